@@ -1,0 +1,258 @@
+//! Paths into objects, and lists of what is wrong there, worded as the API server words it.
+
+use std::fmt;
+
+/// The path of a field, built from the root outwards without copying.
+///
+/// ```
+/// use koord_resource::field::Path;
+/// let owners = Path::root("spec").child("owners");
+/// assert_eq!(owners.index(0).child("object").to_string(), "spec.owners[0].object");
+/// assert_eq!(Path::root("labels").key("a/b").to_string(), "labels[a/b]");
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Path<'a> {
+    parent: Option<&'a Path<'a>>,
+    step: Step<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step<'a> {
+    Field(&'a str),
+    Index(usize),
+    Key(&'a str),
+}
+
+impl<'a> Path<'a> {
+    /// A path of one field. An empty name stands for the object itself.
+    pub fn root(name: &'a str) -> Self {
+        Path { parent: None, step: Step::Field(name) }
+    }
+
+    /// A field of what this path names.
+    pub fn child<'b>(&'b self, name: &'b str) -> Path<'b> {
+        Path { parent: Some(self), step: Step::Field(name) }
+    }
+
+    /// An item of the array that this path names.
+    pub fn index<'b>(&'b self, index: usize) -> Path<'b> {
+        Path { parent: Some(self), step: Step::Index(index) }
+    }
+
+    /// An entry of the map that this path names.
+    pub fn key<'b>(&'b self, key: &'b str) -> Path<'b> {
+        Path { parent: Some(self), step: Step::Key(key) }
+    }
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut at_start = true;
+        if let Some(parent) = self.parent {
+            parent.fmt(f)?;
+            at_start = matches!(parent, Path { parent: None, step: Step::Field("") });
+        }
+        match self.step {
+            Step::Field(name) if at_start => f.write_str(name),
+            Step::Field(name) => write!(f, ".{name}"),
+            Step::Index(index) => write!(f, "[{index}]"),
+            Step::Key(key) => write!(f, "[{key}]"),
+        }
+    }
+}
+
+/// What kind of mistake a field error is; the names are those of a Status cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mistake {
+    /// A required field is absent.
+    Required,
+    /// The value breaks a rule.
+    Invalid,
+    /// The value is not one of the allowed ones.
+    NotSupported,
+    /// The value occurs twice.
+    Duplicate,
+    /// The field may not be set here.
+    Forbidden,
+    /// More items than allowed.
+    TooMany,
+    /// Longer than allowed.
+    TooLong,
+    /// Refers to something that does not exist.
+    NotFound,
+    /// The JSON type is wrong.
+    TypeInvalid,
+}
+
+impl Mistake {
+    /// The `reason` of a Status cause, such as `FieldValueRequired`.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Mistake::Required => "FieldValueRequired",
+            Mistake::Invalid => "FieldValueInvalid",
+            Mistake::NotSupported => "FieldValueNotSupported",
+            Mistake::Duplicate => "FieldValueDuplicate",
+            Mistake::Forbidden => "FieldValueForbidden",
+            Mistake::TooMany => "FieldValueTooMany",
+            Mistake::TooLong => "FieldValueTooLong",
+            Mistake::NotFound => "FieldValueNotFound",
+            Mistake::TypeInvalid => "FieldValueTypeInvalid",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Mistake::Required => "Required value",
+            Mistake::Invalid | Mistake::TypeInvalid => "Invalid value",
+            Mistake::NotSupported => "Unsupported value",
+            Mistake::Duplicate => "Duplicate value",
+            Mistake::Forbidden => "Forbidden",
+            Mistake::TooMany => "Too many",
+            Mistake::TooLong => "Too long",
+            Mistake::NotFound => "Not found",
+        }
+    }
+}
+
+/// One thing that is wrong with one field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FieldError {
+    /// What kind of mistake it is.
+    pub mistake: Mistake,
+    /// The field, such as `spec.owners[0].object`.
+    pub field: String,
+    /// The refused value as JSON text; empty when there is none to show.
+    pub value: String,
+    /// What would be right.
+    pub detail: String,
+}
+
+impl FieldError {
+    /// The text after the field path, which is also the `message` of a Status cause.
+    pub fn body(&self) -> String {
+        let words = self.mistake.words();
+        match (self.value.is_empty(), self.detail.is_empty()) {
+            (true, true) => words.to_owned(),
+            (true, false) => format!("{words}: {}", self.detail),
+            (false, true) => format!("{words}: {}", self.value),
+            (false, false) => format!("{words}: {}: {}", self.value, self.detail),
+        }
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.body())
+    }
+}
+
+/// The mistakes found in one object, in the order of its fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Errors(Vec<FieldError>);
+
+impl Errors {
+    /// No mistakes yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A required field is absent.
+    pub fn required(&mut self, at: &Path<'_>, detail: impl Into<String>) {
+        self.push(Mistake::Required, at, String::new(), detail.into());
+    }
+
+    /// The value breaks a rule; `value` is shown to the user as JSON.
+    pub fn invalid(&mut self, at: &Path<'_>, value: impl serde::Serialize, detail: impl Into<String>) {
+        self.push(Mistake::Invalid, at, shown(&value), detail.into());
+    }
+
+    /// The value is not one of `allowed`.
+    pub fn not_supported(&mut self, at: &Path<'_>, value: impl serde::Serialize, allowed: &[&str]) {
+        let quoted: Vec<String> = allowed.iter().map(|word| format!("{word:?}")).collect();
+        self.push(Mistake::NotSupported, at, shown(&value), format!("supported values: {}", quoted.join(", ")));
+    }
+
+    /// The value occurs twice.
+    pub fn duplicate(&mut self, at: &Path<'_>, value: impl serde::Serialize) {
+        self.push(Mistake::Duplicate, at, shown(&value), String::new());
+    }
+
+    /// The field may not be set here.
+    pub fn forbidden(&mut self, at: &Path<'_>, detail: impl Into<String>) {
+        self.push(Mistake::Forbidden, at, String::new(), detail.into());
+    }
+
+    /// Adds a mistake made elsewhere.
+    pub fn add(&mut self, error: FieldError) {
+        self.0.push(error);
+    }
+
+    /// Whether nothing is wrong.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The mistakes, in order.
+    pub fn iter(&self) -> std::slice::Iter<'_, FieldError> {
+        self.0.iter()
+    }
+
+    fn push(&mut self, mistake: Mistake, at: &Path<'_>, value: String, detail: String) {
+        self.0.push(FieldError { mistake, field: at.to_string(), value, detail });
+    }
+}
+
+impl<'a> IntoIterator for &'a Errors {
+    type Item = &'a FieldError;
+    type IntoIter = std::slice::Iter<'a, FieldError>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// One mistake stands alone; several are joined as `[a, b]`.
+impl fmt::Display for Errors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let [only] = self.0.as_slice() {
+            return only.fmt(f);
+        }
+        f.write_str("[")?;
+        for (index, error) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_str(", ")?;
+            }
+            error.fmt(f)?;
+        }
+        f.write_str("]")
+    }
+}
+
+fn shown(value: &impl serde::Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_else(|_| "(not representable as JSON)".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_read_as_the_api_server_words_them() {
+        let mut errors = Errors::new();
+        let spec = Path::root("spec");
+        errors.required(&spec.child("owners").index(0), "");
+        assert_eq!(errors.to_string(), "spec.owners[0]: Required value");
+        errors.invalid(&spec.child("ttl"), "1x", "must be a duration such as 24h");
+        assert_eq!(
+            errors.to_string(),
+            r#"[spec.owners[0]: Required value, spec.ttl: Invalid value: "1x": must be a duration such as 24h]"#
+        );
+    }
+
+    #[test]
+    fn unsupported_values_list_what_is_allowed() {
+        let mut errors = Errors::new();
+        errors.not_supported(&Path::root("spec").child("mode"), "Later", &["Now", "Never"]);
+        assert_eq!(errors.to_string(), r#"spec.mode: Unsupported value: "Later": supported values: "Now", "Never""#);
+    }
+}

@@ -1,0 +1,16 @@
+//! What "a declared type" is.
+//!
+//! A type that derives `Resource` is one source for many documents: its CRD, its Rust validation and defaulting,
+//! its admission handlers, its RBAC rules and its reference page. This crate holds the traits that the derive
+//! implements, the documents that are computed from them, and the small exact types that Kubernetes objects are
+//! made of. It does no I/O, is not async and knows nothing of Koordinator.
+//!
+//! Read first: [`Resource`] (identity), [`field`] (paths and errors), [`admission`] (what a webhook handler is).
+
+pub mod admission;
+pub mod field;
+pub mod rbac;
+mod resource;
+
+pub use koord_schema::Schema;
+pub use resource::{Column, Resource, ResourceInfo, Scale, Scope, Served};

@@ -1,0 +1,10 @@
+//! Structural schemas and the algorithms that a Kubernetes API server runs over them.
+//!
+//! This crate is pure: no I/O, no async, no clock. It knows JSON, schemas and patches; it does not know
+//! what a resource, a webhook or Koordinator is.
+//!
+//! Read first: [`Schema`] (the data), then the modules that work on it.
+
+mod schema;
+
+pub use schema::{AdditionalProperties, ListType, MapType, Rule, Schema, SchemaType};

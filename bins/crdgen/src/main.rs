@@ -1,0 +1,3 @@
+//! crdgen
+
+fn main() {}

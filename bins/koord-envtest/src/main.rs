@@ -1,0 +1,3 @@
+//! koord-envtest
+
+fn main() {}

@@ -1,0 +1,3 @@
+//! koord-manager
+
+fn main() {}

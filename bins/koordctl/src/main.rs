@@ -1,0 +1,3 @@
+//! koordctl
+
+fn main() {}
