@@ -6,7 +6,8 @@ use std::fmt;
 ///
 /// ```
 /// use koord_resource::field::Path;
-/// let owners = Path::root("spec").child("owners");
+/// let spec = Path::root("spec");
+/// let owners = spec.child("owners");
 /// assert_eq!(owners.index(0).child("object").to_string(), "spec.owners[0].object");
 /// assert_eq!(Path::root("labels").key("a/b").to_string(), "labels[a/b]");
 /// ```
@@ -35,7 +36,7 @@ impl<'a> Path<'a> {
     }
 
     /// An item of the array that this path names.
-    pub fn index<'b>(&'b self, index: usize) -> Path<'b> {
+    pub fn index(&self, index: usize) -> Path<'_> {
         Path { parent: Some(self), step: Step::Index(index) }
     }
 
