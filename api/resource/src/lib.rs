@@ -8,9 +8,8 @@
 //! Read first: [`Resource`] (identity), [`field`] (paths and errors), [`admission`] (what a webhook handler is).
 
 pub mod admission;
-pub mod field;
 pub mod rbac;
 mod resource;
 
-pub use koord_schema::Schema;
+pub use koord_schema::{Schema, field};
 pub use resource::{Column, Resource, ResourceInfo, Scale, Scope, Served};

@@ -1,3 +1,4 @@
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 //! Structural schemas and the algorithms that a Kubernetes API server runs over them.
 //!
 //! This crate is pure: no I/O, no async, no clock. It knows JSON, schemas and patches; it does not know
@@ -5,6 +6,8 @@
 //!
 //! Read first: [`Schema`] (the data), then the modules that work on it.
 
+pub mod field;
+pub mod go_text;
 mod schema;
 
 pub use schema::{AdditionalProperties, ListType, MapType, Rule, Schema, SchemaType};

@@ -2,10 +2,14 @@
 
 use std::fmt;
 
+use serde_json::Value;
+
+use crate::go_text;
+
 /// The path of a field, built from the root outwards without copying.
 ///
 /// ```
-/// use koord_resource::field::Path;
+/// use koord_schema::field::Path;
 /// let spec = Path::root("spec");
 /// let owners = spec.child("owners");
 /// assert_eq!(owners.index(0).child("object").to_string(), "spec.owners[0].object");
@@ -122,7 +126,7 @@ pub struct FieldError {
     pub mistake: Mistake,
     /// The field, such as `spec.owners[0].object`.
     pub field: String,
-    /// The refused value as JSON text; empty when there is none to show.
+    /// The refused value as the user is shown it; empty when there is none to show.
     pub value: String,
     /// What would be right.
     pub detail: String,
@@ -162,7 +166,7 @@ impl Errors {
         self.push(Mistake::Required, at, String::new(), detail.into());
     }
 
-    /// The value breaks a rule; `value` is shown to the user as JSON.
+    /// The value breaks a rule.
     pub fn invalid(&mut self, at: &Path<'_>, value: impl serde::Serialize, detail: impl Into<String>) {
         self.push(Mistake::Invalid, at, shown(&value), detail.into());
     }
@@ -178,6 +182,23 @@ impl Errors {
         self.push(Mistake::Duplicate, at, shown(&value), String::new());
     }
 
+    /// The JSON type of the value is not the declared one.
+    pub fn type_invalid(&mut self, at: &Path<'_>, value: impl serde::Serialize, detail: impl Into<String>) {
+        self.push(Mistake::TypeInvalid, at, shown(&value), detail.into());
+    }
+
+    /// `found` items, where at most `max` are allowed.
+    pub fn too_many(&mut self, at: &Path<'_>, found: usize, max: usize) {
+        let noun = if max == 1 { "item" } else { "items" };
+        self.push(Mistake::TooMany, at, found.to_string(), format!("must have at most {max} {noun}"));
+    }
+
+    /// Longer than `max_bytes`.
+    pub fn too_long(&mut self, at: &Path<'_>, max_bytes: usize) {
+        let noun = if max_bytes == 1 { "byte" } else { "bytes" };
+        self.push(Mistake::TooLong, at, String::new(), format!("may not be more than {max_bytes} {noun}"));
+    }
+
     /// The field may not be set here.
     pub fn forbidden(&mut self, at: &Path<'_>, detail: impl Into<String>) {
         self.push(Mistake::Forbidden, at, String::new(), detail.into());
@@ -186,6 +207,16 @@ impl Errors {
     /// Adds a mistake made elsewhere.
     pub fn add(&mut self, error: FieldError) {
         self.0.push(error);
+    }
+
+    /// Adds all mistakes of another list.
+    pub fn extend(&mut self, other: Errors) {
+        self.0.extend(other.0);
+    }
+
+    /// How many mistakes there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
     }
 
     /// Whether nothing is wrong.
@@ -230,7 +261,8 @@ impl fmt::Display for Errors {
 }
 
 fn shown(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_else(|_| "(not representable as JSON)".to_owned())
+    serde_json::to_value(value)
+        .map_or_else(|_| "(not representable as JSON)".to_owned(), |value: Value| go_text::shown(&value))
 }
 
 #[cfg(test)]
@@ -247,6 +279,18 @@ mod tests {
         assert_eq!(
             errors.to_string(),
             r#"[spec.owners[0]: Required value, spec.ttl: Invalid value: "1x": must be a duration such as 24h]"#
+        );
+    }
+
+    #[test]
+    fn values_are_shown_as_go_prints_them() {
+        let mut errors = Errors::new();
+        errors.invalid(&Path::root("a"), "x<\u{1}", "");
+        errors.invalid(&Path::root("b"), serde_json::json!({"k": "x<"}), "");
+        errors.invalid(&Path::root("c"), 1.0, "");
+        assert_eq!(
+            errors.to_string(),
+            r#"[a: Invalid value: "x<\x01", b: Invalid value: {"k":"x\u003c"}, c: Invalid value: 1]"#
         );
     }
 
