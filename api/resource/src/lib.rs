@@ -8,6 +8,7 @@
 //! Read first: [`Resource`] (identity), [`field`] (paths and errors), [`admission`] (what a webhook handler is).
 
 pub mod admission;
+pub mod controller;
 pub mod rbac;
 mod resource;
 
