@@ -1,1 +1,17 @@
-//! hollow
+//! A fleet of machines that are not there.
+//!
+//! Hollow nodes register themselves and renew their leases, a hollow kubelet lets bound pods run and finishes their deletion, a hollow koordlet
+//! reports how busy each node is. What they write is decided by pure functions of a seed and the time: [`node`], [`pod`], [`usage`].
+//!
+//! Nothing here knows a server; anything that `kube::Client` can reach will do.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+pub mod node;
+pub mod pod;
+pub mod seed;
+pub mod usage;
+
+pub use node::HollowNode;
+pub use seed::Seed;
+pub use usage::UsageModel;

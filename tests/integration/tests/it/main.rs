@@ -1,0 +1,5 @@
+//! The whole house against two servers: the embedded one always, a real kube-apiserver when `KUBEBUILDER_ASSETS` names one.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod doors;
