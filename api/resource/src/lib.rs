@@ -7,10 +7,19 @@
 //!
 //! Read first: [`Resource`] (identity), [`field`] (paths and errors), [`admission`] (what a webhook handler is).
 
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
 pub mod admission;
 pub mod controller;
+pub mod duration;
+pub mod go_json;
+pub mod int_or_string;
+pub mod quantity;
 pub mod rbac;
 mod resource;
 
+pub use duration::Duration;
+pub use int_or_string::IntOrString;
 pub use koord_schema::{Schema, field};
+pub use quantity::{Quantity, ResourceList};
 pub use resource::{Column, Resource, ResourceInfo, Scale, Scope, Served};

@@ -1,0 +1,367 @@
+//! Amounts of resources, exactly as Kubernetes reads, computes and prints them.
+//!
+//! The arithmetic never goes through floating point. Where Go's `resource.Quantity` answers oddly (overflow of
+//! [`Quantity::value`], amounts beyond the suffix `E`), the answer is the same: objects and recordings carry it.
+
+mod amount;
+mod list;
+mod text;
+
+use std::{
+    cmp::Ordering,
+    fmt,
+    hash::{Hash, Hasher},
+    ops::{Add, AddAssign, Neg, Sub, SubAssign},
+    str::FromStr,
+};
+
+use amount::Amount;
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity as TextQuantity;
+pub use list::ResourceList;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// An exact amount of a resource: `500m`, `2Gi`, `1e3`.
+///
+/// Two quantities are equal when their amounts are, whatever their [`Format`]: `1` equals `1000m`.
+///
+/// ```
+/// use koord_resource::quantity::Quantity;
+/// let mut cpu: Quantity = "1500m".parse()?;
+/// cpu += &"1".parse()?;
+/// assert_eq!((cpu.to_string().as_str(), cpu.value(), cpu.milli_value()), ("2500m", 3, 2500));
+/// # Ok::<(), koord_resource::quantity::ParseQuantityError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Quantity {
+    amount: Amount,
+    format: Format,
+    /// What the user wrote, where the canonical text differs and Go keeps the user's: `1.500`, `+5`, `0001`.
+    written: Option<Box<str>>,
+}
+
+/// The family of suffixes that a quantity is printed with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// Powers of ten with the suffixes `n u m k M G T P E`.
+    #[default]
+    DecimalSI,
+    /// Powers of 1024 with the suffixes `Ki Mi Gi Ti Pi Ei`.
+    BinarySI,
+    /// Powers of ten as exponents: `12e6`.
+    DecimalExponent,
+}
+
+/// Why a text is no quantity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParseQuantityError {
+    /// The text has another form than a number with a suffix.
+    #[error(
+        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+    )]
+    Form,
+    /// The digits do not make a number.
+    #[error("unable to parse numeric part of quantity")]
+    Number,
+    /// The suffix is none of those that exist.
+    #[error("unable to parse quantity's suffix")]
+    Suffix,
+}
+
+impl Quantity {
+    /// Nothing.
+    pub const ZERO: Self = Self::new(0, Format::DecimalSI);
+
+    /// `value` whole units.
+    pub const fn new(value: i64, format: Format) -> Self {
+        Self { amount: Amount::Small { value, scale: 0 }, format, written: None }
+    }
+
+    /// `milli` thousandths of a unit.
+    pub const fn from_milli(milli: i64, format: Format) -> Self {
+        Self { amount: Amount::Small { value: milli, scale: -3 }, format, written: None }
+    }
+
+    /// `milli` thousandths of a CPU core.
+    pub const fn cpu_milli(milli: i64) -> Self {
+        Self::from_milli(milli, Format::DecimalSI)
+    }
+
+    /// `bytes` of memory or storage.
+    pub const fn bytes(bytes: i64) -> Self {
+        Self::new(bytes, Format::BinarySI)
+    }
+
+    /// Whole units, rounded up. Beyond 64 bits the answer is Go's: 0 or the low bits.
+    pub fn value(&self) -> i64 {
+        self.amount.scaled(0)
+    }
+
+    /// Thousandths, rounded up. Beyond 64 bits the answer is Go's: 0 or the low bits.
+    pub fn milli_value(&self) -> i64 {
+        self.amount.scaled(-3)
+    }
+
+    /// Whole units, when the amount is whole and was never too large for 64 bits.
+    pub fn as_i64(&self) -> Option<i64> {
+        self.amount.as_i64()
+    }
+
+    /// The nearest floating-point number.
+    pub fn as_f64(&self) -> f64 {
+        self.amount.as_f64()
+    }
+
+    /// The suffixes that it is printed with.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Whether it is nothing.
+    pub fn is_zero(&self) -> bool {
+        self.amount.is_zero()
+    }
+
+    /// Whether it is less than nothing.
+    pub fn is_negative(&self) -> bool {
+        self.amount.signum() < 0
+    }
+
+    /// -1, 0 or 1.
+    pub fn signum(&self) -> i32 {
+        self.amount.signum()
+    }
+
+    /// Rounds away from zero to a multiple of 10 to the power of `scale`; tells whether nothing was lost.
+    pub fn round_up(&mut self, scale: i32) -> bool {
+        if matches!(self.amount, Amount::Small { scale: own, .. } if own >= scale) {
+            return true;
+        }
+        self.written = None;
+        let (rounded, exact) = self.amount.rounded_up(scale);
+        self.amount = rounded;
+        exact
+    }
+
+    /// Multiplies; tells whether the product stayed within 64 bits.
+    pub fn multiply(&mut self, factor: i64) -> bool {
+        self.written = None;
+        self.amount.multiply(factor)
+    }
+
+    /// The whole units times `ratio`, cut towards zero; the format stays. Percentages of memory are computed so.
+    pub fn scaled_by(&self, ratio: f64) -> Self {
+        Self::new((self.value() as f64 * ratio) as i64, self.format)
+    }
+
+    /// The thousandths times `ratio`, cut towards zero; the format stays. Percentages of CPU are computed so.
+    pub fn milli_scaled_by(&self, ratio: f64) -> Self {
+        Self::from_milli((self.milli_value() as f64 * ratio) as i64, self.format)
+    }
+}
+
+impl FromStr for Quantity {
+    type Err = ParseQuantityError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text::parse(text)
+    }
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.written {
+            Some(written) => f.pad(written),
+            None => f.pad(&text::canonical(&self.amount, self.format)),
+        }
+    }
+}
+
+/// Zero plus a quantity takes over that quantity's format, as in Go.
+impl AddAssign<&Quantity> for Quantity {
+    fn add_assign(&mut self, other: &Quantity) {
+        self.written = None;
+        if self.is_zero() {
+            self.format = other.format;
+        }
+        self.amount.add(&other.amount);
+    }
+}
+
+/// Zero minus a quantity takes over that quantity's format, as in Go.
+impl SubAssign<&Quantity> for Quantity {
+    fn sub_assign(&mut self, other: &Quantity) {
+        self.written = None;
+        if self.is_zero() {
+            self.format = other.format;
+        }
+        self.amount.subtract(&other.amount);
+    }
+}
+
+impl Add<&Quantity> for Quantity {
+    type Output = Quantity;
+
+    fn add(mut self, other: &Quantity) -> Quantity {
+        self += other;
+        self
+    }
+}
+
+impl Sub<&Quantity> for Quantity {
+    type Output = Quantity;
+
+    fn sub(mut self, other: &Quantity) -> Quantity {
+        self -= other;
+        self
+    }
+}
+
+impl Neg for Quantity {
+    type Output = Quantity;
+
+    fn neg(self) -> Quantity {
+        Quantity { amount: self.amount.negated(), format: self.format, written: None }
+    }
+}
+
+impl PartialEq for Quantity {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Quantity {}
+
+impl PartialOrd for Quantity {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Quantity {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.amount.compare(&other.amount)
+    }
+}
+
+impl Hash for Quantity {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.amount.canonical_decimal().hash(state);
+    }
+}
+
+impl Serialize for Quantity {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.written {
+            Some(written) => serializer.serialize_str(written),
+            None => serializer.serialize_str(&text::canonical(&self.amount, self.format)),
+        }
+    }
+}
+
+/// A JSON string, or a JSON number. A number with an exponent is read as its value, because decoders of JSON do not keep its text.
+impl<'de> Deserialize<'de> for Quantity {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+
+        impl de::Visitor<'_> for Visitor {
+            type Value = Quantity;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a quantity such as 500m or 2Gi, as a string or a number")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Quantity, E> {
+                text.trim().parse().map_err(|error| E::custom(format_args!("{text:?}: {error}")))
+            }
+
+            fn visit_i64<E: de::Error>(self, value: i64) -> Result<Quantity, E> {
+                self.visit_str(&value.to_string())
+            }
+
+            fn visit_u64<E: de::Error>(self, value: u64) -> Result<Quantity, E> {
+                self.visit_str(&value.to_string())
+            }
+
+            fn visit_f64<E: de::Error>(self, value: f64) -> Result<Quantity, E> {
+                self.visit_str(&crate::go_json::float_text(value))
+            }
+        }
+
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+impl From<&Quantity> for TextQuantity {
+    fn from(quantity: &Quantity) -> Self {
+        TextQuantity(quantity.to_string())
+    }
+}
+
+impl TryFrom<&TextQuantity> for Quantity {
+    type Error = ParseQuantityError;
+
+    fn try_from(quantity: &TextQuantity) -> Result<Self, Self::Error> {
+        quantity.0.trim().parse()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quantity(text: &str) -> Quantity {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn equality_and_order_are_those_of_amounts() {
+        assert_eq!(quantity("1"), quantity("1000m"));
+        assert_eq!(quantity("1Ki"), quantity("1024"));
+        assert!(quantity("1Ki") > quantity("1k"));
+        assert!(quantity("-1") < quantity("1n"));
+        assert!(quantity("1e1000000000") > quantity("123456789012345678901234567890"));
+    }
+
+    #[test]
+    fn percentages_are_cut_towards_zero() {
+        assert_eq!(quantity("7910m").milli_scaled_by(0.35).milli_value(), 2768);
+        assert_eq!(quantity("270582939648").scaled_by(0.35).value(), 94_704_028_876);
+        assert_eq!(quantity("33Gi").milli_scaled_by(1.33).to_string(), "47126528655360m");
+        assert_eq!(quantity("32849844Ki").milli_scaled_by(1.15).to_string(), "38683976294400m");
+    }
+
+    #[test]
+    fn canonical_text_follows_the_format() {
+        assert_eq!(Quantity::new(50_000, Format::DecimalSI).to_string(), "50k");
+        assert_eq!(Quantity::bytes(120 << 30).to_string(), "120Gi");
+        assert_eq!(Quantity::bytes(1025).to_string(), "1025");
+        assert_eq!(Quantity::cpu_milli(1500).to_string(), "1500m");
+    }
+
+    #[test]
+    fn json_keeps_the_written_form() {
+        for (json, again) in [
+            (r#""1.500""#, r#""1.500""#),
+            (r#"" 2Gi ""#, r#""2Gi""#),
+            (r#""1024Mi""#, r#""1Gi""#),
+            ("5", r#""5""#),
+            ("0.5", r#""500m""#),
+            (r#""12e6""#, r#""12e6""#),
+        ] {
+            let quantity: Quantity = serde_json::from_str(json).unwrap();
+            assert_eq!(serde_json::to_string(&quantity).unwrap(), again, "{json}");
+        }
+        let error = serde_json::from_str::<Quantity>(r#""1Gb""#).unwrap_err().to_string();
+        assert!(error.contains(r#""1Gb": quantities must match"#), "{error}");
+    }
+
+    #[test]
+    fn huge_exponents_cost_no_time() {
+        let mut sum = quantity("1e1000000000");
+        sum += &quantity("1n");
+        assert_eq!(sum, quantity("1e1000000000"));
+        assert!("12345678901234567890e2000000000".parse::<Quantity>().is_err());
+        assert_eq!(quantity("12345678901234567890e-2000000000").to_string(), "1e-9");
+    }
+}

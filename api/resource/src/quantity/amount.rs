@@ -1,0 +1,348 @@
+//! The number inside a quantity: 64 bits with a decimal scale while they suffice, a big decimal beyond.
+//!
+//! Which of the two a number is kept as can be seen from outside (overflow answers differ), so the transitions are Go's.
+
+use std::cmp::Ordering;
+
+use num_bigint::{BigInt, Sign};
+use num_traits::{Signed, ToPrimitive, Zero};
+
+/// Numbers whose exponents are further apart than this are not written out side by side: the smaller one is lost.
+const DIGITS_MAX: i64 = 4096;
+
+#[derive(Clone, Debug)]
+pub(super) enum Amount {
+    /// `value * 10^scale`.
+    Small { value: i64, scale: i32 },
+    /// More than 64 bits, or below the reach of the fast path.
+    Big(Box<Decimal>),
+}
+
+/// `unscaled * 10^-places`.
+#[derive(Clone, Debug)]
+pub(super) struct Decimal {
+    pub(super) unscaled: BigInt,
+    pub(super) places: i64,
+}
+
+impl Default for Amount {
+    fn default() -> Self {
+        Amount::Small { value: 0, scale: 0 }
+    }
+}
+
+impl Amount {
+    pub(super) fn is_zero(&self) -> bool {
+        self.signum() == 0
+    }
+
+    pub(super) fn signum(&self) -> i32 {
+        match self {
+            Amount::Small { value, .. } => value.signum() as i32,
+            Amount::Big(decimal) => match decimal.unscaled.sign() {
+                Sign::Minus => -1,
+                Sign::NoSign => 0,
+                Sign::Plus => 1,
+            },
+        }
+    }
+
+    pub(super) fn as_i64(&self) -> Option<i64> {
+        match *self {
+            Amount::Small { value, scale: 0 } => Some(value),
+            Amount::Small { value, scale } if scale > 0 => match times_power_of_ten(value, scale) {
+                (product, true) => Some(product),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    pub(super) fn as_f64(&self) -> f64 {
+        let (base, exponent) = match self {
+            Amount::Small { value, scale } => (*value as f64, i64::from(*scale)),
+            Amount::Big(decimal) => (decimal.unscaled.to_f64().unwrap_or(f64::INFINITY), -decimal.places),
+        };
+        if exponent == 0 { base } else { base * power_of_ten_f64(exponent) }
+    }
+
+    /// The number in units of `10^scale`, rounded up; what overflows is Go's answer.
+    pub(super) fn scaled(&self, scale: i32) -> i64 {
+        match self {
+            Amount::Small { value, scale: own } if *own < scale => over_power_of_ten(*value, scale - own).0,
+            Amount::Small { value, scale: own } => times_power_of_ten(*value, own.saturating_sub(scale)).0,
+            Amount::Big(decimal) => decimal.scaled(-i64::from(scale)),
+        }
+    }
+
+    /// Rounded away from zero to a multiple of `10^scale`, and whether that changed nothing.
+    pub(super) fn rounded_up(&self, scale: i32) -> (Amount, bool) {
+        match self {
+            Amount::Small { scale: own, .. } if *own >= scale => (self.clone(), true),
+            Amount::Small { value, scale: own } => {
+                let (value, exact) = over_power_of_ten(*value, scale - own);
+                (Amount::Small { value, scale }, exact)
+            }
+            Amount::Big(decimal) => {
+                let rounded = decimal.rounded_up(-i64::from(scale));
+                let exact = rounded.compare(decimal).is_eq();
+                (Amount::Big(Box::new(rounded)), exact)
+            }
+        }
+    }
+
+    pub(super) fn add(&mut self, other: &Amount) {
+        if let (Amount::Small { value: a, scale: a_scale }, Amount::Small { value: b, scale: b_scale }) = (&*self, other)
+            && let Some(sum) = small_sum((*a, *a_scale), (*b, *b_scale))
+        {
+            *self = sum;
+            return;
+        }
+        *self = Amount::Big(Box::new(self.decimal().plus(other.decimal())));
+    }
+
+    pub(super) fn subtract(&mut self, other: &Amount) {
+        if let (Amount::Small { value: a, scale: a_scale }, Amount::Small { value: b, scale: b_scale }) = (&*self, other)
+            && let Some(difference) = small_sum((*a, *a_scale), (b.wrapping_neg(), *b_scale))
+        {
+            *self = difference;
+            return;
+        }
+        let mut other = other.decimal();
+        other.unscaled = -other.unscaled;
+        *self = Amount::Big(Box::new(self.decimal().plus(other)));
+    }
+
+    pub(super) fn multiply(&mut self, factor: i64) -> bool {
+        if let Amount::Small { value, scale } = *self {
+            if value == 0 {
+                return true;
+            }
+            if factor == 0 {
+                *self = Amount::default();
+                return true;
+            }
+            let fits = value.checked_mul(factor).filter(|product| match scale {
+                0 => true,
+                1.. => times_power_of_ten(*product, scale).1,
+                ..=-1 => over_power_of_ten(*product, -scale).1,
+            });
+            if let Some(value) = fits {
+                *self = Amount::Small { value, scale };
+                return true;
+            }
+        }
+        let mut decimal = self.decimal();
+        decimal.unscaled *= factor;
+        let fits = decimal.unscaled.to_i64().is_some();
+        *self = Amount::Big(Box::new(decimal));
+        fits
+    }
+
+    pub(super) fn negated(self) -> Amount {
+        match self {
+            Amount::Small { value, scale } => Amount::Small { value: value.wrapping_neg(), scale },
+            Amount::Big(decimal) => {
+                Amount::Big(Box::new(Decimal { unscaled: -decimal.unscaled, places: decimal.places }))
+            }
+        }
+    }
+
+    pub(super) fn compare(&self, other: &Amount) -> Ordering {
+        match (self, other) {
+            (Amount::Small { value: a, scale: x }, Amount::Small { value: b, scale: y }) if x == y => a.cmp(b),
+            _ => self.decimal().compare(&other.decimal()),
+        }
+    }
+
+    pub(super) fn decimal(&self) -> Decimal {
+        match self {
+            Amount::Small { value, scale } => Decimal { unscaled: BigInt::from(*value), places: -i64::from(*scale) },
+            Amount::Big(decimal) => (**decimal).clone(),
+        }
+    }
+
+    /// Digits and exponent without trailing zeros: equal for equal amounts.
+    pub(super) fn canonical_decimal(&self) -> (BigInt, i64) {
+        let decimal = self.decimal();
+        let (unscaled, zeros) = without_factors(decimal.unscaled, 10);
+        (unscaled, zeros - decimal.places)
+    }
+}
+
+impl Decimal {
+    /// Away from zero to `places` decimal places.
+    pub(super) fn rounded_up(&self, places: i64) -> Decimal {
+        let surplus = self.places - places;
+        if surplus <= 0 {
+            return self.with_places(places);
+        }
+        if surplus > self.digits() + 1 {
+            let away = BigInt::from(match self.unscaled.sign() {
+                Sign::Minus => -1,
+                Sign::NoSign => 0,
+                Sign::Plus => 1,
+            });
+            return Decimal { unscaled: away, places };
+        }
+        let divisor = power_of_ten(surplus);
+        let mut quotient = &self.unscaled / &divisor;
+        if !(&self.unscaled % &divisor).is_zero() {
+            quotient += if self.unscaled.is_negative() { -1 } else { 1 };
+        }
+        Decimal { unscaled: quotient, places }
+    }
+
+    /// The same number with more decimal places, while that is affordable.
+    fn with_places(&self, places: i64) -> Decimal {
+        let more = places - self.places;
+        if self.unscaled.is_zero() {
+            return Decimal { unscaled: BigInt::ZERO, places };
+        }
+        if !(1..=DIGITS_MAX).contains(&more) {
+            return self.clone();
+        }
+        Decimal { unscaled: &self.unscaled * power_of_ten(more), places }
+    }
+
+    fn plus(self, other: Decimal) -> Decimal {
+        if (self.places - other.places).abs() > DIGITS_MAX {
+            return if self.compare_magnitude(&other).is_ge() { self } else { other };
+        }
+        let places = self.places.max(other.places);
+        Decimal { unscaled: self.with_places(places).unscaled + other.with_places(places).unscaled, places }
+    }
+
+    fn compare(&self, other: &Decimal) -> Ordering {
+        let (a, b) = (self.unscaled.sign(), other.unscaled.sign());
+        if a != b || a == Sign::NoSign {
+            return a.cmp(&b);
+        }
+        let magnitude = self.compare_magnitude(other);
+        if a == Sign::Minus { magnitude.reverse() } else { magnitude }
+    }
+
+    fn compare_magnitude(&self, other: &Decimal) -> Ordering {
+        match (self.unscaled.is_zero(), other.unscaled.is_zero()) {
+            (true, true) => return Ordering::Equal,
+            (true, false) => return Ordering::Less,
+            (false, true) => return Ordering::Greater,
+            (false, false) => {}
+        }
+        // With the same number of digits before the decimal point both are short enough to be written side by side.
+        let (a, b) = (self.digits() - self.places, other.digits() - other.places);
+        if a != b {
+            return a.cmp(&b);
+        }
+        let places = self.places.max(other.places);
+        let shifted = |decimal: &Decimal| decimal.unscaled.abs() * power_of_ten(places - decimal.places);
+        shifted(self).cmp(&shifted(other))
+    }
+
+    /// How many decimal digits the unscaled number has.
+    fn digits(&self) -> i64 {
+        self.unscaled.magnitude().to_string().len() as i64
+    }
+
+    /// In units of `10^-places`, with Go's roundings and overflows.
+    fn scaled(&self, places: i64) -> i64 {
+        let surplus = self.places - places;
+        if surplus == 0 {
+            return low_bits(&self.unscaled);
+        }
+        if surplus < 0 {
+            return low_bits(&self.unscaled).wrapping_mul(power_of_ten_i64(-surplus));
+        }
+        if self.unscaled < BigInt::from(i64::MAX) && surplus < 19 {
+            // QUIRK: one is added to a negative quotient as well, so -1.5 gives 0 (quantity.tsv has such rows).
+            let (unscaled, divisor) = (low_bits(&self.unscaled), power_of_ten_i64(surplus));
+            let up = i64::from(unscaled % divisor != 0);
+            return unscaled / divisor + up;
+        }
+        if surplus > self.digits() + 1 {
+            return i64::from(self.unscaled.is_positive());
+        }
+        let divisor = power_of_ten(surplus);
+        let (quotient, remainder) = (&self.unscaled / &divisor, &self.unscaled % &divisor);
+        low_bits(&quotient).wrapping_add(i64::from(remainder.is_positive()))
+    }
+}
+
+/// Moves factors into an exponent: `number == result * base^times`.
+pub(super) fn without_factors(mut number: BigInt, base: u32) -> (BigInt, i64) {
+    let mut times = 0;
+    while !number.is_zero() {
+        let quotient = &number / base;
+        if &quotient * base != number {
+            break;
+        }
+        number = quotient;
+        times += 1;
+    }
+    (number, times)
+}
+
+/// None when the sum needs more than 64 bits.
+fn small_sum((a, a_scale): (i64, i32), (b, b_scale): (i64, i32)) -> Option<Amount> {
+    if b == 0 {
+        return Some(Amount::Small { value: a, scale: a_scale });
+    }
+    if a == 0 {
+        return Some(Amount::Small { value: b, scale: b_scale });
+    }
+    let scale = a_scale.min(b_scale);
+    let aligned = |value: i64, own: i32| match times_power_of_ten(value, own - scale) {
+        (product, true) => Some(product),
+        _ => None,
+    };
+    let value = aligned(a, a_scale)?.checked_add(aligned(b, b_scale)?)?;
+    Some(Amount::Small { value, scale })
+}
+
+/// `value * 10^power`, and whether it fits; what does not fit is the wrapped product for the powers
+/// that Go computes in one step, 0 for the others.
+pub(super) fn times_power_of_ten(value: i64, power: i32) -> (i64, bool) {
+    if value == 0 || power == 0 {
+        return (value, true);
+    }
+    if value == i64::MIN {
+        return (0, false);
+    }
+    if power > 18 {
+        return (0, false);
+    }
+    let factor = power_of_ten_i64(i64::from(power));
+    match value.checked_mul(factor) {
+        Some(product) => (product, true),
+        None if matches!(power, 1 | 2 | 3 | 6 | 9) => (value.wrapping_mul(factor), false),
+        None => (0, false),
+    }
+}
+
+/// `value / 10^power` away from zero, and whether nothing was lost.
+fn over_power_of_ten(value: i64, power: i32) -> (i64, bool) {
+    if power > 18 {
+        return (value.signum(), value == 0);
+    }
+    let divisor = power_of_ten_i64(i64::from(power));
+    let lost = value % divisor != 0;
+    (value / divisor + if lost { value.signum() } else { 0 }, !lost)
+}
+
+fn power_of_ten(power: i64) -> BigInt {
+    BigInt::from(10).pow(u32::try_from(power).unwrap_or(0))
+}
+
+/// Beyond 18 the answer is that of converting a floating-point number that does not fit.
+fn power_of_ten_i64(power: i64) -> i64 {
+    u32::try_from(power).ok().and_then(|power| 10_i64.checked_pow(power)).unwrap_or(i64::MIN)
+}
+
+fn power_of_ten_f64(power: i64) -> f64 {
+    format!("1e{power}").parse().unwrap_or(f64::INFINITY)
+}
+
+fn low_bits(number: &BigInt) -> i64 {
+    let low = number.magnitude().iter_u64_digits().next().unwrap_or(0).cast_signed();
+    if number.is_negative() { low.wrapping_neg() } else { low }
+}
