@@ -112,10 +112,8 @@ impl FromStr for Duration {
             if unit_text.is_empty() {
                 return Err(ParseDurationError::MissingUnit(text.to_owned()));
             }
-            let unit = unit_nanos(unit_text).ok_or_else(|| ParseDurationError::UnknownUnit {
-                unit: unit_text.to_owned(),
-                text: text.to_owned(),
-            })?;
+            let unit = unit_nanos(unit_text)
+                .ok_or_else(|| ParseDurationError::UnknownUnit { unit: unit_text.to_owned(), text: text.to_owned() })?;
             let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().map_err(|_| invalid())? };
             let part = whole.checked_mul(unit).and_then(|part| part.checked_add(fraction_nanos(fraction, unit)));
             nanos = part.and_then(|part| nanos.checked_add(part)).filter(|sum| *sum <= 1 << 63).ok_or_else(invalid)?;
@@ -165,13 +163,18 @@ impl fmt::Display for Duration {
             return f.pad("0s");
         }
         let sign = if self.nanos < 0 { "-" } else { "" };
-        let text = match nanos {
-            ..MICROSECOND => format!("{sign}{nanos}ns"),
-            ..MILLISECOND => format!("{sign}{}µs", decimal(nanos, MICROSECOND)),
-            ..SECOND => format!("{sign}{}ms", decimal(nanos, MILLISECOND)),
-            ..MINUTE => format!("{sign}{}s", decimal(nanos, SECOND)),
-            ..HOUR => format!("{sign}{}m{}s", nanos / MINUTE, decimal(nanos % MINUTE, SECOND)),
-            _ => format!("{sign}{}h{}m{}s", nanos / HOUR, nanos % HOUR / MINUTE, decimal(nanos % MINUTE, SECOND)),
+        let text = if nanos < MICROSECOND {
+            format!("{sign}{nanos}ns")
+        } else if nanos < MILLISECOND {
+            format!("{sign}{}µs", decimal(nanos, MICROSECOND))
+        } else if nanos < SECOND {
+            format!("{sign}{}ms", decimal(nanos, MILLISECOND))
+        } else if nanos < MINUTE {
+            format!("{sign}{}s", decimal(nanos, SECOND))
+        } else if nanos < HOUR {
+            format!("{sign}{}m{}s", nanos / MINUTE, decimal(nanos % MINUTE, SECOND))
+        } else {
+            format!("{sign}{}h{}m{}s", nanos / HOUR, nanos % HOUR / MINUTE, decimal(nanos % MINUTE, SECOND))
         };
         f.pad(&text)
     }

@@ -85,7 +85,8 @@ impl<'de> Deserialize<'de> for IntOrString {
             }
 
             fn visit_i64<E: de::Error>(self, number: i64) -> Result<IntOrString, E> {
-                let number = i32::try_from(number).map_err(|_| E::invalid_value(de::Unexpected::Signed(number), &self))?;
+                let number =
+                    i32::try_from(number).map_err(|_| E::invalid_value(de::Unexpected::Signed(number), &self))?;
                 Ok(IntOrString::Int(number))
             }
 

@@ -15,7 +15,7 @@ use serde_json::ser::{CharEscape, Formatter, Serializer};
 pub fn to_string<T: Serialize + ?Sized>(value: &T) -> Result<String, serde_json::Error> {
     let mut text = Vec::with_capacity(128);
     value.serialize(&mut Serializer::with_formatter(&mut text, GoFormatter))?;
-    String::from_utf8(text).map_err(|error| serde::ser::Error::custom(error))
+    String::from_utf8(text).map_err(serde::ser::Error::custom)
 }
 
 /// A number as Go's `json.Marshal` writes it: digits, or an exponent below 1e-6 and from 1e21 on.

@@ -92,7 +92,8 @@ impl Amount {
     }
 
     pub(super) fn add(&mut self, other: &Amount) {
-        if let (Amount::Small { value: a, scale: a_scale }, Amount::Small { value: b, scale: b_scale }) = (&*self, other)
+        if let (Amount::Small { value: a, scale: a_scale }, Amount::Small { value: b, scale: b_scale }) =
+            (&*self, other)
             && let Some(sum) = small_sum((*a, *a_scale), (*b, *b_scale))
         {
             *self = sum;
@@ -102,7 +103,8 @@ impl Amount {
     }
 
     pub(super) fn subtract(&mut self, other: &Amount) {
-        if let (Amount::Small { value: a, scale: a_scale }, Amount::Small { value: b, scale: b_scale }) = (&*self, other)
+        if let (Amount::Small { value: a, scale: a_scale }, Amount::Small { value: b, scale: b_scale }) =
+            (&*self, other)
             && let Some(difference) = small_sum((*a, *a_scale), (b.wrapping_neg(), *b_scale))
         {
             *self = difference;
@@ -241,7 +243,7 @@ impl Decimal {
 
     /// How many decimal digits the unscaled number has.
     fn digits(&self) -> i64 {
-        self.unscaled.magnitude().to_string().len() as i64
+        i64::try_from(self.unscaled.magnitude().to_string().len()).unwrap_or(i64::MAX)
     }
 
     /// In units of `10^-places`, with Go's roundings and overflows.

@@ -42,8 +42,7 @@ pub(super) fn parse(text: &str) -> Result<Quantity, ParseQuantityError> {
     let (exponent, format) = interpret(split.suffix).ok_or(ParseQuantityError::Suffix)?;
     match small(&split, exponent, format) {
         Some((amount, keeps_text)) => {
-            let written =
-                (keeps_text && canonical(&amount, format) != text).then(|| text.to_owned().into_boxed_str());
+            let written = (keeps_text && canonical(&amount, format) != text).then(|| text.to_owned().into_boxed_str());
             Ok(Quantity { amount, format, written })
         }
         None => big(&split, exponent, format),
@@ -103,6 +102,11 @@ fn split(text: &str) -> Result<Split<'_>, ParseQuantityError> {
     Ok(Split { negative, number: &text[..end], whole, fraction, suffix: &text[end..] })
 }
 
+/// Texts are shorter than [`TEXT_LENGTH_MAX`].
+fn length(digits: &str) -> i32 {
+    i32::try_from(digits.len()).unwrap_or(i32::MAX)
+}
+
 /// The power of ten (or, for BinarySI, of two) that a suffix stands for.
 fn interpret(suffix: &str) -> Option<(i32, Format)> {
     let decimal = |exponent| Some((exponent, Format::DecimalSI));
@@ -149,7 +153,7 @@ fn decimal_suffix(exponent: i64) -> &'static str {
 
 /// The number when it surely fits 64 bits, and whether Go keeps the text as it was written.
 fn small(split: &Split<'_>, exponent: i32, format: Format) -> Option<(Amount, bool)> {
-    let (whole, fraction) = (split.whole.len() as i32, split.fraction.len() as i32);
+    let (whole, fraction) = (length(split.whole), length(split.fraction));
     let (scale, factor, spare) = match format {
         Format::BinarySI if fraction == 0 => {
             (0, 1_i64.checked_shl(exponent as u32)?, BINARY_DIGITS - whole - exponent * 3 / 10 - 1)
@@ -175,7 +179,7 @@ fn big(split: &Split<'_>, exponent: i32, mut format: Format) -> Result<Quantity,
     let number = split.number.strip_prefix(['-', '+']).unwrap_or(split.number);
     let digits: String = number.chars().filter(|digit| *digit != '.').collect();
     let unscaled: BigInt = digits.parse().map_err(|_| ParseQuantityError::Number)?;
-    let places = split.fraction.len() as i64;
+    let places = i64::from(length(split.fraction));
     let decimal = match format {
         Format::BinarySI => Decimal { unscaled: unscaled << exponent, places },
         _ if exponent > BIG_EXPONENT_MAX => return Err(ParseQuantityError::Number),
@@ -221,20 +225,16 @@ fn thousands(amount: &Amount) -> (String, i64) {
 
 /// A whole number with the largest power of 1024 that divides it.
 fn binary(whole: &Amount) -> String {
-    let (number, times) = match whole.as_i64() {
-        Some(value) => {
-            let (mut value, mut times) = (value, 0);
-            while value % 1024 == 0 && value.unsigned_abs() >= 1024 && value != i64::MIN {
-                value /= 1024;
-                times += 1;
-            }
-            (value.to_string(), times)
+    let (number, times) = if let Some(mut value) = whole.as_i64() {
+        let mut times = 0;
+        while value % 1024 == 0 && value.unsigned_abs() >= 1024 && value != i64::MIN {
+            value /= 1024;
+            times += 1;
         }
-        None => {
-            let whole = whole.rounded_up(0).0.decimal().rounded_up(0);
-            let (number, times) = without_factors(whole.unscaled, 1024);
-            (number.to_string(), times)
-        }
+        (value.to_string(), times)
+    } else {
+        let (number, times) = without_factors(whole.decimal().rounded_up(0).unscaled, 1024);
+        (number.to_string(), times)
     };
     let suffix = match times {
         1 => "Ki",

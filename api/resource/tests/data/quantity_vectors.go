@@ -83,11 +83,11 @@ func main() {
 		if strings.Contains(names[x]+names[y], "e1000000000") {
 			continue
 		}
-		sum, difference := good[x].DeepCopy(), good[x].DeepCopy()
+		sum, difference, compared := good[x].DeepCopy(), good[x].DeepCopy(), good[x].DeepCopy()
 		sum.Add(good[y])
 		difference.Sub(good[y])
 		fmt.Fprintf(out, "pair\t%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\t%d\n", names[x], names[y], sum.String(), sum.Format, difference.String(), difference.Format,
-			good[x].Cmp(good[y]), sum.Value(), difference.MilliValue())
+			compared.Cmp(good[y]), sum.Value(), difference.MilliValue())
 	}
 	factors := []int64{0, 1, -1, 2, 3, 10, 100, 1000, 7919, 1 << 20, -(1 << 40), 9223372036854775807, -9223372036854775808}
 	for i := 0; i < 700; i++ {

@@ -43,7 +43,11 @@ fn texts_are_read_and_printed_as_in_go() {
         ];
         assert_eq!(answers, row[2..13], "{text:?}");
         let float = row[13].replace("+Inf", "inf");
-        assert!((quantity.as_f64() - float.parse::<f64>().unwrap()).abs() <= quantity.as_f64().abs() * 1e-15 || float == "inf", "{text:?}");
+        assert!(
+            (quantity.as_f64() - float.parse::<f64>().unwrap()).abs() <= quantity.as_f64().abs() * 1e-15
+                || float == "inf",
+            "{text:?}"
+        );
     }
     assert!(seen >= 1500);
 }
