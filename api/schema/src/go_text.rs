@@ -137,6 +137,26 @@ pub fn number(number: &Number) -> String {
     format!("{float}")
 }
 
+/// A value in Go's `%v`: bare strings, `map[key:value]`, `[item item]` and `<nil>`.
+///
+/// ```
+/// let value = serde_json::json!({"name": "a", "ports": [80, null]});
+/// assert_eq!(koord_schema::go_text::plain(&value), "map[name:a ports:[80 <nil>]]");
+/// ```
+pub fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::Bool(flag) => flag.to_string(),
+        Value::Number(number) => self::number(number),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => format!("[{}]", items.iter().map(plain).collect::<Vec<_>>().join(" ")),
+        Value::Object(fields) => {
+            let fields: Vec<String> = fields.iter().map(|(name, field)| format!("{name}:{}", plain(field))).collect();
+            format!("map[{}]", fields.join(" "))
+        }
+    }
+}
+
 /// A value as it stands in a message: quoted text, a plain number, or JSON.
 pub fn shown(value: &Value) -> String {
     match value {

@@ -8,6 +8,8 @@
 
 pub mod field;
 pub mod go_text;
+pub mod patch;
 mod schema;
+pub mod typed;
 
 pub use schema::{AdditionalProperties, ListType, MapType, Rule, Schema, SchemaType};

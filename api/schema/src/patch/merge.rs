@@ -1,0 +1,113 @@
+//! JSON merge patch (RFC 7386).
+
+use serde_json::{Map, Value};
+
+/// Applies a merge patch: objects are merged, `null` deletes, everything else replaces.
+///
+/// QUIRK: as in the API server, a `null` never enters the document with a new value, not even inside an array
+/// (`nulls_of_a_patch_never_enter_the_document`).
+pub fn apply(document: Value, patch: &Value) -> Value {
+    match (document, patch) {
+        (Value::Object(mut fields), Value::Object(changes)) => {
+            for (name, change) in changes {
+                if change.is_null() {
+                    fields.remove(name);
+                    continue;
+                }
+                let merged = match fields.remove(name) {
+                    Some(current) if !current.is_null() => apply(current, change),
+                    _ => without_nulls(change),
+                };
+                fields.insert(name.clone(), merged);
+            }
+            Value::Object(fields)
+        }
+        (Value::Object(_), replacement) => replacement.clone(),
+        (_, replacement) => without_nulls(replacement),
+    }
+}
+
+/// The merge patch that turns `old` into `new`; what `new` lacks is deleted by an explicit `null`.
+///
+/// `null` values inside `new` cannot be expressed in a merge patch and count as absent.
+pub fn diff(old: &Value, new: &Value) -> Value {
+    let (Value::Object(old), Value::Object(new)) = (old, new) else { return without_nulls(new) };
+    let mut patch = Map::new();
+    for (name, value) in new {
+        match old.get(name) {
+            Some(current) if current == value => {}
+            Some(current @ Value::Object(_)) if value.is_object() => {
+                let changes = diff(current, value);
+                if changes.as_object().is_none_or(|changes| !changes.is_empty()) {
+                    patch.insert(name.clone(), changes);
+                }
+            }
+            Some(_) if value.is_null() => {
+                patch.insert(name.clone(), Value::Null);
+            }
+            None if value.is_null() => {}
+            _ => {
+                patch.insert(name.clone(), without_nulls(value));
+            }
+        }
+    }
+    for name in old.keys() {
+        if !new.contains_key(name) {
+            patch.insert(name.clone(), Value::Null);
+        }
+    }
+    Value::Object(patch)
+}
+
+/// A copy in which no object has a `null` field and no array a `null` item.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => Value::Object(
+            fields
+                .iter()
+                .filter(|(_, field)| !field.is_null())
+                .map(|(name, field)| (name.clone(), without_nulls(field)))
+                .collect(),
+        ),
+        Value::Array(items) => Value::Array(items.iter().filter(|item| !item.is_null()).map(without_nulls).collect()),
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn merge_patches() {
+        let document = json!({"data": {"a": "1", "b": "2"}, "list": [1, 2], "n": 1});
+        let table = [
+            (json!({}), document.clone()),
+            (json!({"data": {"b": null, "c": "3"}}), json!({"data": {"a": "1", "c": "3"}, "list": [1, 2], "n": 1})),
+            (json!({"data": {"zz": null}}), document.clone()),
+            (json!({"data": null, "list": [3]}), json!({"list": [3], "n": 1})),
+            (
+                json!({"n": {"deep": {"x": null, "y": 1}}}),
+                json!({"data": {"a": "1", "b": "2"}, "list": [1, 2], "n": {"deep": {"y": 1}}}),
+            ),
+        ];
+        for (patch, expected) in table {
+            assert_eq!(apply(document.clone(), &patch), expected, "{patch}");
+        }
+    }
+
+    #[test]
+    fn nulls_of_a_patch_never_enter_the_document() {
+        assert_eq!(apply(json!({"a": [1]}), &json!({"a": [null, {"b": null, "c": 1}]})), json!({"a": [{"c": 1}]}));
+    }
+
+    #[test]
+    fn differences_delete_by_null() {
+        let old = json!({"a": {"x": 1, "y": 2}, "b": [1], "c": 3});
+        let new = json!({"a": {"x": 1, "z": 2}, "b": [2]});
+        assert_eq!(diff(&old, &new), json!({"a": {"y": null, "z": 2}, "b": [2], "c": null}));
+        assert_eq!(diff(&old, &old), json!({}));
+    }
+}

@@ -1,0 +1,388 @@
+//! The projected objects of one kind: a state machine that events go into and changes come out of.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use crate::{
+    index::Index,
+    intern::Interner,
+    key::ObjectKey,
+    projection::{Metadata, MetadataOnly, Projection, Unreadable, WireMetadata, decode},
+};
+
+/// A revision of the API server's store. Kubernetes promises that they are decimal numbers and grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Revision(pub u64);
+
+impl Revision {
+    /// Reads a `resourceVersion`.
+    pub fn parse(text: &str) -> Result<Self, Unreadable> {
+        text.parse()
+            .map(Self)
+            .map_err(|_| Unreadable::new("metadata.resourceVersion", format_args!("{text:?} is not a decimal number")))
+    }
+}
+
+/// One object in a cache.
+#[derive(Debug)]
+pub struct Entry<P> {
+    /// Tells apart an object and a later one of the same name.
+    pub uid: Arc<str>,
+    /// The revision that was seen last.
+    pub revision: Revision,
+    /// Counts changes of the spec.
+    pub generation: i64,
+    /// Whether the object is being deleted.
+    pub deleting: bool,
+    /// What is kept of it.
+    pub value: Arc<P>,
+}
+
+impl<P> Clone for Entry<P> {
+    fn clone(&self) -> Self {
+        Self {
+            uid: Arc::clone(&self.uid),
+            revision: self.revision,
+            generation: self.generation,
+            deleting: self.deleting,
+            value: Arc::clone(&self.value),
+        }
+    }
+}
+
+/// Something that a controller may want to know: never a mere new revision.
+#[derive(Debug)]
+pub struct Change<P> {
+    /// The object.
+    pub key: ObjectKey,
+    /// What was known before.
+    pub old: Option<Entry<P>>,
+    /// What is known now; none after a deletion.
+    pub new: Option<Entry<P>>,
+}
+
+/// An object that exists but cannot be read. Its last good projection, if there ever was one, stays in the cache.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quarantined {
+    /// Tells apart an object and a later one of the same name.
+    pub uid: Arc<str>,
+    /// The revision that cannot be read.
+    pub revision: Revision,
+    /// What is wrong.
+    pub reason: Unreadable,
+}
+
+/// What became of one event.
+#[derive(Debug)]
+pub enum Applied<P> {
+    /// The cache shows something else than before.
+    Changed(Change<P>),
+    /// Nothing that the projection reads has changed, or the event is older than what is known.
+    Unchanged,
+    /// The object cannot be read and was put into quarantine.
+    Quarantined(ObjectKey, Quarantined),
+}
+
+/// The projected objects of one kind, their indexes, and those that cannot be read.
+pub struct Cache<P: Projection> {
+    objects: BTreeMap<ObjectKey, Entry<P>>,
+    index: P::Index,
+    quarantine: BTreeMap<ObjectKey, Quarantined>,
+    strings: Interner,
+    /// While a list comes in: what was there before and has not been listed yet.
+    unlisted: Option<BTreeMap<ObjectKey, ()>>,
+}
+
+impl<P: Projection> Default for Cache<P> {
+    fn default() -> Self {
+        Self {
+            objects: BTreeMap::new(),
+            index: P::Index::default(),
+            quarantine: BTreeMap::new(),
+            strings: Interner::default(),
+            unlisted: None,
+        }
+    }
+}
+
+impl<P: Projection> Cache<P> {
+    /// The object of a key (`namespace/name`, or `name` for cluster scope).
+    pub fn get(&self, key: &str) -> Option<&Entry<P>> {
+        self.objects.get(key)
+    }
+
+    /// All objects in the order of their keys.
+    pub fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &Entry<P>)> {
+        self.objects.iter()
+    }
+
+    /// The keys of all objects, in order.
+    pub fn keys(&self) -> impl Iterator<Item = &ObjectKey> {
+        self.objects.keys()
+    }
+
+    /// How many objects are known.
+    pub fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Whether no object is known.
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    /// The secondary indexes.
+    pub fn index(&self) -> &P::Index {
+        &self.index
+    }
+
+    /// Why an object cannot be read, if that is so.
+    pub fn quarantined(&self, key: &str) -> Option<&Quarantined> {
+        self.quarantine.get(key)
+    }
+
+    /// How many objects cannot be read.
+    pub fn quarantine_len(&self) -> usize {
+        self.quarantine.len()
+    }
+
+    /// How many different texts the objects share.
+    pub fn strings_len(&self) -> usize {
+        self.strings.len()
+    }
+
+    /// An object was listed, added or modified. Gives the object's revision and what became of it; an error
+    /// means that not even its name can be read.
+    pub fn upsert(&mut self, raw: &str) -> Result<(Revision, Applied<P>), Unreadable> {
+        match self.project(raw) {
+            Ok((key, entry)) => Ok((entry.revision, self.insert(key, entry))),
+            Err(reason) => {
+                let object: MetadataOnly<'_> = decode(raw)?;
+                let (key, revision) = identify(&object.metadata)?;
+                self.listed(&key);
+                let uid = Arc::from(object.metadata.uid.as_ref());
+                let quarantined = Quarantined { uid, revision, reason };
+                let known = self.quarantine.insert(key.clone(), quarantined.clone());
+                if known.is_some_and(|known| known == quarantined) {
+                    return Ok((revision, Applied::Unchanged));
+                }
+                Ok((revision, Applied::Quarantined(key, quarantined)))
+            }
+        }
+    }
+
+    /// An object was deleted.
+    pub fn remove(&mut self, raw: &str) -> Result<(Revision, Applied<P>), Unreadable> {
+        let object: MetadataOnly<'_> = decode(raw)?;
+        let (key, revision) = identify(&object.metadata)?;
+        // An old deletion that is delivered again must not take the object that has come since.
+        let known = self.objects.get(&key).map(|entry| entry.revision);
+        let known = known.max(self.quarantine.get(&key).map(|quarantined| quarantined.revision));
+        let applied = match known {
+            Some(known) if known <= revision => self.drop_key(key),
+            _ => Applied::Unchanged,
+        };
+        Ok((revision, applied))
+    }
+
+    /// A whole list follows: what it does not name will be gone at [`Cache::end_list`].
+    /// With `forget_revisions`, also older revisions are believed: the server was restored from a backup.
+    pub fn begin_list(&mut self, forget_revisions: bool) {
+        self.unlisted = Some(self.objects.keys().chain(self.quarantine.keys()).map(|key| (key.clone(), ())).collect());
+        if forget_revisions {
+            self.objects.values_mut().for_each(|entry| entry.revision = Revision::default());
+        }
+    }
+
+    /// The list is complete.
+    pub fn end_list(&mut self) -> Vec<Change<P>> {
+        let gone = self.unlisted.take().unwrap_or_default();
+        let gone = gone.into_keys().map(|key| self.drop_key(key));
+        gone.filter_map(|applied| if let Applied::Changed(change) = applied { Some(change) } else { None }).collect()
+    }
+
+    fn project(&mut self, raw: &str) -> Result<(ObjectKey, Entry<P>), Unreadable> {
+        let wire: P::Wire<'_> = decode(raw)?;
+        let metadata = wire.metadata();
+        let (key, revision) = identify(metadata)?;
+        let entry = Entry {
+            uid: Arc::from(metadata.uid.as_ref()),
+            revision,
+            generation: metadata.generation,
+            deleting: metadata.deletion_timestamp.is_some(),
+            value: Arc::new(P::project(wire, &mut self.strings)?),
+        };
+        Ok((key, entry))
+    }
+
+    fn insert(&mut self, key: ObjectKey, entry: Entry<P>) -> Applied<P> {
+        self.listed(&key);
+        let recovered = match self.quarantine.get(&key) {
+            Some(quarantined) if quarantined.revision > entry.revision => return Applied::Unchanged,
+            Some(_) => self.quarantine.remove(&key).is_some(),
+            None => false,
+        };
+        if let Some(known) = self.objects.get_mut(&key) {
+            if entry.revision < known.revision {
+                return Applied::Unchanged;
+            }
+            let same = known.uid == entry.uid && known.deleting == entry.deleting && known.value == entry.value;
+            if same && !recovered {
+                known.revision = entry.revision;
+                known.generation = entry.generation;
+                return Applied::Unchanged;
+            }
+            self.index.remove(&key, &known.value);
+        }
+        self.index.insert(&key, &entry.value);
+        let old = self.objects.insert(key.clone(), entry.clone());
+        Applied::Changed(Change { key, old, new: Some(entry) })
+    }
+
+    fn drop_key(&mut self, key: ObjectKey) -> Applied<P> {
+        let quarantined = self.quarantine.remove(&key);
+        let old = self.objects.remove(&key);
+        if let Some(entry) = &old {
+            self.index.remove(&key, &entry.value);
+        }
+        if old.is_none() && quarantined.is_none() {
+            return Applied::Unchanged;
+        }
+        Applied::Changed(Change { key, old, new: None })
+    }
+
+    fn listed(&mut self, key: &ObjectKey) {
+        if let Some(unlisted) = &mut self.unlisted {
+            unlisted.remove(key);
+        }
+    }
+}
+
+fn identify(metadata: &WireMetadata<'_>) -> Result<(ObjectKey, Revision), Unreadable> {
+    if metadata.name.is_empty() {
+        return Err(Unreadable::new("metadata.name", "is absent"));
+    }
+    let revision = Revision::parse(&metadata.resource_version)?;
+    Ok((ObjectKey::new(&metadata.namespace, &metadata.name), revision))
+}
+
+#[cfg(test)]
+mod tests {
+    use koord_resource::controller::ResourceKind;
+    use serde::Deserialize;
+
+    use super::*;
+    use crate::index::{By, Term};
+
+    #[derive(Debug, PartialEq)]
+    struct PodView {
+        node: Arc<str>,
+    }
+
+    #[derive(Deserialize)]
+    struct PodWire<'a> {
+        #[serde(borrow)]
+        metadata: WireMetadata<'a>,
+        #[serde(borrow, default)]
+        spec: SpecWire<'a>,
+    }
+
+    #[derive(Default, Deserialize)]
+    #[serde(default, rename_all = "camelCase")]
+    struct SpecWire<'a> {
+        #[serde(borrow)]
+        node_name: std::borrow::Cow<'a, str>,
+    }
+
+    impl<'a> Metadata<'a> for PodWire<'a> {
+        fn metadata(&self) -> &WireMetadata<'a> {
+            &self.metadata
+        }
+    }
+
+    struct ByNode;
+
+    impl Term<PodView> for ByNode {
+        type Value = Arc<str>;
+
+        fn terms(object: &PodView, found_by: &mut dyn FnMut(Arc<str>)) {
+            found_by(Arc::clone(&object.node));
+        }
+    }
+
+    impl Projection for PodView {
+        const KIND: ResourceKind = ResourceKind::POD;
+        type Wire<'a> = PodWire<'a>;
+        type Index = By<Self, ByNode>;
+
+        fn project(wire: PodWire<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
+            Ok(Self { node: strings.intern(&wire.spec.node_name) })
+        }
+    }
+
+    fn pod(name: &str, uid: &str, revision: u64, node: &str) -> String {
+        format!(
+            r#"{{"metadata":{{"name":"{name}","namespace":"d","uid":"{uid}","resourceVersion":"{revision}"}},"spec":{{"nodeName":"{node}"}}}}"#
+        )
+    }
+
+    fn told(applied: &Applied<PodView>) -> String {
+        match applied {
+            Applied::Changed(change) => {
+                let node = |entry: &Option<Entry<PodView>>| {
+                    entry.as_ref().map_or("-".to_owned(), |entry| entry.value.node.to_string())
+                };
+                format!("{}: {} -> {}", change.key, node(&change.old), node(&change.new))
+            }
+            Applied::Unchanged => "unchanged".to_owned(),
+            Applied::Quarantined(key, quarantined) => format!("{key} quarantined: {}", quarantined.reason),
+        }
+    }
+
+    fn on_node(cache: &Cache<PodView>, node: &str) -> Vec<String> {
+        cache.index().get(node).map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_cache_tells_changes_and_keeps_its_index() {
+        let mut cache = Cache::<PodView>::default();
+        let mut put = |raw: &str| told(&cache.upsert(raw).unwrap().1);
+        assert_eq!(put(&pod("a", "1", 5, "n1")), "d/a: - -> n1");
+        assert_eq!(put(&pod("a", "1", 6, "n1")), "unchanged");
+        assert_eq!(put(&pod("a", "1", 4, "n9")), "unchanged", "an older event is delivered again");
+        assert_eq!(put(&pod("a", "1", 7, "n2")), "d/a: n1 -> n2");
+        assert_eq!(put(&pod("a", "2", 9, "n2")), "d/a: n2 -> n2", "another object of the same name");
+        assert_eq!((on_node(&cache, "n1").len(), on_node(&cache, "n2")), (0, vec!["d/a".to_owned()]));
+        assert_eq!(told(&cache.remove(&pod("a", "1", 8, "n2")).unwrap().1), "unchanged", "the deletion of the first");
+        assert_eq!(told(&cache.remove(&pod("a", "2", 10, "n2")).unwrap().1), "d/a: n2 -> -");
+        assert!(cache.is_empty() && on_node(&cache, "n2").is_empty());
+    }
+
+    #[test]
+    fn a_malformed_object_is_quarantined_by_name_and_the_last_good_value_stays() {
+        let mut cache = Cache::<PodView>::default();
+        cache.upsert(&pod("a", "1", 5, "n1")).unwrap();
+        let bad = pod("a", "1", 6, "n2").replace(r#""n2""#, "{}");
+        let (revision, applied) = cache.upsert(&bad).unwrap();
+        assert_eq!(revision, Revision(6));
+        assert!(told(&applied).starts_with("d/a quarantined: object: invalid type: map"), "{}", told(&applied));
+        assert_eq!(told(&cache.upsert(&bad).unwrap().1), "unchanged", "said once");
+        assert_eq!(cache.get("d/a").unwrap().value.node.as_ref(), "n1");
+        assert!(cache.quarantined("d/a").is_some());
+        assert_eq!(told(&cache.upsert(&pod("a", "1", 7, "n1")).unwrap().1), "d/a: n1 -> n1", "recovery is a change");
+        assert_eq!(cache.quarantine_len(), 0);
+        assert!(cache.upsert(r#"{"metadata":{"name":7}}"#).is_err(), "without a name there is nothing to set aside");
+    }
+
+    #[test]
+    fn what_a_list_does_not_name_is_gone() {
+        let mut cache = Cache::<PodView>::default();
+        cache.upsert(&pod("a", "1", 5, "n1")).unwrap();
+        cache.upsert(&pod("b", "2", 6, "n1")).unwrap();
+        cache.upsert(r#"{"metadata":{"name":"c","resourceVersion":"7"},"spec":{"nodeName":{}}}"#).unwrap();
+        cache.begin_list(false);
+        cache.upsert(&pod("b", "2", 6, "n1")).unwrap();
+        let gone: Vec<String> = cache.end_list().iter().map(|change| change.key.to_string()).collect();
+        assert_eq!(gone, ["c", "d/a"]);
+        assert_eq!(on_node(&cache, "n1"), ["d/b"]);
+    }
+}
