@@ -11,6 +11,9 @@
 
 pub mod admission;
 pub mod controller;
+pub mod convert;
+pub mod declare;
+pub mod document;
 pub mod duration;
 pub mod go_json;
 pub mod int_or_string;
@@ -18,8 +21,13 @@ pub mod quantity;
 pub mod rbac;
 mod resource;
 
+pub use declare::Schema;
 pub use duration::Duration;
 pub use int_or_string::IntOrString;
-pub use koord_schema::{Schema, field};
+pub use koord_macros::{Resource, Schema};
+pub use koord_schema::{self as schema, field};
 pub use quantity::{Quantity, ResourceList};
-pub use resource::{Column, Resource, ResourceInfo, Scale, Scope, Served};
+pub use resource::{Column, Extras, Resource, ResourceInfo, Scale, Scope, Served};
+
+#[doc(hidden)]
+pub use {k8s_openapi, serde, serde_json};

@@ -49,6 +49,21 @@ pub struct ResourceInfo {
     pub labels: &'static [(&'static str, &'static str)],
     /// Whether and how this version is served.
     pub served: Served,
+    /// What the hardened profile adds for kubectl's users.
+    pub extras: Extras,
+}
+
+/// Names, columns and selectable fields that only the hardened profile has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extras {
+    /// Further short names.
+    pub short_names: &'static [&'static str],
+    /// Further categories.
+    pub categories: &'static [&'static str],
+    /// Columns after the others.
+    pub columns: &'static [Column],
+    /// Further fields that selectors may use.
+    pub selectable_fields: &'static [&'static str],
 }
 
 impl ResourceInfo {

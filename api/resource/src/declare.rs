@@ -1,0 +1,250 @@
+//! How a Rust type says which JSON it is: the trait [`Schema`], and the small functions that derived code calls.
+
+mod kubernetes;
+mod primitive;
+mod union;
+
+use koord_schema::{AdditionalProperties, Schema as Node, SchemaType};
+use serde_json::json;
+
+pub use union::{one_of_properties, tagged, tagged_beside, untagged};
+
+/// A type with a structural schema.
+///
+/// `#[derive(Schema)]` implements it for structs, newtypes and enums. By hand it is implemented for the types of the
+/// standard library and of Kubernetes that stand in CRDs, and for whatever else writes JSON of its own:
+///
+/// ```
+/// use koord_resource::{Schema, declare::{Emit, Shape, text}, schema};
+///
+/// /// A point in time as `HH:MM`.
+/// struct TimeOfDay;
+///
+/// impl Schema for TimeOfDay {
+///     const SHAPE: Shape = Shape::String;
+///     fn schema(_: Emit) -> schema::Schema {
+///         schema::Schema { pattern: Some("^[0-2][0-9]:[0-5][0-9]$".to_owned()), ..text("A time of day.") }
+///     }
+/// }
+/// assert_eq!(TimeOfDay::schema(Emit::default()).pattern.as_deref(), Some("^[0-2][0-9]:[0-5][0-9]$"));
+/// ```
+pub trait Schema {
+    /// What kind of JSON it is, known while compiling, so that a marker on a named type can be checked.
+    const SHAPE: Shape;
+
+    /// The schema, as the document in `cx` wants it.
+    fn schema(cx: Emit) -> Node;
+}
+
+/// The kind of JSON that a type becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// `true` or `false`.
+    Boolean,
+    /// A number without a fraction.
+    Integer,
+    /// Any number.
+    Number,
+    /// A text.
+    String,
+    /// An array.
+    Array,
+    /// An object or map.
+    Object,
+    /// An integer or a text.
+    IntOrString,
+    /// Any JSON.
+    Anything,
+}
+
+/// Which of the two emission profiles a document follows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    /// Exactly the structure that existing clusters know.
+    #[default]
+    Compatible,
+    /// The same with what `hardened(…)` markers add.
+    Hardened,
+}
+
+/// For which document a schema is built.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Emit {
+    profile: Profile,
+    version: Option<&'static str>,
+    depth: u8,
+}
+
+/// Deeper nesting than this is a type that contains itself by way of another; the schema ends there.
+const DEPTH_MAX: u8 = 48;
+
+impl Emit {
+    /// A document of one profile and the newest version.
+    pub fn new(profile: Profile) -> Self {
+        Emit { profile, version: None, depth: 0 }
+    }
+
+    /// The same for an older version of the kind: fields look as they did there.
+    #[must_use]
+    pub fn at_version(self, version: &'static str) -> Self {
+        Emit { version: Some(version), ..self }
+    }
+
+    /// Whether `hardened(…)` markers count.
+    pub fn is_hardened(self) -> bool {
+        self.profile == Profile::Hardened
+    }
+
+    /// Whether the version that is built has what came with version `since`.
+    pub fn has(self, since: &str) -> bool {
+        self.version.is_none_or(|version| crate::convert::version_rank(version) >= crate::convert::version_rank(since))
+    }
+
+    /// One level further in; none when it cannot go on.
+    #[must_use]
+    pub fn deeper(self) -> Option<Self> {
+        (self.depth < DEPTH_MAX).then_some(Emit { depth: self.depth + 1, ..self })
+    }
+}
+
+// === building blocks ===
+
+fn typed(type_: SchemaType, description: &str) -> Node {
+    Node {
+        type_: Some(type_),
+        description: (!description.is_empty()).then(|| description.to_owned()),
+        ..Node::default()
+    }
+}
+
+/// An object without properties.
+pub fn object(description: &str) -> Node {
+    typed(SchemaType::Object, description)
+}
+
+/// A text.
+pub fn text(description: &str) -> Node {
+    typed(SchemaType::String, description)
+}
+
+/// A text out of a fixed list.
+pub fn choice(description: &str, allowed: &[&str]) -> Node {
+    Node { enum_: allowed.iter().map(|word| json!(word)).collect(), ..text(description) }
+}
+
+/// An array.
+pub fn array(items: Node) -> Node {
+    Node { items: Some(Box::new(items)), ..typed(SchemaType::Array, "") }
+}
+
+/// An object whose values all look alike.
+pub fn map(values: Node) -> Node {
+    Node { additional_properties: Some(AdditionalProperties::Schema(Box::new(values))), ..object("") }
+}
+
+/// Any JSON, kept as it is.
+pub fn anything() -> Node {
+    Node { preserve_unknown_fields: Some(true), ..Node::default() }
+}
+
+/// An integer or a text.
+pub fn int_or_string() -> Node {
+    let mut schema = Node::default();
+    make_int_or_string(&mut schema);
+    schema
+}
+
+/// Adds a property to an object.
+pub fn property(object: &mut Node, name: &str, required: bool, schema: Node) {
+    object.properties.insert(name.to_owned(), schema);
+    if required {
+        object.required.push(name.to_owned());
+    }
+}
+
+/// Puts the fields of one object into another, as `#[serde(flatten)]` does.
+///
+/// A flattened map cannot be said in a structural schema, so that unknown fields are kept instead.
+pub fn flatten(object: &mut Node, inner: Node, optional: bool) {
+    object.properties.extend(inner.properties);
+    if !optional {
+        object.required.extend(inner.required);
+        if object.one_of.is_empty() {
+            object.one_of = inner.one_of;
+        } else if !inner.one_of.is_empty() {
+            object.all_of.push(Node { one_of: inner.one_of, ..Node::default() });
+        }
+        object.any_of.extend(inner.any_of);
+        object.all_of.extend(inner.all_of);
+    }
+    object.validations.extend(inner.validations);
+    if inner.additional_properties.is_some() || inner.preserve_unknown_fields == Some(true) {
+        object.preserve_unknown_fields = Some(true);
+    }
+}
+
+/// Changes the schema of the items of an array.
+pub fn items(array: &mut Node, change: impl FnOnce(&mut Node)) {
+    if let Some(items) = array.items.as_deref_mut() {
+        change(items);
+    }
+}
+
+/// Says that the JSON is of one type, whatever the Rust type is.
+pub fn make_type(schema: &mut Node, type_: SchemaType) {
+    if schema.type_ != Some(type_) {
+        *schema = Node { description: schema.description.take(), ..typed(type_, "") };
+    }
+}
+
+/// Says that the JSON is an integer or a text, whatever the Rust type is.
+pub fn make_int_or_string(schema: &mut Node) {
+    *schema = Node {
+        description: schema.description.take(),
+        any_of: vec![typed(SchemaType::Integer, ""), typed(SchemaType::String, "")],
+        int_or_string: true,
+        pattern: schema.pattern.take(),
+        ..Node::default()
+    };
+}
+
+// === checks while compiling ===
+
+/// Fails to compile where the type is no number.
+pub const fn needs_number<T: Schema>() {
+    assert!(
+        matches!(T::SHAPE, Shape::Integer | Shape::Number | Shape::IntOrString | Shape::Anything),
+        "this marker needs a number"
+    );
+}
+
+/// Fails to compile where the type is no text.
+pub const fn needs_text<T: Schema>() {
+    assert!(matches!(T::SHAPE, Shape::String | Shape::IntOrString | Shape::Anything), "this marker needs a text");
+}
+
+/// Fails to compile where the type is no array.
+pub const fn needs_array<T: Schema>() {
+    assert!(matches!(T::SHAPE, Shape::Array | Shape::Anything), "this marker needs an array");
+}
+
+/// Fails to compile where the type is no object.
+pub const fn needs_object<T: Schema>() {
+    assert!(matches!(T::SHAPE, Shape::Object | Shape::Anything), "this marker needs an object");
+}
+
+/// Fails to compile where the type has no length.
+pub const fn needs_length<T: Schema>() {
+    assert!(
+        matches!(T::SHAPE, Shape::String | Shape::Array | Shape::Object | Shape::Anything),
+        "this marker needs a text, an array or a map"
+    );
+}
+
+/// Fails to compile where the type is not an integer or a text.
+pub const fn needs_int_or_string<T: Schema>() {
+    assert!(
+        matches!(T::SHAPE, Shape::IntOrString | Shape::String | Shape::Integer | Shape::Anything),
+        "this marker needs a type that is an integer or a text"
+    );
+}

@@ -1,0 +1,7 @@
+//! Documents that are computed from declared types and tables: CustomResourceDefinitions, webhook configurations,
+//! roles, policies, reference pages and sample objects. All are plain data; writing files is a program's work.
+
+mod crd;
+pub mod yaml;
+
+pub use crd::{Declared, custom_resource_definition};

@@ -1,0 +1,176 @@
+//! The CustomResourceDefinition of a declared kind.
+
+use koord_schema::Schema as Node;
+use serde_json::{Map, Value, json};
+
+use crate::{
+    Resource, ResourceInfo,
+    declare::{Emit, Profile, Schema, object, property, text},
+    resource::{Column, Scope},
+};
+
+/// The generator whose structure the compatible profile keeps.
+const GENERATOR: (&str, &str) = ("controller-gen.kubebuilder.io/version", "v0.20.1");
+
+/// One version of a declared kind: its identity and its schema. Constant, so that kinds can stand in a table.
+#[derive(Clone, Copy)]
+pub struct Declared {
+    /// Identity and presentation.
+    pub info: ResourceInfo,
+    schema: fn(Emit) -> Node,
+}
+
+impl Declared {
+    /// The declaration that the derives made for a type.
+    pub const fn of<T: Resource + Schema>() -> Self {
+        Declared { info: T::INFO, schema: T::schema }
+    }
+
+    /// The schema of whole objects, with the fields that every object has.
+    pub fn schema(&self, profile: Profile) -> Node {
+        let mut schema = (self.schema)(Emit::new(profile).at_version(self.info.version));
+        let mut root = object("");
+        property(&mut root, "apiVersion", false, text("API version of the object, as group/version."));
+        property(&mut root, "kind", false, text("Kind of the object."));
+        property(&mut root, "metadata", false, object(""));
+        schema.properties.shift_remove("metadata");
+        schema.required.retain(|name| name != "metadata");
+        root.properties.append(&mut schema.properties);
+        Node { properties: root.properties, ..schema }
+    }
+}
+
+/// The CustomResourceDefinition of a kind with one or more versions.
+///
+/// Names, scope and metadata are those of the stored version; keys are sorted, as controller-gen prints them.
+/// An empty list gives `null`.
+pub fn custom_resource_definition(versions: &[Declared], profile: Profile) -> Value {
+    let Some(main) = versions.iter().find(|version| version.info.served.storage).or(versions.first()) else {
+        return Value::Null;
+    };
+    let info = &main.info;
+    let mut metadata = Map::new();
+    let mut annotations = text_map(info.annotations);
+    if profile == Profile::Compatible {
+        annotations.entry(GENERATOR.0).or_insert_with(|| json!(GENERATOR.1));
+    }
+    metadata.insert("name".to_owned(), json!(format!("{}.{}", info.plural, info.group)));
+    insert_some(&mut metadata, "annotations", Value::Object(annotations));
+    insert_some(&mut metadata, "labels", Value::Object(text_map(info.labels)));
+    let mut names = Map::new();
+    names.insert("kind".to_owned(), json!(info.kind));
+    names.insert("listKind".to_owned(), json!(info.list_kind));
+    names.insert("plural".to_owned(), json!(info.plural));
+    names.insert("singular".to_owned(), json!(info.singular));
+    insert_some(&mut names, "shortNames", json!(with_extras(info.short_names, info.extras.short_names, profile)));
+    insert_some(&mut names, "categories", json!(with_extras(info.categories, info.extras.categories, profile)));
+    sorted(json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": metadata,
+        "spec": {
+            "group": info.group,
+            "names": names,
+            "scope": match info.scope {
+                Scope::Cluster => "Cluster",
+                Scope::Namespaced => "Namespaced",
+            },
+            "versions": versions.iter().map(|declared| version(declared, profile)).collect::<Vec<_>>(),
+        },
+    }))
+}
+
+fn version(declared: &Declared, profile: Profile) -> Value {
+    let info = &declared.info;
+    let mut version = Map::new();
+    version.insert("name".to_owned(), json!(info.version));
+    version.insert("served".to_owned(), json!(info.served.served));
+    version.insert("storage".to_owned(), json!(info.served.storage));
+    if let Some(warning) = info.served.deprecated {
+        version.insert("deprecated".to_owned(), json!(true));
+        insert_some(&mut version, "deprecationWarning", json!(warning));
+    }
+    let columns = with_extras(info.columns, info.extras.columns, profile);
+    insert_some(&mut version, "additionalPrinterColumns", columns.iter().map(column).collect());
+    let selectable = with_extras(info.selectable_fields, info.extras.selectable_fields, profile);
+    let selectable: Value = selectable.iter().map(|path| json!({"jsonPath": path})).collect();
+    insert_some(&mut version, "selectableFields", selectable);
+    let mut subresources = Map::new();
+    if info.status {
+        subresources.insert("status".to_owned(), json!({}));
+    }
+    if let Some(scale) = info.scale {
+        let mut paths = json!({
+            "specReplicasPath": scale.spec_replicas_path,
+            "statusReplicasPath": scale.status_replicas_path,
+        });
+        if let Some(path) = scale.label_selector_path {
+            paths["labelSelectorPath"] = json!(path);
+        }
+        subresources.insert("scale".to_owned(), paths);
+    }
+    insert_some(&mut version, "subresources", Value::Object(subresources));
+    let schema = serde_json::to_value(sort_required(declared.schema(profile))).unwrap_or_default();
+    version.insert("schema".to_owned(), json!({ "openAPIV3Schema": schema }));
+    Value::Object(version)
+}
+
+fn column(column: &Column) -> Value {
+    let mut shown = Map::new();
+    shown.insert("name".to_owned(), json!(column.name));
+    shown.insert("type".to_owned(), json!(column.type_));
+    shown.insert("jsonPath".to_owned(), json!(column.json_path));
+    insert_some(&mut shown, "description", json!(column.description));
+    insert_some(&mut shown, "format", json!(column.format));
+    if column.priority != 0 {
+        shown.insert("priority".to_owned(), json!(column.priority));
+    }
+    Value::Object(shown)
+}
+
+fn with_extras<T: Copy>(base: &[T], extras: &[T], profile: Profile) -> Vec<T> {
+    let extras = if profile == Profile::Hardened { extras } else { &[] };
+    base.iter().chain(extras).copied().collect()
+}
+
+fn text_map(pairs: &[(&str, &str)]) -> Map<String, Value> {
+    pairs.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect()
+}
+
+fn insert_some(map: &mut Map<String, Value>, key: &str, value: Value) {
+    let empty = match &value {
+        Value::Null => true,
+        Value::String(text) => text.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        Value::Object(members) => members.is_empty(),
+        _ => false,
+    };
+    if !empty {
+        map.insert(key.to_owned(), value);
+    }
+}
+
+/// `required` is a set; it is printed sorted.
+fn sort_required(mut schema: Node) -> Node {
+    schema.required.sort();
+    schema.properties = schema.properties.into_iter().map(|(name, schema)| (name, sort_required(schema))).collect();
+    schema.items = schema.items.map(|items| Box::new(sort_required(*items)));
+    if let Some(koord_schema::AdditionalProperties::Schema(values)) = schema.additional_properties {
+        schema.additional_properties =
+            Some(koord_schema::AdditionalProperties::Schema(Box::new(sort_required(*values))));
+    }
+    schema
+}
+
+/// Sorts the members of all objects, whatever map serde_json was built with.
+pub(super) fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(members) => {
+            let mut members: Vec<(String, Value)> = members.into_iter().collect();
+            members.sort_by(|(one, _), (other, _)| one.cmp(other));
+            Value::Object(members.into_iter().map(|(name, member)| (name, sorted(member))).collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
+        scalar => scalar,
+    }
+}

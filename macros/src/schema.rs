@@ -1,0 +1,333 @@
+//! `#[derive(Schema)]`: code that builds the structural schema of a type.
+
+use proc_macro2::TokenStream;
+use quote::{quote, quote_spanned};
+use syn::{Type, spanned::Spanned};
+
+use crate::{
+    check::{Domain, domain, waits},
+    convert::ChangeKind,
+    json::Number,
+    marker::{Count, Keyword, Marker, Markers, Rule},
+    model::{Body, Content, Field, Item, Variant},
+    serde::Tagging,
+};
+
+/// The implementation of `Schema`.
+pub(crate) fn expand(item: &Item<'_>) -> TokenStream {
+    let (ident, krate) = (item.ident, &item.krate);
+    let generics = with_bound(item, &quote!(#krate::Schema));
+    let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
+    let (shape, body) = match &item.body {
+        Body::Struct(fields) => (quote!(#krate::declare::Shape::Object), object(item, &item.description, fields)),
+        Body::Newtype(field) => {
+            let inner = field.type_;
+            let description = describe(&item.description);
+            let schema = field_schema(item, field);
+            (quote!(<#inner as #krate::Schema>::SHAPE), quote!({ let mut schema = #schema; #description schema }))
+        }
+        Body::Enum(variants) => enumeration(item, variants),
+    };
+    let rules = rules(item, &item.markers);
+    let late = late_checks(item);
+    let deeper = if matches!(item.body, Body::Enum(_)) && item.is_choice() {
+        quote!()
+    } else {
+        quote!(let Some(cx) = cx.deeper() else { return #krate::declare::anything() };)
+    };
+    let finished = if rules.is_empty() { body } else { quote!({ let mut schema = #body; #rules schema }) };
+    quote! {
+        #[automatically_derived]
+        impl #impl_generics #krate::Schema for #ident #type_generics #where_clause {
+            const SHAPE: #krate::declare::Shape = #shape;
+            fn schema(cx: #krate::declare::Emit) -> #krate::schema::Schema {
+                #deeper
+                #finished
+            }
+        }
+        #late
+    }
+}
+
+/// The generics with a bound on every type parameter.
+pub(crate) fn with_bound(item: &Item<'_>, bound: &TokenStream) -> syn::Generics {
+    let mut generics = item.generics.clone();
+    for parameter in generics.type_params_mut() {
+        parameter.bounds.push(syn::parse_quote!(#bound));
+    }
+    generics
+}
+
+fn object(item: &Item<'_>, description: &str, fields: &[Field<'_>]) -> TokenStream {
+    let krate = &item.krate;
+    let properties = fields.iter().map(|field| property(item, field));
+    quote!({
+        let mut object = #krate::declare::object(#description);
+        #(#properties)*
+        object
+    })
+}
+
+/// Adds one field to `object`.
+fn property(item: &Item<'_>, field: &Field<'_>) -> TokenStream {
+    let krate = &item.krate;
+    let schema = field_schema(item, field);
+    if field.serde.flatten {
+        let optional = field.peeled.optional;
+        return quote!(#krate::declare::flatten(&mut object, #schema, #optional););
+    }
+    let (name, required) = (&field.name, field.is_required());
+    let present = quote!(#krate::declare::property(&mut object, #name, #required, #schema););
+    // From the newest form of the field back to older ones.
+    field.markers.changes.iter().rev().fold(present, |newer, change| {
+        let since = &change.since;
+        let older = match &change.kind {
+            ChangeKind::Added => quote!(),
+            ChangeKind::Renamed { from } => {
+                quote!(#krate::declare::property(&mut object, #from, #required, #schema);)
+            }
+            ChangeKind::Changed { from, .. } => quote!(
+                #krate::declare::property(&mut object, #name, #required, <#from as #krate::Schema>::schema(cx));
+            ),
+        };
+        quote!(if cx.has(#since) { #newer } else { #older })
+    })
+}
+
+fn field_schema(item: &Item<'_>, field: &Field<'_>) -> TokenStream {
+    let (krate, type_) = (&item.krate, field.type_);
+    let schema = if field.markers.is_schemaless() {
+        quote!(#krate::schema::Schema::default())
+    } else {
+        quote_spanned!(type_.span()=> <#type_ as #krate::Schema>::schema(cx))
+    };
+    let (description, rules) = (describe(&field.description), rules(item, &field.markers));
+    if description.is_empty() && rules.is_empty() {
+        return schema;
+    }
+    quote!({ let mut schema = #schema; #description #rules schema })
+}
+
+fn describe(description: &str) -> TokenStream {
+    if description.is_empty() { quote!() } else { quote!(schema.description = Some(#description.to_owned());) }
+}
+
+// === enums ===
+
+fn enumeration(item: &Item<'_>, variants: &[Variant<'_>]) -> (TokenStream, TokenStream) {
+    let (krate, description) = (&item.krate, &item.description);
+    let known = || variants.iter().filter(|variant| !variant.catch_all);
+    let names: Vec<&str> = known().map(|variant| variant.name.as_str()).collect();
+    if item.is_choice() {
+        let schema = if item.markers.open.is_some() {
+            quote!(#krate::declare::text(#description))
+        } else {
+            quote!(#krate::declare::choice(#description, &[#(#names),*]))
+        };
+        return (quote!(#krate::declare::Shape::String), schema);
+    }
+    let contents = known().map(|variant| match &variant.content {
+        Content::Unit => {
+            let description = &variant.description;
+            quote!(#krate::declare::object(#description))
+        }
+        Content::Newtype(field) => {
+            let (schema, description) = (field_schema(item, field), describe(&variant.description));
+            if description.is_empty() { schema } else { quote!({ let mut schema = #schema; #description schema }) }
+        }
+        Content::Struct(fields) => object(item, &variant.description, fields),
+    });
+    let named = quote!([#((#names, #contents)),*]);
+    let object = quote!(#krate::declare::Shape::Object);
+    match &item.serde.tagging {
+        Tagging::External => (object, quote!(#krate::declare::one_of_properties(#description, #named))),
+        Tagging::Internal(tag) => (object, quote!(#krate::declare::tagged(#description, #tag, #named))),
+        Tagging::Adjacent(tag, content) => {
+            (object, quote!(#krate::declare::tagged_beside(#description, #tag, #content, #named)))
+        }
+        Tagging::Untagged => {
+            (quote!(#krate::declare::Shape::Anything), quote!(#krate::declare::untagged(#description, #named)))
+        }
+    }
+}
+
+// === rules ===
+
+/// Statements that put the markers into `schema`.
+fn rules(item: &Item<'_>, markers: &Markers) -> TokenStream {
+    let plain = markers.schema.iter().map(|marker| keyword(item, marker));
+    let plain = quote!(#(#plain)*);
+    if markers.hardened.is_empty() {
+        return plain;
+    }
+    let hardened = markers.hardened.iter().map(|marker| keyword(item, marker));
+    quote!(#plain if cx.is_hardened() { #(#hardened)* })
+}
+
+fn keyword(item: &Item<'_>, marker: &Marker) -> TokenStream {
+    let krate = &item.krate;
+    let json = |json: &crate::json::Json| quote!(#krate::serde_json::json!(#json));
+    match &marker.keyword {
+        Keyword::Minimum(bound) => set(&quote!(minimum), &number(item, *bound)),
+        Keyword::Maximum(bound) => set(&quote!(maximum), &number(item, *bound)),
+        Keyword::MultipleOf(bound) => set(&quote!(multiple_of), &number(item, *bound)),
+        Keyword::ExclusiveMinimum => quote!(schema.exclusive_minimum = true;),
+        Keyword::ExclusiveMaximum => quote!(schema.exclusive_maximum = true;),
+        Keyword::MinLength(bound) => quote!(schema.min_length = Some(#bound);),
+        Keyword::MaxLength(bound) => quote!(schema.max_length = Some(#bound);),
+        Keyword::MinItems(bound) => quote!(schema.min_items = Some(#bound);),
+        Keyword::MaxItems(bound) => quote!(schema.max_items = Some(#bound);),
+        Keyword::MinProperties(bound) => quote!(schema.min_properties = Some(#bound);),
+        Keyword::MaxProperties(bound) => quote!(schema.max_properties = Some(#bound);),
+        Keyword::Pattern(text) => quote!(schema.pattern = Some(#text.to_owned());),
+        Keyword::Format(text) => quote!(schema.format = Some(#text.to_owned());),
+        Keyword::Title(text) => quote!(schema.title = Some(#text.to_owned());),
+        Keyword::Enumeration(values) => {
+            let values = values.iter().map(json);
+            quote!(schema.enum_ = vec![#(#values),*];)
+        }
+        Keyword::Default(value) => set(&quote!(default), &{
+            let value = json(value);
+            quote!(Some(#value))
+        }),
+        Keyword::Example(value) => set(&quote!(example), &{
+            let value = json(value);
+            quote!(Some(#value))
+        }),
+        Keyword::ExternalDocs { description, url } => {
+            let description = description.as_ref().map(|text| quote!("description": #text,));
+            quote!(schema.external_docs = Some(#krate::serde_json::json!({#description "url": #url}));)
+        }
+        Keyword::PreserveUnknownFields(value) => quote!(schema.preserve_unknown_fields = Some(#value);),
+        Keyword::EmbeddedResource => quote!(schema.embedded_resource = true;),
+        Keyword::Nullable => quote!(schema.nullable = true;),
+        Keyword::IntOrString => quote!(#krate::declare::make_int_or_string(&mut schema);),
+        Keyword::Type(name) => {
+            let type_ = schema_type(item, name);
+            quote!(#krate::declare::make_type(&mut schema, #type_);)
+        }
+        Keyword::ListType(kind) => {
+            let kind = variant(kind);
+            quote!(schema.list_type = Some(#krate::schema::ListType::#kind);)
+        }
+        Keyword::ListMapKey(keys) => quote!(schema.list_map_keys.extend([#(#keys.to_owned()),*]);),
+        Keyword::MapType(kind) => {
+            let kind = variant(kind);
+            quote!(schema.map_type = Some(#krate::schema::MapType::#kind);)
+        }
+        Keyword::Items(markers) => {
+            let inner = markers.iter().map(|marker| keyword(item, marker));
+            quote!(#krate::declare::items(&mut schema, |schema| { #(#inner)* });)
+        }
+        Keyword::Validate(rule) => cel(item, rule),
+        Keyword::Immutable => cel(
+            item,
+            &Rule {
+                rule: "self == oldSelf".to_owned(),
+                message: Some("this field cannot be changed".to_owned()),
+                ..Rule::default()
+            },
+        ),
+        Keyword::OneOf(count, fields) => cel(item, &count_rule(*count, fields)),
+        // Only the default of a field is in the schema; the others are rules of admission, or the schema's absence.
+        Keyword::NotEmpty | Keyword::UniqueItems | Keyword::Schemaless => quote!(),
+    }
+}
+
+fn set(keyword: &TokenStream, value: &TokenStream) -> TokenStream {
+    quote!(schema.#keyword = #value;)
+}
+
+fn number(item: &Item<'_>, number: Number) -> TokenStream {
+    let krate = &item.krate;
+    match number {
+        Number::Integer(_) => quote!(Some(#krate::serde_json::Number::from(#number))),
+        Number::Float(_) => quote!(#krate::serde_json::Number::from_f64(#number)),
+    }
+}
+
+fn variant(word: &str) -> syn::Ident {
+    let mut letters = word.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase()).into_iter();
+    syn::Ident::new(&first.chain(letters).collect::<String>(), proc_macro2::Span::call_site())
+}
+
+fn schema_type(item: &Item<'_>, name: &str) -> TokenStream {
+    let (krate, variant) = (&item.krate, variant(name));
+    quote!(#krate::schema::SchemaType::#variant)
+}
+
+fn cel(item: &Item<'_>, rule: &Rule) -> TokenStream {
+    let krate = &item.krate;
+    let text = &rule.rule;
+    let parts = [
+        ("message", &rule.message),
+        ("message_expression", &rule.message_expression),
+        ("reason", &rule.reason),
+        ("field_path", &rule.field_path),
+    ];
+    let parts = parts.into_iter().filter_map(|(name, value)| {
+        let name = syn::Ident::new(name, proc_macro2::Span::call_site());
+        value.as_ref().map(|value| quote!(#name: Some(#value.to_owned()),))
+    });
+    let optional_old_self = rule.optional_old_self.map(|value| quote!(optional_old_self: Some(#value),));
+    quote!(schema.validations.push(#krate::schema::Rule {
+        rule: #text.to_owned(),
+        #(#parts)*
+        #optional_old_self
+        ..#krate::schema::Rule::default()
+    });)
+}
+
+fn count_rule(count: Count, fields: &[String]) -> Rule {
+    let listed: Vec<String> = fields.iter().map(|field| format!("has(self.{field})")).collect();
+    let (comparison, words) = match count {
+        Count::Exactly => ("== 1", "exactly one"),
+        Count::AtMost => ("<= 1", "at most one"),
+        Count::AtLeast => (">= 1", "at least one"),
+    };
+    Rule {
+        rule: format!("[{}].filter(set, set).size() {comparison}", listed.join(", ")),
+        message: Some(format!("{words} of {} must be set", fields.join(", "))),
+        ..Rule::default()
+    }
+}
+
+// === checks that need the type's own schema ===
+
+/// Constants that fail to compile where a marker stands on a named type whose schema does not fit.
+fn late_checks(item: &Item<'_>) -> TokenStream {
+    let mut checks = TokenStream::new();
+    let fields: Vec<&Field<'_>> = match &item.body {
+        Body::Struct(fields) => fields.iter().collect(),
+        Body::Newtype(field) => vec![field.as_ref()],
+        Body::Enum(_) => Vec::new(),
+    };
+    for field in fields.into_iter().filter(|field| !field.markers.is_schemaless() && !is_generic(item, field.type_)) {
+        let markers = &field.markers;
+        for marker in markers.schema.iter().chain(&markers.hardened).chain(&markers.admission) {
+            if waits(marker, &field.peeled.shape) {
+                checks.extend(late_check(item, marker, field.peeled.inner));
+            }
+        }
+    }
+    checks
+}
+
+fn late_check(item: &Item<'_>, marker: &Marker, type_: &Type) -> TokenStream {
+    let krate = &item.krate;
+    let check = match domain(&marker.keyword) {
+        Domain::Number => quote!(needs_number),
+        Domain::String => quote!(needs_text),
+        Domain::Array => quote!(needs_array),
+        Domain::Object => quote!(needs_object),
+        Domain::Sized => quote!(needs_length),
+        Domain::Loose => quote!(needs_int_or_string),
+        Domain::Any => return quote!(),
+    };
+    quote_spanned!(marker.word.span()=> const _: () = #krate::declare::#check::<#type_>();)
+}
+
+fn is_generic(item: &Item<'_>, type_: &Type) -> bool {
+    item.generics.type_params().any(|parameter| crate::shape::mentions(type_, &parameter.ident.to_string()).is_some())
+}

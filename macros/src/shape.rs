@@ -1,0 +1,157 @@
+//! What JSON a Rust type becomes, as far as its name tells.
+
+use proc_macro2::Span;
+use syn::{GenericArgument, PathArguments, Type};
+
+/// The JSON of a type.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Shape<'a> {
+    Boolean,
+    Integer(Range),
+    Number,
+    String,
+    /// Text with a format of its own, such as a time.
+    Formatted,
+    Array(&'a Type),
+    Map(&'a Type),
+    IntOrString,
+    /// Any JSON at all.
+    Anything,
+    /// A type whose name says nothing; its own `Schema` knows.
+    Named,
+}
+
+/// What an integer type can hold.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Range {
+    pub(crate) min: i128,
+    pub(crate) max: i128,
+}
+
+/// The type of a field, without the wrappers that JSON does not show.
+#[derive(Clone, Debug)]
+pub(crate) struct Peeled<'a> {
+    /// Whether an `Option` was taken off.
+    pub(crate) optional: bool,
+    /// What is left.
+    pub(crate) inner: &'a Type,
+    pub(crate) shape: Shape<'a>,
+}
+
+/// Takes `Option`, `Box`, `Arc` and `Rc` off and classifies what is left.
+pub(crate) fn peel(type_: &Type) -> Peeled<'_> {
+    let mut optional = false;
+    let mut inner = type_;
+    loop {
+        inner = match inner {
+            Type::Paren(paren) => &paren.elem,
+            Type::Group(group) => &group.elem,
+            Type::Reference(reference) => &reference.elem,
+            _ => {
+                let named = named(inner);
+                match named.as_ref().map(|(name, arguments)| (name.as_str(), arguments.as_slice())) {
+                    Some(("Option", [argument])) => {
+                        optional = true;
+                        argument
+                    }
+                    Some(("Box" | "Arc" | "Rc", [argument])) => argument,
+                    _ => return Peeled { optional, inner, shape: classify(inner) },
+                }
+            }
+        };
+    }
+}
+
+fn classify(type_: &Type) -> Shape<'_> {
+    match type_ {
+        Type::Array(array) => return Shape::Array(&array.elem),
+        Type::Slice(slice) => return Shape::Array(&slice.elem),
+        _ => {}
+    }
+    let Some((name, arguments)) = named(type_) else { return Shape::Named };
+    match (name.as_str(), arguments.as_slice()) {
+        ("bool", []) => Shape::Boolean,
+        ("i8", []) => integer(i8::MIN, i8::MAX),
+        ("i16", []) => integer(i16::MIN, i16::MAX),
+        ("i32", []) => integer(i32::MIN, i32::MAX),
+        ("i64" | "isize", []) => integer(i64::MIN, i64::MAX),
+        ("u8", []) => integer(u8::MIN, u8::MAX),
+        ("u16", []) => integer(u16::MIN, u16::MAX),
+        ("u32", []) => integer(u32::MIN, u32::MAX),
+        ("u64" | "usize", []) => integer(u64::MIN, u64::MAX),
+        ("f32" | "f64", []) => Shape::Number,
+        ("String" | "str" | "char", []) => Shape::String,
+        ("Cow", [inner]) => classify(inner),
+        ("Time" | "MicroTime" | "Timestamp" | "Duration" | "GoDuration", []) => Shape::Formatted,
+        ("Quantity" | "IntOrString", []) => Shape::IntOrString,
+        ("Value" | "RawValue" | "RawExtension", []) => Shape::Anything,
+        ("Vec" | "VecDeque" | "BTreeSet" | "HashSet" | "IndexSet", [item, ..]) => Shape::Array(item),
+        ("BTreeMap" | "HashMap" | "IndexMap", [_, value, ..]) => Shape::Map(value),
+        ("Map", [_, value]) => Shape::Map(value),
+        _ => Shape::Named,
+    }
+}
+
+fn integer(min: impl Into<i128>, max: impl Into<i128>) -> Shape<'static> {
+    Shape::Integer(Range { min: min.into(), max: max.into() })
+}
+
+/// The last segment of a path with its type arguments.
+fn named(type_: &Type) -> Option<(String, Vec<&Type>)> {
+    let Type::Path(path) = type_ else { return None };
+    let last = path.path.segments.last()?;
+    let arguments = match &last.arguments {
+        PathArguments::AngleBracketed(angle) => angle
+            .args
+            .iter()
+            .filter_map(|argument| match argument {
+                GenericArgument::Type(type_) => Some(type_),
+                _ => None,
+            })
+            .collect(),
+        _ => Vec::new(),
+    };
+    Some((last.ident.to_string(), arguments))
+}
+
+impl Shape<'_> {
+    /// The word for messages.
+    pub(crate) fn words(&self) -> &'static str {
+        match self {
+            Shape::Boolean => "a boolean",
+            Shape::Integer(_) => "an integer",
+            Shape::Number => "a number",
+            Shape::String => "a text",
+            Shape::Formatted => "a text with a format of its own",
+            Shape::Array(_) => "an array",
+            Shape::Map(_) => "a map",
+            Shape::IntOrString => "an integer or a text",
+            Shape::Anything => "any JSON",
+            Shape::Named => "a type of its own",
+        }
+    }
+}
+
+/// The name that a type is known by, for messages.
+pub(crate) fn type_name(type_: &Type) -> String {
+    quote::quote!(#type_).to_string().replace(' ', "")
+}
+
+/// Whether `name` stands anywhere in the type.
+pub(crate) fn mentions(type_: &Type, name: &str) -> Option<Span> {
+    struct Finder<'n> {
+        name: &'n str,
+        found: Option<Span>,
+    }
+    impl<'ast> syn::visit::Visit<'ast> for Finder<'_> {
+        fn visit_path(&mut self, path: &'ast syn::Path) {
+            if path.segments.len() == 1 && path.segments[0].ident == self.name {
+                self.found.get_or_insert(path.segments[0].ident.span());
+            }
+            syn::visit::visit_path(self, path);
+        }
+    }
+    let mut finder = Finder { name, found: None };
+    syn::visit::Visit::visit_type(&mut finder, type_);
+    finder.found
+}
