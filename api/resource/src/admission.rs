@@ -1,14 +1,17 @@
 //! What an admission handler is: a pure function of a request and a snapshot, and its entry in a webhook configuration.
 
-use std::{borrow::Cow, collections::BTreeMap};
+mod entry;
+mod patch;
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use serde_json::{Value, value::RawValue};
+use std::{borrow::Cow, collections::BTreeMap, fmt};
 
-use crate::rbac::RbacRule;
+pub use entry::{FailurePolicy, Handler, Selector, WebhookEntry, WebhookKind};
+pub use patch::Patch;
+use serde::{Deserialize, Deserializer, Serialize, de, de::DeserializeOwned};
+use serde_json::value::RawValue;
 
 /// What is being done to the object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Operation {
     /// A new object.
@@ -19,6 +22,72 @@ pub enum Operation {
     Delete,
     /// A connection, such as exec.
     Connect,
+    /// None or an unknown one: handlers let such requests pass.
+    #[default]
+    Other,
+}
+
+impl Operation {
+    /// The operation of an AdmissionReview's text.
+    pub fn of(text: &str) -> Self {
+        match text {
+            "CREATE" => Operation::Create,
+            "UPDATE" => Operation::Update,
+            "DELETE" => Operation::Delete,
+            "CONNECT" => Operation::Connect,
+            _ => Operation::Other,
+        }
+    }
+
+    /// The text of an AdmissionReview; empty for none of the known ones.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Operation::Create => "CREATE",
+            Operation::Update => "UPDATE",
+            Operation::Delete => "DELETE",
+            Operation::Connect => "CONNECT",
+            Operation::Other => "",
+        }
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Operation {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        text(deserializer).map(|text| Operation::of(&text))
+    }
+}
+
+/// Reads a text without copying it where it has no escapes; `null` is the empty text, as Go reads it.
+///
+/// For `#[serde(borrow, deserialize_with = "text")]`, which plain `Cow` needs to borrow from behind a visitor.
+pub fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cow<'de, str>, D::Error> {
+    struct Visitor;
+    impl<'de> de::Visitor<'de> for Visitor {
+        type Value = Cow<'de, str>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a string")
+        }
+
+        fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+            Ok(Cow::Borrowed(text))
+        }
+
+        fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+            Ok(Cow::Owned(text.to_owned()))
+        }
+
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(Cow::Borrowed(""))
+        }
+    }
+    deserializer.deserialize_any(Visitor)
 }
 
 /// Group, version and kind.
@@ -26,13 +95,13 @@ pub enum Operation {
 #[serde(default)]
 pub struct GroupVersionKind<'a> {
     /// API group; empty for core.
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "text")]
     pub group: Cow<'a, str>,
     /// API version.
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "text")]
     pub version: Cow<'a, str>,
     /// Kind.
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "text")]
     pub kind: Cow<'a, str>,
 }
 
@@ -41,13 +110,13 @@ pub struct GroupVersionKind<'a> {
 #[serde(default)]
 pub struct GroupVersionResource<'a> {
     /// API group; empty for core.
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "text")]
     pub group: Cow<'a, str>,
     /// API version.
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "text")]
     pub version: Cow<'a, str>,
     /// Plural.
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "text")]
     pub resource: Cow<'a, str>,
 }
 
@@ -56,10 +125,10 @@ pub struct GroupVersionResource<'a> {
 #[serde(default)]
 pub struct UserInfo<'a> {
     /// User name.
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "text")]
     pub username: Cow<'a, str>,
     /// Unique id of the user.
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "text")]
     pub uid: Cow<'a, str>,
     /// Groups of the user.
     #[serde(borrow)]
@@ -67,7 +136,7 @@ pub struct UserInfo<'a> {
 }
 
 /// One admission request as it came over the wire; its objects are not decoded yet.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Request<'a> {
     /// Echoed in the answer.
     pub uid: Cow<'a, str>,
@@ -83,14 +152,22 @@ pub struct Request<'a> {
     pub namespace: Cow<'a, str>,
     /// What is being done.
     pub operation: Operation,
-    /// Who asks.
-    pub user: UserInfo<'a>,
+    /// Who asks, not decoded yet: few handlers want to know. See [`Request::user`].
+    pub user_info: Option<&'a RawValue>,
     /// The object as it would become; absent on delete.
     pub object: Option<&'a RawValue>,
     /// The object as it is; absent on create.
     pub old_object: Option<&'a RawValue>,
     /// Whether nothing will be stored.
     pub dry_run: bool,
+}
+
+impl<'a> Request<'a> {
+    /// Who asks.
+    pub fn user(&self) -> Result<UserInfo<'a>, Denial> {
+        let Some(raw) = self.user_info else { return Ok(UserInfo::default()) };
+        serde_json::from_str(raw.get()).map_err(|error| Denial::bad_request(format!("request.userInfo: {error}")))
+    }
 }
 
 /// A request whose objects are decoded.
@@ -120,8 +197,8 @@ impl<'a, T: DeserializeOwned> Review<'a, T> {
 pub struct Verdict {
     /// Why the request is refused; none admits it.
     pub denial: Option<Denial>,
-    /// Changes of the object, as an RFC 6902 patch; empty leaves it as it is.
-    pub patch: Vec<PatchOperation>,
+    /// Changes of the object; empty leaves it as it is.
+    pub patch: Patch,
     /// What the user should know although the request is admitted.
     pub warnings: Vec<String>,
     /// Annotations of the audit event.
@@ -140,7 +217,7 @@ impl Verdict {
     }
 
     /// Admits the request with changes.
-    pub fn patched(patch: Vec<PatchOperation>) -> Self {
+    pub fn patched(patch: Patch) -> Self {
         Self { patch, ..Self::default() }
     }
 
@@ -192,101 +269,18 @@ impl Denial {
     }
 }
 
-/// One operation of an RFC 6902 patch.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "op", rename_all = "lowercase")]
-pub enum PatchOperation {
-    /// Adds or replaces a value.
-    Add {
-        /// JSON pointer.
-        path: String,
-        /// The new value.
-        value: Value,
-    },
-    /// Replaces a value that exists.
-    Replace {
-        /// JSON pointer.
-        path: String,
-        /// The new value.
-        value: Value,
-    },
-    /// Removes a value that exists.
-    Remove {
-        /// JSON pointer.
-        path: String,
-    },
+impl From<serde_json::Error> for Denial {
+    /// A value of ours that cannot be written as JSON is our fault.
+    fn from(error: serde_json::Error) -> Self {
+        Denial::internal(error.to_string())
+    }
 }
 
-/// One HTTP path with the function that answers there and its entries in the webhook configurations.
-pub struct Handler<C: ?Sized> {
-    /// URL path, such as `/mutate-pod`.
-    pub path: &'static str,
-    /// Feature gate that serves the path; none serves it always.
-    pub gate: Option<&'static str>,
-    /// Entries in the webhook configurations; a path may have several.
-    pub entries: &'static [WebhookEntry],
-    /// What the handler's snapshot needs to read.
-    pub rbac: &'static [RbacRule],
-    /// For metrics: `pod`, `elasticquota`, …
-    pub object_type: &'static str,
-    /// Decides.
-    pub call: fn(&Request<'_>, &C) -> Verdict,
-}
-
-/// Which of the two webhook configurations an entry belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WebhookKind {
-    /// MutatingWebhookConfiguration.
-    Mutating,
-    /// ValidatingWebhookConfiguration.
-    Validating,
-}
-
-/// One entry of a webhook configuration.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct WebhookEntry {
-    /// Which configuration.
-    pub kind: WebhookKind,
-    /// Fully qualified name, such as `vpod.koordinator.sh`.
-    pub name: &'static str,
-    /// API groups of the rule.
-    pub groups: &'static [&'static str],
-    /// API versions of the rule.
-    pub versions: &'static [&'static str],
-    /// Plurals, or `plural/subresource`.
-    pub resources: &'static [&'static str],
-    /// Operations of the rule.
-    pub operations: &'static [Operation],
-    /// `Fail` or `Ignore`.
-    pub failure_policy: FailurePolicy,
-    /// `Exact` or `Equivalent`; none leaves it to the API server.
-    pub match_policy: Option<&'static str>,
-    /// Reinvocation policy of a mutating webhook, `Never` or `IfNeeded`.
-    pub reinvocation_policy: Option<&'static str>,
-    /// Selector of namespaces.
-    pub namespace_selector: Option<Selector>,
-    /// Selector of objects.
-    pub object_selector: Option<Selector>,
-    /// Name and CEL expression of each match condition.
-    pub match_conditions: &'static [(&'static str, &'static str)],
-    /// Seconds that the API server waits.
-    pub timeout_seconds: Option<i32>,
-    /// AdmissionReview versions, best first.
-    pub review_versions: &'static [&'static str],
-}
-
-/// What the API server does when a webhook does not answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FailurePolicy {
-    /// Refuses the request.
-    Fail,
-    /// Goes on as if the webhook had allowed it.
-    Ignore,
-}
-
-/// A label selector as a constant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Selector {
-    /// Key, operator (`In`, `NotIn`, `Exists`, `DoesNotExist`) and values.
-    pub expressions: &'static [(&'static str, &'static str, &'static [&'static str])],
+impl From<Result<Patch, Denial>> for Verdict {
+    fn from(outcome: Result<Patch, Denial>) -> Self {
+        match outcome {
+            Ok(patch) => Verdict::patched(patch),
+            Err(denial) => Verdict::deny(denial),
+        }
+    }
 }

@@ -48,6 +48,37 @@ impl<'a> Path<'a> {
     pub fn key<'b>(&'b self, key: &'b str) -> Path<'b> {
         Path { parent: Some(self), step: Step::Key(key) }
     }
+
+    /// Writes the path as a JSON pointer (RFC 6901).
+    ///
+    /// ```
+    /// use koord_schema::field::Path;
+    /// let (mut text, spec) = (String::new(), Path::root("spec"));
+    /// spec.child("owners").index(0).key("a/b~c").write_pointer(&mut text)?;
+    /// assert_eq!(text, "/spec/owners/0/a~1b~0c");
+    /// # Ok::<(), std::fmt::Error>(())
+    /// ```
+    pub fn write_pointer(&self, out: &mut impl fmt::Write) -> fmt::Result {
+        if let Some(parent) = self.parent {
+            parent.write_pointer(out)?;
+        }
+        let text = match self.step {
+            Step::Field("") if self.parent.is_none() => return Ok(()),
+            Step::Index(index) => return write!(out, "/{index}"),
+            Step::Field(text) | Step::Key(text) => text,
+        };
+        out.write_char('/')?;
+        for part in text.split_inclusive(['~', '/']) {
+            match part.strip_suffix(['~', '/']) {
+                None => out.write_str(part)?,
+                Some(plain) => {
+                    out.write_str(plain)?;
+                    out.write_str(if part.ends_with('~') { "~0" } else { "~1" })?;
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 impl fmt::Display for Path<'_> {

@@ -1,0 +1,78 @@
+//! A handler and its entries in the webhook configurations, as constants.
+
+use super::{Operation, Request, Verdict};
+use crate::rbac::RbacRule;
+
+/// One HTTP path with the function that answers there and its entries in the webhook configurations.
+pub struct Handler<C: ?Sized> {
+    /// URL path, such as `/mutate-pod`.
+    pub path: &'static str,
+    /// Feature gate that serves the path; none serves it always.
+    pub gate: Option<&'static str>,
+    /// Entries in the webhook configurations; a path may have several.
+    pub entries: &'static [WebhookEntry],
+    /// What the handler's snapshot needs to read.
+    pub rbac: &'static [RbacRule],
+    /// For metrics: `pod`, `elasticquota`, …
+    pub object_type: &'static str,
+    /// Decides.
+    pub call: fn(&Request<'_>, &C) -> Verdict,
+}
+
+/// Which of the two webhook configurations an entry belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WebhookKind {
+    /// MutatingWebhookConfiguration.
+    Mutating,
+    /// ValidatingWebhookConfiguration.
+    Validating,
+}
+
+/// One entry of a webhook configuration.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WebhookEntry {
+    /// Which configuration.
+    pub kind: WebhookKind,
+    /// Fully qualified name, such as `vpod.koordinator.sh`.
+    pub name: &'static str,
+    /// API groups of the rule.
+    pub groups: &'static [&'static str],
+    /// API versions of the rule.
+    pub versions: &'static [&'static str],
+    /// Plurals, or `plural/subresource`.
+    pub resources: &'static [&'static str],
+    /// Operations of the rule.
+    pub operations: &'static [Operation],
+    /// `Fail` or `Ignore`.
+    pub failure_policy: FailurePolicy,
+    /// `Exact` or `Equivalent`; none leaves it to the API server.
+    pub match_policy: Option<&'static str>,
+    /// Reinvocation policy of a mutating webhook, `Never` or `IfNeeded`.
+    pub reinvocation_policy: Option<&'static str>,
+    /// Selector of namespaces.
+    pub namespace_selector: Option<Selector>,
+    /// Selector of objects.
+    pub object_selector: Option<Selector>,
+    /// Name and CEL expression of each match condition.
+    pub match_conditions: &'static [(&'static str, &'static str)],
+    /// Seconds that the API server waits.
+    pub timeout_seconds: Option<i32>,
+    /// AdmissionReview versions, best first.
+    pub review_versions: &'static [&'static str],
+}
+
+/// What the API server does when a webhook does not answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FailurePolicy {
+    /// Refuses the request.
+    Fail,
+    /// Goes on as if the webhook had allowed it.
+    Ignore,
+}
+
+/// A label selector as a constant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Selector {
+    /// Key, operator (`In`, `NotIn`, `Exists`, `DoesNotExist`) and values.
+    pub expressions: &'static [(&'static str, &'static str, &'static [&'static str])],
+}

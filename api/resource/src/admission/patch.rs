@@ -1,0 +1,182 @@
+//! An RFC 6902 patch, written as it will be sent.
+
+use std::{borrow::Cow, fmt};
+
+use koord_schema::{field::Path, patch::json};
+use serde::Serialize;
+use serde_json::Value;
+
+/// An RFC 6902 patch as JSON text, grown operation by operation.
+///
+/// A patch is only ever sent, so it is kept as text: adding an operation costs no allocation but the text's growth.
+///
+/// ```
+/// use koord_resource::{admission::Patch, field::Path};
+/// let (metadata, mut patch) = (Path::root("metadata"), Patch::default());
+/// patch.add(&metadata.child("labels").key("a/b"), "c")?;
+/// assert_eq!(patch.as_str(), r#"[{"op":"add","path":"/metadata/labels/a~1b","value":"c"}]"#);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Patch {
+    /// Empty, or an array with at least one operation.
+    text: Vec<u8>,
+}
+
+impl Patch {
+    /// Whether the object stays as it is.
+    pub fn is_empty(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// The patch as a JSON array; nothing when it is empty.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// The patch as a JSON array; the empty text when it is empty.
+    pub fn as_str(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.text)
+    }
+
+    /// Adds a value, or replaces the value that is there.
+    pub fn add<T: Serialize + ?Sized>(&mut self, at: &Path<'_>, value: &T) -> Result<(), serde_json::Error> {
+        self.operation("add", at, Some(value))
+    }
+
+    /// Replaces a value that is there.
+    pub fn replace<T: Serialize + ?Sized>(&mut self, at: &Path<'_>, value: &T) -> Result<(), serde_json::Error> {
+        self.operation("replace", at, Some(value))
+    }
+
+    /// Removes a value that is there.
+    pub fn remove(&mut self, at: &Path<'_>) -> Result<(), serde_json::Error> {
+        self.operation::<()>("remove", at, None)
+    }
+
+    /// What turns `before` into `after`.
+    pub fn between(before: &Value, after: &Value) -> Self {
+        match json::diff(before, after) {
+            Value::Array(operations) if operations.is_empty() => Self::default(),
+            operations => Self { text: operations.to_string().into_bytes() },
+        }
+    }
+
+    fn operation<T: Serialize + ?Sized>(
+        &mut self,
+        verb: &str,
+        at: &Path<'_>,
+        value: Option<&T>,
+    ) -> Result<(), serde_json::Error> {
+        // The bracket that closes the array makes room for one more operation.
+        let before = self.text.len();
+        match self.text.last_mut() {
+            Some(bracket) => *bracket = b',',
+            None => {
+                self.text.reserve(TYPICAL_BYTES);
+                self.text.push(b'[');
+            }
+        }
+        let written = write_operation(&mut self.text, verb, at, value);
+        match (&written, before) {
+            (Err(_), 0) => self.text.clear(),
+            (Err(_), before) => {
+                self.text.truncate(before - 1);
+                self.text.push(b']');
+            }
+            (Ok(()), _) => self.text.push(b']'),
+        }
+        written
+    }
+}
+
+/// Enough for most patches, so that the text is allocated once.
+const TYPICAL_BYTES: usize = 1024;
+
+fn write_operation<T: Serialize + ?Sized>(
+    text: &mut Vec<u8>,
+    verb: &str,
+    at: &Path<'_>,
+    value: Option<&T>,
+) -> Result<(), serde_json::Error> {
+    text.extend_from_slice(br#"{"op":""#);
+    text.extend_from_slice(verb.as_bytes());
+    text.extend_from_slice(br#"","path":""#);
+    at.write_pointer(&mut InsideQuotes(text)).map_err(serde::ser::Error::custom)?;
+    text.push(b'"');
+    if let Some(value) = value {
+        text.extend_from_slice(br#","value":"#);
+        serde_json::to_writer(&mut *text, value)?;
+    }
+    text.push(b'}');
+    Ok(())
+}
+
+/// Escapes what stands between the quotes of a JSON string: a label's key may hold anything until it is validated.
+struct InsideQuotes<'a>(&'a mut Vec<u8>);
+
+impl fmt::Write for InsideQuotes<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for byte in text.bytes() {
+            match byte {
+                b'"' | b'\\' => self.0.extend_from_slice(&[b'\\', byte]),
+                0..0x20 => self.0.extend_from_slice(format!("\\u{byte:04x}").as_bytes()),
+                _ => self.0.push(byte),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Patch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn operations_are_joined_and_every_key_is_escaped() {
+        let labels = Path::root("metadata");
+        let labels = labels.child("labels");
+        let mut patch = Patch::default();
+        assert!(patch.is_empty());
+        patch.add(&labels.key("a/b~\"\n"), "x").unwrap();
+        patch.remove(&labels.index(3)).unwrap();
+        patch.replace(&labels, &json!({})).unwrap();
+        let read: Value = serde_json::from_slice(patch.as_bytes()).unwrap();
+        assert_eq!(
+            read,
+            json!([
+                {"op": "add", "path": "/metadata/labels/a~1b~0\"\n", "value": "x"},
+                {"op": "remove", "path": "/metadata/labels/3"},
+                {"op": "replace", "path": "/metadata/labels", "value": {}},
+            ])
+        );
+    }
+
+    #[test]
+    fn a_value_that_cannot_be_written_leaves_the_patch_as_it_was() {
+        let mut patch = Patch::default();
+        let unwritable = std::collections::BTreeMap::from([((1, 2), 3)]);
+        assert!(patch.add(&Path::root("a"), &unwritable).is_err());
+        assert!(patch.is_empty());
+        patch.add(&Path::root("a"), &1).unwrap();
+        assert!(patch.add(&Path::root("b"), &unwritable).is_err());
+        assert_eq!(patch.as_str(), r#"[{"op":"add","path":"/a","value":1}]"#);
+    }
+
+    #[test]
+    fn equal_documents_have_no_patch_between_them() {
+        assert!(Patch::between(&json!({"a": 1}), &json!({"a": 1})).is_empty());
+        assert_eq!(
+            Patch::between(&json!({"a": 1}), &json!({"a": 2})).as_str(),
+            r#"[{"op":"replace","path":"/a","value":2}]"#
+        );
+    }
+}
