@@ -7,11 +7,14 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod fleet;
 pub mod node;
+pub mod pace;
 pub mod pod;
 pub mod seed;
 pub mod usage;
 
+pub use fleet::{Fleet, FleetError};
 pub use node::HollowNode;
 pub use seed::Seed;
 pub use usage::UsageModel;

@@ -1,1 +1,7 @@
-//! integration
+//! What the integration suite and the bench drivers stand on: the real kubectl, and a real kube-apiserver when one was built.
+
+pub mod kubectl;
+pub mod real_server;
+
+pub use kubectl::Kubectl;
+pub use real_server::RealServer;

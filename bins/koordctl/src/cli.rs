@@ -1,0 +1,173 @@
+//! The command line: what can be asked for, and how it is explained.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+/// Try, inspect and install Koordinator.
+///
+/// Also runs as `kubectl koord` when a file named kubectl-koord in the path is this program.
+#[derive(Debug, Parser)]
+#[command(name = "koordctl", version, propagate_version = true, arg_required_else_help = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a small cluster in this process: API server, koord-manager and hollow nodes
+    Up(UpArgs),
+    /// Compare the custom resource definitions of a cluster with those of this program, or install them
+    Crd {
+        /// What to do with them.
+        #[command(subcommand)]
+        command: CrdCommand,
+    },
+    /// Print the version of this program, and of the server if one answers
+    Version(VersionArgs),
+    /// Print a completion script for a shell
+    #[command(after_help = "Load it, for example, with:  source <(koordctl completion bash)")]
+    Completion {
+        /// The shell to complete for.
+        shell: Shell,
+    },
+}
+
+/// Options of `up`.
+#[derive(Clone, Debug, Args)]
+pub struct UpArgs {
+    /// How many hollow nodes there are
+    #[arg(long, default_value_t = 10, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(..=20_000))]
+    pub nodes: u32,
+    /// Port of the API server on 127.0.0.1; 0 takes a free one
+    #[arg(long, default_value_t = 6443)]
+    pub port: u16,
+    /// Seed of names, node sizes and loads: the same seed gives the same cluster
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// How many times faster than the wall clock the cluster's time runs. Above 1 it starts in the past, so that it does not run ahead of
+    /// yours; leases and HTTP timeouts stay real
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR", value_parser = speed)]
+    pub speed: f64,
+    /// Where to write the kubeconfig
+    #[arg(long, default_value = "koord.kubeconfig", value_name = "FILE")]
+    pub kubeconfig: PathBuf,
+    /// Which custom resource definitions to serve
+    #[arg(long, value_enum, default_value_t = Profile::Hardened)]
+    pub profile: Profile,
+    /// Run the API server and the nodes, but not koord-manager
+    #[arg(long)]
+    pub no_manager: bool,
+    /// Feature gates of koord-manager, such as DeclaredWebhooks=false
+    #[arg(long, value_name = "GATE=BOOL,...", default_value = "DeclaredWebhooks=true,ReservationMutatingWebhook=true")]
+    pub feature_gates: String,
+    /// Keep the objects in this folder, so that they survive a restart; without it they are gone when the program ends
+    #[arg(long, value_name = "FOLDER")]
+    pub data_dir: Option<PathBuf>,
+    /// Overwrite a kubeconfig file that exists
+    #[arg(long)]
+    pub force: bool,
+    /// More about what happens: -v what the parts do, -vv every request
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+}
+
+/// A flavour of the custom resource definitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Profile {
+    /// Exactly the structure of the original's
+    Compatible,
+    /// With rules, columns and short names that the original lacks; never rejects what compatible and the webhooks accept
+    Hardened,
+}
+
+/// What `crd` can do.
+#[derive(Debug, Subcommand)]
+pub enum CrdCommand {
+    /// Print how the cluster's definitions differ from this program's; exits with 1 when they do
+    Diff(CrdArgs),
+    /// Create or change the cluster's definitions so that they are this program's
+    Apply(CrdArgs),
+}
+
+/// Options of the `crd` commands.
+#[derive(Clone, Debug, Args)]
+pub struct CrdArgs {
+    /// Which custom resource definitions
+    #[arg(long, value_enum, default_value_t = Profile::Compatible)]
+    pub profile: Profile,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub cluster: ClusterArgs,
+}
+
+/// Which cluster a command talks to.
+#[derive(Clone, Debug, Args)]
+pub struct ClusterArgs {
+    /// The kubeconfig; without it $KUBECONFIG, ~/.kube/config or the pod's service account
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig; without it the current one
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+}
+
+/// Options of `version`.
+#[derive(Clone, Debug, Args)]
+pub struct VersionArgs {
+    /// Only this program's version; ask no server
+    #[arg(long)]
+    pub client: bool,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub cluster: ClusterArgs,
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let speed: f64 = text.parse().map_err(|_| "a number such as 1, 60 or 0.5".to_owned())?;
+    if (0.01..=10_000.0).contains(&speed) { Ok(speed) } else { Err("a number from 0.01 to 10000".to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    fn refused(arguments: &[&str]) -> String {
+        Cli::try_parse_from(arguments).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn up_needs_no_flags() {
+        let Command::Up(up) = Cli::try_parse_from(["koordctl", "up"]).unwrap().command else { panic!("not up") };
+        assert_eq!((up.nodes, up.port, up.profile, up.no_manager), (10, 6443, Profile::Hardened, false));
+    }
+
+    #[test]
+    fn a_misspelt_flag_names_the_right_one() {
+        let text = refused(&["koordctl", "up", "--node", "3"]);
+        assert!(text.contains("unexpected argument '--node'") && text.contains("'--nodes'"), "{text}");
+        let text = refused(&["koordctl", "upp"]);
+        assert!(text.contains("unrecognized subcommand 'upp'") && text.contains("'up'"), "{text}");
+    }
+
+    #[test]
+    fn a_value_out_of_range_names_the_range() {
+        assert!(refused(&["koordctl", "up", "--speed", "0"]).contains("from 0.01 to 10000"));
+        assert!(refused(&["koordctl", "up", "--speed", "fast"]).contains("a number such as"));
+        assert!(refused(&["koordctl", "up", "--nodes", "50000"]).contains("20000"));
+        assert!(
+            refused(&["koordctl", "up", "--profile", "strict"]).contains("[possible values: compatible, hardened]")
+        );
+    }
+}

@@ -1,0 +1,33 @@
+//! A client for the cluster that the flags name.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+
+use crate::cli::ClusterArgs;
+
+/// Reads the kubeconfig and makes a client. Nothing is asked of the server yet.
+pub async fn client(cluster: &ClusterArgs) -> Result<Client> {
+    let options = KubeConfigOptions { context: cluster.context.clone(), ..KubeConfigOptions::default() };
+    let config = match &cluster.kubeconfig {
+        Some(file) => from_file(file, &options).await?,
+        None if cluster.context.is_some() => Config::from_kubeconfig(&options)
+            .await
+            .context("the kubeconfig cannot be used; name another with --kubeconfig")?,
+        None => Config::infer()
+            .await
+            .context("no cluster is known; name a kubeconfig with --kubeconfig, or run `koordctl up`")?,
+    };
+    Client::try_from(config).context("the cluster's address or credentials cannot be used")
+}
+
+/// The configuration that a kubeconfig file describes.
+pub async fn from_file(file: &Path, options: &KubeConfigOptions) -> Result<Config> {
+    let named = || format!("the kubeconfig {}", file.display());
+    let kubeconfig = Kubeconfig::read_from(file).with_context(|| format!("{} cannot be read", named()))?;
+    Config::from_custom_kubeconfig(kubeconfig, options).await.with_context(|| format!("{} cannot be used", named()))
+}

@@ -1,0 +1,211 @@
+//! A real kube-apiserver with its etcd, started from the folder that `KUBEBUILDER_ASSETS` names (see tests/kube-assets).
+
+use std::{
+    fs,
+    net::TcpListener,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use kube::config::KubeConfigOptions;
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
+};
+use tempfile::TempDir;
+
+/// A running kube-apiserver and its etcd; both end when this is dropped.
+#[derive(Debug)]
+pub struct RealServer {
+    /// Address of the API server.
+    pub url: String,
+    /// Its certificate authority, PEM.
+    pub ca: String,
+    /// A kubeconfig of an administrator (user `admin`, uid `uid`, group `system:masters`).
+    pub kubeconfig: PathBuf,
+    /// The process of kube-apiserver.
+    pub apiserver_pid: u32,
+    /// The process of etcd.
+    pub etcd_pid: u32,
+    /// From the start of etcd to the first `ok` of /readyz.
+    pub start: Duration,
+    programs: [Program; 2],
+    folder: TempDir,
+}
+
+/// A child process that does not outlive its owner.
+#[derive(Debug)]
+struct Program(Child);
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The bearer token of the administrator.
+pub const ADMIN_TOKEN: &str = "integration-admin";
+
+/// How long the programs may take until they answer.
+const START_MAX: Duration = Duration::from_mins(2);
+
+impl RealServer {
+    /// The folder of the programs, when there is one.
+    pub fn assets() -> Option<PathBuf> {
+        std::env::var_os("KUBEBUILDER_ASSETS").filter(|folder| !folder.is_empty()).map(PathBuf::from)
+    }
+
+    /// Starts etcd and kube-apiserver on free ports of 127.0.0.1 and waits until the server is ready.
+    pub async fn start(assets: &Path) -> Result<Self> {
+        let begin = Instant::now();
+        for program in ["etcd", "kube-apiserver"] {
+            let file = assets.join(program);
+            ensure!(
+                file.is_file(),
+                "KUBEBUILDER_ASSETS has no {program}: {} does not exist; make it with tests/kube-assets/build",
+                file.display()
+            );
+        }
+        let folder = TempDir::new()?;
+        let at = |name: &str| folder.path().join(name);
+        let [etcd_port, peer_port, port] = free_ports()?;
+        let etcd_url = format!("http://127.0.0.1:{etcd_port}");
+        let peer_url = format!("http://127.0.0.1:{peer_port}");
+        let etcd = spawn(
+            &assets.join("etcd"),
+            &at("etcd.log"),
+            &[
+                format!("--data-dir={}", at("etcd").display()),
+                format!("--listen-client-urls={etcd_url}"),
+                format!("--advertise-client-urls={etcd_url}"),
+                format!("--listen-peer-urls={peer_url}"),
+                format!("--initial-advertise-peer-urls={peer_url}"),
+                format!("--initial-cluster=default={peer_url}"),
+                "--unsafe-no-fsync".to_owned(),
+                "--log-level=error".to_owned(),
+            ],
+        )?;
+        let ca = certificates(folder.path())?;
+        fs::write(at("tokens.csv"), format!("{ADMIN_TOKEN},admin,uid,system:masters\n"))?;
+        let apiserver = spawn(
+            &assets.join("kube-apiserver"),
+            &at("apiserver.log"),
+            &[
+                format!("--etcd-servers={etcd_url}"),
+                "--bind-address=127.0.0.1".to_owned(),
+                "--advertise-address=127.0.0.1".to_owned(),
+                format!("--secure-port={port}"),
+                format!("--cert-dir={}", at("certificates").display()),
+                format!("--tls-cert-file={}", at("tls.crt").display()),
+                format!("--tls-private-key-file={}", at("tls.key").display()),
+                "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+                format!("--service-account-key-file={}", at("account.pub").display()),
+                format!("--service-account-signing-key-file={}", at("account.key").display()),
+                "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
+                "--authorization-mode=RBAC".to_owned(),
+                format!("--token-auth-file={}", at("tokens.csv").display()),
+                // no controller manager makes the accounts that this plugin wants
+                "--disable-admission-plugins=ServiceAccount".to_owned(),
+            ],
+        )?;
+        let url = format!("https://127.0.0.1:{port}");
+        let kubeconfig = at("kubeconfig");
+        fs::write(&kubeconfig, kubeconfig_text(&url, &at("ca.crt")))?;
+        let mut server = Self {
+            url,
+            ca,
+            kubeconfig,
+            apiserver_pid: apiserver.0.id(),
+            etcd_pid: etcd.0.id(),
+            start: Duration::ZERO,
+            programs: [apiserver, etcd],
+            folder,
+        };
+        server.wait_until_ready(begin).await?;
+        server.start = begin.elapsed();
+        Ok(server)
+    }
+
+    async fn wait_until_ready(&mut self, begin: Instant) -> Result<()> {
+        let config = koordctl::connect::from_file(&self.kubeconfig, &KubeConfigOptions::default()).await?;
+        let client = kube::Client::try_from(config)?;
+        loop {
+            let answer = client.request_text(http::Request::get("/readyz").body(Vec::new())?).await;
+            if answer.as_deref().is_ok_and(|text| text == "ok") {
+                return Ok(());
+            }
+            for (program, log) in self.programs.iter_mut().zip(["apiserver.log", "etcd.log"]) {
+                if let Some(status) = program.0.try_wait()? {
+                    bail!("the program of {log} ended with {status}:\n{}", self.end_of(log));
+                }
+            }
+            if begin.elapsed() > START_MAX {
+                bail!("kube-apiserver is not ready after {START_MAX:?}: {answer:?}\n{}", self.end_of("apiserver.log"));
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    fn end_of(&self, log: &str) -> String {
+        let text = fs::read_to_string(self.folder.path().join(log)).unwrap_or_default();
+        let lines: Vec<&str> = text.lines().collect();
+        lines[lines.len().saturating_sub(15)..].join("\n")
+    }
+}
+
+/// Three ports that were free a moment ago.
+fn free_ports() -> Result<[u16; 3]> {
+    let listeners = [(); 3].map(|()| TcpListener::bind(("127.0.0.1", 0)));
+    let mut ports = [0; 3];
+    for (port, listener) in ports.iter_mut().zip(listeners) {
+        *port = listener?.local_addr()?.port();
+    }
+    Ok(ports)
+}
+
+fn spawn(program: &Path, log: &Path, arguments: &[String]) -> Result<Program> {
+    let output = fs::File::create(log)?;
+    let child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(output.try_clone()?)
+        .stderr(output)
+        .spawn()
+        .with_context(|| format!("{} does not start", program.display()))?;
+    Ok(Program(child))
+}
+
+/// Writes ca.crt, tls.crt, tls.key, account.key and account.pub into the folder; gives the CA's certificate.
+fn certificates(folder: &Path) -> Result<String> {
+    let mut authority = CertificateParams::new(Vec::default())?;
+    authority.distinguished_name.push(DnType::CommonName, "integration");
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    authority.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
+    let key = KeyPair::generate()?;
+    let ca = authority.self_signed(&key)?.pem();
+    let issuer = Issuer::new(authority, key);
+
+    let mut leaf = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()])?;
+    leaf.distinguished_name.push(DnType::CommonName, "kube-apiserver");
+    leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+    let leaf_key = KeyPair::generate()?;
+    fs::write(folder.join("ca.crt"), &ca)?;
+    fs::write(folder.join("tls.crt"), leaf.signed_by(&leaf_key, &issuer)?.pem())?;
+    fs::write(folder.join("tls.key"), leaf_key.serialize_pem())?;
+    let account = KeyPair::generate()?;
+    fs::write(folder.join("account.key"), account.serialize_pem())?;
+    fs::write(folder.join("account.pub"), account.public_key_pem())?;
+    Ok(ca)
+}
+
+fn kubeconfig_text(url: &str, ca: &Path) -> String {
+    format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: integration\n\
+         clusters:\n- name: integration\n  cluster:\n    server: {url}\n    certificate-authority: {}\n\
+         users:\n- name: admin\n  user:\n    token: {ADMIN_TOKEN}\n\
+         contexts:\n- name: integration\n  context:\n    cluster: integration\n    user: admin\n",
+        ca.display()
+    )
+}
