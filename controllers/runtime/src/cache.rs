@@ -1,12 +1,14 @@
 //! The projected objects of one kind: a state machine that events go into and changes come out of.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+
+use serde::Deserialize;
 
 use crate::{
     index::Index,
     intern::Interner,
     key::ObjectKey,
-    projection::{Metadata, MetadataOnly, Projection, Unreadable, WireMetadata, decode},
+    projection::{Metadata, Projection, Unreadable, decode},
 };
 
 /// A revision of the API server's store. Kubernetes promises that they are decimal numbers and grow.
@@ -156,10 +158,10 @@ impl<P: Projection> Cache<P> {
         match self.project(raw) {
             Ok((key, entry)) => Ok((entry.revision, self.insert(key, entry))),
             Err(reason) => {
-                let object: MetadataOnly<'_> = decode(raw)?;
-                let (key, revision) = identify(&object.metadata)?;
+                let Named { metadata } = decode(raw)?;
+                let (key, revision) = metadata.identify()?;
                 self.listed(&key);
-                let uid = Arc::from(object.metadata.uid.as_ref());
+                let uid = Arc::from(metadata.uid.as_ref());
                 let quarantined = Quarantined { uid, revision, reason };
                 let known = self.quarantine.insert(key.clone(), quarantined.clone());
                 if known.is_some_and(|known| known == quarantined) {
@@ -172,8 +174,8 @@ impl<P: Projection> Cache<P> {
 
     /// An object was deleted.
     pub fn remove(&mut self, raw: &str) -> Result<(Revision, Applied<P>), Unreadable> {
-        let object: MetadataOnly<'_> = decode(raw)?;
-        let (key, revision) = identify(&object.metadata)?;
+        let Named { metadata } = decode(raw)?;
+        let (key, revision) = metadata.identify()?;
         // An old deletion that is delivered again must not take the object that has come since.
         let known = self.objects.get(&key).map(|entry| entry.revision);
         let known = known.max(self.quarantine.get(&key).map(|quarantined| quarantined.revision));
@@ -203,7 +205,10 @@ impl<P: Projection> Cache<P> {
     fn project(&mut self, raw: &str) -> Result<(ObjectKey, Entry<P>), Unreadable> {
         let wire: P::Wire<'_> = decode(raw)?;
         let metadata = wire.metadata();
-        let (key, revision) = identify(metadata)?;
+        let (name, namespace) = (Cow::Borrowed(&*metadata.name), Cow::Borrowed(&*metadata.namespace));
+        let resource_version = Cow::Borrowed(&*metadata.resource_version);
+        let identity = Identity { name, namespace, uid: Cow::Borrowed(&*metadata.uid), resource_version };
+        let (key, revision) = identity.identify()?;
         let entry = Entry {
             uid: Arc::from(metadata.uid.as_ref()),
             revision,
@@ -257,21 +262,44 @@ impl<P: Projection> Cache<P> {
     }
 }
 
-fn identify(metadata: &WireMetadata<'_>) -> Result<(ObjectKey, Revision), Unreadable> {
-    if metadata.name.is_empty() {
-        return Err(Unreadable::new("metadata.name", "is absent"));
+/// The least that tells objects apart: all that is read of one that is malformed or gone.
+#[derive(Deserialize)]
+struct Named<'a> {
+    #[serde(borrow)]
+    metadata: Identity<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Identity<'a> {
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    namespace: Cow<'a, str>,
+    #[serde(borrow, default)]
+    uid: Cow<'a, str>,
+    #[serde(borrow)]
+    resource_version: Cow<'a, str>,
+}
+
+impl Identity<'_> {
+    fn identify(&self) -> Result<(ObjectKey, Revision), Unreadable> {
+        if self.name.is_empty() {
+            return Err(Unreadable::new("metadata.name", "is absent"));
+        }
+        Ok((ObjectKey::new(&self.namespace, &self.name), Revision::parse(&self.resource_version)?))
     }
-    let revision = Revision::parse(&metadata.resource_version)?;
-    Ok((ObjectKey::new(&metadata.namespace, &metadata.name), revision))
 }
 
 #[cfg(test)]
 mod tests {
     use koord_resource::controller::ResourceKind;
-    use serde::Deserialize;
 
     use super::*;
-    use crate::index::{By, Term};
+    use crate::{
+        index::{By, Term},
+        projection::WireMetadata,
+    };
 
     #[derive(Debug, PartialEq)]
     struct PodView {

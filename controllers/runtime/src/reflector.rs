@@ -120,7 +120,7 @@ enum Then {
 impl Reflector {
     const PAGE: u32 = 500;
     /// The server is asked to end a watch after 240 s to 300 s, so that load spreads anew now and then.
-    const WATCH_TIME: Duration = Duration::from_secs(240);
+    const WATCH_TIME: Duration = Duration::from_mins(4);
     const IDLE_MARGIN: Duration = Duration::from_secs(5);
     /// A watch that ends sooner without a word is a failure.
     const SHORT: Duration = Duration::from_secs(1);
@@ -372,7 +372,7 @@ struct Backoff {
 impl Backoff {
     const BASE: Duration = Duration::from_millis(800);
     const MAX: Duration = Duration::from_secs(30);
-    const RESET: Duration = Duration::from_secs(120);
+    const RESET: Duration = Duration::from_mins(2);
 
     fn next(&mut self, now: Moment, random: &Random) -> Duration {
         if now.since(self.last) > Self::RESET {
@@ -668,7 +668,7 @@ mod tests {
     fn failures_in_a_row_wait_longer_up_to_half_a_minute_and_are_forgotten_after_two() {
         let mut backoff = Backoff::default();
         let random = Random::seeded(3);
-        let mut now = Moment::at(Duration::from_secs(600));
+        let mut now = Moment::at(Duration::from_mins(10));
         for expected in [800, 1600, 3200, 6400, 12800, 25600, 30000, 30000] {
             let wait = u64::try_from(backoff.next(now, &random).as_millis()).unwrap();
             assert!((expected..=2 * expected).contains(&wait), "{wait} ms, expected about {expected}");

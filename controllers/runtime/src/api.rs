@@ -1,0 +1,193 @@
+//! The way to the API server: requests as text, answers as text, watches line by line.
+//!
+//! kube's client brings connection, TLS and authentication. Bodies stay text because caches read them borrowed; lines
+//! of a watch go through one buffer that is used again.
+
+use std::{sync::Arc, time::Duration};
+
+use futures::StreamExt;
+use http::{Request, Response, header};
+use http_body_util::BodyExt;
+use kube::{Client, client::Body};
+use parking_lot::Mutex;
+
+use crate::{
+    clock::SharedClock,
+    error::{Fault, ReconcileError},
+    metrics::Metrics,
+    queue::Bucket,
+    reflector::Failure,
+    write::{Answer, WireRequest, Write},
+};
+
+/// Sends requests in the name of one program, no faster than allowed.
+#[derive(Clone)]
+pub struct Api {
+    client: Client,
+    bucket: Arc<Mutex<Bucket>>,
+    clock: SharedClock,
+    metrics: Metrics,
+    field_manager: &'static str,
+}
+
+impl Api {
+    /// Nothing sensible takes longer; a hung connection ends here.
+    const TIMEOUT: Duration = Duration::from_secs(30);
+
+    /// `per_second` of zero or less means no limit. The clock must run in real time.
+    pub fn new(
+        client: Client,
+        clock: SharedClock,
+        metrics: Metrics,
+        field_manager: &'static str,
+        (per_second, burst): (f32, u32),
+    ) -> Self {
+        let bucket = Bucket::new(f64::from(per_second), f64::from(burst));
+        Self { client, bucket: Arc::new(Mutex::new(bucket)), clock, metrics, field_manager }
+    }
+
+    /// Carries out a write.
+    pub async fn write(&self, write: &Write) -> Result<(), ReconcileError> {
+        let request = write.request(self.field_manager);
+        let answer = self.call(&request).await;
+        let answer = answer.map_err(|error| ReconcileError::new(Fault::Api, format!("{write}: {}", error.message)))?;
+        write.judge(&answer)
+    }
+
+    /// Sends a request and reads the whole answer.
+    pub async fn call(&self, request: &WireRequest) -> Result<Answer, Failure> {
+        let wait = self.bucket.lock().reserve(self.clock.moment());
+        if !wait.is_zero() {
+            self.clock.sleep(wait).await;
+        }
+        let work = async {
+            let response = self.send(request).await?;
+            let (code, retry_after) = head(&response);
+            let body = read_all(response).await?;
+            Ok(Answer { code, retry_after, body })
+        };
+        tokio::select! {
+            biased;
+            answer = work => answer,
+            () = self.clock.sleep(Self::TIMEOUT) => Err(Failure::local(format!("no answer within {} s", Self::TIMEOUT.as_secs()))),
+        }
+    }
+
+    /// GET of a path and query, as text.
+    pub async fn get(&self, uri: String) -> Result<Answer, Failure> {
+        self.call(&WireRequest { method: "GET", uri, content_type: "application/json", body: String::new() }).await
+    }
+
+    /// Starts a watch.
+    pub(crate) async fn watch(&self, uri: String, idle: Duration) -> Result<Lines, Failure> {
+        let request = WireRequest { method: "GET", uri, content_type: "application/json", body: String::new() };
+        let opened = async {
+            let response = self.send(&request).await?;
+            let (code, retry_after) = head(&response);
+            if (200..300).contains(&code) {
+                let frames = response.into_body().into_data_stream();
+                return Ok(Lines { frames, buffer: Vec::new(), taken: 0, idle, clock: Arc::clone(&self.clock) });
+            }
+            let answer = Answer { code, retry_after, body: read_all(response).await? };
+            Err(refused(&answer))
+        };
+        tokio::select! {
+            biased;
+            lines = opened => lines,
+            () = self.clock.sleep(Self::TIMEOUT) => Err(Failure::local("the watch did not start")),
+        }
+    }
+
+    async fn send(&self, request: &WireRequest) -> Result<Response<Body>, Failure> {
+        let built = Request::builder()
+            .method(request.method)
+            .uri(&request.uri)
+            .header(header::ACCEPT, "application/json")
+            // An event must not wait in a compressor for the next one.
+            .header(header::ACCEPT_ENCODING, "identity")
+            .header(header::CONTENT_TYPE, request.content_type)
+            .body(Body::from(request.body.clone().into_bytes()))
+            .map_err(|error| Failure::local(error.to_string()))?;
+        let response = self.client.send(built).await;
+        let code =
+            response.as_ref().map_or_else(|_| "<error>".to_owned(), |answer| answer.status().as_str().to_owned());
+        self.metrics.rest_requests.with_label_values(&[code.as_str(), request.method, "apiserver"]).inc();
+        response.map_err(|error| Failure::local(said(&error)))
+    }
+}
+
+/// A refusal as the reflector wants to know it.
+pub(crate) fn refused(answer: &Answer) -> Failure {
+    let (_, message) = answer.status();
+    let message = if message.is_empty() { format!("the API server answered {}", answer.code) } else { message };
+    Failure { code: Some(answer.code), retry_after: answer.retry_after, message }
+}
+
+/// The lines of a watch.
+pub(crate) struct Lines {
+    frames: http_body_util::BodyDataStream<Body>,
+    buffer: Vec<u8>,
+    /// So many bytes of the buffer have been handed out.
+    taken: usize,
+    idle: Duration,
+    clock: SharedClock,
+}
+
+impl Lines {
+    /// etcd refuses objects over 1.5 MiB; what is longer than this is no event.
+    const LINE_MAX: usize = 16 << 20;
+
+    /// The next line; none at the end of the watch.
+    pub(crate) async fn next(&mut self) -> Result<Option<&str>, Failure> {
+        self.buffer.drain(..self.taken);
+        self.taken = 0;
+        let mut searched = 0;
+        loop {
+            if let Some(at) = self.buffer[searched..].iter().position(|byte| *byte == b'\n') {
+                let end = searched + at;
+                self.taken = end + 1;
+                let line = std::str::from_utf8(&self.buffer[..end]);
+                return line.map(Some).map_err(|_| Failure::local("a line of the watch is not UTF-8"));
+            }
+            searched = self.buffer.len();
+            if searched > Self::LINE_MAX {
+                return Err(Failure::local("a line of the watch is too long"));
+            }
+            let frame = tokio::select! {
+                biased;
+                frame = self.frames.next() => frame,
+                () = self.clock.sleep(self.idle) => return Err(Failure::local("the watch fell silent")),
+            };
+            match frame {
+                Some(Ok(bytes)) => self.buffer.extend_from_slice(&bytes),
+                Some(Err(error)) => return Err(Failure::local(said(&error))),
+                None if self.buffer.is_empty() => return Ok(None),
+                None => return Err(Failure::local("the watch ended in the middle of a line")),
+            }
+        }
+    }
+}
+
+fn head(response: &Response<Body>) -> (u16, Option<Duration>) {
+    let retry_after = response.headers().get(header::RETRY_AFTER).and_then(|value| value.to_str().ok());
+    (response.status().as_u16(), retry_after.and_then(|text| text.parse().ok()).map(Duration::from_secs))
+}
+
+async fn read_all(response: Response<Body>) -> Result<String, Failure> {
+    let bytes = response.into_body().collect().await.map_err(|error| Failure::local(said(&error)))?.to_bytes();
+    String::from_utf8(bytes.into()).map_err(|_| Failure::local("the answer is not UTF-8"))
+}
+
+/// An error with its causes: `error sending request: connection refused`.
+fn said(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text = format!("{text}: {inner_text}");
+        }
+        cause = inner.source();
+    }
+    text
+}

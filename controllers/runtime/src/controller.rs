@@ -1,0 +1,265 @@
+//! A controller: a queue of keys, and a function from a key and the caches to an outcome.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use koord_resource::controller::ControllerSpec;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::{
+    cache::Change,
+    clock::{Moment, SharedClock},
+    error::{Fault, ReconcileError, Retry},
+    events::{Event, EventSink},
+    key::ObjectKey,
+    metrics::Metrics,
+    outcome::Outcome,
+    queue::WorkQueue,
+    store::Sink,
+};
+
+/// What a controller does with one key. It reads caches and returns what shall be; it writes nothing itself.
+pub trait Controller: Send + Sync + 'static {
+    /// Decides about a key.
+    fn reconcile(&self, key: &ObjectKey, now: Timestamp) -> Result<Outcome, ReconcileError>;
+}
+
+/// What a controller makes of a change in a cache.
+#[derive(Debug, Default)]
+pub struct Reaction {
+    keys: Vec<(ObjectKey, Duration)>,
+    events: Vec<Event>,
+}
+
+impl Reaction {
+    /// This key has to be looked at.
+    pub fn enqueue(&mut self, key: &ObjectKey) {
+        self.enqueue_after(key, Duration::ZERO);
+    }
+
+    /// This key has to be looked at after a while.
+    pub fn enqueue_after(&mut self, key: &ObjectKey, delay: Duration) {
+        self.keys.push((key.clone(), delay));
+    }
+
+    /// Users shall be told this.
+    pub fn event(&mut self, event: Event) {
+        self.events.push(event);
+    }
+}
+
+/// A predicate: the key of the changed object itself has to be looked at.
+pub fn same_key<P>(change: &Change<P>, reaction: &mut Reaction) {
+    reaction.enqueue(&change.key);
+}
+
+/// A controller with its queue, as the shells drive it: take a key, decide, write, settle.
+pub struct Worker {
+    spec: ControllerSpec,
+    controller: Arc<dyn Controller>,
+    queue: Mutex<WorkQueue>,
+    wakeup: Notify,
+    clock: SharedClock,
+    metrics: Metrics,
+    events: Arc<dyn EventSink>,
+    component: &'static str,
+    /// The caches that must be complete before the first decision.
+    reads: Vec<Arc<dyn Sink>>,
+}
+
+/// What the worker's shell has to know about a decision.
+#[derive(Debug)]
+pub struct Attempt {
+    key: ObjectKey,
+    started: Moment,
+}
+
+impl Worker {
+    pub(crate) fn new(
+        spec: ControllerSpec,
+        component: &'static str,
+        controller: Arc<dyn Controller>,
+        reads: Vec<Arc<dyn Sink>>,
+        surroundings: (SharedClock, Metrics, Arc<dyn EventSink>),
+    ) -> Self {
+        let (clock, metrics, events) = surroundings;
+        metrics.max_concurrent.with_label_values(&[spec.name]).set(i64::try_from(spec.concurrency).unwrap_or(i64::MAX));
+        for result in ["success", "error", "requeue", "requeue_after"] {
+            metrics.reconcile_total.with_label_values(&[spec.name, result]);
+        }
+        metrics.reconcile_errors.with_label_values(&[spec.name]);
+        Self {
+            queue: Mutex::new(WorkQueue::new(spec.rate_limit)),
+            wakeup: Notify::new(),
+            spec,
+            controller,
+            clock,
+            metrics,
+            events,
+            component,
+            reads,
+        }
+    }
+
+    /// The controller as data.
+    pub fn spec(&self) -> &ControllerSpec {
+        &self.spec
+    }
+
+    /// Whether every cache that the controller reads is complete.
+    pub fn ready(&self) -> bool {
+        self.reads.iter().all(|sink| sink.synced())
+    }
+
+    /// Keys that wait, now or for later.
+    pub fn backlog(&self) -> usize {
+        let queue = self.queue.lock();
+        queue.depth() + queue.waiting()
+    }
+
+    /// Takes what a change led to.
+    pub fn react(&self, reaction: Reaction) {
+        let now = self.clock.moment();
+        if !reaction.keys.is_empty() {
+            let mut queue = self.queue.lock();
+            for (key, delay) in reaction.keys {
+                queue.add_after(key, delay, now);
+            }
+            drop(queue);
+            self.wakeup.notify_waiters();
+            self.wakeup.notify_one();
+        }
+        for event in reaction.events {
+            self.events.record(self.component, event);
+        }
+    }
+
+    /// The next key, if one is ready.
+    pub fn take(&self) -> Option<Attempt> {
+        let now = self.clock.moment();
+        let taken = self.queue.lock().take(now)?;
+        self.metrics.queue_wait.with_label_values(&self.labels()).observe(taken.waited.as_secs_f64());
+        self.metrics.active_workers.with_label_values(&[self.spec.name]).inc();
+        Some(Attempt { key: taken.key, started: now })
+    }
+
+    /// Waits until a key is ready.
+    pub(crate) async fn taken(&self) -> Attempt {
+        loop {
+            let woken = self.wakeup.notified();
+            tokio::pin!(woken);
+            woken.as_mut().enable();
+            if let Some(attempt) = self.take() {
+                return attempt;
+            }
+            match self.next_due() {
+                None => woken.await,
+                Some(wait) => {
+                    tokio::select! { biased; () = woken => {}, () = self.clock.sleep(wait) => {} }
+                }
+            }
+        }
+    }
+
+    /// The time until the next key becomes ready by itself.
+    pub fn next_due(&self) -> Option<Duration> {
+        let due = self.queue.lock().next_due()?;
+        Some(due.since(self.clock.moment()))
+    }
+
+    /// Decides about a key. A panic counts as our own fault and is kept inside.
+    pub fn decide(&self, attempt: &Attempt) -> Result<Outcome, ReconcileError> {
+        let now = self.clock.now();
+        let decided = catch_unwind(AssertUnwindSafe(|| self.controller.reconcile(&attempt.key, now)));
+        decided.unwrap_or_else(|panic| {
+            self.metrics.reconcile_panics.with_label_values(&[self.spec.name]).inc();
+            let said = panic.downcast_ref::<&str>().map(ToString::to_string);
+            let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+            Err(ReconcileError::new(Fault::Bug, format!("the controller panicked: {said}; please report it")))
+        })
+    }
+
+    /// Ends an attempt: `written` is the outcome's requeue time after all its writes went well, or what went wrong.
+    pub fn settle(&self, attempt: Attempt, written: Result<Option<Duration>, ReconcileError>) {
+        let Attempt { key, started } = attempt;
+        let (name, now) = (self.spec.name, self.clock.moment());
+        let result = {
+            let mut queue = self.queue.lock();
+            let result = match &written {
+                Ok(requeue) => {
+                    queue.forget(&key);
+                    match requeue {
+                        None => "success",
+                        Some(delay) => {
+                            queue.add_after(key.clone(), *delay, now);
+                            "requeue_after"
+                        }
+                    }
+                }
+                Err(error) => {
+                    match error.retry {
+                        Retry::Backoff => {
+                            queue.add_rate_limited(key.clone(), now);
+                        }
+                        Retry::After(delay) => queue.add_after(key.clone(), delay, now),
+                        Retry::Never => queue.forget(&key),
+                    }
+                    "error"
+                }
+            };
+            queue.done(&key, now);
+            result
+        };
+        self.wakeup.notify_one();
+        let seconds = now.since(started).as_secs_f64();
+        self.metrics.reconcile_total.with_label_values(&[name, result]).inc();
+        self.metrics.reconcile_time.with_label_values(&[name]).observe(seconds);
+        self.metrics.queue_work.with_label_values(&self.labels()).observe(seconds);
+        self.metrics.active_workers.with_label_values(&[name]).dec();
+        if let Err(error) = written {
+            self.metrics.reconcile_errors.with_label_values(&[name]).inc();
+            self.metrics.reconcile_faults.with_label_values(&[name, error.fault.as_str()]).inc();
+            if error.retry == Retry::Never {
+                self.metrics.reconcile_terminal_errors.with_label_values(&[name]).inc();
+            }
+            tracing::warn!(controller = name, %key, fault = error.fault.as_str(), %error, "reconcile failed");
+        }
+    }
+
+    /// Tells the events of an outcome.
+    pub fn tell(&self, events: Vec<Event>) {
+        for event in events {
+            self.events.record(self.component, event);
+        }
+    }
+
+    pub(crate) fn refresh_metrics(&self) {
+        let queue = self.queue.lock();
+        let (sum, longest) = queue.unfinished(self.clock.moment());
+        let (adds, retries) = queue.counts();
+        let labels = self.labels();
+        self.metrics.queue_depth.with_label_values(&labels).set(i64::try_from(queue.depth()).unwrap_or(i64::MAX));
+        self.metrics.queue_unfinished.with_label_values(&labels).set(sum.as_secs_f64());
+        self.metrics.queue_longest.with_label_values(&labels).set(longest.as_secs_f64());
+        let catch_up =
+            |counter: &prometheus::IntCounter, total: u64| counter.inc_by(total.saturating_sub(counter.get()));
+        catch_up(&self.metrics.queue_adds.with_label_values(&labels), adds);
+        catch_up(&self.metrics.queue_retries.with_label_values(&labels), retries);
+    }
+
+    fn labels(&self) -> [&str; 2] {
+        [self.spec.name; 2]
+    }
+}
+
+impl Attempt {
+    /// The key that is worked on.
+    pub fn key(&self) -> &ObjectKey {
+        &self.key
+    }
+}

@@ -1,0 +1,68 @@
+//! Errors of a reconcile: they say whose fault it is and what to do about it.
+
+use std::time::Duration;
+
+/// Whose fault an error is; a label in metrics and logs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// The API server or the way to it.
+    Api,
+    /// What a user wrote: an object, a configuration, a permission.
+    User,
+    /// The node.
+    Node,
+    /// Ourselves.
+    Bug,
+}
+
+impl Fault {
+    /// The fault as a label.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Fault::Api => "api",
+            Fault::User => "user",
+            Fault::Node => "node",
+            Fault::Bug => "bug",
+        }
+    }
+}
+
+/// When to try again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retry {
+    /// After the growing delay of the key.
+    Backoff,
+    /// After a certain time.
+    After(Duration),
+    /// Not before something changes.
+    Never,
+}
+
+/// Why a key could not be reconciled.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct ReconcileError {
+    /// When to try again.
+    pub retry: Retry,
+    /// Whose fault it is.
+    pub fault: Fault,
+    /// What happened, and what a person can do about it.
+    pub message: String,
+}
+
+impl ReconcileError {
+    /// An error that is tried again with growing delay.
+    pub fn new(fault: Fault, message: impl Into<String>) -> Self {
+        Self { retry: Retry::Backoff, fault, message: message.into() }
+    }
+
+    /// An error that nothing but a change can mend.
+    pub fn never(fault: Fault, message: impl Into<String>) -> Self {
+        Self { retry: Retry::Never, fault, message: message.into() }
+    }
+
+    /// The same error, tried again after a certain time.
+    pub fn after(self, delay: Duration) -> Self {
+        Self { retry: Retry::After(delay), ..self }
+    }
+}

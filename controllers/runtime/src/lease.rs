@@ -1,0 +1,282 @@
+//! Leader election by a Lease, with client-go's rules, as a state machine.
+//!
+//! A candidate never compares clocks of two machines: it watches when the record changed by its own clock, and takes
+//! the lease when that is longer ago than the lease lasts. Writes are PUTs with resourceVersion, so that of two
+//! candidates one loses with a conflict. A Go and a Rust replica can share a lease.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::clock::Moment;
+
+/// Who stands for election, where, and how patient everybody is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidacy {
+    /// Namespace of the Lease.
+    pub namespace: String,
+    /// Name of the Lease.
+    pub name: String,
+    /// Who we are: unique per process.
+    pub identity: String,
+    /// How long others wait before they take over.
+    pub lease: Duration,
+    /// How long the leader keeps trying to renew before it steps down; shorter than `lease`.
+    pub renew: Duration,
+    /// Pause between tries.
+    pub retry: Duration,
+    /// Whether a leader that stops gives the lease back, so that another takes over at once.
+    pub release: bool,
+}
+
+impl Candidacy {
+    /// The default durations of controller-runtime: 15 s, 10 s, 2 s, not released.
+    pub fn new(namespace: impl Into<String>, name: impl Into<String>, identity: impl Into<String>) -> Self {
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+            identity: identity.into(),
+            lease: Duration::from_secs(15),
+            renew: Duration::from_secs(10),
+            retry: Duration::from_secs(2),
+            release: false,
+        }
+    }
+}
+
+/// The Lease object, as far as the election is concerned. Fields that others keep there come back unchanged.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Lease {
+    /// `metadata`, untouched.
+    #[serde(default)]
+    pub metadata: serde_json::Map<String, serde_json::Value>,
+    /// The record.
+    #[serde(default)]
+    pub spec: Record,
+}
+
+/// Who leads and since when.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Record {
+    /// The leader; empty when the lease was given back.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub holder_identity: Option<String>,
+    /// How long the lease lasts after a renewal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease_duration_seconds: Option<i64>,
+    /// When the leader became leader.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acquire_time: Option<String>,
+    /// When the leader last said that it lives.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub renew_time: Option<String>,
+    /// How often the leader changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lease_transitions: Option<i64>,
+    /// Fields of newer Kubernetes versions.
+    #[serde(flatten)]
+    pub others: serde_json::Map<String, serde_json::Value>,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Election {
+    candidacy: Candidacy,
+    /// The record that was seen last, and when it last changed, by our clock.
+    observed: Option<(Record, Moment)>,
+    leading: bool,
+    /// When we last wrote or confirmed our own record.
+    renewed: Moment,
+}
+
+/// What to do about the lease.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Step {
+    /// Somebody else leads.
+    Stand,
+    /// POST this lease: there is none.
+    Create(Lease),
+    /// PUT this lease.
+    Update(Lease),
+}
+
+impl Election {
+    /// Nobody is known to lead.
+    pub fn new(candidacy: Candidacy) -> Self {
+        Self { candidacy, observed: None, leading: false, renewed: Moment::default() }
+    }
+
+    /// Our candidacy.
+    pub fn candidacy(&self) -> &Candidacy {
+        &self.candidacy
+    }
+
+    /// Whether we may act as leader at this moment: also a leader that merely cannot reach the server any more must
+    /// stop before others may start.
+    pub fn leads(&self, moment: Moment) -> bool {
+        self.leading && moment.since(self.renewed) < self.candidacy.renew
+    }
+
+    /// Who leads, as far as is known.
+    pub fn leader(&self) -> Option<&str> {
+        self.observed.as_ref().and_then(|(record, _)| record.holder_identity.as_deref()).filter(|name| !name.is_empty())
+    }
+
+    /// The lease was read; none means that it does not exist. Says what to do.
+    pub fn read(&mut self, lease: Option<Lease>, now: Timestamp, moment: Moment) -> Step {
+        let Some(lease) = lease else {
+            let mut metadata = serde_json::Map::new();
+            metadata.insert("name".to_owned(), self.candidacy.name.as_str().into());
+            metadata.insert("namespace".to_owned(), self.candidacy.namespace.as_str().into());
+            return Step::Create(Lease { metadata, spec: self.record(None, now) });
+        };
+        if self.observed.as_ref().is_none_or(|(record, _)| *record != lease.spec) {
+            self.observed = Some((lease.spec.clone(), moment));
+        }
+        let changed = self.observed.as_ref().map_or(moment, |(_, changed)| *changed);
+        let ours = lease.spec.holder_identity.as_deref() == Some(&self.candidacy.identity);
+        let held = lease.spec.holder_identity.as_deref().is_some_and(|holder| !holder.is_empty());
+        if !ours {
+            self.leading = false;
+            if held && moment.since(changed) < self.candidacy.lease {
+                return Step::Stand;
+            }
+        }
+        let spec = self.record(Some(&lease.spec), now);
+        Step::Update(Lease { metadata: lease.metadata, spec })
+    }
+
+    /// The write that [`Election::read`] asked for at `moment` went well.
+    pub fn written(&mut self, lease: &Lease, moment: Moment) {
+        self.observed = Some((lease.spec.clone(), moment));
+        self.leading = true;
+        self.renewed = moment;
+    }
+
+    /// What to PUT when a leader stops and gives the lease back.
+    pub fn release(&self, lease: Lease, now: Timestamp) -> Option<Lease> {
+        let ours = lease.spec.holder_identity.as_deref() == Some(&self.candidacy.identity);
+        if !self.candidacy.release || !ours {
+            return None;
+        }
+        let spec = Record {
+            holder_identity: Some(String::new()),
+            lease_duration_seconds: Some(1),
+            acquire_time: Some(micro_time(now)),
+            renew_time: Some(micro_time(now)),
+            ..lease.spec
+        };
+        Some(Lease { metadata: lease.metadata, spec })
+    }
+
+    fn record(&self, old: Option<&Record>, now: Timestamp) -> Record {
+        let old = old.cloned().unwrap_or_default();
+        let ours = old.holder_identity.as_deref() == Some(&self.candidacy.identity);
+        let transitions = old.lease_transitions.unwrap_or_default();
+        // A first record starts at 0; taking over from anybody, even from nobody, counts.
+        let known = old.renew_time.is_some() || old.holder_identity.is_some();
+        Record {
+            holder_identity: Some(self.candidacy.identity.clone()),
+            lease_duration_seconds: Some(i64::try_from(self.candidacy.lease.as_secs()).unwrap_or(i64::MAX)),
+            acquire_time: if ours { old.acquire_time } else { Some(micro_time(now)) },
+            renew_time: Some(micro_time(now)),
+            lease_transitions: Some(transitions.saturating_add(i64::from(known && !ours))),
+            others: old.others,
+        }
+    }
+}
+
+/// `2026-01-02T03:04:05.000006Z`: the text of a MicroTime.
+fn micro_time(now: Timestamp) -> String {
+    now.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Moment {
+        Moment::at(Duration::from_secs(seconds))
+    }
+
+    fn now() -> Timestamp {
+        "2026-01-02T03:04:05.000006Z".parse().unwrap()
+    }
+
+    fn election(identity: &str) -> Election {
+        Election::new(Candidacy::new("koordinator-system", "koordinator-manager", identity))
+    }
+
+    fn held_by(holder: &str, renewed: &str) -> Lease {
+        let spec = Record {
+            holder_identity: Some(holder.to_owned()),
+            lease_duration_seconds: Some(15),
+            acquire_time: Some("2025-01-01T00:00:00.000000Z".to_owned()),
+            renew_time: Some(renewed.to_owned()),
+            lease_transitions: Some(3),
+            others: serde_json::Map::new(),
+        };
+        Lease { metadata: serde_json::Map::new(), spec }
+    }
+
+    #[test]
+    fn the_first_candidate_creates_the_lease_and_leads() {
+        let mut a = election("a");
+        let Step::Create(lease) = a.read(None, now(), at(0)) else { panic!() };
+        assert_eq!(
+            serde_json::to_value(&lease.spec).unwrap(),
+            serde_json::json!({"holderIdentity": "a", "leaseDurationSeconds": 15, "leaseTransitions": 0,
+                "acquireTime": "2026-01-02T03:04:05.000006Z", "renewTime": "2026-01-02T03:04:05.000006Z"})
+        );
+        assert!(!a.leads(at(0)), "not before the write went well");
+        a.written(&lease, at(0));
+        assert!(a.leads(at(9)));
+        assert!(!a.leads(at(10)), "a leader that cannot renew stops before others may start");
+    }
+
+    #[test]
+    fn a_lease_is_taken_when_its_record_has_not_changed_for_its_length_by_our_own_clock() {
+        let mut b = election("b");
+        // The holder's clock is years off; only our own counts.
+        assert_eq!(b.read(Some(held_by("a", "1999-01-01T00:00:00.000000Z")), now(), at(100)), Step::Stand);
+        assert_eq!(b.read(Some(held_by("a", "1999-01-01T00:00:02.000000Z")), now(), at(114)), Step::Stand);
+        assert_eq!(b.read(Some(held_by("a", "1999-01-01T00:00:02.000000Z")), now(), at(128)), Step::Stand);
+        let Step::Update(lease) = b.read(Some(held_by("a", "1999-01-01T00:00:02.000000Z")), now(), at(129)) else {
+            panic!()
+        };
+        assert_eq!((lease.spec.holder_identity.as_deref(), lease.spec.lease_transitions), (Some("b"), Some(4)));
+    }
+
+    #[test]
+    fn a_renewal_keeps_the_time_of_acquisition_and_what_others_wrote() {
+        let mut a = election("a");
+        let mut lease = held_by("a", "x");
+        lease.spec.others.insert("strategy".to_owned(), "OldestEmulationVersion".into());
+        let Step::Update(renewed) = a.read(Some(lease), now(), at(0)) else { panic!() };
+        assert_eq!(renewed.spec.acquire_time.as_deref(), Some("2025-01-01T00:00:00.000000Z"));
+        assert_eq!((renewed.spec.lease_transitions, renewed.spec.others.len()), (Some(3), 1));
+    }
+
+    #[test]
+    fn a_leader_that_sees_another_name_has_lost() {
+        let mut a = election("a");
+        a.written(&held_by("a", "x"), at(0));
+        assert!(a.leads(at(1)));
+        assert_eq!(a.read(Some(held_by("b", "y")), now(), at(2)), Step::Stand);
+        assert!(!a.leads(at(2)));
+        assert_eq!(a.leader(), Some("b"));
+    }
+
+    #[test]
+    fn a_lease_that_was_given_back_is_taken_at_once() {
+        let mut a = election("a");
+        assert!(a.release(held_by("a", "x"), now()).is_none(), "only on request");
+        a.candidacy.release = true;
+        assert!(a.release(held_by("b", "x"), now()).is_none(), "only our own");
+        let released = a.release(held_by("a", "x"), now()).unwrap();
+        assert_eq!(released.spec.lease_duration_seconds, Some(1));
+        assert!(matches!(election("b").read(Some(released), now(), at(0)), Step::Update(_)));
+    }
+}

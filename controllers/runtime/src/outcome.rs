@@ -1,0 +1,266 @@
+//! What a reconcile decides: objects that shall or shall not be, events to tell, when to look again.
+//!
+//! A controller declares; the difference between what it declares and what the cache shows is the plan, and the plan
+//! is what gets written. Nothing is written when there is no difference.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use crate::{
+    cache::{Cache, Entry},
+    error::{Fault, ReconcileError},
+    events::Event,
+    key::ObjectKey,
+    patch::merge_patch,
+    projection::Projection,
+    write::{Action, Write},
+};
+
+/// A projection that keeps all of what our controllers write into such objects.
+pub trait Owned: Projection {
+    /// The parts that we write, such as `{"spec": {…}}`; they are compared with what is declared.
+    fn owned(&self) -> Value;
+
+    /// The status, for kinds whose status we write.
+    fn status(&self) -> Value {
+        Value::Null
+    }
+}
+
+/// What a reconcile decides.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// The difference between what was declared and what the caches show.
+    pub plan: Vec<Write>,
+    /// What users shall be told about objects.
+    pub events: Vec<Event>,
+    /// Look again after this time although nothing may have changed.
+    pub requeue: Option<Duration>,
+}
+
+impl Outcome {
+    /// Everything is as it should be.
+    pub fn settled() -> Self {
+        Self::default()
+    }
+
+    /// This object shall exist, and its owned parts shall be `body`. What it holds besides is left alone.
+    ///
+    /// The decision rests on what the cache shows, so a change carries uid and resourceVersion as preconditions. An
+    /// object that exists but cannot be read is an error: overwriting what we do not understand helps nobody.
+    pub fn present<P: Owned>(
+        &mut self,
+        cache: &Cache<P>,
+        key: &ObjectKey,
+        body: Map<String, Value>,
+    ) -> Result<(), ReconcileError> {
+        if let Some(quarantined) = cache.quarantined(key.as_str()) {
+            let message = format!("{} {key} cannot be read ({}); mend or delete it", P::KIND.kind, quarantined.reason);
+            return Err(ReconcileError::never(Fault::User, message));
+        }
+        let action = match cache.get(key.as_str()) {
+            // A dying object cannot be kept; its deletion wakes us.
+            Some(entry) if entry.deleting => return Ok(()),
+            Some(entry) => match merge_patch(&entry.value.owned(), &Value::Object(body)) {
+                None => return Ok(()),
+                Some(patch) => Action::Patch { subresource: "", patch: with_preconditions(patch, entry) },
+            },
+            None => Action::Create(new_object::<P>(key, body)),
+        };
+        self.plan.push(Write { kind: P::KIND, key: key.clone(), action });
+        Ok(())
+    }
+
+    /// This object shall not exist.
+    pub fn absent<P: Projection>(&mut self, cache: &Cache<P>, key: &ObjectKey) {
+        let entry = cache.get(key.as_str()).map(|entry| (entry.deleting, &entry.uid));
+        let unread = || cache.quarantined(key.as_str()).map(|quarantined| (false, &quarantined.uid));
+        if let Some((false, uid)) = entry.or_else(unread) {
+            let action = Action::Delete { uid: std::sync::Arc::clone(uid) };
+            self.plan.push(Write { kind: P::KIND, key: key.clone(), action });
+        }
+    }
+
+    /// Of the objects that a key owns (by label and owner reference, found through an index), those that were not
+    /// declared before this call shall not exist.
+    pub fn prune<'k, P: Projection>(
+        &mut self,
+        cache: &Cache<P>,
+        owned: impl IntoIterator<Item = &'k ObjectKey>,
+        declared: &[ObjectKey],
+    ) {
+        for key in owned {
+            if !declared.contains(key) {
+                self.absent(cache, key);
+            }
+        }
+    }
+
+    /// The status of this object shall be `status`.
+    pub fn status<P: Owned>(&mut self, cache: &Cache<P>, key: &ObjectKey, status: Value) {
+        let Some(entry) = cache.get(key.as_str()) else { return };
+        let Some(change) = merge_patch(&entry.value.status(), &status) else { return };
+        let patch = with_preconditions(json!({ "status": change }), entry);
+        let action = Action::Patch { subresource: "status", patch };
+        self.plan.push(Write { kind: P::KIND, key: key.clone(), action });
+    }
+
+    /// Users shall be told this.
+    pub fn event(&mut self, event: Event) {
+        self.events.push(event);
+    }
+
+    /// Look again after this time.
+    pub fn requeue_after(&mut self, delay: Duration) {
+        self.requeue = Some(self.requeue.map_or(delay, |known| known.min(delay)));
+    }
+}
+
+fn with_preconditions<P>(mut patch: Value, entry: &Entry<P>) -> Value {
+    if let Value::Object(object) = &mut patch {
+        let metadata = object.entry("metadata").or_insert_with(|| json!({}));
+        if let Value::Object(metadata) = metadata {
+            metadata.insert("uid".to_owned(), entry.uid.as_ref().into());
+            metadata.insert("resourceVersion".to_owned(), entry.revision.0.to_string().into());
+        }
+    }
+    patch
+}
+
+fn new_object<P: Projection>(key: &ObjectKey, body: Map<String, Value>) -> Value {
+    let mut object = Map::new();
+    object.insert("apiVersion".to_owned(), P::KIND.api_version().into());
+    object.insert("kind".to_owned(), P::KIND.kind.into());
+    let mut metadata = Map::new();
+    metadata.insert("name".to_owned(), key.name().into());
+    if !key.namespace().is_empty() {
+        metadata.insert("namespace".to_owned(), key.namespace().into());
+    }
+    object.insert("metadata".to_owned(), Value::Object(metadata));
+    for (field, value) in body {
+        match (object.get_mut(&field), value) {
+            (Some(Value::Object(known)), Value::Object(more)) => known.extend(more),
+            (_, value) => {
+                object.insert(field, value);
+            }
+        }
+    }
+    Value::Object(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use koord_resource::controller::ResourceKind;
+    use serde::Deserialize;
+    use serde_json::value::RawValue;
+
+    use super::*;
+    use crate::{
+        intern::Interner,
+        projection::{Metadata, Unreadable, WireMetadata},
+    };
+
+    #[derive(PartialEq)]
+    struct Settings(Arc<str>);
+
+    #[derive(Deserialize)]
+    struct SettingsWire<'a> {
+        #[serde(borrow)]
+        metadata: WireMetadata<'a>,
+        #[serde(borrow)]
+        data: &'a RawValue,
+    }
+
+    impl<'a> Metadata<'a> for SettingsWire<'a> {
+        fn metadata(&self) -> &WireMetadata<'a> {
+            &self.metadata
+        }
+    }
+
+    impl Projection for Settings {
+        const KIND: ResourceKind = ResourceKind::CONFIG_MAP;
+        type Wire<'a> = SettingsWire<'a>;
+        type Index = ();
+
+        fn project(wire: SettingsWire<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
+            Ok(Self(strings.intern(wire.data.get())))
+        }
+    }
+
+    impl Owned for Settings {
+        fn owned(&self) -> Value {
+            json!({"data": serde_json::from_str::<Value>(&self.0).unwrap()})
+        }
+    }
+
+    fn cache(objects: &[Value]) -> Cache<Settings> {
+        let mut cache = Cache::default();
+        for object in objects {
+            cache.upsert(&object.to_string()).unwrap();
+        }
+        cache
+    }
+
+    fn stored(data: &Value) -> Value {
+        json!({"metadata": {"namespace": "ns", "name": "a", "uid": "u1", "resourceVersion": "7"}, "data": data})
+    }
+
+    fn plan(cache: &Cache<Settings>, desired: Option<Value>) -> Result<Vec<String>, String> {
+        let mut outcome = Outcome::settled();
+        let key = ObjectKey::new("ns", "a");
+        match desired {
+            None => outcome.absent(cache, &key),
+            Some(Value::Object(body)) => outcome.present(cache, &key, body).map_err(|error| error.to_string())?,
+            Some(_) => unreachable!(),
+        }
+        Ok(outcome.plan.iter().map(ToString::to_string).collect())
+    }
+
+    #[test]
+    fn only_differences_are_planned_and_a_change_carries_what_it_rests_on() {
+        let (a1, a2) = (json!({"data": {"a": "1"}}), json!({"data": {"b": "2"}}));
+        let cache = cache(&[stored(&json!({"a": "1"}))]);
+        assert_eq!(plan(&cache, Some(a1)).unwrap(), [""; 0]);
+        assert_eq!(
+            plan(&cache, Some(a2)).unwrap(),
+            [r#"patch ConfigMap ns/a {"data":{"a":null,"b":"2"},"metadata":{"resourceVersion":"7","uid":"u1"}}"#]
+        );
+        assert_eq!(plan(&cache, None).unwrap(), ["delete ConfigMap ns/a"]);
+    }
+
+    #[test]
+    fn an_absent_object_is_created_with_its_identity() {
+        let mut outcome = Outcome::settled();
+        let body = json!({"metadata": {"labels": {"x": "y"}}, "data": {}});
+        let Value::Object(body) = body else { unreachable!() };
+        outcome.present(&cache(&[]), &ObjectKey::new("ns", "a"), body).unwrap();
+        let Action::Create(object) = &outcome.plan[0].action else { unreachable!() };
+        assert_eq!(
+            *object,
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {},
+                   "metadata": {"name": "a", "namespace": "ns", "labels": {"x": "y"}}})
+        );
+        assert_eq!(plan(&cache(&[]), None).unwrap(), [""; 0]);
+    }
+
+    #[test]
+    fn a_dying_object_is_left_alone() {
+        let mut dying = stored(&json!({}));
+        dying["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+        let cache = cache(&[dying]);
+        assert_eq!(plan(&cache, None).unwrap(), [""; 0]);
+        assert_eq!(plan(&cache, Some(json!({"data": {"a": "1"}}))).unwrap(), [""; 0]);
+    }
+
+    #[test]
+    fn an_object_that_cannot_be_read_is_not_overwritten_but_may_be_deleted() {
+        let mut odd = stored(&json!({}));
+        odd["metadata"]["generation"] = "x".into();
+        let cache = cache(&[odd]);
+        let error = plan(&cache, Some(json!({"data": {}}))).unwrap_err();
+        assert!(error.starts_with("ConfigMap ns/a cannot be read (object: invalid type: string"), "{error}");
+    }
+}

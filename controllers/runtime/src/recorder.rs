@@ -1,0 +1,75 @@
+//! The task that writes events, and the sink in front of it.
+
+use jiff::Timestamp;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    api::Api,
+    clock::SharedClock,
+    events::{Correlator, Event, EventSink},
+    random::Random,
+};
+
+/// Events that wait to be written; when the API server cannot keep up, further ones are dropped.
+const WAITING_MAX: usize = 1000;
+
+type Told = (&'static str, Event, Timestamp);
+
+/// Hands events to the task that writes them.
+#[derive(Debug)]
+pub struct Recorder {
+    queue: mpsc::Sender<Told>,
+    clock: SharedClockDebug,
+}
+
+/// The other end of a [`Recorder`].
+#[derive(Debug)]
+pub struct Recorded(mpsc::Receiver<Told>);
+
+struct SharedClockDebug(SharedClock);
+
+impl std::fmt::Debug for SharedClockDebug {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("clock")
+    }
+}
+
+impl Recorder {
+    /// A recorder and its other end.
+    pub fn new(clock: SharedClock) -> (Self, Recorded) {
+        let (queue, recorded) = mpsc::channel(WAITING_MAX);
+        (Self { queue, clock: SharedClockDebug(clock) }, Recorded(recorded))
+    }
+}
+
+impl EventSink for Recorder {
+    fn record(&self, component: &'static str, event: Event) {
+        if self.queue.try_send((component, event, self.clock.0.now())).is_err() {
+            tracing::debug!(component, "an event was dropped: too many wait");
+        }
+    }
+}
+
+/// Writes events until `stop`.
+pub(crate) async fn write_events(
+    mut recorded: Recorded,
+    api: Api,
+    random: Random,
+    host: String,
+    stop: CancellationToken,
+) {
+    let mut correlator = Correlator::new(host);
+    loop {
+        let told = tokio::select! { biased; () = stop.cancelled() => return, told = recorded.0.recv() => told };
+        let Some((component, event, now)) = told else { return };
+        let write = correlator.write(component, event.clone(), now, &random);
+        let Err(error) = api.write(&write).await else { continue };
+        // The Event that a count belonged to may have expired; then the event is told anew, once.
+        correlator.forget(&write.key);
+        let again = correlator.write(component, event, now, &random);
+        if let Err(second) = api.write(&again).await {
+            tracing::debug!(%error, %second, "an event could not be written");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! A write to the API server as data: what a plan shows, what a shell sends, and what an answer means.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use koord_resource::controller::ResourceKind;
+use serde_json::Value;
+
+use crate::{
+    error::{Fault, ReconcileError},
+    key::ObjectKey,
+};
+
+/// One write.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    /// The kind of the object.
+    pub kind: ResourceKind,
+    /// The object.
+    pub key: ObjectKey,
+    /// What is done to it.
+    pub action: Action,
+}
+
+/// What a write does.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// POST of a new object.
+    Create(Value),
+    /// JSON merge patch; `metadata.uid` and `metadata.resourceVersion` in it are preconditions.
+    Patch {
+        /// `status` or another subresource; empty for the object itself.
+        subresource: &'static str,
+        /// The patch.
+        patch: Value,
+    },
+    /// DELETE of the object with this uid.
+    Delete {
+        /// Precondition.
+        uid: Arc<str>,
+    },
+}
+
+/// A write as an HTTP request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WireRequest {
+    /// HTTP method.
+    pub method: &'static str,
+    /// Path and query.
+    pub uri: String,
+    /// Media type of the body.
+    pub content_type: &'static str,
+    /// JSON text.
+    pub body: String,
+}
+
+/// An answer of the API server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// HTTP status.
+    pub code: u16,
+    /// From the header of that name.
+    pub retry_after: Option<Duration>,
+    /// The body as text.
+    pub body: String,
+}
+
+impl Answer {
+    /// Whether the request was carried out.
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.code)
+    }
+
+    /// `reason` and `message` of a Status body; empty when there is none.
+    pub fn status(&self) -> (String, String) {
+        #[derive(Default, serde::Deserialize)]
+        #[serde(default)]
+        struct Status {
+            reason: Option<String>,
+            message: Option<String>,
+        }
+        let status: Status = serde_json::from_str(&self.body).unwrap_or_default();
+        (status.reason.unwrap_or_default(), status.message.unwrap_or_default())
+    }
+}
+
+impl Write {
+    /// The write as an HTTP request in the name of `field_manager`.
+    pub fn request(&self, field_manager: &str) -> WireRequest {
+        let object = || self.kind.url_path(self.key.namespace(), Some(self.key.name()));
+        match &self.action {
+            Action::Create(body) => WireRequest {
+                method: "POST",
+                uri: format!("{}?fieldManager={field_manager}", self.kind.url_path(self.key.namespace(), None)),
+                content_type: "application/json",
+                body: body.to_string(),
+            },
+            Action::Patch { subresource, patch } => {
+                let slash = if subresource.is_empty() { "" } else { "/" };
+                WireRequest {
+                    method: "PATCH",
+                    uri: format!("{}{slash}{subresource}?fieldManager={field_manager}", object()),
+                    content_type: "application/merge-patch+json",
+                    body: patch.to_string(),
+                }
+            }
+            Action::Delete { uid } => WireRequest {
+                method: "DELETE",
+                uri: object(),
+                content_type: "application/json",
+                body: serde_json::json!({"preconditions": {"uid": uid.as_ref()}, "propagationPolicy": "Background"})
+                    .to_string(),
+            },
+        }
+    }
+
+    /// What an answer to this write means.
+    pub fn judge(&self, answer: &Answer) -> Result<(), ReconcileError> {
+        let gone = answer.code == 404 && matches!(self.action, Action::Delete { .. });
+        if answer.is_success() || gone {
+            return Ok(());
+        }
+        let (reason, message) = answer.status();
+        let said = if message.is_empty() { &answer.body } else { &message };
+        let error = |fault, advice: &str| {
+            ReconcileError::new(fault, format!("{self}: the API server answered {}: {said}{advice}", answer.code))
+        };
+        Err(match answer.code {
+            // The cache was behind; the next look decides again.
+            409 => error(Fault::Api, ""),
+            404 if reason == "NotFound" && matches!(self.action, Action::Patch { .. }) => error(Fault::Api, ""),
+            404 => error(Fault::User, "; is the CRD installed?"),
+            401 | 403 => error(Fault::User, "; grant the permission in the program's ClusterRole"),
+            // Another object has come under this name: as good as a conflict.
+            422 if message.contains("metadata.uid") => error(Fault::Api, ""),
+            400 | 422 => error(Fault::Bug, ""),
+            _ => match answer.retry_after {
+                Some(delay) => error(Fault::Api, "").after(delay),
+                None => error(Fault::Api, ""),
+            },
+        })
+    }
+}
+
+/// `create NodeSLO node-1`, `patch NodeSLO node-1 {"spec":…}`, `delete NodeSLO node-1`: one line of a plan.
+impl fmt::Display for Write {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Write { kind, key, action } = self;
+        match action {
+            Action::Create(_) => write!(f, "create {} {key}", kind.kind),
+            Action::Patch { subresource: "", patch } => write!(f, "patch {} {key} {patch}", kind.kind),
+            Action::Patch { subresource, patch } => write!(f, "patch {}/{subresource} {key} {patch}", kind.kind),
+            Action::Delete { .. } => write!(f, "delete {} {key}", kind.kind),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::error::Retry;
+
+    fn write(action: Action) -> Write {
+        Write { kind: ResourceKind::CONFIG_MAP, key: ObjectKey::new("ns", "a"), action }
+    }
+
+    fn patch() -> Write {
+        write(Action::Patch { subresource: "", patch: json!({"data": {"a": null}}) })
+    }
+
+    #[test]
+    fn writes_become_requests() {
+        let line = |write: &Write| {
+            let request = write.request("me");
+            format!("{} {} {}", request.method, request.uri, request.body)
+        };
+        assert_eq!(line(&patch()), r#"PATCH /api/v1/namespaces/ns/configmaps/a?fieldManager=me {"data":{"a":null}}"#);
+        assert_eq!(line(&write(Action::Create(json!({})))), "POST /api/v1/namespaces/ns/configmaps?fieldManager=me {}");
+        assert_eq!(
+            line(&write(Action::Delete { uid: "u".into() })),
+            r#"DELETE /api/v1/namespaces/ns/configmaps/a {"preconditions":{"uid":"u"},"propagationPolicy":"Background"}"#
+        );
+    }
+
+    #[test]
+    fn answers_say_whose_fault_it_is_and_when_to_come_back() {
+        let judged = |write: &Write, code, body: &str| {
+            let answer =
+                Answer { code, retry_after: (code == 429).then_some(Duration::from_secs(7)), body: body.into() };
+            write.judge(&answer).map_err(|error| (error.fault, error.retry))
+        };
+        let delete = write(Action::Delete { uid: "u".into() });
+        assert_eq!(judged(&delete, 404, ""), Ok(()), "gone is gone");
+        assert_eq!(judged(&patch(), 200, ""), Ok(()));
+        assert_eq!(judged(&patch(), 409, ""), Err((Fault::Api, Retry::Backoff)));
+        assert_eq!(judged(&patch(), 404, r#"{"reason":"NotFound"}"#), Err((Fault::Api, Retry::Backoff)));
+        assert_eq!(judged(&patch(), 403, ""), Err((Fault::User, Retry::Backoff)));
+        assert_eq!(
+            judged(&patch(), 422, r#"{"message":"metadata.uid: Invalid value"}"#),
+            Err((Fault::Api, Retry::Backoff))
+        );
+        assert_eq!(judged(&patch(), 422, r#"{"message":"spec.x: Invalid value"}"#), Err((Fault::Bug, Retry::Backoff)));
+        assert_eq!(judged(&patch(), 429, ""), Err((Fault::Api, Retry::After(Duration::from_secs(7)))));
+    }
+}
