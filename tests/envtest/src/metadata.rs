@@ -1,0 +1,209 @@
+//! Rules of `metadata` that hold for every kind.
+
+use koord_schema::field::{Errors, FieldError, Mistake, Path};
+use serde_json::{Map, Value};
+
+use crate::names::{self, NameRule};
+
+const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
+
+/// Text of a metadata field; empty when absent.
+pub fn text<'a>(object: &'a Value, field: &str) -> &'a str {
+    object["metadata"][field].as_str().unwrap_or_default()
+}
+
+/// Whether deletion has begun.
+pub fn is_deleting(object: &Value) -> bool {
+    object["metadata"]["deletionTimestamp"].is_string()
+}
+
+/// Finalizers that are left.
+pub fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
+    object["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str)
+}
+
+/// The object's metadata for change, made when it is missing.
+pub fn of_mut(object: &mut Value) -> &mut Map<String, Value> {
+    if !object["metadata"].is_object() {
+        object["metadata"] = Value::Object(Map::new());
+    }
+    match &mut object["metadata"] {
+        Value::Object(metadata) => metadata,
+        _ => unreachable!("metadata was just made an object"),
+    }
+}
+
+/// Removes a metadata field.
+pub fn remove(object: &mut Value, field: &str) {
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove(field);
+    }
+}
+
+/// Checks the metadata of a new object.
+pub fn check_new(object: &Value, namespaced: bool, rule: NameRule, errors: &mut Errors) {
+    let at = Path::root("metadata");
+    let generate_name = text(object, "generateName");
+    if !generate_name.is_empty() {
+        for message in rule.check(generate_name, true) {
+            errors.invalid(&at.child("generateName"), generate_name, message);
+        }
+    }
+    let name = text(object, "name");
+    if name.is_empty() {
+        errors.required(&at.child("name"), "name or generateName is required");
+    } else {
+        for message in rule.check(name, false) {
+            errors.invalid(&at.child("name"), name, message);
+        }
+    }
+    let namespace = text(object, "namespace");
+    match (namespaced, namespace.is_empty()) {
+        (true, true) => errors.required(&at.child("namespace"), ""),
+        (true, false) => {
+            for message in names::label(namespace) {
+                errors.invalid(&at.child("namespace"), namespace, message);
+            }
+        }
+        (false, false) => errors.forbidden(&at.child("namespace"), "not allowed on this type"),
+        (false, true) => {}
+    }
+    if let Some(generation) = object["metadata"]["generation"].as_i64().filter(|generation| *generation < 0) {
+        errors.invalid(&at.child("generation"), generation, "must be greater than or equal to 0");
+    }
+    check_maps(object, errors);
+}
+
+/// Checks labels, annotations, owners and finalizers.
+fn check_maps(object: &Value, errors: &mut Errors) {
+    let at = Path::root("metadata");
+    check_labels(&object["metadata"]["labels"], &at.child("labels"), errors);
+    check_annotations(&object["metadata"]["annotations"], &at.child("annotations"), errors);
+    check_owners(&object["metadata"]["ownerReferences"], &at.child("ownerReferences"), errors);
+    let finalizers_at = at.child("finalizers");
+    for (index, finalizer) in finalizers(object).enumerate() {
+        for message in names::qualified_name(finalizer) {
+            errors.invalid(&finalizers_at, finalizer, message);
+        }
+        let standard = matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion");
+        if !standard && !finalizer.contains('/') {
+            let message = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.invalid(&finalizers_at.index(index), finalizer, message);
+        }
+    }
+    let all: Vec<&str> = finalizers(object).collect();
+    if all.contains(&"orphan") && all.contains(&"foregroundDeletion") {
+        let shown = format!("[{}]", all.join(" "));
+        errors.invalid(&finalizers_at, shown, "finalizer orphan and foregroundDeletion cannot be both set");
+    }
+}
+
+/// Checks keys and values of labels.
+pub fn check_labels(labels: &Value, at: &Path<'_>, errors: &mut Errors) {
+    for (key, value) in labels.as_object().into_iter().flatten() {
+        for message in names::qualified_name(key) {
+            errors.invalid(at, key, message);
+        }
+        let value = value.as_str().unwrap_or_default();
+        for message in names::label_value(value) {
+            errors.invalid(at, value, message);
+        }
+    }
+}
+
+/// Checks keys and total size of annotations.
+pub fn check_annotations(annotations: &Value, at: &Path<'_>, errors: &mut Errors) {
+    let mut size = 0;
+    for (key, value) in annotations.as_object().into_iter().flatten() {
+        for message in names::qualified_name(&key.to_lowercase()) {
+            errors.invalid(at, key, message);
+        }
+        size += key.len() + value.as_str().map_or(0, str::len);
+    }
+    if size > ANNOTATIONS_BYTES_MAX {
+        errors.add(FieldError {
+            mistake: Mistake::TooLong,
+            field: at.to_string(),
+            value: String::new(),
+            detail: format!("may not be more than {ANNOTATIONS_BYTES_MAX} bytes"),
+        });
+    }
+}
+
+fn check_owners(owners: &Value, at: &Path<'_>, errors: &mut Errors) {
+    let mut controller: Option<&Value> = None;
+    for owner in owners.as_array().into_iter().flatten() {
+        let part = |field: &str| owner[field].as_str().unwrap_or_default();
+        let (api_version, kind) = (part("apiVersion"), part("kind"));
+        let version = api_version.rsplit('/').next().unwrap_or_default();
+        if version.is_empty() {
+            errors.invalid(&at.child("apiVersion"), api_version, "version must not be empty");
+        }
+        for (field, value) in [("kind", kind), ("name", part("name")), ("uid", part("uid"))] {
+            if value.is_empty() {
+                errors.invalid(&at.child(field), value, format!("{field} must not be empty"));
+            }
+        }
+        if kind == "Event" && matches!(api_version, "v1" | "events.k8s.io/v1beta1" | "events.k8s.io/v1") && api_version == "v1" {
+            errors.invalid(at, owner, "/v1, Kind=Event is disallowed from being an owner");
+        }
+        if owner["controller"] == Value::Bool(true) {
+            if let Some(first) = controller {
+                let (one, two) = (first["name"].as_str().unwrap_or_default(), part("name"));
+                errors.invalid(at, owners, format!("Only one reference can have Controller set to true. Found \"true\" in references for {one} and {two}"));
+            } else {
+                controller = Some(owner);
+            }
+        }
+    }
+}
+
+/// Checks the metadata of a changed object against the stored one.
+pub fn check_change(new: &Value, old: &Value, errors: &mut Errors) {
+    let at = Path::root("metadata");
+    if is_deleting(old) {
+        let before: Vec<&str> = finalizers(old).collect();
+        let added: Vec<&str> = finalizers(new).filter(|finalizer| !before.contains(finalizer)).collect();
+        if !added.is_empty() {
+            let shown: Vec<String> = added.iter().map(|finalizer| format!("{finalizer:?}")).collect();
+            errors.forbidden(
+                &at.child("finalizers"),
+                format!(
+                    "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{}}}",
+                    shown.join(", ")
+                ),
+            );
+        }
+    }
+    for field in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
+        let (now, before) = (&new["metadata"][field], &old["metadata"][field]);
+        if now != before {
+            errors.invalid(&at.child(field), now, "field is immutable");
+        }
+    }
+    check_maps(new, errors);
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn an_owner_needs_all_four_parts() {
+        let mut errors = Errors::new();
+        let object = json!({"metadata": {"name": "a", "ownerReferences": [{"apiVersion": "v1"}]}});
+        check_new(&object, false, NameRule::Subdomain, &mut errors);
+        assert_eq!(errors.iter().count(), 3);
+    }
+
+    #[test]
+    fn identity_cannot_change() {
+        let mut errors = Errors::new();
+        let old = json!({"metadata": {"name": "a", "uid": "1"}});
+        let new = json!({"metadata": {"name": "a", "uid": "2"}});
+        check_change(&new, &old, &mut errors);
+        assert_eq!(errors.to_string(), r#"metadata.uid: Invalid value: "2": field is immutable"#);
+    }
+}

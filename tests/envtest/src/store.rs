@@ -1,0 +1,376 @@
+//! Objects as bytes under one global revision, and the recent past of every kind.
+//!
+//! A [`Record`] holds an object once, as canonical JSON without its `apiVersion` and `kind` (the *tail*); get, list and
+//! watch all send these bytes. Beside them stands what selectors ask for. A [`Shelf`] is one kind's objects in key
+//! order with a log of recent changes, from which watches resume and past revisions are read.
+
+use std::{
+    collections::{BTreeMap, VecDeque, btree_map},
+    ops::Bound,
+    sync::Arc,
+};
+
+use bytes::Bytes;
+
+/// One object at one revision.
+#[derive(Debug)]
+pub struct Record {
+    /// The revision at which the object became like this.
+    pub revision: u64,
+    /// The version it is written in, such as `v1` of `apps/v1`.
+    pub version: Arc<str>,
+    /// `"metadata":{…},…}`: the JSON object without its opening brace, `apiVersion` and `kind`.
+    pub tail: Bytes,
+    /// Labels, sorted by key.
+    pub labels: Box<[(Box<str>, Box<str>)]>,
+    /// Values of the kind's selectable fields, in the order in which the kind declares them.
+    pub fields: Box<[Box<str>]>,
+    /// Identities of owners.
+    pub owners: Box<[Box<str>]>,
+}
+
+/// What happened to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeKind {
+    /// It was not there before.
+    Added,
+    /// It was there before.
+    Modified,
+    /// It is gone; the record is its last state, with the revision of the deletion.
+    Deleted,
+}
+
+/// One entry of a shelf's log.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// What happened.
+    pub kind: ChangeKind,
+    /// Key of the object.
+    pub key: Arc<str>,
+    /// The object after the change.
+    pub new: Arc<Record>,
+    /// The object before it.
+    pub old: Option<Arc<Record>>,
+    /// When, in seconds since 1970.
+    pub at_seconds: i64,
+}
+
+impl Change {
+    /// The revision of the change.
+    pub fn revision(&self) -> u64 {
+        self.new.revision
+    }
+}
+
+/// How much of the past a shelf keeps.
+#[derive(Clone, Copy, Debug)]
+pub struct HistoryLimits {
+    /// Changes older than this are forgotten.
+    pub seconds: i64,
+    /// At most so many changes.
+    pub changes: usize,
+    /// At most so many bytes of objects.
+    pub bytes: usize,
+}
+
+impl Default for HistoryLimits {
+    /// Five minutes, as kube-apiserver compacts, and a bound for bursts.
+    fn default() -> Self {
+        Self { seconds: 300, changes: 200_000, bytes: 64 << 20 }
+    }
+}
+
+/// Which shelf a kind's objects stand on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ShelfId(u32);
+
+/// Objects of one kind.
+#[derive(Debug, Default)]
+pub struct Shelf {
+    objects: BTreeMap<Arc<str>, Arc<Record>>,
+    log: VecDeque<Change>,
+    log_bytes: usize,
+    /// The newest revision whose change is forgotten.
+    forgotten: u64,
+}
+
+/// All shelves and the revision.
+#[derive(Debug)]
+pub struct Store {
+    revision: u64,
+    shelves: Vec<Shelf>,
+    names: Vec<String>,
+    limits: HistoryLimits,
+}
+
+/// The revision asked for is no longer, or not yet, known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RevisionError {
+    /// It is older than the log.
+    Compacted {
+        /// The oldest revision from which changes are known.
+        oldest: u64,
+    },
+    /// It is newer than the store.
+    Future,
+}
+
+// === impl Store ===
+
+impl Store {
+    /// An empty store at revision 1, as etcd starts.
+    pub fn new(limits: HistoryLimits) -> Self {
+        Self { revision: 1, shelves: Vec::new(), names: Vec::new(), limits }
+    }
+
+    /// The newest revision.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// Continues at a revision that was reached before.
+    pub fn restore_revision(&mut self, revision: u64) {
+        self.revision = self.revision.max(revision);
+    }
+
+    /// The shelf of that name (`group/plural`), made when it is new.
+    pub fn shelf_id(&mut self, name: &str) -> ShelfId {
+        if let Some(index) = self.names.iter().position(|known| known == name) {
+            return ShelfId(index as u32);
+        }
+        self.names.push(name.to_owned());
+        // Changes before the kind existed are nobody's business: a watch may start at any older revision.
+        self.shelves.push(Shelf::default());
+        ShelfId((self.names.len() - 1) as u32)
+    }
+
+    /// Name of a shelf.
+    pub fn shelf_name(&self, id: ShelfId) -> &str {
+        &self.names[id.0 as usize]
+    }
+
+    /// One shelf.
+    pub fn shelf(&self, id: ShelfId) -> &Shelf {
+        &self.shelves[id.0 as usize]
+    }
+
+    /// All shelves in the order of their making.
+    pub fn shelf_ids(&self) -> impl Iterator<Item = ShelfId> + use<> {
+        (0..self.shelves.len() as u32).map(ShelfId)
+    }
+
+    /// Takes the next revision; the write that asked for it must follow.
+    pub fn next_revision(&mut self) -> u64 {
+        self.revision += 1;
+        self.revision
+    }
+
+    /// Writes an object and logs the change.
+    pub fn put(&mut self, id: ShelfId, key: &str, record: Record, now_seconds: i64) {
+        let limits = self.limits;
+        let shelf = &mut self.shelves[id.0 as usize];
+        let new = Arc::new(record);
+        let (key, old) = match shelf.objects.get_key_value(key) {
+            Some((known, old)) => (Arc::clone(known), Some(Arc::clone(old))),
+            None => (Arc::from(key), None),
+        };
+        shelf.objects.insert(Arc::clone(&key), Arc::clone(&new));
+        let kind = if old.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
+        shelf.remember(Change { kind, key, new, old, at_seconds: now_seconds }, limits);
+    }
+
+    /// Puts an object back without logging it, as when a data directory is read.
+    pub fn restore(&mut self, id: ShelfId, key: &str, record: Record) {
+        let revision = record.revision;
+        let shelf = &mut self.shelves[id.0 as usize];
+        shelf.forgotten = shelf.forgotten.max(revision);
+        shelf.objects.insert(Arc::from(key), Arc::new(record));
+        self.restore_revision(revision);
+    }
+
+    /// Removes an object; `last` is its final state with the revision of the deletion.
+    pub fn remove(&mut self, id: ShelfId, key: &str, last: Record, now_seconds: i64) {
+        let limits = self.limits;
+        let shelf = &mut self.shelves[id.0 as usize];
+        if let Some((key, old)) = shelf.objects.remove_entry(key) {
+            let change = Change {
+                kind: ChangeKind::Deleted,
+                key,
+                new: Arc::new(last),
+                old: Some(old),
+                at_seconds: now_seconds,
+            };
+            shelf.remember(change, limits);
+        }
+    }
+
+    /// Forgets every change up to and including `revision`.
+    pub fn compact(&mut self, revision: u64) {
+        for shelf in &mut self.shelves {
+            while shelf.log.front().is_some_and(|change| change.revision() <= revision) {
+                shelf.forget_oldest();
+            }
+            shelf.forgotten = shelf.forgotten.max(revision.min(self.revision));
+        }
+    }
+
+    /// Forgets changes that are older than the limits allow.
+    pub fn forget_old(&mut self, now_seconds: i64) {
+        let limits = self.limits;
+        for shelf in &mut self.shelves {
+            shelf.trim(limits, now_seconds);
+        }
+    }
+}
+
+// === impl Shelf ===
+
+impl Shelf {
+    /// The object of that key.
+    pub fn get(&self, key: &str) -> Option<&Arc<Record>> {
+        self.objects.get(key)
+    }
+
+    /// Number of objects.
+    pub fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Whether there is no object.
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    /// Objects whose key starts with `prefix` and is greater than or equal to `start`, in key order.
+    pub fn range<'a>(
+        &'a self,
+        prefix: &'a str,
+        start: &str,
+    ) -> impl Iterator<Item = (&'a Arc<str>, &'a Arc<Record>)> + use<'a> {
+        let from = if start > prefix { start } else { prefix };
+        let range: btree_map::Range<'a, Arc<str>, Arc<Record>> =
+            self.objects.range::<str, _>((Bound::Included(from), Bound::Unbounded));
+        range.take_while(move |(key, _)| key.starts_with(prefix))
+    }
+
+    /// The objects below `prefix` as they were at `revision`.
+    pub fn at(&self, prefix: &str, revision: u64) -> Result<BTreeMap<Arc<str>, Arc<Record>>, RevisionError> {
+        self.check(revision)?;
+        let mut objects: BTreeMap<Arc<str>, Arc<Record>> =
+            self.range(prefix, "").map(|(key, record)| (Arc::clone(key), Arc::clone(record))).collect();
+        for change in self.log.iter().rev().take_while(|change| change.revision() > revision) {
+            if change.key.starts_with(prefix) {
+                match &change.old {
+                    Some(old) => objects.insert(Arc::clone(&change.key), Arc::clone(old)),
+                    None => objects.remove(&change.key),
+                };
+            }
+        }
+        Ok(objects)
+    }
+
+    /// Whether nothing changed after `revision`.
+    pub fn is_unchanged_since(&self, revision: u64) -> bool {
+        self.forgotten <= revision && self.log.back().is_none_or(|change| change.revision() <= revision)
+    }
+
+    /// Changes after `revision`, oldest first.
+    pub fn changes_after(&self, revision: u64) -> Result<impl Iterator<Item = &Change>, RevisionError> {
+        self.check(revision)?;
+        let first = self.log.partition_point(|change| change.revision() <= revision);
+        Ok(self.log.range(first..))
+    }
+
+    fn check(&self, revision: u64) -> Result<(), RevisionError> {
+        if revision < self.forgotten { Err(RevisionError::Compacted { oldest: self.forgotten }) } else { Ok(()) }
+    }
+
+    fn remember(&mut self, change: Change, limits: HistoryLimits) {
+        let now = change.at_seconds;
+        self.log_bytes += change.new.tail.len();
+        self.log.push_back(change);
+        self.trim(limits, now);
+    }
+
+    fn trim(&mut self, limits: HistoryLimits, now_seconds: i64) {
+        while let Some(oldest) = self.log.front() {
+            let too_old = now_seconds.saturating_sub(oldest.at_seconds) > limits.seconds;
+            if !too_old && self.log.len() <= limits.changes && self.log_bytes <= limits.bytes {
+                break;
+            }
+            self.forget_oldest();
+        }
+    }
+
+    fn forget_oldest(&mut self) {
+        if let Some(change) = self.log.pop_front() {
+            self.log_bytes -= change.new.tail.len();
+            self.forgotten = self.forgotten.max(change.revision());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(revision: u64, text: &str) -> Record {
+        Record {
+            revision,
+            version: Arc::from("v1"),
+            tail: Bytes::copy_from_slice(text.as_bytes()),
+            labels: Box::default(),
+            fields: Box::default(),
+            owners: Box::default(),
+        }
+    }
+
+    fn store_with(keys: &[&str]) -> (Store, ShelfId) {
+        let mut store = Store::new(HistoryLimits::default());
+        let id = store.shelf_id("/configmaps");
+        for key in keys {
+            let revision = store.next_revision();
+            store.put(id, key, record(revision, key), 0);
+        }
+        (store, id)
+    }
+
+    #[test]
+    fn a_namespace_is_a_contiguous_range() {
+        let (store, id) = store_with(&["a/x", "a-b/x", "a/y", "b/z"]);
+        let keys: Vec<&str> = store.shelf(id).range("a/", "").map(|(key, _)| key.as_ref()).collect();
+        assert_eq!(keys, ["a/x", "a/y"]);
+        let keys: Vec<&str> = store.shelf(id).range("", "a/y").map(|(key, _)| key.as_ref()).collect();
+        assert_eq!(keys, ["a/y", "b/z"]);
+    }
+
+    #[test]
+    fn the_past_is_the_present_with_later_changes_undone() {
+        let (mut store, id) = store_with(&["n/a", "n/b"]);
+        let then = store.revision();
+        let revision = store.next_revision();
+        store.remove(id, "n/a", record(revision, "n/a"), 0);
+        let revision = store.next_revision();
+        store.put(id, "n/c", record(revision, "n/c"), 0);
+        let past = store.shelf(id).at("n/", then).unwrap();
+        assert_eq!(past.keys().map(AsRef::as_ref).collect::<Vec<&str>>(), ["n/a", "n/b"]);
+        assert!(!store.shelf(id).is_unchanged_since(then));
+        assert!(store.shelf(id).is_unchanged_since(store.revision()));
+    }
+
+    #[test]
+    fn a_compacted_revision_cannot_be_resumed() {
+        let (mut store, id) = store_with(&["n/a", "n/b", "n/c"]);
+        store.compact(3);
+        assert_eq!(store.shelf(id).changes_after(2).err(), Some(RevisionError::Compacted { oldest: 3 }));
+        assert_eq!(store.shelf(id).changes_after(3).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn old_changes_are_forgotten_by_age() {
+        let (mut store, id) = store_with(&["n/a"]);
+        store.forget_old(301);
+        assert!(store.shelf(id).changes_after(1).is_err());
+        assert_eq!(store.shelf(id).len(), 1);
+    }
+}
