@@ -1,6 +1,10 @@
 //! What the server takes from outside: time, identities, generated names.
 
-use std::fmt::Write as _;
+use std::{
+    collections::hash_map::RandomState,
+    fmt::Write as _,
+    hash::{BuildHasher, Hasher},
+};
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -12,9 +16,16 @@ pub trait Environment: Send {
     fn random(&mut self) -> u64;
 }
 
-/// Wall clock and operating-system randomness.
-#[derive(Debug, Default)]
-pub struct SystemEnvironment;
+/// Wall clock, and identities from a seed of the operating system.
+#[derive(Debug)]
+pub struct SystemEnvironment(SplitMix);
+
+impl Default for SystemEnvironment {
+    fn default() -> Self {
+        // The standard library keys its hashers from the operating system.
+        Self(SplitMix(RandomState::new().build_hasher().finish()))
+    }
+}
 
 impl Environment for SystemEnvironment {
     fn now(&mut self) -> Timestamp {
@@ -22,7 +33,7 @@ impl Environment for SystemEnvironment {
     }
 
     fn random(&mut self) -> u64 {
-        rand::random()
+        self.0.next()
     }
 }
 
@@ -30,13 +41,13 @@ impl Environment for SystemEnvironment {
 #[derive(Clone, Debug)]
 pub struct SeededEnvironment {
     now: Timestamp,
-    state: u64,
+    source: SplitMix,
 }
 
 impl SeededEnvironment {
     /// Starts at `now`.
     pub fn new(seed: u64, now: Timestamp) -> Self {
-        Self { now, state: seed }
+        Self { now, source: SplitMix(seed) }
     }
 
     /// Moves the clock forward.
@@ -50,10 +61,19 @@ impl Environment for SeededEnvironment {
         self.now
     }
 
-    /// SplitMix64.
     fn random(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.state;
+        self.source.next()
+    }
+}
+
+/// The generator SplitMix64.
+#[derive(Clone, Debug)]
+struct SplitMix(u64);
+
+impl SplitMix {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
         z ^ (z >> 31)

@@ -141,16 +141,23 @@ fn check_owners(owners: &Value, at: &Path<'_>, errors: &mut Errors) {
         }
         for (field, value) in [("kind", kind), ("name", part("name")), ("uid", part("uid"))] {
             if value.is_empty() {
-                errors.invalid(&at.child(field), value, format!("{field} must not be empty"));
+                errors.invalid(&at.child(field), value, "must not be empty");
             }
         }
-        if kind == "Event" && matches!(api_version, "v1" | "events.k8s.io/v1beta1" | "events.k8s.io/v1") && api_version == "v1" {
+        if kind == "Event" && api_version == "v1" {
             errors.invalid(at, owner, "/v1, Kind=Event is disallowed from being an owner");
         }
         if owner["controller"] == Value::Bool(true) {
             if let Some(first) = controller {
-                let (one, two) = (first["name"].as_str().unwrap_or_default(), part("name"));
-                errors.invalid(at, owners, format!("Only one reference can have Controller set to true. Found \"true\" in references for {one} and {two}"));
+                let named = |owner: &Value| {
+                    let part = |field: &str| owner[field].as_str().unwrap_or_default().to_owned();
+                    format!("{}/{}", part("kind"), part("name"))
+                };
+                let (one, two) = (named(first), named(owner));
+                let message = format!(
+                    "Only one reference can have Controller set to true. Found \"true\" in references for {one} and {two}"
+                );
+                errors.invalid(at, owners, message);
             } else {
                 controller = Some(owner);
             }

@@ -57,7 +57,8 @@ pub fn qualified_name(value: &str) -> Messages {
             if prefix.is_empty() {
                 messages.push(Cow::Borrowed("prefix part must be non-empty"));
             } else {
-                messages.extend(subdomain(prefix).into_iter().map(|message| Cow::Owned(format!("prefix part {message}"))));
+                messages
+                    .extend(subdomain(prefix).into_iter().map(|message| Cow::Owned(format!("prefix part {message}"))));
             }
             name
         }

@@ -17,7 +17,7 @@ use bytes::Bytes;
 pub struct Record {
     /// The revision at which the object became like this.
     pub revision: u64,
-    /// The version it is written in, such as `v1` of `apps/v1`.
+    /// The `apiVersion` it is written in, such as `apps/v1`.
     pub version: Arc<str>,
     /// `"metadata":{…},…}`: the JSON object without its opening brace, `apiVersion` and `kind`.
     pub tail: Bytes,
@@ -193,13 +193,8 @@ impl Store {
         let limits = self.limits;
         let shelf = &mut self.shelves[id.0 as usize];
         if let Some((key, old)) = shelf.objects.remove_entry(key) {
-            let change = Change {
-                kind: ChangeKind::Deleted,
-                key,
-                new: Arc::new(last),
-                old: Some(old),
-                at_seconds: now_seconds,
-            };
+            let change =
+                Change { kind: ChangeKind::Deleted, key, new: Arc::new(last), old: Some(old), at_seconds: now_seconds };
             shelf.remember(change, limits);
         }
     }

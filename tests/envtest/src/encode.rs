@@ -1,0 +1,156 @@
+//! Between objects as JSON values and records as bytes.
+
+use std::{borrow::Cow, io::Write as _, sync::Arc};
+
+use bytes::Bytes;
+use serde_json::{Map, Value};
+
+use crate::{metadata, registry::ResourceDef, store::Record};
+
+/// Writes an object as a record of its kind at `revision`.
+pub fn record(definition: &ResourceDef, object: &mut Value, revision: u64) -> Record {
+    metadata::of_mut(object).insert("resourceVersion".to_owned(), Value::String(revision.to_string()));
+    let labels = sorted_labels(object);
+    let fields = definition
+        .selectable_fields
+        .iter()
+        .map(|field| field_text(object.pointer(&field.pointer), &field.absent).into())
+        .collect();
+    let owners = object["metadata"]["ownerReferences"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|owner| owner["uid"].as_str().map(Box::from))
+        .collect();
+    Record {
+        revision,
+        version: Arc::from(definition.api_version().as_str()),
+        tail: tail(object),
+        labels,
+        fields,
+        owners,
+    }
+}
+
+fn sorted_labels(object: &Value) -> Box<[(Box<str>, Box<str>)]> {
+    let labels = object["metadata"]["labels"].as_object().into_iter().flatten();
+    let mut labels: Box<[(Box<str>, Box<str>)]> =
+        labels.map(|(key, value)| (Box::from(key.as_str()), Box::from(value.as_str().unwrap_or_default()))).collect();
+    labels.sort();
+    labels
+}
+
+/// A selectable value as selectors compare it.
+fn field_text<'a>(value: Option<&'a Value>, absent: &'a str) -> Cow<'a, str> {
+    match value {
+        None | Some(Value::Null) => Cow::Borrowed(absent),
+        Some(Value::String(text)) => Cow::Borrowed(text),
+        Some(other) => Cow::Owned(other.to_string()),
+    }
+}
+
+/// `"metadata":{…},…}`: metadata first, the rest in its order, no `apiVersion` and `kind`.
+fn tail(object: &Value) -> Bytes {
+    let empty = Map::new();
+    let object = object.as_object().unwrap_or(&empty);
+    let mut out = Vec::with_capacity(512);
+    out.extend_from_slice(b"\"metadata\":");
+    write(&mut out, object.get("metadata").unwrap_or(&Value::Null));
+    for (key, value) in object {
+        if !matches!(key.as_str(), "apiVersion" | "kind" | "metadata") {
+            out.push(b',');
+            write(&mut out, &Value::String(key.clone()));
+            out.push(b':');
+            write(&mut out, value);
+        }
+    }
+    out.push(b'}');
+    Bytes::from(out.into_boxed_slice())
+}
+
+fn write(out: &mut Vec<u8>, value: &Value) {
+    // Writing a JSON value into memory cannot fail.
+    let _ = serde_json::to_writer(out, value);
+}
+
+/// `{"apiVersion":…,"kind":…,`: what stands before the tail.
+pub fn head(definition: &ResourceDef) -> String {
+    format!(
+        "{{\"apiVersion\":{},\"kind\":{},",
+        Value::String(definition.api_version()),
+        Value::String(definition.kind.clone())
+    )
+}
+
+/// Appends the whole object as `definition`'s version writes it.
+pub fn append_object(out: &mut Vec<u8>, definition: &ResourceDef, head: &str, record: &Record) {
+    if needs_conversion(definition, record) {
+        write(out, &value(definition, record));
+    } else {
+        out.extend_from_slice(head.as_bytes());
+        out.extend_from_slice(&record.tail);
+    }
+}
+
+/// Appends the object as an item of a list: built-in kinds leave `apiVersion` and `kind` out there.
+pub fn append_item(out: &mut Vec<u8>, definition: &ResourceDef, head: &str, record: &Record) {
+    if definition.custom {
+        append_object(out, definition, head, record);
+    } else if needs_conversion(definition, record) {
+        let mut object = value(definition, record);
+        if let Some(object) = object.as_object_mut() {
+            object.remove("apiVersion");
+            object.remove("kind");
+        }
+        write(out, &object);
+    } else {
+        out.push(b'{');
+        out.extend_from_slice(&record.tail);
+    }
+}
+
+/// The whole object as JSON text.
+pub fn object_bytes(definition: &ResourceDef, record: &Record) -> Bytes {
+    let head = head(definition);
+    let mut out = Vec::with_capacity(head.len() + record.tail.len());
+    append_object(&mut out, definition, &head, record);
+    Bytes::from(out)
+}
+
+/// The object as a value in `definition`'s version.
+pub fn value(definition: &ResourceDef, record: &Record) -> Value {
+    let mut text = Vec::with_capacity(record.tail.len() + 1);
+    text.push(b'{');
+    let _ = text.write_all(&record.tail);
+    // The tail was written by `tail` above.
+    let mut object: Value = serde_json::from_slice(&text).unwrap_or_default();
+    if let Some(object) = object.as_object_mut() {
+        object.insert("apiVersion".to_owned(), Value::String(definition.api_version()));
+        object.insert("kind".to_owned(), Value::String(definition.kind.clone()));
+    }
+    if needs_conversion(definition, record) {
+        definition.strategy.convert(&mut object, &record.version, &definition.api_version());
+    }
+    object
+}
+
+fn needs_conversion(definition: &ResourceDef, record: &Record) -> bool {
+    !definition.is_api_version(&record.version)
+        && definition.strategy.converts(&record.version, &definition.api_version())
+}
+
+/// The tail with another `resourceVersion`: the state of an object that a watch sees leave at a later revision.
+pub fn at_revision(record: &Record, revision: u64) -> Record {
+    let mut text = vec![b'{'];
+    text.extend_from_slice(&record.tail);
+    let mut object: Value = serde_json::from_slice(&text).unwrap_or_default();
+    metadata::of_mut(&mut object).insert("resourceVersion".to_owned(), Value::String(revision.to_string()));
+    Record {
+        revision,
+        version: Arc::clone(&record.version),
+        tail: tail(&object),
+        labels: record.labels.clone(),
+        fields: record.fields.clone(),
+        owners: record.owners.clone(),
+    }
+}

@@ -1,0 +1,112 @@
+//! Which representation a client asked for.
+
+use crate::status::ApiError;
+
+/// The text form of an answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// `application/json`.
+    #[default]
+    Json,
+    /// `application/yaml`.
+    Yaml,
+}
+
+/// What the answer is made into.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Shape {
+    /// The object or list itself.
+    #[default]
+    Object,
+    /// A `Table` of `meta.k8s.io` in this version.
+    Table(&'static str),
+    /// `PartialObjectMetadata` or its list, in this version.
+    Metadata(&'static str),
+}
+
+/// How an answer is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Representation {
+    /// Text form.
+    pub format: Format,
+    /// Shape.
+    pub shape: Shape,
+}
+
+const AVAILABLE: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf, application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+
+/// Picks the first acceptable representation, in the client's order of quality. Protobuf is not served.
+pub fn representation(accept: &str) -> Result<Representation, ApiError> {
+    let mut clauses: Vec<(f32, &str)> = accept
+        .split(',')
+        .map(str::trim)
+        .filter(|clause| !clause.is_empty())
+        .map(|clause| (parameter(clause, "q").and_then(|q| q.parse().ok()).unwrap_or(1.0), clause))
+        .collect();
+    if clauses.is_empty() {
+        return Ok(Representation::default());
+    }
+    clauses.sort_by(|(one, _), (two, _)| two.total_cmp(one));
+    clauses
+        .iter()
+        .find_map(|(_, clause)| clause_representation(clause))
+        .ok_or_else(|| ApiError::not_acceptable(AVAILABLE))
+}
+
+fn clause_representation(clause: &str) -> Option<Representation> {
+    let media_type = clause.split(';').next().unwrap_or_default().trim();
+    let format = match media_type {
+        "application/json" | "*/*" | "application/*" => Format::Json,
+        "application/yaml" => Format::Yaml,
+        _ => return None,
+    };
+    let shape = match parameter(clause, "as") {
+        None => Shape::Object,
+        Some(kind) => {
+            if parameter(clause, "g") != Some("meta.k8s.io") {
+                return None;
+            }
+            let version = match parameter(clause, "v") {
+                Some("v1") => "v1",
+                Some("v1beta1") => "v1beta1",
+                _ => return None,
+            };
+            match kind {
+                "Table" => Shape::Table(version),
+                "PartialObjectMetadata" | "PartialObjectMetadataList" => Shape::Metadata(version),
+                _ => return None,
+            }
+        }
+    };
+    Some(Representation { format, shape })
+}
+
+fn parameter<'a>(clause: &'a str, name: &str) -> Option<&'a str> {
+    clause.split(';').skip(1).find_map(|pair| {
+        let (key, value) = pair.split_once('=')?;
+        (key.trim() == name).then(|| value.trim())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quality_and_order_decide() {
+        let kubectl = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
+        assert_eq!(representation(kubectl).unwrap().shape, Shape::Table("v1"));
+        assert_eq!(representation("application/json;q=0.5, application/yaml").unwrap().format, Format::Yaml);
+        assert_eq!(
+            representation("application/vnd.kubernetes.protobuf,application/json").unwrap(),
+            Representation::default()
+        );
+        assert_eq!(representation("").unwrap(), Representation::default());
+    }
+
+    #[test]
+    fn what_nobody_serves_is_not_acceptable() {
+        assert_eq!(representation("text/csv").unwrap_err().code(), 406);
+        assert_eq!(representation("application/json;as=Other;v=v1;g=meta.k8s.io").unwrap_err().code(), 406);
+    }
+}

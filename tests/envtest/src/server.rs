@@ -1,0 +1,239 @@
+//! The core of the server: a synchronous state machine from requests to answers.
+//!
+//! It owns no clock, no socket and no task. [`ApiServer::handle`] answers at once, opens a watch, or asks for
+//! admission webhooks; in the last case whoever drives it calls them and goes on with [`ApiServer::resume`].
+
+mod commit;
+mod delete;
+mod finish;
+mod list;
+mod patch;
+mod read;
+mod subresource;
+mod watch;
+mod write;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Method;
+use serde_json::Value;
+
+pub use self::{
+    watch::{Frame, Watch},
+    write::{Admitted, Attributes, Operation, Phase, Review},
+};
+use crate::{
+    encode,
+    environment::Environment,
+    negotiate::{self, Format},
+    options::ListOptions,
+    registry::{Registry, ResourceDef},
+    request::{ApiRequest, Target, parse_path},
+    status::{ApiError, Subject},
+    store::{HistoryLimits, ShelfId, Store},
+};
+
+/// A Kubernetes API server as a state machine.
+pub struct ApiServer {
+    /// Kinds that are served.
+    pub registry: Registry,
+    /// Objects.
+    pub store: Store,
+    environment: Box<dyn Environment>,
+    shelves: WellKnown,
+    changed: Vec<ShelfId>,
+}
+
+/// Shelves that the core itself reads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WellKnown {
+    pub(crate) namespaces: ShelfId,
+    pub(crate) mutating_webhooks: ShelfId,
+    pub(crate) validating_webhooks: ShelfId,
+}
+
+/// An HTTP answer whose body is complete.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApiResponse {
+    /// HTTP code.
+    pub code: u16,
+    /// `Content-Type`.
+    pub content_type: &'static str,
+    /// Texts of `Warning` headers.
+    pub warnings: Vec<String>,
+    /// Seconds of `Retry-After`.
+    pub retry_after_seconds: Option<u32>,
+    /// The body.
+    pub body: Bytes,
+}
+
+/// What a request leads to.
+#[derive(Debug)]
+pub enum Outcome {
+    /// An answer.
+    Done(ApiResponse),
+    /// A stream of events; the caller polls it.
+    Watch(Box<Watch>),
+    /// Admission webhooks must be asked first.
+    Review(Box<Review>),
+}
+
+// === impl ApiResponse ===
+
+impl ApiResponse {
+    /// JSON text as it is.
+    pub fn json(code: u16, body: impl Into<Bytes>) -> Self {
+        Self {
+            code,
+            content_type: "application/json",
+            warnings: Vec::new(),
+            retry_after_seconds: None,
+            body: body.into(),
+        }
+    }
+
+    /// A value in the format asked for.
+    pub fn value(code: u16, value: &Value, format: Format) -> Self {
+        match format {
+            Format::Json => Self::json(code, serde_json::to_vec(value).unwrap_or_default()),
+            Format::Yaml => {
+                Self { content_type: "application/yaml", ..Self::json(code, crate::yaml::to_text(value).into_bytes()) }
+            }
+        }
+    }
+
+    /// A failure.
+    pub fn error(error: &ApiError) -> Self {
+        let mut response = Self::value(error.code(), &error.to_status(), Format::Json);
+        response.warnings.clone_from(&error.failure().warnings);
+        response.retry_after_seconds = error
+            .failure()
+            .details
+            .as_ref()
+            .and_then(|details| details.get("retryAfterSeconds"))
+            .and_then(Value::as_u64)
+            .and_then(|seconds| u32::try_from(seconds).ok());
+        response
+    }
+
+    fn plain_not_found() -> Self {
+        Self { content_type: "text/plain; charset=utf-8", ..Self::json(404, "404 page not found\n") }
+    }
+}
+
+impl From<Result<Outcome, ApiError>> for Outcome {
+    fn from(result: Result<Outcome, ApiError>) -> Self {
+        result.unwrap_or_else(|error| Outcome::Done(ApiResponse::error(&error)))
+    }
+}
+
+// === impl ApiServer ===
+
+impl ApiServer {
+    /// A server without kinds and objects.
+    pub fn empty(environment: Box<dyn Environment>, limits: HistoryLimits) -> Self {
+        let mut store = Store::new(limits);
+        let shelves = WellKnown {
+            namespaces: store.shelf_id("/namespaces"),
+            mutating_webhooks: store.shelf_id("admissionregistration.k8s.io/mutatingwebhookconfigurations"),
+            validating_webhooks: store.shelf_id("admissionregistration.k8s.io/validatingwebhookconfigurations"),
+        };
+        Self { registry: Registry::default(), store, environment, shelves, changed: Vec::new() }
+    }
+
+    /// Answers a request.
+    pub fn handle(&mut self, request: &ApiRequest) -> Outcome {
+        let Some(target) = parse_path(&request.path) else { return Outcome::Done(ApiResponse::plain_not_found()) };
+        if !self.registry.serves(&target.group, &target.version) {
+            return Outcome::Done(ApiResponse::plain_not_found());
+        }
+        self.route(request, target).into()
+    }
+
+    fn route(&mut self, request: &ApiRequest, target: Target) -> Result<Outcome, ApiError> {
+        let definition = self.registry.get(&target.group, &target.version, &target.resource);
+        let definition = Arc::clone(definition.ok_or_else(ApiError::no_such_resource)?);
+        if definition.namespaced && target.namespace.is_empty() && !target.name.is_empty() {
+            return Err(ApiError::no_such_resource());
+        }
+        if !definition.namespaced && !target.namespace.is_empty() {
+            return Err(ApiError::no_such_resource());
+        }
+        if target.subresource.is_empty() {
+            self.route_resource(request, target, definition)
+        } else {
+            self.route_subresource(request, target, definition)
+        }
+    }
+
+    fn route_resource(
+        &mut self,
+        request: &ApiRequest,
+        target: Target,
+        definition: Arc<ResourceDef>,
+    ) -> Result<Outcome, ApiError> {
+        let is_collection = target.name.is_empty();
+        let needs_namespace = definition.namespaced && target.namespace.is_empty();
+        let verb = match (&request.method, is_collection) {
+            (&Method::GET, _) if target.watch_prefix => "watch",
+            (&Method::GET | &Method::HEAD, true) => "list",
+            (&Method::GET | &Method::HEAD, false) => "get",
+            (&Method::POST, true) if !needs_namespace => "create",
+            (&Method::PUT, false) => "update",
+            (&Method::PATCH, false) => "patch",
+            (&Method::DELETE, false) => "delete",
+            (&Method::DELETE, true) if !needs_namespace => "deletecollection",
+            _ => return Err(ApiError::method_not_allowed()),
+        };
+        if !definition.allows(verb) {
+            return Err(ApiError::method_not_allowed());
+        }
+        match verb {
+            "get" => self.get(request, &target, &definition),
+            "list" | "watch" => {
+                let representation = negotiate::representation(&request.accept)?;
+                let mut options = ListOptions::read(request)?;
+                if options.watch || target.watch_prefix {
+                    options.watch = true;
+                    self.open_watch(request, &target, definition, &options, representation)
+                } else {
+                    self.list(request, &target, &definition, &options, representation)
+                }
+            }
+            "create" => self.create(request, target, definition),
+            "update" => self.update(request, target, definition),
+            "patch" => self.patch(request, target, definition),
+            "delete" => self.delete(request, target, definition),
+            _ => self.delete_collection(request, target, definition),
+        }
+    }
+
+    /// Shelves that changed since the last call.
+    pub fn take_changed(&mut self) -> Vec<ShelfId> {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// Whether any admission webhook is configured.
+    pub(crate) fn has_webhooks(&self, phase: Phase) -> bool {
+        let shelf = match phase {
+            Phase::Mutating => self.shelves.mutating_webhooks,
+            Phase::Validating => self.shelves.validating_webhooks,
+        };
+        !self.store.shelf(shelf).is_empty()
+    }
+
+    /// The object as a value, in `definition`'s version.
+    pub fn object(&self, definition: &ResourceDef, namespace: &str, name: &str) -> Option<Value> {
+        let record = self.store.shelf(definition.shelf).get(&definition.key(namespace, name))?;
+        Some(encode::value(definition, record))
+    }
+}
+
+pub(crate) fn subject<'a>(definition: &'a ResourceDef, name: &'a str) -> Subject<'a> {
+    Subject { group: &definition.group, resource: &definition.plural, name }
+}
+
+pub(crate) fn kind_subject<'a>(definition: &'a ResourceDef, name: &'a str) -> Subject<'a> {
+    Subject { group: &definition.group, resource: &definition.kind, name }
+}

@@ -1,0 +1,81 @@
+//! The last step of a write: the store changes, at one revision.
+
+use serde_json::Value;
+
+use super::{
+    ApiServer, Outcome, subject,
+    write::{Effect, Write},
+};
+use crate::{encode, metadata, registry::ResourceDef, status::ApiError};
+
+impl ApiServer {
+    /// Carries a write out that admission has let pass.
+    pub(super) fn finish(&mut self, write: Write) -> Result<Outcome, ApiError> {
+        match write.effect.clone() {
+            Effect::Store => self.store_object(write),
+            Effect::Delete(options) => self.delete_admitted(write, &options),
+            Effect::Subresource => self.run_subresource(write),
+        }
+    }
+
+    fn store_object(&mut self, mut write: Write) -> Result<Outcome, ApiError> {
+        let definition = write.definition.clone();
+        let key = definition.key(&write.target.namespace, &write.target.name);
+        let current = self.store.shelf(definition.shelf).get(&key);
+        match (&write.old, current) {
+            (None, Some(_)) => return Err(ApiError::already_exists(subject(&definition, &write.target.name))),
+            (Some(_), None) => return Err(ApiError::not_found(subject(&definition, &write.target.name))),
+            (Some((seen, _)), Some(current)) if seen.revision != current.revision => {
+                // Somebody was faster while webhooks were asked.
+                if write.is_conditional {
+                    return Err(ApiError::modified(subject(&definition, &write.target.name)));
+                }
+                return Ok(self.handle(&write.request.clone()));
+            }
+            _ => {}
+        }
+        let code = if write.old.is_none() { 201 } else { 200 };
+        if let Some((_, old)) = &write.old {
+            if *old == write.object {
+                let object = std::mem::take(&mut write.object);
+                return Ok(Outcome::Done(self.answer(&write, code, object)));
+            }
+            if ends_by_update(&write.object, old) {
+                let object = std::mem::take(&mut write.object);
+                if !write.dry_run {
+                    self.remove_object(&definition, &key, object.clone());
+                }
+                return Ok(Outcome::Done(self.answer(&write, code, object)));
+            }
+        }
+        let mut object = std::mem::take(&mut write.object);
+        if !write.dry_run {
+            self.put_object(&definition, &key, &mut object);
+        }
+        Ok(Outcome::Done(self.answer(&write, code, object)))
+    }
+
+    /// Stores an object at the next revision, which is written into it.
+    pub(crate) fn put_object(&mut self, definition: &ResourceDef, key: &str, object: &mut Value) {
+        let revision = self.store.next_revision();
+        let record = encode::record(definition, object, revision);
+        let now = self.environment.now().as_second();
+        self.store.put(definition.shelf, key, record, now);
+        self.changed.push(definition.shelf);
+    }
+
+    /// Removes an object; `last` is its final state.
+    pub(crate) fn remove_object(&mut self, definition: &ResourceDef, key: &str, mut last: Value) {
+        let revision = self.store.next_revision();
+        let record = encode::record(definition, &mut last, revision);
+        let now = self.environment.now().as_second();
+        self.store.remove(definition.shelf, key, record, now);
+        self.changed.push(definition.shelf);
+    }
+}
+
+/// An object whose deletion has begun ends when an update takes its last finalizer away.
+fn ends_by_update(new: &Value, old: &Value) -> bool {
+    let grace = old["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default();
+    metadata::is_deleting(old) && grace == 0 && metadata::finalizers(new).next().is_none()
+}

@@ -1,0 +1,299 @@
+//! Delete and deletecollection: preconditions, grace, finalizers.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+
+use super::{
+    ApiResponse, ApiServer, Outcome, kind_subject, subject,
+    write::{Effect, Operation, Write},
+};
+use crate::{
+    encode, environment,
+    filter::Filter,
+    metadata, negotiate,
+    options::{DeleteOptions, ListOptions, Propagation},
+    registry::ResourceDef,
+    request::{ApiRequest, Target},
+    status::{self, ApiError},
+};
+
+/// The rest of a deletecollection.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Collection {
+    pending: VecDeque<String>,
+    done: Vec<Value>,
+}
+
+/// What a delete comes to.
+enum Ending {
+    /// The object is gone.
+    Gone,
+    /// The object stays for a while, like this.
+    Stays(Value),
+    /// Nothing changes: deletion is already under way.
+    Pending,
+}
+
+impl ApiServer {
+    pub(super) fn delete(
+        &mut self,
+        request: &ApiRequest,
+        target: Target,
+        definition: Arc<ResourceDef>,
+    ) -> Result<Outcome, ApiError> {
+        let options = DeleteOptions::read(request)?;
+        let write = self.delete_write(request, target, definition, options)?;
+        self.admit(write)
+    }
+
+    /// A delete of one object, before admission.
+    pub(super) fn delete_write(
+        &mut self,
+        request: &ApiRequest,
+        target: Target,
+        definition: Arc<ResourceDef>,
+        options: DeleteOptions,
+    ) -> Result<Write, ApiError> {
+        let representation = negotiate::representation(&request.accept)?;
+        let key = definition.key(&target.namespace, &target.name);
+        let record = self.store.shelf(definition.shelf).get(&key).cloned();
+        let record = record.ok_or_else(|| ApiError::not_found(subject(&definition, &target.name)))?;
+        let old = encode::value(&definition, &record);
+        Ok(Write {
+            definition,
+            target,
+            operation: Operation::Delete,
+            request: request.clone(),
+            representation,
+            dry_run: options.dry_run,
+            options: options.to_value(),
+            effect: Effect::Delete(Box::new(options)),
+            object: Value::Null,
+            old: Some((record, old)),
+            is_conditional: false,
+            collection: None,
+            warnings: Vec::new(),
+        })
+    }
+
+    pub(super) fn delete_collection(
+        &mut self,
+        request: &ApiRequest,
+        target: Target,
+        definition: Arc<ResourceDef>,
+    ) -> Result<Outcome, ApiError> {
+        let list = ListOptions::read(request)?;
+        let options = DeleteOptions::read(request)?;
+        let filter = Filter::new(&definition, &target, &list)?;
+        let objects = self.store.shelf(definition.shelf).range(&filter.prefix, "");
+        let pending = objects
+            .filter(|(key, record)| filter.matches(key, record))
+            .map(|(key, _)| key.rsplit('/').next().unwrap_or_default().to_owned())
+            .collect();
+        let collection = Collection { pending, done: Vec::new() };
+        self.delete_next(request, &target, &definition, &options, collection)
+    }
+
+    fn delete_next(
+        &mut self,
+        request: &ApiRequest,
+        target: &Target,
+        definition: &Arc<ResourceDef>,
+        options: &DeleteOptions,
+        mut collection: Collection,
+    ) -> Result<Outcome, ApiError> {
+        while let Some(name) = collection.pending.pop_front() {
+            let target = Target { name, ..target.clone() };
+            let Ok(mut write) = self.delete_write(request, target, Arc::clone(definition), options.clone()) else {
+                continue;
+            };
+            write.collection = Some(Box::new(collection));
+            return self.admit(write);
+        }
+        let list = json!({
+            "kind": definition.list_kind,
+            "apiVersion": definition.api_version(),
+            "metadata": {"resourceVersion": self.store.revision().to_string()},
+            "items": collection.done,
+        });
+        let representation = negotiate::representation(&request.accept)?;
+        Ok(Outcome::Done(ApiResponse::value(200, &list, representation.format)))
+    }
+
+    /// Deletes an object that admission lets go.
+    pub(super) fn delete_admitted(&mut self, mut write: Write, options: &DeleteOptions) -> Result<Outcome, ApiError> {
+        let definition = Arc::clone(&write.definition);
+        let key = definition.key(&write.target.namespace, &write.target.name);
+        let record = self.store.shelf(definition.shelf).get(&key).cloned();
+        let name = write.target.name.clone();
+        let record = record.ok_or_else(|| ApiError::not_found(subject(&definition, &name)))?;
+        let old = encode::value(&definition, &record);
+        check_preconditions(&definition, &name, options, &old)?;
+        let ending = self.ending(&definition, &old, options)?;
+        let (object, is_gone) = match ending {
+            Ending::Gone => {
+                if !write.dry_run {
+                    self.remove_object(&definition, &key, old.clone());
+                }
+                (old, true)
+            }
+            Ending::Stays(mut object) => {
+                if !write.dry_run {
+                    self.put_object(&definition, &key, &mut object);
+                }
+                (object, false)
+            }
+            Ending::Pending => (old, false),
+        };
+        if let Some(mut collection) = write.collection.take() {
+            collection.done.push(object);
+            let target = Target { name: String::new(), ..write.target };
+            return self.delete_next(&write.request, &target, &definition, options, *collection);
+        }
+        let code = if !is_gone && asks_for_cascade(options) { 202 } else { 200 };
+        let body = if is_gone && !definition.strategy.returns_deleted() {
+            status::success(&definition.group, &definition.plural, &name, metadata::text(&object, "uid"))
+        } else {
+            object
+        };
+        Ok(Outcome::Done(self.answer(&write, code, body)))
+    }
+
+    fn ending(&mut self, definition: &ResourceDef, old: &Value, options: &DeleteOptions) -> Result<Ending, ApiError> {
+        if let Some(ending) = definition.strategy.delete(old, self.environment.now())? {
+            return Ok(Ending::Stays(ending));
+        }
+        let mut object = old.clone();
+        let now = self.environment.now();
+        let grace = match self.begin_grace(definition, &mut object, options, now) {
+            Grace::AlreadyPending => return Ok(Ending::Pending),
+            Grace::Seconds(seconds) => Some(seconds),
+            Grace::None => None,
+        };
+        let finalizers = finalizers_after(definition, old, options);
+        if finalizers.is_empty() {
+            metadata::remove(&mut object, "finalizers");
+        } else {
+            metadata::of_mut(&mut object).insert("finalizers".to_owned(), json!(finalizers));
+            if grace.is_none() {
+                mark_deleting(&mut object, now);
+            }
+        }
+        let stays = !finalizers.is_empty() || grace.is_some_and(|seconds| seconds > 0);
+        if !stays {
+            return Ok(Ending::Gone);
+        }
+        if object == *old { Ok(Ending::Pending) } else { Ok(Ending::Stays(object)) }
+    }
+
+    fn begin_grace(
+        &self,
+        definition: &ResourceDef,
+        object: &mut Value,
+        options: &DeleteOptions,
+        now: Timestamp,
+    ) -> Grace {
+        let asked = options.grace_period_seconds.map(|seconds| if seconds < 0 { 1 } else { seconds });
+        if metadata::is_deleting(object) {
+            let Some(set) = object["metadata"]["deletionGracePeriodSeconds"].as_i64() else { return Grace::None };
+            if definition.strategy.grace_seconds(object, asked).is_none() {
+                return Grace::None;
+            }
+            // A deletion under way may only be shortened.
+            let Some(asked) = asked.filter(|asked| *asked < set) else { return Grace::AlreadyPending };
+            let ends = metadata::text(object, "deletionTimestamp").parse::<Timestamp>().unwrap_or(now);
+            let ends = ends.saturating_add(SignedDuration::from_secs(asked - set)).unwrap_or(ends);
+            set_deletion(object, ends, asked);
+            return Grace::Seconds(asked);
+        }
+        match definition.strategy.grace_seconds(object, asked) {
+            None => Grace::None,
+            Some(seconds) => {
+                let ends = now.saturating_add(SignedDuration::from_secs(seconds)).unwrap_or(now);
+                set_deletion(object, ends, seconds);
+                bump_generation(object);
+                Grace::Seconds(seconds)
+            }
+        }
+    }
+}
+
+enum Grace {
+    None,
+    AlreadyPending,
+    Seconds(i64),
+}
+
+fn check_preconditions(
+    definition: &ResourceDef,
+    name: &str,
+    options: &DeleteOptions,
+    old: &Value,
+) -> Result<(), ApiError> {
+    let about = kind_subject(definition, name);
+    let (uid, version) = (metadata::text(old, "uid"), metadata::text(old, "resourceVersion"));
+    if let Some(asked) = options.uid.as_deref().filter(|asked| *asked != uid) {
+        return Err(ApiError::conflict(
+            about,
+            &format!(
+                "the UID in the precondition ({asked}) does not match the UID in record ({uid}). The object might have been deleted and then recreated"
+            ),
+        ));
+    }
+    if let Some(asked) = options.resource_version.as_deref().filter(|asked| *asked != version) {
+        return Err(ApiError::conflict(
+            about,
+            &format!(
+                "the ResourceVersion in the precondition ({asked}) does not match the ResourceVersion in record ({version}). The object might have been modified"
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// The finalizers of the garbage collector follow the propagation asked for, or what the object already says.
+fn finalizers_after(definition: &ResourceDef, old: &Value, options: &DeleteOptions) -> Vec<String> {
+    let mut finalizers: Vec<String> = metadata::finalizers(old).map(ToOwned::to_owned).collect();
+    let has = |name: &str| finalizers.iter().any(|finalizer| finalizer == name);
+    let propagation = options.propagation.unwrap_or_else(|| {
+        if has("orphan") {
+            Propagation::Orphan
+        } else if has("foregroundDeletion") {
+            Propagation::Foreground
+        } else {
+            definition.strategy.default_propagation()
+        }
+    });
+    finalizers.retain(|finalizer| !matches!(finalizer.as_str(), "orphan" | "foregroundDeletion"));
+    match propagation {
+        Propagation::Orphan => finalizers.push("orphan".to_owned()),
+        Propagation::Foreground => finalizers.push("foregroundDeletion".to_owned()),
+        Propagation::Background => {}
+    }
+    finalizers
+}
+
+fn mark_deleting(object: &mut Value, now: Timestamp) {
+    if !metadata::is_deleting(object) {
+        bump_generation(object);
+        set_deletion(object, now, 0);
+    }
+}
+
+fn set_deletion(object: &mut Value, ends: Timestamp, seconds: i64) {
+    let fields = metadata::of_mut(object);
+    fields.insert("deletionTimestamp".to_owned(), json!(environment::time_text(ends)));
+    fields.insert("deletionGracePeriodSeconds".to_owned(), json!(seconds));
+}
+
+fn bump_generation(object: &mut Value) {
+    if let Some(generation) = object["metadata"]["generation"].as_i64().filter(|generation| *generation > 0) {
+        metadata::of_mut(object).insert("generation".to_owned(), json!(generation.saturating_add(1)));
+    }
+}
+
+fn asks_for_cascade(options: &DeleteOptions) -> bool {
+    options.as_sent["orphanDependents"] == Value::Bool(false) || options.propagation == Some(Propagation::Foreground)
+}

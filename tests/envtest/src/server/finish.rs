@@ -1,0 +1,131 @@
+//! What the server itself does to an object before it is stored: built-in admission, preparation, checks.
+
+use koord_schema::field::Errors;
+use serde_json::{Value, json};
+
+use super::{
+    ApiServer, kind_subject, subject,
+    write::{Operation, Write},
+};
+use crate::{
+    metadata, names,
+    status::{ApiError, Subject},
+    strategy::Generation,
+};
+
+impl ApiServer {
+    /// Built-in admission that runs before mutating webhooks.
+    pub(super) fn admit_mutating(&mut self, write: &mut Write) -> Result<(), ApiError> {
+        if write.operation == Operation::Create && write.definition.namespaced {
+            self.admit_namespace(write)?;
+        }
+        Ok(())
+    }
+
+    /// New objects need a namespace that exists and is not ending.
+    fn admit_namespace(&self, write: &Write) -> Result<(), ApiError> {
+        let namespace = write.target.namespace.as_str();
+        let about = Subject { group: "", resource: "namespaces", name: namespace };
+        let record =
+            self.store.shelf(self.shelves.namespaces).get(namespace).ok_or_else(|| ApiError::not_found(about))?;
+        let is_terminating = record.fields.first().is_some_and(|phase| phase.as_ref() == "Terminating");
+        // Objects of subresources, such as bindings, are not new content.
+        if is_terminating && write.target.subresource.is_empty() {
+            let why = format!("unable to create new content in namespace {namespace} because it is being terminated");
+            let mut error = ApiError::forbidden(subject(&write.definition, &write.target.name), &why);
+            error.detail(
+                "causes",
+                json!([{
+                    "reason": "NamespaceTerminating",
+                    "message": format!("namespace {namespace} is being terminated"),
+                    "field": "metadata.namespace",
+                }]),
+            );
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// Sets what only the server sets and checks the result.
+    pub(super) fn prepare_object(&mut self, write: &mut Write) -> Result<(), ApiError> {
+        let definition = write.definition.clone();
+        let strategy = &definition.strategy;
+        let mut errors = Errors::new();
+        match &write.old {
+            None => {
+                if strategy.has_status()
+                    && let Some(object) = write.object.as_object_mut()
+                {
+                    object.remove("status");
+                }
+                if strategy.generation() != Generation::Untracked {
+                    metadata::of_mut(&mut write.object).insert("generation".to_owned(), json!(1));
+                }
+                strategy.prepare_create(&mut write.object);
+                metadata::check_new(&write.object, definition.namespaced, strategy.name_rule(), &mut errors);
+                strategy.check_create(&write.object, &mut errors);
+            }
+            Some((_, old)) => {
+                let subresource = write.target.subresource.as_str();
+                if strategy.has_status() {
+                    keep_other_half(&mut write.object, old, subresource);
+                }
+                strategy.prepare_update(&mut write.object, old, subresource);
+                if moves_generation(strategy.generation(), &write.object, old) {
+                    let generation = old["metadata"]["generation"].as_i64().unwrap_or_default().saturating_add(1);
+                    metadata::of_mut(&mut write.object).insert("generation".to_owned(), json!(generation));
+                }
+                metadata::check_change(&write.object, old, &mut errors);
+                for message in names::path_segment(metadata::text(&write.object, "name"), false) {
+                    let at = koord_schema::field::Path::root("metadata");
+                    errors.invalid(&at.child("name"), metadata::text(&write.object, "name"), message);
+                }
+                strategy.check_update(&write.object, old, subresource, &mut errors);
+            }
+        }
+        if errors.is_empty() {
+            Ok(())
+        } else {
+            Err(ApiError::invalid(kind_subject(&definition, &write.target.name), &errors))
+        }
+    }
+}
+
+/// The main endpoint does not write status; the status endpoint writes nothing else.
+fn keep_other_half(new: &mut Value, old: &Value, subresource: &str) {
+    let Some(fields) = new.as_object_mut() else { return };
+    if subresource == "status" {
+        let status = fields.remove("status");
+        let managed = fields.get("metadata").and_then(|metadata| metadata.get("managedFields")).cloned();
+        let version = fields.get("metadata").and_then(|metadata| metadata.get("resourceVersion")).cloned();
+        if let Some(old) = old.as_object() {
+            fields.clone_from(old);
+        }
+        match status {
+            Some(status) => fields.insert("status".to_owned(), status),
+            None => fields.remove("status"),
+        };
+        for (field, value) in [("managedFields", managed), ("resourceVersion", version)] {
+            if let Some(value) = value {
+                metadata::of_mut(new).insert(field.to_owned(), value);
+            }
+        }
+    } else {
+        match old.get("status") {
+            Some(status) => fields.insert("status".to_owned(), status.clone()),
+            None => fields.remove("status"),
+        };
+    }
+}
+
+fn moves_generation(rule: Generation, new: &Value, old: &Value) -> bool {
+    let counts = |key: &str| match rule {
+        Generation::Untracked => false,
+        Generation::Spec => !matches!(key, "metadata" | "status" | "apiVersion" | "kind"),
+        Generation::All => !matches!(key, "metadata" | "apiVersion" | "kind"),
+    };
+    let differs = |one: &Value, two: &Value| {
+        one.as_object().into_iter().flatten().any(|(key, value)| counts(key) && two.get(key) != Some(value))
+    };
+    differs(new, old) || differs(old, new)
+}

@@ -1,0 +1,247 @@
+//! List, by pages and at past revisions.
+
+use std::{collections::BTreeMap, ops::Bound, sync::Arc};
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde_json::{Map, Value, json};
+
+use super::{ApiResponse, ApiServer, Outcome};
+use crate::{
+    encode,
+    filter::Filter,
+    negotiate::{Format, Representation, Shape},
+    options::{ListOptions, VersionMatch},
+    present,
+    registry::ResourceDef,
+    request::{ApiRequest, Target},
+    status::ApiError,
+    store::Record,
+};
+
+/// Where a list goes on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Continue {
+    /// The revision of all pages; none reads the present.
+    revision: Option<u64>,
+    /// The first key, below the prefix of the list.
+    start: String,
+}
+
+// === impl Continue ===
+
+impl Continue {
+    fn parse(token: &str) -> Result<Self, ApiError> {
+        let invalid = |why: &str| ApiError::bad_request(format!("continue key is not valid: {why}"));
+        let text = URL_SAFE_NO_PAD.decode(token.trim_end_matches('=')).map_err(|error| invalid(&error.to_string()))?;
+        let token: Value = serde_json::from_slice(&text).map_err(|error| invalid(&error.to_string()))?;
+        if token["v"] != "meta.k8s.io/v1" {
+            return Err(invalid(&format!("server does not recognize this encoded version {}", token["v"])));
+        }
+        let start = token["start"].as_str().unwrap_or_default();
+        if start.is_empty() || start.starts_with('/') {
+            return Err(invalid("encoded start key empty (version meta.k8s.io/v1)"));
+        }
+        Ok(Self { revision: token["rv"].as_u64(), start: start.to_owned() })
+    }
+
+    fn encode(&self) -> String {
+        let revision = self.revision.map_or(-1, |revision| i64::try_from(revision).unwrap_or(i64::MAX));
+        let token = json!({"v": "meta.k8s.io/v1", "rv": revision, "start": self.start});
+        URL_SAFE_NO_PAD.encode(token.to_string())
+    }
+}
+
+/// The selected page of a list.
+struct Page {
+    records: Vec<Arc<Record>>,
+    revision: u64,
+    /// Token of the next page and, where it is known, how many objects remain.
+    next: Option<(String, Option<usize>)>,
+}
+
+impl ApiServer {
+    pub(super) fn list(
+        &mut self,
+        request: &ApiRequest,
+        target: &Target,
+        definition: &Arc<ResourceDef>,
+        options: &ListOptions,
+        representation: Representation,
+    ) -> Result<Outcome, ApiError> {
+        let filter = Filter::new(definition, target, options)?;
+        let page = self.page(definition, &filter, &definition.key_prefix(&target.namespace), options)?;
+        let mut list = Map::new();
+        list.insert("resourceVersion".to_owned(), json!(page.revision.to_string()));
+        if definition.custom && representation.shape == Shape::Object {
+            list.insert("continue".to_owned(), json!(""));
+        }
+        if let Some((token, remaining)) = &page.next {
+            list.insert("continue".to_owned(), json!(token));
+            if let Some(remaining) = remaining {
+                list.insert("remainingItemCount".to_owned(), json!(remaining));
+            }
+        }
+        let list = Value::Object(list);
+        if representation == Representation::default() {
+            return Ok(Outcome::Done(ApiResponse::json(200, list_bytes(definition, &page.records, &list))));
+        }
+        let objects: Vec<Value> = page.records.iter().map(|record| encode::value(definition, record)).collect();
+        let shaped = match representation.shape {
+            Shape::Object => {
+                let text = list_bytes(definition, &page.records, &list);
+                serde_json::from_slice(&text).unwrap_or_default()
+            }
+            Shape::Metadata(version) => present::partial_metadata_list(&objects, &list, version),
+            Shape::Table(version) => {
+                let now = self.environment.now();
+                let mut table = present::table(definition, &objects, present::Include::read(request), version, now);
+                table["metadata"] = list;
+                table
+            }
+        };
+        let format = representation.format;
+        debug_assert!(matches!(format, Format::Json | Format::Yaml));
+        Ok(Outcome::Done(ApiResponse::value(200, &shaped, format)))
+    }
+
+    fn page(
+        &self,
+        definition: &ResourceDef,
+        filter: &Filter,
+        collection: &str,
+        options: &ListOptions,
+    ) -> Result<Page, ApiError> {
+        let current = self.store.revision();
+        let mut limit = usize::try_from(options.limit).ok().filter(|limit| *limit > 0);
+        let mut revision = current;
+        let mut start = String::new();
+        if options.continue_token.is_empty() {
+            if let Some(asked) = asked_version(&options.resource_version)? {
+                if asked == 0 {
+                    // Any state will do; the real server answers from its cache, which does not page.
+                    limit = None;
+                } else {
+                    let exact = options.version_match == Some(VersionMatch::Exact)
+                        || (options.version_match.is_none() && limit.is_some());
+                    if asked > current {
+                        return Err(too_large(asked, current));
+                    }
+                    if exact {
+                        revision = asked;
+                    }
+                }
+            }
+        } else {
+            let token = Continue::parse(&options.continue_token)?;
+            if asked_version(&options.resource_version)?.is_some_and(|asked| asked != 0) {
+                return Err(ApiError::bad_request("specifying resource version is not allowed when using continue"));
+            }
+            start = format!("{collection}{}", token.start);
+            revision = token.revision.unwrap_or(current);
+        }
+        let shelf = self.store.shelf(definition.shelf);
+        if revision > current {
+            return Err(too_large(revision, current));
+        }
+        if revision == current || shelf.is_unchanged_since(revision) {
+            return Ok(cut(shelf.range(&filter.prefix, &start), filter, collection, limit, revision));
+        }
+        let past = shelf.at(&filter.prefix, revision).map_err(|_| {
+            if options.continue_token.is_empty() {
+                return ApiError::expired("The resourceVersion for the provided list is too old.");
+            }
+            let start = start.strip_prefix(collection).unwrap_or_default().to_owned();
+            ApiError::expired(CONTINUE_EXPIRED).with_continue(Continue { revision: None, start }.encode())
+        })?;
+        Ok(cut_past(&past, &start, filter, collection, limit, revision))
+    }
+}
+
+const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
+
+fn cut_past(
+    past: &BTreeMap<Arc<str>, Arc<Record>>,
+    start: &str,
+    filter: &Filter,
+    collection: &str,
+    limit: Option<usize>,
+    revision: u64,
+) -> Page {
+    cut(past.range::<str, _>((Bound::Included(start), Bound::Unbounded)), filter, collection, limit, revision)
+}
+
+fn cut<'a>(
+    objects: impl Iterator<Item = (&'a Arc<str>, &'a Arc<Record>)>,
+    filter: &Filter,
+    collection: &str,
+    limit: Option<usize>,
+    revision: u64,
+) -> Page {
+    let mut selected = objects.filter(|(key, record)| filter.matches(key, record));
+    let Some(limit) = limit else {
+        return Page { records: selected.map(|(_, record)| Arc::clone(record)).collect(), revision, next: None };
+    };
+    let mut records = Vec::new();
+    let mut last = None;
+    for (key, record) in selected.by_ref().take(limit) {
+        records.push(Arc::clone(record));
+        last = Some(key);
+    }
+    let remaining = selected.count();
+    let next = last.filter(|_| remaining > 0).map(|key| {
+        let start = format!("{}\0", key.strip_prefix(collection).unwrap_or(key));
+        // With a selector the real server does not know how many of the rest would match.
+        (Continue { revision: Some(revision), start }.encode(), filter.is_plain().then_some(remaining))
+    });
+    Page { records, revision, next }
+}
+
+fn list_bytes(definition: &ResourceDef, records: &[Arc<Record>], list: &Value) -> Vec<u8> {
+    let size: usize = records.iter().map(|record| record.tail.len() + 64).sum();
+    let mut out = Vec::with_capacity(size + 256);
+    let kind = json!(definition.list_kind);
+    let api_version = json!(definition.api_version());
+    out.extend_from_slice(
+        format!(r#"{{"kind":{kind},"apiVersion":{api_version},"metadata":{list},"items":["#).as_bytes(),
+    );
+    let head = encode::head(definition);
+    for (index, record) in records.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        encode::append_item(&mut out, definition, &head, record);
+    }
+    out.extend_from_slice(b"]}");
+    out
+}
+
+fn asked_version(text: &str) -> Result<Option<u64>, ApiError> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    text.parse().map(Some).map_err(|_| invalid_version(text))
+}
+
+/// 400: not a revision.
+pub(super) fn invalid_version(text: &str) -> ApiError {
+    ApiError::bad_request(format!("invalid resource version: {}", version_error(text)))
+}
+
+/// What is wrong with a revision, as Go words it.
+pub(super) fn version_error(text: &str) -> String {
+    let why = if !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()) {
+        "value out of range"
+    } else {
+        "invalid syntax"
+    };
+    format!("resourceVersion: Invalid value: {text:?}: strconv.ParseUint: parsing {text:?}: {why}")
+}
+
+/// 504: the revision does not exist yet.
+pub(super) fn too_large(asked: u64, current: u64) -> ApiError {
+    let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
+    let mut error = ApiError::new(504, "Timeout", message);
+    error.detail("causes", json!([{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]));
+    error.detail("retryAfterSeconds", json!(1));
+    error
+}

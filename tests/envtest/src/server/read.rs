@@ -1,0 +1,59 @@
+//! Get.
+
+use std::sync::Arc;
+
+use super::{ApiResponse, ApiServer, Outcome, subject};
+use crate::{
+    encode, negotiate,
+    negotiate::{Format, Representation, Shape},
+    present,
+    registry::ResourceDef,
+    request::{ApiRequest, Target},
+    status::ApiError,
+};
+
+impl ApiServer {
+    pub(super) fn get(
+        &mut self,
+        request: &ApiRequest,
+        target: &Target,
+        definition: &Arc<ResourceDef>,
+    ) -> Result<Outcome, ApiError> {
+        let representation = negotiate::representation(&request.accept)?;
+        let key = definition.key(&target.namespace, &target.name);
+        let record = self.store.shelf(definition.shelf).get(&key);
+        let record = record.ok_or_else(|| ApiError::not_found(subject(definition, &target.name)))?;
+        if let Some(asked) = request.parameter("resourceVersion").filter(|asked| !asked.is_empty()) {
+            let asked = asked.parse::<u64>().map_err(|_| super::list::invalid_version(asked))?;
+            if asked > self.store.revision() {
+                return Err(super::list::too_large(asked, self.store.revision()));
+            }
+        }
+        if representation == Representation::default() {
+            return Ok(Outcome::Done(ApiResponse::json(200, encode::object_bytes(definition, record))));
+        }
+        let object = encode::value(definition, record);
+        Ok(Outcome::Done(self.present(200, definition, object, request, representation)))
+    }
+
+    /// The answer that carries one object, in the shape and format asked for.
+    pub(super) fn present(
+        &mut self,
+        code: u16,
+        definition: &ResourceDef,
+        object: serde_json::Value,
+        request: &ApiRequest,
+        representation: Representation,
+    ) -> ApiResponse {
+        let shaped = match representation.shape {
+            Shape::Object => object,
+            Shape::Metadata(version) => present::partial_metadata(&object, version),
+            Shape::Table(version) => {
+                let now = self.environment.now();
+                present::table(definition, &[object], present::Include::read(request), version, now)
+            }
+        };
+        let format = if shaped["kind"] == "Status" { Format::Json } else { representation.format };
+        ApiResponse::value(code, &shaped, format)
+    }
+}

@@ -1,0 +1,252 @@
+//! Watch: a cursor into a kind's log. The caller polls; nothing is queued per watcher.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use serde_json::{Value, json};
+
+use super::{ApiResponse, ApiServer, Outcome};
+use crate::{
+    encode,
+    filter::Filter,
+    negotiate::{Representation, Shape},
+    options::ListOptions,
+    present,
+    registry::ResourceDef,
+    request::{ApiRequest, Target},
+    status::ApiError,
+    store::{ChangeKind, Record, ShelfId},
+};
+
+/// An open watch.
+#[derive(Debug)]
+pub struct Watch {
+    definition: Arc<ResourceDef>,
+    filter: Filter,
+    representation: Representation,
+    include: present::Include,
+    head: String,
+    /// Everything up to this revision has been sent.
+    cursor: u64,
+    /// Objects that were there when the watch began.
+    initial: VecDeque<Arc<Record>>,
+    /// Whether the end of the initial objects is still to be marked.
+    marks_initial_end: bool,
+    sends_bookmarks: bool,
+    sent_columns: bool,
+    timeout_seconds: Option<u64>,
+    /// Set when no event can follow.
+    ended: bool,
+}
+
+/// One line of a watch stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// JSON text with its newline.
+    pub text: Vec<u8>,
+}
+
+impl Watch {
+    /// The shelf whose changes the watch waits for.
+    pub fn shelf(&self) -> ShelfId {
+        self.definition.shelf
+    }
+
+    /// Seconds after which the stream ends, when the client asked for an end.
+    pub fn timeout_seconds(&self) -> Option<u64> {
+        self.timeout_seconds
+    }
+
+    /// Whether the client wants to hear of revisions without events.
+    pub fn sends_bookmarks(&self) -> bool {
+        self.sends_bookmarks
+    }
+
+    /// Whether no event can follow.
+    pub fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// The kind that is watched.
+    pub fn definition(&self) -> &Arc<ResourceDef> {
+        &self.definition
+    }
+}
+
+impl ApiServer {
+    pub(super) fn open_watch(
+        &mut self,
+        request: &ApiRequest,
+        target: &Target,
+        definition: Arc<ResourceDef>,
+        options: &ListOptions,
+        representation: Representation,
+    ) -> Result<Outcome, ApiError> {
+        let filter = Filter::new(&definition, target, options)?;
+        let asked = match options.resource_version.as_str() {
+            "" => None,
+            text => Some(text.parse::<u64>().map_err(|_| ApiError::unclassified(super::list::version_error(text)))?),
+        };
+        let from_state = match options.send_initial_events {
+            Some(wanted) => wanted,
+            None => asked.is_none_or(|asked| asked == 0),
+        };
+        let now = self.store.revision();
+        let shelf = self.store.shelf(definition.shelf);
+        let mut initial = VecDeque::new();
+        let mut cursor = now;
+        if from_state {
+            let objects = shelf.range(&filter.prefix, "").filter(|(key, record)| filter.matches(key, record));
+            initial.extend(objects.map(|(_, record)| Arc::clone(record)));
+        } else if let Some(asked) = asked.filter(|asked| *asked != 0) {
+            cursor = asked;
+        }
+        let watch = Watch {
+            head: encode::head(&definition),
+            definition,
+            filter,
+            representation,
+            include: present::Include::read(request),
+            cursor,
+            initial,
+            marks_initial_end: options.send_initial_events == Some(true) && options.bookmarks,
+            sends_bookmarks: options.bookmarks,
+            sent_columns: false,
+            timeout_seconds: options.timeout_seconds.filter(|seconds| *seconds > 0),
+            ended: false,
+        };
+        Ok(Outcome::Watch(Box::new(watch)))
+    }
+
+    /// The next frames, at most about `limit`; none when nothing happened.
+    pub fn poll_watch(&mut self, watch: &mut Watch, limit: usize) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        if watch.ended {
+            return frames;
+        }
+        while frames.len() < limit
+            && let Some(record) = watch.initial.pop_front()
+        {
+            frames.push(self.frame(watch, "ADDED", &record));
+        }
+        if watch.initial.is_empty() && watch.marks_initial_end && frames.len() < limit {
+            watch.marks_initial_end = false;
+            frames.push(bookmark(watch, true));
+        }
+        if !watch.initial.is_empty() || frames.len() >= limit {
+            return frames;
+        }
+        let newest = self.store.revision();
+        let shelf = self.store.shelf(watch.definition.shelf);
+        let mut found: Vec<(&'static str, Arc<Record>)> = Vec::new();
+        match shelf.changes_after(watch.cursor) {
+            Err(error) => {
+                let _ = error;
+                let gone = ApiError::expired(format!("too old resource version: {} ({newest})", watch.cursor));
+                frames.push(line("ERROR", gone.to_status().to_string().as_bytes()));
+                watch.ended = true;
+                return frames;
+            }
+            Ok(changes) => {
+                let mut cursor = newest.max(watch.cursor);
+                for change in changes {
+                    if frames.len() + found.len() >= limit {
+                        break;
+                    }
+                    cursor = change.revision();
+                    if !change.key.starts_with(&watch.filter.prefix) {
+                        continue;
+                    }
+                    let is_in = change.kind != ChangeKind::Deleted && watch.filter.matches(&change.key, &change.new);
+                    let was_in = change.old.as_ref().is_some_and(|old| watch.filter.matches(&change.key, old));
+                    match (was_in, is_in) {
+                        (false, true) => found.push(("ADDED", Arc::clone(&change.new))),
+                        (true, true) => found.push(("MODIFIED", Arc::clone(&change.new))),
+                        (true, false) if change.kind == ChangeKind::Deleted => {
+                            found.push(("DELETED", Arc::clone(&change.new)));
+                        }
+                        (true, false) => {
+                            if let Some(old) = &change.old {
+                                found.push(("DELETED", Arc::new(encode::at_revision(old, change.revision()))));
+                            }
+                        }
+                        (false, false) => {}
+                    }
+                }
+                if frames.len() + found.len() < limit {
+                    cursor = newest.max(watch.cursor);
+                }
+                watch.cursor = cursor;
+            }
+        }
+        for (kind, record) in found {
+            frames.push(self.frame(watch, kind, &record));
+        }
+        frames
+    }
+
+    /// A bookmark at the newest revision, when the watch has seen everything and wants bookmarks.
+    pub fn bookmark(&self, watch: &mut Watch) -> Option<Frame> {
+        let up_to_date = watch.initial.is_empty() && self.store.shelf(watch.shelf()).is_unchanged_since(watch.cursor);
+        if !watch.sends_bookmarks || watch.ended || !up_to_date {
+            return None;
+        }
+        watch.cursor = watch.cursor.max(self.store.revision());
+        Some(bookmark(watch, false))
+    }
+
+    fn frame(&mut self, watch: &mut Watch, kind: &str, record: &Record) -> Frame {
+        let definition = &watch.definition;
+        match watch.representation.shape {
+            Shape::Object => {
+                let mut object = Vec::with_capacity(record.tail.len() + 96);
+                encode::append_object(&mut object, definition, &watch.head, record);
+                line(kind, &object)
+            }
+            Shape::Metadata(version) => {
+                let object = present::partial_metadata(&encode::value(definition, record), version);
+                line(kind, object.to_string().as_bytes())
+            }
+            Shape::Table(version) => {
+                let now = self.environment.now();
+                let object = encode::value(definition, record);
+                let mut table = present::table(definition, &[object], watch.include, version, now);
+                table["metadata"] = json!({"resourceVersion": record.revision.to_string()});
+                if watch.sent_columns {
+                    table["columnDefinitions"] = Value::Null;
+                }
+                watch.sent_columns = true;
+                line(kind, table.to_string().as_bytes())
+            }
+        }
+    }
+}
+
+fn bookmark(watch: &Watch, ends_initial: bool) -> Frame {
+    let mut object = json!({
+        "kind": watch.definition.kind,
+        "apiVersion": watch.definition.api_version(),
+        "metadata": {"resourceVersion": watch.cursor.to_string()},
+    });
+    if ends_initial {
+        object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+    }
+    if let Shape::Metadata(version) = watch.representation.shape {
+        object = present::partial_metadata(&object, version);
+    }
+    line("BOOKMARK", object.to_string().as_bytes())
+}
+
+fn line(kind: &str, object: &[u8]) -> Frame {
+    let mut text = Vec::with_capacity(object.len() + 40);
+    text.extend_from_slice(format!("{{\"type\":\"{kind}\",\"object\":").as_bytes());
+    text.extend_from_slice(object);
+    text.extend_from_slice(b"}\n");
+    Frame { text }
+}
+
+/// A watch that could not be opened is answered like any request.
+impl From<ApiError> for ApiResponse {
+    fn from(error: ApiError) -> Self {
+        Self::error(&error)
+    }
+}

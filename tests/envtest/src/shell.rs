@@ -1,0 +1,258 @@
+//! The asynchronous shell: HTTP in, core, webhooks, HTTP out.
+
+use std::{collections::HashMap, future::Future, pin::Pin, sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{Request, State},
+    response::Response,
+};
+use bytes::Bytes;
+use futures::stream;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use parking_lot::Mutex;
+use tokio::{sync::watch as channel, time::Instant};
+
+use crate::{
+    request::{ApiRequest, User, parse_query},
+    server::{Admitted, ApiResponse, ApiServer, Outcome, Review, Watch},
+    status::ApiError,
+    store::ShelfId,
+};
+
+/// The largest body that is read, as in the real server.
+const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
+/// How often a quiet watch is told of the newest revision.
+const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
+/// How long before its end a watch gets a last bookmark.
+const LAST_BOOKMARK: Duration = Duration::from_secs(2);
+/// Frames that are made under one lock.
+const FRAMES_PER_POLL: usize = 128;
+
+type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Asks admission webhooks.
+pub trait Admission: Send + Sync {
+    /// Asks every webhook of the review's phase that matches it.
+    fn review<'a>(&'a self, server: &'a Server, review: &'a Review) -> BoxFuture<'a, Result<Admitted, ApiError>>;
+}
+
+/// Answers paths that are no resources: discovery, OpenAPI, health.
+pub trait Pages: Send + Sync {
+    /// The page, or none when the path belongs to the core.
+    fn page(&self, core: &mut ApiServer, request: &ApiRequest, headers: &HeaderMap) -> Option<Response>;
+}
+
+/// A running server: the core behind a lock, and those who wait for changes.
+#[derive(Clone)]
+pub struct Server {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    core: Mutex<ApiServer>,
+    changes: Mutex<HashMap<ShelfId, channel::Sender<u64>>>,
+    admission: Option<Box<dyn Admission>>,
+    pages: Vec<Box<dyn Pages>>,
+}
+
+/// What the shell is made of, beside the core.
+#[derive(Default)]
+pub struct Parts {
+    /// Asks webhooks; without it, reviews admit everything.
+    pub admission: Option<Box<dyn Admission>>,
+    /// Pages beside the resources, asked in order.
+    pub pages: Vec<Box<dyn Pages>>,
+}
+
+// === impl Server ===
+
+impl Server {
+    /// Puts a core behind the shell.
+    pub fn new(core: ApiServer, parts: Parts) -> Self {
+        let shared = Shared {
+            core: Mutex::new(core),
+            changes: Mutex::default(),
+            admission: parts.admission,
+            pages: parts.pages,
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// The tower service that answers for the server. Requests carry their [`User`] as an extension; without one they
+    /// come from the in-process administrator.
+    pub fn router(&self) -> Router {
+        Router::new().fallback(serve).with_state(self.clone())
+    }
+
+    /// Works on the core; watchers hear of what changed.
+    pub fn with_core<T>(&self, work: impl FnOnce(&mut ApiServer) -> T) -> T {
+        let mut core = self.shared.core.lock();
+        let result = work(&mut core);
+        let changed = core.take_changed();
+        let revision = core.store.revision();
+        drop(core);
+        if !changed.is_empty() {
+            let senders = self.shared.changes.lock();
+            for shelf in changed {
+                if let Some(sender) = senders.get(&shelf) {
+                    sender.send_replace(revision);
+                }
+            }
+        }
+        result
+    }
+
+    /// Answers a request, asking webhooks where the core wants them.
+    pub async fn answer(&self, request: &ApiRequest) -> Result<ApiResponse, Box<Watch>> {
+        let mut outcome = self.with_core(|core| core.handle(request));
+        loop {
+            match outcome {
+                Outcome::Done(response) => return Ok(response),
+                Outcome::Watch(watch) => return Err(watch),
+                Outcome::Review(review) => {
+                    let verdict = match &self.shared.admission {
+                        Some(admission) => admission.review(self, &review).await,
+                        None => Ok(Admitted::default()),
+                    };
+                    outcome = self.with_core(|core| core.resume(*review, verdict));
+                }
+            }
+        }
+    }
+
+    fn subscribe(&self, shelf: ShelfId) -> channel::Receiver<u64> {
+        self.shared.changes.lock().entry(shelf).or_insert_with(|| channel::channel(0).0).subscribe()
+    }
+
+    fn stream(&self, watch: Box<Watch>) -> Body {
+        let changes = self.subscribe(watch.shelf());
+        let now = Instant::now();
+        let ends = watch.timeout_seconds().map(|seconds| now + Duration::from_secs(seconds));
+        let state = Stream {
+            server: self.clone(),
+            watch,
+            changes,
+            ends,
+            bookmark_at: now + BOOKMARK_PERIOD,
+            is_last_bookmark_sent: false,
+        };
+        Body::from_stream(stream::unfold(state, |mut state| async move {
+            let bytes = state.next().await?;
+            Some((Ok::<_, std::convert::Infallible>(bytes), state))
+        }))
+    }
+}
+
+struct Stream {
+    server: Server,
+    watch: Box<Watch>,
+    changes: channel::Receiver<u64>,
+    ends: Option<Instant>,
+    bookmark_at: Instant,
+    is_last_bookmark_sent: bool,
+}
+
+impl Stream {
+    /// The next lines; none at the end.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            self.changes.mark_unchanged();
+            let frames = self.server.shared.core.lock().poll_watch(&mut self.watch, FRAMES_PER_POLL);
+            if !frames.is_empty() {
+                let texts: Vec<Vec<u8>> = frames.into_iter().map(|frame| frame.text).collect();
+                return Some(Bytes::from(texts.concat()));
+            }
+            if self.watch.has_ended() {
+                return None;
+            }
+            let mut wake = self.bookmark_at;
+            if let Some(ends) = self.ends {
+                wake = wake.min(ends);
+                if !self.is_last_bookmark_sent && self.watch.sends_bookmarks() {
+                    wake = wake.min(ends.checked_sub(LAST_BOOKMARK).unwrap_or(ends));
+                }
+            }
+            tokio::select! {
+                biased;
+                changed = self.changes.changed() => {
+                    if changed.is_err() {
+                        return None;
+                    }
+                }
+                () = tokio::time::sleep_until(wake) => {
+                    if self.ends.is_some_and(|ends| wake >= ends) {
+                        return None;
+                    }
+                    self.is_last_bookmark_sent |= wake < self.bookmark_at;
+                    self.bookmark_at = Instant::now() + BOOKMARK_PERIOD;
+                    let bookmark = self.server.shared.core.lock().bookmark(&mut self.watch);
+                    if let Some(frame) = bookmark {
+                        return Some(Bytes::from(frame.text));
+                    }
+                }
+            }
+        }
+    }
+}
+
+async fn serve(State(server): State<Server>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let body = match Limited::new(body, BODY_BYTES_MAX).collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(error) if error.is::<LengthLimitError>() => {
+            let message = format!("Request entity too large: limit is {BODY_BYTES_MAX}");
+            return response(&ApiError::new(413, "RequestEntityTooLarge", message).into());
+        }
+        Err(error) => return response(&ApiError::bad_request(error.to_string()).into()),
+    };
+    let header =
+        |name: HeaderName| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+    let mut request = ApiRequest::new(parts.method.clone(), parts.uri.path(), body);
+    request.query = parse_query(parts.uri.query().unwrap_or_default());
+    request.content_type = header(header::CONTENT_TYPE);
+    request.accept = accept(&parts.headers);
+    request.user_agent = header(header::USER_AGENT);
+    if let Some(user) = parts.extensions.get::<User>() {
+        request.user = user.clone();
+    }
+    for pages in &server.shared.pages {
+        let page = server.with_core(|core| pages.page(core, &request, &parts.headers));
+        if let Some(page) = page {
+            return page;
+        }
+    }
+    match server.answer(&request).await {
+        Ok(answer) => response(&answer),
+        Err(watch) => {
+            let mut response = Response::new(server.stream(watch));
+            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            response
+        }
+    }
+}
+
+/// All `Accept` headers as one.
+fn accept(headers: &HeaderMap) -> String {
+    let values: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
+    values.join(",")
+}
+
+fn response(answer: &ApiResponse) -> Response {
+    let mut response = Response::new(Body::from(answer.body.clone()));
+    *response.status_mut() = StatusCode::from_u16(answer.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
+    if let Some(seconds) = answer.retry_after_seconds {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    for warning in &answer.warnings {
+        let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
+            headers.append(header::WARNING, value);
+        }
+    }
+    response
+}

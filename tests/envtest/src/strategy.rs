@@ -1,0 +1,103 @@
+//! What one kind does differently from all others.
+
+use jiff::Timestamp;
+use koord_schema::field::Errors;
+use serde_json::Value;
+
+use crate::{names::NameRule, options::Propagation, status::ApiError};
+
+/// When `metadata.generation` moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Generation {
+    /// Never: the field is absent.
+    Untracked,
+    /// When a top-level field other than `metadata` and `status` changes.
+    Spec,
+    /// When any top-level field other than `metadata` changes.
+    All,
+}
+
+/// The rules of one kind. Every method has the answer of a plain kind, such as ConfigMap without its own rules.
+///
+/// Objects are the JSON that clients send, with `apiVersion` and `kind`. The order of a write is: defaults, metadata,
+/// mutating admission, `prepare_*`, `check_*`, validating admission.
+pub trait Strategy: Send + Sync {
+    /// The rule of the kind's names.
+    fn name_rule(&self) -> NameRule {
+        NameRule::Subdomain
+    }
+
+    /// When the generation moves.
+    fn generation(&self) -> Generation {
+        Generation::Untracked
+    }
+
+    /// Whether `status` is written through its own subresource only.
+    fn has_status(&self) -> bool {
+        false
+    }
+
+    /// Whether a PUT of an absent object creates it.
+    fn creates_on_update(&self) -> bool {
+        false
+    }
+
+    /// Whether a PUT may leave `resourceVersion` out.
+    fn allows_unconditional_update(&self) -> bool {
+        true
+    }
+
+    /// Fills in defaults; runs on whatever a client sent, also after a patch.
+    fn set_defaults(&self, _object: &mut Value) {}
+
+    /// Sets what only the server may set on a new object.
+    fn prepare_create(&self, _object: &mut Value) {}
+
+    /// Keeps what this endpoint may not change; `subresource` is empty for the object itself.
+    fn prepare_update(&self, _new: &mut Value, _old: &Value, _subresource: &str) {}
+
+    /// Checks a new object.
+    fn check_create(&self, _object: &Value, _errors: &mut Errors) {}
+
+    /// Checks a changed object.
+    fn check_update(&self, _new: &Value, _old: &Value, _subresource: &str, _errors: &mut Errors) {}
+
+    /// The seconds that a graceful deletion takes, given the seconds asked for; none deletes at once.
+    fn grace_seconds(&self, _object: &Value, _asked: Option<i64>) -> Option<i64> {
+        None
+    }
+
+    /// What happens to dependents when a delete does not say.
+    fn default_propagation(&self) -> Propagation {
+        Propagation::Background
+    }
+
+    /// Whether a delete answers with the object instead of a `Status`.
+    fn returns_deleted(&self) -> bool {
+        false
+    }
+
+    /// The kind's own way of beginning a deletion: the object as it stays; none for the common way.
+    fn delete(&self, _object: &Value, _now: Timestamp) -> Result<Option<Value>, ApiError> {
+        Ok(None)
+    }
+
+    /// Whether the `apiVersion` `to` writes the same object differently from `from`, beyond the field itself.
+    fn converts(&self, _from: &str, _to: &str) -> bool {
+        false
+    }
+
+    /// Rewrites an object from one `apiVersion` to another, beyond `apiVersion` and `kind` themselves.
+    fn convert(&self, _object: &mut Value, _from: &str, _to: &str) {}
+
+    /// Whether a field selector that names an unknown field is answered with the short message.
+    fn has_own_field_labels(&self) -> bool {
+        false
+    }
+}
+
+/// A kind without rules of its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Plain;
+
+impl Strategy for Plain {}
