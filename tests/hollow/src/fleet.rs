@@ -1,6 +1,6 @@
 //! A fleet of hollow nodes at an API server: registration, and the leases that say each node is alive.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures::{StreamExt as _, stream};
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::Node};
@@ -129,6 +129,9 @@ async fn renew(node: &HollowNode, client: Client, clock: &SharedClock) -> kube::
         result => result.map(drop),
     }
 }
+
+/// How long, in real time, something that failed is left alone before the next try.
+pub(crate) const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
 
 /// Whether the server answered with this HTTP status.
 pub(crate) fn has_code(error: &kube::Error, code: u16) -> bool {

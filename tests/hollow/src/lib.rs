@@ -8,13 +8,20 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod fleet;
+pub mod koordlet;
+pub mod kubelet;
 pub mod node;
 pub mod pace;
 pub mod pod;
+pub mod report;
+pub mod roster;
 pub mod seed;
 pub mod usage;
 
 pub use fleet::{Fleet, FleetError};
+pub use koordlet::Koordlet;
+pub use kubelet::Kubelet;
 pub use node::HollowNode;
+pub use roster::Roster;
 pub use seed::Seed;
 pub use usage::UsageModel;
