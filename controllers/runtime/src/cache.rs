@@ -1,6 +1,10 @@
 //! The projected objects of one kind: a state machine that events go into and changes come out of.
 
-use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use serde::Deserialize;
 
@@ -91,7 +95,7 @@ pub struct Cache<P: Projection> {
     quarantine: BTreeMap<ObjectKey, Quarantined>,
     strings: Interner,
     /// While a list comes in: what was there before and has not been listed yet.
-    unlisted: Option<BTreeMap<ObjectKey, ()>>,
+    unlisted: Option<BTreeSet<ObjectKey>>,
 }
 
 impl<P: Projection> Default for Cache<P> {
@@ -189,7 +193,7 @@ impl<P: Projection> Cache<P> {
     /// A whole list follows: what it does not name will be gone at [`Cache::end_list`].
     /// With `forget_revisions`, also older revisions are believed: the server was restored from a backup.
     pub fn begin_list(&mut self, forget_revisions: bool) {
-        self.unlisted = Some(self.objects.keys().chain(self.quarantine.keys()).map(|key| (key.clone(), ())).collect());
+        self.unlisted = Some(self.objects.keys().chain(self.quarantine.keys()).cloned().collect());
         if forget_revisions {
             self.objects.values_mut().for_each(|entry| entry.revision = Revision::default());
         }
@@ -198,7 +202,7 @@ impl<P: Projection> Cache<P> {
     /// The list is complete.
     pub fn end_list(&mut self) -> Vec<Change<P>> {
         let gone = self.unlisted.take().unwrap_or_default();
-        let gone = gone.into_keys().map(|key| self.drop_key(key));
+        let gone = gone.into_iter().map(|key| self.drop_key(key));
         gone.filter_map(|applied| if let Applied::Changed(change) = applied { Some(change) } else { None }).collect()
     }
 

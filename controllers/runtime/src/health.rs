@@ -50,15 +50,14 @@ type Checks = Arc<RwLock<BTreeMap<String, Check>>>;
 
 async fn all(State(checks): State<Checks>) -> (StatusCode, String) {
     let mut failed = false;
-    let mut lines = String::new();
-    for (name, check) in checks.read().iter() {
-        let verdict = check();
-        failed |= verdict.is_err();
-        lines.push_str(&match verdict {
-            Ok(()) => format!("[+]{name} ok\n"),
-            Err(reason) => format!("[-]{name} failed: {reason}\n"),
-        });
-    }
+    let mut line = |(name, check): (&String, &Check)| match check() {
+        Ok(()) => format!("[+]{name} ok\n"),
+        Err(reason) => {
+            failed = true;
+            format!("[-]{name} failed: {reason}\n")
+        }
+    };
+    let lines: String = checks.read().iter().map(&mut line).collect();
     if failed { (StatusCode::INTERNAL_SERVER_ERROR, lines) } else { (StatusCode::OK, "ok".to_owned()) }
 }
 

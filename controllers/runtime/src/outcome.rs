@@ -98,9 +98,9 @@ impl Outcome {
     }
 
     /// The status of this object shall be `status`.
-    pub fn status<P: Owned>(&mut self, cache: &Cache<P>, key: &ObjectKey, status: Value) {
+    pub fn status<P: Owned>(&mut self, cache: &Cache<P>, key: &ObjectKey, status: &Value) {
         let Some(entry) = cache.get(key.as_str()) else { return };
-        let Some(change) = merge_patch(&entry.value.status(), &status) else { return };
+        let Some(change) = merge_patch(&entry.value.status(), status) else { return };
         let patch = with_preconditions(json!({ "status": change }), entry);
         let action = Action::Patch { subresource: "status", patch };
         self.plan.push(Write { kind: P::KIND, key: key.clone(), action });

@@ -105,7 +105,9 @@ impl<P: Projection> Sink for Store<P> {
 
     fn end_list(&self) {
         let gone = self.cache.write().end_list();
-        gone.into_iter().for_each(|change| self.tell(&Applied::Changed(change)));
+        for change in gone {
+            self.tell(&Applied::Changed(change));
+        }
         self.synced.store(true, Ordering::Release);
     }
 

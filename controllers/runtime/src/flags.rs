@@ -1,0 +1,63 @@
+//! Flags as Go programs take them, brought into the form that clap understands.
+//!
+//! Go's flag packages take `-name` like `--name`, `name_with_underscores` like `name-with-dashes`, and a switch
+//! both bare and as `--switch=false`. Charts in the field use all of these.
+
+/// Rewrites Go-style arguments: `-slo_config_name x` becomes `--slo-config-name x`, `-v=4` becomes `--v=4`.
+/// Everything after a lone `--`, and whatever does not start with a dash, stays as it is.
+///
+/// ```
+/// use koord_runtime::flags::from_go;
+/// let arguments = ["koord-manager", "-v=4", "-enable_leader_election=false", "--config-namespace", "a_b"];
+/// let expected = ["koord-manager", "--v=4", "--enable-leader-election=false", "--config-namespace", "a_b"];
+/// assert_eq!(from_go(arguments.map(str::to_owned)), expected);
+/// ```
+pub fn from_go(arguments: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut verbatim = false;
+    let rewrite = |argument: String| {
+        verbatim |= argument == "--";
+        let Some(flag) = argument.strip_prefix("--").or_else(|| argument.strip_prefix('-')) else { return argument };
+        let named = flag.starts_with(|first: char| first.is_ascii_alphabetic());
+        if verbatim || !named || flag == "h" {
+            return argument;
+        }
+        match flag.split_once('=') {
+            Some((name, value)) => format!("--{}={value}", name.replace('_', "-")),
+            None => format!("--{}", flag.replace('_', "-")),
+        }
+    };
+    arguments.into_iter().map(rewrite).collect()
+}
+
+/// Reads a switch's value as Go does: `1`, `t`, `true`, … or `0`, `f`, `false`, ….
+pub fn switch(text: &str) -> Result<bool, String> {
+    crate::gates::truth(text).ok_or_else(|| format!("{text:?} is neither true nor false"))
+}
+
+/// Reads an address to listen on: `:8080` means every interface, `0` or nothing means not at all.
+pub fn listen_address(text: &str) -> Result<Option<std::net::SocketAddr>, String> {
+    if text.is_empty() || text == "0" {
+        return Ok(None);
+    }
+    let full = if text.starts_with(':') { format!("[::]{text}") } else { text.replacen("localhost:", "127.0.0.1:", 1) };
+    full.parse().map(Some).map_err(|_| format!("{text:?} is no address to listen on; write HOST:PORT or :PORT"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_as_go_does() {
+        assert_eq!(listen_address(":8080").unwrap().unwrap().port(), 8080);
+        assert_eq!(listen_address("127.0.0.1:1").unwrap().unwrap().to_string(), "127.0.0.1:1");
+        assert_eq!(listen_address("0").unwrap(), None);
+        assert!(listen_address("8080").unwrap_err().contains("write HOST:PORT or :PORT"));
+    }
+
+    #[test]
+    fn numbers_and_the_rest_after_two_dashes_stay() {
+        let arguments = ["p", "-1", "-h", "--", "-a_b"].map(str::to_owned);
+        assert_eq!(from_go(arguments.clone()), arguments);
+    }
+}
