@@ -2,8 +2,16 @@
 //!
 //! Users write JSON inside strings: the keys of ConfigMaps, annotations. The original decodes them with Go's
 //! `encoding/json`, and objects in clusters rely on its rules: keys match whatever their case, of equal keys the last
-//! wins, `null` means unset, unknown keys are ignored, and decoding goes *over* what is there already.
+//! wins, `null` means unset, unknown keys are ignored, absent fields have their zero value, and errors have Go's words.
 
+mod decode;
+mod inline;
+mod merge;
+mod parse;
 mod write;
 
+pub use decode::{DecodeError, Names, from_str, from_str_named};
+pub use inline::Inline;
+pub use merge::{merge, merge_values};
+pub use parse::SyntaxError;
 pub use write::{float_text, to_string};

@@ -270,7 +270,7 @@ impl<'de> Deserialize<'de> for Quantity {
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Quantity, E> {
-                text.trim().parse().map_err(|error| E::custom(format_args!("{text:?}: {error}")))
+                text.trim().parse().map_err(E::custom)
             }
 
             fn visit_i64<E: de::Error>(self, value: i64) -> Result<Quantity, E> {
@@ -351,7 +351,7 @@ mod tests {
             assert_eq!(serde_json::to_string(&quantity).unwrap(), again, "{json}");
         }
         let error = serde_json::from_str::<Quantity>(r#""1Gb""#).unwrap_err().to_string();
-        assert!(error.contains(r#""1Gb": quantities must match"#), "{error}");
+        assert!(error.starts_with("quantities must match the regular expression"), "{error}");
     }
 
     #[test]

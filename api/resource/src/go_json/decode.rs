@@ -1,0 +1,536 @@
+//! Decoding into a Rust type by Go's rules.
+
+use std::fmt;
+
+use serde::de::{
+    self, DeserializeOwned, DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, SeqAccess, Unexpected, Visitor,
+    value::{StrDeserializer, StringDeserializer},
+};
+
+use super::{
+    inline,
+    parse::{Node, SyntaxError, parse},
+};
+
+/// Why a text could not be decoded. Its text is Go's, because it reaches clients.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// The text is not JSON.
+    #[error(transparent)]
+    Syntax(#[from] SyntaxError),
+    /// A value of another JSON type than its field has.
+    #[error("json: cannot unmarshal {value} into Go {place} of type {go_type}")]
+    Type {
+        /// What stands there: `string`, `number 1.5`, …
+        value: String,
+        /// The field, as the type of its struct and its path from the root, such as `struct field Cfg.cluster.percent`;
+        /// `value` for the root.
+        place: String,
+        /// What Go calls the type of the field.
+        go_type: String,
+    },
+    /// A value that its own type refuses, such as a malformed quantity.
+    #[error("{0}")]
+    Value(String),
+}
+
+impl de::Error for DecodeError {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        DecodeError::Value(message.to_string())
+    }
+}
+
+/// What Go calls our types, for messages; everything that it does not know goes by its Rust name.
+#[derive(Clone, Copy, Debug)]
+pub struct Names {
+    /// The qualified Go type of a Rust struct: `CpuBurstCfg` is `configuration.CPUBurstCfg`.
+    pub structs: &'static [(&'static str, &'static str)],
+    /// The Go type of a field, where it is neither plain nor a struct: of (Rust struct, JSON name) `[]string`.
+    pub fields: &'static [(&'static str, &'static str, &'static str)],
+    /// The struct that Go embeds for a field: of (Rust struct, JSON name), `*` standing for all other names.
+    pub embedded: &'static [(&'static str, &'static str, &'static str)],
+}
+
+impl Names {
+    /// No other names.
+    pub const NONE: Self = Self { structs: &[], fields: &[], embedded: &[] };
+
+    fn qualified(&self, rust: &'static str) -> &'static str {
+        self.structs.iter().find(|(name, _)| *name == rust).map_or(rust, |(_, go)| go)
+    }
+
+    /// Without the package.
+    fn unqualified(&self, rust: &'static str) -> &'static str {
+        let name = self.qualified(rust);
+        name.rsplit_once('.').map_or(name, |(_, name)| name)
+    }
+
+    fn field_type(&self, rust: &str, field: &str) -> Option<&'static str> {
+        self.fields.iter().find(|row| row.0 == rust && row.1 == field).map(|row| row.2)
+    }
+
+    fn embedding(&self, rust: &str, field: &str) -> Option<&'static str> {
+        let find = |name: &str| self.embedded.iter().find(|row| row.0 == rust && row.1 == name).map(|row| row.2);
+        find(field).or_else(|| find("*")).filter(|embedded| !embedded.is_empty())
+    }
+}
+
+/// Decodes a text by Go's rules.
+///
+/// ```
+/// #[derive(Default, serde::Deserialize)]
+/// #[serde(default, rename_all = "camelCase")]
+/// struct Limits { cpu_percent: Option<i64> }
+///
+/// let limits: Limits = koord_resource::go_json::from_str(r#"{"CPUPercent": 1, "cpupercent": 65, "other": []}"#)?;
+/// assert_eq!(limits.cpu_percent, Some(65));
+/// # Ok::<(), koord_resource::go_json::DecodeError>(())
+/// ```
+pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, DecodeError> {
+    from_str_named(text, &Names::NONE)
+}
+
+/// Decodes a text by Go's rules, with Go's names in error messages.
+pub fn from_str_named<T: DeserializeOwned>(text: &str, names: &Names) -> Result<T, DecodeError> {
+    let node = parse(text)?;
+    T::deserialize(Decoder { node: &node, place: Place { names, owner: None, step: None } })
+}
+
+/// Where a value stands.
+#[derive(Clone, Copy)]
+struct Place<'p> {
+    names: &'p Names,
+    /// The innermost struct, by its Rust name.
+    owner: Option<&'static str>,
+    step: Option<&'p Step<'p>>,
+}
+
+/// The last field on the way to a value.
+struct Step<'p> {
+    before: Option<&'p Step<'p>>,
+    embedded: Option<&'static str>,
+    field: &'static str,
+}
+
+impl Place<'_> {
+    fn type_error(&self, node: &Node<'_>, plain_type: &str) -> DecodeError {
+        let value = match node {
+            Node::Null => "null".to_owned(),
+            Node::Bool(_) => "bool".to_owned(),
+            Node::Number(text) if plain_type.contains("int") => format!("number {text}"),
+            Node::Number(_) => "number".to_owned(),
+            Node::String(_) => "string".to_owned(),
+            Node::Array(_) => "array".to_owned(),
+            Node::Object(_) => "object".to_owned(),
+        };
+        let (Some(owner), Some(step)) = (self.owner, self.step) else {
+            return DecodeError::Type { value, place: "value".to_owned(), go_type: plain_type.to_owned() };
+        };
+        let mut fields = Vec::new();
+        let mut next = Some(step);
+        while let Some(step) = next {
+            fields.push(step.field);
+            fields.extend(step.embedded);
+            next = step.before;
+        }
+        fields.reverse();
+        let place = format!("struct field {}.{}", self.names.unqualified(owner), fields.join("."));
+        let go_type = self.names.field_type(owner, step.field).unwrap_or(plain_type);
+        DecodeError::Type { value, place, go_type: go_type.to_owned() }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Decoder<'n, 't, 'p> {
+    node: &'n Node<'t>,
+    place: Place<'p>,
+}
+
+impl Decoder<'_, '_, '_> {
+    /// The integer, if the number is written as one.
+    fn integer<N: std::str::FromStr + Default>(&self, go_type: &str) -> Result<N, DecodeError> {
+        match self.node {
+            Node::Null => Ok(N::default()),
+            Node::Number(text) => text.parse().map_err(|_| self.place.type_error(self.node, go_type)),
+            other => Err(self.place.type_error(other, go_type)),
+        }
+    }
+}
+
+macro_rules! integers {
+    ($($method:ident $visit:ident $type:ty, $go:literal;)*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+            visitor.$visit(self.integer::<$type>($go)?)
+        }
+    )*};
+}
+
+impl<'de> Deserializer<'de> for Decoder<'_, '_, '_> {
+    type Error = DecodeError;
+
+    integers! {
+        deserialize_i8 visit_i8 i8, "int8";
+        deserialize_i16 visit_i16 i16, "int16";
+        deserialize_i32 visit_i32 i32, "int32";
+        deserialize_i64 visit_i64 i64, "int64";
+        deserialize_u8 visit_u8 u8, "uint8";
+        deserialize_u16 visit_u16 u16, "uint16";
+        deserialize_u32 visit_u32 u32, "uint32";
+        deserialize_u64 visit_u64 u64, "uint64";
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        match self.node {
+            Node::Null => visitor.visit_unit(),
+            Node::Bool(value) => visitor.visit_bool(*value),
+            Node::Number(text) => match (text.parse(), text.parse(), text.parse()) {
+                (Ok(number), _, _) => visitor.visit_i64(number),
+                (_, Ok(number), _) => visitor.visit_u64(number),
+                (_, _, Ok(number)) => visitor.visit_f64(number),
+                _ => Err(self.place.type_error(self.node, "float64")),
+            },
+            Node::String(text) => visitor.visit_str(text),
+            Node::Array(_) => self.deserialize_seq(visitor),
+            Node::Object(_) => self.deserialize_map(visitor),
+        }
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        match self.node {
+            Node::Null => visitor.visit_bool(false),
+            Node::Bool(value) => visitor.visit_bool(*value),
+            other => Err(self.place.type_error(other, "bool")),
+        }
+    }
+
+    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        self.deserialize_f64(visitor)
+    }
+
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        match self.node {
+            Node::Null => visitor.visit_f64(0.0),
+            Node::Number(text) => match text.parse::<f64>() {
+                Ok(number) if number.is_finite() => visitor.visit_f64(number),
+                _ => Err(self.place.type_error(self.node, "float64")),
+            },
+            other => Err(self.place.type_error(other, "float64")),
+        }
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        match self.node {
+            Node::Null => visitor.visit_str(""),
+            Node::String(text) => visitor.visit_str(text),
+            other => Err(self.place.type_error(other, "string")),
+        }
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        match self.node {
+            Node::Null => visitor.visit_none(),
+            _ => visitor.visit_some(self),
+        }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, DecodeError> {
+        if name == inline::TWICE {
+            return visitor.visit_seq(Twice { decoder: self, left: 2 });
+        }
+        visitor.visit_newtype_struct(self)
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        match self.node {
+            Node::Null => visitor.visit_seq(Items { items: [].iter(), place: self.place }),
+            Node::Array(items) => visitor.visit_seq(Items { items: items.iter(), place: self.place }),
+            other => Err(self.place.type_error(other, "[]string")),
+        }
+    }
+
+    fn deserialize_tuple<V: Visitor<'de>>(self, _len: usize, visitor: V) -> Result<V::Value, DecodeError> {
+        self.deserialize_seq(visitor)
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        let mut entries: Vec<(&str, &Node<'_>)> = Vec::new();
+        match self.node {
+            Node::Null => {}
+            Node::Object(pairs) => {
+                for (key, value) in pairs {
+                    match entries.iter_mut().find(|(known, _)| known == key) {
+                        Some(entry) => entry.1 = value,
+                        None => entries.push((key, value)),
+                    }
+                }
+            }
+            other => return Err(self.place.type_error(other, "map[string]string")),
+        }
+        visitor.visit_map(Entries { entries: entries.into_iter(), value: None, place: self.place })
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, DecodeError> {
+        let mut found: Vec<(&'static str, Node<'_>)> = Vec::new();
+        match self.node {
+            Node::Null => {}
+            Node::Object(pairs) => {
+                for (key, value) in pairs {
+                    let Some(field) = field_of(fields, key) else { continue };
+                    match found.iter_mut().find(|(known, _)| *known == field) {
+                        Some((_, earlier)) => decode_again(earlier, value),
+                        None => found.push((field, value.clone())),
+                    }
+                }
+            }
+            other => return Err(self.place.type_error(other, self.place.names.qualified(name))),
+        }
+        visitor.visit_map(Fields { fields: found.iter(), value: None, owner: name, place: self.place })
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        _variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, DecodeError> {
+        match self.node {
+            Node::String(text) => visitor.visit_enum(IntoDeserializer::<DecodeError>::into_deserializer(text.as_str())),
+            other => Err(self.place.type_error(other, "string")),
+        }
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
+        visitor.visit_unit()
+    }
+
+    serde::forward_to_deserialize_any! { char bytes byte_buf unit unit_struct tuple_struct identifier }
+}
+
+/// The declared field that a key means: the one of this very name, else one that differs only in case.
+fn field_of(fields: &'static [&'static str], key: &str) -> Option<&'static str> {
+    let exact = fields.iter().find(|field| **field == key);
+    exact.or_else(|| fields.iter().find(|field| same_but_case(field, key))).copied()
+}
+
+/// Simple case folding; of the letters beyond ASCII only the long s and the Kelvin sign fold to ASCII.
+fn same_but_case(a: &str, b: &str) -> bool {
+    let fold = |c: char| match c {
+        '\u{17f}' => 's',
+        '\u{212a}' => 'k',
+        c => c.to_ascii_lowercase(),
+    };
+    a.chars().map(fold).eq(b.chars().map(fold))
+}
+
+/// A key that occurs again is decoded over what the earlier one left.
+fn decode_again<'t>(earlier: &mut Node<'t>, again: &Node<'t>) {
+    match (earlier, again) {
+        (Node::Object(pairs), Node::Object(more)) => pairs.extend(more.iter().cloned()),
+        (Node::Array(items), Node::Array(others)) => {
+            items.truncate(others.len());
+            for (index, other) in others.iter().enumerate() {
+                match items.get_mut(index) {
+                    Some(item) => decode_again(item, other),
+                    None => items.push(other.clone()),
+                }
+            }
+        }
+        (earlier, again) => *earlier = again.clone(),
+    }
+}
+
+struct Items<'n, 't, 'p> {
+    items: std::slice::Iter<'n, Node<'t>>,
+    place: Place<'p>,
+}
+
+impl<'de> SeqAccess<'de> for Items<'_, '_, '_> {
+    type Error = DecodeError;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, DecodeError> {
+        let place = self.place;
+        self.items.next().map(|node| seed.deserialize(Decoder { node, place })).transpose()
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.items.len())
+    }
+}
+
+struct Entries<'n, 't, 'p> {
+    entries: std::vec::IntoIter<(&'n str, &'n Node<'t>)>,
+    value: Option<&'n Node<'t>>,
+    place: Place<'p>,
+}
+
+impl<'de> MapAccess<'de> for Entries<'_, '_, '_> {
+    type Error = DecodeError;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, DecodeError> {
+        let Some((key, value)) = self.entries.next() else { return Ok(None) };
+        self.value = Some(value);
+        let key: StringDeserializer<DecodeError> = key.to_owned().into_deserializer();
+        seed.deserialize(key).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, DecodeError> {
+        let node = self.value.take().unwrap_or(&Node::Null);
+        seed.deserialize(Decoder { node, place: self.place })
+    }
+}
+
+struct Fields<'n, 't, 'p> {
+    fields: std::slice::Iter<'n, (&'static str, Node<'t>)>,
+    value: Option<&'n (&'static str, Node<'t>)>,
+    owner: &'static str,
+    place: Place<'p>,
+}
+
+impl<'de> MapAccess<'de> for Fields<'_, '_, '_> {
+    type Error = DecodeError;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, DecodeError> {
+        let Some(field) = self.fields.next() else { return Ok(None) };
+        self.value = Some(field);
+        let key: StrDeserializer<'_, DecodeError> = field.0.into_deserializer();
+        seed.deserialize(key).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, DecodeError> {
+        let Some((field, node)) = self.value.take() else {
+            return Err(de::Error::invalid_type(Unexpected::Map, &"a field before its value"));
+        };
+        let embedded = self.place.names.embedding(self.owner, field);
+        let step = Step { before: self.place.step, embedded, field };
+        let place = Place { names: self.place.names, owner: Some(self.owner), step: Some(&step) };
+        seed.deserialize(Decoder { node, place })
+    }
+}
+
+/// The same value for both halves of an [`super::Inline`].
+struct Twice<'n, 't, 'p> {
+    decoder: Decoder<'n, 't, 'p>,
+    left: u8,
+}
+
+impl<'de> SeqAccess<'de> for Twice<'_, '_, '_> {
+    type Error = DecodeError;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, DecodeError> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        self.left -= 1;
+        seed.deserialize(self.decoder).map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Default, PartialEq, Deserialize)]
+    #[serde(default, rename_all = "camelCase")]
+    struct Strategy {
+        enable: Option<bool>,
+        cpu_percent: Option<i64>,
+        small: i32,
+        policy: String,
+        nested: Option<Nested>,
+        features: BTreeMap<String, bool>,
+        names: Vec<String>,
+        limit: Option<crate::Quantity>,
+    }
+
+    #[derive(Debug, Default, PartialEq, Deserialize)]
+    #[serde(default)]
+    struct Nested {
+        x: Option<i64>,
+        y: Option<i64>,
+    }
+
+    const NAMES: Names = Names {
+        structs: &[("Strategy", "config.GoStrategy")],
+        fields: &[("Strategy", "policy", "config.Policy"), ("Strategy", "features", "map[string]bool")],
+        embedded: &[("Nested", "x", "Embedded")],
+    };
+
+    fn decode(text: &str) -> Strategy {
+        from_str_named(text, &NAMES).unwrap()
+    }
+
+    #[test]
+    fn keys_match_whatever_their_case_and_the_last_wins() {
+        let strategy = decode(r#"{"CPUPERCENT":1,"cpuPercent":2,"Enable":true,"unknown":{"a":[1]}}"#);
+        assert_eq!((strategy.cpu_percent, strategy.enable), (Some(2), Some(true)));
+        let merged = decode(r#"{"nested":{"x":1},"NESTED":{"y":2}}"#);
+        assert_eq!(merged.nested, Some(Nested { x: Some(1), y: Some(2) }));
+        let items = decode(r#"{"names":["a","b"],"names":["c"]}"#);
+        assert_eq!(items.names, ["c"]);
+    }
+
+    #[test]
+    fn null_means_unset() {
+        let text =
+            r#"{"enable":null,"small":null,"policy":null,"nested":null,"features":null,"names":null,"limit":null}"#;
+        assert_eq!(decode(text), Strategy::default());
+        assert_eq!(decode("null"), Strategy::default());
+        assert_eq!(decode(r#"{"features":{"a":null}}"#).features["a"], false);
+        assert_eq!(decode(r#"{"enable":true,"enable":null}"#).enable, None);
+    }
+
+    #[test]
+    fn wrong_types_are_refused_in_gos_words() {
+        for (text, error) in [
+            ("[]", "json: cannot unmarshal array into Go value of type config.GoStrategy"),
+            (
+                r#"{"cpuPercent":"a"}"#,
+                "json: cannot unmarshal string into Go struct field GoStrategy.cpuPercent of type int64",
+            ),
+            (
+                r#"{"small":1.5}"#,
+                "json: cannot unmarshal number 1.5 into Go struct field GoStrategy.small of type int32",
+            ),
+            (
+                r#"{"small":4294967296}"#,
+                "json: cannot unmarshal number 4294967296 into Go struct field GoStrategy.small of type int32",
+            ),
+            (
+                r#"{"policy":5}"#,
+                "json: cannot unmarshal number into Go struct field GoStrategy.policy of type config.Policy",
+            ),
+            (
+                r#"{"nested":{"x":true}}"#,
+                "json: cannot unmarshal bool into Go struct field Nested.nested.Embedded.x of type int64",
+            ),
+            (
+                r#"{"features":[]}"#,
+                "json: cannot unmarshal array into Go struct field GoStrategy.features of type map[string]bool",
+            ),
+            (
+                r#"{"limit":"1Gb"}"#,
+                "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'",
+            ),
+            ("{\"enable\":tru", "unexpected end of JSON input"),
+        ] {
+            assert_eq!(from_str_named::<Strategy>(text, &NAMES).unwrap_err().to_string(), error, "{text}");
+        }
+    }
+}
