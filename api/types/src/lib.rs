@@ -2,9 +2,41 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod cluster_colocation_profile;
+pub mod cluster_network_topology;
+pub mod device;
 pub mod elastic_quota;
+pub mod elastic_quota_profile;
+pub mod extensions;
+pub mod node_metric;
+pub mod node_resource_topology;
+pub mod node_slo;
+pub mod pod_group;
+pub mod pod_migration_job;
+pub mod qos;
+pub mod recommendation;
+pub mod reservation;
+pub mod schedule_explanation;
+pub mod word;
 
 use koord_resource::document::Declared;
 
-/// All kinds, each with its versions.
-pub const KINDS: &[&[Declared]] = &[&[Declared::of::<elastic_quota::ElasticQuota>()]];
+/// All kinds, each with its versions, in the order of their CRDs' file names.
+pub const KINDS: &[&[Declared]] = &[
+    &[Declared::of::<recommendation::Recommendation>()],
+    &[Declared::of::<cluster_colocation_profile::ClusterColocationProfile>()],
+    &[Declared::of::<elastic_quota_profile::ElasticQuotaProfile>()],
+    &[Declared::of::<cluster_network_topology::ClusterNetworkTopology>()],
+    &[Declared::of::<device::Device>()],
+    &[Declared::of::<pod_migration_job::PodMigrationJob>()],
+    &[Declared::of::<reservation::Reservation>()],
+    &[Declared::of::<schedule_explanation::ScheduleExplanation>()],
+    &[Declared::of::<elastic_quota::ElasticQuota>()],
+    &[Declared::of::<pod_group::PodGroup>()],
+    &[Declared::of::<node_metric::NodeMetric>()],
+    &[Declared::of::<node_slo::NodeSLO>()],
+    &[
+        Declared::of::<node_resource_topology::v1alpha1::NodeResourceTopology>(),
+        Declared::of::<node_resource_topology::v1alpha2::NodeResourceTopology>(),
+    ],
+];

@@ -274,7 +274,7 @@ impl<'de> Deserializer<'de> for Decoder<'_, '_, '_> {
             }
             other => return Err(self.place.type_error(other, "map[string]string")),
         }
-        visitor.visit_map(Entries { entries: entries.into_iter(), value: None, place: self.place })
+        visitor.visit_map(Entries { left: entries.into_iter(), value: None, place: self.place })
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -297,7 +297,7 @@ impl<'de> Deserializer<'de> for Decoder<'_, '_, '_> {
             }
             other => return Err(self.place.type_error(other, self.place.names.qualified(name))),
         }
-        visitor.visit_map(Fields { fields: found.iter(), value: None, owner: name, place: self.place })
+        visitor.visit_map(Fields { left: found.iter(), value: None, owner: name, place: self.place })
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -371,7 +371,7 @@ impl<'de> SeqAccess<'de> for Items<'_, '_, '_> {
 }
 
 struct Entries<'n, 't, 'p> {
-    entries: std::vec::IntoIter<(&'n str, &'n Node<'t>)>,
+    left: std::vec::IntoIter<(&'n str, &'n Node<'t>)>,
     value: Option<&'n Node<'t>>,
     place: Place<'p>,
 }
@@ -380,7 +380,7 @@ impl<'de> MapAccess<'de> for Entries<'_, '_, '_> {
     type Error = DecodeError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, DecodeError> {
-        let Some((key, value)) = self.entries.next() else { return Ok(None) };
+        let Some((key, value)) = self.left.next() else { return Ok(None) };
         self.value = Some(value);
         let key: StringDeserializer<DecodeError> = key.to_owned().into_deserializer();
         seed.deserialize(key).map(Some)
@@ -393,7 +393,7 @@ impl<'de> MapAccess<'de> for Entries<'_, '_, '_> {
 }
 
 struct Fields<'n, 't, 'p> {
-    fields: std::slice::Iter<'n, (&'static str, Node<'t>)>,
+    left: std::slice::Iter<'n, (&'static str, Node<'t>)>,
     value: Option<&'n (&'static str, Node<'t>)>,
     owner: &'static str,
     place: Place<'p>,
@@ -403,7 +403,7 @@ impl<'de> MapAccess<'de> for Fields<'_, '_, '_> {
     type Error = DecodeError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, DecodeError> {
-        let Some(field) = self.fields.next() else { return Ok(None) };
+        let Some(field) = self.left.next() else { return Ok(None) };
         self.value = Some(field);
         let key: StrDeserializer<'_, DecodeError> = field.0.into_deserializer();
         seed.deserialize(key).map(Some)

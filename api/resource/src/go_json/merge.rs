@@ -17,7 +17,6 @@ pub fn merge<T: Serialize + DeserializeOwned>(old: &T, new: &T, schema: &Schema)
 /// [`merge`] on JSON values.
 pub fn merge_values(old: &mut Value, new: Value, schema: &Schema) {
     match (old, new) {
-        (_, Value::Null) => {}
         (Value::Object(old), Value::Object(new)) => {
             for (key, value) in new {
                 match (old.get_mut(&key), schema.properties.get(&key)) {
@@ -37,7 +36,7 @@ pub fn merge_values(old: &mut Value, new: Value, schema: &Schema) {
                 }
             }
         }
-        (Value::Array(_), Value::Array(_)) => {}
+        (_, Value::Null) | (Value::Array(_), Value::Array(_)) => {}
         (old, new) => *old = new,
     }
 }
