@@ -1,4 +1,4 @@
-#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::needless_pass_by_value))]
 //! Structural schemas and the algorithms that a Kubernetes API server runs over them.
 //!
 //! This crate is pure: no I/O, no async, no clock. It knows JSON, schemas and patches; it does not know
@@ -8,8 +8,13 @@
 
 pub mod field;
 pub mod go_text;
+pub mod names;
+pub mod object_meta;
 pub mod patch;
+pub mod pattern;
 mod schema;
+pub mod strict;
+pub mod structural;
 pub mod typed;
 
 pub use schema::{AdditionalProperties, ListType, MapType, Rule, Schema, SchemaType};

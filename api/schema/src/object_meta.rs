@@ -1,0 +1,214 @@
+//! `metadata` as every object carries it: its type, what may stand in it, and how it is cleaned.
+
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
+use crate::{
+    Schema,
+    field::{Errors, Path},
+    go_text, names,
+};
+
+/// Most bytes of all annotations together.
+pub const ANNOTATION_BYTES_MAX: usize = 256 * 1024;
+
+/// The structure of `metadata`, with the list and map types that merging uses.
+pub static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+    let texts = json!({"type": "object", "additionalProperties": {"type": "string"}});
+    let text = json!({"type": "string"});
+    let document = json!({
+        "type": "object",
+        "properties": {
+            "annotations": texts,
+            "creationTimestamp": text,
+            "deletionGracePeriodSeconds": {"type": "integer"},
+            "deletionTimestamp": text,
+            "finalizers": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
+            "generateName": text,
+            "generation": {"type": "integer"},
+            "labels": texts,
+            "managedFields": {"type": "array", "x-kubernetes-list-type": "atomic", "items": {
+                "type": "object",
+                "properties": {
+                    "apiVersion": text, "fieldsType": text, "manager": text, "operation": text, "subresource": text, "time": text,
+                    "fieldsV1": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                },
+            }},
+            "name": text,
+            "namespace": text,
+            "ownerReferences": {
+                "type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uid"],
+                "items": {
+                    "type": "object", "x-kubernetes-map-type": "atomic",
+                    "properties": {
+                        "apiVersion": text, "kind": text, "name": text, "uid": text,
+                        "blockOwnerDeletion": {"type": "boolean"}, "controller": {"type": "boolean"},
+                    },
+                },
+            },
+            "resourceVersion": text,
+            "selfLink": text,
+            "uid": text,
+        },
+    });
+    serde_json::from_value(document).unwrap_or_default()
+});
+
+/// Drops what a typed `metadata` would not write: `null`, and empty texts, numbers, lists and maps.
+pub fn drop_empty(metadata: &mut Value) {
+    if let Some(fields) = metadata.as_object_mut() {
+        fields.retain(|name, value| match value {
+            Value::Null => false,
+            Value::String(text) => !text.is_empty(),
+            Value::Array(items) => !items.is_empty(),
+            Value::Object(entries) => !entries.is_empty(),
+            Value::Number(number) => name != "generation" || number.as_i64() != Some(0),
+            Value::Bool(_) => true,
+        });
+    }
+}
+
+/// Checks `metadata`; `name_rule` gives the complaints about a name of this kind of object.
+pub fn validate(metadata: &Value, namespaced: bool, name_rule: fn(&str) -> Vec<String>, at: &Path<'_>) -> Errors {
+    let mut errors = Errors::new();
+    let text = |name: &str| metadata.get(name).and_then(Value::as_str).unwrap_or_default();
+    let (name, generate_name) = (text("name"), text("generateName"));
+    if !generate_name.is_empty() {
+        // A generated name gets a suffix, so that its prefix may end in a dash.
+        let masked = generate_name.strip_suffix('-').map(|front| format!("{front}a"));
+        for wrong in name_rule(masked.as_deref().unwrap_or(generate_name)) {
+            errors.invalid(&at.child("generateName"), generate_name, wrong);
+        }
+    }
+    if name.is_empty() {
+        errors.required(&at.child("name"), "name or generateName is required");
+    } else {
+        for wrong in name_rule(name) {
+            errors.invalid(&at.child("name"), name, wrong);
+        }
+    }
+    let namespace = text("namespace");
+    match (namespaced, namespace.is_empty()) {
+        (true, true) => errors.required(&at.child("namespace"), ""),
+        (true, false) => {
+            for wrong in names::dns1123_label(namespace) {
+                errors.invalid(&at.child("namespace"), namespace, wrong);
+            }
+        }
+        (false, false) => errors.forbidden(&at.child("namespace"), "not allowed on this type"),
+        (false, true) => {}
+    }
+    if let Some(generation) = metadata.get("generation").and_then(Value::as_i64).filter(|generation| *generation < 0) {
+        errors.invalid(&at.child("generation"), generation, "must be greater than or equal to 0");
+    }
+    if let Some(labels) = metadata.get("labels") {
+        validate_labels(labels, &at.child("labels"), &mut errors);
+    }
+    if let Some(annotations) = metadata.get("annotations") {
+        validate_annotations(annotations, &at.child("annotations"), &mut errors);
+    }
+    if let Some(Value::Array(references)) = metadata.get("ownerReferences") {
+        validate_owner_references(references, &at.child("ownerReferences"), &mut errors);
+    }
+    if let Some(Value::Array(finalizers)) = metadata.get("finalizers") {
+        for finalizer in finalizers.iter().filter_map(Value::as_str) {
+            for wrong in names::qualified_name(finalizer) {
+                errors.invalid(&at.child("finalizers"), finalizer, wrong);
+            }
+        }
+    }
+    errors
+}
+
+/// Checks the keys and values of labels.
+pub fn validate_labels(labels: &Value, at: &Path<'_>, errors: &mut Errors) {
+    for (key, value) in labels.as_object().into_iter().flatten() {
+        for wrong in names::qualified_name(key) {
+            errors.invalid(at, key, wrong);
+        }
+        let value = value.as_str().unwrap_or_default();
+        for wrong in names::label_value(value) {
+            errors.invalid(at, value, wrong);
+        }
+    }
+}
+
+/// Checks the keys of annotations and their size.
+pub fn validate_annotations(annotations: &Value, at: &Path<'_>, errors: &mut Errors) {
+    let mut bytes = 0usize;
+    for (key, value) in annotations.as_object().into_iter().flatten() {
+        bytes = bytes.saturating_add(key.len()).saturating_add(value.as_str().map_or(0, str::len));
+        for wrong in names::qualified_name(&key.to_lowercase()) {
+            errors.invalid(at, key, wrong);
+        }
+    }
+    if bytes > ANNOTATION_BYTES_MAX {
+        errors.too_long(at, ANNOTATION_BYTES_MAX);
+    }
+}
+
+fn validate_owner_references(references: &[Value], at: &Path<'_>, errors: &mut Errors) {
+    let mut controller: Option<&Value> = None;
+    for reference in references {
+        let text = |name: &str| reference.get(name).and_then(Value::as_str).unwrap_or_default();
+        let version = text("apiVersion");
+        if version.is_empty() || version.ends_with('/') {
+            errors.invalid(&at.child("apiVersion"), version, "version must not be empty");
+        }
+        for name in ["kind", "name", "uid"] {
+            if text(name).is_empty() {
+                errors.invalid(&at.child(name), "", "must not be empty");
+            }
+        }
+        if text("kind") == "Event" && matches!(version, "v1" | "events.k8s.io/v1") {
+            errors.invalid(at, reference, format!("{version}, Kind=Event is disallowed from being an owner"));
+        }
+        if reference.get("controller").and_then(Value::as_bool) == Some(true) {
+            match controller.and_then(|first| first.get("name")) {
+                None => controller = Some(reference),
+                Some(first) => errors.invalid(
+                    at,
+                    references,
+                    format!(
+                        "Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
+                        go_text::plain(first),
+                        text("name")
+                    ),
+                ),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_of_metadata_is_complete() {
+        assert_eq!(SCHEMA.properties.len(), 15);
+    }
+
+    #[test]
+    fn wrong_metadata_is_refused_as_recorded() {
+        let metadata = json!({
+            "name": "x", "finalizers": ["a b"], "labels": {"/k": "v"},
+            "ownerReferences": [{"apiVersion": "", "kind": "", "name": "", "uid": ""}],
+        });
+        let errors = validate(&metadata, false, names::path_segment, &Path::root("metadata"));
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(texts[0], r#"metadata.labels: Invalid value: "/k": prefix part must be non-empty"#);
+        assert_eq!(texts[1], r#"metadata.ownerReferences.apiVersion: Invalid value: "": version must not be empty"#);
+        assert_eq!(texts[4], r#"metadata.ownerReferences.uid: Invalid value: "": must not be empty"#);
+        assert!(texts[5].starts_with(r#"metadata.finalizers: Invalid value: "a b": name part"#));
+        assert_eq!(texts.len(), 6);
+    }
+
+    #[test]
+    fn empty_fields_are_not_written() {
+        let mut metadata = json!({"name": "x", "creationTimestamp": null, "labels": {}, "uid": "", "generation": 0});
+        drop_empty(&mut metadata);
+        assert_eq!(metadata, json!({"name": "x"}));
+    }
+}
