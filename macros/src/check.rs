@@ -117,10 +117,9 @@ fn check_agreement(field: &Field<'_>, report: &Report) {
 
 fn check_type_markers(item: &Item<'_>, report: &Report) {
     let shape = match &item.body {
-        Body::Struct(_) => None,
         Body::Newtype(field) => Some(field.peeled.shape.clone()),
         Body::Enum(_) if item.is_choice() => Some(Shape::String),
-        Body::Enum(_) => None,
+        Body::Struct(_) | Body::Enum(_) => None,
     };
     for rules in [&item.markers.schema, &item.markers.hardened, &item.markers.admission] {
         match &shape {
@@ -288,7 +287,6 @@ fn is_rust_rule(keyword: &Keyword) -> bool {
             | Keyword::PreserveUnknownFields(_)
             | Keyword::EmbeddedResource
             | Keyword::Validate(_)
-            | Keyword::Default(_)
             | Keyword::Nullable
             | Keyword::Schemaless
             | Keyword::Format(_)
@@ -411,39 +409,8 @@ fn check_literal(marker: &Marker, json: &Json, shape: &Shape<'_>, report: &Repor
 
 /// Rules that contradict each other or need each other.
 fn check_together(rules: &[Marker], shape: &Shape<'_>, report: &Report) {
-    let find = |wanted: fn(&Keyword) -> Option<f64>| {
-        rules.iter().find_map(|marker| wanted(&marker.keyword).map(|value| (marker, value)))
-    };
-    let pairs: [[fn(&Keyword) -> Option<f64>; 2]; 4] = [
-        [
-            |k| if let Keyword::Minimum(n) = k { Some(n.as_f64()) } else { None },
-            |k| {
-                if let Keyword::Maximum(n) = k { Some(n.as_f64()) } else { None }
-            },
-        ],
-        [
-            |k| if let Keyword::MinLength(n) = k { Some(*n as f64) } else { None },
-            |k| {
-                if let Keyword::MaxLength(n) = k { Some(*n as f64) } else { None }
-            },
-        ],
-        [
-            |k| if let Keyword::MinItems(n) = k { Some(*n as f64) } else { None },
-            |k| {
-                if let Keyword::MaxItems(n) = k { Some(*n as f64) } else { None }
-            },
-        ],
-        [
-            |k| if let Keyword::MinProperties(n) = k { Some(*n as f64) } else { None },
-            |k| {
-                if let Keyword::MaxProperties(n) = k { Some(*n as f64) } else { None }
-            },
-        ],
-    ];
-    for [lower, upper] in pairs {
-        if let (Some((marker, lower)), Some((other, upper))) = (find(lower), find(upper))
-            && lower > upper
-        {
+    for (marker, other) in rules.iter().flat_map(|lower| rules.iter().map(move |upper| (lower, upper))) {
+        if empty_range(&marker.keyword, &other.keyword) {
             report.at(marker.word.span(), format!("`{}` is above `{}`: no value is legal", marker.word, other.word));
         }
     }
@@ -489,6 +456,17 @@ fn check_together(rules: &[Marker], shape: &Shape<'_>, report: &Report) {
     ) && let Some(broken) = rules.iter().find(|rule| breaks(&rule.keyword, default))
     {
         report.at(marker.word.span(), format!("the default breaks `{}`", broken.word));
+    }
+}
+
+/// Whether a lower bound lies above the upper bound of the same thing.
+fn empty_range(lower: &Keyword, upper: &Keyword) -> bool {
+    match (lower, upper) {
+        (Keyword::Minimum(lower), Keyword::Maximum(upper)) => lower.as_f64() > upper.as_f64(),
+        (Keyword::MinLength(lower), Keyword::MaxLength(upper))
+        | (Keyword::MinItems(lower), Keyword::MaxItems(upper))
+        | (Keyword::MinProperties(lower), Keyword::MaxProperties(upper)) => lower > upper,
+        _ => false,
     }
 }
 

@@ -15,11 +15,13 @@ mod entry;
 mod json;
 mod marker;
 mod model;
+mod mutate;
 mod report;
 mod resource;
 mod schema;
 mod serde;
 mod shape;
+mod validate;
 mod words;
 
 use proc_macro::TokenStream;
@@ -32,7 +34,7 @@ use crate::{model::Item, report::Report};
 #[proc_macro_derive(Resource, attributes(koord))]
 pub fn derive_resource(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
-    derive("Resource", &input, |item, report| {
+    derive("Resource", &input, None, |item, report| {
         let root = resource::Root::parse(item, report);
         resource::check(item, &root, report);
         resource::expand(item, &root)
@@ -43,7 +45,7 @@ pub fn derive_resource(input: TokenStream) -> TokenStream {
 #[proc_macro_derive(Schema, attributes(koord))]
 pub fn derive_schema(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
-    derive("Schema", &input, |item, report| {
+    derive("Schema", &input, Some(no_schema), |item, report| {
         check::check(item, report);
         for markers in item.fields().iter().map(|field| &field.markers).chain([&item.markers]) {
             check::check_structural(markers, report);
@@ -52,21 +54,65 @@ pub fn derive_schema(input: TokenStream) -> TokenStream {
     })
 }
 
+/// The rules of a type in Rust: `koord_resource::Validate`.
+#[proc_macro_derive(Validate, attributes(koord))]
+pub fn derive_validate(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    derive("Validate", &input, Some(nothing), |item, report| {
+        check::check(item, report);
+        validate::expand(item)
+    })
+}
+
+/// Defaults and normalisation: `koord_resource::Mutate`.
+#[proc_macro_derive(Mutate, attributes(koord))]
+pub fn derive_mutate(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    derive("Mutate", &input, Some(nothing), |item, report| {
+        check::check(item, report);
+        mutate::check(item, report);
+        mutate::expand(item)
+    })
+}
+
+/// Reads, checks and expands. After a mistake the type still gets the trait, with nothing in it, so that the compiler
+/// speaks of the mistake alone and not of every use of the type.
 fn derive(
     name: &str,
     input: &DeriveInput,
+    stand_in: Option<fn(&syn::Path) -> proc_macro2::TokenStream>,
     expand: impl FnOnce(&Item<'_>, &Report) -> proc_macro2::TokenStream,
 ) -> TokenStream {
     let report = Report::default();
-    let tokens = Item::parse(input, &report).map(|item| expand(&item, &report)).unwrap_or_default();
-    finish(name, tokens, report)
-}
-
-/// The code, or what is wrong. Code made of a wrong model would only add errors about itself.
-fn finish(name: &str, tokens: proc_macro2::TokenStream, report: Report) -> TokenStream {
-    let tokens = if report.is_clean() { tokens } else { report.into_tokens() };
+    let item = Item::parse(input, &report);
+    let krate = item.as_ref().map_or_else(|| syn::parse_quote!(::koord_resource), |item| item.krate.clone());
+    let mut tokens = item.map(|item| expand(&item, &report)).unwrap_or_default();
+    if !report.is_clean() {
+        tokens = report.into_tokens();
+        if let Some(stand_in) = stand_in {
+            let (ident, content) = (&input.ident, stand_in(&krate));
+            let name = syn::Ident::new(name, ident.span());
+            let (impl_generics, type_generics, where_clause) = input.generics.split_for_impl();
+            tokens.extend(quote::quote! {
+                impl #impl_generics #krate::#name for #ident #type_generics #where_clause { #content }
+            });
+        }
+    }
     if std::env::var_os("KOORD_MACROS_DEBUG").is_some_and(|value| value == "1") {
         eprintln!("// {name}\n{tokens}\n");
     }
     tokens.into()
+}
+
+fn no_schema(krate: &syn::Path) -> proc_macro2::TokenStream {
+    quote::quote! {
+        const SHAPE: #krate::declare::Shape = #krate::declare::Shape::Anything;
+        fn schema(_: #krate::declare::Emit) -> #krate::schema::Schema {
+            #krate::declare::anything()
+        }
+    }
+}
+
+fn nothing(_: &syn::Path) -> proc_macro2::TokenStream {
+    proc_macro2::TokenStream::new()
 }

@@ -62,7 +62,7 @@ pub(crate) enum Keyword {
 /// A CEL rule.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rule {
-    pub(crate) rule: String,
+    pub(crate) expression: String,
     pub(crate) message: Option<String>,
     pub(crate) message_expression: Option<String>,
     pub(crate) reason: Option<String>,
@@ -298,7 +298,7 @@ fn rule(entry: &Entry) -> syn::Result<Rule> {
     for part in &parts {
         let text = || part.string().map(|literal| literal.value());
         match part.name().as_str() {
-            "rule" => rule.rule = text()?,
+            "rule" => rule.expression = text()?,
             "message" => rule.message = Some(text()?),
             "message_expression" => rule.message_expression = Some(text()?),
             "reason" => {
@@ -309,13 +309,13 @@ fn rule(entry: &Entry) -> syn::Result<Rule> {
             _ => rule.optional_old_self = Some(part.flag()?),
         }
     }
-    if rule.rule.trim().is_empty() {
+    if rule.expression.trim().is_empty() {
         return Err(entry.wrong("`validate` needs `rule = \"a CEL expression\"`"));
     }
     if rule.message.as_ref().is_some_and(|message| message.contains('\n')) {
         return Err(entry.wrong("the `message` of a rule is one line"));
     }
-    if rule.rule.contains('\n') && rule.message.is_none() && rule.message_expression.is_none() {
+    if rule.expression.contains('\n') && rule.message.is_none() && rule.message_expression.is_none() {
         return Err(entry.wrong("a rule of several lines needs a `message`"));
     }
     Ok(rule)

@@ -224,7 +224,7 @@ fn description(attributes: &[syn::Attribute]) -> String {
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("doc")) {
         let syn::Meta::NameValue(pair) = &attribute.meta else { continue };
         let syn::Expr::Lit(syn::ExprLit { lit: syn::Lit::Str(line), .. }) = &pair.value else { continue };
-        for line in line.value().lines() {
+        for line in line.value().split('\n') {
             let line = line.trim();
             let starts_anew = line.is_empty() || line.starts_with(['*', '-', '#', '|']);
             if line.is_empty() {

@@ -214,8 +214,8 @@ impl Column {
         let text = |name: &str| part(name).map(Entry::string).transpose();
         let needed = |name: &str| text(name)?.ok_or_else(|| entry.wrong(&format!("`column` needs `{name} = \"…\"`")));
         let type_ = needed("type")?;
-        let types = ["string", "integer", "number", "boolean", "date"];
-        if !types.contains(&type_.value().as_str()) {
+        let allowed = ["string", "integer", "number", "boolean", "date"];
+        if !allowed.contains(&type_.value().as_str()) {
             return Err(syn::Error::new(
                 type_.span(),
                 "the type of a column is string, integer, number, boolean or date",

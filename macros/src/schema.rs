@@ -137,16 +137,16 @@ fn enumeration(item: &Item<'_>, variants: &[Variant<'_>]) -> (TokenStream, Token
         }
         Content::Struct(fields) => object(item, &variant.description, fields),
     });
-    let named = quote!([#((#names, #contents)),*]);
+    let pairs = quote!([#((#names, #contents)),*]);
     let object = quote!(#krate::declare::Shape::Object);
     match &item.serde.tagging {
-        Tagging::External => (object, quote!(#krate::declare::one_of_properties(#description, #named))),
-        Tagging::Internal(tag) => (object, quote!(#krate::declare::tagged(#description, #tag, #named))),
+        Tagging::External => (object, quote!(#krate::declare::one_of_properties(#description, #pairs))),
+        Tagging::Internal(tag) => (object, quote!(#krate::declare::tagged(#description, #tag, #pairs))),
         Tagging::Adjacent(tag, content) => {
-            (object, quote!(#krate::declare::tagged_beside(#description, #tag, #content, #named)))
+            (object, quote!(#krate::declare::tagged_beside(#description, #tag, #content, #pairs)))
         }
         Tagging::Untagged => {
-            (quote!(#krate::declare::Shape::Anything), quote!(#krate::declare::untagged(#description, #named)))
+            (quote!(#krate::declare::Shape::Anything), quote!(#krate::declare::untagged(#description, #pairs)))
         }
     }
 }
@@ -223,7 +223,7 @@ fn keyword(item: &Item<'_>, marker: &Marker) -> TokenStream {
         Keyword::Immutable => cel(
             item,
             &Rule {
-                rule: "self == oldSelf".to_owned(),
+                expression: "self == oldSelf".to_owned(),
                 message: Some("this field cannot be changed".to_owned()),
                 ..Rule::default()
             },
@@ -259,7 +259,7 @@ fn schema_type(item: &Item<'_>, name: &str) -> TokenStream {
 
 fn cel(item: &Item<'_>, rule: &Rule) -> TokenStream {
     let krate = &item.krate;
-    let text = &rule.rule;
+    let text = &rule.expression;
     let parts = [
         ("message", &rule.message),
         ("message_expression", &rule.message_expression),
@@ -287,7 +287,7 @@ fn count_rule(count: Count, fields: &[String]) -> Rule {
         Count::AtLeast => (">= 1", "at least one"),
     };
     Rule {
-        rule: format!("[{}].filter(set, set).size() {comparison}", listed.join(", ")),
+        expression: format!("[{}].filter(set, set).size() {comparison}", listed.join(", ")),
         message: Some(format!("{words} of {} must be set", fields.join(", "))),
         ..Rule::default()
     }

@@ -33,29 +33,48 @@ pub(crate) struct Range {
 pub(crate) struct Peeled<'a> {
     /// Whether an `Option` was taken off.
     pub(crate) optional: bool,
+    /// What was taken off, from the outside in.
+    pub(crate) wrappers: Vec<Wrapper>,
     /// What is left.
     pub(crate) inner: &'a Type,
     pub(crate) shape: Shape<'a>,
 }
 
+/// A type around another that JSON does not show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wrapper {
+    Option,
+    /// `Box`, `Arc`, `Rc` or a reference.
+    Pointer,
+}
+
 /// Takes `Option`, `Box`, `Arc` and `Rc` off and classifies what is left.
 pub(crate) fn peel(type_: &Type) -> Peeled<'_> {
-    let mut optional = false;
+    let mut wrappers = Vec::new();
     let mut inner = type_;
     loop {
         inner = match inner {
             Type::Paren(paren) => &paren.elem,
             Type::Group(group) => &group.elem,
-            Type::Reference(reference) => &reference.elem,
+            Type::Reference(reference) => {
+                wrappers.push(Wrapper::Pointer);
+                &reference.elem
+            }
             _ => {
                 let named = named(inner);
                 match named.as_ref().map(|(name, arguments)| (name.as_str(), arguments.as_slice())) {
                     Some(("Option", [argument])) => {
-                        optional = true;
+                        wrappers.push(Wrapper::Option);
                         argument
                     }
-                    Some(("Box" | "Arc" | "Rc", [argument])) => argument,
-                    _ => return Peeled { optional, inner, shape: classify(inner) },
+                    Some(("Box" | "Arc" | "Rc", [argument])) => {
+                        wrappers.push(Wrapper::Pointer);
+                        argument
+                    }
+                    _ => {
+                        let optional = wrappers.contains(&Wrapper::Option);
+                        return Peeled { optional, wrappers, inner, shape: classify(inner) };
+                    }
                 }
             }
         };
@@ -86,8 +105,7 @@ fn classify(type_: &Type) -> Shape<'_> {
         ("Quantity" | "IntOrString", []) => Shape::IntOrString,
         ("Value" | "RawValue" | "RawExtension", []) => Shape::Anything,
         ("Vec" | "VecDeque" | "BTreeSet" | "HashSet" | "IndexSet", [item, ..]) => Shape::Array(item),
-        ("BTreeMap" | "HashMap" | "IndexMap", [_, value, ..]) => Shape::Map(value),
-        ("Map", [_, value]) => Shape::Map(value),
+        ("BTreeMap" | "HashMap" | "IndexMap" | "Map", [_, value, ..]) => Shape::Map(value),
         _ => Shape::Named,
     }
 }
@@ -129,6 +147,15 @@ impl Shape<'_> {
             Shape::Anything => "any JSON",
             Shape::Named => "a type of its own",
         }
+    }
+}
+
+/// Whether values of the type may have rules of their own, which its name alone does not tell.
+pub(crate) fn may_have_rules(shape: &Shape<'_>) -> bool {
+    match shape {
+        Shape::Named => true,
+        Shape::Array(inner) | Shape::Map(inner) => may_have_rules(&peel(inner).shape),
+        _ => false,
     }
 }
 

@@ -1,5 +1,6 @@
 //! How a Rust type says which JSON it is: the trait [`Schema`], and the small functions that derived code calls.
 
+mod fits;
 mod kubernetes;
 mod primitive;
 mod union;
@@ -7,6 +8,7 @@ mod union;
 use koord_schema::{AdditionalProperties, Schema as Node, SchemaType};
 use serde_json::json;
 
+pub use fits::{needs_array, needs_int_or_string, needs_length, needs_number, needs_object, needs_text};
 pub use union::{one_of_properties, tagged, tagged_beside, untagged};
 
 /// A type with a structural schema.
@@ -206,45 +208,4 @@ pub fn make_int_or_string(schema: &mut Node) {
         pattern: schema.pattern.take(),
         ..Node::default()
     };
-}
-
-// === checks while compiling ===
-
-/// Fails to compile where the type is no number.
-pub const fn needs_number<T: Schema>() {
-    assert!(
-        matches!(T::SHAPE, Shape::Integer | Shape::Number | Shape::IntOrString | Shape::Anything),
-        "this marker needs a number"
-    );
-}
-
-/// Fails to compile where the type is no text.
-pub const fn needs_text<T: Schema>() {
-    assert!(matches!(T::SHAPE, Shape::String | Shape::IntOrString | Shape::Anything), "this marker needs a text");
-}
-
-/// Fails to compile where the type is no array.
-pub const fn needs_array<T: Schema>() {
-    assert!(matches!(T::SHAPE, Shape::Array | Shape::Anything), "this marker needs an array");
-}
-
-/// Fails to compile where the type is no object.
-pub const fn needs_object<T: Schema>() {
-    assert!(matches!(T::SHAPE, Shape::Object | Shape::Anything), "this marker needs an object");
-}
-
-/// Fails to compile where the type has no length.
-pub const fn needs_length<T: Schema>() {
-    assert!(
-        matches!(T::SHAPE, Shape::String | Shape::Array | Shape::Object | Shape::Anything),
-        "this marker needs a text, an array or a map"
-    );
-}
-
-/// Fails to compile where the type is not an integer or a text.
-pub const fn needs_int_or_string<T: Schema>() {
-    assert!(
-        matches!(T::SHAPE, Shape::IntOrString | Shape::String | Shape::Integer | Shape::Anything),
-        "this marker needs a type that is an integer or a text"
-    );
 }

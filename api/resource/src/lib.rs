@@ -17,17 +17,22 @@ pub mod document;
 pub mod duration;
 pub mod go_json;
 pub mod int_or_string;
+pub mod mutate;
 pub mod quantity;
 pub mod rbac;
 mod resource;
+pub mod rule;
+mod validate;
 
 pub use declare::Schema;
 pub use duration::Duration;
 pub use int_or_string::IntOrString;
-pub use koord_macros::{Resource, Schema};
+pub use koord_macros::{Mutate, Resource, Schema, Validate};
 pub use koord_schema::{self as schema, field};
+pub use mutate::Mutate;
 pub use quantity::{Quantity, ResourceList};
 pub use resource::{Column, Extras, Resource, ResourceInfo, Scale, Scope, Served};
+pub use validate::Validate;
 
 #[doc(hidden)]
 pub use {k8s_openapi, serde, serde_json};
