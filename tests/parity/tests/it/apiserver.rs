@@ -1,0 +1,128 @@
+use std::{
+    collections::BTreeMap,
+    env,
+    fmt::Write as _,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use axum::Router;
+use envtest::{
+    environment::SystemEnvironment,
+    kinds,
+    server::ApiServer,
+    shell::{Parts, Server},
+    store::HistoryLimits,
+};
+use futures::{StreamExt, stream};
+use parity::{Case, Outcome, PlayError, Tokens, play};
+
+/// How many conversations are held at once; most of their time is waiting for watches.
+const CONVERSATIONS: usize = 16;
+/// No conversation takes longer, its polls included.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn tokens() -> Tokens {
+    Tokens { admin: "admin-token".to_owned(), dev: "dev-token".to_owned() }
+}
+
+fn server() -> Router {
+    let mut core = ApiServer::empty(Box::new(SystemEnvironment::default()), HistoryLimits::default());
+    kinds::install(&mut core);
+    Server::new(core, Parts::default()).router()
+}
+
+fn selection() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../data/apiserver")
+}
+
+fn all_recordings() -> Option<PathBuf> {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
+    let shared = env::var_os("KOORD_SHARED").map_or(beside, PathBuf::from);
+    Some(shared.join("corpus/apiserver/cases")).filter(|folder| folder.is_dir())
+}
+
+#[derive(Default)]
+struct Tally {
+    same: usize,
+    different: Vec<String>,
+}
+
+impl Tally {
+    fn played(&self) -> usize {
+        self.same + self.different.len()
+    }
+
+    fn percent(&self) -> usize {
+        100 * self.same / self.played().max(1)
+    }
+}
+
+async fn play_all(cases: Vec<Case>) -> BTreeMap<String, Tally> {
+    let server = server();
+    let wanted = env::var("PARITY").unwrap_or_default();
+    let cases = cases.into_iter().filter(|case| {
+        // A history that is compacted takes minutes to come about.
+        !case.body.contains_key("needs")
+            && (case.title() == wanted || case.title().starts_with(&format!("{wanted}/")) || wanted.is_empty())
+    });
+    let outcomes: Vec<_> = stream::iter(cases.enumerate())
+        .map(|(index, case)| {
+            let server = &server;
+            async move {
+                let played = tokio::time::timeout(PATIENCE, play(server, &tokens(), &case, index as u64)).await;
+                (case, played.unwrap_or_else(|_| Err(PlayError::Setup("the conversation did not end".to_owned()))))
+            }
+        })
+        .buffer_unordered(CONVERSATIONS)
+        .collect()
+        .await;
+    let mut groups: BTreeMap<String, Tally> = BTreeMap::new();
+    for (case, played) in outcomes {
+        let difference = match played {
+            Ok(Outcome::Same) => {
+                groups.entry(case.group).or_default().same += 1;
+                continue;
+            }
+            Err(PlayError::NotPlayable(_)) => continue,
+            Ok(Outcome::Different(difference)) => difference,
+            Err(error) => error.to_string(),
+        };
+        println!("=== {}\n{difference}", case.title());
+        let title = case.title();
+        groups.entry(case.group).or_default().different.push(title);
+    }
+    groups
+}
+
+fn report(groups: &BTreeMap<String, Tally>) -> (String, usize) {
+    let mut text = String::new();
+    let (mut same, mut played) = (0, 0);
+    for (group, tally) in groups {
+        writeln!(text, "{group:>14}: {:>3} of {:>3} ({} %)", tally.same, tally.played(), tally.percent()).unwrap();
+        (same, played) = (same + tally.same, played + tally.played());
+    }
+    let failing: Vec<&str> = groups.values().flat_map(|tally| &tally.different).map(String::as_str).collect();
+    writeln!(text, "{:>14}: {same:>3} of {played:>3}\nother than recorded: {}", "together", failing.join(" ")).unwrap();
+    (text, 100 * same / played.max(1))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn our_selection_is_answered_as_recorded() {
+    let groups = play_all(Case::load_bundles(&selection()).unwrap()).await;
+    let (text, percent) = report(&groups);
+    println!("{text}");
+    assert!(percent >= 90 && groups.values().all(|tally| tally.percent() >= 75), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_recordings_at_hand_are_answered_as_recorded() {
+    let Some(folder) = all_recordings() else {
+        println!("SKIPPED all_recordings_at_hand: there is no folder of recordings beside the repository");
+        return;
+    };
+    let groups = play_all(Case::load_tree(&folder).unwrap()).await;
+    let (text, percent) = report(&groups);
+    println!("{text}");
+    assert!(percent >= 90 && groups.values().all(|tally| tally.percent() >= 75), "{text}");
+}
