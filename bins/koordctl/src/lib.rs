@@ -6,22 +6,44 @@
 
 pub mod cli;
 pub mod connect;
+pub mod crd;
 pub mod version;
-
-use std::{io, process::ExitCode};
 
 use anyhow::Result;
 use clap::CommandFactory as _;
 pub use cli::Cli;
 
-/// Does what the command line asks for.
-pub async fn run(cli: Cli) -> Result<ExitCode> {
-    match cli.command {
-        cli::Command::Version(args) => version::run(&args).await?,
-        cli::Command::Completion { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "koordctl", &mut io::stdout());
-        }
-        cli::Command::Up(_) | cli::Command::Crd { .. } => anyhow::bail!("this build has no embedded server yet"),
+/// What a command has to say, and whether what was asked for is so.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// For standard output.
+    pub text: String,
+    /// Whether the program ends with success.
+    pub success: bool,
+}
+
+impl Answer {
+    /// It is so.
+    pub fn success(text: impl Into<String>) -> Self {
+        Answer { text: text.into(), success: true }
     }
-    Ok(ExitCode::SUCCESS)
+
+    /// It is not so, as the text explains.
+    pub fn failure(text: impl Into<String>) -> Self {
+        Answer { text: text.into(), success: false }
+    }
+}
+
+/// Does what the command line asks for.
+pub async fn run(cli: Cli) -> Result<Answer> {
+    match cli.command {
+        cli::Command::Crd { command } => crd::run(&command).await,
+        cli::Command::Version(args) => Ok(version::run(&args).await),
+        cli::Command::Completion { shell } => {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "koordctl", &mut script);
+            Ok(Answer::success(String::from_utf8(script)?))
+        }
+        cli::Command::Up(_) => anyhow::bail!("this build has no embedded server yet"),
+    }
 }

@@ -1,6 +1,9 @@
 //! See `koordctl --help`.
 
-use std::process::ExitCode;
+use std::{
+    io::{self, Write as _},
+    process::ExitCode,
+};
 
 use clap::Parser as _;
 use koordctl::Cli;
@@ -8,7 +11,11 @@ use koordctl::Cli;
 #[tokio::main]
 async fn main() -> ExitCode {
     match koordctl::run(Cli::parse()).await {
-        Ok(code) => code,
+        Ok(answer) => {
+            // Whoever closed the pipe has read enough.
+            let _ = io::stdout().write_all(answer.text.as_bytes());
+            if answer.success { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
         Err(error) => {
             eprintln!("koordctl: {error:#}");
             ExitCode::FAILURE

@@ -2,22 +2,19 @@
 
 use anyhow::Result;
 
-use crate::{cli::VersionArgs, connect};
+use crate::{Answer, cli::VersionArgs, connect};
 
 /// The version of this program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Prints this program's version and, unless told not to, the server's. A server that does not answer is no failure.
-pub async fn run(args: &VersionArgs) -> Result<()> {
-    println!("koordctl {VERSION}");
+/// This program's version and, unless told not to ask, the server's. A server that does not answer is no failure.
+pub async fn run(args: &VersionArgs) -> Answer {
+    let own = format!("koordctl {VERSION}\n");
     if args.client {
-        return Ok(());
+        return Answer::success(own);
     }
-    match server(args).await {
-        Ok(version) => println!("server {version}"),
-        Err(error) => println!("server unknown: {error:#}"),
-    }
-    Ok(())
+    let server = server(args).await.unwrap_or_else(|error| format!("unknown: {error:#}"));
+    Answer::success(format!("{own}server {server}\n"))
 }
 
 async fn server(args: &VersionArgs) -> Result<String> {
