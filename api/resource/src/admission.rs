@@ -90,6 +90,11 @@ pub fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cow<'de, str>,
     deserializer.deserialize_any(Visitor)
 }
 
+/// Reads a value of which `null` is the default, as Go reads it.
+pub fn or_default<'de, T: Default + Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
 /// Group, version and kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
@@ -136,29 +141,42 @@ pub struct UserInfo<'a> {
 }
 
 /// One admission request as it came over the wire; its objects are not decoded yet.
-#[derive(Clone, Debug, Default)]
+///
+/// What is absent or `null` is empty, as Go reads it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
 pub struct Request<'a> {
     /// Echoed in the answer.
+    #[serde(borrow, deserialize_with = "text")]
     pub uid: Cow<'a, str>,
     /// Kind of the object.
+    #[serde(borrow, deserialize_with = "or_default")]
     pub kind: GroupVersionKind<'a>,
     /// Resource of the request.
+    #[serde(borrow, deserialize_with = "or_default")]
     pub resource: GroupVersionResource<'a>,
     /// Subresource; empty for the object itself.
+    #[serde(borrow, deserialize_with = "text")]
     pub sub_resource: Cow<'a, str>,
     /// Name; may be empty on create.
+    #[serde(borrow, deserialize_with = "text")]
     pub name: Cow<'a, str>,
     /// Namespace; empty for cluster scope.
+    #[serde(borrow, deserialize_with = "text")]
     pub namespace: Cow<'a, str>,
     /// What is being done.
     pub operation: Operation,
     /// Who asks, not decoded yet: few handlers want to know. See [`Request::user`].
+    #[serde(borrow)]
     pub user_info: Option<&'a RawValue>,
     /// The object as it would become; absent on delete.
+    #[serde(borrow)]
     pub object: Option<&'a RawValue>,
     /// The object as it is; absent on create.
+    #[serde(borrow)]
     pub old_object: Option<&'a RawValue>,
     /// Whether nothing will be stored.
+    #[serde(deserialize_with = "or_default")]
     pub dry_run: bool,
 }
 

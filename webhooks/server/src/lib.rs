@@ -1,1 +1,22 @@
-//! koord-webhook
+//! An admission webhook server.
+//!
+//! It listens with TLS, keeps its certificate and both webhook configurations right, reads AdmissionReviews (v1 and
+//! v1beta1) and calls the [`Handler`](koord_resource::admission::Handler) of the path. It knows nothing of Koordinator:
+//! handlers are pure functions of a request and a snapshot, registered by the program.
+//!
+//! Read first: [`review`] (what is exchanged), [`ServiceBuilder`] (the routing table).
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+pub mod certificates;
+pub mod configuration;
+mod environment;
+mod listener;
+mod metrics;
+pub mod review;
+mod service;
+
+pub use environment::{CertWriter, DEFAULT_PORT, Environment, EnvironmentError, ORIGINAL_PORT};
+pub use listener::{ListenError, listen, serve, tls};
+pub use metrics::Metrics;
+pub use service::{BODY_BYTES_MAX, Page, Service, ServiceBuilder};

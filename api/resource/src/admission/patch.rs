@@ -70,12 +70,11 @@ impl Patch {
     ) -> Result<(), serde_json::Error> {
         // The bracket that closes the array makes room for one more operation.
         let before = self.text.len();
-        match self.text.last_mut() {
-            Some(bracket) => *bracket = b',',
-            None => {
-                self.text.reserve(TYPICAL_BYTES);
-                self.text.push(b'[');
-            }
+        if let Some(bracket) = self.text.last_mut() {
+            *bracket = b',';
+        } else {
+            self.text.reserve(TYPICAL_BYTES);
+            self.text.push(b'[');
         }
         let written = write_operation(&mut self.text, verb, at, value);
         match (&written, before) {

@@ -1,0 +1,278 @@
+//! The routing table, and what happens between an HTTP request and a handler.
+
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    ops::Deref,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Response, StatusCode, header};
+use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use koord_resource::admission::{Denial, Handler, Request, Verdict, WebhookKind};
+use koord_runtime::clock::SharedClock;
+
+use crate::{
+    metrics::{Metrics, PathMetrics},
+    review,
+};
+
+/// Most bytes of a review. An object of the API server may have 1.5 MiB (3 MiB with old and new), and escapes grow it.
+pub const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+type Decide = Box<dyn Fn(&Request<'_>) -> Verdict + Send + Sync>;
+type Answer = Response<Full<Bytes>>;
+
+/// What answers on a path.
+enum Route {
+    Admission { decide: Decide, metrics: PathMetrics },
+    Page(Box<dyn Fn(&Bytes) -> Page + Send + Sync>),
+}
+
+/// An answer that is no review.
+#[derive(Clone, Debug, Default)]
+pub struct Page {
+    /// HTTP status.
+    pub status: StatusCode,
+    /// Body.
+    pub body: Vec<u8>,
+}
+
+/// The routing table of a webhook server. Cheap to clone.
+#[derive(Clone)]
+pub struct Service {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    routes: BTreeMap<&'static str, Route>,
+    clock: SharedClock,
+}
+
+/// Collects routes.
+pub struct ServiceBuilder {
+    routes: BTreeMap<&'static str, Route>,
+    metrics: Metrics,
+    clock: SharedClock,
+}
+
+impl ServiceBuilder {
+    /// A server that answers `/healthz`, and `/convert` with 400 until something converts.
+    pub fn new(metrics: Metrics, clock: SharedClock) -> Self {
+        Self { routes: BTreeMap::new(), metrics, clock }
+            .page("/healthz", |_| Page::default())
+            .page("/convert", |_| Page { status: StatusCode::BAD_REQUEST, body: Vec::new() })
+    }
+
+    /// Serves a handler on its path. `snapshot` gives what the handler sees, afresh for every request.
+    pub fn handler<C, S>(
+        mut self,
+        handler: &'static Handler<C>,
+        snapshot: impl Fn() -> S + Send + Sync + 'static,
+    ) -> Self
+    where
+        C: ?Sized + 'static,
+        S: Deref<Target = C>,
+    {
+        let kind = handler.entries.first().map_or(WebhookKind::Validating, |entry| entry.kind);
+        let metrics = self.metrics.of_path(handler.path, kind, handler.object_type);
+        let decide = Box::new(move |request: &Request<'_>| (handler.call)(request, &snapshot()));
+        self.routes.insert(handler.path, Route::Admission { decide, metrics });
+        self
+    }
+
+    /// Serves something else than reviews on a path, such as a debug view or `/convert`; it is given the body.
+    pub fn page(mut self, path: &'static str, answer: impl Fn(&Bytes) -> Page + Send + Sync + 'static) -> Self {
+        self.routes.insert(path, Route::Page(Box::new(answer)));
+        self
+    }
+
+    /// The finished table.
+    pub fn build(self) -> Service {
+        Service { inner: Arc::new(Inner { routes: self.routes, clock: self.clock }) }
+    }
+}
+
+impl Service {
+    /// The paths that are served, in order. The configuration writer drops entries of other paths.
+    pub fn paths(&self) -> impl Iterator<Item = &'static str> {
+        self.inner.routes.keys().copied()
+    }
+
+    /// Answers one HTTP request.
+    pub async fn answer<B>(&self, request: http::Request<B>) -> Result<Answer, Infallible>
+    where
+        B: http_body::Body<Data = Bytes>,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (head, body) = request.into_parts();
+        let Some(route) = self.inner.routes.get(head.uri.path()) else {
+            return Ok(text(StatusCode::NOT_FOUND, b"404 page not found\n".to_vec()));
+        };
+        let body = match Limited::new(body, BODY_BYTES_MAX).collect().await {
+            Ok(body) => body.to_bytes(),
+            Err(error) if error.is::<LengthLimitError>() => {
+                let message = format!("the review has more than {BODY_BYTES_MAX} bytes");
+                return Ok(text(StatusCode::PAYLOAD_TOO_LARGE, message.into_bytes()));
+            }
+            Err(_) => return Ok(text(StatusCode::BAD_REQUEST, b"the body broke off".to_vec())),
+        };
+        Ok(match route {
+            Route::Page(answer) => {
+                let page = answer(&body);
+                text(page.status, page.body)
+            }
+            Route::Admission { decide, metrics } => {
+                let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+                // A GET has no review, whatever it carries.
+                let body = if head.method == Method::GET { Bytes::new() } else { body };
+                json(self.review(decide, metrics, content_type.unwrap_or_default(), &body))
+            }
+        })
+    }
+
+    /// Decides about one review, without HTTP: for tests and benches.
+    pub fn decide(&self, path: &str, body: &[u8]) -> Option<Vec<u8>> {
+        match self.inner.routes.get(path)? {
+            Route::Admission { decide, metrics } => Some(self.review(decide, metrics, "application/json", body)),
+            Route::Page(_) => None,
+        }
+    }
+
+    fn review(&self, decide: &Decide, metrics: &PathMetrics, content_type: &str, body: &[u8]) -> Vec<u8> {
+        let review = match review::decode(content_type, body) {
+            Ok(review) => review,
+            Err(denial) => return review::refuse(denial),
+        };
+        let start = self.inner.clock.moment();
+        let verdict = match catch_unwind(AssertUnwindSafe(|| decide(&review.request))) {
+            Ok(verdict) => verdict,
+            Err(payload) => {
+                metrics.panics.inc();
+                let cause = payload
+                    .downcast_ref::<&str>()
+                    .map(ToString::to_string)
+                    .or_else(|| payload.downcast_ref::<String>().cloned())
+                    .unwrap_or_else(|| "unknown cause".to_owned());
+                tracing::error!(uid = %review.request.uid, %cause, "a webhook handler broke off; this is a defect");
+                Verdict::deny(Denial::internal(format!("panic: {cause} [recovered]")))
+            }
+        };
+        let spent = self.inner.clock.moment().since(start);
+        metrics.observe(review.request.operation, verdict.denial.is_none(), spent.as_secs_f64() * 1000.0);
+        review.answer(&verdict)
+    }
+}
+
+fn text(status: StatusCode, body: Vec<u8>) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::from(body)));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    answer
+}
+
+fn json(body: Vec<u8>) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::from(body)));
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use koord_resource::admission::{FailurePolicy, Operation, WebhookEntry};
+    use koord_runtime::clock::SystemClock;
+    use prometheus::Registry;
+    use serde_json::Value;
+
+    use super::*;
+
+    const ENTRY: WebhookEntry = WebhookEntry {
+        kind: WebhookKind::Validating,
+        name: "v.example.com",
+        groups: &[""],
+        versions: &["v1"],
+        resources: &["pods"],
+        operations: &[Operation::Create],
+        failure_policy: FailurePolicy::Fail,
+        match_policy: None,
+        reinvocation_policy: None,
+        namespace_selector: None,
+        object_selector: None,
+        match_conditions: &[],
+        timeout_seconds: None,
+        review_versions: &["v1"],
+    };
+
+    fn named(request: &Request<'_>, wanted: &str) -> Verdict {
+        match request.name.as_ref() {
+            "boom" => panic!("boom"),
+            name if name == wanted => Verdict::allow(),
+            name => Verdict::deny(Denial::forbidden(format!("{name} is not {wanted}"))),
+        }
+    }
+
+    static HANDLER: Handler<str> =
+        Handler { path: "/v", gate: None, entries: &[ENTRY], rbac: &[], object_type: "pod", call: named };
+
+    fn service(registry: &Registry) -> Service {
+        ServiceBuilder::new(Metrics::register(registry).unwrap(), SystemClock::shared())
+            .handler(&HANDLER, || "good")
+            .build()
+    }
+
+    async fn send(service: &Service, method: &str, path: &str, body: &str) -> (StatusCode, String) {
+        let request = http::Request::builder()
+            .method(method)
+            .uri(path)
+            .header("content-type", "application/json")
+            .body(Full::new(Bytes::from(body.to_owned())))
+            .unwrap();
+        let answer = service.answer(request).await.unwrap();
+        let status = answer.status();
+        (status, String::from_utf8(answer.into_body().collect().await.unwrap().to_bytes().to_vec()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn paths_are_exact_and_everything_else_is_not_found() {
+        let service = service(&Registry::new());
+        let not_found = (StatusCode::NOT_FOUND, "404 page not found\n".to_owned());
+        assert_eq!(send(&service, "POST", "/v/", "{}").await, not_found);
+        assert_eq!(send(&service, "GET", "/", "").await, not_found);
+        assert_eq!(send(&service, "POST", "/healthz", "{}").await, (StatusCode::OK, String::new()));
+        assert_eq!(send(&service, "GET", "/convert", "").await, (StatusCode::BAD_REQUEST, String::new()));
+        assert!(send(&service, "GET", "/v", "").await.1.contains("request body is empty"));
+    }
+
+    #[tokio::test]
+    async fn a_panic_is_answered_counted_and_harms_nobody_else() {
+        let registry = Registry::new();
+        let service = service(&registry);
+        let answer = |name: &str| format!(r#"{{"request":{{"uid":"u","operation":"CREATE","name":"{name}"}}}}"#);
+        let (_, boom) = send(&service, "POST", "/v", &answer("boom")).await;
+        let boom: Value = serde_json::from_str(&boom).unwrap();
+        assert_eq!(boom["response"]["status"]["code"], 500);
+        assert_eq!(boom["response"]["status"]["message"], "panic: boom [recovered]");
+        assert!(send(&service, "POST", "/v", &answer("good")).await.1.contains(r#""allowed":true"#));
+        assert!(send(&service, "POST", "/v", &answer("bad")).await.1.contains("bad is not good"));
+
+        let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+        assert!(text.contains(r#"koord_manager_webhook_panics_total{path="/v"} 1"#), "{text}");
+        let counted = |status: &str, count: u32| {
+            let line = format!(
+                r#"milliseconds_count{{object_type="pod",operation="CREATE",plugin_name="/v",status="{status}",webhook_type="validate"}} {count}"#
+            );
+            assert!(text.contains(&line), "{line} in {text}");
+        };
+        counted("allowed", 1);
+        counted("rejected", 2);
+    }
+
+    #[tokio::test]
+    async fn a_huge_body_is_refused_before_it_is_read_whole() {
+        let service = service(&Registry::new());
+        let (status, _) = send(&service, "POST", "/v", &"x".repeat(BODY_BYTES_MAX + 1)).await;
+        assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
+    }
+}
