@@ -4,19 +4,24 @@
 //! v1beta1) and calls the [`Handler`](koord_resource::admission::Handler) of the path. It knows nothing of Koordinator:
 //! handlers are pure functions of a request and a snapshot, registered by the program.
 //!
-//! Read first: [`review`] (what is exchanged), [`ServiceBuilder`] (the routing table).
+//! Read first: [`review`] (what is exchanged), [`ServiceBuilder`] (the routing table), [`Server`] (the whole).
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod certificates;
 pub mod configuration;
 mod environment;
+mod keeper;
 mod listener;
 mod metrics;
 pub mod review;
+mod server;
 mod service;
+mod triggers;
 
 pub use environment::{CertWriter, DEFAULT_PORT, Environment, EnvironmentError, ORIGINAL_PORT};
+pub use keeper::{KeepError, Keeper};
 pub use listener::{ListenError, listen, serve, tls};
 pub use metrics::Metrics;
+pub use server::{ServeError, Server};
 pub use service::{BODY_BYTES_MAX, Page, Service, ServiceBuilder};

@@ -16,7 +16,7 @@ use super::{
 };
 
 /// How long before its end a certificate is replaced.
-const RENEW_BEFORE: Duration = Duration::from_secs(182 * 24 * 3600);
+const RENEW_BEFORE: Duration = Duration::from_hours(182 * 24);
 /// How long an announced authority waits after both webhook configurations show it.
 pub const PROPAGATION: Duration = Duration::from_mins(1);
 /// How long an old authority stays trusted after the new one began to sign. Every replica that lives reads the stored

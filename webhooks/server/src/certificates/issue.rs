@@ -136,11 +136,7 @@ fn der(tag: u8, content: &[u8]) -> Vec<u8> {
 pub(super) fn pem_of(label: &str, der: &[u8]) -> String {
     use base64::Engine;
     let text = base64::engine::general_purpose::STANDARD.encode(der);
-    let mut pem = format!("-----BEGIN {label}-----\n");
-    for line in text.as_bytes().chunks(64) {
-        pem.push_str(&String::from_utf8_lossy(line));
-        pem.push('\n');
-    }
-    pem.push_str(&format!("-----END {label}-----\n"));
-    pem
+    let lines: String =
+        text.as_bytes().chunks(64).flat_map(|line| [String::from_utf8_lossy(line), "\n".into()]).collect();
+    format!("-----BEGIN {label}-----\n{lines}-----END {label}-----\n")
 }

@@ -29,7 +29,7 @@ impl CertificateSet {
     /// The name of the entry that clients' trust comes from.
     pub const CA_CERT: &str = "ca-cert.pem";
     /// The entries beyond the original's six.
-    pub(super) const OTHER_ENTRIES: [&str; 3] = [NEXT_CA_KEY, NEXT_CA_CERT, CHANGED_AT];
+    pub const OTHER_ENTRIES: [&str; 3] = [NEXT_CA_KEY, NEXT_CA_CERT, CHANGED_AT];
 
     /// Reads the entries. The server's key and certificate stand twice; the names that other programs read win.
     pub fn of_entries(entries: &BTreeMap<String, Vec<u8>>) -> Self {

@@ -1,0 +1,327 @@
+//! Keeps certificates and webhook configurations right, and knows whether API servers believe this server.
+//!
+//! One pass reads what is stored, decides ([`certificates::decide`], [`configuration::repair`]), writes what differs
+//! and presents the certificate. It runs on every replica: the passes of several agree, and writes carry the revision
+//! that was read, so that of two replicas that want to write one reads again.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use koord_resource::controller::ResourceKind;
+use koord_runtime::{
+    api::Api,
+    clock::SharedClock,
+    write::{Answer, WireRequest},
+};
+use notify::{RecursiveMode, Watcher};
+use parking_lot::RwLock;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    CertWriter, Environment,
+    certificates::{CertificateSet, Folder, FolderError, HotCertificate, IssueError, Unusable, decide, verifies},
+    configuration::{self, ConfigurationError, Target},
+    triggers,
+};
+
+/// A pass is made at least this often.
+const RESYNC: Duration = Duration::from_mins(1);
+/// After a failure, the next pass is made after this, doubling up to [`RESYNC`].
+const RETRY_MIN: Duration = Duration::from_millis(200);
+
+/// See the module.
+pub struct Keeper {
+    environment: Environment,
+    paths: Vec<&'static str>,
+    port: u16,
+    folder: Folder,
+    certificate: Arc<HotCertificate>,
+    clock: SharedClock,
+    wake: Arc<Notify>,
+    state: RwLock<Readiness>,
+}
+
+/// Why API servers may not believe this server yet.
+type Readiness = Result<(), String>;
+
+/// Why a pass did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub enum KeepError {
+    /// The API server could not be asked, or refused.
+    #[error("{what}: {reason}")]
+    Api {
+        /// What was tried.
+        what: String,
+        /// What came back.
+        reason: String,
+    },
+    /// Somebody else wrote at the same time.
+    #[error("{0} was changed meanwhile")]
+    Conflict(String),
+    /// The configuration is not there.
+    #[error("not found {kind} {name}")]
+    NoConfiguration {
+        /// Its kind.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// The configuration cannot be read.
+    #[error(transparent)]
+    Configuration(#[from] ConfigurationError),
+    /// No certificate can be made.
+    #[error(transparent)]
+    Issue(#[from] IssueError),
+    /// The certificate cannot be served.
+    #[error(transparent)]
+    Unusable(#[from] Unusable),
+    /// The folder cannot be used.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+}
+
+impl Keeper {
+    /// `paths` are those that are served, `port` the one that entries with a host point at.
+    pub fn new(environment: Environment, paths: Vec<&'static str>, port: u16, clock: SharedClock) -> Self {
+        Self {
+            folder: Folder::new(&environment.cert_dir),
+            environment,
+            paths,
+            port,
+            certificate: Arc::default(),
+            clock,
+            wake: Arc::default(),
+            state: RwLock::new(Err("no certificate has been made yet".to_owned())),
+        }
+    }
+
+    /// The certificate that is presented.
+    pub fn certificate(&self) -> &Arc<HotCertificate> {
+        &self.certificate
+    }
+
+    /// What is called when the Secret or a configuration has changed.
+    pub fn waker(&self) -> impl Fn() + Clone + Send + Sync + 'static {
+        let wake = Arc::clone(&self.wake);
+        move || wake.notify_one()
+    }
+
+    /// Whether API servers believe this server; otherwise what is missing.
+    pub fn ready(&self) -> Readiness {
+        self.state.read().clone()
+    }
+
+    /// Makes pass after pass until it is told to stop.
+    pub async fn run(&self, api: &Api, stop: &CancellationToken) {
+        let _watcher = self.watch_folder();
+        let mut retry = RETRY_MIN;
+        loop {
+            let pause = match self.pass(api).await {
+                Ok(again_after) => {
+                    retry = RETRY_MIN;
+                    again_after.map_or(RESYNC, |span| span.min(RESYNC))
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "the webhooks' certificates or configurations are not right yet");
+                    let pause = retry;
+                    retry = (retry * 2).min(RESYNC);
+                    pause
+                }
+            };
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                () = self.wake.notified() => {}
+                () = self.clock.sleep(pause) => {}
+            }
+        }
+    }
+
+    /// One pass. Gives when to look again, if before the usual time.
+    pub async fn pass(&self, api: &Api) -> Result<Option<Duration>, KeepError> {
+        let outcome = self.try_pass(api).await;
+        if let Err(error) = &outcome {
+            // What was believed before may still be: only the comparison at the end of a pass says so.
+            let mut state = self.state.write();
+            if state.is_err() {
+                *state = Err(error.to_string());
+            }
+        }
+        outcome
+    }
+
+    async fn try_pass(&self, api: &Api) -> Result<Option<Duration>, KeepError> {
+        let now = self.clock.now();
+        let host = self.environment.dns_name();
+        let (stored, revision) = self.stored(api).await?;
+        let mut mutating = configuration(api, triggers::MUTATING, &self.environment.mutating).await?;
+        let mut validating = configuration(api, triggers::VALIDATING, &self.environment.validating).await?;
+        let published = stored.as_ref().is_some_and(|set| {
+            configuration::trusts(&mutating, &set.ca_certs) && configuration::trusts(&validating, &set.ca_certs)
+        });
+
+        let decision = decide(stored.as_ref(), &host, published, now)?;
+        if decision.write {
+            tracing::info!(reason = decision.why, "writing certificates");
+            self.store(api, &decision.set, revision.as_deref()).await?;
+        }
+        self.certificate.swap(&decision.set)?;
+        self.copy_to_folder(&decision.set);
+        for (kind, name, current) in [
+            (triggers::MUTATING, &self.environment.mutating, &mut mutating),
+            (triggers::VALIDATING, &self.environment.validating, &mut validating),
+        ] {
+            if let Some(patch) = configuration::repair(current, &self.target(&decision.set), |path| self.serves(path))?
+            {
+                *current = write(api, "PATCH", kind.url_path("", Some(name)), &patch).await?;
+            }
+        }
+        *self.state.write() = self.believed(&host, [&mutating, &validating]);
+        Ok(decision.again_after)
+    }
+
+    fn target<'a>(&'a self, set: &'a CertificateSet) -> Target<'a> {
+        Target {
+            ca_bundle: &set.ca_certs,
+            namespace: &self.environment.namespace,
+            service: &self.environment.service,
+            host: self.environment.host.as_deref().map(|host| (host, self.port)),
+        }
+    }
+
+    fn serves(&self, path: &str) -> bool {
+        self.paths.contains(&path)
+    }
+
+    /// Whether every entry trusts the certificate that is presented.
+    fn believed(&self, host: &str, configurations: [&Value; 2]) -> Readiness {
+        let presented = self.certificate.presented().ok_or_else(|| "no certificate is presented".to_owned())?;
+        for configuration in configurations {
+            for entry in configuration["webhooks"].as_array().into_iter().flatten() {
+                let bundle = entry.pointer("/clientConfig/caBundle").and_then(Value::as_str).unwrap_or_default();
+                let authorities = BASE64.decode(bundle).unwrap_or_default();
+                if !verifies(&presented, &String::from_utf8_lossy(&authorities), host, self.clock.now()) {
+                    return Err(format!(
+                        "entry {} of {} does not trust the certificate that is presented",
+                        entry["name"], configuration["kind"]
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What is stored, and the revision of the Secret.
+    async fn stored(&self, api: &Api) -> Result<(Option<CertificateSet>, Option<String>), KeepError> {
+        if self.environment.cert_writer == CertWriter::Folder {
+            return Ok((self.folder.read()?, None));
+        }
+        let uri = self.secret_uri(Some(&self.environment.secret));
+        let Some(secret) = read(api, uri).await? else { return Ok((None, None)) };
+        let entries: BTreeMap<String, Vec<u8>> = secret["data"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .filter_map(|(name, value)| Some((name.clone(), BASE64.decode(value.as_str()?).ok()?)))
+            .collect();
+        let revision = secret["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
+        Ok((Some(CertificateSet::of_entries(&entries)), Some(revision)))
+    }
+
+    async fn store(&self, api: &Api, set: &CertificateSet, revision: Option<&str>) -> Result<(), KeepError> {
+        if self.environment.cert_writer == CertWriter::Folder {
+            return Ok(self.folder.write(set, self.clock.now())?);
+        }
+        let entries = set.entries();
+        let mut data: Value = entries.into_iter().map(|(name, bytes)| (name, BASE64.encode(bytes))).collect();
+        let name = &self.environment.secret;
+        if let Some(revision) = revision {
+            for entry in CertificateSet::OTHER_ENTRIES {
+                if data.get(entry).is_none() {
+                    data[entry] = Value::Null;
+                }
+            }
+            let patch = json!({"metadata": {"resourceVersion": revision}, "data": data});
+            write(api, "PATCH", self.secret_uri(Some(name)), &patch).await?;
+        } else {
+            let namespace = &self.environment.namespace;
+            let metadata = json!({"name": name, "namespace": namespace});
+            let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": data});
+            write(api, "POST", self.secret_uri(None), &secret).await?;
+        }
+        Ok(())
+    }
+
+    fn secret_uri(&self, name: Option<&str>) -> String {
+        ResourceKind::SECRET.url_path(&self.environment.namespace, name)
+    }
+
+    /// Other programs of the Pod may read the files. The server itself does not need them.
+    fn copy_to_folder(&self, set: &CertificateSet) {
+        if self.environment.cert_writer == CertWriter::Folder {
+            return;
+        }
+        let copied = self.folder.read().and_then(|stored| match stored {
+            Some(stored) if stored == *set => Ok(()),
+            _ => self.folder.write(set, self.clock.now()),
+        });
+        if let Err(error) = copied {
+            tracing::warn!(%error, "the certificates are served, but not copied to files");
+        }
+    }
+
+    /// Wakes when somebody changes the folder. Passes at the usual times find what the system does not report.
+    fn watch_folder(&self) -> Option<notify::RecommendedWatcher> {
+        if self.environment.cert_writer != CertWriter::Folder {
+            return None;
+        }
+        let wake = self.waker();
+        let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+            if event.is_ok_and(|event| !event.kind.is_access()) {
+                wake();
+            }
+        });
+        let watching = watcher.and_then(|mut watcher| {
+            let path = self.folder.path();
+            std::fs::create_dir_all(path).map_err(notify::Error::io)?;
+            watcher.watch(path, RecursiveMode::NonRecursive).map(|()| watcher)
+        });
+        watching.inspect_err(|error| tracing::warn!(%error, "changes of the folder are noticed late")).ok()
+    }
+}
+
+async fn configuration(api: &Api, kind: ResourceKind, name: &str) -> Result<Value, KeepError> {
+    let found = read(api, kind.url_path("", Some(name))).await?;
+    found.ok_or_else(|| KeepError::NoConfiguration { kind: kind.kind, name: name.to_owned() })
+}
+
+async fn read(api: &Api, uri: String) -> Result<Option<Value>, KeepError> {
+    let what = format!("GET {uri}");
+    let failed = |reason: String| KeepError::Api { what: what.clone(), reason };
+    let answer = api.get(uri).await.map_err(|failure| failed(failure.message))?;
+    if answer.code == 404 {
+        return Ok(None);
+    }
+    object(&answer).map(Some).map_err(failed)
+}
+
+async fn write(api: &Api, method: &'static str, uri: String, body: &Value) -> Result<Value, KeepError> {
+    let what = format!("{method} {uri}");
+    let failed = |reason: String| KeepError::Api { what: what.clone(), reason };
+    let content_type = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+    let request = WireRequest { method, uri, content_type, body: body.to_string() };
+    let answer = api.call(&request).await.map_err(|failure| failed(failure.message))?;
+    if answer.code == 409 {
+        return Err(KeepError::Conflict(request.uri));
+    }
+    object(&answer).map_err(failed)
+}
+
+fn object(answer: &Answer) -> Result<Value, String> {
+    if !answer.is_success() {
+        return Err(format!("{} {}", answer.code, answer.status().1));
+    }
+    serde_json::from_str(&answer.body).map_err(|error| error.to_string())
+}

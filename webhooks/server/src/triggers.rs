@@ -1,0 +1,102 @@
+//! What wakes the keeper: changes of the Secret and of the two webhook configurations.
+//!
+//! A cache keeps only a fingerprint of them. The objects themselves are few and are read when something is to be done.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    marker::PhantomData,
+};
+
+use koord_resource::controller::ResourceKind;
+use koord_runtime::{
+    Core,
+    intern::Interner,
+    projection::{Metadata, Projection, Unreadable, WireMetadata},
+    reflector::Selection,
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::Environment;
+
+/// The kind MutatingWebhookConfiguration.
+pub(crate) const MUTATING: ResourceKind =
+    configuration("MutatingWebhookConfiguration", "mutatingwebhookconfigurations");
+/// The kind ValidatingWebhookConfiguration.
+pub(crate) const VALIDATING: ResourceKind =
+    configuration("ValidatingWebhookConfiguration", "validatingwebhookconfigurations");
+
+const fn configuration(kind: &'static str, plural: &'static str) -> ResourceKind {
+    ResourceKind { group: "admissionregistration.k8s.io", version: "v1", kind, plural, namespaced: false }
+}
+
+/// Calls `wake` whenever one of the three objects changes.
+pub(crate) fn watch(core: &mut Core, environment: &Environment, wake: impl Fn() + Clone + Send + Sync + 'static) {
+    let named = |name: &str| Selection { fields: format!("metadata.name={name}"), ..Selection::default() };
+    let secret = Selection { namespace: environment.namespace.clone(), ..named(&environment.secret) };
+    let on = wake.clone();
+    core.store::<Fingerprint<Secret>>(&secret).listen(move |_| on());
+    let on = wake.clone();
+    core.store::<Fingerprint<Mutating>>(&named(&environment.mutating)).listen(move |_| on());
+    core.store::<Fingerprint<Validating>>(&named(&environment.validating)).listen(move |_| wake());
+}
+
+trait Watched: Send + Sync + 'static {
+    const KIND: ResourceKind;
+}
+
+struct Secret;
+struct Mutating;
+struct Validating;
+
+impl Watched for Secret {
+    const KIND: ResourceKind = ResourceKind::SECRET;
+}
+impl Watched for Mutating {
+    const KIND: ResourceKind = MUTATING;
+}
+impl Watched for Validating {
+    const KIND: ResourceKind = VALIDATING;
+}
+
+/// Differs when the content differs.
+struct Fingerprint<K> {
+    hash: u64,
+    kind: PhantomData<K>,
+}
+
+impl<K> PartialEq for Fingerprint<K> {
+    fn eq(&self, other: &Self) -> bool {
+        self.hash == other.hash
+    }
+}
+
+#[derive(Deserialize)]
+struct Wire<'a> {
+    #[serde(borrow, default)]
+    metadata: WireMetadata<'a>,
+    #[serde(borrow, default)]
+    data: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    webhooks: Option<&'a RawValue>,
+}
+
+impl<'a> Metadata<'a> for Wire<'a> {
+    fn metadata(&self) -> &WireMetadata<'a> {
+        &self.metadata
+    }
+}
+
+impl<K: Watched> Projection for Fingerprint<K> {
+    const KIND: ResourceKind = K::KIND;
+    type Wire<'a> = Wire<'a>;
+    type Index = ();
+
+    fn project(wire: Wire<'_>, _: &mut Interner) -> Result<Self, Unreadable> {
+        let mut hasher = DefaultHasher::new();
+        for part in [wire.metadata.annotations, wire.data, wire.webhooks] {
+            part.map(RawValue::get).hash(&mut hasher);
+        }
+        Ok(Self { hash: hasher.finish(), kind: PhantomData })
+    }
+}
