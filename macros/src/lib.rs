@@ -9,13 +9,16 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod admission;
 mod check;
 mod convert;
 mod entry;
+mod handler;
 mod json;
 mod marker;
 mod model;
 mod mutate;
+mod rbac;
 mod report;
 mod resource;
 mod schema;
@@ -37,7 +40,9 @@ pub fn derive_resource(input: TokenStream) -> TokenStream {
     derive("Resource", &input, None, |item, report| {
         let root = resource::Root::parse(item, report);
         resource::check(item, &root, report);
-        resource::expand(item, &root)
+        let handlers = admission::derived(item, report);
+        let identity = resource::expand(item, &root);
+        quote::quote!(#identity #handlers)
     })
 }
 
@@ -75,6 +80,22 @@ pub fn derive_mutate(input: TokenStream) -> TokenStream {
     })
 }
 
+/// Makes a function an admission handler: a constant `Handler` with the function's name in capitals stands beside it.
+///
+/// The function is `fn(&Review<T>, &Snapshot) -> Verdict` or `fn(&Request<'_>, &Snapshot) -> Verdict`; whatever becomes a
+/// `Verdict` may be returned.
+#[proc_macro_attribute]
+pub fn admission(words: TokenStream, item: TokenStream) -> TokenStream {
+    let function = parse_macro_input!(item as syn::ItemFn);
+    print("admission", admission::attribute(words.into(), &function))
+}
+
+/// A constant table of handlers: `handlers![validate_quota, Reservation::validating_handler()]`.
+#[proc_macro]
+pub fn handlers(list: TokenStream) -> TokenStream {
+    print("handlers", admission::table(list.into()))
+}
+
 /// Reads, checks and expands. After a mistake the type still gets the trait, with nothing in it, so that the compiler
 /// speaks of the mistake alone and not of every use of the type.
 fn derive(
@@ -98,6 +119,10 @@ fn derive(
             });
         }
     }
+    print(name, tokens)
+}
+
+fn print(name: &str, tokens: proc_macro2::TokenStream) -> TokenStream {
     if std::env::var_os("KOORD_MACROS_DEBUG").is_some_and(|value| value == "1") {
         eprintln!("// {name}\n{tokens}\n");
     }

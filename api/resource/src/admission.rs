@@ -1,10 +1,12 @@
 //! What an admission handler is: a pure function of a request and a snapshot, and its entry in a webhook configuration.
 
+mod derived;
 mod entry;
 mod patch;
 
 use std::{borrow::Cow, collections::BTreeMap, fmt};
 
+pub use derived::{mutate, validate};
 pub use entry::{FailurePolicy, Handler, Selector, WebhookEntry, WebhookKind};
 pub use patch::Patch;
 use serde::{Deserialize, Deserializer, Serialize, de, de::DeserializeOwned};

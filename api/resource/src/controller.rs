@@ -136,6 +136,7 @@ impl ControllerSpec {
             group: kind.group,
             resource: kind.plural,
             names: &[],
+            urls: &[],
             verbs,
             namespace: None,
         };

@@ -2,6 +2,10 @@
 //! roles, policies, reference pages and sample objects. All are plain data; writing files is a program's work.
 
 mod crd;
+mod rbac;
+mod webhook;
 pub mod yaml;
 
 pub use crd::{Declared, custom_resource_definition};
+pub use rbac::roles;
+pub use webhook::{WebhookService, webhook_configuration};

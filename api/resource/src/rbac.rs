@@ -9,6 +9,8 @@ pub struct RbacRule {
     pub resource: &'static str,
     /// Only objects of these names; empty for all.
     pub names: &'static [&'static str],
+    /// URL paths beside the API's resources, such as `/metrics`; group and resource are empty then.
+    pub urls: &'static [&'static str],
     /// `get`, `list`, `watch`, …
     pub verbs: &'static [&'static str],
     /// The namespace of a Role; none for a ClusterRole. `"."` stands for the namespace that the program is installed in.

@@ -1,6 +1,7 @@
 //! The derives as their users see them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, unreachable_pub)]
 
+mod admission;
 mod enums;
 mod resource;
 mod schema;

@@ -1,0 +1,195 @@
+//! Roles out of declared permissions, merged and ordered as controller-gen does it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+
+use super::crd::sorted;
+use crate::rbac::RbacRule;
+
+/// Stands for the namespace that the program is installed in.
+const INSTALLED: &str = ".";
+
+/// What a rule grants, without the verbs. The order of the fields is the order of the rules in a role.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    groups: BTreeSet<String>,
+    resources: BTreeSet<String>,
+    names: BTreeSet<String>,
+    urls: BTreeSet<String>,
+}
+
+type Verbs = BTreeSet<String>;
+
+/// A ClusterRole for the permissions without a namespace, and a Role for each namespace that has some.
+///
+/// `name` is the name of all of them; `installed` is the namespace that `"."` stands for.
+pub fn roles(name: &str, rules: &[RbacRule], installed: &str) -> Vec<Value> {
+    let mut by_namespace: BTreeMap<&str, Vec<&RbacRule>> = BTreeMap::new();
+    for rule in rules {
+        let namespace = match rule.namespace {
+            Some(INSTALLED) => installed,
+            Some(namespace) => namespace,
+            None => "",
+        };
+        by_namespace.entry(namespace).or_default().push(rule);
+    }
+    by_namespace.into_iter().map(|(namespace, rules)| role(name, namespace, &rules)).collect()
+}
+
+fn role(name: &str, namespace: &str, rules: &[&RbacRule]) -> Value {
+    let rules: Vec<Value> = normalized(rules).iter().map(|(key, verbs)| policy_rule(key, verbs)).collect();
+    let mut metadata = Map::new();
+    metadata.insert("name".to_owned(), json!(name));
+    if !namespace.is_empty() {
+        metadata.insert("namespace".to_owned(), json!(namespace));
+    }
+    sorted(json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": if namespace.is_empty() { "ClusterRole" } else { "Role" },
+        "metadata": metadata,
+        "rules": rules,
+    }))
+}
+
+/// Joins verbs of equal keys, then resources, groups and URLs of rules that are equal otherwise.
+fn normalized(rules: &[&RbacRule]) -> Vec<(Key, Verbs)> {
+    let mut verbs: BTreeMap<Key, Verbs> = BTreeMap::new();
+    for rule in rules {
+        let set = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<BTreeSet<_>>();
+        let of_resource = rule.urls.is_empty();
+        let key = Key {
+            groups: if of_resource { set(&[if rule.group == "core" { "" } else { rule.group }]) } else { set(&[]) },
+            resources: if of_resource { set(&[rule.resource]) } else { set(&[]) },
+            names: set(rule.names),
+            urls: set(rule.urls),
+        };
+        verbs.entry(key).or_default().extend(rule.verbs.iter().map(|verb| (*verb).to_owned()));
+    }
+    let mut rules: Vec<(Key, Verbs)> = verbs.into_iter().collect();
+    for part in [Part::Resources, Part::Groups, Part::Urls] {
+        rules = merged(rules, part);
+    }
+    rules.sort_by_key(|(key, _)| {
+        let joined = |set: &BTreeSet<String>| set.iter().cloned().collect::<Vec<_>>().join("&");
+        [joined(&key.groups), joined(&key.resources), joined(&key.names), joined(&key.urls)]
+    });
+    for (_, verbs) in &mut rules {
+        if verbs.contains("*") {
+            *verbs = Verbs::from(["*".to_owned()]);
+        }
+    }
+    rules
+}
+
+#[derive(Clone, Copy)]
+enum Part {
+    Resources,
+    Groups,
+    Urls,
+}
+
+impl Part {
+    fn of(self, key: &mut Key) -> &mut BTreeSet<String> {
+        match self {
+            Part::Resources => &mut key.resources,
+            Part::Groups => &mut key.groups,
+            Part::Urls => &mut key.urls,
+        }
+    }
+}
+
+/// Joins one part of the rules that agree in all others.
+fn merged(rules: Vec<(Key, Verbs)>, part: Part) -> Vec<(Key, Verbs)> {
+    let mut alike: BTreeMap<(Key, Verbs), BTreeSet<String>> = BTreeMap::new();
+    for (mut key, verbs) in rules {
+        let own = std::mem::take(part.of(&mut key));
+        alike.entry((key, verbs)).or_default().extend(own);
+    }
+    let restored = alike.into_iter().map(|((mut key, verbs), joined)| {
+        *part.of(&mut key) = joined;
+        (key, verbs)
+    });
+    restored.collect()
+}
+
+fn policy_rule(key: &Key, verbs: &Verbs) -> Value {
+    let mut rule = Map::new();
+    if key.urls.is_empty() {
+        rule.insert("apiGroups".to_owned(), json!(key.groups));
+        rule.insert("resources".to_owned(), json!(key.resources));
+    } else {
+        rule.insert("nonResourceURLs".to_owned(), json!(key.urls));
+    }
+    if !key.names.is_empty() {
+        rule.insert("resourceNames".to_owned(), json!(key.names));
+    }
+    rule.insert("verbs".to_owned(), json!(verbs));
+    Value::Object(rule)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn rule(group: &'static str, resource: &'static str, verbs: &'static [&'static str]) -> RbacRule {
+        RbacRule { group, resource, names: &[], urls: &[], verbs, namespace: None }
+    }
+
+    fn shown(rules: &[RbacRule]) -> Vec<String> {
+        let document = roles("r", rules, "here").remove(0);
+        let rules = document["rules"].as_array().unwrap().clone();
+        let words = |value: &Value| {
+            let words = value.as_array().into_iter().flatten();
+            words.filter_map(Value::as_str).collect::<Vec<_>>().join(",")
+        };
+        let line = |rule: &Value| {
+            format!(
+                "{}/{}{}: {}",
+                words(&rule["apiGroups"]),
+                words(&rule["resources"]),
+                words(&rule["nonResourceURLs"]),
+                words(&rule["verbs"])
+            )
+        };
+        rules.iter().map(line).collect()
+    }
+
+    #[test]
+    fn rules_are_joined_by_verbs_then_by_resources_then_by_groups() {
+        assert_eq!(
+            shown(&[
+                rule("apps", "deployments", &["watch", "get"]),
+                rule("", "pods", &["list"]),
+                rule("core", "pods", &["get", "watch"]),
+                rule("", "nodes", &["watch", "list", "get"]),
+                rule("batch", "jobs", &["get", "watch"]),
+                rule("batch", "deployments", &["get", "watch"]),
+                rule("b", "x", &["*", "get"]),
+                RbacRule { urls: &["/metrics"], ..rule("", "", &["get"]) },
+                RbacRule { urls: &["/healthz"], ..rule("", "", &["get"]) },
+            ]),
+            [
+                "//healthz,/metrics: get",
+                "/nodes,pods: get,list,watch",
+                "apps/deployments: get,watch",
+                "b/x: *",
+                "batch/deployments,jobs: get,watch",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_namespace_gets_a_role_of_its_own() {
+        let documents = roles(
+            "r",
+            &[rule("", "pods", &["get"]), RbacRule { namespace: Some("."), ..rule("", "secrets", &["get"]) }],
+            "here",
+        );
+        let named: Vec<_> = documents.iter().map(|d| (d["kind"].clone(), d["metadata"].clone())).collect();
+        assert_eq!(
+            named,
+            [(json!("ClusterRole"), json!({"name": "r"})), (json!("Role"), json!({"name": "r", "namespace": "here"}))]
+        );
+    }
+}

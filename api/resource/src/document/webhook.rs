@@ -1,0 +1,102 @@
+//! The two webhook configurations out of tables of handlers.
+
+use serde_json::{Map, Value, json};
+
+use super::crd::sorted;
+use crate::admission::{FailurePolicy, Handler, Selector, WebhookEntry, WebhookKind};
+
+/// Where the API server finds the webhooks.
+#[derive(Clone, Copy, Debug)]
+pub struct WebhookService<'a> {
+    /// Namespace of the Service.
+    pub namespace: &'a str,
+    /// Name of the Service.
+    pub name: &'a str,
+    /// The CA bundle in base64; what is put here is a place holder where a controller fills it in.
+    pub ca_bundle: &'a str,
+}
+
+/// One configuration with the entries of its kind, in the order of the table.
+pub fn webhook_configuration<C: ?Sized>(
+    kind: WebhookKind,
+    name: &str,
+    handlers: &[Handler<C>],
+    service: &WebhookService<'_>,
+) -> Value {
+    let entries = handlers.iter().flat_map(|handler| handler.entries.iter().map(|entry| (handler.path, entry)));
+    let webhooks: Vec<Value> =
+        entries.filter(|(_, entry)| entry.kind == kind).map(|(path, entry)| webhook(path, entry, service)).collect();
+    sorted(json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": match kind {
+            WebhookKind::Mutating => "MutatingWebhookConfiguration",
+            WebhookKind::Validating => "ValidatingWebhookConfiguration",
+        },
+        "metadata": {"name": name},
+        "webhooks": webhooks,
+    }))
+}
+
+fn webhook(path: &str, entry: &WebhookEntry, service: &WebhookService<'_>) -> Value {
+    let mut webhook = Map::new();
+    let mut set = |key: &str, value: Value| webhook.insert(key.to_owned(), value);
+    set("name", json!(entry.name));
+    set("admissionReviewVersions", json!(entry.review_versions));
+    set(
+        "clientConfig",
+        json!({
+            "caBundle": service.ca_bundle,
+            "service": {"name": service.name, "namespace": service.namespace, "path": path},
+        }),
+    );
+    set(
+        "failurePolicy",
+        json!(match entry.failure_policy {
+            FailurePolicy::Fail => "Fail",
+            FailurePolicy::Ignore => "Ignore",
+        }),
+    );
+    set(
+        "rules",
+        json!([{
+            "apiGroups": entry.groups,
+            "apiVersions": entry.versions,
+            "operations": entry.operations,
+            "resources": entry.resources,
+        }]),
+    );
+    // Handlers are functions of a request and a snapshot, so they have no other effect.
+    set("sideEffects", json!("None"));
+    if let Some(policy) = entry.match_policy {
+        set("matchPolicy", json!(policy));
+    }
+    if let Some(policy) = entry.reinvocation_policy {
+        set("reinvocationPolicy", json!(policy));
+    }
+    if let Some(seconds) = entry.timeout_seconds {
+        set("timeoutSeconds", json!(seconds));
+    }
+    if let Some(selector) = &entry.namespace_selector {
+        set("namespaceSelector", label_selector(selector));
+    }
+    if let Some(selector) = &entry.object_selector {
+        set("objectSelector", label_selector(selector));
+    }
+    if !entry.match_conditions.is_empty() {
+        let conditions = entry.match_conditions.iter();
+        let conditions = conditions.map(|(name, expression)| json!({"name": name, "expression": expression}));
+        set("matchConditions", conditions.collect());
+    }
+    Value::Object(webhook)
+}
+
+fn label_selector(selector: &Selector) -> Value {
+    let expressions = selector.expressions.iter().map(|(key, operator, values)| {
+        if values.is_empty() {
+            json!({"key": key, "operator": operator})
+        } else {
+            json!({"key": key, "operator": operator, "values": values})
+        }
+    });
+    json!({"matchExpressions": expressions.collect::<Vec<_>>()})
+}

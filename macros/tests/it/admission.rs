@@ -1,0 +1,148 @@
+//! Handlers, their configuration entries and what derived ones decide.
+
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use koord_resource::{
+    Mutate, Resource, Schema, Validate, admission,
+    admission::{Denial, Handler, Operation, Request, Review, Verdict, WebhookKind},
+    document::{WebhookService, webhook_configuration},
+    handlers,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json, value::RawValue};
+
+/// A job that moves something.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Resource, Schema, Validate, Mutate)]
+#[koord(group = "example.com", version = "v1", scope = "Cluster")]
+#[koord(admission(
+    mutate(path = "/mutate-move", name = "mmove.example.com", on = [Create], gate = "Declared", timeout = 5),
+    validate(path = "/validate-move", name = "vmove.example.com", on = [Create, Update], code = 400),
+))]
+struct Move {
+    metadata: ObjectMeta,
+    spec: MoveSpec,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate, Mutate)]
+#[serde(rename_all = "camelCase")]
+struct MoveSpec {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[koord(admission(default = "Slow", enumeration("Slow", "Fast")))]
+    mode: Option<String>,
+    #[koord(not_empty, admission(immutable))]
+    target: String,
+}
+
+struct Snapshot {
+    frozen: bool,
+}
+
+/// Says no while all is frozen.
+#[admission(
+    path = "/validate-pod",
+    object_type = "pod", groups = [""], versions = ["v1"], resources = ["pods"],
+    on = [Create, Update],
+    review_versions = ["v1"],
+    entry(name = "vpod.example.com", namespace_selector("control-plane", DoesNotExist)),
+    entry(name = "vbinding.example.com", on = [Create], subresource = "binding", failure_policy = Ignore,
+        object_selector("tier", In, ["a", "b"]), match_condition(name = "named", expression = "object.metadata.name != ''")),
+    rbac(group = "", resources = ["pods", "nodes"], verbs = [get, list]),
+)]
+fn validate_pod(review: &Review<'_, Pod>, snapshot: &Snapshot) -> Verdict {
+    let name = review.object.as_ref().and_then(|pod| pod.metadata.name.clone()).unwrap_or_default();
+    if snapshot.frozen { Verdict::deny(Denial::forbidden(format!("{name} has to wait"))) } else { Verdict::allow() }
+}
+
+const HANDLERS: &[Handler<Snapshot>] = handlers![validate_pod, Move::mutating_handler(), Move::validating_handler()];
+
+fn ask(path: &str, operation: Operation, object: &Value, old: Option<&Value>) -> Verdict {
+    let raw = |value: &Value| RawValue::from_string(value.to_string()).unwrap();
+    let (object, old) = (raw(object), old.map(raw));
+    let request = Request { operation, object: Some(&object), old_object: old.as_deref(), ..Request::default() };
+    let handler = HANDLERS.iter().find(|handler| handler.path == path).unwrap();
+    (handler.call)(&request, &Snapshot { frozen: true })
+}
+
+fn message(verdict: &Verdict) -> (u16, String) {
+    verdict.denial.as_ref().map_or((200, String::new()), |denial| (denial.code, denial.message.clone()))
+}
+
+#[test]
+fn a_function_answers_on_its_path() {
+    let verdict =
+        ask("/validate-pod", Operation::Create, &json!({"metadata": {"name": "p"}, "spec": {"containers": []}}), None);
+    assert_eq!(message(&verdict), (403, "p has to wait".to_owned()));
+    let (code, _) = message(&ask("/validate-pod", Operation::Create, &json!({"metadata": 1}), None));
+    assert_eq!(code, 400);
+}
+
+#[test]
+fn a_derived_handler_refuses_what_breaks_the_rules() {
+    let object = |target: &str, mode: &str| json!({"metadata": {}, "spec": {"target": target, "mode": mode}});
+    let path = "/validate-move";
+    assert_eq!(message(&ask(path, Operation::Create, &object("a", "Slow"), None)), (200, String::new()));
+    assert_eq!(
+        message(&ask(path, Operation::Create, &object("", "Later"), None)),
+        (
+            400,
+            "[spec.mode: Unsupported value: \"Later\": supported values: \"Slow\", \"Fast\", \
+             spec.target: Required value: must not be empty]"
+                .to_owned()
+        )
+    );
+    let moved = ask(path, Operation::Update, &object("b", "Slow"), Some(&object("a", "Slow")));
+    assert_eq!(message(&moved), (400, "spec.target: Invalid value: \"b\": field is immutable".to_owned()));
+    let as_before = ask(path, Operation::Update, &object("a", "Later"), Some(&object("a", "Later")));
+    assert_eq!(message(&as_before), (200, String::new()), "what was wrong before may stay");
+    assert_eq!(message(&ask(path, Operation::Delete, &object("", ""), None)).0, 200);
+    let leaving = json!({"metadata": {"deletionTimestamp": "2024-01-01T00:00:00Z"}, "spec": {"target": ""}});
+    assert_eq!(message(&ask(path, Operation::Update, &leaving, None)).0, 200);
+}
+
+#[test]
+fn a_derived_handler_changes_only_what_it_must() {
+    let object = json!({"metadata": {"name": "m"}, "spec": {"target": "a", "unknown": {"kept": 1}}});
+    let verdict = ask("/mutate-move", Operation::Create, &object, None);
+    assert_eq!(verdict.patch.as_str(), r#"[{"op":"add","path":"/spec/mode","value":"Slow"}]"#);
+    let given = json!({"metadata": {}, "spec": {"target": "a", "mode": "Fast"}});
+    assert!(ask("/mutate-move", Operation::Create, &given, None).patch.is_empty());
+}
+
+#[test]
+fn the_table_becomes_both_webhook_configurations() {
+    let service = WebhookService { namespace: "system", name: "webhook-service", ca_bundle: "Cg==" };
+    let validating = webhook_configuration(WebhookKind::Validating, "v", HANDLERS, &service);
+    let client = |path: &str| json!({"caBundle": "Cg==", "service": {"name": "webhook-service", "namespace": "system", "path": path}});
+    assert_eq!(
+        validating["webhooks"],
+        json!([
+            {
+                "name": "vpod.example.com", "admissionReviewVersions": ["v1"], "clientConfig": client("/validate-pod"),
+                "failurePolicy": "Fail", "sideEffects": "None",
+                "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["pods"]}],
+                "namespaceSelector": {"matchExpressions": [{"key": "control-plane", "operator": "DoesNotExist"}]},
+            },
+            {
+                "name": "vbinding.example.com", "admissionReviewVersions": ["v1"], "clientConfig": client("/validate-pod"),
+                "failurePolicy": "Ignore", "sideEffects": "None",
+                "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods/binding"]}],
+                "objectSelector": {"matchExpressions": [{"key": "tier", "operator": "In", "values": ["a", "b"]}]},
+                "matchConditions": [{"name": "named", "expression": "object.metadata.name != ''"}],
+            },
+            {
+                "name": "vmove.example.com", "admissionReviewVersions": ["v1", "v1beta1"],
+                "clientConfig": client("/validate-move"), "failurePolicy": "Fail", "sideEffects": "None",
+                "rules": [{
+                    "apiGroups": ["example.com"], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"],
+                    "resources": ["moves"],
+                }],
+            },
+        ])
+    );
+    let mutating = webhook_configuration(WebhookKind::Mutating, "m", HANDLERS, &service);
+    assert_eq!(mutating["webhooks"][0]["failurePolicy"], "Ignore", "what stands behind a gate is in nobody's way");
+    assert_eq!(mutating["webhooks"][0]["timeoutSeconds"], 5);
+    let [validate_pod, ..] = HANDLERS else { panic!() };
+    let rules: Vec<_> = validate_pod.rbac.iter().map(|rule| (rule.group, rule.resource, rule.verbs)).collect();
+    assert_eq!(rules, [("", "pods", &["get", "list"][..]), ("", "nodes", &["get", "list"][..])]);
+    assert_eq!(HANDLERS.iter().map(|handler| handler.object_type).collect::<Vec<_>>(), ["pod", "move", "move"]);
+}
