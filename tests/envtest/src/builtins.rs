@@ -10,11 +10,16 @@ pub use resources::{
     BuiltinResource, BuiltinSubresource, GROUP_ORDER, resources, split_group_version, storage_version,
     storage_version_hash,
 };
-pub use types::{Shape, TypeNode, definition, definition_name, kind};
+pub use types::{BuiltinType, Shape, definition, definition_name, kind};
 
 /// The OpenAPI documents of the built-in groups by their path below `/openapi/v3/`, such as `apis/apps/v1`.
 pub fn openapi_documents() -> impl Iterator<Item = &'static str> {
     archive::names("paths:")
+}
+
+/// Changes whenever any built-in document does.
+pub fn openapi_digest() -> &'static str {
+    archive::digest()
 }
 
 /// The `paths` of an OpenAPI document, as JSON text.
@@ -37,7 +42,7 @@ mod tests {
         let containers = pod.field("spec").and_then(|spec| spec.field("containers")).unwrap();
         assert_eq!(containers.patch_merge_key.as_deref(), Some("name"));
         assert_eq!(containers.list_type, Some(koord_schema::ListType::Map));
-        let port = containers.items().and_then(|item| item.field("ports")).and_then(TypeNode::items).unwrap();
+        let port = containers.items().and_then(|item| item.field("ports")).and_then(BuiltinType::items).unwrap();
         assert!(matches!(port.field("containerPort").unwrap().shape, Shape::Integer));
         let limits = containers.items().and_then(|item| item.field("resources")).and_then(|r| r.field("limits"));
         assert!(matches!(limits.unwrap().field("cpu").unwrap().resolve().shape, Shape::Quantity));

@@ -1,8 +1,23 @@
 //! From request bodies to objects.
 
-use serde_json::Value;
+mod syntax;
+mod typed;
 
-use crate::{options::FieldValidation, registry::ResourceDef, request::ApiRequest, status::ApiError};
+use koord_schema::{
+    field::{Errors, Path},
+    go_text, object_meta, strict,
+    structural::{defaults, prune},
+    typed::SchemaNode,
+};
+use serde_json::{Value, json};
+
+use self::typed::Decoding;
+use crate::{
+    options::FieldValidation,
+    registry::ResourceDef,
+    request::ApiRequest,
+    status::{ApiError, Subject},
+};
 
 /// A decoded object and what the client should be told about it.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,49 +32,287 @@ pub struct Decoded {
 pub fn object(
     request: &ApiRequest,
     definition: &ResourceDef,
-    _validation: FieldValidation,
+    validation: FieldValidation,
 ) -> Result<Decoded, ApiError> {
-    let mut object = body(request)?;
-    let kind = &definition.kind;
-    if !object.is_object() {
-        return Err(ApiError::bad_request(format!("the object provided is unrecognized (must be of type {kind})")));
-    }
-    let (given_version, given_kind) = (text(&object, "apiVersion"), text(&object, "kind"));
-    if (!given_kind.is_empty() && given_kind != *kind)
-        || (!given_version.is_empty() && !definition.is_api_version(&given_version))
-    {
-        let version = if given_version.is_empty() { definition.api_version() } else { given_version };
-        return Err(ApiError::bad_request(format!(
-            "{given_kind} in version \"{version}\" cannot be handled as a {kind}"
-        )));
-    }
-    object["apiVersion"] = Value::String(definition.api_version());
-    object["kind"] = Value::String(kind.clone());
-    Ok(Decoded { object, warnings: Vec::new() })
+    body_as(request, definition, &definition.group, &definition.version, &definition.kind, validation)
 }
 
-/// Checks an object that a patch made; gives warnings.
+/// Reads a body of another kind, as subresources such as `binding` and `scale` take it.
+pub fn body_as(
+    request: &ApiRequest,
+    definition: &ResourceDef,
+    group: &str,
+    version: &str,
+    kind: &str,
+    validation: FieldValidation,
+) -> Result<Decoded, ApiError> {
+    let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    let text = json_text(request)?;
+    let mut object = parse(&text, kind)?;
+    let is_own_kind = definition.custom && kind == definition.kind;
+    check_type(&object, &api_version, kind, is_own_kind)?;
+    let given_version =
+        object["apiVersion"].as_str().filter(|given| !given.is_empty()).unwrap_or(&api_version).to_owned();
+    let cannot = |why: &str| {
+        let version = given_version.rsplit('/').next().unwrap_or_default();
+        ApiError::bad_request(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"))
+    };
+    let complaints = match typed::kind(group, version, kind).filter(|_| !is_own_kind) {
+        Some(node) => {
+            let complaints = strict::complaints(&text, Some(&node));
+            let mut decoding = Decoding::default();
+            decoding.object(node, kind, &mut object).map_err(|why| cannot(&why))?;
+            complaints
+        }
+        None => {
+            let mut complaints = strict::duplicates(&text);
+            complaints.extend(shape_custom(definition, &mut object).map_err(|why| cannot(&why))?);
+            complaints
+        }
+    };
+    object["apiVersion"] = Value::String(api_version);
+    object["kind"] = Value::String(kind.to_owned());
+    let warnings = match validation {
+        FieldValidation::Ignore => Vec::new(),
+        FieldValidation::Warn => complaints,
+        FieldValidation::Strict if complaints.is_empty() => Vec::new(),
+        FieldValidation::Strict => {
+            return Err(cannot(&format!("strict decoding error: {}", complaints.join(", "))));
+        }
+    };
+    Ok(Decoded { object, warnings })
+}
+
+/// Reads an object that a patch made, in place; gives warnings.
 pub fn patched(
-    _object: &mut Value,
-    _definition: &ResourceDef,
-    _validation: FieldValidation,
+    object: &mut Value,
+    definition: &ResourceDef,
+    validation: FieldValidation,
 ) -> Result<Vec<String>, ApiError> {
-    Ok(Vec::new())
+    let before = object.clone();
+    let refused = |why: &str| {
+        let mut errors = Errors::new();
+        errors.invalid(&Path::root("patch"), go_text::json(&before), why);
+        ApiError::invalid(Subject { group: "", resource: "", name: "" }, &errors)
+    };
+    let (group, version, kind) = (&definition.group, &definition.version, &definition.kind);
+    let complaints: Vec<String> = match typed::kind(group, version, kind).filter(|_| !definition.custom) {
+        Some(node) => {
+            let mut decoding = Decoding::default();
+            decoding.object(node, kind, object).map_err(|why| refused(&why))?;
+            decoding.unknown.iter().map(|path| strict::unknown_text(path)).collect()
+        }
+        None => shape_custom(definition, object).map_err(|why| refused(&why))?,
+    };
+    object["apiVersion"] = Value::String(definition.api_version());
+    object["kind"] = Value::String(kind.clone());
+    match validation {
+        FieldValidation::Ignore => Ok(Vec::new()),
+        FieldValidation::Warn => Ok(complaints),
+        FieldValidation::Strict if complaints.is_empty() => Ok(Vec::new()),
+        FieldValidation::Strict => Err(refused(&format!("strict decoding error: {}", complaints.join(", ")))),
+    }
+}
+
+/// Gives an object of a custom kind its stored shape: metadata typed, defaults filled in, unknown fields dropped.
+fn shape_custom(definition: &ResourceDef, object: &mut Value) -> Result<Vec<String>, String> {
+    let metadata = object.get("metadata").cloned().unwrap_or_else(|| json!({}));
+    let mut complaints: Vec<String> =
+        strict::unknown_fields(&json!({"metadata": metadata}), &SchemaNode::of(&METADATA_ONLY))
+            .iter()
+            .map(|path| strict::unknown_text(path))
+            .collect();
+    type_metadata(object)?;
+    if let Some(schema) = definition.schema.get() {
+        defaults::apply(schema, object);
+        defaults::drop_needless_nulls(schema, object);
+        complaints.extend(prune::prune(schema, object).iter().map(|path| strict::unknown_text(path)));
+    }
+    Ok(complaints)
+}
+
+static METADATA_ONLY: std::sync::LazyLock<koord_schema::Schema> = std::sync::LazyLock::new(|| koord_schema::Schema {
+    type_: Some(koord_schema::SchemaType::Object),
+    properties: [("metadata".to_owned(), object_meta::SCHEMA.clone())].into_iter().collect(),
+    ..koord_schema::Schema::default()
+});
+
+/// `metadata` is typed for every kind.
+fn type_metadata(object: &mut Value) -> Result<(), String> {
+    let Some(node) = crate::builtins::definition("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta") else {
+        return Ok(());
+    };
+    if object["metadata"].is_null() {
+        object["metadata"] = json!({});
+    }
+    Decoding::default().object(node, "ObjectMeta", &mut object["metadata"])?;
+    object_meta::drop_empty(&mut object["metadata"]);
+    Ok(())
 }
 
 /// Reads the options in the body of a delete.
 pub fn delete_options(request: &ApiRequest) -> Result<Value, ApiError> {
-    body(request)
-}
-
-fn body(request: &ApiRequest) -> Result<Value, ApiError> {
-    if request.content_type.starts_with("application/yaml") {
-        let text = String::from_utf8_lossy(&request.body);
-        return crate::yaml::parse(&text).map_err(|error| ApiError::bad_request(error.to_string()));
+    let text = json_text(request)?;
+    let options = parse(&text, "DeleteOptions")?;
+    let api_version = options["apiVersion"].as_str().unwrap_or_default();
+    let kind = options["kind"].as_str().unwrap_or_default();
+    if !kind.is_empty() && kind != "DeleteOptions" {
+        return Err(ApiError::bad_request(format!(
+            "the object provided is unrecognized (must be of type DeleteOptions): no kind \"{kind}\" is registered for version \"{api_version}\""
+        )));
     }
-    serde_json::from_slice(&request.body).map_err(|error| ApiError::bad_request(error.to_string()))
+    for (field, go) in [("gracePeriodSeconds", "int64"), ("orphanDependents", "bool"), ("propagationPolicy", "string")]
+    {
+        let fits = match (&options[field], go) {
+            (Value::Null, _) | (Value::Bool(_), "bool") | (Value::String(_), "string") => true,
+            (Value::Number(number), "int64") => number.is_i64(),
+            _ => false,
+        };
+        if !fits {
+            let found = json_type(&options[field]);
+            return Err(ApiError::unclassified(format!(
+                "json: cannot unmarshal {found} into Go struct field DeleteOptions.{field} of type {go}"
+            )));
+        }
+    }
+    Ok(options)
 }
 
-fn text(object: &Value, field: &str) -> String {
-    object[field].as_str().unwrap_or_default().to_owned()
+/// What is wrong with JSON text, as Go words it.
+pub fn syntax_mistake(text: &[u8]) -> Option<String> {
+    syntax::mistake(text)
+}
+
+/// The body as JSON text.
+fn json_text(request: &ApiRequest) -> Result<Vec<u8>, ApiError> {
+    let media_type = request.content_type.split(';').next().unwrap_or_default().trim();
+    match media_type {
+        "" | "application/json" => Ok(request.body.to_vec()),
+        "application/yaml" => {
+            let text = String::from_utf8_lossy(&request.body);
+            let value = crate::yaml::parse(&text)
+                .map_err(|error| ApiError::bad_request(format!("error converting YAML to JSON: yaml: {error}")))?;
+            Ok(value.to_string().into_bytes())
+        }
+        _ => Err(ApiError::unsupported_media_type(
+            "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf, application/cbor",
+        )),
+    }
+}
+
+fn parse(text: &[u8], kind: &str) -> Result<Value, ApiError> {
+    let unrecognized = |why: &str| {
+        ApiError::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: {why} ({})",
+            summary(text)
+        ))
+    };
+    let value: Value = match serde_json::from_slice(text) {
+        Ok(value) => value,
+        Err(error) => {
+            let why = syntax::mistake(text).unwrap_or_else(|| error.to_string());
+            return Err(unrecognized(&why));
+        }
+    };
+    if value.is_object() {
+        return Ok(value);
+    }
+    Err(unrecognized(&format!(
+        "json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
+        json_type(&value)
+    )))
+}
+
+/// The beginning of a refused body: text when it looks like an object, else hexadecimal digits.
+fn summary(text: &[u8]) -> String {
+    const SHOWN_MAX: usize = 30;
+    match text.first() {
+        None => "<empty>".to_owned(),
+        Some(b'{') if text.len() > SHOWN_MAX => format!("{} ...", String::from_utf8_lossy(&text[..SHOWN_MAX])),
+        Some(b'{') => String::from_utf8_lossy(text).into_owned(),
+        Some(_) => {
+            let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+            if text.len() > SHOWN_MAX / 2 { format!("{} ...", hex(&text[..SHOWN_MAX / 2])) } else { hex(text) }
+        }
+    }
+}
+
+fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+/// The body must be of the kind that the path names; built-in kinds may leave the names out.
+fn check_type(object: &Value, api_version: &str, kind: &str, is_custom: bool) -> Result<(), ApiError> {
+    let (given_version, given_kind) =
+        (object["apiVersion"].as_str().unwrap_or_default(), object["kind"].as_str().unwrap_or_default());
+    if !given_version.is_empty()
+        && given_version != api_version
+        && (given_kind.is_empty() || given_kind == kind || is_custom)
+    {
+        return Err(ApiError::bad_request(format!(
+            "the API version in the data ({given_version}) does not match the expected API version ({api_version})"
+        )));
+    }
+    if given_kind.is_empty() || given_kind == kind {
+        return Ok(());
+    }
+    if is_custom {
+        return Err(ApiError::bad_request(format!(
+            "the kind in the data ({given_kind}) does not match the expected kind ({kind})"
+        )));
+    }
+    let version = if given_version.is_empty() { api_version } else { given_version };
+    let (group, short) = crate::builtins::split_group_version(version);
+    if typed::kind(group, short, given_kind).is_some() {
+        let own = api_version.split_once('/').map_or("core", |(group, _)| group.split('.').next().unwrap_or_default());
+        return Err(ApiError::bad_request(format!(
+            "{given_kind} in version \"{short}\" cannot be handled as a {kind}: converting ({short}.{given_kind}) to ({own}.{kind}): unknown conversion"
+        )));
+    }
+    Err(ApiError::bad_request(format!(
+        "no kind \"{given_kind}\" is registered for version \"{version}\" in scheme \"pkg/api/legacyscheme/scheme.go:30\""
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Method;
+
+    use super::*;
+    use crate::store::{HistoryLimits, Store};
+
+    fn decoded(text: &str, validation: FieldValidation) -> Result<Decoded, ApiError> {
+        let shelf = Store::new(HistoryLimits::default()).shelf_id("/configmaps");
+        let definition = ResourceDef::new("", "v1", "ConfigMap", "configmaps", true, shelf);
+        object(&ApiRequest::new(Method::POST, "/", text.to_owned()), &definition, validation)
+    }
+
+    #[test]
+    fn a_body_that_is_no_object_is_summarised() {
+        let message = |text| decoded(text, FieldValidation::Warn).unwrap_err().message().to_owned();
+        assert!(message("").ends_with("json parse error: unexpected end of JSON input (<empty>)"));
+        assert!(message("{nope").ends_with("looking for beginning of object key string ({nope)"));
+        assert!(message("[]").ends_with(" (5b5d)"));
+    }
+
+    #[test]
+    fn unknown_and_duplicate_fields_are_told_in_document_order() {
+        let text = r#"{"metadata":{"name":"a","foo":1},"data":{"k":"1","k":"2"},"bar":{}}"#;
+        let strict = decoded(text, FieldValidation::Strict).unwrap_err();
+        assert_eq!(
+            strict.message(),
+            r#"ConfigMap in version "v1" cannot be handled as a ConfigMap: strict decoding error: unknown field "metadata.foo", duplicate field "data.k", unknown field "bar""#
+        );
+        let warned = decoded(text, FieldValidation::Warn).unwrap();
+        assert_eq!(warned.warnings.len(), 3);
+        assert_eq!(warned.object["data"]["k"], "2");
+        assert_eq!(warned.object.get("bar"), None);
+    }
 }

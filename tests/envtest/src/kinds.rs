@@ -5,40 +5,35 @@ mod namespace;
 use std::sync::Arc;
 
 use crate::{
+    builtins,
     registry::{ResourceDef, SelectableField, Subresource},
     server::ApiServer,
     strategy::{Plain, Strategy},
 };
 
-/// Group, version, kind, plural, whether namespaced.
-type Row = (&'static str, &'static str, &'static str, &'static str, bool);
-
-const BUILT_IN: &[Row] = &[
-    ("", "v1", "Namespace", "namespaces", false),
-    ("", "v1", "ConfigMap", "configmaps", true),
-    ("", "v1", "Secret", "secrets", true),
-    ("", "v1", "Pod", "pods", true),
-    ("", "v1", "Node", "nodes", false),
-    ("", "v1", "Event", "events", true),
-    ("", "v1", "Service", "services", true),
-    ("", "v1", "ServiceAccount", "serviceaccounts", true),
-    ("coordination.k8s.io", "v1", "Lease", "leases", true),
-    ("apps", "v1", "Deployment", "deployments", true),
-    ("apps", "v1", "ReplicaSet", "replicasets", true),
-    ("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", false),
-    ("admissionregistration.k8s.io", "v1", "MutatingWebhookConfiguration", "mutatingwebhookconfigurations", false),
-    ("admissionregistration.k8s.io", "v1", "ValidatingWebhookConfiguration", "validatingwebhookconfigurations", false),
-];
-
 /// Serves the built-in kinds.
 pub fn install(core: &mut ApiServer) {
-    for (group, version, kind, plural, namespaced) in BUILT_IN {
-        let shelf = core.store.shelf_id(&format!("{group}/{plural}"));
-        let mut definition = ResourceDef::new(group, version, kind, plural, *namespaced, shelf);
-        if ["pods", "nodes", "namespaces", "deployments", "replicasets", "services"].contains(plural) {
-            let verbs = ["get", "patch", "update"].map(ToOwned::to_owned).to_vec();
-            definition.subresources.push(Subresource { name: "status".to_owned(), body: None, verbs });
-        }
+    for resource in builtins::resources().iter().filter(|resource| resource.verbs.contains(&"get")) {
+        let (shelf_group, _) = builtins::storage_version(resource.group, resource.version, resource.plural);
+        let shelf = core.store.shelf_id(&format!("{shelf_group}/{}", resource.plural));
+        let (group, version, kind, plural) = (resource.group, resource.version, resource.kind, resource.plural);
+        let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
+        let mut definition = ResourceDef::new(group, version, kind, plural, resource.namespaced, shelf);
+        definition.singular.clone_from(&resource.singular);
+        definition.short_names = owned(resource.short_names);
+        definition.categories = owned(resource.categories);
+        definition.verbs = owned(&resource.verbs);
+        definition.subresources = resource
+            .subresources
+            .iter()
+            .map(|subresource| Subresource {
+                name: subresource.name.to_owned(),
+                body: (subresource.kind != kind).then(|| {
+                    (subresource.group.to_owned(), subresource.version.to_owned(), subresource.kind.to_owned())
+                }),
+                verbs: owned(&subresource.verbs),
+            })
+            .collect();
         definition.strategy = strategy(group, plural);
         definition.selectable_fields = selectable_fields(group, plural);
         core.registry.insert(definition);
@@ -71,7 +66,7 @@ fn selectable_fields(group: &str, plural: &str) -> Vec<SelectableField> {
         ("", "services") => &[("spec.clusterIP", ""), ("spec.type", "")],
         ("batch", "jobs") => &[("status.successful", "0")],
         ("", "replicationcontrollers") => &[("status.replicas", "0")],
-        ("", "events") | ("events.k8s.io", "events") => &[
+        ("" | "events.k8s.io", "events") => &[
             ("involvedObject.kind", ""),
             ("involvedObject.namespace", ""),
             ("involvedObject.name", ""),

@@ -5,6 +5,8 @@
 //! that serves `kube::Client` in process and any other client over a socket.
 //!
 //! Read first: [`server::ApiServer`], [`registry::ResourceDef`], [`strategy::Strategy`].
+// A shelf is not oneself.
+#![allow(clippy::similar_names)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod builtins;

@@ -1,9 +1,12 @@
 //! Rules of `metadata` that hold for every kind.
 
-use koord_schema::field::{Errors, FieldError, Mistake, Path};
+use koord_schema::{
+    field::{Errors, FieldError, Mistake, Path},
+    names,
+};
 use serde_json::{Map, Value};
 
-use crate::names::{self, NameRule};
+use crate::names::NameRule;
 
 const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
 
@@ -61,7 +64,7 @@ pub fn check_new(object: &Value, namespaced: bool, rule: NameRule, errors: &mut 
     match (namespaced, namespace.is_empty()) {
         (true, true) => errors.required(&at.child("namespace"), ""),
         (true, false) => {
-            for message in names::label(namespace) {
+            for message in names::dns1123_label(namespace) {
                 errors.invalid(&at.child("namespace"), namespace, message);
             }
         }

@@ -8,6 +8,7 @@ use std::{
 use koord_schema::Schema;
 
 use crate::{
+    builtins::{self, BuiltinType},
     store::ShelfId,
     strategy::{Plain, Strategy},
 };
@@ -153,6 +154,11 @@ impl ResourceDef {
             custom: false,
             columns: Vec::new(),
         }
+    }
+
+    /// The type of a built-in kind.
+    pub fn builtin_type(&self) -> Option<&'static BuiltinType> {
+        if self.custom { None } else { builtins::kind(&self.group, &self.version, &self.kind) }
     }
 
     /// Whether `api_version` is this definition's.

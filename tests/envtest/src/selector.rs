@@ -272,12 +272,12 @@ impl Parser {
 }
 
 fn check_key(key: &str) -> Result<(), String> {
-    let errors = crate::names::qualified_name(key);
+    let errors = koord_schema::names::qualified_name(key);
     if errors.is_empty() { Ok(()) } else { Err(format!("key: Invalid value: \"{key}\": {}", errors.join("; "))) }
 }
 
 fn check_value(key: &str, index: usize, value: &str) -> Result<(), String> {
-    let errors = crate::names::label_value(value);
+    let errors = koord_schema::names::label_value(value);
     if errors.is_empty() {
         Ok(())
     } else {

@@ -140,9 +140,15 @@ impl ApiError {
             .iter()
             .map(|error| json!({"reason": error.mistake.reason(), "message": error.body(), "field": error.field}))
             .collect();
-        let mut error =
-            Self::new(422, "Invalid", format!("{} \"{}\" is invalid: {errors}", subject.qualified(), subject.name))
-                .about(subject);
+        // The message says each thing once, the causes as often as it was found.
+        let mut once = Errors::new();
+        for error in errors {
+            if !once.iter().any(|known| known == error) {
+                once.add(error.clone());
+            }
+        }
+        let message = format!("{} \"{}\" is invalid: {once}", subject.qualified(), subject.name);
+        let mut error = Self::new(422, "Invalid", message).about(subject);
         error.detail("causes", Value::Array(causes));
         error
     }

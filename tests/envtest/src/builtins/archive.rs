@@ -3,15 +3,18 @@
 use std::io::Read;
 use std::sync::OnceLock;
 
+use base64::Engine;
 use flate2::read::DeflateDecoder;
+use sha2::{Digest, Sha256};
+
+const TABLE: &[u8] = include_bytes!("openapi.table");
 
 /// The members, in file order: name and deflated bytes.
 fn members() -> &'static [(String, &'static [u8])] {
     static MEMBERS: OnceLock<Vec<(String, &'static [u8])>> = OnceLock::new();
     MEMBERS.get_or_init(|| {
-        let table: &'static [u8] = include_bytes!("openapi.table");
-        let split = table.iter().position(|byte| *byte == b'\n').unwrap_or(table.len());
-        let (head, mut rest) = table.split_at(split);
+        let split = TABLE.iter().position(|byte| *byte == b'\n').unwrap_or(TABLE.len());
+        let (head, mut rest) = TABLE.split_at(split);
         rest = rest.get(1..).unwrap_or_default();
         let names: Vec<(String, usize)> = serde_json::from_slice(head).unwrap_or_default();
         let mut found = Vec::with_capacity(names.len());
@@ -36,4 +39,10 @@ pub(super) fn member(prefix: &str, name: &str) -> Option<String> {
     let mut text = String::with_capacity(deflated.len() * 8);
     DeflateDecoder::new(deflated).read_to_string(&mut text).ok()?;
     Some(text)
+}
+
+/// A digest of the whole table.
+pub(super) fn digest() -> &'static str {
+    static DIGEST: OnceLock<String> = OnceLock::new();
+    DIGEST.get_or_init(|| base64::engine::general_purpose::STANDARD_NO_PAD.encode(Sha256::digest(TABLE)))
 }

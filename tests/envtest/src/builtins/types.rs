@@ -6,12 +6,14 @@ use std::sync::OnceLock;
 use serde::Deserialize;
 use serde_json::Value;
 
+use koord_schema::typed;
+
 use super::archive;
 
 /// One node of a built-in type.
 #[derive(Debug, Default, Deserialize)]
 #[serde(from = "Source")]
-pub struct TypeNode {
+pub struct BuiltinType {
     /// What the node is.
     pub shape: Shape,
     /// `int32`, `int64`, `date-time`, `byte`, `int-or-string`, …
@@ -34,7 +36,7 @@ pub struct TypeNode {
     pub patch_strategy: Option<Box<str>>,
 }
 
-/// What a [`TypeNode`] is.
+/// What a [`BuiltinType`] is.
 #[derive(Debug, Default)]
 pub enum Shape {
     /// Anything: raw JSON.
@@ -53,11 +55,11 @@ pub enum Shape {
     /// A quantity: a string, or a number that is read as one.
     Quantity,
     /// An object with known fields.
-    Object(BTreeMap<Box<str>, TypeNode>),
+    Object(BTreeMap<Box<str>, BuiltinType>),
     /// An object whose field names are data.
-    Map(Box<TypeNode>),
+    Map(Box<BuiltinType>),
     /// A list.
-    List(Box<TypeNode>),
+    List(Box<BuiltinType>),
     /// A type that is defined by name.
     Named(Box<str>),
 }
@@ -78,9 +80,9 @@ struct Source {
     all_of: Vec<Source>,
     #[serde(default)]
     one_of: Vec<Value>,
-    items: Option<Box<TypeNode>>,
+    items: Option<Box<BuiltinType>>,
     additional_properties: Option<Value>,
-    properties: Option<BTreeMap<Box<str>, TypeNode>>,
+    properties: Option<BTreeMap<Box<str>, BuiltinType>>,
     #[serde(default)]
     required: Vec<Box<str>>,
     #[serde(rename = "x-kubernetes-list-type")]
@@ -123,9 +125,9 @@ impl Source {
     }
 }
 
-// === impl TypeNode ===
+// === impl BuiltinType ===
 
-impl From<Source> for TypeNode {
+impl From<Source> for BuiltinType {
     fn from(mut source: Source) -> Self {
         Self {
             shape: source.shape(),
@@ -142,7 +144,7 @@ impl From<Source> for TypeNode {
     }
 }
 
-impl TypeNode {
+impl BuiltinType {
     /// The node itself, or the definition that it names.
     pub fn resolve(&self) -> &Self {
         match &self.shape {
@@ -174,10 +176,62 @@ impl TypeNode {
     }
 }
 
-type Package = BTreeMap<Box<str>, TypeNode>;
+impl typed::TypeNode for &'static BuiltinType {
+    fn shape(&self) -> typed::Shape {
+        let resolved = self.resolve();
+        match &resolved.shape {
+            Shape::Any | Shape::Named(_) => typed::Shape::Untyped,
+            Shape::Boolean => typed::Shape::Boolean,
+            Shape::Integer | Shape::Number => typed::Shape::Number,
+            Shape::String => typed::Shape::String,
+            Shape::IntOrString | Shape::Quantity => typed::Shape::Scalar,
+            Shape::Object(_) | Shape::Map(_) if self.is_atomic() => typed::Shape::AtomicObject,
+            Shape::Object(_) | Shape::Map(_) => typed::Shape::Object,
+            Shape::List(_) => match self.list_type.or(resolved.list_type) {
+                None | Some(koord_schema::ListType::Atomic) => typed::Shape::AtomicList,
+                Some(koord_schema::ListType::Set) => typed::Shape::SetList,
+                Some(koord_schema::ListType::Map) => typed::Shape::KeyedList,
+            },
+        }
+    }
+
+    fn field(&self, name: &str) -> Option<Self> {
+        match &self.resolve().shape {
+            Shape::Any => Some(*self),
+            _ => BuiltinType::field(self, name),
+        }
+    }
+
+    fn item(&self) -> Option<Self> {
+        match &self.resolve().shape {
+            Shape::Any => Some(*self),
+            _ => self.items(),
+        }
+    }
+
+    fn list_keys(&self) -> Vec<typed::ListKey<'_>> {
+        let item = self.items();
+        let keys = self.list_map_keys.iter();
+        keys.map(|name| {
+            let default = item.and_then(|item| BuiltinType::field(item, name)).and_then(|key| key.default.as_ref());
+            typed::ListKey { name, default }
+        })
+        .collect()
+    }
+
+    fn patch_merge_key(&self) -> Option<&str> {
+        self.patch_merge_key.as_deref()
+    }
+
+    fn patch_strategy(&self) -> Option<&str> {
+        self.patch_strategy.as_deref()
+    }
+}
+
+type Package = BTreeMap<Box<str>, BuiltinType>;
 
 /// A definition by its full name, such as `io.k8s.api.core.v1.PodSpec`.
-pub fn definition(name: &str) -> Option<&'static TypeNode> {
+pub fn definition(name: &str) -> Option<&'static BuiltinType> {
     static PACKAGES: OnceLock<BTreeMap<&'static str, OnceLock<Package>>> = OnceLock::new();
     let (package, _) = name.rsplit_once('.')?;
     let packages = PACKAGES.get_or_init(|| archive::names("types:").map(|name| (name, OnceLock::new())).collect());
@@ -204,6 +258,6 @@ pub fn definition_name(group: &str, version: &str, kind: &str) -> String {
 }
 
 /// The type of a built-in kind.
-pub fn kind(group: &str, version: &str, kind: &str) -> Option<&'static TypeNode> {
+pub fn kind(group: &str, version: &str, kind: &str) -> Option<&'static BuiltinType> {
     definition(&definition_name(group, version, kind))
 }

@@ -8,7 +8,7 @@ use super::{
     write::{Operation, Write},
 };
 use crate::{
-    metadata, names,
+    metadata,
     status::{ApiError, Subject},
     strategy::Generation,
 };
@@ -76,7 +76,7 @@ impl ApiServer {
                     metadata::of_mut(&mut write.object).insert("generation".to_owned(), json!(generation));
                 }
                 metadata::check_change(&write.object, old, &mut errors);
-                for message in names::path_segment(metadata::text(&write.object, "name"), false) {
+                for message in koord_schema::names::path_segment(metadata::text(&write.object, "name")) {
                     let at = koord_schema::field::Path::root("metadata");
                     errors.invalid(&at.child("name"), metadata::text(&write.object, "name"), message);
                 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use koord_schema::patch::{self, PatchError};
 use serde_json::Value;
 
 use super::{
@@ -46,9 +47,10 @@ impl ApiServer {
         let record = self.store.shelf(definition.shelf).get(&key).cloned();
         let record = record.ok_or_else(|| ApiError::not_found(subject(&definition, &target.name)))?;
         let old = encode::value(&definition, &record);
-        let mut object = apply(media_type, &request.body, &old)?;
+        let mut object = apply(media_type, &request.body, &old, &definition)?;
         let decoded = decode::patched(&mut object, &definition, options.field_validation)?;
         definition.strategy.set_defaults(&mut object);
+        check_name(&object, &target)?;
         let write = Write {
             is_conditional: metadata::text(&object, "resourceVersion") != metadata::text(&old, "resourceVersion"),
             definition,
@@ -68,23 +70,43 @@ impl ApiServer {
     }
 }
 
-fn apply(media_type: &str, body: &[u8], old: &Value) -> Result<Value, ApiError> {
-    let patch: Value = serde_json::from_slice(body)
-        .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
-    let mut object = old.clone();
-    match media_type {
-        JSON_PATCH => {
-            let operations: json_patch::Patch = serde_json::from_value(patch)
-                .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
-            json_patch::patch(&mut object, &operations).map_err(|error| {
-                ApiError::new(
-                    422,
-                    "Invalid",
-                    format!("the server rejected our request due to an error in our request: {error}"),
-                )
-            })?;
-        }
-        _ => json_patch::merge(&mut object, &patch),
+/// A patch may neither rename an object nor move it.
+fn check_name(object: &Value, target: &Target) -> Result<(), ApiError> {
+    let name = metadata::text(object, "name");
+    if name != target.name {
+        let url = &target.name;
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({url})"
+        )));
     }
-    Ok(object)
+    if metadata::text(object, "namespace") != target.namespace {
+        return Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    Ok(())
+}
+
+fn apply(media_type: &str, body: &[u8], old: &Value, definition: &ResourceDef) -> Result<Value, ApiError> {
+    let patch: Value = serde_json::from_slice(body).map_err(|_| {
+        ApiError::bad_request(decode::syntax_mistake(body).unwrap_or_else(|| "error decoding patch".to_owned()))
+    })?;
+    let object = old.clone();
+    let result = match media_type {
+        JSON_PATCH => patch::json::apply(object, &patch),
+        STRATEGIC_PATCH => match definition.builtin_type() {
+            Some(node) => patch::strategic::apply(object, &patch, &node),
+            None => return Err(ApiError::unsupported_media_type("")),
+        },
+        _ => Ok(patch::merge::apply(object, &patch)),
+    };
+    result.map_err(|error| match error {
+        PatchError::Malformed(message) => ApiError::bad_request(message),
+        PatchError::TooManyOperations { .. } => ApiError::new(413, "RequestEntityTooLarge", error.to_string()),
+        PatchError::DoesNotApply(_) => {
+            ApiError::new(422, "Invalid", "the server rejected our request due to an error in our request")
+                .with_details(serde_json::Map::new())
+        }
+        PatchError::Unmergeable(message) => ApiError::unclassified(message),
+    })
 }

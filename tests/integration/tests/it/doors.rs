@@ -18,7 +18,7 @@ const DOORS: &[(&str, &[&str])] = &[
     ("koord", &["koord-macros", "koord-resource", "koord-schema", "koord-runtime", "koord-webhook", "envtest"]),
     ("koord-manager-controllers", &["koord-api", "koord-resource", "koord-runtime", "koord-schema"]),
     ("koord-webhooks", &["koord-api", "koord-resource", "koord-runtime", "koord-schema", "koord-webhook"]),
-    ("envtest", &["koord-schema"]),
+    ("envtest", &["koord-schema", "koord-resource"]),
     ("hollow", &["koord-api", "koord-resource", "koord-runtime"]),
 ];
 
