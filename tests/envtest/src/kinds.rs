@@ -13,7 +13,7 @@ use crate::{
 
 /// Serves the built-in kinds.
 pub fn install(core: &mut ApiServer) {
-    for resource in builtins::resources().iter().filter(|resource| resource.verbs.contains(&"get")) {
+    for resource in builtins::resources() {
         let (shelf_group, _) = builtins::storage_version(resource.group, resource.version, resource.plural);
         let shelf = core.store.shelf_id(&format!("{shelf_group}/{}", resource.plural));
         let (group, version, kind, plural) = (resource.group, resource.version, resource.kind, resource.plural);

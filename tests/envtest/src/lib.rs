@@ -11,6 +11,7 @@
 
 pub mod builtins;
 pub mod decode;
+pub mod discovery;
 pub mod encode;
 pub mod environment;
 pub mod filter;
@@ -18,14 +19,18 @@ pub mod kinds;
 pub mod metadata;
 pub mod names;
 pub mod negotiate;
+pub mod openapi;
 pub mod options;
+pub mod pages;
 pub mod present;
 pub mod registry;
 pub mod request;
 pub mod selector;
+pub mod serve;
 pub mod server;
 pub mod shell;
 pub mod status;
 pub mod store;
 pub mod strategy;
+pub mod tables;
 pub mod yaml;

@@ -1,9 +1,8 @@
-//! Other shapes of objects: metadata alone, and tables.
+//! Other shapes of objects: metadata alone, and what the rows of a table carry.
 
-use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use crate::{registry::ResourceDef, request::ApiRequest};
+use crate::{request::ApiRequest, status::ApiError};
 
 /// How much of each object the rows of a table carry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,11 +20,14 @@ pub enum Include {
 
 impl Include {
     /// Reads the `includeObject` parameter.
-    pub fn read(request: &ApiRequest) -> Self {
+    pub fn read(request: &ApiRequest) -> Result<Self, ApiError> {
         match request.parameter("includeObject") {
-            Some("None") => Self::None,
-            Some("Object") => Self::Object,
-            _ => Self::Metadata,
+            None | Some("" | "Metadata") => Ok(Self::Metadata),
+            Some("Object") => Ok(Self::Object),
+            Some("None") => Ok(Self::None),
+            Some(other) => Err(ApiError::bad_request(format!(
+                "Unable to convert to Table as requested: includeObject: Invalid value: \"{other}\": must be 'Metadata', 'Object', 'None', or empty"
+            ))),
         }
     }
 }
@@ -48,37 +50,4 @@ pub fn partial_metadata_list(objects: &[Value], list: &Value, version: &str) -> 
         "metadata": list,
         "items": items,
     })
-}
-
-/// A table of these objects, without the metadata of a list.
-pub fn table(definition: &ResourceDef, objects: &[Value], include: Include, version: &str, now: Timestamp) -> Value {
-    let rows: Vec<Value> = objects
-        .iter()
-        .map(|object| {
-            let mut row = json!({"cells": [crate::metadata::text(object, "name"), age(object, now)]});
-            match include {
-                Include::None => {}
-                Include::Metadata => row["object"] = partial_metadata(object, version),
-                Include::Object => row["object"] = object.clone(),
-            }
-            row
-        })
-        .collect();
-    let column = |name: &str, format: &str| json!({"name": name, "type": "string", "format": format, "description": "", "priority": 0});
-    let _ = definition;
-    json!({
-        "kind": "Table",
-        "apiVersion": format!("meta.k8s.io/{version}"),
-        "metadata": {},
-        "columnDefinitions": [column("Name", "name"), column("Age", "")],
-        "rows": rows,
-    })
-}
-
-fn age(object: &Value, now: Timestamp) -> String {
-    let created = crate::metadata::text(object, "creationTimestamp").parse::<Timestamp>();
-    created.map_or_else(
-        |_| "<unknown>".to_owned(),
-        |created| format!("{}s", now.as_second().saturating_sub(created.as_second()).max(0)),
-    )
 }

@@ -47,6 +47,8 @@ pub struct ResourceDef {
     pub strategy: Arc<dyn Strategy>,
     /// Whether a CustomResourceDefinition declares it.
     pub custom: bool,
+    /// Whether objects of a custom resource are stored in this version.
+    pub is_storage_version: bool,
     /// Additional printer columns of a custom resource.
     pub columns: Vec<Column>,
 }
@@ -152,6 +154,7 @@ impl ResourceDef {
             schema: SchemaSource::default(),
             strategy: Arc::new(Plain),
             custom: false,
+            is_storage_version: true,
             columns: Vec::new(),
         }
     }

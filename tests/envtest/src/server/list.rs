@@ -16,6 +16,7 @@ use crate::{
     request::{ApiRequest, Target},
     status::ApiError,
     store::Record,
+    tables::Printer,
 };
 
 /// Where a list goes on.
@@ -93,10 +94,8 @@ impl ApiServer {
             }
             Shape::Metadata(version) => present::partial_metadata_list(&objects, &list, version),
             Shape::Table(version) => {
-                let now = self.environment.now();
-                let mut table = present::table(definition, &objects, present::Include::read(request), version, now);
-                table["metadata"] = list;
-                table
+                let include = present::Include::read(request)?;
+                Printer::new(definition, version, include, self.environment.now()).table(objects, &list, true)
             }
         };
         let format = representation.format;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde_json::json;
+
 use super::{ApiResponse, ApiServer, Outcome, subject};
 use crate::{
     encode, negotiate,
@@ -10,6 +12,7 @@ use crate::{
     registry::ResourceDef,
     request::{ApiRequest, Target},
     status::ApiError,
+    tables::Printer,
 };
 
 impl ApiServer {
@@ -49,8 +52,12 @@ impl ApiServer {
             Shape::Object => object,
             Shape::Metadata(version) => present::partial_metadata(&object, version),
             Shape::Table(version) => {
-                let now = self.environment.now();
-                present::table(definition, &[object], present::Include::read(request), version, now)
+                let include = match present::Include::read(request) {
+                    Ok(include) => include,
+                    Err(error) => return ApiResponse::error(&error),
+                };
+                let list = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
+                Printer::new(definition, version, include, self.environment.now()).table([object], &list, true)
             }
         };
         let format = if shaped["kind"] == "Status" { Format::Json } else { representation.format };

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{ApiResponse, ApiServer, Outcome};
 use crate::{
@@ -15,6 +15,7 @@ use crate::{
     request::{ApiRequest, Target},
     status::ApiError,
     store::{ChangeKind, Record, ShelfId},
+    tables::Printer,
 };
 
 /// An open watch.
@@ -105,7 +106,7 @@ impl ApiServer {
             definition,
             filter,
             representation,
-            include: present::Include::read(request),
+            include: present::Include::read(request)?,
             cursor,
             initial,
             marks_initial_end: options.send_initial_events == Some(true) && options.bookmarks,
@@ -209,11 +210,9 @@ impl ApiServer {
             Shape::Table(version) => {
                 let now = self.environment.now();
                 let object = encode::value(definition, record);
-                let mut table = present::table(definition, &[object], watch.include, version, now);
-                table["metadata"] = json!({"resourceVersion": record.revision.to_string()});
-                if watch.sent_columns {
-                    table["columnDefinitions"] = Value::Null;
-                }
+                let list = json!({"resourceVersion": record.revision.to_string()});
+                let printer = Printer::new(definition, version, watch.include, now);
+                let table = printer.table([object], &list, !watch.sent_columns);
                 watch.sent_columns = true;
                 line(kind, table.to_string().as_bytes())
             }
