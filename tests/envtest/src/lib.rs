@@ -9,7 +9,9 @@
 #![allow(clippy::similar_names)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod auth;
 pub mod builtins;
+pub mod cluster;
 pub mod decode;
 pub mod discovery;
 pub mod encode;

@@ -209,6 +209,11 @@ impl ApiServer {
         }
     }
 
+    /// The present time.
+    pub fn now(&mut self) -> jiff::Timestamp {
+        self.environment.now()
+    }
+
     /// Shelves that changed since the last call.
     pub fn take_changed(&mut self) -> Vec<ShelfId> {
         std::mem::take(&mut self.changed)

@@ -204,9 +204,9 @@ async fn serve(State(server): State<Server>, request: Request) -> Response {
         Ok(body) => body.to_bytes(),
         Err(error) if error.is::<LengthLimitError>() => {
             let message = format!("Request entity too large: limit is {BODY_BYTES_MAX}");
-            return response(&ApiError::new(413, "RequestEntityTooLarge", message).into());
+            return respond(&ApiError::new(413, "RequestEntityTooLarge", message).into());
         }
-        Err(error) => return response(&ApiError::bad_request(error.to_string()).into()),
+        Err(error) => return respond(&ApiError::bad_request(error.to_string()).into()),
     };
     let header =
         |name: HeaderName| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
@@ -225,7 +225,7 @@ async fn serve(State(server): State<Server>, request: Request) -> Response {
         }
     }
     match server.answer(&request).await {
-        Ok(answer) => response(&answer),
+        Ok(answer) => respond(&answer),
         Err(watch) => {
             let mut response = Response::new(server.stream(watch));
             response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -240,7 +240,8 @@ fn accept(headers: &HeaderMap) -> String {
     values.join(",")
 }
 
-fn response(answer: &ApiResponse) -> Response {
+/// The HTTP response of an answer.
+pub fn respond(answer: &ApiResponse) -> Response {
     let mut response = Response::new(Body::from(answer.body.clone()));
     *response.status_mut() = StatusCode::from_u16(answer.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();

@@ -7,6 +7,12 @@ pub fn parse(text: &str) -> Result<Value, serde_saphyr::Error> {
     serde_saphyr::from_str(text)
 }
 
+/// Reads every document of a file; empty ones are left out.
+pub fn documents(text: &str) -> Result<Vec<Value>, serde_saphyr::Error> {
+    let documents: Vec<Value> = serde_saphyr::from_multiple(text)?;
+    Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
+}
+
 /// Writes an object with sorted keys, as kubectl and the API server do.
 pub fn to_text(value: &Value) -> String {
     serde_saphyr::to_string(value).unwrap_or_default()

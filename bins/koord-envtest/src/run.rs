@@ -1,0 +1,86 @@
+//! From the command line to a running server.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use anyhow::{Context, Result, anyhow};
+use envtest::cluster::{Cluster, Options};
+use envtest::serve::Kubeconfig;
+use envtest::yaml;
+use serde_json::Value;
+use tokio::signal;
+use tokio::sync::watch;
+
+use crate::arguments::Arguments;
+
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
+    runtime.block_on(serve(arguments))
+}
+
+async fn serve(arguments: &Arguments) -> Result<()> {
+    Kubeconfig::check(&arguments.kubeconfig, arguments.force)?;
+    let cluster = Cluster::bind(Options {
+        address: SocketAddr::new(arguments.bind_address, arguments.port),
+        tls_names: arguments.tls_names.clone(),
+        token_file: arguments.token_file.clone(),
+        ..Options::default()
+    })
+    .await?;
+    if let Some(folder) = &arguments.crds {
+        seed(&cluster, folder).await?;
+    }
+    let (url, kubeconfig) = (cluster.url(), cluster.kubeconfig("koord-envtest"));
+    let (stop, stopped) = watch::channel(false);
+    let running = tokio::spawn(cluster.run(stopped));
+    // The socket is bound and its answers are being given: whoever reads the file can use it at once.
+    kubeconfig.write(&arguments.kubeconfig, arguments.force)?;
+    if !arguments.quiet {
+        println!("Serving at {url}");
+        println!("Try: kubectl --kubeconfig {} get namespaces", arguments.kubeconfig.display());
+    }
+    interrupted().await?;
+    stop.send_replace(true);
+    running.await.context("the server stopped badly")
+}
+
+/// Creates every object of a folder: definitions first, so that their objects can follow.
+async fn seed(cluster: &Cluster, folder: &Path) -> Result<()> {
+    let mut objects = Vec::new();
+    let entries = fs::read_dir(folder).with_context(|| format!("cannot read the folder {}", folder.display()))?;
+    let mut paths: Vec<_> = entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect();
+    paths.sort();
+    for path in paths {
+        let is_manifest = path
+            .extension()
+            .and_then(|extension| extension.to_str())
+            .is_some_and(|e| matches!(e, "yaml" | "yml" | "json"));
+        if !is_manifest {
+            continue;
+        }
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let documents = yaml::documents(&text).map_err(|error| anyhow!("{}: {error}", path.display()))?;
+        objects.extend(documents.into_iter().map(|object| (path.clone(), object)));
+    }
+    let is_definition = |object: &Value| object["kind"] == "CustomResourceDefinition";
+    objects.sort_by_key(|(_, object)| !is_definition(object));
+    for (path, object) in objects {
+        cluster.create(&object).await.with_context(|| path.display().to_string())?;
+    }
+    Ok(())
+}
+
+async fn interrupted() -> Result<()> {
+    #[cfg(unix)]
+    {
+        let mut terminate = signal::unix::signal(signal::unix::SignalKind::terminate())?;
+        tokio::select! {
+            result = signal::ctrl_c() => result?,
+            _ = terminate.recv() => {}
+        }
+    }
+    #[cfg(not(unix))]
+    signal::ctrl_c().await?;
+    Ok(())
+}

@@ -1,0 +1,215 @@
+//! Who asks, and whether they may: bearer tokens, impersonation, role-based access control, and the reviews about them.
+
+pub mod bootstrap;
+pub mod rbac;
+pub mod reviews;
+pub mod tokens;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{self, Next};
+use axum::response::Response;
+use http::{HeaderMap, Method, header};
+
+use crate::request::{User, parse_path, parse_query};
+use crate::server::{ApiResponse, ApiServer};
+use crate::shell::{Server, respond};
+use crate::status::{ApiError, Subject};
+use rbac::Action;
+use tokens::Tokens;
+
+/// What the checks in front of the router need.
+#[derive(Clone)]
+struct Guard {
+    server: Server,
+    tokens: Arc<Tokens>,
+}
+
+/// A router that lets only those in who are known and allowed.
+pub fn guarded(server: &Server, tokens: Arc<Tokens>) -> Router {
+    let guard = Guard { server: server.clone(), tokens };
+    server.router().layer(middleware::from_fn_with_state(guard, check))
+}
+
+async fn check(State(guard): State<Guard>, mut request: Request, next: Next) -> Response {
+    let checked = guard.server.with_core(|core| guard.user_of(core, &request));
+    match checked {
+        Ok(user) => {
+            request.extensions_mut().insert(user);
+            next.run(request).await
+        }
+        Err(error) => respond(&ApiResponse::error(&error)),
+    }
+}
+
+// === impl Guard ===
+
+impl Guard {
+    /// The user of a request that may go on.
+    fn user_of(&self, core: &mut ApiServer, request: &Request) -> Result<User, ApiError> {
+        let now = core.now();
+        let user = match bearer_token(request.headers()) {
+            Some(token) => self.tokens.user(token, now).ok_or_else(ApiError::unauthorized)?,
+            None => User {
+                name: "system:anonymous".to_owned(),
+                groups: vec!["system:unauthenticated".to_owned()],
+                ..User::default()
+            },
+        };
+        let user = impersonated(core, user, request.headers())?;
+        let action = action(request.method(), request.uri().path(), request.uri().query().unwrap_or_default());
+        permit(core, &user, &action)?;
+        Ok(user)
+    }
+}
+
+fn permit(core: &ApiServer, user: &User, action: &Action) -> Result<(), ApiError> {
+    let decision = rbac::decide(core, user, action);
+    if decision.allowed {
+        return Ok(());
+    }
+    let mut why = action.refusal(&user.name);
+    if !decision.reason.is_empty() {
+        why = format!("{why}: {}", decision.reason);
+    }
+    let subject = Subject { group: &action.group, resource: &action.resource, name: &action.name };
+    Err(ApiError::forbidden(subject, &why))
+}
+
+fn bearer_token(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.trim().split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+/// The user that the client wants to be, when it may.
+fn impersonated(core: &ApiServer, user: User, headers: &HeaderMap) -> Result<User, ApiError> {
+    let texts = |name: &str| {
+        let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+        values.map(ToOwned::to_owned).collect::<Vec<String>>()
+    };
+    let names = texts("Impersonate-User");
+    let mut groups = texts("Impersonate-Group");
+    let Some(name) = names.into_iter().next().filter(|name| !name.is_empty()) else {
+        if groups.is_empty() {
+            return Ok(user);
+        }
+        let message = format!("requested [{{Group  {}     }}] without impersonating a user", groups.join(" "));
+        return Err(ApiError::internal(message));
+    };
+    let may = |group: &str, resource: &str, namespace: &str, name: &str| {
+        let action = Action {
+            verb: "impersonate".to_owned(),
+            group: group.to_owned(),
+            resource: resource.to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            ..Action::default()
+        };
+        permit(core, &user, &action)
+    };
+    if let Some((namespace, account)) =
+        name.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'))
+    {
+        may("", "serviceaccounts", namespace, account)?;
+        if groups.is_empty() {
+            groups = vec!["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")];
+        }
+    } else {
+        may("", "users", "", &name)?;
+    }
+    for group in &texts("Impersonate-Group") {
+        may("", "groups", "", group)?;
+    }
+    let mut extra = Vec::new();
+    for (key, _) in headers {
+        if let Some(key) = key.as_str().strip_prefix("impersonate-extra-") {
+            let values = texts(&format!("impersonate-extra-{key}"));
+            for value in &values {
+                may("authentication.k8s.io", "userextras", "", value)?;
+            }
+            if !extra.iter().any(|(known, _)| known == key) {
+                extra.push((key.to_owned(), values));
+            }
+        }
+    }
+    let uid = texts("Impersonate-Uid").into_iter().next().unwrap_or_default();
+    if !uid.is_empty() {
+        may("authentication.k8s.io", "uids", "", &uid)?;
+    }
+    let is_anonymous = name == "system:anonymous";
+    let known = if is_anonymous { "system:unauthenticated" } else { "system:authenticated" };
+    if !groups.iter().any(|group| group == known) {
+        groups.push(known.to_owned());
+    }
+    Ok(User { name, uid, groups, extra })
+}
+
+/// What a request does, as rules name it.
+pub fn action(method: &Method, path: &str, query: &str) -> Action {
+    let target = parse_path(path).filter(|target| !target.resource.is_empty());
+    let Some(target) = target else {
+        return Action { verb: method.as_str().to_lowercase(), path: path.to_owned(), ..Action::default() };
+    };
+    let query = parse_query(query);
+    let parameter = |name: &str| query.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
+    let is_collection = target.name.is_empty();
+    let watches = target.watch_prefix || parameter("watch").is_some_and(|value| !matches!(value, "0" | "false"));
+    let verb = match *method {
+        Method::GET | Method::HEAD if target.watch_prefix => "watch",
+        Method::GET | Method::HEAD if is_collection && watches => "watch",
+        Method::GET | Method::HEAD if is_collection => "list",
+        Method::GET | Method::HEAD => "get",
+        Method::POST => "create",
+        Method::PUT => "update",
+        Method::PATCH => "patch",
+        Method::DELETE if is_collection => "deletecollection",
+        Method::DELETE => "delete",
+        _ => "",
+    };
+    let mut name = target.name.clone();
+    if is_collection && matches!(verb, "list" | "watch" | "deletecollection") {
+        // A selector for one name is as good as the name.
+        let selector = parameter("fieldSelector").unwrap_or_default();
+        let wanted = selector.split(',').find_map(|part| part.trim().strip_prefix("metadata.name="));
+        name = wanted.map_or_else(String::new, |name| name.trim_start_matches('=').to_owned());
+    }
+    let namespace =
+        if target.group.is_empty() && target.resource == "namespaces" { &target.name } else { &target.namespace };
+    Action {
+        verb: verb.to_owned(),
+        namespace: namespace.clone(),
+        group: target.group,
+        resource: target.resource,
+        subresource: target.subresource,
+        name,
+        path: String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_actions() {
+        let table = [
+            (Method::GET, "/api/v1/namespaces/n/pods", "", "list", "pods", "n", ""),
+            (Method::GET, "/api/v1/namespaces/n/pods", "watch=1", "watch", "pods", "n", ""),
+            (Method::GET, "/api/v1/namespaces/n", "", "get", "namespaces", "n", "n"),
+            (Method::POST, "/api/v1/namespaces", "", "create", "namespaces", "", ""),
+            (Method::GET, "/api/v1/nodes", "fieldSelector=metadata.name%3Da", "list", "nodes", "", "a"),
+            (Method::DELETE, "/apis/g.io/v1/things", "", "deletecollection", "things", "", ""),
+        ];
+        for (method, path, query, verb, resource, namespace, name) in table {
+            let action = action(&method, path, query);
+            let found = [action.verb.as_str(), &action.resource, &action.namespace, &action.name];
+            assert_eq!(found, [verb, resource, namespace, name], "{method} {path}?{query}");
+        }
+        let path = action(&Method::GET, "/apis/apps", "");
+        assert_eq!((path.verb.as_str(), path.path.as_str(), path.resource.as_str()), ("get", "/apis/apps", ""));
+        assert_eq!(path.refusal("dev"), "User \"dev\" cannot get path \"/apis/apps\"");
+    }
+}

@@ -1,0 +1,105 @@
+//! Roles and bindings that every cluster starts with.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::builtins;
+use crate::request::ApiRequest;
+use crate::server::ApiServer;
+
+const ALL: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+const READ: [&str; 3] = ["get", "list", "watch"];
+/// What `view` does not show and `edit` does not change.
+const ROLE_KINDS: [&str; 2] = ["roles", "rolebindings"];
+
+/// Creates the roles and bindings that are not there yet.
+pub fn install(core: &mut ApiServer) {
+    let label = json!({"kubernetes.io/bootstrapping": "rbac-defaults"});
+    for (name, rules) in cluster_roles() {
+        let role = json!({"metadata": {"name": name, "labels": label}, "rules": rules});
+        create(core, "clusterroles", &role);
+    }
+    for (name, groups) in [
+        ("cluster-admin", &["system:masters"][..]),
+        ("system:basic-user", &["system:authenticated"]),
+        ("system:discovery", &["system:authenticated"]),
+        ("system:public-info-viewer", &["system:authenticated", "system:unauthenticated"]),
+    ] {
+        let group = |group: &&str| json!({"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": group});
+        let subjects: Vec<Value> = groups.iter().map(group).collect();
+        let role = json!({"kind": "ClusterRole", "apiGroup": "rbac.authorization.k8s.io", "name": name});
+        let binding = json!({"metadata": {"name": name, "labels": label}, "subjects": subjects, "roleRef": role});
+        create(core, "clusterrolebindings", &binding);
+    }
+}
+
+fn create(core: &mut ApiServer, plural: &str, object: &Value) {
+    let path = format!("/apis/rbac.authorization.k8s.io/v1/{plural}");
+    let mut request = ApiRequest::new(Method::POST, &path, object.to_string());
+    "kube-apiserver".clone_into(&mut request.user_agent);
+    // An object of an earlier run stays as it is.
+    let _ = core.handle(&request);
+}
+
+fn cluster_roles() -> Vec<(&'static str, Value)> {
+    let paths = |paths: &[&str]| json!([{"nonResourceURLs": paths, "verbs": ["get"]}]);
+    vec![
+        (
+            "cluster-admin",
+            json!([
+                {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
+                {"nonResourceURLs": ["*"], "verbs": ["*"]},
+            ]),
+        ),
+        (
+            "system:basic-user",
+            json!([
+                {"apiGroups": ["authorization.k8s.io"], "verbs": ["create"],
+                    "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"]},
+                {"apiGroups": ["authentication.k8s.io"], "verbs": ["create"], "resources": ["selfsubjectreviews"]},
+            ]),
+        ),
+        (
+            "system:discovery",
+            paths(&[
+                "/api",
+                "/api/*",
+                "/apis",
+                "/apis/*",
+                "/healthz",
+                "/livez",
+                "/openapi",
+                "/openapi/*",
+                "/readyz",
+                "/version",
+                "/version/",
+            ]),
+        ),
+        ("system:public-info-viewer", paths(&["/healthz", "/livez", "/readyz", "/version", "/version/"])),
+        ("view", namespaced_rules(&READ, |plural| plural != "secrets" && !ROLE_KINDS.contains(&plural))),
+        ("edit", namespaced_rules(&ALL, |plural| !ROLE_KINDS.contains(&plural))),
+        ("admin", namespaced_rules(&ALL, |_| true)),
+    ]
+}
+
+/// One rule per group over the built-in namespaced kinds that are stored.
+fn namespaced_rules(verbs: &[&str], include: impl Fn(&str) -> bool) -> Value {
+    let mut rules: Vec<(&str, Vec<String>)> = Vec::new();
+    for resource in builtins::resources() {
+        if !resource.namespaced || !resource.verbs.contains(&"list") || !include(resource.plural) {
+            continue;
+        }
+        let names = std::iter::once(resource.plural.to_owned())
+            .chain(resource.subresources.iter().map(|sub| format!("{}/{}", resource.plural, sub.name)));
+        match rules.iter_mut().find(|(group, _)| *group == resource.group) {
+            Some((_, resources)) => resources.extend(names),
+            None => rules.push((resource.group, names.collect())),
+        }
+    }
+    let rule = |(group, mut resources): (&str, Vec<String>)| {
+        resources.sort();
+        resources.dedup();
+        json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
+    };
+    Value::Array(rules.into_iter().map(rule).collect())
+}

@@ -1,0 +1,337 @@
+//! Access reviews, token reviews and token requests: objects that are answered and never stored.
+
+use std::sync::Arc;
+
+use axum::response::Response;
+use http::{HeaderMap, Method};
+use koord_schema::field::{Errors, Path};
+use serde_json::{Map, Value, json};
+
+use super::rbac::{self, Action};
+use super::tokens::{AccountToken, Tokens};
+use crate::registry::ResourceDef;
+use crate::request::{ApiRequest, Target, User, parse_path};
+use crate::server::{ApiResponse, ApiServer};
+use crate::shell::{Pages, respond};
+use crate::status::{ApiError, Subject};
+use crate::{decode, environment, options};
+
+const TOKEN_SECONDS_MIN: i64 = 600;
+const TOKEN_SECONDS_DEFAULT: i64 = 3600;
+/// 2^32 seconds.
+const TOKEN_SECONDS_MAX: i64 = 1 << 32;
+
+/// Answers reviews of access and of tokens.
+pub struct Reviews {
+    tokens: Arc<Tokens>,
+}
+
+impl Pages for Reviews {
+    fn page(&self, core: &mut ApiServer, request: &ApiRequest, _headers: &HeaderMap) -> Option<Response> {
+        if request.method != Method::POST {
+            return None;
+        }
+        let target = parse_path(&request.path)?;
+        let review = match (target.group.as_str(), target.resource.as_str(), target.subresource.as_str()) {
+            ("authorization.k8s.io", "selfsubjectaccessreviews", "") => Review::OwnAccess,
+            ("authorization.k8s.io", "subjectaccessreviews" | "localsubjectaccessreviews", "") => Review::Access,
+            ("authorization.k8s.io", "selfsubjectrulesreviews", "") => Review::OwnRules,
+            ("authentication.k8s.io", "selfsubjectreviews", "") => Review::OwnIdentity,
+            ("authentication.k8s.io", "tokenreviews", "") => Review::Token,
+            ("", "serviceaccounts", "token") => Review::TokenRequest,
+            _ => return None,
+        };
+        let answer = self.answer(core, request, &target, review);
+        Some(respond(&answer.unwrap_or_else(|error| ApiResponse::error(&error))))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Review {
+    OwnAccess,
+    Access,
+    OwnRules,
+    OwnIdentity,
+    Token,
+    TokenRequest,
+}
+
+// === impl Reviews ===
+
+impl Reviews {
+    /// Reviews over these tokens.
+    pub fn new(tokens: Arc<Tokens>) -> Self {
+        Self { tokens }
+    }
+
+    fn answer(
+        &self,
+        core: &mut ApiServer,
+        request: &ApiRequest,
+        target: &Target,
+        review: Review,
+    ) -> Result<ApiResponse, ApiError> {
+        let definition = match review {
+            Review::TokenRequest => token_request_definition(core),
+            _ => core.registry.get(&target.group, &target.version, &target.resource).cloned(),
+        };
+        let definition = definition.ok_or_else(ApiError::no_such_resource)?;
+        let options = options::WriteOptions::read(request, "CreateOptions", false)?;
+        let decoded = decode::object(request, &definition, options.field_validation)?;
+        let mut object = decoded.object;
+        if !object["metadata"].is_object() {
+            object["metadata"] = json!({});
+        }
+        let spec = object["spec"].clone();
+        match review {
+            Review::OwnAccess => {
+                let action = action_of(&spec)?;
+                object["status"] = decision(core, &request.user, &action);
+            }
+            Review::Access => {
+                let user = reviewed_user(&spec)?;
+                let action = action_of(&spec)?;
+                if !target.namespace.is_empty() {
+                    check_local(&object, target, &action)?;
+                    object["metadata"]["namespace"] = json!(target.namespace);
+                }
+                object["status"] = decision(core, &user, &action);
+            }
+            Review::OwnRules => {
+                let namespace = spec["namespace"].as_str().unwrap_or_default();
+                if namespace.is_empty() {
+                    return Err(ApiError::bad_request("no namespace on request"));
+                }
+                object["status"] = rules(core, &request.user, namespace);
+            }
+            Review::OwnIdentity => {
+                object["metadata"]["creationTimestamp"] = json!(environment::time_text(core.now()));
+                object["status"] = json!({"userInfo": user_info(&request.user)});
+            }
+            Review::Token => self.review_token(core, &spec, &mut object)?,
+            Review::TokenRequest => self.issue(core, target, &mut object)?,
+        }
+        let mut response = ApiResponse::json(201, object.to_string());
+        response.warnings = decoded.warnings;
+        Ok(response)
+    }
+
+    fn review_token(&self, core: &mut ApiServer, spec: &Value, object: &mut Value) -> Result<(), ApiError> {
+        let token = spec["token"].as_str().unwrap_or_default();
+        if token.is_empty() {
+            return Err(ApiError::bad_request("token is required for TokenReview in authentication"));
+        }
+        object["status"] = match self.tokens.user(token, core.now()) {
+            Some(user) => {
+                json!({"authenticated": true, "user": user_info(&user), "audiences": [super::tokens::ISSUER]})
+            }
+            None => json!({"user": {}, "error": "invalid bearer token"}),
+        };
+        Ok(())
+    }
+
+    fn issue(&self, core: &mut ApiServer, target: &Target, object: &mut Value) -> Result<(), ApiError> {
+        let accounts =
+            core.registry.get("", "v1", "serviceaccounts").cloned().ok_or_else(ApiError::no_such_resource)?;
+        let missing = |resource, name| ApiError::not_found(Subject { group: "", resource, name });
+        let account = core
+            .object(&accounts, &target.namespace, &target.name)
+            .ok_or_else(|| missing("serviceaccounts", &target.name))?;
+        let spec = &object["spec"];
+        let seconds = spec["expirationSeconds"].as_i64().unwrap_or(TOKEN_SECONDS_DEFAULT);
+        let mut errors = Errors::new();
+        let root = Path::root("spec");
+        let at = root.child("expirationSeconds");
+        if seconds < TOKEN_SECONDS_MIN {
+            errors.invalid(&at, seconds, "may not specify a duration less than 10 minutes");
+        } else if seconds > TOKEN_SECONDS_MAX {
+            errors.invalid(&at, seconds, "may not specify a duration larger than 2^32 seconds");
+        }
+        if !errors.is_empty() {
+            let subject = Subject { group: "authentication.k8s.io", resource: "TokenRequest", name: "" };
+            return Err(ApiError::invalid(subject, &errors));
+        }
+        let bound = bound_object(core, target, &spec["boundObjectRef"])?;
+        let given: Vec<String> = spec["audiences"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .map(ToOwned::to_owned)
+            .collect();
+        let audiences = if given.is_empty() { vec![super::tokens::ISSUER.to_owned()] } else { given };
+        let now = core.now();
+        let ends = now.as_second().saturating_add(seconds);
+        let token = self.tokens.issue(&AccountToken {
+            namespace: &target.namespace,
+            name: &target.name,
+            uid: account["metadata"]["uid"].as_str().unwrap_or_default(),
+            audiences: &audiences,
+            issued_at: now.as_second(),
+            expires_at: ends,
+            bound,
+        });
+        let reference = spec["boundObjectRef"].clone();
+        object["metadata"]["name"] = json!(target.name);
+        object["metadata"]["namespace"] = json!(target.namespace);
+        object["metadata"]["uid"] = account["metadata"]["uid"].clone();
+        object["metadata"]["creationTimestamp"] = json!(environment::time_text(now));
+        object["spec"] = json!({"audiences": audiences, "expirationSeconds": seconds, "boundObjectRef": reference});
+        let expiration = jiff::Timestamp::from_second(ends).unwrap_or(now);
+        object["status"] = json!({"token": token, "expirationTimestamp": environment::time_text(expiration)});
+        Ok(())
+    }
+}
+
+/// The kind of a token request, which is no resource of its own.
+fn token_request_definition(core: &ApiServer) -> Option<Arc<ResourceDef>> {
+    let accounts = core.registry.get("", "v1", "serviceaccounts")?;
+    let definition =
+        ResourceDef::new("authentication.k8s.io", "v1", "TokenRequest", "serviceaccounts", true, accounts.shelf);
+    Some(Arc::new(definition))
+}
+
+/// The claim of the object that a token lives with, when the request names one.
+fn bound_object(core: &ApiServer, target: &Target, reference: &Value) -> Result<Option<Value>, ApiError> {
+    let (plural, claim) = match reference["kind"].as_str() {
+        None => return Ok(None),
+        Some("Pod") => ("pods", "pod"),
+        Some("Secret") => ("secrets", "secret"),
+        Some("Node") => ("nodes", "node"),
+        Some(other) => {
+            return Err(ApiError::bad_request(format!(
+                "cannot bind token for serviceaccount \"{}\" to object of type {}, Kind={other}: only Pods, Secrets and Nodes can be bound",
+                target.name,
+                reference["apiVersion"].as_str().unwrap_or_default()
+            )));
+        }
+    };
+    let name = reference["name"].as_str().unwrap_or_default();
+    let missing = || ApiError::not_found(Subject { group: "", resource: plural, name });
+    let definition = core.registry.get("", "v1", plural).ok_or_else(missing)?;
+    let bound = core.object(definition, &target.namespace, name).ok_or_else(missing)?;
+    Ok(Some(json!({claim: {"name": name, "uid": bound["metadata"]["uid"]}})))
+}
+
+fn invalid(field: &Path<'_>, value: impl serde::Serialize, detail: &str) -> ApiError {
+    let mut errors = Errors::new();
+    errors.invalid(field, value, detail);
+    let subject = Subject { group: "authorization.k8s.io", resource: "", name: "" };
+    ApiError::invalid(subject, &errors)
+}
+
+/// What a review asks about.
+fn action_of(spec: &Value) -> Result<Action, ApiError> {
+    let resource = spec.get("resourceAttributes").filter(|found| found.is_object());
+    let path = spec.get("nonResourceAttributes").filter(|found| found.is_object());
+    let root = Path::root("spec");
+    match (resource, path) {
+        (Some(_), Some(path)) => {
+            // Go prints the struct with its own field names.
+            let printed = json!({"Path": path["path"], "Verb": path["verb"]});
+            let detail = "cannot be specified in combination with resourceAttributes";
+            Err(invalid(&root.child("nonResourceAttributes"), printed, detail))
+        }
+        (None, None) => {
+            let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+            Err(invalid(&root.child("resourceAttributes"), Value::Null, detail))
+        }
+        (Some(resource), None) => {
+            let text = |field: &str| resource[field].as_str().unwrap_or_default().to_owned();
+            Ok(Action {
+                verb: text("verb"),
+                group: text("group"),
+                resource: text("resource"),
+                subresource: text("subresource"),
+                namespace: text("namespace"),
+                name: text("name"),
+                path: String::new(),
+            })
+        }
+        (None, Some(path)) => {
+            let text = |field: &str| path[field].as_str().unwrap_or_default().to_owned();
+            Ok(Action { verb: text("verb"), path: text("path"), ..Action::default() })
+        }
+    }
+}
+
+fn reviewed_user(spec: &Value) -> Result<User, ApiError> {
+    let texts = |value: &Value| -> Vec<String> {
+        value.as_array().into_iter().flatten().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
+    };
+    let name = spec["user"].as_str().unwrap_or_default().to_owned();
+    let groups = texts(&spec["groups"]);
+    if name.is_empty() && groups.is_empty() {
+        let root = Path::root("spec");
+        return Err(invalid(&root.child("user"), "", "at least one of user or group must be specified"));
+    }
+    let extra = spec["extra"].as_object().into_iter().flatten();
+    let extra = extra.map(|(key, values)| (key.clone(), texts(values))).collect();
+    Ok(User { name, uid: spec["uid"].as_str().unwrap_or_default().to_owned(), groups, extra })
+}
+
+fn check_local(object: &Value, target: &Target, action: &Action) -> Result<(), ApiError> {
+    let stated = object["metadata"]["namespace"].as_str().unwrap_or_default();
+    if !stated.is_empty() && stated != target.namespace {
+        return Err(ApiError::bad_request(format!(
+            "namespace on object does not match namespace in request: {stated}!={}",
+            target.namespace
+        )));
+    }
+    if action.namespace != target.namespace {
+        return Err(ApiError::bad_request(format!(
+            "spec.resourceAttributes.namespace must match namespace: {}",
+            target.namespace
+        )));
+    }
+    Ok(())
+}
+
+fn decision(core: &ApiServer, user: &User, action: &Action) -> Value {
+    let decision = rbac::decide(core, user, action);
+    let mut status = Map::new();
+    status.insert("allowed".to_owned(), json!(decision.allowed));
+    if !decision.reason.is_empty() {
+        status.insert("reason".to_owned(), json!(decision.reason));
+    }
+    Value::Object(status)
+}
+
+fn rules(core: &ApiServer, user: &User, namespace: &str) -> Value {
+    let (granted, broken) = rbac::granted(core, user, namespace);
+    let (mut resources, mut paths) = (Vec::new(), Vec::new());
+    if user.groups.iter().any(|group| group == "system:masters") {
+        resources.push(json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}));
+        paths.push(json!({"verbs": ["*"], "nonResourceURLs": ["*"]}));
+    }
+    for granted in granted {
+        let rule = &granted.rule;
+        let pick = |fields: &[&str]| {
+            let present = fields.iter().filter(|field| rule.get(**field).is_some_and(|list| !list.is_null()));
+            Value::Object(present.map(|field| ((*field).to_owned(), rule[*field].clone())).collect())
+        };
+        if rule["nonResourceURLs"].as_array().is_some_and(|urls| !urls.is_empty()) {
+            paths.push(pick(&["verbs", "nonResourceURLs"]));
+        }
+        if rule["resources"].as_array().is_some_and(|names| !names.is_empty()) {
+            resources.push(pick(&["verbs", "apiGroups", "resources", "resourceNames"]));
+        }
+    }
+    let mut status = json!({"resourceRules": resources, "nonResourceRules": paths, "incomplete": false});
+    if !broken.is_empty() {
+        status["evaluationError"] = json!(broken.join(", "));
+    }
+    status
+}
+
+fn user_info(user: &User) -> Value {
+    let mut info = json!({"username": user.name, "groups": user.groups});
+    if !user.uid.is_empty() {
+        info["uid"] = json!(user.uid);
+    }
+    if !user.extra.is_empty() {
+        info["extra"] =
+            user.extra.iter().map(|(key, values)| (key.clone(), json!(values))).collect::<Map<_, _>>().into();
+    }
+    info
+}

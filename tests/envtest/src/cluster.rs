@@ -1,0 +1,172 @@
+//! A whole server: built-in kinds, users and roles, pages, TLS; what programs put together.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use http::Method;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use crate::auth::tokens::{TokenFileError, Tokens};
+use crate::auth::{self, reviews::Reviews};
+use crate::environment::{Environment, SystemEnvironment};
+use crate::kinds;
+use crate::pages::StandardPages;
+use crate::request::{ApiRequest, User};
+use crate::serve::{Kubeconfig, ServeError, TlsListener};
+use crate::server::ApiServer;
+use crate::shell::{Parts, Server};
+use crate::status::ApiError;
+use crate::store::HistoryLimits;
+
+/// What a cluster is made with.
+pub struct Options {
+    /// Where to listen; port 0 takes any free one.
+    pub address: SocketAddr,
+    /// Further names that the certificate is for.
+    pub tls_names: Vec<String>,
+    /// Further users, as CSV.
+    pub token_file: Option<PathBuf>,
+    /// Time and randomness.
+    pub environment: Box<dyn Environment>,
+    /// How much history watches can go back.
+    pub history: HistoryLimits,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            address: SocketAddr::from(([127, 0, 0, 1], 0)),
+            tls_names: Vec::new(),
+            token_file: None,
+            environment: Box::new(SystemEnvironment::default()),
+            history: HistoryLimits::default(),
+        }
+    }
+}
+
+/// Why a cluster cannot be made.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// The socket or its certificate.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// The token file.
+    #[error(transparent)]
+    Tokens(#[from] TokenFileError),
+    /// The operating system gives no randomness.
+    #[error("the operating system gives no random bytes for tokens")]
+    NoRandomness,
+}
+
+/// A text that nobody can guess, whatever the injected randomness is.
+fn secret() -> Result<String, ClusterError> {
+    let random = ring::rand::generate::<[u8; 24]>(&ring::rand::SystemRandom::new());
+    let bytes = random.map_err(|_| ClusterError::NoRandomness)?.expose();
+    Ok(URL_SAFE_NO_PAD.encode(bytes))
+}
+
+/// Why an object cannot be created at the start.
+#[derive(Debug, thiserror::Error)]
+pub enum SeedError {
+    /// It says no kind that the server has.
+    #[error("{kind} of {api_version} is not a kind that the server has")]
+    UnknownKind {
+        /// Its `apiVersion`.
+        api_version: String,
+        /// Its `kind`.
+        kind: String,
+    },
+    /// The server refuses it.
+    #[error(transparent)]
+    Refused(#[from] ApiError),
+}
+
+/// A server with a bound socket, ready to run.
+pub struct Cluster {
+    /// The server; [`Server::router`] serves clients in this process without TLS and without checks.
+    pub server: Server,
+    listener: TlsListener,
+    tokens: Arc<Tokens>,
+    admin_token: String,
+}
+
+// === impl Cluster ===
+
+impl Cluster {
+    /// Binds the socket and fills in what every cluster has.
+    pub async fn bind(options: Options) -> Result<Self, ClusterError> {
+        let Options { address, tls_names, token_file, environment, history } = options;
+        let listener = TlsListener::bind(address, &tls_names).await?;
+        let admin_token = secret()?;
+        let mut tokens = Tokens::new(secret()?.as_bytes());
+        let groups = vec!["system:masters".to_owned()];
+        tokens.add(
+            admin_token.clone(),
+            User { name: "admin".to_owned(), uid: "uid".to_owned(), groups, ..User::default() },
+        );
+        if let Some(path) = &token_file {
+            tokens.add_file(path)?;
+        }
+        let tokens = Arc::new(tokens);
+        let mut core = ApiServer::empty(environment, history);
+        kinds::install(&mut core);
+        auth::bootstrap::install(&mut core);
+        let pages: Vec<Box<dyn crate::shell::Pages>> =
+            vec![Box::new(StandardPages::default()), Box::new(Reviews::new(Arc::clone(&tokens)))];
+        let server = Server::new(core, Parts { pages, ..Parts::default() });
+        Ok(Self { server, listener, tokens, admin_token })
+    }
+
+    /// Where clients connect.
+    pub fn url(&self) -> String {
+        self.listener.url()
+    }
+
+    /// The kubeconfig of user `admin`, group `system:masters`.
+    pub fn kubeconfig(&self, name: &str) -> Kubeconfig {
+        Kubeconfig {
+            name: name.to_owned(),
+            server: self.url(),
+            authority_pem: self.listener.authority_pem().to_owned(),
+            user: "admin".to_owned(),
+            token: self.admin_token.clone(),
+        }
+    }
+
+    /// Creates an object as the administrator.
+    pub async fn create(&self, object: &Value) -> Result<(), SeedError> {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let (api_version, kind) = (text("/apiVersion"), text("/kind"));
+        let (group, version) = crate::builtins::split_group_version(api_version);
+        let definition = self.server.with_core(|core| core.registry.by_kind(group, version, kind).cloned());
+        let definition = definition
+            .ok_or_else(|| SeedError::UnknownKind { api_version: api_version.to_owned(), kind: kind.to_owned() })?;
+        let base = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{api_version}") };
+        let namespace = match (definition.namespaced, text("/metadata/namespace")) {
+            (false, _) => String::new(),
+            (true, "") => "/namespaces/default".to_owned(),
+            (true, namespace) => format!("/namespaces/{namespace}"),
+        };
+        let path = format!("{base}{namespace}/{}", definition.plural);
+        let request = ApiRequest::new(Method::POST, &path, object.to_string());
+        match self.server.answer(&request).await {
+            Ok(answer) if answer.code >= 400 => {
+                let status: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+                let message = status["message"].as_str().unwrap_or_default().to_owned();
+                let reason = status["reason"].as_str().unwrap_or_default().to_owned();
+                Err(ApiError::new(answer.code, reason, message).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Answers clients until `stop` turns true.
+    pub async fn run(self, stop: watch::Receiver<bool>) {
+        let router = auth::guarded(&self.server, self.tokens);
+        self.listener.run(router, stop).await;
+    }
+}
