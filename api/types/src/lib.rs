@@ -13,9 +13,11 @@ pub mod node_resource_topology;
 pub mod node_slo;
 pub mod pod_group;
 pub mod pod_migration_job;
+pub mod priority;
 pub mod qos;
 pub mod recommendation;
 pub mod reservation;
+pub mod resource_names;
 pub mod schedule_explanation;
 pub mod word;
 
