@@ -36,15 +36,19 @@ fn expand(words: TokenStream, function: &ItemFn) -> syn::Result<TokenStream> {
     let (Type::Reference(first), Type::Reference(second)) = (&*first.ty, &*second.ty) else { return Err(wrong()) };
     let reviewed = reviewed(&first.elem).ok_or_else(wrong)?;
     let (ident, visibility, snapshot) = (&signature.ident, &function.vis, &second.elem);
-    let decide = match &reviewed {
-        Some(object) => quote!(match #krate::admission::Review::<#object>::decode(request) {
+    let decide = if let Reviewed::Object(object) = reviewed {
+        quote!(match #krate::admission::Review::<#object>::decode(request) {
             Ok(review) => #krate::admission::Verdict::from(#ident(&review, snapshot)),
             Err(denial) => #krate::admission::Verdict::deny(denial),
-        }),
-        None => quote!(#krate::admission::Verdict::from(#ident(request, snapshot))),
+        })
+    } else {
+        quote!(#krate::admission::Verdict::from(#ident(request, snapshot)))
     };
     let call = quote!(|request, snapshot| #decide);
-    let object = reviewed.map(|object| quote!(#object));
+    let object = match reviewed {
+        Reviewed::Object(object) => Some(quote!(#object)),
+        Reviewed::Request => None,
+    };
     let value = handler.expand(&krate, object.as_ref(), &call)?;
     let constant = constant_name(ident);
     let documentation = format!("The handler [`{ident}`] with its path and its entries.");
@@ -54,16 +58,25 @@ fn expand(words: TokenStream, function: &ItemFn) -> syn::Result<TokenStream> {
     })
 }
 
-/// `Some(T)` for `Review<T>`, `None` for `Request`; nothing for anything else.
-fn reviewed(type_: &Type) -> Option<Option<&Type>> {
+/// What a handler wants to see.
+#[derive(Clone, Copy)]
+enum Reviewed<'t> {
+    /// The decoded objects of one type: `Review<T>`.
+    Object(&'t Type),
+    /// The request as it came: `Request`.
+    Request,
+}
+
+/// What the first argument of a handler says; nothing where it is neither.
+fn reviewed(type_: &Type) -> Option<Reviewed<'_>> {
     let Type::Path(path) = type_ else { return None };
     let last = path.path.segments.last()?;
     match last.ident.to_string().as_str() {
-        "Request" => Some(None),
+        "Request" => Some(Reviewed::Request),
         "Review" => {
             let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
             arguments.args.iter().find_map(|argument| match argument {
-                GenericArgument::Type(type_) => Some(Some(type_)),
+                GenericArgument::Type(type_) => Some(Reviewed::Object(type_)),
                 _ => None,
             })
         }

@@ -11,6 +11,7 @@
 
 mod admission;
 mod check;
+mod controller;
 mod convert;
 mod entry;
 mod handler;
@@ -94,6 +95,22 @@ pub fn admission(words: TokenStream, item: TokenStream) -> TokenStream {
 #[proc_macro]
 pub fn handlers(list: TokenStream) -> TokenStream {
     print("handlers", admission::table(list.into()))
+}
+
+/// Makes a struct of caches a controller: the constant `SPEC` says what it follows, owns and may do, and `wire` connects
+/// its caches. What it decides is `impl Controller`, by hand.
+///
+/// `for`, `owns` and `watches` name fields of the type `Arc<Store<Projection>>`, or kinds; then there is no `wire`.
+#[proc_macro_attribute]
+pub fn controller(words: TokenStream, item: TokenStream) -> TokenStream {
+    let item = parse_macro_input!(item as syn::ItemStruct);
+    print("controller", controller::attribute(words.into(), &item))
+}
+
+/// A constant table of `ControllerSpec`s: `controllers![NodeSlo, NodeMetric]`.
+#[proc_macro]
+pub fn controllers(list: TokenStream) -> TokenStream {
+    print("controllers", controller::table(list.into()))
 }
 
 /// Reads, checks and expands. After a mistake the type still gets the trait, with nothing in it, so that the compiler

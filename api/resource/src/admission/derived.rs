@@ -55,10 +55,10 @@ pub fn mutate<T: Resource + Mutate, C: ?Sized>(request: &Request<'_>, _: &C) -> 
         Ok(decoded) => decoded,
         Err(error) => return Verdict::deny(Denial::bad_request(error.to_string())),
     };
-    patched(&mut object, raw).map_err(Denial::from).into()
+    patched(&mut object, &raw).map_err(Denial::from).into()
 }
 
-fn patched<T: Resource + Mutate>(object: &mut T, raw: Value) -> Result<Patch, serde_json::Error> {
+fn patched<T: Resource + Mutate>(object: &mut T, raw: &Value) -> Result<Patch, serde_json::Error> {
     let before = serde_json::to_value(&*object)?;
     object.mutate();
     let changes = merge::diff(&before, &serde_json::to_value(&*object)?);
@@ -66,5 +66,5 @@ fn patched<T: Resource + Mutate>(object: &mut T, raw: Value) -> Result<Patch, se
         return Ok(Patch::default());
     }
     let after = merge::apply(raw.clone(), &changes);
-    Ok(Patch::between(&raw, &after))
+    Ok(Patch::between(raw, &after))
 }
