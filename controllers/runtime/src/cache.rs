@@ -96,6 +96,8 @@ pub struct Cache<P: Projection> {
     strings: Interner,
     /// While a list comes in: what was there before and has not been listed yet.
     unlisted: Option<BTreeSet<ObjectKey>>,
+    /// The newest deletion that was seen. An object that is not known and older than this is gone already.
+    deleted: Revision,
 }
 
 impl<P: Projection> Default for Cache<P> {
@@ -106,6 +108,7 @@ impl<P: Projection> Default for Cache<P> {
             quarantine: BTreeMap::new(),
             strings: Interner::default(),
             unlisted: None,
+            deleted: Revision::default(),
         }
     }
 }
@@ -180,6 +183,7 @@ impl<P: Projection> Cache<P> {
     pub fn remove(&mut self, raw: &str) -> Result<(Revision, Applied<P>), Unreadable> {
         let Named { metadata } = decode(raw)?;
         let (key, revision) = metadata.identify()?;
+        self.deleted = self.deleted.max(revision);
         // An old deletion that is delivered again must not take the object that has come since.
         let known = self.objects.get(&key).map(|entry| entry.revision);
         let known = known.max(self.quarantine.get(&key).map(|quarantined| quarantined.revision));
@@ -195,6 +199,7 @@ impl<P: Projection> Cache<P> {
     pub fn begin_list(&mut self, forget_revisions: bool) {
         self.unlisted = Some(self.objects.keys().chain(self.quarantine.keys()).cloned().collect());
         if forget_revisions {
+            self.deleted = Revision::default();
             self.objects.values_mut().for_each(|entry| entry.revision = Revision::default());
         }
     }
@@ -225,6 +230,10 @@ impl<P: Projection> Cache<P> {
 
     fn insert(&mut self, key: ObjectKey, entry: Entry<P>) -> Applied<P> {
         self.listed(&key);
+        // Events of a watch come in order, those of a list do not: only there an old revision may be news.
+        if self.unlisted.is_none() && entry.revision < self.deleted && !self.objects.contains_key(&key) {
+            return Applied::Unchanged;
+        }
         let recovered = match self.quarantine.get(&key) {
             Some(quarantined) if quarantined.revision > entry.revision => return Applied::Unchanged,
             Some(_) => self.quarantine.remove(&key).is_some(),
@@ -387,6 +396,10 @@ mod tests {
         assert_eq!(told(&cache.remove(&pod("a", "1", 8, "n2")).unwrap().1), "unchanged", "the deletion of the first");
         assert_eq!(told(&cache.remove(&pod("a", "2", 10, "n2")).unwrap().1), "d/a: n2 -> -");
         assert!(cache.is_empty() && on_node(&cache, "n2").is_empty());
+        let again = told(&cache.upsert(&pod("a", "2", 9, "n2")).unwrap().1);
+        assert_eq!(again, "unchanged", "what was deleted does not come back because an event is delivered again");
+        cache.begin_list(false);
+        assert_eq!(told(&cache.upsert(&pod("b", "3", 3, "n2")).unwrap().1), "d/b: - -> n2", "a list is in no order");
     }
 
     #[test]

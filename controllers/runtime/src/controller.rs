@@ -166,6 +166,12 @@ impl Worker {
         }
     }
 
+    /// Whether [`Worker::take`] would give a key now.
+    pub fn has_work(&self) -> bool {
+        let queue = self.queue.lock();
+        queue.depth() > 0 || queue.next_due().is_some_and(|due| due <= self.clock.moment())
+    }
+
     /// The time until the next key becomes ready by itself.
     pub fn next_due(&self) -> Option<Duration> {
         let due = self.queue.lock().next_due()?;

@@ -1,1 +1,21 @@
-//! simulation
+//! A cluster in one thread, in virtual time, from a seed.
+//!
+//! The embedded server's core, the watches, caches, queues and controllers of a program, and the people who change
+//! things are state machines here; a seeded choice decides which of them makes the next step and what goes wrong on
+//! the way. The same seed gives the same run, down to the hash of its trace. When the faults stop, what is must
+//! become what should be, and then nothing may be written any more.
+//!
+//! Read first: [`Scenario`] (who is simulated), [`simulate`] (one run), [`Fault`] (what goes wrong).
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod fault;
+pub mod name_cards;
+mod program;
+mod run;
+mod stage;
+mod trace;
+
+pub use fault::Fault;
+pub use program::Program;
+pub use run::{Failure, Options, Report, Scenario, simulate};
+pub use stage::Stage;

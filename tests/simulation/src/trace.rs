@@ -1,0 +1,48 @@
+//! What happened, in order: hashed as a whole, kept in part.
+
+use std::{collections::VecDeque, fmt};
+
+use jiff::Timestamp;
+
+/// Lines that are kept for a person.
+const KEPT: usize = 200;
+
+/// The story of one run.
+#[derive(Debug)]
+pub(crate) struct Trace {
+    hash: u64,
+    lines: VecDeque<String>,
+    length: u64,
+}
+
+impl Trace {
+    pub(crate) fn new() -> Self {
+        // The offset basis of FNV-1a.
+        Self { hash: 0xcbf2_9ce4_8422_2325, lines: VecDeque::new(), length: 0 }
+    }
+
+    pub(crate) fn note(&mut self, now: Timestamp, what: fmt::Arguments<'_>) {
+        let line = format!("{now} {what}");
+        for byte in line.bytes() {
+            self.hash = (self.hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+        if self.lines.len() == KEPT {
+            self.lines.pop_front();
+        }
+        self.lines.push_back(line);
+        self.length += 1;
+    }
+
+    pub(crate) fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// How many lines there were.
+    pub(crate) fn len(&self) -> u64 {
+        self.length
+    }
+
+    pub(crate) fn last_lines(&self) -> String {
+        self.lines.iter().map(|line| format!("  {line}\n")).collect()
+    }
+}
