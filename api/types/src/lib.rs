@@ -4,21 +4,27 @@
 
 pub mod cluster_colocation_profile;
 pub mod cluster_network_topology;
+pub mod cpuset;
 pub mod device;
 pub mod elastic_quota;
 pub mod elastic_quota_profile;
 pub mod extensions;
+pub mod go_text;
+pub mod label_selector;
+pub mod node_annotations;
 pub mod node_metric;
 pub mod node_resource_topology;
 pub mod node_slo;
 pub mod pod_group;
 pub mod pod_migration_job;
 pub mod priority;
+pub mod protocol;
 pub mod qos;
 pub mod recommendation;
 pub mod reservation;
 pub mod resource_names;
 pub mod schedule_explanation;
+pub mod slo_config;
 pub mod word;
 
 use koord_resource::document::Declared;

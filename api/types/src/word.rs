@@ -116,6 +116,7 @@ macro_rules! words {
 pub(crate) use words;
 
 #[cfg(test)]
+#[expect(unreachable_pub, reason = "the macro makes methods public, and an example in a test is not")]
 mod tests {
     words! {
         /// An example.

@@ -1,0 +1,221 @@
+//! Selecting objects by their labels, as `metav1.LabelSelectorAsSelector` does.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use koord_resource::schema::go_text::quote;
+
+use crate::protocol::Labels;
+
+/// Why a selector selects nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SelectorError {
+    /// An operator that does not exist.
+    #[error("{} is not a valid label selector operator", quote(.0))]
+    Operator(String),
+    /// A key or value that cannot be a label's, or a list of values that does not go with the operator.
+    #[error("{field}: Invalid value: {value}: {detail}")]
+    Invalid {
+        /// `key` or `values[0][key]`.
+        field: String,
+        /// The value as Kubernetes shows it.
+        value: String,
+        /// What would be right.
+        detail: String,
+    },
+}
+
+/// Whether a selector selects an object. An absent selector selects nothing, an empty one everything.
+pub fn matches(selector: Option<&LabelSelector>, labels: &Labels) -> Result<bool, SelectorError> {
+    let Some(selector) = selector else { return Ok(false) };
+    check(selector)?;
+    let equal = |(key, value): (&String, &String)| labels.get(key) == Some(value);
+    let wanted = selector.match_labels.iter().flatten();
+    Ok(wanted.into_iter().all(equal) && selector.match_expressions.iter().flatten().all(|term| holds(term, labels)))
+}
+
+/// Whether the API server would understand a selector.
+pub fn check(selector: &LabelSelector) -> Result<(), SelectorError> {
+    for (key, value) in selector.match_labels.iter().flatten() {
+        check_key(key)?;
+        check_value(key, 0, value)?;
+    }
+    for term in selector.match_expressions.iter().flatten() {
+        let values = term.values.as_deref().unwrap_or_default();
+        match term.operator.as_str() {
+            "In" | "NotIn" if values.is_empty() => {
+                return Err(SelectorError::Invalid {
+                    field: "values".to_owned(),
+                    value: "[]".to_owned(),
+                    detail: "for 'in', 'notin' operators, values set can't be empty".to_owned(),
+                });
+            }
+            "Exists" | "DoesNotExist" if !values.is_empty() => {
+                let shown: Vec<String> = values.iter().map(|value| quote(value)).collect();
+                return Err(SelectorError::Invalid {
+                    field: "values".to_owned(),
+                    value: format!("[{}]", shown.join(",")),
+                    detail: "values set must be empty for exists and does not exist".to_owned(),
+                });
+            }
+            "In" | "NotIn" | "Exists" | "DoesNotExist" => {}
+            other => return Err(SelectorError::Operator(other.to_owned())),
+        }
+        check_key(&term.key)?;
+        for (index, value) in values.iter().enumerate() {
+            check_value(&term.key, index, value)?;
+        }
+    }
+    Ok(())
+}
+
+/// An object without the label is not in any set, so `NotIn` selects it.
+fn holds(term: &LabelSelectorRequirement, labels: &Labels) -> bool {
+    let value = labels.get(&term.key);
+    let listed = || value.is_some_and(|value| term.values.iter().flatten().any(|one| one == value));
+    match term.operator.as_str() {
+        "In" => listed(),
+        "NotIn" => !listed(),
+        "Exists" => value.is_some(),
+        "DoesNotExist" => value.is_none(),
+        _ => false,
+    }
+}
+
+const NAME_DETAIL: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const PREFIX_DETAIL: &str = "prefix part a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const VALUE_DETAIL: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+
+fn check_key(key: &str) -> Result<(), SelectorError> {
+    let details = qualified_name_errors(key);
+    if details.is_empty() {
+        return Ok(());
+    }
+    Err(SelectorError::Invalid { field: "key".to_owned(), value: quote(key), detail: details.join("; ") })
+}
+
+fn check_value(key: &str, index: usize, value: &str) -> Result<(), SelectorError> {
+    let mut details = Vec::new();
+    if value.len() > 63 {
+        details.push("must be no more than 63 bytes".to_owned());
+    }
+    if !value.is_empty() && !is_name(value) {
+        details.push(VALUE_DETAIL.to_owned());
+    }
+    if details.is_empty() {
+        return Ok(());
+    }
+    Err(SelectorError::Invalid {
+        field: format!("values[{index}][{key}]"),
+        value: quote(value),
+        detail: details.join("; "),
+    })
+}
+
+/// What is wrong with the key of a label or annotation.
+pub fn qualified_name_errors(key: &str) -> Vec<String> {
+    let mut details = Vec::new();
+    let name = match key.split_once('/') {
+        None => key,
+        Some((_, name)) if name.contains('/') => {
+            details.push("a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')".to_owned());
+            return details;
+        }
+        Some((prefix, name)) => {
+            if prefix.is_empty() {
+                details.push("prefix part must be non-empty".to_owned());
+            } else if !is_subdomain(prefix) {
+                details.push(PREFIX_DETAIL.to_owned());
+            }
+            name
+        }
+    };
+    if name.is_empty() {
+        details.push("name part must be non-empty".to_owned());
+    } else if name.len() > 63 {
+        details.push("name part must be no more than 63 bytes".to_owned());
+    }
+    if !is_name(name) {
+        details.push(NAME_DETAIL.to_owned());
+    }
+    details
+}
+
+fn is_name(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let inner = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
+    let ends = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    ends(bytes.first()) && ends(bytes.last()) && bytes.iter().all(inner)
+}
+
+fn is_subdomain(text: &str) -> bool {
+    let lower = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let part = |part: &str| {
+        let bytes = part.as_bytes();
+        let ends = |byte: Option<&u8>| byte.is_some_and(|byte| lower(*byte));
+        ends(bytes.first()) && ends(bytes.last()) && bytes.iter().all(|byte| lower(*byte) || *byte == b'-')
+    };
+    text.len() <= 253 && text.split('.').all(part)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn selector(json: Value) -> LabelSelector {
+        serde_json::from_value(json).unwrap()
+    }
+
+    fn labels(pairs: &[(&str, &str)]) -> Labels {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn absent_selects_nothing_and_empty_everything() {
+        assert_eq!(matches(None, &labels(&[])), Ok(false));
+        assert_eq!(matches(Some(&selector(json!({}))), &labels(&[("a", "b")])), Ok(true));
+    }
+
+    #[test]
+    fn every_condition_must_hold() {
+        let node = labels(&[("pool", "a"), ("rack", "1")]);
+        for (json, expected) in [
+            (json!({"matchLabels": {"pool": "a"}}), true),
+            (json!({"matchLabels": {"pool": "b"}}), false),
+            (json!({"matchLabels": {"pool": "a", "zone": "x"}}), false),
+            (json!({"matchExpressions": [{"key": "pool", "operator": "In", "values": ["b", "a"]}]}), true),
+            (json!({"matchExpressions": [{"key": "zone", "operator": "NotIn", "values": ["x"]}]}), true),
+            (json!({"matchExpressions": [{"key": "pool", "operator": "NotIn", "values": ["a"]}]}), false),
+            (
+                json!({"matchExpressions": [{"key": "rack", "operator": "Exists"}, {"key": "zone", "operator": "DoesNotExist"}]}),
+                true,
+            ),
+            (json!({"matchExpressions": [{"key": "zone", "operator": "Exists"}]}), false),
+        ] {
+            assert_eq!(matches(Some(&selector(json.clone())), &node), Ok(expected), "{json}");
+        }
+    }
+
+    #[test]
+    fn wrong_selectors_are_refused() {
+        for (json, error) in [
+            (
+                json!({"matchExpressions": [{"key": "a", "operator": "Nope"}]}),
+                "\"Nope\" is not a valid label selector operator",
+            ),
+            (
+                json!({"matchExpressions": [{"key": "a", "operator": "In"}]}),
+                "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty",
+            ),
+            (json!({"matchLabels": {"": "x"}}), "key: Invalid value: \"\": name part must be non-empty"),
+            (json!({"matchLabels": {"a": "-"}}), "values[0][a]: Invalid value: \"-\": a valid label must be"),
+            (
+                json!({"matchLabels": {"A/b": "c"}}),
+                "key: Invalid value: \"A/b\": prefix part a lowercase RFC 1123 subdomain",
+            ),
+        ] {
+            let text = matches(Some(&selector(json)), &labels(&[])).unwrap_err().to_string();
+            assert!(text.starts_with(error), "{text}");
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! `colocation-config`: what best-effort pods may use of a node, and what koordlet measures for it.
+
+use koord_resource::{
+    Duration, Schema,
+    go_json::{DecodeError, Inline},
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{
+    COLOCATION_CONFIG, decode, defaults,
+    strategy::{NodeProfile, NodeStrategy, laid_over},
+};
+use crate::{
+    node_annotations::{
+        COLOCATION_STRATEGY, CPU_RECLAIM_RATIO, MEMORY_RECLAIM_RATIO, MID_STATIC_CPU_RESERVED_RATIO,
+        MID_STATIC_MEMORY_RESERVED_RATIO,
+    },
+    node_metric::NodeMemoryCollectPolicy,
+    protocol::Labels,
+    word::words,
+};
+
+/// How colocation works on a node. What is absent is as inherited.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ColocationStrategy {
+    /// Whether best-effort pods may use what others leave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enable: Option<bool>,
+    /// Over how many seconds usage is averaged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric_aggregate_duration_seconds: Option<i64>,
+    /// How many seconds lie between two reports of usage.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric_report_interval_seconds: Option<i64>,
+    /// Over which further windows usage is aggregated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric_aggregate_policy: Option<MetricAggregatePolicy>,
+    /// Whether memory that only caches files counts as used. An empty text makes the whole strategy invalid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric_memory_collect_policy: Option<NodeMemoryCollectPolicy>,
+    /// Use of CPU by everything but best-effort pods, in percent of the node, that leaves nothing for them.
+    #[serde(rename = "cpuReclaimThresholdPercent", skip_serializing_if = "Option::is_none")]
+    pub cpu_reclaim_threshold_percent: Option<i64>,
+    /// By what the CPU of others is measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_calculate_policy: Option<CalculatePolicy>,
+    /// Use of memory by everything but best-effort pods, in percent of the node, that leaves nothing for them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_reclaim_threshold_percent: Option<i64>,
+    /// By what the memory of others is measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_calculate_policy: Option<CalculatePolicy>,
+    /// After how many minutes without a report nothing is left for best-effort pods.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub degrade_time_minutes: Option<i64>,
+    /// After how many seconds amounts on a node are written again although they hardly changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub update_time_threshold_seconds: Option<i64>,
+    /// Relative change of an amount, as a fraction, below which it is not written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_diff_threshold: Option<f64>,
+    /// `static` to give mid pods fixed shares of the node; absent to give them what prod pods leave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mid_reclaim_mode: Option<String>,
+    /// The most CPU that mid pods get, in percent of the node.
+    #[serde(rename = "midCPUThresholdPercent", skip_serializing_if = "Option::is_none")]
+    pub mid_cpu_threshold_percent: Option<i64>,
+    /// The most memory that mid pods get, in percent of the node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mid_memory_threshold_percent: Option<i64>,
+    /// The share, in percent, of what no pod requests that mid pods get.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mid_unallocated_percent: Option<i64>,
+    /// CPU that mid pods get in static mode, in percent of the node.
+    #[serde(rename = "midStaticCPUReservedPercent", skip_serializing_if = "Option::is_none")]
+    pub mid_static_cpu_reserved_percent: Option<i64>,
+    /// Memory that mid pods get in static mode, in percent of the node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mid_static_memory_reserved_percent: Option<i64>,
+    /// The most CPU that best-effort pods get, in percent of the node; absent for no bound.
+    #[serde(rename = "batchCPUThresholdPercent", skip_serializing_if = "Option::is_none")]
+    pub batch_cpu_threshold_percent: Option<i64>,
+    /// The most memory that best-effort pods get, in percent of the node; absent for no bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch_memory_threshold_percent: Option<i64>,
+    /// Settings of third parties.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub extensions: Map<String, Value>,
+}
+
+/// Windows over which usage is aggregated.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Schema)]
+#[serde(default)]
+pub struct MetricAggregatePolicy {
+    /// Lengths of the windows, as durations such as `5m0s`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub durations: Vec<Duration>,
+}
+
+words! {
+    /// By what the consumption of others is measured. What is unknown counts as `usage`.
+    pub open enum CalculatePolicy {
+        /// By what they use.
+        Usage = "usage",
+        /// By what they request.
+        Request = "request",
+        /// By the larger of both.
+        MaxUsageRequest = "maxUsageRequest",
+    }
+}
+
+impl ColocationStrategy {
+    /// Whether the manager would work with it. (The webhook is stricter: `BOUNDS`.)
+    pub fn is_valid(&self) -> bool {
+        let positive = |value: Option<i64>| value.is_none_or(|value| value > 0);
+        let not_negative = |value: Option<i64>| value.is_none_or(|value| value >= 0);
+        let percent = |value: Option<i64>| value.is_none_or(|value| (0..=100).contains(&value));
+        positive(self.metric_aggregate_duration_seconds)
+            && positive(self.metric_report_interval_seconds)
+            && self.metric_memory_collect_policy.as_ref().is_none_or(|policy| !policy.as_str().is_empty())
+            && not_negative(self.cpu_reclaim_threshold_percent)
+            && not_negative(self.memory_reclaim_threshold_percent)
+            && positive(self.degrade_time_minutes)
+            && positive(self.update_time_threshold_seconds)
+            && self.resource_diff_threshold.is_none_or(|threshold| threshold > 0.0)
+            && percent(self.mid_cpu_threshold_percent)
+            && percent(self.mid_memory_threshold_percent)
+            && percent(self.mid_unallocated_percent)
+            && not_negative(self.mid_static_cpu_reserved_percent)
+            && not_negative(self.mid_static_memory_reserved_percent)
+            && not_negative(self.batch_cpu_threshold_percent)
+            && not_negative(self.batch_memory_threshold_percent)
+    }
+
+    /// Whether colocation is on.
+    pub fn is_enabled(&self) -> bool {
+        self.enable.unwrap_or(false)
+    }
+
+    /// What an annotation of the node says goes before the configuration, and labels go before the annotation.
+    /// Texts that make no sense are ignored.
+    fn apply_node(&mut self, labels: &Labels, annotations: &Labels) {
+        let annotated = annotations.get(COLOCATION_STRATEGY).map(|text| decode::<ColocationStrategy>(text));
+        if let Some(Ok(annotated)) = annotated {
+            *self = laid_over(self, &annotated);
+        }
+        let percent = |key: &str| labels.get(key).and_then(|text| ratio_percent(text));
+        let overrides = [
+            (CPU_RECLAIM_RATIO, &mut self.cpu_reclaim_threshold_percent),
+            (MEMORY_RECLAIM_RATIO, &mut self.memory_reclaim_threshold_percent),
+            (MID_STATIC_CPU_RESERVED_RATIO, &mut self.mid_static_cpu_reserved_percent),
+            (MID_STATIC_MEMORY_RESERVED_RATIO, &mut self.mid_static_memory_reserved_percent),
+        ];
+        for (key, field) in overrides {
+            if let Some(percent) = percent(key) {
+                *field = Some(percent);
+            }
+        }
+    }
+}
+
+/// The percentage of a ratio in text form; none for what is negative or no number.
+///
+/// QUIRK: cut, not rounded, so that "0.29" gives 28 (spec/manager.md 6.1).
+fn ratio_percent(text: &str) -> Option<i64> {
+    let ratio = crate::go_text::parse_float(text).filter(|ratio| *ratio >= 0.0)?;
+    Some((ratio * 100.0) as i64)
+}
+
+/// The key as it is written.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ColocationSection {
+    node_configs: Vec<NodeStrategy<ColocationStrategy>>,
+}
+
+/// The key with everything filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColocationConfig {
+    /// For nodes that nothing else is said about.
+    pub cluster: ColocationStrategy,
+    /// For some nodes, in the order of the configuration.
+    pub nodes: Vec<NodeColocation>,
+}
+
+/// What holds on some nodes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeColocation {
+    /// Which nodes.
+    pub profile: NodeProfile,
+    /// What holds there.
+    pub strategy: ColocationStrategy,
+}
+
+/// Why the last good configuration stays in force.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ColocationConfigError {
+    /// The text cannot be decoded. The text of this error is that of the event which tells about it.
+    #[error("failed to unmarshal colocation config, err: {0}")]
+    Decode(#[from] DecodeError),
+    /// A value is out of its range.
+    #[error(
+        "key {COLOCATION_CONFIG}: some value is out of its range (thresholds at least 0, mid thresholds at most 100, durations above 0)"
+    )]
+    OutOfRange,
+}
+
+impl Default for ColocationConfig {
+    fn default() -> Self {
+        Self { cluster: defaults::colocation_strategy(), nodes: Vec::new() }
+    }
+}
+
+impl ColocationConfig {
+    /// Reads the key; an absent or empty one gives the defaults.
+    pub fn parse(text: Option<&str>) -> Result<Self, ColocationConfigError> {
+        let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(Self::default()) };
+        let section: Inline<ColocationSection, ColocationStrategy> = decode(text)?;
+        let cluster = laid_over(&defaults::colocation_strategy(), &section.second);
+        if !cluster.is_valid() {
+            return Err(ColocationConfigError::OutOfRange);
+        }
+        let nodes = section.first.node_configs.into_iter().map(|node| {
+            let strategy = laid_over(&cluster, &node.second);
+            let strategy = if strategy.is_valid() { strategy } else { cluster.clone() };
+            NodeColocation { profile: node.first, strategy }
+        });
+        Ok(Self { nodes: nodes.collect(), cluster })
+    }
+
+    /// What holds on a node.
+    pub fn for_node(&self, labels: &Labels, annotations: &Labels) -> ColocationStrategy {
+        let node = self.nodes.iter().find(|node| node.profile.selects(labels));
+        let mut strategy = node.map_or(&self.cluster, |node| &node.strategy).clone();
+        strategy.apply_node(labels, annotations);
+        strategy
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn map(pairs: &[(&str, &str)]) -> Labels {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    fn config(text: &str) -> ColocationConfig {
+        ColocationConfig::parse(Some(text)).unwrap()
+    }
+
+    #[test]
+    fn labels_go_before_the_configuration() {
+        let labels = map(&[
+            (CPU_RECLAIM_RATIO, "0.7"),
+            (MEMORY_RECLAIM_RATIO, "0.75"),
+            (MID_STATIC_CPU_RESERVED_RATIO, "0.1"),
+            (MID_STATIC_MEMORY_RESERVED_RATIO, "0.12"),
+        ]);
+        let strategy = config(r#"{"cpuReclaimThresholdPercent":65}"#).for_node(&labels, &map(&[]));
+        assert_eq!(
+            (
+                strategy.cpu_reclaim_threshold_percent,
+                strategy.memory_reclaim_threshold_percent,
+                strategy.mid_static_cpu_reserved_percent,
+                strategy.mid_static_memory_reserved_percent
+            ),
+            (Some(70), Some(75), Some(10), Some(12))
+        );
+    }
+
+    #[test]
+    fn labels_that_make_no_sense_are_ignored() {
+        let labels = map(&[(CPU_RECLAIM_RATIO, "-1"), (MEMORY_RECLAIM_RATIO, "invalidField")]);
+        let strategy = config(r#"{"cpuReclaimThresholdPercent":65}"#).for_node(&labels, &map(&[]));
+        assert_eq!(strategy.cpu_reclaim_threshold_percent, Some(65));
+        assert_eq!(strategy.memory_reclaim_threshold_percent, Some(65));
+    }
+
+    #[test]
+    fn ratios_are_cut() {
+        for (text, percent) in [("0.29", 28), ("0.57", 56), ("0.58", 57), ("1.1", 110), ("1.0", 100), ("0", 0)] {
+            assert_eq!(ratio_percent(text), Some(percent), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_annotation_goes_before_the_configuration_and_labels_before_it() {
+        let annotated = map(&[(COLOCATION_STRATEGY, r#"{"cpuReclaimThresholdPercent":100}"#)]);
+        let base = config(r#"{"enable":true}"#);
+        assert_eq!(base.for_node(&map(&[]), &annotated).cpu_reclaim_threshold_percent, Some(100));
+        let labels = map(&[(CPU_RECLAIM_RATIO, "0.8")]);
+        assert_eq!(base.for_node(&labels, &annotated).cpu_reclaim_threshold_percent, Some(80));
+        let disabled = map(&[(COLOCATION_STRATEGY, r#"{"enable":false}"#)]);
+        assert!(!base.for_node(&map(&[]), &disabled).is_enabled());
+        let broken = map(&[(COLOCATION_STRATEGY, "invalidField")]);
+        assert_eq!(base.for_node(&map(&[]), &broken), base.cluster);
+    }
+
+    #[test]
+    fn validity_is_the_managers() {
+        for (text, valid) in [
+            (r#"{"enable":true}"#, true),
+            (r#"{"midCPUThresholdPercent":-1}"#, false),
+            (r#"{"midCPUThresholdPercent":101}"#, false),
+            (r#"{"midMemoryThresholdPercent":150}"#, false),
+            (r#"{"midUnallocatedPercent":-10}"#, false),
+            (r#"{"midUnallocatedPercent":200}"#, false),
+            (r#"{"batchCPUThresholdPercent":100}"#, true),
+            (r#"{"batchMemoryThresholdPercent":0}"#, true),
+            (r#"{"batchCPUThresholdPercent":-1}"#, false),
+            (r#"{"metricMemoryCollectPolicy":""}"#, false),
+            (r#"{"degradeTimeMinutes":0}"#, false),
+            (r#"{"resourceDiffThreshold":1.5}"#, true),
+            (r#"{"midStaticCPUReservedPercent":300}"#, true),
+        ] {
+            assert_eq!(ColocationConfig::parse(Some(text)).is_ok(), valid, "{text}");
+        }
+    }
+
+    #[test]
+    fn an_invalid_entry_for_some_nodes_falls_back_to_the_cluster() {
+        let config = config(
+            r#"{"metricReportIntervalSeconds":20,"nodeConfigs":[
+                {"name":"a","nodeSelector":{"matchLabels":{"pool":"a"}},"metricReportIntervalSeconds":-1},
+                {"name":"b","nodeSelector":{"matchLabels":{"pool":"b"}},"metricReportIntervalSeconds":30},
+                {"name":"c","nodeSelector":{},"metricReportIntervalSeconds":40}]}"#,
+        );
+        for (pool, seconds) in [("a", 20), ("b", 30), ("z", 40)] {
+            let strategy = config.for_node(&map(&[("pool", pool)]), &map(&[]));
+            assert_eq!(strategy.metric_report_interval_seconds, Some(seconds), "{pool}");
+        }
+    }
+
+    #[test]
+    fn errors_have_the_words_of_the_original() {
+        for (text, error) in [
+            ("[]", "json: cannot unmarshal array into Go value of type configuration.ColocationCfg"),
+            (
+                r#"{"degradeTimeMinutes":1.5}"#,
+                "json: cannot unmarshal number 1.5 into Go struct field ColocationCfg.ColocationStrategy.degradeTimeMinutes of type int64",
+            ),
+            (
+                r#"{"enable":"yes"}"#,
+                "json: cannot unmarshal string into Go struct field ColocationCfg.ColocationStrategy.enable of type bool",
+            ),
+            (r#"{"metricAggregatePolicy":{"durations":["1x"]}}"#, r#"time: unknown unit "x" in duration "1x""#),
+        ] {
+            let message = format!("failed to unmarshal colocation config, err: {error}");
+            assert_eq!(ColocationConfig::parse(Some(text)).unwrap_err().to_string(), message);
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! The keys that become the NodeSLO of each node.
+
+use std::collections::BTreeMap;
+
+use koord_resource::{Quantity, Schema, go_json::DecodeError, quantity::ParseQuantityError};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::{
+    CPU_BURST_CONFIG, HOST_APPLICATION_CONFIG, RESOURCE_QOS_CONFIG, RESOURCE_THRESHOLD_CONFIG, SYSTEM_CONFIG, decode,
+    defaults,
+    strategy::{NodeProfile, NodeStrategy, first_match, laid_over},
+};
+use crate::{
+    extensions::Extensions,
+    node_annotations::NETWORK_BANDWIDTH,
+    node_slo::{
+        CpuBurstStrategy, HostApplicationSpec, NodeSLOSpec, ResourceQosStrategy, ResourceThresholdStrategy,
+        SystemStrategy,
+    },
+    protocol::Labels,
+};
+
+/// One key with everything filled in: what holds on all nodes, and what holds on some.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Section<T> {
+    /// For nodes that nothing else is said about.
+    pub cluster: T,
+    /// For some nodes, in the order of the configuration.
+    pub nodes: Vec<NodeStrategy<T>>,
+}
+
+impl<T: Clone> Section<T> {
+    /// What holds on a node with these labels.
+    pub fn for_node(&self, labels: &Labels) -> &T {
+        first_match(&self.nodes, labels).unwrap_or(&self.cluster)
+    }
+}
+
+/// `host-application-config`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct HostApplications {
+    /// On nodes that nothing else is said about.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub applications: Vec<HostApplicationSpec>,
+    /// On some nodes, in place of the others.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub node_configs: Vec<NodeStrategy<NodeHostApplications>>,
+}
+
+/// Applications on some nodes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NodeHostApplications {
+    /// The applications.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub applications: Vec<HostApplicationSpec>,
+}
+
+/// All keys that become NodeSLOs, with everything filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeSloConfig {
+    /// `resource-threshold-config`.
+    pub threshold: Section<ResourceThresholdStrategy>,
+    /// `resource-qos-config`.
+    pub qos: Section<ResourceQosStrategy>,
+    /// `cpu-burst-config`.
+    pub cpu_burst: Section<CpuBurstStrategy>,
+    /// `system-config`.
+    pub system: Section<SystemStrategy>,
+    /// `host-application-config`.
+    pub host_applications: HostApplications,
+}
+
+/// A key that could not be read; its last good value stays in force.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("failed to unmarshal {section}, err: {error}")]
+pub struct SectionError {
+    /// The key in the ConfigMap.
+    pub key: &'static str,
+    /// What messages call the key: `ThresholdCfg`, …
+    pub section: &'static str,
+    /// What is wrong.
+    pub error: DecodeError,
+}
+
+/// What a node gets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NodeSloResolved {
+    /// The spec; extensions that the manager does not own must be put back by the caller.
+    pub spec: NodeSLOSpec,
+    /// Why the node has no system strategy.
+    pub bandwidth_error: Option<ParseQuantityError>,
+}
+
+impl Default for NodeSloConfig {
+    fn default() -> Self {
+        let section = Section::default;
+        Self {
+            threshold: Section { cluster: defaults::resource_threshold_strategy(), nodes: Vec::new() },
+            qos: section(),
+            cpu_burst: Section { cluster: defaults::cpu_burst_strategy(), nodes: Vec::new() },
+            system: Section { cluster: defaults::system_strategy(), nodes: Vec::new() },
+            host_applications: HostApplications::default(),
+        }
+    }
+}
+
+impl NodeSloConfig {
+    /// Reads the keys of the ConfigMap. An absent key gives its defaults; one that cannot be read keeps what `self` has.
+    pub fn update(&self, data: &BTreeMap<String, String>) -> (Self, Vec<SectionError>) {
+        let mut errors = Vec::new();
+        let text = |key: &str| data.get(key).map(String::as_str);
+        let mut failed = |key, section, error| errors.push(SectionError { key, section, error });
+        let default = Self::default();
+        let config = Self {
+            threshold: read::<ThresholdSection>(text(RESOURCE_THRESHOLD_CONFIG), &default.threshold).unwrap_or_else(
+                |error| {
+                    failed(RESOURCE_THRESHOLD_CONFIG, "ThresholdCfg", error);
+                    self.threshold.clone()
+                },
+            ),
+            qos: read::<QosSection>(text(RESOURCE_QOS_CONFIG), &default.qos).unwrap_or_else(|error| {
+                failed(RESOURCE_QOS_CONFIG, "ResourceQOSCfg", error);
+                self.qos.clone()
+            }),
+            cpu_burst: read::<CpuBurstSection>(text(CPU_BURST_CONFIG), &default.cpu_burst).unwrap_or_else(|error| {
+                failed(CPU_BURST_CONFIG, "CPUBurstCfg", error);
+                self.cpu_burst.clone()
+            }),
+            system: read::<SystemSection>(text(SYSTEM_CONFIG), &default.system).unwrap_or_else(|error| {
+                failed(SYSTEM_CONFIG, "SystemCfg", error);
+                self.system.clone()
+            }),
+            host_applications: match text(HOST_APPLICATION_CONFIG).map(decode) {
+                None => default.host_applications,
+                Some(Ok(applications)) => applications,
+                Some(Err(error)) => {
+                    failed(HOST_APPLICATION_CONFIG, "HostApplicationCfg", error);
+                    self.host_applications.clone()
+                }
+            },
+        };
+        (config, errors)
+    }
+
+    /// What a node gets.
+    ///
+    /// QUIRK: an annotation that names no bandwidth takes the whole system strategy away (spec/manager.md 2.2;
+    /// `a_bandwidth_that_is_none_takes_the_system_strategy_away`).
+    pub fn for_node(&self, labels: &Labels, annotations: &Labels) -> NodeSloResolved {
+        let mut system = self.system.for_node(labels).clone();
+        system.total_network_bandwidth.get_or_insert(Quantity::ZERO);
+        let mut bandwidth_error = None;
+        if let Some(text) = annotations.get(NETWORK_BANDWIDTH) {
+            match text.parse() {
+                Ok(bandwidth) => system.total_network_bandwidth = Some(bandwidth),
+                Err(error) => bandwidth_error = Some(error),
+            }
+        }
+        let hosts = &self.host_applications;
+        let host_applications =
+            first_match(&hosts.node_configs, labels).map_or(&hosts.applications, |node| &node.applications);
+        let spec = NodeSLOSpec {
+            resource_used_threshold_with_be: Some(self.threshold.for_node(labels).clone()),
+            resource_qos_strategy: Some(self.qos.for_node(labels).clone()),
+            cpu_burst_strategy: Some(self.cpu_burst.for_node(labels).clone()),
+            system_strategy: bandwidth_error.is_none().then_some(system),
+            extensions: Some(Extensions::empty()),
+            host_applications: host_applications.clone(),
+        };
+        NodeSloResolved { spec, bandwidth_error }
+    }
+}
+
+/// One key as it is written.
+trait Written: DeserializeOwned {
+    type Strategy: Clone + Schema + Serialize + DeserializeOwned;
+
+    fn parts(self) -> (Option<Self::Strategy>, Vec<NodeStrategy<Self::Strategy>>);
+}
+
+/// Declares the type of a key, by the name that [`super::names`] knows.
+macro_rules! written {
+    ($($name:ident of $strategy:ty;)*) => {$(
+        #[derive(Default, Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
+        struct $name {
+            cluster_strategy: Option<$strategy>,
+            node_strategies: Vec<NodeStrategy<$strategy>>,
+        }
+
+        impl Written for $name {
+            type Strategy = $strategy;
+
+            fn parts(self) -> (Option<$strategy>, Vec<NodeStrategy<$strategy>>) {
+                (self.cluster_strategy, self.node_strategies)
+            }
+        }
+    )*};
+}
+
+written! {
+    ThresholdSection of ResourceThresholdStrategy;
+    QosSection of ResourceQosStrategy;
+    CpuBurstSection of CpuBurstStrategy;
+    SystemSection of SystemStrategy;
+}
+
+fn read<W: Written>(text: Option<&str>, default: &Section<W::Strategy>) -> Result<Section<W::Strategy>, DecodeError> {
+    let Some(text) = text else { return Ok(default.clone()) };
+    let (cluster, nodes) = decode::<W>(text)?.parts();
+    let cluster = cluster.map_or_else(|| default.cluster.clone(), |cluster| laid_over(&default.cluster, &cluster));
+    let nodes = nodes
+        .into_iter()
+        .map(|node| NodeStrategy { first: NodeProfile { ..node.first }, second: laid_over(&cluster, &node.second) });
+    Ok(Section { nodes: nodes.collect(), cluster })
+}
+
+#[cfg(test)]
+mod tests {
+    use koord_resource::go_json;
+
+    use super::*;
+
+    fn map(pairs: &[(&str, &str)]) -> Labels {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    fn system_of(config: &str, labels: &[(&str, &str)], annotations: &[(&str, &str)]) -> String {
+        let (config, errors) = NodeSloConfig::default().update(&map(&[(SYSTEM_CONFIG, config)]));
+        assert_eq!(errors, []);
+        let resolved = config.for_node(&map(labels), &map(annotations));
+        resolved.spec.system_strategy.map_or("none".to_owned(), |system| go_json::to_string(&system).unwrap())
+    }
+
+    const NODE_BANDWIDTH: &str = r#"{"clusterStrategy":{"totalNetworkBandwidth":"100M"},"nodeStrategies":[{"nodeSelector":{"matchLabels":{"pool":"a"}},"totalNetworkBandwidth":"30M"}]}"#;
+
+    #[test]
+    fn nothing_configured_gives_the_defaults() {
+        let resolved = NodeSloConfig::default().for_node(&map(&[]), &map(&[]));
+        assert_eq!(resolved.spec, defaults::node_slo_spec());
+    }
+
+    #[test]
+    fn the_nodes_bandwidth_goes_before_all_strategies() {
+        let annotation = [(NETWORK_BANDWIDTH, "20M")];
+        for labels in [&[("pool", "a")][..], &[]] {
+            assert_eq!(system_of(NODE_BANDWIDTH, labels, &annotation), r#"{"totalNetworkBandwidth":"20M"}"#);
+        }
+        assert_eq!(system_of(NODE_BANDWIDTH, &[("pool", "a")], &[]), r#"{"totalNetworkBandwidth":"30M"}"#);
+    }
+
+    #[test]
+    fn a_bandwidth_that_is_none_takes_the_system_strategy_away() {
+        assert_eq!(system_of(NODE_BANDWIDTH, &[], &[(NETWORK_BANDWIDTH, "fast")]), "none");
+    }
+
+    /// The original resets it to 0 there (docs/divergences.md).
+    #[test]
+    fn a_strategy_without_bandwidth_inherits_it() {
+        let config = r#"{"clusterStrategy":{"totalNetworkBandwidth":"20M"},"nodeStrategies":[{"nodeSelector":{},"minFreeKbytesFactor":5}]}"#;
+        assert_eq!(system_of(config, &[], &[]), r#"{"minFreeKbytesFactor":5,"totalNetworkBandwidth":"20M"}"#);
+    }
+
+    #[test]
+    fn a_key_that_cannot_be_read_keeps_its_last_good_value() {
+        let good = map(&[(RESOURCE_THRESHOLD_CONFIG, r#"{"clusterStrategy":{"enable":true}}"#)]);
+        let (config, errors) = NodeSloConfig::default().update(&good);
+        assert_eq!(errors, []);
+        let bad = map(&[
+            (RESOURCE_THRESHOLD_CONFIG, r#"{"clusterStrategy":{"cpuSuppressThresholdPercent":"60"}}"#),
+            (CPU_BURST_CONFIG, r#"{"clusterStrategy":{"policy":"auto"}}"#),
+            (SYSTEM_CONFIG, ""),
+        ]);
+        let (after, errors) = config.update(&bad);
+        assert_eq!(after.threshold, config.threshold);
+        assert_eq!(after.cpu_burst.cluster.policy, Some("auto".into()));
+        let messages: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            messages,
+            [
+                "failed to unmarshal ThresholdCfg, err: json: cannot unmarshal string into Go struct field ResourceThresholdStrategy.clusterStrategy.cpuSuppressThresholdPercent of type int64",
+                "failed to unmarshal SystemCfg, err: unexpected end of JSON input",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_first_entry_that_selects_the_node_holds_alone() {
+        let data = map(&[(
+            RESOURCE_THRESHOLD_CONFIG,
+            r#"{"clusterStrategy":{"cpuSuppressThresholdPercent":50},"nodeStrategies":[
+                {"name":"bad","nodeSelector":{"matchExpressions":[{"key":"pool","operator":"Nope"}]},"enable":true},
+                {"name":"none","enable":true},
+                {"name":"a","nodeSelector":{"matchLabels":{"pool":"a"}},"cpuSuppressThresholdPercent":11},
+                {"name":"b","nodeSelector":{"matchLabels":{"pool":"a"}},"cpuSuppressThresholdPercent":12}]}"#,
+        )]);
+        let (config, _) = NodeSloConfig::default().update(&data);
+        let percent = |pool| config.threshold.for_node(&map(&[("pool", pool)])).cpu_suppress_threshold_percent;
+        assert_eq!((percent("a"), percent("b")), (Some(11), Some(50)));
+        assert_eq!(config.threshold.for_node(&map(&[("pool", "a")])).enable, Some(false));
+    }
+
+    #[test]
+    fn applications_of_some_nodes_replace_the_others() {
+        let data = map(&[(
+            HOST_APPLICATION_CONFIG,
+            r#"{"applications":[{"name":"x"}],"nodeConfigs":[{"nodeSelector":{"matchLabels":{"pool":"a"}},"applications":[{"name":"y"}]}]}"#,
+        )]);
+        let (config, _) = NodeSloConfig::default().update(&data);
+        let names = |pool| {
+            let resolved = config.for_node(&map(&[("pool", pool)]), &map(&[]));
+            resolved.spec.host_applications.into_iter().map(|application| application.name).collect::<Vec<_>>()
+        };
+        assert_eq!((names("a"), names("b")), (vec!["y".to_owned()], vec!["x".to_owned()]));
+    }
+}
