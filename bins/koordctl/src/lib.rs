@@ -7,6 +7,7 @@
 pub mod cli;
 pub mod connect;
 pub mod crd;
+pub mod up;
 pub mod version;
 
 use anyhow::Result;
@@ -44,6 +45,9 @@ pub async fn run(cli: Cli) -> Result<Answer> {
             clap_complete::generate(shell, &mut Cli::command(), "koordctl", &mut script);
             Ok(Answer::success(String::from_utf8(script)?))
         }
-        cli::Command::Up(_) => anyhow::bail!("this build has no embedded server yet"),
+        cli::Command::Up(args) => {
+            up::run(&args).await?;
+            Ok(Answer::success(""))
+        }
     }
 }

@@ -61,13 +61,14 @@ impl Kubectl {
     }
 
     /// Runs a command and gives what it printed, whether it succeeded or not.
-    pub fn run(&self, arguments: &[&str], input: Option<&str>) -> Result<Printed> {
+    pub fn run(&self, arguments: &[&str], input: Option<&str>, environment: &[(&str, &str)]) -> Result<Printed> {
         let mut child = Command::new(&self.program)
             .args(arguments)
             .env("KUBECONFIG", &self.kubeconfig)
             .env("KUBECACHEDIR", &self.cache)
             .env("HOME", &self.cache)
             .env_remove("KUBECTL_EXTERNAL_DIFF")
+            .envs(environment.iter().copied())
             .stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() })
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -2,6 +2,7 @@
 
 use std::{
     fs,
+    io::{BufRead as _, BufReader},
     net::TcpListener,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -34,14 +35,25 @@ pub struct RealServer {
     folder: TempDir,
 }
 
-/// A child process that does not outlive its owner.
+/// A program that does not outlive its owner.
 #[derive(Debug)]
-struct Program(Child);
+struct Program {
+    pid: u32,
+    keeper: Child,
+}
+
+impl Program {
+    /// Whether it still runs.
+    fn runs(&self) -> bool {
+        // A zombie counts as running; its log tells then.
+        Path::new("/proc").join(self.pid.to_string()).exists()
+    }
+}
 
 impl Drop for Program {
     fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        drop(self.keeper.stdin.take());
+        let _ = self.keeper.wait();
     }
 }
 
@@ -117,8 +129,8 @@ impl RealServer {
             url,
             ca,
             kubeconfig,
-            apiserver_pid: apiserver.0.id(),
-            etcd_pid: etcd.0.id(),
+            apiserver_pid: apiserver.pid,
+            etcd_pid: etcd.pid,
             start: Duration::ZERO,
             programs: [apiserver, etcd],
             folder,
@@ -128,7 +140,7 @@ impl RealServer {
         Ok(server)
     }
 
-    async fn wait_until_ready(&mut self, begin: Instant) -> Result<()> {
+    async fn wait_until_ready(&self, begin: Instant) -> Result<()> {
         let config = koordctl::connect::from_file(&self.kubeconfig, &KubeConfigOptions::default()).await?;
         let client = kube::Client::try_from(config)?;
         loop {
@@ -136,9 +148,9 @@ impl RealServer {
             if answer.as_deref().is_ok_and(|text| text == "ok") {
                 return Ok(());
             }
-            for (program, log) in self.programs.iter_mut().zip(["apiserver.log", "etcd.log"]) {
-                if let Some(status) = program.0.try_wait()? {
-                    bail!("the program of {log} ended with {status}:\n{}", self.end_of(log));
+            for (program, log) in self.programs.iter().zip(["apiserver.log", "etcd.log"]) {
+                if !program.runs() {
+                    bail!("the program of {log} has ended:\n{}", self.end_of(log));
                 }
             }
             if begin.elapsed() > START_MAX {
@@ -165,16 +177,24 @@ fn free_ports() -> Result<[u16; 3]> {
     Ok(ports)
 }
 
+/// Starts a program that ends with this process, however this process ends: a shell waits for the end of its standard input, which is the other
+/// end of a pipe that only this process holds, and ends the program then.
 fn spawn(program: &Path, log: &Path, arguments: &[String]) -> Result<Program> {
-    let output = fs::File::create(log)?;
-    let child = Command::new(program)
+    const KEEPER: &str = r#"log=$1; shift; "$@" >"$log" 2>&1 </dev/null & child=$!; echo "$child"; cat >/dev/null; kill -9 "$child"; wait"#;
+    let mut keeper = Command::new("sh")
+        .args(["-c", KEEPER, "sh"])
+        .arg(log)
+        .arg(program)
         .args(arguments)
-        .stdin(Stdio::null())
-        .stdout(output.try_clone()?)
-        .stderr(output)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
         .spawn()
         .with_context(|| format!("{} does not start", program.display()))?;
-    Ok(Program(child))
+    let mut pid = String::new();
+    let output = keeper.stdout.take().context("the shell has no output")?;
+    BufReader::new(output).read_line(&mut pid)?;
+    Ok(Program { pid: pid.trim().parse()?, keeper })
 }
 
 /// Writes ca.crt, tls.crt, tls.key, account.key and account.pub into the folder; gives the CA's certificate.

@@ -3,4 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod doors;
+mod kubectl_commands;
+mod nodes;
 mod servers;
+mod suite;

@@ -1,0 +1,88 @@
+//! What to try next: five commands that work in the cluster that has just come up.
+
+use std::{fmt::Write as _, path::Path};
+
+use crate::cli::UpArgs;
+
+/// The text that is printed when everything runs.
+pub fn greeting(args: &UpArgs, server: &str, kubeconfig: &Path) -> String {
+    let mut text = format!("\nA cluster with {} hollow nodes runs at {server}.\n", args.nodes);
+    if args.no_manager {
+        text.push_str("koord-manager is not part of it (--no-manager).\n");
+    }
+    if (args.speed - 1.0).abs() > f64::EPSILON {
+        let _ = writeln!(text, "Its time runs {} times as fast as yours.", args.speed);
+    }
+    let _ = write!(
+        text,
+        "\nTry, in another terminal:\n\n  export KUBECONFIG={}\n",
+        shell_word(&kubeconfig.display().to_string())
+    );
+    for (command, says) in commands(args) {
+        let _ = writeln!(text, "  {command:<58} # {says}");
+    }
+    text.push_str("\nctrl-C ends it.\n");
+    text
+}
+
+/// Commands that work, and what they show. Those about nodes only where there are some.
+pub fn commands(args: &UpArgs) -> Vec<(&'static str, &'static str)> {
+    let mut commands = vec![("kubectl api-resources --api-group=scheduling.koordinator.sh", "what Koordinator adds")];
+    if args.nodes > 0 {
+        commands.push(("kubectl get nodes", "machines that are not there"));
+        commands.push(if args.no_manager {
+            ("kubectl describe node hollow-0", "one of them")
+        } else {
+            ("kubectl get nodeslos,nodemetrics", "made by koord-manager, reported by the nodes")
+        });
+        commands.push((
+            "kubectl run web --image=nginx --overrides='{\"spec\":{\"nodeName\":\"hollow-0\"}}'",
+            "a pod that runs",
+        ));
+    } else {
+        commands.push(("kubectl get crds", "the definitions that are served"));
+        commands.push(("kubectl get priorityclasses", "Koordinator's priorities"));
+        commands.push(("kubectl -n koordinator-system get configmaps", "its configuration"));
+    }
+    commands.push(("kubectl explain reservation.spec", "every field is explained"));
+    commands
+}
+
+/// A word as a shell reads it back.
+fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%,".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::cli::{Cli, Command};
+
+    fn args(more: &[&str]) -> UpArgs {
+        let arguments = ["koordctl", "up"].iter().chain(more);
+        let Command::Up(args) = Cli::try_parse_from(arguments).unwrap().command else { panic!("not up") };
+        args
+    }
+
+    #[test]
+    fn there_are_five_commands_whatever_runs() {
+        for more in [&[][..], &["--nodes=0"], &["--no-manager"], &["--nodes=0", "--no-manager"]] {
+            assert_eq!(commands(&args(more)).len(), 5, "{more:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_with_a_space_can_be_pasted() {
+        let text = greeting(&args(&[]), "https://127.0.0.1:6443", Path::new("/home/me/my cluster/koord's"));
+        assert!(text.contains(r"export KUBECONFIG='/home/me/my cluster/koord'\''s'"), "{text}");
+        assert!(!text.contains("times as fast"));
+        assert!(greeting(&args(&["--speed=60"]), "", Path::new("k")).contains("60 times as fast"));
+    }
+}

@@ -1,0 +1,67 @@
+//! The embedded API server of `up`: on a TLS port of 127.0.0.1 for everyone, and without a socket for the nodes.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use anyhow::Result;
+use envtest::{
+    cluster::{Cluster, Options},
+    environment::Environment,
+    serve::Kubeconfig,
+};
+use jiff::Timestamp;
+use koord_runtime::{clock::SharedClock, random::Random};
+use kube::Client;
+use tokio::{sync::watch, task::JoinHandle};
+
+/// The name of cluster and context in the kubeconfig.
+const CLUSTER: &str = "koord";
+
+/// A server that answers.
+pub struct Embedded {
+    /// The way to it without a socket.
+    pub client: Client,
+    /// The way to it for everyone else.
+    pub kubeconfig: Kubeconfig,
+    stop: watch::Sender<bool>,
+    serving: JoinHandle<()>,
+}
+
+impl Embedded {
+    /// Binds the port and answers from then on. Times of objects are the clock's; uids and generated names follow from the seed.
+    pub async fn start(port: u16, clock: SharedClock, seed: u64) -> Result<Self> {
+        let environment = Surroundings { clock, random: Random::seeded(seed) };
+        let options = Options {
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+            environment: Box::new(environment),
+            ..Options::default()
+        };
+        let cluster = Cluster::bind(options).await?;
+        let client = Client::new(cluster.server.router(), "default");
+        let kubeconfig = cluster.kubeconfig(CLUSTER);
+        let (stop, stopped) = watch::channel(false);
+        let serving = tokio::spawn(cluster.run(stopped));
+        Ok(Self { client, kubeconfig, stop, serving })
+    }
+
+    /// Closes the port and lets running requests end.
+    pub async fn stop(self) {
+        self.stop.send_replace(true);
+        let _ = self.serving.await;
+    }
+}
+
+/// What the server takes from outside.
+struct Surroundings {
+    clock: SharedClock,
+    random: Random,
+}
+
+impl Environment for Surroundings {
+    fn now(&mut self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn random(&mut self) -> u64 {
+        self.random.number()
+    }
+}

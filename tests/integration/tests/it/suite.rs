@@ -1,0 +1,201 @@
+//! The clusters that the suite runs on, and words to say what is expected of them.
+//!
+//! Each server runs once per test process, on a thread of its own, with everything that `koordctl up` brings. Every test has a namespace of its
+//! own, and names of its own for objects without one.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU32, Ordering},
+        mpsc,
+    },
+    time::{Duration, Instant},
+};
+
+use anyhow::Result;
+use clap::Parser as _;
+use integration::{Kubectl, RealServer, kubectl::Printed};
+use koordctl::{
+    Cli,
+    cli::{Command, UpArgs},
+    up::{Cluster, Inhabitants, clock, progress::Progress},
+};
+
+/// A running cluster with a kubectl.
+pub(crate) struct Server {
+    /// `embedded` or `real`.
+    pub(crate) name: &'static str,
+    kubectl: Kubectl,
+}
+
+static EMBEDDED: OnceLock<Option<Server>> = OnceLock::new();
+static REAL: OnceLock<Option<Server>> = OnceLock::new();
+
+/// Plays a scene on the embedded server, and on a real kube-apiserver when there is one.
+pub(crate) fn on_every_server(scene: impl Fn(&Scene)) {
+    let embedded = EMBEDDED.get_or_init(|| server("embedded", start_embedded));
+    let real = REAL
+        .get_or_init(|| RealServer::assets().and_then(|assets| server("real", |folder| start_real(&assets, folder))));
+    for server in [embedded, real].into_iter().flatten() {
+        scene(&Scene::open(server));
+    }
+}
+
+fn server(name: &'static str, start: impl FnOnce(&Path) -> PathBuf) -> Option<Server> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    // Before the server: without kubectl there is nothing to play.
+    Kubectl::find(&folder, &folder).unwrap()?;
+    let kubeconfig = start(&folder);
+    let kubectl = Kubectl::find(&kubeconfig, &folder.join("cache")).unwrap()?;
+    Some(Server { name, kubectl })
+}
+
+/// The cluster of the suite: a few nodes, no fixed ports.
+fn up_args(kubeconfig: &Path) -> UpArgs {
+    let arguments = ["koordctl", "up", "--nodes=3", "--port=0", "--force", "--kubeconfig"];
+    let cli = Cli::try_parse_from(arguments.iter().map(AsRef::as_ref).chain([kubeconfig.as_os_str()])).unwrap();
+    match cli.command {
+        Command::Up(args) => args,
+        _ => unreachable!("the arguments say up"),
+    }
+}
+
+fn start_embedded(folder: &Path) -> PathBuf {
+    let args = up_args(&folder.join("kubeconfig"));
+    for_ever(move || async move {
+        let cluster = Cluster::start(&args, &mut Progress::hidden()).await?;
+        let kubeconfig = cluster.kubeconfig.clone();
+        Ok((kubeconfig, cluster))
+    })
+}
+
+fn start_real(assets: &Path, folder: &Path) -> PathBuf {
+    let args = up_args(&folder.join("unused"));
+    let assets = assets.to_owned();
+    for_ever(move || async move {
+        let server = RealServer::start(&assets).await?;
+        let config =
+            koordctl::connect::from_file(&server.kubeconfig, &kube::config::KubeConfigOptions::default()).await?;
+        let client = kube::Client::try_from(config)?;
+        let inhabitants = Inhabitants::settle(&client, &args, &clock(1.0), &mut Progress::hidden()).await?;
+        Ok((server.kubeconfig.clone(), (server, inhabitants)))
+    })
+}
+
+/// Runs what `start` gives on a thread of its own until the process ends.
+fn for_ever<F, T>(start: impl FnOnce() -> F + Send + 'static) -> PathBuf
+where
+    F: Future<Output = Result<(PathBuf, T)>>,
+    T: 'static,
+{
+    let (tell, told) = mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        runtime.block_on(async {
+            match start().await {
+                Ok((kubeconfig, running)) => {
+                    tell.send(Ok(kubeconfig)).unwrap();
+                    std::future::pending::<()>().await;
+                    drop(running);
+                }
+                Err(error) => tell.send(Err(error)).unwrap(),
+            }
+        });
+    });
+    told.recv().unwrap().unwrap_or_else(|error| panic!("the server does not start: {error:#}"))
+}
+
+/// One test on one server: a namespace, and kubectl in it.
+pub(crate) struct Scene<'a> {
+    server: &'a Server,
+    /// The namespace of the test; also a name that no other test uses.
+    pub(crate) namespace: String,
+}
+
+/// How long something may take that happens by itself.
+const EVENTUALLY_MAX: Duration = Duration::from_secs(20);
+
+impl<'a> Scene<'a> {
+    fn open(server: &'a Server) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let namespace = format!("scene-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let scene = Scene { server, namespace };
+        scene.says(&["create", "namespace", &scene.namespace]);
+        scene
+    }
+
+    /// Runs a command and gives all that it printed.
+    pub(crate) fn run(&self, arguments: &[&str], input: Option<&str>) -> Printed {
+        self.run_in(arguments, input, &[])
+    }
+
+    /// Runs a command with further environment variables.
+    pub(crate) fn run_with(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Printed {
+        self.run_in(arguments, None, environment)
+    }
+
+    fn run_in(&self, arguments: &[&str], input: Option<&str>, environment: &[(&str, &str)]) -> Printed {
+        // A namespace that the command names itself comes later and therefore counts.
+        let namespace = format!("--namespace={}", self.namespace);
+        let arguments: Vec<&str> = [namespace.as_str()].into_iter().chain(arguments.iter().copied()).collect();
+        self.server.kubectl.run(&arguments, input, environment).unwrap()
+    }
+
+    /// Runs a command that must succeed and gives its output.
+    #[track_caller]
+    pub(crate) fn says(&self, arguments: &[&str]) -> String {
+        let printed = self.run(arguments, None);
+        assert_eq!(
+            printed.code, 0,
+            "{}: kubectl {arguments:?}\n{}{}",
+            self.server.name, printed.stdout, printed.stderr
+        );
+        printed.stdout
+    }
+
+    /// Runs a command that must fail and gives what it complains about.
+    #[track_caller]
+    pub(crate) fn complains(&self, arguments: &[&str]) -> String {
+        let printed = self.run(arguments, None);
+        assert_ne!(printed.code, 0, "{}: kubectl {arguments:?} succeeded:\n{}", self.server.name, printed.stdout);
+        printed.stderr
+    }
+
+    /// Expects that a manifest can be created.
+    #[track_caller]
+    pub(crate) fn accepts(&self, manifest: &str) -> String {
+        let printed = self.run(&["create", "-f", "-"], Some(manifest));
+        assert_eq!(printed.code, 0, "{} rejects:\n{manifest}\n{}", self.server.name, printed.stderr);
+        printed.stdout
+    }
+
+    /// Expects that a manifest cannot be created, and that the message says this.
+    #[track_caller]
+    pub(crate) fn rejects(&self, manifest: &str, message: &str) {
+        let printed = self.run(&["create", "-f", "-"], Some(manifest));
+        assert_ne!(printed.code, 0, "{} accepts:\n{manifest}", self.server.name);
+        assert!(printed.stderr.contains(message), "{}: expected {message:?} in:\n{}", self.server.name, printed.stderr);
+    }
+
+    /// Expects that a command comes to print this by itself.
+    #[track_caller]
+    pub(crate) fn comes_to_say(&self, arguments: &[&str], expected: &str) {
+        let deadline = Instant::now() + EVENTUALLY_MAX;
+        loop {
+            let printed = self.run(arguments, None);
+            if printed.stdout.contains(expected) {
+                return;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "{}: kubectl {arguments:?} does not come to say {expected:?}, but:\n{}{}",
+                self.server.name,
+                printed.stdout,
+                printed.stderr
+            );
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
