@@ -1,1 +1,12 @@
-//! koord-manager
+//! koord-manager as a library: `koordctl up` runs it in its own process, the program is a thin main around it.
+//!
+//! Read first: [`Options`] (the flags), [`run_with`] (what is wired).
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod gates;
+mod options;
+mod run;
+
+pub use gates::GATES;
+pub use options::{Checked, Options};
+pub use run::{Surroundings, run, run_with};

@@ -1,3 +1,34 @@
-//! koord-manager
+//! Controllers and admission webhooks of Koordinator.
 
-fn main() {}
+use std::process::ExitCode;
+
+use koord_manager::{Options, run};
+use koord_runtime::logs;
+use tokio_util::sync::CancellationToken;
+
+fn main() -> ExitCode {
+    let options = match Options::from_arguments(std::env::args()) {
+        Ok(options) => options,
+        Err(error) => error.exit(),
+    };
+    logs::init(options.logs.verbosity, logs::Format::Text);
+    match serve(options) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("koord-manager: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[tokio::main]
+async fn serve(options: Options) -> anyhow::Result<()> {
+    let stop = CancellationToken::new();
+    let on_signal = stop.clone();
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    tokio::spawn(async move {
+        tokio::select! { biased; _ = terminate.recv() => {}, _ = tokio::signal::ctrl_c() => {} }
+        on_signal.cancel();
+    });
+    run(options, stop).await
+}

@@ -1,1 +1,15 @@
-//! koord-manager-controllers
+//! The controllers of koord-manager.
+//!
+//! Each is a pure core (a function from plain data to what shall be) in a thin frame that names the caches it reads.
+//! [`nodeslo`] and [`nodemetric`] are the pattern for the others. The crate knows no sockets and no tasks.
+//!
+//! Read first: [`nodeslo::NodeSloController`], [`view`] (what is kept of each object).
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod config;
+pub mod nodemetric;
+pub mod nodeslo;
+mod one_per_node;
+pub mod view;
+
+pub use config::ConfigSource;

@@ -21,12 +21,16 @@ use crate::{
     outcome::Outcome,
     queue::WorkQueue,
     store::Sink,
+    write::Write,
 };
 
 /// What a controller does with one key. It reads caches and returns what shall be; it writes nothing itself.
 pub trait Controller: Send + Sync + 'static {
     /// Decides about a key.
     fn reconcile(&self, key: &ObjectKey, now: Timestamp) -> Result<Outcome, ReconcileError>;
+
+    /// Hears what became of each write of its outcomes; for counting.
+    fn written(&self, _write: &Write, _result: Result<(), &ReconcileError>) {}
 }
 
 /// What a controller makes of a change in a cache.
@@ -235,6 +239,12 @@ impl Worker {
             }
             tracing::warn!(controller = name, %key, fault = error.fault.as_str(), %error, "reconcile failed");
         }
+    }
+
+    /// Says what became of a write of the outcome.
+    pub fn written(&self, write: &Write, result: Result<(), ReconcileError>) -> Result<(), ReconcileError> {
+        self.controller.written(write, result.as_ref().map(|()| ()));
+        result
     }
 
     /// Tells the events of an outcome.

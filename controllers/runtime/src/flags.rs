@@ -17,7 +17,10 @@ pub fn from_go(arguments: impl IntoIterator<Item = String>) -> Vec<String> {
     let rewrite = |argument: String| {
         verbatim |= argument == "--";
         let Some(flag) = argument.strip_prefix("--").or_else(|| argument.strip_prefix('-')) else { return argument };
-        let named = flag.starts_with(|first: char| first.is_ascii_alphabetic());
+        // A value such as `-nodeslo,*` is no flag.
+        let name = flag.split('=').next().unwrap_or_default();
+        let named = name.starts_with(|first: char| first.is_ascii_alphabetic())
+            && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter));
         if verbatim || !named || flag == "h" {
             return argument;
         }
@@ -41,6 +44,54 @@ pub fn listen_address(text: &str) -> Result<Option<std::net::SocketAddr>, String
     }
     let full = if text.starts_with(':') { format!("[::]{text}") } else { text.replacen("localhost:", "127.0.0.1:", 1) };
     full.parse().map(Some).map_err(|_| format!("{text:?} is no address to listen on; write HOST:PORT or :PORT"))
+}
+
+/// klog's flags. Only the verbosity has an effect: logs go to the standard error, structured, and rotation is the
+/// business of whoever collects them. The others are taken so that existing manifests keep working.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Klog {
+    /// Verbosity of the logs: 0 to 3 information, 4 and 5 debugging, 6 and more everything.
+    #[arg(long = "v", alias = "verbosity", default_value_t = 0, value_name = "LEVEL")]
+    pub verbosity: u8,
+    /// Taken for compatibility.
+    #[arg(long, hide = true)]
+    vmodule: Option<String>,
+    /// Taken for compatibility.
+    #[arg(long, hide = true)]
+    stderrthreshold: Option<String>,
+    /// Taken for compatibility.
+    #[arg(long, hide = true)]
+    log_dir: Option<String>,
+    /// Taken for compatibility.
+    #[arg(long, hide = true)]
+    log_file: Option<String>,
+    /// Taken for compatibility.
+    #[arg(long, hide = true)]
+    log_file_max_size: Option<String>,
+    /// Taken for compatibility.
+    #[arg(long, hide = true)]
+    log_backtrace_at: Option<String>,
+    /// Taken for compatibility.
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    logtostderr: Option<String>,
+    /// Taken for compatibility.
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    alsologtostderr: Option<String>,
+    /// Taken for compatibility.
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    add_dir_header: Option<String>,
+    /// Taken for compatibility.
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    one_output: Option<String>,
+    /// Taken for compatibility.
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    skip_headers: Option<String>,
+    /// Taken for compatibility.
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    skip_log_headers: Option<String>,
+    /// Taken for compatibility.
+    #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    legacy_stderr_threshold_behavior: Option<String>,
 }
 
 #[cfg(test)]

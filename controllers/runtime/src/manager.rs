@@ -19,7 +19,7 @@ use crate::{
     lease::Candidacy,
     metrics::Audience,
     outcome::Outcome,
-    recorder::{Recorded, write_events},
+    recorder::{EventQueue, write_events},
 };
 
 /// How a manager runs.
@@ -65,19 +65,19 @@ pub struct Manager {
     clock: SharedClock,
     health: Health,
     settings: Settings,
-    recorded: Recorded,
+    told: EventQueue,
     leading: watch::Sender<bool>,
 }
 
 impl Manager {
-    /// A manager over everything that `core` has wired. `recorded` is the other end of the recorder that the core
+    /// A manager over everything that `core` has wired. `told` is the other end of the recorder that the core
     /// was given as its event sink.
-    pub fn new(core: Core, client: Client, recorded: Recorded, settings: Settings) -> Self {
+    pub fn new(core: Core, client: Client, told: EventQueue, settings: Settings) -> Self {
         let clock = SystemClock::shared();
         let limit = (settings.requests_per_second, settings.requests_burst);
         let api = Api::new(client, Arc::clone(&clock), core.metrics().clone(), settings.field_manager, limit);
         let (health, leading) = (Health::default(), watch::Sender::new(false));
-        Self { core: Arc::new(core), api, clock, health, settings, recorded, leading }
+        Self { core: Arc::new(core), api, clock, health, settings, told, leading }
     }
 
     /// The checks behind health and readiness.
@@ -118,7 +118,7 @@ impl Manager {
             let (clock, random, metrics) = surroundings;
             tasks.spawn(follow(Arc::clone(watch), self.api.clone(), clock, random, metrics, stop.clone()));
         }
-        tasks.spawn(write_events(self.recorded, self.api.clone(), random.clone(), self.settings.host, stop.clone()));
+        tasks.spawn(write_events(self.told, self.api.clone(), random.clone(), self.settings.host, stop.clone()));
         let leading = self.leading.subscribe();
         if let Some(candidacy) = self.settings.candidacy {
             let (api, clock) = (self.api.clone(), Arc::clone(&self.clock));
@@ -200,7 +200,7 @@ async fn carry_out(
             return Ok(None);
         }
         tracing::debug!(controller = worker.spec().name, %write, "writing");
-        api.write(write).await?;
+        worker.written(write, api.write(write).await)?;
     }
     worker.tell(outcome.events);
     Ok(outcome.requeue)

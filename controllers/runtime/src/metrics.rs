@@ -214,7 +214,8 @@ impl Metrics {
         String::from_utf8(text).unwrap_or_default()
     }
 
-    fn registry(&self, audience: Audience) -> &Registry {
+    /// The registry of an audience, for parts that make their own metrics.
+    pub fn registry(&self, audience: Audience) -> &Registry {
         match audience {
             Audience::Runtime => &self.runtime,
             Audience::Internal => &self.internal,

@@ -25,7 +25,7 @@ pub struct Recorder {
 
 /// The other end of a [`Recorder`].
 #[derive(Debug)]
-pub struct Recorded(mpsc::Receiver<Told>);
+pub struct EventQueue(mpsc::Receiver<Told>);
 
 struct SharedClockDebug(SharedClock);
 
@@ -37,9 +37,9 @@ impl std::fmt::Debug for SharedClockDebug {
 
 impl Recorder {
     /// A recorder and its other end.
-    pub fn new(clock: SharedClock) -> (Self, Recorded) {
-        let (queue, recorded) = mpsc::channel(WAITING_MAX);
-        (Self { queue, clock: SharedClockDebug(clock) }, Recorded(recorded))
+    pub fn new(clock: SharedClock) -> (Self, EventQueue) {
+        let (queue, receiver) = mpsc::channel(WAITING_MAX);
+        (Self { queue, clock: SharedClockDebug(clock) }, EventQueue(receiver))
     }
 }
 
@@ -53,7 +53,7 @@ impl EventSink for Recorder {
 
 /// Writes events until `stop`.
 pub(crate) async fn write_events(
-    mut recorded: Recorded,
+    mut waiting: EventQueue,
     api: Api,
     random: Random,
     host: String,
@@ -61,7 +61,7 @@ pub(crate) async fn write_events(
 ) {
     let mut correlator = Correlator::new(host);
     loop {
-        let told = tokio::select! { biased; () = stop.cancelled() => return, told = recorded.0.recv() => told };
+        let told = tokio::select! { biased; () = stop.cancelled() => return, told = waiting.0.recv() => told };
         let Some((component, event, now)) = told else { return };
         let write = correlator.write(component, event.clone(), now, &random);
         let Err(error) = api.write(&write).await else { continue };

@@ -1,7 +1,7 @@
 //! A manager with one small controller, over kube's client and the embedded API server in the same process.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::{sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use envtest::{
     environment::SeededEnvironment,
@@ -103,12 +103,12 @@ const SPEC: ControllerSpec = ControllerSpec {
 };
 
 impl NameCards {
-    fn wire(wiring: &mut Wiring<'_>) -> Result<Arc<Self>, prometheus::Error> {
+    fn wire(wiring: &mut Wiring<'_>) -> Arc<Self> {
         let selection = Selection { namespace: "default".to_owned(), ..Selection::default() };
         let (nodes, cards) = (wiring.reads::<NodeView>(), wiring.reads_some::<CardView>(&selection));
         wiring.on(&nodes, same_key);
         wiring.on(&cards, |change, reaction| reaction.enqueue(&ObjectKey::cluster(change.key.name())));
-        Ok(Arc::new(Self { nodes, cards }))
+        Arc::new(Self { nodes, cards })
     }
 }
 
@@ -149,7 +149,7 @@ fn server() -> Server {
 fn send(server: &Server, method: Method, path: &str, body: &Value) -> Value {
     let mut request = ApiRequest::new(method, path, body.to_string());
     if request.method == Method::PATCH {
-        request.content_type = "application/merge-patch+json".to_owned();
+        request.content_type = "application/merge-patch+json".into();
     }
     match server.with_core(|core| core.handle(&request)) {
         envtest::server::Outcome::Done(answer) => serde_json::from_slice(&answer.body).unwrap(),
@@ -174,12 +174,12 @@ fn settings(candidacy: Option<Candidacy>) -> Settings {
 }
 
 fn manager(server: &Server, initial: Initial, candidacy: Option<Candidacy>) -> Manager {
-    let (recorder, recorded) = Recorder::new(SystemClock::shared());
+    let (recorder, told) = Recorder::new(SystemClock::shared());
     let random = Random::seeded(7);
     let mut core = Core::new(SystemClock::shared(), random, Metrics::new().unwrap(), Arc::new(recorder));
     core.set_initial(initial);
-    core.add(SPEC, "card-controller", NameCards::wire).unwrap();
-    Manager::new(core, client(server), recorded, settings(candidacy))
+    core.add(SPEC, "card-controller", |wiring| Ok::<_, Infallible>(NameCards::wire(wiring))).unwrap();
+    Manager::new(core, client(server), told, settings(candidacy))
 }
 
 async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {

@@ -1,0 +1,267 @@
+//! The flags of the manager: those of the original, with its defaults.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use clap::{ArgAction, Parser};
+use koord_runtime::{
+    flags::{Klog, from_go, listen_address, switch},
+    gates::Gates,
+};
+
+use crate::gates::GATES;
+
+/// Controllers and admission webhooks of Koordinator.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "koord-manager", version, disable_help_subcommand = true, args_override_self = true)]
+pub struct Options {
+    /// Kubeconfig of the API server; without it $KUBECONFIG, the pod's service account or ~/.kube/config.
+    #[arg(long, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Where metrics are served; 0 serves none.
+    #[arg(long, default_value = ":8080", value_name = "ADDRESS")]
+    metrics_addr: String,
+    /// Where health and readiness are served; 0 serves none.
+    #[arg(long, default_value = ":8000", value_name = "ADDRESS")]
+    health_probe_addr: String,
+    /// Let only one of several replicas run the controllers.
+    #[arg(long, default_value = "true", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          action = ArgAction::Set, value_parser = switch)]
+    pub enable_leader_election: bool,
+    /// Namespace of the lease.
+    #[arg(long, default_value = "koordinator-system", value_name = "NAMESPACE")]
+    pub leader_election_namespace: String,
+    /// Kind of the lock; only leases exist.
+    #[arg(long, default_value = "leases", hide = true, value_parser = ["leases"])]
+    leader_elect_resource_lock: String,
+    /// Look at namespaced objects of this namespace alone.
+    #[arg(long, default_value = "")]
+    pub namespace: String,
+    /// Taken for compatibility: profiles are taken from outside the process.
+    #[arg(long, default_value = "true", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          action = ArgAction::Set, value_parser = switch, hide = true)]
+    enable_pprof: bool,
+    /// Taken for compatibility.
+    #[arg(long, default_value = ":8090", hide = true)]
+    pprof_addr: String,
+    /// Taken for compatibility: caches here need no periodic repetition.
+    #[arg(long, default_value = "", hide = true)]
+    sync_period: String,
+    /// Requests per second to the API server; 0 or less means no limit.
+    #[arg(long, default_value_t = 30.0, allow_negative_numbers = true)]
+    pub rest_config_qps: f32,
+    /// Requests to the API server that may come at once.
+    #[arg(long, default_value_t = 50)]
+    pub rest_config_burst: u32,
+    /// Controllers to run: names, * for all, -NAME for all but one, none.
+    #[arg(long, default_value = "*", value_delimiter = ',', allow_hyphen_values = true, value_name = "NAMES")]
+    pub controllers: Vec<String>,
+    /// Plugins of the noderesource controller: names, * for all, -NAME for all but one.
+    #[arg(long, default_value = "*", value_delimiter = ',', allow_hyphen_values = true, value_name = "NAMES")]
+    pub noderesource_plugins: Vec<String>,
+    /// Name of the ConfigMap with the colocation and NodeSLO configuration.
+    #[arg(long, default_value = "slo-controller-config", value_name = "NAME")]
+    pub slo_config_name: String,
+    /// Namespace of that ConfigMap.
+    #[arg(long, default_value = "koordinator-system", value_name = "NAMESPACE")]
+    pub config_namespace: String,
+    /// Whether a strategy for nodes must have a name that no other has.
+    #[arg(long, default_value = "false", value_parser = switch, action = ArgAction::Set)]
+    pub node_strategy_name_need_check: bool,
+    /// Namespace of the configuration of the enhanced pod validator.
+    #[arg(long, default_value = "koordinator-system", value_name = "NAMESPACE")]
+    pub pod_enhanced_validator_config_namespace: String,
+    /// Name of the configuration of the enhanced pod validator.
+    #[arg(long, default_value = "pod-enhanced-validator-config", value_name = "NAME")]
+    pub pod_enhanced_validator_config_name: String,
+    /// How often that configuration is read again.
+    #[arg(long, default_value = "5m", value_name = "DURATION")]
+    pub pod_enhanced_validator_config_reconcile_interval: String,
+    /// How often an update of a quota's status is tried again after a conflict.
+    #[arg(long, default_value_t = 3)]
+    pub quota_update_max_retries: u32,
+    /// Random pause before such a try.
+    #[arg(long, default_value = "0", value_name = "DURATION")]
+    pub quota_update_retry_jitter: String,
+    /// The longest such pauses may last together.
+    #[arg(long, default_value = "1s", value_name = "DURATION")]
+    pub quota_update_max_total_jitter: String,
+    /// Whether such a try reads the quota from the API server instead of the cache.
+    #[arg(long, default_value = "false", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          action = ArgAction::Set, value_parser = switch)]
+    pub quota_update_conflict_fresh_get: bool,
+    /// The only user whose bindings are looked at; empty for all.
+    #[arg(long, default_value = "", value_name = "USER")]
+    pub binding_admission_user_name: String,
+    /// Only warn about bindings.
+    #[arg(long, default_value = "false", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          action = ArgAction::Set, value_parser = switch)]
+    pub binding_admission_dry_run: bool,
+    /// Namespaces whose bindings are looked at; empty for all.
+    #[arg(long, default_value = "", value_delimiter = ',')]
+    pub binding_admission_namespaces: Vec<String>,
+    /// Namespaces whose bindings are not looked at.
+    #[arg(long, default_value = "kube-system", value_delimiter = ',')]
+    pub binding_admission_exclude_namespaces: Vec<String>,
+    /// Labels of pods whose bindings are not looked at.
+    #[arg(long, default_value = "koordinator.sh/binding-admission-bypass", value_delimiter = ',')]
+    pub binding_admission_bypass_labels: Vec<String>,
+    /// Annotations of pods whose bindings are not looked at.
+    #[arg(long, default_value = "", value_delimiter = ',')]
+    pub binding_admission_bypass_annotations: Vec<String>,
+    /// Whether profiles without the label config.koordinator.sh/controller-managed are applied by the controller too.
+    #[arg(long, default_value = "false", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          action = ArgAction::Set, value_parser = switch)]
+    pub colocation_profile_reconcile_by_default: bool,
+    /// How often profiles are applied to pending pods.
+    #[arg(long, default_value = "30s", value_name = "DURATION")]
+    pub colocation_profile_reconcile_interval: String,
+    /// How long a pod counts as up to date with a profile.
+    #[arg(long, default_value = "5m", value_name = "DURATION")]
+    pub colocation_profile_force_update_pod_duration: String,
+    /// How often pods are forgotten that need not be remembered.
+    #[arg(long, default_value = "10m", value_name = "DURATION")]
+    pub colocation_profile_expire_pod_cache_duration: String,
+    /// Pods per second to which profiles are applied.
+    #[arg(long, default_value_t = 10.0)]
+    pub colocation_profile_update_pod_qps: f32,
+    /// Pods to which profiles may be applied at once.
+    #[arg(long, default_value_t = 100)]
+    pub colocation_profile_update_pod_qps_burst: u32,
+    /// Taken for compatibility: caches here are never copied.
+    #[arg(long, default_value = "false", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          action = ArgAction::Set, value_parser = switch, hide = true)]
+    disable_no_deepcopy: bool,
+    /// Features to switch on or off, such as MultiQuotaTree=true,AllBeta=false.
+    #[arg(long, default_value = "", value_name = "NAME=BOOL,…")]
+    feature_gates: String,
+    /// Logs.
+    #[command(flatten)]
+    pub logs: Klog,
+}
+
+/// Options whose values have been checked.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// The options.
+    pub options: Options,
+    /// Where metrics are served.
+    pub metrics: Option<SocketAddr>,
+    /// Where health and readiness are served.
+    pub health: Option<SocketAddr>,
+    /// Which features are on.
+    pub gates: Gates,
+}
+
+impl Options {
+    /// Reads Go-style arguments, the program's name first.
+    pub fn from_arguments(arguments: impl IntoIterator<Item = String>) -> Result<Self, clap::Error> {
+        Self::try_parse_from(from_go(arguments))
+    }
+
+    /// Checks values that are more than words.
+    pub fn check(self) -> Result<Checked, clap::Error> {
+        let wrong = |flag: &str, reason: String| {
+            clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("--{flag}: {reason}\n"))
+        };
+        let metrics = listen_address(&self.metrics_addr).map_err(|reason| wrong("metrics-addr", reason))?;
+        let health = listen_address(&self.health_probe_addr).map_err(|reason| wrong("health-probe-addr", reason))?;
+        let gates =
+            Gates::parse(GATES, &self.feature_gates).map_err(|error| wrong("feature-gates", error.to_string()))?;
+        Ok(Checked { options: self, metrics, health, gates })
+    }
+
+    /// Whether `--controllers` lets a controller run.
+    pub fn runs(&self, controller: &str) -> bool {
+        let mut all = false;
+        for word in self.controllers.iter().map(|word| word.trim()) {
+            match word.strip_prefix('-') {
+                Some(excluded) if excluded == controller => return false,
+                None if word == controller => return true,
+                None if word == "*" => all = true,
+                _ => {}
+            }
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn parse(line: &str) -> Result<Checked, String> {
+        let arguments = std::iter::once("koord-manager").chain(line.split_whitespace()).map(str::to_owned);
+        let checked = Options::from_arguments(arguments).and_then(Options::check);
+        checked.map_err(|error| error.render().to_string())
+    }
+
+    #[test]
+    fn the_defaults_are_the_originals() {
+        let Checked { options, metrics, health, gates } = parse("").unwrap();
+        assert_eq!((metrics.unwrap().port(), health.unwrap().port()), (8080, 8000));
+        assert!(options.enable_leader_election && options.namespace.is_empty());
+        assert_eq!((options.rest_config_qps.to_string().as_str(), options.rest_config_burst), ("30", 50));
+        assert_eq!(
+            (&*options.config_namespace, &*options.slo_config_name),
+            ("koordinator-system", "slo-controller-config")
+        );
+        assert!(gates.enabled("WebhookFramework") && !gates.enabled("DeclaredWebhooks"));
+    }
+
+    #[test]
+    fn flags_may_be_written_as_go_programs_take_them() {
+        let checked = parse(
+            "-v=4 -enable_leader_election=false --metrics-addr :0 --feature-gates AllAlpha=T --stderrthreshold=INFO -logtostderr",
+        );
+        let Checked { options, metrics, gates, .. } = checked.unwrap();
+        assert_eq!((options.logs.verbosity, options.enable_leader_election, metrics.unwrap().port()), (4, false, 0));
+        assert!(gates.enabled("DeclaredWebhooks"));
+    }
+
+    #[test]
+    fn a_wrong_flag_says_what_would_be_right() {
+        let error = parse("--slo-config-nam=x").unwrap_err();
+        assert!(error.contains("'--slo-config-name'"), "{error}");
+        let error = parse("--metrics-addr=8080").unwrap_err();
+        assert!(error.contains("--metrics-addr: \"8080\" is no address"), "{error}");
+        let error = parse("--feature-gates=MultiQuotaTre=true").unwrap_err();
+        assert!(error.contains("did you mean MultiQuotaTree?"), "{error}");
+        assert!(parse("--enable-leader-election=yes").unwrap_err().contains("neither true nor false"));
+    }
+
+    #[test]
+    fn controllers_are_chosen_by_name() {
+        let run = |list: &str| {
+            let options = parse(list).unwrap().options;
+            ["nodemetric", "nodeslo"].map(|name| options.runs(name))
+        };
+        assert_eq!(run(""), [true, true]);
+        assert_eq!(run("--controllers=none"), [false, false]);
+        assert_eq!(run("--controllers=*,-nodeslo"), [true, false]);
+        assert_eq!(run("--controllers=nodeslo,quotaprofile"), [false, true]);
+        assert_eq!(run("--controllers -nodeslo,*"), [true, false]);
+    }
+
+    #[test]
+    fn every_flag_of_the_original_is_taken() {
+        let command = Options::command();
+        let known: Vec<&str> = command.get_arguments().filter_map(clap::Arg::get_long).collect();
+        let original = "metrics-addr health-probe-addr enable-leader-election leader-election-namespace \
+            leader-elect-resource-lock namespace enable-pprof pprof-addr sync-period rest-config-qps rest-config-burst \
+            controllers noderesource-plugins slo-config-name config-namespace node-strategy-name-need-check \
+            pod-enhanced-validator-config-namespace pod-enhanced-validator-config-name \
+            pod-enhanced-validator-config-reconcile-interval quota-update-max-retries quota-update-retry-jitter \
+            quota-update-max-total-jitter quota-update-conflict-fresh-get binding-admission-user-name \
+            binding-admission-dry-run binding-admission-namespaces binding-admission-exclude-namespaces \
+            binding-admission-bypass-labels binding-admission-bypass-annotations colocation-profile-reconcile-by-default \
+            colocation-profile-reconcile-interval colocation-profile-force-update-pod-duration \
+            colocation-profile-expire-pod-cache-duration colocation-profile-update-pod-qps \
+            colocation-profile-update-pod-qps-burst disable-no-deepcopy kubeconfig feature-gates v vmodule \
+            logtostderr alsologtostderr stderrthreshold log-dir log-file log-file-max-size one-output skip-headers \
+            skip-log-headers add-dir-header log-backtrace-at legacy-stderr-threshold-behavior";
+        let missing: Vec<&str> = original.split_whitespace().filter(|flag| !known.contains(flag)).collect();
+        assert_eq!(missing, [""; 0]);
+    }
+}

@@ -1,0 +1,144 @@
+//! Wires the manager and runs it.
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use koord_manager_controllers::{
+    ConfigSource,
+    nodemetric::{self, NodeMetricController},
+    nodeslo::{self, NodeSloController},
+};
+use koord_runtime::{
+    Core,
+    clock::{SharedClock, SystemClock},
+    gates::Gates,
+    lease::Candidacy,
+    manager::{Manager, Settings},
+    metrics::{Audience, Metrics},
+    random::Random,
+    recorder::Recorder,
+};
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::options::{Checked, Options};
+
+/// Writes are made, and requests sent, in this name.
+const NAME: &str = "koordinator-manager";
+
+/// What a manager takes from outside.
+#[derive(Clone)]
+pub struct Surroundings {
+    /// The way to the API server.
+    pub client: Client,
+    /// The clock of the controllers; leases and timeouts run in real time whatever it shows.
+    pub clock: SharedClock,
+    /// The source of randomness.
+    pub random: Random,
+    /// The webhook server's settings.
+    pub webhook: koord_webhook::Environment,
+}
+
+impl Surroundings {
+    /// Those of a process: the API server that the flags or the pod name, the system's clock.
+    pub async fn of_process(options: &Options) -> anyhow::Result<Self> {
+        let config = match &options.kubeconfig {
+            None => Config::infer().await.context(
+                "no API server is known: give --kubeconfig, set KUBECONFIG, or run in a pod with a service account",
+            )?,
+            Some(path) => {
+                let read = Kubeconfig::read_from(path);
+                let kubeconfig = read.with_context(|| format!("--kubeconfig {}", path.display()))?;
+                let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+                config.with_context(|| format!("--kubeconfig {}", path.display()))?
+            }
+        };
+        let client = Client::try_from(config).context("the client for the API server cannot be made")?;
+        let webhook = koord_webhook::Environment::read()?;
+        Ok(Self { client, clock: SystemClock::shared(), random: Random::from_os(), webhook })
+    }
+}
+
+/// Runs the manager of these options until `stop`.
+pub async fn run(options: Options, stop: CancellationToken) -> anyhow::Result<()> {
+    let surroundings = Surroundings::of_process(&options).await?;
+    run_with(options.check()?, surroundings, stop).await
+}
+
+/// Runs a manager in given surroundings until `stop`.
+pub async fn run_with(checked: Checked, surroundings: Surroundings, stop: CancellationToken) -> anyhow::Result<()> {
+    let Checked { options, metrics: metrics_address, health, gates } = checked;
+    let Surroundings { client, clock, random, webhook } = surroundings;
+    let metrics = Metrics::new()?;
+    metrics.build_info("koord_manager", env!("CARGO_PKG_VERSION"))?;
+    let (recorder, waiting) = Recorder::new(Arc::clone(&clock));
+    let mut core = Core::new(Arc::clone(&clock), random.clone(), metrics.clone(), Arc::new(recorder));
+    add_controllers(&mut core, &options, &gates)?;
+    let server = webhook_server(webhook, &mut core, &gates, &metrics, Arc::clone(&clock)).await?;
+
+    let host = host_name();
+    let identity = format!("{host}_{:016x}", random.number());
+    let candidacy = options
+        .enable_leader_election
+        .then(|| Candidacy::new(options.leader_election_namespace.clone(), NAME, identity));
+    let settings = Settings {
+        field_manager: NAME,
+        requests_per_second: options.rest_config_qps,
+        requests_burst: options.rest_config_burst,
+        candidacy,
+        metrics: metrics_address,
+        health,
+        host,
+    };
+    let manager = Manager::new(core, client, waiting, settings);
+    let Some(server) = server else {
+        return Ok(manager.run(stop).await?);
+    };
+    manager.health().ready("webhook-ready", server.readiness());
+    let api = manager.api().clone();
+    // Whichever ends first, by an error or by `stop`, ends the other.
+    let both = stop.child_token();
+    let webhooks =
+        async { server.run(api, both.clone()).await.inspect_err(|_| both.cancel()).map_err(anyhow::Error::from) };
+    let manager = async { manager.run(both.clone()).await.inspect_err(|_| both.cancel()).map_err(anyhow::Error::from) };
+    tokio::try_join!(webhooks, manager)?;
+    Ok(())
+}
+
+/// Adds every controller that the flags and gates let run.
+fn add_controllers(core: &mut Core, options: &Options, _gates: &Gates) -> anyhow::Result<()> {
+    let source = ConfigSource { namespace: options.config_namespace.clone(), name: options.slo_config_name.clone() };
+    if options.runs(nodemetric::SPEC.name) {
+        core.add(nodemetric::SPEC, nodemetric::COMPONENT, |wiring| NodeMetricController::wire(wiring, &source))?;
+    }
+    if options.runs(nodeslo::SPEC.name) {
+        core.add(nodeslo::SPEC, nodeslo::COMPONENT, |wiring| NodeSloController::wire(wiring, &source))?;
+    }
+    Ok(())
+}
+
+/// The webhook server with every handler whose gate is on; none when the gate of the whole framework is off.
+async fn webhook_server(
+    environment: koord_webhook::Environment,
+    core: &mut Core,
+    gates: &Gates,
+    metrics: &Metrics,
+    clock: SharedClock,
+) -> anyhow::Result<Option<koord_webhook::Server>> {
+    if !gates.enabled("WebhookFramework") {
+        return Ok(None);
+    }
+    let counters = koord_webhook::Metrics::register(metrics.registry(Audience::Internal))?;
+    let service = koord_webhook::ServiceBuilder::new(counters, Arc::clone(&clock)).build();
+    let server = koord_webhook::Server::open(environment, service, clock).await?;
+    server.watch(core);
+    Ok(Some(server))
+}
+
+fn host_name() -> String {
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/hostname").map(|name| name.trim().to_owned());
+    kernel.ok().filter(|name| !name.is_empty()).unwrap_or_else(|| "koord-manager".to_owned())
+}

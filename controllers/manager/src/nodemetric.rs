@@ -1,0 +1,149 @@
+//! Gives every node a NodeMetric that says what koordlet shall measure there.
+
+mod colocation;
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use koord_api::{
+    node_metric::{AggregatePolicy, NodeMetric, NodeMetricCollectPolicy, NodeMetricSpec},
+    slo_config::{COLOCATION_CONFIG, ColocationConfig, ColocationConfigError, ColocationStrategy},
+};
+use koord_resource::{
+    Resource,
+    controller::{ControllerSpec, RateLimit, ResourceKind},
+};
+use koord_runtime::{
+    Wiring,
+    cache::Change,
+    controller::{Controller, Reaction, same_key},
+    error::{Fault, ReconcileError},
+    key::ObjectKey,
+    metrics::Audience,
+    outcome::Outcome,
+    store::Store,
+    write::{Action, Write},
+};
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use self::colocation::Colocation;
+use crate::{
+    ConfigSource,
+    config::Complaints,
+    one_per_node::{self, Tally},
+    view::{ConfigMapView, NodeMetricView, NodeView},
+};
+
+/// The controller as data.
+pub const SPEC: ControllerSpec = ControllerSpec {
+    name: "nodemetric",
+    for_kind: ResourceKind::of(&NodeMetric::INFO),
+    owns: &[ResourceKind::of(&NodeMetric::INFO)],
+    watches: &[ResourceKind::NODE, ResourceKind::CONFIG_MAP],
+    concurrency: 1,
+    rate_limit: RateLimit::DEFAULT,
+    gate: None,
+    rbac: &[],
+};
+
+/// The name under which its events are told.
+pub const COMPONENT: &str = "nodemetric-controller";
+
+/// See the module.
+pub struct NodeMetricController {
+    nodes: Arc<Store<NodeView>>,
+    metrics: Arc<Store<NodeMetricView>>,
+    colocation: Mutex<Colocation>,
+    complaints: Complaints,
+    writes: Tally,
+    specs: Tally,
+}
+
+impl NodeMetricController {
+    /// Connects the controller with its caches.
+    pub fn wire(wiring: &mut Wiring<'_>, source: &ConfigSource) -> prometheus::Result<Arc<Self>> {
+        let (nodes, metrics) = (wiring.reads::<NodeView>(), wiring.reads::<NodeMetricView>());
+        let config_map = source.cache(wiring);
+        let tally = |name: &str, help: &str| {
+            wiring.metrics().counter(Audience::Internal, name, help, &["status", "reason"]).map(Tally)
+        };
+        let controller = Arc::new(Self {
+            nodes: Arc::clone(&nodes),
+            metrics: Arc::clone(&metrics),
+            colocation: Mutex::default(),
+            complaints: Complaints::new(wiring.metrics(), SPEC.name, "ColocationCfgUnmarshalFailed")?,
+            writes: tally("slo_controller_nodemetric_reconcile_count", "Writes of NodeMetrics by result and reason.")?,
+            specs: tally("slo_controller_nodemetric_spec_parse_count", "Specs of NodeMetrics made, by result.")?,
+        });
+        wiring.on(&nodes, one_per_node::node_changed);
+        wiring.on(&metrics, same_key);
+        let heard = Arc::clone(&controller);
+        wiring.on(&config_map, move |change, reaction| heard.configured(change, reaction));
+        Ok(controller)
+    }
+
+    /// The ConfigMap changed. Its deletion changes nothing.
+    fn configured(&self, change: &Change<ConfigMapView>, reaction: &mut Reaction) {
+        let Some(config_map) = &change.new else { return };
+        let read = ColocationConfig::parse(config_map.value.data.get(COLOCATION_CONFIG).map(String::as_str));
+        match &read {
+            Ok(_) => {}
+            Err(error @ ColocationConfigError::Decode(_)) => {
+                self.complaints.tell(COLOCATION_CONFIG, error.to_string(), (&change.key, config_map), reaction);
+            }
+            // The original tells nobody.
+            Err(error @ ColocationConfigError::OutOfRange) => {
+                self.complaints.count(COLOCATION_CONFIG, &error.to_string());
+            }
+        }
+        if self.colocation.lock().read(read.ok()) {
+            self.nodes.read().keys().for_each(|node| reaction.enqueue(node));
+        }
+    }
+}
+
+/// What koordlet shall measure on a node under a strategy. A node without colocation is measured as if nothing were
+/// configured.
+fn collect_policy(strategy: &ColocationStrategy) -> NodeMetricCollectPolicy {
+    let default = ColocationConfig::default().cluster;
+    let strategy = if strategy.is_enabled() && strategy.is_valid() { strategy } else { &default };
+    NodeMetricCollectPolicy {
+        aggregate_duration_seconds: strategy.metric_aggregate_duration_seconds,
+        report_interval_seconds: strategy.metric_report_interval_seconds,
+        node_aggregate_policy: strategy
+            .metric_aggregate_policy
+            .as_ref()
+            .map(|policy| AggregatePolicy { durations: policy.durations.clone() }),
+        node_memory_collect_policy: strategy.metric_memory_collect_policy.clone(),
+    }
+}
+
+impl Controller for NodeMetricController {
+    fn reconcile(&self, key: &ObjectKey, _: Timestamp) -> Result<Outcome, ReconcileError> {
+        let (nodes, metrics) = (self.nodes.read(), self.metrics.read());
+        let mut colocation = self.colocation.lock();
+        // Without any configuration that could be read, nothing is touched; the next edit wakes every node.
+        let Some((config, trusted)) = colocation.current() else { return Ok(Outcome::settled()) };
+        one_per_node::keep(key, &nodes, &metrics, |node, stored| {
+            if stored.is_some() && !trusted {
+                return Ok(None);
+            }
+            let node = &node.value;
+            let strategy = config.for_node(&node.labels.to_map(), &node.annotations.to_map());
+            let spec = NodeMetricSpec { collect_policy: Some(collect_policy(&strategy)) };
+            let spec: Result<Value, _> = serde_json::to_value(&spec);
+            self.specs.count(spec.is_ok(), "getNodeMetricCollectPolicy");
+            spec.map(Some).map_err(|error| ReconcileError::never(Fault::Bug, error.to_string()))
+        })
+    }
+
+    fn written(&self, write: &Write, result: Result<(), &ReconcileError>) {
+        let reason = match write.action {
+            Action::Create(_) => "createNodeMetric",
+            Action::Patch { .. } => "updateNodeMetric",
+            Action::Delete { .. } => "deleteNodeMetric",
+        };
+        self.writes.count(result.is_ok(), reason);
+    }
+}

@@ -1,0 +1,93 @@
+//! The colocation configuration in force: a state machine over the edits of the ConfigMap.
+
+use koord_api::slo_config::ColocationConfig;
+
+/// The configuration in force, and whether it is what stands in the ConfigMap.
+#[derive(Debug, Default, PartialEq)]
+pub(super) enum Colocation {
+    /// Nobody has seen a ConfigMap yet.
+    #[default]
+    Unseen,
+    /// What stands in the ConfigMap.
+    Good(ColocationConfig),
+    /// The last good one; what stands in the ConfigMap cannot be used, or there is none.
+    Kept(ColocationConfig),
+    /// There was never a good one.
+    Unusable,
+}
+
+impl Colocation {
+    /// The ConfigMap was read; none means that it cannot be used. Says whether anything is different now.
+    pub(super) fn read(&mut self, config: Option<ColocationConfig>) -> bool {
+        let old = std::mem::take(self);
+        let (next, differs) = match (config, old) {
+            (Some(config), Self::Good(old)) => {
+                let differs = config != old;
+                (Self::Good(config), differs)
+            }
+            (Some(config), _) => (Self::Good(config), true),
+            (None, Self::Good(old)) => (Self::Kept(old), true),
+            (None, Self::Kept(old)) => (Self::Kept(old), false),
+            (None, Self::Unseen | Self::Unusable) => (Self::Unusable, false),
+        };
+        *self = next;
+        differs
+    }
+
+    /// The configuration in force and whether it may change objects that already exist; none when there is none.
+    /// Where no ConfigMap was there when it was first needed, the defaults hold from then on.
+    pub(super) fn current(&mut self) -> Option<(&ColocationConfig, bool)> {
+        if *self == Self::Unseen {
+            *self = Self::Kept(ColocationConfig::default());
+        }
+        match self {
+            Self::Good(config) => Some((config, true)),
+            Self::Kept(config) => Some((config, false)),
+            Self::Unseen | Self::Unusable => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn good(seconds: u32) -> Option<ColocationConfig> {
+        ColocationConfig::parse(Some(&format!(r#"{{"metricReportIntervalSeconds":{seconds}}}"#))).ok()
+    }
+
+    fn in_force(colocation: &mut Colocation) -> Option<(i64, bool)> {
+        let (config, trusted) = colocation.current()?;
+        Some((config.cluster.metric_report_interval_seconds.unwrap(), trusted))
+    }
+
+    #[test]
+    fn a_bad_edit_keeps_the_last_good_configuration_but_changes_no_existing_object() {
+        let mut colocation = Colocation::default();
+        assert!(colocation.read(good(20)));
+        assert_eq!(in_force(&mut colocation), Some((20, true)));
+        assert!(!colocation.read(good(20)), "the same again");
+        assert!(colocation.read(None));
+        assert!(!colocation.read(None));
+        assert_eq!(in_force(&mut colocation), Some((20, false)));
+        assert!(colocation.read(good(20)), "it may change objects again");
+        assert_eq!(in_force(&mut colocation), Some((20, true)));
+    }
+
+    #[test]
+    fn without_a_config_map_the_defaults_create_objects_and_change_none() {
+        let mut colocation = Colocation::default();
+        assert_eq!(in_force(&mut colocation), Some((60, false)));
+        colocation.read(None);
+        assert_eq!(in_force(&mut colocation), Some((60, false)), "the defaults were in force");
+    }
+
+    #[test]
+    fn a_configuration_that_was_never_good_touches_nothing() {
+        let mut colocation = Colocation::default();
+        colocation.read(None);
+        assert_eq!(in_force(&mut colocation), None);
+        assert!(colocation.read(good(30)));
+        assert_eq!(in_force(&mut colocation), Some((30, true)));
+    }
+}

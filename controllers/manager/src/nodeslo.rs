@@ -1,0 +1,160 @@
+//! Gives every node a NodeSLO that says what `slo-controller-config` says about it.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use koord_api::{node_slo::NodeSLO, slo_config::NodeSloConfig};
+use koord_resource::{
+    Resource,
+    controller::{ControllerSpec, RateLimit, ResourceKind},
+};
+use koord_runtime::{
+    Wiring,
+    cache::Change,
+    controller::{Controller, Reaction, same_key},
+    error::{Fault, ReconcileError},
+    key::ObjectKey,
+    metrics::Audience,
+    outcome::Outcome,
+    store::Store,
+    write::{Action, Write},
+};
+use parking_lot::RwLock;
+use serde_json::{Value, json};
+
+use crate::{
+    ConfigSource,
+    config::Complaints,
+    one_per_node::{self, Tally},
+    view::{ConfigMapView, NodeSloView, NodeView},
+};
+
+/// The controller as data.
+pub const SPEC: ControllerSpec = ControllerSpec {
+    name: "nodeslo",
+    for_kind: ResourceKind::of(&NodeSLO::INFO),
+    owns: &[ResourceKind::of(&NodeSLO::INFO)],
+    watches: &[ResourceKind::NODE, ResourceKind::CONFIG_MAP],
+    concurrency: 1,
+    rate_limit: RateLimit::DEFAULT,
+    gate: None,
+    rbac: &[],
+};
+
+/// The name under which its events are told.
+pub const COMPONENT: &str = "nodeslo-controller";
+
+/// See the module.
+pub struct NodeSloController {
+    nodes: Arc<Store<NodeView>>,
+    slos: Arc<Store<NodeSloView>>,
+    config: RwLock<NodeSloConfig>,
+    complaints: Complaints,
+    writes: Tally,
+    specs: Tally,
+}
+
+impl NodeSloController {
+    /// Connects the controller with its caches.
+    pub fn wire(wiring: &mut Wiring<'_>, source: &ConfigSource) -> prometheus::Result<Arc<Self>> {
+        let (nodes, slos) = (wiring.reads::<NodeView>(), wiring.reads::<NodeSloView>());
+        let config_map = source.cache(wiring);
+        let tally = |name: &str, help: &str| {
+            wiring.metrics().counter(Audience::Internal, name, help, &["status", "reason"]).map(Tally)
+        };
+        let controller = Arc::new(Self {
+            nodes: Arc::clone(&nodes),
+            slos: Arc::clone(&slos),
+            config: RwLock::default(),
+            complaints: Complaints::new(wiring.metrics(), SPEC.name, "SLOCfgUnmarshalFailed")?,
+            writes: tally("slo_controller_nodeslo_reconcile_count", "Writes of NodeSLOs by result and reason.")?,
+            specs: tally("slo_controller_nodeslo_spec_parse_count", "Parts of NodeSLOs made, by result and part.")?,
+        });
+        wiring.on(&nodes, one_per_node::node_changed);
+        wiring.on(&slos, same_key);
+        let heard = Arc::clone(&controller);
+        wiring.on(&config_map, move |change, reaction| heard.configured(change, reaction));
+        Ok(controller)
+    }
+
+    /// The ConfigMap changed. Its deletion changes nothing; a key that cannot be read leaves its last good value.
+    fn configured(&self, change: &Change<ConfigMapView>, reaction: &mut Reaction) {
+        let Some(config_map) = &change.new else { return };
+        let (next, errors) = self.config.read().update(&config_map.value.data);
+        for error in errors {
+            self.complaints.tell(error.key, error.to_string(), (&change.key, config_map), reaction);
+        }
+        let differs = *self.config.read() != next;
+        *self.config.write() = next;
+        if differs {
+            self.nodes.read().keys().for_each(|node| reaction.enqueue(node));
+        }
+    }
+
+    fn spec(&self, node: &NodeView, stored: Option<&NodeSloView>) -> Option<Value> {
+        let resolved = self.config.read().for_node(&node.labels.to_map(), &node.annotations.to_map());
+        let parts = [
+            ("getResourceThresholdSpec", true),
+            ("getResourceQOSSpec", true),
+            ("getCPUBurstConfigSpec", true),
+            ("getSystemConfigSpec", resolved.bandwidth_error.is_none()),
+            ("getHostApplicationConfig", true),
+            ("getNodeSLOExtension", true),
+        ];
+        parts.into_iter().for_each(|(part, succeeded)| self.specs.count(succeeded, part));
+        if let Some(error) = &resolved.bandwidth_error {
+            tracing::warn!(%error, "a node's bandwidth annotation is no quantity; its system strategy is left out");
+        }
+        let mut spec = serde_json::to_value(&resolved.spec).ok()?;
+        keep_extensions(&mut spec, stored.map(NodeSloView::spec));
+        Some(spec)
+    }
+}
+
+/// Third parties keep their data under `extensions.Object`; what stands there stays.
+fn keep_extensions(spec: &mut Value, stored: Option<Value>) {
+    let Some(Value::Object(theirs)) =
+        stored.and_then(|mut stored| stored.pointer_mut("/extensions/Object").map(Value::take))
+    else {
+        return;
+    };
+    if !theirs.is_empty() {
+        spec["extensions"] = json!({ "Object": theirs });
+    }
+}
+
+impl Controller for NodeSloController {
+    fn reconcile(&self, key: &ObjectKey, _: Timestamp) -> Result<Outcome, ReconcileError> {
+        let (nodes, slos) = (self.nodes.read(), self.slos.read());
+        one_per_node::keep(key, &nodes, &slos, |node, stored| match self.spec(&node.value, stored) {
+            Some(spec) => Ok(Some(spec)),
+            None => Err(ReconcileError::never(Fault::Bug, "a NodeSLO could not be written as JSON; please report it")),
+        })
+    }
+
+    fn written(&self, write: &Write, result: Result<(), &ReconcileError>) {
+        let reason = match write.action {
+            Action::Create(_) => "createNodeSLO",
+            Action::Patch { .. } => "updateNodeSLO",
+            Action::Delete { .. } => "deleteNodeSLO",
+        };
+        self.writes.count(result.is_ok(), reason);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extensions_of_third_parties_stay() {
+        let kept = |stored: Value| {
+            let mut spec = json!({"extensions": {"Object": {}}});
+            keep_extensions(&mut spec, Some(stored));
+            spec["extensions"].to_string()
+        };
+        assert_eq!(kept(json!({"extensions": {"Object": {"x": 1}}})), r#"{"Object":{"x":1}}"#);
+        assert_eq!(kept(json!({"extensions": {"Object": null}})), r#"{"Object":{}}"#);
+        assert_eq!(kept(json!({})), r#"{"Object":{}}"#);
+    }
+}

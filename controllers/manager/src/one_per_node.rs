@@ -1,0 +1,58 @@
+//! The life of an object that every node has exactly one of, under the node's name.
+
+use koord_runtime::{
+    cache::{Cache, Change, Entry},
+    controller::Reaction,
+    error::ReconcileError,
+    key::ObjectKey,
+    outcome::{Outcome, Owned},
+};
+use prometheus::IntCounterVec;
+use serde_json::{Map, Value};
+
+use crate::view::NodeView;
+
+/// A node came, went, or changed in a way that matters.
+pub(crate) fn node_changed(change: &Change<NodeView>, reaction: &mut Reaction) {
+    let matters = match (&change.old, &change.new) {
+        (Some(old), Some(new)) => old.uid != new.uid || new.value.stirs(&old.value),
+        _ => true,
+    };
+    if matters {
+        reaction.enqueue(&change.key);
+    }
+}
+
+/// Decides about one name: no node, no object; a node, and its object's spec is what `spec` says. `spec` may leave
+/// an object as it is by giving none.
+pub(crate) fn keep<P: Owned>(
+    key: &ObjectKey,
+    nodes: &Cache<NodeView>,
+    objects: &Cache<P>,
+    spec: impl FnOnce(&Entry<NodeView>, Option<&P>) -> Result<Option<Value>, ReconcileError>,
+) -> Result<Outcome, ReconcileError> {
+    let mut outcome = Outcome::settled();
+    let Some(node) = nodes.get(key.as_str()) else {
+        // A node that cannot be read is still there.
+        if nodes.quarantined(key.as_str()).is_none() {
+            outcome.absent(objects, key);
+        }
+        return Ok(outcome);
+    };
+    let object = objects.get(key.as_str()).map(|entry| &*entry.value);
+    if let Some(spec) = spec(node, object)? {
+        outcome.present(objects, key, Map::from_iter([("spec".to_owned(), spec)]))?;
+    }
+    Ok(outcome)
+}
+
+/// Counts successes and failures by reason, as the original does.
+#[derive(Clone)]
+pub(crate) struct Tally(pub(crate) IntCounterVec);
+
+impl Tally {
+    pub(crate) fn count(&self, succeeded: bool, reason: &str) {
+        let status = if succeeded { "succeeded" } else { "failed" };
+        self.0.with_label_values(&[status, reason]).inc();
+    }
+}
