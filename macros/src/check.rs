@@ -6,7 +6,7 @@ use crate::{
     model::{Body, Content, Field, Item},
     report::Report,
     serde::Tagging,
-    shape::{Shape, mentions, peel, type_name},
+    shape::{Range, Shape, mentions, peel, type_name},
     words::nearest,
 };
 
@@ -73,7 +73,7 @@ fn check_agreement(field: &Field<'_>, report: &Report) {
         let cause = if field.peeled.optional { "its type is `Option`" } else { "serde has a default for it" };
         report.at(span, format!("`{name}` is required, but {cause}; take one of the two away"));
     }
-    if let Some(span) = field.markers.optional.filter(|_| !may_be_absent) {
+    if let Some(span) = field.markers.optional.filter(|_| !may_be_absent && field.markers.required.is_none()) {
         report.at(
             span,
             format!("`{name}` is optional, but serde fails without it; add `#[serde(default)]` or use `Option`"),
@@ -85,7 +85,7 @@ fn check_agreement(field: &Field<'_>, report: &Report) {
             format!("`{name}` may be absent, as it has a default, but serde fails without it; add `#[serde(default = …)]` or use `Option`"),
         );
     }
-    if field.is_required() && field.serde.may_be_left_out && !filled_in {
+    if field.is_required() && !may_be_absent && field.serde.may_be_left_out && !filled_in {
         report.at(field.span, format!("`{name}` is required, but serde may leave it out when it writes"));
     }
     let writes_null = field.peeled.optional && !field.serde.may_be_left_out && !field.serde.flatten;
@@ -371,17 +371,27 @@ fn check_bound(marker: &Marker, bound: Number, shape: &Shape<'_>, report: &Repor
     match bound {
         Number::Float(_) => report.at(span, format!("`{}` needs a whole number, as this is an integer", marker.word)),
         Number::Integer(bound) if bound < range.min || bound > range.max => {
-            report.at(span, format!("{bound} lies outside of what the type can hold ({} to {})", range.min, range.max));
+            report.at(span, beyond(bound, *range));
         }
         Number::Integer(_) => {}
     }
 }
 
+fn beyond(value: i128, range: Range) -> String {
+    format!("{value} lies outside of what the type can hold ({} to {})", range.min, range.max)
+}
+
 /// Literals must be values of the type.
 fn check_literal(marker: &Marker, json: &Json, shape: &Shape<'_>, report: &Report) {
+    if let (Shape::Integer(range), Json::Number(Number::Integer(value))) = (shape, json)
+        && !(range.min..=range.max).contains(value)
+    {
+        report.at(marker.word.span(), beyond(*value, *range));
+        return;
+    }
     let fits = match (shape, json) {
         (Shape::Boolean, json) => matches!(json, Json::Bool(_)),
-        (Shape::Integer(range), Json::Number(Number::Integer(value))) => (range.min..=range.max).contains(value),
+        (Shape::Integer(_), Json::Number(Number::Integer(_))) => true,
         (Shape::Number, json) => matches!(json, Json::Number(_)),
         (Shape::String | Shape::Formatted, json) => matches!(json, Json::String(_)),
         (Shape::Array(item), Json::Array(values)) => {

@@ -74,7 +74,9 @@ fn expand(words: TokenStream, item: &ItemStruct, report: &Report) -> Option<Toke
     let relations = relations(&words, item, report);
     let mut primary = relations.iter().filter(|relation| relation.role == Role::For);
     let (Some(first), None) = (primary.next(), primary.next()) else {
-        report.on(&item.ident, "a controller is `for` one kind");
+        if report.is_clean() {
+            report.on(&item.ident, "a controller is `for` one kind");
+        }
         return None;
     };
     let kinds = |role: Role| {

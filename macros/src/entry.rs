@@ -87,12 +87,13 @@ impl Entry {
     }
 
     pub(crate) fn string(&self) -> syn::Result<LitStr> {
-        self.equals("\"text\"")
+        self.equals("a text in quotes")
     }
 
     pub(crate) fn unsigned(&self) -> syn::Result<u64> {
-        let literal: LitInt = self.equals("a whole number from 0 up")?;
-        literal.base10_parse()
+        const WHAT: &str = "a whole number from 0 up";
+        let literal: LitInt = self.equals(WHAT)?;
+        literal.base10_parse().map_err(|error| self.at_value(&error, WHAT))
     }
 
     pub(crate) fn signed(&self) -> syn::Result<i64> {

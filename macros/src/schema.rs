@@ -1,6 +1,6 @@
 //! `#[derive(Schema)]`: code that builds the structural schema of a type.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Group, TokenStream, TokenTree};
 use quote::{quote, quote_spanned};
 use syn::{Type, spanned::Spanned};
 
@@ -325,7 +325,22 @@ fn late_check(item: &Item<'_>, marker: &Marker, type_: &Type) -> TokenStream {
         Domain::Loose => quote!(needs_int_or_string),
         Domain::Any => return quote!(),
     };
-    quote_spanned!(marker.word.span()=> const _: () = #krate::declare::#check::<#type_>();)
+    let span = marker.word.span();
+    // Every token stands where the marker stands, so that the compiler points there.
+    let check = respanned(quote!(#krate::declare::#check::<#type_>()), span);
+    quote_spanned!(span=> const _: () = #check;)
+}
+
+fn respanned(tokens: TokenStream, span: proc_macro2::Span) -> TokenStream {
+    let respan = |mut tree: TokenTree| {
+        if let TokenTree::Group(group) = &tree {
+            tree = TokenTree::Group(Group::new(group.delimiter(), respanned(group.stream(), span)));
+        }
+        // The context of the token's own place stays, so that names keep their meaning.
+        tree.set_span(tree.span().located_at(span));
+        tree
+    };
+    tokens.into_iter().map(respan).collect()
 }
 
 fn is_generic(item: &Item<'_>, type_: &Type) -> bool {

@@ -125,6 +125,7 @@ const OTHER_NAMES: &[(&str, &str)] = &[
     ("max", "maximum"),
     ("regex", "pattern"),
     ("namespaced", "scope"),
+    ("json_path", "path"),
 ];
 
 impl Place {

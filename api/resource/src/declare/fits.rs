@@ -5,6 +5,30 @@
 use super::{Schema, Shape};
 
 /// Fails to compile where the type is no number.
+///
+/// ```
+/// # use koord_resource::Schema;
+/// #[derive(Schema)]
+/// struct Count(i64);
+/// #[derive(Schema)]
+/// struct Spec {
+///     #[koord(minimum = 1)]
+///     field: Count,
+/// }
+/// # fn main() {}
+/// ```
+///
+/// ```compile_fail,E0080
+/// # use koord_resource::Schema;
+/// #[derive(Schema)]
+/// struct Count(String);
+/// #[derive(Schema)]
+/// struct Spec {
+///     #[koord(minimum = 1)]
+///     field: Count,
+/// }
+/// # fn main() {}
+/// ```
 pub const fn needs_number<T: Schema>() {
     assert!(
         matches!(T::SHAPE, Shape::Integer | Shape::Number | Shape::IntOrString | Shape::Anything),
@@ -13,16 +37,88 @@ pub const fn needs_number<T: Schema>() {
 }
 
 /// Fails to compile where the type is no text.
+///
+/// ```
+/// # use koord_resource::Schema;
+/// #[derive(Schema)]
+/// struct Name(String);
+/// #[derive(Schema)]
+/// struct Spec {
+///     #[koord(max_length = 1)]
+///     field: Name,
+/// }
+/// # fn main() {}
+/// ```
+///
+/// ```compile_fail,E0080
+/// # use koord_resource::Schema;
+/// #[derive(Schema)]
+/// struct Name { text: String }
+/// #[derive(Schema)]
+/// struct Spec {
+///     #[koord(max_length = 1)]
+///     field: Name,
+/// }
+/// # fn main() {}
+/// ```
 pub const fn needs_text<T: Schema>() {
     assert!(matches!(T::SHAPE, Shape::String | Shape::IntOrString | Shape::Anything), "this marker needs a text");
 }
 
 /// Fails to compile where the type is no array.
+///
+/// ```
+/// # use koord_resource::Schema;
+/// #[derive(Schema)]
+/// struct Names(Vec<String>);
+/// #[derive(Schema)]
+/// struct Spec {
+///     #[koord(max_items = 1)]
+///     field: Names,
+/// }
+/// # fn main() {}
+/// ```
+///
+/// ```compile_fail,E0080
+/// # use koord_resource::Schema;
+/// #[derive(Schema)]
+/// enum Names { One }
+/// #[derive(Schema)]
+/// struct Spec {
+///     #[koord(max_items = 1)]
+///     field: Names,
+/// }
+/// # fn main() {}
+/// ```
 pub const fn needs_array<T: Schema>() {
     assert!(matches!(T::SHAPE, Shape::Array | Shape::Anything), "this marker needs an array");
 }
 
 /// Fails to compile where the type is no object.
+///
+/// ```
+/// # use koord_resource::Schema;
+/// #[derive(Schema)]
+/// struct Parts { one: i32 }
+/// #[derive(Schema)]
+/// struct Spec {
+///     #[koord(max_properties = 1)]
+///     field: Parts,
+/// }
+/// # fn main() {}
+/// ```
+///
+/// ```compile_fail,E0080
+/// # use koord_resource::Schema;
+/// #[derive(Schema)]
+/// struct Parts(i64);
+/// #[derive(Schema)]
+/// struct Spec {
+///     #[koord(max_properties = 1)]
+///     field: Parts,
+/// }
+/// # fn main() {}
+/// ```
 pub const fn needs_object<T: Schema>() {
     assert!(matches!(T::SHAPE, Shape::Object | Shape::Anything), "this marker needs an object");
 }

@@ -1,0 +1,9 @@
+use koord_resource::Schema;
+
+#[derive(Schema)]
+struct Spec {
+    #[koord(list_type = "set")]
+    names: Vec<Vec<String>>,
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+use koord_resource::Schema;
+
+#[derive(Schema)]
+struct Spec {
+    #[koord(unique_items)]
+    names: Vec<String>,
+}
+
+fn main() {}

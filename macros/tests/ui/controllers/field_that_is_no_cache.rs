@@ -1,0 +1,8 @@
+use koord_resource::controller;
+
+#[controller(name = "pods", for = pods)]
+struct Pods {
+    pods: Vec<String>,
+}
+
+fn main() {}

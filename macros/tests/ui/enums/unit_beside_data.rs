@@ -1,0 +1,9 @@
+use koord_resource::Schema;
+
+#[derive(Schema)]
+enum Target {
+    Nothing,
+    Disk { path: String },
+}
+
+fn main() {}

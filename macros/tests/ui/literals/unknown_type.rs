@@ -1,0 +1,9 @@
+use koord_resource::Schema;
+
+#[derive(Schema)]
+struct Spec {
+    #[koord(type = "float")]
+    ratio: f64,
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+use koord_resource::Mutate;
+
+#[derive(Mutate)]
+struct Spec {
+    #[koord(normalize)]
+    count: i32,
+}
+
+fn main() {}

@@ -1,0 +1,8 @@
+use koord_resource::Schema;
+
+#[derive(Schema)]
+struct Spec {
+    name: Option<String>,
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+use koord_resource::Schema;
+
+#[derive(Schema)]
+struct Spec {
+    #[koord(pattern = 5)]
+    name: String,
+}
+
+fn main() {}

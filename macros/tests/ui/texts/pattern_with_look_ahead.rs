@@ -1,0 +1,9 @@
+use koord_resource::Schema;
+
+#[derive(Schema)]
+struct Spec {
+    #[koord(pattern = "^(?!a)")]
+    name: String,
+}
+
+fn main() {}

@@ -1,0 +1,9 @@
+use koord_resource::Schema;
+
+#[derive(Schema)]
+struct Spec {
+    #[koord(hardened(max_lenght = 3))]
+    name: String,
+}
+
+fn main() {}
