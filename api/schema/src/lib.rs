@@ -7,7 +7,9 @@
 //! Read first: [`Schema`] (the data), then the modules that work on it.
 
 pub mod field;
+pub mod fieldset;
 pub mod go_text;
+pub mod managed_fields;
 pub mod names;
 pub mod object_meta;
 pub mod patch;

@@ -3,9 +3,11 @@
 //! Built-in kinds are described by a table made from OpenAPI, custom kinds by their structural schema. Both
 //! implement [`TypeNode`], so that strategic merge patch, field ownership and server-side apply are written once.
 
+use std::sync::LazyLock;
+
 use serde_json::Value;
 
-use crate::{AdditionalProperties, ListType, MapType, Schema, SchemaType};
+use crate::{AdditionalProperties, ListType, MapType, Schema, SchemaType, object_meta};
 
 /// One place in a type: the root, a field, a map value or a list item. A handle, cheap to clone.
 pub trait TypeNode: Clone {
@@ -13,10 +15,17 @@ pub trait TypeNode: Clone {
     fn shape(&self) -> Shape;
     /// The place of an object's field or a map's value; `None` where the type knows no such field.
     fn field(&self, name: &str) -> Option<Self>;
+    /// Whether the type names this field; `false` for the entries of a map and for fields kept without a description.
+    fn declares(&self, name: &str) -> bool;
     /// The place of a list's items.
     fn item(&self) -> Option<Self>;
     /// The fields that identify an item of a [`Shape::KeyedList`], each with the value that stands for an absent one.
     fn list_keys(&self) -> Vec<ListKey<'_>>;
+    /// What an object holds before anything is written to it. The Go types of built-in kinds always write their struct
+    /// fields (`{}`) and required fields (`null`, `""`, `0`); custom kinds have none.
+    fn zero(&self) -> Value {
+        Value::Object(serde_json::Map::new())
+    }
     /// `x-kubernetes-patch-merge-key` of the field that this place is.
     fn patch_merge_key(&self) -> Option<&str> {
         None
@@ -61,20 +70,41 @@ pub struct ListKey<'a> {
     pub default: Option<&'a Value>,
 }
 
-/// A place in a structural schema; `None` below fields that the schema keeps without describing them.
+/// A place in a structural schema, or below fields that the schema keeps without describing them.
 #[derive(Clone, Copy, Debug)]
-pub struct SchemaNode<'a>(Option<&'a Schema>);
+pub struct SchemaNode<'a> {
+    schema: Option<&'a Schema>,
+    /// Whether apiVersion, kind and metadata are implied here.
+    is_resource: bool,
+}
+
+static TEXT: LazyLock<Schema> = LazyLock::new(|| Schema { type_: Some(SchemaType::String), ..Schema::default() });
 
 impl<'a> SchemaNode<'a> {
-    /// The place that a schema describes.
+    /// The place of a value that a schema describes.
     pub fn of(schema: &'a Schema) -> Self {
-        SchemaNode(Some(schema))
+        SchemaNode { schema: Some(schema), is_resource: schema.embedded_resource }
+    }
+
+    /// The place of a whole object of a custom kind: apiVersion, kind and metadata are implied.
+    pub fn of_object(schema: &'a Schema) -> Self {
+        SchemaNode { schema: Some(schema), is_resource: true }
+    }
+
+    const ANYTHING: Self = SchemaNode { schema: None, is_resource: false };
+
+    fn meta_field(&self, name: &str) -> Option<&'static Schema> {
+        match name {
+            "metadata" if self.is_resource => Some(&object_meta::SCHEMA),
+            "apiVersion" | "kind" if self.is_resource => Some(&TEXT),
+            _ => None,
+        }
     }
 }
 
 impl TypeNode for SchemaNode<'_> {
     fn shape(&self) -> Shape {
-        let Some(schema) = self.0 else { return Shape::Untyped };
+        let Some(schema) = self.schema else { return Shape::Untyped };
         if schema.int_or_string {
             return Shape::Scalar;
         }
@@ -94,27 +124,34 @@ impl TypeNode for SchemaNode<'_> {
     }
 
     fn field(&self, name: &str) -> Option<Self> {
-        let Some(schema) = self.0 else { return Some(*self) };
+        let Some(schema) = self.schema else { return Some(*self) };
+        if let Some(meta) = self.meta_field(name) {
+            return Some(SchemaNode::of(meta));
+        }
         if let Some(field) = schema.properties.get(name) {
-            return Some(SchemaNode(Some(field)));
+            return Some(SchemaNode::of(field));
         }
         match &schema.additional_properties {
-            Some(AdditionalProperties::Schema(values)) => Some(SchemaNode(Some(values))),
-            Some(AdditionalProperties::Allowed(true)) => Some(SchemaNode(None)),
-            _ if schema.preserve_unknown_fields == Some(true) || schema.type_.is_none() => Some(SchemaNode(None)),
+            Some(AdditionalProperties::Schema(values)) => Some(SchemaNode::of(values)),
+            Some(AdditionalProperties::Allowed(true)) => Some(Self::ANYTHING),
+            _ if schema.preserve_unknown_fields == Some(true) || schema.type_.is_none() => Some(Self::ANYTHING),
             _ => None,
         }
     }
 
+    fn declares(&self, name: &str) -> bool {
+        self.meta_field(name).is_some() || self.schema.is_some_and(|schema| schema.properties.contains_key(name))
+    }
+
     fn item(&self) -> Option<Self> {
-        match self.0 {
+        match self.schema {
             None => Some(*self),
             Some(schema) => schema.items.as_deref().map(SchemaNode::of),
         }
     }
 
     fn list_keys(&self) -> Vec<ListKey<'_>> {
-        let Some(schema) = self.0 else { return Vec::new() };
+        let Some(schema) = self.schema else { return Vec::new() };
         let item = schema.items.as_deref();
         let default =
             |name: &String| item.and_then(|item| item.properties.get(name)).and_then(|key| key.default.as_ref());

@@ -414,6 +414,9 @@ mod tests {
                 .find(|known| *known == name)
                 .map(Template)
         }
+        fn declares(&self, _name: &str) -> bool {
+            true
+        }
         fn item(&self) -> Option<Self> {
             Some(Template("item"))
         }

@@ -1,4 +1,7 @@
 //! Rules of the crate against recordings of a real API server, and as properties of generated objects.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod openapi;
+mod ownership;
+mod patches;
 mod recordings;
