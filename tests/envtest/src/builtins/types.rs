@@ -176,6 +176,10 @@ impl BuiltinType {
     }
 }
 
+/// The only times that are written even when they are not set; they belong to Events.
+const EVENT_TIMES: [&str; 5] =
+    ["eventTime", "firstTimestamp", "lastTimestamp", "deprecatedFirstTimestamp", "deprecatedLastTimestamp"];
+
 impl typed::TypeNode for &'static BuiltinType {
     fn shape(&self) -> typed::Shape {
         let resolved = self.resolve();
@@ -200,6 +204,27 @@ impl typed::TypeNode for &'static BuiltinType {
             Shape::Any => Some(*self),
             _ => BuiltinType::field(self, name),
         }
+    }
+
+    fn declares(&self, name: &str) -> bool {
+        matches!(&self.resolve().shape, Shape::Object(fields) if fields.contains_key(name))
+    }
+
+    fn zero(&self) -> Value {
+        let resolved = self.resolve();
+        let Shape::Object(fields) = &resolved.shape else { return Value::Object(serde_json::Map::new()) };
+        let zero = fields.iter().filter_map(|(name, field)| {
+            let value = match &field.default {
+                Some(Value::Object(_)) if matches!(field.resolve().shape, Shape::Object(_)) => {
+                    typed::TypeNode::zero(&field)
+                }
+                Some(default) => default.clone(),
+                None if resolved.required.contains(name) || EVENT_TIMES.contains(&&**name) => Value::Null,
+                None => return None,
+            };
+            Some((name.to_string(), value))
+        });
+        Value::Object(zero.collect())
     }
 
     fn item(&self) -> Option<Self> {
