@@ -130,7 +130,7 @@ pub struct NameCards;
 impl Scenario for NameCards {
     fn prepare(&self, stage: &mut Stage) {
         for name in ["default", "cards"] {
-            stage.person(Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": name}}));
+            stage.person(&Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": name}}));
         }
     }
 
@@ -152,26 +152,26 @@ impl Scenario for NameCards {
         let (what, code) = match random.below(9) {
             0..=2 => {
                 let body = json!({"metadata": {"name": name, "labels": {"pool": pool}}});
-                ("creates a node", stage.person(Method::POST, NODES, &body))
+                ("creates a node", stage.person(&Method::POST, NODES, &body))
             }
-            3 => ("deletes a node", stage.person(Method::DELETE, &node, &Value::Null)),
+            3 => ("deletes a node", stage.person(&Method::DELETE, &node, &Value::Null)),
             4 => {
-                stage.person(Method::DELETE, &node, &Value::Null);
+                stage.person(&Method::DELETE, &node, &Value::Null);
                 let body = json!({"metadata": {"name": name}});
-                ("replaces a node", stage.person(Method::POST, NODES, &body))
+                ("replaces a node", stage.person(&Method::POST, NODES, &body))
             }
             5 => {
                 let body = json!({"metadata": {"labels": {"pool": pool}}});
-                ("moves a node", stage.person(Method::PATCH, &node, &body))
+                ("moves a node", stage.person(&Method::PATCH, &node, &body))
             }
             6 => {
-                ("spoils a card", stage.person(Method::PATCH, &card, &json!({"data": {"pool": "wrong", "more": "x"}})))
+                ("spoils a card", stage.person(&Method::PATCH, &card, &json!({"data": {"pool": "wrong", "more": "x"}})))
             }
-            7 => ("deletes a card", stage.person(Method::DELETE, &card, &Value::Null)),
+            7 => ("deletes a card", stage.person(&Method::DELETE, &card, &Value::Null)),
             _ => {
-                stage.person(Method::DELETE, &card, &Value::Null);
+                stage.person(&Method::DELETE, &card, &Value::Null);
                 let body = json!({"metadata": {"name": name}, "data": {"name": "somebody else"}});
-                ("replaces a card", stage.person(Method::POST, CARDS, &body))
+                ("replaces a card", stage.person(&Method::POST, CARDS, &body))
             }
         };
         format!("{what} {name} ({pool}) -> {code}")

@@ -71,13 +71,13 @@ impl Stage {
     }
 
     /// What a person does; the code of the answer.
-    pub fn person(&mut self, method: Method, path: &str, body: &Value) -> u16 {
+    pub fn person(&mut self, method: &Method, path: &str, body: &Value) -> u16 {
         let body = if body.is_null() { String::new() } else { body.to_string() };
-        let content_type = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
-        let method: &'static str = match method {
-            Method::POST => "POST",
-            Method::PUT => "PUT",
-            Method::PATCH => "PATCH",
+        let content_type = if *method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+        let method = match method.as_str() {
+            "POST" => "POST",
+            "PUT" => "PUT",
+            "PATCH" => "PATCH",
             _ => "DELETE",
         };
         self.send(&WireRequest { method, uri: path.to_owned(), content_type, body }).code

@@ -43,6 +43,6 @@ impl Trace {
     }
 
     pub(crate) fn last_lines(&self) -> String {
-        self.lines.iter().map(|line| format!("  {line}\n")).collect()
+        self.lines.iter().fold(String::new(), |story, line| story + "  " + line + "\n")
     }
 }
