@@ -1,0 +1,19 @@
+//! Custom resources: definitions are checked, named, established and served at run time.
+//!
+//! [`definitions`] is the strategy of the kind CustomResourceDefinition, [`resources`] what a definition serves, and
+//! [`lifecycle`] the deterministic pass that follows every change of a definition.
+
+pub mod definitions;
+pub mod lifecycle;
+mod names;
+pub mod resources;
+mod versions;
+
+/// Group of the kind CustomResourceDefinition.
+pub const GROUP: &str = "apiextensions.k8s.io";
+/// Its plural.
+pub const PLURAL: &str = "customresourcedefinitions";
+/// Holds a definition until its objects are gone.
+pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+/// Says that a definition in a protected group was approved.
+const APPROVAL_ANNOTATION: &str = "api-approved.kubernetes.io";

@@ -1,0 +1,146 @@
+//! What an established definition serves.
+
+use std::sync::Arc;
+
+use koord_schema::field::Errors;
+use koord_schema::structural;
+use koord_schema::structural::{defaults, prune};
+use koord_schema::Schema;
+use serde_json::{Value, json};
+
+use crate::registry::{Column, ResourceDef, SchemaSource, SelectableField, Subresource};
+use crate::store::ShelfId;
+use crate::strategy::{Generation, Strategy};
+use crate::tables::json_path::JsonPath;
+
+/// The rules of one version of a custom kind.
+struct CustomResource {
+    schema: Option<Arc<Schema>>,
+    has_status: bool,
+    /// Objects may have been stored under another schema, or in another version.
+    reshapes: bool,
+}
+
+/// The definitions of all versions that are served.
+pub(super) fn served(definition: &Value, shelf: ShelfId) -> Vec<ResourceDef> {
+    let spec = &definition["spec"];
+    let empty = Vec::new();
+    let versions = spec["versions"].as_array().unwrap_or(&empty);
+    versions.iter().filter(|version| version["served"] == true).map(|version| one(definition, version, shelf)).collect()
+}
+
+fn one(definition: &Value, version: &Value, shelf: ShelfId) -> ResourceDef {
+    let (spec, names) = (&definition["spec"], &definition["status"]["acceptedNames"]);
+    let text = |value: &Value, field: &str| value[field].as_str().unwrap_or_default().to_owned();
+    let texts = |value: &Value| -> Vec<String> {
+        value.as_array().into_iter().flatten().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
+    };
+    let (group, name, kind) = (text(spec, "group"), text(version, "name"), text(names, "kind"));
+    let mut def = ResourceDef::new(&group, &name, &kind, &text(names, "plural"), spec["scope"] == "Namespaced", shelf);
+    def.custom = true;
+    def.list_kind = text(names, "listKind");
+    def.singular = text(names, "singular");
+    def.short_names = texts(&names["shortNames"]);
+    def.categories = texts(&names["categories"]);
+    // The order in which the API server lists the verbs of custom resources.
+    def.verbs = ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"]
+        .map(ToOwned::to_owned)
+        .to_vec();
+    def.is_storage_version = version["storage"] == true;
+    def.is_terminating = super::lifecycle::has_condition(definition, "Terminating");
+    def.deprecation = (version["deprecated"] == true).then(|| {
+        let warning = version["deprecationWarning"].as_str().map(ToOwned::to_owned);
+        warning.unwrap_or_else(|| format!("{group}/{name} {kind} is deprecated"))
+    });
+    let verbs = ["get", "patch", "update"].map(ToOwned::to_owned).to_vec();
+    let subresources = &version["subresources"];
+    let has_status = subresources["status"].is_object();
+    if subresources["scale"].is_object() {
+        let body = ("autoscaling".to_owned(), "v1".to_owned(), "Scale".to_owned());
+        def.subresources.push(Subresource { name: "scale".to_owned(), body: Some(body), verbs: verbs.clone() });
+        let pointer = |field: &str| {
+            let path = subresources["scale"][field].as_str().filter(|path| !path.is_empty())?;
+            JsonPath::parse(path).ok()?.to_pointer()
+        };
+        def.scale = pointer("specReplicasPath").zip(pointer("statusReplicasPath")).map(|(spec_replicas, status_replicas)| {
+            crate::registry::ScalePointers { spec_replicas, status_replicas, label_selector: pointer("labelSelectorPath") }
+        });
+    }
+    if has_status {
+        def.subresources.push(Subresource { name: "status".to_owned(), body: None, verbs });
+    }
+    let schema = version.pointer("/schema/openAPIV3Schema").and_then(|schema| {
+        let schema: Schema = serde_json::from_value(schema.clone()).ok()?;
+        Some(Arc::new(schema))
+    });
+    let fields = version["selectableFields"].as_array().into_iter().flatten();
+    let fields = fields.filter_map(|field| {
+        let path = field["jsonPath"].as_str()?;
+        let pointer = JsonPath::parse(path).ok()?.to_pointer()?;
+        Some(SelectableField { name: path.trim_start_matches('.').to_owned(), pointer, absent: String::new() })
+    });
+    def.selectable_fields = fields.collect();
+    def.columns = version["additionalPrinterColumns"].as_array().into_iter().flatten().map(|column| column_of(column, &text)).collect();
+    let generation = definition["metadata"]["generation"].as_i64().unwrap_or_default();
+    let strategy = CustomResource { schema: schema.clone(), has_status, reshapes: generation > 1 };
+    if let Some(schema) = schema {
+        def.schema = SchemaSource::ready(schema);
+    }
+    def.strategy = Arc::new(strategy);
+    def
+}
+
+fn column_of(column: &Value, text: &impl Fn(&Value, &str) -> String) -> Column {
+    Column {
+        name: text(column, "name"),
+        type_: text(column, "type"),
+        format: text(column, "format"),
+        description: text(column, "description"),
+        priority: column["priority"].as_i64().and_then(|priority| i32::try_from(priority).ok()).unwrap_or_default(),
+        json_path: text(column, "jsonPath"),
+    }
+}
+
+// === impl CustomResource ===
+
+impl CustomResource {
+    fn check(&self, object: &Value, old: Option<&Value>, errors: &mut Errors) {
+        if let Some(schema) = &self.schema {
+            errors.extend(structural::validate_object(schema, object, old));
+        }
+    }
+}
+
+impl Strategy for CustomResource {
+    fn generation(&self) -> Generation {
+        if self.has_status { Generation::Spec } else { Generation::All }
+    }
+
+    fn has_status(&self) -> bool {
+        self.has_status
+    }
+
+    fn allows_unconditional_update(&self) -> bool {
+        false
+    }
+
+    fn check_create(&self, object: &Value, errors: &mut Errors) {
+        self.check(object, None, errors);
+    }
+
+    fn check_update(&self, new: &Value, old: &Value, _subresource: &str, errors: &mut Errors) {
+        self.check(new, Some(old), errors);
+    }
+
+    fn converts(&self, from: &str, to: &str) -> bool {
+        self.reshapes || from != to
+    }
+
+    fn convert(&self, object: &mut Value, _from: &str, to: &str) {
+        object["apiVersion"] = json!(to);
+        if let Some(schema) = &self.schema {
+            defaults::apply(schema, object);
+            prune::prune(schema, object);
+        }
+    }
+}

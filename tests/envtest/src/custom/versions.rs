@@ -1,0 +1,212 @@
+//! The versions of a definition: what each says about schema, subresources, columns and selectable fields.
+//!
+//! Where all versions agree on one of these, the API server speaks of it as if it stood in the definition itself.
+
+use koord_schema::field::{Errors, Path};
+use koord_schema::names;
+use koord_schema::structural::legality;
+use serde_json::{Map, Value};
+
+use crate::tables::json_path::JsonPath;
+
+const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
+const COLUMN_FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
+const SELECTABLE_FIELDS_MAX: usize = 8;
+
+/// The parts of a version that may be the same for all.
+const SHARED: [&str; 4] = ["schema", "subresources", "additionalPrinterColumns", "selectableFields"];
+
+/// Whether every version says the same about `part`, so that it is spoken of once.
+fn is_shared(versions: &[Value], part: &str) -> bool {
+    let says = |version: &Value| version.get(part).filter(|value| !value.is_null()).cloned();
+    let mut all = versions.iter().map(says);
+    let first = all.next().flatten();
+    first.is_some() && all.all(|other| other == first)
+}
+
+/// Checks everything about versions and, after it, `rest`: the checks that the API server makes between the two.
+pub(super) fn check(spec: &Value, at: &Path<'_>, errors: &mut Errors, rest: impl FnOnce(&mut Errors)) {
+    let empty = Vec::new();
+    let versions = spec["versions"].as_array().unwrap_or(&empty);
+    let list = at.child("versions");
+    if !is_shared(versions, "schema") {
+        for (index, version) in versions.iter().enumerate() {
+            if version.pointer("/schema/openAPIV3Schema").is_none_or(Value::is_null) {
+                let (here, schema) = (list.index(index), "schema");
+                errors.required(&here.child(schema).child("openAPIV3Schema"), "");
+            }
+        }
+    }
+    let mut names_seen: Vec<&str> = Vec::new();
+    let mut unique = true;
+    for (index, version) in versions.iter().enumerate() {
+        let here = list.index(index);
+        let name = version["name"].as_str().unwrap_or_default();
+        unique &= !names_seen.contains(&name);
+        names_seen.push(name);
+        let wrong = names::dns1035_label(name);
+        if !wrong.is_empty() {
+            errors.invalid(&here.child("name"), name, wrong.join(","));
+        }
+        check_deprecation(version, &here, errors);
+        for part in SHARED {
+            if !is_shared(versions, part) {
+                check_part(part, part, &version[part], &here, errors);
+            }
+        }
+    }
+    if !unique {
+        errors.invalid(&list, printed(versions), "must contain unique version names");
+    }
+    if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
+        errors.invalid(&list, printed(versions), "must have exactly one version marked as storage version");
+    }
+    rest(errors);
+    for part in SHARED {
+        if is_shared(versions, part) {
+            let name = if part == "schema" { "validation" } else { part };
+            check_part(part, name, &versions[0][part], at, errors);
+        }
+    }
+}
+
+fn check_deprecation(version: &Value, at: &Path<'_>, errors: &mut Errors) {
+    let Some(warning) = version["deprecationWarning"].as_str() else { return };
+    let here = at.child("deprecationWarning");
+    if version["deprecated"] != true {
+        errors.invalid(&here, warning, "can only be set for deprecated versions");
+    }
+    if warning.is_empty() {
+        errors.invalid(&here, warning, "must not be empty");
+    } else if warning.chars().any(char::is_control) {
+        errors.invalid(&here, warning, "must only contain printable characters");
+    }
+}
+
+fn check_part(part: &str, name: &str, value: &Value, at: &Path<'_>, errors: &mut Errors) {
+    let here = at.child(name);
+    match part {
+        "schema" => {
+            if let Some(schema) = value.get("openAPIV3Schema").filter(|schema| !schema.is_null()) {
+                errors.extend(legality::check(schema, &here.child("openAPIV3Schema")).errors);
+            }
+        }
+        "subresources" => check_scale(&value["scale"], &here.child("scale"), errors),
+        "additionalPrinterColumns" => {
+            for (index, column) in value.as_array().into_iter().flatten().enumerate() {
+                check_column(column, &here.index(index), errors);
+            }
+        }
+        _ => check_selectable(value, &here, errors),
+    }
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value[field].as_str().unwrap_or_default()
+}
+
+fn check_simple_path(path: &str, at: &Path<'_>, errors: &mut Errors) -> bool {
+    let wrong = match path {
+        "" => "must not be empty",
+        _ if !path.starts_with('.') => "must be a simple json path starting with .",
+        _ => return true,
+    };
+    errors.invalid(at, path, wrong);
+    false
+}
+
+fn check_scale(scale: &Value, at: &Path<'_>, errors: &mut Errors) {
+    if !scale.is_object() {
+        return;
+    }
+    let required =
+        [("specReplicasPath", ".spec.", "under .spec"), ("statusReplicasPath", ".status.", "under .status")];
+    for (field, prefix, place) in required {
+        let (here, path) = (at.child(field), text(scale, field));
+        if path.is_empty() {
+            errors.required(&here, "");
+        } else if check_simple_path(path, &here, errors) && !path.starts_with(prefix) {
+            errors.invalid(&here, path, format!("should be a json path {place}"));
+        }
+    }
+    let (here, path) = (at.child("labelSelectorPath"), text(scale, "labelSelectorPath"));
+    if !path.is_empty()
+        && check_simple_path(path, &here, errors)
+        && !path.starts_with(".spec.")
+        && !path.starts_with(".status.")
+    {
+        errors.invalid(&here, path, "should be a json path under either .spec or .status");
+    }
+}
+
+fn check_column(column: &Value, at: &Path<'_>, errors: &mut Errors) {
+    if text(column, "name").is_empty() {
+        errors.required(&at.child("name"), "");
+    }
+    let type_ = text(column, "type");
+    let types = format!("must be one of {}", COLUMN_TYPES.join(","));
+    if type_.is_empty() {
+        errors.required(&at.child("type"), types);
+    } else if !COLUMN_TYPES.contains(&type_) {
+        errors.invalid(&at.child("type"), type_, types);
+    }
+    let format = text(column, "format");
+    if !format.is_empty() && !COLUMN_FORMATS.contains(&format) {
+        errors.invalid(&at.child("format"), format, format!("must be one of {}", COLUMN_FORMATS.join(",")));
+    }
+    let (here, path) = (at.child("jsonPath"), text(column, "jsonPath"));
+    if path.is_empty() {
+        errors.required(&here, "");
+    } else if check_simple_path(path, &here, errors)
+        && let Err(error) = JsonPath::parse(path)
+    {
+        errors.invalid(&here, path, error.to_string());
+    }
+}
+
+fn check_selectable(fields: &Value, at: &Path<'_>, errors: &mut Errors) {
+    let fields = fields.as_array().map(Vec::as_slice).unwrap_or_default();
+    if fields.len() > SELECTABLE_FIELDS_MAX {
+        errors.too_many(at, fields.len(), SELECTABLE_FIELDS_MAX);
+    }
+    let mut seen = Vec::new();
+    for (index, field) in fields.iter().enumerate() {
+        let (here, path) = (at.index(index), text(field, "jsonPath"));
+        let here = here.child("jsonPath");
+        if path.is_empty() {
+            errors.required(&here, "");
+        } else if check_simple_path(path, &here, errors) && !JsonPath::parse(path).is_ok_and(|path| path.is_plain()) {
+            errors.invalid(&here, path, "must be a simple path of fields");
+        } else if path.starts_with(".metadata.") {
+            errors.invalid(&here, path, "must not point to fields in metadata");
+        }
+        if seen.contains(&path) {
+            errors.duplicate(&here, path);
+        }
+        seen.push(path);
+    }
+}
+
+/// The versions as Go prints them inside an error: its own field names, and nothing of what all versions share.
+fn printed(versions: &[Value]) -> Value {
+    let shared: Vec<&str> = SHARED.into_iter().filter(|part| is_shared(versions, part)).collect();
+    let one = |version: &Value| {
+        let own = |part: &str| if shared.contains(&part) { Value::Null } else { version[part].clone() };
+        let mut fields = Map::new();
+        fields.insert("Name".to_owned(), version["name"].clone());
+        for (name, field) in [("Served", "served"), ("Storage", "storage"), ("Deprecated", "deprecated")] {
+            fields.insert(name.to_owned(), (version[field] == true).into());
+        }
+        fields.insert("DeprecationWarning".to_owned(), version["deprecationWarning"].clone());
+        for (name, part) in [
+            ("Schema", "schema"),
+            ("Subresources", "subresources"),
+            ("AdditionalPrinterColumns", "additionalPrinterColumns"),
+            ("SelectableFields", "selectableFields"),
+        ] {
+            fields.insert(name.to_owned(), own(part));
+        }
+        Value::Object(fields)
+    };
+    Value::Array(versions.iter().map(one).collect())
+}
