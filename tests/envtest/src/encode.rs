@@ -135,8 +135,7 @@ pub fn value(definition: &ResourceDef, record: &Record) -> Value {
 }
 
 fn needs_conversion(definition: &ResourceDef, record: &Record) -> bool {
-    !definition.is_api_version(&record.version)
-        && definition.strategy.converts(&record.version, &definition.api_version())
+    definition.strategy.converts(&record.version, &definition.api_version())
 }
 
 /// The tail with another `resourceVersion`: the state of an object that a watch sees leave at a later revision.

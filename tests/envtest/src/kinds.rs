@@ -5,7 +5,7 @@ mod namespace;
 use std::sync::Arc;
 
 use crate::{
-    builtins,
+    builtins, custom,
     registry::{ResourceDef, SelectableField, Subresource},
     server::ApiServer,
     strategy::{Plain, Strategy},
@@ -43,6 +43,7 @@ pub fn install(core: &mut ApiServer) {
 fn strategy(group: &str, plural: &str) -> Arc<dyn Strategy> {
     match (group, plural) {
         ("", "namespaces") => Arc::new(namespace::Namespaces),
+        (custom::GROUP, custom::PLURAL) => Arc::new(custom::definitions::Definitions),
         _ => Arc::new(Plain),
     }
 }

@@ -12,6 +12,7 @@
 pub mod auth;
 pub mod builtins;
 pub mod cluster;
+pub mod custom;
 pub mod decode;
 pub mod discovery;
 pub mod encode;

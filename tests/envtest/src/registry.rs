@@ -49,6 +49,12 @@ pub struct ResourceDef {
     pub custom: bool,
     /// Whether objects of a custom resource are stored in this version.
     pub is_storage_version: bool,
+    /// Whether the definition is being deleted, so that nothing new can be created.
+    pub is_terminating: bool,
+    /// What clients of a deprecated version are told.
+    pub deprecation: Option<String>,
+    /// Where a custom resource with the subresource `scale` keeps its numbers.
+    pub scale: Option<ScalePointers>,
     /// Additional printer columns of a custom resource.
     pub columns: Vec<Column>,
 }
@@ -62,6 +68,17 @@ pub struct Subresource {
     pub body: Option<(String, String, String)>,
     /// Verbs, sorted.
     pub verbs: Vec<String>,
+}
+
+/// JSON pointers of what the subresource `scale` of a custom resource shows and sets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ScalePointers {
+    /// Replicas that are wanted.
+    pub spec_replicas: String,
+    /// Replicas that are there.
+    pub status_replicas: String,
+    /// The label selector as text.
+    pub label_selector: Option<String>,
 }
 
 /// A field that field selectors may use.
@@ -155,6 +172,9 @@ impl ResourceDef {
             strategy: Arc::new(Plain),
             custom: false,
             is_storage_version: true,
+            is_terminating: false,
+            deprecation: None,
+            scale: None,
             columns: Vec::new(),
         }
     }

@@ -34,6 +34,8 @@ use crate::{
     store::{HistoryLimits, ShelfId, Store},
 };
 
+const FOLLOW_ROUNDS_MAX: usize = 32;
+
 /// A Kubernetes API server as a state machine.
 pub struct ApiServer {
     /// Kinds that are served.
@@ -43,6 +45,7 @@ pub struct ApiServer {
     environment: Box<dyn Environment>,
     shelves: WellKnown,
     changed: Vec<ShelfId>,
+    unfollowed: Vec<ShelfId>,
 }
 
 /// Shelves that the core itself reads.
@@ -139,16 +142,41 @@ impl ApiServer {
             mutating_webhooks: store.shelf_id("admissionregistration.k8s.io/mutatingwebhookconfigurations"),
             validating_webhooks: store.shelf_id("admissionregistration.k8s.io/validatingwebhookconfigurations"),
         };
-        Self { registry: Registry::default(), store, environment, shelves, changed: Vec::new() }
+        Self { registry: Registry::default(), store, environment, shelves, changed: Vec::new(), unfollowed: Vec::new() }
     }
 
     /// Answers a request.
     pub fn handle(&mut self, request: &ApiRequest) -> Outcome {
+        let outcome = self.handle_own(request);
+        self.follow_changes();
+        outcome
+    }
+
+    /// Answers a request of the server itself: what follows from changes waits until the caller is done.
+    pub(crate) fn handle_own(&mut self, request: &ApiRequest) -> Outcome {
         let Some(target) = parse_path(&request.path) else { return Outcome::Done(ApiResponse::plain_not_found()) };
         if !self.registry.serves(&target.group, &target.version) {
             return Outcome::Done(ApiResponse::plain_not_found());
         }
-        self.route(request, target).into()
+        let deprecation = self.registry.get(&target.group, &target.version, &target.resource);
+        let deprecation = deprecation.and_then(|definition| definition.deprecation.clone());
+        let mut outcome: Outcome = self.route(request, target).into();
+        if let (Outcome::Done(response), Some(warning)) = (&mut outcome, deprecation) {
+            response.warnings.push(warning);
+        }
+        outcome
+    }
+
+    /// Brings what depends on changed objects up to date: definitions and what they serve.
+    pub(super) fn follow_changes(&mut self) {
+        // Each round settles something; the limit only guards against two rules that undo each other.
+        for _ in 0..FOLLOW_ROUNDS_MAX {
+            let changed = std::mem::take(&mut self.unfollowed);
+            if changed.is_empty() {
+                return;
+            }
+            crate::custom::lifecycle::follow(self, &changed);
+        }
     }
 
     fn route(&mut self, request: &ApiRequest, target: Target) -> Result<Outcome, ApiError> {
@@ -175,6 +203,9 @@ impl ApiServer {
     ) -> Result<Outcome, ApiError> {
         let is_collection = target.name.is_empty();
         let needs_namespace = definition.namespaced && target.namespace.is_empty();
+        if definition.custom && needs_namespace && request.method == Method::POST && is_collection {
+            return Ok(Outcome::Done(ApiResponse::plain_not_found()));
+        }
         let verb = match (&request.method, is_collection) {
             (&Method::GET, _) if target.watch_prefix => "watch",
             (&Method::GET | &Method::HEAD, true) => "list",

@@ -156,7 +156,8 @@ fn check(definition: &Value, errors: &mut Errors) {
         other => errors.not_supported(&at.child("scope"), other, &["Cluster", "Namespaced"]),
     }
     if spec["preserveUnknownFields"] == true {
-        let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        let detail =
+            "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
         errors.invalid(&at.child("preserveUnknownFields"), true, detail);
     }
     versions::check(spec, &at, errors, |errors| check_names(&spec["names"], &at.child("names"), errors));

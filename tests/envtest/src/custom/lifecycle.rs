@@ -37,13 +37,20 @@ pub(super) fn set_condition(definition: &mut Value, mut condition: Value, now: T
 }
 
 /// The user in whose name the server writes about definitions.
-pub fn server_user() -> User {
-    User { name: "system:apiserver".to_owned(), groups: vec!["system:masters".to_owned()], ..User::default() }
+pub const SERVER_USER: &str = "system:apiserver";
+
+fn server_user() -> User {
+    User { name: SERVER_USER.to_owned(), groups: vec!["system:masters".to_owned()], ..User::default() }
 }
 
 /// Brings every definition's status, and what is served, up to date. `changed` are the shelves that changed.
 pub fn follow(core: &mut ApiServer, changed: &[ShelfId]) {
     let Some(shelf) = core.registry.get(GROUP, "v1", PLURAL).map(|known| known.shelf) else { return };
+    let is_due =
+        |known: &std::sync::Arc<crate::registry::ResourceDef>| known.is_terminating && changed.contains(&known.shelf);
+    if !changed.contains(&shelf) && !core.registry.iter().any(is_due) {
+        return;
+    }
     let touches = |definition: &Value| changed.contains(&shelf) || is_ending_on(core, definition, changed);
     let due: Vec<String> = definitions(core)
         .iter()
@@ -148,7 +155,8 @@ fn write_status(core: &mut ApiServer, name: &str, status: &Value) {
 }
 
 fn release(core: &mut ApiServer, name: &str, definition: &Value) {
-    let left: Vec<&str> = metadata::finalizers(definition).filter(|finalizer| *finalizer != CLEANUP_FINALIZER).collect();
+    let left: Vec<&str> =
+        metadata::finalizers(definition).filter(|finalizer| *finalizer != CLEANUP_FINALIZER).collect();
     let left = if left.is_empty() { Value::Null } else { json!(left) };
     write(core, name, "", &json!({"metadata": {"finalizers": left}}));
 }

@@ -19,9 +19,11 @@ impl Taken {
         let names = &definition["status"]["acceptedNames"];
         let short_names = names["shortNames"].as_array().into_iter().flatten();
         let resources = [&names["plural"], &names["singular"]].into_iter().chain(short_names);
-        self.resources.extend(resources.filter_map(Value::as_str).filter(|name| !name.is_empty()).map(ToOwned::to_owned));
+        self.resources
+            .extend(resources.filter_map(Value::as_str).filter(|name| !name.is_empty()).map(ToOwned::to_owned));
         let kinds = [&names["kind"], &names["listKind"]];
-        self.kinds.extend(kinds.into_iter().filter_map(Value::as_str).filter(|name| !name.is_empty()).map(ToOwned::to_owned));
+        self.kinds
+            .extend(kinds.into_iter().filter_map(Value::as_str).filter(|name| !name.is_empty()).map(ToOwned::to_owned));
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use koord_schema::Schema;
 use koord_schema::field::Errors;
 use koord_schema::structural;
 use koord_schema::structural::{defaults, prune};
-use koord_schema::Schema;
 use serde_json::{Value, json};
 
 use crate::registry::{Column, ResourceDef, SchemaSource, SelectableField, Subresource};
@@ -62,9 +62,14 @@ fn one(definition: &Value, version: &Value, shelf: ShelfId) -> ResourceDef {
             let path = subresources["scale"][field].as_str().filter(|path| !path.is_empty())?;
             JsonPath::parse(path).ok()?.to_pointer()
         };
-        def.scale = pointer("specReplicasPath").zip(pointer("statusReplicasPath")).map(|(spec_replicas, status_replicas)| {
-            crate::registry::ScalePointers { spec_replicas, status_replicas, label_selector: pointer("labelSelectorPath") }
-        });
+        def.scale =
+            pointer("specReplicasPath").zip(pointer("statusReplicasPath")).map(|(spec_replicas, status_replicas)| {
+                crate::registry::ScalePointers {
+                    spec_replicas,
+                    status_replicas,
+                    label_selector: pointer("labelSelectorPath"),
+                }
+            });
     }
     if has_status {
         def.subresources.push(Subresource { name: "status".to_owned(), body: None, verbs });
@@ -80,7 +85,12 @@ fn one(definition: &Value, version: &Value, shelf: ShelfId) -> ResourceDef {
         Some(SelectableField { name: path.trim_start_matches('.').to_owned(), pointer, absent: String::new() })
     });
     def.selectable_fields = fields.collect();
-    def.columns = version["additionalPrinterColumns"].as_array().into_iter().flatten().map(|column| column_of(column, &text)).collect();
+    def.columns = version["additionalPrinterColumns"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|column| column_of(column, &text))
+        .collect();
     let generation = definition["metadata"]["generation"].as_i64().unwrap_or_default();
     let strategy = CustomResource { schema: schema.clone(), has_status, reshapes: generation > 1 };
     if let Some(schema) = schema {

@@ -119,8 +119,7 @@ fn check_scale(scale: &Value, at: &Path<'_>, errors: &mut Errors) {
     if !scale.is_object() {
         return;
     }
-    let required =
-        [("specReplicasPath", ".spec.", "under .spec"), ("statusReplicasPath", ".status.", "under .status")];
+    let required = [("specReplicasPath", ".spec.", "under .spec"), ("statusReplicasPath", ".status.", "under .status")];
     for (field, prefix, place) in required {
         let (here, path) = (at.child(field), text(scale, field));
         if path.is_empty() {

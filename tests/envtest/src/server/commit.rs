@@ -62,6 +62,7 @@ impl ApiServer {
         let now = self.environment.now().as_second();
         self.store.put(definition.shelf, key, record, now);
         self.changed.push(definition.shelf);
+        self.unfollowed.push(definition.shelf);
     }
 
     /// Removes an object; `last` is its final state.
@@ -71,6 +72,7 @@ impl ApiServer {
         let now = self.environment.now().as_second();
         self.store.remove(definition.shelf, key, record, now);
         self.changed.push(definition.shelf);
+        self.unfollowed.push(definition.shelf);
     }
 }
 

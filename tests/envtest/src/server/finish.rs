@@ -19,6 +19,10 @@ impl ApiServer {
         if write.operation == Operation::Create && write.definition.namespaced {
             self.admit_namespace(write)?;
         }
+        if write.operation == Operation::Create && write.definition.is_terminating {
+            let why = "create not allowed while custom resource definition is terminating";
+            return Err(ApiError::forbidden(subject(&write.definition, &write.target.name), why));
+        }
         Ok(())
     }
 

@@ -145,6 +145,11 @@ impl Review {
     }
 }
 
+/// Whether the server itself writes: it asks no webhooks about that.
+fn is_own(request: &ApiRequest) -> bool {
+    request.user.name == crate::custom::lifecycle::SERVER_USER
+}
+
 impl ApiServer {
     pub(super) fn create(
         &mut self,
@@ -283,7 +288,7 @@ impl ApiServer {
     pub(super) fn admit(&mut self, write: Write) -> Result<Outcome, ApiError> {
         let mut write = write;
         self.admit_mutating(&mut write)?;
-        if self.has_webhooks(Phase::Mutating) {
+        if self.has_webhooks(Phase::Mutating) && !is_own(&write.request) {
             return Ok(Outcome::Review(Box::new(Review { phase: Phase::Mutating, write })));
         }
         self.prepare(write)
@@ -294,7 +299,7 @@ impl ApiServer {
         if write.effect == Effect::Store {
             self.prepare_object(&mut write)?;
         }
-        if self.has_webhooks(Phase::Validating) {
+        if self.has_webhooks(Phase::Validating) && !is_own(&write.request) {
             return Ok(Outcome::Review(Box::new(Review { phase: Phase::Validating, write })));
         }
         self.finish(write)
@@ -303,6 +308,7 @@ impl ApiServer {
     /// Goes on after webhooks have answered.
     pub fn resume(&mut self, review: Review, verdict: Result<Admitted, ApiError>) -> Outcome {
         let Review { phase, mut write } = review;
+        let deprecation = write.definition.deprecation.clone();
         let go_on = |server: &mut Self| {
             let admitted = verdict?;
             write.warnings.extend(admitted.warnings);
@@ -317,7 +323,12 @@ impl ApiServer {
                 Phase::Validating => server.finish(write),
             }
         };
-        go_on(self).into()
+        let mut outcome: Outcome = go_on(self).into();
+        if let (Outcome::Done(response), Some(warning)) = (&mut outcome, deprecation) {
+            response.warnings.push(warning);
+        }
+        self.follow_changes();
+        outcome
     }
 
     fn free_name(&mut self, definition: &ResourceDef, namespace: &str, prefix: &str) -> String {
