@@ -60,6 +60,9 @@ pub enum ClusterError {
     /// The operating system gives no randomness.
     #[error("the operating system gives no random bytes for tokens")]
     NoRandomness,
+    /// An object that every cluster has cannot be made.
+    #[error("the server cannot make its first objects: {0}")]
+    Bootstrap(#[from] ApiError),
 }
 
 /// A text that nobody can guess, whatever the injected randomness is.
@@ -114,6 +117,7 @@ impl Cluster {
         let tokens = Arc::new(tokens);
         let mut core = ApiServer::empty(environment, history);
         kinds::install(&mut core);
+        crate::bootstrap::run(&mut core)?;
         auth::bootstrap::install(&mut core);
         let pages: Vec<Box<dyn crate::shell::Pages>> =
             vec![Box::new(StandardPages::default()), Box::new(Reviews::new(Arc::clone(&tokens)))];

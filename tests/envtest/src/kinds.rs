@@ -1,15 +1,30 @@
 //! The built-in kinds: where each one's own rules are.
 
+mod configuration;
+mod disruption_budget;
+mod event;
 mod namespace;
+mod node;
+mod plain;
+mod pod;
+mod pod_checks;
+mod pod_template;
+mod priority_class;
+mod rbac;
+mod service;
+mod workload;
 
 use std::sync::Arc;
 
+use self::{plain::Simple, workload::Workload};
 use crate::{
     builtins, custom,
     registry::{ResourceDef, SelectableField, Subresource},
     server::ApiServer,
-    strategy::{Plain, Strategy},
+    strategy::{Generation, Strategy},
 };
+
+pub use self::priority_class::SYSTEM as SYSTEM_PRIORITY_CLASSES;
 
 /// Serves the built-in kinds.
 pub fn install(core: &mut ApiServer) {
@@ -34,17 +49,56 @@ pub fn install(core: &mut ApiServer) {
                 verbs: owned(&subresource.verbs),
             })
             .collect();
-        definition.strategy = strategy(group, plural);
+        let has_status = definition.subresource("status").is_some();
+        definition.strategy = strategy(group, plural, has_status);
         definition.selectable_fields = selectable_fields(group, plural);
         core.registry.insert(definition);
     }
 }
 
-fn strategy(group: &str, plural: &str) -> Arc<dyn Strategy> {
+fn strategy(group: &str, plural: &str, has_status: bool) -> Arc<dyn Strategy> {
+    let simple = Simple { status: has_status, ..Simple::default() };
     match (group, plural) {
         ("", "namespaces") => Arc::new(namespace::Namespaces),
         (custom::GROUP, custom::PLURAL) => Arc::new(custom::definitions::Definitions),
-        _ => Arc::new(Plain),
+        ("", "pods") => Arc::new(pod::Pods),
+        ("", "nodes") => Arc::new(node::Nodes),
+        ("", "services") => Arc::new(service::Services),
+        ("", "endpoints") | ("discovery.k8s.io", "endpointslices") => Arc::new(service::Endpoints),
+        ("", "configmaps") => Arc::new(configuration::ConfigMaps),
+        ("", "secrets") => Arc::new(configuration::Secrets),
+        ("", "events") => Arc::new(event::Events { is_new: false }),
+        ("events.k8s.io", "events") => Arc::new(event::Events { is_new: true }),
+        ("", "replicationcontrollers") => Arc::new(Workload::ReplicationController),
+        ("apps", "deployments") => Arc::new(Workload::Deployment),
+        ("apps", "replicasets") => Arc::new(Workload::ReplicaSet),
+        ("apps", "statefulsets") => Arc::new(Workload::StatefulSet),
+        ("apps", "daemonsets") => Arc::new(Workload::DaemonSet),
+        ("batch", "jobs") => Arc::new(Workload::Job),
+        ("batch", "cronjobs") => Arc::new(Workload::CronJob),
+        ("scheduling.k8s.io", "priorityclasses") => Arc::new(priority_class::PriorityClasses),
+        ("policy", "poddisruptionbudgets") => Arc::new(disruption_budget::DisruptionBudgets),
+        ("rbac.authorization.k8s.io", "roles" | "clusterroles") => Arc::new(rbac::Roles),
+        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => Arc::new(rbac::Bindings),
+        ("admissionregistration.k8s.io", "mutatingwebhookconfigurations") => {
+            Arc::new(plain::WebhookConfigurations { is_mutating: true })
+        }
+        ("admissionregistration.k8s.io", "validatingwebhookconfigurations") => {
+            Arc::new(plain::WebhookConfigurations { is_mutating: false })
+        }
+        (
+            "",
+            "serviceaccounts" | "resourcequotas" | "persistentvolumes" | "persistentvolumeclaims" | "podtemplates",
+        )
+        | ("storage.k8s.io", "storageclasses") => Arc::new(Simple { returns_deleted: true, ..simple }),
+        ("coordination.k8s.io", "leases") | ("", "limitranges") => {
+            Arc::new(Simple { creates_on_update: true, ..simple })
+        }
+        ("networking.k8s.io", _)
+        | ("flowcontrol.apiserver.k8s.io", _)
+        | ("admissionregistration.k8s.io", _)
+        | ("resource.k8s.io", _) => Arc::new(Simple { generation: Generation::Spec, ..simple }),
+        _ => Arc::new(simple),
     }
 }
 

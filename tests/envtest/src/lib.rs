@@ -10,6 +10,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod auth;
+pub mod bootstrap;
 pub mod builtins;
 pub mod cluster;
 pub mod custom;

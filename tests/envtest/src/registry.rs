@@ -184,6 +184,16 @@ impl ResourceDef {
         if self.custom { None } else { builtins::kind(&self.group, &self.version, &self.kind) }
     }
 
+    /// Where the `scale` subresource reads and writes; none without one.
+    pub fn scale_paths(&self) -> Option<ScalePointers> {
+        self.subresource("scale")?;
+        Some(self.scale.clone().unwrap_or_else(|| ScalePointers {
+            spec_replicas: "/spec/replicas".to_owned(),
+            status_replicas: "/status/replicas".to_owned(),
+            label_selector: Some("/spec/selector".to_owned()),
+        }))
+    }
+
     /// Whether `api_version` is this definition's.
     pub fn is_api_version(&self, api_version: &str) -> bool {
         match api_version.split_once('/') {

@@ -1,6 +1,8 @@
 //! Label and field selectors, parsed with the API server's grammar and messages.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt};
+
+use serde_json::Value;
 
 use crate::store::Record;
 
@@ -54,6 +56,36 @@ impl LabelSelector {
         Ok(Self { requirements })
     }
 
+    /// Reads the object form: `matchLabels` and `matchExpressions`. None when an operator is unknown, or when there is no
+    /// selector at all, which matches nothing.
+    pub fn from_object(object: &Value) -> Option<Self> {
+        object.as_object()?;
+        let mut requirements = Vec::new();
+        for (key, value) in object["matchLabels"].as_object().into_iter().flatten() {
+            let values = BTreeSet::from([value.as_str()?.to_owned()]);
+            requirements.push(LabelRequirement { key: key.clone(), operator: LabelOperator::In(values) });
+        }
+        for term in object["matchExpressions"].as_array().into_iter().flatten() {
+            let values: BTreeSet<String> = term["values"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .map(ToOwned::to_owned)
+                .collect();
+            let operator = match term["operator"].as_str()? {
+                "In" => LabelOperator::In(values),
+                "NotIn" => LabelOperator::NotIn(values),
+                "Exists" => LabelOperator::Exists,
+                "DoesNotExist" => LabelOperator::DoesNotExist,
+                _ => return None,
+            };
+            requirements.push(LabelRequirement { key: term["key"].as_str()?.to_owned(), operator });
+        }
+        requirements.sort_by(|one, two| one.key.cmp(&two.key));
+        Some(Self { requirements })
+    }
+
     /// Whether everything matches.
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
@@ -85,6 +117,27 @@ impl LabelSelector {
                 let index = record.labels.binary_search_by(|(known, _)| known.as_ref().cmp(key)).ok()?;
                 Some(&*record.labels[index].1)
             })
+    }
+}
+
+impl fmt::Display for LabelSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, LabelRequirement { key, operator }) in self.requirements.iter().enumerate() {
+            if index > 0 {
+                f.write_str(",")?;
+            }
+            let list = |values: &BTreeSet<String>| values.iter().cloned().collect::<Vec<_>>().join(",");
+            match operator {
+                LabelOperator::In(values) if values.len() == 1 => write!(f, "{key}={}", list(values)),
+                LabelOperator::In(values) => write!(f, "{key} in ({})", list(values)),
+                LabelOperator::NotIn(values) => write!(f, "{key} notin ({})", list(values)),
+                LabelOperator::Exists => f.write_str(key),
+                LabelOperator::DoesNotExist => write!(f, "!{key}"),
+                LabelOperator::GreaterThan(bound) => write!(f, "{key}>{bound}"),
+                LabelOperator::LessThan(bound) => write!(f, "{key}<{bound}"),
+            }?;
+        }
+        Ok(())
     }
 }
 

@@ -8,6 +8,8 @@ mod delete;
 mod finish;
 mod list;
 mod patch;
+mod pod_admission;
+mod pod_endpoints;
 mod read;
 mod subresource;
 mod watch;
@@ -232,6 +234,9 @@ impl ApiServer {
                     self.list(request, &target, &definition, &options, representation)
                 }
             }
+            "create" if definition.plural == "bindings" && definition.group.is_empty() => {
+                self.bind_by_collection(request, target)
+            }
             "create" => self.create(request, target, definition),
             "update" => self.update(request, target, definition),
             "patch" => self.patch(request, target, definition),
@@ -243,6 +248,13 @@ impl ApiServer {
     /// The present time.
     pub fn now(&mut self) -> jiff::Timestamp {
         self.environment.now()
+    }
+
+    /// The oldest way of binding a pod: a POST to the collection of bindings.
+    fn bind_by_collection(&mut self, request: &ApiRequest, mut target: Target) -> Result<Outcome, ApiError> {
+        let pods = self.registry.get("", "v1", "pods").cloned().ok_or_else(ApiError::no_such_resource)?;
+        "binding".clone_into(&mut target.subresource);
+        self.create_subresource(request, target, pods)
     }
 
     /// Shelves that changed since the last call.

@@ -4,7 +4,12 @@ use jiff::Timestamp;
 use koord_schema::field::Errors;
 use serde_json::Value;
 
-use crate::{names::NameRule, options::Propagation, status::ApiError};
+use crate::{
+    names::NameRule,
+    options::Propagation,
+    status::ApiError,
+    store::{ShelfId, Store},
+};
 
 /// When `metadata.generation` moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +20,19 @@ pub enum Generation {
     Spec,
     /// When any top-level field other than `metadata` changes.
     All,
+    /// It stays at 1.
+    Never,
+}
+
+/// What a kind may look at while it prepares a new object.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    /// All objects.
+    pub store: &'a Store,
+    /// Where the kind's own objects stand.
+    pub shelf: ShelfId,
+    /// A fresh random number.
+    pub random: u64,
 }
 
 /// The rules of one kind. Every method has the answer of a plain kind, such as ConfigMap without its own rules.
@@ -51,7 +69,10 @@ pub trait Strategy: Send + Sync {
     fn set_defaults(&self, _object: &mut Value) {}
 
     /// Sets what only the server may set on a new object.
-    fn prepare_create(&self, _object: &mut Value) {}
+    fn prepare_create(&self, _object: &mut Value, _around: &Surroundings<'_>) {}
+
+    /// Built-in admission of the kind's own new objects, before webhooks; what it sets, the client does not own.
+    fn admit_create(&self, _object: &mut Value) {}
 
     /// Keeps what this endpoint may not change; `subresource` is empty for the object itself.
     fn prepare_update(&self, _new: &mut Value, _old: &Value, _subresource: &str) {}

@@ -9,7 +9,7 @@ use super::{APPROVAL_ANNOTATION, CLEANUP_FINALIZER, lifecycle, versions};
 use crate::environment::time_text;
 use crate::metadata;
 use crate::status::ApiError;
-use crate::strategy::{Generation, Strategy};
+use crate::strategy::{Generation, Strategy, Surroundings};
 
 /// The strategy of definitions.
 #[derive(Clone, Copy, Debug, Default)]
@@ -56,7 +56,7 @@ impl Strategy for Definitions {
         }
     }
 
-    fn prepare_create(&self, definition: &mut Value) {
+    fn prepare_create(&self, definition: &mut Value, _around: &Surroundings<'_>) {
         let stored: Vec<Value> = storage_version(definition).map(|name| json!(name)).into_iter().collect();
         let stored = if stored.is_empty() { Value::Null } else { Value::Array(stored) };
         definition["status"] =

@@ -14,7 +14,7 @@ impl ApiServer {
         match write.effect.clone() {
             Effect::Store => self.store_object(write),
             Effect::Delete(options) => self.delete_admitted(write, &options),
-            Effect::Subresource => self.run_subresource(write),
+            Effect::Subresource => self.run_subresource(&write),
         }
     }
 
@@ -40,7 +40,7 @@ impl ApiServer {
                 let object = std::mem::take(&mut write.object);
                 return Ok(Outcome::Done(self.answer(&write, code, object)));
             }
-            if ends_by_update(&write.object, old) {
+            if ends_by_update(&definition, &write.object, old) {
                 let object = std::mem::take(&mut write.object);
                 if !write.dry_run {
                     self.remove_object(&definition, &key, object.clone());
@@ -77,7 +77,11 @@ impl ApiServer {
 }
 
 /// An object whose deletion has begun ends when an update takes its last finalizer away.
-fn ends_by_update(new: &Value, old: &Value) -> bool {
+fn ends_by_update(definition: &ResourceDef, new: &Value, old: &Value) -> bool {
+    if definition.group.is_empty() && definition.plural == "namespaces" {
+        let spec_is_final = new["spec"]["finalizers"].as_array().is_none_or(Vec::is_empty);
+        return metadata::is_deleting(old) && spec_is_final && metadata::finalizers(new).next().is_none();
+    }
     let grace = old["metadata"]["deletionGracePeriodSeconds"].as_i64().unwrap_or_default();
     metadata::is_deleting(old) && grace == 0 && metadata::finalizers(new).next().is_none()
 }

@@ -132,6 +132,7 @@ impl ApiServer {
         let old = encode::value(&definition, &record);
         check_preconditions(&definition, &name, options, &old)?;
         let ending = self.ending(&definition, &old, options)?;
+        let before = write.collection.is_some().then(|| old.clone());
         let (object, is_gone) = match ending {
             Ending::Gone => {
                 if !write.dry_run {
@@ -148,7 +149,7 @@ impl ApiServer {
             Ending::Pending => (old, false),
         };
         if let Some(mut collection) = write.collection.take() {
-            collection.done.push(object);
+            collection.done.extend(before.map(|object| list_item(&definition, object)));
             let target = Target { name: String::new(), ..write.target };
             return self.delete_next(&write.request, &target, &definition, options, *collection);
         }
@@ -220,13 +221,22 @@ impl ApiServer {
     }
 }
 
+/// A collection is answered with its objects as they were, like a list.
+fn list_item(definition: &ResourceDef, mut object: Value) -> Value {
+    if let Some(fields) = object.as_object_mut().filter(|_| !definition.custom) {
+        fields.remove("apiVersion");
+        fields.remove("kind");
+    }
+    object
+}
+
 enum Grace {
     None,
     AlreadyPending,
     Seconds(i64),
 }
 
-fn check_preconditions(
+pub(super) fn check_preconditions(
     definition: &ResourceDef,
     name: &str,
     options: &DeleteOptions,
@@ -294,6 +304,7 @@ fn bump_generation(object: &mut Value) {
     }
 }
 
+/// The oldest way of asking for a cascade is answered with 202 while the object stays.
 fn asks_for_cascade(options: &DeleteOptions) -> bool {
-    options.as_sent["orphanDependents"] == Value::Bool(false) || options.propagation == Some(Propagation::Foreground)
+    options.as_sent["orphanDependents"] == Value::Bool(false)
 }

@@ -5,12 +5,12 @@ use serde_json::{Value, json};
 
 use super::{
     ApiServer, kind_subject, subject,
-    write::{Operation, Write},
+    write::{Effect, Operation, Write},
 };
 use crate::{
     metadata,
     status::{ApiError, Subject},
-    strategy::Generation,
+    strategy::{Generation, Surroundings},
 };
 
 impl ApiServer {
@@ -23,7 +23,10 @@ impl ApiServer {
             let why = "create not allowed while custom resource definition is terminating";
             return Err(ApiError::forbidden(subject(&write.definition, &write.target.name), why));
         }
-        Ok(())
+        if write.operation == Operation::Create && write.effect == Effect::Store {
+            write.definition.strategy.admit_create(&mut write.object);
+        }
+        self.admit_pod(write)
     }
 
     /// New objects need a namespace that exists and is not ending.
@@ -65,7 +68,9 @@ impl ApiServer {
                 if strategy.generation() != Generation::Untracked {
                     metadata::of_mut(&mut write.object).insert("generation".to_owned(), json!(1));
                 }
-                strategy.prepare_create(&mut write.object);
+                let around =
+                    Surroundings { store: &self.store, shelf: definition.shelf, random: self.environment.random() };
+                strategy.prepare_create(&mut write.object, &around);
                 metadata::check_new(&write.object, definition.namespaced, strategy.name_rule(), &mut errors);
                 strategy.check_create(&write.object, &mut errors);
             }
@@ -124,7 +129,7 @@ fn keep_other_half(new: &mut Value, old: &Value, subresource: &str) {
 
 fn moves_generation(rule: Generation, new: &Value, old: &Value) -> bool {
     let counts = |key: &str| match rule {
-        Generation::Untracked => false,
+        Generation::Untracked | Generation::Never => false,
         Generation::Spec => !matches!(key, "metadata" | "status" | "apiVersion" | "kind"),
         Generation::All => !matches!(key, "metadata" | "apiVersion" | "kind"),
     };

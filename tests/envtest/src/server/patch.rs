@@ -6,11 +6,12 @@ use koord_schema::patch::{self, PatchError};
 use serde_json::Value;
 
 use super::{
-    ApiServer, Outcome, subject,
+    ApiServer, Outcome, subject, subresource,
     write::{Effect, Operation, Write},
 };
 use crate::{
-    decode, encode, metadata, negotiate,
+    decode, encode, metadata,
+    negotiate::{self, Representation},
     options::WriteOptions,
     registry::ResourceDef,
     request::{ApiRequest, Target},
@@ -47,6 +48,9 @@ impl ApiServer {
         let record = self.store.shelf(definition.shelf).get(&key).cloned();
         let record = record.ok_or_else(|| ApiError::not_found(subject(&definition, &target.name)))?;
         let old = encode::value(&definition, &record);
+        if target.subresource == "scale" {
+            return self.patch_scale(request, target, definition, media_type, &options, representation);
+        }
         let mut object = apply(media_type, &request.body, &old, &definition)?;
         let decoded = decode::patched(&mut object, &definition, options.field_validation)?;
         definition.strategy.set_defaults(&mut object);
@@ -65,6 +69,44 @@ impl ApiServer {
             old: Some((record, old)),
             collection: None,
             warnings: decoded,
+        };
+        self.update_decoded(write)
+    }
+}
+
+impl ApiServer {
+    /// A patch of `scale` is applied to the `Scale` that a GET would show.
+    fn patch_scale(
+        &mut self,
+        request: &ApiRequest,
+        target: Target,
+        definition: Arc<ResourceDef>,
+        media_type: &str,
+        options: &WriteOptions,
+        representation: Representation,
+    ) -> Result<Outcome, ApiError> {
+        let key = definition.key(&target.namespace, &target.name);
+        let record = self.store.shelf(definition.shelf).get(&key).cloned();
+        let record = record.ok_or_else(|| ApiError::not_found(subject(&definition, &target.name)))?;
+        let old = encode::value(&definition, &record);
+        let scale = subresource::scale_of(&definition, &old).ok_or_else(ApiError::no_such_resource)?;
+        let media_type = if media_type == STRATEGIC_PATCH { MERGE_PATCH } else { media_type };
+        let scale = apply(media_type, &request.body, &scale, &definition)?;
+        let object = subresource::with_scale(&definition, &old, &scale)?;
+        let write = Write {
+            is_conditional: metadata::text(&object, "resourceVersion") != metadata::text(&old, "resourceVersion"),
+            definition,
+            target,
+            operation: Operation::Update,
+            effect: Effect::Store,
+            request: request.clone(),
+            representation,
+            dry_run: options.dry_run,
+            options: options.to_value(),
+            object,
+            old: Some((record, old)),
+            collection: None,
+            warnings: Vec::new(),
         };
         self.update_decoded(write)
     }

@@ -1,12 +1,19 @@
-//! Subresources.
+//! Subresources: which endpoint does what.
 
 use std::sync::Arc;
 
 use http::Method;
+use serde_json::{Value, json};
 
-use super::{ApiServer, Outcome, write::Write};
+use super::{
+    ApiResponse, ApiServer, Outcome, subject,
+    write::{Effect, Operation, Write},
+};
 use crate::{
-    registry::ResourceDef,
+    decode, encode, metadata,
+    negotiate::{self, Format},
+    options::{FieldValidation, WriteOptions},
+    registry::{ResourceDef, ScalePointers},
     request::{ApiRequest, Target},
     status::ApiError,
 };
@@ -18,18 +25,248 @@ impl ApiServer {
         target: Target,
         definition: Arc<ResourceDef>,
     ) -> Result<Outcome, ApiError> {
-        if definition.subresource(&target.subresource).is_none() {
+        let name = target.subresource.split('/').next().unwrap_or_default();
+        if definition.subresource(name).is_none() || target.name.is_empty() {
             return Err(ApiError::no_such_resource());
         }
-        match (target.subresource.as_str(), &request.method) {
-            ("status", &Method::GET) => self.get(request, &target, &definition),
-            ("status", &Method::PUT) => self.update(request, target, definition),
-            ("status", &Method::PATCH) => self.patch(request, target, definition),
+        match (name, &request.method) {
+            ("scale", &Method::GET) => self.get_scale(request, &target, &definition),
+            ("scale", &Method::PUT) => self.put_scale(request, target, definition),
+            ("status" | "ephemeralcontainers" | "resize", &Method::GET) => self.get(request, &target, &definition),
+            ("status" | "ephemeralcontainers" | "resize" | "finalize" | "approval", &Method::PUT) => {
+                self.update(request, target, definition)
+            }
+            ("status" | "ephemeralcontainers" | "resize" | "scale" | "approval", &Method::PATCH) => {
+                self.patch(request, target, definition)
+            }
+            ("binding" | "eviction", &Method::POST) => self.create_subresource(request, target, definition),
+            ("log", &Method::GET) => self.log(request, &target, &definition),
+            ("exec" | "attach" | "portforward", &Method::GET | &Method::POST) => self.exec(&target, &definition),
             _ => Err(ApiError::method_not_allowed()),
         }
     }
 
-    pub(super) fn run_subresource(&mut self, _write: Write) -> Result<Outcome, ApiError> {
-        Err(ApiError::no_such_resource())
+    /// Reads the body of a `binding` or `eviction` and sends it through admission.
+    pub(super) fn create_subresource(
+        &mut self,
+        request: &ApiRequest,
+        mut target: Target,
+        definition: Arc<ResourceDef>,
+    ) -> Result<Outcome, ApiError> {
+        let representation = negotiate::representation(&request.accept)?;
+        let options = WriteOptions::read(request, "CreateOptions", false)?;
+        let (group, version, kind) = match target.subresource.as_str() {
+            "binding" => ("", "v1", "Binding"),
+            _ => ("policy", if names_old_version(&request.body) { "v1beta1" } else { "v1" }, "Eviction"),
+        };
+        let decoded = decode::body_as(request, &definition, group, version, kind, options.field_validation)?;
+        let mut object = decoded.object;
+        let named = metadata::text(&object, "name").to_owned();
+        if target.name.is_empty() {
+            target.name.clone_from(&named);
+        }
+        super::write::match_namespace(&target, &mut object)?;
+        if !named.is_empty() && named != target.name {
+            return Err(ApiError::bad_request(format!("name in URL does not match name in {kind} object")));
+        }
+        metadata::of_mut(&mut object).insert("name".to_owned(), json!(target.name));
+        let write = Write {
+            definition,
+            target,
+            operation: Operation::Create,
+            effect: Effect::Subresource,
+            request: request.clone(),
+            representation,
+            dry_run: options.dry_run,
+            options: options.to_value(),
+            object,
+            old: None,
+            is_conditional: false,
+            collection: None,
+            warnings: decoded.warnings,
+        };
+        self.admit(write)
+    }
+
+    /// Does what the reviewed argument asks for.
+    pub(super) fn run_subresource(&mut self, write: &Write) -> Result<Outcome, ApiError> {
+        match write.target.subresource.as_str() {
+            "binding" => self.bind(write),
+            "eviction" => self.evict(write),
+            _ => Err(ApiError::no_such_resource()),
+        }
+    }
+
+    /// The stored pod or other parent of a subresource.
+    pub(super) fn parent(&self, definition: &ResourceDef, target: &Target) -> Result<Value, ApiError> {
+        self.object(definition, &target.namespace, &target.name)
+            .ok_or_else(|| ApiError::not_found(subject(definition, &target.name)))
+    }
+
+    fn get_scale(
+        &mut self,
+        request: &ApiRequest,
+        target: &Target,
+        definition: &Arc<ResourceDef>,
+    ) -> Result<Outcome, ApiError> {
+        let representation = negotiate::representation(&request.accept)?;
+        let object = self.parent(definition, target)?;
+        let scale = scale_of(definition, &object).ok_or_else(ApiError::no_such_resource)?;
+        Ok(Outcome::Done(ApiResponse::value(200, &scale, representation.format)))
+    }
+
+    fn put_scale(
+        &mut self,
+        request: &ApiRequest,
+        target: Target,
+        definition: Arc<ResourceDef>,
+    ) -> Result<Outcome, ApiError> {
+        let representation = negotiate::representation(&request.accept)?;
+        let options = WriteOptions::read(request, "UpdateOptions", false)?;
+        let decoded = decode::body_as(request, &definition, "autoscaling", "v1", "Scale", FieldValidation::Ignore)?;
+        let key = definition.key(&target.namespace, &target.name);
+        let record = self.store.shelf(definition.shelf).get(&key).cloned();
+        let record = record.ok_or_else(|| ApiError::not_found(subject(&definition, &target.name)))?;
+        let old = encode::value(&definition, &record);
+        let object = with_scale(&definition, &old, &decoded.object)?;
+        let write = Write {
+            is_conditional: !metadata::text(&decoded.object, "resourceVersion").is_empty(),
+            definition,
+            target,
+            operation: Operation::Update,
+            effect: Effect::Store,
+            request: request.clone(),
+            representation,
+            dry_run: options.dry_run,
+            options: options.to_value(),
+            object,
+            old: Some((record, old)),
+            collection: None,
+            warnings: Vec::new(),
+        };
+        self.update_decoded(write)
+    }
+
+    fn log(&self, request: &ApiRequest, target: &Target, definition: &ResourceDef) -> Result<Outcome, ApiError> {
+        let pod = self.parent(definition, target)?;
+        let name = &target.name;
+        let containers: Vec<&str> = ["initContainers", "containers", "ephemeralContainers"]
+            .iter()
+            .flat_map(|list| pod["spec"][*list].as_array().into_iter().flatten())
+            .filter_map(|container| container["name"].as_str())
+            .collect();
+        match request.parameter("container").filter(|container| !container.is_empty()) {
+            Some(container) if !containers.contains(&container) => {
+                return Err(ApiError::bad_request(format!("container {container} is not valid for pod {name}")));
+            }
+            None if pod["spec"]["containers"].as_array().map_or(0, Vec::len) > 1 => {
+                let choices = containers.join(" ");
+                return Err(ApiError::bad_request(format!(
+                    "a container name must be specified for pod {name}, choose one of: [{choices}]"
+                )));
+            }
+            _ => {}
+        }
+        let node = pod["spec"]["nodeName"].as_str().unwrap_or_default();
+        if node.is_empty() {
+            return Ok(Outcome::Done(ApiResponse { code: 204, ..ApiResponse::json(204, "") }));
+        }
+        let nodes = self.registry.any_version("", "nodes");
+        if nodes.and_then(|nodes| self.object(nodes, "", node)).is_none() {
+            return Err(ApiError::not_found(subject(definition, node)));
+        }
+        // No kubelet stands behind the node: the log of every container is empty.
+        Ok(Outcome::Done(ApiResponse { content_type: "text/plain", ..ApiResponse::json(200, "") }))
+    }
+
+    fn exec(&self, target: &Target, definition: &ResourceDef) -> Result<Outcome, ApiError> {
+        let pod = self.parent(definition, target)?;
+        if pod["spec"]["nodeName"].as_str().unwrap_or_default().is_empty() {
+            let name = &target.name;
+            return Err(ApiError::bad_request(format!("pod {name} does not have a host assigned")));
+        }
+        Err(ApiError::new(501, "NotImplemented", "no kubelet stands behind the nodes of this server"))
+    }
+}
+
+/// The answer to a subresource that creates nothing.
+pub(super) fn done(format: Format) -> Outcome {
+    let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
+    Outcome::Done(ApiResponse::value(201, &status, format))
+}
+
+/// Clients from before policy/v1 still send evictions in its old version; both mean the same.
+fn names_old_version(body: &[u8]) -> bool {
+    serde_json::from_slice::<Value>(body).is_ok_and(|body| body["apiVersion"] == "policy/v1beta1")
+}
+
+/// The `Scale` of an object; none where the kind has none.
+pub(super) fn scale_of(definition: &ResourceDef, object: &Value) -> Option<Value> {
+    let paths = definition.scale_paths()?;
+    let number = |path: &str| object.pointer(path).and_then(Value::as_i64).unwrap_or_default();
+    let mut status = json!({"replicas": number(&paths.status_replicas)});
+    if let Some(selector) = selector_text(&paths, object).filter(|selector| !selector.is_empty()) {
+        status["selector"] = json!(selector);
+    }
+    let mut fields = serde_json::Map::new();
+    for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
+        if let Some(value) = object["metadata"].get(field) {
+            fields.insert(field.to_owned(), value.clone());
+        }
+    }
+    let mut spec = json!({});
+    // Go leaves a zero out.
+    if number(&paths.spec_replicas) != 0 {
+        spec["replicas"] = json!(number(&paths.spec_replicas));
+    }
+    Some(json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": fields, "spec": spec, "status": status}))
+}
+
+/// The object with the replicas, and the preconditions, of a `Scale`.
+pub(super) fn with_scale(definition: &ResourceDef, old: &Value, scale: &Value) -> Result<Value, ApiError> {
+    let paths = definition.scale_paths().ok_or_else(ApiError::no_such_resource)?;
+    let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
+    if replicas < 0 {
+        let mut errors = koord_schema::field::Errors::new();
+        let at = koord_schema::field::Path::root("spec");
+        errors.invalid(&at.child("replicas"), replicas, "must be greater than or equal to 0");
+        let about =
+            crate::status::Subject { group: "autoscaling", resource: "Scale", name: metadata::text(old, "name") };
+        return Err(ApiError::invalid(about, &errors));
+    }
+    let mut object = old.clone();
+    set(&mut object, &paths.spec_replicas, json!(replicas));
+    for field in ["uid", "resourceVersion"] {
+        let given = metadata::text(scale, field).to_owned();
+        metadata::of_mut(&mut object).insert(field.to_owned(), json!(given));
+    }
+    Ok(object)
+}
+
+fn set(object: &mut Value, pointer: &str, value: Value) {
+    let mut place = object;
+    for step in pointer.split('/').skip(1) {
+        if !place.is_object() {
+            *place = json!({});
+        }
+        place = &mut place[step];
+    }
+    *place = value;
+}
+
+fn selector_text(paths: &ScalePointers, object: &Value) -> Option<String> {
+    let found = object.pointer(paths.label_selector.as_deref()?)?;
+    match found {
+        Value::String(text) => Some(text.clone()),
+        Value::Object(fields) if fields.contains_key("matchLabels") || fields.contains_key("matchExpressions") => {
+            crate::selector::LabelSelector::from_object(found).map(|selector| selector.to_string())
+        }
+        // A replication controller's selector is a plain map.
+        Value::Object(fields) => {
+            let terms: Vec<String> =
+                fields.iter().map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
+            Some(terms.join(","))
+        }
+        _ => None,
     }
 }

@@ -302,6 +302,12 @@ impl ApiServer {
         if self.has_webhooks(Phase::Validating) && !is_own(&write.request) {
             return Ok(Outcome::Review(Box::new(Review { phase: Phase::Validating, write })));
         }
+        self.finish_admitted(write)
+    }
+
+    /// The last built-in admission, then the write itself.
+    fn finish_admitted(&mut self, write: Write) -> Result<Outcome, ApiError> {
+        self.admit_quota(&write)?;
         self.finish(write)
     }
 
@@ -320,7 +326,7 @@ impl ApiServer {
                     }
                     server.prepare(write)
                 }
-                Phase::Validating => server.finish(write),
+                Phase::Validating => server.finish_admitted(write),
             }
         };
         let mut outcome: Outcome = go_on(self).into();
@@ -348,6 +354,11 @@ impl ApiServer {
 
     /// The answer of a finished write.
     pub(super) fn answer(&mut self, write: &Write, code: u16, object: Value) -> ApiResponse {
+        let object = if write.target.subresource == "scale" && write.effect == Effect::Store {
+            super::subresource::scale_of(&write.definition, &object).unwrap_or(object)
+        } else {
+            object
+        };
         let mut response = self.present(code, &write.definition, object, &write.request, write.representation);
         response.warnings.extend(write.warnings.iter().cloned());
         response
@@ -355,7 +366,7 @@ impl ApiServer {
 }
 
 /// The body's namespace must be that of the URL; an absent one is filled in.
-fn match_namespace(target: &Target, object: &mut Value) -> Result<(), ApiError> {
+pub(super) fn match_namespace(target: &Target, object: &mut Value) -> Result<(), ApiError> {
     let namespace = metadata::text(object, "namespace").to_owned();
     if target.namespace.is_empty() {
         metadata::remove(object, "namespace");

@@ -1,0 +1,71 @@
+//! PodDisruptionBudgets.
+
+use koord_schema::field::{Errors, FieldError, Mistake, Path};
+use serde_json::{Value, json};
+
+use crate::strategy::{Generation, Strategy, Surroundings};
+
+const PERCENT: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
+
+pub(super) struct DisruptionBudgets;
+
+impl Strategy for DisruptionBudgets {
+    fn generation(&self) -> Generation {
+        Generation::Spec
+    }
+
+    fn has_status(&self) -> bool {
+        true
+    }
+
+    fn prepare_create(&self, object: &mut Value, _around: &Surroundings<'_>) {
+        object["status"] =
+            json!({"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0});
+    }
+
+    fn check_create(&self, object: &Value, errors: &mut Errors) {
+        let at = Path::root("spec");
+        let spec = &object["spec"];
+        if !spec["minAvailable"].is_null() && !spec["maxUnavailable"].is_null() {
+            let shown = |field: &str| serde_json::to_string(&spec[field]).unwrap_or_default();
+            errors.add(FieldError {
+                mistake: Mistake::Invalid,
+                field: at.to_string(),
+                value: format!(
+                    r#"{{"MinAvailable":{},"Selector":{},"MaxUnavailable":{},"UnhealthyPodEvictionPolicy":{}}}"#,
+                    shown("minAvailable"),
+                    shown("selector"),
+                    shown("maxUnavailable"),
+                    shown("unhealthyPodEvictionPolicy")
+                ),
+                detail: "minAvailable and maxUnavailable cannot be both set".to_owned(),
+            });
+        }
+        for field in ["minAvailable", "maxUnavailable"] {
+            check_int_or_percent(&spec[field], &at.child(field), errors);
+        }
+    }
+
+    fn check_update(&self, new: &Value, _old: &Value, subresource: &str, errors: &mut Errors) {
+        if subresource.is_empty() {
+            self.check_create(new, errors);
+        }
+    }
+}
+
+fn check_int_or_percent(value: &Value, at: &Path<'_>, errors: &mut Errors) {
+    match value {
+        Value::String(text) => {
+            let digits = text.strip_suffix('%').unwrap_or_default();
+            if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+                errors.invalid(at, text, PERCENT);
+            } else if digits.parse::<u64>().unwrap_or(u64::MAX) > 100 {
+                errors.invalid(at, text, "must not be greater than 100%");
+            }
+        }
+        Value::Number(number) if number.as_i64().unwrap_or_default() < 0 => {
+            errors.invalid(at, number, "must be greater than or equal to 0");
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,213 @@
+//! Pods: defaults, quality of service, what an update may change, graceful deletion.
+
+use koord_resource::Quantity;
+use koord_schema::field::{Errors, Path};
+use serde_json::{Map, Value, json};
+
+use super::{
+    pod_checks,
+    pod_template::{self, below, fill, items},
+};
+use crate::strategy::{Generation, Strategy, Surroundings};
+
+pub(super) struct Pods;
+
+impl Strategy for Pods {
+    fn generation(&self) -> Generation {
+        Generation::Spec
+    }
+
+    fn has_own_field_labels(&self) -> bool {
+        true
+    }
+
+    fn returns_deleted(&self) -> bool {
+        true
+    }
+
+    fn set_defaults(&self, object: &mut Value) {
+        pod_template::set_defaults(&mut object["spec"]);
+        let Some(spec) = object["spec"].as_object_mut() else { return };
+        fill(spec, "enableServiceLinks", json!(true));
+        for list in ["containers", "initContainers"] {
+            for container in items(spec, list) {
+                requests_from_limits(container);
+            }
+        }
+    }
+
+    fn prepare_create(&self, object: &mut Value, _around: &Surroundings<'_>) {
+        let quality = quality_of_service(&object["spec"]);
+        object["status"] = json!({"phase": "Pending", "qosClass": quality});
+        let is_gated = object["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty());
+        if is_gated {
+            object["status"]["conditions"] = json!([{
+                "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
+                "message": "Scheduling is blocked due to non-empty scheduling gates",
+                "lastProbeTime": null, "lastTransitionTime": null,
+            }]);
+        }
+    }
+
+    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str) {
+        match subresource {
+            "status" => {
+                new["spec"] = old["spec"].clone();
+                // A status writer may neither begin a deletion nor change owners.
+                for field in ["ownerReferences", "deletionTimestamp"] {
+                    let metadata = crate::metadata::of_mut(new);
+                    match old["metadata"].get(field) {
+                        Some(value) => metadata.insert(field.to_owned(), value.clone()),
+                        None => metadata.remove(field),
+                    };
+                }
+                if new["status"]["qosClass"].as_str().unwrap_or_default().is_empty() {
+                    new["status"]["qosClass"] = old["status"]["qosClass"].clone();
+                }
+            }
+            _ => {
+                new["status"] = old["status"].clone();
+                // Whoever knows only the old field names leaves the scheduling gates of bound pods alone.
+                if subresource == "ephemeralcontainers" {
+                    let containers = new["spec"]["ephemeralContainers"].clone();
+                    new["spec"] = old["spec"].clone();
+                    if containers.is_array() {
+                        new["spec"]["ephemeralContainers"] = containers;
+                    }
+                }
+                if subresource == "resize" {
+                    keep_all_but_resources(new, old);
+                }
+                let had_gates = old["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty());
+                let has_gates = new["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty());
+                if had_gates
+                    && !has_gates
+                    && let Some(status) = new["status"].as_object_mut()
+                {
+                    if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
+                        conditions.retain(|condition| condition["reason"] != "SchedulingGated");
+                    }
+                    if status.get("conditions").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+                        status.remove("conditions");
+                    }
+                }
+            }
+        }
+    }
+
+    fn check_create(&self, object: &Value, errors: &mut Errors) {
+        let spec_at = Path::root("spec");
+        pod_checks::spec(&object["spec"], &spec_at, errors);
+        if object["spec"]["ephemeralContainers"].as_array().is_some_and(|list| !list.is_empty()) {
+            errors.forbidden(&spec_at.child("ephemeralContainers"), "cannot be set on create");
+        }
+        let is_gated = object["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty());
+        if is_gated && object["spec"]["nodeName"].as_str().is_some_and(|name| !name.is_empty()) {
+            errors.forbidden(&spec_at.child("nodeName"), "cannot be set until all schedulingGates have been cleared");
+        }
+    }
+
+    fn check_update(&self, new: &Value, old: &Value, subresource: &str, errors: &mut Errors) {
+        match subresource {
+            "status" => pod_checks::status(new, old, errors),
+            "ephemeralcontainers" => pod_checks::ephemeral(new, old, errors),
+            "resize" => pod_checks::resize(new, old, errors),
+            _ => pod_checks::update(new, old, errors),
+        }
+    }
+
+    fn grace_seconds(&self, object: &Value, asked: Option<i64>) -> Option<i64> {
+        let spec = &object["spec"];
+        let mut seconds = asked.or_else(|| spec["terminationGracePeriodSeconds"].as_i64()).unwrap_or(30);
+        let is_bound = spec["nodeName"].as_str().is_some_and(|name| !name.is_empty());
+        let is_done = matches!(object["status"]["phase"].as_str(), Some("Succeeded" | "Failed"));
+        if !is_bound || is_done {
+            seconds = 0;
+        }
+        Some(if seconds < 0 { 1 } else { seconds })
+    }
+}
+
+/// `resize` changes nothing but resources.
+fn keep_all_but_resources(new: &mut Value, old: &Value) {
+    let mut spec = old["spec"].clone();
+    for list in ["containers", "initContainers"] {
+        let asked = new["spec"][list].as_array().cloned().unwrap_or_default();
+        let Some(spec) = spec.as_object_mut() else { continue };
+        for container in items(spec, list) {
+            let name = container.get("name").cloned().unwrap_or_default();
+            if let Some(asked) = asked.iter().find(|asked| asked["name"] == name) {
+                for field in ["resources", "resizePolicy"] {
+                    match asked.get(field) {
+                        Some(value) => container.insert(field.to_owned(), value.clone()),
+                        None => container.remove(field),
+                    };
+                }
+            }
+        }
+    }
+    let managed = new["metadata"]["managedFields"].clone();
+    new["metadata"] = old["metadata"].clone();
+    if managed.is_array() {
+        new["metadata"]["managedFields"] = managed;
+    }
+    new["spec"] = spec;
+}
+
+/// A limit without a request is also the request.
+fn requests_from_limits(container: &mut Map<String, Value>) {
+    let Some(resources) = below(container, "resources") else { return };
+    let Some(limits) = resources.get("limits").and_then(Value::as_object).cloned() else { return };
+    fill(resources, "requests", json!({}));
+    if let Some(requests) = below(resources, "requests") {
+        for (name, limit) in limits {
+            fill(requests, &name, limit);
+        }
+    }
+}
+
+/// Guaranteed when every container's cpu and memory limits are set and equal its requests, `BestEffort` when nothing is set.
+pub(super) fn quality_of_service(spec: &Value) -> &'static str {
+    let mut anything = false;
+    let mut guaranteed = true;
+    for list in ["containers", "initContainers"] {
+        for container in spec[list].as_array().into_iter().flatten() {
+            for name in ["cpu", "memory"] {
+                let read = |which: &str| -> Option<Quantity> {
+                    let text = container["resources"][which][name].as_str()?;
+                    text.parse().ok().filter(|quantity: &Quantity| !quantity.is_zero())
+                };
+                let (request, limit) = (read("requests"), read("limits"));
+                anything |= request.is_some() || limit.is_some();
+                guaranteed &= limit.is_some() && (request.is_none() || request == limit);
+            }
+        }
+    }
+    match (anything, guaranteed) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quality_follows_requests_and_limits() {
+        let pod = |resources: Value| json!({"containers": [{"resources": resources}]});
+        assert_eq!(quality_of_service(&pod(json!({}))), "BestEffort");
+        assert_eq!(quality_of_service(&pod(json!({"requests": {"cpu": "1"}}))), "Burstable");
+        let all = json!({"cpu": "1", "memory": "1Gi"});
+        assert_eq!(quality_of_service(&pod(json!({"requests": all, "limits": all}))), "Guaranteed");
+    }
+
+    #[test]
+    fn a_bound_pod_takes_its_time_to_end() {
+        let pod = |node: &str, phase: &str| json!({"spec": {"nodeName": node, "terminationGracePeriodSeconds": 7}, "status": {"phase": phase}});
+        assert_eq!(Pods.grace_seconds(&pod("n", "Running"), None), Some(7));
+        assert_eq!(Pods.grace_seconds(&pod("", "Pending"), Some(5)), Some(0));
+        assert_eq!(Pods.grace_seconds(&pod("n", "Succeeded"), None), Some(0));
+    }
+}
