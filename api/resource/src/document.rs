@@ -2,6 +2,7 @@
 //! roles, policies, reference pages and sample objects. All are plain data; writing files is a program's work.
 
 mod crd;
+pub mod difference;
 mod rbac;
 mod webhook;
 pub mod yaml;

@@ -1,13 +1,13 @@
 //! `koordctl crd`: the custom resource definitions of this program and those of a cluster.
 
-pub mod difference;
-
 use std::{fmt::Write as _, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
-use difference::differences;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use koord_resource::{declare, document::custom_resource_definition};
+use koord_resource::{
+    declare,
+    document::{custom_resource_definition, difference::differences},
+};
 use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject, PostParams},
@@ -63,7 +63,7 @@ async fn diff(args: &CrdArgs) -> Result<Answer> {
             }
             Some(present) => {
                 for difference in differences(&present.data, &wanted) {
-                    let _ = writeln!(text, "{name}: {difference}");
+                    let _ = writeln!(text, "{name}: {}", difference.in_words("the cluster"));
                 }
             }
         }

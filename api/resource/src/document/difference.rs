@@ -1,29 +1,30 @@
-//! How two custom resource definitions differ in what they accept and show: prose does not count.
+//! How two CustomResourceDefinitions differ in what they accept and show: prose does not count.
 
-use std::{collections::BTreeSet, fmt};
+use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-/// One place where a cluster's definition is not the wanted one.
+/// One place where a definition is not the wanted one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     /// Where, such as `spec.versions[v1alpha1].schema.openAPIV3Schema.properties.spec`.
     pub path: String,
-    /// What the cluster has; none when it lacks the field.
+    /// What is there; none where the field is lacking.
     pub present: Option<Value>,
-    /// What this program has; none when it lacks the field.
+    /// What is wanted; none where there should be no such field.
     pub wanted: Option<Value>,
 }
 
-impl fmt::Display for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Difference {
+    /// The difference in words, where `place` is whose definition is not the wanted one: `the cluster`, `the file`.
+    pub fn in_words(&self, place: &str) -> String {
         let Difference { path, present, wanted } = self;
         match (present, wanted) {
-            (None, Some(wanted)) => write!(f, "{path}: the cluster lacks {}", short(wanted)),
-            (Some(present), None) => write!(f, "{path}: only the cluster has {}", short(present)),
+            (None, Some(wanted)) => format!("{path}: {place} lacks {}", short(wanted)),
+            (Some(present), None) => format!("{path}: only {place} has {}", short(present)),
             (present, wanted) => {
                 let text = |value: &Option<Value>| value.as_ref().map(short).unwrap_or_default();
-                write!(f, "{path}: the cluster has {}, this program {}", text(present), text(wanted))
+                format!("{path}: {place} has {}, this program {}", text(present), text(wanted))
             }
         }
     }
@@ -31,8 +32,13 @@ impl fmt::Display for Difference {
 
 /// The differences between the specs of two definitions. What every server fills in by itself is no difference.
 pub fn differences(present: &Value, wanted: &Value) -> Vec<Difference> {
+    differences_of("spec", &filled_in(present), &filled_in(wanted))
+}
+
+/// The differences between two parts of definitions that stand at `path`.
+pub fn differences_of(path: &str, present: &Value, wanted: &Value) -> Vec<Difference> {
     let mut found = Vec::new();
-    compare("spec", Some(&filled_in(present)), Some(&filled_in(wanted)), &mut found);
+    compare(path, Some(present), Some(wanted), &mut found);
     found
 }
 
@@ -71,13 +77,13 @@ fn compare(path: &str, present: Option<&Value>, wanted: Option<&Value>, found: &
     }
 }
 
-/// Lists of named things (versions, columns) are compared by name, other lists by position.
+/// Lists of named things are compared by name, other lists by position. The order of columns is what users see.
 fn compare_lists(path: &str, present: &[Value], wanted: &[Value], found: &mut Vec<Difference>) {
     let names = |list: &[Value]| -> Option<Map<String, Value>> {
         list.iter().map(|item| Some((item.get("name")?.as_str()?.to_owned(), item.clone()))).collect()
     };
     match (names(present), names(wanted)) {
-        (Some(present), Some(wanted)) if present.len() + wanted.len() > 0 => {
+        (Some(present), Some(wanted)) if !path.ends_with(".additionalPrinterColumns") => {
             let all: BTreeSet<&String> = present.keys().chain(wanted.keys()).collect();
             for name in all {
                 compare(&format!("{path}[{name}]"), present.get(name), wanted.get(name), found);
@@ -118,7 +124,7 @@ mod tests {
     }
 
     fn texts(present: &Value, wanted: &Value) -> Vec<String> {
-        differences(present, wanted).iter().map(ToString::to_string).collect()
+        differences(present, wanted).iter().map(|difference| difference.in_words("the cluster")).collect()
     }
 
     #[test]
@@ -159,12 +165,17 @@ mod tests {
     }
 
     #[test]
-    fn versions_and_columns_are_compared_by_name() {
+    fn versions_are_compared_by_name_and_columns_by_place() {
         let list = |names: &[&str]| json!({"spec": {"versions": names.iter().map(|name| json!({"name": name})).collect::<Vec<_>>()}});
         assert!(differences(&list(&["v1", "v2"]), &list(&["v2", "v1"])).is_empty());
         assert_eq!(
             texts(&list(&["v1"]), &list(&["v1", "v2"])),
             [r#"spec.versions[v2]: the cluster lacks {"name":"v2"}"#]
         );
+        let columns = |names: &[&str]| {
+            let columns: Vec<_> = names.iter().map(|name| json!({"name": name})).collect();
+            json!({"spec": {"versions": [{"name": "v1", "additionalPrinterColumns": columns}]}})
+        };
+        assert_eq!(differences(&columns(&["A", "B"]), &columns(&["B", "A"])).len(), 2);
     }
 }
