@@ -46,7 +46,7 @@ pub struct DeviceInfo {
     /// Number of the module that the device is part of.
     #[serde(rename = "moduleID", default, skip_serializing_if = "Option::is_none")]
     pub module_id: Option<i32>,
-    /// Type of the device.
+    /// Type of the device: `gpu`, `fpga`, `rdma` or another.
     #[serde(rename = "type", default, skip_serializing_if = "word::is_unset")]
     pub type_: Option<DeviceType>,
     /// Labels that pods select devices by.

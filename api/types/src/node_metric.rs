@@ -53,7 +53,8 @@ pub struct NodeMetricCollectPolicy {
     /// Over which further windows usage is aggregated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_aggregate_policy: Option<AggregatePolicy>,
-    /// Whether memory that only caches files counts as used.
+    /// Whether memory that only caches files counts as used: `usageWithoutPageCache`, or `usageWithHotPageCache` for what
+    /// is used often. (`usageWithPageCache` is accepted, but no koordlet measures it yet.)
     #[serde(default, skip_serializing_if = "word::is_unset")]
     pub node_memory_collect_policy: Option<NodeMemoryCollectPolicy>,
 }

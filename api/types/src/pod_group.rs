@@ -46,7 +46,7 @@ pub struct PodGroupSpec {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
 #[serde(rename_all = "camelCase")]
 pub struct PodGroupStatus {
-    /// The phase.
+    /// The phase: `Pending`, `Running`, `PreScheduling`, `Scheduling`, `Scheduled`, `Unknown`, `Finished` or `Failed`.
     #[serde(default, skip_serializing_if = "word::is_unset")]
     pub phase: Option<PodGroupPhase>,
     /// The workload whose pods are in the group, as namespace/name.

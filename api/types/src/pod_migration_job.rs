@@ -45,7 +45,8 @@ pub struct PodMigrationJobSpec {
     /// How long the job may take, as a duration such as `5m`; absent leaves it to the descheduler, `0s` is for ever.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<String>,
-    /// Whether the new place is reserved before the pod is evicted; absent leaves it to the descheduler.
+    /// Whether the new place is reserved before the pod is evicted: `ReservationFirst` or `EvictDirectly`. Absent leaves it
+    /// to the descheduler.
     #[serde(default, skip_serializing_if = "word::is_unset")]
     pub mode: Option<PodMigrationJobMode>,
     /// The pod.
@@ -92,7 +93,7 @@ pub struct PodMigrationJobPreemptionOptions {}
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
 #[serde(rename_all = "camelCase")]
 pub struct PodMigrationJobStatus {
-    /// The phase.
+    /// The phase: `Pending`, `Running`, `Succeeded`, `Failed` or `Aborted`.
     #[serde(default, skip_serializing_if = "word::is_unset")]
     pub phase: Option<PodMigrationJobPhase>,
     /// The last step, as one word.
@@ -197,7 +198,8 @@ words! {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Schema)]
 #[serde(rename_all = "camelCase")]
 pub struct PodMigrationJobCondition {
-    /// Which step.
+    /// Which step: `ReservationCreated`, `ReservationScheduled`, `Preemption`, `Eviction`, `PodScheduled`,
+    /// `PodBoundReservation`, `BoundPodReady` or `ReservationBound`.
     #[serde(rename = "type")]
     pub type_: PodMigrationJobConditionType,
     /// `True`, `False` or `Unknown`.

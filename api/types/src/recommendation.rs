@@ -49,6 +49,13 @@ pub struct RecommendationTarget {
     pub pod_selector: Option<LabelSelector>,
 }
 
+impl Default for TargetType {
+    /// The manager of the original leaves it empty.
+    fn default() -> Self {
+        Self::Other(String::new())
+    }
+}
+
 words! {
     /// How the target of a recommendation is named.
     pub open enum TargetType {
@@ -56,12 +63,6 @@ words! {
         Workload = "workload",
         /// By labels of pods.
         PodSelector = "podSelector",
-    }
-}
-
-impl Default for TargetType {
-    fn default() -> Self {
-        Self::Workload
     }
 }
 

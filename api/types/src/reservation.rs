@@ -58,7 +58,8 @@ pub struct ReservationSpec {
     #[koord(default = true)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocate_once: Option<bool>,
-    /// Whether owners may use more than the room has; absent is as if they could not tell a reservation from its node.
+    /// Whether owners may use more than the room has: `Aligned` lets them use free room of the node as well, `Restricted`
+    /// does not. Absent is `Aligned`.
     #[serde(default, skip_serializing_if = "word::is_unset")]
     pub allocate_policy: Option<ReservationAllocatePolicy>,
     /// Whether no further owner may use the room.
@@ -125,7 +126,7 @@ pub struct ReservationControllerReference {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
 #[serde(rename_all = "camelCase")]
 pub struct PreAllocationPolicy {
-    /// Where such pods are looked for.
+    /// Where such pods are looked for: `Default` among those that match the owners, `Cluster` everywhere.
     #[koord(default = "Default")]
     #[serde(default, skip_serializing_if = "word::is_unset")]
     pub mode: Option<PreAllocationMode>,
@@ -159,7 +160,7 @@ words! {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReservationStatus {
-    /// The phase.
+    /// The phase: `Pending`, `Available`, `Succeeded`, `Waiting` or `Failed`.
     #[koord(default = "Pending")]
     #[serde(default, skip_serializing_if = "word::is_unset")]
     pub phase: Option<ReservationPhase>,
@@ -226,7 +227,7 @@ words! {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
 #[serde(rename_all = "camelCase")]
 pub struct ReservationCondition {
-    /// Which aspect.
+    /// Which aspect: `Scheduled` or `Ready`.
     #[serde(rename = "type", default, skip_serializing_if = "word::is_unset")]
     pub type_: Option<ReservationConditionType>,
     /// `True`, `False` or `Unknown`.

@@ -1,15 +1,19 @@
-//! crdgen prints the documents that the declared kinds imply.
+//! crdgen writes the documents that the declared kinds imply, and compares them with others.
 
-use std::io::Write;
+use std::process::ExitCode;
 
-use koord_resource::{
-    declare::Profile,
-    document::{custom_resource_definition, yaml},
-};
+use clap::Parser;
+use crdgen::{Arguments, run};
 
-fn main() -> anyhow::Result<()> {
-    let definitions: Vec<_> =
-        koord_api::KINDS.iter().map(|versions| custom_resource_definition(versions, Profile::Compatible)).collect();
-    std::io::stdout().write_all(yaml::stream(&definitions)?.as_bytes())?;
-    Ok(())
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(answer) => {
+            print!("{}", answer.text);
+            if answer.agrees { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+        Err(error) => {
+            eprintln!("crdgen: {error:#}");
+            ExitCode::from(2)
+        }
+    }
 }

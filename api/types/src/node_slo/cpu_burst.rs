@@ -9,7 +9,7 @@ use crate::word::{self, words};
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
 #[serde(rename_all = "camelCase")]
 pub struct CpuBurstStrategy {
-    /// By which means.
+    /// By which means: `none`, `cpuBurstOnly`, `cfsQuotaBurstOnly` or `auto` for both.
     #[serde(default, skip_serializing_if = "word::is_unset")]
     pub policy: Option<CpuBurstPolicy>,
     /// CPU time that a container may save up while it uses less, in percent of its limit.

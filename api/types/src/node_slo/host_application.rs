@@ -18,7 +18,7 @@ pub struct HostApplicationSpec {
     /// Priority class of the application: `koord-prod`, `koord-mid`, `koord-batch` or `koord-free`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub priority: String,
-    /// QoS class of the application.
+    /// QoS class of the application: `LSE`, `LSR`, `LS`, `BE` or `SYSTEM`.
     #[koord(schemaless, type = "string")]
     #[serde(default, skip_serializing_if = "word::is_unset")]
     pub qos: Option<QosClass>,
@@ -34,7 +34,7 @@ pub struct HostApplicationSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Schema)]
 #[serde(rename_all = "camelCase")]
 pub struct CgroupPath {
-    /// Where `parentDir` begins.
+    /// Where `parentDir` begins: `CgroupRoot`, `Kubepods`, `KubepodsBurstable` or `KubepodsBesteffort`.
     #[serde(default, skip_serializing_if = "word::is_unset")]
     pub base: Option<CgroupBase>,
     /// Directory below the base.

@@ -33,10 +33,10 @@ pub struct ResourceQosStrategy {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceQosPolicies {
-    /// By which means CPU is shared.
+    /// By which means CPU is shared: `groupIdentity` or `coreSched`.
     #[serde(default, skip_serializing_if = "word::is_unset")]
     pub cpu_policy: Option<CpuPolicy>,
-    /// By which means the network is shared.
+    /// By which means the network is shared: `tc` or `terway-qos`.
     #[serde(rename = "netQOSPolicy", default, skip_serializing_if = "word::is_unset")]
     pub net_qos_policy: Option<NetQosPolicy>,
 }
@@ -171,7 +171,7 @@ pub struct BlockCfg {
     /// Name of the device, volume group or volume.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// What the name names.
+    /// What the name names: `device`, `volumegroup` or `podvolume`.
     #[serde(rename = "type", default, skip_serializing_if = "word::is_unset")]
     pub type_: Option<BlockType>,
     /// What is guaranteed and what is limited.

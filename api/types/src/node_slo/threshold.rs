@@ -22,7 +22,7 @@ pub struct ResourceThresholdStrategy {
     #[koord(minimum = 0, maximum = 100)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_suppress_min_percent: Option<i64>,
-    /// How best-effort pods get fewer CPUs.
+    /// How best-effort pods get fewer CPUs: `cpuset` binds them to fewer, `cfsQuota` gives them less time on all.
     #[serde(default, skip_serializing_if = "word::is_unset")]
     pub cpu_suppress_policy: Option<CpuSuppressPolicy>,
 
@@ -55,7 +55,8 @@ pub struct ResourceThresholdStrategy {
     /// For how many seconds CPU must be short before best-effort pods are evicted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_evict_time_window_seconds: Option<i64>,
-    /// Whether the CPU that best-effort pods really have, or what is allocatable for them, is compared with their requests.
+    /// Whether the CPU that best-effort pods really have (`evictByRealLimit`), or what is allocatable for them
+    /// (`evictByAllocatable`), is compared with their requests.
     #[serde(default, skip_serializing_if = "word::is_unset")]
     pub cpu_evict_policy: Option<CpuEvictPolicy>,
     /// Use of CPU by the node, in percent, above which pods are evicted.

@@ -1,0 +1,111 @@
+//! What crdgen prints, compares and writes.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use clap::Parser as _;
+use crdgen::{Answer, Arguments, Profile, definitions};
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn run(arguments: &[&str]) -> Answer {
+    let arguments = Arguments::try_parse_from([&["crdgen"], arguments].concat()).unwrap();
+    crdgen::run(&arguments).unwrap()
+}
+
+fn diff(folder: &Path, profile: &str) -> Answer {
+    run(&["--diff", folder.to_str().unwrap(), "--profile", profile])
+}
+
+#[test]
+fn the_structure_of_all_kinds_is_the_originals() {
+    let answer = diff(&root().join("tests/data/crds"), "compatible");
+    assert_eq!(answer, Answer { text: String::new(), agrees: true });
+}
+
+#[test]
+fn the_structure_is_that_of_the_shared_files_where_they_are() {
+    let shared = std::env::var_os("KOORD_SHARED").map_or_else(|| root().join("../shared"), PathBuf::from);
+    let folder = shared.join("data/crds");
+    if folder.exists() {
+        assert_eq!(diff(&folder, "compatible").text, "");
+    }
+}
+
+#[test]
+fn the_hardened_profile_adds_and_takes_nothing_away() {
+    let answer = diff(&root().join("tests/data/crds"), "hardened");
+    assert!(!answer.agrees);
+    for line in answer.text.lines() {
+        assert!(line.contains("the folder lacks"), "{line}");
+    }
+}
+
+#[test]
+fn a_changed_bound_is_found_with_its_path() {
+    let folder = tempfile::tempdir().unwrap();
+    for entry in fs::read_dir(root().join("tests/data/crds")).unwrap() {
+        let entry = entry.unwrap();
+        let text = fs::read_to_string(entry.path()).unwrap();
+        fs::write(folder.path().join(entry.file_name()), text.replace("\"minItems\":1", "\"minItems\":2")).unwrap();
+    }
+    let answer = diff(folder.path(), "compatible");
+    let path = "spec.versions[v1alpha1].schema.openAPIV3Schema.properties.spec.properties.owners.minItems";
+    assert_eq!(
+        answer,
+        Answer {
+            text: format!("reservations.scheduling.koordinator.sh: {path}: the folder has 2, this program 1\n"),
+            agrees: false
+        }
+    );
+}
+
+#[test]
+fn what_is_printed_can_be_read_again() {
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&run(&[]).text).unwrap();
+    assert_eq!(documents, definitions(Profile::Compatible));
+    let list: Value = serde_json::from_str(&run(&["--format", "json", "--profile", "hardened"]).text).unwrap();
+    assert_eq!(list["items"].as_array().unwrap(), &definitions(Profile::Hardened));
+}
+
+#[test]
+fn the_written_files_are_up_to_date() {
+    let answer = run(&["--check", "--root", root().to_str().unwrap()]);
+    assert!(answer.agrees, "{}", answer.text);
+}
+
+#[test]
+fn a_file_that_was_changed_or_is_left_over_is_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().to_str().unwrap();
+    assert!(run(&["--write", "--root", root]).text.contains("config/crd/kustomization.yaml"));
+    assert_eq!(run(&["--check", "--root", root]).text, "");
+    assert_eq!(run(&["--write", "--root", root]).text, "");
+    let kustomization = folder.path().join("config/crd/kustomization.yaml");
+    let text = fs::read_to_string(&kustomization).unwrap();
+    fs::write(&kustomization, text.replace("- bases/slo.koordinator.sh_nodeslos.yaml\n", "")).unwrap();
+    fs::write(folder.path().join("config/crd/bases/old.yaml"), "").unwrap();
+    let answer = run(&["--check", "--root", root]);
+    assert!(!answer.agrees);
+    assert!(answer.text.contains("+- bases/slo.koordinator.sh_nodeslos.yaml"), "{}", answer.text);
+    assert!(answer.text.contains("config/crd/bases/old.yaml: nothing generates this file any more"));
+}
+
+#[test]
+fn every_schema_is_structural() {
+    for profile in [Profile::Compatible, Profile::Hardened] {
+        for definition in definitions(profile) {
+            for version in definition["spec"]["versions"].as_array().unwrap() {
+                let schema = &version["schema"]["openAPIV3Schema"];
+                let parsed: koord_schema::Schema = serde_json::from_value(schema.clone()).unwrap();
+                assert_eq!(&serde_json::to_value(parsed).unwrap(), schema);
+            }
+        }
+    }
+}
