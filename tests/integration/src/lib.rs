@@ -1,6 +1,7 @@
 //! What the integration suite and the bench drivers stand on: the real kubectl, and a real kube-apiserver when one was built.
 
 pub mod kubectl;
+pub mod load;
 pub mod real_server;
 
 pub use kubectl::Kubectl;
