@@ -71,7 +71,7 @@ pub struct UpArgs {
     /// Overwrite a kubeconfig file that exists
     #[arg(long)]
     pub force: bool,
-    /// More about what happens: -v what the parts do, -vv every request
+    /// More about what happens: -v what the parts do, -vv how
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
 }

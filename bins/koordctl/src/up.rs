@@ -5,6 +5,8 @@
 
 pub mod furnish;
 pub mod greeting;
+pub mod logs;
+pub mod manager;
 pub mod progress;
 pub mod server;
 
@@ -19,8 +21,10 @@ use hollow::{Fleet, Koordlet, Kubelet, Roster};
 use jiff::{SignedDuration, Timestamp};
 use koord_runtime::clock::{ScaledClock, SharedClock, SystemClock};
 use kube::Client;
+use manager::{RunningManager, Settings};
 use progress::Progress;
 use server::Embedded;
+use tempfile::TempDir;
 use tokio::task::JoinSet;
 
 use crate::cli::UpArgs;
@@ -52,6 +56,11 @@ impl Cluster {
         &self.server.kubeconfig.server
     }
 
+    /// Waits until a part ends by itself, which means that something is wrong.
+    pub async fn ended(&mut self) -> Result<()> {
+        self.inhabitants.ended().await
+    }
+
     /// Ends everything, the server last, and removes the kubeconfig if it still leads here.
     pub async fn stop(self) {
         self.inhabitants.leave().await;
@@ -63,6 +72,8 @@ impl Cluster {
 /// What lives in a cluster, whichever server it has: definitions, an installation, koord-manager and hollow nodes.
 pub struct Inhabitants {
     parts: JoinSet<()>,
+    manager: Option<RunningManager>,
+    _certificates: TempDir,
 }
 
 impl Inhabitants {
@@ -73,17 +84,47 @@ impl Inhabitants {
         furnish::definitions(client, args.profile, |done| progress.count(done, of)).await?;
         furnish::installation(client).await?;
 
+        let certificates = TempDir::new().context("no folder for certificates")?;
+        let mut manager = if args.no_manager {
+            None
+        } else {
+            progress.step("koord-manager");
+            Some(RunningManager::start(&Settings {
+                client,
+                clock,
+                seed: args.seed,
+                feature_gates: &args.feature_gates,
+                certificates: certificates.path(),
+            })?)
+        };
+
         let mut parts = JoinSet::new();
         progress.step("nodes");
         let fleet = Fleet::drawn(args.seed, args.nodes);
         fleet.register(client, clock, |done| progress.count(done, args.nodes as usize)).await?;
         animate(&mut parts, &fleet, client, &SystemClock::shared(), clock);
+        if let Some(manager) = &mut manager {
+            progress.step("NodeSLOs and NodeMetrics");
+            let of = args.nodes as usize;
+            manager.settled(client, of, |made| progress.count(made, of)).await?;
+        }
         progress.finish();
-        Ok(Self { parts })
+        Ok(Self { parts, manager, _certificates: certificates })
+    }
+
+    /// Waits until a part ends by itself, which means that something is wrong; for ever, if nothing is.
+    pub async fn ended(&mut self) -> Result<()> {
+        match &mut self.manager {
+            Some(manager) => manager.ended().await,
+            None => std::future::pending().await,
+        }
     }
 
     /// Moves out: nothing is written any more.
     pub async fn leave(mut self) {
+        if let Some(manager) = self.manager {
+            manager.stop().await;
+        }
         self.parts.shutdown().await;
     }
 }
@@ -122,19 +163,24 @@ fn remove_if_ours(file: &Path, ours: &Kubeconfig) {
 
 /// Runs a cluster until ctrl-C.
 pub async fn run(args: &UpArgs) -> Result<()> {
+    logs::init(args.verbose);
     let mut interrupted = Interrupt::listen()?;
     let mut progress = Progress::shown();
-    let cluster = tokio::select! {
+    let mut cluster = tokio::select! {
         biased;
         () = interrupted.wait() => return Ok(()),
         cluster = Cluster::start(args, &mut progress) => cluster?,
     };
     drop(progress);
     println!("{}", greeting::greeting(args, cluster.url(), &cluster.kubeconfig));
-    interrupted.wait().await;
+    let result = tokio::select! {
+        biased;
+        () = interrupted.wait() => Ok(()),
+        result = cluster.ended() => result,
+    };
     eprintln!("stopping");
     cluster.stop().await;
-    Ok(())
+    result
 }
 
 /// ctrl-C, or the polite signal of a process manager.

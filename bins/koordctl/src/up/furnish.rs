@@ -14,6 +14,15 @@ use crate::{cli::Profile, crd};
 /// The namespace that Koordinator is installed in.
 pub const NAMESPACE: &str = "koordinator-system";
 
+/// The configuration of the webhooks that change objects.
+pub const MUTATING: &str = "koordinator-mutating-webhook-configuration";
+
+/// The configuration of the webhooks that check objects.
+pub const VALIDATING: &str = "koordinator-validating-webhook-configuration";
+
+/// What stands for a certificate authority until koord-manager fills in its own: a line break, in base64.
+pub const NO_AUTHORITY: &str = "Cg==";
+
 /// Installs the definitions and waits until they are served.
 pub async fn definitions(client: &Client, profile: Profile, mut progress: impl FnMut(usize)) -> Result<()> {
     let definitions = crd::definitions(profile);
@@ -55,9 +64,16 @@ fn objects() -> Vec<Value> {
         },
         "data": {},
     });
-    // Real clusters have both from the start.
+    // koord-manager fills in where its webhooks are; that both exist is its condition for starting.
+    let webhooks = [("Mutating", MUTATING), ("Validating", VALIDATING)].map(|(kind, name)| {
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": format!("{kind}WebhookConfiguration"),
+            "metadata": {"name": name}, "webhooks": [],
+        })
+    });
+    // Real clusters have the first two from the start.
     let namespaces = [namespace(hollow::node::LEASE_NAMESPACE), namespace("default"), namespace(NAMESPACE)];
-    namespaces.into_iter().chain(priorities.map(priority)).chain([configuration]).collect()
+    namespaces.into_iter().chain(priorities.map(priority)).chain([configuration]).chain(webhooks).collect()
 }
 
 async fn create(client: &Client, object: Value) -> Result<()> {

@@ -1,0 +1,146 @@
+//! koord-manager in the process of `up`: the program's own wiring, with its webhooks on a free port of 127.0.0.1.
+
+use std::{path::Path, time::Duration};
+
+use anyhow::{Context as _, Result, bail};
+use koord_manager::{Options, Surroundings, run_with};
+use koord_runtime::{clock::SharedClock, random::Random};
+use koord_webhook::{CertWriter, Environment};
+use kube::Client;
+use serde_json::Value;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use super::furnish::{self, NAMESPACE};
+
+/// A running koord-manager.
+pub struct RunningManager {
+    stop: CancellationToken,
+    running: JoinHandle<Result<()>>,
+}
+
+/// What a manager is given.
+pub struct Settings<'a> {
+    /// The way to the API server.
+    pub client: &'a Client,
+    /// The clock of the controllers.
+    pub clock: &'a SharedClock,
+    /// The seed of its randomness.
+    pub seed: u64,
+    /// As `--feature-gates` takes them.
+    pub feature_gates: &'a str,
+    /// Where it keeps its certificates.
+    pub certificates: &'a Path,
+}
+
+impl RunningManager {
+    /// Starts it. It has no rival in this cluster and therefore needs no election, and no limit on its requests.
+    pub fn start(settings: &Settings) -> Result<Self> {
+        let gates = format!("--feature-gates={}", settings.feature_gates);
+        let arguments = [
+            "koord-manager",
+            "--enable-leader-election=false",
+            "--metrics-addr=0",
+            "--health-probe-addr=0",
+            "--rest-config-qps=0",
+            &gates,
+        ];
+        let options = Options::from_arguments(arguments.map(str::to_owned)).map_err(one_line)?;
+        let checked = options.check().map_err(one_line)?;
+        let surroundings = Surroundings {
+            client: settings.client.clone(),
+            clock: settings.clock.clone(),
+            random: Random::seeded(settings.seed),
+            webhook: Environment {
+                port: 0,
+                second_port: None,
+                host: Some("127.0.0.1".to_owned()),
+                cert_dir: settings.certificates.to_owned(),
+                cert_writer: CertWriter::Folder,
+                namespace: NAMESPACE.to_owned(),
+                secret: "koordinator-webhook-certs".to_owned(),
+                service: "koordinator-webhook-service".to_owned(),
+                mutating: furnish::MUTATING.to_owned(),
+                validating: furnish::VALIDATING.to_owned(),
+            },
+        };
+        let stop = CancellationToken::new();
+        let running = tokio::spawn(run_with(checked, surroundings, stop.clone()));
+        Ok(Self { stop, running })
+    }
+
+    /// Waits until every node has what the controllers make for it and the API server trusts the webhooks.
+    pub async fn settled(&mut self, client: &Client, nodes: usize, mut progress: impl FnMut(usize)) -> Result<()> {
+        /// The longest time in which nothing more comes about.
+        const STANDSTILL_MAX: Duration = Duration::from_secs(30);
+        let mut made = 0;
+        let mut since = tokio::time::Instant::now();
+        loop {
+            if self.running.is_finished() {
+                return self.ended().await;
+            }
+            let now = count(client, "nodeslos").await?.min(count(client, "nodemetrics").await?);
+            if now >= nodes && trusted(client).await? {
+                return Ok(());
+            }
+            if now > made {
+                (made, since) = (now, tokio::time::Instant::now());
+                progress(made);
+            }
+            if since.elapsed() > STANDSTILL_MAX {
+                bail!(
+                    "koord-manager does not settle: {made} of {nodes} nodes have a NodeSLO and a NodeMetric; -v shows what it does"
+                );
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// Waits until it ends by itself, which it does only when something is wrong.
+    pub async fn ended(&mut self) -> Result<()> {
+        (&mut self.running).await.context("koord-manager")?.context("koord-manager")?;
+        bail!("koord-manager has ended without being told to")
+    }
+
+    /// Tells it to end, and waits.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        let _ = self.running.await;
+    }
+}
+
+/// An error of the command line without its frame, for one of our own.
+fn one_line(error: impl std::fmt::Display) -> anyhow::Error {
+    let text = error.to_string();
+    anyhow::anyhow!("{}", text.trim().trim_start_matches("error: "))
+}
+
+/// How many objects of a kind of the slo group there are.
+async fn count(client: &Client, plural: &str) -> Result<usize> {
+    let list = get(client, &format!("/apis/slo.koordinator.sh/v1alpha1/{plural}?limit=1")).await?;
+    let rest = list["metadata"]["remainingItemCount"].as_u64().unwrap_or(0);
+    let first = list["items"].as_array().map_or(0, Vec::len);
+    Ok(first + usize::try_from(rest).unwrap_or(usize::MAX - 1))
+}
+
+/// Whether every entry of both webhook configurations carries a certificate authority and an address.
+async fn trusted(client: &Client) -> Result<bool> {
+    for (plural, name) in
+        [("mutatingwebhookconfigurations", furnish::MUTATING), ("validatingwebhookconfigurations", furnish::VALIDATING)]
+    {
+        let configuration = get(client, &format!("/apis/admissionregistration.k8s.io/v1/{plural}/{name}")).await?;
+        let filled = |entry: &Value| {
+            let client = &entry["clientConfig"];
+            client["url"].is_string()
+                && client["caBundle"].as_str().is_some_and(|bundle| bundle != furnish::NO_AUTHORITY)
+        };
+        if !configuration["webhooks"].as_array().is_none_or(|entries| entries.iter().all(filled)) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+async fn get(client: &Client, path: &str) -> Result<Value> {
+    Ok(client.request(http::Request::get(path).body(Vec::new())?).await?)
+}
