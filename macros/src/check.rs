@@ -391,7 +391,6 @@ fn check_literal(marker: &Marker, json: &Json, shape: &Shape<'_>, report: &Repor
     }
     let fits = match (shape, json) {
         (Shape::Boolean, json) => matches!(json, Json::Bool(_)),
-        (Shape::Integer(_), Json::Number(Number::Integer(_))) => true,
         (Shape::Number, json) => matches!(json, Json::Number(_)),
         (Shape::String | Shape::Formatted, json) => matches!(json, Json::String(_)),
         (Shape::Array(item), Json::Array(values)) => {
@@ -408,9 +407,9 @@ fn check_literal(marker: &Marker, json: &Json, shape: &Shape<'_>, report: &Repor
             }
             true
         }
-        (Shape::Integer(_) | Shape::Array(_) | Shape::Map(_), _) => false,
         (Shape::IntOrString, json) => matches!(json, Json::String(_) | Json::Number(Number::Integer(_))),
-        (Shape::Anything | Shape::Named, _) => true,
+        (Shape::Anything | Shape::Named, _) | (Shape::Integer(_), Json::Number(Number::Integer(_))) => true,
+        (Shape::Integer(_) | Shape::Array(_) | Shape::Map(_), _) => false,
     };
     if !fits {
         report.at(marker.word.span(), format!("`{}` is {}, but this is {}", marker.word, json.kind(), shape.words()));

@@ -60,13 +60,11 @@ fn expand(words: TokenStream, item: &ItemStruct, report: &Report) -> Option<Toke
     let path = |name: &str, default: Path| find(name).and_then(|word| report.keep(word.path())).unwrap_or(default);
     let krate = path("crate", syn::parse_quote!(::koord_resource));
     let runtime = path("runtime", syn::parse_quote!(::koord_runtime));
-    let name = match find("name") {
-        Some(word) => report.keep(word.string())?,
-        None => {
-            report.on(&item.ident, "a controller needs `name = \"…\"`");
-            return None;
-        }
+    let Some(word) = find("name") else {
+        report.on(&item.ident, "a controller needs `name = \"…\"`");
+        return None;
     };
+    let name = report.keep(word.string())?;
     let lower = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
     if name.value().is_empty() || !name.value().bytes().all(lower) {
         report.at(name.span(), "a controller's name is in lower case, as it stands in `--controllers` and in metrics");

@@ -192,18 +192,19 @@ macro_rules! maps {
         impl<K: Display, V: Validate $(, $state)?> Validate for $type {
             fn validate_schema(&self, at: &Path<'_>, errors: &mut Errors) {
                 for (key, value) in self {
-                    value.validate_schema(&at.key(&key.to_string()), errors);
+                    value.validate_schema(&at.child(&key.to_string()), errors);
                 }
             }
             fn validate_admission(&self, at: &Path<'_>, errors: &mut Errors) {
                 for (key, value) in self {
-                    value.validate_admission(&at.key(&key.to_string()), errors);
+                    value.validate_admission(&at.child(&key.to_string()), errors);
                 }
             }
         }
     )*};
 }
 
+// The API server names an entry as it names a field: `labels.app`.
 maps! {
     BTreeMap<K, V>;
     HashMap<K, V, S>, S;

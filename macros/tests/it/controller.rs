@@ -28,7 +28,8 @@ mod runtime {
         }
         #[expect(clippy::unused_self, reason = "the real one keeps the cache")]
         pub fn reads_some<P: projection::Projection>(&mut self, selection: &reflector::Selection) -> Arc<Store<P>> {
-            let name = format!("{} {} {}", P::KIND.plural, selection.namespace, selection.labels);
+            let reflector::Selection { namespace, labels, fields } = selection;
+            let name = format!("{} {namespace} {labels} {fields}", P::KIND.plural);
             Arc::new(Store(name.trim().to_owned(), std::marker::PhantomData))
         }
         pub fn on<P>(&mut self, store: &Store<P>, react: impl Fn(&Change, &mut Reaction) + 'static) {

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, unreachable_pub)]
 
 mod admission;
+mod agreement;
 mod controller;
 mod enums;
 mod resource;

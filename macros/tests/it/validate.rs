@@ -111,7 +111,7 @@ fn rules_of_the_schema_are_checked_where_a_value_is_present() {
             "spec.label: Invalid value: \"x\": spec.label in body should be at least 2 chars long",
             "spec.names: Invalid value: 1: spec.names in body should have at least 2 items",
             "spec.names[0]: Invalid value: \"\": spec.names[0] in body should be at least 1 chars long",
-            "spec.parts[a].size: Invalid value: 0: spec.parts[a].size in body should be greater than or equal to 1",
+            "spec.parts.a.size: Invalid value: 0: spec.parts.a.size in body should be greater than or equal to 1",
             "spec.mode: Unsupported value: \"Never\": supported values: \"Now\", \"Later\"",
             "spec: Invalid value: {}: at most one of label, mode must be set",
         ]
