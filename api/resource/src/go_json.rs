@@ -13,5 +13,5 @@ mod write;
 pub use decode::{DecodeError, Names, from_str, from_str_named};
 pub use inline::Inline;
 pub use merge::{merge, merge_values};
-pub use parse::SyntaxError;
+pub use parse::{SyntaxError, check};
 pub use write::{float_text, to_string};

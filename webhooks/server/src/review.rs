@@ -6,6 +6,7 @@ use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use koord_resource::{
     admission::{Denial, Request, Verdict, text},
     field::FieldError,
+    go_json,
 };
 use serde::Deserialize;
 
@@ -49,15 +50,37 @@ pub fn decode<'a>(content_type: &str, body: &'a [u8]) -> Result<Review<'a>, Deni
     if content_type != "application/json" {
         return Err(Denial::bad_request(format!("contentType={content_type}, expected application/json")));
     }
-    let wire: Wire<'a> = serde_json::from_slice::<Option<Wire<'a>>>(body)
-        .map_err(|error| Denial::bad_request(format!("couldn't get version/kind; json parse error: {error}")))?
-        .unwrap_or_default();
+    let unreadable = |reason| Denial::bad_request(format!("couldn't get version/kind; json parse error: {reason}"));
+    let wire: Option<Wire<'a>> = match serde_json::from_slice(body) {
+        // serde takes an array for a struct.
+        Ok(wire) if body.trim_ascii_start().first() != Some(&b'[') => wire,
+        Ok(_) => return Err(unreadable(no_review(body).unwrap_or_default())),
+        Err(error) => return Err(unreadable(no_review(body).unwrap_or_else(|| error.to_string()))),
+    };
+    let wire = wire.unwrap_or_default();
     let mut envelope = Envelope { api_version: wire.api_version, kind: wire.kind };
     if envelope == Envelope::NONE {
         envelope =
             Envelope { api_version: Cow::Borrowed("admission.k8s.io/v1"), kind: Cow::Borrowed("AdmissionReview") };
     }
     Ok(Review { request: wire.request.unwrap_or_default(), envelope })
+}
+
+/// Why a body is no review at all, in Go's words: it is no JSON, or neither an object nor `null`.
+fn no_review(body: &[u8]) -> Option<String> {
+    if let Err(error) = go_json::check(&String::from_utf8_lossy(body)) {
+        return Some(error.to_string());
+    }
+    let kind = match body.trim_ascii_start().first()? {
+        b'[' => "array",
+        b'"' => "string",
+        b't' | b'f' => "bool",
+        b'0'..=b'9' | b'-' => "number",
+        _ => return None,
+    };
+    Some(format!(
+        "json: cannot unmarshal {kind} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}"
+    ))
 }
 
 impl Review<'_> {

@@ -37,6 +37,11 @@ pub enum SyntaxError {
     TooDeep,
 }
 
+/// Whether a text is JSON; if not, Go's words for it.
+pub fn check(text: &str) -> Result<(), SyntaxError> {
+    parse(text).map(drop)
+}
+
 pub(super) fn parse(text: &str) -> Result<Node<'_>, SyntaxError> {
     let mut reader = Reader { text, at: 0 };
     let node = reader.value("looking for beginning of value", 0)?;

@@ -1,0 +1,338 @@
+//! What the handlers see: caches that keep of each object only what a decision needs.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use koord_api::{
+    cluster_colocation_profile::{ClusterColocationProfile, ClusterColocationProfileSpec},
+    elastic_quota::ElasticQuota,
+    elastic_quota_profile::ElasticQuotaProfile,
+};
+use koord_resource::{Resource, controller::ResourceKind};
+use koord_runtime::{
+    Core,
+    index::Index,
+    intern::Interner,
+    key::ObjectKey,
+    projection::{Labels, Metadata, MetadataOnly, Projection, Unreadable, WireMetadata},
+    reflector::Selection,
+    store::Store,
+};
+use serde::Deserialize;
+
+use crate::selector::Selector;
+
+/// The caches and switches of all handlers.
+pub struct Ctx {
+    pub(crate) profiles: Arc<Store<Profile>>,
+    pub(crate) namespaces: Arc<Store<NamespaceLabels>>,
+    pub(crate) priority_classes: Arc<Store<PriorityClassValue>>,
+    pub(crate) quotas: Arc<Store<Quota>>,
+    pub(crate) quota_profiles: Arc<Store<QuotaProfile>>,
+    /// Feature gates.
+    pub switches: Switches,
+}
+
+impl Ctx {
+    /// The caches of a program.
+    pub fn watch(core: &mut Core, gate: impl Fn(&str) -> bool) -> Self {
+        let all = Selection::default();
+        Self {
+            profiles: core.store(&all),
+            namespaces: core.store(&all),
+            priority_classes: core.store(&all),
+            quotas: core.store(&all),
+            quota_profiles: core.store(&all),
+            switches: Switches::of(gate),
+        }
+    }
+
+    /// Caches that the caller fills with [`Ctx::put`], without a watch: for tests, benches and offline checks.
+    pub fn detached(gate: impl Fn(&str) -> bool) -> Self {
+        Self {
+            profiles: Arc::default(),
+            namespaces: Arc::default(),
+            priority_classes: Arc::default(),
+            quotas: Arc::default(),
+            quota_profiles: Arc::default(),
+            switches: Switches::of(gate),
+        }
+    }
+
+    /// Puts an object, as JSON text, into the cache of its kind; others are passed over.
+    pub fn put(&self, kind: &str, object: &str) -> Result<(), Unreadable> {
+        use koord_runtime::store::Sink;
+        match kind {
+            "ClusterColocationProfile" => self.profiles.upsert(object),
+            "Namespace" => self.namespaces.upsert(object),
+            "PriorityClass" => self.priority_classes.upsert(object),
+            "ElasticQuota" => self.quotas.upsert(object),
+            "ElasticQuotaProfile" => self.quota_profiles.upsert(object),
+            _ => return Ok(()),
+        }
+        .map(drop)
+    }
+}
+
+/// Feature gates that the handlers ask for, looked up once.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Switches {
+    /// `ColocationProfileSkipMutatingResources`
+    pub skip_mutating_resources: bool,
+    /// `ColocationProfileSkipValidatingPriority`
+    pub skip_validating_priority: bool,
+    /// `DisableExtendedResourceSpec`
+    pub disable_extended_resource_spec: bool,
+    /// `DisableDeviceResourceSpec`
+    pub disable_device_resource_spec: bool,
+    /// `MultiQuotaTree`
+    pub multi_quota_tree: bool,
+    /// `ValidatePodDeviceResource`
+    pub validate_pod_device_resource: bool,
+    /// `SupportParentQuotaSubmitPod`
+    pub support_parent_quota_submit_pod: bool,
+    /// `DisableDefaultQuota`
+    pub disable_default_quota: bool,
+}
+
+impl Switches {
+    /// The state of the gates.
+    pub fn of(gate: impl Fn(&str) -> bool) -> Self {
+        Self {
+            skip_mutating_resources: gate("ColocationProfileSkipMutatingResources"),
+            skip_validating_priority: gate("ColocationProfileSkipValidatingPriority"),
+            disable_extended_resource_spec: gate("DisableExtendedResourceSpec"),
+            disable_device_resource_spec: gate("DisableDeviceResourceSpec"),
+            multi_quota_tree: gate("MultiQuotaTree"),
+            validate_pod_device_resource: gate("ValidatePodDeviceResource"),
+            support_parent_quota_submit_pod: gate("SupportParentQuotaSubmitPod"),
+            disable_default_quota: gate("DisableDefaultQuota"),
+        }
+    }
+}
+
+// === Profiles ===
+
+/// A ClusterColocationProfile with its selectors prepared.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Profile {
+    pub(crate) name: String,
+    pub(crate) namespaces: Selector,
+    pub(crate) objects: Selector,
+    pub(crate) skip_update_resources: bool,
+    pub(crate) spec: ClusterColocationProfileSpec,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct ProfileWire<'a> {
+    #[serde(borrow, default)]
+    metadata: WireMetadata<'a>,
+    #[serde(default)]
+    spec: ClusterColocationProfileSpec,
+}
+
+impl<'a> Metadata<'a> for ProfileWire<'a> {
+    fn metadata(&self) -> &WireMetadata<'a> {
+        &self.metadata
+    }
+}
+
+const SKIP_UPDATE_RESOURCES: &str = "config.koordinator.sh/skip-update-resources";
+
+impl Projection for Profile {
+    const KIND: ResourceKind = ResourceKind::of(&ClusterColocationProfile::INFO);
+    type Wire<'a> = ProfileWire<'a>;
+    type Index = ();
+
+    fn project(wire: ProfileWire<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
+        let annotations = Labels::read("metadata.annotations", wire.metadata.annotations, strings)?;
+        Ok(Self {
+            name: wire.metadata.name.into_owned(),
+            namespaces: Selector::of(wire.spec.namespace_selector.as_ref()),
+            objects: Selector::of(wire.spec.selector.as_ref()),
+            skip_update_resources: annotations.get(SKIP_UPDATE_RESOURCES).is_some(),
+            spec: wire.spec,
+        })
+    }
+}
+
+// === Namespaces ===
+
+/// The labels of a namespace.
+#[derive(Debug, PartialEq)]
+pub(crate) struct NamespaceLabels(pub(crate) Labels);
+
+impl Projection for NamespaceLabels {
+    const KIND: ResourceKind = ResourceKind::NAMESPACE;
+    type Wire<'a> = MetadataOnly<'a>;
+    type Index = ();
+
+    fn project(wire: MetadataOnly<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
+        Ok(Self(Labels::read("metadata.labels", wire.metadata.labels, strings)?))
+    }
+}
+
+// === Priority classes ===
+
+/// What a pod of a PriorityClass gets.
+#[derive(Debug, PartialEq)]
+pub(crate) struct PriorityClassValue {
+    pub(crate) value: i32,
+    pub(crate) preemption_policy: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PriorityClassWire<'a> {
+    #[serde(borrow, default)]
+    metadata: WireMetadata<'a>,
+    #[serde(default)]
+    value: i32,
+    /// The API server always sets it.
+    #[serde(default)]
+    preemption_policy: Option<String>,
+}
+
+impl<'a> Metadata<'a> for PriorityClassWire<'a> {
+    fn metadata(&self) -> &WireMetadata<'a> {
+        &self.metadata
+    }
+}
+
+impl Projection for PriorityClassValue {
+    const KIND: ResourceKind = ResourceKind {
+        group: "scheduling.k8s.io",
+        version: "v1",
+        kind: "PriorityClass",
+        plural: "priorityclasses",
+        namespaced: false,
+    };
+    type Wire<'a> = PriorityClassWire<'a>;
+    type Index = ();
+
+    fn project(wire: PriorityClassWire<'_>, _: &mut Interner) -> Result<Self, Unreadable> {
+        let preemption_policy = wire.preemption_policy.unwrap_or_else(|| "PreemptLowerPriority".to_owned());
+        Ok(Self { value: wire.value, preemption_policy })
+    }
+}
+
+// === Quotas ===
+
+/// What a quota's place in the tree is.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Quota {
+    pub(crate) tree_id: String,
+    pub(crate) is_parent: bool,
+    /// Namespaces that are bound to the quota by its annotation.
+    pub(crate) namespaces: Vec<String>,
+}
+
+/// The label with the name of a pod's quota.
+pub(crate) const QUOTA_NAME: &str = "quota.scheduling.koordinator.sh/name";
+/// The label with the tree of a quota or profile.
+pub(crate) const TREE_ID: &str = "quota.scheduling.koordinator.sh/tree-id";
+const IS_PARENT: &str = "quota.scheduling.koordinator.sh/is-parent";
+const NAMESPACES: &str = "quota.scheduling.koordinator.sh/namespaces";
+
+impl Projection for Quota {
+    const KIND: ResourceKind = ResourceKind::of(&ElasticQuota::INFO);
+    type Wire<'a> = MetadataOnly<'a>;
+    type Index = QuotaNames;
+
+    fn project(wire: MetadataOnly<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
+        let labels = Labels::read("metadata.labels", wire.metadata.labels, strings)?;
+        let annotations = Labels::read("metadata.annotations", wire.metadata.annotations, strings)?;
+        let bound = annotations.get(NAMESPACES).and_then(|text| serde_json::from_str(text).ok());
+        Ok(Self {
+            tree_id: labels.get(TREE_ID).unwrap_or_default().to_owned(),
+            is_parent: labels.get(IS_PARENT) == Some("true"),
+            namespaces: bound.unwrap_or_default(),
+        })
+    }
+}
+
+/// Quotas by name, whatever their namespace, and by the namespaces that are bound to them. Keys stay in order, so
+/// that of several the same one is always found.
+#[derive(Default)]
+pub(crate) struct QuotaNames {
+    by_name: BTreeMap<String, BTreeSet<ObjectKey>>,
+    by_namespace: BTreeMap<String, BTreeSet<ObjectKey>>,
+}
+
+impl QuotaNames {
+    pub(crate) fn named(&self, name: &str) -> Option<&ObjectKey> {
+        self.by_name.get(name)?.first()
+    }
+
+    pub(crate) fn bound_to(&self, namespace: &str) -> Option<&ObjectKey> {
+        self.by_namespace.get(namespace)?.first()
+    }
+}
+
+impl Index<Quota> for QuotaNames {
+    fn insert(&mut self, key: &ObjectKey, quota: &Quota) {
+        self.by_name.entry(key.name().to_owned()).or_default().insert(key.clone());
+        for namespace in &quota.namespaces {
+            self.by_namespace.entry(namespace.clone()).or_default().insert(key.clone());
+        }
+    }
+
+    fn remove(&mut self, key: &ObjectKey, quota: &Quota) {
+        let forget = |map: &mut BTreeMap<String, BTreeSet<ObjectKey>>, name: &str| {
+            if let Some(keys) = map.get_mut(name) {
+                keys.remove(key);
+                if keys.is_empty() {
+                    map.remove(name);
+                }
+            }
+        };
+        forget(&mut self.by_name, key.name());
+        for namespace in &quota.namespaces {
+            forget(&mut self.by_namespace, namespace);
+        }
+    }
+}
+
+/// The nodes of a quota tree.
+#[derive(Debug, PartialEq)]
+pub(crate) struct QuotaProfile {
+    pub(crate) tree_id: String,
+    pub(crate) node_selector: k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct QuotaProfileWire<'a> {
+    #[serde(borrow, default)]
+    metadata: WireMetadata<'a>,
+    #[serde(default)]
+    spec: QuotaProfileSpecWire,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct QuotaProfileSpecWire {
+    #[serde(default)]
+    node_selector: Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector>,
+}
+
+impl<'a> Metadata<'a> for QuotaProfileWire<'a> {
+    fn metadata(&self) -> &WireMetadata<'a> {
+        &self.metadata
+    }
+}
+
+impl Projection for QuotaProfile {
+    const KIND: ResourceKind = ResourceKind::of(&ElasticQuotaProfile::INFO);
+    type Wire<'a> = QuotaProfileWire<'a>;
+    type Index = ();
+
+    fn project(wire: QuotaProfileWire<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
+        let labels = Labels::read("metadata.labels", wire.metadata.labels, strings)?;
+        Ok(Self {
+            tree_id: labels.get(TREE_ID).unwrap_or_default().to_owned(),
+            node_selector: wire.spec.node_selector.unwrap_or_default(),
+        })
+    }
+}

@@ -1,0 +1,89 @@
+//! The entries of the webhook configurations, and the permissions that the caches need.
+
+use koord_resource::{
+    admission::{FailurePolicy, Operation, Selector, WebhookEntry, WebhookKind},
+    rbac::RbacRule,
+};
+
+/// Namespaces of the control plane are left alone.
+const OUTSIDE_CONTROL_PLANE: Selector = Selector { expressions: &[("control-plane", "DoesNotExist", &[])] };
+
+const ENTRY: WebhookEntry = WebhookEntry {
+    kind: WebhookKind::Validating,
+    name: "",
+    groups: &[""],
+    versions: &["v1"],
+    resources: &["pods"],
+    operations: &[Operation::Create],
+    failure_policy: FailurePolicy::Fail,
+    match_policy: None,
+    reinvocation_policy: None,
+    namespace_selector: None,
+    object_selector: None,
+    match_conditions: &[],
+    timeout_seconds: None,
+    review_versions: &["v1", "v1beta1"],
+};
+
+const QUOTA: WebhookEntry = WebhookEntry {
+    groups: &["scheduling.sigs.k8s.io"],
+    versions: &["v1alpha1"],
+    resources: &["elasticquotas"],
+    ..ENTRY
+};
+
+pub(crate) const MUTATE_POD_CREATE: WebhookEntry = WebhookEntry {
+    kind: WebhookKind::Mutating,
+    name: "mpod-create.koordinator.sh",
+    namespace_selector: Some(OUTSIDE_CONTROL_PLANE),
+    ..ENTRY
+};
+
+pub(crate) const MUTATE_POD_UPDATE: WebhookEntry = WebhookEntry {
+    name: "mpod-update.koordinator.sh",
+    operations: &[Operation::Update],
+    object_selector: Some(Selector { expressions: &[("pod.koordinator.sh/mutating-update", "In", &["true"])] }),
+    ..MUTATE_POD_CREATE
+};
+
+pub(crate) const VALIDATE_POD: WebhookEntry = WebhookEntry {
+    name: "vpod.koordinator.sh",
+    operations: &[Operation::Create, Operation::Update],
+    namespace_selector: Some(OUTSIDE_CONTROL_PLANE),
+    ..ENTRY
+};
+
+pub(crate) const MUTATE_QUOTA: WebhookEntry =
+    WebhookEntry { kind: WebhookKind::Mutating, name: "melasticquota.koordinator.sh", ..QUOTA };
+
+pub(crate) const VALIDATE_QUOTA: WebhookEntry = WebhookEntry {
+    name: "velasticquota.koordinator.sh",
+    operations: &[Operation::Create, Operation::Update, Operation::Delete],
+    ..QUOTA
+};
+
+pub(crate) const MUTATE_RESERVATION: WebhookEntry = WebhookEntry {
+    kind: WebhookKind::Mutating,
+    name: "mreservation-create.koordinator.sh",
+    groups: &["scheduling.koordinator.sh"],
+    versions: &["v1alpha1"],
+    resources: &["reservations"],
+    ..ENTRY
+};
+
+const fn follow(group: &'static str, resource: &'static str) -> RbacRule {
+    RbacRule { group, resource, names: &[], verbs: &["get", "list", "watch"], urls: &[], namespace: None }
+}
+
+pub(crate) const POD_RULES: [RbacRule; 5] = [
+    follow("config.koordinator.sh", "clustercolocationprofiles"),
+    follow("", "namespaces"),
+    follow("scheduling.k8s.io", "priorityclasses"),
+    follow("quota.koordinator.sh", "elasticquotaprofiles"),
+    QUOTA_RULES[0],
+];
+
+pub(crate) const QUOTA_RULES: [RbacRule; 1] = [follow("scheduling.sigs.k8s.io", "elasticquotas")];
+
+pub(crate) const PROFILE_RULES: [RbacRule; 2] =
+    [follow("config.koordinator.sh", "clustercolocationprofiles"), follow("scheduling.k8s.io", "priorityclasses")];

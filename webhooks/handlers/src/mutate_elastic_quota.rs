@@ -1,0 +1,167 @@
+//! `/mutate-…-elasticquota`: new quotas get their place in the tree and their shared weight.
+
+use koord_resource::{
+    ResourceList,
+    admission::{Denial, Handler, Operation, Patch, Request, or_default, text},
+    field::Path,
+    go_json,
+};
+use serde::Deserialize;
+
+use crate::{
+    Ctx,
+    ctx::TREE_ID,
+    decode, entries,
+    pod::{Amounts, Texts},
+};
+
+/// The handler.
+pub static HANDLER: Handler<Ctx> = Handler {
+    path: "/mutate-scheduling-sigs-k8s-io-v1alpha1-elasticquota",
+    gate: Some("ElasticMutatingWebhook"),
+    entries: &[entries::MUTATE_QUOTA],
+    rbac: &entries::QUOTA_RULES,
+    object_type: "elasticquota",
+    call: |request, ctx| mutate(request, ctx).into(),
+};
+
+/// The quota above all others.
+pub(crate) const ROOT: &str = "koordinator-root-quota";
+/// The label with the name of the quota above.
+pub(crate) const PARENT: &str = "quota.scheduling.koordinator.sh/parent";
+/// The annotation with the weights by which what is lent is shared.
+pub(crate) const SHARED_WEIGHT: &str = "quota.scheduling.koordinator.sh/shared-weight";
+
+/// A quota as both handlers read it.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct QuotaView<'a> {
+    #[serde(borrow, deserialize_with = "text")]
+    api_version: std::borrow::Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "text")]
+    kind: std::borrow::Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    pub(crate) metadata: QuotaMetadata<'a>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    pub(crate) spec: QuotaSpec<'a>,
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) status: Used,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct QuotaMetadata<'a> {
+    #[serde(borrow, deserialize_with = "text")]
+    pub(crate) name: std::borrow::Cow<'a, str>,
+    #[serde(borrow)]
+    pub(crate) labels: Texts<'a>,
+    #[serde(borrow)]
+    pub(crate) annotations: Texts<'a>,
+}
+
+/// Of `spec`: the bounds, and their texts as they were written.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct QuotaSpec<'a> {
+    #[serde(borrow)]
+    pub(crate) min: Option<Amounts<'a>>,
+    #[serde(borrow)]
+    pub(crate) max: Option<Amounts<'a>>,
+}
+
+impl QuotaSpec<'_> {
+    pub(crate) fn min(&self) -> ResourceList {
+        self.min.as_ref().map(Amounts::to_list).unwrap_or_default()
+    }
+
+    pub(crate) fn max(&self) -> ResourceList {
+        self.max.as_ref().map(Amounts::to_list).unwrap_or_default()
+    }
+}
+
+/// Of `status`.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Used {
+    #[serde(deserialize_with = "or_default")]
+    pub(crate) used: ResourceList,
+}
+
+impl QuotaView<'_> {
+    /// Refuses an object of another kind.
+    pub(crate) fn check_kind(&self) -> Result<(), Denial> {
+        let wanted = ("scheduling.sigs.k8s.io/v1alpha1", "ElasticQuota");
+        decode::kind(&self.api_version, &self.kind, wanted, "*v1alpha1.ElasticQuota")
+    }
+}
+
+fn mutate(request: &Request<'_>, ctx: &Ctx) -> Result<Patch, Denial> {
+    if !request.sub_resource.is_empty() || request.resource.resource != "elasticquotas" {
+        return Ok(Patch::default());
+    }
+    let mut quota: QuotaView<'_> = decode::object(request.object)?;
+    quota.check_kind()?;
+    if request.operation != Operation::Create || quota.metadata.name == ROOT {
+        return Ok(Patch::default());
+    }
+    let QuotaMetadata { name, labels, annotations } = &mut quota.metadata;
+    let parent = match labels.get(PARENT) {
+        Some(parent) if !parent.is_empty() => parent.to_owned(),
+        _ => {
+            labels.set(PARENT, ROOT);
+            ROOT.to_owned()
+        }
+    };
+    if labels.get(TREE_ID).unwrap_or_default().is_empty() && parent != ROOT {
+        let quotas = ctx.quotas.read();
+        let known = quotas.index().named(&parent).and_then(|key| quotas.get(key.as_str()));
+        let Some(known) = known else {
+            return Err(Denial::bad_request(format!("fill quota {name} failed, parent not exist")));
+        };
+        if !known.value.tree_id.is_empty() {
+            labels.set(TREE_ID, known.value.tree_id.clone());
+        }
+    }
+    let current = annotations.get(SHARED_WEIGHT).unwrap_or_default();
+    if let Some(weight) = shared_weight(current, &quota.spec)? {
+        annotations.set(SHARED_WEIGHT, weight);
+    }
+    let mut patch = Patch::default();
+    let metadata = Path::root("metadata");
+    labels.write(&metadata.child("labels"), &mut patch)?;
+    annotations.write(&metadata.child("annotations"), &mut patch)?;
+    let spec = Path::root("spec");
+    for (name, bounds) in [("max", &quota.spec.max), ("min", &quota.spec.min)] {
+        if let Some(bounds) = bounds {
+            bounds.write_as_texts(&spec.child(name), &mut patch)?;
+        }
+    }
+    Ok(patch)
+}
+
+/// The weights where they must change: those of `max` by default, and always exactly its resources.
+fn shared_weight(current: &str, spec: &QuotaSpec<'_>) -> Result<Option<String>, Denial> {
+    let max = spec.max();
+    if current.is_empty() {
+        // QUIRK: a quota without bounds gets the weight `null` (`mutate-no-max`).
+        return Ok(Some(if spec.max.is_none() { "null".to_owned() } else { go_json::to_string(&max)? }));
+    }
+    let mut weights: ResourceList = serde_json::from_str::<Option<ResourceList>>(current)
+        .map_err(|error| {
+            let reason = decode::json_reason(current, &error);
+            Denial::bad_request(format!("fillDefaultQuotaInfo unmarshal sharedWeight failed:{reason}"))
+        })?
+        .unwrap_or_default();
+    let surplus: Vec<String> = weights.names().filter(|name| !max.contains(name)).map(str::to_owned).collect();
+    let missing: Vec<_> = max.iter().filter(|(name, _)| !weights.contains(name)).collect();
+    if surplus.is_empty() && missing.is_empty() {
+        return Ok(None);
+    }
+    for name in &surplus {
+        weights.remove(name);
+    }
+    for (name, quantity) in missing {
+        weights.insert(name.clone(), quantity.clone());
+    }
+    Ok(Some(go_json::to_string(&weights)?))
+}

@@ -1,0 +1,187 @@
+//! `/mutate-pod`: new pods get what the ClusterColocationProfiles that match them say, and what follows from it.
+//!
+//! The steps: profiles, translation of CPU and memory into what the priority class uses, the annotation that tells
+//! the node of extended resources, the node affinity of the quota tree, and the resources of devices. All of them
+//! work on a view that borrows from the request; only a profile with a patch of its own needs the whole pod.
+
+mod device_resources;
+mod extended_resources;
+mod quota_tree;
+mod translate;
+
+use std::sync::Arc;
+
+use koord_resource::{
+    admission::{Denial, Handler, Operation, Patch, Request},
+    field::Path,
+};
+use koord_schema::patch::{json, strategic};
+use serde_json::Value;
+
+use crate::{
+    Ctx,
+    ctx::Profile,
+    decode, entries,
+    pod::{Amounts, Container, Parts, Pod, PodNode},
+    profile::{self, Matched},
+};
+
+/// The handler.
+pub static HANDLER: Handler<Ctx> = Handler {
+    path: "/mutate-pod",
+    gate: Some("PodMutatingWebhook"),
+    entries: &[entries::MUTATE_POD_CREATE, entries::MUTATE_POD_UPDATE],
+    rbac: &entries::POD_RULES,
+    object_type: "pod",
+    call: |request, ctx| mutate(request, ctx).into(),
+};
+
+fn mutate(request: &Request<'_>, ctx: &Ctx) -> Result<Patch, Denial> {
+    if !request.sub_resource.is_empty() || request.resource.resource != "pods" {
+        return Ok(Patch::default());
+    }
+    let pod = Pod::read(request.object)?;
+    if request.operation != Operation::Create {
+        return Ok(Patch::default());
+    }
+    let Some(object) = request.object else { return Ok(Patch::default()) };
+    let namespace = if pod.metadata.namespace.is_empty() { &request.namespace } else { &pod.metadata.namespace };
+    let namespace = namespace.clone();
+    let matched = profile::matching(ctx, &pod.metadata.labels, Some(&namespace));
+    let applied = drawn(&matched, request)?;
+    let translates = !matched.is_empty()
+        && !ctx.switches.skip_mutating_resources
+        && !matched.iter().any(|profile| profile.skip_update_resources);
+    let rest = Rest { ctx, namespace: &namespace, translates };
+
+    if applied.iter().all(|profile| profile.spec.patch.is_none()) {
+        let mut pod = pod;
+        apply_profiles(&mut pod, &applied, ctx)?;
+        rest.apply(&mut pod)?;
+        return write(&pod);
+    }
+    let before: Value = decode::text(object.get())?;
+    let after = with_patches(object.get(), &applied, &rest)?;
+    Ok(Patch::between(&before, &after))
+}
+
+/// The profiles that apply. A probability that cannot be read refuses the pod.
+fn drawn(matched: &Matched, request: &Request<'_>) -> Result<Matched, Denial> {
+    let mut applied = Matched::new();
+    for profile in matched {
+        if profile::drawn(profile, request)? {
+            applied.push(profile.clone());
+        }
+    }
+    Ok(applied)
+}
+
+fn apply_profiles<'a>(pod: &mut Parts<'a>, profiles: &'a [Arc<Profile>], ctx: &Ctx) -> Result<(), Denial> {
+    for profile in profiles {
+        profile::apply(profile, &mut pod.metadata.labels, &mut pod.metadata.annotations);
+        if !profile.spec.scheduler_name.is_empty() {
+            pod.spec.scheduler_name = profile.spec.scheduler_name.as_str().into();
+            pod.spec.changed.scheduler_name = true;
+        }
+        if let Some(class) = profile::priority_class(ctx, profile)? {
+            pod.spec.priority_class_name = profile.spec.priority_class_name.as_str().into();
+            pod.spec.priority = Some(class.value);
+            pod.spec.preemption_policy = Some(class.preemption_policy.clone().into());
+            pod.spec.changed.priority = true;
+        }
+    }
+    Ok(())
+}
+
+/// What follows the profiles.
+struct Rest<'c> {
+    ctx: &'c Ctx,
+    namespace: &'c str,
+    translates: bool,
+}
+
+impl Rest<'_> {
+    fn apply(&self, pod: &mut Parts<'_>) -> Result<(), Denial> {
+        let switches = &self.ctx.switches;
+        if self.translates {
+            translate::translate(pod);
+        }
+        if !switches.disable_extended_resource_spec {
+            extended_resources::annotate(pod)?;
+        }
+        if switches.multi_quota_tree {
+            quota_tree::bind(pod, self.ctx, self.namespace)?;
+        }
+        if !switches.disable_device_resource_spec {
+            device_resources::complete(pod);
+        }
+        Ok(())
+    }
+}
+
+/// Profiles with patches of their own: up to each patch the pod is changed as usual, then it is merged and read again.
+fn with_patches(text: &str, profiles: &[Arc<Profile>], rest: &Rest<'_>) -> Result<Value, Denial> {
+    let broken = |denial: Denial| Denial::internal(denial.message);
+    let mut pod = Pod::read_text(text).map_err(broken)?;
+    let until = profiles.iter().position(|profile| profile.spec.patch.is_some());
+    let (now, later) = profiles.split_at(until.map_or(profiles.len(), |at| at + 1));
+    apply_profiles(&mut pod, now, rest.ctx)?;
+    let Some(patch) = now.last().and_then(|profile| profile.spec.patch.as_ref()) else {
+        rest.apply(&mut pod)?;
+        return changed(text, &write(&pod)?);
+    };
+    let merged = strategic::apply(changed(text, &write(&pod)?)?, patch, &PodNode::ROOT)
+        .map_err(|error| Denial::internal(error.to_string()))?;
+    with_patches(&merged.to_string(), later, rest)
+}
+
+fn changed(text: &str, patch: &Patch) -> Result<Value, Denial> {
+    let object: Value = decode::text(text)?;
+    if patch.is_empty() {
+        return Ok(object);
+    }
+    let patch = serde_json::from_slice(patch.as_bytes())?;
+    json::apply(object, &patch).map_err(|error| Denial::internal(error.to_string()))
+}
+
+/// The patch for everything that was changed.
+fn write(pod: &Parts<'_>) -> Result<Patch, Denial> {
+    let mut patch = Patch::default();
+    let (metadata, spec) = (Path::root("metadata"), Path::root("spec"));
+    let labels_changed = !(pod.metadata.labels.unchanged() && pod.metadata.annotations.unchanged());
+    if labels_changed && !pod.has.0 {
+        patch.add(&metadata, &serde_json::Map::new())?;
+    }
+    pod.metadata.labels.write(&metadata.child("labels"), &mut patch)?;
+    pod.metadata.annotations.write(&metadata.child("annotations"), &mut patch)?;
+
+    let changed = &pod.spec.changed;
+    if (changed.scheduler_name || changed.priority || changed.affinity.is_some()) && !pod.has.1 {
+        patch.add(&spec, &serde_json::Map::new())?;
+    }
+    if changed.scheduler_name {
+        patch.add(&spec.child("schedulerName"), &pod.spec.scheduler_name)?;
+    }
+    if changed.priority {
+        patch.add(&spec.child("priorityClassName"), &pod.spec.priority_class_name)?;
+        patch.add(&spec.child("priority"), &pod.spec.priority)?;
+        patch.add(&spec.child("preemptionPolicy"), &pod.spec.preemption_policy)?;
+    }
+    if let Some(affinity) = &changed.affinity {
+        patch.add(&spec.child("affinity"), affinity)?;
+    }
+    for (name, containers) in
+        [("initContainers", &pod.spec.init_containers[..]), ("containers", &pod.spec.containers[..])]
+    {
+        let list = spec.child(name);
+        for (index, Container { resources, .. }) in containers.iter().enumerate() {
+            let container = list.index(index);
+            let at = container.child("resources");
+            let write = |name, amounts: &Amounts<'_>, patch: &mut Patch| amounts.write(&at.child(name), patch);
+            write("requests", &resources.requests, &mut patch)?;
+            write("limits", &resources.limits, &mut patch)?;
+        }
+    }
+    pod.spec.overhead.write(&spec.child("overhead"), &mut patch)?;
+    Ok(patch)
+}

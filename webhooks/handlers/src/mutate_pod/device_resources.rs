@@ -1,0 +1,39 @@
+//! Requests for GPUs are completed: whole GPUs become shares, and shares say of how many GPUs they are.
+
+use koord_api::resource_names::{GPU, GPU_CORE, GPU_MEMORY, GPU_MEMORY_RATIO, GPU_SHARED};
+use koord_resource::{Quantity, quantity::Format};
+
+use crate::pod::{Parts, Resources};
+
+/// Completes the resources of every container that asks for a GPU.
+pub(super) fn complete(pod: &mut Parts<'_>) {
+    for container in &mut pod.spec.containers {
+        let Resources { requests, limits } = &mut container.resources;
+        let asks = |name: &&str| requests.contains(name) || limits.contains(name);
+        if ![GPU, GPU_CORE, GPU_MEMORY, GPU_MEMORY_RATIO, GPU_SHARED].iter().any(asks) {
+            continue;
+        }
+        let shared_given = requests.contains(GPU_SHARED);
+        if let Some(gpu) = requests.get(GPU).cloned() {
+            for list in [&mut *requests, &mut *limits] {
+                list.remove(GPU);
+                list.set(GPU_CORE, gpu.clone());
+                list.set(GPU_MEMORY_RATIO, gpu.clone());
+            }
+        }
+        if !shared_given {
+            let share = requests.get(GPU_MEMORY_RATIO).or_else(|| requests.get(GPU_CORE)).map_or(1, gpus);
+            for list in [requests, limits] {
+                list.set(GPU_SHARED, Quantity::new(share, Format::DecimalSI));
+            }
+        }
+    }
+}
+
+/// Of how many GPUs a percentage is: whole multiples of 100 are of several, anything else is of one.
+fn gpus(percent: &Quantity) -> i64 {
+    match percent.value() {
+        percent if percent > 100 && percent % 100 == 0 => percent / 100,
+        _ => 1,
+    }
+}

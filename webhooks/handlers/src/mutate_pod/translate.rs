@@ -1,0 +1,35 @@
+//! CPU and memory of batch and mid pods become the resources that those classes use.
+
+use koord_api::resource_names::{NativeNames, native_in};
+use koord_resource::{Quantity, quantity::Format};
+
+use crate::pod::{Amounts, Parts, Resources};
+
+/// Translates requests, limits and overhead by the pod's priority class.
+pub(super) fn translate(pod: &mut Parts<'_>) {
+    let Some(names) = native_in(pod.class()) else { return };
+    for container in pod.spec.init_containers.iter_mut().chain(&mut pod.spec.containers) {
+        let Resources { requests, limits } = &mut container.resources;
+        replace(requests, names);
+        replace(limits, names);
+        // A limit without a request stands for both.
+        for name in [names.cpu, names.memory] {
+            if !requests.contains(name)
+                && let Some(limit) = limits.get(name)
+            {
+                requests.set(name, limit.clone());
+            }
+        }
+    }
+    replace(&mut pod.spec.overhead, names);
+}
+
+/// CPU is counted in whole milli-cores, memory stays as it is.
+fn replace(amounts: &mut Amounts<'_>, names: NativeNames) {
+    if let Some(cpu) = amounts.remove("cpu") {
+        amounts.set(names.cpu, Quantity::new(cpu.milli_value(), Format::DecimalSI));
+    }
+    if let Some(memory) = amounts.remove("memory") {
+        amounts.set(names.memory, memory);
+    }
+}

@@ -1,0 +1,143 @@
+//! `/mutate-reservation`: new reservations get what the ClusterColocationProfiles that match their labels say.
+//!
+//! What concerns the pod (scheduler and priority class) goes to the template. Resources are not translated.
+
+use koord_resource::{
+    Duration,
+    admission::{Denial, Handler, Operation, Patch, Request, text},
+    field::Path,
+};
+use koord_schema::patch::{json, strategic};
+use serde::Deserialize;
+use serde_json::{Map, Value, value::RawValue};
+
+use crate::{
+    Ctx, decode, entries,
+    pod::{ReservationNode, Texts},
+    profile,
+};
+
+/// The handler.
+pub static HANDLER: Handler<Ctx> = Handler {
+    path: "/mutate-reservation",
+    gate: Some("ReservationMutatingWebhook"),
+    entries: &[entries::MUTATE_RESERVATION],
+    rbac: &entries::PROFILE_RULES,
+    object_type: "reservation",
+    call: |request, ctx| mutate(request, ctx).into(),
+};
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct View<'a> {
+    #[serde(borrow, deserialize_with = "text")]
+    api_version: std::borrow::Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "text")]
+    kind: std::borrow::Cow<'a, str>,
+    #[serde(borrow)]
+    metadata: Option<MetadataView<'a>>,
+    #[serde(borrow)]
+    spec: Option<SpecView<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct MetadataView<'a> {
+    #[serde(borrow)]
+    labels: Texts<'a>,
+    #[serde(borrow)]
+    annotations: Texts<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct SpecView<'a> {
+    #[serde(borrow)]
+    template: Option<TemplateView<'a>>,
+    /// Must be a list, whatever a patch makes of it.
+    #[serde(borrow)]
+    owners: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct TemplateView<'a> {
+    #[serde(borrow)]
+    spec: Option<&'a RawValue>,
+}
+
+fn mutate(request: &Request<'_>, ctx: &Ctx) -> Result<Patch, Denial> {
+    if !request.sub_resource.is_empty() || request.resource.resource != "reservations" {
+        return Ok(Patch::default());
+    }
+    let view: View<'_> = decode::object(request.object)?;
+    decode::kind(
+        &view.api_version,
+        &view.kind,
+        ("scheduling.koordinator.sh/v1alpha1", "Reservation"),
+        "*v1alpha1.Reservation",
+    )?;
+    let (Operation::Create, Some(object)) = (request.operation, request.object) else { return Ok(Patch::default()) };
+    let labels = view.metadata.map(|metadata| metadata.labels).unwrap_or_default();
+    let matched = profile::matching(ctx, &labels, None);
+    let before: Value = decode::text(object.get())?;
+    let mut after = before.clone();
+    for profile in &matched {
+        if profile::drawn(profile, request)? {
+            after = apply(profile, &after, ctx)?;
+        }
+    }
+    Ok(Patch::between(&before, &after))
+}
+
+fn apply(profile: &crate::ctx::Profile, reservation: &Value, ctx: &Ctx) -> Result<Value, Denial> {
+    let broken = |denial: Denial| Denial::internal(denial.message);
+    let text = reservation.to_string();
+    let view: View<'_> = decode::text(&text).map_err(broken)?;
+    let mut patch = Patch::default();
+    let (root_metadata, spec) = (Path::root("metadata"), Path::root("spec"));
+    let mut metadata = view.metadata.unwrap_or_default();
+    profile::apply(profile, &mut metadata.labels, &mut metadata.annotations);
+    metadata.labels.write(&root_metadata.child("labels"), &mut patch)?;
+    metadata.annotations.write(&root_metadata.child("annotations"), &mut patch)?;
+
+    let class = profile::priority_class(ctx, profile)?;
+    if let Some(template) = view.spec.and_then(|spec| spec.template) {
+        let at = spec.child("template");
+        let at = at.child("spec");
+        let scheduler = profile.spec.scheduler_name.as_str();
+        if template.spec.is_none() && (class.is_some() || !scheduler.is_empty()) {
+            patch.add(&at, &Map::new())?;
+        }
+        if !scheduler.is_empty() {
+            patch.add(&at.child("schedulerName"), scheduler)?;
+        }
+        if let Some(class) = class {
+            patch.add(&at.child("priorityClassName"), &profile.spec.priority_class_name)?;
+            patch.add(&at.child("priority"), &class.value)?;
+            patch.add(&at.child("preemptionPolicy"), &class.preemption_policy)?;
+        }
+    }
+    let mut changed = reservation.clone();
+    if !patch.is_empty() {
+        let patch = serde_json::from_slice(patch.as_bytes())?;
+        changed = json::apply(changed, &patch).map_err(|error| Denial::internal(error.to_string()))?;
+    }
+    let Some(own) = &profile.spec.patch else { return Ok(changed) };
+    let merged =
+        strategic::apply(changed, own, &ReservationNode::Own).map_err(|error| Denial::internal(error.to_string()))?;
+    decode::text::<View<'_>>(&merged.to_string()).map_err(broken)?;
+    Ok(with_canonical_ttl(merged, reservation))
+}
+
+/// A duration that a patch brought is written as Go writes durations.
+fn with_canonical_ttl(mut merged: Value, before: &Value) -> Value {
+    const TTL: &str = "/spec/ttl";
+    if merged.pointer(TTL) != before.pointer(TTL)
+        && let Some(ttl) = merged.pointer_mut(TTL)
+        && let Some(duration) = ttl.as_str().and_then(|text| text.parse::<Duration>().ok())
+    {
+        *ttl = duration.to_string().into();
+    }
+    merged
+}

@@ -1,0 +1,13 @@
+//! Pods as the handlers need them: a view that borrows from the request, and edits that become a patch.
+
+mod merge;
+mod requests;
+mod resources;
+mod texts;
+mod view;
+
+pub(crate) use merge::{PodNode, ReservationNode};
+pub(crate) use requests::request_of;
+pub(crate) use resources::{Amounts, Resources};
+pub(crate) use texts::Texts;
+pub(crate) use view::{Container, Parts, Pod};

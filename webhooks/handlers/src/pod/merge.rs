@@ -1,0 +1,127 @@
+//! How lists of pods and reservations are merged by a strategic merge patch.
+
+use koord_schema::typed::{ListKey, Shape, TypeNode};
+
+/// A list that is merged, by the field that holds it.
+struct MergedList {
+    field: &'static str,
+    /// The key of its items; none for a list of scalars.
+    key: Option<&'static str>,
+    strategy: &'static str,
+}
+
+const fn keyed(field: &'static str, key: &'static str) -> MergedList {
+    MergedList { field, key: Some(key), strategy: "merge" }
+}
+
+/// The merged lists of a pod. Fields of one name are merged alike wherever they stand.
+const POD_LISTS: &[MergedList] = &[
+    keyed("containers", "name"),
+    keyed("initContainers", "name"),
+    keyed("ephemeralContainers", "name"),
+    MergedList { field: "volumes", key: Some("name"), strategy: "merge,retainKeys" },
+    keyed("imagePullSecrets", "name"),
+    keyed("hostAliases", "ip"),
+    keyed("topologySpreadConstraints", "topologyKey"),
+    keyed("schedulingGates", "name"),
+    MergedList { field: "resourceClaims", key: Some("name"), strategy: "merge,retainKeys" },
+    keyed("env", "name"),
+    keyed("ports", "containerPort"),
+    keyed("volumeMounts", "mountPath"),
+    keyed("volumeDevices", "devicePath"),
+    keyed("ownerReferences", "uid"),
+    MergedList { field: "finalizers", key: None, strategy: "merge" },
+    keyed("conditions", "type"),
+    keyed("podIPs", "ip"),
+    keyed("hostIPs", "ip"),
+];
+
+/// A place in a pod. Which list it is follows from the name of its field.
+#[derive(Clone, Copy)]
+pub(crate) struct PodNode {
+    list: Option<&'static MergedList>,
+    /// Lists of container resources are replaced: `resources.claims` and the like have no key here.
+    below_resources: bool,
+}
+
+impl PodNode {
+    pub(crate) const ROOT: Self = Self { list: None, below_resources: false };
+}
+
+impl TypeNode for PodNode {
+    fn shape(&self) -> Shape {
+        match self.list {
+            None => Shape::Untyped,
+            Some(MergedList { key: Some(_), .. }) => Shape::KeyedList,
+            Some(MergedList { key: None, .. }) => Shape::SetList,
+        }
+    }
+
+    fn field(&self, name: &str) -> Option<Self> {
+        let below_resources = self.below_resources || name == "resources";
+        let list = POD_LISTS.iter().find(|list| list.field == name && !below_resources);
+        Some(Self { list, below_resources })
+    }
+
+    fn item(&self) -> Option<Self> {
+        Some(Self { list: None, ..*self })
+    }
+
+    fn list_keys(&self) -> Vec<ListKey<'_>> {
+        let key = self.list.and_then(|list| list.key);
+        key.into_iter().map(|name| ListKey { name, default: None }).collect()
+    }
+
+    fn patch_merge_key(&self) -> Option<&str> {
+        self.list.and_then(|list| list.key)
+    }
+
+    fn patch_strategy(&self) -> Option<&str> {
+        self.list.map(|list| list.strategy)
+    }
+}
+
+/// A place in a reservation: its own lists are replaced, those of the template are a pod's.
+#[derive(Clone, Copy)]
+pub(crate) enum ReservationNode {
+    Own,
+    Spec,
+    Pod(PodNode),
+}
+
+impl TypeNode for ReservationNode {
+    fn shape(&self) -> Shape {
+        match self {
+            Self::Own | Self::Spec => Shape::Untyped,
+            Self::Pod(node) => node.shape(),
+        }
+    }
+
+    fn field(&self, name: &str) -> Option<Self> {
+        match (self, name) {
+            (Self::Own, "spec") => Some(Self::Spec),
+            (Self::Spec, "template") | (Self::Own, "metadata") => Some(Self::Pod(PodNode::ROOT)),
+            (Self::Own | Self::Spec, _) => Some(Self::Own),
+            (Self::Pod(node), name) => node.field(name).map(Self::Pod),
+        }
+    }
+
+    fn item(&self) -> Option<Self> {
+        match self {
+            Self::Own | Self::Spec => Some(Self::Own),
+            Self::Pod(node) => node.item().map(Self::Pod),
+        }
+    }
+
+    fn list_keys(&self) -> Vec<ListKey<'_>> {
+        if let Self::Pod(node) = self { node.list_keys() } else { Vec::new() }
+    }
+
+    fn patch_merge_key(&self) -> Option<&str> {
+        if let Self::Pod(node) = self { node.patch_merge_key() } else { None }
+    }
+
+    fn patch_strategy(&self) -> Option<&str> {
+        if let Self::Pod(node) = self { node.patch_strategy() } else { None }
+    }
+}

