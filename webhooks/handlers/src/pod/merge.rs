@@ -63,6 +63,11 @@ impl TypeNode for PodNode {
         Some(Self { list, below_resources })
     }
 
+    /// What is not named here is kept and merged as plain JSON.
+    fn declares(&self, _: &str) -> bool {
+        true
+    }
+
     fn item(&self) -> Option<Self> {
         Some(Self { list: None, ..*self })
     }
@@ -104,6 +109,10 @@ impl TypeNode for ReservationNode {
             (Self::Own | Self::Spec, _) => Some(Self::Own),
             (Self::Pod(node), name) => node.field(name).map(Self::Pod),
         }
+    }
+
+    fn declares(&self, _: &str) -> bool {
+        true
     }
 
     fn item(&self) -> Option<Self> {

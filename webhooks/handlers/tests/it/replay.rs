@@ -102,7 +102,7 @@ enum Difference {
 async fn play(recording: &Recording) -> Option<Difference> {
     let service = service(recording);
     for prior in &recording.prior {
-        let body = prior["body"].to_string();
+        let body = prior["review"].to_string();
         service.decide(prior["path"].as_str().unwrap(), body.as_bytes());
     }
     if recording.raw.is_object() { play_raw(&service, recording).await } else { play_review(&service, recording) }
