@@ -111,11 +111,13 @@ pub async fn run_with(checked: Checked, surroundings: Surroundings, stop: Cancel
 /// Adds every controller that the flags and gates let run.
 fn add_controllers(core: &mut Core, options: &Options, _gates: &Gates) -> anyhow::Result<()> {
     let source = ConfigSource { namespace: options.config_namespace.clone(), name: options.slo_config_name.clone() };
-    if options.runs(nodemetric::SPEC.name) {
-        core.add(nodemetric::SPEC, nodemetric::COMPONENT, |wiring| NodeMetricController::wire(wiring, &source))?;
+    if options.runs(NodeMetricController::SPEC.name) {
+        core.add(NodeMetricController::SPEC, nodemetric::COMPONENT, |wiring| {
+            NodeMetricController::wire(wiring, &source)
+        })?;
     }
-    if options.runs(nodeslo::SPEC.name) {
-        core.add(nodeslo::SPEC, nodeslo::COMPONENT, |wiring| NodeSloController::wire(wiring, &source))?;
+    if options.runs(NodeSloController::SPEC.name) {
+        core.add(NodeSloController::SPEC, nodeslo::COMPONENT, |wiring| NodeSloController::wire(wiring, &source))?;
     }
     Ok(())
 }

@@ -13,3 +13,9 @@ mod one_per_node;
 pub mod view;
 
 pub use config::ConfigSource;
+use koord_resource::{controller::ControllerSpec, controllers};
+
+use crate::{nodemetric::NodeMetricController, nodeslo::NodeSloController};
+
+/// All controllers as data: for RBAC documents and reference pages.
+pub const CONTROLLERS: &[ControllerSpec] = controllers![NodeMetricController, NodeSloController];

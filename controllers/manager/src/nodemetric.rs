@@ -9,10 +9,7 @@ use koord_api::{
     node_metric::{AggregatePolicy, NodeMetric, NodeMetricCollectPolicy, NodeMetricSpec},
     slo_config::{COLOCATION_CONFIG, ColocationConfig, ColocationConfigError, ColocationStrategy},
 };
-use koord_resource::{
-    Resource,
-    controller::{ControllerSpec, RateLimit, ResourceKind},
-};
+use koord_resource::{controller, controller::ResourceKind};
 use koord_runtime::{
     Wiring,
     cache::Change,
@@ -35,22 +32,11 @@ use crate::{
     view::{ConfigMapView, NodeMetricView, NodeView},
 };
 
-/// The controller as data.
-pub const SPEC: ControllerSpec = ControllerSpec {
-    name: "nodemetric",
-    for_kind: ResourceKind::of(&NodeMetric::INFO),
-    owns: &[ResourceKind::of(&NodeMetric::INFO)],
-    watches: &[ResourceKind::NODE, ResourceKind::CONFIG_MAP],
-    concurrency: 1,
-    rate_limit: RateLimit::DEFAULT,
-    gate: None,
-    rbac: &[],
-};
-
 /// The name under which its events are told.
 pub const COMPONENT: &str = "nodemetric-controller";
 
 /// See the module.
+#[controller(name = "nodemetric", for = NodeMetric, owns(NodeMetric), watches(ResourceKind::NODE), watches(ResourceKind::CONFIG_MAP))]
 pub struct NodeMetricController {
     nodes: Arc<Store<NodeView>>,
     metrics: Arc<Store<NodeMetricView>>,
@@ -72,7 +58,7 @@ impl NodeMetricController {
             nodes: Arc::clone(&nodes),
             metrics: Arc::clone(&metrics),
             colocation: Mutex::default(),
-            complaints: Complaints::new(wiring.metrics(), SPEC.name, "ColocationCfgUnmarshalFailed")?,
+            complaints: Complaints::new(wiring.metrics(), Self::SPEC.name, "ColocationCfgUnmarshalFailed")?,
             writes: tally("slo_controller_nodemetric_reconcile_count", "Writes of NodeMetrics by result and reason.")?,
             specs: tally("slo_controller_nodemetric_spec_parse_count", "Specs of NodeMetrics made, by result.")?,
         });

@@ -4,10 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use koord_api::{node_slo::NodeSLO, slo_config::NodeSloConfig};
-use koord_resource::{
-    Resource,
-    controller::{ControllerSpec, RateLimit, ResourceKind},
-};
+use koord_resource::{controller, controller::ResourceKind};
 use koord_runtime::{
     Wiring,
     cache::Change,
@@ -29,22 +26,11 @@ use crate::{
     view::{ConfigMapView, NodeSloView, NodeView},
 };
 
-/// The controller as data.
-pub const SPEC: ControllerSpec = ControllerSpec {
-    name: "nodeslo",
-    for_kind: ResourceKind::of(&NodeSLO::INFO),
-    owns: &[ResourceKind::of(&NodeSLO::INFO)],
-    watches: &[ResourceKind::NODE, ResourceKind::CONFIG_MAP],
-    concurrency: 1,
-    rate_limit: RateLimit::DEFAULT,
-    gate: None,
-    rbac: &[],
-};
-
 /// The name under which its events are told.
 pub const COMPONENT: &str = "nodeslo-controller";
 
 /// See the module.
+#[controller(name = "nodeslo", for = NodeSLO, owns(NodeSLO), watches(ResourceKind::NODE), watches(ResourceKind::CONFIG_MAP))]
 pub struct NodeSloController {
     nodes: Arc<Store<NodeView>>,
     slos: Arc<Store<NodeSloView>>,
@@ -66,7 +52,7 @@ impl NodeSloController {
             nodes: Arc::clone(&nodes),
             slos: Arc::clone(&slos),
             config: RwLock::default(),
-            complaints: Complaints::new(wiring.metrics(), SPEC.name, "SLOCfgUnmarshalFailed")?,
+            complaints: Complaints::new(wiring.metrics(), Self::SPEC.name, "SLOCfgUnmarshalFailed")?,
             writes: tally("slo_controller_nodeslo_reconcile_count", "Writes of NodeSLOs by result and reason.")?,
             specs: tally("slo_controller_nodeslo_spec_parse_count", "Parts of NodeSLOs made, by result and part.")?,
         });

@@ -81,8 +81,8 @@ impl Stage {
         let mut core = Core::new(clock, Random::seeded(1), Metrics::new().unwrap(), events);
         let source = ConfigSource::default();
         let (metric, slo) = (nodemetric::COMPONENT, nodeslo::COMPONENT);
-        core.add(nodemetric::SPEC, metric, |wiring| NodeMetricController::wire(wiring, &source)).unwrap();
-        core.add(nodeslo::SPEC, slo, |wiring| NodeSloController::wire(wiring, &source)).unwrap();
+        core.add(NodeMetricController::SPEC, metric, |wiring| NodeMetricController::wire(wiring, &source)).unwrap();
+        core.add(NodeSloController::SPEC, slo, |wiring| NodeSloController::wire(wiring, &source)).unwrap();
         let open = core.watches().iter().map(|_| None).collect();
         let mut stage = Self { server, core, open, told };
         for name in ["default", NAMESPACE] {
