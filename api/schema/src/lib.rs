@@ -6,6 +6,8 @@
 //!
 //! Read first: [`Schema`] (the data), then the modules that work on it.
 
+#[cfg(feature = "cel")]
+pub mod cel;
 pub mod field;
 pub mod fieldset;
 pub mod go_text;

@@ -1,0 +1,100 @@
+//! Places in the text of an expression: the parser keeps none, and messages point at them.
+
+/// Finds where things stand in an expression's text.
+pub(super) struct Source<'t> {
+    text: &'t str,
+    tokens: Vec<(usize, &'t str)>,
+}
+
+impl<'t> Source<'t> {
+    pub(super) fn of(text: &'t str) -> Self {
+        Source { text, tokens: tokens(text) }
+    }
+
+    /// The place of the `nth` selection of a field: that of its dot.
+    pub(super) fn selection(&self, field: &str, nth: usize) -> usize {
+        let mut places = self.tokens.windows(2).filter(|pair| pair[0].1 == "." && pair[1].1 == field);
+        places.nth(nth).map_or(0, |pair| pair[0].0)
+    }
+
+    /// The place of the `nth` use of an identifier that is no field.
+    pub(super) fn identifier(&self, name: &str, nth: usize) -> usize {
+        let is_use = |index: usize| self.tokens[index].1 == name && (index == 0 || self.tokens[index - 1].1 != ".");
+        (0..self.tokens.len()).filter(|index| is_use(*index)).nth(nth).map_or(0, |index| self.tokens[index].0)
+    }
+
+    /// The place of the `nth` operator of a kind.
+    pub(super) fn operator(&self, operator: &str, nth: usize) -> usize {
+        self.tokens.iter().filter(|(_, token)| *token == operator).nth(nth).map_or(0, |(place, _)| *place)
+    }
+
+    /// A message with the line it speaks about and a mark below the place.
+    pub(super) fn report(&self, place: usize, message: &str) -> String {
+        let before = &self.text[..place.min(self.text.len())];
+        let line = before.matches('\n').count();
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count();
+        let shown = self.text.lines().nth(line).unwrap_or_default();
+        format!("ERROR: <input>:{}:{}: {message}\n | {shown}\n | {}^", line + 1, column + 1, ".".repeat(column))
+    }
+}
+
+fn tokens(text: &str) -> Vec<(usize, &str)> {
+    let bytes = text.as_bytes();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at).copied() {
+        let start = at;
+        at = match byte {
+            b'\'' | b'"' => string_end(text, at),
+            b'/' if bytes.get(at + 1) == Some(&b'/') => text[at..].find('\n').map_or(bytes.len(), |length| at + length),
+            b if b.is_ascii_alphabetic() || b == b'_' => {
+                at + bytes[at..].iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count()
+            }
+            b if b.is_ascii_digit() => {
+                at + bytes[at..].iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'.').count()
+            }
+            b'<' | b'>' | b'=' | b'!' if bytes.get(at + 1) == Some(&b'=') => at + 2,
+            b'&' | b'|' if bytes.get(at + 1) == Some(&byte) => at + 2,
+            _ => at + text[at..].chars().next().map_or(1, char::len_utf8),
+        };
+        if !byte.is_ascii_whitespace() && !matches!(byte, b'\'' | b'"') {
+            found.push((start, &text[start..at]));
+        }
+    }
+    found
+}
+
+/// Where a string literal ends; an open one ends with the text.
+fn string_end(text: &str, start: usize) -> usize {
+    let rest = &text[start..];
+    let quote = &rest[..1];
+    let triple = quote.repeat(3);
+    let delimiter = if rest.starts_with(&triple) { triple.as_str() } else { quote };
+    let mut at = delimiter.len();
+    while at < rest.len() {
+        if rest[at..].starts_with(delimiter) {
+            return start + at + delimiter.len();
+        }
+        let step = if rest[at..].starts_with('\\') { 2 } else { 1 };
+        at += rest[at..].chars().take(step).map(char::len_utf8).sum::<usize>().max(1);
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_skip_literals_and_comments() {
+        let text = "self.a == '.b' && // .b\n  self.b > 1";
+        let source = Source::of(text);
+        assert_eq!(&text[source.selection("b", 0)..][..2], ".b");
+        assert_eq!(
+            source.report(source.selection("b", 0), "undefined field 'b'"),
+            "ERROR: <input>:2:7: undefined field 'b'\n |   self.b > 1\n | ......^"
+        );
+        assert_eq!(source.identifier("self", 1), text.rfind("self").unwrap());
+        assert_eq!(source.operator(">", 0), text.rfind('>').unwrap());
+    }
+}
