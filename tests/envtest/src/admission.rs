@@ -1,0 +1,232 @@
+//! Admission webhooks: mutating ones in order, validating ones at once.
+
+mod client;
+mod conditions;
+mod configuration;
+mod matching;
+mod review;
+mod services;
+
+use futures::stream::{FuturesUnordered, StreamExt};
+use serde_json::Value;
+
+pub use services::{ServiceAlias, ServiceAliasError};
+
+use client::{Address, Clients};
+use configuration::{Target, Webhook};
+use matching::Match;
+use review::Verdict;
+
+use crate::server::{Admitted, Attributes, Phase, Review, subject};
+use crate::shell::{Admission, BoxFuture, Server};
+use crate::status::ApiError;
+use crate::{decode, environment};
+
+/// Calls webhooks over TLS.
+#[derive(Default)]
+pub struct Webhooks {
+    aliases: Vec<ServiceAlias>,
+    clients: Clients,
+}
+
+/// A webhook that matches a request.
+struct Call {
+    webhook: Webhook,
+    found: Match,
+}
+
+/// What came of one call.
+#[derive(Default)]
+struct Answer {
+    patch: Option<Value>,
+    warnings: Vec<String>,
+}
+
+// === impl Webhooks ===
+
+impl Webhooks {
+    /// Webhooks whose services are found by these aliases first.
+    pub fn new(aliases: Vec<ServiceAlias>) -> Self {
+        Self { aliases, clients: Clients::default() }
+    }
+
+    /// The webhooks of the review's phase that want to see the request.
+    fn calls(server: &Server, review: &Review, about: &Attributes<'_>) -> Result<Vec<Call>, ApiError> {
+        server.with_core(|core| {
+            let mut calls = Vec::new();
+            for webhook in configuration::webhooks(core, review.phase()) {
+                match matching::find(core, &webhook, about) {
+                    Ok(Some(found)) => calls.push(Call { webhook, found }),
+                    Ok(None) => {}
+                    Err(error) => return Err(ApiError::internal(error)),
+                }
+            }
+            Ok(calls)
+        })
+    }
+
+    async fn mutate(&self, server: &Server, about: &Attributes<'_>, calls: Vec<Call>) -> Result<Admitted, ApiError> {
+        let mut admitted = Admitted::default();
+        let mut object = about.object.clone();
+        // Whether a later webhook changed the object after this one had seen it.
+        let mut stale = vec![false; calls.len()];
+        for (index, call) in calls.iter().enumerate() {
+            if self.mutate_once(server, about, call, &mut object, &mut admitted).await? {
+                for (earlier, stale) in calls[..index].iter().zip(&mut stale) {
+                    *stale |= earlier.webhook.reinvoked;
+                }
+            }
+        }
+        for (call, _) in calls.iter().zip(stale).filter(|(_, stale)| *stale) {
+            self.mutate_once(server, about, call, &mut object, &mut admitted).await?;
+        }
+        if object != *about.object {
+            admitted.object = Some(object);
+        }
+        Ok(admitted)
+    }
+
+    /// Asks one mutating webhook; whether the object is another now.
+    async fn mutate_once(
+        &self,
+        server: &Server,
+        about: &Attributes<'_>,
+        call: &Call,
+        object: &mut Value,
+        admitted: &mut Admitted,
+    ) -> Result<bool, ApiError> {
+        let answer = self.ask(server, about, call, object, true).await;
+        let answer = answer.map_err(|error| error.with_warnings(admitted.warnings.clone()))?;
+        admitted.warnings.extend(answer.warnings);
+        let Some(patch) = answer.patch.filter(|_| !object.is_null()) else { return Ok(false) };
+        let patched = apply(about, &call.found, object, &patch)?;
+        let changed = patched != *object;
+        *object = patched;
+        Ok(changed)
+    }
+
+    async fn validate(&self, server: &Server, about: &Attributes<'_>, calls: Vec<Call>) -> Result<Admitted, ApiError> {
+        let mut admitted = Admitted::default();
+        let mut refused = None;
+        let mut asked: FuturesUnordered<_> =
+            calls.iter().map(|call| self.ask(server, about, call, about.object, false)).collect();
+        while let Some(answer) = asked.next().await {
+            match answer {
+                Ok(answer) => admitted.warnings.extend(answer.warnings),
+                Err(error) if refused.is_none() => refused = Some(error),
+                Err(error) => admitted.warnings.extend(error.failure().warnings.clone()),
+            }
+        }
+        match refused {
+            None => Ok(admitted),
+            Some(error) => Err(error.with_warnings(admitted.warnings)),
+        }
+    }
+
+    /// Asks one webhook about an object, by its own rules for failures.
+    async fn ask(
+        &self,
+        server: &Server,
+        about: &Attributes<'_>,
+        call: &Call,
+        object: &Value,
+        mutating: bool,
+    ) -> Result<Answer, ApiError> {
+        let webhook = &call.webhook;
+        let name = &webhook.name;
+        let uid = server.with_core(|core| environment::uid(core.environment()));
+        let Some(version) = webhook.review_version else {
+            return failed(webhook, "webhook does not accept known AdmissionReview versions (v1, v1beta1)");
+        };
+        let review = review::request(about, &call.found, object, version, &uid);
+        if !webhook.conditions.is_empty() {
+            let (expressions, request) = (webhook.conditions.clone(), review["request"].clone());
+            let holds = tokio::task::spawn_blocking(move || conditions::hold(&expressions, &request)).await;
+            match holds.unwrap_or_else(|error| Err(error.to_string())) {
+                Ok(true) => {}
+                Ok(false) => return Ok(Answer::default()),
+                Err(_) if webhook.ignores_failure => return Ok(Answer::default()),
+                Err(why) => return Err(ApiError::forbidden(subject(about.definition, about.name), &why)),
+            }
+        }
+        if about.dry_run && webhook.has_side_effects {
+            let message = format!("admission webhook \"{name}\" does not support dry run");
+            return Err(ApiError::bad_request(message));
+        }
+        let answer = match self.call(server, webhook, &review).await {
+            Ok(answer) => answer,
+            Err(why) => return failed(webhook, &format!("failed to call webhook: {why}")),
+        };
+        let (warnings, verdict) = review::read(name, &answer, version, &uid, mutating);
+        match verdict {
+            Ok(Verdict::Allowed(patch)) => Ok(Answer { patch, warnings }),
+            Ok(Verdict::Denied(error)) => Err(error.with_warnings(warnings)),
+            Err(why) => failed(webhook, &why),
+        }
+    }
+
+    async fn call(&self, server: &Server, webhook: &Webhook, review: &Value) -> Result<bytes::Bytes, String> {
+        let query = format!("timeout={}s", webhook.timeout_seconds);
+        let address = match &webhook.target {
+            Target::Url(url) => {
+                let separator = if url.contains('?') { '&' } else { '?' };
+                Address { url: format!("{url}{separator}{query}"), server_name: None, socket: None }
+            }
+            Target::Service { namespace, name, port, path } => {
+                let host = format!("{name}.{namespace}.svc");
+                let url = format!("https://{host}:{port}{path}?{query}");
+                let found = server.with_core(|core| services::resolve(core, &self.aliases, namespace, name, *port));
+                let socket = found.map_err(|error| format!("Post \"{url}\": {error}"))?;
+                Address { url, server_name: Some(host), socket: Some(socket) }
+            }
+        };
+        let call = self.clients.post(&address, &webhook.ca_bundle, review.to_string().into_bytes());
+        match tokio::time::timeout(webhook.timeout, call).await {
+            Ok(answer) => answer,
+            Err(_) => Err(format!("Post \"{}\": context deadline exceeded", address.url)),
+        }
+    }
+}
+
+/// A call that gave no verdict: the request goes on or fails, as the webhook wants it.
+fn failed(webhook: &Webhook, why: &str) -> Result<Answer, ApiError> {
+    if webhook.ignores_failure {
+        tracing::debug!(webhook = webhook.name, why, "webhook failed and is ignored");
+        return Ok(Answer::default());
+    }
+    Err(ApiError::internal(format!("failed calling webhook \"{}\": {why}", webhook.name)))
+}
+
+/// The object with a webhook's patch applied, in the version of the request.
+fn apply(about: &Attributes<'_>, found: &Match, object: &Value, patch: &Value) -> Result<Value, ApiError> {
+    let seen = match found {
+        Match::Exact => object.clone(),
+        Match::Equivalent(other) => review::convert(object, about.definition, other),
+    };
+    let definition = match found {
+        Match::Exact => about.definition,
+        Match::Equivalent(other) => other,
+    };
+    let patched = koord_schema::patch::json::apply(seen, patch).map_err(|error| ApiError::internal(error.to_string()))?;
+    let patched = decode::reshaped(patched, definition, about.subresource).map_err(ApiError::internal)?;
+    Ok(match found {
+        Match::Exact => patched,
+        Match::Equivalent(other) => review::convert(&patched, other, about.definition),
+    })
+}
+
+impl Admission for Webhooks {
+    fn review<'a>(&'a self, server: &'a Server, review: &'a Review) -> BoxFuture<'a, Result<Admitted, ApiError>> {
+        Box::pin(async move {
+            let about = review.attributes();
+            let calls = Self::calls(server, review, &about)?;
+            if calls.is_empty() {
+                return Ok(Admitted::default());
+            }
+            match review.phase() {
+                Phase::Mutating => self.mutate(server, &about, calls).await,
+                Phase::Validating => self.validate(server, &about, calls).await,
+            }
+        })
+    }
+}
