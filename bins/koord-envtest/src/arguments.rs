@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::Parser;
+use envtest::admission::ServiceAlias;
 
 /// A Kubernetes API server in one small process: real kubectl, real webhooks, no etcd.
 ///
@@ -38,6 +39,10 @@ pub(crate) struct Arguments {
     /// Folder with YAML or JSON files to create before the server answers: definitions first, then everything else.
     #[arg(long, value_name = "DIR")]
     pub(crate) crds: Option<PathBuf>,
+
+    /// Where a webhook's service is really found; may be repeated.
+    #[arg(long = "service-alias", value_name = "NAMESPACE/NAME[:PORT]=HOST:PORT")]
+    pub(crate) service_aliases: Vec<ServiceAlias>,
 
     /// Print nothing but errors.
     #[arg(long, short)]

@@ -25,6 +25,7 @@ async fn serve(arguments: &Arguments) -> Result<()> {
         address: SocketAddr::new(arguments.bind_address, arguments.port),
         tls_names: arguments.tls_names.clone(),
         token_file: arguments.token_file.clone(),
+        service_aliases: arguments.service_aliases.clone(),
         ..Options::default()
     })
     .await?;

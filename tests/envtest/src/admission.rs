@@ -8,6 +8,7 @@ mod review;
 mod services;
 
 use futures::stream::{FuturesUnordered, StreamExt};
+use koord_schema::patch::json;
 use serde_json::Value;
 
 pub use services::{ServiceAlias, ServiceAliasError};
@@ -207,12 +208,34 @@ fn apply(about: &Attributes<'_>, found: &Match, object: &Value, patch: &Value) -
         Match::Exact => about.definition,
         Match::Equivalent(other) => other,
     };
-    let patched = koord_schema::patch::json::apply(seen, patch).map_err(|error| ApiError::internal(error.to_string()))?;
+    let patched = apply_operations(seen, patch).map_err(ApiError::internal)?;
     let patched = decode::reshaped(patched, definition, about.subresource).map_err(ApiError::internal)?;
     Ok(match found {
         Match::Exact => patched,
         Match::Equivalent(other) => review::convert(&patched, other, about.definition),
     })
+}
+
+/// Applies a JSON patch operation by operation, so that the one that fails can be told in the API server's words.
+fn apply_operations(mut object: Value, patch: &Value) -> Result<Value, String> {
+    let Some(operations) = patch.as_array() else {
+        return Err("a JSON patch must be an array of operations".to_owned());
+    };
+    for operation in operations {
+        let text = |field: &str| operation[field].as_str().unwrap_or_default();
+        let (kind, path) = (text("op"), text("path"));
+        object = json::apply(object, &Value::Array(vec![operation.clone()])).map_err(|error| match kind {
+            "remove" => {
+                let key = path.rsplit('/').next().unwrap_or_default();
+                format!("error in remove for path: '{path}': Unable to remove nonexistent key: {key}: missing value")
+            }
+            "replace" => format!("replace operation does not apply: doc is missing key: {path}: missing value"),
+            "add" => format!("add operation does not apply: doc is missing path: \"{path}\": missing value"),
+            "test" => format!("testing value {path} failed: test failed"),
+            _ => error.to_string(),
+        })?;
+    }
+    Ok(object)
 }
 
 impl Admission for Webhooks {

@@ -10,6 +10,7 @@ use http::Method;
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::admission::{ServiceAlias, Webhooks};
 use crate::auth::tokens::{TokenFileError, Tokens};
 use crate::auth::{self, reviews::Reviews};
 use crate::environment::{Environment, SystemEnvironment};
@@ -30,6 +31,8 @@ pub struct Options {
     pub tls_names: Vec<String>,
     /// Further users, as CSV.
     pub token_file: Option<PathBuf>,
+    /// Where services of webhooks are really found.
+    pub service_aliases: Vec<ServiceAlias>,
     /// Time and randomness.
     pub environment: Box<dyn Environment>,
     /// How much history watches can go back.
@@ -42,6 +45,7 @@ impl Default for Options {
             address: SocketAddr::from(([127, 0, 0, 1], 0)),
             tls_names: Vec::new(),
             token_file: None,
+            service_aliases: Vec::new(),
             environment: Box::new(SystemEnvironment::default()),
             history: HistoryLimits::default(),
         }
@@ -102,7 +106,7 @@ pub struct Cluster {
 impl Cluster {
     /// Binds the socket and fills in what every cluster has.
     pub async fn bind(options: Options) -> Result<Self, ClusterError> {
-        let Options { address, tls_names, token_file, environment, history } = options;
+        let Options { address, tls_names, token_file, service_aliases, environment, history } = options;
         let listener = TlsListener::bind(address, &tls_names).await?;
         let admin_token = secret()?;
         let mut tokens = Tokens::new(secret()?.as_bytes());
@@ -121,7 +125,7 @@ impl Cluster {
         auth::bootstrap::install(&mut core);
         let pages: Vec<Box<dyn crate::shell::Pages>> =
             vec![Box::new(StandardPages::default()), Box::new(Reviews::new(Arc::clone(&tokens)))];
-        let server = Server::new(core, Parts { pages, ..Parts::default() });
+        let server = Server::new(core, Parts { pages, admission: Some(Box::new(Webhooks::new(service_aliases))) });
         Ok(Self { server, listener, tokens, admin_token })
     }
 

@@ -114,6 +114,19 @@ pub fn patched(
     }
 }
 
+/// Reads an object that a webhook's patch made; unknown fields are dropped, and the error is the decoder's own.
+pub fn reshaped(mut object: Value, definition: &ResourceDef, subresource: &str) -> Result<Value, String> {
+    let body = definition.subresource(subresource).and_then(|sub| sub.body.clone());
+    let (group, version, kind) =
+        body.unwrap_or_else(|| (definition.group.clone(), definition.version.clone(), definition.kind.clone()));
+    let is_own_kind = definition.custom && kind == definition.kind;
+    match typed::kind(&group, &version, &kind).filter(|_| !is_own_kind) {
+        Some(node) => Decoding::default().object(node, &kind, &mut object)?,
+        None => drop(shape_custom(definition, &mut object)?),
+    }
+    Ok(object)
+}
+
 /// Gives an object of a custom kind its stored shape: metadata typed, defaults filled in, unknown fields dropped.
 fn shape_custom(definition: &ResourceDef, object: &mut Value) -> Result<Vec<String>, String> {
     let metadata = object.get("metadata").cloned().unwrap_or_else(|| json!({}));

@@ -9,6 +9,7 @@
 #![allow(clippy::similar_names)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod admission;
 pub mod auth;
 pub mod bootstrap;
 pub mod builtins;

@@ -245,6 +245,11 @@ impl ApiServer {
         }
     }
 
+    /// Where time and identities come from.
+    pub fn environment(&mut self) -> &mut dyn Environment {
+        self.environment.as_mut()
+    }
+
     /// The present time.
     pub fn now(&mut self) -> jiff::Timestamp {
         self.environment.now()

@@ -31,7 +31,8 @@ const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 /// Frames that are made under one lock.
 const FRAMES_PER_POLL: usize = 128;
 
-type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+/// A future that borrows from its caller.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Asks admission webhooks.
 pub trait Admission: Send + Sync {

@@ -18,7 +18,9 @@ use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, RootCertStore, SignatureScheme};
+use rustls::{
+    CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, RootCertStore, SignatureScheme,
+};
 
 /// The largest answer that is read.
 const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -55,7 +57,8 @@ impl Clients {
     /// Posts JSON and gives the body of a successful answer; errors are worded as Go's client words them.
     pub(super) async fn post(&self, address: &Address, ca_bundle: &[u8], body: Vec<u8>) -> Result<Bytes, String> {
         let told = |error: String| format!("Post \"{}\": {error}", address.url);
-        let Endpoint { uri, host, name } = endpoint(address).ok_or_else(|| told("unsupported protocol scheme".to_owned()))?;
+        let Endpoint { uri, host, name } =
+            endpoint(address).ok_or_else(|| told("unsupported protocol scheme".to_owned()))?;
         let pool = self.pool(ca_bundle, &name).map_err(told)?;
         let request = Request::post(uri)
             .header(header::HOST, host)

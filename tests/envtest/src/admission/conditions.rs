@@ -4,6 +4,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use kube_cel::KubeCelExt;
 use kube_cel::cel::{Context, ExecutionError, Program, Value as Cel};
 use serde_json::Value;
 
@@ -29,11 +30,8 @@ pub(super) fn hold(expressions: &[String], request: &Value) -> Result<bool, Stri
 }
 
 fn evaluate(expressions: &[String], request: &Value) -> Result<bool, String> {
-    let mut context = Context::default();
-    kube_cel::register_all(&mut context);
-    for (name, value) in
-        [("object", &request["object"]), ("oldObject", &request["oldObject"]), ("request", request)]
-    {
+    let mut context = Context::default().with_all();
+    for (name, value) in [("object", &request["object"]), ("oldObject", &request["oldObject"]), ("request", request)] {
         context.add_variable(name, value.clone()).map_err(|error| error.to_string())?;
     }
     let mut failure = None;
@@ -66,9 +64,8 @@ mod tests {
     #[test]
     fn conditions_decide_or_fail_with_their_text() {
         let request = json!({"object": {"metadata": {"name": "hit"}}, "oldObject": null, "operation": "CREATE"});
-        let hold = |expressions: &[&str]| {
-            hold(&expressions.iter().map(ToString::to_string).collect::<Vec<_>>(), &request)
-        };
+        let hold =
+            |expressions: &[&str]| hold(&expressions.iter().map(ToString::to_string).collect::<Vec<_>>(), &request);
         assert_eq!(hold(&[]), Ok(true));
         assert_eq!(hold(&["object.metadata.name.startsWith('hit')", "request.operation == 'CREATE'"]), Ok(true));
         assert_eq!(hold(&["object.data.x == '1'", "false"]), Ok(false));

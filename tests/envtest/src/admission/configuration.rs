@@ -83,7 +83,9 @@ fn read(webhook: &Value) -> Webhook {
         equivalent: webhook["matchPolicy"] != "Exact",
         namespace_selector: label_selector(&webhook["namespaceSelector"]),
         object_selector: label_selector(&webhook["objectSelector"]),
-        conditions: conditions.filter_map(|condition| condition["expression"].as_str().map(ToOwned::to_owned)).collect(),
+        conditions: conditions
+            .filter_map(|condition| condition["expression"].as_str().map(ToOwned::to_owned))
+            .collect(),
         ignores_failure: webhook["failurePolicy"] == "Ignore",
         has_side_effects: !matches!(webhook["sideEffects"].as_str(), Some("None" | "NoneOnDryRun")),
         timeout: Duration::from_secs(timeout_seconds),

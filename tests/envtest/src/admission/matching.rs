@@ -132,7 +132,8 @@ mod tests {
         let shelf = store.shelf_id("/pods");
         let pods = ResourceDef::new("", "v1", "Pod", "pods", true, shelf);
         let rule = |value: Value| {
-            let mut full = json!({"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]});
+            let mut full =
+                json!({"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]});
             full.as_object_mut().unwrap().extend(value.as_object().unwrap().clone());
             Rule::read(&full)
         };

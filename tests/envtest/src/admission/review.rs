@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::matching::Match;
 use crate::registry::ResourceDef;
-use crate::server::Attributes;
+use crate::server::{Attributes, Operation};
 use crate::status::ApiError;
 
 /// What a webhook decided.
@@ -33,14 +33,15 @@ pub(super) fn request(about: &Attributes<'_>, found: &Match, object: &Value, ver
         info["uid"] = json!(user.uid);
     }
     if !user.extra.is_empty() {
-        info["extra"] = user.extra.iter().map(|(key, values)| (key.clone(), json!(values))).collect::<Map<_, _>>().into();
+        info["extra"] =
+            user.extra.iter().map(|(key, values)| (key.clone(), json!(values))).collect::<Map<_, _>>().into();
     }
     let mut request = json!({
         "uid": uid, "kind": kind(definition, about.subresource), "resource": resource(definition),
         "requestKind": kind(about.definition, about.subresource), "requestResource": resource(about.definition),
         "operation": about.operation.word(), "userInfo": info,
         "object": converted(object), "oldObject": about.old_object.map_or(Value::Null, converted),
-        "dryRun": about.dry_run, "options": about.options,
+        "dryRun": about.dry_run, "options": options(about),
     });
     for (field, text) in [
         ("name", about.name),
@@ -53,6 +54,21 @@ pub(super) fn request(about: &Attributes<'_>, found: &Match, object: &Value, ver
         }
     }
     json!({"apiVersion": format!("admission.k8s.io/{version}"), "kind": "AdmissionReview", "request": request})
+}
+
+/// A patch is a create or an update once its outcome is known, and says so.
+fn options(about: &Attributes<'_>) -> Value {
+    let mut options = about.options.clone();
+    if options["kind"] == "PatchOptions" {
+        options["kind"] = match about.operation {
+            Operation::Create => json!("CreateOptions"),
+            _ => json!("UpdateOptions"),
+        };
+        if let Some(fields) = options.as_object_mut() {
+            fields.remove("force");
+        }
+    }
+    options
 }
 
 /// An object in another version of its resource.
@@ -182,7 +198,12 @@ mod tests {
         let table = [
             (json!({}), 400, "", "admission webhook \"w.x.y\" denied the request without explanation"),
             (json!({"message": "no"}), 400, "", "admission webhook \"w.x.y\" denied the request: no"),
-            (json!({"code": 403, "reason": "Forbidden"}), 403, "Forbidden", "admission webhook \"w.x.y\" denied the request: Forbidden"),
+            (
+                json!({"code": 403, "reason": "Forbidden"}),
+                403,
+                "Forbidden",
+                "admission webhook \"w.x.y\" denied the request: Forbidden",
+            ),
             (json!({"code": 200, "message": "odd"}), 400, "", "admission webhook \"w.x.y\" denied the request: odd"),
         ];
         for (status, code, reason, message) in table {

@@ -85,7 +85,8 @@ fn named_port<'a>(ports: &'a Value, name: &str) -> Option<&'a Value> {
 fn from_slices(core: &ApiServer, namespace: &str, service: &str, port_name: &str) -> Option<SocketAddr> {
     let definition = core.registry.get("discovery.k8s.io", "v1", "endpointslices")?;
     let prefix = definition.key_prefix(namespace);
-    let mut slices = core.store.shelf(definition.shelf).range(&prefix, "").map(|(_, record)| encode::value(definition, record));
+    let mut slices =
+        core.store.shelf(definition.shelf).range(&prefix, "").map(|(_, record)| encode::value(definition, record));
     slices.find_map(|slice| {
         if slice["metadata"]["labels"]["kubernetes.io/service-name"] != service {
             return None;
@@ -100,9 +101,10 @@ fn from_slices(core: &ApiServer, namespace: &str, service: &str, port_name: &str
 fn from_endpoints(core: &ApiServer, namespace: &str, service: &str, port_name: &str) -> Option<SocketAddr> {
     let definition = core.registry.get("", "v1", "endpoints")?;
     let endpoints = core.object(definition, namespace, service)?;
-    endpoints["subsets"].as_array()?.iter().find_map(|subset| {
-        socket(&subset["addresses"][0]["ip"], named_port(&subset["ports"], port_name)?)
-    })
+    endpoints["subsets"]
+        .as_array()?
+        .iter()
+        .find_map(|subset| socket(&subset["addresses"][0]["ip"], named_port(&subset["ports"], port_name)?))
 }
 
 #[cfg(test)]

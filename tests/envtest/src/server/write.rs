@@ -135,7 +135,8 @@ impl Review {
             definition: &write.definition,
             subresource: &write.target.subresource,
             namespace: &write.target.namespace,
-            name: &write.target.name,
+            // The objects of a collection are reviewed without their names.
+            name: if write.collection.is_some() { "" } else { &write.target.name },
             object: &write.object,
             old_object: write.old.as_ref().map(|(_, object)| object),
             dry_run: write.dry_run,
@@ -144,6 +145,10 @@ impl Review {
         }
     }
 }
+
+/// Metadata that no client sets on a new object.
+const SERVER_FIELDS: [&str; 5] =
+    ["resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"];
 
 /// Whether the server itself writes: it asks no webhooks about that.
 fn is_own(request: &ApiRequest) -> bool {
@@ -187,10 +192,21 @@ impl ApiServer {
         {
             return Err(ApiError::unclassified("resourceVersion should not be set on objects to be created"));
         }
+        let fields = metadata::of_mut(&mut write.object);
+        for field in SERVER_FIELDS {
+            fields.remove(field);
+        }
+        metadata::text(&write.object, "name").clone_into(&mut write.target.name);
+        definition.strategy.set_defaults(&mut write.object);
+        self.admit(write)
+    }
+
+    /// Gives a new object its identity: mutating webhooks have not seen it, validating ones do.
+    fn identify(&mut self, write: &mut Write) {
         let now = self.environment.now();
         let uid = environment::uid(self.environment.as_mut());
         let fields = metadata::of_mut(&mut write.object);
-        for field in ["resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"] {
+        for field in SERVER_FIELDS {
             fields.remove(field);
         }
         fields.insert("uid".to_owned(), json!(uid));
@@ -198,13 +214,12 @@ impl ApiServer {
         if metadata::text(&write.object, "name").is_empty() {
             let prefix = metadata::text(&write.object, "generateName").to_owned();
             if !prefix.is_empty() {
+                let definition = Arc::clone(&write.definition);
                 let name = self.free_name(&definition, &write.target.namespace, &prefix);
                 metadata::of_mut(&mut write.object).insert("name".to_owned(), json!(name));
             }
         }
         metadata::text(&write.object, "name").clone_into(&mut write.target.name);
-        definition.strategy.set_defaults(&mut write.object);
-        self.admit(write)
     }
 
     pub(super) fn update(
@@ -297,6 +312,9 @@ impl ApiServer {
     /// Sets what only the server sets, checks the object, and asks validating webhooks when there are any.
     fn prepare(&mut self, mut write: Write) -> Result<Outcome, ApiError> {
         if write.effect == Effect::Store {
+            if write.old.is_none() {
+                self.identify(&mut write);
+            }
             self.prepare_object(&mut write)?;
         }
         if self.has_webhooks(Phase::Validating) && !is_own(&write.request) {
