@@ -134,8 +134,15 @@ async fn webhook_server(
         return Ok(None);
     }
     let counters = koord_webhook::Metrics::register(metrics.registry(Audience::Internal))?;
-    let service = koord_webhook::ServiceBuilder::new(counters, Arc::clone(&clock)).build();
-    let server = koord_webhook::Server::open(environment, service, clock).await?;
+    let snapshot = Arc::new(koord_webhooks::Ctx::watch(core, |gate| gates.enabled(gate)));
+    let mut service = koord_webhook::ServiceBuilder::new(counters, Arc::clone(&clock));
+    for handler in koord_webhooks::handlers() {
+        if handler.gate.is_none_or(|gate| gates.enabled(gate)) {
+            let snapshot = Arc::clone(&snapshot);
+            service = service.handler(handler, move || Arc::clone(&snapshot));
+        }
+    }
+    let server = koord_webhook::Server::open(environment, service.build(), clock).await?;
     server.watch(core);
     Ok(Some(server))
 }
