@@ -81,6 +81,17 @@ pub fn derive_mutate(input: TokenStream) -> TokenStream {
     })
 }
 
+/// The way between the versions of a kind: `koord_resource::Convert`. Stands on the root and on every struct below it.
+#[proc_macro_derive(Convert, attributes(koord))]
+pub fn derive_convert(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    derive("Convert", &input, Some(nothing), |item, report| {
+        check::check(item, report);
+        convert::check(item, report);
+        convert::expand(item)
+    })
+}
+
 /// Makes a function an admission handler: a constant `Handler` with the function's name in capitals stands beside it.
 ///
 /// The function is `fn(&Review<T>, &Snapshot) -> Verdict` or `fn(&Request<'_>, &Snapshot) -> Verdict`; whatever becomes a

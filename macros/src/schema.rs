@@ -6,7 +6,7 @@ use syn::{Type, spanned::Spanned};
 
 use crate::{
     check::{Domain, domain, waits},
-    convert::ChangeKind,
+    convert::{Form, forms},
     json::Number,
     marker::{Count, Keyword, Marker, Markers, Rule},
     model::{Body, Content, Field, Item, Variant},
@@ -76,21 +76,19 @@ fn property(item: &Item<'_>, field: &Field<'_>) -> TokenStream {
         let optional = field.peeled.optional;
         return quote!(#krate::declare::flatten(&mut object, #schema, #optional););
     }
-    let (name, required) = (&field.name, field.is_required());
-    let present = quote!(#krate::declare::property(&mut object, #name, #required, #schema););
-    // From the newest form of the field back to older ones.
-    field.markers.changes.iter().rev().fold(present, |newer, change| {
-        let since = &change.since;
-        let older = match &change.kind {
-            ChangeKind::Added => quote!(),
-            ChangeKind::Renamed { from } => {
-                quote!(#krate::declare::property(&mut object, #from, #required, #schema);)
-            }
-            ChangeKind::Changed { from, .. } => quote!(
-                #krate::declare::property(&mut object, #name, #required, <#from as #krate::Schema>::schema(cx));
-            ),
-        };
-        quote!(if cx.has(#since) { #newer } else { #older })
+    let required = field.is_required();
+    let form = |form: &Form<'_>| {
+        let name = form.name;
+        let schema = form.type_.map_or_else(|| schema.clone(), |type_| quote!(<#type_ as #krate::Schema>::schema(cx)));
+        let present = quote!(#krate::declare::property(&mut object, #name, #required, #schema););
+        if form.present { present } else { quote!() }
+    };
+    let forms = forms(field);
+    let Some((newest, older)) = forms.split_last() else { return TokenStream::new() };
+    // The oldest form holds until the first change, the next until the second, and so on.
+    field.markers.changes.iter().zip(older).rev().fold(form(newest), |newer, (change, before)| {
+        let (since, before) = (&change.since, form(before));
+        quote!(if cx.has(#since) { #newer } else { #before })
     })
 }
 

@@ -4,6 +4,7 @@
 mod admission;
 mod agreement;
 mod controller;
+mod convert;
 mod enums;
 mod resource;
 mod schema;

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     Resource, ResourceInfo,
     declare::{Emit, Profile, Schema, object, property, text},
-    resource::{Column, Scope},
+    resource::{Column, Scope, Served},
 };
 
 /// The generator whose structure the compatible profile keeps.
@@ -24,6 +24,13 @@ impl Declared {
     /// The declaration that the derives made for a type.
     pub const fn of<T: Resource + Schema>() -> Self {
         Declared { info: T::INFO, schema: T::schema }
+    }
+
+    /// An older version of the same declaration, which is served and not stored; its fields look as they did.
+    #[must_use]
+    pub const fn older(self, version: &'static str) -> Self {
+        let served = Served { served: true, storage: false, deprecated: None };
+        Declared { info: ResourceInfo { version, served, ..self.info }, schema: self.schema }
     }
 
     /// The schema of whole objects, with the fields that every object has.

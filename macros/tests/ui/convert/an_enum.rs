@@ -1,0 +1,8 @@
+use koord_resource::Convert;
+
+#[derive(Convert)]
+enum Mode {
+    Now,
+}
+
+fn main() {}
