@@ -1,9 +1,14 @@
 //! QoS classes, and how the class of a pod is derived.
 
+use std::collections::BTreeMap;
+
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::api::resource::Quantity as TextQuantity};
+use koord_resource::{Quantity, ResourceList};
+
+use crate::{protocol::Labels, word::words};
+
 /// The label that names a pod's QoS class.
 pub const QOS_LABEL: &str = "koordinator.sh/qosClass";
-
-use crate::word::words;
 
 words! {
     /// Koordinator's QoS class of a pod: how its CPUs and memory are shared.
@@ -42,5 +47,100 @@ impl QosClass {
             "BestEffort" => Some(Self::Be),
             _ => None,
         }
+    }
+}
+
+words! {
+    /// Kubernetes' own QoS class of a pod.
+    pub open enum KubernetesQos {
+        /// Every container has limits of CPU and memory, and requests them.
+        Guaranteed = "Guaranteed",
+        /// Some container requests something.
+        Burstable = "Burstable",
+        /// No container requests anything.
+        BestEffort = "BestEffort",
+    }
+}
+
+impl QosClass {
+    /// The class of a pod: the one that its label names, else the one that goes with Kubernetes' class.
+    pub fn of_pod(labels: &Labels, kubernetes: &KubernetesQos) -> Option<Self> {
+        let label = labels.get(QOS_LABEL).map(String::as_str);
+        Self::of_label(label).or_else(|| Self::of_kubernetes(kubernetes.as_str()))
+    }
+}
+
+impl KubernetesQos {
+    /// The class in the pod's status, or else the one that follows from its containers.
+    pub fn of_pod(pod: &Pod) -> Self {
+        let status = pod.status.as_ref().and_then(|status| status.qos_class.as_deref()).filter(|qos| !qos.is_empty());
+        status.map_or_else(|| Self::computed(pod), Self::from)
+    }
+
+    /// The class that follows from the requests and limits of CPU and memory of all containers.
+    fn computed(pod: &Pod) -> Self {
+        let Some(spec) = &pod.spec else { return Self::BestEffort };
+        let (mut requests, mut limits) = (ResourceList::new(), ResourceList::new());
+        let mut all_limited = true;
+        for container in spec.containers.iter().chain(spec.init_containers.iter().flatten()) {
+            let resources = container.resources.as_ref();
+            requests.add(&compute(resources.and_then(|resources| resources.requests.as_ref())));
+            let limited = compute(resources.and_then(|resources| resources.limits.as_ref()));
+            all_limited &= limited.len() == 2;
+            limits.add(&limited);
+        }
+        if requests.is_empty() && limits.is_empty() {
+            Self::BestEffort
+        } else if all_limited && requests == limits {
+            Self::Guaranteed
+        } else {
+            Self::Burstable
+        }
+    }
+}
+
+/// CPU and memory, where there is some. Texts that are no quantities count as nothing; the API server refuses them.
+fn compute(resources: Option<&BTreeMap<String, TextQuantity>>) -> ResourceList {
+    let resources = resources.into_iter().flatten().filter(|(name, _)| matches!(name.as_str(), "cpu" | "memory"));
+    let amounts = resources.filter_map(|(name, text)| Some((name.as_str(), Quantity::try_from(text).ok()?)));
+    amounts.filter(|(_, amount)| amount.signum() > 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pod(containers: &Value) -> Pod {
+        serde_json::from_value(json!({"spec": {"containers": containers}})).unwrap()
+    }
+
+    #[test]
+    fn kubernetes_class_follows_from_the_containers() {
+        let both = json!({"cpu": "1", "memory": "1Gi"});
+        let full = json!({"name": "a", "resources": {"requests": both, "limits": both}});
+        let bare = json!({"name": "b"});
+        let part = json!({"name": "c", "resources": {"limits": {"cpu": "1"}, "requests": {"cpu": "1"}}});
+        let zero = json!({"name": "d", "resources": {"requests": {"cpu": "0"}}});
+        for (containers, class) in [
+            (json!([full]), KubernetesQos::Guaranteed),
+            (json!([full, bare]), KubernetesQos::Burstable),
+            (json!([part]), KubernetesQos::Burstable),
+            (json!([bare]), KubernetesQos::BestEffort),
+            (json!([zero]), KubernetesQos::BestEffort),
+        ] {
+            assert_eq!(KubernetesQos::of_pod(&pod(&containers)), class, "{containers}");
+        }
+    }
+
+    #[test]
+    fn the_label_goes_before_kubernetes_class() {
+        let labels = |text: &str| Labels::from([(QOS_LABEL.to_owned(), text.to_owned())]);
+        assert_eq!(QosClass::of_pod(&labels("BE"), &KubernetesQos::Guaranteed), Some(QosClass::Be));
+        assert_eq!(QosClass::of_pod(&labels("?"), &KubernetesQos::Guaranteed), Some(QosClass::Lsr));
+        assert_eq!(QosClass::of_pod(&Labels::new(), &KubernetesQos::Burstable), Some(QosClass::Ls));
+        assert_eq!(QosClass::of_pod(&Labels::new(), &KubernetesQos::BestEffort), Some(QosClass::Be));
+        assert_eq!(QosClass::of_pod(&Labels::new(), &KubernetesQos::Other(String::new())), None);
     }
 }
