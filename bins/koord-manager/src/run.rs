@@ -134,15 +134,10 @@ async fn webhook_server(
         return Ok(None);
     }
     let counters = koord_webhook::Metrics::register(metrics.registry(Audience::Internal))?;
-    let snapshot = Arc::new(koord_webhooks::Ctx::watch(core, |gate| gates.enabled(gate)));
-    let mut service = koord_webhook::ServiceBuilder::new(counters, Arc::clone(&clock));
-    for handler in koord_webhooks::handlers() {
-        if handler.gate.is_none_or(|gate| gates.enabled(gate)) {
-            let snapshot = Arc::clone(&snapshot);
-            service = service.handler(handler, move || Arc::clone(&snapshot));
-        }
-    }
-    let server = koord_webhook::Server::open(environment, service.build(), clock).await?;
+    let ctx = Arc::new(koord_webhooks::Ctx::watch(core, |gate| gates.enabled(gate)));
+    let builder = koord_webhook::ServiceBuilder::new(counters, Arc::clone(&clock));
+    let service = koord_webhooks::serve(builder, &ctx, |gate| gates.enabled(gate)).build();
+    let server = koord_webhook::Server::open(environment, service, clock).await?;
     server.watch(core);
     Ok(Some(server))
 }

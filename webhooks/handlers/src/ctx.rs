@@ -18,7 +18,7 @@ use koord_runtime::{
     key::ObjectKey,
     projection::{Labels, Metadata, MetadataOnly, Projection, Unreadable, WireMetadata},
     reflector::Selection,
-    store::Store,
+    store::{Sink, Store},
 };
 use serde::Deserialize;
 
@@ -33,6 +33,8 @@ pub struct Ctx {
     pub(crate) quota_profiles: Arc<Store<QuotaProfile>>,
     /// Feature gates.
     pub switches: Switches,
+    /// Nothing is watched, so there is nothing to wait for.
+    detached: bool,
 }
 
 impl Ctx {
@@ -46,6 +48,7 @@ impl Ctx {
             quotas: core.store(&all),
             quota_profiles: core.store(&all),
             switches: Switches::of(gate),
+            detached: false,
         }
     }
 
@@ -58,12 +61,22 @@ impl Ctx {
             quotas: Arc::default(),
             quota_profiles: Arc::default(),
             switches: Switches::of(gate),
+            detached: true,
         }
+    }
+
+    /// Whether every cache was filled once.
+    pub fn synced(&self) -> bool {
+        self.detached
+            || (self.profiles.synced()
+                && self.namespaces.synced()
+                && self.priority_classes.synced()
+                && self.quotas.synced()
+                && self.quota_profiles.synced())
     }
 
     /// Puts an object, as JSON text, into the cache of its kind; others are passed over.
     pub fn put(&self, kind: &str, object: &str) -> Result<(), Unreadable> {
-        use koord_runtime::store::Sink;
         match kind {
             "ClusterColocationProfile" => self.profiles.upsert(object),
             "Namespace" => self.namespaces.upsert(object),

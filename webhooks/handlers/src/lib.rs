@@ -1,7 +1,7 @@
 //! Koordinator's admission handlers: one file per path, each a pure function of a request and what the caches show.
 //!
 //! It knows no sockets and writes nothing. Read first: [`Ctx`] (what handlers see), [`mutate_pod`] (the most frequent
-//! one), [`handlers`] (the table that the program serves).
+//! one), [`HANDLERS`] (the table that the program serves).
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
@@ -17,16 +17,29 @@ mod selector;
 pub mod validate_elastic_quota;
 pub mod validate_pod;
 
+use std::sync::Arc;
+
 pub use ctx::{Ctx, Switches};
 use koord_resource::admission::Handler;
+use koord_webhook::ServiceBuilder;
 
 /// Every handler, in the order of the paths in the webhook configurations.
-pub const fn handlers() -> [&'static Handler<Ctx>; 5] {
-    [
-        &mutate_pod::HANDLER,
-        &mutate_elastic_quota::HANDLER,
-        &mutate_reservation::HANDLER,
-        &validate_pod::HANDLER,
-        &validate_elastic_quota::HANDLER,
-    ]
+pub static HANDLERS: [Handler<Ctx>; 5] = [
+    mutate_pod::HANDLER,
+    mutate_elastic_quota::HANDLER,
+    mutate_reservation::HANDLER,
+    validate_pod::HANDLER,
+    validate_elastic_quota::HANDLER,
+];
+
+/// Serves every handler whose gate is on.
+pub fn serve(mut builder: ServiceBuilder, ctx: &Arc<Ctx>, gate: impl Fn(&str) -> bool) -> ServiceBuilder {
+    for handler in &HANDLERS {
+        if handler.gate.is_none_or(&gate) {
+            let ctx = Arc::clone(ctx);
+            builder = builder.handler(handler, move || Arc::clone(&ctx));
+        }
+    }
+    let ctx = Arc::clone(ctx);
+    builder.wait_for(move || ctx.synced())
 }

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The handler.
-pub static HANDLER: Handler<Ctx> = Handler {
+pub const HANDLER: Handler<Ctx> = Handler {
     path: "/mutate-scheduling-sigs-k8s-io-v1alpha1-elasticquota",
     gate: Some("ElasticMutatingWebhook"),
     entries: &[entries::MUTATE_QUOTA],

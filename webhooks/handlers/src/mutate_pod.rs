@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// The handler.
-pub static HANDLER: Handler<Ctx> = Handler {
+pub const HANDLER: Handler<Ctx> = Handler {
     path: "/mutate-pod",
     gate: Some("PodMutatingWebhook"),
     entries: &[entries::MUTATE_POD_CREATE, entries::MUTATE_POD_UPDATE],

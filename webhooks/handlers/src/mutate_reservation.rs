@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The handler.
-pub static HANDLER: Handler<Ctx> = Handler {
+pub const HANDLER: Handler<Ctx> = Handler {
     path: "/mutate-reservation",
     gate: Some("ReservationMutatingWebhook"),
     entries: &[entries::MUTATE_RESERVATION],

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The handler.
-pub static HANDLER: Handler<Ctx> = Handler {
+pub const HANDLER: Handler<Ctx> = Handler {
     path: "/validate-scheduling-sigs-k8s-io-v1alpha1-elasticquota",
     gate: Some("ElasticValidatingWebhook"),
     entries: &[entries::VALIDATE_QUOTA],

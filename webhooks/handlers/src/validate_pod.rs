@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// The handler.
-pub static HANDLER: Handler<Ctx> = Handler {
+pub const HANDLER: Handler<Ctx> = Handler {
     path: "/validate-pod",
     gate: Some("PodValidatingWebhook"),
     entries: &[entries::VALIDATE_POD],

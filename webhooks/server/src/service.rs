@@ -23,6 +23,7 @@ use crate::{
 pub const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 type Decide = Box<dyn Fn(&Request<'_>) -> Verdict + Send + Sync>;
+type Ready = Box<dyn Fn() -> bool + Send + Sync>;
 type Answer = Response<Full<Bytes>>;
 
 /// What answers on a path.
@@ -48,12 +49,14 @@ pub struct Service {
 
 struct Inner {
     routes: BTreeMap<&'static str, Route>,
+    ready: Ready,
     clock: SharedClock,
 }
 
 /// Collects routes.
 pub struct ServiceBuilder {
     routes: BTreeMap<&'static str, Route>,
+    ready: Ready,
     metrics: Metrics,
     clock: SharedClock,
 }
@@ -61,7 +64,7 @@ pub struct ServiceBuilder {
 impl ServiceBuilder {
     /// A server that answers `/healthz`, and `/convert` with 400 until something converts.
     pub fn new(metrics: Metrics, clock: SharedClock) -> Self {
-        Self { routes: BTreeMap::new(), metrics, clock }
+        Self { routes: BTreeMap::new(), ready: Box::new(|| true), metrics, clock }
             .page("/healthz", |_| Page::default())
             .page("/convert", |_| Page { status: StatusCode::BAD_REQUEST, body: Vec::new() })
     }
@@ -83,6 +86,12 @@ impl ServiceBuilder {
         self
     }
 
+    /// Refuses reviews with 500 until `ready`: a decision without complete caches would let pass what it does not see.
+    pub fn wait_for(mut self, ready: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.ready = Box::new(ready);
+        self
+    }
+
     /// Serves something else than reviews on a path, such as a debug view or `/convert`; it is given the body.
     pub fn page(mut self, path: &'static str, answer: impl Fn(&Bytes) -> Page + Send + Sync + 'static) -> Self {
         self.routes.insert(path, Route::Page(Box::new(answer)));
@@ -91,7 +100,7 @@ impl ServiceBuilder {
 
     /// The finished table.
     pub fn build(self) -> Service {
-        Service { inner: Arc::new(Inner { routes: self.routes, clock: self.clock }) }
+        Service { inner: Arc::new(Inner { routes: self.routes, ready: self.ready, clock: self.clock }) }
     }
 }
 
@@ -146,6 +155,10 @@ impl Service {
             Ok(review) => review,
             Err(denial) => return review::refuse(denial),
         };
+        if !(self.inner.ready)() {
+            let denial = Denial::internal("the caches of the webhook server are not complete yet; try again");
+            return review.answer(&Verdict::deny(denial));
+        }
         let start = self.inner.clock.moment();
         let verdict = match catch_unwind(AssertUnwindSafe(|| decide(&review.request))) {
             Ok(verdict) => verdict,
@@ -267,6 +280,14 @@ mod tests {
         };
         counted("allowed", 1);
         counted("rejected", 2);
+    }
+
+    #[tokio::test]
+    async fn nothing_is_decided_before_the_caches_are_complete() {
+        let builder = ServiceBuilder::new(Metrics::register(&Registry::new()).unwrap(), SystemClock::shared());
+        let service = builder.handler(&HANDLER, || "good").wait_for(|| false).build();
+        let (_, answer) = send(&service, "POST", "/v", r#"{"request":{"uid":"u","name":"good"}}"#).await;
+        assert!(answer.contains(r#""code":500"#) && answer.contains("not complete yet"), "{answer}");
     }
 
     #[tokio::test]

@@ -3,6 +3,11 @@
 //! Everything here may be there already, from an earlier run; what is there stays as it is, except for the definitions.
 
 use anyhow::{Context as _, Result};
+use koord_resource::{
+    admission::WebhookKind,
+    document::{WebhookService, webhook_configuration},
+};
+use koord_webhooks::HANDLERS;
 use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject, GroupVersionKind, PostParams},
@@ -65,12 +70,9 @@ fn objects() -> Vec<Value> {
         "data": {},
     });
     // koord-manager fills in where its webhooks are; that both exist is its condition for starting.
-    let webhooks = [("Mutating", MUTATING), ("Validating", VALIDATING)].map(|(kind, name)| {
-        json!({
-            "apiVersion": "admissionregistration.k8s.io/v1", "kind": format!("{kind}WebhookConfiguration"),
-            "metadata": {"name": name}, "webhooks": [],
-        })
-    });
+    let service = WebhookService { namespace: NAMESPACE, name: "koordinator-webhook-service", ca_bundle: NO_AUTHORITY };
+    let webhooks = [(WebhookKind::Mutating, MUTATING), (WebhookKind::Validating, VALIDATING)]
+        .map(|(kind, name)| webhook_configuration(kind, name, &HANDLERS, &service));
     // Real clusters have the first two from the start.
     let namespaces = [namespace(hollow::node::LEASE_NAMESPACE), namespace("default"), namespace(NAMESPACE)];
     namespaces.into_iter().chain(priorities.map(priority)).chain([configuration]).chain(webhooks).collect()

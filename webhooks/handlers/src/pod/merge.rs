@@ -63,9 +63,8 @@ impl TypeNode for PodNode {
         Some(Self { list, below_resources })
     }
 
-    /// What is not named here is kept and merged as plain JSON.
     fn declares(&self, _: &str) -> bool {
-        true
+        false
     }
 
     fn item(&self) -> Option<Self> {
@@ -112,7 +111,7 @@ impl TypeNode for ReservationNode {
     }
 
     fn declares(&self, _: &str) -> bool {
-        true
+        false
     }
 
     fn item(&self) -> Option<Self> {

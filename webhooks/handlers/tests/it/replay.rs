@@ -8,7 +8,7 @@ use http_body_util::{BodyExt, Full};
 use koord_runtime::clock::SystemClock;
 use koord_schema::patch::json;
 use koord_webhook::{Metrics, Service, ServiceBuilder};
-use koord_webhooks::{Ctx, handlers};
+use koord_webhooks::{Ctx, serve};
 use serde_json::{Value, json};
 
 use crate::recordings::{Recording, own, shared};
@@ -81,15 +81,8 @@ fn context(recording: &Recording) -> Arc<Ctx> {
 
 fn service(recording: &Recording) -> Service {
     let registry = prometheus::Registry::new();
-    let mut builder = ServiceBuilder::new(Metrics::register(&registry).unwrap(), SystemClock::shared());
-    let (ctx, on) = (context(recording), gate(&recording.feature_gates));
-    for handler in handlers() {
-        if handler.gate.is_none_or(&on) {
-            let ctx = Arc::clone(&ctx);
-            builder = builder.handler(handler, move || Arc::clone(&ctx));
-        }
-    }
-    builder.build()
+    let builder = ServiceBuilder::new(Metrics::register(&registry).unwrap(), SystemClock::shared());
+    serve(builder, &context(recording), gate(&recording.feature_gates)).build()
 }
 
 /// Where our answer differs; none where it agrees. `text`: only the message does.
