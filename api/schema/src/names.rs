@@ -16,7 +16,10 @@ pub const SUBDOMAIN_CHARS_MAX: usize = 253;
 /// A DNS-1123 label, such as a namespace.
 pub fn dns1123_label(name: &str) -> Vec<String> {
     let mut wrong = too_long(name, LABEL_CHARS_MAX);
-    if !is_label(name) {
+    if !is_label(name) && dns1123_subdomain(name).is_empty() {
+        // A name that is right as a subdomain is wrong as a label only for its dots.
+        wrong.push("must not contain dots".to_owned());
+    } else if !is_label(name) {
         wrong.push(shape(
             "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character",
             LABEL_1123,

@@ -57,18 +57,15 @@ pub fn body_as(
         let version = given_version.rsplit('/').next().unwrap_or_default();
         ApiError::bad_request(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"))
     };
-    let complaints = match typed::kind(group, version, kind).filter(|_| !is_own_kind) {
-        Some(node) => {
-            let complaints = strict::complaints(&text, Some(&node));
-            let mut decoding = Decoding::default();
-            decoding.object(node, kind, &mut object).map_err(|why| cannot(&why))?;
-            complaints
-        }
-        None => {
-            let mut complaints = strict::duplicates(&text);
-            complaints.extend(shape_custom(definition, &mut object).map_err(|why| cannot(&why))?);
-            complaints
-        }
+    let complaints = if let Some(node) = typed::kind(group, version, kind).filter(|_| !is_own_kind) {
+        let complaints = strict::complaints(&text, Some(&node));
+        let mut decoding = Decoding::default();
+        decoding.object(node, kind, &mut object).map_err(|why| cannot(&why))?;
+        complaints
+    } else {
+        let mut complaints = strict::duplicates(&text);
+        complaints.extend(shape_custom(definition, &mut object, false).map_err(|why| cannot(&why))?);
+        complaints
     };
     object["apiVersion"] = Value::String(api_version);
     object["kind"] = Value::String(kind.to_owned());
@@ -83,11 +80,12 @@ pub fn body_as(
     Ok(Decoded { object, warnings })
 }
 
-/// Reads an object that a patch made, in place; gives warnings.
+/// Reads an object that a patch made, in place; gives warnings. What apply made keeps its nulls, to be refused.
 pub fn patched(
     object: &mut Value,
     definition: &ResourceDef,
     validation: FieldValidation,
+    is_applied: bool,
 ) -> Result<Vec<String>, ApiError> {
     let before = object.clone();
     let refused = |why: &str| {
@@ -96,13 +94,18 @@ pub fn patched(
         ApiError::invalid(Subject { group: "", resource: "", name: "" }, &errors)
     };
     let (group, version, kind) = (&definition.group, &definition.version, &definition.kind);
+    if object["kind"] != *kind || !definition.is_api_version(object["apiVersion"].as_str().unwrap_or_default()) {
+        let api_version = definition.api_version();
+        let error = check_type(object, &api_version, kind, definition.custom).err();
+        return Err(refused(error.as_ref().map_or("unknown conversion", ApiError::message)));
+    }
     let complaints: Vec<String> = match typed::kind(group, version, kind).filter(|_| !definition.custom) {
         Some(node) => {
             let mut decoding = Decoding::default();
             decoding.object(node, kind, object).map_err(|why| refused(&why))?;
             decoding.unknown.iter().map(|path| strict::unknown_text(path)).collect()
         }
-        None => shape_custom(definition, object).map_err(|why| refused(&why))?,
+        None => shape_custom(definition, object, is_applied).map_err(|why| refused(&why))?,
     };
     object["apiVersion"] = Value::String(definition.api_version());
     object["kind"] = Value::String(kind.clone());
@@ -122,13 +125,13 @@ pub fn reshaped(mut object: Value, definition: &ResourceDef, subresource: &str) 
     let is_own_kind = definition.custom && kind == definition.kind;
     match typed::kind(&group, &version, &kind).filter(|_| !is_own_kind) {
         Some(node) => Decoding::default().object(node, &kind, &mut object)?,
-        None => drop(shape_custom(definition, &mut object)?),
+        None => drop(shape_custom(definition, &mut object, false)?),
     }
     Ok(object)
 }
 
 /// Gives an object of a custom kind its stored shape: metadata typed, defaults filled in, unknown fields dropped.
-fn shape_custom(definition: &ResourceDef, object: &mut Value) -> Result<Vec<String>, String> {
+fn shape_custom(definition: &ResourceDef, object: &mut Value, keeps_nulls: bool) -> Result<Vec<String>, String> {
     let metadata = object.get("metadata").cloned().unwrap_or_else(|| json!({}));
     let mut complaints: Vec<String> =
         strict::unknown_fields(&json!({"metadata": metadata}), &SchemaNode::of(&METADATA_ONLY))
@@ -138,7 +141,9 @@ fn shape_custom(definition: &ResourceDef, object: &mut Value) -> Result<Vec<Stri
     type_metadata(object)?;
     if let Some(schema) = definition.schema.get() {
         defaults::apply(schema, object);
-        defaults::drop_needless_nulls(schema, object);
+        if !keeps_nulls {
+            defaults::drop_needless_nulls(schema, object);
+        }
         complaints.extend(prune::prune(schema, object).iter().map(|path| strict::unknown_text(path)));
     }
     Ok(complaints)
@@ -159,7 +164,11 @@ fn type_metadata(object: &mut Value) -> Result<(), String> {
         object["metadata"] = json!({});
     }
     Decoding::default().object(node, "ObjectMeta", &mut object["metadata"])?;
+    let is_disowned = object["metadata"]["managedFields"] == json!([]);
     object_meta::drop_empty(&mut object["metadata"]);
+    if is_disowned {
+        object["metadata"]["managedFields"] = json!([]);
+    }
     Ok(())
 }
 
@@ -244,7 +253,7 @@ fn summary(text: &[u8]) -> String {
         Some(b'{') if text.len() > SHOWN_MAX => format!("{} ...", String::from_utf8_lossy(&text[..SHOWN_MAX])),
         Some(b'{') => String::from_utf8_lossy(text).into_owned(),
         Some(_) => {
-            let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+            let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
             if text.len() > SHOWN_MAX / 2 { format!("{} ...", hex(&text[..SHOWN_MAX / 2])) } else { hex(text) }
         }
     }

@@ -94,10 +94,10 @@ fn strategy(group: &str, plural: &str, has_status: bool) -> Arc<dyn Strategy> {
         ("coordination.k8s.io", "leases") | ("", "limitranges") => {
             Arc::new(Simple { creates_on_update: true, ..simple })
         }
-        ("networking.k8s.io", _)
-        | ("flowcontrol.apiserver.k8s.io", _)
-        | ("admissionregistration.k8s.io", _)
-        | ("resource.k8s.io", _) => Arc::new(Simple { generation: Generation::Spec, ..simple }),
+        (
+            "networking.k8s.io" | "flowcontrol.apiserver.k8s.io" | "admissionregistration.k8s.io" | "resource.k8s.io",
+            _,
+        ) => Arc::new(Simple { generation: Generation::Spec, ..simple }),
         _ => Arc::new(simple),
     }
 }

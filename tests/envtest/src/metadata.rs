@@ -27,13 +27,19 @@ pub fn finalizers(object: &Value) -> impl Iterator<Item = &str> {
 
 /// The object's metadata for change, made when it is missing.
 pub fn of_mut(object: &mut Value) -> &mut Map<String, Value> {
-    if !object["metadata"].is_object() {
-        object["metadata"] = Value::Object(Map::new());
+    make_object(child(make_object(object), "metadata"))
+}
+
+fn child<'a>(fields: &'a mut Map<String, Value>, name: &str) -> &'a mut Value {
+    fields.entry(name).or_insert(Value::Null)
+}
+
+/// The fields of an object; anything else becomes an empty object.
+fn make_object(value: &mut Value) -> &mut Map<String, Value> {
+    if !value.is_object() {
+        *value = Value::Object(Map::new());
     }
-    match &mut object["metadata"] {
-        Value::Object(metadata) => metadata,
-        _ => unreachable!("metadata was just made an object"),
-    }
+    value.as_object_mut().unwrap_or_else(|| unreachable!("the value was just made an object"))
 }
 
 /// Removes a metadata field.
@@ -78,7 +84,7 @@ pub fn check_new(object: &Value, namespaced: bool, rule: NameRule, errors: &mut 
 }
 
 /// Checks labels, annotations, owners and finalizers.
-fn check_maps(object: &Value, errors: &mut Errors) {
+pub fn check_maps(object: &Value, errors: &mut Errors) {
     let at = Path::root("metadata");
     check_labels(&object["metadata"]["labels"], &at.child("labels"), errors);
     check_annotations(&object["metadata"]["annotations"], &at.child("annotations"), errors);
@@ -160,7 +166,13 @@ fn check_owners(owners: &Value, at: &Path<'_>, errors: &mut Errors) {
                 let message = format!(
                     "Only one reference can have Controller set to true. Found \"true\" in references for {one} and {two}"
                 );
-                errors.invalid(at, owners, message);
+                let shown: Vec<String> = owners.as_array().into_iter().flatten().map(owner_text).collect();
+                errors.add(FieldError {
+                    mistake: Mistake::Invalid,
+                    field: at.to_string(),
+                    value: format!("[{}]", shown.join(",")),
+                    detail: message,
+                });
             } else {
                 controller = Some(owner);
             }
@@ -168,8 +180,19 @@ fn check_owners(owners: &Value, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Checks the metadata of a changed object against the stored one.
-pub fn check_change(new: &Value, old: &Value, errors: &mut Errors) {
+/// An owner as Go prints it, in the order of its fields.
+fn owner_text(owner: &Value) -> String {
+    let fields = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+    let shown: Vec<String> = fields
+        .iter()
+        .filter(|field| !owner[**field].is_null())
+        .map(|field| format!("\"{field}\":{}", owner[*field]))
+        .collect();
+    format!("{{{}}}", shown.join(","))
+}
+
+/// Checks that a change keeps what says which object it is, and begins no new work on one that is being deleted.
+pub fn check_identity(new: &Value, old: &Value, errors: &mut Errors) {
     let at = Path::root("metadata");
     if is_deleting(old) {
         let before: Vec<&str> = finalizers(old).collect();
@@ -191,7 +214,6 @@ pub fn check_change(new: &Value, old: &Value, errors: &mut Errors) {
             errors.invalid(&at.child(field), now, "field is immutable");
         }
     }
-    check_maps(new, errors);
 }
 
 #[cfg(test)]
@@ -213,7 +235,7 @@ mod tests {
         let mut errors = Errors::new();
         let old = json!({"metadata": {"name": "a", "uid": "1"}});
         let new = json!({"metadata": {"name": "a", "uid": "2"}});
-        check_change(&new, &old, &mut errors);
+        check_identity(&new, &old, &mut errors);
         assert_eq!(errors.to_string(), r#"metadata.uid: Invalid value: "2": field is immutable"#);
     }
 }

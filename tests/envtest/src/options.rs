@@ -47,7 +47,7 @@ impl WriteOptions {
         let mut errors = Errors::new();
         let mut options = Self { kind, ..Self::default() };
         if kind == "PatchOptions" {
-            options.force = bool_parameter(request, "force")?;
+            options.force = bool_parameter(request, "force");
             if is_apply {
                 if request.parameter("fieldManager").unwrap_or_default().is_empty() {
                     errors.required(&Path::root("fieldManager"), "is required for apply patch");
@@ -73,7 +73,8 @@ impl WriteOptions {
                 "should not contain non-printable characters",
             );
         }
-        options.dry_run = read_dry_run(request.parameters("dryRun").map(ToOwned::to_owned).collect(), &mut errors);
+        options.dry_run =
+            read_dry_run(&request.parameters("dryRun").map(ToOwned::to_owned).collect::<Vec<_>>(), &mut errors);
         request.parameter("fieldValidation").unwrap_or_default().clone_into(&mut options.field_validation_text);
         options.field_validation = match options.field_validation_text.as_str() {
             "" | "Warn" => FieldValidation::Warn,
@@ -152,7 +153,8 @@ impl DeleteOptions {
     pub fn read(request: &ApiRequest) -> Result<Self, ApiError> {
         let mut errors = Errors::new();
         let body = if request.body.is_empty() { Value::Null } else { crate::decode::delete_options(request)? };
-        let (grace, policy, orphan, dry_run);
+        let (grace, policy, orphan);
+        let dry_run: Vec<String>;
         if body.is_object() {
             grace = body["gracePeriodSeconds"].as_i64();
             policy = body["propagationPolicy"].as_str().map(ToOwned::to_owned);
@@ -162,10 +164,10 @@ impl DeleteOptions {
         } else {
             grace = int_parameter(request, "gracePeriodSeconds")?;
             policy = request.parameter("propagationPolicy").map(ToOwned::to_owned);
-            orphan = bool_parameter(request, "orphanDependents")?;
+            orphan = bool_parameter(request, "orphanDependents");
             dry_run = request.parameters("dryRun").map(ToOwned::to_owned).collect();
         }
-        Self::checked(body, grace, policy.as_deref(), orphan, dry_run, &mut errors)
+        Self::checked(body, grace, policy.as_deref(), orphan, &dry_run, &mut errors)
     }
 
     /// Reads options that stand inside another object, as in an eviction.
@@ -176,7 +178,7 @@ impl DeleteOptions {
             body["gracePeriodSeconds"].as_i64(),
             body["propagationPolicy"].as_str(),
             body["orphanDependents"].as_bool(),
-            listed.filter_map(Value::as_str).map(ToOwned::to_owned).collect(),
+            &listed.filter_map(Value::as_str).map(ToOwned::to_owned).collect::<Vec<_>>(),
             &mut Errors::new(),
         )
     }
@@ -186,7 +188,7 @@ impl DeleteOptions {
         grace_period_seconds: Option<i64>,
         policy: Option<&str>,
         orphan: Option<bool>,
-        dry_run: Vec<String>,
+        dry_run: &[String],
         errors: &mut Errors,
     ) -> Result<Self, ApiError> {
         let at = Path::root("propagationPolicy");
@@ -283,8 +285,8 @@ impl ListOptions {
         let mut errors = Errors::new();
         let at = Path::root("resourceVersionMatch");
         let match_text = text("resourceVersionMatch");
-        let mut options = Self {
-            watch: bool_parameter(request, "watch")?.unwrap_or_default(),
+        let options = Self {
+            watch: bool_parameter(request, "watch").unwrap_or_default(),
             label_selector: text("labelSelector"),
             field_selector: text("fieldSelector"),
             resource_version: text("resourceVersion"),
@@ -297,8 +299,8 @@ impl ListOptions {
             continue_token: text("continue"),
             timeout_seconds: int_parameter(request, "timeoutSeconds")?
                 .map(|seconds| u64::try_from(seconds).unwrap_or(0)),
-            bookmarks: bool_parameter(request, "allowWatchBookmarks")?.unwrap_or_default(),
-            send_initial_events: bool_parameter(request, "sendInitialEvents")?,
+            bookmarks: bool_parameter(request, "allowWatchBookmarks").unwrap_or_default(),
+            send_initial_events: bool_parameter(request, "sendInitialEvents"),
         };
         if options.watch {
             options.check_watch(&match_text, &mut errors);
@@ -313,7 +315,7 @@ impl ListOptions {
         Ok(options)
     }
 
-    fn check_watch(&mut self, match_text: &str, errors: &mut Errors) {
+    fn check_watch(&self, match_text: &str, errors: &mut Errors) {
         let at = Path::root("resourceVersionMatch");
         if self.send_initial_events.is_some() {
             if match_text != "NotOlderThan" {
@@ -327,11 +329,15 @@ impl ListOptions {
         }
     }
 
-    fn check_list(&mut self, match_text: &str, errors: &mut Errors) {
-        let at = Path::root("resourceVersionMatch");
+    fn check_list(&self, match_text: &str, errors: &mut Errors) {
+        self.check_match(match_text, errors);
         if self.send_initial_events.is_some() {
             errors.forbidden(&Path::root("sendInitialEvents"), "sendInitialEvents is forbidden for list");
         }
+    }
+
+    fn check_match(&self, match_text: &str, errors: &mut Errors) {
+        let at = Path::root("resourceVersionMatch");
         if match_text.is_empty() {
             return;
         }
@@ -354,19 +360,16 @@ fn refuse(kind: &str, errors: &Errors) -> Result<(), ApiError> {
     Err(ApiError::invalid(Subject { group: "meta.k8s.io", resource: kind, name: "" }, errors))
 }
 
-fn read_dry_run(values: Vec<String>, errors: &mut Errors) -> bool {
+fn read_dry_run(values: &[String], errors: &mut Errors) -> bool {
     if values.iter().any(|value| value != "All") {
-        errors.not_supported(&Path::root("dryRun"), &values, &["All"]);
+        errors.not_supported(&Path::root("dryRun"), values, &["All"]);
     }
     !values.is_empty()
 }
 
-/// An empty value, `false` and `0` are false; `strconv.ParseBool` words the rest.
-fn bool_parameter(request: &ApiRequest, name: &str) -> Result<Option<bool>, ApiError> {
-    match request.parameter(name) {
-        None => Ok(None),
-        Some(text) => Ok(Some(!matches!(text.to_lowercase().as_str(), "false" | "0"))),
-    }
+/// `false` and `0` are false; any other text, also none, is true.
+fn bool_parameter(request: &ApiRequest, name: &str) -> Option<bool> {
+    request.parameter(name).map(|text| !matches!(text.to_lowercase().as_str(), "false" | "0"))
 }
 
 fn int_parameter(request: &ApiRequest, name: &str) -> Result<Option<i64>, ApiError> {

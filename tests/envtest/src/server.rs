@@ -7,6 +7,7 @@ mod commit;
 mod delete;
 mod finish;
 mod list;
+mod ownership;
 mod patch;
 mod pod_admission;
 mod pod_endpoints;
@@ -241,7 +242,7 @@ impl ApiServer {
             "update" => self.update(request, target, definition),
             "patch" => self.patch(request, target, definition),
             "delete" => self.delete(request, target, definition),
-            _ => self.delete_collection(request, target, definition),
+            _ => self.delete_collection(request, &target, &definition),
         }
     }
 
@@ -288,5 +289,7 @@ pub(crate) fn subject<'a>(definition: &'a ResourceDef, name: &'a str) -> Subject
 }
 
 pub(crate) fn kind_subject<'a>(definition: &'a ResourceDef, name: &'a str) -> Subject<'a> {
-    Subject { group: &definition.group, resource: &definition.kind, name }
+    // Events of both groups are checked as those of the core group.
+    let group = if definition.kind == "Event" && !definition.custom { "" } else { definition.group.as_str() };
+    Subject { group, resource: &definition.kind, name }
 }

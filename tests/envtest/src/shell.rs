@@ -25,7 +25,7 @@ use crate::{
 /// The largest body that is read, as in the real server.
 const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 /// How often a quiet watch is told of the newest revision.
-const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
+const BOOKMARK_PERIOD: Duration = Duration::from_mins(1);
 /// How long before its end a watch gets a last bookmark.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
 /// Frames that are made under one lock.
@@ -246,7 +246,9 @@ pub fn respond(answer: &ApiResponse) -> Response {
     let mut response = Response::new(Body::from(answer.body.clone()));
     *response.status_mut() = StatusCode::from_u16(answer.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
+    if answer.code != 204 {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
+    }
     if let Some(seconds) = answer.retry_after_seconds {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }

@@ -168,7 +168,8 @@ impl Decoding {
             self.below(name, |decoding| decoding.walk(field, owner, value))?;
             let is_required = required.iter().any(|known| known.as_ref() == name);
             let vanishes = match &*value {
-                Value::Array(list) => list.is_empty() && !is_required,
+                // Emptied managedFields mean that nobody owns anything from now on.
+                Value::Array(list) => list.is_empty() && !is_required && name != "managedFields",
                 Value::Object(fields) => {
                     fields.is_empty() && !is_required && matches!(field.resolve().shape, Shape::Map(_))
                 }
@@ -324,6 +325,16 @@ fn check_base64(text: &str) -> Result<(), String> {
 }
 
 fn canonical_time(text: &str, is_micro: bool) -> Result<String, String> {
+    if is_micro {
+        // Six digits, no more and no fewer.
+        let rest = text.get(19..).unwrap_or_default();
+        let digits = rest.strip_prefix('.').map_or(0, |rest| rest.bytes().take_while(u8::is_ascii_digit).count());
+        if text.len() > 19 && digits != 6 {
+            return Err(format!(
+                "parsing time {text:?} as \"2006-01-02T15:04:05.000000Z07:00\": cannot parse {rest:?} as \".000000\""
+            ));
+        }
+    }
     let layout = if is_micro { "2006-01-02T15:04:05.000000Z07:00" } else { "2006-01-02T15:04:05Z07:00" };
     let time: Timestamp =
         text.parse().map_err(|_| format!("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\""))?;

@@ -50,46 +50,43 @@ impl Strategy for Pods {
     }
 
     fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str) {
-        match subresource {
-            "status" => {
+        if subresource == "status" {
+            new["spec"] = old["spec"].clone();
+            // A status writer may neither begin a deletion nor change owners.
+            for field in ["ownerReferences", "deletionTimestamp"] {
+                let metadata = crate::metadata::of_mut(new);
+                match old["metadata"].get(field) {
+                    Some(value) => metadata.insert(field.to_owned(), value.clone()),
+                    None => metadata.remove(field),
+                };
+            }
+            if new["status"]["qosClass"].as_str().unwrap_or_default().is_empty() {
+                new["status"]["qosClass"] = old["status"]["qosClass"].clone();
+            }
+        } else {
+            new["status"] = old["status"].clone();
+            // Whoever knows only the old field names leaves the scheduling gates of bound pods alone.
+            if subresource == "ephemeralcontainers" {
+                let containers = new["spec"]["ephemeralContainers"].clone();
                 new["spec"] = old["spec"].clone();
-                // A status writer may neither begin a deletion nor change owners.
-                for field in ["ownerReferences", "deletionTimestamp"] {
-                    let metadata = crate::metadata::of_mut(new);
-                    match old["metadata"].get(field) {
-                        Some(value) => metadata.insert(field.to_owned(), value.clone()),
-                        None => metadata.remove(field),
-                    };
-                }
-                if new["status"]["qosClass"].as_str().unwrap_or_default().is_empty() {
-                    new["status"]["qosClass"] = old["status"]["qosClass"].clone();
+                if containers.is_array() {
+                    new["spec"]["ephemeralContainers"] = containers;
                 }
             }
-            _ => {
-                new["status"] = old["status"].clone();
-                // Whoever knows only the old field names leaves the scheduling gates of bound pods alone.
-                if subresource == "ephemeralcontainers" {
-                    let containers = new["spec"]["ephemeralContainers"].clone();
-                    new["spec"] = old["spec"].clone();
-                    if containers.is_array() {
-                        new["spec"]["ephemeralContainers"] = containers;
-                    }
+            if subresource == "resize" {
+                keep_all_but_resources(new, old);
+            }
+            let had_gates = old["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty());
+            let has_gates = new["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty());
+            if had_gates
+                && !has_gates
+                && let Some(status) = new["status"].as_object_mut()
+            {
+                if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
+                    conditions.retain(|condition| condition["reason"] != "SchedulingGated");
                 }
-                if subresource == "resize" {
-                    keep_all_but_resources(new, old);
-                }
-                let had_gates = old["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty());
-                let has_gates = new["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty());
-                if had_gates
-                    && !has_gates
-                    && let Some(status) = new["status"].as_object_mut()
-                {
-                    if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
-                        conditions.retain(|condition| condition["reason"] != "SchedulingGated");
-                    }
-                    if status.get("conditions").and_then(Value::as_array).is_some_and(Vec::is_empty) {
-                        status.remove("conditions");
-                    }
+                if status.get("conditions").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+                    status.remove("conditions");
                 }
             }
         }

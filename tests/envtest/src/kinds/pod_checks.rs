@@ -186,7 +186,7 @@ pub(super) fn check_resources(resources: &Value, at: &Path<'_>, errors: &mut Err
                 errors.invalid(&requests_at, value, format!("must be less than or equal to {name} limit of {limit}"));
             }
             None if !is_native(name) => {
-                errors.required(&limits_at, "Limit must be set for non overcommitable resources")
+                errors.required(&limits_at, "Limit must be set for non overcommitable resources");
             }
             _ => {}
         }
@@ -312,7 +312,8 @@ pub(super) fn update(new: &Value, old: &Value, errors: &mut Errors) {
         keep(&mut allowed, before, field);
     }
     for field in ["containers", "initContainers"] {
-        for (container, known) in allowed[field].as_array_mut().into_iter().flatten().zip(list(before, field)) {
+        let containers = allowed.get_mut(field).and_then(Value::as_array_mut).into_iter().flatten();
+        for (container, known) in containers.zip(list(before, field)) {
             keep(container, known, "image");
         }
     }
@@ -424,7 +425,8 @@ pub(super) fn resize(new: &Value, old: &Value, errors: &mut Errors) {
         let at = at.index(index).child("resources").to_string();
         check_resources(&container["resources"], &Path::root(&at), errors);
     }
-    if super::pod::quality_of_service(&new["spec"]) != old["status"]["qosClass"].as_str().unwrap_or_default() {
-        errors.invalid(&Path::root("metadata"), "", "Pod QOS Class may not change as a result of resizing");
+    let quality = old["status"]["qosClass"].as_str().unwrap_or_default();
+    if super::pod::quality_of_service(&new["spec"]) != quality {
+        errors.invalid(&spec_at, quality, "Pod QOS Class may not change as a result of resizing");
     }
 }

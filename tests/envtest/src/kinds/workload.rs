@@ -143,6 +143,12 @@ impl Strategy for Workload {
                 errors.invalid(&at.child(field), number, "must be greater than or equal to 0");
             }
         }
+        let strategy = &spec["strategy"];
+        if *self == Workload::Deployment && strategy["type"] == "Recreate" && !strategy["rollingUpdate"].is_null() {
+            let at = at.child("strategy");
+            let message = "may not be specified when strategy `type` is 'Recreate'";
+            errors.forbidden(&at.child("rollingUpdate"), message);
+        }
         let template_at = at.child("template");
         let template_spec_at = template_at.child("spec");
         let allowed: &[&str] = if *self == Workload::Job { &["OnFailure", "Never"] } else { &["Always"] };

@@ -65,14 +65,15 @@ impl ApiServer {
         self.unfollowed.push(definition.shelf);
     }
 
-    /// Removes an object; `last` is its final state.
-    pub(crate) fn remove_object(&mut self, definition: &ResourceDef, key: &str, mut last: Value) {
+    /// Removes an object; `last` is its final state, given back with the revision of the deletion.
+    pub(crate) fn remove_object(&mut self, definition: &ResourceDef, key: &str, mut last: Value) -> Value {
         let revision = self.store.next_revision();
         let record = encode::record(definition, &mut last, revision);
         let now = self.environment.now().as_second();
         self.store.remove(definition.shelf, key, record, now);
         self.changed.push(definition.shelf);
         self.unfollowed.push(definition.shelf);
+        last
     }
 }
 

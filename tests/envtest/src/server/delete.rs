@@ -26,10 +26,12 @@ pub(super) struct Collection {
     done: Vec<Value>,
 }
 
+const JOB_WARNING: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
+
 /// What a delete comes to.
 enum Ending {
-    /// The object is gone.
-    Gone,
+    /// The object is gone; this is its last state. With a grace of zero the state is written before it goes.
+    Gone(Value),
     /// The object stays for a while, like this.
     Stays(Value),
     /// Nothing changes: deletion is already under way.
@@ -73,6 +75,7 @@ impl ApiServer {
             object: Value::Null,
             old: Some((record, old)),
             is_conditional: false,
+            is_applied: false,
             collection: None,
             warnings: Vec::new(),
         })
@@ -81,19 +84,19 @@ impl ApiServer {
     pub(super) fn delete_collection(
         &mut self,
         request: &ApiRequest,
-        target: Target,
-        definition: Arc<ResourceDef>,
+        target: &Target,
+        definition: &Arc<ResourceDef>,
     ) -> Result<Outcome, ApiError> {
         let list = ListOptions::read(request)?;
         let options = DeleteOptions::read(request)?;
-        let filter = Filter::new(&definition, &target, &list)?;
+        let filter = Filter::new(definition, target, &list)?;
         let objects = self.store.shelf(definition.shelf).range(&filter.prefix, "");
         let pending = objects
             .filter(|(key, record)| filter.matches(key, record))
             .map(|(key, _)| key.rsplit('/').next().unwrap_or_default().to_owned())
             .collect();
         let collection = Collection { pending, done: Vec::new() };
-        self.delete_next(request, &target, &definition, &options, collection)
+        self.delete_next(request, target, definition, &options, collection)
     }
 
     fn delete_next(
@@ -134,11 +137,14 @@ impl ApiServer {
         let ending = self.ending(&definition, &old, options)?;
         let before = write.collection.is_some().then(|| old.clone());
         let (object, is_gone) = match ending {
-            Ending::Gone => {
+            Ending::Gone(mut last) => {
                 if !write.dry_run {
-                    self.remove_object(&definition, &key, old.clone());
+                    if last != old {
+                        self.put_object(&definition, &key, &mut last);
+                    }
+                    last = self.remove_object(&definition, &key, last);
                 }
-                (old, true)
+                (last, true)
             }
             Ending::Stays(mut object) => {
                 if !write.dry_run {
@@ -153,6 +159,10 @@ impl ApiServer {
             let target = Target { name: String::new(), ..write.target };
             return self.delete_next(&write.request, &target, &definition, options, *collection);
         }
+        if definition.plural == "jobs" && options.propagation.is_none() && options.as_sent["orphanDependents"].is_null()
+        {
+            write.warnings.push(JOB_WARNING.to_owned());
+        }
         let code = if !is_gone && asks_for_cascade(options) { 202 } else { 200 };
         let body = if is_gone && !definition.strategy.returns_deleted() {
             status::success(&definition.group, &definition.plural, &name, metadata::text(&object, "uid"))
@@ -164,11 +174,11 @@ impl ApiServer {
 
     fn ending(&mut self, definition: &ResourceDef, old: &Value, options: &DeleteOptions) -> Result<Ending, ApiError> {
         if let Some(ending) = definition.strategy.delete(old, self.environment.now())? {
-            return Ok(Ending::Stays(ending));
+            return Ok(if ending == *old { Ending::Pending } else { Ending::Stays(ending) });
         }
         let mut object = old.clone();
         let now = self.environment.now();
-        let grace = match self.begin_grace(definition, &mut object, options, now) {
+        let grace = match begin_grace(definition, &mut object, options, now) {
             Grace::AlreadyPending => return Ok(Ending::Pending),
             Grace::Seconds(seconds) => Some(seconds),
             Grace::None => None,
@@ -184,40 +194,9 @@ impl ApiServer {
         }
         let stays = !finalizers.is_empty() || grace.is_some_and(|seconds| seconds > 0);
         if !stays {
-            return Ok(Ending::Gone);
+            return Ok(Ending::Gone(object));
         }
         if object == *old { Ok(Ending::Pending) } else { Ok(Ending::Stays(object)) }
-    }
-
-    fn begin_grace(
-        &self,
-        definition: &ResourceDef,
-        object: &mut Value,
-        options: &DeleteOptions,
-        now: Timestamp,
-    ) -> Grace {
-        let asked = options.grace_period_seconds.map(|seconds| if seconds < 0 { 1 } else { seconds });
-        if metadata::is_deleting(object) {
-            let Some(set) = object["metadata"]["deletionGracePeriodSeconds"].as_i64() else { return Grace::None };
-            if definition.strategy.grace_seconds(object, asked).is_none() {
-                return Grace::None;
-            }
-            // A deletion under way may only be shortened.
-            let Some(asked) = asked.filter(|asked| *asked < set) else { return Grace::AlreadyPending };
-            let ends = metadata::text(object, "deletionTimestamp").parse::<Timestamp>().unwrap_or(now);
-            let ends = ends.saturating_add(SignedDuration::from_secs(asked - set)).unwrap_or(ends);
-            set_deletion(object, ends, asked);
-            return Grace::Seconds(asked);
-        }
-        match definition.strategy.grace_seconds(object, asked) {
-            None => Grace::None,
-            Some(seconds) => {
-                let ends = now.saturating_add(SignedDuration::from_secs(seconds)).unwrap_or(now);
-                set_deletion(object, ends, seconds);
-                bump_generation(object);
-                Grace::Seconds(seconds)
-            }
-        }
     }
 }
 
@@ -234,6 +213,31 @@ enum Grace {
     None,
     AlreadyPending,
     Seconds(i64),
+}
+
+fn begin_grace(definition: &ResourceDef, object: &mut Value, options: &DeleteOptions, now: Timestamp) -> Grace {
+    let asked = options.grace_period_seconds.map(|seconds| if seconds < 0 { 1 } else { seconds });
+    if metadata::is_deleting(object) {
+        let Some(set) = object["metadata"]["deletionGracePeriodSeconds"].as_i64() else { return Grace::None };
+        if definition.strategy.grace_seconds(object, asked).is_none() {
+            return Grace::None;
+        }
+        // A deletion under way may only be shortened.
+        let Some(asked) = asked.filter(|asked| *asked < set) else { return Grace::AlreadyPending };
+        let ends = metadata::text(object, "deletionTimestamp").parse::<Timestamp>().unwrap_or(now);
+        let ends = ends.saturating_add(SignedDuration::from_secs(asked - set)).unwrap_or(ends);
+        set_deletion(object, ends, asked);
+        return Grace::Seconds(asked);
+    }
+    match definition.strategy.grace_seconds(object, asked) {
+        None => Grace::None,
+        Some(seconds) => {
+            let ends = now.saturating_add(SignedDuration::from_secs(seconds)).unwrap_or(now);
+            set_deletion(object, ends, seconds);
+            bump_generation(object);
+            Grace::Seconds(seconds)
+        }
+    }
 }
 
 pub(super) fn check_preconditions(

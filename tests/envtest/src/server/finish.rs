@@ -1,6 +1,6 @@
 //! What the server itself does to an object before it is stored: built-in admission, preparation, checks.
 
-use koord_schema::field::Errors;
+use koord_schema::{field::Errors, typed::TypeNode};
 use serde_json::{Value, json};
 
 use super::{
@@ -63,7 +63,11 @@ impl ApiServer {
                 if strategy.has_status()
                     && let Some(object) = write.object.as_object_mut()
                 {
-                    object.remove("status");
+                    let zero = definition.builtin_type().map(|node| TypeNode::zero(&node)["status"].clone());
+                    match zero.filter(|status| !status.is_null()) {
+                        Some(status) => object.insert("status".to_owned(), status),
+                        None => object.remove("status"),
+                    };
                 }
                 if strategy.generation() != Generation::Untracked {
                     metadata::of_mut(&mut write.object).insert("generation".to_owned(), json!(1));
@@ -84,7 +88,12 @@ impl ApiServer {
                     let generation = old["metadata"]["generation"].as_i64().unwrap_or_default().saturating_add(1);
                     metadata::of_mut(&mut write.object).insert("generation".to_owned(), json!(generation));
                 }
-                metadata::check_change(&write.object, old, &mut errors);
+                metadata::check_identity(&write.object, old, &mut errors);
+                metadata::check_identity(&write.object, old, &mut errors);
+                // The real server checks the maps of metadata in the generic code and, for built-in kinds, in the kind's.
+                for _ in 0..(if definition.custom { 2 } else { 4 }) {
+                    metadata::check_maps(&write.object, &mut errors);
+                }
                 for message in koord_schema::names::path_segment(metadata::text(&write.object, "name")) {
                     let at = koord_schema::field::Path::root("metadata");
                     errors.invalid(&at.child("name"), metadata::text(&write.object, "name"), message);

@@ -6,7 +6,7 @@ use koord_schema::patch::{self, PatchError};
 use serde_json::Value;
 
 use super::{
-    ApiServer, Outcome, subject, subresource,
+    ApiServer, Outcome, ownership, subject, subresource,
     write::{Effect, Operation, Write},
 };
 use crate::{
@@ -38,12 +38,14 @@ impl ApiServer {
         }
         accepted.push(APPLY_YAML);
         if !accepted.contains(&media_type) {
-            return Err(ApiError::unsupported_media_type(format!(
-                "the body of the request was in an unknown format - accepted media types include: {}",
-                accepted.join(", ")
-            )));
+            return Err(
+                ApiError::unsupported_media_type("415: Unsupported Media Type").with_details(serde_json::Map::new())
+            );
         }
         let options = WriteOptions::read(request, "PatchOptions", media_type == APPLY_YAML)?;
+        if media_type == APPLY_YAML {
+            return self.apply(request, target, definition, &options, representation);
+        }
         let key = definition.key(&target.namespace, &target.name);
         let record = self.store.shelf(definition.shelf).get(&key).cloned();
         let record = record.ok_or_else(|| ApiError::not_found(subject(&definition, &target.name)))?;
@@ -52,7 +54,7 @@ impl ApiServer {
             return self.patch_scale(request, target, definition, media_type, &options, representation);
         }
         let mut object = apply(media_type, &request.body, &old, &definition)?;
-        let decoded = decode::patched(&mut object, &definition, options.field_validation)?;
+        let decoded = decode::patched(&mut object, &definition, options.field_validation, false)?;
         definition.strategy.set_defaults(&mut object);
         check_name(&object, &target)?;
         let write = Write {
@@ -67,6 +69,7 @@ impl ApiServer {
             options: options.to_value(),
             object,
             old: Some((record, old)),
+            is_applied: false,
             collection: None,
             warnings: decoded,
         };
@@ -105,10 +108,69 @@ impl ApiServer {
             options: options.to_value(),
             object,
             old: Some((record, old)),
+            is_applied: false,
             collection: None,
             warnings: Vec::new(),
         };
         self.update_decoded(write)
+    }
+}
+
+impl ApiServer {
+    /// Server-side apply: the configuration is merged with what others own; an absent object is created.
+    fn apply(
+        &mut self,
+        request: &ApiRequest,
+        target: Target,
+        definition: Arc<ResourceDef>,
+        options: &WriteOptions,
+        representation: Representation,
+    ) -> Result<Outcome, ApiError> {
+        let text = String::from_utf8_lossy(&request.body);
+        let configuration = crate::yaml::parse(&text)
+            .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
+        ownership::check_configuration(&configuration, &definition, &target.name)?;
+        let key = definition.key(&target.namespace, &target.name);
+        let record = self.store.shelf(definition.shelf).get(&key).cloned();
+        let old = record.map(|record| {
+            let old = encode::value(&definition, &record);
+            (record, old)
+        });
+        let is_create = old.is_none();
+        if is_create && !target.subresource.is_empty() {
+            return Err(ApiError::not_found(subject(&definition, &target.name)));
+        }
+        let given_uid = metadata::text(&configuration, "uid");
+        if is_create && !given_uid.is_empty() {
+            let why = format!(
+                "uid mismatch: the provided object specified uid {given_uid}, and no existing object was found"
+            );
+            return Err(ApiError::conflict(subject(&definition, &target.name), &why));
+        }
+        let mut write = Write {
+            is_conditional: !metadata::text(&configuration, "resourceVersion").is_empty(),
+            definition,
+            target,
+            operation: if is_create { Operation::Create } else { Operation::Update },
+            effect: Effect::Store,
+            request: request.clone(),
+            representation,
+            dry_run: options.dry_run,
+            options: options.to_value(),
+            object: Value::Null,
+            old,
+            is_applied: true,
+            collection: None,
+            warnings: Vec::new(),
+        };
+        let mut object = self.apply_configuration(&write, &configuration, options.force.unwrap_or_default())?;
+        write.warnings = decode::patched(&mut object, &write.definition, options.field_validation, true)?;
+        write.definition.strategy.set_defaults(&mut object);
+        write.object = object;
+        if is_create {
+            metadata::remove(&mut write.object, "resourceVersion");
+        }
+        if is_create { self.create_decoded(write) } else { self.update_decoded(write) }
     }
 }
 

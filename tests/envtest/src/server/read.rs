@@ -49,6 +49,7 @@ impl ApiServer {
         representation: Representation,
     ) -> ApiResponse {
         let shaped = match representation.shape {
+            _ if object["kind"] == "Status" => object,
             Shape::Object => object,
             Shape::Metadata(version) => present::partial_metadata(&object, version),
             Shape::Table(version) => {

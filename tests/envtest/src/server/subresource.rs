@@ -82,6 +82,7 @@ impl ApiServer {
             object,
             old: None,
             is_conditional: false,
+            is_applied: false,
             collection: None,
             warnings: decoded.warnings,
         };
@@ -141,6 +142,7 @@ impl ApiServer {
             options: options.to_value(),
             object,
             old: Some((record, old)),
+            is_applied: false,
             collection: None,
             warnings: Vec::new(),
         };

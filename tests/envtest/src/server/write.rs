@@ -75,6 +75,8 @@ pub(super) struct Write {
     pub(super) old: Option<(Arc<Record>, Value)>,
     /// Whether the client said which revision it changes.
     pub(super) is_conditional: bool,
+    /// Whether the object comes from server-side apply, which has recorded its ownership already.
+    pub(super) is_applied: bool,
     /// Objects of a collection that are still to be deleted, by name, and those that are done.
     pub(super) collection: Option<Box<super::delete::Collection>>,
     pub(super) warnings: Vec<String>,
@@ -177,6 +179,7 @@ impl ApiServer {
             object: decoded.object,
             old: None,
             is_conditional: false,
+            is_applied: false,
             collection: None,
             warnings: decoded.warnings,
         };
@@ -198,6 +201,9 @@ impl ApiServer {
         }
         metadata::text(&write.object, "name").clone_into(&mut write.target.name);
         definition.strategy.set_defaults(&mut write.object);
+        if !write.is_applied {
+            self.record_ownership(&mut write);
+        }
         self.admit(write)
     }
 
@@ -262,6 +268,7 @@ impl ApiServer {
                     object,
                     old: None,
                     is_conditional: false,
+                    is_applied: false,
                     collection: None,
                     warnings: decoded.warnings,
                 };
@@ -282,6 +289,7 @@ impl ApiServer {
             options: options.to_value(),
             object,
             old: Some((record, old)),
+            is_applied: false,
             collection: None,
             warnings: decoded.warnings,
         };
@@ -294,8 +302,11 @@ impl ApiServer {
         let Some((record, old)) = &write.old else {
             return Err(ApiError::not_found(subject(&definition, &write.target.name)));
         };
-        check_preconditions(&definition, &write.target, &write.object, old, record)?;
+        check_preconditions(&write, old, record)?;
         keep_identity(&mut write);
+        if !write.is_applied {
+            self.record_ownership(&mut write);
+        }
         self.admit(write)
     }
 
@@ -398,17 +409,13 @@ pub(super) fn match_namespace(target: &Target, object: &mut Value) -> Result<(),
     Ok(())
 }
 
-fn check_preconditions(
-    definition: &ResourceDef,
-    target: &Target,
-    new: &Value,
-    old: &Value,
-    record: &Record,
-) -> Result<(), ApiError> {
+fn check_preconditions(write: &Write, old: &Value, record: &Record) -> Result<(), ApiError> {
+    let (definition, target, new) = (&write.definition, &write.target, &write.object);
+    let is_patch = write.request.method == http::Method::PATCH;
     let about: Subject<'_> = subject(definition, &target.name);
     let uid = metadata::text(new, "uid");
     let stored_uid = metadata::text(old, "uid");
-    if !uid.is_empty() && uid != stored_uid {
+    if !uid.is_empty() && uid != stored_uid && !is_patch {
         let key = storage_key(definition, target);
         return Err(ApiError::conflict(
             about,
@@ -419,7 +426,7 @@ fn check_preconditions(
     }
     let version = metadata::text(new, "resourceVersion");
     if version.is_empty() || version == "0" {
-        if definition.strategy.allows_unconditional_update() {
+        if is_patch || definition.strategy.allows_unconditional_update() {
             return Ok(());
         }
         let mut errors = koord_schema::field::Errors::new();

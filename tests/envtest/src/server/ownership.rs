@@ -1,0 +1,166 @@
+//! Who owns which field: `managedFields` on every write, and server-side apply.
+
+use koord_schema::{
+    fieldset::FieldSet,
+    managed_fields::{self, ApplyError, Writer},
+    typed::{SchemaNode, TypeNode},
+};
+use serde_json::{Map, Value, json};
+
+use super::{ApiServer, write::Write};
+use crate::{environment, metadata, options, registry::ResourceDef, status::ApiError};
+
+/// Text that `managedFields` need about a write.
+struct Scribe {
+    manager: String,
+    api_version: String,
+    subresource: String,
+    time: String,
+}
+
+impl Scribe {
+    fn writer(&self) -> Writer<'_> {
+        Writer {
+            manager: &self.manager,
+            api_version: &self.api_version,
+            subresource: &self.subresource,
+            time: &self.time,
+        }
+    }
+}
+
+impl ApiServer {
+    fn scribe(&mut self, write: &Write) -> Scribe {
+        let parameter = write.request.parameter("fieldManager").unwrap_or_default();
+        Scribe {
+            manager: options::manager(parameter, &write.request.user_agent),
+            api_version: write.definition.api_version(),
+            subresource: write.target.subresource.clone(),
+            time: environment::time_text(self.environment.now()),
+        }
+    }
+
+    /// Records what the writer changed.
+    pub(super) fn record_ownership(&mut self, write: &mut Write) {
+        let scribe = self.scribe(write);
+        let definition = write.definition.clone();
+        let ignored = fields_of_other_doors(&definition, &write.object, &write.target.subresource);
+        let live = write.old.as_ref().map(|(_, old)| old);
+        match (definition.builtin_type(), definition.schema.get()) {
+            (Some(node), _) => record(live, &mut write.object, &scribe, &node, &ignored),
+            (None, Some(schema)) => {
+                record(live, &mut write.object, &scribe, &SchemaNode::of_object(schema), &ignored);
+            }
+            (None, None) => {}
+        }
+        // QUIRK: the real server keeps no time for writers of `scale` (recording apply/scale-conflict).
+        if scribe.subresource == "scale" {
+            let entries = write.object.pointer_mut("/metadata/managedFields").and_then(Value::as_array_mut);
+            for entry in entries.into_iter().flatten().filter_map(Value::as_object_mut) {
+                if entry.get("subresource").is_some_and(|name| name == "scale") {
+                    entry.remove("time");
+                }
+            }
+        }
+    }
+
+    /// Applies a configuration to the stored object, or to nothing.
+    pub(super) fn apply_configuration(
+        &mut self,
+        write: &Write,
+        configuration: &Value,
+        force: bool,
+    ) -> Result<Value, ApiError> {
+        let scribe = self.scribe(write);
+        let definition = write.definition.clone();
+        let ignored = fields_of_other_doors(&definition, configuration, &scribe.subresource);
+        let live = write.old.as_ref().map_or_else(|| json!({}), |(_, old)| old.clone());
+        let applied = match (definition.builtin_type(), definition.schema.get()) {
+            (Some(node), _) => managed_fields::apply(&live, configuration, &scribe.writer(), &node, &ignored, force),
+            (None, Some(schema)) => {
+                let node = SchemaNode::of_object(schema);
+                managed_fields::apply(&live, configuration, &scribe.writer(), &node, &ignored, force)
+            }
+            (None, None) => return Err(ApiError::unsupported_media_type("415: Unsupported Media Type")),
+        };
+        let namespace = metadata::text(configuration, "namespace");
+        applied.map_err(|error| refusal(&error, &definition, namespace, &write.target.name))
+    }
+}
+
+fn record<N: TypeNode>(live: Option<&Value>, new: &mut Value, scribe: &Scribe, node: &N, ignored: &FieldSet) {
+    let zero = live.is_none().then(|| node.zero());
+    if let Some(live) = live.or(zero.as_ref()) {
+        managed_fields::update(live, new, &scribe.writer(), node, ignored);
+    }
+}
+
+fn refusal(error: &ApplyError, definition: &ResourceDef, namespace: &str, name: &str) -> ApiError {
+    match error {
+        ApplyError::ManagedFields => ApiError::bad_request(error.to_string()),
+        ApplyError::Mismatch(_) => ApiError::unclassified(format!(
+            "failed to create typed patch object ({namespace}/{name}; {}/{}, Kind={}): {error}",
+            definition.group, definition.version, definition.kind
+        )),
+        ApplyError::Conflicts(conflicts) => {
+            let causes: Vec<Value> = conflicts
+                .iter()
+                .map(|conflict| {
+                    json!({
+                        "reason": "FieldManagerConflict", "message": conflict.message(), "field": conflict.field,
+                    })
+                })
+                .collect();
+            let mut details = Map::new();
+            details.insert("causes".to_owned(), Value::Array(causes));
+            ApiError::new(409, "Conflict", error.to_string()).with_details(details)
+        }
+    }
+}
+
+/// Fields that this endpoint does not write, so that its writers cannot own them.
+fn fields_of_other_doors(definition: &ResourceDef, object: &Value, subresource: &str) -> FieldSet {
+    if subresource != "status" {
+        let has_status = definition.subresource("status").is_some();
+        return if has_status { FieldSet::of_fields(&[&["status"]]) } else { FieldSet::new() };
+    }
+    let writes_metadata = definition.group.is_empty() && matches!(definition.plural.as_str(), "pods" | "nodes");
+    let others: Vec<&str> = object
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| name.as_str())
+        .filter(|name| *name != "status" && !(writes_metadata && *name == "metadata"))
+        .collect();
+    let paths: Vec<&[&str]> = others.iter().map(std::slice::from_ref).collect();
+    FieldSet::of_fields(&paths)
+}
+
+/// An applied configuration must say which object it is about.
+pub(super) fn check_configuration(configuration: &Value, definition: &ResourceDef, name: &str) -> Result<(), ApiError> {
+    let api_version = configuration["apiVersion"].as_str().unwrap_or_default();
+    let kind = configuration["kind"].as_str().unwrap_or_default();
+    if kind.is_empty() || api_version.is_empty() {
+        return Err(ApiError::bad_request("invalid object type: /, Kind="));
+    }
+    if !definition.is_api_version(api_version) || kind != definition.kind {
+        let (group, version) = crate::builtins::split_group_version(api_version);
+        let (wanted, expected) = (&definition.group, &definition.version);
+        return Err(ApiError::bad_request(format!(
+            "incorrect type: patch object is {group}/{version}, Kind={kind}, but expected {wanted}/{expected}, Kind={}",
+            definition.kind
+        )));
+    }
+    let given = metadata::text(configuration, "name");
+    if given.is_empty() {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
+        )));
+    }
+    if given != name {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({given}) does not match the name on the URL ({name})"
+        )));
+    }
+    Ok(())
+}
