@@ -1,10 +1,18 @@
 //! Gives every node a NodeSLO that says what `slo-controller-config` says about it.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use jiff::Timestamp;
-use koord_api::{node_slo::NodeSLO, slo_config::NodeSloConfig};
-use koord_resource::{controller, controller::ResourceKind};
+use koord_api::{
+    node_slo::{NodeSLO, NodeSLOSpec},
+    slo_config::NodeSloConfig,
+};
+use koord_resource::{
+    Schema as _, controller,
+    controller::ResourceKind,
+    declare::{Emit, Profile},
+    schema::{self, structural::defaults},
+};
 use koord_runtime::{
     Wiring,
     cache::Change,
@@ -25,6 +33,9 @@ use crate::{
     one_per_node::{self, Tally},
     view::{ConfigMapView, NodeSloView, NodeView},
 };
+
+/// What the CRD says about the spec.
+static SCHEMA: LazyLock<schema::Schema> = LazyLock::new(|| NodeSLOSpec::schema(Emit::new(Profile::Compatible)));
 
 /// The name under which its events are told.
 pub const COMPONENT: &str = "nodeslo-controller";
@@ -92,6 +103,8 @@ impl NodeSloController {
             tracing::warn!(%error, "a node's bandwidth annotation is no quantity; its system strategy is left out");
         }
         let mut spec = serde_json::to_value(&resolved.spec).ok()?;
+        // The API server fills these in; without them every look would find a difference.
+        defaults::apply(&SCHEMA, &mut spec);
         keep_extensions(&mut spec, stored.map(NodeSloView::spec));
         Some(spec)
     }
@@ -131,6 +144,15 @@ impl Controller for NodeSloController {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_api_server_fills_in_is_no_difference() {
+        let mut spec = json!({"resourceQOSStrategy": {"lsClass": {"networkQOS": {"enable": true, "egressLimit": 5}}}});
+        defaults::apply(&SCHEMA, &mut spec);
+        let filled =
+            json!({"enable": true, "egressLimit": 5, "egressRequest": 0, "ingressLimit": 100, "ingressRequest": 0});
+        assert_eq!(spec["resourceQOSStrategy"]["lsClass"]["networkQOS"], filled);
+    }
 
     #[test]
     fn extensions_of_third_parties_stay() {

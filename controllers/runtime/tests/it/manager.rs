@@ -1,5 +1,4 @@
 //! A manager with one small controller, over kube's client and the embedded API server in the same process.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
