@@ -9,6 +9,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod fault;
+pub mod manager;
 pub mod name_cards;
 mod program;
 mod run;

@@ -308,7 +308,7 @@ impl Program {
             running.worker.tell(std::mem::take(&mut running.outcome.events));
             return running.worker.settle(running.attempt, Ok(running.outcome.requeue));
         };
-        match send(&write, world) {
+        match running.worker.written(&write, send(&write, world)) {
             Ok(()) => {
                 running.next += 1;
                 self.running.push(running);

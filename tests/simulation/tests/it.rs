@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeSet, env, thread};
 
-use simulation::{Options, Report, Scenario, name_cards::NameCards, simulate};
+use simulation::{Options, Report, Scenario, manager::Manager, name_cards::NameCards, simulate};
 
 fn number(variable: &str) -> Option<u64> {
     env::var(variable).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{variable}={text} is not a number")))
@@ -55,6 +55,11 @@ fn name_cards_survive_everything() {
 }
 
 #[test]
+fn the_manager_survives_everything() {
+    seeds(&Manager, 1000);
+}
+
+#[test]
 fn different_seeds_give_different_runs() {
     let hashes: BTreeSet<u64> =
         (0..10).map(|seed| simulate(&NameCards, seed, Options::default()).unwrap().trace_hash).collect();
@@ -64,10 +69,13 @@ fn different_seeds_give_different_runs() {
 #[test]
 fn a_crash_after_any_write_does_no_harm() {
     let quiet = Options { faults: false, disturbances: 60, ..Options::default() };
-    let writes = simulate(&NameCards, 1, quiet).unwrap().program_writes;
-    assert!(writes > 20, "only {writes} writes");
-    for after in 0..writes {
-        let options = Options { faults: true, crash_after_write: Some(after), ..quiet };
-        simulate(&NameCards, 1, options).unwrap_or_else(|failure| panic!("crash after write {after}: {failure}"));
+    let scenarios: [&dyn Scenario; 2] = [&NameCards, &Manager];
+    for scenario in scenarios {
+        let writes = simulate(scenario, 1, quiet).unwrap().program_writes;
+        assert!(writes > 20, "only {writes} writes");
+        for after in 0..writes {
+            let options = Options { faults: true, crash_after_write: Some(after), ..quiet };
+            simulate(scenario, 1, options).unwrap_or_else(|failure| panic!("crash after write {after}: {failure}"));
+        }
     }
 }
