@@ -1,5 +1,5 @@
-//! Seeds that must go well: `SEEDS=100000 cargo test --profile sim -p simulation` for a night,
-//! `SEED=4711 cargo test -p simulation` for one of them, with its story.
+//! Seeds that must go well. A plain `cargo test` runs a few; `SEEDS=1000 cargo test --profile sim -p simulation` is what
+//! CI runs, `SEEDS=100000` is for a night, and `SEED=4711 cargo test -p simulation` runs one of them and tells its story.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 use std::{collections::BTreeSet, env, thread};
@@ -51,12 +51,12 @@ fn seeds(scenario: &(dyn Scenario + Sync), count: u64) {
 
 #[test]
 fn name_cards_survive_everything() {
-    seeds(&NameCards, 200);
+    seeds(&NameCards, 60);
 }
 
 #[test]
 fn the_manager_survives_everything() {
-    seeds(&Manager, 1000);
+    seeds(&Manager, 20);
 }
 
 #[test]
@@ -68,11 +68,11 @@ fn different_seeds_give_different_runs() {
 
 #[test]
 fn a_crash_after_any_write_does_no_harm() {
-    let quiet = Options { faults: false, disturbances: 60, ..Options::default() };
+    let quiet = Options { faults: false, disturbances: 40, ..Options::default() };
     let scenarios: [&dyn Scenario; 2] = [&NameCards, &Manager];
     for scenario in scenarios {
         let writes = simulate(scenario, 1, quiet).unwrap().program_writes;
-        assert!(writes > 20, "only {writes} writes");
+        assert!(writes > 10, "only {writes} writes");
         for after in 0..writes {
             let options = Options { faults: true, crash_after_write: Some(after), ..quiet };
             simulate(scenario, 1, options).unwrap_or_else(|failure| panic!("crash after write {after}: {failure}"));
