@@ -19,6 +19,7 @@ mod json;
 mod marker;
 mod model;
 mod mutate;
+mod projection;
 mod rbac;
 mod report;
 mod resource;
@@ -90,6 +91,18 @@ pub fn derive_convert(input: TokenStream) -> TokenStream {
         convert::check(item, report);
         convert::expand(item)
     })
+}
+
+/// What a cache keeps of an object: `koord_runtime`'s `Projection`, for a struct whose fields are members of the object.
+///
+/// `#[koord(kind = Type)]` or `#[koord(kind = ResourceKind::POD)]` names the kind. A field of the type `Arc<str>` keeps
+/// the member's JSON as one shared text, `labels` and `annotations` are those of the metadata, any other is decoded.
+#[proc_macro_derive(Projection, attributes(koord))]
+pub fn derive_projection(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    let report = Report::default();
+    let tokens = projection::expand(&input, &report).unwrap_or_default();
+    print("Projection", if report.is_clean() { tokens } else { report.into_tokens() })
 }
 
 /// Makes a function an admission handler: a constant `Handler` with the function's name in capitals stands beside it.

@@ -28,7 +28,9 @@ pub use convert::Convert;
 pub use declare::Schema;
 pub use duration::Duration;
 pub use int_or_string::IntOrString;
-pub use koord_macros::{Convert, Mutate, Resource, Schema, Validate, admission, controller, controllers, handlers};
+pub use koord_macros::{
+    Convert, Mutate, Projection, Resource, Schema, Validate, admission, controller, controllers, handlers,
+};
 pub use koord_schema::{self as schema, field};
 pub use mutate::Mutate;
 pub use quantity::{Quantity, ResourceList};

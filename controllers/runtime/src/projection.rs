@@ -143,6 +143,16 @@ impl Labels {
 #[derive(PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
+/// A member of an object as a projection keeps it; an absent one is read as `null`.
+pub fn part<T: de::DeserializeOwned>(field: &'static str, raw: Option<&RawValue>) -> Result<T, Unreadable> {
+    serde_json::from_str(text(raw)).map_err(|error| Unreadable::new(field, error))
+}
+
+/// A member of an object as JSON text; an absent one is `null`.
+pub fn text(raw: Option<&RawValue>) -> &str {
+    raw.map_or("null", RawValue::get)
+}
+
 /// Decodes what a projection reads, and says where it stopped.
 pub(crate) fn decode<'a, W: Deserialize<'a>>(raw: &'a str) -> Result<W, Unreadable> {
     serde_json::from_str(raw).map_err(|error| Unreadable::new("object", error))

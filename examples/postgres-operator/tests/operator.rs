@@ -1,0 +1,194 @@
+//! The operator, on an API server inside the test.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::{sync::Arc, time::Duration};
+
+use koord::{
+    admission::{Operation, Request, Verdict},
+    convert::answer,
+    envtest::{
+        environment::SeededEnvironment,
+        kinds,
+        request::ApiRequest,
+        server::{ApiServer, Outcome},
+        shell::{Parts, Server},
+        store::HistoryLimits,
+    },
+    http::Method,
+    jiff::Timestamp,
+    kube::Client,
+    runtime::{
+        Core,
+        clock::SystemClock,
+        manager::{Manager, Settings},
+        metrics::Metrics,
+        random::Random,
+        recorder::Recorder,
+    },
+    serde_json::{self, Value, json, value::RawValue},
+    tokio,
+    tokio_util::sync::CancellationToken,
+};
+use postgres_operator::{CONVERSIONS, HANDLERS, controller::Databases, manifests};
+
+// === rules, without a server ===
+
+fn ask(path: &str, object: &Value, old: Option<&Value>) -> Verdict {
+    let raw = |value: &Value| RawValue::from_string(value.to_string()).unwrap();
+    let (object, old) = (raw(object), old.map(raw));
+    let operation = if old.is_some() { Operation::Update } else { Operation::Create };
+    let request = Request { operation, object: Some(&object), old_object: old.as_deref(), ..Request::default() };
+    let handler = HANDLERS.iter().find(|handler| handler.path == path).unwrap();
+    (handler.call)(&request, &())
+}
+
+fn database(spec: &Value) -> Value {
+    json!({"apiVersion": "db.example.com/v1", "kind": "Database", "metadata": {"name": "d", "namespace": "default"}, "spec": spec})
+}
+
+#[track_caller]
+fn accepts(spec: &Value, old: Option<&Value>) {
+    let verdict = ask("/validate-database", &database(spec), old.map(database).as_ref());
+    assert_eq!(verdict.denial, None);
+}
+
+#[track_caller]
+fn rejects(spec: &Value, old: Option<&Value>, message: &str) {
+    let verdict = ask("/validate-database", &database(spec), old.map(database).as_ref());
+    assert_eq!(verdict.denial.unwrap().message, message);
+}
+
+#[test]
+fn logs_fit_beside_the_data() {
+    accepts(&json!({"release": 16, "storage": "10Gi", "logStorage": "10Gi"}), None);
+    rejects(
+        &json!({"release": 16, "storage": "10Gi", "logStorage": "11Gi"}),
+        None,
+        "spec.logStorage: Invalid value: \"11Gi\": must not be larger than storage",
+    );
+}
+
+#[test]
+fn releases_go_up_and_volumes_stay() {
+    let old = json!({"release": 16, "storage": "10Gi"});
+    accepts(&json!({"release": 17, "storage": "10Gi"}), Some(&old));
+    rejects(
+        &json!({"release": 15, "storage": "10Gi"}),
+        Some(&old),
+        "spec.release: Invalid value: 15: data of release 16 cannot be read by an older one",
+    );
+    rejects(
+        &json!({"release": 16, "storage": "20Gi"}),
+        Some(&old),
+        "spec.storage: Invalid value: \"20Gi\": field is immutable",
+    );
+}
+
+#[test]
+fn a_schedule_is_written_with_single_spaces() {
+    let object = database(&json!({"release": 16, "replicas": 1, "storage": "1Gi", "backup": " 0  3 * *   * "}));
+    let patch: Value = serde_json::from_slice(ask("/mutate-database", &object, None).patch.as_bytes()).unwrap();
+    assert_eq!(patch, json!([{"op": "replace", "path": "/spec/backup", "value": "0 3 * * *"}]));
+}
+
+#[test]
+fn the_first_version_is_still_spoken() {
+    let object = database(&json!({"release": 16, "storage": "1Gi", "logStorage": "1Gi"}));
+    let request = json!({"uid": "u", "desiredAPIVersion": "db.example.com/v1alpha1", "objects": [object]});
+    let response = answer(&json!({"request": request}), CONVERSIONS);
+    let older = &response["response"]["convertedObjects"][0];
+    assert_eq!(older["spec"], json!({"version": 16, "storage": "1Gi"}));
+    let back = json!({"uid": "u", "desiredAPIVersion": "db.example.com/v1", "objects": [older]});
+    assert_eq!(answer(&json!({"request": back}), CONVERSIONS)["response"]["convertedObjects"][0], object);
+}
+
+// === the controller, on a server ===
+
+fn send(server: &Server, method: Method, path: &str, body: &Value) -> Value {
+    let mut request = ApiRequest::new(method, path, body.to_string());
+    if request.method == Method::PATCH {
+        request.content_type = "application/merge-patch+json".to_owned();
+    }
+    match server.with_core(|core| core.handle(&request)) {
+        Outcome::Done(answer) => serde_json::from_slice(&answer.body).unwrap(),
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    for _ in 0..500 {
+        if let Some(found) = look() {
+            return found;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{what} did not happen within five seconds");
+}
+
+fn server() -> Server {
+    let mut core = ApiServer::empty(Box::new(SeededEnvironment::new(1, Timestamp::now())), HistoryLimits::default());
+    kinds::install(&mut core);
+    let server = Server::new(core, Parts::default());
+    send(&server, Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": "default"}}));
+    let definition = manifests().remove(0);
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let made = send(&server, Method::POST, path, &definition);
+    assert_eq!(made["metadata"]["name"], "databases.db.example.com", "{made}");
+    server
+}
+
+fn manager(server: &Server) -> Manager {
+    let (recorder, events) = Recorder::new(SystemClock::shared());
+    let mut core = Core::new(SystemClock::shared(), Random::seeded(7), Metrics::new().unwrap(), Arc::new(recorder));
+    core.add(Databases::SPEC, "postgres-operator", Databases::wire).unwrap();
+    let settings = Settings {
+        field_manager: "postgres-operator",
+        requests_per_second: 0.0,
+        requests_burst: 0,
+        candidacy: None,
+        metrics: None,
+        health: None,
+        host: "test".to_owned(),
+    };
+    Manager::new(core, Client::new(server.router(), "default"), events, settings)
+}
+
+#[test]
+fn a_database_gets_its_servers() {
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let server = server();
+        let stop = CancellationToken::new();
+        let running = tokio::spawn(manager(&server).run(stop.clone()));
+
+        let databases = "/apis/db.example.com/v1/namespaces/default/databases";
+        let sets = "/apis/apps/v1/namespaces/default/statefulsets";
+        let made = send(&server, Method::POST, databases, &database(&json!({"release": 16, "storage": "1Gi"})));
+        assert_eq!(made["spec"]["replicas"], 1, "the schema's default: {made}");
+        let set = || {
+            Some(send(&server, Method::GET, &format!("{sets}/d"), &Value::Null)).filter(|set| set["spec"].is_object())
+        };
+        let first = eventually("a StatefulSet", set).await;
+        assert_eq!(first["metadata"]["ownerReferences"][0]["kind"], "Database");
+        assert_eq!(first["spec"]["template"]["spec"]["containers"][0]["image"], "postgres:16");
+
+        send(&server, Method::PATCH, &format!("{databases}/d"), &json!({"spec": {"release": 17, "replicas": 3}}));
+        let changed = || set().filter(|set| set["spec"]["replicas"] == 3);
+        let changed = eventually("three servers", changed).await;
+        assert_eq!(changed["spec"]["template"]["spec"]["containers"][0]["image"], "postgres:17");
+
+        send(
+            &server,
+            Method::PATCH,
+            &format!("{sets}/d/status"),
+            &json!({"status": {"replicas": 3, "readyReplicas": 2}}),
+        );
+        let ready = || {
+            let database = send(&server, Method::GET, &format!("{databases}/d"), &Value::Null);
+            database["status"]["ready"].as_i64().filter(|ready| *ready == 2)
+        };
+        eventually("the database's status", ready).await;
+
+        stop.cancel();
+        running.await.unwrap().unwrap();
+    });
+}
