@@ -1,0 +1,6 @@
+//! Objects as they occur: samples, recordings, and what our own functions make.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod kinds;
+mod recordings;
+mod samples;
