@@ -86,9 +86,11 @@ impl Inhabitants {
 
         let certificates = TempDir::new().context("no folder for certificates")?;
         let mut manager = if args.no_manager {
+            furnish::no_webhooks(client).await?;
             None
         } else {
             progress.step("koord-manager");
+            furnish::webhooks(client).await?;
             Some(RunningManager::start(&Settings {
                 client,
                 clock,

@@ -29,7 +29,12 @@ pub struct Koordlet {
 struct Turn {
     at: Moment,
     policy: CollectPolicy,
+    /// How long to wait for a NodeMetric that is not there yet, in sixtieths of an interval.
+    patience: u32,
 }
+
+/// See [`Turn::patience`].
+const PATIENCE_MAX: u32 = 8;
 
 impl Koordlet {
     /// A koordlet for all nodes of a fleet; intervals and times of reports are the clock's.
@@ -43,7 +48,7 @@ impl Koordlet {
             .fleet
             .nodes()
             .iter()
-            .map(|_| Turn { at: self.clock.moment(), policy: CollectPolicy::default() })
+            .map(|_| Turn { at: self.clock.moment(), policy: CollectPolicy::default(), patience: 1 })
             .collect();
         loop {
             let now = self.clock.moment();
@@ -63,8 +68,11 @@ impl Koordlet {
                 let into = Duration::from_nanos_u128(elapsed.as_nanos() % turn.policy.interval.as_nanos().max(1));
                 turn.at = self.clock.moment() + turn.policy.interval.saturating_sub(into);
             }
-            // the manager makes the NodeMetric when it sees the node
-            Err(error) if has_code(&error, 404) => turn.at = self.clock.moment() + turn.policy.interval / 10,
+            // The manager makes the NodeMetric when it sees the node: soon for a few nodes, later for thousands.
+            Err(error) if has_code(&error, 404) => {
+                turn.at = self.clock.moment() + turn.policy.interval / 60 * turn.patience;
+                turn.patience = (turn.patience * 2).min(PATIENCE_MAX);
+            }
             Err(_) => turn.at = self.clock.moment() + turn.policy.interval,
         }
     }

@@ -9,8 +9,8 @@ use koord_resource::{
 };
 use koord_webhooks::HANDLERS;
 use kube::{
-    Api, Client,
-    api::{ApiResource, DynamicObject, GroupVersionKind, PostParams},
+    Api, Client, ResourceExt as _,
+    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, PostParams},
 };
 use serde_json::{Value, json};
 
@@ -24,6 +24,9 @@ pub const MUTATING: &str = "koordinator-mutating-webhook-configuration";
 
 /// The configuration of the webhooks that check objects.
 pub const VALIDATING: &str = "koordinator-validating-webhook-configuration";
+
+/// The Service through which API servers find the webhooks in a real installation.
+pub const SERVICE: &str = "koordinator-webhook-service";
 
 /// What stands for a certificate authority until koord-manager fills in its own: a line break, in base64.
 pub const NO_AUTHORITY: &str = "Cg==";
@@ -44,6 +47,32 @@ pub async fn installation(client: &Client) -> Result<()> {
         create(client, object).await?;
     }
     Ok(())
+}
+
+/// Creates the webhook configurations that koord-manager keeps right; where they are is what it fills in.
+pub async fn webhooks(client: &Client) -> Result<()> {
+    for configuration in webhook_configurations() {
+        create(client, configuration).await?;
+    }
+    Ok(())
+}
+
+/// Removes the webhook configurations of an earlier run: with nobody to answer them, no pod could be created.
+pub async fn no_webhooks(client: &Client) -> Result<()> {
+    for configuration in webhook_configurations() {
+        let (api, object) = typed(client, configuration)?;
+        match api.delete(&object.name_any(), &DeleteParams::default()).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            result => drop(result.with_context(|| format!("{} cannot be removed", object.name_any()))?),
+        }
+    }
+    Ok(())
+}
+
+fn webhook_configurations() -> [Value; 2] {
+    let service = WebhookService { namespace: NAMESPACE, name: SERVICE, ca_bundle: NO_AUTHORITY };
+    [(WebhookKind::Mutating, MUTATING), (WebhookKind::Validating, VALIDATING)]
+        .map(|(kind, name)| webhook_configuration(kind, name, &HANDLERS, &service))
 }
 
 fn objects() -> Vec<Value> {
@@ -69,35 +98,43 @@ fn objects() -> Vec<Value> {
         },
         "data": {},
     });
-    // koord-manager fills in where its webhooks are; that both exist is its condition for starting.
-    let service = WebhookService { namespace: NAMESPACE, name: "koordinator-webhook-service", ca_bundle: NO_AUTHORITY };
-    let webhooks = [(WebhookKind::Mutating, MUTATING), (WebhookKind::Validating, VALIDATING)]
-        .map(|(kind, name)| webhook_configuration(kind, name, &HANDLERS, &service));
     // Real clusters have the first two from the start.
     let namespaces = [namespace(hollow::node::LEASE_NAMESPACE), namespace("default"), namespace(NAMESPACE)];
-    namespaces.into_iter().chain(priorities.map(priority)).chain([configuration]).chain(webhooks).collect()
+    namespaces.into_iter().chain(priorities.map(priority)).chain([configuration]).collect()
 }
 
 async fn create(client: &Client, object: Value) -> Result<()> {
+    let (api, object) = typed(client, object)?;
+    match api.create(&PostParams::default(), &object).await {
+        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+        result => result.map(drop).with_context(|| format!("{} cannot be created", object.name_any())),
+    }
+}
+
+/// An object, and where objects of its kind live.
+fn typed(client: &Client, object: Value) -> Result<(Api<DynamicObject>, DynamicObject)> {
     let object: DynamicObject = serde_json::from_value(object)?;
     let types = object.types.clone().context("an object without a kind")?;
-    let name = object.metadata.name.clone().unwrap_or_default();
-    let kind = GroupVersionKind::try_from(&types)?;
-    let resource = ApiResource::from_gvk(&kind);
-    let api: Api<DynamicObject> = match &object.metadata.namespace {
+    let resource = ApiResource::from_gvk(&GroupVersionKind::try_from(&types)?);
+    let api = match &object.metadata.namespace {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, &resource),
         None => Api::all_with(client.clone(), &resource),
     };
-    match api.create(&PostParams::default(), &object).await {
-        Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
-        Err(error) => Err(error).with_context(|| format!("{} {name} cannot be created", kind.kind)),
-        Ok(_) => Ok(()),
-    }
+    Ok((api, object))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_handler_has_its_entries_in_the_configurations() {
+        let entries: usize = webhook_configurations()
+            .iter()
+            .map(|configuration| configuration["webhooks"].as_array().unwrap().len())
+            .sum();
+        assert_eq!(entries, HANDLERS.iter().map(|handler| handler.entries.len()).sum::<usize>());
+    }
 
     #[test]
     fn an_installation_has_the_four_priorities_and_the_configuration() {

@@ -59,7 +59,7 @@ impl RunningManager {
                 cert_writer: CertWriter::Folder,
                 namespace: NAMESPACE.to_owned(),
                 secret: "koordinator-webhook-certs".to_owned(),
-                service: "koordinator-webhook-service".to_owned(),
+                service: furnish::SERVICE.to_owned(),
                 mutating: furnish::MUTATING.to_owned(),
                 validating: furnish::VALIDATING.to_owned(),
             },

@@ -185,3 +185,14 @@ fn can_i_is_answered() {
         assert_eq!((nobody.stdout.as_str(), nobody.code), ("no\n", 1), "{}", nobody.stderr);
     });
 }
+
+#[test]
+fn create_makes_objects_from_flags() {
+    on_every_server(|scene| {
+        let namespace = format!("{}-more", scene.namespace);
+        assert_eq!(scene.says(&["create", "namespace", &namespace]), format!("namespace/{namespace} created\n"));
+        scene.says(&["create", "configmap", "settings", "--from-literal=a=1"]);
+        assert_eq!(scene.says(&["get", "configmap", "settings", "-o", "jsonpath={.data.a}"]), "1");
+        scene.says(&["delete", "namespace", &namespace, "--wait=false"]);
+    });
+}

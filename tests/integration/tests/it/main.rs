@@ -5,5 +5,7 @@
 mod doors;
 mod kubectl_commands;
 mod nodes;
+mod quickstart;
 mod servers;
 mod suite;
+mod webhooks;

@@ -52,18 +52,26 @@ fn server(name: &'static str, start: impl FnOnce(&Path) -> PathBuf) -> Option<Se
     Some(Server { name, kubectl })
 }
 
-/// The cluster of the suite: a few nodes, no fixed ports.
-fn up_args(kubeconfig: &Path) -> UpArgs {
-    let arguments = ["koordctl", "up", "--nodes=3", "--port=0", "--force", "--kubeconfig"];
-    let cli = Cli::try_parse_from(arguments.iter().map(AsRef::as_ref).chain([kubeconfig.as_os_str()])).unwrap();
+/// The arguments of `koordctl up` without fixed ports.
+fn up_args(more: &[&str], kubeconfig: &Path) -> UpArgs {
+    let arguments = ["koordctl", "up", "--port=0", "--force"].iter().chain(more).chain(&["--kubeconfig"]);
+    let cli = Cli::try_parse_from(arguments.map(AsRef::as_ref).chain([kubeconfig.as_os_str()])).unwrap();
     match cli.command {
         Command::Up(args) => args,
         _ => unreachable!("the arguments say up"),
     }
 }
 
+/// A few nodes are enough for the suite.
+const NODES: &[&str] = &["--nodes=3"];
+
 fn start_embedded(folder: &Path) -> PathBuf {
-    let args = up_args(&folder.join("kubeconfig"));
+    for_ever_embedded(NODES, &folder.join("kubeconfig"))
+}
+
+/// Runs `koordctl up` until the process ends; gives the kubeconfig.
+pub(crate) fn for_ever_embedded(more: &[&str], kubeconfig: &Path) -> PathBuf {
+    let args = up_args(more, kubeconfig);
     for_ever(move || async move {
         let cluster = Cluster::start(&args, &mut Progress::hidden()).await?;
         let kubeconfig = cluster.kubeconfig.clone();
@@ -72,7 +80,7 @@ fn start_embedded(folder: &Path) -> PathBuf {
 }
 
 fn start_real(assets: &Path, folder: &Path) -> PathBuf {
-    let args = up_args(&folder.join("unused"));
+    let args = up_args(NODES, &folder.join("unused"));
     let assets = assets.to_owned();
     for_ever(move || async move {
         let server = RealServer::start(&assets).await?;
@@ -122,7 +130,7 @@ impl<'a> Scene<'a> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let namespace = format!("scene-{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let scene = Scene { server, namespace };
-        scene.says(&["create", "namespace", &scene.namespace]);
+        scene.accepts(&format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {}}}\n", scene.namespace));
         scene
     }
 
@@ -177,6 +185,24 @@ impl<'a> Scene<'a> {
         let printed = self.run(&["create", "-f", "-"], Some(manifest));
         assert_ne!(printed.code, 0, "{} accepts:\n{manifest}", self.server.name);
         assert!(printed.stderr.contains(message), "{}: expected {message:?} in:\n{}", self.server.name, printed.stderr);
+    }
+
+    /// Writes a manifest into a file of the scene, for commands that take no input; gives its path.
+    pub(crate) fn file(&self, manifest: &str) -> String {
+        let file =
+            Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}-{}.yaml", self.namespace, std::process::id()));
+        std::fs::write(&file, manifest).unwrap();
+        file.display().to_string()
+    }
+
+    /// Expects that something comes true by itself.
+    #[track_caller]
+    pub(crate) fn comes_true(&self, what: &str, holds: impl Fn() -> bool) {
+        let deadline = Instant::now() + EVENTUALLY_MAX;
+        while !holds() {
+            assert!(Instant::now() < deadline, "{}: it does not come true that {what}", self.server.name);
+            std::thread::sleep(Duration::from_millis(50));
+        }
     }
 
     /// Expects that a command comes to print this by itself.
