@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -37,6 +38,8 @@ pub struct Options {
     pub environment: Box<dyn Environment>,
     /// How much history watches can go back.
     pub history: HistoryLimits,
+    /// How long after a change garbage is collected and ending namespaces are emptied; none leaves them.
+    pub tidies_after: Option<Duration>,
 }
 
 impl Default for Options {
@@ -48,6 +51,7 @@ impl Default for Options {
             service_aliases: Vec::new(),
             environment: Box::new(SystemEnvironment::default()),
             history: HistoryLimits::default(),
+            tidies_after: Some(Duration::from_secs(2)),
         }
     }
 }
@@ -106,7 +110,7 @@ pub struct Cluster {
 impl Cluster {
     /// Binds the socket and fills in what every cluster has.
     pub async fn bind(options: Options) -> Result<Self, ClusterError> {
-        let Options { address, tls_names, token_file, service_aliases, environment, history } = options;
+        let Options { address, tls_names, token_file, service_aliases, environment, history, tidies_after } = options;
         let listener = TlsListener::bind(address, &tls_names).await?;
         let admin_token = secret()?;
         let mut tokens = Tokens::new(secret()?.as_bytes());
@@ -125,7 +129,8 @@ impl Cluster {
         auth::bootstrap::install(&mut core);
         let pages: Vec<Box<dyn crate::shell::Pages>> =
             vec![Box::new(StandardPages::default()), Box::new(Reviews::new(Arc::clone(&tokens)))];
-        let server = Server::new(core, Parts { pages, admission: Some(Box::new(Webhooks::new(service_aliases))) });
+        let server =
+            Server::new(core, Parts { pages, admission: Some(Box::new(Webhooks::new(service_aliases))), tidies_after });
         Ok(Self { server, listener, tokens, admin_token })
     }
 

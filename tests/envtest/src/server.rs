@@ -6,6 +6,7 @@
 mod commit;
 mod delete;
 mod finish;
+mod garbage;
 mod list;
 mod ownership;
 mod patch;
@@ -49,6 +50,7 @@ pub struct ApiServer {
     shelves: WellKnown,
     changed: Vec<ShelfId>,
     unfollowed: Vec<ShelfId>,
+    garbage: garbage::Garbage,
 }
 
 /// Shelves that the core itself reads.
@@ -145,7 +147,15 @@ impl ApiServer {
             mutating_webhooks: store.shelf_id("admissionregistration.k8s.io/mutatingwebhookconfigurations"),
             validating_webhooks: store.shelf_id("admissionregistration.k8s.io/validatingwebhookconfigurations"),
         };
-        Self { registry: Registry::default(), store, environment, shelves, changed: Vec::new(), unfollowed: Vec::new() }
+        Self {
+            registry: Registry::default(),
+            store,
+            environment,
+            shelves,
+            changed: Vec::new(),
+            unfollowed: Vec::new(),
+            garbage: garbage::Garbage::default(),
+        }
     }
 
     /// Answers a request.

@@ -1,6 +1,15 @@
 //! The asynchronous shell: HTTP in, core, webhooks, HTTP out.
 
-use std::{collections::HashMap, future::Future, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
 
 use axum::{
     Router,
@@ -57,6 +66,8 @@ struct Shared {
     changes: Mutex<HashMap<ShelfId, channel::Sender<u64>>>,
     admission: Option<Box<dyn Admission>>,
     pages: Vec<Box<dyn Pages>>,
+    tidies_after: Option<Duration>,
+    is_tidying: AtomicBool,
 }
 
 /// What the shell is made of, beside the core.
@@ -66,6 +77,8 @@ pub struct Parts {
     pub admission: Option<Box<dyn Admission>>,
     /// Pages beside the resources, asked in order.
     pub pages: Vec<Box<dyn Pages>>,
+    /// How long after a change garbage is collected and ending namespaces are emptied; none leaves that to the caller.
+    pub tidies_after: Option<Duration>,
 }
 
 // === impl Server ===
@@ -78,6 +91,8 @@ impl Server {
             changes: Mutex::default(),
             admission: parts.admission,
             pages: parts.pages,
+            tidies_after: parts.tidies_after,
+            is_tidying: AtomicBool::new(false),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -94,7 +109,11 @@ impl Server {
         let result = work(&mut core);
         let changed = core.take_changed();
         let revision = core.store.revision();
+        let is_untidy = core.is_untidy();
         drop(core);
+        if is_untidy {
+            self.tidy_later();
+        }
         if !changed.is_empty() {
             let senders = self.shared.changes.lock();
             for shelf in changed {
@@ -104,6 +123,33 @@ impl Server {
             }
         }
         result
+    }
+
+    /// Starts a task that tidies until nothing is left to do, unless one is at work already.
+    fn tidy_later(&self) {
+        let Some(delay) = self.shared.tidies_after else { return };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        if self.shared.is_tidying.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let shared = Arc::downgrade(&self.shared);
+        runtime.spawn(async move {
+            loop {
+                tokio::time::sleep(delay).await;
+                let Some(shared) = shared.upgrade() else { return };
+                let server = Server { shared };
+                let (writes, revision) = server.with_core(|core| (core.tidy(), core.store.revision()));
+                if writes > 0 {
+                    continue;
+                }
+                server.shared.is_tidying.store(false, Ordering::Release);
+                // What changed while the flag was still up started no task of its own.
+                if server.with_core(|core| core.store.revision()) != revision {
+                    server.tidy_later();
+                }
+                return;
+            }
+        });
     }
 
     /// Answers a request, asking webhooks where the core wants them.

@@ -4,7 +4,8 @@
 use envtest::{
     environment::SeededEnvironment,
     kinds,
-    server::ApiServer,
+    request::ApiRequest,
+    server::{ApiServer, Outcome},
     shell::{Parts, Server},
     store::HistoryLimits,
 };
@@ -17,6 +18,7 @@ use kube::{
     Api, Client,
     api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams, WatchEvent, WatchParams},
 };
+use serde_json::json;
 
 fn server() -> Server {
     let now: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
@@ -100,4 +102,120 @@ async fn a_list_comes_in_pages_of_one_state() {
     let rest = maps.list(&ListParams::default().limit(2).continue_token(&token)).await.unwrap();
     assert_eq!(rest.items[0].metadata.name.as_deref(), Some("c"));
     assert_eq!(rest.metadata.continue_.as_deref().unwrap_or_default(), "");
+}
+
+/// A core alone, as a simulation drives it.
+struct Core(ApiServer);
+
+impl Core {
+    fn new() -> Self {
+        let now: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
+        let mut core = ApiServer::empty(Box::new(SeededEnvironment::new(1, now)), HistoryLimits::default());
+        kinds::install(&mut core);
+        envtest::bootstrap::run(&mut core).unwrap();
+        Self(core)
+    }
+
+    fn ask(&mut self, method: http::Method, path: &str, body: serde_json::Value) -> (u16, serde_json::Value) {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        match self.0.handle(&ApiRequest::new(method, path, body)) {
+            Outcome::Done(answer) => (answer.code, serde_json::from_slice(&answer.body).unwrap_or_default()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn create(&mut self, path: &str, body: serde_json::Value) -> serde_json::Value {
+        let (code, made) = self.ask(http::Method::POST, path, body);
+        assert_eq!(code, 201, "{made}");
+        made
+    }
+
+    fn tidy(&mut self) {
+        for _ in 0..20 {
+            if self.0.tidy() == 0 {
+                return;
+            }
+        }
+        panic!("the collector does not come to rest");
+    }
+
+    fn exists(&mut self, path: &str) -> bool {
+        self.ask(http::Method::GET, path, serde_json::Value::Null).0 == 200
+    }
+}
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+fn owned_by(owner: &serde_json::Value, name: &str) -> serde_json::Value {
+    let reference = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"],
+        "controller": true, "blockOwnerDeletion": true,
+    });
+    json!({"metadata": {"name": name, "ownerReferences": [reference]}})
+}
+
+#[test]
+fn dependents_follow_their_owner() {
+    let mut core = Core::new();
+    let owner = core.create(MAPS, json!({"metadata": {"name": "owner"}}));
+    let child = core.create(MAPS, owned_by(&owner, "child"));
+    core.create(MAPS, owned_by(&child, "grandchild"));
+    core.tidy();
+    assert!(core.exists(&format!("{MAPS}/grandchild")));
+    core.ask(http::Method::DELETE, &format!("{MAPS}/owner"), serde_json::Value::Null);
+    core.tidy();
+    assert!(!core.exists(&format!("{MAPS}/child")));
+    assert!(!core.exists(&format!("{MAPS}/grandchild")));
+}
+
+#[test]
+fn a_foreground_deletion_waits_for_dependents() {
+    let mut core = Core::new();
+    let owner = core.create(MAPS, json!({"metadata": {"name": "owner"}}));
+    let mut child = owned_by(&owner, "child");
+    child["metadata"]["finalizers"] = json!(["x.y/z"]);
+    core.create(MAPS, child);
+    core.ask(http::Method::DELETE, &format!("{MAPS}/owner"), json!({"propagationPolicy": "Foreground"}));
+    core.tidy();
+    assert!(core.exists(&format!("{MAPS}/owner")), "its child is held by a finalizer");
+    let mut patch = ApiRequest::new(
+        http::Method::PATCH,
+        &format!("{MAPS}/child"),
+        json!({"metadata": {"finalizers": null}}).to_string(),
+    );
+    patch.content_type = "application/merge-patch+json".to_owned();
+    core.0.handle(&patch);
+    core.tidy();
+    assert!(!core.exists(&format!("{MAPS}/child")));
+    assert!(!core.exists(&format!("{MAPS}/owner")));
+}
+
+#[test]
+fn orphans_lose_their_owner_and_stay() {
+    let mut core = Core::new();
+    let owner = core.create(MAPS, json!({"metadata": {"name": "owner"}}));
+    core.create(MAPS, owned_by(&owner, "child"));
+    core.ask(http::Method::DELETE, &format!("{MAPS}/owner"), json!({"propagationPolicy": "Orphan"}));
+    core.tidy();
+    assert!(!core.exists(&format!("{MAPS}/owner")));
+    let (code, child) = core.ask(http::Method::GET, &format!("{MAPS}/child"), serde_json::Value::Null);
+    assert_eq!((code, child["metadata"].get("ownerReferences")), (200, None));
+}
+
+#[test]
+fn a_namespace_ends_with_all_it_holds() {
+    let mut core = Core::new();
+    core.create("/api/v1/namespaces", json!({"metadata": {"name": "n"}}));
+    core.create("/api/v1/namespaces/n/configmaps", json!({"metadata": {"name": "a"}}));
+    let held = json!({"metadata": {"name": "s", "finalizers": ["x.y/z"]}});
+    core.create("/api/v1/namespaces/n/secrets", held);
+    core.ask(http::Method::DELETE, "/api/v1/namespaces/n", serde_json::Value::Null);
+    core.tidy();
+    assert!(!core.exists("/api/v1/namespaces/n/configmaps/a"));
+    assert!(core.exists("/api/v1/namespaces/n"), "a secret is held by a finalizer");
+    let (_, mut secret) = core.ask(http::Method::GET, "/api/v1/namespaces/n/secrets/s", serde_json::Value::Null);
+    secret["metadata"]["finalizers"] = json!([]);
+    core.ask(http::Method::PUT, "/api/v1/namespaces/n/secrets/s", secret);
+    core.tidy();
+    assert!(!core.exists("/api/v1/namespaces/n"));
 }

@@ -60,6 +60,8 @@ impl ApiServer {
         let revision = self.store.next_revision();
         let record = encode::record(definition, object, revision);
         let now = self.environment.now().as_second();
+        let old = self.store.shelf(definition.shelf).get(key);
+        self.garbage.note_put(definition.shelf, key, old.map(AsRef::as_ref), &record, object);
         self.store.put(definition.shelf, key, record, now);
         self.changed.push(definition.shelf);
         self.unfollowed.push(definition.shelf);
@@ -70,6 +72,8 @@ impl ApiServer {
         let revision = self.store.next_revision();
         let record = encode::record(definition, &mut last, revision);
         let now = self.environment.now().as_second();
+        let old = self.store.shelf(definition.shelf).get(key);
+        self.garbage.note_removed(definition.shelf, key, old.map(AsRef::as_ref), &last);
         self.store.remove(definition.shelf, key, record, now);
         self.changed.push(definition.shelf);
         self.unfollowed.push(definition.shelf);
