@@ -293,4 +293,35 @@ mod tests {
         assert_eq!(wrong(json!({"l": [{"k": "b", "v": 5}, {"k": "c", "v": 0}]})), "[]");
         assert_eq!(wrong(json!({"l": [{"k": "b", "v": 4}]})), r#"l[0]: Invalid value: "object": v must not shrink"#);
     }
+
+    #[test]
+    fn matches_means_re2() {
+        let digits = json!({"rule": "self.s.matches('^\\\\d+$')"});
+        assert_eq!(failures(digits.clone(), json!({"s": "12"}), None), "[]");
+        assert_ne!(failures(digits, json!({"s": "\u{661}"}), None), "[]");
+    }
+
+    #[test]
+    fn set_lists_compare_in_order() {
+        let (rules, errors) = compiled(json!({"type": "object", "properties": {
+            "l": {"type": "array", "maxItems": 3, "x-kubernetes-list-type": "set", "items": {"type": "integer"}}},
+            "x-kubernetes-validations": [{"rule": "self.l == [1, 2]"}]}));
+        assert_eq!(errors, "[]");
+        assert_eq!(rules.evaluate(&json!({"l": [2, 1]}), None, LIMIT).len(), 1);
+    }
+
+    #[test]
+    fn an_evaluation_that_takes_too_long_refuses_the_object() {
+        let (rules, errors) = compiled(json!({"type": "object", "properties": {
+            "l": {"type": "array", "maxItems": 60, "items": {"type": "integer"}}},
+            "x-kubernetes-validations": [{"rule": "self.l.all(x, self.l.all(y, self.l.all(z, x + y + z >= 0 || x == y)))"}]}));
+        assert_eq!(errors, "[]");
+        let object = json!({"l": vec![1; 60]});
+        let wrong = rules.evaluate(&object, None, Duration::from_millis(1)).to_string();
+        assert_eq!(
+            wrong,
+            r#"<nil>: Invalid value: "object": validation failed due to running out of cost budget, no further validation rules will be run"#
+        );
+        assert!(rules.evaluate(&object, None, LIMIT).is_empty(), "and passes when it has the time");
+    }
 }

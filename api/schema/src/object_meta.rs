@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use serde_json::{Value, json};
 
 use crate::{
-    Schema,
+    Schema, SchemaType,
     field::{Errors, Path},
     go_text, names,
 };
@@ -66,6 +66,58 @@ pub fn drop_empty(metadata: &mut Value) {
             Value::Number(number) => name != "generation" || number.as_i64() != Some(0),
             Value::Bool(_) => true,
         });
+    }
+}
+
+/// Why JSON cannot be read as `metadata` at all, in the words of the API server's decoder.
+pub fn decoding_error(metadata: &Value) -> Option<String> {
+    let Value::Object(fields) = metadata else {
+        return Some(format!("json: cannot unmarshal {} into Go value of type v1.ObjectMeta", json_kind(metadata)));
+    };
+    let cannot = |value: &Value, field: &str, wanted: &str| {
+        format!("json: cannot unmarshal {} into Go struct field ObjectMeta.{field} of type {wanted}", json_kind(value))
+    };
+    for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
+        let Some(schema) = SCHEMA.properties.get(name) else { continue };
+        let wrong = match (schema.type_, value) {
+            (Some(SchemaType::String), Value::String(_)) => None,
+            (Some(SchemaType::String), _) => Some(cannot(value, name, "string")),
+            (Some(SchemaType::Integer), Value::Number(number)) if number.is_i64() => None,
+            (Some(SchemaType::Integer), _) => Some(cannot(value, name, "int64")),
+            (Some(SchemaType::Object), Value::Object(entries)) => entries
+                .values()
+                .find(|entry| !entry.is_string() && !entry.is_null())
+                .map(|entry| cannot(entry, name, "string")),
+            (Some(SchemaType::Object), _) => Some(cannot(value, name, "map[string]string")),
+            (Some(SchemaType::Array), Value::Array(items)) if name == "finalizers" => {
+                items.iter().find(|item| !item.is_string()).map(|item| cannot(item, name, "string"))
+            }
+            (Some(SchemaType::Array), Value::Array(_)) => None,
+            (Some(SchemaType::Array), _) => {
+                let wanted = match name.as_str() {
+                    "ownerReferences" => "[]v1.OwnerReference",
+                    "managedFields" => "[]v1.ManagedFieldsEntry",
+                    _ => "[]string",
+                };
+                Some(cannot(value, name, wanted))
+            }
+            _ => None,
+        };
+        if wrong.is_some() {
+            return wrong;
+        }
+    }
+    None
+}
+
+fn json_kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
     }
 }
 
@@ -203,6 +255,21 @@ mod tests {
         assert_eq!(texts[4], r#"metadata.ownerReferences.uid: Invalid value: "": must not be empty"#);
         assert!(texts[5].starts_with(r#"metadata.finalizers: Invalid value: "a b": name part"#));
         assert_eq!(texts.len(), 6);
+    }
+
+    #[test]
+    fn what_is_no_metadata_is_told_as_the_decoder_tells_it() {
+        let error = |metadata: Value| decoding_error(&metadata).unwrap_or_default();
+        assert_eq!(
+            error(json!({"labels": {"a": 5}})),
+            "json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string"
+        );
+        assert_eq!(
+            error(json!({"finalizers": "x"})),
+            "json: cannot unmarshal string into Go struct field ObjectMeta.finalizers of type []string"
+        );
+        assert_eq!(error(json!("x")), "json: cannot unmarshal string into Go value of type v1.ObjectMeta");
+        assert_eq!(error(json!({"name": "x", "labels": {"a": "b"}, "generation": 1, "ownerReferences": []})), "");
     }
 
     #[test]

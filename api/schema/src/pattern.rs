@@ -170,7 +170,11 @@ impl Translation {
             match flag {
                 ':' | ')' => return Ok(()),
                 'i' | 'm' | 's' | 'U' | '-' => {}
-                _ => return self.fail("invalid or unsupported Perl syntax"),
+                _ => {
+                    let start = self.rest[..self.at].iter().rposition(|c| *c == '(').unwrap_or(0);
+                    let shown: String = self.rest[start..self.at].iter().collect();
+                    return Err(PatternError(format!("invalid or unsupported Perl syntax: `{shown}`")));
+                }
             }
         }
         self.fail("missing closing )")

@@ -15,6 +15,7 @@ use crate::{
 
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
+const NOT_CHECKED: &str = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
 const BROKEN: &str = "validation failed: the rules of this kind could not be evaluated";
 
 impl Rules {
@@ -42,6 +43,25 @@ impl Rules {
             errors
         })
     }
+
+    /// Evaluates the rules after the schema itself was checked, and adds what they refuse to what it found. Objects
+    /// that the schema refuses for their types or sizes are not evaluated.
+    pub fn evaluate_after(&self, errors: &mut Errors, object: &Value, old: Option<&Value>, limit: Duration) {
+        if self.is_empty() {
+            return;
+        }
+        if errors.iter().any(blocks) {
+            let at = Path::root("");
+            errors.add(error(Mistake::Invalid, &at, "null".to_owned(), NOT_CHECKED.to_owned()));
+        } else {
+            errors.extend(self.evaluate(object, old, limit));
+        }
+    }
+}
+
+/// Mistakes after which rules are not evaluated: the value may not be of the types that the rules were checked for.
+fn blocks(error: &FieldError) -> bool {
+    matches!(error.mistake, Mistake::Required | Mistake::TooLong | Mistake::TooMany | Mistake::TypeInvalid)
 }
 
 struct Place<'v> {
@@ -192,6 +212,11 @@ fn failure_text(failure: &ExecutionError, rule: &Compiled) -> String {
             return format!(
                 "'no such overload': call arguments did not match a supported operator, function or macro signature for rule: {shown}"
             );
+        }
+        ExecutionError::FunctionError { function, .. }
+            if matches!(function.as_str(), "int" | "uint" | "double" | "bool" | "duration" | "timestamp") =>
+        {
+            format!("type conversion error from 'string' to '{function}'")
         }
         ExecutionError::FunctionError { message, .. } => message.clone(),
         other => other.to_string(),

@@ -14,7 +14,12 @@ use std::{
     time::Duration,
 };
 
-use kube_cel::{KubeCelExt, cel::Context};
+use kube_cel::{
+    KubeCelExt,
+    cel::{Context, ExecutionError, extractors::This},
+};
+
+use crate::pattern;
 
 /// The stack of an evaluating thread.
 pub const STACK_BYTES: usize = 16 * 1024 * 1024;
@@ -77,11 +82,18 @@ pub(super) fn run<T: Send + 'static>(
     outcome.ok_or(NoAnswer::Broken)
 }
 
+/// `matches` means RE2, as `pattern` does.
+fn matches(This(text): This<Arc<String>>, expression: Arc<String>) -> Result<bool, ExecutionError> {
+    let compiled = pattern::compile(&expression).map_err(|error| ExecutionError::function_error("matches", error))?;
+    Ok(compiled.is_match(&text))
+}
+
 fn spawn() -> Option<Worker> {
     let (jobs, receiver) = mpsc::channel::<Job>();
     let builder = thread::Builder::new().name("cel".to_owned()).stack_size(STACK_BYTES);
     let started = builder.spawn(move || {
-        let context = Context::default().with_all();
+        let mut context = Context::default().with_all();
+        context.add_function("matches", matches);
         // Ends when the worker is dropped.
         for job in receiver {
             job(&context);

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use kube_cel::cel::{
     IdedExpr,
-    common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, SelectExpr, operators},
+    common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, ListExpr, LiteralValue, SelectExpr, operators},
 };
 
 use super::{
@@ -12,11 +12,14 @@ use super::{
     source::Source,
     types::{REQUEST_BYTES_MAX, Type},
 };
+use crate::{pattern, structural::formats};
 
 /// A type and what it costs to compute a value of it.
 pub(super) struct Typed<'s> {
     pub type_: Type<'s>,
     pub cost: u64,
+    /// Where messages about the expression point.
+    place: usize,
 }
 
 /// Infers the type of an expression, or finds its mistakes. `variables` are the names that it may use.
@@ -47,59 +50,65 @@ impl<'s> Inference<'_, 's> {
 
     fn infer(&mut self, expression: &IdedExpr) -> Typed<'s> {
         match &expression.expr {
-            Expr::Literal(literal) => Typed { type_: literal_type(literal), cost: 0 },
+            Expr::Literal(literal) => {
+                // Only strings are counted: macros write other literals of their own.
+                let is_text = matches!(literal, LiteralValue::String(_));
+                let place = if is_text { self.source.string(self.nth("string".to_owned())) } else { 0 };
+                Typed { type_: literal_type(literal), cost: 0, place }
+            }
             Expr::Ident(name) => self.identifier(name),
             Expr::Select(select) => self.selection(select),
             Expr::Call(call) => self.call(call),
             Expr::Comprehension(loop_) => self.comprehension(loop_),
-            Expr::List(list) => {
-                let elements: Vec<Typed<'s>> = list.elements.iter().map(|element| self.infer(element)).collect();
-                let cost = elements.iter().fold(10u64, |sum, element| sum.saturating_add(element.cost));
-                let count = elements.len() as u64;
-                let mut types = elements.into_iter().map(|element| element.type_);
+            Expr::List(list) => self.list(list),
+            Expr::Map(map) => {
+                let entries: Vec<Typed<'s>> = map.entries.iter().map(|entry| self.entry(&entry.expr)).collect();
+                let cost = entries.iter().fold(30u64, |sum, entry| sum.saturating_add(entry.cost));
+                let count = entries.len() as u64;
+                let mut types = entries.into_iter().map(|entry| entry.type_);
                 let first = types.next().unwrap_or(Type::Dyn);
                 let same = types.all(|type_| std::mem::discriminant(&type_) == std::mem::discriminant(&first));
-                Typed { type_: Type::List(Box::new(if same { first } else { Type::Dyn }), count), cost }
-            }
-            Expr::Map(map) => {
-                let cost = map.entries.iter().fold(30u64, |sum, entry| sum.saturating_add(self.entry(&entry.expr)));
-                Typed { type_: Type::Map(Box::new(Type::Dyn), map.entries.len() as u64), cost }
+                Typed { type_: Type::Map(Box::new(if same { first } else { Type::Dyn }), count), cost, place: 0 }
             }
             Expr::Struct(object) => {
-                let cost = object.entries.iter().fold(40u64, |sum, entry| sum.saturating_add(self.entry(&entry.expr)));
-                Typed { type_: Type::Dyn, cost }
+                let cost =
+                    object.entries.iter().fold(40u64, |sum, entry| sum.saturating_add(self.entry(&entry.expr).cost));
+                Typed { type_: Type::Dyn, cost, place: 0 }
             }
-            Expr::Unspecified => Typed { type_: Type::Dyn, cost: 0 },
+            Expr::Unspecified => Typed { type_: Type::Dyn, cost: 0, place: 0 },
         }
     }
 
-    fn entry(&mut self, entry: &EntryExpr) -> u64 {
+    /// The value of an entry, at the cost of its key as well.
+    fn entry(&mut self, entry: &EntryExpr) -> Typed<'s> {
         match entry {
-            EntryExpr::StructField(field) => self.infer(&field.value).cost,
-            EntryExpr::MapEntry(entry) => self.infer(&entry.key).cost.saturating_add(self.infer(&entry.value).cost),
+            EntryExpr::StructField(field) => self.infer(&field.value),
+            EntryExpr::MapEntry(entry) => {
+                let key = self.infer(&entry.key).cost;
+                let value = self.infer(&entry.value);
+                Typed { cost: value.cost.saturating_add(key), ..value }
+            }
         }
     }
 
     fn identifier(&mut self, name: &str) -> Typed<'s> {
         let known = self.variables.iter().rev().find(|(variable, _)| variable == name).map(|(_, type_)| type_.clone());
-        let nth = self.nth(format!("identifier {name}"));
+        let place = self.source.identifier(name, self.nth(format!("identifier {name}")));
         let type_ = known.unwrap_or_else(|| {
             if !TYPE_NAMES.contains(&name) {
-                let place = self.source.identifier(name, nth);
                 let message = format!("undeclared reference to '{name}' (in container '')");
                 self.mistakes.push(self.source.report(place, &message));
             }
             Type::Dyn
         });
-        Typed { type_, cost: 1 }
+        Typed { type_, cost: 1, place }
     }
 
     fn selection(&mut self, select: &SelectExpr) -> Typed<'s> {
         let operand = self.infer(&select.operand);
-        let nth = self.nth(format!("selection {}", select.field));
+        let place = self.source.selection(&select.field, self.nth(format!("selection {}", select.field)));
         let found = operand.type_.field(&select.field);
         let type_ = found.unwrap_or_else(|| {
-            let place = self.source.selection(&select.field, nth);
             let message = match operand.type_ {
                 Type::Object { .. } | Type::Metadata => format!("undefined field '{}'", select.field),
                 ref other => format!("type '{}' does not support field selection", other.name()),
@@ -108,7 +117,7 @@ impl<'s> Inference<'_, 's> {
             Type::Dyn
         });
         let cost = operand.cost.saturating_add(1);
-        Typed { type_: if select.test { Type::Bool } else { type_ }, cost }
+        Typed { type_: if select.test { Type::Bool } else { type_ }, cost, place }
     }
 
     fn comprehension(&mut self, loop_: &ComprehensionExpr) -> Typed<'s> {
@@ -125,6 +134,8 @@ impl<'s> Inference<'_, 's> {
             other => other,
         };
         let outer = self.variables.len();
+        // Where the macro names its variable, the text has it, but the expression has not.
+        self.nth(format!("identifier {}", loop_.iter_var));
         self.variables.push((loop_.iter_var.clone(), item));
         if let Some(second) = &loop_.iter_var2 {
             self.variables.push((second.clone(), Type::Dyn));
@@ -140,36 +151,78 @@ impl<'s> Inference<'_, 's> {
             .saturating_add(range.cost)
             .saturating_add(init.cost)
             .saturating_add(result.cost);
-        Typed { type_: result.type_, cost }
+        Typed { type_: result.type_, cost, place: range.place }
+    }
+
+    fn list(&mut self, list: &ListExpr) -> Typed<'s> {
+        let elements: Vec<Typed<'s>> = list.elements.iter().map(|element| self.infer(element)).collect();
+        let cost = elements.iter().fold(10u64, |sum, element| sum.saturating_add(element.cost));
+        let count = elements.len() as u64;
+        let mut types = elements.into_iter();
+        let first = types.next().map_or(Type::Dyn, |element| element.type_);
+        let mut same = true;
+        for element in types {
+            if std::mem::discriminant(&element.type_) != std::mem::discriminant(&first) {
+                same = false;
+                if first.is_scalar() && element.type_.is_scalar() {
+                    let message = format!("expected type '{}' but found '{}'", first.name(), element.type_.name());
+                    self.mistakes.push(self.source.report(element.place, &message));
+                }
+            }
+        }
+        Typed { type_: Type::List(Box::new(if same { first } else { Type::Dyn }), count), cost, place: 0 }
     }
 
     fn call(&mut self, call: &CallExpr) -> Typed<'s> {
-        let target = call.target.as_deref().and_then(|target| match (&target.expr, call.func_name.as_str()) {
-            // Names with a dot, such as optional.of, parse as a method of a name.
-            (Expr::Ident(name), _) if NAMESPACES.contains(&name.as_str()) => None,
-            _ => Some(self.infer(target)),
+        // Names with a dot, such as optional.of, parse as a method of a name.
+        let target = call.target.as_deref().filter(|target| match &target.expr {
+            Expr::Ident(name) => !NAMESPACES.contains(&name.as_str()),
+            _ => true,
         });
-        let mut operands: Vec<Typed<'s>> = target.into_iter().collect();
-        // The operands of a binary operator stand on both sides of it; its place is counted between them.
         let symbol = operator_symbol(&call.func_name);
-        let mut nth = 0;
-        for (index, argument) in call.args.iter().enumerate() {
-            operands.push(self.infer(argument));
-            if index == 0
-                && let Some(symbol) = symbol
+        let prefix = symbol.filter(|_| call.args.len() == 1).map(|symbol| self.operator_place(symbol));
+        let mut operands: Vec<Typed<'s>> = target.map(|target| self.infer(target)).into_iter().collect();
+        // An operator stands between its operands: its place is counted after the first of them.
+        let mut place = prefix;
+        if symbol.is_none() {
+            let nth = self.nth(format!("call {}", call.func_name));
+            place = Some(self.source.call(&call.func_name, nth));
+            if !KNOWN_FUNCTIONS.split_whitespace().any(|known| known == call.func_name)
+                && !call.func_name.starts_with(['_', '@', '!', '-'])
             {
-                nth = self.nth(format!("operator {symbol}"));
+                let message = format!("undeclared reference to '{}' (in container '')", call.func_name);
+                self.mistakes.push(self.source.report(place.unwrap_or_default(), &message));
             }
         }
+        for argument in &call.args {
+            operands.push(self.infer(argument));
+            if let Some(symbol) = symbol.filter(|_| place.is_none()) {
+                place = Some(self.operator_place(symbol));
+            }
+        }
+        let place = place.unwrap_or_default();
         let all = operands.iter().fold(1u64, |sum, operand| sum.saturating_add(operand.cost));
         let types: Vec<&Type<'s>> = operands.iter().map(|operand| &operand.type_).collect();
-        if let Some(symbol) = symbol
-            && let [left, right] = types.as_slice()
-            && !applies(&call.func_name, left, right)
-        {
-            let (left, right) = (left.name(), right.name());
-            let message = format!("found no matching overload for '_{symbol}_' applied to '({left}, {right})'");
-            self.mistakes.push(self.source.report(self.source.operator(symbol, nth), &message));
+        if let Some(message) = mismatch(&call.func_name, target.is_some(), &types) {
+            self.mistakes.push(self.source.report(place, &message));
+        }
+        if matches!(call.func_name.as_str(), operators::LOGICAL_AND | operators::LOGICAL_OR) {
+            for operand in operands.iter().filter(|operand| !matches!(operand.type_, Type::Bool | Type::Dyn)) {
+                let message = format!("expected type 'bool' but found '{}'", operand.type_.name());
+                self.mistakes.push(self.source.report(operand.place, &message));
+            }
+        }
+        if let Some(Expr::Literal(LiteralValue::String(text))) = call.args.last().map(|argument| &argument.expr) {
+            let is_legal = match call.func_name.as_str() {
+                "matches" => pattern::compile(text.inner()).is_ok(),
+                "duration" => formats::is_go_duration(text.inner()),
+                "timestamp" => formats::holds("date-time", text.inner()),
+                _ => true,
+            };
+            if !is_legal {
+                let at = operands.last().map_or(0, |operand| operand.place);
+                self.mistakes.push(self.source.report(at, &format!("invalid {} argument", call.func_name)));
+            }
         }
         let extra = extra_cost(&call.func_name, &types);
         let cost = match (call.func_name.as_str(), operands.as_slice()) {
@@ -179,16 +232,74 @@ impl<'s> Inference<'_, 's> {
             (operators::LOGICAL_AND | operators::LOGICAL_OR, _) => all - 1,
             _ => all,
         };
-        let type_ = result_type(&call.func_name, &types);
-        Typed { type_, cost: cost.saturating_add(extra) }
+        Typed { type_: result_type(&call.func_name, &types), cost: cost.saturating_add(extra), place }
+    }
+
+    fn operator_place(&mut self, symbol: &str) -> usize {
+        self.source.operator(symbol, self.nth(format!("operator {symbol}")))
     }
 }
+
+/// What is wrong with the operands of a call, where their types say so for sure.
+fn mismatch(function: &str, is_method: bool, operands: &[&Type<'_>]) -> Option<String> {
+    let names: Vec<String> = operands.iter().map(|operand| operand.name()).collect();
+    let known = |type_: &Type<'_>| !matches!(type_, Type::Dyn);
+    let fits = match (function, operands) {
+        // Their operands are looked at one by one.
+        (operators::LOGICAL_AND | operators::LOGICAL_OR, _) => true,
+        (operators::LOGICAL_NOT, [operand]) => matches!(operand, Type::Bool | Type::Dyn),
+        (operators::NEGATE, [operand]) => matches!(operand, Type::Int | Type::Double | Type::Duration | Type::Dyn),
+        (operators::INDEX, [Type::List(..), index]) => {
+            matches!(index, Type::Int | Type::Uint | Type::Double | Type::Dyn)
+        }
+        (operators::INDEX, [Type::Map(..), key]) => matches!(key, Type::String(_) | Type::Dyn),
+        (operators::CONDITIONAL, [condition, then, otherwise]) => {
+            let same = std::mem::discriminant(*then) == std::mem::discriminant(*otherwise);
+            matches!(condition, Type::Bool | Type::Dyn) && (same || !then.is_scalar() || !otherwise.is_scalar())
+        }
+        (operators::IN, [item, range]) => match range {
+            Type::List(items, _) => applies(operators::EQUALS, item, items),
+            Type::Map(..) => matches!(item, Type::String(_) | Type::Dyn),
+            Type::Dyn => true,
+            _ => false,
+        },
+        ("size", [operand]) => {
+            matches!(operand, Type::String(_) | Type::Bytes | Type::List(..) | Type::Map(..) | Type::Dyn)
+        }
+        ("startsWith" | "endsWith" | "contains" | "matches", [text, part]) if is_method => {
+            matches!(text, Type::String(_) | Type::Dyn) && matches!(part, Type::String(_) | Type::Dyn)
+        }
+        (_, [left, right]) if operator_symbol(function).is_some() => applies(function, left, right),
+        _ => true,
+    };
+    if fits || !operands.iter().any(|operand| known(operand)) {
+        return None;
+    }
+    let applied = match (is_method, names.split_first()) {
+        (true, Some((target, arguments))) => format!("{target}.({})", arguments.join(", ")),
+        _ => format!("({})", names.join(", ")),
+    };
+    Some(format!("found no matching overload for '{function}' applied to '{applied}'"))
+}
+
+/// Functions and macros that rules may call.
+const KNOWN_FUNCTIONS: &str = "
+    abs add all asApproximateFloat asInteger bool bytes ceil charAt cidr compareTo contains containsCIDR
+    containsIP decode double duration dyn encode endsWith equivalent exists exists_one existsOne family filter
+    find findAll floor format getDate getDayOfMonth getDayOfWeek getDayOfYear getEscapedPath getFullYear getHost
+    getHostname getHours getMilliseconds getMinutes getMonth getPort getQuery getScheme getSeconds has hasValue
+    indexOf int intersects ip isCanonical isCIDR isGlobalUnicast isGreaterThan isInf isInteger isIP isLessThan
+    isLinkLocalMulticast isLinkLocalUnicast isLoopback isNaN isQuantity isSemver isSorted isURL isUnspecified
+    join lastIndexOf lowerAscii major map masked matches max min minor named none of ofNonZeroValue optMap
+    optFlatMap or orValue patch prefixLength quantity quote replace reverse semver sign size split startsWith
+    string sub substring sum timestamp trim type uint upperAscii url validate value
+";
 
 /// Names that stand for types and are values themselves.
 const TYPE_NAMES: [&str; 12] =
     ["bool", "int", "uint", "double", "string", "bytes", "list", "map", "null_type", "type", "dyn", "timestamp"];
 /// The first part of functions that are named with a dot.
-const NAMESPACES: [&str; 6] = ["optional", "math", "base64", "sets", "ip", "semver"];
+const NAMESPACES: [&str; 5] = ["optional", "base64", "sets", "ip", "format"];
 
 fn literal_type<'s>(literal: &LiteralValue) -> Type<'s> {
     match literal {
@@ -205,7 +316,7 @@ fn literal_type<'s>(literal: &LiteralValue) -> Type<'s> {
 fn operator_symbol(function: &str) -> Option<&'static str> {
     Some(match function {
         operators::ADD => "+",
-        operators::SUBSTRACT => "-",
+        operators::SUBSTRACT | operators::NEGATE => "-",
         operators::MULTIPLY => "*",
         operators::DIVIDE => "/",
         operators::MODULO => "%",
@@ -215,14 +326,32 @@ fn operator_symbol(function: &str) -> Option<&'static str> {
         operators::GREATER_EQUALS => ">=",
         operators::LESS => "<",
         operators::LESS_EQUALS => "<=",
+        operators::LOGICAL_NOT => "!",
+        operators::INDEX => "[",
+        operators::CONDITIONAL => "?",
+        operators::IN => "in",
+        operators::LOGICAL_AND => "&&",
+        operators::LOGICAL_OR => "||",
         _ => return None,
     })
 }
 
-/// Whether an operator exists for two types; anything but two scalars is left to the evaluation.
+/// Whether an operator exists for two types; where one of them is not known, that is left to the evaluation.
 fn applies(function: &str, left: &Type<'_>, right: &Type<'_>) -> bool {
-    if !left.is_scalar() || !right.is_scalar() {
+    if *left == Type::Dyn || *right == Type::Dyn {
         return true;
+    }
+    if !left.is_scalar() && !right.is_scalar() {
+        // Of what is no scalar, only objects can be null.
+        return match (left, right) {
+            (Type::Null, Type::Object { .. } | Type::Metadata) | (Type::Object { .. } | Type::Metadata, Type::Null) => {
+                true
+            }
+            _ => std::mem::discriminant(left) == std::mem::discriminant(right),
+        };
+    }
+    if !left.is_scalar() || !right.is_scalar() {
+        return false;
     }
     let same = std::mem::discriminant(left) == std::mem::discriminant(right);
     match function {

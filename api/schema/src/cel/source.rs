@@ -28,6 +28,18 @@ impl<'t> Source<'t> {
         self.tokens.iter().filter(|(_, token)| *token == operator).nth(nth).map_or(0, |(place, _)| *place)
     }
 
+    /// The place of the `nth` string literal.
+    pub(super) fn string(&self, nth: usize) -> usize {
+        let mut places = self.tokens.iter().filter(|(_, token)| token.starts_with(['\'', '"']));
+        places.nth(nth).map_or(0, |(place, _)| *place)
+    }
+
+    /// The place of the `nth` call of a function: that of its parenthesis.
+    pub(super) fn call(&self, function: &str, nth: usize) -> usize {
+        let mut places = self.tokens.windows(2).filter(|pair| pair[0].1 == function && pair[1].1 == "(");
+        places.nth(nth).map_or(0, |pair| pair[1].0)
+    }
+
     /// A message with the line it speaks about and a mark below the place.
     pub(super) fn report(&self, place: usize, message: &str) -> String {
         let before = &self.text[..place.min(self.text.len())];
@@ -57,7 +69,7 @@ fn tokens(text: &str) -> Vec<(usize, &str)> {
             b'&' | b'|' if bytes.get(at + 1) == Some(&byte) => at + 2,
             _ => at + text[at..].chars().next().map_or(1, char::len_utf8),
         };
-        if !byte.is_ascii_whitespace() && !matches!(byte, b'\'' | b'"') {
+        if !byte.is_ascii_whitespace() && !text[start..at].starts_with("//") {
             found.push((start, &text[start..at]));
         }
     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{
     AdditionalProperties, Schema,
-    field::{Errors, Path},
+    field::{Errors, FieldError, Path},
     names, object_meta,
 };
 
@@ -22,24 +22,50 @@ pub fn validate_at(schema: &Schema, value: &Value, at: &Path<'_>) -> Errors {
     errors
 }
 
+/// The first embedded object that cannot be read as one: its apiVersion or kind is no text, its metadata is malformed.
+///
+/// An API server refuses the request for it (HTTP 400) before it looks at anything else.
+pub fn decoding_error(schema: &Schema, object: &Value) -> Option<FieldError> {
+    let mut errors = Errors::new();
+    walk(schema, object, &Path::root(""), &mut errors, &|embedded, at, errors| {
+        for name in ["apiVersion", "kind"] {
+            if let Some(other) = embedded.get(name).filter(|value| !value.is_string()) {
+                errors.invalid(&at.child(name), other, "must be a string");
+            }
+        }
+        if let Some(metadata) = embedded.get("metadata")
+            && let Some(error) = object_meta::decoding_error(metadata)
+        {
+            errors.invalid(&at.child("metadata"), metadata, error);
+        }
+    });
+    errors.iter().next().cloned()
+}
+
 fn visit(schema: &Schema, value: &Value, at: &Path<'_>, errors: &mut Errors) {
+    walk(schema, value, at, errors, &validate_one);
+}
+
+type Check<'c> = &'c dyn Fn(&Value, &Path<'_>, &mut Errors);
+
+fn walk(schema: &Schema, value: &Value, at: &Path<'_>, errors: &mut Errors, check: Check<'_>) {
     match value {
         Value::Object(fields) => {
             if schema.embedded_resource {
-                validate_one(value, at, errors);
+                check(value, at, errors);
             }
             for (name, field) in fields {
                 if let Some(field_schema) = schema.properties.get(name) {
-                    visit(field_schema, field, &at.child(name), errors);
+                    walk(field_schema, field, &at.child(name), errors, check);
                 } else if let Some(AdditionalProperties::Schema(values)) = &schema.additional_properties {
-                    visit(values, field, &at.key(name), errors);
+                    walk(values, field, &at.key(name), errors, check);
                 }
             }
         }
         Value::Array(items) => {
             let Some(item_schema) = schema.items.as_deref() else { return };
             for (index, item) in items.iter().enumerate() {
-                visit(item_schema, item, &at.index(index), errors);
+                walk(item_schema, item, &at.index(index), errors, check);
             }
         }
         _ => {}

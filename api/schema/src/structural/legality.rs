@@ -215,7 +215,7 @@ mod tests {
             ),
             (
                 json!({"type": "object", "x-kubernetes-validations": [{"rule": "true", "fieldPath": ".a"}]}),
-                r#"s.x-kubernetes-validations[0].fieldPath: Invalid value: ".a": fieldPath must be a valid path"#,
+                r#"s.x-kubernetes-validations[0].fieldPath: Invalid value: ".a": must be a valid path"#,
             ),
         ];
         for (document, message) in table {

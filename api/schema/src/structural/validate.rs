@@ -358,7 +358,6 @@ impl Validation<'_> {
             (None, true) => "<nil>".to_owned(),
             (None, false) => relative,
             (Some(base), true) => base.to_owned(),
-            (Some(base), false) if relative.starts_with('[') => format!("{base}{relative}"),
             (Some(base), false) => format!("{base}.{relative}"),
         };
         FieldError { mistake, field, value, detail }

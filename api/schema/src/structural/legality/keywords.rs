@@ -222,9 +222,9 @@ fn rule_form(schema: &Value, rule: &Value, at: &Path<'_>, errors: &mut Errors) {
     if expression.is_empty() {
         errors.required(&at.child("rule"), "rule is not specified");
     } else if is_set(rule, "message") && message.is_empty() {
-        errors.invalid(&at.child("message"), text(rule, "message"), "message must be non-empty if specified");
+        errors.invalid(&at.child("message"), text(rule, "message"), "must be non-empty if specified");
     } else if breaks(message) {
-        errors.invalid(&at.child("message"), text(rule, "message"), "message must not contain line breaks");
+        errors.invalid(&at.child("message"), text(rule, "message"), "must not contain line breaks");
     } else if breaks(expression) && message.is_empty() {
         errors.required(&at.child("message"), "message must be specified if rule contains line breaks");
     }
@@ -242,13 +242,13 @@ fn rule_form(schema: &Value, rule: &Value, at: &Path<'_>, errors: &mut Errors) {
     }
     let here = at.child("fieldPath");
     if field_path.trim().is_empty() {
-        errors.invalid(&here, field_path, "fieldPath must be non-empty if specified");
+        errors.invalid(&here, field_path, "must be non-empty if specified");
     }
     if breaks(field_path) {
-        errors.invalid(&here, field_path, "fieldPath must not contain line breaks");
+        errors.invalid(&here, field_path, "must not contain line breaks");
     }
     if !is_field_path(schema, field_path) {
-        errors.invalid(&here, field_path, "fieldPath must be a valid path");
+        errors.invalid(&here, field_path, "must be a valid path");
     }
 }
 
@@ -256,9 +256,9 @@ fn rule_form(schema: &Value, rule: &Value, at: &Path<'_>, errors: &mut Errors) {
 fn is_field_path(schema: &Value, path: &str) -> bool {
     let Some(steps) = field_path_steps(path) else { return false };
     let mut place = schema;
-    for (name, quoted) in &steps {
+    for (name, _) in &steps {
         let declared = place.get("properties").and_then(|fields| fields.get(name));
-        let next = declared.or_else(|| values_schema(place).filter(|_| *quoted));
+        let next = declared.or_else(|| values_schema(place));
         match next {
             Some(next) => place = next,
             None => return false,
