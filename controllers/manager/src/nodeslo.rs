@@ -98,7 +98,9 @@ impl NodeSloController {
             ("getHostApplicationConfig", true),
             ("getNodeSLOExtension", true),
         ];
-        parts.into_iter().for_each(|(part, succeeded)| self.specs.count(succeeded, part));
+        for (part, succeeded) in parts {
+            self.specs.count(succeeded, part);
+        }
         if let Some(error) = &resolved.bandwidth_error {
             tracing::warn!(%error, "a node's bandwidth annotation is no quantity; its system strategy is left out");
         }

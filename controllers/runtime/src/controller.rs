@@ -243,7 +243,7 @@ impl Worker {
 
     /// Says what became of a write of the outcome.
     pub fn written(&self, write: &Write, result: Result<(), ReconcileError>) -> Result<(), ReconcileError> {
-        self.controller.written(write, result.as_ref().map(|()| ()));
+        self.controller.written(write, result.as_ref().copied());
         result
     }
 
