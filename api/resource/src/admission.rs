@@ -180,9 +180,24 @@ pub struct Request<'a> {
     /// Whether nothing will be stored.
     #[serde(deserialize_with = "or_default")]
     pub dry_run: bool,
+    /// Options of the operation, not decoded yet. See [`Request::field_manager`].
+    #[serde(borrow)]
+    pub options: Option<&'a RawValue>,
 }
 
 impl<'a> Request<'a> {
+    /// In whose name fields are written; empty where nobody said so.
+    pub fn field_manager(&self) -> Cow<'a, str> {
+        #[derive(Default, Deserialize)]
+        #[serde(default, rename_all = "camelCase")]
+        struct Options<'a> {
+            #[serde(borrow, deserialize_with = "text")]
+            field_manager: Cow<'a, str>,
+        }
+        let options = self.options.and_then(|raw| serde_json::from_str::<Options<'a>>(raw.get()).ok());
+        options.unwrap_or_default().field_manager
+    }
+
     /// Who asks.
     pub fn user(&self) -> Result<UserInfo<'a>, Denial> {
         let Some(raw) = self.user_info else { return Ok(UserInfo::default()) };

@@ -6,6 +6,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod ctx;
+pub mod declared;
 mod decode;
 mod entries;
 pub mod mutate_elastic_quota;
@@ -24,12 +25,17 @@ use koord_resource::admission::Handler;
 use koord_webhook::ServiceBuilder;
 
 /// Every handler, in the order of the paths in the webhook configurations.
-pub static HANDLERS: [Handler<Ctx>; 5] = [
+pub static HANDLERS: [Handler<Ctx>; 10] = [
     mutate_pod::HANDLER,
     mutate_elastic_quota::HANDLER,
     mutate_reservation::HANDLER,
     validate_pod::HANDLER,
     validate_elastic_quota::HANDLER,
+    declared::VALIDATE_RESERVATION,
+    declared::MUTATE_POD_MIGRATION_JOB,
+    declared::VALIDATE_POD_MIGRATION_JOB,
+    declared::VALIDATE_NODE_SLO,
+    declared::VALIDATE_DEVICE,
 ];
 
 /// Serves every handler whose gate is on.

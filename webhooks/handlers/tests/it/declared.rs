@@ -1,0 +1,238 @@
+//! The declared handlers: what they accept and what they refuse.
+
+use std::{env, fs, path::Path};
+
+use koord_runtime::clock::SystemClock;
+use koord_webhook::{Metrics, Service, ServiceBuilder};
+use koord_webhooks::{Ctx, serve};
+use serde_json::{Value, json};
+
+/// Plural, and the path of the validating handler, by kind.
+const KINDS: [(&str, &str, &str); 4] = [
+    ("Reservation", "reservations", "/validate-scheduling-koordinator-sh-v1alpha1-reservation"),
+    ("PodMigrationJob", "podmigrationjobs", "/validate-scheduling-koordinator-sh-v1alpha1-podmigrationjob"),
+    ("NodeSLO", "nodeslos", "/validate-slo-koordinator-sh-v1alpha1-nodeslo"),
+    ("Device", "devices", "/validate-scheduling-koordinator-sh-v1alpha1-device"),
+];
+
+fn service() -> Service {
+    let builder = ServiceBuilder::new(Metrics::register(&prometheus::Registry::new()).unwrap(), SystemClock::shared());
+    serve(builder, &std::sync::Arc::new(Ctx::detached(|_| true)), |_| true).build()
+}
+
+fn status(object: &Value, old: Option<&Value>) -> Option<Value> {
+    status_of(object, old, "kubectl")
+}
+
+fn status_of(object: &Value, old: Option<&Value>, author: &str) -> Option<Value> {
+    let (_, plural, path) = KINDS.iter().find(|(kind, ..)| *kind == object["kind"])?;
+    let operation = if old.is_some() { "UPDATE" } else { "CREATE" };
+    let review = json!({"request": {
+        "uid": "u", "operation": operation, "resource": {"resource": plural}, "object": object, "oldObject": old,
+        "options": {"fieldManager": author},
+    }});
+    let answer = service().decide(path, review.to_string().as_bytes()).unwrap();
+    let answer: Value = serde_json::from_slice(&answer).unwrap();
+    (answer["response"]["allowed"] == false).then(|| answer["response"]["status"].clone())
+}
+
+fn accepts(object: &Value) {
+    assert_eq!(status(object, None), None, "{object}");
+}
+
+/// Refused with 422 and these causes, each `field: message`.
+fn rejects(object: &Value, old: Option<&Value>, causes: &[&str]) {
+    let status = status(object, old).unwrap_or_else(|| panic!("accepted: {object}"));
+    assert_eq!((&status["code"], &status["reason"]), (&json!(422), &json!("Invalid")), "{status}");
+    let shown = |cause: &Value| format!("{}: {}", cause["field"].as_str().unwrap(), cause["message"].as_str().unwrap());
+    let found: Vec<String> = status["details"]["causes"].as_array().unwrap().iter().map(shown).collect();
+    assert_eq!(found, causes);
+}
+
+fn with(mut object: Value, pointer: &str, value: Value) -> Value {
+    let (parent, name) = pointer.rsplit_once('/').unwrap();
+    match name.parse::<usize>() {
+        Ok(index) => object.pointer_mut(parent).unwrap()[index] = value,
+        Err(_) => object.pointer_mut(parent).unwrap()[name.replace("~1", "/")] = value,
+    }
+    object
+}
+
+fn reservation() -> Value {
+    json!({"apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "Reservation", "metadata": {"name": "r"},
+        "spec": {"ttl": "1h", "owners": [{"labelSelector": {"matchLabels": {"app": "a"}}}],
+            "template": {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}}}})
+}
+
+#[test]
+fn reservations() {
+    accepts(&reservation());
+    accepts(&with(reservation(), "/spec/ttl", json!("0s")));
+    rejects(
+        &with(reservation(), "/spec/owners", json!([])),
+        None,
+        &["spec.owners: Required value: at least one owner must be able to use the reservation"],
+    );
+    rejects(
+        &with(reservation(), "/spec/owners/0", json!({})),
+        None,
+        &["spec.owners[0]: Required value: set object, controller or labelSelector"],
+    );
+    rejects(
+        &with(reservation(), "/spec/ttl", json!("1 day")),
+        None,
+        &["spec.ttl: Invalid value: \"1 day\": must be a duration such as 90s, 1h30m or 24h"],
+    );
+    rejects(
+        &with(reservation(), "/spec/template/spec/containers", json!([])),
+        None,
+        &[
+            "spec.template.spec.containers: Required value: the template must have the containers whose resources are reserved",
+        ],
+    );
+    rejects(
+        &with(reservation(), "/spec/template/spec/containers/0/resources/requests/cpu", json!("-1")),
+        None,
+        &[
+            "spec.template.spec.containers[0].resources.requests[cpu]: Invalid value: \"-1\": must be greater than or equal to 0",
+        ],
+    );
+}
+
+#[test]
+fn the_template_of_a_reservation_stays_once_it_is_available() {
+    let changed = with(reservation(), "/spec/template/spec/containers/0/name", json!("other"));
+    let pending = with(reservation(), "/status", json!({"phase": "Pending"}));
+    assert_eq!(status(&changed, Some(&pending)), None);
+    let available = with(reservation(), "/status", json!({"phase": "Available"}));
+    rejects(
+        &changed,
+        Some(&available),
+        &["spec.template: Forbidden: field is immutable once the reservation is Available"],
+    );
+}
+
+fn job() -> Value {
+    json!({"apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "PodMigrationJob", "metadata": {"name": "j"},
+        "spec": {"mode": "EvictDirectly", "ttl": "5m", "podRef": {"namespace": "default", "name": "p"}}})
+}
+
+#[test]
+fn pod_migration_jobs() {
+    accepts(&job());
+    rejects(
+        &with(job(), "/spec/podRef", json!({"name": "p"})),
+        None,
+        &["spec.podRef.namespace: Required value: the job must name the pod that it moves"],
+    );
+    rejects(
+        &with(with(job(), "/spec/mode", json!("Teleport")), "/spec/ttl", json!("-5m")),
+        None,
+        &[
+            "spec.ttl: Invalid value: \"-5m\": must not be negative",
+            "spec.mode: Unsupported value: \"Teleport\": supported values: \"ReservationFirst\", \"EvictDirectly\"",
+        ],
+    );
+    let found = with(job(), "/spec/podRef/uid", json!("u"));
+    assert_eq!(status(&found, Some(&job())), None, "the uid may be added");
+    rejects(
+        &with(job(), "/spec/podRef/name", json!("q")),
+        Some(&job()),
+        &["spec.podRef: Forbidden: field is immutable; create another job for another pod"],
+    );
+}
+
+#[test]
+fn devices() {
+    let device = json!({"apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "Device", "metadata": {"name": "n"},
+    "spec": {"devices": [
+        {"type": "gpu", "minor": 0, "health": true, "resources": {"koordinator.sh/gpu-core": "100"}},
+        {"type": "rdma", "minor": 0, "health": true},
+    ]}});
+    accepts(&device);
+    let twice = with(device.clone(), "/spec/devices/1/type", json!("gpu"));
+    rejects(&twice, None, &["spec.devices[1].minor: Duplicate value: 0"]);
+    let negative = with(device, "/spec/devices/0/resources/koordinator.sh~1gpu-core", json!("-1"));
+    rejects(
+        &negative,
+        None,
+        &[
+            "spec.devices[0].resources[koordinator.sh/gpu-core]: Invalid value: \"-1\": must be greater than or equal to 0",
+        ],
+    );
+}
+
+/// Whole objects, wherever they stand in a recording, each with who wrote it.
+fn objects_in(value: &Value, author: &'static str, found: &mut Vec<(Value, &'static str)>) {
+    match value {
+        Value::Object(fields) => {
+            let whole = value.get("apiVersion").is_some() && value.get("spec").is_some();
+            // Times relative to the recording and annotations still to be encoded stand for texts.
+            let text = value.to_string();
+            let plain = !text.contains("\"$now") && !text.contains("{\"json\":");
+            if whole && plain && KINDS.iter().any(|(kind, ..)| value["kind"] == *kind) {
+                found.push((value.clone(), author));
+            }
+            fields.values().for_each(|value| objects_in(value, author, found));
+        }
+        Value::Array(items) => items.iter().for_each(|value| objects_in(value, author, found)),
+        _ => {}
+    }
+}
+
+/// Inputs that recordings made wrong on purpose, to see what the agents make of them.
+fn wrong_on_purpose(object: &Value) -> bool {
+    const NODE_SLOS: [&str; 4] = [
+        "n-evict-cpualloc-prod-limit",
+        "n-evict-mem-lower-equal",
+        "n-evict-mem-lower-above",
+        "n-resctrl-range-invalid",
+    ];
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    match object["kind"].as_str().unwrap() {
+        "NodeSLO" => NODE_SLOS.contains(&name),
+        // The schema refuses these before any webhook is asked.
+        "Reservation" => object["spec"].get("template").is_none(),
+        "PodMigrationJob" => {
+            let pod = &object["spec"]["podRef"];
+            object["spec"]["mode"] == "Whatever" || pod.get("name").is_none() || pod.get("namespace").is_none()
+        }
+        _ => false,
+    }
+}
+
+#[test]
+fn every_object_of_the_recordings_passes_its_own_validator() {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
+    let home = env::var_os("KOORD_SHARED").map_or(beside, Into::into).join("corpus");
+    let mut objects = Vec::new();
+    for component in ["manager", "scheduler", "descheduler", "koordlet"] {
+        let Ok(groups) = fs::read_dir(home.join(component).join("cases")) else { continue };
+        for group in groups.map(|group| group.unwrap().path()).filter(|path| path.is_dir()) {
+            for file in fs::read_dir(group).unwrap().map(|file| file.unwrap().path()) {
+                let mut recording: Value = serde_json::from_slice(&fs::read(file).unwrap()).unwrap();
+                let written = recording.as_object_mut().unwrap().remove("recorded").unwrap_or_default();
+                let writer = if component == "manager" { "koordinator-manager" } else { "koord-descheduler" };
+                objects_in(&recording, "kubectl", &mut objects);
+                objects_in(&written, writer, &mut objects);
+            }
+        }
+    }
+    let refused: Vec<String> = objects
+        .iter()
+        .filter(|(object, _)| !wrong_on_purpose(object))
+        .filter_map(|(object, author)| Some(format!("{} {object}", status_of(object, None, author)?["message"])))
+        .collect();
+    println!("{} objects", objects.len());
+    assert!(refused.is_empty(), "{} of {}:\n{}", refused.len(), objects.len(), refused.join("\n"));
+}
+
+#[test]
+fn every_sample_passes_its_own_validator() {
+    let samples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/samples/valid");
+    let Ok(files) = fs::read_dir(samples) else { return };
+    for file in files.map(|file| file.unwrap().path()) {
+        let object: Value = serde_saphyr::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+        assert_eq!(status(&object, None), None, "{}", file.display());
+    }
+}
