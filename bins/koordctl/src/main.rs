@@ -17,7 +17,7 @@ async fn main() -> ExitCode {
             if answer.success { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
         Err(error) => {
-            eprintln!("koordctl: {error:#}");
+            let _ = writeln!(io::stderr(), "koordctl: {error:#}");
             ExitCode::FAILURE
         }
     }

@@ -11,6 +11,7 @@ pub mod progress;
 pub mod server;
 
 use std::{
+    io::Write as _,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -174,13 +175,14 @@ pub async fn run(args: &UpArgs) -> Result<()> {
         cluster = Cluster::start(args, &mut progress) => cluster?,
     };
     drop(progress);
-    println!("{}", greeting::greeting(args, cluster.url(), &cluster.kubeconfig));
+    // Whoever reads this may have stopped reading; the cluster goes on.
+    let _ = writeln!(std::io::stdout(), "{}", greeting::greeting(args, cluster.url(), &cluster.kubeconfig));
     let result = tokio::select! {
         biased;
         () = interrupted.wait() => Ok(()),
         result = cluster.ended() => result,
     };
-    eprintln!("stopping");
+    let _ = writeln!(std::io::stderr(), "stopping");
     cluster.stop().await;
     result
 }

@@ -1,6 +1,9 @@
 //! What is being done, while it is being done: a line that changes on a terminal, a line per step elsewhere.
 
-use std::{io::IsTerminal as _, time::Duration};
+use std::{
+    io::{IsTerminal as _, Write as _},
+    time::Duration,
+};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -56,7 +59,7 @@ impl Progress {
         }
         match &self.bar {
             Some(bar) => bar.println(format!("✓ {step}")),
-            None if self.plain => eprintln!("✓ {step}"),
+            None if self.plain => drop(writeln!(std::io::stderr(), "✓ {step}")),
             None => {}
         }
     }
