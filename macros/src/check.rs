@@ -289,7 +289,6 @@ fn is_rust_rule(keyword: &Keyword) -> bool {
             | Keyword::Validate(_)
             | Keyword::Nullable
             | Keyword::Schemaless
-            | Keyword::Format(_)
             | Keyword::OneOf(..)
     )
 }

@@ -291,7 +291,7 @@ fn wire(item: &ItemStruct, relations: &[Relation], runtime: &Path) -> Option<Tok
         pub fn wire(
             wiring: &mut #runtime::Wiring<'_>,
             #(#names: #types,)*
-        ) -> Result<::std::sync::Arc<Self>, ::std::convert::Infallible> {
+        ) -> ::core::result::Result<::std::sync::Arc<Self>, ::std::convert::Infallible> {
             #(#reads)*
             #(#reactions)*
             Ok(::std::sync::Arc::new(Self { #(#members,)* #(#names,)* }))

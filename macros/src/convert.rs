@@ -137,7 +137,7 @@ pub(crate) fn expand(item: &Item<'_>) -> TokenStream {
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     let up: TokenStream = item.fields().iter().map(|field| up(krate, field)).collect();
     let down: TokenStream = item.fields().iter().map(|field| down(krate, field)).collect();
-    let result = quote!(Result<(), #krate::convert::ConvertError>);
+    let result = quote!(::core::result::Result<(), #krate::convert::ConvertError>);
     let (value, place) = (quote!(value: &mut #krate::serde_json::Value), quote!(at: &#krate::convert::Place<'_>));
     let function = |signature: TokenStream, body: TokenStream| {
         (!body.is_empty()).then(|| {

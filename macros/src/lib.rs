@@ -14,6 +14,8 @@ mod check;
 mod controller;
 mod convert;
 mod entry;
+#[cfg(test)]
+mod expansions;
 mod handler;
 mod json;
 mod marker;

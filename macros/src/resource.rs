@@ -7,6 +7,7 @@ use syn::LitStr;
 use crate::{
     entry::Entry,
     model::{Body, Item},
+    rbac::Permissions,
     report::Report,
     words,
 };
@@ -32,6 +33,8 @@ pub(crate) struct Root {
     served: Option<bool>,
     storage: Option<bool>,
     deprecated: Option<String>,
+    /// Permissions that come with the kind, for whoever works with it.
+    rbac: Vec<Permissions>,
     /// What stands in `hardened(…)`.
     extras: Extras,
 }
@@ -103,6 +106,7 @@ impl Root {
                     if entry.flag().is_ok() { Ok(String::new()) } else { entry.string().map(|text| text.value()) };
                 once(&mut self.deprecated, entry, warning)?;
             }
+            "rbac" => self.rbac.push(Permissions::parse(entry)?),
             _ => {}
         }
         Ok(())
@@ -280,6 +284,16 @@ pub(crate) fn expand(item: &Item<'_>, root: &Root) -> TokenStream {
     let (group, version) = (text(root.group.as_ref()), text(root.version.as_ref()));
     let api_version = if group.is_empty() { version.clone() } else { format!("{group}/{version}") };
     let serialize = serialize(item);
+    let rules: Vec<TokenStream> = root.rbac.iter().flat_map(|permissions| permissions.expand(krate)).collect();
+    let rbac = (!rules.is_empty()).then(|| {
+        quote! {
+            #[automatically_derived]
+            impl #ident {
+                /// Permissions that come with the kind.
+                pub const RBAC: &'static [#krate::rbac::RbacRule] = &[#(#rules),*];
+            }
+        }
+    });
     quote! {
         #[automatically_derived]
         impl #krate::Resource for #ident {
@@ -310,6 +324,7 @@ pub(crate) fn expand(item: &Item<'_>, root: &Root) -> TokenStream {
                 &mut self.#metadata
             }
         }
+        #rbac
         #serialize
     }
 }
@@ -418,7 +433,7 @@ fn serialize(item: &Item<'_>) -> TokenStream {
     quote! {
         #[automatically_derived]
         impl #krate::serde::Serialize for #ident {
-            fn serialize<S: #krate::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            fn serialize<S: #krate::serde::Serializer>(&self, serializer: S) -> ::core::result::Result<S::Ok, S::Error> {
                 let mut object = #krate::serde::Serializer::serialize_struct(serializer, stringify!(#ident), #count)?;
                 #krate::serde::ser::SerializeStruct::serialize_field(
                     &mut object, "apiVersion", <Self as #krate::k8s_openapi::Resource>::API_VERSION)?;

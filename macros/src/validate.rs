@@ -169,6 +169,9 @@ fn rule(item: &Item<'_>, all: &[&Marker], marker: &Marker, subject: Subject, sha
         Keyword::MinLength(length) => quote!(#rule::min_length(value, #length, at, errors);),
         Keyword::MaxLength(length) => quote!(#rule::max_length(value, #length, at, errors);),
         Keyword::Pattern(pattern) => quote!(#rule::pattern(value, #pattern, at, errors);),
+        Keyword::Format(format) if subject == Subject::Json || matches!(shape, Shape::String) => {
+            quote!(#rule::format(value, #format, at, errors);)
+        }
         Keyword::MinItems(count) => quote!(#rule::min_items(value, #count, at, errors);),
         Keyword::MaxItems(count) | Keyword::MaxProperties(count) => {
             quote!(#rule::max_items(value, #count, at, errors);)

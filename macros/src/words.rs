@@ -215,6 +215,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_guide_names_every_word() {
+        let guide = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/library.md")).unwrap();
+        let vocabulary = guide.split("## The vocabulary").nth(1).unwrap();
+        for word in [RULES, FIELD, TYPE, ROOT].concat() {
+            assert!(vocabulary.contains(&format!("`{word}`")), "{word} is missing in docs/library.md");
+        }
+    }
+
+    #[test]
     fn words_of_controller_gen_lead_to_ours() {
         assert_eq!(nearest("minLength", RULES), Some("min_length"));
         assert_eq!(nearest("Enum", RULES), Some("enumeration"));

@@ -312,6 +312,14 @@ pub fn pattern<T: AsText + ?Sized>(value: &T, pattern: &str, at: &Path<'_>, erro
     }
 }
 
+/// `format`; a name that the API server does not know holds for every text.
+pub fn format<T: AsText + ?Sized>(value: &T, format: &str, at: &Path<'_>, errors: &mut Errors) {
+    if let Some(text) = value.as_text().filter(|text| !koord_schema::structural::formats::holds(format, text)) {
+        let shown = koord_schema::go_text::quote(&text);
+        errors.type_invalid(at, value, format!("{at} in body must be of type {format}: {shown}"));
+    }
+}
+
 /// `enum`.
 pub fn enumeration(value: &(impl Serialize + ?Sized), allowed: &[Value], at: &Path<'_>, errors: &mut Errors) {
     let json = json(value);

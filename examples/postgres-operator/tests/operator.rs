@@ -192,3 +192,20 @@ fn a_database_gets_its_servers() {
         running.await.unwrap().unwrap();
     });
 }
+
+// === the guide ===
+
+/// `docs/library.md` names a file before every block of Rust, and the block stands in that file.
+#[test]
+fn the_guide_shows_what_runs() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+    let guide = std::fs::read_to_string(format!("{root}/docs/library.md")).unwrap();
+    let blocks: Vec<&str> = guide.split("\n```rust\n").collect();
+    assert!(blocks.len() > 9, "the guide has its blocks");
+    for (before, block) in blocks.iter().zip(&blocks[1..]) {
+        let file = before.lines().last().unwrap().trim_matches('`');
+        let (block, _) = block.split_once("\n```").unwrap();
+        let source = std::fs::read_to_string(format!("{}/{file}", env!("CARGO_MANIFEST_DIR"))).unwrap();
+        assert!(source.contains(block), "{file} does not have\n{block}");
+    }
+}

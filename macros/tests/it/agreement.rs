@@ -25,6 +25,8 @@ struct Everything {
     ratio: f64,
     #[koord(min_length = 2, max_length = 4, pattern = "^[a-c]*$")]
     name: String,
+    #[koord(format = "ipv4")]
+    address: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[koord(enumeration("a", "bb"))]
     word: Option<String>,
@@ -85,26 +87,20 @@ fn target() -> impl Strategy<Value = Target> {
 
 fn everything() -> impl Strategy<Value = Everything> {
     let numbers = (-4i32..8, -1i64..6, (0i32..7).prop_map(|half| f64::from(half) / 2.0));
-    let texts = ("[a-d\u{e9}]{0,5}", option::of("[ab]{1,2}"), "[a-z]{0,3}".prop_map(Label));
+    let texts = (
+        "[a-d\u{e9}]{0,5}",
+        option::of("[ab]{1,2}"),
+        "[a-z]{0,3}".prop_map(Label),
+        "(10[.]0[.]0[.][0-9]{1,3}|[0-9\n]{0,3})",
+    );
     let lists = (
         collection::vec(-1i32..4, 0..5),
         collection::btree_map("[a-z]{1,2}", part(), 0..4),
         collection::vec(collection::vec(part(), 0..2), 0..3),
     );
     (numbers, texts, lists, mode(), option::of(target()), part()).prop_map(
-        |((count, even, ratio), (name, word, label), (numbers, parts, table), mode, target, more)| Everything {
-            count,
-            even,
-            ratio,
-            name,
-            word,
-            numbers,
-            parts,
-            mode,
-            target,
-            more,
-            table,
-            label,
+        |((count, even, ratio), (name, word, label, address), (numbers, parts, table), mode, target, more)| {
+            Everything { count, even, ratio, name, word, numbers, parts, mode, target, more, table, label, address }
         },
     )
 }

@@ -14,6 +14,7 @@ use serde_json::json;
 #[koord(group = "example.com", version = "v1beta1", scope = "Namespaced", status)]
 #[koord(scale(spec = ".spec.replicas", status = ".status.replicas", selector = ".status.selector"))]
 #[koord(short_name("gw", "gate"), category = "all", selectable = ".spec.host", storage = false)]
+#[koord(rbac(group = "example.com", resources = ["gateways", "gateways/status"], verbs = [get, patch]))]
 #[koord(deprecated = "use v1", annotation("a/b", "c"), label("d", "e"))]
 #[koord(column(name = "Host", type = "string", path = ".spec.host", description = "The host.", priority = 1))]
 #[koord(hardened(short_name = "hgw", column(name = "Age", type = "date", path = ".metadata.creationTimestamp")))]
@@ -83,6 +84,12 @@ fn the_hardened_profile_adds_names_and_columns() {
     let document = custom_resource_definition(&[Declared::of::<Gateway>()], Profile::Hardened);
     assert_eq!(document["spec"]["names"]["shortNames"], json!(["gw", "gate", "hgw"]));
     assert_eq!(document["spec"]["versions"][0]["additionalPrinterColumns"][1]["name"], "Age");
+}
+
+#[test]
+fn permissions_come_with_the_kind() {
+    let [all, status] = Gateway::RBAC else { panic!() };
+    assert_eq!((all.resource, status.resource, status.verbs), ("gateways", "gateways/status", &["get", "patch"][..]));
 }
 
 #[test]

@@ -1,0 +1,103 @@
+//! What the macros make, pretty-printed and kept in `tests/expansions`, so that a change of generated code is seen.
+//!
+//! `UPDATE_EXPANSIONS=1 cargo test -p koord-macros --lib` writes the files anew.
+
+use std::{fs, path::Path};
+
+use proc_macro2::TokenStream;
+use syn::DeriveInput;
+
+use crate::{
+    admission, controller, convert, model::Item, mutate, projection, report::Report, resource, schema, validate,
+};
+
+fn item(source: &str, expand: impl FnOnce(&Item<'_>, &Report) -> TokenStream) -> TokenStream {
+    let input: DeriveInput = syn::parse_str(source).unwrap();
+    let report = Report::default();
+    let item = Item::parse(&input, &report).unwrap();
+    let tokens = expand(&item, &report);
+    assert!(report.is_clean(), "{}", report.into_tokens());
+    tokens
+}
+
+fn compare(name: &str, tokens: TokenStream) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/expansions").join(name).with_extension("rs");
+    let expansion = prettyplease::unparse(&syn::parse2(tokens).unwrap());
+    if std::env::var_os("UPDATE_EXPANSIONS").is_some() {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, &expansion).unwrap();
+    }
+    let kept = fs::read_to_string(&path).unwrap_or_default();
+    assert!(kept == expansion, "{} is not what is made now:\n{expansion}", path.display());
+}
+
+const ROOT: &str = r#"
+    /// A job.
+    #[koord(group = "example.com", version = "v1", scope = "Cluster", status, short_name = "j")]
+    #[koord(column(name = "Mode", type = "string", path = ".spec.mode"))]
+    #[koord(admission(validate(path = "/validate-job", name = "vjob.example.com", on = [Create], gate = "Jobs", code = 400)))]
+    struct Job {
+        metadata: ObjectMeta,
+        spec: JobSpec,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        status: Option<JobStatus>,
+    }
+"#;
+
+const SPEC: &str = r#"
+    /// What is wanted.
+    #[serde(rename_all = "camelCase")]
+    #[koord(at_most_one_of("mode", "byName"), check(whole))]
+    struct JobSpec<T> {
+        /// How much.
+        #[koord(minimum = 0, maximum = 10, renamed(since = "v1", from = "amount"), admission(immutable))]
+        count: i32,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        #[koord(default = "Now", hardened(enumeration("Now", "Later")), normalize = trim, added(since = "v1"))]
+        mode: Option<String>,
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        #[koord(not_empty, check_update(grows))]
+        by_name: BTreeMap<String, Part>,
+        #[koord(items(min_length = 1))]
+        names: Vec<String>,
+        rest: T,
+    }
+"#;
+
+#[test]
+fn resources() {
+    compare("resource", item(ROOT, |item, report| resource::expand(item, &resource::Root::parse(item, report))));
+    compare("derived_handler", item(ROOT, admission::derived));
+}
+
+#[test]
+fn schemas() {
+    compare("schema", item(SPEC, |item, _| schema::expand(item)));
+    let tagged = r#"
+        #[serde(tag = "type")]
+        enum Target { Disk { path: String }, Bucket(Bucket), Nothing }
+    "#;
+    compare("schema_of_an_enum", item(tagged, |item, _| schema::expand(item)));
+}
+
+#[test]
+fn rules_defaults_and_versions() {
+    compare("validate", item(SPEC, |item, _| validate::expand(item)));
+    compare("mutate", item(SPEC, |item, _| mutate::expand(item)));
+    compare("convert", item(SPEC, |item, _| convert::expand(item)));
+}
+
+#[test]
+fn attributes_and_tables() {
+    let words = r#"path = "/validate-pod", object_type = "pod", groups = [""], versions = ["v1"], resources = ["pods"],
+        name = "vpod.example.com", on = [Create], rbac(group = "", resource = "pods", verbs = [list])"#;
+    let function =
+        "fn validate_pod(review: &Review<'_, Pod>, snapshot: &Snapshot) -> Verdict { snapshot.judge(review) }";
+    compare("admission", admission::attribute(words.parse().unwrap(), &syn::parse_str(function).unwrap()));
+    let words = r#"name = "cards", for = nodes, owns(cards, mapper = by_name, namespace = "default"), concurrency = 2"#;
+    let caches = "struct Cards { nodes: Arc<Store<NodeView>>, cards: Arc<Store<CardView>>, greeting: String }";
+    compare("controller", controller::attribute(words.parse().unwrap(), &syn::parse_str(caches).unwrap()));
+    let view = "#[koord(kind = Card)] struct CardView { spec: CardSpec, status: Arc<str>, labels: Labels }";
+    let report = Report::default();
+    compare("projection", projection::expand(&syn::parse_str(view).unwrap(), &report).unwrap());
+}

@@ -1,0 +1,112 @@
+#[automatically_derived]
+impl<T: ::koord_resource::Schema> ::koord_resource::Schema for JobSpec<T> {
+    const SHAPE: ::koord_resource::declare::Shape = ::koord_resource::declare::Shape::Object;
+    fn schema(cx: ::koord_resource::declare::Emit) -> ::koord_resource::schema::Schema {
+        let Some(cx) = cx.deeper() else { return ::koord_resource::declare::anything() };
+        {
+            let mut schema = {
+                let mut object = ::koord_resource::declare::object("What is wanted.");
+                if cx.has("v1") {
+                    ::koord_resource::declare::property(
+                        &mut object,
+                        "count",
+                        true,
+                        {
+                            let mut schema = <i32 as ::koord_resource::Schema>::schema(
+                                cx,
+                            );
+                            schema.description = Some("How much.".to_owned());
+                            schema.minimum = Some(
+                                ::koord_resource::serde_json::Number::from(0i64),
+                            );
+                            schema.maximum = Some(
+                                ::koord_resource::serde_json::Number::from(10i64),
+                            );
+                            schema
+                        },
+                    );
+                } else {
+                    ::koord_resource::declare::property(
+                        &mut object,
+                        "amount",
+                        true,
+                        {
+                            let mut schema = <i32 as ::koord_resource::Schema>::schema(
+                                cx,
+                            );
+                            schema.description = Some("How much.".to_owned());
+                            schema.minimum = Some(
+                                ::koord_resource::serde_json::Number::from(0i64),
+                            );
+                            schema.maximum = Some(
+                                ::koord_resource::serde_json::Number::from(10i64),
+                            );
+                            schema
+                        },
+                    );
+                }
+                if cx.has("v1") {
+                    ::koord_resource::declare::property(
+                        &mut object,
+                        "mode",
+                        false,
+                        {
+                            let mut schema = <Option<
+                                String,
+                            > as ::koord_resource::Schema>::schema(cx);
+                            schema.default = Some(
+                                ::koord_resource::serde_json::json!("Now"),
+                            );
+                            if cx.is_hardened() {
+                                schema.enum_ = vec![
+                                    ::koord_resource::serde_json::json!("Now"),
+                                    ::koord_resource::serde_json::json!("Later")
+                                ];
+                            }
+                            schema
+                        },
+                    );
+                } else {}
+                ::koord_resource::declare::property(
+                    &mut object,
+                    "byName",
+                    false,
+                    <BTreeMap<String, Part> as ::koord_resource::Schema>::schema(cx),
+                );
+                ::koord_resource::declare::property(
+                    &mut object,
+                    "names",
+                    true,
+                    {
+                        let mut schema = <Vec<
+                            String,
+                        > as ::koord_resource::Schema>::schema(cx);
+                        ::koord_resource::declare::items(
+                            &mut schema,
+                            |schema| {
+                                schema.min_length = Some(1u64);
+                            },
+                        );
+                        schema
+                    },
+                );
+                ::koord_resource::declare::property(
+                    &mut object,
+                    "rest",
+                    true,
+                    <T as ::koord_resource::Schema>::schema(cx),
+                );
+                object
+            };
+            schema
+                .validations
+                .push(::koord_resource::schema::Rule {
+                    rule: "[has(self.mode), has(self.byName)].filter(set, set).size() <= 1"
+                        .to_owned(),
+                    message: Some("at most one of mode, byName must be set".to_owned()),
+                    ..::koord_resource::schema::Rule::default()
+                });
+            schema
+        }
+    }
+}
