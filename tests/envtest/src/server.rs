@@ -49,7 +49,7 @@ pub struct ApiServer {
     environment: Box<dyn Environment>,
     shelves: WellKnown,
     changed: Vec<ShelfId>,
-    unfollowed: Vec<ShelfId>,
+    unfollowed: Vec<(ShelfId, String)>,
     garbage: garbage::Garbage,
 }
 
@@ -178,6 +178,11 @@ impl ApiServer {
             response.warnings.push(warning);
         }
         outcome
+    }
+
+    /// Drops what is known to need no further pass.
+    pub(crate) fn forget_unfollowed(&mut self, shelf: ShelfId, key: &str) {
+        self.unfollowed.retain(|(known, name)| *known != shelf || name != key);
     }
 
     /// Brings what depends on changed objects up to date: definitions and what they serve.

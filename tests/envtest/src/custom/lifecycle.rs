@@ -1,5 +1,7 @@
 //! The pass that follows every change of a definition: names, conditions, what is served, and deletion.
 
+use std::collections::{BTreeSet, VecDeque};
+
 use http::Method;
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -7,6 +9,7 @@ use serde_json::{Value, json};
 use super::names::{Taken, accept, condition};
 use super::{APPROVAL_ANNOTATION, CLEANUP_FINALIZER, GROUP, PLURAL, definitions, resources};
 use crate::environment::time_text;
+use crate::registry::ResourceDef;
 use crate::request::{ApiRequest, User};
 use crate::server::ApiServer;
 use crate::store::ShelfId;
@@ -43,39 +46,63 @@ fn server_user() -> User {
     User { name: SERVER_USER.to_owned(), groups: vec!["system:masters".to_owned()], ..User::default() }
 }
 
-/// Brings every definition's status, and what is served, up to date. `changed` are the shelves that changed.
-pub fn follow(core: &mut ApiServer, changed: &[ShelfId]) {
-    let Some(shelf) = core.registry.get(GROUP, "v1", PLURAL).map(|known| known.shelf) else { return };
-    let is_due =
-        |known: &std::sync::Arc<crate::registry::ResourceDef>| known.is_terminating && changed.contains(&known.shelf);
-    if !changed.contains(&shelf) && !core.registry.iter().any(is_due) {
-        return;
-    }
-    let touches = |definition: &Value| changed.contains(&shelf) || is_ending_on(core, definition, changed);
-    let due: Vec<String> = definitions(core)
+/// Brings definitions' status, and what is served, up to date. `changed` are the objects that changed, by shelf and key.
+pub fn follow(core: &mut ApiServer, changed: &[(ShelfId, String)]) {
+    let Some(kind) = core.registry.get(GROUP, "v1", PLURAL).cloned() else { return };
+    let mut due: VecDeque<String> =
+        changed.iter().filter(|(shelf, _)| *shelf == kind.shelf).map(|(_, name)| name.clone()).collect();
+    let ending = core
+        .registry
         .iter()
-        .filter(|definition| touches(definition))
-        .map(|definition| metadata::text(definition, "name").to_owned())
-        .collect();
-    for name in due {
-        settle(core, &name);
-    }
-    if changed.contains(&shelf) {
-        forget_removed(core);
+        .filter(|known| known.is_terminating && changed.iter().any(|(shelf, _)| *shelf == known.shelf));
+    due.extend(ending.map(|known| format!("{}.{}", known.plural, known.group)));
+    let mut settled = BTreeSet::new();
+    while let Some(name) = due.pop_front() {
+        if !settled.insert(name.clone()) {
+            continue;
+        }
+        let freed_names = settle(core, &kind, &name);
+        // What the pass wrote about this definition needs no pass of its own.
+        core.forget_unfollowed(kind.shelf, &name);
+        if freed_names {
+            due.extend(waiting(core, &kind, &name));
+        }
     }
 }
 
-fn is_ending_on(core: &ApiServer, definition: &Value, changed: &[ShelfId]) -> bool {
-    metadata::is_deleting(definition)
-        && core
-            .registry
-            .any_version(text(definition, "/spec/group"), text(definition, "/spec/names/plural"))
-            .is_some_and(|known| changed.contains(&known.shelf))
+/// The group of a definition, by its name.
+fn group_of(name: &str) -> &str {
+    name.split_once('.').map_or("", |(_, group)| group)
 }
 
-fn definitions(core: &ApiServer) -> Vec<Value> {
-    let Some(kind) = core.registry.get(GROUP, "v1", PLURAL) else { return Vec::new() };
-    core.store.shelf(kind.shelf).range("", "").map(|(_, record)| encode::value(kind, record)).collect()
+fn plural_of(name: &str) -> &str {
+    name.split_once('.').map_or(name, |(plural, _)| plural)
+}
+
+/// Definitions of the same group whose names were taken.
+fn waiting(core: &ApiServer, kind: &ResourceDef, name: &str) -> Vec<String> {
+    let group = group_of(name);
+    let names = core.store.shelf(kind.shelf).range("", "").map(|(key, _)| key.to_string());
+    names
+        .filter(|other| {
+            other != name && group_of(other) == group && core.registry.any_version(group, plural_of(other)).is_none()
+        })
+        .collect()
+}
+
+/// The names that other definitions of the group have been given.
+fn taken(core: &ApiServer, kind: &ResourceDef, name: &str) -> Taken {
+    let mut taken = Taken::default();
+    let (group, plural) = (group_of(name), plural_of(name));
+    for known in core.registry.iter().filter(|known| known.custom && known.group == group && known.plural != plural) {
+        taken.add_served(known);
+    }
+    for other in waiting(core, kind, name) {
+        if let Some(definition) = core.object(kind, "", &other) {
+            taken.add(&definition);
+        }
+    }
+    taken
 }
 
 fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
@@ -83,45 +110,49 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
 }
 
 /// One definition: accepts its names, establishes it, serves it; or takes its objects away when it is being deleted.
-fn settle(core: &mut ApiServer, name: &str) {
-    let all = definitions(core);
-    let Some(definition) = all.iter().find(|definition| metadata::text(definition, "name") == name) else { return };
-    let mut taken = Taken::default();
-    let group = text(definition, "/spec/group");
-    for other in &all {
-        if text(other, "/spec/group") == group && metadata::text(other, "name") != name {
-            taken.add(other);
-        }
-    }
+/// Whether names became free by it.
+fn settle(core: &mut ApiServer, kind: &ResourceDef, name: &str) -> bool {
+    let Some(definition) = core.object(kind, "", name) else {
+        core.registry.remove(group_of(name), plural_of(name));
+        return true;
+    };
     let now = core.now();
     let mut next = definition.clone();
-    if !metadata::is_deleting(definition) {
-        let (names, accepted) = accept(definition, &taken);
-        let all_accepted = accepted["status"] == "True";
-        next["status"]["acceptedNames"] = names;
-        set_condition(&mut next, accepted, now);
-        if all_accepted {
+    if !metadata::is_deleting(&definition) {
+        let is_settled = definition["spec"]["names"] == definition["status"]["acceptedNames"]
+            && has_condition(&definition, "NamesAccepted");
+        if !is_settled {
+            let (names, accepted) = accept(&definition, &taken(core, kind, name));
+            next["status"]["acceptedNames"] = names;
+            set_condition(&mut next, accepted, now);
+        }
+        if has_condition(&next, "NamesAccepted") {
             let message = "the initial names have been accepted";
             set_condition(&mut next, condition("Established", true, "InitialNamesAccepted", message), now);
-        } else if !has_condition(definition, "Established") {
+        } else if !has_condition(&definition, "Established") {
             set_condition(&mut next, condition("Established", false, "NotAccepted", "not all names are accepted"), now);
         }
-        if definitions::is_protected(group) {
-            set_condition(&mut next, approval(definition), now);
+        if definitions::is_protected(group_of(name)) {
+            set_condition(&mut next, approval(&definition), now);
         }
-    } else if is_held(definition) {
+    } else if is_held(&definition) {
         let message = "CustomResource deletion is in progress";
         set_condition(&mut next, condition("Terminating", true, "InstanceDeletionInProgress", message), now);
     }
     if next["status"] != definition["status"] {
-        write_status(core, name, &next["status"]);
+        write(core, name, "/status", &json!({"status": next["status"]}));
     }
     if has_condition(&next, "Established") {
         serve(core, &next);
     }
     if metadata::is_deleting(&next) && is_held(&next) && clear(core, &next, now) {
         release(core, name, &next);
+        if core.object(kind, "", name).is_none() {
+            core.registry.remove(group_of(name), plural_of(name));
+            return true;
+        }
     }
+    false
 }
 
 fn is_held(definition: &Value) -> bool {
@@ -148,10 +179,6 @@ fn write(core: &mut ApiServer, name: &str, subresource: &str, patch: &Value) {
     request.user = server_user();
     // The server asks no webhooks about its own writes, so this is done when it returns.
     let _ = core.handle_own(&request);
-}
-
-fn write_status(core: &mut ApiServer, name: &str, status: &Value) {
-    write(core, name, "/status", &json!({"status": status}));
 }
 
 fn release(core: &mut ApiServer, name: &str, definition: &Value) {
@@ -197,22 +224,76 @@ fn clear(core: &mut ApiServer, definition: &Value, now: Timestamp) -> bool {
     is_empty
 }
 
-/// Stops serving what no definition stands for any more.
-fn forget_removed(core: &mut ApiServer) {
-    let defined: Vec<(String, String)> = definitions(core)
-        .iter()
-        .map(|definition| {
-            (text(definition, "/spec/group").to_owned(), text(definition, "/status/acceptedNames/plural").to_owned())
-        })
-        .collect();
-    let served: Vec<(String, String)> = core
-        .registry
-        .iter()
-        .filter(|known| known.custom)
-        .map(|known| (known.group.clone(), known.plural.clone()))
-        .filter(|known| !defined.contains(known))
-        .collect();
-    for (group, plural) in served {
-        core.registry.remove(&group, &plural);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::environment::SeededEnvironment;
+    use crate::kinds;
+    use crate::server::Outcome;
+    use crate::store::HistoryLimits;
+
+    const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+    fn core() -> ApiServer {
+        let now = "2026-01-02T03:04:05Z".parse().unwrap();
+        let mut core = ApiServer::empty(Box::new(SeededEnvironment::new(1, now)), HistoryLimits::default());
+        kinds::install(&mut core);
+        core
+    }
+
+    fn send(core: &mut ApiServer, method: Method, path: &str, body: &Value) -> (u16, Value) {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        match core.handle(&ApiRequest::new(method, path, body)) {
+            Outcome::Done(answer) => (answer.code, serde_json::from_slice(&answer.body).unwrap_or_default()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn definition(plural: &str, kind: &str) -> Value {
+        json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{plural}.x.io")},
+            "spec": {"group": "x.io", "scope": "Cluster", "names": {"plural": plural, "kind": kind},
+                "versions": [{"name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}})
+    }
+
+    #[test]
+    fn an_established_definition_is_served_until_its_last_object_is_gone() {
+        let mut core = core();
+        assert_eq!(send(&mut core, Method::POST, DEFINITIONS, &definition("widgets", "Widget")).0, 201);
+        let object =
+            json!({"apiVersion": "x.io/v1", "kind": "Widget", "metadata": {"name": "w", "finalizers": ["a.b/c"]}});
+        assert_eq!(send(&mut core, Method::POST, "/apis/x.io/v1/widgets", &object).0, 201);
+
+        let path = format!("{DEFINITIONS}/widgets.x.io");
+        assert_eq!(send(&mut core, Method::DELETE, &path, &Value::Null).0, 200);
+        let (_, held) = send(&mut core, Method::GET, &path, &Value::Null);
+        assert!(has_condition(&held, "Terminating"));
+        let mut other = object.clone();
+        other["metadata"]["name"] = json!("late");
+        assert_eq!(send(&mut core, Method::POST, "/apis/x.io/v1/widgets", &other).0, 403);
+
+        let (_, mut stored) = send(&mut core, Method::GET, "/apis/x.io/v1/widgets/w", &Value::Null);
+        assert!(metadata::is_deleting(&stored));
+        stored["metadata"]["finalizers"] = json!([]);
+        assert_eq!(send(&mut core, Method::PUT, "/apis/x.io/v1/widgets/w", &stored).0, 200);
+        assert_eq!(send(&mut core, Method::GET, &path, &Value::Null).0, 404);
+        assert_eq!(send(&mut core, Method::GET, "/apis/x.io/v1/widgets", &Value::Null).0, 404);
+    }
+
+    #[test]
+    fn a_definition_gets_its_names_when_they_become_free() {
+        let mut core = core();
+        send(&mut core, Method::POST, DEFINITIONS, &definition("widgets", "Widget"));
+        send(&mut core, Method::POST, DEFINITIONS, &definition("gizmos", "Widget"));
+        let path = format!("{DEFINITIONS}/gizmos.x.io");
+        let (_, second) = send(&mut core, Method::GET, &path, &Value::Null);
+        assert!(!has_condition(&second, "Established"));
+        assert_eq!(send(&mut core, Method::GET, "/apis/x.io/v1/gizmos", &Value::Null).0, 404);
+
+        send(&mut core, Method::DELETE, &format!("{DEFINITIONS}/widgets.x.io"), &Value::Null);
+        let (_, second) = send(&mut core, Method::GET, &path, &Value::Null);
+        assert!(has_condition(&second, "Established"), "{second}");
+        assert_eq!(send(&mut core, Method::GET, "/apis/x.io/v1/gizmos", &Value::Null).0, 200);
     }
 }

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use crate::registry::ResourceDef;
+
 /// The names that other definitions of the same group have been given.
 #[derive(Debug, Default)]
 pub(super) struct Taken {
@@ -14,6 +16,13 @@ pub(super) struct Taken {
 // === impl Taken ===
 
 impl Taken {
+    /// Adds the names of what is served.
+    pub(super) fn add_served(&mut self, served: &ResourceDef) {
+        self.resources.extend([served.plural.clone(), served.singular.clone()]);
+        self.resources.extend(served.short_names.iter().cloned());
+        self.kinds.extend([served.kind.clone(), served.list_kind.clone()]);
+    }
+
     /// Adds the accepted names of a definition.
     pub(super) fn add(&mut self, definition: &Value) {
         let names = &definition["status"]["acceptedNames"];

@@ -64,7 +64,7 @@ impl ApiServer {
         self.garbage.note_put(definition.shelf, key, old.map(AsRef::as_ref), &record, object);
         self.store.put(definition.shelf, key, record, now);
         self.changed.push(definition.shelf);
-        self.unfollowed.push(definition.shelf);
+        self.unfollowed.push((definition.shelf, key.to_owned()));
     }
 
     /// Removes an object; `last` is its final state, given back with the revision of the deletion.
@@ -76,7 +76,7 @@ impl ApiServer {
         self.garbage.note_removed(definition.shelf, key, old.map(AsRef::as_ref), &last);
         self.store.remove(definition.shelf, key, record, now);
         self.changed.push(definition.shelf);
-        self.unfollowed.push(definition.shelf);
+        self.unfollowed.push((definition.shelf, key.to_owned()));
         last
     }
 }
