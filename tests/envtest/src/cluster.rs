@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::Method;
@@ -177,9 +178,14 @@ impl Cluster {
         }
     }
 
+    /// What clients reach over the socket: every request is authenticated and authorized.
+    pub fn router(&self) -> Router {
+        auth::guarded(&self.server, Arc::clone(&self.tokens))
+    }
+
     /// Answers clients until `stop` turns true.
     pub async fn run(self, stop: watch::Receiver<bool>) {
-        let router = auth::guarded(&self.server, self.tokens);
+        let router = self.router();
         self.listener.run(router, stop).await;
     }
 }

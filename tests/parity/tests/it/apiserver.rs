@@ -2,20 +2,16 @@ use std::{
     collections::BTreeMap,
     env,
     fmt::Write as _,
+    io::Write as _,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use axum::Router;
-use envtest::{
-    environment::SystemEnvironment,
-    kinds,
-    server::ApiServer,
-    shell::{Parts, Server},
-    store::HistoryLimits,
-};
+use envtest::cluster::{Cluster, Options};
 use futures::{StreamExt, stream};
 use parity::{Case, Outcome, PlayError, Tokens, play};
+use tempfile::NamedTempFile;
 
 /// How many conversations are held at once; most of their time is waiting for watches.
 const CONVERSATIONS: usize = 16;
@@ -26,10 +22,13 @@ fn tokens() -> Tokens {
     Tokens { admin: "admin-token".to_owned(), dev: "dev-token".to_owned() }
 }
 
-fn server() -> Router {
-    let mut core = ApiServer::empty(Box::new(SystemEnvironment::default()), HistoryLimits::default());
-    kinds::install(&mut core);
-    Server::new(core, Parts::default()).router()
+async fn server() -> Router {
+    let tokens = tokens();
+    let users = format!("{},admin,uid,system:masters\n{},dev,,devs\n", tokens.admin, tokens.dev);
+    let mut file = NamedTempFile::new().unwrap();
+    file.write_all(users.as_bytes()).unwrap();
+    let options = Options { token_file: Some(file.path().to_owned()), ..Options::default() };
+    Cluster::bind(options).await.unwrap().router()
 }
 
 fn selection() -> PathBuf {
@@ -59,7 +58,7 @@ impl Tally {
 }
 
 async fn play_all(cases: Vec<Case>) -> BTreeMap<String, Tally> {
-    let server = server();
+    let server = server().await;
     let wanted = env::var("PARITY").unwrap_or_default();
     let cases = cases.into_iter().filter(|case| {
         // A history that is compacted takes minutes to come about.
