@@ -19,6 +19,7 @@ pub mod decode;
 pub mod discovery;
 pub mod encode;
 pub mod environment;
+pub mod faults;
 pub mod filter;
 pub mod kinds;
 pub mod metadata;

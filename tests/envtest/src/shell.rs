@@ -25,8 +25,9 @@ use parking_lot::Mutex;
 use tokio::{sync::watch as channel, time::Instant};
 
 use crate::{
+    faults::{Fault, Faults},
     request::{ApiRequest, User, parse_query},
-    server::{Admitted, ApiResponse, ApiServer, Outcome, Review, Watch},
+    server::{Admitted, ApiResponse, ApiServer, Frame, Outcome, Review, Watch},
     status::ApiError,
     store::ShelfId,
 };
@@ -68,6 +69,7 @@ struct Shared {
     pages: Vec<Box<dyn Pages>>,
     tidies_after: Option<Duration>,
     is_tidying: AtomicBool,
+    faults: Faults,
 }
 
 /// What the shell is made of, beside the core.
@@ -93,6 +95,7 @@ impl Server {
             pages: parts.pages,
             tidies_after: parts.tidies_after,
             is_tidying: AtomicBool::new(false),
+            faults: Faults::default(),
         };
         Self { shared: Arc::new(shared) }
     }
@@ -125,6 +128,11 @@ impl Server {
         result
     }
 
+    /// Faults on purpose, and the record of accesses.
+    pub fn faults(&self) -> &Faults {
+        &self.shared.faults
+    }
+
     /// Starts a task that tidies until nothing is left to do, unless one is at work already.
     fn tidy_later(&self) {
         let Some(delay) = self.shared.tidies_after else { return };
@@ -152,8 +160,28 @@ impl Server {
         });
     }
 
-    /// Answers a request, asking webhooks where the core wants them.
+    /// Answers a request, asking webhooks where the core wants them. What [`Self::faults`] hold in store befalls it.
     pub async fn answer(&self, request: &ApiRequest) -> Result<ApiResponse, Box<Watch>> {
+        match self.shared.faults.of_request(request) {
+            Some(Fault::Refuse(error)) => Ok(ApiResponse::error(&error)),
+            Some(Fault::LoseAnswer(error)) => {
+                // The watch or answer that nobody will see is dropped.
+                drop(self.answer_truly(request).await);
+                Ok(ApiResponse::error(&error))
+            }
+            Some(Fault::StaleList(lag)) => {
+                let mut stale = request.clone();
+                let revision = self.with_core(|core| core.store.revision()).saturating_sub(lag).max(1);
+                stale.query.retain(|(name, _)| name != "resourceVersion" && name != "resourceVersionMatch");
+                stale.query.push(("resourceVersion".to_owned(), revision.to_string()));
+                stale.query.push(("resourceVersionMatch".to_owned(), "Exact".to_owned()));
+                self.answer_truly(&stale).await
+            }
+            _ => self.answer_truly(request).await,
+        }
+    }
+
+    async fn answer_truly(&self, request: &ApiRequest) -> Result<ApiResponse, Box<Watch>> {
         let mut outcome = self.with_core(|core| core.handle(request));
         loop {
             match outcome {
@@ -185,6 +213,7 @@ impl Server {
             ends,
             bookmark_at: now + BOOKMARK_PERIOD,
             is_last_bookmark_sent: false,
+            is_cut: false,
         };
         Body::from_stream(stream::unfold(state, |mut state| async move {
             let bytes = state.next().await?;
@@ -200,17 +229,50 @@ struct Stream {
     ends: Option<Instant>,
     bookmark_at: Instant,
     is_last_bookmark_sent: bool,
+    /// Set by a fault: nothing follows.
+    is_cut: bool,
 }
 
 impl Stream {
+    /// The text of these frames after what befalls them.
+    async fn befallen(&mut self, frames: Vec<Frame>) -> Vec<u8> {
+        let mut text = Vec::new();
+        for frame in frames {
+            let fault = self.server.shared.faults.of_event(&self.watch.definition().plural);
+            match fault {
+                Some(Fault::DropEvent) => continue,
+                Some(Fault::RepeatEvent) => text.extend_from_slice(&frame.text),
+                Some(Fault::DelayEvent(delay)) => tokio::time::sleep(delay).await,
+                Some(Fault::CutWatch) => {
+                    self.is_cut = true;
+                    return text;
+                }
+                Some(Fault::Expire) => {
+                    self.is_cut = true;
+                    text.extend_from_slice(&Frame::error(&ApiError::expired("too old resource version")).text);
+                    return text;
+                }
+                _ => {}
+            }
+            text.extend_from_slice(&frame.text);
+        }
+        text
+    }
+
     /// The next lines; none at the end.
     async fn next(&mut self) -> Option<Bytes> {
         loop {
+            if self.is_cut {
+                return None;
+            }
             self.changes.mark_unchanged();
             let frames = self.server.shared.core.lock().poll_watch(&mut self.watch, FRAMES_PER_POLL);
             if !frames.is_empty() {
-                let texts: Vec<Vec<u8>> = frames.into_iter().map(|frame| frame.text).collect();
-                return Some(Bytes::from(texts.concat()));
+                let text = self.befallen(frames).await;
+                if text.is_empty() && !self.is_cut {
+                    continue;
+                }
+                return (!text.is_empty()).then(|| Bytes::from(text));
             }
             if self.watch.has_ended() {
                 return None;

@@ -3,10 +3,12 @@
 
 use envtest::{
     environment::SeededEnvironment,
+    faults::{Fault, Rule},
     kinds,
     request::ApiRequest,
     server::{ApiServer, Outcome},
     shell::{Parts, Server},
+    status::ApiError,
     store::HistoryLimits,
 };
 use futures::{StreamExt, TryStreamExt};
@@ -116,7 +118,7 @@ impl Core {
         Self(core)
     }
 
-    fn ask(&mut self, method: http::Method, path: &str, body: serde_json::Value) -> (u16, serde_json::Value) {
+    fn ask(&mut self, method: http::Method, path: &str, body: &serde_json::Value) -> (u16, serde_json::Value) {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         match self.0.handle(&ApiRequest::new(method, path, body)) {
             Outcome::Done(answer) => (answer.code, serde_json::from_slice(&answer.body).unwrap_or_default()),
@@ -124,7 +126,7 @@ impl Core {
         }
     }
 
-    fn create(&mut self, path: &str, body: serde_json::Value) -> serde_json::Value {
+    fn create(&mut self, path: &str, body: &serde_json::Value) -> serde_json::Value {
         let (code, made) = self.ask(http::Method::POST, path, body);
         assert_eq!(code, 201, "{made}");
         made
@@ -140,7 +142,7 @@ impl Core {
     }
 
     fn exists(&mut self, path: &str) -> bool {
-        self.ask(http::Method::GET, path, serde_json::Value::Null).0 == 200
+        self.ask(http::Method::GET, path, &serde_json::Value::Null).0 == 200
     }
 }
 
@@ -157,12 +159,12 @@ fn owned_by(owner: &serde_json::Value, name: &str) -> serde_json::Value {
 #[test]
 fn dependents_follow_their_owner() {
     let mut core = Core::new();
-    let owner = core.create(MAPS, json!({"metadata": {"name": "owner"}}));
-    let child = core.create(MAPS, owned_by(&owner, "child"));
-    core.create(MAPS, owned_by(&child, "grandchild"));
+    let owner = core.create(MAPS, &json!({"metadata": {"name": "owner"}}));
+    let child = core.create(MAPS, &owned_by(&owner, "child"));
+    core.create(MAPS, &owned_by(&child, "grandchild"));
     core.tidy();
     assert!(core.exists(&format!("{MAPS}/grandchild")));
-    core.ask(http::Method::DELETE, &format!("{MAPS}/owner"), serde_json::Value::Null);
+    core.ask(http::Method::DELETE, &format!("{MAPS}/owner"), &serde_json::Value::Null);
     core.tidy();
     assert!(!core.exists(&format!("{MAPS}/child")));
     assert!(!core.exists(&format!("{MAPS}/grandchild")));
@@ -171,11 +173,11 @@ fn dependents_follow_their_owner() {
 #[test]
 fn a_foreground_deletion_waits_for_dependents() {
     let mut core = Core::new();
-    let owner = core.create(MAPS, json!({"metadata": {"name": "owner"}}));
+    let owner = core.create(MAPS, &json!({"metadata": {"name": "owner"}}));
     let mut child = owned_by(&owner, "child");
     child["metadata"]["finalizers"] = json!(["x.y/z"]);
-    core.create(MAPS, child);
-    core.ask(http::Method::DELETE, &format!("{MAPS}/owner"), json!({"propagationPolicy": "Foreground"}));
+    core.create(MAPS, &child);
+    core.ask(http::Method::DELETE, &format!("{MAPS}/owner"), &json!({"propagationPolicy": "Foreground"}));
     core.tidy();
     assert!(core.exists(&format!("{MAPS}/owner")), "its child is held by a finalizer");
     let mut patch = ApiRequest::new(
@@ -193,29 +195,55 @@ fn a_foreground_deletion_waits_for_dependents() {
 #[test]
 fn orphans_lose_their_owner_and_stay() {
     let mut core = Core::new();
-    let owner = core.create(MAPS, json!({"metadata": {"name": "owner"}}));
-    core.create(MAPS, owned_by(&owner, "child"));
-    core.ask(http::Method::DELETE, &format!("{MAPS}/owner"), json!({"propagationPolicy": "Orphan"}));
+    let owner = core.create(MAPS, &json!({"metadata": {"name": "owner"}}));
+    core.create(MAPS, &owned_by(&owner, "child"));
+    core.ask(http::Method::DELETE, &format!("{MAPS}/owner"), &json!({"propagationPolicy": "Orphan"}));
     core.tidy();
     assert!(!core.exists(&format!("{MAPS}/owner")));
-    let (code, child) = core.ask(http::Method::GET, &format!("{MAPS}/child"), serde_json::Value::Null);
+    let (code, child) = core.ask(http::Method::GET, &format!("{MAPS}/child"), &serde_json::Value::Null);
     assert_eq!((code, child["metadata"].get("ownerReferences")), (200, None));
 }
 
 #[test]
 fn a_namespace_ends_with_all_it_holds() {
     let mut core = Core::new();
-    core.create("/api/v1/namespaces", json!({"metadata": {"name": "n"}}));
-    core.create("/api/v1/namespaces/n/configmaps", json!({"metadata": {"name": "a"}}));
+    core.create("/api/v1/namespaces", &json!({"metadata": {"name": "n"}}));
+    core.create("/api/v1/namespaces/n/configmaps", &json!({"metadata": {"name": "a"}}));
     let held = json!({"metadata": {"name": "s", "finalizers": ["x.y/z"]}});
-    core.create("/api/v1/namespaces/n/secrets", held);
-    core.ask(http::Method::DELETE, "/api/v1/namespaces/n", serde_json::Value::Null);
+    core.create("/api/v1/namespaces/n/secrets", &held);
+    core.ask(http::Method::DELETE, "/api/v1/namespaces/n", &serde_json::Value::Null);
     core.tidy();
     assert!(!core.exists("/api/v1/namespaces/n/configmaps/a"));
     assert!(core.exists("/api/v1/namespaces/n"), "a secret is held by a finalizer");
-    let (_, mut secret) = core.ask(http::Method::GET, "/api/v1/namespaces/n/secrets/s", serde_json::Value::Null);
+    let (_, mut secret) = core.ask(http::Method::GET, "/api/v1/namespaces/n/secrets/s", &serde_json::Value::Null);
     secret["metadata"]["finalizers"] = json!([]);
-    core.ask(http::Method::PUT, "/api/v1/namespaces/n/secrets/s", secret);
+    core.ask(http::Method::PUT, "/api/v1/namespaces/n/secrets/s", &secret);
     core.tidy();
     assert!(!core.exists("/api/v1/namespaces/n"));
+}
+
+#[tokio::test]
+async fn faults_befall_requests_and_watches() {
+    let server = server();
+    let maps = with_namespace(&client(&server), "n").await;
+    let mut events = maps.watch(&WatchParams::default(), "0").await.unwrap().boxed();
+    server.faults().add(Rule::next("create", "configmaps", Fault::LoseAnswer(ApiError::unclassified("lost"))));
+    let error = maps.create(&PostParams::default(), &config_map("a", "1")).await.unwrap_err();
+    assert!(matches!(error, kube::Error::Api(status) if status.code == 500));
+    assert!(maps.get_opt("a").await.unwrap().is_some(), "the write was carried out");
+    assert!(matches!(events.try_next().await.unwrap(), Some(WatchEvent::Added(_))));
+
+    server.faults().add(Rule::next("watch", "configmaps", Fault::DropEvent));
+    maps.create(&PostParams::default(), &config_map("unseen", "1")).await.unwrap();
+    tokio::task::yield_now().await;
+    server.faults().add(Rule::next("watch", "configmaps", Fault::Expire).after(1));
+    maps.create(&PostParams::default(), &config_map("b", "1")).await.unwrap();
+    maps.create(&PostParams::default(), &config_map("c", "1")).await.unwrap();
+    let Some(WatchEvent::Added(seen)) = events.try_next().await.unwrap() else { panic!("an event was due") };
+    assert_eq!(seen.metadata.name.as_deref(), Some("b"), "the event of `unseen` was dropped");
+    assert!(matches!(events.try_next().await.unwrap(), Some(WatchEvent::Error(status)) if status.code == 410));
+
+    server.faults().add(Rule::next("list", "configmaps", Fault::StaleList(1)));
+    assert_eq!(maps.list(&ListParams::default()).await.unwrap().items.len(), 3);
+    assert_eq!(maps.list(&ListParams::default()).await.unwrap().items.len(), 4);
 }

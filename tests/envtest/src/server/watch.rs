@@ -46,6 +46,13 @@ pub struct Frame {
     pub text: Vec<u8>,
 }
 
+impl Frame {
+    /// The line that ends a watch with a failure.
+    pub fn error(error: &ApiError) -> Self {
+        line("ERROR", error.to_status().to_string().as_bytes())
+    }
+}
+
 impl Watch {
     /// The shelf whose changes the watch waits for.
     pub fn shelf(&self) -> ShelfId {
@@ -140,10 +147,9 @@ impl ApiServer {
         let shelf = self.store.shelf(watch.definition.shelf);
         let mut found: Vec<(&'static str, Arc<Record>)> = Vec::new();
         match shelf.changes_after(watch.cursor) {
-            Err(error) => {
-                let _ = error;
+            Err(_) => {
                 let gone = ApiError::expired(format!("too old resource version: {} ({newest})", watch.cursor));
-                frames.push(line("ERROR", gone.to_status().to_string().as_bytes()));
+                frames.push(Frame::error(&gone));
                 watch.ended = true;
                 return frames;
             }
