@@ -30,7 +30,7 @@ impl Rules {
         }
         let (root, schema) = (Arc::clone(&self.root), Arc::clone(&self.schema));
         let (object, old) = (object.clone(), old.cloned());
-        let answer = executor::run(limit, move |context| {
+        let answer = executor::SHARED.run(limit, move |context| {
             let mut errors = Errors::new();
             let place = Place { schema: &schema, value: &object, old: old.as_ref() };
             visit(&root, &place, &Path::root(""), context, &mut errors);

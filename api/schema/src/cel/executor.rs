@@ -7,7 +7,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc, LazyLock, Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
         mpsc,
     },
     thread,
@@ -32,8 +32,15 @@ struct Worker {
     jobs: mpsc::Sender<Job>,
 }
 
-static WAITING: LazyLock<Mutex<Vec<Worker>>> = LazyLock::new(Mutex::default);
-static STUCK: AtomicUsize = AtomicUsize::new(0);
+/// The threads that evaluate.
+#[derive(Default)]
+pub(super) struct Executor {
+    waiting: Mutex<Vec<Worker>>,
+    stuck: Arc<AtomicUsize>,
+}
+
+/// The executor of the process.
+pub(super) static SHARED: LazyLock<Executor> = LazyLock::new(Executor::default);
 
 /// Why nothing came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,45 +51,49 @@ pub(super) enum NoAnswer {
     Broken,
 }
 
-/// Runs a function on an evaluating thread and waits for its answer.
-pub(super) fn run<T: Send + 'static>(
-    limit: Duration,
-    function: impl FnOnce(&Context<'_>) -> T + Send + 'static,
-) -> Result<T, NoAnswer> {
-    if STUCK.load(Ordering::Acquire) >= STUCK_MAX {
-        return Err(NoAnswer::OutOfTime);
-    }
-    let kept = WAITING.lock().unwrap_or_else(PoisonError::into_inner).pop();
-    let worker = kept.or_else(spawn).ok_or(NoAnswer::Broken)?;
-    let (answer, receiver) = mpsc::channel();
-    // 0: running, 1: answered, 2: left behind. Whoever comes second knows that the thread was stuck.
-    let state = Arc::new(AtomicUsize::new(0));
-    let of_job = Arc::clone(&state);
-    let job: Job = Box::new(move |context| {
-        let result = catch_unwind(AssertUnwindSafe(|| function(context)));
-        if of_job.swap(1, Ordering::AcqRel) == 2 {
-            STUCK.fetch_sub(1, Ordering::AcqRel);
-        }
-        // The caller may have stopped waiting.
-        let _ = answer.send(result.ok());
-    });
-    worker.jobs.send(job).map_err(|_| NoAnswer::Broken)?;
-    let outcome = match receiver.recv_timeout(limit) {
-        Err(mpsc::RecvTimeoutError::Timeout) => {
-            STUCK.fetch_add(1, Ordering::AcqRel);
-            if state.swap(2, Ordering::AcqRel) == 1 {
-                STUCK.fetch_sub(1, Ordering::AcqRel);
-            }
+impl Executor {
+    /// Runs a function on an evaluating thread and waits for its answer.
+    pub(super) fn run<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        function: impl FnOnce(&Context<'_>) -> T + Send + 'static,
+    ) -> Result<T, NoAnswer> {
+        if self.stuck.load(Ordering::Acquire) >= STUCK_MAX {
             return Err(NoAnswer::OutOfTime);
         }
-        Err(mpsc::RecvTimeoutError::Disconnected) => return Err(NoAnswer::Broken),
-        Ok(outcome) => outcome,
-    };
-    WAITING.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
-    outcome.ok_or(NoAnswer::Broken)
+        let kept = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let worker = kept.or_else(spawn).ok_or(NoAnswer::Broken)?;
+        let (answer, receiver) = mpsc::channel();
+        // Whoever comes second, the thread with its answer or the caller who stops waiting, settles the count.
+        let settled = Arc::new(AtomicBool::new(false));
+        let (of_job, stuck) = (Arc::clone(&settled), Arc::clone(&self.stuck));
+        let job: Job = Box::new(move |context| {
+            let result = catch_unwind(AssertUnwindSafe(|| function(context)));
+            if of_job.swap(true, Ordering::AcqRel) {
+                stuck.fetch_sub(1, Ordering::AcqRel);
+            }
+            // The caller may have stopped waiting.
+            let _ = answer.send(result.ok());
+        });
+        worker.jobs.send(job).map_err(|_| NoAnswer::Broken)?;
+        let outcome = match receiver.recv_timeout(limit) {
+            Err(mpsc::RecvTimeoutError::Timeout) => {
+                self.stuck.fetch_add(1, Ordering::AcqRel);
+                if settled.swap(true, Ordering::AcqRel) {
+                    self.stuck.fetch_sub(1, Ordering::AcqRel);
+                }
+                return Err(NoAnswer::OutOfTime);
+            }
+            Err(mpsc::RecvTimeoutError::Disconnected) => return Err(NoAnswer::Broken),
+            Ok(outcome) => outcome,
+        };
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(worker);
+        outcome.ok_or(NoAnswer::Broken)
+    }
 }
 
 /// `matches` means RE2, as `pattern` does.
+#[allow(clippy::needless_pass_by_value, reason = "the registry of functions hands over owned arguments")]
 fn matches(This(text): This<Arc<String>>, expression: Arc<String>) -> Result<bool, ExecutionError> {
     let compiled = pattern::compile(&expression).map_err(|error| ExecutionError::function_error("matches", error))?;
     Ok(compiled.is_match(&text))
@@ -108,16 +119,37 @@ mod tests {
 
     #[test]
     fn a_thread_is_kept_and_an_overrun_is_left_behind() {
-        let name = || thread::current().id();
-        let first = run(Duration::from_secs(5), move |_| name()).unwrap();
+        let executor = Executor::default();
+        let long = Duration::from_secs(20);
+        let first = executor.run(long, |_| thread::current().id()).unwrap();
+        assert_eq!(executor.run(long, |_| thread::current().id()), Ok(first), "the thread is kept");
         let (release, held) = mpsc::channel::<()>();
-        let overrun = run(Duration::from_millis(10), move |_| {
-            let _ = held.recv();
-        });
+        let overrun = executor.run(Duration::from_millis(10), move |_| held.recv().is_ok());
         assert_eq!(overrun, Err(NoAnswer::OutOfTime));
-        assert_eq!(STUCK.load(Ordering::Acquire), 1);
+        assert_eq!(executor.stuck.load(Ordering::Acquire), 1);
+        let second = executor.run(long, |_| thread::current().id()).unwrap();
+        assert_ne!(second, first, "another thread takes over");
         drop(release);
-        assert!(run(Duration::from_secs(5), move |_| name()).is_ok(), "another thread takes over from {first:?}");
-        assert_eq!(run(Duration::from_secs(5), |_| -> u8 { panic!("a rule broke") }), Err(NoAnswer::Broken));
+        assert_eq!(executor.run(long, |_| -> u8 { panic!("a rule broke") }), Err(NoAnswer::Broken));
+        assert_eq!(executor.run(long, |_| 1), Ok(1), "a rule that breaks takes nothing with it");
+    }
+
+    #[test]
+    fn too_many_overruns_refuse_everything_until_one_ends() {
+        let executor = Executor::default();
+        let releases: Vec<mpsc::Sender<()>> = (0..STUCK_MAX)
+            .map(|_| {
+                let (release, held) = mpsc::channel::<()>();
+                assert!(executor.run(Duration::from_millis(5), move |_| held.recv().is_ok()).is_err());
+                release
+            })
+            .collect();
+        assert_eq!(executor.run(Duration::from_secs(20), |_| 1), Err(NoAnswer::OutOfTime));
+        drop(releases);
+        let deadline = std::time::Instant::now() + Duration::from_secs(20);
+        while executor.run(Duration::from_secs(20), |_| 1).is_err() {
+            assert!(std::time::Instant::now() < deadline, "the threads end with their rules");
+            thread::yield_now();
+        }
     }
 }
