@@ -109,3 +109,59 @@ fn every_schema_is_structural() {
         }
     }
 }
+
+/// All documents of a YAML file in config/.
+fn yaml(path: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    serde_saphyr::from_multiple(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The objects that a kustomization names, directly or through others.
+fn built(folder: &Path) -> Vec<Value> {
+    let kustomization = yaml(&folder.join("kustomization.yaml")).remove(0);
+    let resources = kustomization["resources"].as_array().unwrap();
+    let resources = resources.iter().map(|resource| folder.join(resource.as_str().unwrap()));
+    resources.flat_map(|path| if path.is_dir() { built(&path) } else { yaml(&path) }).collect()
+}
+
+#[test]
+fn the_default_installation_is_whole() {
+    let objects = built(&root().join("config/default"));
+    let count = |kind: &str| objects.iter().filter(|object| object["kind"] == kind).count();
+    assert_eq!(count("CustomResourceDefinition"), 13);
+    let once = ["Namespace", "Deployment", "Service", "ServiceAccount", "ConfigMap", "Role", "ClusterRole"];
+    for kind in once.iter().chain(&["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]) {
+        assert_eq!(count(kind), 1, "{kind}");
+    }
+    let find = |kind: &str, name: &str| {
+        let found = objects.iter().find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
+        found.unwrap_or_else(|| panic!("no {kind} {name}"))
+    };
+    for class in koord_api::priority::PriorityClass::ALL {
+        assert_eq!(find("PriorityClass", class.as_str())["value"], *class.band().start());
+    }
+    // What names something names what is there.
+    for binding in objects.iter().filter(|object| object["roleRef"].is_object()) {
+        find(binding["roleRef"]["kind"].as_str().unwrap(), binding["roleRef"]["name"].as_str().unwrap());
+        find("ServiceAccount", binding["subjects"][0]["name"].as_str().unwrap());
+    }
+    for webhook in objects.iter().flat_map(|object| object["webhooks"].as_array().into_iter().flatten()) {
+        find("Service", webhook["clientConfig"]["service"]["name"].as_str().unwrap());
+    }
+    let deployment = &find("Deployment", "koord-manager")["spec"];
+    assert_eq!(
+        find("Service", "koordinator-webhook-service")["spec"]["selector"],
+        deployment["selector"]["matchLabels"]
+    );
+    // QUIRK 18 of spec/manager.md 7, fixed: the webhook of the ConfigMap selects the one that is installed.
+    let config = find("ConfigMap", koord_api::slo_config::CONFIG_MAP_NAME);
+    assert_eq!(config["metadata"]["labels"]["koordinator.sh/configmap-type"], "slo-controller-config");
+    let data = config["data"].as_object().unwrap();
+    let text = |key: &str| data[key].as_str().unwrap();
+    assert!(
+        koord_api::slo_config::ColocationConfig::parse(Some(text("colocation-config"))).unwrap().cluster.is_enabled()
+    );
+    let data = data.iter().map(|(key, text)| (key.clone(), text.as_str().unwrap().to_owned())).collect();
+    let (_, errors) = koord_api::slo_config::NodeSloConfig::default().update(&data);
+    assert_eq!(errors, []);
+}

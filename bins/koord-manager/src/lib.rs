@@ -5,8 +5,10 @@
 
 mod gates;
 mod options;
+mod permissions;
 mod run;
 
 pub use gates::GATES;
 pub use options::{Checked, Options};
+pub use permissions::rbac_rules;
 pub use run::{Surroundings, run, run_with};
