@@ -50,7 +50,12 @@ pub fn body_as(
     let text = json_text(request)?;
     let mut object = parse(&text, kind)?;
     let is_own_kind = definition.custom && kind == definition.kind;
-    check_type(&object, &api_version, kind, is_own_kind)?;
+    if is_own_kind {
+        check_custom_type(&object, &text, &api_version, definition)?;
+        print_whole_numbers_whole(&mut object);
+    } else {
+        check_type(&object, &api_version, kind, false)?;
+    }
     let given_version =
         object["apiVersion"].as_str().filter(|given| !given.is_empty()).unwrap_or(&api_version).to_owned();
     let cannot = |why: &str| {
@@ -267,6 +272,47 @@ fn json_type(value: &Value) -> &'static str {
         Value::String(_) => "string",
         Value::Array(_) => "array",
         Value::Object(_) => "object",
+    }
+}
+
+/// A custom resource names its version and kind, and they are those of the path.
+fn check_custom_type(object: &Value, text: &[u8], api_version: &str, definition: &ResourceDef) -> Result<(), ApiError> {
+    let named = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let (given_version, given_kind, kind) = (named("/apiVersion"), named("/kind"), &definition.kind);
+    if given_kind.is_empty() {
+        return Err(ApiError::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): Object 'Kind' is missing in '{}' ({})",
+            String::from_utf8_lossy(text),
+            summary(text)
+        )));
+    }
+    if given_version != api_version {
+        return Err(ApiError::bad_request(format!(
+            "the API version in the data ({given_version}) does not match the expected API version ({api_version})"
+        )));
+    }
+    if given_kind != kind {
+        let mut errors = Errors::new();
+        errors.invalid(&Path::root("kind"), given_kind, format!("must be {kind}"));
+        let subject = Subject { group: &definition.group, resource: given_kind, name: named("/metadata/name") };
+        return Err(ApiError::invalid(subject, &errors));
+    }
+    Ok(())
+}
+
+/// Go prints a float without a fraction like an integer, so `1.0` and `1e3` come back as `1` and `1000`.
+fn print_whole_numbers_whole(value: &mut Value) {
+    /// Beyond this a float cannot tell neighbouring integers apart.
+    const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            if let Some(float) = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() <= EXACT_MAX) {
+                *number = (float as i64).into();
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(print_whole_numbers_whole),
+        Value::Object(fields) => fields.values_mut().for_each(print_whole_numbers_whole),
+        _ => {}
     }
 }
 

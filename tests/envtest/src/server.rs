@@ -204,6 +204,9 @@ impl ApiServer {
             return Err(ApiError::no_such_resource());
         }
         if !definition.namespaced && !target.namespace.is_empty() {
+            if definition.custom {
+                return Ok(Outcome::Done(ApiResponse::plain_not_found()));
+            }
             return Err(ApiError::no_such_resource());
         }
         if target.subresource.is_empty() {

@@ -1,9 +1,11 @@
 //! What an established definition serves.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use koord_schema::Schema;
-use koord_schema::field::Errors;
+use koord_schema::cel::Rules;
+use koord_schema::field::{Errors, Path};
 use koord_schema::structural;
 use koord_schema::structural::{defaults, prune};
 use serde_json::{Value, json};
@@ -13,9 +15,14 @@ use crate::store::ShelfId;
 use crate::strategy::{Generation, Strategy};
 use crate::tables::json_path::JsonPath;
 
+/// How long the rules of one object may run.
+const RULES_TIME: Duration = Duration::from_secs(2);
+
 /// The rules of one version of a custom kind.
 struct CustomResource {
     schema: Option<Arc<Schema>>,
+    /// The CEL rules of the schema; their mistakes were told when the definition was written.
+    rules: Option<Rules>,
     has_status: bool,
     /// Objects may have been stored under another schema, or in another version.
     reshapes: bool,
@@ -92,7 +99,8 @@ fn one(definition: &Value, version: &Value, shelf: ShelfId) -> ResourceDef {
         .map(|column| column_of(column, &text))
         .collect();
     let generation = definition["metadata"]["generation"].as_i64().unwrap_or_default();
-    let strategy = CustomResource { schema: schema.clone(), has_status, reshapes: generation > 1 };
+    let rules = schema.as_ref().map(|schema| Rules::compile(schema, &Path::root("")).0);
+    let strategy = CustomResource { schema: schema.clone(), rules, has_status, reshapes: generation > 1 };
     if let Some(schema) = schema {
         def.schema = SchemaSource::ready(schema);
     }
@@ -116,7 +124,11 @@ fn column_of(column: &Value, text: &impl Fn(&Value, &str) -> String) -> Column {
 impl CustomResource {
     fn check(&self, object: &Value, old: Option<&Value>, errors: &mut Errors) {
         if let Some(schema) = &self.schema {
-            errors.extend(structural::validate_object(schema, object, old));
+            let mut found = structural::validate_object(schema, object, old);
+            if let Some(rules) = &self.rules {
+                rules.evaluate_after(&mut found, object, old, RULES_TIME);
+            }
+            errors.extend(found);
         }
     }
 }

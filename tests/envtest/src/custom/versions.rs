@@ -2,6 +2,8 @@
 //!
 //! Where all versions agree on one of these, the API server speaks of it as if it stood in the definition itself.
 
+use koord_schema::Schema;
+use koord_schema::cel::Rules;
 use koord_schema::field::{Errors, Path};
 use koord_schema::names;
 use koord_schema::structural::legality;
@@ -88,7 +90,7 @@ fn check_part(part: &str, name: &str, value: &Value, at: &Path<'_>, errors: &mut
     match part {
         "schema" => {
             if let Some(schema) = value.get("openAPIV3Schema").filter(|schema| !schema.is_null()) {
-                errors.extend(legality::check(schema, &here.child("openAPIV3Schema")).errors);
+                check_schema(schema, &here.child("openAPIV3Schema"), errors);
             }
         }
         "subresources" => check_scale(&value["scale"], &here.child("scale"), errors),
@@ -99,6 +101,17 @@ fn check_part(part: &str, name: &str, value: &Value, at: &Path<'_>, errors: &mut
         }
         _ => check_selectable(value, &here, errors),
     }
+}
+
+/// The schema first; rules are read only over a schema that holds together.
+fn check_schema(schema: &Value, at: &Path<'_>, errors: &mut Errors) {
+    let found = legality::check(schema, at).errors;
+    if found.is_empty()
+        && let Ok(schema) = serde_json::from_value::<Schema>(schema.clone())
+    {
+        errors.extend(Rules::compile(&schema, at).1);
+    }
+    errors.extend(found);
 }
 
 fn text<'a>(value: &'a Value, field: &str) -> &'a str {

@@ -27,6 +27,9 @@ impl ApiServer {
     ) -> Result<Outcome, ApiError> {
         let name = target.subresource.split('/').next().unwrap_or_default();
         if definition.subresource(name).is_none() || target.name.is_empty() {
+            if definition.custom && matches!(name, "status" | "scale") {
+                return Err(ApiError::not_found(subject(&definition, &target.name)));
+            }
             return Err(ApiError::no_such_resource());
         }
         match (name, &request.method) {

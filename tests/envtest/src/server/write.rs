@@ -432,7 +432,7 @@ fn check_preconditions(write: &Write, old: &Value, record: &Record) -> Result<()
         let mut errors = koord_schema::field::Errors::new();
         let at = koord_schema::field::Path::root("metadata");
         errors.invalid(&at.child("resourceVersion"), 0, "must be specified for an update");
-        return Err(ApiError::invalid(super::kind_subject(definition, &target.name), &errors));
+        return Err(ApiError::invalid(about, &errors));
     }
     let version: u64 = version
         .parse()
