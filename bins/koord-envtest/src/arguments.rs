@@ -44,6 +44,10 @@ pub(crate) struct Arguments {
     #[arg(long = "service-alias", value_name = "NAMESPACE/NAME[:PORT]=HOST:PORT")]
     pub(crate) service_aliases: Vec<ServiceAlias>,
 
+    /// Folder where objects are kept over restarts; without it they live in memory alone.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data_dir: Option<PathBuf>,
+
     /// Print nothing but errors.
     #[arg(long, short)]
     pub(crate) quiet: bool,

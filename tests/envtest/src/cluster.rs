@@ -16,6 +16,7 @@ use crate::admission::{ServiceAlias, Webhooks};
 use crate::auth::tokens::{TokenFileError, Tokens};
 use crate::auth::{self, reviews::Reviews};
 use crate::environment::{Environment, SystemEnvironment};
+use crate::journal::{Journal, JournalError};
 use crate::kinds;
 use crate::pages::StandardPages;
 use crate::request::{ApiRequest, User};
@@ -41,6 +42,8 @@ pub struct Options {
     pub history: HistoryLimits,
     /// How long after a change garbage is collected and ending namespaces are emptied; none leaves them.
     pub tidies_after: Option<Duration>,
+    /// Where objects are kept over restarts; none keeps them in memory alone.
+    pub data_dir: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -53,6 +56,7 @@ impl Default for Options {
             environment: Box::new(SystemEnvironment::default()),
             history: HistoryLimits::default(),
             tidies_after: Some(Duration::from_secs(2)),
+            data_dir: None,
         }
     }
 }
@@ -72,6 +76,9 @@ pub enum ClusterError {
     /// An object that every cluster has cannot be made.
     #[error("the server cannot make its first objects: {0}")]
     Bootstrap(#[from] ApiError),
+    /// The data directory.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
 }
 
 /// A text that nobody can guess, whatever the injected randomness is.
@@ -111,7 +118,8 @@ pub struct Cluster {
 impl Cluster {
     /// Binds the socket and fills in what every cluster has.
     pub async fn bind(options: Options) -> Result<Self, ClusterError> {
-        let Options { address, tls_names, token_file, service_aliases, environment, history, tidies_after } = options;
+        let Options { address, tls_names, token_file, service_aliases, environment, history, tidies_after, data_dir } =
+            options;
         let listener = TlsListener::bind(address, &tls_names).await?;
         let admin_token = secret()?;
         let mut tokens = Tokens::new(secret()?.as_bytes());
@@ -126,12 +134,23 @@ impl Cluster {
         let tokens = Arc::new(tokens);
         let mut core = ApiServer::empty(environment, history);
         kinds::install(&mut core);
+        let journal = match &data_dir {
+            None => None,
+            Some(folder) => {
+                let (journal, contents) = Journal::open(folder)?;
+                core.restore(contents);
+                core.start_journal();
+                Some(journal)
+            }
+        };
         crate::bootstrap::run(&mut core)?;
         auth::bootstrap::install(&mut core);
         let pages: Vec<Box<dyn crate::shell::Pages>> =
             vec![Box::new(StandardPages::default()), Box::new(Reviews::new(Arc::clone(&tokens)))];
-        let server =
-            Server::new(core, Parts { pages, admission: Some(Box::new(Webhooks::new(service_aliases))), tidies_after });
+        let server = Server::new(
+            core,
+            Parts { pages, admission: Some(Box::new(Webhooks::new(service_aliases))), tidies_after, journal },
+        );
         Ok(Self { server, listener, tokens, admin_token })
     }
 

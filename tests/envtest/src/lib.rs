@@ -21,6 +21,7 @@ pub mod encode;
 pub mod environment;
 pub mod faults;
 pub mod filter;
+pub mod journal;
 pub mod kinds;
 pub mod metadata;
 pub mod names;

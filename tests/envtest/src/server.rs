@@ -13,6 +13,7 @@ mod patch;
 mod pod_admission;
 mod pod_endpoints;
 mod read;
+mod restore;
 mod subresource;
 mod watch;
 mod write;
@@ -51,6 +52,7 @@ pub struct ApiServer {
     changed: Vec<ShelfId>,
     unfollowed: Vec<(ShelfId, String)>,
     garbage: garbage::Garbage,
+    journal: Option<Vec<crate::journal::Entry>>,
 }
 
 /// Shelves that the core itself reads.
@@ -155,6 +157,7 @@ impl ApiServer {
             changed: Vec::new(),
             unfollowed: Vec::new(),
             garbage: garbage::Garbage::default(),
+            journal: None,
         }
     }
 

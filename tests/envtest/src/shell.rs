@@ -26,6 +26,7 @@ use tokio::{sync::watch as channel, time::Instant};
 
 use crate::{
     faults::{Fault, Faults},
+    journal::Journal,
     request::{ApiRequest, User, parse_query},
     server::{Admitted, ApiResponse, ApiServer, Frame, Outcome, Review, Watch},
     status::ApiError,
@@ -70,6 +71,7 @@ struct Shared {
     tidies_after: Option<Duration>,
     is_tidying: AtomicBool,
     faults: Faults,
+    journal: Option<Journal>,
 }
 
 /// What the shell is made of, beside the core.
@@ -81,6 +83,8 @@ pub struct Parts {
     pub pages: Vec<Box<dyn Pages>>,
     /// How long after a change garbage is collected and ending namespaces are emptied; none leaves that to the caller.
     pub tidies_after: Option<Duration>,
+    /// Where changes are kept; the core must have been told to keep a journal.
+    pub journal: Option<Journal>,
 }
 
 // === impl Server ===
@@ -96,6 +100,7 @@ impl Server {
             tidies_after: parts.tidies_after,
             is_tidying: AtomicBool::new(false),
             faults: Faults::default(),
+            journal: parts.journal,
         };
         Self { shared: Arc::new(shared) }
     }
@@ -113,6 +118,11 @@ impl Server {
         let changed = core.take_changed();
         let revision = core.store.revision();
         let is_untidy = core.is_untidy();
+        let entries = core.take_journal();
+        if let Some(journal) = self.shared.journal.as_ref().filter(|_| !entries.is_empty()) {
+            // Under the lock, so that the order on disk is that of the revisions.
+            journal.append(entries);
+        }
         drop(core);
         if is_untidy {
             self.tidy_later();
@@ -182,6 +192,20 @@ impl Server {
     }
 
     async fn answer_truly(&self, request: &ApiRequest) -> Result<ApiResponse, Box<Watch>> {
+        let Some(journal) = self.shared.journal.as_ref().filter(|_| request.method != http::Method::GET) else {
+            return self.answer_now(request).await;
+        };
+        if let Some(refusal) = journal.refusal() {
+            return Ok(ApiResponse::error(&refusal));
+        }
+        let answer = self.answer_now(request).await;
+        match journal.flushed().await {
+            Ok(()) => answer,
+            Err(refusal) => Ok(ApiResponse::error(&refusal)),
+        }
+    }
+
+    async fn answer_now(&self, request: &ApiRequest) -> Result<ApiResponse, Box<Watch>> {
         let mut outcome = self.with_core(|core| core.handle(request));
         loop {
             match outcome {

@@ -4,6 +4,7 @@
 use envtest::{
     environment::SeededEnvironment,
     faults::{Fault, Rule},
+    journal::Journal,
     kinds,
     request::ApiRequest,
     server::{ApiServer, Outcome},
@@ -246,4 +247,53 @@ async fn faults_befall_requests_and_watches() {
     server.faults().add(Rule::next("list", "configmaps", Fault::StaleList(1)));
     assert_eq!(maps.list(&ListParams::default()).await.unwrap().items.len(), 3);
     assert_eq!(maps.list(&ListParams::default()).await.unwrap().items.len(), 4);
+}
+
+#[tokio::test]
+async fn objects_and_definitions_survive_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = || {
+        let (journal, contents) = Journal::open(folder.path()).unwrap();
+        let now: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
+        let mut core = ApiServer::empty(Box::new(SeededEnvironment::new(1, now)), HistoryLimits::default());
+        kinds::install(&mut core);
+        core.restore(contents);
+        core.start_journal();
+        Server::new(core, Parts { journal: Some(journal), ..Parts::default() })
+    };
+    let widgets = "/apis/example.com/v1/namespaces/n/widgets";
+    let server = start();
+    let maps = with_namespace(&client(&server), "n").await;
+    let made = maps.create(&PostParams::default(), &config_map("a", "1")).await.unwrap();
+    maps.create(&PostParams::default(), &config_map("gone", "1")).await.unwrap();
+    maps.delete("gone", &DeleteParams::default()).await.unwrap();
+    let definition = json!({
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"plural": "widgets", "kind": "Widget"},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                "type": "object", "properties": {"spec": {"type": "object", "properties": {"n": {"type": "integer"}}}}}}}],
+        },
+    });
+    let post = |path: &str, body: serde_json::Value| ApiRequest::new(http::Method::POST, path, body.to_string());
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    assert_eq!(server.answer(&post(path, definition)).await.unwrap().code, 201);
+    let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}, "spec": {"n": 1}});
+    assert_eq!(server.answer(&post(widgets, widget)).await.unwrap().code, 201);
+    drop((maps, server));
+    // The client's own task lets go of the server when it runs next.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+
+    let server = start();
+    let maps: Api<ConfigMap> = Api::namespaced(client(&server), "n");
+    assert_eq!(maps.get("a").await.unwrap(), made);
+    assert!(maps.get_opt("gone").await.unwrap().is_none());
+    let read = ApiRequest::new(http::Method::GET, &format!("{widgets}/w"), "");
+    let answer: serde_json::Value = serde_json::from_slice(&server.answer(&read).await.unwrap().body).unwrap();
+    assert_eq!(answer["spec"]["n"], 1);
+    let next = maps.create(&PostParams::default(), &config_map("b", "1")).await.unwrap();
+    let revision = |map: &ConfigMap| map.metadata.resource_version.as_ref().unwrap().parse::<u64>().unwrap();
+    assert!(revision(&next) > revision(&made));
 }

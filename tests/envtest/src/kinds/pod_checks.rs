@@ -430,3 +430,39 @@ pub(super) fn resize(new: &Value, old: &Value, errors: &mut Errors) {
         errors.invalid(&spec_at, quality, "Pod QOS Class may not change as a result of resizing");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod(spec: &Value) -> Value {
+        json!({"metadata": {"name": "p"}, "spec": spec})
+    }
+
+    fn refused(new: &Value, old: &Value) -> String {
+        let mut errors = Errors::new();
+        update(&pod(new), &pod(old), &mut errors);
+        errors.to_string()
+    }
+
+    #[test]
+    fn images_change_and_tolerations_are_added() {
+        let old = json!({"containers": [{"name": "c", "image": "i:1"}], "tolerations": [{"operator": "Exists"}]});
+        let new = json!({
+            "containers": [{"name": "c", "image": "i:2"}],
+            "tolerations": [{"operator": "Exists"}, {"key": "k", "operator": "Exists"}],
+        });
+        assert_eq!(refused(&new, &old), "[]");
+        let without = json!({"containers": [{"name": "c", "image": "i:1"}]});
+        assert!(refused(&without, &old).contains("existing toleration can not be modified"));
+    }
+
+    #[test]
+    fn a_refused_update_says_what_may_change_and_shows_no_go_struct() {
+        let old = json!({"containers": [{"name": "c", "image": "i:1"}]});
+        let new = json!({"containers": [{"name": "c", "image": "i:1"}], "nodeSelector": {"a": "b"}});
+        assert_eq!(refused(&new, &old), format!("spec: Forbidden: {FORBIDDEN_UPDATE}"));
+    }
+}

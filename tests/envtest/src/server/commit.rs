@@ -62,6 +62,7 @@ impl ApiServer {
         let now = self.environment.now().as_second();
         let old = self.store.shelf(definition.shelf).get(key);
         self.garbage.note_put(definition.shelf, key, old.map(AsRef::as_ref), &record, object);
+        self.note_change(definition, key, Some(&record));
         self.store.put(definition.shelf, key, record, now);
         self.changed.push(definition.shelf);
         self.unfollowed.push((definition.shelf, key.to_owned()));
@@ -74,6 +75,7 @@ impl ApiServer {
         let now = self.environment.now().as_second();
         let old = self.store.shelf(definition.shelf).get(key);
         self.garbage.note_removed(definition.shelf, key, old.map(AsRef::as_ref), &last);
+        self.note_change(definition, key, None);
         self.store.remove(definition.shelf, key, record, now);
         self.changed.push(definition.shelf);
         self.unfollowed.push((definition.shelf, key.to_owned()));

@@ -1,0 +1,87 @@
+//! From and to a data directory.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::ApiServer;
+use crate::{
+    encode,
+    journal::{Contents, Entry},
+    registry::ResourceDef,
+    store::{Record, ShelfId},
+};
+
+impl ApiServer {
+    /// Keeps every further change until [`Self::take_journal`].
+    pub fn start_journal(&mut self) {
+        self.journal = Some(Vec::new());
+    }
+
+    /// Changes since the last call, in order.
+    pub fn take_journal(&mut self) -> Vec<Entry> {
+        self.journal.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Puts back what a data directory holds: definitions first, so that the kinds of the rest are known.
+    pub fn restore(&mut self, contents: Contents) {
+        let definitions = format!("{}/{}", crate::custom::GROUP, crate::custom::PLURAL);
+        let (first, rest): (Vec<Entry>, Vec<Entry>) =
+            contents.entries.into_iter().partition(|entry| entry.shelf == definitions);
+        let shelf = self.store.shelf_id(&definitions);
+        self.unfollowed.extend(first.iter().map(|entry| (shelf, entry.key.clone())));
+        self.restore_entries(first);
+        self.follow_changes();
+        self.restore_entries(rest);
+        self.store.restore_revision(contents.revision);
+        // Nobody can resume a watch from before the restart.
+        let revision = self.store.revision();
+        self.store.compact(revision);
+    }
+
+    fn restore_entries(&mut self, entries: Vec<Entry>) {
+        for entry in entries {
+            let Some((version, tail)) = entry.object else { continue };
+            let shelf = self.store.shelf_id(&entry.shelf);
+            let mut text = vec![b'{'];
+            text.extend_from_slice(&tail);
+            let Ok(mut object) = serde_json::from_slice::<Value>(&text) else {
+                tracing::warn!(key = %entry.key, "an object in the data directory is no JSON and is left out");
+                continue;
+            };
+            let definition = self
+                .registry
+                .iter()
+                .find(|known| known.shelf == shelf && known.is_api_version(&version))
+                .or_else(|| self.registry.iter().find(|known| known.shelf == shelf))
+                .cloned();
+            let record = match &definition {
+                Some(definition) => Record { version, ..encode::record(definition, &mut object, entry.revision) },
+                // A kind that is not served: kept as it is.
+                None => Record {
+                    revision: entry.revision,
+                    version,
+                    tail,
+                    labels: Box::default(),
+                    fields: Box::default(),
+                    owners: Box::default(),
+                },
+            };
+            self.garbage.note_put(shelf, &entry.key, None, &record, &object);
+            self.store.restore(shelf, &entry.key, record);
+        }
+    }
+
+    /// Notes a change for the data directory.
+    pub(super) fn note_change(&mut self, definition: &ResourceDef, key: &str, record: Option<&Record>) {
+        let shelf: ShelfId = definition.shelf;
+        if let Some(journal) = &mut self.journal {
+            journal.push(Entry {
+                shelf: self.store.shelf_name(shelf).to_owned(),
+                key: key.to_owned(),
+                revision: self.store.revision(),
+                object: record.map(|record| (Arc::clone(&record.version), record.tail.clone())),
+            });
+        }
+    }
+}
