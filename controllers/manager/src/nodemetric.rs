@@ -72,7 +72,7 @@ impl NodeMetricController {
     /// The ConfigMap changed. Its deletion changes nothing.
     fn configured(&self, change: &Change<ConfigMapView>, reaction: &mut Reaction) {
         let Some(config_map) = &change.new else { return };
-        let read = ColocationConfig::parse(config_map.value.data.get(COLOCATION_CONFIG).map(String::as_str));
+        let read = ColocationConfig::parse(config_map.value.get(COLOCATION_CONFIG));
         match &read {
             Ok(_) => {}
             Err(error @ ColocationConfigError::Decode(_)) => {

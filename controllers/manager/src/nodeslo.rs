@@ -1,6 +1,9 @@
 //! Gives every node a NodeSLO that says what `slo-controller-config` says about it.
 
-use std::sync::{Arc, LazyLock};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, LazyLock},
+};
 
 use jiff::Timestamp;
 use koord_api::{
@@ -77,7 +80,9 @@ impl NodeSloController {
     /// The ConfigMap changed. Its deletion changes nothing; a key that cannot be read leaves its last good value.
     fn configured(&self, change: &Change<ConfigMapView>, reaction: &mut Reaction) {
         let Some(config_map) = &change.new else { return };
-        let (next, errors) = self.config.read().update(&config_map.value.data);
+        let nothing = BTreeMap::new();
+        let data = config_map.value.data().unwrap_or(&nothing);
+        let (next, errors) = self.config.read().update(data);
         for error in errors {
             self.complaints.tell(error.key, error.to_string(), (&change.key, config_map), reaction);
         }

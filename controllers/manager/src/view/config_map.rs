@@ -1,44 +1,24 @@
 //! A ConfigMap with all its data.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
-use koord_resource::controller::ResourceKind;
-use koord_runtime::{
-    intern::Interner,
-    projection::{Metadata, Projection, Unreadable, WireMetadata},
-};
-use serde::Deserialize;
+use koord_resource::{Projection, controller::ResourceKind};
 
 /// A ConfigMap with all its data.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Projection)]
+#[koord(kind = ResourceKind::CONFIG_MAP)]
 pub struct ConfigMapView {
-    /// What users wrote.
-    pub data: BTreeMap<String, String>,
-    /// For events.
-    pub uid: Arc<str>,
-}
-
-/// What is read of a ConfigMap.
-#[derive(Deserialize)]
-pub struct Wire<'a> {
-    #[serde(borrow)]
-    metadata: WireMetadata<'a>,
-    #[serde(default)]
     data: Option<BTreeMap<String, String>>,
 }
 
-impl<'a> Metadata<'a> for Wire<'a> {
-    fn metadata(&self) -> &WireMetadata<'a> {
-        &self.metadata
+impl ConfigMapView {
+    /// The text of a key; none when it is absent.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.data.as_ref()?.get(key).map(String::as_str)
     }
-}
 
-impl Projection for ConfigMapView {
-    const KIND: ResourceKind = ResourceKind::CONFIG_MAP;
-    type Wire<'a> = Wire<'a>;
-    type Index = ();
-
-    fn project(wire: Wire<'_>, _: &mut Interner) -> Result<Self, Unreadable> {
-        Ok(Self { data: wire.data.unwrap_or_default(), uid: wire.metadata.uid.as_ref().into() })
+    /// All keys, when there are any.
+    pub fn data(&self) -> Option<&BTreeMap<String, String>> {
+        self.data.as_ref()
     }
 }

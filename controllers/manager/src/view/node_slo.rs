@@ -1,19 +1,15 @@
-//! The spec of a NodeSLO, which the manager alone writes. Equal specs are kept once, whatever the number of nodes.
+//! The spec of a NodeSLO. The manager alone writes it; equal specs are kept once, whatever the number of nodes.
 
 use std::sync::Arc;
 
 use koord_api::node_slo::NodeSLO;
-use koord_resource::{Resource, controller::ResourceKind};
-use koord_runtime::{
-    intern::Interner,
-    outcome::Owned,
-    projection::{Metadata, Projection, Unreadable, WireMetadata},
-};
-use serde::Deserialize;
-use serde_json::{Value, json, value::RawValue};
+use koord_resource::Projection;
+use koord_runtime::outcome::Owned;
+use serde_json::{Value, json};
 
 /// The spec of a NodeSLO as text.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Projection)]
+#[koord(kind = NodeSLO)]
 pub struct NodeSloView {
     spec: Arc<str>,
 }
@@ -21,32 +17,7 @@ pub struct NodeSloView {
 impl NodeSloView {
     /// The spec as a value; empty when the object has none.
     pub fn spec(&self) -> Value {
-        serde_json::from_str(&self.spec).unwrap_or_else(|_| json!({}))
-    }
-}
-
-/// What is read of a NodeSLO: the status, which koordlet writes, is skipped.
-#[derive(Deserialize)]
-pub struct Wire<'a> {
-    #[serde(borrow)]
-    metadata: WireMetadata<'a>,
-    #[serde(borrow, default)]
-    spec: Option<&'a RawValue>,
-}
-
-impl<'a> Metadata<'a> for Wire<'a> {
-    fn metadata(&self) -> &WireMetadata<'a> {
-        &self.metadata
-    }
-}
-
-impl Projection for NodeSloView {
-    const KIND: ResourceKind = ResourceKind::of(&NodeSLO::INFO);
-    type Wire<'a> = Wire<'a>;
-    type Index = ();
-
-    fn project(wire: Wire<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
-        Ok(Self { spec: strings.intern(wire.spec.map_or("{}", RawValue::get)) })
+        serde_json::from_str(&self.spec).ok().filter(Value::is_object).unwrap_or_else(|| json!({}))
     }
 }
 
