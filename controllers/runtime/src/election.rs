@@ -27,7 +27,13 @@ pub(crate) async fn stand(
     let gauge = metrics.leader.with_label_values(&[candidacy.name.as_str()]);
     let mut candidate = Candidate { election: Election::new(candidacy), api, clock };
     loop {
-        let tried = tokio::select! { biased; () = stop.cancelled() => break, tried = candidate.attempt() => tried };
+        let in_time = candidate.clock.sleep(candidate.election.patience(candidate.clock.moment()));
+        let tried = tokio::select! {
+            biased;
+            () = stop.cancelled() => break,
+            tried = candidate.attempt() => tried,
+            () = in_time => Err("the API server did not answer in time".to_owned()),
+        };
         if let Err(reason) = tried {
             tracing::debug!(reason, "the lease could not be written");
         }

@@ -119,6 +119,12 @@ impl Election {
         self.leading && moment.since(self.renewed) < self.candidacy.renew
     }
 
+    /// The longest that one try may take: a leader must know in time that it could not renew.
+    pub fn patience(&self, moment: Moment) -> Duration {
+        let renew = self.candidacy.renew;
+        if self.leads(moment) { renew.saturating_sub(moment.since(self.renewed)) } else { renew }
+    }
+
     /// Who leads, as far as is known.
     pub fn leader(&self) -> Option<&str> {
         self.observed.as_ref().and_then(|(record, _)| record.holder_identity.as_deref()).filter(|name| !name.is_empty())
@@ -233,6 +239,7 @@ mod tests {
         assert!(!a.leads(at(0)), "not before the write went well");
         a.written(&lease, at(0));
         assert!(a.leads(at(9)));
+        assert_eq!(a.patience(at(7)), Duration::from_secs(3), "a try that hangs must not outlast leadership");
         assert!(!a.leads(at(10)), "a leader that cannot renew stops before others may start");
     }
 

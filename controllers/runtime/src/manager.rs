@@ -1,6 +1,11 @@
 //! Runs a [`Core`]: tasks around its watches and controllers, leader election, and the endpoints.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    io,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
 use axum::{Router, routing::get};
 use kube::Client;
@@ -196,8 +201,8 @@ async fn carry_out(
 ) -> Result<Option<Duration>, ReconcileError> {
     for write in &outcome.plan {
         if term.is_cancelled() {
-            // The next leader decides anew.
-            return Ok(None);
+            // The next leader decides anew; should that be this process, it begins with this key.
+            return Ok(Some(Duration::ZERO));
         }
         tracing::debug!(controller = worker.spec().name, %write, "writing");
         worker.written(write, api.write(write).await)?;
@@ -227,7 +232,13 @@ async fn listen(
     flag: &'static str,
 ) -> Result<Option<TcpListener>, RunError> {
     let Some(address) = address else { return Ok(None) };
-    let bound = TcpListener::bind(address).await;
+    let mut bound = TcpListener::bind(address).await;
+    // Every interface is meant, also on machines without IPv6.
+    if bound.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::AddrInUse)
+        && address.ip() == Ipv6Addr::UNSPECIFIED
+    {
+        bound = TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await;
+    }
     bound.map(Some).map_err(|source| RunError::Listen { address, purpose, flag, source })
 }
 
