@@ -76,7 +76,13 @@ fn property(item: &Item<'_>, field: &Field<'_>) -> TokenStream {
         let optional = field.peeled.optional;
         return quote!(#krate::declare::flatten(&mut object, #schema, #optional););
     }
-    let required = field.is_required();
+    // What is left out when it is empty is absent when it is not empty.
+    let never_empty = field.markers.admission.iter().any(|marker| matches!(marker.keyword, Keyword::NotEmpty));
+    let required = match (field.is_required(), never_empty && !field.peeled.optional) {
+        (true, _) => quote!(true),
+        (false, true) => quote!(cx.has_admission()),
+        (false, false) => quote!(false),
+    };
     let form = |form: &Form<'_>| {
         let name = form.name;
         let schema = form.type_.map_or_else(|| schema.clone(), |type_| quote!(<#type_ as #krate::Schema>::schema(cx)));
@@ -154,12 +160,13 @@ fn enumeration(item: &Item<'_>, variants: &[Variant<'_>]) -> (TokenStream, Token
 /// Statements that put the markers into `schema`.
 fn rules(item: &Item<'_>, markers: &Markers) -> TokenStream {
     let plain = markers.schema.iter().map(|marker| keyword(item, marker));
-    let plain = quote!(#(#plain)*);
-    if markers.hardened.is_empty() {
-        return plain;
-    }
-    let hardened = markers.hardened.iter().map(|marker| keyword(item, marker));
-    quote!(#plain if cx.is_hardened() { #(#hardened)* })
+    let under = |condition: TokenStream, markers: &[Marker]| {
+        let rules: TokenStream = markers.iter().map(|marker| keyword(item, marker)).collect();
+        if rules.is_empty() { rules } else { quote!(if #condition { #rules }) }
+    };
+    let hardened = under(quote!(cx.is_hardened()), &markers.hardened);
+    let admission = under(quote!(cx.has_admission()), &markers.admission);
+    quote!(#(#plain)* #hardened #admission)
 }
 
 fn keyword(item: &Item<'_>, marker: &Marker) -> TokenStream {
@@ -227,8 +234,9 @@ fn keyword(item: &Item<'_>, marker: &Marker) -> TokenStream {
             },
         ),
         Keyword::OneOf(count, fields) => cel(item, &count_rule(*count, fields)),
-        // Only the default of a field is in the schema; the others are rules of admission, or the schema's absence.
-        Keyword::NotEmpty | Keyword::UniqueItems | Keyword::Schemaless => quote!(),
+        Keyword::NotEmpty => quote!(#krate::declare::make_not_empty(&mut schema);),
+        Keyword::UniqueItems => quote!(schema.unique_items = true;),
+        Keyword::Schemaless => quote!(),
     }
 }
 

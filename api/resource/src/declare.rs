@@ -74,6 +74,7 @@ pub enum Profile {
 pub struct Emit {
     profile: Profile,
     version: Option<&'static str>,
+    admission: bool,
     depth: u8,
 }
 
@@ -83,13 +84,24 @@ const DEPTH_MAX: u8 = 48;
 impl Emit {
     /// A document of one profile and the newest version.
     pub fn new(profile: Profile) -> Self {
-        Emit { profile, version: None, depth: 0 }
+        Emit { profile, ..Emit::default() }
     }
 
     /// The same for an older version of the kind: fields look as they did there.
     #[must_use]
     pub fn at_version(self, version: &'static str) -> Self {
         Emit { version: Some(version), ..self }
+    }
+
+    /// The same with the rules that otherwise admission alone enforces, as far as a schema can hold them.
+    #[must_use]
+    pub fn with_admission(self) -> Self {
+        Emit { admission: true, ..self }
+    }
+
+    /// Whether rules of admission count.
+    pub fn has_admission(self) -> bool {
+        self.admission
     }
 
     /// Whether `hardened(…)` markers count.
@@ -189,6 +201,17 @@ pub fn flatten(object: &mut Node, inner: Node, optional: bool) {
 pub fn items(array: &mut Node, change: impl FnOnce(&mut Node)) {
     if let Some(items) = array.items.as_deref_mut() {
         change(items);
+    }
+}
+
+/// Says that a text, an array or an object is not empty.
+pub fn make_not_empty(schema: &mut Node) {
+    let least = |bound: &mut Option<u64>| *bound = Some(bound.unwrap_or_default().max(1));
+    match schema.type_ {
+        Some(SchemaType::String) => least(&mut schema.min_length),
+        Some(SchemaType::Array) => least(&mut schema.min_items),
+        Some(SchemaType::Object) => least(&mut schema.min_properties),
+        _ => {}
     }
 }
 

@@ -3,12 +3,14 @@
 
 mod crd;
 pub mod difference;
+mod policy;
 mod rbac;
 mod reference;
 mod webhook;
 pub mod yaml;
 
 pub use crd::{Declared, custom_resource_definition};
+pub use policy::validating_admission_policy;
 pub use rbac::roles;
 pub use reference::{reference_page, sample_skeleton};
 pub use webhook::{WebhookService, webhook_configuration};

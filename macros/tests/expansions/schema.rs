@@ -22,6 +22,15 @@ impl<T: ::koord_resource::Schema> ::koord_resource::Schema for JobSpec<T> {
                             schema.maximum = Some(
                                 ::koord_resource::serde_json::Number::from(10i64),
                             );
+                            if cx.has_admission() {
+                                schema
+                                    .validations
+                                    .push(::koord_resource::schema::Rule {
+                                        rule: "self == oldSelf".to_owned(),
+                                        message: Some("this field cannot be changed".to_owned()),
+                                        ..::koord_resource::schema::Rule::default()
+                                    });
+                            }
                             schema
                         },
                     );
@@ -41,6 +50,15 @@ impl<T: ::koord_resource::Schema> ::koord_resource::Schema for JobSpec<T> {
                             schema.maximum = Some(
                                 ::koord_resource::serde_json::Number::from(10i64),
                             );
+                            if cx.has_admission() {
+                                schema
+                                    .validations
+                                    .push(::koord_resource::schema::Rule {
+                                        rule: "self == oldSelf".to_owned(),
+                                        message: Some("this field cannot be changed".to_owned()),
+                                        ..::koord_resource::schema::Rule::default()
+                                    });
+                            }
                             schema
                         },
                     );
@@ -70,8 +88,17 @@ impl<T: ::koord_resource::Schema> ::koord_resource::Schema for JobSpec<T> {
                 ::koord_resource::declare::property(
                     &mut object,
                     "byName",
-                    false,
-                    <BTreeMap<String, Part> as ::koord_resource::Schema>::schema(cx),
+                    cx.has_admission(),
+                    {
+                        let mut schema = <BTreeMap<
+                            String,
+                            Part,
+                        > as ::koord_resource::Schema>::schema(cx);
+                        if cx.has_admission() {
+                            ::koord_resource::declare::make_not_empty(&mut schema);
+                        }
+                        schema
+                    },
                 );
                 ::koord_resource::declare::property(
                     &mut object,

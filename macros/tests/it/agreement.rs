@@ -100,7 +100,7 @@ fn everything() -> impl Strategy<Value = Everything> {
     );
     (numbers, texts, lists, mode(), option::of(target()), part()).prop_map(
         |((count, even, ratio), (name, word, label, address), (numbers, parts, table), mode, target, more)| {
-            Everything { count, even, ratio, name, word, numbers, parts, mode, target, more, table, label, address }
+            Everything { count, even, ratio, name, address, word, numbers, parts, mode, target, more, table, label }
         },
     )
 }

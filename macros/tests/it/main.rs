@@ -6,6 +6,7 @@ mod agreement;
 mod controller;
 mod convert;
 mod enums;
+mod policy;
 mod resource;
 mod schema;
 mod validate;

@@ -33,6 +33,12 @@ impl Declared {
         Declared { info: ResourceInfo { version, served, ..self.info }, schema: self.schema }
     }
 
+    /// The schema of the declared fields alone, with or without the rules that only admission enforces.
+    pub(super) fn rules(&self, admission: bool) -> Node {
+        let cx = Emit::new(Profile::Compatible).at_version(self.info.version);
+        (self.schema)(if admission { cx.with_admission() } else { cx })
+    }
+
     /// The schema of whole objects, with the fields that every object has.
     pub fn schema(&self, profile: Profile) -> Node {
         let mut schema = (self.schema)(Emit::new(profile).at_version(self.info.version));

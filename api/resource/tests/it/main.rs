@@ -1,4 +1,5 @@
-//! The exact small types against what Go answers.
+//! The exact small types against what Go answers, and the schemas of Kubernetes' types.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod kubernetes_types;
 mod quantity;
