@@ -36,7 +36,8 @@ pub struct Writer<'a> {
 /// `live` is the stored object, or [`TypeNode::zero`] when `new` is created. `ignored` are the fields that this door
 /// does not write (`status` for the object itself, all but `status` for its status), which nobody gets to own.
 ///
-/// An object whose managedFields were emptied (`[]` or `[{}]`) is not tracked until something is applied to it.
+/// An object whose managedFields were emptied (`[]` or `[{}]`) is not tracked until something is applied to it. Custom
+/// objects are pruned first, which drops the `[]`: to them only `[{}]` means that.
 pub fn update<N: TypeNode>(live: &Value, new: &mut Value, writer: &Writer<'_>, node: &N, ignored: &FieldSet) {
     let mut entries = entries::of_live_or_new(live, new, !writer.subresource.is_empty());
     entries::take(new);

@@ -3,6 +3,7 @@
 
 mod answers;
 mod openapi;
+mod owners;
 mod ownership;
 mod patches;
 mod properties;
