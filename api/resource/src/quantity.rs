@@ -89,6 +89,12 @@ impl Quantity {
         Self::new(bytes, Format::BinarySI)
     }
 
+    /// Whether a text is the canonical text of its quantity at first sight, as nearly all texts are. A `false` says
+    /// nothing; a `true` costs no allocation.
+    pub fn is_plainly_canonical(text: &str) -> bool {
+        text::is_plain_text(text)
+    }
+
     /// Whole units, rounded up. Beyond 64 bits the answer is Go's: 0 or the low bits.
     pub fn value(&self) -> i64 {
         self.amount.scaled(0)

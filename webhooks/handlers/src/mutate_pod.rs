@@ -86,7 +86,7 @@ fn apply_profiles<'a>(pod: &mut Parts<'a>, profiles: &'a [Arc<Profile>], ctx: &C
         if let Some(class) = profile::priority_class(ctx, profile)? {
             pod.spec.priority_class_name = profile.spec.priority_class_name.as_str().into();
             pod.spec.priority = Some(class.value);
-            pod.spec.preemption_policy = Some(class.preemption_policy.clone().into());
+            pod.spec.preemption_policy = class.preemption_policy.clone().into();
             pod.spec.changed.priority = true;
         }
     }

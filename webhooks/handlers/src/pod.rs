@@ -8,6 +8,6 @@ mod view;
 
 pub(crate) use merge::{PodNode, ReservationNode};
 pub(crate) use requests::request_of;
-pub(crate) use resources::{Amounts, Resources};
+pub(crate) use resources::{Amount, Amounts, Resources};
 pub(crate) use texts::Texts;
 pub(crate) use view::{Container, Parts, Pod};

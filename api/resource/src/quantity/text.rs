@@ -1,5 +1,7 @@
 //! Reading and printing quantities.
 
+use std::borrow::Cow;
+
 use num_bigint::BigInt;
 use num_traits::{Signed, Zero};
 
@@ -31,6 +33,10 @@ struct Split<'a> {
     suffix: &'a str,
 }
 
+pub(super) fn is_plain_text(text: &str) -> bool {
+    !text.is_empty() && split(text).is_ok_and(|split| is_plainly_canonical(&split))
+}
+
 pub(super) fn parse(text: &str) -> Result<Quantity, ParseQuantityError> {
     if text.is_empty() {
         return Err(ParseQuantityError::Form);
@@ -42,11 +48,24 @@ pub(super) fn parse(text: &str) -> Result<Quantity, ParseQuantityError> {
     let (exponent, format) = interpret(split.suffix).ok_or(ParseQuantityError::Suffix)?;
     match small(&split, exponent, format) {
         Some((amount, keeps_text)) => {
-            let written = (keeps_text && canonical(&amount, format) != text).then(|| text.to_owned().into_boxed_str());
+            let other_form = || !is_plainly_canonical(&split) && canonical(&amount, format) != text;
+            let written = (keeps_text && other_form()).then(|| text.to_owned().into_boxed_str());
             Ok(Quantity { amount, format, written })
         }
         None => big(&split, exponent, format),
     }
+}
+
+/// Whether a text is canonical at first sight, as nearly all are: digits that no larger suffix would shorten.
+fn is_plainly_canonical(split: &Split<'_>) -> bool {
+    let plain = !split.negative && split.fraction.is_empty() && split.number == split.whole && split.whole.len() <= 15;
+    let Ok(digits) = split.whole.parse::<u64>() else { return false };
+    plain
+        && match split.suffix {
+            "" | "m" | "k" | "M" | "G" | "T" => digits % 1000 != 0,
+            "Ki" | "Mi" | "Gi" | "Ti" => digits % 1024 != 0,
+            _ => false,
+        }
 }
 
 pub(super) fn canonical(amount: &Amount, format: Format) -> String {
@@ -165,7 +184,10 @@ fn small(split: &Split<'_>, exponent: i32, format: Format) -> Option<(Amount, bo
     if spare < 0 || scale < NANO {
         return None;
     }
-    let digits = format!("{}{}", split.whole, split.fraction);
+    let digits: Cow<'_, str> = match split.fraction {
+        "" => Cow::Borrowed(split.whole),
+        fraction => Cow::Owned(format!("{}{fraction}", split.whole)),
+    };
     let value: i64 = digits.parse().ok()?;
     let product = value.checked_mul(factor)?;
     let keeps_text = match format {

@@ -2,14 +2,14 @@
 //!
 //! The container runtime is not told of extended resources, so the node's agent reads them from here.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use koord_api::resource_names::{BATCH_CPU, BATCH_MEMORY};
-use koord_resource::{Quantity, admission::Denial, go_json};
+use koord_resource::{admission::Denial, go_json};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::pod::{Amounts, Container, Parts};
+use crate::pod::{Amount, Amounts, Container, Parts};
 
 /// The annotation.
 const EXTENDED_RESOURCE_SPEC: &str = "node.koordinator.sh/extended-resource-spec";
@@ -32,14 +32,14 @@ struct OfContainer<'a> {
 #[derive(Serialize)]
 struct OfList<'a> {
     #[serde(rename = "kubernetes.io/batch-cpu", skip_serializing_if = "Option::is_none")]
-    cpu: Option<&'a Quantity>,
+    cpu: Option<Cow<'a, Amount<'a>>>,
     #[serde(rename = "kubernetes.io/batch-memory", skip_serializing_if = "Option::is_none")]
-    memory: Option<&'a Quantity>,
+    memory: Option<Cow<'a, Amount<'a>>>,
 }
 
 impl<'a> OfList<'a> {
-    fn of(amounts: &'a Amounts<'_>) -> Self {
-        Self { cpu: amounts.get(BATCH_CPU), memory: amounts.get(BATCH_MEMORY) }
+    fn of(amounts: &'a Amounts<'a>) -> Self {
+        Self { cpu: amounts.canonical(BATCH_CPU), memory: amounts.canonical(BATCH_MEMORY) }
     }
 
     fn is_empty(&self) -> bool {

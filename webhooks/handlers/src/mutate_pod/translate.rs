@@ -14,10 +14,8 @@ pub(super) fn translate(pod: &mut Parts<'_>) {
         replace(limits, names);
         // A limit without a request stands for both.
         for name in [names.cpu, names.memory] {
-            if !requests.contains(name)
-                && let Some(limit) = limits.get(name)
-            {
-                requests.set(name, limit.clone());
+            if !requests.contains(name) {
+                requests.copy(name, limits);
             }
         }
     }
@@ -29,7 +27,5 @@ fn replace(amounts: &mut Amounts<'_>, names: NativeNames) {
     if let Some(cpu) = amounts.remove("cpu") {
         amounts.set(names.cpu, Quantity::new(cpu.milli_value(), Format::DecimalSI));
     }
-    if let Some(memory) = amounts.remove("memory") {
-        amounts.set(names.memory, memory);
-    }
+    amounts.rename("memory", names.memory);
 }

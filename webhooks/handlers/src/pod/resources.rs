@@ -33,15 +33,63 @@ pub(crate) struct Amounts<'a> {
     changed: bool,
 }
 
+/// One amount.
 #[derive(Clone, Debug)]
-struct Amount<'a> {
+pub(crate) struct Amount<'a> {
     name: Cow<'a, str>,
     quantity: Quantity,
     /// The text in the object, while the amount is untouched: what nobody changes keeps its form.
     written: Option<&'a RawValue>,
 }
 
+impl Amount<'_> {
+    fn is_canonical(&self) -> bool {
+        let text = self.written.map(RawValue::get).and_then(|raw| raw.strip_prefix('"')?.strip_suffix('"'));
+        text.is_some_and(Quantity::is_plainly_canonical)
+    }
+}
+
+impl Serialize for Amount<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.written {
+            Some(raw) => raw.serialize(serializer),
+            None => self.quantity.serialize(serializer),
+        }
+    }
+}
+
 impl<'a> Amounts<'a> {
+    /// The amount for writing, in canonical form or as it was written.
+    pub(crate) fn canonical(&self, name: &str) -> Option<Cow<'_, Amount<'a>>> {
+        let amount = self.entries.iter().find(|amount| amount.name == name)?;
+        Some(if amount.is_canonical() {
+            Cow::Borrowed(amount)
+        } else {
+            Cow::Owned(Amount { written: None, ..amount.clone() })
+        })
+    }
+
+    /// Gives an amount another name; its text becomes canonical.
+    pub(crate) fn rename(&mut self, from: &str, to: &'a str) {
+        let Some(at) = self.entries.iter().position(|amount| amount.name == from) else { return };
+        let mut amount = self.entries.remove(at);
+        self.changed = true;
+        if !amount.is_canonical() {
+            amount.written = None;
+        }
+        amount.name = to.into();
+        self.entries.retain(|other| other.name != to);
+        self.entries.push(amount);
+    }
+
+    /// Takes over an amount of another list.
+    pub(crate) fn copy(&mut self, name: &str, from: &Self) {
+        if let Some(amount) = from.entries.iter().find(|amount| amount.name == name) {
+            self.changed = true;
+            self.entries.push(amount.clone());
+        }
+    }
+
     pub(crate) fn get(&self, name: &str) -> Option<&Quantity> {
         self.entries.iter().find(|amount| amount.name == name).map(|amount| &amount.quantity)
     }
@@ -94,10 +142,7 @@ impl Serialize for Amounts<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.entries.len()))?;
         for amount in &self.entries {
-            match amount.written {
-                Some(raw) => map.serialize_entry(&amount.name, raw)?,
-                None => map.serialize_entry(&amount.name, &amount.quantity)?,
-            }
+            map.serialize_entry(&amount.name, amount)?;
         }
         map.end()
     }

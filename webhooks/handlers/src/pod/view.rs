@@ -63,8 +63,9 @@ pub(crate) struct Spec<'a> {
     pub(crate) scheduler_name: Cow<'a, str>,
     #[serde(borrow, deserialize_with = "text")]
     pub(crate) priority_class_name: Cow<'a, str>,
-    #[serde(borrow)]
-    pub(crate) preemption_policy: Option<Cow<'a, str>>,
+    /// Empty for none.
+    #[serde(borrow, deserialize_with = "text")]
+    pub(crate) preemption_policy: Cow<'a, str>,
     #[serde(skip)]
     pub(crate) changed: Changed,
 }

@@ -1,6 +1,7 @@
 //! The handlers behind the server's routing, against recordings of the original and by their properties.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod allocations;
 mod declared;
 mod recordings;
 mod replay;

@@ -1,0 +1,88 @@
+//! What a review costs the heap. Time depends on the machine, the number of allocations does not.
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+    sync::Arc,
+};
+
+use koord_runtime::clock::SystemClock;
+use koord_webhook::{Metrics, ServiceBuilder, review};
+use koord_webhooks::{Ctx, HANDLERS, serve};
+
+const REVIEW: &[u8] = include_bytes!("../data/pod_review_3kb.json");
+const PROFILE: &str = r#"{"kind":"ClusterColocationProfile","metadata":{"name":"batch","uid":"u","resourceVersion":"1"},
+    "spec":{"selector":{"matchLabels":{"koordinator.sh/enable-colocation":"true"}},"labels":{"colocated":"yes"},
+    "qosClass":"BE","priorityClassName":"koord-batch","koordinatorPriority":1000,"schedulerName":"koord-scheduler"}}"#;
+const PRIORITY_CLASS: &str =
+    r#"{"kind":"PriorityClass","metadata":{"name":"koord-batch","uid":"u","resourceVersion":"1"},"value":5000}"#;
+
+thread_local! {
+    static COUNT: Cell<usize> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: every call is handed to the system's allocator unchanged.
+#[allow(unsafe_code)]
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        COUNT.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.realloc(memory, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn allocations<T>(act: impl FnOnce() -> T) -> (usize, T) {
+    let before = COUNT.with(Cell::get);
+    let result = act();
+    (COUNT.with(Cell::get) - before, result)
+}
+
+fn ctx() -> Arc<Ctx> {
+    let ctx = Ctx::detached(|_| false);
+    ctx.put("PriorityClass", PRIORITY_CLASS).unwrap();
+    ctx.put("ClusterColocationProfile", PROFILE).unwrap();
+    Arc::new(ctx)
+}
+
+#[test]
+fn a_pod_that_a_profile_changes_costs_few_allocations() {
+    let ctx = ctx();
+    let review = review::decode("application/json", REVIEW).unwrap();
+    let (in_handler, verdict) = allocations(|| (HANDLERS[0].call)(&review.request, &ctx));
+    let patch = verdict.patch.as_str().into_owned();
+    assert!(patch.contains("batch-cpu") && patch.contains("extended-resource-spec"), "{patch}");
+
+    let builder = ServiceBuilder::new(Metrics::register(&prometheus::Registry::new()).unwrap(), SystemClock::shared());
+    let service = serve(builder, &ctx, |_| true).build();
+    let (in_all, answer) = allocations(|| service.decide("/mutate-pod", REVIEW));
+    assert!(answer.is_some());
+    println!("{} bytes: {in_handler} allocations in the handler, {in_all} from body to answer", REVIEW.len());
+    assert!(in_handler <= 20, "{in_handler} allocations in the handler");
+    assert!(in_all <= 30, "{in_all} allocations from body to answer");
+}
+
+#[test]
+fn a_pod_that_nothing_concerns_costs_fewer() {
+    let ctx = Ctx::detached(|_| false);
+    let review = review::decode("application/json", REVIEW).unwrap();
+    let (in_handler, verdict) = allocations(|| (HANDLERS[0].call)(&review.request, &ctx));
+    assert!(verdict.patch.is_empty());
+    println!("{in_handler} allocations");
+    assert!(in_handler <= 10, "{in_handler} allocations in the handler");
+}

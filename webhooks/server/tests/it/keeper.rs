@@ -1,0 +1,132 @@
+//! The keeper makes certificates, publishes their authority, and says when API servers believe the server.
+
+use std::{collections::BTreeMap, path::Path, sync::Arc};
+
+use koord_runtime::clock::ManualClock;
+use koord_webhook::{CertWriter, Environment, Keeper};
+use serde_json::{Value, json};
+
+use crate::api_server::{ApiServer, MUTATING, SECRET, VALIDATING};
+
+fn environment(folder: &Path, variables: &[(&str, &str)]) -> Environment {
+    let home = folder.to_string_lossy().into_owned();
+    let variables: BTreeMap<String, String> = variables
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+        .chain([("WEBHOOK_CERT_DIR".to_owned(), home)])
+        .collect();
+    Environment::from(|name| variables.get(name).cloned()).unwrap()
+}
+
+fn keeper(environment: Environment) -> (Keeper, Arc<ManualClock>) {
+    let clock = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());
+    (Keeper::new(environment, vec!["/mutate-pod", "/validate-pod"], 9443, Arc::clone(&clock) as _), clock)
+}
+
+#[tokio::test]
+async fn the_first_pass_makes_everything_and_the_second_writes_nothing() {
+    let (server, folder) = (ApiServer::with_configurations(), tempfile::tempdir().unwrap());
+    let (keeper, _) = keeper(environment(folder.path(), &[]));
+    assert!(keeper.ready().is_err());
+    keeper.pass(&server.api()).await.unwrap();
+    assert_eq!(keeper.ready(), Ok(()));
+
+    let secret = server.get(SECRET).unwrap();
+    let names: Vec<&String> = secret["data"].as_object().unwrap().keys().collect();
+    assert_eq!(names, ["ca-cert.pem", "ca-key.pem", "cert.pem", "key.pem", "tls.crt", "tls.key"]);
+    assert!(folder.path().join("tls.crt").exists(), "other programs of the Pod find the files");
+    for path in [MUTATING, VALIDATING] {
+        let webhooks = server.get(path).unwrap()["webhooks"].clone();
+        assert_eq!(webhooks.as_array().unwrap().len(), 1, "nobody answers on /off");
+        let client = &webhooks[0]["clientConfig"];
+        assert_eq!(client["caBundle"], secret["data"]["ca-cert.pem"]);
+        assert_eq!(client["service"]["name"], "koordinator-webhook-service");
+    }
+    let writes = server.writes.lock().unwrap().len();
+    keeper.pass(&server.api()).await.unwrap();
+    assert_eq!(server.writes.lock().unwrap().len(), writes, "{:?}", server.writes.lock().unwrap());
+}
+
+#[tokio::test]
+async fn a_reset_configuration_makes_the_server_repair_it() {
+    let (server, folder) = (ApiServer::with_configurations(), tempfile::tempdir().unwrap());
+    let (keeper, _) = keeper(environment(folder.path(), &[]));
+    keeper.pass(&server.api()).await.unwrap();
+    let right = server.get(MUTATING).unwrap()["webhooks"].clone();
+    // What `helm upgrade` leaves: the chart's entries, and the annotation that it does not know.
+    let mut upgraded = server.get(MUTATING).unwrap();
+    upgraded["webhooks"] = ApiServer::with_configurations().get(MUTATING).unwrap()["webhooks"].clone();
+    server.put(MUTATING, upgraded);
+    keeper.pass(&server.api()).await.unwrap();
+    assert_eq!(server.get(MUTATING).unwrap()["webhooks"], right);
+    assert_eq!(keeper.ready(), Ok(()));
+}
+
+#[tokio::test]
+async fn a_secret_of_the_original_is_taken_over_as_it_is() {
+    let (server, folder) = (ApiServer::with_configurations(), tempfile::tempdir().unwrap());
+    let entries: BTreeMap<String, String> =
+        serde_json::from_str(include_str!("../data/secret_of_the_original.json")).unwrap();
+    let data: BTreeMap<&String, String> = entries.iter().map(|(name, text)| (name, base64(text))).collect();
+    server.put(SECRET, json!({"kind": "Secret", "data": data}));
+    let (keeper, _) = keeper(environment(folder.path(), &[]));
+    keeper.pass(&server.api()).await.unwrap();
+    assert_eq!(keeper.ready(), Ok(()));
+    assert!(!server.writes.lock().unwrap().iter().any(|write| write.ends_with(SECRET)));
+    assert_eq!(
+        server.get(MUTATING).unwrap()["webhooks"][0]["clientConfig"]["caBundle"],
+        data[&"ca-cert.pem".to_owned()]
+    );
+}
+
+#[tokio::test]
+async fn two_replicas_agree_on_one_set() {
+    let (server, one, two) =
+        (ApiServer::with_configurations(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let ((first, _), (second, _)) = (keeper(environment(one.path(), &[])), keeper(environment(two.path(), &[])));
+    first.pass(&server.api()).await.unwrap();
+    second.pass(&server.api()).await.unwrap();
+    assert_eq!(first.certificate().presented(), second.certificate().presented());
+    assert_eq!((first.ready(), second.ready()), (Ok(()), Ok(())));
+}
+
+#[tokio::test]
+async fn a_host_keeps_certificates_in_the_folder_and_entries_call_it() {
+    let (server, folder) = (ApiServer::with_configurations(), tempfile::tempdir().unwrap());
+    let environment = environment(folder.path(), &[("WEBHOOK_HOST", "127.0.0.1")]);
+    assert_eq!(environment.cert_writer, CertWriter::Folder);
+    let (keeper, _) = keeper(environment);
+    keeper.pass(&server.api()).await.unwrap();
+    assert_eq!((server.get(SECRET), keeper.ready()), (None, Ok(())));
+    let client = server.get(MUTATING).unwrap()["webhooks"][0]["clientConfig"].clone();
+    assert_eq!((&client["url"], client.get("service")), (&json!("https://127.0.0.1:9443/mutate-pod"), None));
+}
+
+#[tokio::test]
+async fn without_a_configuration_the_server_is_not_ready_and_says_why() {
+    let (server, folder) = (ApiServer::default(), tempfile::tempdir().unwrap());
+    let (keeper, _) = keeper(environment(folder.path(), &[]));
+    let error = keeper.pass(&server.api()).await.unwrap_err();
+    let wanted = "not found MutatingWebhookConfiguration koordinator-mutating-webhook-configuration";
+    assert_eq!((error.to_string().as_str(), keeper.ready()), (wanted, Err(wanted.to_owned())));
+}
+
+fn base64(text: &str) -> String {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    STANDARD.encode(text)
+}
+
+#[tokio::test]
+async fn a_renewal_leaves_what_others_wrote_into_the_secret() {
+    let (server, folder) = (ApiServer::with_configurations(), tempfile::tempdir().unwrap());
+    let (keeper, clock) = keeper(environment(folder.path(), &[]));
+    keeper.pass(&server.api()).await.unwrap();
+    // Years later the certificate must be renewed; somebody labels the Secret at the same time.
+    clock.jump_to("2035-08-01T00:00:00Z".parse().unwrap());
+    let mut secret: Value = server.get(SECRET).unwrap();
+    secret["metadata"]["labels"] = json!({"a": "b"});
+    server.put(SECRET, secret);
+    keeper.pass(&server.api()).await.unwrap();
+    assert_eq!(server.get(SECRET).unwrap()["metadata"]["labels"], json!({"a": "b"}));
+    assert!(server.get(SECRET).unwrap()["data"].get("next-ca-cert.pem").is_some());
+}

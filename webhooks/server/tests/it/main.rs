@@ -1,0 +1,6 @@
+//! The server with its certificates and configurations, against an API server of three objects.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod api_server;
+mod keeper;
+mod rotation;
