@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use self::typed::Decoding;
 use crate::{
     options::FieldValidation,
+    protobuf::{self, ProtobufError},
     registry::ResourceDef,
     request::ApiRequest,
     status::{ApiError, Subject},
@@ -215,6 +216,11 @@ fn json_text(request: &ApiRequest) -> Result<Vec<u8>, ApiError> {
     let media_type = request.content_type.split(';').next().unwrap_or_default().trim();
     match media_type {
         "" | "application/json" => Ok(request.body.to_vec()),
+        "application/vnd.kubernetes.protobuf" => match protobuf::to_json(&request.body) {
+            Ok(value) => Ok(value.to_string().into_bytes()),
+            Err(error @ ProtobufError::UnknownKind(_)) => Err(ApiError::unsupported_media_type(error.to_string())),
+            Err(error) => Err(ApiError::bad_request(error.to_string())),
+        },
         "application/yaml" => {
             let text = String::from_utf8_lossy(&request.body);
             let value = crate::yaml::parse(&text)

@@ -30,6 +30,7 @@ pub mod openapi;
 pub mod options;
 pub mod pages;
 pub mod present;
+pub mod protobuf;
 pub mod registry;
 pub mod request;
 pub mod selector;

@@ -82,6 +82,8 @@ impl Reviews {
         if !object["metadata"].is_object() {
             object["metadata"] = json!({});
         }
+        let manager = options::manager(&options.field_manager, &request.user_agent);
+        core.own_fields(&definition, &mut object, &manager, &target.subresource);
         let spec = object["spec"].clone();
         match review {
             Review::OwnAccess => {

@@ -40,6 +40,25 @@ impl ApiServer {
         }
     }
 
+    /// Records the writer of an object that is answered and never stored, such as a review.
+    pub(crate) fn own_fields(
+        &mut self,
+        definition: &ResourceDef,
+        object: &mut Value,
+        manager: &str,
+        subresource: &str,
+    ) {
+        let scribe = Scribe {
+            manager: manager.to_owned(),
+            api_version: definition.api_version(),
+            subresource: subresource.to_owned(),
+            time: environment::time_text(self.environment.now()),
+        };
+        if let Some(node) = crate::builtins::kind(&definition.group, &definition.version, &definition.kind) {
+            record(None, object, &scribe, &node, &FieldSet::default());
+        }
+    }
+
     /// Records what the writer changed.
     pub(super) fn record_ownership(&mut self, write: &mut Write) {
         let scribe = self.scribe(write);
