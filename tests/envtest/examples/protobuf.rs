@@ -108,16 +108,13 @@ fn field(message: &str, module: &[String], attribute: &str, name: &str, type_: &
         }
         format!("@{}", path.join("."))
     };
-    let kind = match attribute.split("map = \"").nth(1) {
-        Some(rest) => {
-            let value = rest.split('"').next()?.split(',').nth(1)?.trim();
-            format!("%{}", scalar(value).map_or_else(target, ToOwned::to_owned))
-        }
-        None => {
-            let word = attribute.split([',', '=']).next()?.trim();
-            let repeated = if attribute.contains("repeated") { "*" } else { "" };
-            format!("{repeated}{}", scalar(word).map_or_else(target, ToOwned::to_owned))
-        }
+    let kind = if let Some(rest) = attribute.split("map = \"").nth(1) {
+        let value = rest.split('"').next()?.split(',').nth(1)?.trim();
+        format!("%{}", scalar(value).map_or_else(target, ToOwned::to_owned))
+    } else {
+        let word = attribute.split([',', '=']).next()?.trim();
+        let repeated = if attribute.contains("repeated") { "*" } else { "" };
+        format!("{repeated}{}", scalar(word).map_or_else(target, ToOwned::to_owned))
     };
     let plain = name.trim_start_matches("r#").replace('_', "").to_lowercase();
     let json = match builtins::definition(&format!("io.k8s.{message}")).map(|definition| &definition.shape) {

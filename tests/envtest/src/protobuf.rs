@@ -123,7 +123,7 @@ fn message(name: &str, bytes: &[u8], depth: usize) -> Result<Value, ProtobufErro
     while let Some((tag, wire)) = reader.next()? {
         let Some(field) = known.get(&tag) else { continue };
         if field.map {
-            let (key, value) = entry(field.kind, wire, depth)?;
+            let (key, value) = entry(field.kind, &wire, depth)?;
             let map = fields.entry(field.json).or_insert_with(|| json!({}));
             if let Some(map) = map.as_object_mut() {
                 map.insert(key, value);
@@ -182,7 +182,7 @@ fn scalar(kind: Kind, wire: &Wire<'_>, depth: usize) -> Result<Value, ProtobufEr
     })
 }
 
-fn entry(kind: Kind, wire: Wire<'_>, depth: usize) -> Result<(String, Value), ProtobufError> {
+fn entry(kind: Kind, wire: &Wire<'_>, depth: usize) -> Result<(String, Value), ProtobufError> {
     let Wire::Bytes(bytes) = wire else { return Err(ProtobufError::Malformed) };
     let (mut key, mut value) = (String::new(), None);
     let mut reader = Reader(bytes);
@@ -271,7 +271,7 @@ mod tests {
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "x", "labels": {"a": "b"}}});
         assert_eq!(to_json(&body("v1", "Namespace", &namespace.encode_to_vec())).unwrap(), expected);
 
-        let data = [("k".to_owned(), b"v".to_vec().into())].into_iter().collect();
+        let data = [("k".to_owned(), b"v".to_vec())].into_iter().collect();
         let secret = Secret { metadata: Some(metadata), data, ..Secret::default() };
         let found = to_json(&body("v1", "Secret", &secret.encode_to_vec())).unwrap();
         assert_eq!(found["data"], json!({"k": "dg=="}));
