@@ -37,3 +37,23 @@ fn gpus(percent: &Quantity) -> i64 {
         _ => 1,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pod::Pod;
+
+    fn completed(resources: &str) -> (String, String) {
+        let text = format!(r#"{{"spec":{{"containers":[{{"name":"c","resources":{resources}}}]}}}}"#);
+        let mut pod = Pod::read_text(&text).unwrap();
+        complete(&mut pod);
+        let Resources { requests, limits } = &pod.spec.containers[0].resources;
+        (serde_json::to_string(requests).unwrap(), serde_json::to_string(limits).unwrap())
+    }
+
+    #[test]
+    fn requests_without_limits_are_completed_where_the_original_breaks_off() {
+        let both = r#"{"koordinator.sh/gpu-core":"200","koordinator.sh/gpu-memory-ratio":"200","koordinator.sh/gpu.shared":"2"}"#;
+        assert_eq!(completed(r#"{"requests":{"koordinator.sh/gpu":"200"}}"#), (both.to_owned(), both.to_owned()));
+    }
+}
