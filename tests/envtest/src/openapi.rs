@@ -329,6 +329,14 @@ mod tests {
     }
 
     #[test]
+    fn built_in_types_come_without_prose() {
+        let mut documents = Documents::default();
+        documents.refresh(&Registry::default());
+        let document: Value = serde_json::from_str(documents.get("api/v1").unwrap().text()).unwrap();
+        assert_eq!(document["components"]["schemas"]["io.k8s.api.core.v1.Binding"].get("description"), None);
+    }
+
+    #[test]
     fn every_document_is_in_the_index_under_its_hash() {
         let mut documents = Documents::default();
         documents.refresh(&Registry::default());
