@@ -6,6 +6,7 @@ mod doors;
 mod kubectl_commands;
 mod nodes;
 mod quickstart;
+mod readme;
 mod servers;
 mod suite;
 mod webhooks;
