@@ -5,7 +5,7 @@
 //! implements, the documents that are computed from them, and the small exact types that Kubernetes objects are
 //! made of. It does no I/O, is not async and knows nothing of Koordinator.
 //!
-//! Read first: [`Resource`] (identity), [`field`] (paths and errors), [`admission`] (what a webhook handler is).
+//! Read first: [`Resource`] (identity), [`field`] (paths and errors), [`mod@admission`] (what a webhook handler is).
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

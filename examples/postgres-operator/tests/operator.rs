@@ -107,7 +107,7 @@ fn the_first_version_is_still_spoken() {
 fn send(server: &Server, method: Method, path: &str, body: &Value) -> Value {
     let mut request = ApiRequest::new(method, path, body.to_string());
     if request.method == Method::PATCH {
-        request.content_type = "application/merge-patch+json".to_owned();
+        "application/merge-patch+json".clone_into(&mut request.content_type);
     }
     match server.with_core(|core| core.handle(&request)) {
         Outcome::Done(answer) => serde_json::from_slice(&answer.body).unwrap(),

@@ -492,7 +492,7 @@ mod tests {
             r#"{"enable":null,"small":null,"policy":null,"nested":null,"features":null,"names":null,"limit":null}"#;
         assert_eq!(decode(text), Strategy::default());
         assert_eq!(decode("null"), Strategy::default());
-        assert_eq!(decode(r#"{"features":{"a":null}}"#).features["a"], false);
+        assert!(!decode(r#"{"features":{"a":null}}"#).features["a"]);
         assert_eq!(decode(r#"{"enable":true,"enable":null}"#).enable, None);
     }
 

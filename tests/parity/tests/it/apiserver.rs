@@ -16,7 +16,7 @@ use tempfile::NamedTempFile;
 /// How many conversations are held at once; most of their time is waiting for watches.
 const CONVERSATIONS: usize = 16;
 /// No conversation takes longer, its polls included.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 fn tokens() -> Tokens {
     Tokens { admin: "admin-token".to_owned(), dev: "dev-token".to_owned() }
