@@ -114,7 +114,7 @@ pub fn tree_id(namespace: &str, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use koord_resource::Quantity;
+    use koord_resource::{Quantity, quantity::Format};
     use proptest::{collection::btree_map, prelude::*};
     use serde_json::json;
 
@@ -139,8 +139,10 @@ mod tests {
 
     #[test]
     fn values_survive() {
-        let amounts = btree_map("[a-z./\\-]{1,10}", any::<i64>(), 0..4).prop_map(|amounts| {
-            amounts.into_iter().map(|(name, value)| (name, Quantity::bytes(value))).collect::<ResourceList>()
+        // Decimal amounts: a binary one that is no multiple of 1024 is written as plain digits and read as decimal.
+        let amount = |value| Quantity::new(value, Format::DecimalSI);
+        let amounts = btree_map("[a-z./\\-]{1,10}", any::<i64>(), 0..4).prop_map(move |amounts| {
+            amounts.into_iter().map(|(name, value)| (name, amount(value))).collect::<ResourceList>()
         });
         keeps_values(&RUNTIME, amounts);
         keeps_values(&NAMESPACES, proptest::collection::vec("[a-z-]{1,10}", 0..4));
