@@ -76,12 +76,13 @@ impl Fleet {
             .map(|node| {
                 let (api, object) = (api.clone(), node.object(clock.now()));
                 async move {
-                    match api.create(&PostParams::default(), &object).await {
-                        Err(error) if !has_code(&error, 409) => {
-                            Err(FleetError::Register { node: node.name.clone(), source: Box::new(error) })
-                        }
-                        Ok(_) | Err(_) => Ok(()),
-                    }
+                    let registered = match api.create(&PostParams::default(), &object).await {
+                        Ok(created) => clear_not_ready(&api, &created).await,
+                        Err(error) if has_code(&error, 409) => Ok(()),
+                        Err(error) => Err(error),
+                    };
+                    registered
+                        .map_err(|error| FleetError::Register { node: node.name.clone(), source: Box::new(error) })
                 }
             })
             .buffer_unordered(IN_FLIGHT);
@@ -116,6 +117,17 @@ impl Fleet {
     }
 }
 
+/// Takes off the taint that every new node is given, as the node controller does once the node reports that it is ready.
+async fn clear_not_ready(api: &Api<Node>, node: &Node) -> kube::Result<()> {
+    let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_deref()).unwrap_or_default();
+    let left: Vec<_> = taints.iter().filter(|taint| taint.key != NOT_READY).collect();
+    if left.len() == taints.len() {
+        return Ok(());
+    }
+    let change = Patch::Merge(json!({ "spec": { "taints": left } }));
+    api.patch(node.metadata.name.as_deref().unwrap_or_default(), &PatchParams::default(), &change).await.map(drop)
+}
+
 /// Renews the lease of one node, or makes it.
 async fn renew(node: &HollowNode, client: Client, clock: &SharedClock) -> kube::Result<()> {
     let leases: Api<Lease> = Api::namespaced(client.clone(), LEASE_NAMESPACE);
@@ -129,6 +141,8 @@ async fn renew(node: &HollowNode, client: Client, clock: &SharedClock) -> kube::
         result => result.map(drop),
     }
 }
+
+const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
 /// How long, in real time, something that failed is left alone before the next try.
 pub(crate) const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(1);
