@@ -85,6 +85,8 @@ impl NodeMetricController {
         }
         if self.colocation.lock().read(read.ok()) {
             self.nodes.read().keys().for_each(|node| reaction.enqueue(node));
+            // Nodes may have gone while there was no configuration to decide with.
+            self.metrics.read().keys().for_each(|metric| reaction.enqueue(metric));
         }
     }
 }
