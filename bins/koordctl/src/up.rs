@@ -46,7 +46,7 @@ impl Cluster {
         Kubeconfig::check(&kubeconfig, args.force)?;
         let clock = clock(args.speed);
         progress.step("API server");
-        let server = Embedded::start(args.port, Arc::clone(&clock), args.seed).await?;
+        let server = Embedded::start(args.port, Arc::clone(&clock), args.seed, args.data_dir.clone()).await?;
         let inhabitants = Inhabitants::settle(&server.client, args, &clock, progress).await?;
         server.kubeconfig.write(&kubeconfig, args.force)?;
         Ok(Self { server, inhabitants, kubeconfig })

@@ -1,6 +1,9 @@
 //! The embedded API server of `up`: on a TLS port of 127.0.0.1 for everyone, and without a socket for the nodes.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+};
 
 use anyhow::Result;
 use envtest::{
@@ -28,11 +31,14 @@ pub struct Embedded {
 
 impl Embedded {
     /// Binds the port and answers from then on. Times of objects are the clock's; uids and generated names follow from the seed.
-    pub async fn start(port: u16, clock: SharedClock, seed: u64) -> Result<Self> {
+    /// With a data directory there are objects of earlier runs, whose uids may not come again: there the seed is mixed with the time.
+    pub async fn start(port: u16, clock: SharedClock, seed: u64, data_dir: Option<PathBuf>) -> Result<Self> {
+        let seed = if data_dir.is_some() { seed ^ clock.now().as_nanosecond() as u64 } else { seed };
         let environment = Surroundings { clock, random: Random::seeded(seed) };
         let options = Options {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
             environment: Box::new(environment),
+            data_dir,
             ..Options::default()
         };
         let cluster = Cluster::bind(options).await?;
