@@ -238,6 +238,9 @@ pub struct Verdict {
     pub warnings: Vec<String>,
     /// Annotations of the audit event.
     pub audit_annotations: BTreeMap<String, String>,
+    /// The refusal may soon be none: what it misses could be on its way to the caches. Whoever answers may ask again
+    /// for a moment before it tells the user.
+    pub unsettled: bool,
 }
 
 impl Verdict {
@@ -249,6 +252,11 @@ impl Verdict {
     /// Refuses the request.
     pub fn deny(denial: Denial) -> Self {
         Self { denial: Some(denial), ..Self::default() }
+    }
+
+    /// Refuses the request by what the caches show, which may not be all yet.
+    pub fn deny_unsettled(denial: Denial) -> Self {
+        Self { unsettled: true, ..Self::deny(denial) }
     }
 
     /// Admits the request with changes.

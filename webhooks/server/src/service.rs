@@ -6,13 +6,14 @@ use std::{
     ops::Deref,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
+    time::Duration,
 };
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use koord_resource::admission::{Denial, Handler, Request, Verdict, WebhookKind};
-use koord_runtime::clock::SharedClock;
+use koord_runtime::clock::{Moment, SharedClock};
 
 use crate::{
     metrics::{Metrics, PathMetrics},
@@ -21,6 +22,12 @@ use crate::{
 
 /// Most bytes of a review. An object of the API server may have 1.5 MiB (3 MiB with old and new), and escapes grow it.
 pub const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// How long a refusal waits for caches that may be behind.
+pub const SETTLE_MAX: Duration = Duration::from_secs(2);
+
+/// How often it asks again meanwhile.
+const SETTLE_EVERY: Duration = Duration::from_millis(10);
 
 type Decide = Box<dyn Fn(&Request<'_>) -> Verdict + Send + Sync>;
 type Ready = Box<dyn Fn() -> bool + Send + Sync>;
@@ -137,45 +144,64 @@ impl Service {
                 let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
                 // A GET has no review, whatever it carries.
                 let body = if head.method == Method::GET { Bytes::new() } else { body };
-                json(self.review(decide, metrics, content_type.unwrap_or_default(), &body))
+                json(self.review(decide, metrics, content_type.unwrap_or_default(), &body).await)
             }
         })
     }
 
-    /// Decides about one review, without HTTP: for tests and benches.
+    /// Decides about one review by what the caches show now, without HTTP: for tests and benches.
     pub fn decide(&self, path: &str, body: &[u8]) -> Option<Vec<u8>> {
-        match self.inner.routes.get(path)? {
-            Route::Admission { decide, metrics } => Some(self.review(decide, metrics, "application/json", body)),
-            Route::Page(_) => None,
-        }
+        let Route::Admission { decide, metrics } = self.inner.routes.get(path)? else { return None };
+        let review = match review::decode("application/json", body) {
+            Ok(review) => review,
+            Err(denial) => return Some(review::refuse(denial)),
+        };
+        let start = self.inner.clock.moment();
+        let verdict = self.verdict(decide, metrics, &review.request);
+        self.observe(metrics, &review.request, &verdict, start);
+        Some(review.answer(&verdict))
     }
 
-    fn review(&self, decide: &Decide, metrics: &PathMetrics, content_type: &str, body: &[u8]) -> Vec<u8> {
+    /// Answers a review. A refusal that is unsettled is thought over until the caches have caught up.
+    async fn review(&self, decide: &Decide, metrics: &PathMetrics, content_type: &str, body: &[u8]) -> Vec<u8> {
         let review = match review::decode(content_type, body) {
             Ok(review) => review,
             Err(denial) => return review::refuse(denial),
         };
+        let start = self.inner.clock.moment();
+        let mut verdict = self.verdict(decide, metrics, &review.request);
+        while verdict.unsettled && self.inner.clock.moment() < start + SETTLE_MAX {
+            self.inner.clock.sleep(SETTLE_EVERY).await;
+            verdict = self.verdict(decide, metrics, &review.request);
+        }
+        if let (true, Some(denial)) = (verdict.unsettled, &mut verdict.denial) {
+            denial.message.push_str(&format!(" (after waiting {}s for it to appear)", SETTLE_MAX.as_secs()));
+        }
+        self.observe(metrics, &review.request, &verdict, start);
+        review.answer(&verdict)
+    }
+
+    /// What the handler says at this moment.
+    fn verdict(&self, decide: &Decide, metrics: &PathMetrics, request: &Request<'_>) -> Verdict {
         if !(self.inner.ready)() {
             let denial = Denial::internal("the caches of the webhook server are not complete yet; try again");
-            return review.answer(&Verdict::deny(denial));
+            return Verdict::deny(denial);
         }
-        let start = self.inner.clock.moment();
-        let verdict = match catch_unwind(AssertUnwindSafe(|| decide(&review.request))) {
-            Ok(verdict) => verdict,
-            Err(payload) => {
-                metrics.panics.inc();
-                let cause = payload
-                    .downcast_ref::<&str>()
-                    .map(ToString::to_string)
-                    .or_else(|| payload.downcast_ref::<String>().cloned())
-                    .unwrap_or_else(|| "unknown cause".to_owned());
-                tracing::error!(uid = %review.request.uid, %cause, "a webhook handler broke off; this is a defect");
-                Verdict::deny(Denial::internal(format!("panic: {cause} [recovered]")))
-            }
-        };
+        catch_unwind(AssertUnwindSafe(|| decide(request))).unwrap_or_else(|payload| {
+            metrics.panics.inc();
+            let cause = payload
+                .downcast_ref::<&str>()
+                .map(ToString::to_string)
+                .or_else(|| payload.downcast_ref::<String>().cloned())
+                .unwrap_or_else(|| "unknown cause".to_owned());
+            tracing::error!(uid = %request.uid, %cause, "a webhook handler broke off; this is a defect");
+            Verdict::deny(Denial::internal(format!("panic: {cause} [recovered]")))
+        })
+    }
+
+    fn observe(&self, metrics: &PathMetrics, request: &Request<'_>, verdict: &Verdict, start: Moment) {
         let spent = self.inner.clock.moment().since(start);
-        metrics.observe(review.request.operation, verdict.denial.is_none(), spent.as_secs_f64() * 1000.0);
-        review.answer(&verdict)
+        metrics.observe(request.operation, verdict.denial.is_none(), spent.as_secs_f64() * 1000.0);
     }
 }
 
@@ -288,6 +314,36 @@ mod tests {
         let service = builder.handler(&HANDLER, || "good").wait_for(|| false).build();
         let (_, answer) = send(&service, "POST", "/v", r#"{"request":{"uid":"u","name":"good"}}"#).await;
         assert!(answer.contains(r#""code":500"#) && answer.contains("not complete yet"), "{answer}");
+    }
+
+    /// Refuses until it was asked as often as the request's name says.
+    fn after_some_asking(request: &Request<'_>, asked: &std::sync::atomic::AtomicU32) -> Verdict {
+        let times = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
+        match request.name.parse::<u32>() {
+            Ok(enough) if times >= enough => Verdict::allow(),
+            _ => Verdict::deny_unsettled(Denial::bad_request("no parent")),
+        }
+    }
+
+    static PATIENT: Handler<std::sync::atomic::AtomicU32> =
+        Handler { path: "/p", gate: None, entries: &[ENTRY], rbac: &[], object_type: "pod", call: after_some_asking };
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_that_may_soon_be_none_is_thought_over_for_two_seconds() {
+        let patient = || {
+            let asked = Arc::new(std::sync::atomic::AtomicU32::new(0));
+            let clock = koord_runtime::clock::ScaledClock::shared(jiff::Timestamp::UNIX_EPOCH, 1.0);
+            ServiceBuilder::new(Metrics::register(&Registry::new()).unwrap(), clock)
+                .handler(&PATIENT, move || Arc::clone(&asked))
+                .build()
+        };
+        let start = tokio::time::Instant::now();
+        let (_, answer) = send(&patient(), "POST", "/p", r#"{"request":{"uid":"u","name":"51"}}"#).await;
+        assert!(answer.contains(r#""allowed":true"#), "{answer}");
+        assert_eq!(start.elapsed().as_millis(), 500);
+        let (_, answer) = send(&patient(), "POST", "/p", r#"{"request":{"uid":"u","name":"never"}}"#).await;
+        assert!(answer.contains("no parent (after waiting 2s for it to appear)"), "{answer}");
+        assert_eq!(start.elapsed().as_millis(), 2500);
     }
 
     #[tokio::test]
