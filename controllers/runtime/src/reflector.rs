@@ -5,18 +5,22 @@
 //! pages or stream the initial events, watch from there, resume at the last revision, list again when that has
 //! expired, and wait 0.8 s to 30 s (with jitter, reset after two quiet minutes) after failures.
 
-use std::{borrow::Cow, fmt::Write as _, time::Duration};
+mod backoff;
+mod query;
+#[cfg(test)]
+mod tests;
+mod wire;
 
-use serde::Deserialize;
+use std::time::Duration;
+
 use serde_json::value::RawValue;
 
-use crate::{
-    cache::Revision,
-    clock::Moment,
-    projection::{Unreadable, nullable},
-    random::Random,
-    store::Sink,
+use self::{
+    backoff::Backoff,
+    query::Query,
+    wire::{Bookmark, Event, Page, Status},
 };
+use crate::{cache::Revision, clock::Moment, projection::Unreadable, random::Random, store::Sink};
 
 /// How the first content of a cache is fetched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,9 +123,6 @@ enum Then {
 
 impl Reflector {
     const PAGE: u32 = 500;
-    /// The server is asked to end a watch after 240 s to 300 s, so that load spreads anew now and then.
-    const WATCH_TIME: Duration = Duration::from_mins(4);
-    const IDLE_MARGIN: Duration = Duration::from_secs(5);
     /// A watch that ends sooner without a word is a failure.
     const SHORT: Duration = Duration::from_secs(1);
     /// So many stale lists in a row mean that the server itself went back in time, as after a restore.
@@ -176,7 +177,7 @@ impl Reflector {
                 if !token.is_empty() {
                     query.add("continue", token);
                 }
-                Ask::List(query.0)
+                Ask::List(query.list())
             }
             State::Streaming { open } => {
                 *open = true;
@@ -360,321 +361,4 @@ impl Reflector {
 
 fn note(seen: Result<Revision, Unreadable>) -> Option<Revision> {
     seen.inspect_err(|reason| tracing::warn!(%reason, "an object without a readable name was skipped")).ok()
-}
-
-/// Waits between failures: 0.8 s doubling up to 30 s, each with up to as much again at random.
-#[derive(Debug, Default)]
-struct Backoff {
-    failures: u32,
-    last: Moment,
-}
-
-impl Backoff {
-    const BASE: Duration = Duration::from_millis(800);
-    const MAX: Duration = Duration::from_secs(30);
-    const RESET: Duration = Duration::from_mins(2);
-
-    fn next(&mut self, now: Moment, random: &Random) -> Duration {
-        if now.since(self.last) > Self::RESET {
-            self.failures = 0;
-        }
-        self.last = now;
-        let wait = Self::BASE.saturating_mul(1 << self.failures.min(6)).min(Self::MAX);
-        self.failures = self.failures.saturating_add(1);
-        random.jitter(wait, 1.0)
-    }
-}
-
-struct Query(String);
-
-impl Query {
-    fn of(selection: &Selection) -> Self {
-        let mut query = Self(String::new());
-        if !selection.fields.is_empty() {
-            query.add("fieldSelector", &selection.fields);
-        }
-        if !selection.labels.is_empty() {
-            query.add("labelSelector", &selection.labels);
-        }
-        query
-    }
-
-    fn add(&mut self, name: &str, value: &str) -> &mut Self {
-        if !self.0.is_empty() {
-            self.0.push('&');
-        }
-        self.0.push_str(name);
-        self.0.push('=');
-        for byte in value.bytes() {
-            match byte {
-                b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => self.0.push(char::from(byte)),
-                _ => {
-                    // Writing into a String cannot fail.
-                    let _ = write!(self.0, "%{byte:02X}");
-                }
-            }
-        }
-        self
-    }
-
-    fn watch(mut self, random: &Random) -> Ask {
-        let time = random.jitter(Reflector::WATCH_TIME, 0.25);
-        self.add("watch", "true").add("allowWatchBookmarks", "true").add("timeoutSeconds", &time.as_secs().to_string());
-        Ask::Watch { query: self.0, idle: time + Reflector::IDLE_MARGIN }
-    }
-}
-
-#[derive(Deserialize)]
-struct Page<'a> {
-    #[serde(borrow)]
-    metadata: PageMetadata<'a>,
-    #[serde(borrow, default)]
-    items: Option<Vec<&'a RawValue>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PageMetadata<'a> {
-    #[serde(borrow, default)]
-    resource_version: Cow<'a, str>,
-    #[serde(borrow, rename = "continue", default, deserialize_with = "nullable")]
-    continue_: Cow<'a, str>,
-}
-
-#[derive(Deserialize)]
-struct Event<'a> {
-    #[serde(borrow, rename = "type")]
-    type_: Cow<'a, str>,
-    #[serde(borrow)]
-    object: &'a RawValue,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Status<'a> {
-    code: u16,
-    #[serde(borrow)]
-    message: Cow<'a, str>,
-}
-
-#[derive(Deserialize)]
-struct Bookmark<'a> {
-    #[serde(borrow)]
-    metadata: BookmarkMetadata<'a>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct BookmarkMetadata<'a> {
-    #[serde(borrow)]
-    resource_version: Cow<'a, str>,
-    #[serde(borrow, default)]
-    annotations: BookmarkAnnotations<'a>,
-}
-
-#[derive(Default, Deserialize)]
-struct BookmarkAnnotations<'a> {
-    #[serde(borrow, rename = "k8s.io/initial-events-end", default)]
-    initial_events_end: Cow<'a, str>,
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use koord_resource::controller::ResourceKind;
-
-    use super::*;
-    use crate::{
-        intern::Interner,
-        projection::{MetadataOnly, Projection},
-        store::Store,
-    };
-
-    #[derive(Debug, PartialEq)]
-    struct Name(Arc<str>);
-
-    impl Projection for Name {
-        const KIND: ResourceKind = ResourceKind::NODE;
-        type Wire<'a> = MetadataOnly<'a>;
-        type Index = ();
-
-        fn project(wire: MetadataOnly<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
-            Ok(Self(strings.intern(&wire.metadata.name)))
-        }
-    }
-
-    struct Stage {
-        reflector: Reflector,
-        store: Store<Name>,
-        random: Random,
-        now: Moment,
-    }
-
-    impl Stage {
-        fn new(initial: Initial) -> Self {
-            Self {
-                reflector: Reflector::new(Selection::default(), initial),
-                store: Store::default(),
-                random: Random::seeded(1),
-                now: Moment::at(Duration::from_secs(1000)),
-            }
-        }
-
-        fn ask(&mut self) -> String {
-            match self.reflector.ask(self.now, &self.random) {
-                Ask::List(query) => format!("list {query}"),
-                Ask::Watch { query, .. } => {
-                    let parameters = query.split('&').filter(|parameter| !parameter.starts_with("timeoutSeconds"));
-                    format!("watch {}", parameters.collect::<Vec<_>>().join("&"))
-                }
-                Ask::Wait(span) => {
-                    self.now = self.now + span;
-                    format!("wait {}..{}", if span >= Backoff::BASE { "backoff" } else { "short" }, "")
-                }
-            }
-        }
-
-        fn page(&mut self, revision: u64, token: &str, names: &[(&str, u64)]) {
-            let items: Vec<String> = names.iter().map(|(name, revision)| node(name, *revision)).collect();
-            let body = format!(
-                r#"{{"metadata":{{"resourceVersion":"{revision}","continue":"{token}"}},"items":[{}]}}"#,
-                items.join(",")
-            );
-            self.reflector.page(&body, self.now, &self.random, &self.store);
-        }
-
-        fn line(&mut self, line: &str) -> Result<(), HangUp> {
-            self.reflector.line(line, self.now, &self.random, &self.store)
-        }
-
-        fn event(&mut self, type_: &str, object: &str) -> Result<(), HangUp> {
-            self.line(&format!(r#"{{"type":"{type_}","object":{object}}}"#))
-        }
-
-        fn fail(&mut self, code: u16) {
-            let failure = Failure { code: Some(code), ..Failure::default() };
-            self.reflector.failed(&failure, self.now, &self.random);
-        }
-
-        fn names(&self) -> Vec<String> {
-            self.store.read().keys().map(ToString::to_string).collect()
-        }
-    }
-
-    fn node(name: &str, revision: u64) -> String {
-        format!(r#"{{"metadata":{{"name":"{name}","uid":"{name}","resourceVersion":"{revision}"}}}}"#)
-    }
-
-    const WATCH_FROM_9: &str = "watch resourceVersion=9&watch=true&allowWatchBookmarks=true";
-    const STREAM: &str =
-        "watch sendInitialEvents=true&resourceVersionMatch=NotOlderThan&watch=true&allowWatchBookmarks=true";
-
-    #[test]
-    fn pages_are_fetched_and_then_watched_from_the_lists_revision() {
-        let mut stage = Stage::new(Initial::Pages);
-        assert_eq!(stage.ask(), "list limit=500");
-        stage.page(9, "to/ken=", &[("a", 3)]);
-        assert!(!stage.store.synced());
-        assert_eq!(stage.ask(), "list limit=500&continue=to%2Fken%3D");
-        stage.page(9, "", &[("b", 4)]);
-        assert!(stage.store.synced());
-        assert_eq!(stage.ask(), WATCH_FROM_9);
-        stage.event("DELETED", &node("a", 10)).unwrap();
-        stage.event("ADDED", &node("c", 11)).unwrap();
-        stage.event("BOOKMARK", r#"{"metadata":{"resourceVersion":"20"}}"#).unwrap();
-        assert_eq!(stage.names(), ["b", "c"]);
-        stage.reflector.closed(stage.now, &stage.random);
-        assert_eq!(stage.ask(), WATCH_FROM_9.replace('9', "20"));
-    }
-
-    #[test]
-    fn initial_events_replace_the_list_and_a_server_that_cannot_is_asked_for_pages() {
-        let mut stage = Stage::new(Initial::Stream);
-        assert_eq!(stage.ask(), STREAM);
-        stage.event("ADDED", &node("a", 3)).unwrap();
-        assert!(!stage.store.synced());
-        let end = r#"{"metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}"#;
-        stage.event("BOOKMARK", end).unwrap();
-        assert!(stage.store.synced());
-        stage.event("ADDED", &node("b", 10)).unwrap();
-        assert_eq!(stage.names(), ["a", "b"]);
-
-        let mut stage = Stage::new(Initial::Stream);
-        stage.ask();
-        stage.fail(422);
-        assert_eq!(stage.ask(), "list limit=500");
-    }
-
-    #[test]
-    fn an_expired_revision_is_listed_again_and_what_is_gone_is_dropped() {
-        let mut stage = Stage::new(Initial::Pages);
-        stage.ask();
-        stage.page(9, "", &[("a", 3), ("b", 4)]);
-        stage.ask();
-        stage.event("MODIFIED", &node("b", 10)).unwrap();
-        let told = stage.event("ERROR", r#"{"kind":"Status","code":410,"message":"too old"}"#).unwrap_err();
-        assert_eq!(told.to_string(), "the server ended the watch: 410 too old");
-        assert_eq!(stage.ask(), "list limit=500");
-        stage.page(12, "", &[("b", 10)]);
-        assert_eq!(stage.names(), ["b"]);
-        assert_eq!(stage.reflector.restarts(), 1);
-    }
-
-    #[test]
-    fn failures_are_waited_out_and_the_watch_resumes() {
-        let mut stage = Stage::new(Initial::Pages);
-        stage.ask();
-        stage.page(9, "", &[]);
-        stage.ask();
-        stage.fail(500);
-        assert_eq!(stage.ask(), "wait backoff..");
-        assert_eq!(stage.ask(), WATCH_FROM_9);
-        assert!(matches!(stage.line(r#"{"type":"ADDED","obj"#), Err(HangUp::Broken(_))));
-        assert_eq!(stage.ask(), "wait backoff..");
-        assert_eq!(stage.ask(), WATCH_FROM_9);
-        stage.reflector.closed(stage.now, &stage.random);
-        assert_eq!(stage.ask(), "wait backoff..", "a watch that ends at once without a word");
-    }
-
-    #[test]
-    fn a_server_that_asks_for_time_gets_it() {
-        let mut stage = Stage::new(Initial::Pages);
-        stage.ask();
-        let failure = Failure { code: Some(429), retry_after: Some(Duration::from_secs(77)), message: String::new() };
-        stage.reflector.failed(&failure, stage.now, &stage.random);
-        assert_eq!(stage.reflector.ask(stage.now, &stage.random), Ask::Wait(Duration::from_secs(77)));
-    }
-
-    #[test]
-    fn a_list_from_the_past_is_refused_until_it_is_clear_that_the_server_was_restored() {
-        let mut stage = Stage::new(Initial::Pages);
-        stage.ask();
-        stage.page(9, "", &[("a", 9)]);
-        stage.ask();
-        stage.event("ERROR", r#"{"code":410}"#).unwrap_err();
-        for _ in 0..5 {
-            while stage.ask().starts_with("wait") {}
-            stage.page(5, "", &[("old", 5)]);
-            assert_eq!(stage.names(), ["a"]);
-        }
-        while stage.ask().starts_with("wait") {}
-        stage.page(5, "", &[("old", 5)]);
-        assert_eq!(stage.names(), ["old"]);
-        assert_eq!(stage.ask(), WATCH_FROM_9.replace('9', "5"));
-    }
-
-    #[test]
-    fn failures_in_a_row_wait_longer_up_to_half_a_minute_and_are_forgotten_after_two() {
-        let mut backoff = Backoff::default();
-        let random = Random::seeded(3);
-        let mut now = Moment::at(Duration::from_mins(10));
-        for expected in [800, 1600, 3200, 6400, 12800, 25600, 30000, 30000] {
-            let wait = u64::try_from(backoff.next(now, &random).as_millis()).unwrap();
-            assert!((expected..=2 * expected).contains(&wait), "{wait} ms, expected about {expected}");
-            now = now + Duration::from_millis(wait);
-        }
-        let wait = backoff.next(now + Duration::from_secs(121), &random);
-        assert!(wait <= 2 * Backoff::BASE);
-    }
 }

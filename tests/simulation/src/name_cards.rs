@@ -1,127 +1,22 @@
-//! The smallest scenario, for the runtime alone: every node has a ConfigMap that names it and its pool.
+//! The smallest scenario, for the runtime alone: the controller of the runtime's example, whose nodes have name cards.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use http::Method;
-use jiff::Timestamp;
-use koord_resource::controller::{ControllerSpec, RateLimit, ResourceKind};
-use koord_runtime::{
-    Core, Wiring,
-    controller::{Controller, same_key},
-    error::ReconcileError,
-    events::{Event, EventType},
-    intern::Interner,
-    key::ObjectKey,
-    outcome::{Outcome, Owned},
-    projection::{Labels, Metadata, MetadataOnly, Projection, Unreadable, WireMetadata},
-    random::Random,
-    reflector::Selection,
-    store::Store,
-};
-use serde::Deserialize;
-use serde_json::{Map, Value, json, value::RawValue};
+use koord_runtime::{Core, random::Random};
+use serde_json::{Value, json};
 
 use crate::{Scenario, Stage};
+
+#[path = "../../../controllers/runtime/examples/name_cards/controller.rs"]
+mod controller;
+
+use controller::body;
 
 const NODES: &str = "/api/v1/nodes";
 const CARDS: &str = "/api/v1/namespaces/cards/configmaps";
 /// Few names, so that things that happen to one name meet.
 const NAMES: u64 = 6;
-
-#[derive(PartialEq)]
-struct NodeView {
-    pool: Option<Arc<str>>,
-}
-
-impl Projection for NodeView {
-    const KIND: ResourceKind = ResourceKind::NODE;
-    type Wire<'a> = MetadataOnly<'a>;
-    type Index = ();
-
-    fn project(wire: MetadataOnly<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
-        let labels = Labels::read("metadata.labels", wire.metadata().labels, strings)?;
-        Ok(Self { pool: labels.get("pool").map(Arc::from) })
-    }
-}
-
-#[derive(PartialEq)]
-struct CardView(Arc<str>);
-
-#[derive(Deserialize)]
-struct CardWire<'a> {
-    #[serde(borrow)]
-    metadata: WireMetadata<'a>,
-    #[serde(borrow, default)]
-    data: Option<&'a RawValue>,
-}
-
-impl<'a> Metadata<'a> for CardWire<'a> {
-    fn metadata(&self) -> &WireMetadata<'a> {
-        &self.metadata
-    }
-}
-
-impl Projection for CardView {
-    const KIND: ResourceKind = ResourceKind::CONFIG_MAP;
-    type Wire<'a> = CardWire<'a>;
-    type Index = ();
-
-    fn project(wire: CardWire<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
-        Ok(Self(strings.intern(wire.data.map_or("{}", RawValue::get))))
-    }
-}
-
-impl Owned for CardView {
-    fn owned(&self) -> Value {
-        json!({"data": serde_json::from_str::<Value>(&self.0).unwrap_or_default()})
-    }
-}
-
-struct Cards {
-    nodes: Arc<Store<NodeView>>,
-    cards: Arc<Store<CardView>>,
-}
-
-const SPEC: ControllerSpec = ControllerSpec {
-    name: "name-cards",
-    for_kind: ResourceKind::NODE,
-    owns: &[ResourceKind::CONFIG_MAP],
-    watches: &[],
-    concurrency: 2,
-    rate_limit: RateLimit::DEFAULT,
-    gate: None,
-    rbac: &[],
-};
-
-impl Controller for Cards {
-    fn reconcile(&self, key: &ObjectKey, _: Timestamp) -> Result<Outcome, ReconcileError> {
-        let (nodes, cards) = (self.nodes.read(), self.cards.read());
-        let card = ObjectKey::new("cards", key.name());
-        let mut outcome = Outcome::settled();
-        match nodes.get(key.as_str()) {
-            None => outcome.absent(&cards, &card),
-            Some(node) => {
-                outcome.present(&cards, &card, body(key.name(), node.value.pool.as_deref()))?;
-                if !outcome.plan.is_empty() {
-                    outcome.event(Event {
-                        kind: ResourceKind::NODE,
-                        key: key.clone(),
-                        uid: Arc::clone(&node.uid),
-                        type_: EventType::Normal,
-                        reason: "NameCard",
-                        message: "the node gets a new name card".to_owned(),
-                    });
-                }
-            }
-        }
-        Ok(outcome)
-    }
-}
-
-fn body(name: &str, pool: Option<&str>) -> Map<String, Value> {
-    let data = json!({"name": name, "pool": pool.unwrap_or("none")});
-    Map::from_iter([("data".to_owned(), data)])
-}
 
 /// See the module.
 #[derive(Clone, Copy, Debug, Default)]
@@ -135,14 +30,8 @@ impl Scenario for NameCards {
     }
 
     fn wire(&self, core: &mut Core) -> Result<(), String> {
-        let wire = |wiring: &mut Wiring<'_>| {
-            let selection = Selection { namespace: "cards".to_owned(), ..Selection::default() };
-            let (nodes, cards) = (wiring.reads::<NodeView>(), wiring.reads_some::<CardView>(&selection));
-            wiring.on(&nodes, same_key);
-            wiring.on(&cards, |change, reaction| reaction.enqueue(&ObjectKey::cluster(change.key.name())));
-            Ok::<_, String>(Arc::new(Cards { nodes, cards }))
-        };
-        core.add(SPEC, "name-cards", wire).map(drop)
+        core.add(controller::NameCards::SPEC, controller::COMPONENT, |wiring| Ok(controller::NameCards::wire(wiring)))
+            .map(drop)
     }
 
     fn disturb(&self, stage: &mut Stage, random: &Random) -> String {

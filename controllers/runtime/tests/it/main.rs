@@ -2,4 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod manager;
+#[path = "../../examples/name_cards/controller.rs"]
+mod name_cards;
 mod sources;

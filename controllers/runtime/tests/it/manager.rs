@@ -1,4 +1,4 @@
-//! A manager with one small controller, over kube's client and the embedded API server in the same process.
+//! A manager with the controller of the example, over kube's client and the embedded API server in the same process.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -13,124 +13,21 @@ use envtest::{
 use futures::StreamExt;
 use http::Method;
 use jiff::Timestamp;
-use koord_resource::controller::{ControllerSpec, RateLimit, ResourceKind};
 use koord_runtime::{
-    Core, Wiring,
+    Core,
     clock::SystemClock,
-    controller::{Controller, same_key},
-    error::ReconcileError,
-    events::{Event, EventType},
-    intern::Interner,
-    key::ObjectKey,
     lease::Candidacy,
     manager::{Manager, Settings},
     metrics::{Audience, Metrics},
-    outcome::{Outcome, Owned},
-    projection::{Metadata, MetadataOnly, Projection, Unreadable, WireMetadata},
     random::Random,
     recorder::Recorder,
-    reflector::{Initial, Selection},
-    store::Store,
+    reflector::Initial,
 };
 use kube::{Client, core::WatchEvent};
-use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 use tokio_util::sync::CancellationToken;
 
-// === the controller: every node has a ConfigMap that names it ===
-
-#[derive(PartialEq)]
-struct NodeView;
-
-impl Projection for NodeView {
-    const KIND: ResourceKind = ResourceKind::NODE;
-    type Wire<'a> = MetadataOnly<'a>;
-    type Index = ();
-
-    fn project(_: MetadataOnly<'_>, _: &mut Interner) -> Result<Self, Unreadable> {
-        Ok(Self)
-    }
-}
-
-#[derive(PartialEq)]
-struct CardView(Arc<str>);
-
-#[derive(Deserialize)]
-struct CardWire<'a> {
-    #[serde(borrow)]
-    metadata: WireMetadata<'a>,
-    #[serde(borrow, default)]
-    data: Option<&'a RawValue>,
-}
-
-impl<'a> Metadata<'a> for CardWire<'a> {
-    fn metadata(&self) -> &WireMetadata<'a> {
-        &self.metadata
-    }
-}
-
-impl Projection for CardView {
-    const KIND: ResourceKind = ResourceKind::CONFIG_MAP;
-    type Wire<'a> = CardWire<'a>;
-    type Index = ();
-
-    fn project(wire: CardWire<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
-        Ok(Self(strings.intern(wire.data.map_or("{}", RawValue::get))))
-    }
-}
-
-impl Owned for CardView {
-    fn owned(&self) -> Value {
-        json!({"data": serde_json::from_str::<Value>(&self.0).unwrap_or_default()})
-    }
-}
-
-struct NameCards {
-    nodes: Arc<Store<NodeView>>,
-    cards: Arc<Store<CardView>>,
-}
-
-const SPEC: ControllerSpec = ControllerSpec {
-    name: "name-cards",
-    for_kind: ResourceKind::NODE,
-    owns: &[ResourceKind::CONFIG_MAP],
-    watches: &[],
-    concurrency: 2,
-    rate_limit: RateLimit::DEFAULT,
-    gate: None,
-    rbac: &[],
-};
-
-impl NameCards {
-    fn wire(wiring: &mut Wiring<'_>) -> Arc<Self> {
-        let selection = Selection { namespace: "default".to_owned(), ..Selection::default() };
-        let (nodes, cards) = (wiring.reads::<NodeView>(), wiring.reads_some::<CardView>(&selection));
-        wiring.on(&nodes, same_key);
-        wiring.on(&cards, |change, reaction| reaction.enqueue(&ObjectKey::cluster(change.key.name())));
-        Arc::new(Self { nodes, cards })
-    }
-}
-
-impl Controller for NameCards {
-    fn reconcile(&self, key: &ObjectKey, _: Timestamp) -> Result<Outcome, ReconcileError> {
-        let (nodes, cards) = (self.nodes.read(), self.cards.read());
-        let card = ObjectKey::new("default", key.name());
-        let mut outcome = Outcome::settled();
-        let Some(node) = nodes.get(key.as_str()) else {
-            outcome.absent(&cards, &card);
-            return Ok(outcome);
-        };
-        let Value::Object(body) = json!({"data": {"name": key.name()}}) else { unreachable!() };
-        outcome.present(&cards, &card, body)?;
-        if !outcome.plan.is_empty() {
-            let (kind, uid) = (ResourceKind::NODE, Arc::clone(&node.uid));
-            let message = "the node has got its name card".to_owned();
-            let (key, type_, reason) = (key.clone(), EventType::Normal, "NameCard");
-            outcome.event(Event { kind, key, uid, type_, reason, message });
-        }
-        Ok(outcome)
-    }
-}
+use crate::name_cards::{COMPONENT, NameCards};
 
 // === the stage ===
 
@@ -139,7 +36,7 @@ fn server() -> Server {
     let mut core = ApiServer::empty(Box::new(environment), HistoryLimits::default());
     kinds::install(&mut core);
     let server = Server::new(core, Parts::default());
-    for name in ["default", "kube-system"] {
+    for name in ["default", "kube-system", "cards"] {
         send(&server, Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": name}}));
     }
     server
@@ -177,7 +74,7 @@ fn manager(server: &Server, initial: Initial, candidacy: Option<Candidacy>) -> M
     let random = Random::seeded(7);
     let mut core = Core::new(SystemClock::shared(), random, Metrics::new().unwrap(), Arc::new(recorder));
     core.set_initial(initial);
-    core.add(SPEC, "card-controller", |wiring| Ok::<_, Infallible>(NameCards::wire(wiring))).unwrap();
+    core.add(NameCards::SPEC, COMPONENT, |wiring| Ok::<_, Infallible>(NameCards::wire(wiring))).unwrap();
     Manager::new(core, client(server), told, settings(candidacy))
 }
 
@@ -192,7 +89,7 @@ async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 }
 
 fn card(server: &Server, name: &str) -> Option<String> {
-    let found = send(server, Method::GET, &format!("/api/v1/namespaces/default/configmaps/{name}"), &Value::Null);
+    let found = send(server, Method::GET, &format!("/api/v1/namespaces/cards/configmaps/{name}"), &Value::Null);
     found["data"]["name"].as_str().map(ToOwned::to_owned)
 }
 
@@ -211,10 +108,10 @@ async fn keeps_its_objects_right(initial: Initial) {
     send(&server, Method::POST, "/api/v1/nodes", &json!({"metadata": {"name": "n2"}}));
     eventually("a card for a node that came", || card(&server, "n2")).await;
 
-    let path = "/api/v1/namespaces/default/configmaps/n1";
+    let path = "/api/v1/namespaces/cards/configmaps/n1";
     send(&server, Method::PATCH, path, &json!({"data": {"name": "someone else", "more": "x"}}));
     eventually("repair", || card(&server, "n1").filter(|name| name == "n1")).await;
-    assert_eq!(send(&server, Method::GET, path, &Value::Null)["data"], json!({"name": "n1"}));
+    assert_eq!(send(&server, Method::GET, path, &Value::Null)["data"], json!({"name": "n1", "pool": "none"}));
 
     send(&server, Method::DELETE, path, &json!({}));
     eventually("a new card", || card(&server, "n1")).await;

@@ -1,0 +1,185 @@
+//! The protocol, told step by step.
+
+use std::sync::Arc;
+
+use koord_resource::controller::ResourceKind;
+
+use super::*;
+use crate::{
+    intern::Interner,
+    projection::{MetadataOnly, Projection},
+    store::Store,
+};
+
+#[derive(Debug, PartialEq)]
+struct Name(Arc<str>);
+
+impl Projection for Name {
+    const KIND: ResourceKind = ResourceKind::NODE;
+    type Wire<'a> = MetadataOnly<'a>;
+    type Index = ();
+
+    fn project(wire: MetadataOnly<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
+        Ok(Self(strings.intern(&wire.metadata.name)))
+    }
+}
+
+struct Stage {
+    reflector: Reflector,
+    store: Store<Name>,
+    random: Random,
+    now: Moment,
+}
+
+impl Stage {
+    fn new(initial: Initial) -> Self {
+        Self {
+            reflector: Reflector::new(Selection::default(), initial),
+            store: Store::default(),
+            random: Random::seeded(1),
+            now: Moment::at(Duration::from_secs(1000)),
+        }
+    }
+
+    fn ask(&mut self) -> String {
+        match self.reflector.ask(self.now, &self.random) {
+            Ask::List(query) => format!("list {query}"),
+            Ask::Watch { query, .. } => {
+                let parameters = query.split('&').filter(|parameter| !parameter.starts_with("timeoutSeconds"));
+                format!("watch {}", parameters.collect::<Vec<_>>().join("&"))
+            }
+            Ask::Wait(span) => {
+                self.now = self.now + span;
+                format!("wait {}..{}", if span >= Backoff::BASE { "backoff" } else { "short" }, "")
+            }
+        }
+    }
+
+    fn page(&mut self, revision: u64, token: &str, names: &[(&str, u64)]) {
+        let items: Vec<String> = names.iter().map(|(name, revision)| node(name, *revision)).collect();
+        let body = format!(
+            r#"{{"metadata":{{"resourceVersion":"{revision}","continue":"{token}"}},"items":[{}]}}"#,
+            items.join(",")
+        );
+        self.reflector.page(&body, self.now, &self.random, &self.store);
+    }
+
+    fn line(&mut self, line: &str) -> Result<(), HangUp> {
+        self.reflector.line(line, self.now, &self.random, &self.store)
+    }
+
+    fn event(&mut self, type_: &str, object: &str) -> Result<(), HangUp> {
+        self.line(&format!(r#"{{"type":"{type_}","object":{object}}}"#))
+    }
+
+    fn fail(&mut self, code: u16) {
+        let failure = Failure { code: Some(code), ..Failure::default() };
+        self.reflector.failed(&failure, self.now, &self.random);
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.store.read().keys().map(ToString::to_string).collect()
+    }
+}
+
+fn node(name: &str, revision: u64) -> String {
+    format!(r#"{{"metadata":{{"name":"{name}","uid":"{name}","resourceVersion":"{revision}"}}}}"#)
+}
+
+const WATCH_FROM_9: &str = "watch resourceVersion=9&watch=true&allowWatchBookmarks=true";
+const STREAM: &str =
+    "watch sendInitialEvents=true&resourceVersionMatch=NotOlderThan&watch=true&allowWatchBookmarks=true";
+
+#[test]
+fn pages_are_fetched_and_then_watched_from_the_lists_revision() {
+    let mut stage = Stage::new(Initial::Pages);
+    assert_eq!(stage.ask(), "list limit=500");
+    stage.page(9, "to/ken=", &[("a", 3)]);
+    assert!(!stage.store.synced());
+    assert_eq!(stage.ask(), "list limit=500&continue=to%2Fken%3D");
+    stage.page(9, "", &[("b", 4)]);
+    assert!(stage.store.synced());
+    assert_eq!(stage.ask(), WATCH_FROM_9);
+    stage.event("DELETED", &node("a", 10)).unwrap();
+    stage.event("ADDED", &node("c", 11)).unwrap();
+    stage.event("BOOKMARK", r#"{"metadata":{"resourceVersion":"20"}}"#).unwrap();
+    assert_eq!(stage.names(), ["b", "c"]);
+    stage.reflector.closed(stage.now, &stage.random);
+    assert_eq!(stage.ask(), WATCH_FROM_9.replace('9', "20"));
+}
+
+#[test]
+fn initial_events_replace_the_list_and_a_server_that_cannot_is_asked_for_pages() {
+    let mut stage = Stage::new(Initial::Stream);
+    assert_eq!(stage.ask(), STREAM);
+    stage.event("ADDED", &node("a", 3)).unwrap();
+    assert!(!stage.store.synced());
+    let end = r#"{"metadata":{"resourceVersion":"9","annotations":{"k8s.io/initial-events-end":"true"}}}"#;
+    stage.event("BOOKMARK", end).unwrap();
+    assert!(stage.store.synced());
+    stage.event("ADDED", &node("b", 10)).unwrap();
+    assert_eq!(stage.names(), ["a", "b"]);
+
+    let mut stage = Stage::new(Initial::Stream);
+    stage.ask();
+    stage.fail(422);
+    assert_eq!(stage.ask(), "list limit=500");
+}
+
+#[test]
+fn an_expired_revision_is_listed_again_and_what_is_gone_is_dropped() {
+    let mut stage = Stage::new(Initial::Pages);
+    stage.ask();
+    stage.page(9, "", &[("a", 3), ("b", 4)]);
+    stage.ask();
+    stage.event("MODIFIED", &node("b", 10)).unwrap();
+    let told = stage.event("ERROR", r#"{"kind":"Status","code":410,"message":"too old"}"#).unwrap_err();
+    assert_eq!(told.to_string(), "the server ended the watch: 410 too old");
+    assert_eq!(stage.ask(), "list limit=500");
+    stage.page(12, "", &[("b", 10)]);
+    assert_eq!(stage.names(), ["b"]);
+    assert_eq!(stage.reflector.restarts(), 1);
+}
+
+#[test]
+fn failures_are_waited_out_and_the_watch_resumes() {
+    let mut stage = Stage::new(Initial::Pages);
+    stage.ask();
+    stage.page(9, "", &[]);
+    stage.ask();
+    stage.fail(500);
+    assert_eq!(stage.ask(), "wait backoff..");
+    assert_eq!(stage.ask(), WATCH_FROM_9);
+    assert!(matches!(stage.line(r#"{"type":"ADDED","obj"#), Err(HangUp::Broken(_))));
+    assert_eq!(stage.ask(), "wait backoff..");
+    assert_eq!(stage.ask(), WATCH_FROM_9);
+    stage.reflector.closed(stage.now, &stage.random);
+    assert_eq!(stage.ask(), "wait backoff..", "a watch that ends at once without a word");
+}
+
+#[test]
+fn a_server_that_asks_for_time_gets_it() {
+    let mut stage = Stage::new(Initial::Pages);
+    stage.ask();
+    let failure = Failure { code: Some(429), retry_after: Some(Duration::from_secs(77)), message: String::new() };
+    stage.reflector.failed(&failure, stage.now, &stage.random);
+    assert_eq!(stage.reflector.ask(stage.now, &stage.random), Ask::Wait(Duration::from_secs(77)));
+}
+
+#[test]
+fn a_list_from_the_past_is_refused_until_it_is_clear_that_the_server_was_restored() {
+    let mut stage = Stage::new(Initial::Pages);
+    stage.ask();
+    stage.page(9, "", &[("a", 9)]);
+    stage.ask();
+    stage.event("ERROR", r#"{"code":410}"#).unwrap_err();
+    for _ in 0..5 {
+        while stage.ask().starts_with("wait") {}
+        stage.page(5, "", &[("old", 5)]);
+        assert_eq!(stage.names(), ["a"]);
+    }
+    while stage.ask().starts_with("wait") {}
+    stage.page(5, "", &[("old", 5)]);
+    assert_eq!(stage.names(), ["old"]);
+    assert_eq!(stage.ask(), WATCH_FROM_9.replace('9', "5"));
+}

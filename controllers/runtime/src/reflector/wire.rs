@@ -1,0 +1,62 @@
+//! What of an answer the protocol reads.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::projection::nullable;
+
+#[derive(Deserialize)]
+pub(super) struct Page<'a> {
+    #[serde(borrow)]
+    pub(super) metadata: PageMetadata<'a>,
+    #[serde(borrow, default)]
+    pub(super) items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct PageMetadata<'a> {
+    #[serde(borrow, default)]
+    pub(super) resource_version: Cow<'a, str>,
+    #[serde(borrow, rename = "continue", default, deserialize_with = "nullable")]
+    pub(super) continue_: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Event<'a> {
+    #[serde(borrow, rename = "type")]
+    pub(super) type_: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(super) object: &'a RawValue,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Status<'a> {
+    pub(super) code: u16,
+    #[serde(borrow)]
+    pub(super) message: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Bookmark<'a> {
+    #[serde(borrow)]
+    pub(super) metadata: BookmarkMetadata<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct BookmarkMetadata<'a> {
+    #[serde(borrow)]
+    pub(super) resource_version: Cow<'a, str>,
+    #[serde(borrow, default)]
+    pub(super) annotations: BookmarkAnnotations<'a>,
+}
+
+#[derive(Default, Deserialize)]
+pub(super) struct BookmarkAnnotations<'a> {
+    #[serde(borrow, rename = "k8s.io/initial-events-end", default)]
+    pub(super) initial_events_end: Cow<'a, str>,
+}
