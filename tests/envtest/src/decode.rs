@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// A decoded object and what the client should be told about it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decoded {
     /// The object, with `apiVersion` and `kind`.
     pub object: Value,

@@ -3,10 +3,13 @@
 //! It owns no clock, no socket and no task. [`ApiServer::handle`] answers at once, opens a watch, or asks for
 //! admission webhooks; in the last case whoever drives it calls them and goes on with [`ApiServer::resume`].
 
+mod admit;
+mod change;
 mod commit;
 mod delete;
 mod finish;
 mod garbage;
+mod identity;
 mod list;
 mod ownership;
 mod patch;

@@ -59,10 +59,8 @@ impl ApiServer {
         options: DeleteOptions,
     ) -> Result<Write, ApiError> {
         let representation = negotiate::representation(&request.accept)?;
-        let key = definition.key(&target.namespace, &target.name);
-        let record = self.store.shelf(definition.shelf).get(&key).cloned();
-        let record = record.ok_or_else(|| ApiError::not_found(subject(&definition, &target.name)))?;
-        let old = encode::value(&definition, &record);
+        let stored = self.stored(&definition, &target);
+        let stored = stored.ok_or_else(|| ApiError::not_found(subject(&definition, &target.name)))?;
         Ok(Write {
             definition,
             target,
@@ -73,7 +71,7 @@ impl ApiServer {
             options: options.to_value(),
             effect: Effect::Delete(Box::new(options)),
             object: Value::Null,
-            old: Some((record, old)),
+            old: Some(stored),
             is_conditional: false,
             is_applied: false,
             collection: None,

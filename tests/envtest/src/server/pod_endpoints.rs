@@ -3,11 +3,7 @@
 use koord_schema::field::{Errors, Path};
 use serde_json::{Value, json};
 
-use super::{
-    ApiServer, Outcome, subject,
-    subresource::done,
-    write::{Write, storage_key},
-};
+use super::{ApiServer, Outcome, identity::storage_key, subject, subresource::done, write::Write};
 use crate::{
     encode, environment, metadata,
     options::DeleteOptions,

@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 
 use super::{
     ApiResponse, ApiServer, Outcome, subject,
-    write::{Effect, Operation, Write},
+    write::{Effect, Order, Write},
 };
 use crate::{
-    decode, encode, metadata,
+    decode::{self, Decoded},
+    metadata,
     negotiate::{self, Format},
-    options::{FieldValidation, WriteOptions},
+    options::FieldValidation,
     registry::{ResourceDef, ScalePointers},
     request::{ApiRequest, Target},
     status::ApiError,
@@ -53,43 +54,26 @@ impl ApiServer {
     pub(super) fn create_subresource(
         &mut self,
         request: &ApiRequest,
-        mut target: Target,
+        target: Target,
         definition: Arc<ResourceDef>,
     ) -> Result<Outcome, ApiError> {
-        let representation = negotiate::representation(&request.accept)?;
-        let options = WriteOptions::read(request, "CreateOptions", false)?;
-        let (group, version, kind) = match target.subresource.as_str() {
+        let mut order = Order::read(request, target, definition, "CreateOptions", false)?;
+        let (group, version, kind) = match order.target.subresource.as_str() {
             "binding" => ("", "v1", "Binding"),
             _ => ("policy", if names_old_version(&request.body) { "v1beta1" } else { "v1" }, "Eviction"),
         };
-        let decoded = decode::body_as(request, &definition, group, version, kind, options.field_validation)?;
-        let mut object = decoded.object;
-        let named = metadata::text(&object, "name").to_owned();
-        if target.name.is_empty() {
-            target.name.clone_from(&named);
+        let validation = order.options.field_validation;
+        let mut decoded = decode::body_as(request, &order.definition, group, version, kind, validation)?;
+        let named = metadata::text(&decoded.object, "name").to_owned();
+        if order.target.name.is_empty() {
+            order.target.name.clone_from(&named);
         }
-        super::write::match_namespace(&target, &mut object)?;
-        if !named.is_empty() && named != target.name {
+        super::identity::match_namespace(&order.target, &mut decoded.object)?;
+        if !named.is_empty() && named != order.target.name {
             return Err(ApiError::bad_request(format!("name in URL does not match name in {kind} object")));
         }
-        metadata::of_mut(&mut object).insert("name".to_owned(), json!(target.name));
-        let write = Write {
-            definition,
-            target,
-            operation: Operation::Create,
-            effect: Effect::Subresource,
-            request: request.clone(),
-            representation,
-            dry_run: options.dry_run,
-            options: options.to_value(),
-            object,
-            old: None,
-            is_conditional: false,
-            is_applied: false,
-            collection: None,
-            warnings: decoded.warnings,
-        };
-        self.admit(write)
+        metadata::of_mut(&mut decoded.object).insert("name".to_owned(), json!(order.target.name));
+        self.admit(Write { effect: Effect::Subresource, ..order.write(None, decoded, false) })
     }
 
     /// Does what the reviewed argument asks for.
@@ -125,31 +109,15 @@ impl ApiServer {
         target: Target,
         definition: Arc<ResourceDef>,
     ) -> Result<Outcome, ApiError> {
-        let representation = negotiate::representation(&request.accept)?;
-        let options = WriteOptions::read(request, "UpdateOptions", false)?;
-        let decoded = decode::body_as(request, &definition, "autoscaling", "v1", "Scale", FieldValidation::Ignore)?;
-        let key = definition.key(&target.namespace, &target.name);
-        let record = self.store.shelf(definition.shelf).get(&key).cloned();
-        let record = record.ok_or_else(|| ApiError::not_found(subject(&definition, &target.name)))?;
-        let old = encode::value(&definition, &record);
-        let object = with_scale(&definition, &old, &decoded.object)?;
-        let write = Write {
-            is_conditional: !metadata::text(&decoded.object, "resourceVersion").is_empty(),
-            definition,
-            target,
-            operation: Operation::Update,
-            effect: Effect::Store,
-            request: request.clone(),
-            representation,
-            dry_run: options.dry_run,
-            options: options.to_value(),
-            object,
-            old: Some((record, old)),
-            is_applied: false,
-            collection: None,
-            warnings: Vec::new(),
-        };
-        self.update_decoded(write)
+        let order = Order::read(request, target, definition, "UpdateOptions", false)?;
+        let validation = FieldValidation::Ignore;
+        let scale = decode::body_as(request, &order.definition, "autoscaling", "v1", "Scale", validation)?.object;
+        let stored = self.stored(&order.definition, &order.target);
+        let stored = stored.ok_or_else(|| ApiError::not_found(subject(&order.definition, &order.target.name)))?;
+        let object = with_scale(&order.definition, &stored.1, &scale)?;
+        let is_conditional = !metadata::text(&scale, "resourceVersion").is_empty();
+        let decoded = Decoded { object, warnings: Vec::new() };
+        self.submit(order.write(Some(stored), decoded, is_conditional))
     }
 
     fn log(&self, request: &ApiRequest, target: &Target, definition: &ResourceDef) -> Result<Outcome, ApiError> {
