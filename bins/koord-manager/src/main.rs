@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use koord_manager::{Options, run};
-use koord_runtime::logs;
+use koord_runtime::{error::in_one_line, logs};
 use tokio_util::sync::CancellationToken;
 
 fn main() -> ExitCode {
@@ -15,7 +15,7 @@ fn main() -> ExitCode {
     match serve(options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("koord-manager: {error:#}");
+            eprintln!("koord-manager: {}", in_one_line(error.as_ref()));
             ExitCode::FAILURE
         }
     }

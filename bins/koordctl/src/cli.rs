@@ -41,13 +41,13 @@ pub enum Command {
 #[derive(Clone, Debug, Args)]
 pub struct UpArgs {
     /// How many hollow nodes there are
-    #[arg(long, default_value_t = 10, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(..=20_000))]
+    #[arg(long, default_value_t = 10, value_name = "COUNT", value_parser = whole::<u32, 20_000>)]
     pub nodes: u32,
     /// Port of the API server on 127.0.0.1; 0 takes a free one
-    #[arg(long, default_value_t = 6443)]
+    #[arg(long, default_value_t = 6443, value_parser = whole::<u16, 65_535>)]
     pub port: u16,
     /// Seed of names, node sizes and loads: the same seed gives the same cluster
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = whole::<u64, { u64::MAX }>)]
     pub seed: u64,
     /// How many times faster than the wall clock the cluster's time runs. Above 1 it starts in the past, so that it does not run ahead of
     /// yours; leases and HTTP timeouts stay real
@@ -127,6 +127,12 @@ pub struct VersionArgs {
     pub cluster: ClusterArgs,
 }
 
+/// A whole number up to `MAX`; whatever else was written, the complaint names the range.
+fn whole<T: TryFrom<u64>, const MAX: u64>(text: &str) -> Result<T, String> {
+    let number = text.parse().ok().filter(|number| *number <= MAX).and_then(|number| T::try_from(number).ok());
+    number.ok_or_else(|| format!("a whole number from 0 to {MAX}"))
+}
+
 fn speed(text: &str) -> Result<f64, String> {
     let speed: f64 = text.parse().map_err(|_| "a number such as 1, 60 or 0.5".to_owned())?;
     if (0.01..=10_000.0).contains(&speed) { Ok(speed) } else { Err("a number from 0.01 to 10000".to_owned()) }
@@ -165,7 +171,10 @@ mod tests {
     fn a_value_out_of_range_names_the_range() {
         assert!(refused(&["koordctl", "up", "--speed", "0"]).contains("from 0.01 to 10000"));
         assert!(refused(&["koordctl", "up", "--speed", "fast"]).contains("a number such as"));
-        assert!(refused(&["koordctl", "up", "--nodes", "50000"]).contains("20000"));
+        assert!(refused(&["koordctl", "up", "--nodes", "50000"]).contains("from 0 to 20000"));
+        assert!(refused(&["koordctl", "up", "--port", "70000"]).contains("from 0 to 65535"));
+        assert!(refused(&["koordctl", "up", "--port", "https"]).contains("from 0 to 65535"));
+        assert!(refused(&["koordctl", "up", "--seed=-1"]).contains("from 0 to 18446744073709551615"));
         assert!(
             refused(&["koordctl", "up", "--profile", "strict"]).contains("[possible values: compatible, hardened]")
         );

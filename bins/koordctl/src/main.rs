@@ -6,6 +6,7 @@ use std::{
 };
 
 use clap::Parser as _;
+use koord_runtime::error::in_one_line;
 use koordctl::Cli;
 
 #[tokio::main]
@@ -17,7 +18,7 @@ async fn main() -> ExitCode {
             if answer.success { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
         Err(error) => {
-            let _ = writeln!(io::stderr(), "koordctl: {error:#}");
+            let _ = writeln!(io::stderr(), "koordctl: {}", in_one_line(error.as_ref()));
             ExitCode::FAILURE
         }
     }

@@ -44,6 +44,7 @@ impl Cluster {
         let kubeconfig = std::path::absolute(&args.kubeconfig)
             .with_context(|| format!("--kubeconfig {}", args.kubeconfig.display()))?;
         Kubeconfig::check(&kubeconfig, args.force)?;
+        manager::checked(&args.feature_gates)?;
         let clock = clock(args.speed);
         progress.step("API server");
         let server = Embedded::start(args.port, Arc::clone(&clock), args.seed, args.data_dir.clone()).await?;

@@ -47,8 +47,11 @@ pub enum JournalError {
         /// Why.
         source: std::io::Error,
     },
+    /// Another server has the file open.
+    #[error("{0} is in use by another server; end that, or name another folder with --data-dir")]
+    InUse(PathBuf),
     /// The file cannot be opened or read.
-    #[error("cannot use {path}: {source}; is another server running on this data directory?")]
+    #[error("cannot use {path}: {source}; make room or mend it, or name another folder with --data-dir")]
     File {
         /// The file.
         path: PathBuf,
@@ -102,7 +105,10 @@ impl Journal {
     pub fn open(folder: &Path) -> Result<(Self, Contents), JournalError> {
         std::fs::create_dir_all(folder).map_err(|source| JournalError::Folder { path: folder.to_owned(), source })?;
         let path = folder.join("objects.redb");
-        let fails = |source: redb::Error| JournalError::File { path: path.clone(), source };
+        let fails = |source| match source {
+            redb::Error::DatabaseAlreadyOpen => JournalError::InUse(path.clone()),
+            source => JournalError::File { path: path.clone(), source },
+        };
         let database = Database::create(&path).map_err(|error| fails(error.into()))?;
         let contents = read(&database).map_err(fails)?;
         let shared = Arc::new(Shared {
@@ -267,6 +273,6 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (_journal, _) = Journal::open(folder.path()).unwrap();
         let Err(error) = Journal::open(folder.path()) else { panic!("the file is locked") };
-        assert!(error.to_string().contains("is another server running"));
+        assert!(error.to_string().contains("is in use by another server"));
     }
 }

@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
-use koord_manager::{Options, Surroundings, run_with};
+use koord_manager::{Checked, Options, Surroundings, run_with};
 use koord_runtime::{clock::SharedClock, random::Random};
 use koord_webhook::{CertWriter, Environment};
 use kube::Client;
@@ -36,17 +36,7 @@ pub struct Settings<'a> {
 impl RunningManager {
     /// Starts it. It has no rival in this cluster and therefore needs no election, and no limit on its requests.
     pub fn start(settings: &Settings) -> Result<Self> {
-        let gates = format!("--feature-gates={}", settings.feature_gates);
-        let arguments = [
-            "koord-manager",
-            "--enable-leader-election=false",
-            "--metrics-addr=0",
-            "--health-probe-addr=0",
-            "--rest-config-qps=0",
-            &gates,
-        ];
-        let options = Options::from_arguments(arguments.map(str::to_owned)).map_err(one_line)?;
-        let checked = options.check().map_err(one_line)?;
+        let checked = checked(settings.feature_gates)?;
         let surroundings = Surroundings {
             client: settings.client.clone(),
             clock: settings.clock.clone(),
@@ -107,6 +97,20 @@ impl RunningManager {
         self.stop.cancel();
         let _ = self.running.await;
     }
+}
+
+/// The manager's options with these feature gates.
+pub fn checked(feature_gates: &str) -> Result<Checked> {
+    let gates = format!("--feature-gates={feature_gates}");
+    let arguments = [
+        "koord-manager",
+        "--enable-leader-election=false",
+        "--metrics-addr=0",
+        "--health-probe-addr=0",
+        "--rest-config-qps=0",
+        &gates,
+    ];
+    Options::from_arguments(arguments.map(str::to_owned)).and_then(Options::check).map_err(one_line)
 }
 
 /// An error of the command line without its frame, for one of our own.

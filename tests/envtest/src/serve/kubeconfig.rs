@@ -28,6 +28,9 @@ pub enum KubeconfigError {
     /// There is a file already.
     #[error("{} exists already and may lead to another cluster; name another file with --kubeconfig, or overwrite it with --force", .0.display())]
     Exists(PathBuf),
+    /// There is a folder where the file should be.
+    #[error("{} is a folder; name a file in it with --kubeconfig", .0.display())]
+    Folder(PathBuf),
     /// The file system refuses.
     #[error("cannot write {}: {source}", path.display())]
     Write {
@@ -53,31 +56,41 @@ impl Kubeconfig {
         crate::yaml::to_text(&value)
     }
 
-    /// Refuses early where [`Kubeconfig::write`] would refuse at the end.
+    /// Refuses early where [`Kubeconfig::write`] would refuse at the end, also because nothing can be written there.
     pub fn check(path: &Path, force: bool) -> Result<(), KubeconfigError> {
+        if path.is_dir() {
+            return Err(KubeconfigError::Folder(path.to_owned()));
+        }
         if !force && fs::symlink_metadata(path).is_ok() {
             return Err(KubeconfigError::Exists(path.to_owned()));
         }
-        Ok(())
+        let (part, written) = write_beside(path, "");
+        let _ = fs::remove_file(part);
+        written.map_err(|source| KubeconfigError::Write { path: path.to_owned(), source })
     }
 
     /// Writes the file in one step, readable by its owner only; never over another one without `force`.
     pub fn write(&self, path: &Path, force: bool) -> Result<(), KubeconfigError> {
-        let failed = |source| KubeconfigError::Write { path: path.to_owned(), source };
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        fs::create_dir_all(folder).map_err(failed)?;
-        let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        let part = folder.join(format!(".{name}.{}.part", process::id()));
-        let result = write_private(&part, &self.to_text()).and_then(|()| {
+        let (part, written) = write_beside(path, &self.to_text());
+        let result = written.and_then(|()| {
             // A hard link, unlike a rename, fails where there is a file already.
             if force { fs::rename(&part, path) } else { fs::hard_link(&part, path) }
         });
         let _ = fs::remove_file(&part);
         result.map_err(|source| match source.kind() {
             ErrorKind::AlreadyExists => KubeconfigError::Exists(path.to_owned()),
-            _ => failed(source),
+            _ => KubeconfigError::Write { path: path.to_owned(), source },
         })
     }
+}
+
+/// Writes a text into a file beside `path` that nobody else uses; gives its name.
+fn write_beside(path: &Path, text: &str) -> (PathBuf, io::Result<()>) {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let part = folder.join(format!(".{name}.{}.part", process::id()));
+    let written = fs::create_dir_all(folder).and_then(|()| write_private(&part, text));
+    (part, written)
 }
 
 fn write_private(path: &Path, text: &str) -> io::Result<()> {

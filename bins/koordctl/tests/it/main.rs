@@ -1,0 +1,9 @@
+//! koordctl as a program: what its users see when all is well, and when something is in the way.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod bad_input;
+mod commands;
+mod data_dir;
+mod program;
+mod up;
