@@ -3,6 +3,7 @@
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
+    ops::Bound,
     sync::Arc,
 };
 
@@ -127,6 +128,13 @@ impl<P: Projection> Cache<P> {
     /// The keys of all objects, in order.
     pub fn keys(&self) -> impl Iterator<Item = &ObjectKey> {
         self.objects.keys()
+    }
+
+    /// The objects of a namespace, in the order of their names.
+    pub fn in_namespace(&self, namespace: &str) -> impl Iterator<Item = (&ObjectKey, &Entry<P>)> {
+        let prefix = format!("{namespace}/");
+        let start = (Bound::Included(prefix.as_str()), Bound::Unbounded);
+        self.objects.range::<str, _>(start).take_while(move |(key, _)| key.as_str().starts_with(&prefix))
     }
 
     /// How many objects are known.

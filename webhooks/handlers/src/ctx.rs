@@ -1,28 +1,24 @@
 //! What the handlers see: caches that keep of each object only what a decision needs.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::sync::Arc;
 
-use koord_api::{
-    cluster_colocation_profile::{ClusterColocationProfile, ClusterColocationProfileSpec},
-    elastic_quota::ElasticQuota,
-    elastic_quota_profile::ElasticQuotaProfile,
-};
+use koord_api::cluster_colocation_profile::{ClusterColocationProfile, ClusterColocationProfileSpec};
 use koord_resource::{Resource, controller::ResourceKind};
 use koord_runtime::{
     Core,
-    index::Index,
+    clock::{SharedClock, SystemClock},
     intern::Interner,
-    key::ObjectKey,
     projection::{Labels, Metadata, MetadataOnly, Projection, Unreadable, WireMetadata},
     reflector::Selection,
     store::{Sink, Store},
 };
+use parking_lot::Mutex;
 use serde::Deserialize;
 
-use crate::selector::Selector;
+use crate::{
+    quota::{Admitted, PlacedPod, Quota, QuotaProfile},
+    selector::Selector,
+};
 
 /// The caches and switches of all handlers.
 pub struct Ctx {
@@ -31,6 +27,10 @@ pub struct Ctx {
     pub(crate) priority_classes: Arc<Store<PriorityClassValue>>,
     pub(crate) quotas: Arc<Store<Quota>>,
     pub(crate) quota_profiles: Arc<Store<QuotaProfile>>,
+    pub(crate) pods: Arc<Store<PlacedPod>>,
+    /// Changes of quotas that were admitted and that the cache does not show yet.
+    pub(crate) admitted: Mutex<Admitted>,
+    pub(crate) clock: SharedClock,
     /// Feature gates.
     pub switches: Switches,
     /// Nothing is watched, so there is nothing to wait for.
@@ -47,6 +47,9 @@ impl Ctx {
             priority_classes: core.store(&all),
             quotas: core.store(&all),
             quota_profiles: core.store(&all),
+            pods: core.store(&all),
+            admitted: Mutex::default(),
+            clock: Arc::clone(core.clock()),
             switches: Switches::of(gate),
             detached: false,
         }
@@ -60,6 +63,9 @@ impl Ctx {
             priority_classes: Arc::default(),
             quotas: Arc::default(),
             quota_profiles: Arc::default(),
+            pods: Arc::default(),
+            admitted: Mutex::default(),
+            clock: SystemClock::shared(),
             switches: Switches::of(gate),
             detached: true,
         }
@@ -72,7 +78,8 @@ impl Ctx {
                 && self.namespaces.synced()
                 && self.priority_classes.synced()
                 && self.quotas.synced()
-                && self.quota_profiles.synced())
+                && self.quota_profiles.synced()
+                && self.pods.synced())
     }
 
     /// Puts an object, as JSON text, into the cache of its kind; others are passed over.
@@ -83,6 +90,7 @@ impl Ctx {
             "PriorityClass" => self.priority_classes.upsert(object),
             "ElasticQuota" => self.quotas.upsert(object),
             "ElasticQuotaProfile" => self.quota_profiles.upsert(object),
+            "Pod" => self.pods.upsert(object),
             _ => return Ok(()),
         }
         .map(drop)
@@ -108,6 +116,10 @@ pub struct Switches {
     pub support_parent_quota_submit_pod: bool,
     /// `DisableDefaultQuota`
     pub disable_default_quota: bool,
+    /// `ElasticQuotaEnableUpdateResourceKey`
+    pub update_quota_resource_keys: bool,
+    /// `ElasticQuotaGuaranteeUsage`
+    pub guarantee_quota_usage: bool,
 }
 
 impl Switches {
@@ -122,6 +134,8 @@ impl Switches {
             validate_pod_device_resource: gate("ValidatePodDeviceResource"),
             support_parent_quota_submit_pod: gate("SupportParentQuotaSubmitPod"),
             disable_default_quota: gate("DisableDefaultQuota"),
+            update_quota_resource_keys: gate("ElasticQuotaEnableUpdateResourceKey"),
+            guarantee_quota_usage: gate("ElasticQuotaGuaranteeUsage"),
         }
     }
 }
@@ -228,124 +242,5 @@ impl Projection for PriorityClassValue {
     fn project(wire: PriorityClassWire<'_>, _: &mut Interner) -> Result<Self, Unreadable> {
         let preemption_policy = wire.preemption_policy.unwrap_or_else(|| "PreemptLowerPriority".to_owned());
         Ok(Self { value: wire.value, preemption_policy })
-    }
-}
-
-// === Quotas ===
-
-/// What a quota's place in the tree is.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Quota {
-    pub(crate) tree_id: String,
-    pub(crate) is_parent: bool,
-    /// Namespaces that are bound to the quota by its annotation.
-    pub(crate) namespaces: Vec<String>,
-}
-
-/// The label with the name of a pod's quota.
-pub(crate) const QUOTA_NAME: &str = "quota.scheduling.koordinator.sh/name";
-/// The label with the tree of a quota or profile.
-pub(crate) const TREE_ID: &str = "quota.scheduling.koordinator.sh/tree-id";
-const IS_PARENT: &str = "quota.scheduling.koordinator.sh/is-parent";
-const NAMESPACES: &str = "quota.scheduling.koordinator.sh/namespaces";
-
-impl Projection for Quota {
-    const KIND: ResourceKind = ResourceKind::of(&ElasticQuota::INFO);
-    type Wire<'a> = MetadataOnly<'a>;
-    type Index = QuotaNames;
-
-    fn project(wire: MetadataOnly<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
-        let labels = Labels::read("metadata.labels", wire.metadata.labels, strings)?;
-        let annotations = Labels::read("metadata.annotations", wire.metadata.annotations, strings)?;
-        let bound = annotations.get(NAMESPACES).and_then(|text| serde_json::from_str(text).ok());
-        Ok(Self {
-            tree_id: labels.get(TREE_ID).unwrap_or_default().to_owned(),
-            is_parent: labels.get(IS_PARENT) == Some("true"),
-            namespaces: bound.unwrap_or_default(),
-        })
-    }
-}
-
-/// Quotas by name, whatever their namespace, and by the namespaces that are bound to them. Keys stay in order, so
-/// that of several the same one is always found.
-#[derive(Default)]
-pub(crate) struct QuotaNames {
-    by_name: BTreeMap<String, BTreeSet<ObjectKey>>,
-    by_namespace: BTreeMap<String, BTreeSet<ObjectKey>>,
-}
-
-impl QuotaNames {
-    pub(crate) fn named(&self, name: &str) -> Option<&ObjectKey> {
-        self.by_name.get(name)?.first()
-    }
-
-    pub(crate) fn bound_to(&self, namespace: &str) -> Option<&ObjectKey> {
-        self.by_namespace.get(namespace)?.first()
-    }
-}
-
-impl Index<Quota> for QuotaNames {
-    fn insert(&mut self, key: &ObjectKey, quota: &Quota) {
-        self.by_name.entry(key.name().to_owned()).or_default().insert(key.clone());
-        for namespace in &quota.namespaces {
-            self.by_namespace.entry(namespace.clone()).or_default().insert(key.clone());
-        }
-    }
-
-    fn remove(&mut self, key: &ObjectKey, quota: &Quota) {
-        let forget = |map: &mut BTreeMap<String, BTreeSet<ObjectKey>>, name: &str| {
-            if let Some(keys) = map.get_mut(name) {
-                keys.remove(key);
-                if keys.is_empty() {
-                    map.remove(name);
-                }
-            }
-        };
-        forget(&mut self.by_name, key.name());
-        for namespace in &quota.namespaces {
-            forget(&mut self.by_namespace, namespace);
-        }
-    }
-}
-
-/// The nodes of a quota tree.
-#[derive(Debug, PartialEq)]
-pub(crate) struct QuotaProfile {
-    pub(crate) tree_id: String,
-    pub(crate) node_selector: k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector,
-}
-
-#[derive(Deserialize)]
-pub(crate) struct QuotaProfileWire<'a> {
-    #[serde(borrow, default)]
-    metadata: WireMetadata<'a>,
-    #[serde(default)]
-    spec: QuotaProfileSpecWire,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct QuotaProfileSpecWire {
-    #[serde(default)]
-    node_selector: Option<k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector>,
-}
-
-impl<'a> Metadata<'a> for QuotaProfileWire<'a> {
-    fn metadata(&self) -> &WireMetadata<'a> {
-        &self.metadata
-    }
-}
-
-impl Projection for QuotaProfile {
-    const KIND: ResourceKind = ResourceKind::of(&ElasticQuotaProfile::INFO);
-    type Wire<'a> = QuotaProfileWire<'a>;
-    type Index = ();
-
-    fn project(wire: QuotaProfileWire<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
-        let labels = Labels::read("metadata.labels", wire.metadata.labels, strings)?;
-        Ok(Self {
-            tree_id: labels.get(TREE_ID).unwrap_or_default().to_owned(),
-            node_selector: wire.spec.node_selector.unwrap_or_default(),
-        })
     }
 }

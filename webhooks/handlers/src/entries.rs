@@ -83,7 +83,7 @@ pub(crate) const POD_RULES: [RbacRule; 5] = [
     QUOTA_RULES[0],
 ];
 
-pub(crate) const QUOTA_RULES: [RbacRule; 1] = [follow("scheduling.sigs.k8s.io", "elasticquotas")];
+pub(crate) const QUOTA_RULES: [RbacRule; 2] = [follow("scheduling.sigs.k8s.io", "elasticquotas"), follow("", "pods")];
 
 pub(crate) const PROFILE_RULES: [RbacRule; 2] =
     [follow("config.koordinator.sh", "clustercolocationprofiles"), follow("scheduling.k8s.io", "priorityclasses")];

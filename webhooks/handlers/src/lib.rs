@@ -14,6 +14,7 @@ pub mod mutate_pod;
 pub mod mutate_reservation;
 mod pod;
 mod profile;
+mod quota;
 mod selector;
 pub mod validate_elastic_quota;
 pub mod validate_pod;
@@ -46,6 +47,7 @@ pub fn serve(mut builder: ServiceBuilder, ctx: &Arc<Ctx>, gate: impl Fn(&str) ->
             builder = builder.handler(handler, move || Arc::clone(&ctx));
         }
     }
+    let debugged = Arc::clone(ctx);
     let ctx = Arc::clone(ctx);
-    builder.wait_for(move || ctx.synced())
+    builder.page("/elasticQuota", move |_| quota::debug_page(&debugged)).wait_for(move || ctx.synced())
 }

@@ -1,18 +1,19 @@
 //! `/mutate-…-elasticquota`: new quotas get their place in the tree and their shared weight.
 
+use koord_api::quota::{self, PARENT, ROOT_QUOTA as ROOT, TREE_ID};
 use koord_resource::{
     ResourceList,
-    admission::{Denial, Handler, Operation, Patch, Request, or_default, text},
+    admission::{Denial, Handler, Operation, Patch, Request, Verdict, or_default, text},
     field::Path,
     go_json,
 };
+use koord_runtime::cache::Revision;
 use serde::Deserialize;
 
 use crate::{
-    Ctx,
-    ctx::TREE_ID,
-    decode, entries,
+    Ctx, decode, entries,
     pod::{Amounts, Texts},
+    quota::{Forest, Quota, Refused, World},
 };
 
 /// The handler.
@@ -22,15 +23,11 @@ pub const HANDLER: Handler<Ctx> = Handler {
     entries: &[entries::MUTATE_QUOTA],
     rbac: &entries::QUOTA_RULES,
     object_type: "elasticquota",
-    call: |request, ctx| mutate(request, ctx).into(),
+    call: |request, ctx| mutate(request, ctx).map_or_else(Verdict::from, Verdict::patched),
 };
 
-/// The quota above all others.
-pub(crate) const ROOT: &str = "koordinator-root-quota";
-/// The label with the name of the quota above.
-pub(crate) const PARENT: &str = "quota.scheduling.koordinator.sh/parent";
 /// The annotation with the weights by which what is lent is shared.
-pub(crate) const SHARED_WEIGHT: &str = "quota.scheduling.koordinator.sh/shared-weight";
+pub(crate) const SHARED_WEIGHT: &str = quota::SHARED_WEIGHT.name();
 
 /// A quota as both handlers read it.
 #[derive(Default, Deserialize)]
@@ -49,10 +46,14 @@ pub(crate) struct QuotaView<'a> {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 pub(crate) struct QuotaMetadata<'a> {
     #[serde(borrow, deserialize_with = "text")]
     pub(crate) name: std::borrow::Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "text")]
+    uid: std::borrow::Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "text")]
+    resource_version: std::borrow::Cow<'a, str>,
     #[serde(borrow)]
     pub(crate) labels: Texts<'a>,
     #[serde(borrow)]
@@ -88,6 +89,19 @@ pub(crate) struct Used {
 }
 
 impl QuotaView<'_> {
+    /// The quota as the tree knows it.
+    pub(crate) fn place(&self, namespace: &str) -> Quota {
+        let QuotaMetadata { name, labels, annotations, .. } = &self.metadata;
+        let quota = Quota::placed(namespace, name, |key| labels.get(key), |key| annotations.get(key));
+        Quota { min: self.spec.min(), max: self.spec.max(), ..quota }
+    }
+
+    /// Which object it is, and in which state; none when it was never stored.
+    pub(crate) fn identity(&self) -> Option<(String, Revision)> {
+        let revision = Revision::parse(&self.metadata.resource_version).ok()?;
+        Some((self.metadata.uid.clone().into_owned(), revision))
+    }
+
     /// Refuses an object of another kind.
     pub(crate) fn check_kind(&self) -> Result<(), Denial> {
         let wanted = ("scheduling.sigs.k8s.io/v1alpha1", "ElasticQuota");
@@ -95,7 +109,7 @@ impl QuotaView<'_> {
     }
 }
 
-fn mutate(request: &Request<'_>, ctx: &Ctx) -> Result<Patch, Denial> {
+fn mutate(request: &Request<'_>, ctx: &Ctx) -> Result<Patch, Refused> {
     if !request.sub_resource.is_empty() || request.resource.resource != "elasticquotas" {
         return Ok(Patch::default());
     }
@@ -104,7 +118,7 @@ fn mutate(request: &Request<'_>, ctx: &Ctx) -> Result<Patch, Denial> {
     if request.operation != Operation::Create || quota.metadata.name == ROOT {
         return Ok(Patch::default());
     }
-    let QuotaMetadata { name, labels, annotations } = &mut quota.metadata;
+    let QuotaMetadata { name, labels, annotations, .. } = &mut quota.metadata;
     let parent = match labels.get(PARENT) {
         Some(parent) if !parent.is_empty() => parent.to_owned(),
         _ => {
@@ -114,12 +128,13 @@ fn mutate(request: &Request<'_>, ctx: &Ctx) -> Result<Patch, Denial> {
     };
     if labels.get(TREE_ID).unwrap_or_default().is_empty() && parent != ROOT {
         let quotas = ctx.quotas.read();
-        let known = quotas.index().named(&parent).and_then(|key| quotas.get(key.as_str()));
-        let Some(known) = known else {
-            return Err(Denial::bad_request(format!("fill quota {name} failed, parent not exist")));
+        let mut admitted = ctx.admitted.lock();
+        let forest = Forest::new(&quotas, admitted.settle(&quotas, ctx.clock.moment()));
+        let Some(above) = forest.tree(World::Expected).find(&parent) else {
+            return Err(Refused::missing(format!("fill quota {name} failed, parent not exist")));
         };
-        if !known.value.tree_id.is_empty() {
-            labels.set(TREE_ID, known.value.tree_id.clone());
+        if !above.tree_id.is_empty() {
+            labels.set(TREE_ID, above.tree_id.clone());
         }
     }
     let current = annotations.get(SHARED_WEIGHT).unwrap_or_default();

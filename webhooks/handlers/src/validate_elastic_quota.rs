@@ -1,13 +1,21 @@
-//! `/validate-…-elasticquota`: quotas that contradict themselves are refused.
+//! `/validate-…-elasticquota`: quotas that contradict themselves or their tree are refused.
 
+use std::collections::BTreeSet;
+
+use koord_api::quota::{self, DEFAULT_QUOTA, IS_PARENT, MAX_STRICT_CHECK_RESOURCE_KEYS, NAMESPACES, PARENT, TREE_ID};
 use koord_resource::{
     Quantity, ResourceList,
-    admission::{Denial, Handler, Operation, Patch, Request},
+    admission::{Denial, Handler, Operation, Request, Verdict},
+};
+use koord_runtime::{
+    cache::{Cache, Revision},
+    key::ObjectKey,
 };
 
 use crate::{
     Ctx, decode, entries,
-    mutate_elastic_quota::{PARENT, QuotaView, ROOT, SHARED_WEIGHT},
+    mutate_elastic_quota::{QuotaView, SHARED_WEIGHT},
+    quota::{Change, Forest, PlacedPod, Proposal, Refusal, Refused, Rules, Tree},
 };
 
 /// The handler.
@@ -17,55 +25,134 @@ pub const HANDLER: Handler<Ctx> = Handler {
     entries: &[entries::VALIDATE_QUOTA],
     rbac: &entries::QUOTA_RULES,
     object_type: "elasticquota",
-    call: |request, _| validate(request).map(|()| Patch::default()).into(),
+    call: review,
 };
 
-const SYSTEM: &str = "koordinator-system-quota";
-const DEFAULT: &str = "koordinator-default-quota";
-const STRICT_KEYS: &str = "quota.scheduling.koordinator.sh/max-strict-check-resource-keys";
+const STRICT_KEYS: &str = MAX_STRICT_CHECK_RESOURCE_KEYS.name();
 
-fn validate(request: &Request<'_>) -> Result<(), Denial> {
+/// Decides by what is known now, and remembers what it admits until the cache shows it.
+fn review(request: &Request<'_>, ctx: &Ctx) -> Verdict {
+    let (quotas, pods, now) = (ctx.quotas.read(), ctx.pods.read(), ctx.clock.moment());
+    let mut admitted = ctx.admitted.lock();
+    let forest = Forest::new(&quotas, admitted.settle(&quotas, now));
+    let rules = Rules {
+        fewer_keys_below: ctx.switches.update_quota_resource_keys,
+        guarantee: ctx.switches.guarantee_quota_usage,
+    };
+    match decide(request, forest, &pods, rules) {
+        Ok(None) => Verdict::allow(),
+        Ok(Some(Delta { key, change, before })) => {
+            if !request.dry_run {
+                admitted.add(key, change, before, now);
+            }
+            Verdict::allow()
+        }
+        Err(refused) => refused.into(),
+    }
+}
+
+/// What an admitted request does to the tree.
+struct Delta {
+    key: ObjectKey,
+    change: Change,
+    before: Option<(String, Revision)>,
+}
+
+fn decide(
+    request: &Request<'_>,
+    forest: Forest<'_>,
+    pods: &Cache<PlacedPod>,
+    rules: Rules,
+) -> Result<Option<Delta>, Refused> {
     if !request.sub_resource.is_empty() || request.resource.resource != "elasticquotas" {
-        return Ok(());
+        return Ok(None);
     }
     match request.operation {
         Operation::Create => {
-            let quota: QuotaView<'_> = decode::object(request.object)?;
-            quota.check_kind()?;
-            check(&quota)
+            let view: QuotaView<'_> = decode::object(request.object)?;
+            view.check_kind()?;
+            let quota = view.place(&request.namespace);
+            let key = quota.key();
+            forest.without_creation_of(&key).ask(|tree| {
+                if tree.find(&quota.name).is_some() {
+                    return Err(Refusal::Broken(format!("AddQuota quota already exist:{}", quota.name)));
+                }
+                let proposal = Proposal { quota: &quota, old: None, tree, pods, rules };
+                proposal.namespaces_are_free()?;
+                check(&view)?;
+                proposal.fits()
+            })?;
+            Ok(Some(Delta { key, change: Change::Put(quota), before: None }))
         }
         Operation::Update => {
-            let quota: QuotaView<'_> = decode::object(request.object)?;
-            quota.check_kind()?;
+            let view: QuotaView<'_> = decode::object(request.object)?;
+            view.check_kind()?;
             let old: QuotaView<'_> = decode::object(request.old_object).map_err(|denial| {
                 Denial::bad_request(format!("failed to get quota from old object, err:{}", denial.message))
             })?;
             // QUIRK: changes of anything else are not looked at (`validate-update-only-weight`).
-            if !placement_or_amounts_changed(&quota, &old) {
-                return Ok(());
+            if !placement_or_amounts_changed(&view, &old) {
+                return Ok(None);
             }
-            if [SYSTEM, ROOT].contains(&quota.metadata.name.as_ref()) {
-                return Err(Denial::bad_request(format!("invalid quota {}", quota.metadata.name)));
+            if quota::is_reserved(&view.metadata.name) {
+                return Err(Denial::bad_request(format!("invalid quota {}", view.metadata.name)).into());
             }
-            check(&quota)
+            let (quota, before) = (view.place(&request.namespace), old.place(&request.namespace));
+            let key = quota.key();
+            forest.without_changes_of(&key).ask(|tree| {
+                let proposal = Proposal { quota: &quota, old: Some(&before), tree, pods, rules };
+                proposal.namespaces_are_free()?;
+                if tree.find(&quota.name).is_none() && !tree.is_unreadable(key.as_str()) {
+                    let name = &quota.name;
+                    return Err(Refusal::Missing(format!("UpdateQuota quota not exist in quotaInfoMap:{name}")));
+                }
+                check(&view)?;
+                proposal.fits()
+            })?;
+            Ok(Some(Delta { key, change: Change::Put(quota), before: old.identity() }))
         }
         Operation::Delete => {
-            let quota: QuotaView<'_> = decode::object(request.old_object)?;
-            let name = &quota.metadata.name;
-            if [SYSTEM, ROOT, DEFAULT].contains(&name.as_ref()) {
-                return Err(Denial::bad_request(format!("can not delete quotaGroup :{name}")));
+            let old: QuotaView<'_> = decode::object(request.old_object)?;
+            let name = &old.metadata.name;
+            if quota::is_reserved(name) || name == DEFAULT_QUOTA {
+                return Err(Denial::bad_request(format!("can not delete quotaGroup :{name}")).into());
             }
-            Ok(())
+            let key = ObjectKey::new(&request.namespace, name);
+            forest.without_changes_of(&key).ask(|tree| {
+                if tree.find(name).is_none() && !tree.is_unreadable(key.as_str()) {
+                    return Err(Refusal::Missing(format!("not found quota:{name}")));
+                }
+                nothing_hangs_on(name, tree, pods)
+            })?;
+            Ok(Some(Delta { key, change: Change::Gone, before: old.identity() }))
         }
-        Operation::Connect | Operation::Other => Ok(()),
+        Operation::Connect | Operation::Other => Ok(None),
     }
 }
 
+/// A quota that goes has neither quotas nor pods. QUIRK: pods of namespaces that are bound to it do not keep it
+/// (`validate-delete-bound-namespace-pods`), and finished pods do (`validate-delete-succeeded-pod`).
+fn nothing_hangs_on(name: &str, tree: Tree<'_>, pods: &Cache<PlacedPod>) -> Result<(), Refusal> {
+    let below: BTreeSet<&str> = tree.below(name).iter().map(|quota| quota.name.as_str()).collect();
+    if !below.is_empty() {
+        let count = below.len();
+        return Err(Refusal::Broken(format!("delete quota failed, quota {name} has {count} child quotas")));
+    }
+    let pods: Vec<&str> = pods.index().get(name).map(ObjectKey::name).collect();
+    let named = match pods.as_slice() {
+        [] => return Ok(()),
+        [first, second, _, ..] => format!("{first}, {second}..."),
+        few => few.join(", "),
+    };
+    let count = pods.len();
+    Err(Refusal::Broken(format!("delete quota failed, quota {name} has {count} child pods: {named}")))
+}
+
 fn placement_or_amounts_changed(new: &QuotaView<'_>, old: &QuotaView<'_>) -> bool {
-    const LABELS: [&str; 3] = [PARENT, "quota.scheduling.koordinator.sh/is-parent", crate::ctx::TREE_ID];
-    const NAMESPACES: &str = "quota.scheduling.koordinator.sh/namespaces";
-    LABELS.iter().any(|label| new.metadata.labels.get(label) != old.metadata.labels.get(label))
-        || new.metadata.annotations.get(NAMESPACES) != old.metadata.annotations.get(NAMESPACES)
+    [PARENT, IS_PARENT.name(), TREE_ID]
+        .iter()
+        .any(|label| new.metadata.labels.get(label) != old.metadata.labels.get(label))
+        || new.metadata.annotations.get(NAMESPACES.name()) != old.metadata.annotations.get(NAMESPACES.name())
         || (new.spec.min(), new.spec.max()) != (old.spec.min(), old.spec.max())
 }
 
@@ -136,3 +223,6 @@ fn strict_keys(quota: &QuotaView<'_>) -> Result<Vec<String>, Denial> {
     })?;
     Ok(keys.unwrap_or_default())
 }
+
+#[cfg(test)]
+mod tests;

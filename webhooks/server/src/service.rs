@@ -175,7 +175,7 @@ impl Service {
             verdict = self.verdict(decide, metrics, &review.request);
         }
         if let (true, Some(denial)) = (verdict.unsettled, &mut verdict.denial) {
-            denial.message.push_str(&format!(" (after waiting {}s for it to appear)", SETTLE_MAX.as_secs()));
+            denial.message = format!("{} (after waiting {}s for it to appear)", denial.message, SETTLE_MAX.as_secs());
         }
         self.observe(metrics, &review.request, &verdict, start);
         review.answer(&verdict)

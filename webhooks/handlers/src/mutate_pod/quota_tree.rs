@@ -1,13 +1,10 @@
 //! Pods of a quota that belongs to a tree run on the nodes of that tree.
 
+use koord_api::quota::NAME as QUOTA_NAME;
 use koord_resource::admission::Denial;
 use serde_json::{Map, Value, json};
 
-use crate::{
-    Ctx,
-    ctx::{QUOTA_NAME, QuotaProfile},
-    pod::Parts,
-};
+use crate::{Ctx, pod::Parts, quota::QuotaProfile};
 
 /// Adds the node selector of the pod's quota tree to every required term of its node affinity.
 pub(super) fn bind(pod: &mut Parts<'_>, ctx: &Ctx, namespace: &str) -> Result<(), Denial> {

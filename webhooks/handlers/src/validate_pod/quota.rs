@@ -2,7 +2,9 @@
 
 use koord_resource::admission::{Denial, Operation, Request};
 
-use crate::{Ctx, ctx::QUOTA_NAME, pod::Parts};
+use koord_api::quota::NAME as QUOTA_NAME;
+
+use crate::{Ctx, pod::Parts};
 
 /// Takes the pods that belong to no other quota, whatever its labels say.
 const DEFAULT_QUOTA: &str = "koordinator-default-quota";

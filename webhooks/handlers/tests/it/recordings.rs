@@ -25,6 +25,10 @@ pub(crate) struct Recording {
     pub(crate) review: Value,
     #[serde(default)]
     pub(crate) raw: Value,
+    #[serde(default)]
+    pub(crate) debug_path: Option<String>,
+    #[serde(default)]
+    pub(crate) debug_keep: Vec<String>,
     pub(crate) recorded: Value,
 }
 

@@ -1,0 +1,102 @@
+//! The tree of quotas: what is kept of each, how the tree looks while admitted changes are on their way, and the
+//! rules that keep it sound.
+//!
+//! A decision must count what was admitted a moment ago, although the watch does not show it yet, and must not believe
+//! it either: a later webhook may have refused it. So the rules are asked about the tree as it is [shown](World::Shown)
+//! and as it is [expected](World::Expected) and what lies between, and where the answers differ the decision waits.
+
+mod admitted;
+mod debug;
+mod fact;
+mod rules;
+mod tree;
+
+use koord_resource::admission::{Denial, Verdict};
+use koord_runtime::{cache::Cache, key::ObjectKey};
+
+use self::admitted::Pending;
+pub(crate) use self::{
+    admitted::{Admitted, Change},
+    debug::page as debug_page,
+    fact::{PlacedPod, Quota, QuotaProfile},
+    rules::{Proposal, Refusal, Rules},
+    tree::{Tree, World},
+};
+
+/// What decisions about quotas see.
+pub(crate) struct Forest<'a> {
+    shown: &'a Cache<Quota>,
+    pending: Vec<&'a Pending>,
+}
+
+impl<'a> Forest<'a> {
+    /// What is shown, and what was admitted and is not shown yet.
+    pub(crate) fn new(shown: &'a Cache<Quota>, pending: &'a [Pending]) -> Self {
+        Self { shown, pending: pending.iter().collect() }
+    }
+
+    /// Without what was admitted for one quota: a further request about it takes that one's place.
+    pub(crate) fn without_changes_of(mut self, key: &ObjectKey) -> Self {
+        self.pending.retain(|pending| pending.key != *key);
+        self
+    }
+
+    /// Without a new quota that was admitted under this key: when it is created again, the first did not come to be.
+    pub(crate) fn without_creation_of(mut self, key: &ObjectKey) -> Self {
+        self.pending.retain(|pending| pending.key != *key || pending.change == Change::Gone);
+        self
+    }
+
+    /// The quotas as one believes them.
+    pub(crate) fn tree(&self, world: World) -> Tree<'_> {
+        Tree::new(self.shown, &self.pending, world)
+    }
+
+    /// Asks in every world. What all admit is admitted; what is refused whatever comes is refused at once; and where
+    /// the worlds differ, or something is missing, the refusal is unsettled.
+    pub(crate) fn ask(&self, check: impl Fn(Tree<'_>) -> Result<(), Refusal>) -> Result<(), Refused> {
+        if self.pending.is_empty() {
+            return check(self.tree(World::Shown)).map_err(|refusal| match refusal {
+                Refusal::Broken(message) => Denial::bad_request(message).into(),
+                Refusal::Missing(message) => Refused::missing(message),
+            });
+        }
+        let answers = World::ALL.map(|world| check(self.tree(world)));
+        let settled = answers[..2].iter().all(|answer| matches!(answer, Err(Refusal::Broken(_))));
+        let Some(refusal) = answers.into_iter().find_map(Result::err) else { return Ok(()) };
+        let (Refusal::Broken(message) | Refusal::Missing(message)) = refusal;
+        Err(Refused { denial: Denial::bad_request(message), unsettled: !settled })
+    }
+}
+
+/// What becomes of a refused request.
+#[derive(Debug)]
+pub(crate) struct Refused {
+    denial: Denial,
+    unsettled: bool,
+}
+
+impl Refused {
+    /// The refusal of a request that misses something that may be on its way.
+    pub(crate) fn missing(message: String) -> Self {
+        Self { denial: Denial::bad_request(message), unsettled: true }
+    }
+}
+
+impl From<Denial> for Refused {
+    fn from(denial: Denial) -> Self {
+        Self { denial, unsettled: false }
+    }
+}
+
+impl From<serde_json::Error> for Refused {
+    fn from(error: serde_json::Error) -> Self {
+        Denial::from(error).into()
+    }
+}
+
+impl From<Refused> for Verdict {
+    fn from(refused: Refused) -> Self {
+        if refused.unsettled { Verdict::deny_unsettled(refused.denial) } else { Verdict::deny(refused.denial) }
+    }
+}

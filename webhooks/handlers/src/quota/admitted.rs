@@ -1,0 +1,68 @@
+//! Changes that were admitted a moment ago and that the watch does not show yet.
+
+use std::time::Duration;
+
+use koord_runtime::{
+    cache::{Cache, Entry, Revision},
+    clock::Moment,
+    key::ObjectKey,
+};
+
+use super::Quota;
+
+/// How long an admitted change is waited for. Then it has probably been refused by somebody else.
+const KEPT_FOR: Duration = Duration::from_secs(10);
+
+/// What was admitted.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Change {
+    /// The quota is made, or becomes this.
+    Put(Quota),
+    /// The quota goes.
+    Gone,
+}
+
+/// One admitted change that is not shown yet.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Pending {
+    pub(crate) key: ObjectKey,
+    pub(crate) change: Change,
+    /// The object that was changed or removed, as its last state was known; none for a new one.
+    before: Option<(String, Revision)>,
+    since: Moment,
+}
+
+impl Pending {
+    /// Whether the watch shows this change, or something later.
+    fn is_shown(&self, shown: Option<&Entry<Quota>>) -> bool {
+        match (&self.change, shown, &self.before) {
+            (Change::Gone, None, _) | (Change::Put(_), Some(_), None) => true,
+            (Change::Put(_), None, _) | (Change::Gone, Some(_), None) => false,
+            (Change::Put(_), Some(entry), Some((uid, revision))) => *entry.uid != **uid || entry.revision > *revision,
+            // With finalizers it stays for a while; that it goes is seen.
+            (Change::Gone, Some(entry), Some((uid, _))) => *entry.uid != **uid || entry.deleting,
+        }
+    }
+}
+
+/// All admitted changes that are not shown yet, at most one per quota.
+#[derive(Debug, Default)]
+pub(crate) struct Admitted {
+    pending: Vec<Pending>,
+}
+
+impl Admitted {
+    /// Forgets what is shown by now and what was waited for too long.
+    pub(crate) fn settle(&mut self, shown: &Cache<Quota>, now: Moment) -> &[Pending] {
+        self.pending.retain(|pending| {
+            now.since(pending.since) < KEPT_FOR && !pending.is_shown(shown.get(pending.key.as_str()))
+        });
+        &self.pending
+    }
+
+    /// A change was admitted. `before`: uid and revision of the object that is changed or removed.
+    pub(crate) fn add(&mut self, key: ObjectKey, change: Change, before: Option<(String, Revision)>, now: Moment) {
+        self.pending.retain(|pending| pending.key != key);
+        self.pending.push(Pending { key, change, before, since: now });
+    }
+}
