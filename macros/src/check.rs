@@ -44,6 +44,7 @@ fn check_field(item: &Item<'_>, field: &Field<'_>, report: &Report) {
     let shape = if loose { Shape::Anything } else { field.peeled.shape.clone() };
     for rules in [&field.markers.schema, &field.markers.hardened, &field.markers.admission] {
         check_rules(rules, &shape, report);
+        check_changes(rules, !field.markers.list_map_keys().is_empty(), report);
     }
     for marker in &field.markers.admission {
         if !is_rust_rule(&marker.keyword) {
@@ -122,6 +123,7 @@ fn check_type_markers(item: &Item<'_>, report: &Report) {
         Body::Struct(_) | Body::Enum(_) => None,
     };
     for rules in [&item.markers.schema, &item.markers.hardened, &item.markers.admission] {
+        check_changes(rules, !item.markers.list_map_keys().is_empty(), report);
         match &shape {
             Some(shape) => check_rules(rules, shape, report),
             None => check_object_rules(rules, report),
@@ -354,6 +356,28 @@ fn check_rules(rules: &[Marker], shape: &Shape<'_>, report: &Report) {
         }
     }
     check_together(rules, shape, report);
+}
+
+/// An old item is found by its keys alone.
+fn check_changes(rules: &[Marker], has_keys: bool, report: &Report) {
+    for marker in rules {
+        let Keyword::Items(inner) = &marker.keyword else { continue };
+        for rule in inner {
+            let compares = match &rule.keyword {
+                Keyword::Immutable => true,
+                Keyword::Validate(rule) => rule.expression.contains("oldSelf"),
+                _ => false,
+            };
+            if compares && !has_keys {
+                report.at(
+                    rule.word.span(),
+                    format!("`{}` inside of `items` needs `list_type = \"map\"` and `list_map_key`, by which an old item is found", rule.word),
+                );
+            }
+        }
+        let inner_keys = inner.iter().any(|marker| matches!(marker.keyword, Keyword::ListMapKey(_)));
+        check_changes(inner, has_keys && inner_keys, report);
+    }
 }
 
 fn is_nullable(rules: &[Marker]) -> bool {

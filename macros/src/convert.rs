@@ -1,15 +1,16 @@
 //! `added`, `renamed` and `changed`: how a field differs in older versions of its kind, and `#[derive(Convert)]`.
 
 use proc_macro2::TokenStream;
-use quote::quote;
-use syn::{Path, Type};
+use quote::{format_ident, quote};
+use syn::{Ident, Path, Type};
 
 use crate::{
     entry::Entry,
+    marker::Markers,
     model::{Body, Field, Item},
     report::Report,
     schema::with_bound,
-    shape::may_have_rules,
+    shape::{Shape, may_have_rules},
     words,
 };
 
@@ -108,8 +109,17 @@ fn rank(version: &str) -> Option<(u8, u32, u32)> {
 
 /// Notes changes that cannot be undone.
 pub(crate) fn check(item: &Item<'_>, report: &Report) {
-    if !matches!(item.body, Body::Struct(_)) {
-        report.on(item.ident, "versions differ in named fields; `Convert` stands on a struct");
+    match &item.body {
+        Body::Enum(_) if !item.is_choice() => {
+            report.on(
+                item.ident,
+                "versions differ in named fields; `Convert` stands on structs, and on enums without data",
+            );
+        }
+        Body::Newtype(field) if !field.markers.changes.is_empty() => {
+            report.at(field.span, "a newtype has no fields in JSON; put the change on the field that holds it");
+        }
+        Body::Struct(_) | Body::Newtype(_) | Body::Enum(_) => {}
     }
     for field in item.fields() {
         let added = field.markers.changes.iter().any(|change| matches!(change.kind, ChangeKind::Added));
@@ -135,85 +145,205 @@ pub(crate) fn expand(item: &Item<'_>) -> TokenStream {
     let (ident, krate) = (item.ident, &item.krate);
     let generics = with_bound(item, &quote!(#krate::Convert));
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
-    let up: TokenStream = item.fields().iter().map(|field| up(krate, field)).collect();
-    let down: TokenStream = item.fields().iter().map(|field| down(krate, field)).collect();
-    let result = quote!(::core::result::Result<(), #krate::convert::ConvertError>);
-    let (value, place) = (quote!(value: &mut #krate::serde_json::Value), quote!(at: &#krate::convert::Place<'_>));
-    let function = |signature: TokenStream, body: TokenStream| {
-        (!body.is_empty()).then(|| {
-            quote!(fn #signature -> #result {
-                let Some(object) = value.as_object_mut() else { return Ok(()) };
-                #body
-                Ok(())
-            })
-        })
-    };
-    let up = function(quote!(up(#value, from: &str, #place)), up);
-    let down = function(quote!(down(#value, to: &str, #place, lost: &mut #krate::convert::Lost)), down);
+    let up = function(item, Way::Up);
+    let down = function(item, Way::Down);
+    let name_in = name_in(item);
     quote! {
         #[automatically_derived]
-        impl #impl_generics #krate::Convert for #ident #type_generics #where_clause { #up #down }
+        impl #impl_generics #krate::Convert for #ident #type_generics #where_clause { #up #down #name_in }
     }
 }
 
-/// From the oldest change to the newest, and then into the field's own type.
-fn up(krate: &Path, field: &Field<'_>) -> TokenStream {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Up,
+    Down,
+}
+
+impl Way {
+    fn name(self) -> Ident {
+        format_ident!("{}", if self == Way::Up { "up" } else { "down" })
+    }
+
+    /// The argument that says which older version it is about.
+    fn version(self) -> Ident {
+        format_ident!("{}", if self == Way::Up { "from" } else { "to" })
+    }
+}
+
+/// One of the two functions; none where the type is the same in all versions.
+fn function(item: &Item<'_>, way: Way) -> Option<TokenStream> {
+    let krate = &item.krate;
+    let (name, version) = (way.name(), way.version());
+    let body = match &item.body {
+        Body::Newtype(field) => newtype(item, field, way)?,
+        Body::Struct(fields) => {
+            let flattened = fields.iter().filter(|field| field.serde.flatten && is_plainly_named(field)).map(|field| {
+                let type_ = field.type_;
+                quote!(<#type_ as #krate::Convert>::#name(value, #version, at, kept)?;)
+            });
+            let flattened: TokenStream = flattened.collect();
+            let named: TokenStream = fields.iter().map(|field| of_field(krate, field, way)).collect();
+            let named = (!named.is_empty()).then(|| {
+                quote! {
+                    let Some(object) = value.as_object_mut() else { return Ok(()) };
+                    #named
+                }
+            });
+            if flattened.is_empty() && named.is_none() {
+                return None;
+            }
+            quote!(#flattened #named Ok(()))
+        }
+        Body::Enum(_) => return None,
+    };
+    let kept = if way == Way::Up { quote!(&#krate::convert::Kept) } else { quote!(&mut #krate::convert::Kept) };
+    Some(quote! {
+        fn #name(
+            value: &mut #krate::serde_json::Value, #version: &str, at: &#krate::convert::Place<'_>, kept: #kept,
+        ) -> ::core::result::Result<(), #krate::convert::ConvertError> { #body }
+    })
+}
+
+/// The inner value stands where the newtype stands.
+fn newtype(item: &Item<'_>, field: &Field<'_>, way: Way) -> Option<TokenStream> {
+    let (krate, type_) = (&item.krate, field.type_);
+    let (name, version) = (way.name(), way.version());
+    if !may_have_rules(&field.peeled.shape) || field.markers.is_schemaless() {
+        return None;
+    }
+    let Some((keys, items)) = keyed_items(field, &item.markers) else {
+        return Some(quote!(<#type_ as #krate::Convert>::#name(value, #version, at, kept)));
+    };
+    let function = format_ident!("items_{name}");
+    Some(quote!(#krate::convert::#function::<#items>(value, &[#(#keys),*], #version, at, kept)))
+}
+
+fn of_field(krate: &Path, field: &Field<'_>, way: Way) -> TokenStream {
+    let name = &field.name;
     let forms = forms(field);
     let steps = field.markers.changes.iter().zip(forms.windows(2)).filter_map(|(change, forms)| {
-        let (name, newer) = (forms[0].name, &forms[1]);
-        let new_name = newer.name;
-        let step = match &change.kind {
-            ChangeKind::Added => return None,
-            ChangeKind::Renamed { .. } => quote!(#krate::convert::rename(object, #name, #new_name);),
-            ChangeKind::Changed { from, up, .. } => {
-                let type_ = newer.type_.unwrap_or(field.type_);
-                quote!(#krate::convert::change::<#from, #type_>(object, #name, #up, at)?;)
-            }
+        let step = step(krate, field, change, &forms[0], &forms[1], way)?;
+        Some(since(krate, change, way, &step))
+    });
+    let steps: Vec<TokenStream> = steps.collect();
+    let added = field.markers.changes.iter().find(|change| matches!(change.kind, ChangeKind::Added));
+    let added = added.map(|change| {
+        let step = match way {
+            Way::Up => quote!(#krate::convert::restore_added(object, #name, kept);),
+            Way::Down => quote!(#krate::convert::drop_added(object, #name, kept);),
         };
-        Some(since(krate, change, &quote!(from), &step))
+        since(krate, change, way, &step)
     });
-    let inner = inner(field).then(|| {
-        let (type_, name) = (field.type_, &field.name);
-        quote!(#krate::convert::field(object, #name, |value| {
-            <#type_ as #krate::Convert>::up(value, from, &at.child(#name))
-        })?;)
-    });
-    quote!(#(#steps)* #inner)
+    let inner = inner(krate, field, way);
+    // What was not there is kept in the newest form: it goes first and comes back last.
+    match way {
+        Way::Up => quote!(#(#steps)* #inner #added),
+        Way::Down => {
+            let steps = steps.iter().rev();
+            quote!(#added #inner #(#steps)*)
+        }
+    }
 }
 
-/// The same the other way round.
-fn down(krate: &Path, field: &Field<'_>) -> TokenStream {
-    let inner = inner(field).then(|| {
-        let (type_, name) = (field.type_, &field.name);
-        quote!(#krate::convert::field(object, #name, |value| {
-            <#type_ as #krate::Convert>::down(value, to, &at.child(#name), lost)
-        })?;)
-    });
-    let forms = forms(field);
-    let changes: Vec<_> = field.markers.changes.iter().zip(forms.windows(2)).collect();
-    let steps = changes.into_iter().rev().map(|(change, forms)| {
-        let (old_name, newer) = (forms[0].name, &forms[1]);
-        let name = newer.name;
-        let step = match &change.kind {
-            ChangeKind::Added => quote!(#krate::convert::drop_added(object, #name, at, lost);),
-            ChangeKind::Renamed { .. } => quote!(#krate::convert::rename(object, #name, #old_name);),
-            ChangeKind::Changed { from, down, .. } => {
-                let type_ = newer.type_.unwrap_or(field.type_);
-                quote!(#krate::convert::change::<#type_, #from>(object, #name, #down, at)?;)
+/// One change of the name or the type.
+fn step(
+    krate: &Path,
+    field: &Field<'_>,
+    change: &Change,
+    older: &Form<'_>,
+    newer: &Form<'_>,
+    way: Way,
+) -> Option<TokenStream> {
+    let (old_name, new_name) = (older.name, newer.name);
+    Some(match &change.kind {
+        ChangeKind::Added => return None,
+        ChangeKind::Renamed { .. } => match way {
+            Way::Up => quote!(#krate::convert::rename(object, #old_name, #new_name);),
+            Way::Down => quote!(#krate::convert::rename(object, #new_name, #old_name);),
+        },
+        ChangeKind::Changed { from, up, down } => {
+            let (newer, since) = (newer.type_.unwrap_or(field.type_), &change.since);
+            let types = if way == Way::Up { quote!(#from, #newer) } else { quote!(#newer, #from) };
+            let way = way.name();
+            quote! {
+                #krate::convert::Translation { name: #new_name, since: #since, up: #up, down: #down }
+                    .#way::<#types>(object, at, kept)?;
             }
-        };
-        since(krate, change, &quote!(to), &step)
-    });
-    quote!(#inner #(#steps)*)
+        }
+    })
 }
 
-fn since(krate: &Path, change: &Change, version: &TokenStream, step: &TokenStream) -> TokenStream {
-    let since = &change.since;
-    quote!(if #krate::convert::version_rank(#version) < #krate::convert::version_rank(#since) { #step })
-}
-
-/// Whether the field's own type may look otherwise in older versions.
-fn inner(field: &Field<'_>) -> bool {
+/// What the field's own type says of older versions.
+fn inner(krate: &Path, field: &Field<'_>, way: Way) -> Option<TokenStream> {
     let replaced = field.markers.changes.iter().any(|change| matches!(change.kind, ChangeKind::Changed { .. }));
-    may_have_rules(&field.peeled.shape) && !field.markers.is_schemaless() && !replaced && !field.serde.flatten
+    if !may_have_rules(&field.peeled.shape) || field.markers.is_schemaless() || replaced || field.serde.flatten {
+        return None;
+    }
+    let (name, type_, version) = (&field.name, field.type_, way.version());
+    let Some((keys, items)) = keyed_items(field, &field.markers) else {
+        let function = format_ident!("field_{}", way.name());
+        return Some(quote!(#krate::convert::#function::<#type_>(object, #name, #version, at, kept)?;));
+    };
+    let function = format_ident!("map_list_{}", way.name());
+    Some(quote!(#krate::convert::#function::<#items>(object, #name, &[#(#keys),*], #version, at, kept)?;))
+}
+
+fn keyed_items<'f>(field: &'f Field<'_>, markers: &'f Markers) -> Option<(Vec<&'f str>, &'f Type)> {
+    let Shape::Array(items) = field.peeled.shape else { return None };
+    let keys = markers.list_map_keys();
+    (!keys.is_empty()).then_some((keys, items))
+}
+
+fn is_plainly_named(field: &Field<'_>) -> bool {
+    matches!(field.peeled.shape, Shape::Named) && !field.markers.is_schemaless()
+}
+
+/// What the fields are called in older versions, for lists whose items are known by them.
+fn name_in(item: &Item<'_>) -> Option<TokenStream> {
+    let krate = &item.krate;
+    let arms: Vec<TokenStream> = match &item.body {
+        Body::Newtype(field) if is_plainly_named(field) => {
+            let type_ = field.type_;
+            return Some(quote! {
+                fn name_in<'n>(version: &str, name: &'n str) -> ::core::option::Option<&'n str> {
+                    <#type_ as #krate::Convert>::name_in(version, name)
+                }
+            });
+        }
+        Body::Struct(fields) => fields.iter().filter_map(|field| older_names(krate, field)).collect(),
+        Body::Newtype(_) | Body::Enum(_) => Vec::new(),
+    };
+    (!arms.is_empty()).then(|| {
+        quote! {
+            fn name_in<'n>(version: &str, name: &'n str) -> ::core::option::Option<&'n str> {
+                let version = #krate::convert::version_rank(version);
+                match name {
+                    #(#arms)*
+                    _ => Some(name),
+                }
+            }
+        }
+    })
+}
+
+fn older_names(krate: &Path, field: &Field<'_>) -> Option<TokenStream> {
+    let forms = forms(field);
+    let changes = field.markers.changes.iter().zip(&forms);
+    let named: Vec<_> = changes.filter(|(change, _)| !matches!(change.kind, ChangeKind::Changed { .. })).collect();
+    if named.is_empty() {
+        return None;
+    }
+    let older = named.into_iter().rev().fold(quote!(Some(name)), |newer, (change, form)| {
+        let (since, name) = (&change.since, form.name);
+        let older = if form.present { quote!(Some(#name)) } else { quote!(None) };
+        quote!(if version < #krate::convert::version_rank(#since) { #older } else { #newer })
+    });
+    let name = &field.name;
+    Some(quote!(#name => #older,))
+}
+
+fn since(krate: &Path, change: &Change, way: Way, step: &TokenStream) -> TokenStream {
+    let (since, version) = (&change.since, way.version());
+    quote!(if #krate::convert::version_rank(#version) < #krate::convert::version_rank(#since) { #step })
 }

@@ -149,6 +149,15 @@ impl Markers {
         })
     }
 
+    /// The JSON names by which the items of a list are known.
+    pub(crate) fn list_map_keys(&self) -> Vec<&str> {
+        let keys = self.schema.iter().chain(&self.hardened).filter_map(|marker| match &marker.keyword {
+            Keyword::ListMapKey(keys) => Some(keys),
+            _ => None,
+        });
+        keys.flatten().map(String::as_str).collect()
+    }
+
     pub(crate) fn is_schemaless(&self) -> bool {
         self.schema.iter().any(|marker| matches!(marker.keyword, Keyword::Schemaless))
     }

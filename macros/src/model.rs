@@ -8,7 +8,7 @@ use crate::{
     marker::Markers,
     report::Report,
     serde::{self, Case, Tagging},
-    shape::{Peeled, peel},
+    shape::{Peeled, mentions, peel},
     words::Place,
 };
 
@@ -119,6 +119,11 @@ impl<'a> Item<'a> {
             Body::Struct(fields) => fields,
             _ => &[],
         }
+    }
+
+    /// Whether a type depends on the item's parameters, so that nothing is known of it yet.
+    pub(crate) fn is_generic(&self, type_: &Type) -> bool {
+        self.generics.type_params().any(|parameter| mentions(type_, &parameter.ident.to_string()).is_some())
     }
 
     /// Whether JSON is a plain text with a fixed choice: every variant is a unit, but for one that catches the rest.

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::{Group, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 
 /// The mistakes found so far. Parsing and checking go on after each of them.
@@ -41,4 +41,17 @@ impl Report {
     pub(crate) fn into_tokens(self) -> TokenStream {
         self.mistakes.into_inner().iter().map(syn::Error::to_compile_error).collect()
     }
+}
+
+/// The same tokens, each standing at `span`, so that what the compiler says of them points there.
+pub(crate) fn respanned(tokens: TokenStream, span: Span) -> TokenStream {
+    let respan = |mut tree: TokenTree| {
+        if let TokenTree::Group(group) = &tree {
+            tree = TokenTree::Group(Group::new(group.delimiter(), respanned(group.stream(), span)));
+        }
+        // The context of the token's own place stays, so that names keep their meaning.
+        tree.set_span(tree.span().located_at(span));
+        tree
+    };
+    tokens.into_iter().map(respan).collect()
 }

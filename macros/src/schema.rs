@@ -1,6 +1,6 @@
 //! `#[derive(Schema)]`: code that builds the structural schema of a type.
 
-use proc_macro2::{Group, TokenStream, TokenTree};
+use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::{Type, spanned::Spanned};
 
@@ -10,6 +10,7 @@ use crate::{
     json::Number,
     marker::{Count, Keyword, Marker, Markers, Rule},
     model::{Body, Content, Field, Item, Variant},
+    report::respanned,
     serde::Tagging,
 };
 
@@ -309,7 +310,7 @@ fn late_checks(item: &Item<'_>) -> TokenStream {
         Body::Newtype(field) => vec![field.as_ref()],
         Body::Enum(_) => Vec::new(),
     };
-    for field in fields.into_iter().filter(|field| !field.markers.is_schemaless() && !is_generic(item, field.type_)) {
+    for field in fields.into_iter().filter(|field| !field.markers.is_schemaless() && !item.is_generic(field.type_)) {
         let markers = &field.markers;
         for marker in markers.schema.iter().chain(&markers.hardened).chain(&markers.admission) {
             if waits(marker, &field.peeled.shape) {
@@ -335,20 +336,4 @@ fn late_check(item: &Item<'_>, marker: &Marker, type_: &Type) -> TokenStream {
     // Every token stands where the marker stands, so that the compiler points there.
     let check = respanned(quote!(#krate::declare::#check::<#type_>()), span);
     quote_spanned!(span=> const _: () = #check;)
-}
-
-fn respanned(tokens: TokenStream, span: proc_macro2::Span) -> TokenStream {
-    let respan = |mut tree: TokenTree| {
-        if let TokenTree::Group(group) = &tree {
-            tree = TokenTree::Group(Group::new(group.delimiter(), respanned(group.stream(), span)));
-        }
-        // The context of the token's own place stays, so that names keep their meaning.
-        tree.set_span(tree.span().located_at(span));
-        tree
-    };
-    tokens.into_iter().map(respan).collect()
-}
-
-fn is_generic(item: &Item<'_>, type_: &Type) -> bool {
-    item.generics.type_params().any(|parameter| crate::shape::mentions(type_, &parameter.ident.to_string()).is_some())
 }

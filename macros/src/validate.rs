@@ -1,5 +1,7 @@
 //! `#[derive(Validate)]`: the rules of a type as Rust.
 
+mod changes;
+
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Member, Path};
@@ -33,13 +35,16 @@ pub(crate) fn expand(item: &Item<'_>) -> TokenStream {
     let schema = function(quote!(validate_schema(&self, #arguments)), body(item, Part::Schema));
     let admission = function(quote!(validate_admission(&self, #arguments)), body(item, Part::Admission));
     let update = function(quote!(validate_update(&self, old: &Self, #arguments)), body(item, Part::Update));
+    let (changes, identities) = (changes::constant(item), changes::identities(item));
     quote! {
         #[automatically_derived]
         impl #impl_generics #krate::Validate for #ident #type_generics #where_clause {
+            #changes
             #schema
             #admission
             #update
         }
+        #identities
     }
 }
 
@@ -80,18 +85,7 @@ fn inner_code(item: &Item<'_>, field: &Field<'_>, value: &TokenStream, old: &Tok
     let rules = match part {
         Part::Schema => &field.markers.schema,
         Part::Admission => &field.markers.admission,
-        Part::Update => {
-            if field.markers.admission.iter().any(|marker| matches!(marker.keyword, Keyword::Immutable)) {
-                code.extend(quote!(#krate::rule::immutable(#value, #old, at, errors);));
-            }
-            for check in &field.markers.update_checks {
-                code.extend(quote!(#check(#value, #old, at, errors);));
-            }
-            if may_have_rules(&field.peeled.shape) && !field.markers.is_schemaless() {
-                code.extend(quote!(#krate::Validate::validate_update(#value, #old, at, errors);));
-            }
-            return code;
-        }
+        Part::Update => return changes::of_field(item, field, value, old),
     };
     let (always, when_present): (Vec<&Marker>, Vec<&Marker>) =
         rules.iter().partition(|marker| matches!(marker.keyword, Keyword::NotEmpty));
@@ -265,7 +259,7 @@ fn one_of(item: &Item<'_>, count: Count, names: &[String]) -> TokenStream {
 
 fn enum_code(item: &Item<'_>, variants: &[Variant<'_>], part: Part) -> TokenStream {
     if part == Part::Update {
-        return TokenStream::new();
+        return changes::of_variants(item, variants);
     }
     let arms: Vec<TokenStream> = variants.iter().filter_map(|variant| arm(item, variants, variant, part)).collect();
     if arms.is_empty() {
@@ -316,11 +310,15 @@ fn arm(item: &Item<'_>, all: &[Variant<'_>], variant: &Variant<'_>, part: Part) 
     if code.is_empty() {
         return None;
     }
-    let name = match &item.serde.tagging {
+    let step = variant_name(item, variant).map(|name| quote!(let at = &at.child(#name);));
+    Some(quote!(#pattern => { #step #code }))
+}
+
+/// The name of the member that holds the variant, if one does.
+fn variant_name<'v>(item: &'v Item<'_>, variant: &'v Variant<'_>) -> Option<&'v str> {
+    match &item.serde.tagging {
         Tagging::External => Some(&variant.name),
         Tagging::Adjacent(_, content) => Some(content),
         Tagging::Internal(_) | Tagging::Untagged => None,
-    };
-    let step = name.map(|name| quote!(let at = &at.child(#name);));
-    Some(quote!(#pattern => { #step #code }))
+    }
 }

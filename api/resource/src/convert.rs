@@ -5,12 +5,17 @@
 //! older version cannot hold is kept in an annotation, so that a client of the older version that writes the object back
 //! takes nothing away.
 
-use std::collections::{BTreeMap, HashMap};
+mod kept;
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
-use crate::Resource;
+pub use kept::{Kept, items_down, items_up};
+
+use crate::{
+    Resource,
+    walk::{list_types, map_types, plain_types},
+};
 
 /// Orders API versions as Kubernetes does: released before beta before alpha, then by number.
 ///
@@ -33,16 +38,22 @@ pub fn version_rank(version: &str) -> (u8, u32, u32) {
 
 /// A type that looked otherwise in older versions of its kind; `#[derive(Convert)]` implements it.
 pub trait Convert {
-    /// Brings JSON of version `from` into the newest form.
-    fn up(value: &mut Value, from: &str, at: &Place<'_>) -> Result<(), ConvertError> {
-        let _ = (value, from, at);
+    /// Brings JSON of version `from` into the newest form, with what was kept of it on the way down.
+    fn up(value: &mut Value, from: &str, at: &Place<'_>, kept: &Kept) -> Result<(), ConvertError> {
+        let _ = (value, from, at, kept);
         Ok(())
     }
 
-    /// Brings JSON of the newest form into version `to`; what has no room there goes to `lost`.
-    fn down(value: &mut Value, to: &str, at: &Place<'_>, lost: &mut Lost) -> Result<(), ConvertError> {
-        let _ = (value, to, at, lost);
+    /// Brings JSON of the newest form into version `to`; what has no room there is kept.
+    fn down(value: &mut Value, to: &str, at: &Place<'_>, kept: &mut Kept) -> Result<(), ConvertError> {
+        let _ = (value, to, at, kept);
         Ok(())
+    }
+
+    /// What a version calls the field `name` of the newest form; none where it has no such field.
+    fn name_in<'n>(version: &str, name: &'n str) -> Option<&'n str> {
+        let _ = version;
+        Some(name)
     }
 }
 
@@ -65,10 +76,6 @@ impl Place<'_> {
         })
     }
 }
-
-/// Values that an older version has no room for, by JSON pointer into the newest form.
-#[derive(Debug, Default)]
-pub struct Lost(BTreeMap<String, Value>);
 
 /// Why an object cannot be converted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -95,10 +102,17 @@ pub enum ConvertError {
 
 // === what derived code calls ===
 
-/// `added`, on the way down: the value is kept aside. On the way up there is nothing to do, as the field has a default.
-pub fn drop_added(object: &mut Map<String, Value>, name: &str, at: &Place<'_>, lost: &mut Lost) {
+/// `added`, on the way down: the value is kept aside, in the newest form.
+pub fn drop_added(object: &mut Map<String, Value>, name: &str, kept: &mut Kept) {
     if let Some(value) = object.remove(name) {
-        lost.0.insert(at.child(name).pointer(), value);
+        kept.keep_field(name, value);
+    }
+}
+
+/// `added`, on the way up: what was kept comes back, unless something stands there.
+pub fn restore_added(object: &mut Map<String, Value>, name: &str, kept: &Kept) {
+    if let (Some(value), false) = (kept.field(name), object.contains_key(name)) {
+        object.insert(name.to_owned(), value.clone());
     }
 }
 
@@ -109,29 +123,135 @@ pub fn rename(object: &mut Map<String, Value>, from: &str, to: &str) {
     }
 }
 
-/// `changed`, in either direction.
-pub fn change<From: DeserializeOwned, To: Serialize>(
+/// One `changed` of a field: where it stands, and its two translations.
+#[derive(Clone, Copy, Debug)]
+pub struct Translation<'a, Up, Down> {
+    /// The JSON name at this step.
+    pub name: &'a str,
+    /// The version that brought the change.
+    pub since: &'a str,
+    /// From the older type to the newer one.
+    pub up: Up,
+    /// The way back.
+    pub down: Down,
+}
+
+impl<Up, Down> Translation<'_, Up, Down> {
+    /// From the older type to the newer one; a value that the older type said less exactly comes back as it was.
+    pub fn up<Older: DeserializeOwned, Newer: Serialize>(
+        self,
+        object: &mut Map<String, Value>,
+        at: &Place<'_>,
+        kept: &Kept,
+    ) -> Result<(), ConvertError>
+    where
+        Up: FnOnce(Older) -> Newer,
+    {
+        let Some(older) = object.get_mut(self.name).filter(|value| !value.is_null()) else { return Ok(()) };
+        *older = match kept.exact(&self.key(), older) {
+            Some(exact) => exact.clone(),
+            None => translate(older, self.up).map_err(|error| at_fault(&error, self.name, at))?,
+        };
+        Ok(())
+    }
+
+    /// From the newer type to the older one; the value is kept where the way back does not lead to it.
+    pub fn down<Newer, Older>(
+        self,
+        object: &mut Map<String, Value>,
+        at: &Place<'_>,
+        kept: &mut Kept,
+    ) -> Result<(), ConvertError>
+    where
+        Newer: Serialize + DeserializeOwned,
+        Older: Serialize + DeserializeOwned,
+        Up: FnOnce(Older) -> Newer,
+        Down: FnOnce(Newer) -> Older,
+    {
+        let key = self.key();
+        let Some(value) = object.get_mut(self.name).filter(|value| !value.is_null()) else { return Ok(()) };
+        let older = translate(value, self.down).map_err(|error| at_fault(&error, self.name, at))?;
+        let newer = std::mem::replace(value, older.clone());
+        if translate(&older, self.up).ok().as_ref() != Some(&newer) {
+            kept.keep_exact(key, older, newer);
+        }
+        Ok(())
+    }
+
+    /// What the change is kept under.
+    fn key(&self) -> String {
+        format!("{}/{}", self.since, self.name)
+    }
+}
+
+fn translate<From: DeserializeOwned, To: Serialize>(
+    value: &Value,
+    function: impl FnOnce(From) -> To,
+) -> serde_json::Result<Value> {
+    serde_json::to_value(function(From::deserialize(value)?))
+}
+
+fn at_fault(error: &serde_json::Error, name: &str, at: &Place<'_>) -> ConvertError {
+    ConvertError::Value { place: at.child(name).pointer(), reason: error.to_string() }
+}
+
+/// Brings what stands in a field up, if there is something.
+pub fn field_up<T: Convert>(
     object: &mut Map<String, Value>,
     name: &str,
-    function: impl FnOnce(From) -> To,
+    from: &str,
     at: &Place<'_>,
+    kept: &Kept,
 ) -> Result<(), ConvertError> {
-    let Some(value) = object.remove(name) else { return Ok(()) };
-    let wrong =
-        |error: serde_json::Error| ConvertError::Value { place: at.child(name).pointer(), reason: error.to_string() };
-    let value = serde_json::to_value(function(serde_json::from_value(value).map_err(wrong)?)).map_err(wrong)?;
-    object.insert(name.to_owned(), value);
+    let Some(value) = object.get_mut(name) else { return Ok(()) };
+    T::up(value, from, &at.child(name), kept.inside(name))
+}
+
+/// Brings what stands in a field down.
+pub fn field_down<T: Convert>(
+    object: &mut Map<String, Value>,
+    name: &str,
+    to: &str,
+    at: &Place<'_>,
+    kept: &mut Kept,
+) -> Result<(), ConvertError> {
+    let Some(value) = object.get_mut(name) else { return Ok(()) };
+    let mut inside = Kept::default();
+    T::down(value, to, &at.child(name), &mut inside)?;
+    kept.keep_inside(name, inside);
     Ok(())
 }
 
-/// Converts what stands in a field, if there is something.
-pub fn field(
+/// Brings a list of type `map` up, whose items are known by `keys`.
+pub fn map_list_up<T: Convert>(
     object: &mut Map<String, Value>,
     name: &str,
-    convert: impl FnOnce(&mut Value) -> Result<(), ConvertError>,
+    keys: &[&str],
+    from: &str,
+    at: &Place<'_>,
+    kept: &Kept,
 ) -> Result<(), ConvertError> {
-    object.get_mut(name).filter(|value| !value.is_null()).map_or(Ok(()), convert)
+    let Some(value) = object.get_mut(name) else { return Ok(()) };
+    items_up::<T>(value, keys, from, &at.child(name), kept.inside(name))
 }
+
+/// Brings a list of type `map` down.
+pub fn map_list_down<T: Convert>(
+    object: &mut Map<String, Value>,
+    name: &str,
+    keys: &[&str],
+    to: &str,
+    at: &Place<'_>,
+    kept: &mut Kept,
+) -> Result<(), ConvertError> {
+    let Some(value) = object.get_mut(name) else { return Ok(()) };
+    let mut inside = Kept::default();
+    items_down::<T>(value, keys, to, &at.child(name), &mut inside)?;
+    kept.keep_inside(name, inside);
+    Ok(())
+}
+
+// === types of others ===
 
 macro_rules! same_in_all_versions {
     ($($type:ty),* $(,)?) => {$(
@@ -139,77 +259,62 @@ macro_rules! same_in_all_versions {
     )*};
 }
 
-same_in_all_versions!(
-    bool,
-    i8,
-    i16,
-    i32,
-    i64,
-    isize,
-    u8,
-    u16,
-    u32,
-    u64,
-    usize,
-    f32,
-    f64,
-    char,
-    String,
-    Value,
-    crate::Duration,
-    crate::IntOrString,
-    crate::Quantity,
-    crate::ResourceList,
-    k8s_openapi::api::core::v1::LocalObjectReference,
-    k8s_openapi::api::core::v1::ObjectReference,
-    k8s_openapi::api::core::v1::PodTemplateSpec,
-    k8s_openapi::api::core::v1::ResourceRequirements,
-    k8s_openapi::api::core::v1::SecretKeySelector,
-    k8s_openapi::api::core::v1::Taint,
-    k8s_openapi::api::core::v1::Toleration,
-    k8s_openapi::apimachinery::pkg::api::resource::Quantity,
-    k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition,
-    k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector,
-    k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime,
-    k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta,
-    k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference,
-    k8s_openapi::apimachinery::pkg::apis::meta::v1::Time,
-    k8s_openapi::apimachinery::pkg::util::intstr::IntOrString,
-);
+plain_types!(same_in_all_versions);
+same_in_all_versions!(k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition);
 
-macro_rules! inside {
-    ($($type:ty => |$value:ident| $parts:expr;)*) => {$(
-        impl<T: Convert> Convert for $type {
-            fn up($value: &mut Value, from: &str, at: &Place<'_>) -> Result<(), ConvertError> {
-                $parts.try_for_each(|(name, value)| T::up(value, from, &at.child(&name)))
+macro_rules! item_by_item {
+    ($($type:ty $(, $size:ident)?;)*) => {$(
+        impl<T: Convert $(, const $size: usize)?> Convert for $type {
+            fn up(value: &mut Value, from: &str, at: &Place<'_>, kept: &Kept) -> Result<(), ConvertError> {
+                items_up::<T>(value, &[], from, at, kept)
             }
-            fn down($value: &mut Value, to: &str, at: &Place<'_>, lost: &mut Lost) -> Result<(), ConvertError> {
-                $parts.try_for_each(|(name, value)| T::down(value, to, &at.child(&name), lost))
+            fn down(value: &mut Value, to: &str, at: &Place<'_>, kept: &mut Kept) -> Result<(), ConvertError> {
+                items_down::<T>(value, &[], to, at, kept)
             }
         }
     )*};
 }
 
-inside! {
-    Vec<T> => |value| value.as_array_mut().into_iter().flatten().enumerate().map(|(index, item)| (index.to_string(), item));
-    BTreeMap<String, T> => |value| value.as_object_mut().into_iter().flatten().map(|(name, entry)| (name.clone(), entry));
-    HashMap<String, T> => |value| value.as_object_mut().into_iter().flatten().map(|(name, entry)| (name.clone(), entry));
+list_types!(item_by_item);
+
+macro_rules! entry_by_entry {
+    ($($type:ty $(, $state:ident)?;)*) => {$(
+        impl<K, V: Convert $(, $state)?> Convert for $type {
+            fn up(value: &mut Value, from: &str, at: &Place<'_>, kept: &Kept) -> Result<(), ConvertError> {
+                let mut entries = value.as_object_mut().into_iter().flatten();
+                entries.try_for_each(|(name, value)| V::up(value, from, &at.child(name), kept.inside(name)))
+            }
+            fn down(value: &mut Value, to: &str, at: &Place<'_>, kept: &mut Kept) -> Result<(), ConvertError> {
+                for (name, value) in value.as_object_mut().into_iter().flatten() {
+                    let mut inside = Kept::default();
+                    V::down(value, to, &at.child(name), &mut inside)?;
+                    kept.keep_inside(name, inside);
+                }
+                Ok(())
+            }
+        }
+    )*};
 }
+
+map_types!(entry_by_entry);
 
 macro_rules! transparent {
     ($($type:ty),*) => {$(
         impl<T: Convert> Convert for $type {
-            fn up(value: &mut Value, from: &str, at: &Place<'_>) -> Result<(), ConvertError> {
-                T::up(value, from, at)
+            fn up(value: &mut Value, from: &str, at: &Place<'_>, kept: &Kept) -> Result<(), ConvertError> {
+                T::up(value, from, at, kept)
             }
-            fn down(value: &mut Value, to: &str, at: &Place<'_>, lost: &mut Lost) -> Result<(), ConvertError> {
-                T::down(value, to, at, lost)
+            fn down(value: &mut Value, to: &str, at: &Place<'_>, kept: &mut Kept) -> Result<(), ConvertError> {
+                T::down(value, to, at, kept)
+            }
+            fn name_in<'n>(version: &str, name: &'n str) -> Option<&'n str> {
+                T::name_in(version, name)
             }
         }
     )*};
 }
 
-transparent!(Option<T>, Box<T>);
+transparent!(Option<T>, Box<T>, std::rc::Rc<T>, std::sync::Arc<T>);
 
 // === whole objects ===
 
@@ -220,8 +325,8 @@ pub struct Conversion {
     kind: &'static str,
     newest: &'static str,
     older: &'static [&'static str],
-    up: fn(&mut Value, &str, &Place<'_>) -> Result<(), ConvertError>,
-    down: fn(&mut Value, &str, &Place<'_>, &mut Lost) -> Result<(), ConvertError>,
+    up: fn(&mut Value, &str, &Place<'_>, &Kept) -> Result<(), ConvertError>,
+    down: fn(&mut Value, &str, &Place<'_>, &mut Kept) -> Result<(), ConvertError>,
 }
 
 impl Conversion {
@@ -251,13 +356,13 @@ impl Conversion {
         };
         if from != to {
             if from != self.newest {
-                (self.up)(object, from, &Place::default())?;
-                self.restore(object);
+                let kept = self.take_kept(object);
+                (self.up)(object, from, &Place::default(), &kept)?;
             }
             if to != self.newest {
-                let mut lost = Lost::default();
-                (self.down)(object, to, &Place::default(), &mut lost)?;
-                self.keep(object, &lost);
+                let mut kept = Kept::default();
+                (self.down)(object, to, &Place::default(), &mut kept)?;
+                self.keep(object, &kept);
             }
             object["apiVersion"] = json!(format!("{}/{to}", self.group));
         }
@@ -269,11 +374,11 @@ impl Conversion {
         format!("{}/unconverted", self.group)
     }
 
-    fn keep(&self, object: &mut Value, lost: &Lost) {
-        if lost.0.is_empty() {
+    fn keep(&self, object: &mut Value, kept: &Kept) {
+        if kept.is_empty() {
             return;
         }
-        let text = json!(lost.0).to_string();
+        let text = json!(kept).to_string();
         if let Some(metadata) = member(object, "metadata")
             && let Some(annotations) = member(metadata, "annotations").and_then(Value::as_object_mut)
         {
@@ -281,27 +386,19 @@ impl Conversion {
         }
     }
 
-    /// Puts back what was kept, where its place is still there and empty, and takes the annotation away.
-    fn restore(&self, object: &mut Value) {
-        let name = self.annotation();
+    /// What was kept; the annotation goes.
+    fn take_kept(&self, object: &mut Value) -> Kept {
         let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) else {
-            return;
+            return Kept::default();
         };
-        let Some(kept) = annotations.remove(&name) else { return };
+        let Some(kept) = annotations.remove(&self.annotation()) else { return Kept::default() };
         if annotations.is_empty()
             && let Some(metadata) = object["metadata"].as_object_mut()
         {
             metadata.remove("annotations");
         }
         // A text that a user has damaged restores nothing.
-        let kept = kept.as_str().and_then(|text| serde_json::from_str::<BTreeMap<String, Value>>(text).ok());
-        for (pointer, value) in kept.unwrap_or_default() {
-            let Some((parent, name)) = pointer.rsplit_once('/') else { continue };
-            let name = name.replace("~1", "/").replace("~0", "~");
-            if let Some(parent) = object.pointer_mut(parent).and_then(Value::as_object_mut) {
-                parent.entry(name).or_insert(value);
-            }
-        }
+        kept.as_str().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
     }
 }
 

@@ -22,7 +22,8 @@ pub mod quantity;
 pub mod rbac;
 mod resource;
 pub mod rule;
-mod validate;
+pub mod validate;
+mod walk;
 
 pub use convert::Convert;
 pub use declare::Schema;

@@ -1,9 +1,9 @@
 //! Defaulting and normalisation of typed objects.
 
-use std::collections::{BTreeMap, HashMap};
-
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+
+use crate::walk::{list_types, map_types, plain_types};
 
 /// A type that can be brought into its full and normal form; `#[derive(Mutate)]` implements it.
 ///
@@ -27,50 +27,8 @@ macro_rules! nothing_to_do {
     )*};
 }
 
-nothing_to_do!(
-    bool,
-    i8,
-    i16,
-    i32,
-    i64,
-    isize,
-    u8,
-    u16,
-    u32,
-    u64,
-    usize,
-    f32,
-    f64,
-    char,
-    String,
-    Value,
-    crate::Duration,
-    crate::IntOrString,
-    crate::Quantity,
-    crate::ResourceList,
-    k8s_openapi::api::core::v1::LocalObjectReference,
-    k8s_openapi::api::core::v1::NodeSelectorRequirement,
-    k8s_openapi::api::core::v1::NodeSelectorTerm,
-    k8s_openapi::api::core::v1::ObjectReference,
-    k8s_openapi::api::core::v1::PodTemplateSpec,
-    k8s_openapi::api::core::v1::ResourceClaim,
-    k8s_openapi::api::core::v1::ResourceRequirements,
-    k8s_openapi::api::core::v1::SecretKeySelector,
-    k8s_openapi::api::core::v1::Taint,
-    k8s_openapi::api::core::v1::Toleration,
-    k8s_openapi::apimachinery::pkg::api::resource::Quantity,
-    k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition,
-    k8s_openapi::apimachinery::pkg::apis::meta::v1::DeleteOptions,
-    k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector,
-    k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement,
-    k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime,
-    k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta,
-    k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference,
-    k8s_openapi::apimachinery::pkg::apis::meta::v1::Preconditions,
-    k8s_openapi::apimachinery::pkg::apis::meta::v1::Time,
-    k8s_openapi::apimachinery::pkg::runtime::RawExtension,
-    k8s_openapi::apimachinery::pkg::util::intstr::IntOrString,
-);
+plain_types!(nothing_to_do);
+nothing_to_do!(k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition);
 
 impl<T: Mutate + ?Sized> Mutate for Box<T> {
     fn mutate(&mut self) {
@@ -86,26 +44,26 @@ impl<T: Mutate> Mutate for Option<T> {
     }
 }
 
-impl<T: Mutate> Mutate for Vec<T> {
-    fn mutate(&mut self) {
-        self.iter_mut().for_each(Mutate::mutate);
-    }
+macro_rules! item_by_item {
+    ($($type:ty $(, $size:ident)?;)*) => {$(
+        impl<T: Mutate $(, const $size: usize)?> Mutate for $type {
+            fn mutate(&mut self) {
+                self.iter_mut().for_each(Mutate::mutate);
+            }
+        }
+    )*};
 }
 
-impl<T: Mutate, const N: usize> Mutate for [T; N] {
-    fn mutate(&mut self) {
-        self.iter_mut().for_each(Mutate::mutate);
-    }
+list_types!(item_by_item);
+
+macro_rules! entry_by_entry {
+    ($($type:ty $(, $state:ident)?;)*) => {$(
+        impl<K, V: Mutate $(, $state)?> Mutate for $type {
+            fn mutate(&mut self) {
+                self.values_mut().for_each(Mutate::mutate);
+            }
+        }
+    )*};
 }
 
-impl<K, V: Mutate> Mutate for BTreeMap<K, V> {
-    fn mutate(&mut self) {
-        self.values_mut().for_each(Mutate::mutate);
-    }
-}
-
-impl<K, V: Mutate, S> Mutate for HashMap<K, V, S> {
-    fn mutate(&mut self) {
-        self.values_mut().for_each(Mutate::mutate);
-    }
-}
+map_types!(entry_by_entry);

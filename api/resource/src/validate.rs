@@ -2,13 +2,22 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    collections::BTreeSet,
     fmt::Display,
+    hash::{BuildHasher, Hash},
     rc::Rc,
     sync::Arc,
 };
 
+use serde::Serialize;
+use serde_json::Value;
+
 use koord_schema::field::{Errors, Path};
+
+use crate::{
+    rule,
+    walk::{list_types, map_types, plain_types},
+};
 
 /// A type that knows what its values may be; `#[derive(Validate)]` implements it.
 ///
@@ -16,6 +25,9 @@ use koord_schema::field::{Errors, Path};
 /// [`admission`](Self::validate_admission) and [`update`](Self::validate_update). Tests, linters and readers of
 /// ConfigMaps ask for all with [`validate`](Self::validate).
 pub trait Validate {
+    /// Whether there are rules about what may become of an old value, known while compiling.
+    const CHANGES: Changes = Changes::Free;
+
     /// The rules that the CRD states as well.
     fn validate_schema(&self, at: &Path<'_>, errors: &mut Errors) {
         let _ = (at, errors);
@@ -40,57 +52,88 @@ pub trait Validate {
     }
 }
 
+/// What a type says about changes of its values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changes {
+    /// Any value may become any other.
+    Free,
+    /// There are rules, and each old value is found.
+    Ruled,
+    /// There are rules about items of a list that has no keys, by which an old item could be found.
+    Lost,
+}
+
+impl Changes {
+    /// What is said about changes where these stand together.
+    pub const fn of(parts: &[Changes]) -> Changes {
+        match parts {
+            [] => Changes::Free,
+            [first, rest @ ..] => match (*first, Changes::of(rest)) {
+                (Changes::Lost, _) | (_, Changes::Lost) => Changes::Lost,
+                (Changes::Ruled, _) | (_, Changes::Ruled) => Changes::Ruled,
+                (Changes::Free, Changes::Free) => Changes::Free,
+            },
+        }
+    }
+
+    /// The same about items of a list without keys.
+    const fn without_keys(self) -> Changes {
+        match self {
+            Changes::Free => Changes::Free,
+            Changes::Ruled | Changes::Lost => Changes::Lost,
+        }
+    }
+}
+
+/// Fails to compile where a type has rules about changes inside of a list whose items have no identity.
+///
+/// ```compile_fail,E0080
+/// # use koord_resource::{Validate, validate::{Changes, needs_identity}};
+/// struct Disk;
+/// impl Validate for Disk {
+///     const CHANGES: Changes = Changes::Ruled;
+/// }
+/// const _: () = needs_identity::<Vec<Disk>>();
+/// # fn main() {}
+/// ```
+#[expect(clippy::missing_panics_doc, reason = "evaluated while compiling, never at run time")]
+pub const fn needs_identity<T: Validate + ?Sized>() {
+    assert!(
+        !matches!(T::CHANGES, Changes::Lost),
+        "rules about changes inside of a list need `list_type = \"map\"` and `list_map_key`, by which an old item is found"
+    );
+}
+
+/// Looks at each item of a list with the old item of the same keys; `keys` are JSON names.
+pub fn items_by_key<'a, T: Serialize + 'a>(
+    new: impl IntoIterator<Item = &'a T>,
+    old: impl IntoIterator<Item = &'a T>,
+    keys: &[&str],
+    at: &Path<'_>,
+    errors: &mut Errors,
+    mut rules: impl FnMut(&T, &T, &Path<'_>, &mut Errors),
+) {
+    let key = |item: &T| {
+        let item = rule::json(item);
+        keys.iter().map(|name| item[*name].clone()).collect::<Vec<Value>>()
+    };
+    let old: Vec<(Vec<Value>, &T)> = old.into_iter().map(|item| (key(item), item)).collect();
+    for (index, new) in new.into_iter().enumerate() {
+        let is = key(new);
+        if let Some((_, old)) = old.iter().find(|(key, _)| *key == is) {
+            rules(new, old, &at.index(index), errors);
+        }
+    }
+}
+
 macro_rules! no_rules {
     ($($type:ty),* $(,)?) => {$(
         impl Validate for $type {}
     )*};
 }
 
-// Types of Kubernetes are validated by the API server, or nested where a schema states their rules.
-no_rules!(
-    bool,
-    i8,
-    i16,
-    i32,
-    i64,
-    isize,
-    u8,
-    u16,
-    u32,
-    u64,
-    usize,
-    f32,
-    f64,
-    char,
-    String,
-    serde_json::Value,
-    serde_json::value::RawValue,
-    crate::Duration,
-    crate::IntOrString,
-    crate::Quantity,
-    crate::ResourceList,
-    k8s_openapi::api::core::v1::LocalObjectReference,
-    k8s_openapi::api::core::v1::NodeSelectorRequirement,
-    k8s_openapi::api::core::v1::NodeSelectorTerm,
-    k8s_openapi::api::core::v1::ObjectReference,
-    k8s_openapi::api::core::v1::PodTemplateSpec,
-    k8s_openapi::api::core::v1::ResourceClaim,
-    k8s_openapi::api::core::v1::ResourceRequirements,
-    k8s_openapi::api::core::v1::SecretKeySelector,
-    k8s_openapi::api::core::v1::Taint,
-    k8s_openapi::api::core::v1::Toleration,
-    k8s_openapi::apimachinery::pkg::api::resource::Quantity,
-    k8s_openapi::apimachinery::pkg::apis::meta::v1::DeleteOptions,
-    k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector,
-    k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement,
-    k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime,
-    k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta,
-    k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference,
-    k8s_openapi::apimachinery::pkg::apis::meta::v1::Preconditions,
-    k8s_openapi::apimachinery::pkg::apis::meta::v1::Time,
-    k8s_openapi::apimachinery::pkg::runtime::RawExtension,
-    k8s_openapi::apimachinery::pkg::util::intstr::IntOrString,
-);
+plain_types!(no_rules);
+no_rules!(serde_json::value::RawValue);
 
 /// The rules that every condition has.
 impl Validate for k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition {
@@ -124,6 +167,7 @@ impl Validate for k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition {
 macro_rules! transparent {
     ($($type:ty),*) => {$(
         impl<T: Validate + ?Sized> Validate for $type {
+            const CHANGES: Changes = T::CHANGES;
             fn validate_schema(&self, at: &Path<'_>, errors: &mut Errors) {
                 (**self).validate_schema(at, errors);
             }
@@ -142,6 +186,8 @@ transparent!(Box<T>, Arc<T>, Rc<T>);
 impl<T: ToOwned + ?Sized> Validate for Cow<'_, T> {}
 
 impl<T: Validate> Validate for Option<T> {
+    const CHANGES: Changes = T::CHANGES;
+
     fn validate_schema(&self, at: &Path<'_>, errors: &mut Errors) {
         if let Some(value) = self {
             value.validate_schema(at, errors);
@@ -161,10 +207,11 @@ impl<T: Validate> Validate for Option<T> {
     }
 }
 
-macro_rules! lists {
+macro_rules! item_by_item {
     ($($type:ty $(, $size:ident)?;)*) => {$(
-        // Items of a list have no identity by which an old one could be found, so that changes are not followed here.
+        // Old items are found by keys alone, which stand on the field: the derive calls [`items_by_key`] there.
         impl<T: Validate $(, const $size: usize)?> Validate for $type {
+            const CHANGES: Changes = T::CHANGES.without_keys();
             fn validate_schema(&self, at: &Path<'_>, errors: &mut Errors) {
                 for (index, item) in self.iter().enumerate() {
                     item.validate_schema(&at.index(index), errors);
@@ -179,17 +226,17 @@ macro_rules! lists {
     )*};
 }
 
-lists! {
+list_types!(item_by_item);
+item_by_item! {
     [T];
-    Vec<T>;
-    VecDeque<T>;
     BTreeSet<T>;
-    [T; N], N;
 }
 
-macro_rules! maps {
+macro_rules! entry_by_entry {
     ($($type:ty $(, $state:ident)?;)*) => {$(
-        impl<K: Display, V: Validate $(, $state)?> Validate for $type {
+        // The API server names an entry as it names a field: `labels.app`.
+        impl<K: Display + Eq + Hash + Ord, V: Validate $(, $state: BuildHasher)?> Validate for $type {
+            const CHANGES: Changes = V::CHANGES;
             fn validate_schema(&self, at: &Path<'_>, errors: &mut Errors) {
                 for (key, value) in self {
                     value.validate_schema(&at.child(&key.to_string()), errors);
@@ -200,12 +247,15 @@ macro_rules! maps {
                     value.validate_admission(&at.child(&key.to_string()), errors);
                 }
             }
+            fn validate_update(&self, old: &Self, at: &Path<'_>, errors: &mut Errors) {
+                for (key, value) in self {
+                    if let Some(old) = old.get(key) {
+                        value.validate_update(old, &at.child(&key.to_string()), errors);
+                    }
+                }
+            }
         }
     )*};
 }
 
-// The API server names an entry as it names a field: `labels.app`.
-maps! {
-    BTreeMap<K, V>;
-    HashMap<K, V, S>, S;
-}
+map_types!(entry_by_entry);

@@ -4,6 +4,7 @@ impl<T: ::koord_resource::Convert> ::koord_resource::Convert for JobSpec<T> {
         value: &mut ::koord_resource::serde_json::Value,
         from: &str,
         at: &::koord_resource::convert::Place<'_>,
+        kept: &::koord_resource::convert::Kept,
     ) -> ::core::result::Result<(), ::koord_resource::convert::ConvertError> {
         let Some(object) = value.as_object_mut() else { return Ok(()) };
         if ::koord_resource::convert::version_rank(from)
@@ -11,30 +12,22 @@ impl<T: ::koord_resource::Convert> ::koord_resource::Convert for JobSpec<T> {
         {
             ::koord_resource::convert::rename(object, "amount", "count");
         }
-        ::koord_resource::convert::field(
-            object,
-            "byName",
-            |value| {
-                <BTreeMap<
-                    String,
-                    Part,
-                > as ::koord_resource::Convert>::up(value, from, &at.child("byName"))
-            },
-        )?;
-        ::koord_resource::convert::field(
-            object,
-            "rest",
-            |value| {
-                <T as ::koord_resource::Convert>::up(value, from, &at.child("rest"))
-            },
-        )?;
+        if ::koord_resource::convert::version_rank(from)
+            < ::koord_resource::convert::version_rank("v1")
+        {
+            ::koord_resource::convert::restore_added(object, "mode", kept);
+        }
+        ::koord_resource::convert::field_up::<
+            BTreeMap<String, Part>,
+        >(object, "byName", from, at, kept)?;
+        ::koord_resource::convert::field_up::<T>(object, "rest", from, at, kept)?;
         Ok(())
     }
     fn down(
         value: &mut ::koord_resource::serde_json::Value,
         to: &str,
         at: &::koord_resource::convert::Place<'_>,
-        lost: &mut ::koord_resource::convert::Lost,
+        kept: &mut ::koord_resource::convert::Kept,
     ) -> ::core::result::Result<(), ::koord_resource::convert::ConvertError> {
         let Some(object) = value.as_object_mut() else { return Ok(()) };
         if ::koord_resource::convert::version_rank(to)
@@ -45,35 +38,32 @@ impl<T: ::koord_resource::Convert> ::koord_resource::Convert for JobSpec<T> {
         if ::koord_resource::convert::version_rank(to)
             < ::koord_resource::convert::version_rank("v1")
         {
-            ::koord_resource::convert::drop_added(object, "mode", at, lost);
+            ::koord_resource::convert::drop_added(object, "mode", kept);
         }
-        ::koord_resource::convert::field(
-            object,
-            "byName",
-            |value| {
-                <BTreeMap<
-                    String,
-                    Part,
-                > as ::koord_resource::Convert>::down(
-                    value,
-                    to,
-                    &at.child("byName"),
-                    lost,
-                )
-            },
-        )?;
-        ::koord_resource::convert::field(
-            object,
-            "rest",
-            |value| {
-                <T as ::koord_resource::Convert>::down(
-                    value,
-                    to,
-                    &at.child("rest"),
-                    lost,
-                )
-            },
-        )?;
+        ::koord_resource::convert::field_down::<
+            BTreeMap<String, Part>,
+        >(object, "byName", to, at, kept)?;
+        ::koord_resource::convert::field_down::<T>(object, "rest", to, at, kept)?;
         Ok(())
+    }
+    fn name_in<'n>(version: &str, name: &'n str) -> ::core::option::Option<&'n str> {
+        let version = ::koord_resource::convert::version_rank(version);
+        match name {
+            "count" => {
+                if version < ::koord_resource::convert::version_rank("v1") {
+                    Some("amount")
+                } else {
+                    Some(name)
+                }
+            }
+            "mode" => {
+                if version < ::koord_resource::convert::version_rank("v1") {
+                    None
+                } else {
+                    Some(name)
+                }
+            }
+            _ => Some(name),
+        }
     }
 }

@@ -1,5 +1,6 @@
 #[automatically_derived]
 impl<T: ::koord_resource::Validate> ::koord_resource::Validate for JobSpec<T> {
+    const CHANGES: ::koord_resource::validate::Changes = ::koord_resource::validate::Changes::Ruled;
     fn validate_schema(
         &self,
         at: &::koord_resource::field::Path<'_>,

@@ -1,5 +1,7 @@
 //! Versions of one kind out of one declaration.
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use koord_resource::{
     Convert, Resource, Schema,
@@ -25,12 +27,19 @@ struct CacheSpec {
     #[koord(renamed(since = "v1beta1", from = "size"))]
     megabytes: i32,
     #[koord(changed(since = "v1", from = String, up = parse, down = print))]
-    seconds: i64,
+    milliseconds: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[koord(added(since = "v1"))]
-    owner: Option<String>,
-    #[serde(default)]
+    owner: Option<Shard>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[koord(list_type = "map", list_map_key = "name")]
     shards: Vec<Shard>,
+    #[serde(default)]
+    notes: Notes,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    zones: BTreeMap<String, Vec<Note>>,
+    #[serde(flatten)]
+    place: Region,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Schema, Convert)]
@@ -40,15 +49,40 @@ struct Shard {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[koord(added(since = "v1beta1"))]
     weight: Option<i32>,
+    #[serde(default)]
+    size: u8,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Convert)]
+struct Notes(Vec<Note>);
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Schema, Convert)]
+struct Note {
+    text: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[koord(added(since = "v1"))]
+    author: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Schema, Convert)]
+struct Region {
+    #[koord(renamed(since = "v1", from = "zone"))]
+    region: Where,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Schema, Convert)]
+enum Where {
+    Here,
+    There,
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "a translation takes the old value")]
 fn parse(text: String) -> i64 {
-    text.trim_end_matches('s').parse().unwrap_or_default()
+    text.trim_end_matches('s').parse::<i64>().unwrap_or_default().saturating_mul(1000)
 }
 
-fn print(seconds: i64) -> String {
-    format!("{seconds}s")
+fn print(milliseconds: i64) -> String {
+    format!("{}s", milliseconds / 1000)
 }
 
 const CACHE: Conversion = Conversion::of::<Cache>(&["v1beta1", "v1alpha1"]);
@@ -56,7 +90,13 @@ const CACHE: Conversion = Conversion::of::<Cache>(&["v1beta1", "v1alpha1"]);
 fn newest() -> Value {
     json!({
         "apiVersion": "example.com/v1", "kind": "Cache", "metadata": {"name": "c", "annotations": {"a": "b"}},
-        "spec": {"megabytes": 5, "seconds": 30, "owner": "me", "shards": [{"name": "x", "weight": 2}, {"name": "y"}]},
+        "spec": {
+            "megabytes": 5, "milliseconds": 30_500, "owner": {"name": "me", "weight": 1, "size": 0},
+            "shards": [{"name": "x", "weight": 2, "size": 1}, {"name": "y", "size": 1}, {"name": "z", "weight": 3, "size": 1}],
+            "notes": [{"text": "one", "author": "a"}, {"text": "two", "author": "b"}],
+            "zones": {"e/w": [{"text": "one", "author": "c"}]},
+            "region": "Here",
+        },
     })
 }
 
@@ -70,30 +110,68 @@ fn converted(object: &Value, to: &str) -> Value {
 fn an_older_version_looks_as_it_did() {
     let oldest = converted(&newest(), "v1alpha1");
     assert_eq!(oldest["apiVersion"], "example.com/v1alpha1");
-    assert_eq!(oldest["spec"], json!({"size": 5, "seconds": "30s", "shards": [{"id": "x"}, {"id": "y"}]}));
     assert_eq!(
-        oldest["metadata"]["annotations"]["example.com/unconverted"],
-        r#"{"/spec/owner":"me","/spec/shards/0/weight":2}"#
+        oldest["spec"],
+        json!({
+            "size": 5, "milliseconds": "30s",
+            "shards": [{"id": "x", "size": 1}, {"id": "y", "size": 1}, {"id": "z", "size": 1}],
+            "notes": [{"text": "one"}, {"text": "two"}], "zones": {"e/w": [{"text": "one"}]}, "zone": "Here",
+        })
+    );
+    let kept = oldest["metadata"]["annotations"]["example.com/unconverted"].as_str().unwrap();
+    assert_eq!(
+        serde_json::from_str::<Value>(kept).unwrap()["inside"]["spec"],
+        json!({
+            "fields": {"owner": {"name": "me", "weight": 1, "size": 0}},
+            "changed": {"v1/milliseconds": {"was": "30s", "value": 30_500}},
+            "inside": {
+                "shards": {"items": [{"is": ["x"], "fields": {"weight": 2}}, {"is": ["z"], "fields": {"weight": 3}}]},
+                "notes": {"items": [
+                    {"is": "487a4697f21887e8", "fields": {"author": "a"}}, {"is": "32fe85cc0ae504a6", "fields": {"author": "b"}},
+                ]},
+                "zones": {"inside": {"e/w": {"items": [{"is": "487a4697f21887e8", "fields": {"author": "c"}}]}}},
+            },
+        })
     );
     let middle = converted(&newest(), "v1beta1");
-    assert_eq!(
-        middle["spec"],
-        json!({"megabytes": 5, "seconds": "30s", "shards": [{"key": "x", "weight": 2}, {"key": "y"}]})
-    );
+    assert_eq!(middle["spec"]["shards"][0], json!({"key": "x", "weight": 2, "size": 1}));
+    assert_eq!(middle["spec"]["megabytes"], 5);
 }
 
 #[test]
 fn what_an_older_client_could_not_see_comes_back_with_what_it_wrote() {
     let mut oldest = converted(&newest(), "v1alpha1");
     oldest["spec"]["size"] = json!(7);
-    oldest["spec"]["shards"] = json!([{"id": "z"}]);
+    oldest["spec"]["shards"] = json!([{"id": "new", "size": 1}, {"id": "z", "size": 9}, {"id": "x", "size": 1}]);
+    oldest["spec"]["notes"] = json!([{"text": "two"}, {"text": "three"}]);
+    oldest["spec"]["zones"] = json!({"n": [{"text": "one"}], "e/w": [{"text": "one"}]});
+    let back = converted(&oldest, "v1");
+    assert_eq!(back["metadata"], newest()["metadata"]);
     assert_eq!(
-        converted(&oldest, "v1"),
+        back["spec"],
         json!({
-            "apiVersion": "example.com/v1", "kind": "Cache", "metadata": {"name": "c", "annotations": {"a": "b"}},
-            "spec": {"megabytes": 7, "seconds": 30, "owner": "me", "shards": [{"name": "z", "weight": 2}]},
+            "megabytes": 7, "milliseconds": 30_500, "owner": {"name": "me", "weight": 1, "size": 0},
+            "shards": [{"name": "new", "size": 1}, {"name": "z", "weight": 3, "size": 9}, {"name": "x", "weight": 2, "size": 1}],
+            "notes": [{"text": "two", "author": "b"}, {"text": "three"}],
+            "zones": {"n": [{"text": "one"}], "e/w": [{"text": "one", "author": "c"}]},
+            "region": "Here",
         })
     );
+    oldest["spec"]["milliseconds"] = json!("31s");
+    assert_eq!(converted(&oldest, "v1")["spec"]["milliseconds"], 31_000, "what the client changed is meant");
+}
+
+#[test]
+fn a_damaged_annotation_restores_nothing() {
+    for text in ["", "[]", "{\"inside\": 1}", "{\"inside\": {\"spec\": {\"fields\": {\"other\": 1}}}}"] {
+        let mut oldest = converted(&newest(), "v1alpha1");
+        oldest["metadata"]["annotations"]["example.com/unconverted"] = json!(text);
+        let spec = &converted(&oldest, "v1")["spec"];
+        assert_eq!(
+            (&spec["owner"], &spec["other"], &spec["shards"][0]["weight"]),
+            (&json!(null), &json!(null), &json!(null))
+        );
+    }
 }
 
 #[test]
@@ -105,13 +183,23 @@ fn every_version_has_its_own_schema() {
     let fields = |version: &Value| {
         let spec = &version["schema"]["openAPIV3Schema"]["properties"]["spec"];
         let names: Vec<String> = spec["properties"].as_object().unwrap().keys().cloned().collect();
-        let seconds = spec["properties"]["seconds"]["type"].as_str().unwrap().to_owned();
-        (version["name"].clone(), version["storage"].clone(), names.join(" "), seconds)
+        let changed = spec["properties"]["milliseconds"]["type"].as_str().unwrap().to_owned();
+        (version["name"].clone(), version["storage"].clone(), names.join(" "), changed)
     };
     let expected = [
-        (json!("v1alpha1"), json!(false), "seconds shards size".to_owned(), "string".to_owned()),
-        (json!("v1beta1"), json!(false), "megabytes seconds shards".to_owned(), "string".to_owned()),
-        (json!("v1"), json!(true), "megabytes owner seconds shards".to_owned(), "integer".to_owned()),
+        (json!("v1alpha1"), json!(false), "milliseconds notes shards size zone zones".to_owned(), "string".to_owned()),
+        (
+            json!("v1beta1"),
+            json!(false),
+            "megabytes milliseconds notes shards zone zones".to_owned(),
+            "string".to_owned(),
+        ),
+        (
+            json!("v1"),
+            json!(true),
+            "megabytes milliseconds notes owner region shards zones".to_owned(),
+            "integer".to_owned(),
+        ),
     ];
     assert_eq!(versions.iter().map(fields).collect::<Vec<_>>(), expected);
 }
@@ -129,10 +217,10 @@ fn a_review_is_answered_whole_or_not_at_all() {
     assert_eq!((&good["response"]["uid"], &good["response"]["result"]["status"]), (&json!("u"), &json!("Success")));
     assert_eq!(good["response"]["convertedObjects"][1]["spec"]["shards"][0]["key"], "x");
     let mut wrong = newest();
-    wrong["spec"]["seconds"] = json!("soon");
+    wrong["spec"]["milliseconds"] = json!("soon");
     let bad = review(json!([newest(), wrong]), "example.com/v1beta1");
     assert_eq!(bad["response"]["convertedObjects"], Value::Null);
-    assert_eq!(bad["response"]["result"]["message"], "/spec/seconds: invalid type: string \"soon\", expected i64");
+    assert_eq!(bad["response"]["result"]["message"], "/spec/milliseconds: invalid type: string \"soon\", expected i64");
     let unknown = review(json!([newest()]), "example.com/v2");
     assert_eq!(
         unknown["response"]["result"]["message"],
@@ -144,16 +232,82 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_way_down_and_up_again_changes_nothing(
-        megabytes in any::<i32>(),
-        seconds in any::<i64>(),
-        owner in option::of("[a-z/~]{0,4}"),
-        shards in proptest::collection::vec(("[a-z]{1,3}", option::of(any::<i32>())), 0..4),
-        to in prop_oneof![Just("v1alpha1"), Just("v1beta1"), Just("v1")],
-    ) {
-        let shards = shards.into_iter().map(|(name, weight)| Shard { name, weight }).collect();
-        let cache = Cache { metadata: ObjectMeta::default(), spec: CacheSpec { megabytes, seconds, owner, shards } };
-        let object = serde_json::to_value(&cache).unwrap();
-        prop_assert_eq!(converted(&converted(&object, to), "v1"), object);
+    fn the_way_down_and_up_again_changes_nothing(cache in any_cache(), to in older()) {
+        prop_assert_eq!(converted(&converted(&cache, to), "v1"), cache);
     }
+
+    /// Whatever an older client does to lists, each value stays with what it was said of, or goes with it.
+    #[test]
+    fn edits_of_older_clients_move_no_value_to_another_item(
+        cache in any_cache(),
+        to in prop_oneof![Just("v1alpha1"), Just("v1beta1")],
+        order in any::<u64>(),
+        edits in proptest::collection::vec(0_u8..4, 6),
+    ) {
+        let mut older = converted(&cache, to);
+        for (name, identity) in [("shards", None), ("notes", Some("text"))] {
+            let Some(list) = older["spec"].get_mut(name).and_then(Value::as_array_mut) else { continue };
+            for (index, edit) in edits.iter().enumerate().filter(|(index, _)| *index < 5) {
+                match edit {
+                    0 if index < list.len() => drop(list.remove(index)),
+                    1 => list.insert(0, match identity {
+                        Some(text) => json!({text: format!("NEW{index}")}),
+                        None if to == "v1alpha1" => json!({"id": format!("NEW{index}"), "size": 0}),
+                        None => json!({"key": format!("NEW{index}"), "size": 0}),
+                    }),
+                    2 if index < list.len() && identity.is_none() => list[index]["size"] = json!(77),
+                    _ => {}
+                }
+            }
+            list.sort_by_key(|item| {
+                item.to_string().bytes().fold(order, |hash, byte| hash.wrapping_mul(31).wrapping_add(u64::from(byte)))
+            });
+        }
+        let back = converted(&older, "v1");
+        let was = |list: &str, key: &str, item: &Value, hidden: &str| -> Vec<Value> {
+            let items = cache["spec"][list].as_array().into_iter().flatten();
+            items.filter(|was| was[key] == item[key]).map(|was| was[hidden].clone()).collect()
+        };
+        for shard in back["spec"]["shards"].as_array().into_iter().flatten() {
+            let was = was("shards", "name", shard, "weight");
+            prop_assert_eq!(&shard["weight"], was.first().unwrap_or(&Value::Null), "{}", back);
+        }
+        let mut used: BTreeMap<String, usize> = BTreeMap::new();
+        for note in back["spec"]["notes"].as_array().into_iter().flatten() {
+            let was = was("notes", "text", note, "author");
+            let nth = used.entry(note["text"].to_string()).or_default();
+            prop_assert_eq!(&note["author"], was.get(*nth).unwrap_or(&Value::Null), "{}", back);
+            *nth += 1;
+        }
+    }
+}
+
+fn older() -> impl Strategy<Value = &'static str> {
+    prop_oneof![Just("v1alpha1"), Just("v1beta1"), Just("v1")]
+}
+
+fn any_cache() -> impl Strategy<Value = Value> {
+    let shard = |name: String| {
+        (option::of(any::<i32>()), any::<u8>()).prop_map(move |(weight, size)| Shard {
+            name: name.clone(),
+            weight,
+            size,
+        })
+    };
+    let shards = proptest::collection::btree_set("[a-z]{1,2}", 0..5)
+        .prop_flat_map(move |names| names.into_iter().map(shard).collect::<Vec<_>>())
+        .prop_shuffle();
+    let note = ("[ab~/]{0,2}", option::of("[a-z]{1,2}")).prop_map(|(text, author)| Note { text, author });
+    let notes = proptest::collection::vec(note, 0..5);
+    let owner = option::of((option::of(any::<i32>()), any::<u8>()));
+    let region = prop_oneof![Just(Where::Here), Just(Where::There)];
+    (any::<i32>(), any::<i64>(), owner, shards, notes.clone(), notes, region).prop_map(
+        |(megabytes, milliseconds, owner, shards, notes, zone, region)| {
+            let owner = owner.map(|(weight, size)| Shard { name: "o".to_owned(), weight, size });
+            let zones = if zone.is_empty() { BTreeMap::new() } else { BTreeMap::from([("z".to_owned(), zone)]) };
+            let place = Region { region };
+            let spec = CacheSpec { megabytes, milliseconds, owner, shards, notes: Notes(notes), zones, place };
+            serde_json::to_value(&Cache { metadata: ObjectMeta::default(), spec }).unwrap()
+        },
+    )
 }

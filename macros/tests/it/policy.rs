@@ -30,6 +30,19 @@ struct ThingSpec {
     namespace: String,
     parts: Vec<Part>,
     by_name: BTreeMap<String, Part>,
+    #[serde(default)]
+    #[koord(list_type = "map", list_map_key = "id", list_map_key = "in")]
+    disks: Vec<Disk>,
+    #[serde(default)]
+    labels: BTreeMap<String, Disk>,
+}
+
+#[derive(Clone, Serialize, Deserialize, Schema)]
+struct Disk {
+    id: String,
+    r#in: String,
+    #[koord(admission(immutable))]
+    size: i32,
 }
 
 #[derive(Clone, Serialize, Deserialize, Schema)]
@@ -81,6 +94,22 @@ fn rules_in_words_become_cel() {
                 "!has(object.spec) || (!has(object.spec.by_name) || (object.spec.by_name.all(item0, \
                  !has(object.spec.by_name[item0].id) || (object.spec.by_name[item0].id.matches(\"^\\\\d$\")))))",
                 "spec.by_name[*].id: must match ^\\d$"
+            ),
+            (
+                "request.operation != 'UPDATE' || (!has(object.spec) || !has(oldObject.spec) || \
+                 (!has(object.spec.disks) || !has(oldObject.spec.disks) || (object.spec.disks.all(item0, \
+                 oldObject.spec.disks.all(old0, !(old0.id == item0.id && old0.__in__ == item0.__in__) || \
+                 has(item0.size) == has(old0.size) && (!has(item0.size) || item0.size == old0.size))))))",
+                "spec.disks[].size: field is immutable"
+            ),
+            (
+                "request.operation != 'UPDATE' || (!has(object.spec) || !has(oldObject.spec) || \
+                 (!has(object.spec.labels) || !has(oldObject.spec.labels) || (object.spec.labels.all(item0, \
+                 !(item0 in oldObject.spec.labels) || \
+                 has(object.spec.labels[item0].size) == has(oldObject.spec.labels[item0].size) && \
+                 (!has(object.spec.labels[item0].size) || \
+                 object.spec.labels[item0].size == oldObject.spec.labels[item0].size)))))",
+                "spec.labels[*].size: field is immutable"
             ),
         ]
     );

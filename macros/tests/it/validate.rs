@@ -153,6 +153,107 @@ fn changes_are_compared_with_the_old_object() {
     );
 }
 
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
+#[serde(default, rename_all = "camelCase")]
+struct Fleet {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[koord(list_type = "map", list_map_key = "name", list_map_key = "zone")]
+    ships: Option<Vec<Box<Ship>>>,
+    #[koord(list_type = "map", list_map_key = "name", admission(items(immutable)))]
+    flags: Vec<BTreeMap<String, String>>,
+    by_name: BTreeMap<String, Ship>,
+    ports: Ports,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cargo: Option<Cargo>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
+#[koord(list_type = "map", list_map_key = "name")]
+struct Ports(Vec<Ship>);
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
+#[serde(default)]
+struct Ship {
+    name: String,
+    zone: String,
+    #[koord(admission(immutable))]
+    length: i32,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Schema, Validate)]
+enum Cargo {
+    Coal {
+        #[koord(admission(immutable))]
+        tons: i32,
+    },
+    Post(Ship),
+}
+
+fn ship(name: &str, zone: &str, length: i32) -> Ship {
+    Ship { name: name.to_owned(), zone: zone.to_owned(), length }
+}
+
+fn changes(new: &Fleet, old: &Fleet) -> Vec<String> {
+    let mut errors = Errors::new();
+    new.validate_update(old, &Path::root("spec"), &mut errors);
+    errors.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn an_old_item_is_found_by_its_keys_wherever_it_stands() {
+    let ships = |ships: &[(&str, &str, i32)]| {
+        let ships = ships.iter().map(|(name, zone, length)| Box::new(ship(name, zone, *length)));
+        Fleet { ships: Some(ships.collect()), ..Fleet::default() }
+    };
+    let old = ships(&[("a", "x", 1), ("a", "y", 2), ("b", "x", 3)]);
+    assert_eq!(changes(&ships(&[("b", "x", 3), ("a", "y", 2), ("a", "x", 1)]), &old), [""; 0], "another order");
+    assert_eq!(changes(&ships(&[("c", "x", 9), ("a", "y", 2)]), &old), [""; 0], "one comes, two go");
+    assert_eq!(
+        changes(&ships(&[("b", "x", 3), ("a", "x", 2), ("a", "y", 2)]), &old),
+        ["spec.ships[1].length: Invalid value: 2: field is immutable"]
+    );
+    assert_eq!(changes(&Fleet::default(), &old), [""; 0]);
+}
+
+#[test]
+fn changes_are_followed_into_items_maps_newtypes_and_variants() {
+    let flag = |name: &str, colour: &str| {
+        BTreeMap::from([("name".to_owned(), name.to_owned()), ("colour".to_owned(), colour.to_owned())])
+    };
+    let old = Fleet {
+        flags: vec![flag("a", "red"), flag("b", "blue")],
+        by_name: BTreeMap::from([("one".to_owned(), ship("a", "", 1))]),
+        ports: Ports(vec![ship("p", "", 1), ship("q", "", 2)]),
+        cargo: Some(Cargo::Coal { tons: 1 }),
+        ..Fleet::default()
+    };
+    let moved = Fleet { flags: old.flags.iter().rev().cloned().collect(), ..old.clone() };
+    assert_eq!(changes(&moved, &old), [""; 0]);
+    let new = Fleet {
+        flags: vec![flag("b", "green"), flag("c", "red")],
+        by_name: BTreeMap::from([("one".to_owned(), ship("a", "", 2)), ("two".to_owned(), ship("a", "", 2))]),
+        ports: Ports(vec![ship("q", "", 1)]),
+        cargo: Some(Cargo::Coal { tons: 2 }),
+        ..Fleet::default()
+    };
+    assert_eq!(
+        changes(&new, &old),
+        [
+            "spec.flags[0]: Invalid value: {\"colour\":\"green\",\"name\":\"b\"}: field is immutable",
+            "spec.byName.one.length: Invalid value: 2: field is immutable",
+            "spec.ports[0].length: Invalid value: 1: field is immutable",
+            "spec.cargo.Coal.tons: Invalid value: 2: field is immutable",
+        ]
+    );
+    let post = |length| Fleet { cargo: Some(Cargo::Post(ship("", "", length))), ..Fleet::default() };
+    assert_eq!(changes(&post(2), &post(1)), ["spec.cargo.Post.length: Invalid value: 2: field is immutable"]);
+    assert_eq!(
+        changes(&Fleet { cargo: post(2).cargo, ..old.clone() }, &old),
+        [""; 0],
+        "another variant is a new value"
+    );
+}
+
 #[test]
 fn defaults_are_filled_in_and_values_normalised() {
     let mut spec = Spec { count: 4, parts: parts(&[("a", 17)]), ..Spec::default() };

@@ -3,7 +3,7 @@
 //! What the type states in words (`not_empty`, `immutable`, bounds, patterns, choices inside `admission(…)`) becomes CEL.
 //! Functions (`check`, `check_update`) are Rust and stay with the webhook.
 
-use koord_schema::{AdditionalProperties, Schema as Node};
+use koord_schema::{AdditionalProperties, ListType, Schema as Node};
 use serde_json::{Value, json};
 
 use super::{Declared, crd::sorted};
@@ -71,7 +71,7 @@ impl Rule {
 struct Walk {
     /// The CEL expression that names the value.
     value: String,
-    /// The same in the old object; none inside lists and maps, whose items have no identity.
+    /// The same in the old object; none inside of lists without keys, whose items have no identity.
     old: Option<String>,
     /// The path for messages.
     path: String,
@@ -93,25 +93,63 @@ impl Walk {
             let Some(base) = base.properties.get(name) else { continue };
             self.property(name, base, full, rules);
         }
-        let item = format!("item{}", self.depth);
-        if let (Some(base), Some(full)) = (&base.items, &full.items) {
-            let inner =
-                Walk { value: item.clone(), old: None, path: format!("{}[]", self.path), depth: self.depth + 1 };
-            let mut found = Vec::new();
-            inner.node(base, full, &mut found);
-            rules
-                .extend(found.into_iter().map(|rule| rule.map(|inner| format!("{}.all({item}, {inner})", self.value))));
-        }
-        if let (Some(AdditionalProperties::Schema(base)), Some(AdditionalProperties::Schema(full))) =
+        self.items(base, full, rules);
+        self.entries(base, full, rules);
+    }
+
+    /// Rules of a list's items; an old item is found by its keys.
+    fn items(&self, base: &Node, full: &Node, rules: &mut Vec<Rule>) {
+        let (Some(base_items), Some(full_items)) = (&base.items, &full.items) else { return };
+        let (item, old_item) = (format!("item{}", self.depth), format!("old{}", self.depth));
+        let keyed = matches!(full.list_type, Some(ListType::Map)) && !full.list_map_keys.is_empty();
+        let inner = Walk {
+            value: item.clone(),
+            old: self.old.as_ref().filter(|_| keyed).map(|_| old_item.clone()),
+            path: format!("{}[]", self.path),
+            depth: self.depth + 1,
+        };
+        rules.extend(inner.value_rules(base_items, full_items).into_iter().map(|rule| {
+            let old = self.old.as_ref().filter(|_| rule.of_update).map(|old| {
+                let same = |key: &String| format!("{old_item}.{0} == {item}.{0}", escaped(key));
+                let same: Vec<String> = full.list_map_keys.iter().map(same).collect();
+                format!("{old}.all({old_item}, !({}) || ", same.join(" && "))
+            });
+            let close = if old.is_some() { ")" } else { "" };
+            let old = old.unwrap_or_default();
+            rule.map(|inner| format!("{}.all({item}, {old}{inner}{close})", self.value))
+        }));
+    }
+
+    /// Rules of a map's entries.
+    fn entries(&self, base: &Node, full: &Node, rules: &mut Vec<Rule>) {
+        let (Some(AdditionalProperties::Schema(base)), Some(AdditionalProperties::Schema(full))) =
             (&base.additional_properties, &full.additional_properties)
-        {
-            let value = format!("{}[{item}]", self.value);
-            let inner = Walk { value, old: None, path: format!("{}[*]", self.path), depth: self.depth + 1 };
-            let mut found = Vec::new();
-            inner.node(base, full, &mut found);
-            rules
-                .extend(found.into_iter().map(|rule| rule.map(|inner| format!("{}.all({item}, {inner})", self.value))));
+        else {
+            return;
+        };
+        let name = format!("item{}", self.depth);
+        let inner = Walk {
+            value: format!("{}[{name}]", self.value),
+            old: self.old.as_ref().map(|old| format!("{old}[{name}]")),
+            path: format!("{}[*]", self.path),
+            depth: self.depth + 1,
+        };
+        rules.extend(inner.value_rules(base, full).into_iter().map(|rule| {
+            let old = self.old.as_ref().filter(|_| rule.of_update);
+            let old = old.map(|old| format!("!({name} in {old}) || ")).unwrap_or_default();
+            rule.map(|inner| format!("{}.all({name}, {old}{inner})", self.value))
+        }));
+    }
+
+    /// The rules at this node and below, and that an item or entry does not change.
+    fn value_rules(&self, base: &Node, full: &Node) -> Vec<Rule> {
+        let mut rules = Vec::new();
+        self.node(base, full, &mut rules);
+        if let (true, Some(old)) = (becomes_immutable(base, full), &self.old) {
+            let message = format!("{}: field is immutable", self.path);
+            rules.push(Rule { expression: format!("{} == {old}", self.value), message, of_update: true });
         }
+        rules
     }
 
     /// The rules of a field, which hold where the field is present; but that it does not change holds always.
@@ -132,9 +170,7 @@ impl Walk {
             let old = old.map(|old| format!("!has({old}.{field}) || ")).unwrap_or_default();
             rule.map(|inner| format!("!has({}.{field}) || {old}({inner})", self.value))
         }));
-        let immutable =
-            full.validations.iter().any(|rule| rule.rule == "self == oldSelf" && !base.validations.contains(rule));
-        if let (true, Some(old)) = (immutable, &self.old) {
+        if let (true, Some(old)) = (becomes_immutable(base, full), &self.old) {
             let (new_has, old_has) = (format!("has({}.{field})", self.value), format!("has({old}.{field})"));
             let expression =
                 format!("{new_has} == {old_has} && (!{new_has} || {}.{field} == {old}.{field})", self.value);
@@ -196,6 +232,10 @@ impl Walk {
     fn below(&self, name: &str) -> String {
         if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
     }
+}
+
+fn becomes_immutable(base: &Node, full: &Node) -> bool {
+    full.validations.iter().any(|rule| rule.rule == "self == oldSelf" && !base.validations.contains(rule))
 }
 
 /// Words of CEL that cannot be field names.

@@ -1,8 +1,9 @@
 use koord_resource::Convert;
 
 #[derive(Convert)]
-enum Mode {
-    Now,
+enum Target {
+    Disk { path: String },
+    Nothing {},
 }
 
 fn main() {}
