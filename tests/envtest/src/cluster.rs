@@ -151,6 +151,7 @@ impl Cluster {
             core,
             Parts { pages, admission: Some(Box::new(Webhooks::new(service_aliases))), tidies_after, journal },
         );
+        server.settled().await?;
         Ok(Self { server, listener, tokens, admin_token })
     }
 

@@ -1,26 +1,25 @@
 //! A data directory: objects survive restarts and `kill -9`.
 //!
-//! One thread owns the file and writes in groups: whatever came while the last group was being synced is the next. A
-//! client is answered when its group is on disk. When the disk is full the group stays in memory and is tried again; until
-//! it is written, further writes are refused.
+//! One thread owns the file and writes in groups: whatever came while the last group was being synced is the next. Readers
+//! see a change, and its writer is answered, when its group is on disk. A group that the disk does not take is undone in
+//! memory, with all that was built on it, and its writers are refused; so is every further write until the disk takes
+//! some again.
+
+mod disk;
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, OnceLock, Weak},
     time::Duration,
 };
 
 use bytes::Bytes;
 use parking_lot::{Condvar, Mutex};
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use tokio::sync::watch;
 
+use self::disk::Disk;
 use crate::status::ApiError;
 
-/// Key: shelf, NUL, key. Value: `apiVersion`, NUL, revision in decimal, NUL, tail.
-const OBJECTS: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("objects");
-/// Key `revision`: the newest revision.
-const META: TableDefinition<'static, &str, u64> = TableDefinition::new("meta");
 const RETRY_EVERY: Duration = Duration::from_secs(1);
 
 /// One change to be kept.
@@ -63,34 +62,6 @@ pub enum JournalError {
     Thread(std::io::Error),
 }
 
-#[derive(Clone, Debug, Default)]
-struct Progress {
-    /// Everything up to this ticket is on disk.
-    written: u64,
-    /// What the last attempt failed with.
-    failure: Option<String>,
-}
-
-#[derive(Debug, Default)]
-struct Queue {
-    entries: Vec<Entry>,
-    /// The ticket of the newest entries.
-    ticket: u64,
-    is_closed: bool,
-}
-
-struct Shared {
-    queue: Mutex<Queue>,
-    wake: Condvar,
-    progress: watch::Sender<Progress>,
-}
-
-/// The writer of a data directory.
-pub struct Journal {
-    shared: Arc<Shared>,
-    thread: Option<std::thread::JoinHandle<()>>,
-}
-
 /// What a data directory holds.
 #[derive(Debug, Default)]
 pub struct Contents {
@@ -100,53 +71,122 @@ pub struct Contents {
     pub entries: Vec<Entry>,
 }
 
+/// The objects in memory, as the writer of the disk speaks to them.
+pub(crate) trait Memory: Send + Sync {
+    /// Everything up to `revision` is on disk.
+    fn show(&self, revision: u64);
+    /// Undoes what is not on disk and refuses what is queued, in one step. Gives the entries that put the disk back, should
+    /// it have kept a part.
+    fn undo(&self, why: &Arc<str>) -> Vec<Entry>;
+}
+
+/// What became of a group: nothing yet, written, or refused with the reason.
+type Fate = Option<Result<(), Arc<str>>>;
+
+/// A change on its way to the disk.
+#[must_use]
+#[derive(Debug)]
+pub(crate) struct Receipt(watch::Receiver<Fate>);
+
+#[derive(Debug, Default)]
+struct Queue {
+    entries: Vec<Entry>,
+    /// Decides the fate of `entries`.
+    fate: watch::Sender<Fate>,
+    /// Fate of the group that is being written.
+    in_flight: Option<watch::Receiver<Fate>>,
+    /// Why the disk takes nothing at the moment.
+    failure: Option<Arc<str>>,
+    is_closed: bool,
+}
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    wake: Condvar,
+    memory: OnceLock<Weak<dyn Memory>>,
+}
+
+/// The writer of a data directory.
+pub struct Journal {
+    shared: Arc<Shared>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+// === impl Receipt ===
+
+impl Receipt {
+    /// Waits until the change is on disk, or is undone.
+    pub(crate) async fn settled(mut self) -> Result<(), ApiError> {
+        let fate = self.0.wait_for(Option::is_some).await;
+        match fate.as_deref() {
+            Ok(Some(Ok(()))) => Ok(()),
+            Ok(Some(Err(why))) => Err(refusal(why)),
+            _ => Err(refusal("the writer has stopped")),
+        }
+    }
+}
+
+// === impl Journal ===
+
 impl Journal {
     /// Opens or makes the file in `folder` and reads it.
     pub fn open(folder: &Path) -> Result<(Self, Contents), JournalError> {
         std::fs::create_dir_all(folder).map_err(|source| JournalError::Folder { path: folder.to_owned(), source })?;
         let path = folder.join("objects.redb");
+        let file = path.clone();
+        Self::open_with(&path, Box::new(move || redb::Database::create(&file)))
+    }
+
+    fn open_with(path: &Path, open: disk::Open) -> Result<(Self, Contents), JournalError> {
         let fails = |source| match source {
-            redb::Error::DatabaseAlreadyOpen => JournalError::InUse(path.clone()),
-            source => JournalError::File { path: path.clone(), source },
+            redb::Error::DatabaseAlreadyOpen => JournalError::InUse(path.to_owned()),
+            source => JournalError::File { path: path.to_owned(), source },
         };
-        let database = Database::create(&path).map_err(|error| fails(error.into()))?;
-        let contents = read(&database).map_err(fails)?;
-        let shared = Arc::new(Shared {
-            queue: Mutex::default(),
-            wake: Condvar::new(),
-            progress: watch::channel(Progress::default()).0,
-        });
+        let (disk, contents) = Disk::open(open).map_err(fails)?;
+        let shared = Arc::<Shared>::default();
         let writer = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
             .name("journal".to_owned())
-            .spawn(move || writer.run(&database))
+            .spawn(move || writer.run(disk))
             .map_err(JournalError::Thread)?;
         Ok((Self { shared, thread: Some(thread) }, contents))
     }
 
+    /// Says whose changes these are; nothing is written before.
+    pub(crate) fn serve(&self, memory: Weak<dyn Memory>) {
+        // A journal serves one memory; a second has nothing to ask for.
+        let _ = self.shared.memory.set(memory);
+        self.shared.wake.notify_one();
+    }
+
     /// Queues changes.
-    pub(crate) fn append(&self, entries: Vec<Entry>) {
+    pub(crate) fn append(&self, entries: Vec<Entry>) -> Receipt {
         let mut queue = self.shared.queue.lock();
         queue.entries.extend(entries);
-        queue.ticket += 1;
         self.shared.wake.notify_one();
+        Receipt(queue.fate.subscribe())
+    }
+
+    /// A receipt for what was decided now, by all that is queued; none when everything is on disk.
+    pub(crate) fn receipt(&self) -> Option<Receipt> {
+        let queue = self.shared.queue.lock();
+        if queue.entries.is_empty() {
+            return queue.in_flight.clone().map(Receipt);
+        }
+        Some(Receipt(queue.fate.subscribe()))
+    }
+
+    /// Gives up everything queued; called while nothing can be queued.
+    pub(crate) fn refuse_queued(&self, why: &Arc<str>) {
+        let mut queue = self.shared.queue.lock();
+        queue.entries.clear();
+        std::mem::take(&mut queue.fate).send_replace(Some(Err(Arc::clone(why))));
     }
 
     /// Whether the disk takes no more at the moment.
     pub(crate) fn refusal(&self) -> Option<ApiError> {
-        self.shared.progress.borrow().failure.as_deref().map(refusal)
-    }
-
-    /// Waits until everything queued so far is on disk.
-    pub(crate) async fn flushed(&self) -> Result<(), ApiError> {
-        let ticket = self.shared.queue.lock().ticket;
-        let mut progress = self.shared.progress.subscribe();
-        let seen = progress.wait_for(|progress| progress.written >= ticket || progress.failure.is_some()).await;
-        match seen {
-            Ok(progress) if progress.written >= ticket => Ok(()),
-            Ok(progress) => Err(refusal(progress.failure.as_deref().unwrap_or_default())),
-            Err(_) => Err(refusal("the writer has stopped")),
-        }
+        self.shared.queue.lock().failure.as_deref().map(refusal)
     }
 }
 
@@ -154,7 +194,8 @@ impl Drop for Journal {
     fn drop(&mut self) {
         self.shared.queue.lock().is_closed = true;
         self.shared.wake.notify_one();
-        if let Some(thread) = self.thread.take() {
+        // The writer itself may be the last who held the server.
+        if let Some(thread) = self.thread.take().filter(|thread| thread.thread().id() != std::thread::current().id()) {
             // The writer finishes its last group; a panic of it is already reported by the standard hook.
             let _ = thread.join();
         }
@@ -171,108 +212,73 @@ fn refusal(why: &str) -> ApiError {
     )
 }
 
+// === impl Shared ===
+
 impl Shared {
-    fn run(&self, database: &Database) {
-        loop {
-            let (entries, ticket) = {
-                let mut queue = self.queue.lock();
-                while queue.entries.is_empty() {
-                    if queue.is_closed {
-                        return;
+    fn run(&self, mut disk: Disk) {
+        while let Some((entries, fate)) = self.next_group() {
+            let newest = entries.iter().map(|entry| entry.revision).max().unwrap_or_default();
+            match disk.write(&entries) {
+                Ok(()) => {
+                    if let Some(memory) = self.memory() {
+                        memory.show(newest);
                     }
-                    self.wake.wait(&mut queue);
+                    self.queue.lock().in_flight = None;
+                    fate.send_replace(Some(Ok(())));
                 }
-                (std::mem::take(&mut queue.entries), queue.ticket)
-            };
-            while let Err(error) = write(database, &entries) {
-                tracing::error!(%error, "the data directory cannot be written; trying again");
-                self.progress.send_modify(|progress| progress.failure = Some(error.to_string()));
+                Err(error) => self.recover(&mut disk, &error, &fate),
+            }
+        }
+    }
+
+    fn memory(&self) -> Option<Arc<dyn Memory>> {
+        self.memory.get().and_then(Weak::upgrade)
+    }
+
+    /// Waits for changes; none when the journal is closed and everything is written.
+    fn next_group(&self) -> Option<(Vec<Entry>, watch::Sender<Fate>)> {
+        let mut queue = self.queue.lock();
+        while queue.entries.is_empty() || (self.memory.get().is_none() && !queue.is_closed) {
+            if queue.is_closed {
+                return None;
+            }
+            self.wake.wait(&mut queue);
+        }
+        let fate = std::mem::take(&mut queue.fate);
+        queue.in_flight = Some(fate.subscribe());
+        Some((std::mem::take(&mut queue.entries), fate))
+    }
+
+    /// Undoes the group and all that was built on it, then tries until the disk takes writes again.
+    fn recover(&self, disk: &mut Disk, error: &redb::Error, fate: &watch::Sender<Fate>) {
+        tracing::error!(%error, "the data directory cannot be written; writes are refused until it can be");
+        let why: Arc<str> = Arc::from(error.to_string());
+        self.queue.lock().failure = Some(Arc::clone(&why));
+        let mut undone = self.memory().map(|memory| memory.undo(&why)).unwrap_or_default();
+        self.queue.lock().in_flight = None;
+        fate.send_replace(Some(Err(Arc::clone(&why))));
+        loop {
+            {
                 let mut queue = self.queue.lock();
+                if !queue.is_closed {
+                    self.wake.wait_for(&mut queue, RETRY_EVERY);
+                }
                 if queue.is_closed {
                     return;
                 }
-                self.wake.wait_for(&mut queue, RETRY_EVERY);
             }
-            self.progress.send_replace(Progress { written: ticket, failure: None });
-        }
-    }
-}
-
-fn write(database: &Database, entries: &[Entry]) -> Result<(), redb::Error> {
-    let transaction = database.begin_write()?;
-    {
-        let mut objects = transaction.open_table(OBJECTS)?;
-        let mut meta = transaction.open_table(META)?;
-        for entry in entries {
-            let key = format!("{}\0{}", entry.shelf, entry.key);
-            if let Some((version, tail)) = &entry.object {
-                let mut value = format!("{version}\0{}\0", entry.revision).into_bytes();
-                value.extend_from_slice(tail);
-                objects.insert(key.as_str(), value.as_slice())?;
+            if let Err(error) = disk.reopen(&undone) {
+                tracing::debug!(%error, "the data directory still cannot be written");
             } else {
-                objects.remove(key.as_str())?;
+                self.queue.lock().failure = None;
+                tracing::info!("the data directory can be written again");
+                return;
             }
+            // What slipped in between the refusals.
+            undone.extend(self.memory().map(|memory| memory.undo(&why)).unwrap_or_default());
         }
-        if let Some(newest) = entries.iter().map(|entry| entry.revision).max() {
-            meta.insert("revision", newest)?;
-        }
     }
-    transaction.commit()?;
-    Ok(())
-}
-
-fn read(database: &Database) -> Result<Contents, redb::Error> {
-    let mut contents = Contents::default();
-    // The tables exist from the first start on.
-    write(database, &[])?;
-    let transaction = database.begin_read()?;
-    if let Some(revision) = transaction.open_table(META)?.get("revision")? {
-        contents.revision = revision.value();
-    }
-    for row in transaction.open_table(OBJECTS)?.iter()? {
-        let (key, value) = row?;
-        let mut parts = value.value().splitn(3, |byte| *byte == 0);
-        let text = |part: Option<&[u8]>| String::from_utf8_lossy(part.unwrap_or_default()).into_owned();
-        let (version, revision) = (text(parts.next()), text(parts.next()));
-        let tail = Bytes::copy_from_slice(parts.next().unwrap_or_default());
-        let Some((shelf, key)) = key.value().split_once('\0') else { continue };
-        contents.entries.push(Entry {
-            shelf: shelf.to_owned(),
-            key: key.to_owned(),
-            revision: revision.parse().unwrap_or_default(),
-            object: Some((Arc::from(version), tail)),
-        });
-    }
-    Ok(contents)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn entry(key: &str, revision: u64, tail: Option<&str>) -> Entry {
-        let object = tail.map(|tail| (Arc::from("v1"), Bytes::copy_from_slice(tail.as_bytes())));
-        Entry { shelf: "/configmaps".to_owned(), key: key.to_owned(), revision, object }
-    }
-
-    #[tokio::test]
-    async fn what_was_flushed_is_there_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let (journal, contents) = Journal::open(folder.path()).unwrap();
-        assert_eq!(contents.entries, []);
-        journal.append(vec![entry("n/a", 2, Some("\"metadata\":{}}")), entry("n/b", 3, Some("x"))]);
-        journal.append(vec![entry("n/b", 4, None)]);
-        journal.flushed().await.unwrap();
-        drop(journal);
-        let (_, contents) = Journal::open(folder.path()).unwrap();
-        assert_eq!((contents.revision, contents.entries), (4, vec![entry("n/a", 2, Some("\"metadata\":{}}"))]));
-    }
-
-    #[test]
-    fn two_servers_cannot_share_a_folder() {
-        let folder = tempfile::tempdir().unwrap();
-        let (_journal, _) = Journal::open(folder.path()).unwrap();
-        let Err(error) = Journal::open(folder.path()) else { panic!("the file is locked") };
-        assert!(error.to_string().contains("is in use by another server"));
-    }
-}
+mod tests;

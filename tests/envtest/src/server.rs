@@ -52,7 +52,8 @@ pub struct ApiServer {
     pub store: Store,
     environment: Box<dyn Environment>,
     shelves: WellKnown,
-    changed: Vec<ShelfId>,
+    /// Shelves that changed, and when, since readers were told.
+    changed: Vec<(ShelfId, u64)>,
     unfollowed: Vec<(ShelfId, String)>,
     garbage: garbage::Garbage,
     journal: Option<Vec<crate::journal::Entry>>,
@@ -287,9 +288,10 @@ impl ApiServer {
         self.create_subresource(request, target, pods)
     }
 
-    /// Shelves that changed since the last call.
+    /// Shelves on which readers see changes since the last call.
     pub fn take_changed(&mut self) -> Vec<ShelfId> {
-        std::mem::take(&mut self.changed)
+        let shown = self.store.shown();
+        self.changed.extract_if(.., |(_, revision)| *revision <= shown).map(|(shelf, _)| shelf).collect()
     }
 
     /// Whether any admission webhook is configured.

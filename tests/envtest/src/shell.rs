@@ -5,7 +5,7 @@ use std::{
     future::Future,
     pin::Pin,
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -26,7 +26,7 @@ use tokio::{sync::watch as channel, time::Instant};
 
 use crate::{
     faults::{Fault, Faults},
-    journal::Journal,
+    journal::{Entry, Journal, Memory, Receipt},
     request::{ApiRequest, User, parse_query},
     server::{Admitted, ApiResponse, ApiServer, Frame, Outcome, Review, Watch},
     status::ApiError,
@@ -92,7 +92,7 @@ pub struct Parts {
 impl Server {
     /// Puts a core behind the shell.
     pub fn new(core: ApiServer, parts: Parts) -> Self {
-        let shared = Shared {
+        let shared = Arc::new(Shared {
             core: Mutex::new(core),
             changes: Mutex::default(),
             admission: parts.admission,
@@ -101,8 +101,21 @@ impl Server {
             is_tidying: AtomicBool::new(false),
             faults: Faults::default(),
             journal: parts.journal,
-        };
-        Self { shared: Arc::new(shared) }
+        });
+        if let Some(journal) = &shared.journal {
+            let memory: Weak<dyn Memory> = Arc::downgrade(&(Arc::clone(&shared) as Arc<dyn Memory>));
+            journal.serve(memory);
+        }
+        Self { shared }
+    }
+
+    /// Waits until everything done so far is on disk, where there is one.
+    pub async fn settled(&self) -> Result<(), ApiError> {
+        let ((), receipt) = self.change(|_| ());
+        match receipt {
+            Some(receipt) => receipt.settled().await,
+            None => Ok(()),
+        }
     }
 
     /// The tower service that answers for the server. Requests carry their [`User`] as an extension; without one they
@@ -113,29 +126,16 @@ impl Server {
 
     /// Works on the core; watchers hear of what changed.
     pub fn with_core<T>(&self, work: impl FnOnce(&mut ApiServer) -> T) -> T {
-        let mut core = self.shared.core.lock();
-        let result = work(&mut core);
-        let changed = core.take_changed();
-        let revision = core.store.revision();
-        let is_untidy = core.is_untidy();
-        let entries = core.take_journal();
-        if let Some(journal) = self.shared.journal.as_ref().filter(|_| !entries.is_empty()) {
-            // Under the lock, so that the order on disk is that of the revisions.
-            journal.append(entries);
-        }
-        drop(core);
+        self.change(work).0
+    }
+
+    /// Works on the core; with a data directory, the receipt tells when what was done or decided is on disk.
+    fn change<T>(&self, work: impl FnOnce(&mut ApiServer) -> T) -> (T, Option<Receipt>) {
+        let (result, receipt, is_untidy) = self.shared.change(work);
         if is_untidy {
             self.tidy_later();
         }
-        if !changed.is_empty() {
-            let senders = self.shared.changes.lock();
-            for shelf in changed {
-                if let Some(sender) = senders.get(&shelf) {
-                    sender.send_replace(revision);
-                }
-            }
-        }
-        result
+        (result, receipt)
     }
 
     /// Faults on purpose, and the record of accesses.
@@ -181,7 +181,7 @@ impl Server {
             }
             Some(Fault::StaleList(lag)) => {
                 let mut stale = request.clone();
-                let revision = self.with_core(|core| core.store.revision()).saturating_sub(lag).max(1);
+                let revision = self.with_core(|core| core.store.shown()).saturating_sub(lag).max(1);
                 stale.query.retain(|(name, _)| name != "resourceVersion" && name != "resourceVersionMatch");
                 stale.query.push(("resourceVersion".to_owned(), revision.to_string()));
                 stale.query.push(("resourceVersionMatch".to_owned(), "Exact".to_owned()));
@@ -192,34 +192,34 @@ impl Server {
     }
 
     async fn answer_truly(&self, request: &ApiRequest) -> Result<ApiResponse, Box<Watch>> {
-        let Some(journal) = self.shared.journal.as_ref().filter(|_| request.method != http::Method::GET) else {
-            return self.answer_now(request).await;
-        };
-        if let Some(refusal) = journal.refusal() {
+        let is_write = request.method != http::Method::GET;
+        if is_write && let Some(refusal) = self.shared.journal.as_ref().and_then(Journal::refusal) {
             return Ok(ApiResponse::error(&refusal));
         }
-        let answer = self.answer_now(request).await;
-        match journal.flushed().await {
-            Ok(()) => answer,
-            Err(refusal) => Ok(ApiResponse::error(&refusal)),
-        }
-    }
-
-    async fn answer_now(&self, request: &ApiRequest) -> Result<ApiResponse, Box<Watch>> {
-        let mut outcome = self.with_core(|core| core.handle(request));
-        loop {
+        let (mut outcome, receipt) = self.change(|core| core.handle(request));
+        let mut receipts = Vec::from_iter(receipt);
+        let answer = loop {
             match outcome {
-                Outcome::Done(response) => return Ok(response),
-                Outcome::Watch(watch) => return Err(watch),
+                Outcome::Done(response) => break Ok(response),
+                Outcome::Watch(watch) => break Err(watch),
                 Outcome::Review(review) => {
                     let verdict = match &self.shared.admission {
                         Some(admission) => admission.review(self, &review).await,
                         None => Ok(Admitted::default()),
                     };
-                    outcome = self.with_core(|core| core.resume(*review, verdict));
+                    let (next, receipt) = self.change(|core| core.resume(*review, verdict));
+                    outcome = next;
+                    receipts.extend(receipt);
                 }
             }
+        };
+        // What readers are told is on disk already.
+        for receipt in receipts.into_iter().filter(|_| is_write) {
+            if let Err(refusal) = receipt.settled().await {
+                return Ok(ApiResponse::error(&refusal));
+            }
         }
+        answer
     }
 
     fn subscribe(&self, shelf: ShelfId) -> channel::Receiver<u64> {
@@ -243,6 +243,51 @@ impl Server {
             let bytes = state.next().await?;
             Some((Ok::<_, std::convert::Infallible>(bytes), state))
         }))
+    }
+}
+
+// === impl Shared ===
+
+impl Shared {
+    /// Works on the core; the last value is whether it is to be tidied.
+    fn change<T>(&self, work: impl FnOnce(&mut ApiServer) -> T) -> (T, Option<Receipt>, bool) {
+        let mut core = self.core.lock();
+        let result = work(&mut core);
+        let changed = core.take_changed();
+        let revision = core.store.shown();
+        let is_untidy = core.is_untidy();
+        let entries = core.take_journal();
+        // Under the lock, so that the order on disk is that of the revisions.
+        let receipt = self
+            .journal
+            .as_ref()
+            .and_then(|journal| if entries.is_empty() { journal.receipt() } else { Some(journal.append(entries)) });
+        drop(core);
+        if !changed.is_empty() {
+            let senders = self.changes.lock();
+            for shelf in changed {
+                if let Some(sender) = senders.get(&shelf) {
+                    sender.send_replace(revision);
+                }
+            }
+        }
+        (result, receipt, is_untidy)
+    }
+}
+
+impl Memory for Shared {
+    fn show(&self, revision: u64) {
+        self.change(|core| core.store.show(revision));
+    }
+
+    fn undo(&self, why: &Arc<str>) -> Vec<Entry> {
+        let undo = |core: &mut ApiServer| {
+            if let Some(journal) = &self.journal {
+                journal.refuse_queued(why);
+            }
+            core.undo_hidden()
+        };
+        self.change(undo).0
     }
 }
 

@@ -3,6 +3,11 @@
 //! A [`Record`] holds an object once, as canonical JSON without its `apiVersion` and `kind` (the *tail*); get, list and
 //! watch all send these bytes. Beside them stands what selectors ask for. A [`Shelf`] is one kind's objects in key
 //! order with a log of recent changes, from which watches resume and past revisions are read.
+//!
+//! Where a data directory stands behind the store, a change is *hidden* until it is on disk: writers build on it, readers
+//! do not see it, and it can be undone.
+
+mod view;
 
 use std::{
     collections::{BTreeMap, VecDeque, btree_map},
@@ -11,6 +16,8 @@ use std::{
 };
 
 use bytes::Bytes;
+
+pub use self::view::View;
 
 /// One object at one revision.
 #[derive(Debug)]
@@ -98,6 +105,8 @@ pub struct Shelf {
 #[derive(Debug)]
 pub struct Store {
     revision: u64,
+    /// The newest revision that readers see; none when they see every change at once.
+    shown: Option<u64>,
     shelves: Vec<Shelf>,
     names: Vec<String>,
     limits: HistoryLimits,
@@ -120,12 +129,53 @@ pub enum RevisionError {
 impl Store {
     /// An empty store at revision 1, as etcd starts.
     pub fn new(limits: HistoryLimits) -> Self {
-        Self { revision: 1, shelves: Vec::new(), names: Vec::new(), limits }
+        Self { revision: 1, shown: None, shelves: Vec::new(), names: Vec::new(), limits }
     }
 
     /// The newest revision.
     pub fn revision(&self) -> u64 {
         self.revision
+    }
+
+    /// The newest revision that readers see.
+    pub fn shown(&self) -> u64 {
+        self.shown.unwrap_or(self.revision)
+    }
+
+    /// From now on changes are hidden until [`Self::show`].
+    pub fn hide_changes(&mut self) {
+        self.shown = Some(self.revision);
+    }
+
+    /// Lets readers see every change up to `revision`.
+    pub fn show(&mut self, revision: u64) {
+        if let Some(shown) = &mut self.shown {
+            *shown = revision.max(*shown);
+        }
+    }
+
+    /// Undoes every hidden change; gives what was undone, newest first.
+    pub fn undo_hidden(&mut self) -> Vec<(ShelfId, Change)> {
+        let shown = self.shown();
+        let mut undone = Vec::new();
+        for (index, shelf) in (0..).zip(&mut self.shelves) {
+            while let Some(change) = shelf.log.pop_back_if(|change| change.revision() > shown) {
+                shelf.log_bytes -= change.new.tail.len();
+                match &change.old {
+                    Some(old) => shelf.objects.insert(Arc::clone(&change.key), Arc::clone(old)),
+                    None => shelf.objects.remove(&change.key),
+                };
+                undone.push((ShelfId(index), change));
+            }
+        }
+        undone.sort_by_key(|(_, change)| std::cmp::Reverse(change.revision()));
+        undone
+    }
+
+    /// One shelf as readers see it.
+    pub fn view(&self, id: ShelfId) -> View<'_> {
+        let (shelf, shown) = (self.shelf(id), self.shown());
+        View::new(shelf, shelf.log.range(shelf.later_than(shown)..))
     }
 
     /// Continues at a revision that was reached before.
@@ -167,7 +217,7 @@ impl Store {
 
     /// Writes an object and logs the change.
     pub fn put(&mut self, id: ShelfId, key: &str, record: Record, now_seconds: i64) {
-        let limits = self.limits;
+        let (limits, shown) = (self.limits, self.shown());
         let shelf = &mut self.shelves[id.0 as usize];
         let new = Arc::new(record);
         let (key, old) = match shelf.objects.get_key_value(key) {
@@ -176,7 +226,7 @@ impl Store {
         };
         shelf.objects.insert(Arc::clone(&key), Arc::clone(&new));
         let kind = if old.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
-        shelf.remember(Change { kind, key, new, old, at_seconds: now_seconds }, limits);
+        shelf.remember(Change { kind, key, new, old, at_seconds: now_seconds }, limits, shown);
     }
 
     /// Puts an object back without logging it, as when a data directory is read.
@@ -190,30 +240,31 @@ impl Store {
 
     /// Removes an object; `last` is its final state with the revision of the deletion.
     pub fn remove(&mut self, id: ShelfId, key: &str, last: Record, now_seconds: i64) {
-        let limits = self.limits;
+        let (limits, shown) = (self.limits, self.shown());
         let shelf = &mut self.shelves[id.0 as usize];
         if let Some((key, old)) = shelf.objects.remove_entry(key) {
             let change =
                 Change { kind: ChangeKind::Deleted, key, new: Arc::new(last), old: Some(old), at_seconds: now_seconds };
-            shelf.remember(change, limits);
+            shelf.remember(change, limits, shown);
         }
     }
 
-    /// Forgets every change up to and including `revision`.
+    /// Forgets every change up to and including `revision`, as far as readers see.
     pub fn compact(&mut self, revision: u64) {
+        let revision = revision.min(self.shown());
         for shelf in &mut self.shelves {
             while shelf.log.front().is_some_and(|change| change.revision() <= revision) {
                 shelf.forget_oldest();
             }
-            shelf.forgotten = shelf.forgotten.max(revision.min(self.revision));
+            shelf.forgotten = shelf.forgotten.max(revision);
         }
     }
 
     /// Forgets changes that are older than the limits allow.
     pub fn forget_old(&mut self, now_seconds: i64) {
-        let limits = self.limits;
+        let (limits, shown) = (self.limits, self.shown());
         for shelf in &mut self.shelves {
-            shelf.trim(limits, now_seconds);
+            shelf.trim(limits, now_seconds, shown);
         }
     }
 }
@@ -248,47 +299,39 @@ impl Shelf {
         range.take_while(move |(key, _)| key.starts_with(prefix))
     }
 
-    /// The objects below `prefix` as they were at `revision`.
-    pub fn at(&self, prefix: &str, revision: u64) -> Result<BTreeMap<Arc<str>, Arc<Record>>, RevisionError> {
+    /// The objects as they were at `revision`.
+    pub fn at(&self, revision: u64) -> Result<View<'_>, RevisionError> {
         self.check(revision)?;
-        let mut objects: BTreeMap<Arc<str>, Arc<Record>> =
-            self.range(prefix, "").map(|(key, record)| (Arc::clone(key), Arc::clone(record))).collect();
-        for change in self.log.iter().rev().take_while(|change| change.revision() > revision) {
-            if change.key.starts_with(prefix) {
-                match &change.old {
-                    Some(old) => objects.insert(Arc::clone(&change.key), Arc::clone(old)),
-                    None => objects.remove(&change.key),
-                };
-            }
-        }
-        Ok(objects)
-    }
-
-    /// Whether nothing changed after `revision`.
-    pub fn is_unchanged_since(&self, revision: u64) -> bool {
-        self.forgotten <= revision && self.log.back().is_none_or(|change| change.revision() <= revision)
+        Ok(View::new(self, self.log.range(self.later_than(revision)..)))
     }
 
     /// Changes after `revision`, oldest first.
     pub fn changes_after(&self, revision: u64) -> Result<impl Iterator<Item = &Change>, RevisionError> {
         self.check(revision)?;
-        let first = self.log.partition_point(|change| change.revision() <= revision);
-        Ok(self.log.range(first..))
+        Ok(self.log.range(self.later_than(revision)..))
+    }
+
+    /// Where in the log the changes after `revision` begin.
+    fn later_than(&self, revision: u64) -> usize {
+        if self.log.back().is_none_or(|change| change.revision() <= revision) {
+            return self.log.len();
+        }
+        self.log.partition_point(|change| change.revision() <= revision)
     }
 
     fn check(&self, revision: u64) -> Result<(), RevisionError> {
         if revision < self.forgotten { Err(RevisionError::Compacted { oldest: self.forgotten }) } else { Ok(()) }
     }
 
-    fn remember(&mut self, change: Change, limits: HistoryLimits) {
+    fn remember(&mut self, change: Change, limits: HistoryLimits, shown: u64) {
         let now = change.at_seconds;
         self.log_bytes += change.new.tail.len();
         self.log.push_back(change);
-        self.trim(limits, now);
+        self.trim(limits, now, shown);
     }
 
-    fn trim(&mut self, limits: HistoryLimits, now_seconds: i64) {
-        while let Some(oldest) = self.log.front() {
+    fn trim(&mut self, limits: HistoryLimits, now_seconds: i64, shown: u64) {
+        while let Some(oldest) = self.log.front().filter(|oldest| oldest.revision() <= shown) {
             let too_old = now_seconds.saturating_sub(oldest.at_seconds) > limits.seconds;
             if !too_old && self.log.len() <= limits.changes && self.log_bytes <= limits.bytes {
                 break;
@@ -347,10 +390,10 @@ mod tests {
         store.remove(id, "n/a", record(revision, "n/a"), 0);
         let revision = store.next_revision();
         store.put(id, "n/c", record(revision, "n/c"), 0);
-        let past = store.shelf(id).at("n/", then).unwrap();
-        assert_eq!(past.keys().map(AsRef::as_ref).collect::<Vec<&str>>(), ["n/a", "n/b"]);
-        assert!(!store.shelf(id).is_unchanged_since(then));
-        assert!(store.shelf(id).is_unchanged_since(store.revision()));
+        let past = store.shelf(id).at(then).unwrap();
+        assert_eq!(past.range("n/", "").map(|(key, _)| key.as_ref()).collect::<Vec<&str>>(), ["n/a", "n/b"]);
+        assert!(past.get("n/a").is_some() && past.get("n/c").is_none());
+        assert_eq!(past.range("n/", "n/b").count(), 1);
     }
 
     #[test]
@@ -367,5 +410,31 @@ mod tests {
         store.forget_old(301);
         assert!(store.shelf(id).changes_after(1).is_err());
         assert_eq!(store.shelf(id).len(), 1);
+    }
+    #[test]
+    fn hidden_changes_are_not_read_and_can_be_undone() {
+        let (mut store, id) = store_with(&["n/a", "n/b"]);
+        store.hide_changes();
+        let shown = store.shown();
+        for (key, text) in [("n/a", "new"), ("n/c", "new"), ("n/c", "newer")] {
+            let revision = store.next_revision();
+            store.put(id, key, record(revision, text), 0);
+        }
+        let revision = store.next_revision();
+        store.remove(id, "n/b", record(revision, "n/b"), 0);
+        let seen = |store: &Store| -> Vec<String> {
+            let text = |record: &Record| String::from_utf8(record.tail.to_vec()).unwrap();
+            store.view(id).range("n/", "").map(|(key, record)| format!("{key}={}", text(record))).collect()
+        };
+        assert_eq!(seen(&store), ["n/a=n/a", "n/b=n/b"]);
+        store.show(shown + 2);
+        assert_eq!(seen(&store), ["n/a=new", "n/b=n/b", "n/c=new"]);
+        store.forget_old(1_000);
+        let undone: Vec<u64> = store.undo_hidden().iter().map(|(_, change)| change.revision()).collect();
+        assert_eq!(undone, [shown + 4, shown + 3]);
+        assert_eq!(seen(&store), ["n/a=new", "n/b=n/b", "n/c=new"]);
+        assert_eq!(store.shelf(id).len(), 3);
+        let revision = store.next_revision();
+        assert!(revision > shown + 4, "a revision is never given twice");
     }
 }

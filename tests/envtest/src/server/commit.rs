@@ -64,7 +64,7 @@ impl ApiServer {
         self.garbage.note_put(definition.shelf, key, old.map(AsRef::as_ref), &record, object);
         self.note_change(definition, key, Some(&record));
         self.store.put(definition.shelf, key, record, now);
-        self.changed.push(definition.shelf);
+        self.changed.push((definition.shelf, revision));
         self.unfollowed.push((definition.shelf, key.to_owned()));
     }
 
@@ -77,7 +77,7 @@ impl ApiServer {
         self.garbage.note_removed(definition.shelf, key, old.map(AsRef::as_ref), &last);
         self.note_change(definition, key, None);
         self.store.remove(definition.shelf, key, record, now);
-        self.changed.push(definition.shelf);
+        self.changed.push((definition.shelf, revision));
         self.unfollowed.push((definition.shelf, key.to_owned()));
         last
     }

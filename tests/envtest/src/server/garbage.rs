@@ -17,7 +17,7 @@ use crate::{
     encode, metadata,
     registry::ResourceDef,
     request::{ApiRequest, User},
-    store::{Record, ShelfId},
+    store::{Change, ChangeKind, Record, ShelfId},
 };
 
 /// One object: its shelf and key.
@@ -58,6 +58,18 @@ impl Garbage {
         if let Some(dependents) = self.dependents.get(uid) {
             self.suspects.extend(dependents.iter().cloned());
         }
+    }
+
+    /// Takes note that a change is undone; what rests on it is looked at again.
+    pub(super) fn note_undone(&mut self, shelf: ShelfId, change: &Change) {
+        let place = (shelf, Arc::clone(&change.key));
+        if change.kind != ChangeKind::Deleted {
+            self.forget_owners(&place, Some(&change.new));
+        }
+        for owner in change.old.iter().flat_map(|old| old.owners.iter()) {
+            self.dependents.entry(owner.clone()).or_default().insert(place.clone());
+        }
+        self.suspects.insert(place);
     }
 
     fn forget_owners(&mut self, place: &Place, record: Option<&Record>) {

@@ -1,6 +1,6 @@
 //! List, by pages and at past revisions.
 
-use std::{collections::BTreeMap, ops::Bound, sync::Arc};
+use std::sync::Arc;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Map, Value, json};
@@ -110,7 +110,7 @@ impl ApiServer {
         collection: &str,
         options: &ListOptions,
     ) -> Result<Page, ApiError> {
-        let current = self.store.revision();
+        let current = self.store.shown();
         let mut limit = usize::try_from(options.limit).ok().filter(|limit| *limit > 0);
         let mut revision = current;
         let mut start = String::new();
@@ -142,32 +142,18 @@ impl ApiServer {
         if revision > current {
             return Err(too_large(revision, current));
         }
-        if revision == current || shelf.is_unchanged_since(revision) {
-            return Ok(cut(shelf.range(&filter.prefix, &start), filter, collection, limit, revision));
-        }
-        let past = shelf.at(&filter.prefix, revision).map_err(|_| {
+        let then = shelf.at(revision).map_err(|_| {
             if options.continue_token.is_empty() {
                 return ApiError::expired("The resourceVersion for the provided list is too old.");
             }
             let start = start.strip_prefix(collection).unwrap_or_default().to_owned();
             ApiError::expired(CONTINUE_EXPIRED).with_continue(Continue { revision: None, start }.encode())
         })?;
-        Ok(cut_past(&past, &start, filter, collection, limit, revision))
+        Ok(cut(then.range(&filter.prefix, &start), filter, collection, limit, revision))
     }
 }
 
 const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.";
-
-fn cut_past(
-    past: &BTreeMap<Arc<str>, Arc<Record>>,
-    start: &str,
-    filter: &Filter,
-    collection: &str,
-    limit: Option<usize>,
-    revision: u64,
-) -> Page {
-    cut(past.range::<str, _>((Bound::Included(start), Bound::Unbounded)), filter, collection, limit, revision)
-}
 
 fn cut<'a>(
     objects: impl Iterator<Item = (&'a Arc<str>, &'a Arc<Record>)>,

@@ -24,12 +24,12 @@ impl ApiServer {
     ) -> Result<Outcome, ApiError> {
         let representation = negotiate::representation(&request.accept)?;
         let key = definition.key(&target.namespace, &target.name);
-        let record = self.store.shelf(definition.shelf).get(&key);
+        let record = self.store.view(definition.shelf).get(&key);
         let record = record.ok_or_else(|| ApiError::not_found(subject(definition, &target.name)))?;
         if let Some(asked) = request.parameter("resourceVersion").filter(|asked| !asked.is_empty()) {
             let asked = asked.parse::<u64>().map_err(|_| super::list::invalid_version(asked))?;
-            if asked > self.store.revision() {
-                return Err(super::list::too_large(asked, self.store.revision()));
+            if asked > self.store.shown() {
+                return Err(super::list::too_large(asked, self.store.shown()));
             }
         }
         if representation == Representation::default() {

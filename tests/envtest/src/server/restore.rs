@@ -13,9 +13,31 @@ use crate::{
 };
 
 impl ApiServer {
-    /// Keeps every further change until [`Self::take_journal`].
+    /// Keeps every further change until [`Self::take_journal`]; readers see it when it is on disk.
     pub fn start_journal(&mut self) {
         self.journal = Some(Vec::new());
+        self.store.hide_changes();
+    }
+
+    /// Undoes what did not come to the disk. Gives the entries that put the disk back, should it have kept a part.
+    pub(crate) fn undo_hidden(&mut self) -> Vec<Entry> {
+        let undone = self.store.undo_hidden();
+        let shown = self.store.shown();
+        self.changed.retain(|(_, revision)| *revision <= shown);
+        self.take_journal();
+        let mut entries = Vec::with_capacity(undone.len());
+        for (shelf, change) in undone {
+            self.garbage.note_undone(shelf, &change);
+            self.unfollowed.push((shelf, change.key.to_string()));
+            entries.push(Entry {
+                shelf: self.store.shelf_name(shelf).to_owned(),
+                key: change.key.to_string(),
+                revision: change.old.as_ref().map_or(shown, |old| old.revision),
+                object: change.old.as_ref().map(|old| (Arc::clone(&old.version), old.tail.clone())),
+            });
+        }
+        self.follow_changes();
+        entries
     }
 
     /// Changes since the last call, in order.

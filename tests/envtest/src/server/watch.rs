@@ -98,8 +98,8 @@ impl ApiServer {
             Some(wanted) => wanted,
             None => asked.is_none_or(|asked| asked == 0),
         };
-        let now = self.store.revision();
-        let shelf = self.store.shelf(definition.shelf);
+        let now = self.store.shown();
+        let shelf = self.store.view(definition.shelf);
         let mut initial = VecDeque::new();
         let mut cursor = now;
         if from_state {
@@ -143,7 +143,7 @@ impl ApiServer {
         if !watch.initial.is_empty() || frames.len() >= limit {
             return frames;
         }
-        let newest = self.store.revision();
+        let newest = self.store.shown();
         let shelf = self.store.shelf(watch.definition.shelf);
         let mut found: Vec<(&'static str, Arc<Record>)> = Vec::new();
         match shelf.changes_after(watch.cursor) {
@@ -155,7 +155,7 @@ impl ApiServer {
             }
             Ok(changes) => {
                 let mut cursor = newest.max(watch.cursor);
-                for change in changes {
+                for change in changes.take_while(|change| change.revision() <= newest) {
                     if frames.len() + found.len() >= limit {
                         break;
                     }
@@ -193,11 +193,14 @@ impl ApiServer {
 
     /// A bookmark at the newest revision, when the watch has seen everything and wants bookmarks.
     pub fn bookmark(&self, watch: &mut Watch) -> Option<Frame> {
-        let up_to_date = watch.initial.is_empty() && self.store.shelf(watch.shelf()).is_unchanged_since(watch.cursor);
+        let newest = self.store.shown();
+        let changes = self.store.shelf(watch.shelf()).changes_after(watch.cursor);
+        let is_current = changes.is_ok_and(|mut changes| changes.next().is_none_or(|next| next.revision() > newest));
+        let up_to_date = watch.initial.is_empty() && is_current;
         if !watch.sends_bookmarks || watch.ended || !up_to_date {
             return None;
         }
-        watch.cursor = watch.cursor.max(self.store.revision());
+        watch.cursor = watch.cursor.max(newest);
         Some(bookmark(watch, false))
     }
 
