@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 
 use crate::{
+    pod::{Excerpt, Pod},
     quota::{Admitted, PlacedPod, Quota, QuotaProfile},
     selector::Selector,
 };
@@ -142,13 +143,15 @@ impl Switches {
 
 // === Profiles ===
 
-/// A ClusterColocationProfile with its selectors prepared.
+/// A ClusterColocationProfile with everything prepared that does not depend on the pod.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Profile {
     pub(crate) name: String,
     pub(crate) namespaces: Selector,
     pub(crate) objects: Selector,
     pub(crate) skip_update_resources: bool,
+    /// What of a pod its patch needs: what the patch touches, and what is read again after it.
+    pub(crate) excerpt: Option<Excerpt>,
     pub(crate) spec: ClusterColocationProfileSpec,
 }
 
@@ -179,6 +182,7 @@ impl Projection for Profile {
             name: wire.metadata.name.into_owned(),
             namespaces: Selector::of(wire.spec.namespace_selector.as_ref()),
             objects: Selector::of(wire.spec.selector.as_ref()),
+            excerpt: wire.spec.patch.as_ref().map(|patch| Pod::excerpt().and(Excerpt::touched_by(patch))),
             skip_update_resources: annotations.get(SKIP_UPDATE_RESOURCES).is_some(),
             spec: wire.spec,
         })

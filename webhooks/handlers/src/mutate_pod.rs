@@ -2,7 +2,8 @@
 //!
 //! The steps: profiles, translation of CPU and memory into what the priority class uses, the annotation that tells
 //! the node of extended resources, the node affinity of the quota tree, and the resources of devices. All of them
-//! work on a view that borrows from the request; only a profile with a patch of its own needs the whole pod.
+//! work on a view that borrows from the request; for a profile with a patch of its own, what that may touch is read
+//! into a tree.
 
 mod device_resources;
 mod extended_resources;
@@ -21,8 +22,8 @@ use serde_json::Value;
 use crate::{
     Ctx,
     ctx::Profile,
-    decode, entries,
-    pod::{Amounts, Container, Parts, Pod, PodNode},
+    entries,
+    pod::{Amounts, Container, Excerpt, Parts, Pod, PodNode},
     profile::{self, Matched},
 };
 
@@ -54,14 +55,15 @@ fn mutate(request: &Request<'_>, ctx: &Ctx) -> Result<Patch, Denial> {
         && !matched.iter().any(|profile| profile.skip_update_resources);
     let rest = Rest { ctx, namespace: &namespace, translates };
 
-    if applied.iter().all(|profile| profile.spec.patch.is_none()) {
+    let part = applied.iter().filter_map(|profile| profile.excerpt.clone()).reduce(Excerpt::and);
+    let Some(part) = part else {
         let mut pod = pod;
         apply_profiles(&mut pod, &applied, ctx)?;
         rest.apply(&mut pod)?;
         return write(&pod);
-    }
-    let before: Value = decode::text(object.get())?;
-    let after = with_patches(object.get(), &applied, &rest)?;
+    };
+    let before = part.read(object.get())?;
+    let after = with_patches(before.clone(), pod, &applied, &rest)?;
     Ok(Patch::between(&before, &after))
 }
 
@@ -120,28 +122,33 @@ impl Rest<'_> {
 }
 
 /// Profiles with patches of their own: up to each patch the pod is changed as usual, then it is merged and read again.
-fn with_patches(text: &str, profiles: &[Arc<Profile>], rest: &Rest<'_>) -> Result<Value, Denial> {
-    let broken = |denial: Denial| Denial::internal(denial.message);
-    let mut pod = Pod::read_text(text).map_err(broken)?;
+/// `tree` is the pod, or as much of it as the profiles touch.
+fn with_patches<'a>(
+    tree: Value,
+    mut pod: Parts<'a>,
+    profiles: &'a [Arc<Profile>],
+    rest: &Rest<'_>,
+) -> Result<Value, Denial> {
     let until = profiles.iter().position(|profile| profile.spec.patch.is_some());
     let (now, later) = profiles.split_at(until.map_or(profiles.len(), |at| at + 1));
     apply_profiles(&mut pod, now, rest.ctx)?;
     let Some(patch) = now.last().and_then(|profile| profile.spec.patch.as_ref()) else {
         rest.apply(&mut pod)?;
-        return changed(text, &write(&pod)?);
+        return changed(tree, &write(&pod)?);
     };
-    let merged = strategic::apply(changed(text, &write(&pod)?)?, patch, &PodNode::ROOT)
+    let merged = strategic::apply(changed(tree, &write(&pod)?)?, patch, &PodNode::ROOT)
         .map_err(|error| Denial::internal(error.to_string()))?;
-    with_patches(&merged.to_string(), later, rest)
+    let text = merged.to_string();
+    let pod = Pod::read_text(&text).map_err(|denial| Denial::internal(denial.message))?;
+    with_patches(merged, pod, later, rest)
 }
 
-fn changed(text: &str, patch: &Patch) -> Result<Value, Denial> {
-    let object: Value = decode::text(text)?;
+fn changed(tree: Value, patch: &Patch) -> Result<Value, Denial> {
     if patch.is_empty() {
-        return Ok(object);
+        return Ok(tree);
     }
     let patch = serde_json::from_slice(patch.as_bytes())?;
-    json::apply(object, &patch).map_err(|error| Denial::internal(error.to_string()))
+    json::apply(tree, &patch).map_err(|error| Denial::internal(error.to_string()))
 }
 
 /// The patch for everything that was changed.

@@ -107,6 +107,7 @@ mod tests {
             namespaces: matched[0].namespaces.clone(),
             objects: matched[0].objects.clone(),
             skip_update_resources: false,
+            excerpt: None,
             spec: matched[0].spec.clone(),
         };
         profile.spec.probability = Some(probability);

@@ -13,7 +13,7 @@ use koord_resource::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Amounts, Resources, Texts};
+use super::{Amounts, Excerpt, Resources, Texts};
 use crate::decode;
 
 /// A pod. Absent and `null` are the same everywhere, as in Go.
@@ -109,6 +109,20 @@ pub(crate) struct Parts<'a> {
 }
 
 impl<'a> Pod<'a> {
+    /// The part of a pod that a view shows.
+    pub(crate) fn excerpt() -> Excerpt {
+        let containers = || Excerpt::Items(Box::new(Excerpt::whole_fields(&["name", "restartPolicy", "resources"])));
+        let whole = ["overhead", "priority", "affinity", "schedulerName", "priorityClassName", "preemptionPolicy"];
+        let lists = Excerpt::fields([("initContainers", containers()), ("containers", containers())]);
+        Excerpt::fields([
+            ("apiVersion", Excerpt::Whole),
+            ("kind", Excerpt::Whole),
+            ("metadata", Excerpt::whole_fields(&["name", "namespace", "labels", "annotations"])),
+            ("spec", Excerpt::whole_fields(&whole).and(lists)),
+            ("status", Excerpt::whole_fields(&["qosClass"])),
+        ])
+    }
+
     /// Reads a pod that must be there.
     pub(crate) fn read(raw: Option<&'a RawValue>) -> Result<Parts<'a>, Denial> {
         decode::object::<Pod<'a>>(raw)?.parts()
