@@ -1,6 +1,6 @@
 //! Selecting objects by their labels, as `metav1.LabelSelectorAsSelector` does.
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use koord_resource::schema::go_text::quote;
 
 use crate::protocol::Labels;
@@ -23,13 +23,62 @@ pub enum SelectorError {
     },
 }
 
+/// A selector that was understood, ready to be evaluated for many objects without copying their labels.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selector {
+    /// All of them must hold.
+    terms: Box<[Term]>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Term {
+    In(String, Vec<String>),
+    NotIn(String, Vec<String>),
+    Exists(String),
+    Absent(String),
+}
+
+impl Selector {
+    /// Understands a selector.
+    pub fn new(selector: &LabelSelector) -> Result<Self, SelectorError> {
+        check(selector)?;
+        let labels = selector.match_labels.iter().flatten();
+        let labels = labels.map(|(key, value)| Term::In(key.clone(), vec![value.clone()]));
+        let expressions = selector.match_expressions.iter().flatten().map(|term| {
+            let (key, values) = (term.key.clone(), term.values.clone().unwrap_or_default());
+            match term.operator.as_str() {
+                "In" => Term::In(key, values),
+                "NotIn" => Term::NotIn(key, values),
+                "Exists" => Term::Exists(key),
+                _ => Term::Absent(key),
+            }
+        });
+        Ok(Self { terms: labels.chain(expressions).collect() })
+    }
+
+    /// Whether it selects every object.
+    pub fn is_everything(&self) -> bool {
+        self.terms.is_empty()
+    }
+
+    /// Whether an object with these labels is selected. An object without a label is not in any set, so `NotIn`
+    /// selects it.
+    pub fn selects<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
+        let among =
+            |key: &str, values: &[String]| label(key).is_some_and(|value| values.iter().any(|one| one == value));
+        self.terms.iter().all(|term| match term {
+            Term::In(key, values) => among(key, values),
+            Term::NotIn(key, values) => !among(key, values),
+            Term::Exists(key) => label(key).is_some(),
+            Term::Absent(key) => label(key).is_none(),
+        })
+    }
+}
+
 /// Whether a selector selects an object. An absent selector selects nothing, an empty one everything.
 pub fn matches(selector: Option<&LabelSelector>, labels: &Labels) -> Result<bool, SelectorError> {
     let Some(selector) = selector else { return Ok(false) };
-    check(selector)?;
-    let equal = |(key, value): (&String, &String)| labels.get(key) == Some(value);
-    let wanted = selector.match_labels.iter().flatten();
-    Ok(wanted.into_iter().all(equal) && selector.match_expressions.iter().flatten().all(|term| holds(term, labels)))
+    Ok(Selector::new(selector)?.selects(|key| labels.get(key).map(String::as_str)))
 }
 
 /// Whether the API server would understand a selector.
@@ -65,19 +114,6 @@ pub fn check(selector: &LabelSelector) -> Result<(), SelectorError> {
         }
     }
     Ok(())
-}
-
-/// An object without the label is not in any set, so `NotIn` selects it.
-fn holds(term: &LabelSelectorRequirement, labels: &Labels) -> bool {
-    let value = labels.get(&term.key);
-    let listed = || value.is_some_and(|value| term.values.iter().flatten().any(|one| one == value));
-    match term.operator.as_str() {
-        "In" => listed(),
-        "NotIn" => !listed(),
-        "Exists" => value.is_some(),
-        "DoesNotExist" => value.is_none(),
-        _ => false,
-    }
 }
 
 const NAME_DETAIL: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use koord_api::cluster_colocation_profile::{ClusterColocationProfile, ClusterColocationProfileSpec};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use koord_api::{
+    cluster_colocation_profile::{ClusterColocationProfile, ClusterColocationProfileSpec},
+    label_selector::Selector,
+};
 use koord_resource::{Resource, controller::ResourceKind};
 use koord_runtime::{
     Core,
@@ -18,7 +22,6 @@ use serde::Deserialize;
 use crate::{
     pod::{Excerpt, Pod},
     quota::{Admitted, PlacedPod, Quota, QuotaProfile},
-    selector::Selector,
 };
 
 /// The caches and switches of all handlers.
@@ -176,12 +179,17 @@ impl Projection for Profile {
     type Wire<'a> = ProfileWire<'a>;
     type Index = ();
 
+    /// A profile whose selector cannot be understood is set aside: it must not match every pod, as in the original.
     fn project(wire: ProfileWire<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
+        let selector = |field, selector: &Option<LabelSelector>| match selector {
+            Some(selector) => Selector::new(selector).map_err(|error| Unreadable::new(field, error)),
+            None => Ok(Selector::default()),
+        };
         let annotations = Labels::read("metadata.annotations", wire.metadata.annotations, strings)?;
         Ok(Self {
             name: wire.metadata.name.into_owned(),
-            namespaces: Selector::of(wire.spec.namespace_selector.as_ref()),
-            objects: Selector::of(wire.spec.selector.as_ref()),
+            namespaces: selector("spec.namespaceSelector", &wire.spec.namespace_selector)?,
+            objects: selector("spec.selector", &wire.spec.selector)?,
             excerpt: wire.spec.patch.as_ref().map(|patch| Pod::excerpt().and(Excerpt::touched_by(patch))),
             skip_update_resources: annotations.get(SKIP_UPDATE_RESOURCES).is_some(),
             spec: wire.spec,

@@ -15,7 +15,6 @@ pub mod mutate_reservation;
 mod pod;
 mod profile;
 mod quota;
-mod selector;
 pub mod validate_elastic_quota;
 pub mod validate_pod;
 

@@ -13,7 +13,7 @@ mod translate;
 use std::sync::Arc;
 
 use koord_resource::{
-    admission::{Denial, Handler, Operation, Patch, Request},
+    admission::{Denial, Handler, Operation, Patch, Request, Verdict},
     field::Path,
 };
 use koord_schema::patch::{json, strategic};
@@ -34,10 +34,24 @@ pub const HANDLER: Handler<Ctx> = Handler {
     entries: &[entries::MUTATE_POD_CREATE, entries::MUTATE_POD_UPDATE],
     rbac: &entries::POD_RULES,
     object_type: "pod",
-    call: |request, ctx| mutate(request, ctx).into(),
+    call: |request, ctx| {
+        let mut unknown = Matched::new();
+        let verdict = Verdict::from(mutate(request, ctx, &mut unknown));
+        unknown.iter().fold(verdict, |verdict, profile| not_applied(verdict, profile, request))
+    },
 };
 
-fn mutate(request: &Request<'_>, ctx: &Ctx) -> Result<Patch, Denial> {
+/// The namespace is surely on its way to the cache: the API server knows it.
+fn not_applied(verdict: Verdict, profile: &Profile, request: &Request<'_>) -> Verdict {
+    let (name, namespace) = (&profile.name, &request.namespace);
+    let warning = format!(
+        "ClusterColocationProfile {name:?} was not applied: it selects namespaces by their labels, and namespace {namespace:?} is not known yet"
+    );
+    Verdict { unsettled: true, ..verdict.warn(warning) }
+}
+
+/// `unknown` takes the profiles that could not be applied because nobody knows the namespace.
+fn mutate(request: &Request<'_>, ctx: &Ctx, unknown: &mut Matched) -> Result<Patch, Denial> {
     if !request.sub_resource.is_empty() || request.resource.resource != "pods" {
         return Ok(Patch::default());
     }
@@ -48,8 +62,10 @@ fn mutate(request: &Request<'_>, ctx: &Ctx) -> Result<Patch, Denial> {
     let Some(object) = request.object else { return Ok(Patch::default()) };
     let namespace = if pod.metadata.namespace.is_empty() { &request.namespace } else { &pod.metadata.namespace };
     let namespace = namespace.clone();
-    let matched = profile::matching(ctx, &pod.metadata.labels, Some(&namespace));
-    let applied = drawn(&matched, request)?;
+    let mut matched = profile::matching(ctx, &pod.metadata.labels);
+    *unknown = profile::retain_of_namespace(&mut matched, ctx, &namespace);
+    let name = if pod.metadata.name.is_empty() { &request.name } else { &pod.metadata.name };
+    let applied = drawn(&matched, request, &namespace, name)?;
     let translates = !matched.is_empty()
         && !ctx.switches.skip_mutating_resources
         && !matched.iter().any(|profile| profile.skip_update_resources);
@@ -64,14 +80,14 @@ fn mutate(request: &Request<'_>, ctx: &Ctx) -> Result<Patch, Denial> {
     };
     let before = part.read(object.get())?;
     let after = with_patches(before.clone(), pod, &applied, &rest)?;
-    Ok(Patch::between(&before, &after))
+    Ok(Patch::between(&before, &after)?)
 }
 
 /// The profiles that apply. A probability that cannot be read refuses the pod.
-fn drawn(matched: &Matched, request: &Request<'_>) -> Result<Matched, Denial> {
+fn drawn(matched: &Matched, request: &Request<'_>, namespace: &str, name: &str) -> Result<Matched, Denial> {
     let mut applied = Matched::new();
     for profile in matched {
-        if profile::drawn(profile, request)? {
+        if profile::drawn(profile, request, namespace, name)? {
             applied.push(profile.clone());
         }
     }
@@ -191,4 +207,43 @@ fn write(pod: &Parts<'_>) -> Result<Patch, Denial> {
     }
     pod.spec.overhead.write(&spec.child("overhead"), &mut patch)?;
     Ok(patch)
+}
+
+#[cfg(test)]
+mod tests {
+    use koord_resource::admission::GroupVersionResource;
+    use serde_json::value::RawValue;
+
+    use super::*;
+
+    #[test]
+    fn a_profile_does_not_apply_in_a_namespace_that_nobody_knows() {
+        let ctx = Ctx::detached(|_| false);
+        let put = |kind: &str, object: &str| ctx.put(kind, object).unwrap();
+        put(
+            "ClusterColocationProfile",
+            r#"{"metadata":{"name":"p","uid":"u","resourceVersion":"1"},"spec":{"namespaceSelector":{"matchLabels":{"team":"x"}},"labels":{"a":"b"}}}"#,
+        );
+        let pod = RawValue::from_string(r#"{"metadata":{"name":"web"}}"#.to_owned()).unwrap();
+        let resource = GroupVersionResource { resource: "pods".into(), ..GroupVersionResource::default() };
+        let request = Request {
+            namespace: "new".into(),
+            operation: Operation::Create,
+            object: Some(&pod),
+            resource,
+            ..Request::default()
+        };
+        let verdict = (HANDLER.call)(&request, &ctx);
+        assert_eq!((verdict.patch.is_empty(), verdict.unsettled, verdict.denial), (true, true, None));
+        assert_eq!(
+            verdict.warnings,
+            [
+                r#"ClusterColocationProfile "p" was not applied: it selects namespaces by their labels, and namespace "new" is not known yet"#
+            ]
+        );
+        put("Namespace", r#"{"metadata":{"name":"new","uid":"n","resourceVersion":"2","labels":{"team":"x"}}}"#);
+        let verdict = (HANDLER.call)(&request, &ctx);
+        assert_eq!(verdict.patch.as_str(), r#"[{"op":"add","path":"/metadata/labels","value":{"a":"b"}}]"#);
+        assert!(!verdict.unsettled && verdict.warnings.is_empty());
+    }
 }

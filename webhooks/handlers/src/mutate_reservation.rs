@@ -43,6 +43,8 @@ struct View<'a> {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct MetadataView<'a> {
+    #[serde(borrow, deserialize_with = "text")]
+    name: std::borrow::Cow<'a, str>,
     #[serde(borrow)]
     labels: Texts<'a>,
     #[serde(borrow)]
@@ -78,16 +80,17 @@ fn mutate(request: &Request<'_>, ctx: &Ctx) -> Result<Patch, Denial> {
         "*v1alpha1.Reservation",
     )?;
     let (Operation::Create, Some(object)) = (request.operation, request.object) else { return Ok(Patch::default()) };
-    let labels = view.metadata.map(|metadata| metadata.labels).unwrap_or_default();
-    let matched = profile::matching(ctx, &labels, None);
+    let metadata = view.metadata.unwrap_or_default();
+    let (labels, name) = (metadata.labels, metadata.name.as_ref());
+    let matched = profile::matching(ctx, &labels);
     let before: Value = decode::text(object.get())?;
     let mut after = before.clone();
     for profile in &matched {
-        if profile::drawn(profile, request)? {
+        if profile::drawn(profile, request, "", name)? {
             after = apply(profile, &after, ctx)?;
         }
     }
-    Ok(Patch::between(&before, &after))
+    Ok(Patch::between(&before, &after)?)
 }
 
 fn apply(profile: &crate::ctx::Profile, reservation: &Value, ctx: &Ctx) -> Result<Value, Denial> {

@@ -18,37 +18,43 @@ use crate::{
 /// Profiles that match an object, in the order of their names.
 pub(crate) type Matched = SmallVec<[Arc<Profile>; 4]>;
 
-/// The profiles whose object selector selects `labels`, and whose namespace selector selects the namespace, where
-/// there is one.
-pub(crate) fn matching(ctx: &Ctx, labels: &Texts<'_>, namespace: Option<&str>) -> Matched {
+/// The profiles whose object selector selects `labels`.
+pub(crate) fn matching(ctx: &Ctx, labels: &Texts<'_>) -> Matched {
     let profiles = ctx.profiles.read();
     let objects = profiles.iter().map(|(_, entry)| &entry.value);
-    objects
-        .filter(|profile| namespace.is_none_or(|namespace| selects_namespace(ctx, profile, namespace)))
-        .filter(|profile| profile.objects.selects(|key| labels.get(key)))
-        .cloned()
-        .collect()
+    objects.filter(|profile| profile.objects.selects(|key| labels.get(key))).cloned().collect()
 }
 
-/// QUIRK: a namespace that nobody knows is selected, as in the original.
-fn selects_namespace(ctx: &Ctx, profile: &Profile, namespace: &str) -> bool {
-    if matches!(profile.namespaces, crate::selector::Selector::All) {
-        return true;
+/// Of these profiles, keeps those whose namespace selector selects the namespace. What is returned ask for labels of a
+/// namespace that nobody knows; they do not apply either.
+pub(crate) fn retain_of_namespace(matched: &mut Matched, ctx: &Ctx, namespace: &str) -> Matched {
+    let mut unknown = Matched::new();
+    if matched.iter().all(|profile| profile.namespaces.is_everything()) {
+        return unknown;
     }
     let namespaces = ctx.namespaces.read();
-    let Some(entry) = namespaces.get(namespace) else { return true };
-    profile.namespaces.selects(|key| entry.value.0.get(key))
+    let entry = namespaces.get(namespace);
+    matched.retain(|profile| match entry {
+        _ if profile.namespaces.is_everything() => true,
+        Some(entry) => profile.namespaces.selects(|key| entry.value.0.get(key)),
+        None => {
+            unknown.push(Arc::clone(profile));
+            false
+        }
+    });
+    unknown
 }
 
-/// Whether the profile's probability lets it apply to the request.
+/// Whether the profile's probability lets it apply. A profile of probability p applies to p of 100 objects.
 ///
-/// The draw follows from the request's uid and the profile's name: the same review always gets the same answer, and
-/// pods of one owner, which are alike in everything else, do not. A profile of probability p applies to p of 100.
-pub(crate) fn drawn(profile: &Profile, request: &Request<'_>) -> Result<bool, Denial> {
+/// The draw follows from the profile's name and the object's: a retry decides the same. Objects that the API server
+/// will name are alike, so theirs follows from the uid of the request.
+pub(crate) fn drawn(profile: &Profile, request: &Request<'_>, namespace: &str, name: &str) -> Result<bool, Denial> {
     let Some(probability) = &profile.spec.probability else { return Ok(true) };
     let percent = probability.int_or_percent().map_err(|error| Denial::internal(error.to_string()))?;
     let mut hasher = DefaultHasher::new();
-    (request.uid.as_ref(), request.namespace.as_ref(), request.name.as_ref(), profile.name.as_str()).hash(&mut hasher);
+    let identity = if name.is_empty() { (request.uid.as_ref(), "") } else { (namespace, name) };
+    (identity, profile.name.as_str()).hash(&mut hasher);
     let draw = i64::try_from(hasher.finish() % 100).unwrap_or_default();
     Ok(draw < percent)
 }
@@ -95,35 +101,73 @@ mod tests {
     use std::borrow::Cow;
 
     use koord_resource::IntOrString;
+    use serde_json::json;
 
     use super::*;
 
-    fn share(probability: IntOrString) -> usize {
+    /// The only profile of a cluster.
+    fn profile(spec: &serde_json::Value) -> Arc<Profile> {
         let ctx = Ctx::detached(|_| false);
-        ctx.put("ClusterColocationProfile", r#"{"metadata":{"name":"p","uid":"u","resourceVersion":"1"}}"#).unwrap();
-        let matched = matching(&ctx, &Texts::default(), Some("default"));
-        let mut profile = Profile {
-            name: matched[0].name.clone(),
-            namespaces: matched[0].namespaces.clone(),
-            objects: matched[0].objects.clone(),
-            skip_update_resources: false,
-            excerpt: None,
-            spec: matched[0].spec.clone(),
-        };
-        profile.spec.probability = Some(probability);
-        let request = |number: usize| Request { uid: Cow::Owned(format!("uid-{number}")), ..Request::default() };
-        (0..10_000).filter(|number| drawn(&profile, &request(*number)).unwrap()).count()
+        let object = json!({"metadata": {"name": "p", "uid": "u", "resourceVersion": "1"}, "spec": spec});
+        ctx.put("ClusterColocationProfile", &object.to_string()).unwrap();
+        matching(&ctx, &Texts::default()).remove(0)
+    }
+
+    fn drawn_for(profile: &Profile, name: &str, uid: &str) -> bool {
+        let request = Request { uid: Cow::Borrowed(uid), ..Request::default() };
+        drawn(profile, &request, "default", name).unwrap()
     }
 
     #[test]
     fn the_share_of_pods_is_the_probability() {
-        assert_eq!(share(0.into()), 0);
-        assert_eq!(share((-1).into()), 0);
-        assert_eq!(share(100.into()), 10_000);
-        assert_eq!(share("120%".into()), 10_000);
-        let half = share("50%".into());
-        assert!((4_800..5_200).contains(&half), "{half} of 10000");
-        let one = share(1.into());
-        assert!((60..150).contains(&one), "{one} of 10000");
+        let share = |probability: IntOrString, named: bool| {
+            let profile = profile(&json!({"probability": probability}));
+            let text = |number: usize| format!("pod-{number}");
+            let drawn = |number: &usize| match named {
+                true => drawn_for(&profile, &text(*number), "same"),
+                false => drawn_for(&profile, "", &text(*number)),
+            };
+            (0..10_000).filter(drawn).count()
+        };
+        for named in [true, false] {
+            assert_eq!(share(0.into(), named), 0);
+            assert_eq!(share((-1).into(), named), 0);
+            assert_eq!(share(100.into(), named), 10_000);
+            assert_eq!(share("120%".into(), named), 10_000);
+            let half = share("50%".into(), named);
+            assert!((4_800..5_200).contains(&half), "{half} of 10000");
+            let one = share(1.into(), named);
+            assert!((60..150).contains(&one), "{one} of 10000");
+        }
+    }
+
+    #[test]
+    fn a_retry_of_a_named_pod_decides_the_same() {
+        let profile = profile(&json!({"probability": 50}));
+        for number in 0..100 {
+            let name = format!("pod-{number}");
+            assert_eq!(drawn_for(&profile, &name, "first"), drawn_for(&profile, &name, "second"));
+        }
+    }
+
+    #[test]
+    fn a_selector_that_nobody_understands_sets_the_profile_aside() {
+        let put = |spec: serde_json::Value| {
+            let ctx = Ctx::detached(|_| false);
+            let object = json!({"metadata": {"name": "p", "uid": "u", "resourceVersion": "1"}, "spec": spec});
+            ctx.put("ClusterColocationProfile", &object.to_string()).unwrap();
+            assert!(matching(&ctx, &Texts::default()).is_empty());
+            ctx.profiles.read().quarantined("p").unwrap().reason.to_string()
+        };
+        let expression =
+            |operator: &str| json!({"matchExpressions": [{"key": "a", "operator": operator, "values": []}]});
+        assert_eq!(
+            put(json!({"selector": expression("In")})),
+            "spec.selector: values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty"
+        );
+        assert_eq!(
+            put(json!({"namespaceSelector": expression("Foo")})),
+            "spec.namespaceSelector: \"Foo\" is not a valid label selector operator"
+        );
     }
 }

@@ -66,5 +66,5 @@ fn patched<T: Resource + Mutate>(object: &mut T, raw: &Value) -> Result<Patch, s
         return Ok(Patch::default());
     }
     let after = merge::apply(raw.clone(), &changes);
-    Ok(Patch::between(raw, &after))
+    Patch::between(raw, &after)
 }

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, fmt};
 
-use koord_schema::{field::Path, patch::json};
+use koord_schema::field::Path;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -54,12 +54,42 @@ impl Patch {
         self.operation::<()>("remove", at, None)
     }
 
-    /// What turns `before` into `after`.
-    pub fn between(before: &Value, after: &Value) -> Self {
-        match json::diff(before, after) {
-            Value::Array(operations) if operations.is_empty() => Self::default(),
-            operations => Self { text: operations.to_string().into_bytes() },
+    /// What turns `before` into `after`. The documents as a whole must both be objects or both be lists.
+    pub fn between(before: &Value, after: &Value) -> Result<Self, serde_json::Error> {
+        let mut patch = Self::default();
+        patch.differences(&Path::root(""), before, after)?;
+        Ok(patch)
+    }
+
+    /// Lists are compared item by item; what one has more stands at its end.
+    fn differences(&mut self, at: &Path<'_>, before: &Value, after: &Value) -> Result<(), serde_json::Error> {
+        match (before, after) {
+            (Value::Object(before), Value::Object(after)) => {
+                for name in before.keys().filter(|name| !after.contains_key(*name)) {
+                    self.remove(&at.key(name))?;
+                }
+                for (name, after) in after {
+                    match before.get(name) {
+                        Some(before) => self.differences(&at.key(name), before, after)?,
+                        None => self.add(&at.key(name), after)?,
+                    }
+                }
+            }
+            (Value::Array(before), Value::Array(after)) => {
+                for (index, (before, after)) in before.iter().zip(after).enumerate() {
+                    self.differences(&at.index(index), before, after)?;
+                }
+                for index in (after.len()..before.len()).rev() {
+                    self.remove(&at.index(index))?;
+                }
+                for (index, item) in after.iter().enumerate().skip(before.len()) {
+                    self.add(&at.index(index), item)?;
+                }
+            }
+            (before, after) if before == after => {}
+            (_, after) => self.replace(at, after)?,
         }
+        Ok(())
     }
 
     fn operation<T: Serialize + ?Sized>(
@@ -171,10 +201,17 @@ mod tests {
     }
 
     #[test]
-    fn equal_documents_have_no_patch_between_them() {
-        assert!(Patch::between(&json!({"a": 1}), &json!({"a": 1})).is_empty());
+    fn what_is_between_two_documents_turns_one_into_the_other() {
+        let before = json!({"a": 1, "gone": {}, "list": [1, {"x": 1, "y": [2]}, 3], "short": [1], "b/~": {"c": null}});
+        let after = json!({"a": 2, "new": [], "list": [1, {"x": 1}], "short": [1, 2, 3], "b/~": {"c": {"d": 1}}});
+        for (before, after) in [(&before, &after), (&after, &before)] {
+            let patch = Patch::between(before, after).unwrap();
+            let operations = serde_json::from_slice(patch.as_bytes()).unwrap();
+            assert_eq!(&koord_schema::patch::json::apply(before.clone(), &operations).unwrap(), after, "{patch:?}");
+        }
+        assert!(Patch::between(&before, &before.clone()).unwrap().is_empty());
         assert_eq!(
-            Patch::between(&json!({"a": 1}), &json!({"a": 2})).as_str(),
+            Patch::between(&json!({"a": 1}), &json!({"a": 2})).unwrap().as_str(),
             r#"[{"op":"replace","path":"/a","value":2}]"#
         );
     }

@@ -43,8 +43,7 @@ const DEFAULT_MODE: &str = "ReservationFirst";
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct View {
-    #[serde(deserialize_with = "or_default")]
-    spec: SpecView,
+    spec: Option<SpecView>,
 }
 
 #[derive(Default, Deserialize)]
@@ -64,6 +63,10 @@ fn mutate(request: &Request<'_>) -> Result<Patch, Denial> {
     }
     let View { spec } = decode::object(request.object)?;
     let at = Path::root("spec");
+    if spec.is_none() {
+        patch.add(&at, &serde_json::Map::new())?;
+    }
+    let spec = spec.unwrap_or_default();
     fill(&mut patch, &at.child("ttl"), !spec.ttl.is_empty(), DEFAULT_TTL)?;
     fill(&mut patch, &at.child("mode"), !spec.mode.is_empty(), DEFAULT_MODE)?;
     Ok(patch)

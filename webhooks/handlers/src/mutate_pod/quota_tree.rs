@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{Ctx, pod::Parts, quota::QuotaProfile};
 
-/// Adds the node selector of the pod's quota tree to every required term of its node affinity.
+/// Adds the node selector of the pod's quota tree to every required term of its node affinity that lacks it.
 pub(super) fn bind(pod: &mut Parts<'_>, ctx: &Ctx, namespace: &str) -> Result<(), Denial> {
     let name = pod.metadata.labels.get(QUOTA_NAME).unwrap_or(namespace);
     let Some(tree_id) = tree_of(ctx, name, namespace) else { return Ok(()) };
@@ -57,7 +57,8 @@ fn bound(affinity: Value, wanted: &[Value]) -> Value {
             Some(Value::Array(expressions)) => expressions,
             _ => Vec::new(),
         };
-        expressions.extend_from_slice(wanted);
+        let missing: Vec<Value> = wanted.iter().filter(|wanted| !expressions.contains(wanted)).cloned().collect();
+        expressions.extend(missing);
         with.insert("matchExpressions".to_owned(), expressions.into());
         *term = with.into();
     }

@@ -53,16 +53,16 @@ fn allocations<T>(act: impl FnOnce() -> T) -> (usize, T) {
     (COUNT.with(Cell::get) - before, result)
 }
 
-fn ctx() -> Arc<Ctx> {
+fn ctx(profile: &str) -> Arc<Ctx> {
     let ctx = Ctx::detached(|_| false);
     ctx.put("PriorityClass", PRIORITY_CLASS).unwrap();
-    ctx.put("ClusterColocationProfile", PROFILE).unwrap();
+    ctx.put("ClusterColocationProfile", profile).unwrap();
     Arc::new(ctx)
 }
 
 #[test]
 fn a_pod_that_a_profile_changes_costs_few_allocations() {
-    let ctx = ctx();
+    let ctx = ctx(PROFILE);
     let review = review::decode("application/json", REVIEW).unwrap();
     let (in_handler, verdict) = allocations(|| (HANDLERS[0].call)(&review.request, &ctx));
     let patch = verdict.patch.as_str().into_owned();
@@ -85,4 +85,18 @@ fn a_pod_that_nothing_concerns_costs_fewer() {
     assert!(verdict.patch.is_empty());
     println!("{in_handler} allocations");
     assert!(in_handler <= 10, "{in_handler} allocations in the handler");
+}
+
+#[test]
+fn a_patch_costs_what_it_touches_and_not_the_whole_pod() {
+    let patched =
+        PROFILE.replace(r#""labels":{"#, r#""patch":{"spec":{"terminationGracePeriodSeconds":5}},"labels":{"#);
+    let ctx = ctx(&patched);
+    let review = review::decode("application/json", REVIEW).unwrap();
+    let (in_handler, verdict) = allocations(|| (HANDLERS[0].call)(&review.request, &ctx));
+    let patch = verdict.patch.as_str().into_owned();
+    assert!(patch.contains("terminationGracePeriodSeconds") && patch.contains("batch-cpu"), "{patch}");
+    let (in_tree, _) = allocations(|| serde_json::from_slice::<serde_json::Value>(REVIEW).unwrap());
+    println!("{in_handler} allocations; {in_tree} to read the review into a tree");
+    assert!(in_handler <= 260, "{in_handler} allocations in the handler");
 }

@@ -3,5 +3,6 @@
 
 mod allocations;
 mod declared;
+mod properties;
 mod recordings;
 mod replay;
