@@ -123,9 +123,9 @@ mod tests {
         let share = |probability: IntOrString, named: bool| {
             let profile = profile(&json!({"probability": probability}));
             let text = |number: usize| format!("pod-{number}");
-            let drawn = |number: &usize| match named {
-                true => drawn_for(&profile, &text(*number), "same"),
-                false => drawn_for(&profile, "", &text(*number)),
+            let drawn = |number: &usize| {
+                let text = text(*number);
+                if named { drawn_for(&profile, &text, "same") } else { drawn_for(&profile, "", &text) }
             };
             (0..10_000).filter(drawn).count()
         };

@@ -211,7 +211,9 @@ fn service(profiles: &[Value], reversed: bool) -> Service {
     if reversed {
         named.reverse();
     }
-    named.into_iter().for_each(|(profile, name)| put(profile, &name));
+    for (profile, name) in named {
+        put(profile, &name);
+    }
     let builder = ServiceBuilder::new(Metrics::register(&prometheus::Registry::new()).unwrap(), SystemClock::shared());
     serve(builder, &Arc::new(ctx), |_| true).build()
 }

@@ -226,7 +226,7 @@ async fn play_all(recordings: Vec<Recording>) -> BTreeMap<String, (usize, usize)
         if DIFFERENT.contains(&recording.title().as_str()) {
             let text = format!("{} no longer differs; strike it off the list", recording.title());
             if difference.is_none() {
-                wrong.push(text)
+                wrong.push(text);
             }
             continue;
         }
