@@ -12,6 +12,7 @@ mod names;
 mod node_slo;
 mod resource_amplification;
 mod strategy;
+mod switchable;
 
 pub use bounds::{BOUNDS, Bound, PAIRS, Pair};
 pub use colocation::{
@@ -27,6 +28,7 @@ pub use node_slo::{HostApplications, NodeHostApplications, NodeSloConfig, NodeSl
 pub use resource_amplification::{ResourceAmplificationConfig, ResourceAmplificationStrategy};
 use serde::de::DeserializeOwned;
 pub use strategy::{NodeProfile, NodeStrategy};
+pub use switchable::{Switchable, SwitchableConfig};
 
 /// Name of the ConfigMap, unless a flag says otherwise.
 pub const CONFIG_MAP_NAME: &str = "slo-controller-config";

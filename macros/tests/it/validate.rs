@@ -1,6 +1,6 @@
 //! Rules and defaults in Rust.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use koord_resource::{
     Mutate, Schema, Validate,
@@ -158,7 +158,7 @@ fn changes_are_compared_with_the_old_object() {
 struct Fleet {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[koord(list_type = "map", list_map_key = "name", list_map_key = "zone")]
-    ships: Option<Vec<Box<Ship>>>,
+    ships: Option<Vec<Arc<Ship>>>,
     #[koord(list_type = "map", list_map_key = "name", admission(items(immutable)))]
     flags: Vec<BTreeMap<String, String>>,
     by_name: BTreeMap<String, Ship>,
@@ -202,7 +202,7 @@ fn changes(new: &Fleet, old: &Fleet) -> Vec<String> {
 #[test]
 fn an_old_item_is_found_by_its_keys_wherever_it_stands() {
     let ships = |ships: &[(&str, &str, i32)]| {
-        let ships = ships.iter().map(|(name, zone, length)| Box::new(ship(name, zone, *length)));
+        let ships = ships.iter().map(|(name, zone, length)| Arc::new(ship(name, zone, *length)));
         Fleet { ships: Some(ships.collect()), ..Fleet::default() }
     };
     let old = ships(&[("a", "x", 1), ("a", "y", 2), ("b", "x", 3)]);

@@ -49,30 +49,35 @@ pub struct Names {
     pub fields: &'static [(&'static str, &'static str, &'static str)],
     /// The struct that Go embeds for a field: of (Rust struct, JSON name), `*` standing for all other names.
     pub embedded: &'static [(&'static str, &'static str, &'static str)],
+    /// The struct that Go embeds where a Rust struct is one half of an [`Inline`](super::Inline) inside of a field.
+    pub halves: &'static [(&'static str, &'static str)],
 }
 
 impl Names {
     /// No other names.
-    pub const NONE: Self = Self { structs: &[], fields: &[], embedded: &[] };
+    pub const NONE: Self = Self { structs: &[], fields: &[], embedded: &[], halves: &[] };
 
     fn qualified(&self, rust: &'static str) -> &'static str {
         self.structs.iter().find(|(name, _)| *name == rust).map_or(rust, |(_, go)| go)
-    }
-
-    /// Without the package.
-    fn unqualified(&self, rust: &'static str) -> &'static str {
-        let name = self.qualified(rust);
-        name.rsplit_once('.').map_or(name, |(_, name)| name)
     }
 
     fn field_type(&self, rust: &str, field: &str) -> Option<&'static str> {
         self.fields.iter().find(|row| row.0 == rust && row.1 == field).map(|row| row.2)
     }
 
+    fn half(&self, rust: &str) -> Option<&'static str> {
+        self.halves.iter().find(|(name, _)| *name == rust).map(|(_, go)| *go)
+    }
+
     fn embedding(&self, rust: &str, field: &str) -> Option<&'static str> {
         let find = |name: &str| self.embedded.iter().find(|row| row.0 == rust && row.1 == name).map(|row| row.2);
         find(field).or_else(|| find("*")).filter(|embedded| !embedded.is_empty())
     }
+}
+
+/// Without the package.
+fn unqualified(go: &'static str) -> &'static str {
+    go.rsplit_once('.').map_or(go, |(_, name)| name)
 }
 
 /// Decodes a text by Go's rules.
@@ -93,21 +98,33 @@ pub fn from_str<T: DeserializeOwned>(text: &str) -> Result<T, DecodeError> {
 /// Decodes a text by Go's rules, with Go's names in error messages.
 pub fn from_str_named<T: DeserializeOwned>(text: &str, names: &Names) -> Result<T, DecodeError> {
     let node = parse(text)?;
-    T::deserialize(Decoder { node: &node, place: Place { names, owner: None, step: None } })
+    T::deserialize(Decoder { node: &node, place: Place { names, owner: None, step: None, depth: 0, whole: None } })
 }
 
 /// Where a value stands.
 #[derive(Clone, Copy)]
 struct Place<'p> {
     names: &'p Names,
-    /// The innermost struct, by its Rust name.
-    owner: Option<&'static str>,
+    /// The struct of the last field.
+    owner: Option<Owner>,
     step: Option<&'p Step<'p>>,
+    /// How many lists and maps lie between the last field and the value.
+    depth: u8,
+    /// What Go calls the whole of which the value is one half.
+    whole: Option<&'static str>,
+}
+
+#[derive(Clone, Copy)]
+struct Owner {
+    rust: &'static str,
+    /// Without the package.
+    go: &'static str,
 }
 
 /// The last field on the way to a value.
 struct Step<'p> {
     before: Option<&'p Step<'p>>,
+    half: Option<&'static str>,
     embedded: Option<&'static str>,
     field: &'static str,
 }
@@ -123,20 +140,38 @@ impl Place<'_> {
             Node::Array(_) => "array".to_owned(),
             Node::Object(_) => "object".to_owned(),
         };
-        let (Some(owner), Some(step)) = (self.owner, self.step) else {
+        let Some(owner) = self.owner else {
             return DecodeError::Type { value, place: "value".to_owned(), go_type: plain_type.to_owned() };
         };
         let mut fields = Vec::new();
-        let mut next = Some(step);
+        let mut next = self.step;
         while let Some(step) = next {
             fields.push(step.field);
             fields.extend(step.embedded);
+            fields.extend(step.half);
             next = step.before;
         }
         fields.reverse();
-        let place = format!("struct field {}.{}", self.names.unqualified(owner), fields.join("."));
-        let go_type = self.names.field_type(owner, step.field).unwrap_or(plain_type);
+        let place = format!("struct field {}.{}", owner.go, fields.join("."));
+        let go_type = self.go_type().unwrap_or(plain_type);
         DecodeError::Type { value, place, go_type: go_type.to_owned() }
+    }
+
+    /// What Go calls the type of the value, where the table says it of the field.
+    fn go_type(&self) -> Option<&'static str> {
+        let of_field = self.names.field_type(self.owner?.rust, self.step?.field)?;
+        (0..self.depth).try_fold(of_field, |type_, _| {
+            let inside = match type_.strip_prefix("map[") {
+                Some(map) => map.split_once(']')?.1,
+                None => type_.strip_prefix("[]")?,
+            };
+            Some(inside.trim_start_matches('*'))
+        })
+    }
+
+    /// The place of what stands in a list or map here.
+    fn inside(self) -> Self {
+        Place { depth: self.depth.saturating_add(1), ..self }
     }
 }
 
@@ -243,15 +278,17 @@ impl<'de> Deserializer<'de> for Decoder<'_, '_, '_> {
         visitor: V,
     ) -> Result<V::Value, DecodeError> {
         if name == inline::TWICE {
-            return visitor.visit_seq(Twice { decoder: self, left: 2 });
+            let whole = self.place.go_type().map(unqualified);
+            let decoder = Decoder { place: Place { whole, ..self.place }, ..self };
+            return visitor.visit_seq(Twice { decoder, left: 2 });
         }
         visitor.visit_newtype_struct(self)
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DecodeError> {
         match self.node {
-            Node::Null => visitor.visit_seq(Items { items: [].iter(), place: self.place }),
-            Node::Array(items) => visitor.visit_seq(Items { items: items.iter(), place: self.place }),
+            Node::Null => visitor.visit_seq(Items { items: [].iter(), place: self.place.inside() }),
+            Node::Array(items) => visitor.visit_seq(Items { items: items.iter(), place: self.place.inside() }),
             other => Err(self.place.type_error(other, "[]string")),
         }
     }
@@ -274,7 +311,7 @@ impl<'de> Deserializer<'de> for Decoder<'_, '_, '_> {
             }
             other => return Err(self.place.type_error(other, "map[string]string")),
         }
-        visitor.visit_map(Entries { left: entries.into_iter(), value: None, place: self.place })
+        visitor.visit_map(Entries { left: entries.into_iter(), value: None, place: self.place.inside() })
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -413,9 +450,11 @@ impl<'de> MapAccess<'de> for Fields<'_, '_, '_> {
         let Some((field, node)) = self.value.take() else {
             return Err(de::Error::invalid_type(Unexpected::Map, &"a field before its value"));
         };
-        let embedded = self.place.names.embedding(self.owner, field);
-        let step = Step { before: self.place.step, embedded, field };
-        let place = Place { names: self.place.names, owner: Some(self.owner), step: Some(&step) };
+        let Place { names, step: before, whole, .. } = self.place;
+        let half = whole.and_then(|_| names.half(self.owner));
+        let step = Step { before, half, embedded: names.embedding(self.owner, field), field };
+        let owner = Owner { rust: self.owner, go: whole.unwrap_or_else(|| unqualified(names.qualified(self.owner))) };
+        let place = Place { names, owner: Some(owner), step: Some(&step), depth: 0, whole: None };
         seed.deserialize(Decoder { node, place })
     }
 }
@@ -470,6 +509,7 @@ mod tests {
         structs: &[("Strategy", "config.GoStrategy")],
         fields: &[("Strategy", "policy", "config.Policy"), ("Strategy", "features", "map[string]bool")],
         embedded: &[("Nested", "x", "Embedded")],
+        halves: &[],
     };
 
     fn decode(text: &str) -> Strategy {

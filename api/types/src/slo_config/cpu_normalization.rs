@@ -2,17 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use koord_resource::{
-    Schema,
-    go_json::{DecodeError, Inline},
-};
+use koord_resource::Schema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    decode,
-    strategy::{NodeStrategy, first_match, laid_over},
+    strategy::NodeStrategy,
+    switchable::{Switchable, SwitchableConfig, switchable},
 };
-use crate::{node_annotations::CpuBasicInfo, protocol::Labels};
+use crate::node_annotations::CpuBasicInfo;
 
 /// How much faster CPUs are. What is absent is as inherited.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
@@ -61,49 +58,15 @@ impl CpuNormalizationStrategy {
     }
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct CpuNormalizationSection {
-    node_configs: Vec<NodeStrategy<CpuNormalizationStrategy>>,
-}
+switchable!(CpuNormalizationStrategy beside CpuNormalizationSection);
 
 /// The key with everything filled in.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CpuNormalizationConfig {
-    /// For nodes that nothing else is said about.
-    pub cluster: CpuNormalizationStrategy,
-    /// For some nodes, in the order of the configuration.
-    pub nodes: Vec<NodeStrategy<CpuNormalizationStrategy>>,
-}
-
-impl Default for CpuNormalizationConfig {
-    fn default() -> Self {
-        let cluster = CpuNormalizationStrategy { enable: Some(false), ..CpuNormalizationStrategy::default() };
-        Self { cluster, nodes: Vec::new() }
-    }
-}
-
-impl CpuNormalizationConfig {
-    /// Reads the key; an absent or empty one gives the defaults.
-    pub fn parse(text: Option<&str>) -> Result<Self, DecodeError> {
-        let default = Self::default();
-        let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(default) };
-        let section: Inline<CpuNormalizationSection, CpuNormalizationStrategy> = decode(text)?;
-        let cluster = laid_over(&default.cluster, &section.second);
-        let nodes = section.first.node_configs.into_iter();
-        let nodes = nodes.map(|node| NodeStrategy { second: laid_over(&cluster, &node.second), first: node.first });
-        Ok(Self { nodes: nodes.collect(), cluster })
-    }
-
-    /// What holds on a node with these labels.
-    pub fn for_node(&self, labels: &Labels) -> &CpuNormalizationStrategy {
-        first_match(&self.nodes, labels).unwrap_or(&self.cluster)
-    }
-}
+pub type CpuNormalizationConfig = SwitchableConfig<CpuNormalizationStrategy>;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::Labels;
 
     #[test]
     fn the_model_and_what_is_switched_on_choose_the_ratio() {

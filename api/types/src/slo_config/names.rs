@@ -42,6 +42,7 @@ pub(super) const NAMES: Names = Names {
         ("ColocationStrategy", "metricMemoryCollectPolicy", "v1alpha1.NodeMemoryCollectPolicy"),
         ("ColocationStrategy", "cpuCalculatePolicy", "configuration.CalculatePolicy"),
         ("ColocationStrategy", "memoryCalculatePolicy", "configuration.CalculatePolicy"),
+        ("ColocationStrategy", "extensions", "configuration.ExtraFields"),
         ("MetricAggregatePolicy", "durations", "[]v1.Duration"),
         ("ThresholdSection", "nodeStrategies", "[]configuration.NodeResourceThresholdStrategy"),
         ("QosSection", "nodeStrategies", "[]configuration.NodeResourceQOSStrategy"),
@@ -64,10 +65,13 @@ pub(super) const NAMES: Names = Names {
         ("LabelSelector", "matchLabels", "map[string]string"),
         ("LabelSelector", "matchExpressions", "[]v1.LabelSelectorRequirement"),
         ("LabelSelectorRequirement", "operator", "v1.LabelSelectorOperator"),
+        ("CpuNormalizationSection", "nodeConfigs", "[]configuration.NodeCPUNormalizationCfg"),
+        ("ResourceAmplificationSection", "nodeConfigs", "[]configuration.NodeResourceAmplificationCfg"),
         ("CpuNormalizationStrategy", "ratioModel", "map[string]configuration.ModelRatioCfg"),
         ("ResourceAmplificationStrategy", "resourceAmplificationRatio", "map[v1.ResourceName]float64"),
     ],
     embedded: &[
+        ("ColocationStrategy", "extensions", "ColocationStrategy.ColocationStrategyExtender"),
         ("ColocationStrategy", "*", "ColocationStrategy"),
         ("NodeProfile", "*", "NodeCfgProfile"),
         ("CpuNormalizationStrategy", "*", "CPUNormalizationStrategy"),
@@ -83,4 +87,129 @@ pub(super) const NAMES: Names = Names {
         ("CpuBurstStrategy", "sharePoolThresholdPercent", ""),
         ("CpuBurstStrategy", "*", "CPUBurstConfig"),
     ],
+    halves: &[
+        ("ResourceThresholdStrategy", "ResourceThresholdStrategy"),
+        ("ResourceQosStrategy", "ResourceQOSStrategy"),
+        ("CpuBurstStrategy", "CPUBurstStrategy"),
+        ("SystemStrategy", "SystemStrategy"),
+    ],
 };
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use crate::slo_config::{
+        ColocationConfig, CpuNormalizationConfig, NodeSloConfig, ResourceAmplificationConfig, SectionError,
+    };
+
+    fn error(key: &str, text: &str) -> String {
+        let message = match key {
+            "colocation-config" => ColocationConfig::parse(Some(text)).unwrap_err().to_string(),
+            "cpu-normalization-config" => CpuNormalizationConfig::parse(Some(text)).unwrap_err().to_string(),
+            "resource-amplification-config" => ResourceAmplificationConfig::parse(Some(text)).unwrap_err().to_string(),
+            key => {
+                let data = BTreeMap::from([(key.to_owned(), text.to_owned())]);
+                let (_, errors) = NodeSloConfig::default().update(&data);
+                errors.iter().map(|SectionError { error, .. }| error.to_string()).collect()
+            }
+        };
+        let message = message.trim_start_matches("failed to unmarshal colocation config, err: ");
+        message.replace("json: cannot unmarshal ", "").replace("into Go struct field ", "")
+    }
+
+    /// Go names the struct that holds the field, and the whole way to it with the structs that are embedded on it; what
+    /// is said of some nodes embeds a profile and a strategy.
+    #[test]
+    fn type_errors_about_some_nodes_name_gos_structs() {
+        for (key, text, message) in [
+            (
+                "colocation-config",
+                r#"{"nodeConfigs":[{"name":"a","enable":"x"}]}"#,
+                "string NodeColocationCfg.nodeConfigs.ColocationStrategy.enable of type bool",
+            ),
+            (
+                "colocation-config",
+                r#"{"nodeConfigs":[{"name":5}]}"#,
+                "number NodeColocationCfg.nodeConfigs.NodeCfgProfile.name of type string",
+            ),
+            (
+                "colocation-config",
+                r#"{"nodeConfigs":[{"nodeSelector":{"matchLabels":{"a":1}}}]}"#,
+                "number LabelSelector.nodeConfigs.NodeCfgProfile.nodeSelector.matchLabels of type string",
+            ),
+            (
+                "colocation-config",
+                r#"{"nodeConfigs":["a"]}"#,
+                "string ColocationCfg.nodeConfigs of type configuration.NodeColocationCfg",
+            ),
+            (
+                "colocation-config",
+                r#"{"nodeConfigs":{}}"#,
+                "object ColocationCfg.nodeConfigs of type []configuration.NodeColocationCfg",
+            ),
+            (
+                "resource-threshold-config",
+                r#"{"nodeStrategies":[{"cpuSuppressThresholdPercent":1.5}]}"#,
+                "number 1.5 NodeResourceThresholdStrategy.nodeStrategies.ResourceThresholdStrategy.cpuSuppressThresholdPercent of type int64",
+            ),
+            (
+                "resource-threshold-config",
+                r#"{"nodeStrategies":[{"cpuSuppressPolicy":1}]}"#,
+                "number NodeResourceThresholdStrategy.nodeStrategies.ResourceThresholdStrategy.cpuSuppressPolicy of type v1alpha1.CPUSuppressPolicy",
+            ),
+            (
+                "resource-qos-config",
+                r#"{"nodeStrategies":[{"lsClass":{"cpuQOS":{"groupIdentity":"x"}}}]}"#,
+                "string CPUQOSCfg.nodeStrategies.ResourceQOSStrategy.lsClass.cpuQOS.CPUQOS.groupIdentity of type int64",
+            ),
+            (
+                "resource-qos-config",
+                r#"{"nodeStrategies":[{"beClass":[]}]}"#,
+                "array NodeResourceQOSStrategy.nodeStrategies.ResourceQOSStrategy.beClass of type v1alpha1.ResourceQOS",
+            ),
+            (
+                "resource-qos-config",
+                r#"{"clusterStrategy":{"beClass":{"blkioQOS":{"blocks":[7]}}}}"#,
+                "number BlkIOQOSCfg.clusterStrategy.beClass.blkioQOS.blocks of type v1alpha1.BlockCfg",
+            ),
+            (
+                "cpu-burst-config",
+                r#"{"nodeStrategies":[{"cpuBurstPercent":"x"}]}"#,
+                "string NodeCPUBurstCfg.nodeStrategies.CPUBurstStrategy.CPUBurstConfig.cpuBurstPercent of type int64",
+            ),
+            (
+                "system-config",
+                r#"{"nodeStrategies":[{"minFreeKbytesFactor":true}]}"#,
+                "bool NodeSystemStrategy.nodeStrategies.SystemStrategy.minFreeKbytesFactor of type int64",
+            ),
+            (
+                "host-application-config",
+                r#"{"nodeConfigs":[{"applications":[{"name":1}]}]}"#,
+                "number HostApplicationSpec.nodeConfigs.applications.name of type string",
+            ),
+            (
+                "host-application-config",
+                r#"{"nodeConfigs":[{"applications":7}]}"#,
+                "number NodeHostApplicationCfg.nodeConfigs.applications of type []v1alpha1.HostApplicationSpec",
+            ),
+            (
+                "cpu-normalization-config",
+                r#"{"nodeConfigs":[{"ratioModel":{"X":{"baseRatio":"x"}}}]}"#,
+                "string ModelRatioCfg.nodeConfigs.CPUNormalizationStrategy.ratioModel.baseRatio of type float64",
+            ),
+            (
+                "cpu-normalization-config",
+                r#"{"ratioModel":{"X":1}}"#,
+                "number CPUNormalizationCfg.CPUNormalizationStrategy.ratioModel of type configuration.ModelRatioCfg",
+            ),
+            (
+                "resource-amplification-config",
+                r#"{"nodeConfigs":[{"resourceAmplificationRatio":{"cpu":"x"}}]}"#,
+                "string NodeResourceAmplificationCfg.nodeConfigs.ResourceAmplificationStrategy.resourceAmplificationRatio of type float64",
+            ),
+        ] {
+            assert_eq!(error(key, text), message, "{key}: {text}");
+        }
+    }
+}

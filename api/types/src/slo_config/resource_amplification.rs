@@ -2,17 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use koord_resource::{
-    Schema,
-    go_json::{DecodeError, Inline},
-};
+use koord_resource::Schema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    decode,
-    strategy::{NodeStrategy, first_match, laid_over},
+    strategy::NodeStrategy,
+    switchable::{Switchable, SwitchableConfig, switchable},
 };
-use crate::protocol::Labels;
 
 /// How much more nodes promise. What is absent is as inherited.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
@@ -26,49 +22,15 @@ pub struct ResourceAmplificationStrategy {
     pub resource_amplification_ratio: BTreeMap<String, f64>,
 }
 
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-struct ResourceAmplificationSection {
-    node_configs: Vec<NodeStrategy<ResourceAmplificationStrategy>>,
-}
+switchable!(ResourceAmplificationStrategy beside ResourceAmplificationSection);
 
 /// The key with everything filled in.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ResourceAmplificationConfig {
-    /// For nodes that nothing else is said about.
-    pub cluster: ResourceAmplificationStrategy,
-    /// For some nodes, in the order of the configuration.
-    pub nodes: Vec<NodeStrategy<ResourceAmplificationStrategy>>,
-}
-
-impl Default for ResourceAmplificationConfig {
-    fn default() -> Self {
-        let cluster = ResourceAmplificationStrategy { enable: Some(false), ..ResourceAmplificationStrategy::default() };
-        Self { cluster, nodes: Vec::new() }
-    }
-}
-
-impl ResourceAmplificationConfig {
-    /// Reads the key; an absent or empty one gives the defaults.
-    pub fn parse(text: Option<&str>) -> Result<Self, DecodeError> {
-        let default = Self::default();
-        let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(default) };
-        let section: Inline<ResourceAmplificationSection, ResourceAmplificationStrategy> = decode(text)?;
-        let cluster = laid_over(&default.cluster, &section.second);
-        let nodes = section.first.node_configs.into_iter();
-        let nodes = nodes.map(|node| NodeStrategy { second: laid_over(&cluster, &node.second), first: node.first });
-        Ok(Self { nodes: nodes.collect(), cluster })
-    }
-
-    /// What holds on a node with these labels.
-    pub fn for_node(&self, labels: &Labels) -> &ResourceAmplificationStrategy {
-        first_match(&self.nodes, labels).unwrap_or(&self.cluster)
-    }
-}
+pub type ResourceAmplificationConfig = SwitchableConfig<ResourceAmplificationStrategy>;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::Labels;
 
     #[test]
     fn ratios_merge_by_resource() {
