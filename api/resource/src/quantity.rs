@@ -105,6 +105,11 @@ impl Quantity {
         self.amount.scaled(-3)
     }
 
+    /// Billionths, the finest that texts can say. What is too large is the largest number.
+    pub fn nano_value(&self) -> i128 {
+        self.amount.billionths()
+    }
+
     /// Whole units, when the amount is whole and was never too large for 64 bits.
     pub fn as_i64(&self) -> Option<i64> {
         self.amount.as_i64()
@@ -325,6 +330,23 @@ mod tests {
         assert!(quantity("1Ki") > quantity("1k"));
         assert!(quantity("-1") < quantity("1n"));
         assert!(quantity("1e1000000000") > quantity("123456789012345678901234567890"));
+    }
+
+    #[test]
+    fn billionths_are_exact() {
+        for (text, nano) in [
+            ("0", 0),
+            ("1n", 1),
+            ("1500m", 1_500_000_000),
+            ("-2", -2_000_000_000),
+            ("1Gi", 1_073_741_824_000_000_000),
+            ("1Ei", 1_152_921_504_606_846_976_000_000_000),
+            ("1e300", i128::MAX),
+            ("-1e300", i128::MIN),
+        ] {
+            assert_eq!(quantity(text).nano_value(), nano, "{text}");
+        }
+        assert_eq!((quantity("1") + &quantity("1n")).nano_value(), 1_000_000_001);
     }
 
     #[test]

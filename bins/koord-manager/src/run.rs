@@ -6,6 +6,7 @@ use anyhow::Context as _;
 use koord_manager_controllers::{
     ConfigSource,
     nodemetric::{self, NodeMetricController},
+    noderesource::{self, NodeResourceController, Plugins},
     nodeslo::{self, NodeSloController},
 };
 use koord_runtime::{
@@ -109,11 +110,17 @@ pub async fn run_with(checked: Checked, surroundings: Surroundings, stop: Cancel
 }
 
 /// Adds every controller that the flags and gates let run.
-fn add_controllers(core: &mut Core, options: &Options, _gates: &Gates) -> anyhow::Result<()> {
+fn add_controllers(core: &mut Core, options: &Options, gates: &Gates) -> anyhow::Result<()> {
     let source = ConfigSource { namespace: options.config_namespace.clone(), name: options.slo_config_name.clone() };
     if options.runs(NodeMetricController::SPEC.name) {
         core.add(NodeMetricController::SPEC, nodemetric::COMPONENT, |wiring| {
             NodeMetricController::wire(wiring, &source)
+        })?;
+    }
+    if options.runs(NodeResourceController::SPEC.name) {
+        let plugins = Plugins::chosen(&options.noderesource_plugins, gates.enabled("EnableSyncGPUSharedResource"));
+        core.add(NodeResourceController::SPEC, noderesource::COMPONENT, |wiring| {
+            NodeResourceController::wire(wiring, &source, plugins)
         })?;
     }
     if options.runs(NodeSloController::SPEC.name) {

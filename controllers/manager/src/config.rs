@@ -47,15 +47,14 @@ impl ConfigSource {
 /// Tells the mistakes of a configuration: an event on the ConfigMap and a metric, once per edit.
 pub(crate) struct Complaints {
     controller: &'static str,
-    reason: &'static str,
     counter: IntCounterVec,
 }
 
 impl Complaints {
-    pub(crate) fn new(metrics: &Metrics, controller: &'static str, reason: &'static str) -> prometheus::Result<Self> {
+    pub(crate) fn new(metrics: &Metrics, controller: &'static str) -> prometheus::Result<Self> {
         let name = format!("slo_controller_{controller}_config_error_count");
         let help = "Edits of slo-controller-config with a key that could not be taken.";
-        Ok(Self { controller, reason, counter: metrics.counter(Audience::Internal, &name, help, &["key"])? })
+        Ok(Self { controller, counter: metrics.counter(Audience::Internal, &name, help, &["key"])? })
     }
 
     /// Counts a mistake without telling users; for mistakes that the original keeps to itself.
@@ -66,7 +65,7 @@ impl Complaints {
 
     pub(crate) fn tell(
         &self,
-        key: &str,
+        (key, reason): (&str, &'static str),
         message: String,
         at: (&ObjectKey, &Entry<ConfigMapView>),
         reaction: &mut Reaction,
@@ -77,7 +76,7 @@ impl Complaints {
             key: at.0.clone(),
             uid: Arc::clone(&at.1.uid),
             type_: EventType::Warning,
-            reason: self.reason,
+            reason,
             message,
         });
     }

@@ -6,8 +6,11 @@
 //! Read first: [`nodeslo::NodeSloController`], [`view`] (what is kept of each object).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod amount;
+mod colocation;
 mod config;
 pub mod nodemetric;
+pub mod noderesource;
 pub mod nodeslo;
 mod one_per_node;
 pub mod view;
@@ -15,7 +18,8 @@ pub mod view;
 pub use config::ConfigSource;
 use koord_resource::{controller::ControllerSpec, controllers};
 
-use crate::{nodemetric::NodeMetricController, nodeslo::NodeSloController};
+use crate::{nodemetric::NodeMetricController, noderesource::NodeResourceController, nodeslo::NodeSloController};
 
 /// All controllers as data: for RBAC documents and reference pages.
-pub const CONTROLLERS: &[ControllerSpec] = controllers![NodeMetricController, NodeSloController];
+pub const CONTROLLERS: &[ControllerSpec] =
+    controllers![NodeMetricController, NodeResourceController, NodeSloController];

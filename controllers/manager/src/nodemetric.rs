@@ -1,7 +1,5 @@
 //! Gives every node a NodeMetric that says what koordlet shall measure there.
 
-mod colocation;
-
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -13,7 +11,7 @@ use koord_resource::{controller, controller::ResourceKind};
 use koord_runtime::{
     Wiring,
     cache::Change,
-    controller::{Controller, Reaction, same_key},
+    controller::{Controller, Reaction},
     error::{Fault, ReconcileError},
     key::ObjectKey,
     metrics::Audience,
@@ -24,9 +22,9 @@ use koord_runtime::{
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use self::colocation::Colocation;
 use crate::{
     ConfigSource,
+    colocation::Colocation,
     config::Complaints,
     one_per_node::{self, Tally},
     view::{ConfigMapView, NodeMetricView, NodeView},
@@ -58,12 +56,12 @@ impl NodeMetricController {
             nodes: Arc::clone(&nodes),
             metrics: Arc::clone(&metrics),
             colocation: Mutex::default(),
-            complaints: Complaints::new(wiring.metrics(), Self::SPEC.name, "ColocationCfgUnmarshalFailed")?,
+            complaints: Complaints::new(wiring.metrics(), Self::SPEC.name)?,
             writes: tally("slo_controller_nodemetric_reconcile_count", "Writes of NodeMetrics by result and reason.")?,
             specs: tally("slo_controller_nodemetric_spec_parse_count", "Specs of NodeMetrics made, by result.")?,
         });
         wiring.on(&nodes, one_per_node::node_changed);
-        wiring.on(&metrics, same_key);
+        wiring.on(&metrics, spec_changed);
         let heard = Arc::clone(&controller);
         wiring.on(&config_map, move |change, reaction| heard.configured(change, reaction));
         Ok(controller)
@@ -76,7 +74,8 @@ impl NodeMetricController {
         match &read {
             Ok(_) => {}
             Err(error @ ColocationConfigError::Decode(_)) => {
-                self.complaints.tell(COLOCATION_CONFIG, error.to_string(), (&change.key, config_map), reaction);
+                let about = (COLOCATION_CONFIG, "ColocationCfgUnmarshalFailed");
+                self.complaints.tell(about, error.to_string(), (&change.key, config_map), reaction);
             }
             // The original tells nobody.
             Err(error @ ColocationConfigError::OutOfRange) => {
@@ -88,6 +87,17 @@ impl NodeMetricController {
             // Nodes may have gone while there was no configuration to decide with.
             self.metrics.read().keys().for_each(|metric| reaction.enqueue(metric));
         }
+    }
+}
+
+/// A NodeMetric came, went, or has another spec; what koordlet reports in it does not matter here.
+fn spec_changed(change: &Change<NodeMetricView>, reaction: &mut Reaction) {
+    let is_same = match (&change.old, &change.new) {
+        (Some(old), Some(new)) => old.uid == new.uid && !new.value.has_other_spec(&old.value),
+        _ => false,
+    };
+    if !is_same {
+        reaction.enqueue(&change.key);
     }
 }
 

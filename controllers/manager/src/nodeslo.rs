@@ -66,7 +66,7 @@ impl NodeSloController {
             nodes: Arc::clone(&nodes),
             slos: Arc::clone(&slos),
             config: RwLock::default(),
-            complaints: Complaints::new(wiring.metrics(), Self::SPEC.name, "SLOCfgUnmarshalFailed")?,
+            complaints: Complaints::new(wiring.metrics(), Self::SPEC.name)?,
             writes: tally("slo_controller_nodeslo_reconcile_count", "Writes of NodeSLOs by result and reason.")?,
             specs: tally("slo_controller_nodeslo_spec_parse_count", "Parts of NodeSLOs made, by result and part.")?,
         });
@@ -84,7 +84,12 @@ impl NodeSloController {
         let data = config_map.value.data().unwrap_or(&nothing);
         let (next, errors) = self.config.read().update(data);
         for error in errors {
-            self.complaints.tell(error.key, error.to_string(), (&change.key, config_map), reaction);
+            self.complaints.tell(
+                (error.key, "SLOCfgUnmarshalFailed"),
+                error.to_string(),
+                (&change.key, config_map),
+                reaction,
+            );
         }
         let differs = *self.config.read() != next;
         *self.config.write() = next;

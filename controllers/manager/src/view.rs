@@ -1,11 +1,17 @@
 //! What the manager keeps of each object: one projection per kind.
 
 mod config_map;
+mod device;
 mod node;
 mod node_metric;
 mod node_slo;
+mod pod;
+mod topology;
 
 pub use config_map::ConfigMapView;
+pub use device::DeviceView;
 pub use node::NodeView;
-pub use node_metric::NodeMetricView;
+pub use node_metric::{ApplicationUsage, Measured, NodeMetricView, PodUsage, Report};
 pub use node_slo::NodeSloView;
+pub use pod::{ByNode, PodView};
+pub use topology::TopologyView;

@@ -106,6 +106,22 @@ impl Outcome {
         self.plan.push(Write { kind: P::KIND, key: key.clone(), action });
     }
 
+    /// A part of an object that belongs to others as well shall change by this merge patch; an empty patch changes
+    /// nothing. For everything that [`Outcome::present`] can declare, declare it.
+    pub fn change<P: Projection>(
+        &mut self,
+        cache: &Cache<P>,
+        key: &ObjectKey,
+        subresource: &'static str,
+        patch: Map<String, Value>,
+    ) {
+        let Some(entry) = cache.get(key.as_str()).filter(|entry| !entry.deleting) else { return };
+        if !patch.is_empty() {
+            let action = Action::Patch { subresource, patch: with_preconditions(Value::Object(patch), entry) };
+            self.plan.push(Write { kind: P::KIND, key: key.clone(), action });
+        }
+    }
+
     /// Users shall be told this.
     pub fn event(&mut self, event: Event) {
         self.events.push(event);
@@ -229,6 +245,19 @@ mod tests {
             [r#"patch ConfigMap ns/a {"data":{"a":null,"b":"2"},"metadata":{"resourceVersion":"7","uid":"u1"}}"#]
         );
         assert_eq!(plan(&cache, None).unwrap(), ["delete ConfigMap ns/a"]);
+    }
+
+    #[test]
+    fn a_change_of_a_shared_object_carries_what_it_rests_on() {
+        let cache = cache(&[stored(&json!({}))]);
+        let key = ObjectKey::new("ns", "a");
+        let mut outcome = Outcome::settled();
+        outcome.change(&cache, &key, "status", Map::new());
+        let patch = json!({"metadata": {"labels": {"x": "y"}}});
+        outcome.change(&cache, &key, "status", patch.as_object().unwrap().clone());
+        let plan: Vec<String> = outcome.plan.iter().map(ToString::to_string).collect();
+        let metadata = r#"{"metadata":{"labels":{"x":"y"},"resourceVersion":"7","uid":"u1"}}"#;
+        assert_eq!(plan, [format!("patch ConfigMap/status ns/a {metadata}")]);
     }
 
     #[test]

@@ -75,6 +75,25 @@ impl Amount {
         }
     }
 
+    /// The number in billionths, rounded up; what overflows is the largest or the smallest number.
+    pub(super) fn billionths(&self) -> i128 {
+        const PLACES: i64 = 9;
+        let decimal = self.decimal();
+        let limit = if decimal.unscaled.is_negative() { i128::MIN } else { i128::MAX };
+        let surplus = decimal.places - PLACES;
+        if decimal.unscaled.is_zero() {
+            return 0;
+        }
+        if surplus > 0 {
+            // Parsing rounds to billionths, so that only products get here.
+            let rounded = decimal.rounded_up(PLACES);
+            return rounded.unscaled.to_i128().unwrap_or(limit);
+        }
+        let power = u32::try_from(-surplus).ok().and_then(|power| 10_i128.checked_pow(power));
+        let product = power.and_then(|power| decimal.unscaled.to_i128()?.checked_mul(power));
+        product.unwrap_or(limit)
+    }
+
     /// Rounded away from zero to a multiple of `10^scale`, and whether that changed nothing.
     pub(super) fn rounded_up(&self, scale: i32) -> (Amount, bool) {
         match self {

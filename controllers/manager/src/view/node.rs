@@ -1,8 +1,8 @@
-//! What per-node strategies depend on.
+//! What strategies and amounts of a node depend on.
 
 use std::sync::Arc;
 
-use koord_resource::controller::ResourceKind;
+use koord_resource::{ResourceList, controller::ResourceKind};
 use koord_runtime::{
     intern::Interner,
     projection::{Labels, Metadata, Projection, Unreadable, WireMetadata},
@@ -10,15 +10,21 @@ use koord_runtime::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// What per-node strategies depend on.
+/// What strategies and amounts of a node depend on.
 #[derive(Debug, PartialEq, Eq)]
 pub struct NodeView {
     /// All labels: selectors of strategies may ask for any.
     pub labels: Labels,
-    /// The annotations by which a node overrides its strategies.
+    /// The annotations of Koordinator.
     pub annotations: Labels,
-    /// `status.allocatable` as text: only whether it changes matters here.
-    pub allocatable: Arc<str>,
+    /// Whether it has any annotation, Koordinator's or not.
+    pub annotated: bool,
+    /// Whether nothing new shall be scheduled there.
+    pub unschedulable: bool,
+    /// Whether its kubelet says that it is ready.
+    pub ready: bool,
+    capacity: Arc<str>,
+    allocatable: Arc<str>,
 }
 
 impl NodeView {
@@ -27,6 +33,16 @@ impl NodeView {
     pub fn stirs(&self, old: &Self) -> bool {
         self.labels != old.labels || self.allocatable != old.allocatable
     }
+
+    /// All that the node has; none while its kubelet has not said it.
+    pub fn capacity(&self) -> Option<ResourceList> {
+        serde_json::from_str(&self.capacity).ok()
+    }
+
+    /// What pods may request of it; none while its kubelet has not said it.
+    pub fn allocatable(&self) -> Option<ResourceList> {
+        serde_json::from_str(&self.allocatable).ok()
+    }
 }
 
 /// What is read of a Node.
@@ -34,14 +50,34 @@ impl NodeView {
 pub struct Wire<'a> {
     #[serde(borrow)]
     metadata: WireMetadata<'a>,
+    #[serde(default)]
+    spec: Option<Spec>,
     #[serde(borrow, default)]
     status: Option<Status<'a>>,
 }
 
 #[derive(Deserialize)]
+struct Spec {
+    #[serde(default)]
+    unschedulable: Option<bool>,
+}
+
+#[derive(Default, Deserialize)]
 struct Status<'a> {
     #[serde(borrow, default)]
+    capacity: Option<&'a RawValue>,
+    #[serde(borrow, default)]
     allocatable: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    conditions: Option<Vec<Condition<'a>>>,
+}
+
+#[derive(Deserialize)]
+struct Condition<'a> {
+    #[serde(borrow, rename = "type", default)]
+    type_: std::borrow::Cow<'a, str>,
+    #[serde(borrow, default)]
+    status: std::borrow::Cow<'a, str>,
 }
 
 impl<'a> Metadata<'a> for Wire<'a> {
@@ -56,12 +92,19 @@ impl Projection for NodeView {
     type Index = ();
 
     fn project(wire: Wire<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
-        let overrides = |key: &str| key.starts_with("node.koordinator.sh/");
-        let allocatable = wire.status.and_then(|status| status.allocatable).map_or("", RawValue::get);
+        let ours = |key: &str| key.starts_with("node.koordinator.sh/");
+        let annotations = wire.metadata.annotations;
+        let status = wire.status.unwrap_or_default();
+        let amounts = |raw: Option<&RawValue>, strings: &mut Interner| strings.intern(raw.map_or("", RawValue::get));
+        let conditions = status.conditions.unwrap_or_default();
         Ok(Self {
             labels: Labels::read("metadata.labels", wire.metadata.labels, strings)?,
-            annotations: Labels::read_some("metadata.annotations", wire.metadata.annotations, strings, overrides)?,
-            allocatable: strings.intern(allocatable),
+            annotations: Labels::read_some("metadata.annotations", annotations, strings, ours)?,
+            annotated: annotations.is_some_and(|raw| !matches!(raw.get(), "null" | "{}")),
+            unschedulable: wire.spec.and_then(|spec| spec.unschedulable).unwrap_or(false),
+            ready: conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True"),
+            capacity: amounts(status.capacity, strings),
+            allocatable: amounts(status.allocatable, strings),
         })
     }
 }

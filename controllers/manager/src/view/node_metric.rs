@@ -1,17 +1,72 @@
-//! The spec of a NodeMetric; the status, which koordlet writes, is skipped. The manager alone writes it; equal specs are kept once, whatever the number of nodes.
+//! A NodeMetric: its spec, which the manager alone writes and which equal ones share, and what koordlet reports.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
-use koord_api::node_metric::NodeMetric;
-use koord_resource::Projection;
-use koord_runtime::outcome::Owned;
-use serde_json::{Value, json};
+use jiff::Timestamp;
+use koord_api::{node_metric::NodeMetric, priority::PriorityClass};
+use koord_resource::{Resource as _, controller::ResourceKind};
+use koord_runtime::{
+    intern::Interner,
+    outcome::Owned,
+    projection::{Metadata, Projection, Unreadable, WireMetadata, nullable, text},
+};
+use serde::Deserialize;
+use serde_json::{Value, json, value::RawValue};
 
-/// The spec of a NodeMetric as text.
-#[derive(Debug, PartialEq, Eq, Projection)]
-#[koord(kind = NodeMetric)]
+use crate::amount::{Amount, CpuMemory};
+
+/// What koordlet shall measure, and what it has measured.
+#[derive(Debug, PartialEq, Eq)]
 pub struct NodeMetricView {
     spec: Arc<str>,
+    /// What koordlet reports; none before its first report.
+    pub report: Option<Box<Report>>,
+}
+
+/// What koordlet reports about a node.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// When it was measured.
+    pub updated: Option<Timestamp>,
+    /// Use of the node.
+    pub measured: Option<Measured>,
+    /// Use of its pods.
+    pub pods: Box<[PodUsage]>,
+    /// Use of applications outside pods.
+    pub applications: Box<[ApplicationUsage]>,
+    /// What prod pods requested and are not expected to use.
+    pub reclaimable: Option<CpuMemory>,
+}
+
+/// Use of a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Measured {
+    /// By everything; none where CPU or memory is missing.
+    pub node: Option<CpuMemory>,
+    /// By everything but pods.
+    pub system: CpuMemory,
+}
+
+/// Use of a pod.
+#[derive(Debug, PartialEq, Eq)]
+pub struct PodUsage {
+    /// `namespace/name`.
+    pub key: Box<str>,
+    /// What it uses.
+    pub usage: CpuMemory,
+    /// Whether it is of class batch or free.
+    pub is_best_effort: bool,
+}
+
+/// Use of an application outside pods.
+#[derive(Debug, PartialEq, Eq)]
+pub struct ApplicationUsage {
+    /// Its name.
+    pub name: Box<str>,
+    /// What it uses.
+    pub usage: CpuMemory,
+    /// Its class.
+    pub class: Option<PriorityClass>,
 }
 
 impl NodeMetricView {
@@ -19,10 +74,153 @@ impl NodeMetricView {
     pub fn spec(&self) -> Value {
         serde_json::from_str(&self.spec).ok().filter(Value::is_object).unwrap_or_else(|| json!({}))
     }
+
+    /// Whether a change matters to the one who writes the spec.
+    pub fn has_other_spec(&self, old: &Self) -> bool {
+        self.spec != old.spec
+    }
 }
 
 impl Owned for NodeMetricView {
     fn owned(&self) -> Value {
         json!({ "spec": self.spec() })
+    }
+}
+
+/// What is read of a NodeMetric.
+#[derive(Deserialize)]
+pub struct Wire<'a> {
+    #[serde(borrow)]
+    metadata: WireMetadata<'a>,
+    #[serde(borrow, default)]
+    spec: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    status: Option<Status<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Status<'a> {
+    #[serde(borrow, default)]
+    update_time: Option<Cow<'a, str>>,
+    #[serde(default)]
+    node_metric: Option<NodeUse>,
+    #[serde(borrow, default)]
+    pods_metric: Option<Vec<PodUse<'a>>>,
+    #[serde(borrow, default)]
+    host_application_metric: Option<Vec<ApplicationUse<'a>>>,
+    #[serde(default)]
+    prod_reclaimable_metric: Option<Prediction>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct NodeUse {
+    #[serde(default)]
+    node_usage: Option<Amounts>,
+    #[serde(default)]
+    system_usage: Option<Amounts>,
+}
+
+#[derive(Deserialize)]
+struct Amounts {
+    #[serde(default)]
+    resources: Option<Stated>,
+}
+
+/// Amounts that may be missing.
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(default)]
+struct Stated {
+    cpu: Option<Amount>,
+    memory: Option<Amount>,
+}
+
+#[derive(Deserialize)]
+struct Prediction {
+    #[serde(default)]
+    resource: Option<Amounts>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PodUse<'a> {
+    #[serde(borrow, default, deserialize_with = "nullable")]
+    name: Cow<'a, str>,
+    #[serde(borrow, default, deserialize_with = "nullable")]
+    namespace: Cow<'a, str>,
+    #[serde(default)]
+    pod_usage: Option<Amounts>,
+    #[serde(borrow, default, deserialize_with = "nullable")]
+    priority: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+struct ApplicationUse<'a> {
+    #[serde(borrow, default, deserialize_with = "nullable")]
+    name: Cow<'a, str>,
+    #[serde(default)]
+    usage: Option<Amounts>,
+    #[serde(borrow, default, deserialize_with = "nullable")]
+    priority: Cow<'a, str>,
+}
+
+fn stated(amounts: Option<Amounts>) -> Stated {
+    amounts.and_then(|amounts| amounts.resources).unwrap_or_default()
+}
+
+fn usage(amounts: Option<Amounts>) -> CpuMemory {
+    let Stated { cpu, memory } = stated(amounts);
+    CpuMemory { cpu: cpu.unwrap_or_default(), memory: memory.unwrap_or_default() }
+}
+
+impl<'a> Metadata<'a> for Wire<'a> {
+    fn metadata(&self) -> &WireMetadata<'a> {
+        &self.metadata
+    }
+}
+
+impl Projection for NodeMetricView {
+    const KIND: ResourceKind = ResourceKind::of(&NodeMetric::INFO);
+    type Wire<'a> = Wire<'a>;
+    type Index = ();
+
+    fn project(wire: Wire<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
+        let report = wire.status.map(Report::read).transpose()?.filter(|report| *report != Report::default());
+        Ok(Self { spec: strings.intern(text(wire.spec)), report: report.map(Box::new) })
+    }
+}
+
+impl Report {
+    fn read(status: Status<'_>) -> Result<Self, Unreadable> {
+        let updated = status.update_time.map(|time| time.parse());
+        let updated = updated.transpose().map_err(|error| Unreadable::new("status.updateTime", error))?;
+        let pods = status.pods_metric.unwrap_or_default().into_iter().map(|pod| PodUsage {
+            key: format!("{}/{}", pod.namespace, pod.name).into(),
+            usage: usage(pod.pod_usage),
+            is_best_effort: matches!(
+                PriorityClass::named(&pod.priority),
+                Some(PriorityClass::Batch | PriorityClass::Free)
+            ),
+        });
+        let applications = status.host_application_metric.unwrap_or_default().into_iter();
+        let applications = applications.map(|application| ApplicationUsage {
+            name: application.name.into(),
+            usage: usage(application.usage),
+            class: PriorityClass::named(&application.priority),
+        });
+        Ok(Self {
+            updated,
+            measured: status.node_metric.map(|measured| Measured {
+                node: match stated(measured.node_usage) {
+                    Stated { cpu: Some(cpu), memory: Some(memory) } => Some(CpuMemory { cpu, memory }),
+                    _ => None,
+                },
+                system: usage(measured.system_usage),
+            }),
+            pods: pods.collect(),
+            applications: applications.collect(),
+            reclaimable: status.prod_reclaimable_metric.map(|metric| usage(metric.resource)),
+        })
     }
 }

@@ -4,7 +4,7 @@ use koord_api::slo_config::ColocationConfig;
 
 /// The configuration in force, and whether it is what stands in the ConfigMap.
 #[derive(Debug, Default, PartialEq)]
-pub(super) enum Colocation {
+pub(crate) enum Colocation {
     /// Nobody has seen a ConfigMap yet.
     #[default]
     Unseen,
@@ -18,7 +18,7 @@ pub(super) enum Colocation {
 
 impl Colocation {
     /// The ConfigMap was read; none means that it cannot be used. Says whether anything is different now.
-    pub(super) fn read(&mut self, config: Option<ColocationConfig>) -> bool {
+    pub(crate) fn read(&mut self, config: Option<ColocationConfig>) -> bool {
         let old = std::mem::take(self);
         let (next, differs) = match (config, old) {
             (Some(config), Self::Good(old)) => {
@@ -36,7 +36,7 @@ impl Colocation {
 
     /// The configuration in force and whether it may change objects that already exist; none when there is none.
     /// Where no ConfigMap was there when it was first needed, the defaults hold from then on.
-    pub(super) fn current(&mut self) -> Option<(&ColocationConfig, bool)> {
+    pub(crate) fn current(&mut self) -> Option<(&ColocationConfig, bool)> {
         if *self == Self::Unseen {
             *self = Self::Kept(ColocationConfig::default());
         }

@@ -1,0 +1,347 @@
+//! Tells every node what batch and mid pods may use of it, how fast its CPUs are, and what devices it has.
+//!
+//! Each number is computed by one function from [`Facts`], which tells its terms to whom asks: [`batch::available`],
+//! [`mid::available`], [`cpu_normalization::ratio`], [`amplification::ratios`]. [`decide`] puts them together; the
+//! controller compares the result with what is and writes what is worth a write.
+
+pub mod amplification;
+pub mod batch;
+mod configuration;
+pub mod cpu_normalization;
+pub mod decision;
+mod devices;
+mod difference;
+pub mod facts;
+pub mod mid;
+mod mistakes;
+mod plugin;
+#[cfg(test)]
+mod vectors;
+pub mod waterfall;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+pub use configuration::Configuration;
+pub use decision::{Decision, decide};
+pub use facts::{Caches, Facts};
+use jiff::Timestamp;
+use koord_api::{device::Device, node_metric::NodeMetric, node_resource_topology::v1alpha1::NodeResourceTopology};
+use koord_resource::{controller, controller::ResourceKind};
+use koord_runtime::{
+    Wiring,
+    cache::Change,
+    controller::{Controller, Reaction, same_key},
+    error::ReconcileError,
+    events::{Event, EventType},
+    key::ObjectKey,
+    metrics::Audience,
+    outcome::Outcome,
+    reflector::Selection,
+    store::Store,
+    write::{Action, Write},
+};
+use parking_lot::Mutex;
+pub use plugin::{Plugin, Plugins};
+use prometheus::{GaugeVec, IntCounterVec, Opts};
+use serde_json::{Map, Value};
+
+use self::{
+    configuration::InForce,
+    decision::Reset,
+    difference::{Difference, ZoneRules},
+};
+use crate::{
+    ConfigSource,
+    config::Complaints,
+    one_per_node::Tally,
+    view::{ConfigMapView, DeviceView, NodeMetricView, NodeView, PodView, TopologyView},
+};
+
+/// The name under which its events are told.
+pub const COMPONENT: &str = "noderesource-controller";
+
+/// See the module.
+#[controller(
+    name = "noderesource",
+    for = ResourceKind::NODE,
+    watches(NodeMetric), watches(NodeResourceTopology), watches(Device),
+    watches(ResourceKind::POD), watches(ResourceKind::CONFIG_MAP),
+    rbac(groups = "", resources = "nodes", verbs = "patch"),
+    rbac(groups = "", resources = "nodes/status", verbs = "patch"),
+    rbac(groups = "topology.node.k8s.io", resources = "noderesourcetopologies", verbs = "patch"),
+)]
+pub struct NodeResourceController {
+    nodes: Arc<Store<NodeView>>,
+    metrics: Arc<Store<NodeMetricView>>,
+    pods: Arc<Store<PodView>>,
+    topologies: Arc<Store<TopologyView>>,
+    devices: Arc<Store<DeviceView>>,
+    config: Mutex<InForce>,
+    plugins: Plugins,
+    complaints: Complaints,
+    synced: Mutex<Synced>,
+    counts: Counts,
+}
+
+/// When all amounts of an object were last brought up to date, down to the smallest difference.
+#[derive(Default)]
+struct Synced {
+    nodes: BTreeMap<ObjectKey, Timestamp>,
+    topologies: BTreeMap<ObjectKey, Timestamp>,
+}
+
+/// What the original counts, under its names.
+struct Counts {
+    writes: Tally,
+    plugins: IntCounterVec,
+    amounts: GaugeVec,
+}
+
+impl NodeResourceController {
+    /// Connects the controller with its caches.
+    pub fn wire(wiring: &mut Wiring<'_>, source: &ConfigSource, plugins: Plugins) -> prometheus::Result<Arc<Self>> {
+        let (nodes, metrics) = (wiring.reads::<NodeView>(), wiring.reads::<NodeMetricView>());
+        let (topologies, devices) = (wiring.reads::<TopologyView>(), wiring.reads::<DeviceView>());
+        // Pods that have ended use nothing.
+        let fields = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed".to_owned();
+        let pods = wiring.reads_some::<PodView>(&Selection { fields, ..Selection::default() });
+        let config_map = source.cache(wiring);
+        let controller = Arc::new(Self {
+            nodes: Arc::clone(&nodes),
+            metrics: Arc::clone(&metrics),
+            pods,
+            topologies: Arc::clone(&topologies),
+            devices: Arc::clone(&devices),
+            config: Mutex::default(),
+            plugins,
+            complaints: Complaints::new(wiring.metrics(), Self::SPEC.name)?,
+            synced: Mutex::default(),
+            counts: Counts::new(wiring.metrics())?,
+        });
+        wiring.on(&nodes, node_changed);
+        wiring.on(&devices, same_key);
+        let heard = Arc::clone(&controller);
+        wiring.on(&metrics, move |change, reaction| {
+            if change.new.is_none() {
+                heard.synced.lock().nodes.remove(&change.key);
+            }
+            reaction.enqueue(&change.key);
+        });
+        let heard = Arc::clone(&controller);
+        wiring.on(&topologies, move |change, reaction| {
+            if change.new.is_none() {
+                heard.synced.lock().topologies.remove(&change.key);
+            }
+            reaction.enqueue(&change.key);
+        });
+        let heard = Arc::clone(&controller);
+        wiring.on(&config_map, move |change, reaction| heard.configured(change, reaction));
+        Ok(controller)
+    }
+
+    /// The ConfigMap changed. Its deletion changes nothing; a key that cannot be read leaves its last good value.
+    fn configured(&self, change: &Change<ConfigMapView>, reaction: &mut Reaction) {
+        let Some(config_map) = &change.new else { return };
+        let (mistakes, differs) = self.config.lock().read(&config_map.value);
+        for mistake in mistakes {
+            match mistake.reason {
+                Some(reason) => {
+                    let about = (mistake.key, reason);
+                    self.complaints.tell(about, mistake.message, (&change.key, config_map), reaction);
+                }
+                None => self.complaints.count(mistake.key, &mistake.message),
+            }
+        }
+        if differs {
+            self.nodes.read().keys().for_each(|node| reaction.enqueue(node));
+        }
+    }
+
+    /// What is worth a write now, and when to look again where something small has to wait.
+    fn plan(
+        &self,
+        outcome: &mut Outcome,
+        caches: &Caches<'_>,
+        key: &ObjectKey,
+        facts: &Facts<'_>,
+        decision: &Decision,
+    ) {
+        let difference = Difference::of(decision, facts);
+        let wait = Duration::from_secs(
+            facts.strategy.update_time_threshold_seconds.and_then(|wait| u64::try_from(wait).ok()).unwrap_or_default(),
+        );
+        let mut synced = self.synced.lock();
+        let left = remaining(synced.nodes.get(key), wait, facts.now);
+        let is_empty = difference.is_empty();
+        let Difference { metadata, status, is_large, is_pressing } = difference;
+        let nodes = caches.nodes;
+        if is_large || left.is_none() {
+            // The status of a node may be written together with its metadata.
+            let subresource = if status.is_empty() { "" } else { "status" };
+            outcome.change(nodes, key, subresource, parts([("metadata", metadata), ("status", status)]));
+            synced.nodes.insert(key.clone(), facts.now);
+        } else if is_pressing {
+            outcome.change(nodes, key, "", parts([("metadata", metadata)]));
+            outcome.requeue = left.filter(|_| !status.is_empty());
+        } else if !is_empty {
+            outcome.requeue = left;
+        }
+        let (Some(wanted), Some(topology)) = (&decision.zones, facts.topology) else { return };
+        let left = remaining(synced.topologies.get(key), wait, facts.now);
+        let rules = ZoneRules {
+            threshold: facts.strategy.resource_diff_threshold.unwrap_or_default(),
+            small_too: left.is_none(),
+            only_known: decision.reset.is_some(),
+        };
+        if left.is_none() {
+            synced.topologies.insert(key.clone(), facts.now);
+        }
+        if let Some(zones) = difference::zones(topology.zones(), wanted, rules) {
+            let patch = Map::from_iter([("zones".to_owned(), zones)]);
+            outcome.change(caches.topologies, key, "", patch);
+            synced.topologies.insert(key.clone(), facts.now);
+        }
+    }
+}
+
+/// The time until small changes are written; none when it is time.
+fn remaining(last: Option<&Timestamp>, wait: Duration, now: Timestamp) -> Option<Duration> {
+    let since = now.duration_since(*last?);
+    let since = Duration::try_from(since).unwrap_or_default();
+    // Strictly more than the threshold has to pass.
+    Some(wait.checked_sub(since)? + Duration::from_secs(1))
+}
+
+fn parts<const N: usize>(parts: [(&str, Map<String, Value>); N]) -> Map<String, Value> {
+    let parts = parts.into_iter().filter(|(_, part)| !part.is_empty());
+    parts.map(|(name, part)| (name.to_owned(), Value::Object(part))).collect()
+}
+
+/// A node came, went or changed. What nobody can understand on it is told once per edit.
+fn node_changed(change: &Change<NodeView>, reaction: &mut Reaction) {
+    reaction.enqueue(&change.key);
+    let Some(new) = &change.new else { return };
+    let told = change.old.as_ref().map(|old| mistakes::of(&old.value)).unwrap_or_default();
+    for mistake in mistakes::of(&new.value).into_iter().filter(|mistake| !told.contains(mistake)) {
+        reaction.event(Event {
+            kind: ResourceKind::NODE,
+            key: change.key.clone(),
+            uid: Arc::clone(&new.uid),
+            type_: EventType::Warning,
+            reason: "InvalidNodeSetting",
+            message: format!("{mistake}; it is ignored"),
+        });
+    }
+}
+
+impl Controller for NodeResourceController {
+    fn reconcile(&self, key: &ObjectKey, now: Timestamp) -> Result<Outcome, ReconcileError> {
+        let mut outcome = Outcome::settled();
+        // Without any configuration that could be read, nothing is touched; the next edit wakes every node.
+        let Some(config) = self.config.lock().current() else { return Ok(outcome) };
+        let (nodes, metrics, pods) = (self.nodes.read(), self.metrics.read(), self.pods.read());
+        let (topologies, devices) = (self.topologies.read(), self.devices.read());
+        if nodes.get(key.as_str()).is_none() {
+            let mut synced = self.synced.lock();
+            synced.nodes.remove(key);
+            synced.topologies.remove(key);
+            self.counts.forget(key.name());
+            return Ok(outcome);
+        }
+        let caches =
+            Caches { nodes: &nodes, metrics: &metrics, pods: &pods, topologies: &topologies, devices: &devices };
+        // A kubelet that has not said what the node has will.
+        let Some(facts) = Facts::of(&caches, key.as_str(), &config, now) else { return Ok(outcome) };
+        let decision = decide(&facts, &self.plugins);
+        self.counts.decided(&facts, &decision, &self.plugins);
+        self.plan(&mut outcome, &caches, key, &facts, &decision);
+        if let (None, Some(expires)) = (decision.reset, facts.expires()) {
+            let left = Duration::try_from(expires.duration_since(now)).unwrap_or_default();
+            outcome.requeue_after(left + Duration::from_secs(1));
+        }
+        Ok(outcome)
+    }
+
+    fn written(&self, write: &Write, result: Result<(), &ReconcileError>) {
+        let mut synced = self.synced.lock();
+        let (is_node, is_status) = match &write.action {
+            Action::Patch { subresource, .. } => (write.kind == ResourceKind::NODE, *subresource == "status"),
+            Action::Create(_) | Action::Delete { .. } => return,
+        };
+        if result.is_err() {
+            let of = if is_node { &mut synced.nodes } else { &mut synced.topologies };
+            of.remove(&write.key);
+        }
+        match (is_node, is_status) {
+            (true, true) => self.counts.writes.count(result.is_ok(), "updateNodeStatus"),
+            (true, false) => self.counts.writes.count(result.is_ok(), "patchNodeMeta"),
+            (false, _) => self.counts.ran(Plugin::BatchResource, result.is_ok(), "NodePreUpdate"),
+        }
+    }
+}
+
+impl Counts {
+    fn new(metrics: &koord_runtime::metrics::Metrics) -> prometheus::Result<Self> {
+        let counter = |name: &str, help: &str, labels: &[&str]| metrics.counter(Audience::Internal, name, help, labels);
+        let amounts = GaugeVec::new(
+            Opts::new(
+                "slo_controller_node_extended_resource_allocatable_internal",
+                "What batch pods may use of a node, before others take some: cores and bytes.",
+            ),
+            &["node", "resource", "unit"],
+        )?;
+        metrics.register(Audience::Internal, amounts.clone())?;
+        Ok(Self {
+            writes: Tally(counter(
+                "slo_controller_node_resource_reconcile_count",
+                "Writes of nodes by result and reason.",
+                &["status", "reason"],
+            )?),
+            plugins: counter(
+                "slo_controller_node_resource_run_plugin_status",
+                "Parts of the controller that ran, by result and occasion.",
+                &["plugin", "status", "reason"],
+            )?,
+            amounts,
+        })
+    }
+
+    fn ran(&self, plugin: Plugin, succeeded: bool, reason: &str) {
+        let status = if succeeded { "succeeded" } else { "failed" };
+        self.plugins.with_label_values(&[plugin.name(), status, reason]).inc();
+    }
+
+    fn decided(&self, facts: &Facts<'_>, decision: &Decision, plugins: &Plugins) {
+        let reason = if decision.reset == Some(Reset::Disabled) { "ResourceReset" } else { "ResourceCalculate" };
+        for plugin in Plugin::ALL.into_iter().filter(|plugin| plugins.has(*plugin)) {
+            let failure = decision.failures.iter().find(|(failed, _)| *failed == plugin);
+            self.ran(plugin, failure.is_none(), reason);
+            if let Some((_, failure)) = failure {
+                tracing::warn!(node = facts.name, plugin = plugin.name(), failure, "what stands on the node stays");
+            }
+        }
+        match decision.batch {
+            None => self.forget(facts.name),
+            Some(amounts) => {
+                let cores = amounts.cpu.milli() as f64 / 1000.0;
+                for (resource, unit, amount) in [BATCH_CPU_GAUGE, BATCH_MEMORY_GAUGE].map(|(resource, unit)| match unit
+                {
+                    "integer" => (resource, unit, cores),
+                    _ => (resource, unit, amounts.memory.units() as f64),
+                }) {
+                    self.amounts.with_label_values(&[facts.name, resource, unit]).set(amount);
+                }
+            }
+        }
+    }
+
+    fn forget(&self, node: &str) {
+        for (resource, unit) in [BATCH_CPU_GAUGE, BATCH_MEMORY_GAUGE] {
+            // A series that is not there need not be removed.
+            let _ = self.amounts.remove_label_values(&[node, resource, unit]);
+        }
+    }
+}
+
+const BATCH_CPU_GAUGE: (&str, &str) = (koord_api::resource_names::BATCH_CPU, "integer");
+const BATCH_MEMORY_GAUGE: (&str, &str) = (koord_api::resource_names::BATCH_MEMORY, "byte");

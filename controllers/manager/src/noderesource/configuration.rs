@@ -1,0 +1,92 @@
+//! The three keys of the configuration that the amounts of nodes depend on, and what is in force of them.
+
+use std::sync::Arc;
+
+use koord_api::slo_config::{
+    COLOCATION_CONFIG, CPU_NORMALIZATION_CONFIG, ColocationConfig, ColocationConfigError, CpuNormalizationConfig,
+    RESOURCE_AMPLIFICATION_CONFIG, ResourceAmplificationConfig,
+};
+
+use crate::{colocation::Colocation, view::ConfigMapView};
+
+/// What the configuration says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Configuration {
+    /// `colocation-config`.
+    pub colocation: ColocationConfig,
+    /// `cpu-normalization-config`.
+    pub normalization: CpuNormalizationConfig,
+    /// `resource-amplification-config`.
+    pub amplification: ResourceAmplificationConfig,
+}
+
+/// A key that could not be taken.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Mistake {
+    /// The key.
+    pub(super) key: &'static str,
+    /// The reason of the event that tells it; none where the original tells nobody.
+    pub(super) reason: Option<&'static str>,
+    /// What is wrong.
+    pub(super) message: String,
+}
+
+/// What is in force: of each key the last value that could be taken.
+#[derive(Debug, Default)]
+pub(super) struct InForce {
+    colocation: Colocation,
+    rest: Configuration,
+    shared: Option<Arc<Configuration>>,
+}
+
+impl InForce {
+    /// The ConfigMap was read. Gives what could not be taken, and whether anything is different now.
+    pub(super) fn read(&mut self, config_map: &ConfigMapView) -> (Vec<Mistake>, bool) {
+        let mut mistakes = Vec::new();
+        let colocation = match ColocationConfig::parse(config_map.get(COLOCATION_CONFIG)) {
+            Ok(config) => Some(config),
+            Err(error) => {
+                let reason =
+                    matches!(error, ColocationConfigError::Decode(_)).then_some("ColocationCfgUnmarshalFailed");
+                mistakes.push(Mistake { key: COLOCATION_CONFIG, reason, message: error.to_string() });
+                None
+            }
+        };
+        let mut differs = self.colocation.read(colocation);
+        match CpuNormalizationConfig::parse(config_map.get(CPU_NORMALIZATION_CONFIG)) {
+            Ok(config) => {
+                differs |= config != self.rest.normalization;
+                self.rest.normalization = config;
+            }
+            Err(error) => mistakes.push(Mistake {
+                key: CPU_NORMALIZATION_CONFIG,
+                reason: Some("CPUNormalizationCfgUnmarshalFailed"),
+                message: format!("failed to unmarshal CPUNormalizationCfg, err: {error}"),
+            }),
+        }
+        match ResourceAmplificationConfig::parse(config_map.get(RESOURCE_AMPLIFICATION_CONFIG)) {
+            Ok(config) => {
+                differs |= config != self.rest.amplification;
+                self.rest.amplification = config;
+            }
+            Err(error) => mistakes.push(Mistake {
+                key: RESOURCE_AMPLIFICATION_CONFIG,
+                reason: Some("ResourceAmplificationCfgUnmarshalFailed"),
+                message: format!("failed to unmarshal amplificationCfg, err: {error}"),
+            }),
+        }
+        self.shared = None;
+        (mistakes, differs)
+    }
+
+    /// What is in force; none while no `colocation-config` could ever be taken.
+    pub(super) fn current(&mut self) -> Option<Arc<Configuration>> {
+        if let Some(shared) = &self.shared {
+            return Some(Arc::clone(shared));
+        }
+        let (colocation, _) = self.colocation.current()?;
+        let shared = Arc::new(Configuration { colocation: colocation.clone(), ..self.rest.clone() });
+        self.shared = Some(Arc::clone(&shared));
+        Some(shared)
+    }
+}

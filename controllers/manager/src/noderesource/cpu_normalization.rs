@@ -1,0 +1,80 @@
+//! How much faster than the reference the CPUs of a node are.
+
+use koord_api::{
+    node_annotations::{CPU_BASIC_INFO, CPU_NORMALIZATION_ENABLED, NormalizationRatio},
+    protocol::ProtocolError,
+    slo_config::CPU_NORMALIZATION_CONFIG,
+};
+
+use super::{
+    facts::Facts,
+    waterfall::{Listener, Operation, Source, tell},
+};
+use crate::amount::Amount;
+
+/// The ratios that are believed.
+const BELIEVABLE: std::ops::RangeInclusive<f64> = 1.0..=5.0;
+
+/// Why a node's ratio cannot be told; the one that stands on the node stays.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum NormalizationError {
+    /// A label or annotation makes no sense.
+    #[error(transparent)]
+    Text(#[from] ProtocolError),
+    /// Nobody says what kind of CPU it is.
+    #[error("the NodeResourceTopology has no annotation {}; is koordlet running?", CPU_BASIC_INFO.name())]
+    UnknownCpu,
+    /// Nobody says how fast it is.
+    #[error("{CPU_NORMALIZATION_CONFIG} has no ratio for the CPU model {model:?} and no defaultRatio")]
+    NoRatio {
+        /// The model.
+        model: String,
+    },
+    /// Nobody would believe it.
+    #[error("{CPU_NORMALIZATION_CONFIG}: the ratio {ratio} for the CPU model {model:?} is not between 1 and 5")]
+    OutOfRange {
+        /// The ratio.
+        ratio: f64,
+        /// The model.
+        model: String,
+    },
+}
+
+/// The ratio of a node; 1 where normalization is off.
+pub fn ratio(facts: &Facts<'_>, to: &mut impl Listener) -> Result<f64, NormalizationError> {
+    let labelled = CPU_NORMALIZATION_ENABLED.get(&facts.labels)?;
+    if !labelled.or(facts.normalization.enable).unwrap_or(false) {
+        tell(to, Operation::Start, Amount::from_units(1), "normalization is off", || match labelled {
+            Some(_) => facts.node_source(format!("label {}", CPU_NORMALIZATION_ENABLED.name())),
+            None => Source { object: CPU_NORMALIZATION_CONFIG.into(), field: "enable".into() },
+        });
+        return Ok(1.0);
+    }
+    let text = facts.topology.and_then(|topology| topology.cpu()).ok_or(NormalizationError::UnknownCpu)?;
+    let cpu = CPU_BASIC_INFO.read(text)?;
+    let ratio = facts.normalization.ratio(&cpu);
+    let ratio = ratio.ok_or_else(|| NormalizationError::NoRatio { model: cpu.cpu_model.clone() })?;
+    if !BELIEVABLE.contains(&ratio) {
+        return Err(NormalizationError::OutOfRange { ratio, model: cpu.cpu_model });
+    }
+    tell(to, Operation::Start, of_ratio(ratio), format!("ratio of the CPU model {}", cpu.cpu_model), || {
+        let switches = format!("hyper-threading {}, turbo {}", cpu.hyper_thread_enabled, cpu.turbo_enabled);
+        Source { object: CPU_NORMALIZATION_CONFIG.into(), field: switches.into() }
+    });
+    Ok(ratio)
+}
+
+/// A ratio among terms.
+pub(super) fn of_ratio(ratio: f64) -> Amount {
+    Amount::from_milli((ratio * 1000.0).round() as i64)
+}
+
+/// Whether the text of a ratio is worth writing over another.
+pub(super) fn is_worth_writing(old: Option<&str>, new: &str) -> bool {
+    use koord_api::node_annotations::CPU_NORMALIZATION_RATIO as KEY;
+    let Ok(new): Result<NormalizationRatio, _> = KEY.read(new) else { return false };
+    match old.map(|old| KEY.read(old)) {
+        Some(Ok(old)) => old.is_different(new),
+        Some(Err(_)) | None => true,
+    }
+}

@@ -1,0 +1,94 @@
+//! The parts of the controller that can be switched off one by one.
+
+/// A part of the controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Plugin {
+    /// What mid pods may use.
+    MidResource,
+    /// What batch pods may use.
+    BatchResource,
+    /// How fast the CPUs are.
+    CpuNormalization,
+    /// What is promised beyond what there is.
+    ResourceAmplification,
+    /// GPUs.
+    GpuDeviceResource,
+    /// RDMA cards.
+    RdmaDeviceResource,
+}
+
+impl Plugin {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::MidResource,
+        Self::BatchResource,
+        Self::CpuNormalization,
+        Self::ResourceAmplification,
+        Self::GpuDeviceResource,
+        Self::RdmaDeviceResource,
+    ];
+
+    /// The name in `--noderesource-plugins` and in metrics.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MidResource => "MidResource",
+            Self::BatchResource => "BatchResource",
+            Self::CpuNormalization => "CPUNormalization",
+            Self::ResourceAmplification => "ResourceAmplification",
+            Self::GpuDeviceResource => "GPUDeviceResource",
+            Self::RdmaDeviceResource => "RDMADeviceResource",
+        }
+    }
+}
+
+/// The parts that are on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plugins {
+    on: Vec<Plugin>,
+    /// Whether nodes also have `koordinator.sh/gpu.shared` (gate EnableSyncGPUSharedResource).
+    pub gpu_shares: bool,
+}
+
+impl Default for Plugins {
+    fn default() -> Self {
+        Self { on: Plugin::ALL.to_vec(), gpu_shares: false }
+    }
+}
+
+impl Plugins {
+    /// Those that a list like that of `--noderesource-plugins` names: of `NAME`, `-NAME` and `*`, the first that fits
+    /// a part decides about it.
+    pub fn chosen<S: AsRef<str>>(words: &[S], gpu_shares: bool) -> Self {
+        let is_on = |plugin: &Plugin| {
+            let decided = words.iter().map(|word| word.as_ref().trim()).find_map(|word| match word.strip_prefix('-') {
+                Some(name) => (name == plugin.name()).then_some(false),
+                None => (word == "*" || word == plugin.name()).then_some(true),
+            });
+            decided.unwrap_or(false)
+        };
+        Self { on: Plugin::ALL.into_iter().filter(is_on).collect(), gpu_shares }
+    }
+
+    /// Whether a part is on.
+    pub fn has(&self, plugin: Plugin) -> bool {
+        self.on.contains(&plugin)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_word_that_fits_decides() {
+        let on = |words: &[&str]| {
+            let plugins = Plugins::chosen(words, false);
+            Plugin::ALL.into_iter().filter(|plugin| plugins.has(*plugin)).map(Plugin::name).collect::<Vec<_>>()
+        };
+        assert_eq!(on(&["*"]).len(), 6);
+        assert_eq!(on(&["BatchResource", " MidResource"]), ["MidResource", "BatchResource"]);
+        assert_eq!(on(&["-BatchResource", "*"]).len(), 5);
+        assert_eq!(on(&["*", "-BatchResource"]).len(), 6);
+        assert_eq!(on(&["none"]), [""; 0]);
+    }
+}

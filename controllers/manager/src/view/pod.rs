@@ -1,0 +1,269 @@
+//! What of a pod counts on its node: class, requests, place.
+
+use std::{borrow::Cow, sync::Arc};
+
+use k8s_openapi::api::core::v1::Pod;
+use koord_api::{
+    numa::RESOURCE_STATUS,
+    priority::{PRIORITY_CLASS_LABEL, PriorityClass},
+    qos::{KubernetesQos, QOS_LABEL, QosClass},
+};
+use koord_resource::controller::ResourceKind;
+use koord_runtime::{
+    index::{By, Term},
+    intern::Interner,
+    projection::{Labels, Metadata, Projection, Unreadable, WireMetadata, nullable, text},
+};
+use serde::Deserialize;
+use serde_json::{json, value::RawValue};
+
+use crate::amount::CpuMemory;
+
+/// What of a pod counts on its node.
+#[derive(Debug, PartialEq, Eq)]
+pub struct PodView {
+    /// The node; empty before it is scheduled.
+    pub node: Arc<str>,
+    /// Whether it is pending or running.
+    pub is_active: bool,
+    /// Its priority class, by label, priority or QoS class.
+    pub class: Option<PriorityClass>,
+    /// Whether its QoS class is LSE: its CPUs are its own whether it uses them or not.
+    pub is_exclusive: bool,
+    /// What it requests as a whole.
+    pub request: CpuMemory,
+    /// The NUMA nodes that it was given.
+    pub numa_nodes: Box<[i32]>,
+}
+
+impl PodView {
+    /// Whether it is of class batch or free.
+    pub fn is_best_effort(&self) -> bool {
+        matches!(self.class, Some(PriorityClass::Batch | PriorityClass::Free))
+    }
+}
+
+/// Pods by their node.
+#[derive(Debug)]
+pub struct ByNode;
+
+impl Term<PodView> for ByNode {
+    type Value = Arc<str>;
+
+    fn terms(pod: &PodView, found_by: &mut dyn FnMut(Arc<str>)) {
+        if !pod.node.is_empty() {
+            found_by(Arc::clone(&pod.node));
+        }
+    }
+}
+
+/// What is read of a Pod.
+#[derive(Deserialize)]
+pub struct Wire<'a> {
+    #[serde(borrow)]
+    metadata: WireMetadata<'a>,
+    #[serde(borrow, default)]
+    spec: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    status: Option<Status<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec<'a> {
+    #[serde(borrow, deserialize_with = "nullable")]
+    node_name: Cow<'a, str>,
+    priority: Option<i32>,
+    #[serde(borrow)]
+    containers: Option<Vec<Container<'a>>>,
+    #[serde(borrow)]
+    init_containers: Option<Vec<Container<'a>>>,
+    overhead: Option<CpuMemory>,
+    resources: Option<PodResources>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Container<'a> {
+    #[serde(borrow, default, deserialize_with = "nullable")]
+    restart_policy: Cow<'a, str>,
+    #[serde(default)]
+    resources: Option<Resources>,
+}
+
+#[derive(Default, Deserialize)]
+struct Resources {
+    #[serde(default)]
+    requests: Option<CpuMemory>,
+}
+
+/// Requests of the pod as a whole, where they are said.
+#[derive(Deserialize)]
+struct PodResources {
+    #[serde(default)]
+    requests: Option<Stated>,
+}
+
+#[derive(Deserialize)]
+struct Stated {
+    #[serde(default)]
+    cpu: Option<crate::amount::Amount>,
+    #[serde(default)]
+    memory: Option<crate::amount::Amount>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Status<'a> {
+    #[serde(borrow, deserialize_with = "nullable")]
+    phase: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "nullable")]
+    qos_class: Cow<'a, str>,
+}
+
+impl<'a> Metadata<'a> for Wire<'a> {
+    fn metadata(&self) -> &WireMetadata<'a> {
+        &self.metadata
+    }
+}
+
+impl Container<'_> {
+    fn request(&self) -> CpuMemory {
+        self.resources.as_ref().and_then(|resources| resources.requests).unwrap_or_default()
+    }
+}
+
+impl Spec<'_> {
+    /// The request of the pod: the containers that run together, or an init container where that needs more, then
+    /// what the pod says for itself, and the overhead. An init container that is restarted runs beside all that come after it.
+    fn request(&self) -> CpuMemory {
+        let containers = self.containers.iter().flatten();
+        let mut running = containers.map(Container::request).fold(CpuMemory::default(), |sum, more| sum + more);
+        let (mut sidecars, mut starting) = (CpuMemory::default(), CpuMemory::default());
+        for container in self.init_containers.iter().flatten() {
+            let request = container.request();
+            let needed = if container.restart_policy == "Always" {
+                running = running + request;
+                sidecars = sidecars + request;
+                sidecars
+            } else {
+                request + sidecars
+            };
+            starting = starting.max(needed);
+        }
+        let mut total = running.max(starting);
+        if let Some(stated) = self.resources.as_ref().and_then(|resources| resources.requests.as_ref()) {
+            total.cpu = stated.cpu.unwrap_or(total.cpu);
+            total.memory = stated.memory.unwrap_or(total.memory);
+        }
+        total + self.overhead.unwrap_or_default()
+    }
+}
+
+impl Projection for PodView {
+    const KIND: ResourceKind = ResourceKind::POD;
+    type Wire<'a> = Wire<'a>;
+    type Index = By<PodView, ByNode>;
+
+    fn project(wire: Wire<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
+        let spec: Option<Spec<'_>> =
+            serde_json::from_str(text(wire.spec)).map_err(|error| Unreadable::new("spec", error))?;
+        let spec = spec.unwrap_or_default();
+        let status = wire.status.unwrap_or_default();
+        let wanted = |key: &str| matches!(key, QOS_LABEL | PRIORITY_CLASS_LABEL);
+        let labels = Labels::read_some("metadata.labels", wire.metadata.labels, strings, wanted)?;
+        let qos = match QosClass::of_label(labels.get(QOS_LABEL)) {
+            Some(qos) => Some(qos),
+            None if status.qos_class.is_empty() => QosClass::of_kubernetes(qos_of_containers(text(wire.spec)).as_str()),
+            None => QosClass::of_kubernetes(&status.qos_class),
+        };
+        let declared = PriorityClass::declared(labels.get(PRIORITY_CLASS_LABEL), spec.priority);
+        let place = |key: &str| key == RESOURCE_STATUS.name();
+        let annotations = Labels::read_some("metadata.annotations", wire.metadata.annotations, strings, place)?;
+        Ok(Self {
+            node: strings.intern(&spec.node_name),
+            is_active: matches!(&*status.phase, "Pending" | "Running"),
+            class: declared.or_else(|| qos.as_ref().and_then(PriorityClass::of_qos)),
+            is_exclusive: qos == Some(QosClass::Lse),
+            request: spec.request(),
+            numa_nodes: annotations.get(RESOURCE_STATUS.name()).map_or_else(Box::default, numa_nodes),
+        })
+    }
+}
+
+/// The class of a pod whose status does not name it, such as one from a file.
+fn qos_of_containers(spec: &str) -> KubernetesQos {
+    let spec = serde_json::from_str::<serde_json::Value>(spec).unwrap_or_default();
+    let containers = json!({"containers": spec["containers"], "initContainers": spec["initContainers"]});
+    let pod = serde_json::from_value::<Pod>(json!({ "spec": containers })).unwrap_or_default();
+    KubernetesQos::of_pod(&pod)
+}
+
+/// A place that cannot be read is no place: the pod counts on all NUMA nodes.
+fn numa_nodes(text: &str) -> Box<[i32]> {
+    let status = RESOURCE_STATUS.read(text).unwrap_or_default();
+    let mut nodes: Vec<i32> = status.numa_node_resources.iter().map(|numa| numa.node).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use koord_resource::Quantity;
+    use koord_runtime::cache::Cache;
+    use serde_json::Value;
+
+    use super::*;
+    use crate::amount::Amount;
+
+    fn pod(metadata: Value, spec: Value, status: Value) -> Arc<PodView> {
+        let mut pod = json!({"metadata": {"name": "a", "namespace": "n", "uid": "u", "resourceVersion": "1"}});
+        let Value::Object(metadata) = metadata else { panic!("{metadata}") };
+        pod["metadata"].as_object_mut().unwrap().extend(metadata);
+        (pod["spec"], pod["status"]) = (spec, status);
+        let mut cache = Cache::<PodView>::default();
+        cache.upsert(&pod.to_string()).unwrap();
+        Arc::clone(&cache.get("n/a").unwrap().value)
+    }
+
+    fn cpu(requests: &str) -> Value {
+        json!({"name": requests, "resources": {"requests": {"cpu": requests}}})
+    }
+
+    #[test]
+    fn the_request_counts_sidecars_init_containers_and_overhead() {
+        let mut sidecar = cpu("2");
+        sidecar["restartPolicy"] = "Always".into();
+        let spec = json!({"containers": [cpu("1"), cpu("1")], "initContainers": [cpu("3"), sidecar, cpu("4")],
+                          "overhead": {"cpu": "100m"}});
+        let request = |spec| pod(json!({}), spec, json!({})).request.cpu;
+        let amount = |text: &str| Amount::from(&text.parse::<Quantity>().unwrap());
+        assert_eq!(request(spec.clone()), amount("6100m"), "the last init container beside the sidecar");
+        let mut whole = spec;
+        whole["resources"] = json!({"requests": {"cpu": "5"}});
+        assert_eq!(request(whole), amount("5100m"), "what the pod says for itself");
+    }
+
+    #[test]
+    fn the_class_is_that_of_label_priority_or_qos() {
+        let class = |labels: Value, priority: Value, qos: &str| {
+            pod(json!({ "labels": labels }), json!({ "priority": priority }), json!({ "qosClass": qos })).class
+        };
+        let labelled = |class: &str| json!({ PRIORITY_CLASS_LABEL: class });
+        assert_eq!(class(labelled("koord-mid"), json!(9500), "Guaranteed"), Some(PriorityClass::Mid));
+        assert_eq!(class(json!({}), json!(5500), "Guaranteed"), Some(PriorityClass::Batch));
+        assert_eq!(class(json!({}), json!(0), "BestEffort"), Some(PriorityClass::Batch));
+        assert_eq!(class(labelled("bogus"), Value::Null, "Burstable"), Some(PriorityClass::Prod));
+        assert_eq!(class(json!({}), Value::Null, ""), Some(PriorityClass::Batch), "computed: no requests at all");
+    }
+
+    #[test]
+    fn numa_nodes_are_read_where_they_make_sense() {
+        let nodes = |text: &str| {
+            pod(json!({"annotations": {RESOURCE_STATUS.name(): text}}), json!({}), json!({})).numa_nodes.to_vec()
+        };
+        assert_eq!(nodes(r#"{"numaNodeResources":[{"node":1},{"node":0},{"node":1}]}"#), [0, 1]);
+        assert_eq!(nodes("{"), [0; 0]);
+    }
+}

@@ -1,0 +1,7 @@
+//! The controllers on the embedded API server's core: what the original did in recorded situations, and what is promised
+//! beyond them.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+mod noderesource;
+mod recordings;
+mod stage;
