@@ -66,6 +66,11 @@ impl<T: Text> Key<T> {
         self.name
     }
 
+    /// What its values are: a noun phrase for users.
+    pub const fn expected(&self) -> &'static str {
+        self.expected
+    }
+
     /// The value; none where there is no such key.
     pub fn get(&self, map: &Labels) -> Result<Option<T>, ProtocolError> {
         map.get(self.name).map(|text| self.read(text)).transpose()
