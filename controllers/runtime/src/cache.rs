@@ -56,6 +56,13 @@ impl<P> Clone for Entry<P> {
     }
 }
 
+impl<P: PartialEq> Entry<P> {
+    fn equals(&self, other: &Self) -> bool {
+        let identity = |entry: &Self| (Arc::clone(&entry.uid), entry.revision, entry.generation, entry.deleting);
+        identity(self) == identity(other) && self.value == other.value
+    }
+}
+
 /// Something that a controller may want to know: never a mere new revision.
 #[derive(Debug)]
 pub struct Change<P> {
@@ -217,6 +224,22 @@ impl<P: Projection> Cache<P> {
         let gone = self.unlisted.take().unwrap_or_default();
         let gone = gone.into_iter().map(|key| self.drop_key(key));
         gone.filter_map(|applied| if let Applied::Changed(change) = applied { Some(change) } else { None }).collect()
+    }
+
+    /// The keys of the objects that this cache and another know differently. What cannot be read counts by its
+    /// revision alone: which value of it was good last is a matter of who was there.
+    pub fn differences(&self, other: &Self) -> Vec<ObjectKey> {
+        let keys = |cache: &Self| -> BTreeSet<ObjectKey> {
+            cache.objects.keys().chain(cache.quarantine.keys()).cloned().collect()
+        };
+        let differs = |key: &ObjectKey| match (self.quarantine.get(key), other.quarantine.get(key)) {
+            (None, None) => match (self.objects.get(key), other.objects.get(key)) {
+                (Some(one), Some(another)) => !one.equals(another),
+                _ => true,
+            },
+            (one, another) => one != another,
+        };
+        keys(self).union(&keys(other)).filter(|key| differs(key)).cloned().collect()
     }
 
     fn project(&mut self, raw: &str) -> Result<(ObjectKey, Entry<P>), Unreadable> {
@@ -424,6 +447,26 @@ mod tests {
         assert_eq!(told(&cache.upsert(&pod("a", "1", 7, "n1")).unwrap().1), "d/a: n1 -> n1", "recovery is a change");
         assert_eq!(cache.quarantine_len(), 0);
         assert!(cache.upsert(r#"{"metadata":{"name":7}}"#).is_err(), "without a name there is nothing to set aside");
+    }
+
+    #[test]
+    fn caches_are_compared_object_by_object() {
+        let mut one = Cache::<PodView>::default();
+        one.upsert(&pod("a", "1", 5, "n1")).unwrap();
+        one.upsert(&pod("b", "2", 6, "n1")).unwrap();
+        let differences = |one: &Cache<PodView>, other: &Cache<PodView>| -> Vec<String> {
+            one.differences(other).iter().map(ToString::to_string).collect()
+        };
+        let mut other = Cache::<PodView>::default();
+        assert_eq!(differences(&one, &other), ["d/a", "d/b"]);
+        other.upsert(&pod("b", "2", 6, "n1")).unwrap();
+        other.upsert(&pod("a", "1", 5, "n2")).unwrap();
+        assert_eq!(differences(&one, &other), ["d/a"]);
+        let bad = pod("a", "1", 7, "n2").replace(r#""n2""#, "{}");
+        one.upsert(&bad).unwrap();
+        assert_eq!(differences(&one, &other), ["d/a"]);
+        other.upsert(&bad).unwrap();
+        assert_eq!(differences(&one, &other), [""; 0], "both know that it cannot be read");
     }
 
     #[test]

@@ -34,10 +34,19 @@ pub struct Watch {
     /// Where its findings go.
     pub sink: Arc<dyn Sink>,
     projection: TypeId,
-    store: Arc<dyn Any + Send + Sync>,
+    store: Arc<AnyStore>,
+    compare: fn(&AnyStore, &AnyStore) -> Vec<ObjectKey>,
 }
 
+type AnyStore = dyn Any + Send + Sync;
+
 impl Watch {
+    /// The keys of the objects that the caches of two watches know differently: for checking one against the other.
+    /// Nothing when they are caches of different projections.
+    pub fn differences(&self, other: &Watch) -> Vec<ObjectKey> {
+        (self.compare)(&*self.store, &*other.store)
+    }
+
     /// The URL path of the collection.
     pub fn path(&self) -> String {
         self.kind.url_path(&self.selection.namespace, None)
@@ -114,7 +123,8 @@ impl Core {
             reflector: Mutex::new(Reflector::new(selection.clone(), self.initial)),
             sink: Arc::clone(&store) as Arc<dyn Sink>,
             projection: TypeId::of::<P>(),
-            store: Arc::clone(&store) as Arc<dyn Any + Send + Sync>,
+            store: Arc::clone(&store) as Arc<AnyStore>,
+            compare: differences::<P>,
         }));
         store
     }
@@ -195,6 +205,13 @@ impl Wiring<'_> {
     /// The source of randomness.
     pub fn random(&self) -> &Random {
         &self.core.random
+    }
+}
+
+fn differences<P: Projection>(one: &AnyStore, another: &AnyStore) -> Vec<ObjectKey> {
+    match (one.downcast_ref::<Store<P>>(), another.downcast_ref::<Store<P>>()) {
+        (Some(one), Some(another)) => one.read().differences(&another.read()),
+        _ => Vec::new(),
     }
 }
 

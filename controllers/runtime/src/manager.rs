@@ -78,7 +78,12 @@ impl Manager {
     /// A manager over everything that `core` has wired. `told` is the other end of the recorder that the core
     /// was given as its event sink.
     pub fn new(core: Core, client: Client, told: EventQueue, settings: Settings) -> Self {
-        let clock = SystemClock::shared();
+        Self::timed_by(SystemClock::shared(), core, client, told, settings)
+    }
+
+    /// A manager whose leases, waits and timeouts follow another clock than the operating system's: for simulations,
+    /// where nobody else keeps real time either.
+    pub fn timed_by(clock: SharedClock, core: Core, client: Client, told: EventQueue, settings: Settings) -> Self {
         let limit = (settings.requests_per_second, settings.requests_burst);
         let api = Api::new(client, Arc::clone(&clock), core.metrics().clone(), settings.field_manager, limit);
         let (health, leading) = (Health::default(), watch::Sender::new(false));

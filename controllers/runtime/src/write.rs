@@ -128,7 +128,12 @@ impl Write {
             // The cache was behind; the next look decides again.
             409 => error(Fault::Api, ""),
             404 if reason == "NotFound" && matches!(self.action, Action::Patch { .. }) => error(Fault::Api, ""),
+            404 if reason == "NotFound" && message.starts_with("namespaces ") => {
+                error(Fault::User, "; create the namespace")
+            }
             404 => error(Fault::User, "; is the CRD installed?"),
+            // The namespace is ending; what is to be in it has to wait for the next one of its name.
+            403 if message.contains("is being terminated") => error(Fault::Api, ""),
             401 | 403 => error(Fault::User, "; grant the permission in the program's ClusterRole"),
             // Another object has come under this name: as good as a conflict.
             422 if message.contains("metadata.uid") => error(Fault::Api, ""),
@@ -196,6 +201,16 @@ mod tests {
         assert_eq!(judged(&patch(), 409, ""), Err((Fault::Api, Retry::Backoff)));
         assert_eq!(judged(&patch(), 404, r#"{"reason":"NotFound"}"#), Err((Fault::Api, Retry::Backoff)));
         assert_eq!(judged(&patch(), 403, ""), Err((Fault::User, Retry::Backoff)));
+        let ending = r#"{"message":"x is forbidden: … because it is being terminated"}"#;
+        assert_eq!(judged(&patch(), 403, ending), Err((Fault::Api, Retry::Backoff)), "no permission helps");
+        let said = |body: &str| {
+            let answer = Answer { code: 404, retry_after: None, body: body.to_owned() };
+            write(Action::Create(json!({}))).judge(&answer).unwrap_err().to_string()
+        };
+        assert!(
+            said(r#"{"reason":"NotFound","message":"namespaces \"x\" not found"}"#).ends_with("create the namespace")
+        );
+        assert!(said("404 page not found").ends_with("is the CRD installed?"));
         assert_eq!(
             judged(&patch(), 422, r#"{"message":"metadata.uid: Invalid value"}"#),
             Err((Fault::Api, Retry::Backoff))

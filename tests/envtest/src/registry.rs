@@ -229,7 +229,7 @@ impl ResourceDef {
 }
 
 /// Every kind that is served.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Registry {
     definitions: BTreeMap<(String, String, String), Arc<ResourceDef>>,
     generation: u64,

@@ -165,6 +165,21 @@ impl ApiServer {
         }
     }
 
+    /// Another server in the same state. What then happens to the one is not seen by the other; they share only what
+    /// never changes: objects at rest, and what was made from their definitions.
+    pub fn fork(&self, environment: Box<dyn Environment>) -> Self {
+        Self {
+            registry: self.registry.clone(),
+            store: self.store.clone(),
+            environment,
+            shelves: self.shelves,
+            changed: self.changed.clone(),
+            unfollowed: self.unfollowed.clone(),
+            garbage: self.garbage.clone(),
+            journal: self.journal.as_ref().map(|_| Vec::new()),
+        }
+    }
+
     /// Answers a request.
     pub fn handle(&mut self, request: &ApiRequest) -> Outcome {
         let outcome = self.handle_own(request);

@@ -92,7 +92,7 @@ impl Default for HistoryLimits {
 pub struct ShelfId(u32);
 
 /// Objects of one kind.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Shelf {
     objects: BTreeMap<Arc<str>, Arc<Record>>,
     log: VecDeque<Change>,
@@ -102,7 +102,7 @@ pub struct Shelf {
 }
 
 /// All shelves and the revision.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Store {
     revision: u64,
     /// The newest revision that readers see; none when they see every change at once.

@@ -223,6 +223,24 @@ fn a_namespace_ends_with_all_it_holds() {
     assert!(!core.exists("/api/v1/namespaces/n"));
 }
 
+#[test]
+fn a_fork_goes_its_own_way() {
+    let mut one = Core::new();
+    one.create("/api/v1/namespaces", &json!({"metadata": {"name": "n"}}));
+    one.create("/api/v1/namespaces/n/configmaps", &json!({"metadata": {"name": "a"}}));
+    let mut another = Core(one.0.fork(Box::new(SeededEnvironment::new(2, Timestamp::UNIX_EPOCH))));
+    one.ask(http::Method::DELETE, "/api/v1/namespaces/n/configmaps/a", &serde_json::Value::Null);
+    another.create("/api/v1/namespaces/n/configmaps", &json!({"metadata": {"name": "b"}}));
+    assert_eq!(
+        [one.exists("/api/v1/namespaces/n/configmaps/a"), another.exists("/api/v1/namespaces/n/configmaps/a")],
+        [false, true]
+    );
+    assert_eq!(
+        [one.exists("/api/v1/namespaces/n/configmaps/b"), another.exists("/api/v1/namespaces/n/configmaps/b")],
+        [false, true]
+    );
+}
+
 #[tokio::test]
 async fn faults_befall_requests_and_watches() {
     let server = server();

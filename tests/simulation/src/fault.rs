@@ -2,46 +2,134 @@
 
 use koord_runtime::random::Random;
 
-/// One thing that goes wrong. The numbers are those of the fault catalogue.
+/// One thing that goes wrong. It is counted when it has really happened: a list that merely could have been old is
+/// none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
-    /// 1: a list is answered from the past.
+    /// A list shows the past.
     StaleList,
-    /// 2: the program dies between two of its writes, or anywhere else, and starts with empty memory.
+    /// The first list of a new life is older than what the life before had seen.
+    StaleStart,
+    /// The program dies between two of its writes, or anywhere else, and starts with empty memory.
     Crash,
-    /// 3: a watch is told that its revision has expired, and sees only the net result of what it missed.
-    Expired,
-    /// 4: a watch breaks in the middle of a line.
+    /// A watch that had to begin anew shows only what came of several changes of one object.
+    Missed,
+    /// A watch breaks in the middle of a line.
     Cut,
-    /// 4: the server ends a watch.
+    /// The server ends a watch.
     Closed,
-    /// 4: an event is delivered twice, the second time after newer ones.
+    /// A watch is told that its revision has expired.
+    Expired,
+    /// A list comes in another order.
+    Reordered,
+    /// An event is delivered twice in a row.
+    Duplicate,
+    /// An old event is delivered again, after newer ones.
     Redelivery,
-    /// 4: a bookmark comes where an event was due.
+    /// A watch that is to resume has heard a bookmark last.
     Bookmark,
-    /// 5: a write is refused with a conflict.
+    /// A write is refused with a conflict, and those after it.
     Conflict,
-    /// 5: a write is refused because there are too many.
+    /// A write is refused because there are too many.
     TooMany,
-    /// 5: a write fails before it is carried out.
+    /// A write fails before it is carried out.
     ErrorBefore,
-    /// 5: a write is carried out, and its answer is lost.
+    /// A write is carried out, and an error is answered.
     ErrorAfter,
-    /// 5: an admission webhook refuses a write.
+    /// A write is carried out, and nothing is answered.
+    Lost,
+    /// An admission webhook refuses a write.
     Refused,
-    /// 6: a watch falls silent for a while.
+    /// A watch falls silent for some seconds.
     Slow,
-    /// 12: a permission is taken away for a minute.
+    /// A watch is an hour or more behind the others.
+    Behind,
+    /// The clock jumps by an hour, forwards or backwards.
+    Jump,
+    /// An object is replaced by another of the same name.
+    Recreated,
+    /// An object is deleted and stays, because of a finalizer that nobody takes away for a while.
+    Stuck,
+    /// A namespace ends.
+    Terminating,
+    /// A person or a program writes nonsense.
+    Malformed,
+    /// A permission is taken away for a minute.
     Revoked,
 }
 
 impl Fault {
+    /// All of them.
+    pub const ALL: [Fault; 25] = [
+        Fault::StaleList,
+        Fault::StaleStart,
+        Fault::Crash,
+        Fault::Missed,
+        Fault::Cut,
+        Fault::Closed,
+        Fault::Expired,
+        Fault::Reordered,
+        Fault::Duplicate,
+        Fault::Redelivery,
+        Fault::Bookmark,
+        Fault::Conflict,
+        Fault::TooMany,
+        Fault::ErrorBefore,
+        Fault::ErrorAfter,
+        Fault::Lost,
+        Fault::Refused,
+        Fault::Slow,
+        Fault::Behind,
+        Fault::Jump,
+        Fault::Recreated,
+        Fault::Stuck,
+        Fault::Terminating,
+        Fault::Malformed,
+        Fault::Revoked,
+    ];
+
     /// What may befall a write.
-    const OF_A_WRITE: [Fault; 5] =
-        [Fault::Conflict, Fault::TooMany, Fault::ErrorBefore, Fault::ErrorAfter, Fault::Refused];
+    const OF_A_WRITE: [Fault; 6] =
+        [Fault::Conflict, Fault::TooMany, Fault::ErrorBefore, Fault::ErrorAfter, Fault::Lost, Fault::Refused];
     /// What may befall a watch.
-    const OF_A_WATCH: [Fault; 6] =
-        [Fault::Expired, Fault::Cut, Fault::Closed, Fault::Redelivery, Fault::Bookmark, Fault::Slow];
+    const OF_A_WATCH: [Fault; 9] = [
+        Fault::Missed,
+        Fault::Expired,
+        Fault::Cut,
+        Fault::Closed,
+        Fault::Duplicate,
+        Fault::Redelivery,
+        Fault::Bookmark,
+        Fault::Slow,
+        Fault::Behind,
+    ];
+
+    /// The number of its injector in the fault catalogue.
+    pub const fn injector(self) -> u8 {
+        match self {
+            Fault::StaleList | Fault::StaleStart => 1,
+            Fault::Crash => 2,
+            Fault::Missed => 3,
+            Fault::Cut
+            | Fault::Closed
+            | Fault::Expired
+            | Fault::Reordered
+            | Fault::Duplicate
+            | Fault::Redelivery
+            | Fault::Bookmark => 4,
+            Fault::Conflict
+            | Fault::TooMany
+            | Fault::ErrorBefore
+            | Fault::ErrorAfter
+            | Fault::Lost
+            | Fault::Refused => 5,
+            Fault::Slow | Fault::Behind => 6,
+            Fault::Jump => 7,
+            Fault::Recreated | Fault::Stuck | Fault::Terminating => 8,
+            Fault::Malformed => 9,
+            Fault::Revoked => 12,
+        }
+    }
 
     /// What befalls this write, if anything.
     pub(crate) fn of_write(random: &Random) -> Option<Fault> {
@@ -50,7 +138,7 @@ impl Fault {
 
     /// What befalls this delivery, if anything.
     pub(crate) fn of_watch(random: &Random) -> Option<Fault> {
-        pick(random, &Self::OF_A_WATCH, 16)
+        pick(random, &Self::OF_A_WATCH, 12)
     }
 }
 

@@ -5,18 +5,21 @@
 //! the way. The same seed gives the same run, down to the hash of its trace. When the faults stop, what is must
 //! become what should be, and then nothing may be written any more.
 //!
-//! Read first: [`Scenario`] (who is simulated), [`simulate`] (one run), [`Fault`] (what goes wrong).
+//! Read first: [`Scenario`] (who is simulated), [`Simulation`] (its runs), [`Fault`] (what goes wrong).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod connection;
 mod fault;
 pub mod manager;
 pub mod name_cards;
+mod people;
 mod program;
 mod run;
 mod stage;
 mod trace;
+mod world;
 
 pub use fault::Fault;
 pub use program::Program;
-pub use run::{Failure, Options, Report, Scenario, simulate};
+pub use run::{Disturbance, Failure, Options, Report, Scenario, Simulation};
 pub use stage::Stage;

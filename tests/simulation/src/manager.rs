@@ -16,7 +16,10 @@ use koord_resource::{
 use koord_runtime::{Core, random::Random};
 use serde_json::{Value, json};
 
-use crate::{Scenario, Stage};
+use crate::{
+    Disturbance, Fault, Scenario, Stage,
+    people::{delete_held, let_go, name_of, replace},
+};
 
 const NODES: &str = "/api/v1/nodes";
 const SLOS: &str = "/apis/slo.koordinator.sh/v1alpha1/nodeslos";
@@ -26,18 +29,28 @@ const CONFIG: &str = "/api/v1/namespaces/koordinator-system/configmaps/slo-contr
 /// Few names, so that things that happen to one name meet.
 const NAMES: u64 = 5;
 
-const THRESHOLDS: [&str; 4] = [
+/// So many of the configurations mean something; the others are nonsense.
+const SENSIBLE: usize = 3;
+const THRESHOLDS: [&str; 8] = [
     r#"{"clusterStrategy":{"enable":true,"cpuSuppressThresholdPercent":60}}"#,
     r#"{"clusterStrategy":{"enable":true},"nodeStrategies":[{"name":"b","nodeSelector":{"matchLabels":{"pool":"p1"}},"cpuSuppressThresholdPercent":40}]}"#,
-    "{not json",
     r#"{"clusterStrategy":null}"#,
+    NONSENSE,
+    "null",
+    r#"{"clusterStrategy":{"enable":true,"cpuSuppressThresholdPercent":-5}}"#,
+    r#"{"clusterStrategy":{"enable":true,"cpuSuppressThresholdPercent":9223372036854775807}}"#,
+    r#"{"clusterStrategy":{"enable":"yes","cpuSuppressPolicy":"neither"}}"#,
 ];
-const COLOCATIONS: [&str; 4] = [
+const COLOCATIONS: [&str; 7] = [
     r#"{"enable":true,"metricReportIntervalSeconds":30}"#,
     r#"{"enable":true,"nodeConfigs":[{"name":"b","nodeSelector":{"matchLabels":{"pool":"p1"}},"metricReportIntervalSeconds":20}]}"#,
+    r#"{"enable":false}"#,
     "[",
     r#"{"enable":true,"degradeTimeMinutes":0}"#,
+    r#"{"enable":true,"metricReportIntervalSeconds":-1}"#,
+    r#"{"enable":true,"nodeConfigs":[{"nodeSelector":{"matchExpressions":[{"key":"pool","operator":"Like"}]}}]}"#,
 ];
+const NONSENSE: &str = "{not json";
 
 /// See the module.
 #[derive(Clone, Copy, Debug, Default)]
@@ -69,50 +82,73 @@ impl Scenario for Manager {
             .map_err(|error| error.to_string())
     }
 
-    fn disturb(&self, stage: &mut Stage, random: &Random) -> String {
+    fn disturb(&self, stage: &mut Stage, random: &Random) -> Disturbance {
         let name = format!("n{}", random.below(NAMES));
         let pool = format!("p{}", random.below(3));
         let (node, slo, metric) = (format!("{NODES}/{name}"), format!("{SLOS}/{name}"), format!("{METRICS}/{name}"));
-        let (what, code) = match random.below(12) {
-            0..=2 => {
-                let body = json!({"metadata": {"name": name, "labels": {"pool": pool}}});
-                ("creates a node", stage.person(&Method::POST, NODES, &body))
-            }
-            3 => ("deletes a node", stage.person(&Method::DELETE, &node, &Value::Null)),
-            4 => {
-                stage.person(&Method::DELETE, &node, &Value::Null);
-                ("replaces a node", stage.person(&Method::POST, NODES, &json!({"metadata": {"name": name}})))
-            }
+        let node_body = json!({"metadata": {"name": name, "labels": {"pool": pool}}});
+        let (what, code, fault) = match random.below(16) {
+            0..=2 => ("creates a node", stage.person(&Method::POST, NODES, &node_body), None),
+            3 => ("deletes a node", stage.person(&Method::DELETE, &node, &Value::Null), None),
+            4 => ("replaces a node", replace(stage, (&node, NODES), &node_body), Some(Fault::Recreated)),
             5 => {
                 let body = json!({"metadata": {"labels": {"pool": pool}}});
-                ("moves a node", stage.person(&Method::PATCH, &node, &body))
+                ("moves a node", stage.person(&Method::PATCH, &node, &body), None)
             }
             6 => {
                 let body = json!({"spec": {"resourceUsedThresholdWithBE": {"cpuSuppressThresholdPercent": random.below(100)}}});
-                ("spoils a NodeSLO", stage.person(&Method::PATCH, &slo, &body))
+                ("spoils a NodeSLO", stage.person(&Method::PATCH, &slo, &body), None)
             }
             7 => {
                 let body = json!({"spec": {"extensions": {"Object": {"theirs": random.below(9)}}}});
-                ("extends a NodeSLO", stage.person(&Method::PATCH, &slo, &body))
+                ("extends a NodeSLO", stage.person(&Method::PATCH, &slo, &body), None)
             }
-            8 => ("deletes a NodeSLO", stage.person(&Method::DELETE, &slo, &Value::Null)),
+            8 => ("deletes a NodeSLO", stage.person(&Method::DELETE, &slo, &Value::Null), None),
             9 => {
                 let body = json!({"spec": {"metricCollectPolicy": {"reportIntervalSeconds": random.below(100)}}});
-                ("spoils a NodeMetric", stage.person(&Method::PATCH, &metric, &body))
+                ("spoils a NodeMetric", stage.person(&Method::PATCH, &metric, &body), None)
             }
             10 => {
-                let usage = json!({"status": {"nodeMetric": {"nodeUsage": {"resources": {"cpu": random.below(64).to_string()}}}}});
-                ("reports usage", stage.person(&Method::PATCH, &format!("{metric}/status"), &usage))
+                let cpu = ["1", "63", "9E", "-1"][usize::try_from(random.below(4)).unwrap_or_default()];
+                let body = json!({"status": {"nodeMetric": {"nodeUsage": {"resources": {"cpu": cpu}}}}});
+                let code = stage.person(&Method::PATCH, &format!("{metric}/status"), &body);
+                ("reports usage", code, matches!(cpu, "9E" | "-1").then_some(Fault::Malformed))
             }
-            _ => ("configures", configure(stage, random)),
+            11 => {
+                let kept =
+                    json!({"apiVersion": "slo.koordinator.sh/v1alpha1", "kind": "NodeSLO", "metadata": {"name": name}});
+                ("replaces a NodeSLO", replace(stage, (&slo, SLOS), &kept), Some(Fault::Recreated))
+            }
+            12 => {
+                let held = if random.below(2) == 0 { &node } else { &slo };
+                ("deletes what is held of", delete_held(stage, held), Some(Fault::Stuck))
+            }
+            13 => {
+                let code = let_go(stage, &node);
+                ("lets go of", code.max(let_go(stage, &slo)), None)
+            }
+            14 => {
+                let body = json!({"metadata": {"annotations": {"node.koordinator.sh/colocation-strategy": NONSENSE}}});
+                ("annotates nonsense to", stage.person(&Method::PATCH, &node, &body), Some(Fault::Malformed))
+            }
+            _ => {
+                let (code, is_nonsense) = configure(stage, random);
+                ("configures", code, is_nonsense.then_some(Fault::Malformed))
+            }
         };
-        format!("{what} {name} ({pool}) -> {code}")
+        let fault = fault.filter(|_| code < 300);
+        Disturbance { what: format!("{what} {name} ({pool}) -> {code}"), fault }
     }
 
     /// A configuration that can be read: what the caches once held cannot matter any more.
     fn conclude(&self, stage: &mut Stage) {
         let data = json!({"resource-threshold-config": THRESHOLDS[1], "colocation-config": COLOCATIONS[1]});
         put_config(stage, &data);
+        for collection in [NODES, SLOS] {
+            for object in stage.objects(collection) {
+                let_go(stage, &format!("{collection}/{}", name_of(&object)));
+            }
+        }
     }
 
     fn check(&self, stage: &mut Stage) -> Result<(), String> {
@@ -153,16 +189,21 @@ impl Scenario for Manager {
     }
 }
 
-fn configure(stage: &mut Stage, random: &Random) -> u16 {
-    let pick = |from: &[&str; 4]| from[usize::try_from(random.below(4)).unwrap_or_default()].to_owned();
+/// Writes another configuration; the code, and whether some of it is nonsense.
+fn configure(stage: &mut Stage, random: &Random) -> (u16, bool) {
+    let pick = |from: &[&'static str]| {
+        let index = usize::try_from(random.below(from.len() as u64)).unwrap_or_default();
+        (from[index], index >= SENSIBLE)
+    };
+    let ((thresholds, a), (colocation, b)) = (pick(&THRESHOLDS), pick(&COLOCATIONS));
     match random.below(5) {
-        0 => stage.person(&Method::DELETE, CONFIG, &Value::Null),
-        1 => put_config(stage, &json!({})),
-        2 => put_config(stage, &json!({"resource-threshold-config": pick(&THRESHOLDS)})),
-        3 => put_config(stage, &json!({"colocation-config": pick(&COLOCATIONS)})),
+        0 => (stage.person(&Method::DELETE, CONFIG, &Value::Null), false),
+        1 => (put_config(stage, &json!({})), false),
+        2 => (put_config(stage, &json!({"resource-threshold-config": thresholds})), a),
+        3 => (put_config(stage, &json!({"colocation-config": colocation})), b),
         _ => {
-            let data = json!({"resource-threshold-config": pick(&THRESHOLDS), "colocation-config": pick(&COLOCATIONS)});
-            put_config(stage, &data)
+            let data = json!({"resource-threshold-config": thresholds, "colocation-config": colocation});
+            (put_config(stage, &data), a || b)
         }
     }
 }
@@ -179,6 +220,5 @@ fn put_config(stage: &mut Stage, data: &Value) -> u16 {
 }
 
 fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
-    let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-    objects.into_iter().map(|object| (name(&object), object)).collect()
+    objects.into_iter().map(|object| (name_of(&object), object)).collect()
 }

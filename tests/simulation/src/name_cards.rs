@@ -6,7 +6,10 @@ use http::Method;
 use koord_runtime::{Core, random::Random};
 use serde_json::{Value, json};
 
-use crate::{Scenario, Stage};
+use crate::{
+    Disturbance, Fault, Scenario, Stage,
+    people::{delete_held, let_go, name_of, replace},
+};
 
 #[path = "../../../controllers/runtime/examples/name_cards/controller.rs"]
 mod controller;
@@ -14,6 +17,7 @@ mod controller;
 use controller::body;
 
 const NODES: &str = "/api/v1/nodes";
+const NAMESPACE: &str = "/api/v1/namespaces/cards";
 const CARDS: &str = "/api/v1/namespaces/cards/configmaps";
 /// Few names, so that things that happen to one name meet.
 const NAMES: u64 = 6;
@@ -34,51 +38,69 @@ impl Scenario for NameCards {
             .map(drop)
     }
 
-    fn disturb(&self, stage: &mut Stage, random: &Random) -> String {
+    fn disturb(&self, stage: &mut Stage, random: &Random) -> Disturbance {
         let name = format!("n{}", random.below(NAMES));
         let (node, card) = (format!("{NODES}/{name}"), format!("{CARDS}/{name}"));
         let pool = format!("p{}", random.below(3));
-        let (what, code) = match random.below(9) {
-            0..=2 => {
-                let body = json!({"metadata": {"name": name, "labels": {"pool": pool}}});
-                ("creates a node", stage.person(&Method::POST, NODES, &body))
-            }
-            3 => ("deletes a node", stage.person(&Method::DELETE, &node, &Value::Null)),
-            4 => {
-                stage.person(&Method::DELETE, &node, &Value::Null);
-                let body = json!({"metadata": {"name": name}});
-                ("replaces a node", stage.person(&Method::POST, NODES, &body))
-            }
+        let node_body = json!({"metadata": {"name": name, "labels": {"pool": pool}}});
+        let (what, code, fault) = match random.below(13) {
+            0..=2 => ("creates a node", stage.person(&Method::POST, NODES, &node_body), None),
+            3 => ("deletes a node", stage.person(&Method::DELETE, &node, &Value::Null), None),
+            4 => ("replaces a node", replace(stage, (&node, NODES), &node_body), Some(Fault::Recreated)),
             5 => {
                 let body = json!({"metadata": {"labels": {"pool": pool}}});
-                ("moves a node", stage.person(&Method::PATCH, &node, &body))
+                ("moves a node", stage.person(&Method::PATCH, &node, &body), None)
             }
             6 => {
-                ("spoils a card", stage.person(&Method::PATCH, &card, &json!({"data": {"pool": "wrong", "more": "x"}})))
+                let body = json!({"data": {"pool": "wrong", "more": "x"}});
+                ("spoils a card", stage.person(&Method::PATCH, &card, &body), None)
             }
-            7 => ("deletes a card", stage.person(&Method::DELETE, &card, &Value::Null)),
-            _ => {
-                stage.person(&Method::DELETE, &card, &Value::Null);
+            7 => ("deletes a card", stage.person(&Method::DELETE, &card, &Value::Null), None),
+            8 => {
                 let body = json!({"metadata": {"name": name}, "data": {"name": "somebody else"}});
-                ("replaces a card", stage.person(&Method::POST, CARDS, &body))
+                ("replaces a card", replace(stage, (&card, CARDS), &body), Some(Fault::Recreated))
             }
+            9 => ("deletes a held node", delete_held(stage, &node), Some(Fault::Stuck)),
+            10 => ("deletes a held card", delete_held(stage, &card), Some(Fault::Stuck)),
+            11 => {
+                let code = let_go(stage, &node);
+                ("lets go of what is held", code.max(let_go(stage, &card)), None)
+            }
+            _ if random.below(6) == 0 => {
+                ("ends the namespace", stage.person(&Method::DELETE, NAMESPACE, &Value::Null), Some(Fault::Terminating))
+            }
+            _ => ("makes the namespace", make_namespace(stage), None),
         };
-        format!("{what} {name} ({pool}) -> {code}")
+        let fault = fault.filter(|_| code < 300);
+        Disturbance { what: format!("{what} {name} ({pool}) -> {code}"), fault }
     }
 
-    fn conclude(&self, _: &mut Stage) {}
+    fn conclude(&self, stage: &mut Stage) {
+        for collection in [NODES, CARDS] {
+            for object in stage.objects(collection) {
+                let_go(stage, &format!("{collection}/{}", name_of(&object)));
+            }
+        }
+        while stage.tidy() > 0 {}
+        make_namespace(stage);
+    }
 
     fn check(&self, stage: &mut Stage) -> Result<(), String> {
-        let names = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let nodes = stage.objects(NODES);
         let expected: BTreeMap<String, Value> = nodes
             .iter()
-            .map(|node| (names(node), body(&names(node), node["metadata"]["labels"]["pool"].as_str())["data"].clone()))
+            .map(|node| {
+                (name_of(node), body(&name_of(node), node["metadata"]["labels"]["pool"].as_str())["data"].clone())
+            })
             .collect();
         let mut found: BTreeMap<String, Value> =
-            stage.objects(CARDS).into_iter().map(|card| (names(&card), card["data"].clone())).collect();
+            stage.objects(CARDS).into_iter().map(|card| (name_of(&card), card["data"].clone())).collect();
         // A card whose node was gone before anybody saw it belongs to nobody.
         found.retain(|name, data| expected.contains_key(name) || data["name"] != "somebody else");
         if found == expected { Ok(()) } else { Err(format!("the cards are {found:?} instead of {expected:?}")) }
     }
+}
+
+fn make_namespace(stage: &mut Stage) -> u16 {
+    stage.person(&Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": "cards"}}))
 }

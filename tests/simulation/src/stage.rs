@@ -1,21 +1,19 @@
-//! The cluster without the program: the server's core, its clock, and what it once answered.
+//! The cluster without the program: the server, its clock, and the people who work with it.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-};
+use std::time::Duration;
 
 use envtest::{
     environment::Environment,
     kinds,
     request::ApiRequest,
     server::{Admitted, ApiServer, Outcome, Watch},
+    shell::{Parts, Server},
     store::HistoryLimits,
 };
 use http::Method;
 use jiff::Timestamp;
 use koord_runtime::{
-    clock::{Clock, ManualClock},
+    clock::SharedClock,
     random::Random,
     write::{Answer, WireRequest},
 };
@@ -23,19 +21,16 @@ use serde_json::{Value, json};
 
 /// Changes that the server remembers for watches; few, so that watches expire.
 const HISTORY: usize = 48;
-/// Past answers that are kept for each collection.
-const PAST: usize = 6;
 
 /// The cluster that a program works in.
 pub struct Stage {
-    server: ApiServer,
-    clock: Arc<ManualClock>,
-    past: BTreeMap<String, VecDeque<String>>,
+    server: Server,
+    clock: SharedClock,
     writes: u64,
 }
 
 struct StageEnvironment {
-    clock: Arc<ManualClock>,
+    clock: SharedClock,
     random: Random,
 }
 
@@ -50,19 +45,32 @@ impl Environment for StageEnvironment {
 }
 
 impl Stage {
-    /// An empty cluster at `start`.
-    pub fn new(seed: u64, start: Timestamp) -> Self {
-        let clock = ManualClock::new(start);
-        let environment = StageEnvironment { clock: Arc::clone(&clock), random: Random::seeded(seed) };
+    /// An empty cluster.
+    pub fn new(seed: u64, clock: SharedClock) -> Self {
         let limits = HistoryLimits { changes: HISTORY, ..HistoryLimits::default() };
-        let mut server = ApiServer::empty(Box::new(environment), limits);
-        kinds::install(&mut server);
-        Self { server, clock, past: BTreeMap::new(), writes: 0 }
+        let mut core = ApiServer::empty(Self::environment(seed, &clock), limits);
+        kinds::install(&mut core);
+        Self { server: Server::new(core, Parts::default()), clock, writes: 0 }
+    }
+
+    /// A cluster in the same state that goes its own way: setting a stage takes longer than many a play on it.
+    pub fn fork(&self, seed: u64, clock: SharedClock) -> Self {
+        let core = self.server.with_core(|core| core.fork(Self::environment(seed, &clock)));
+        Self { server: Server::new(core, Parts::default()), clock, writes: 0 }
+    }
+
+    fn environment(seed: u64, clock: &SharedClock) -> Box<dyn Environment> {
+        Box::new(StageEnvironment { clock: SharedClock::clone(clock), random: Random::seeded(seed) })
     }
 
     /// The clock of everyone here.
-    pub fn clock(&self) -> &Arc<ManualClock> {
+    pub fn clock(&self) -> &SharedClock {
         &self.clock
+    }
+
+    /// The server as a program's client sees it.
+    pub fn server(&self) -> &Server {
+        &self.server
     }
 
     /// How many writes were carried out so far.
@@ -95,6 +103,16 @@ impl Stage {
         answer.is_success().then(|| serde_json::from_str(&answer.body).ok()).flatten()
     }
 
+    /// Collects garbage and empties ending namespaces, as the controllers of Kubernetes do; how much there was to do.
+    pub fn tidy(&mut self) -> usize {
+        self.server.with_core(ApiServer::tidy)
+    }
+
+    /// The newest revision.
+    pub fn revision(&self) -> u64 {
+        self.server.with_core(|core| core.store.revision())
+    }
+
     pub(crate) fn get(&mut self, uri: &str) -> Answer {
         self.send(&WireRequest { method: "GET", uri: uri.to_owned(), content_type: "", body: String::new() })
     }
@@ -122,50 +140,42 @@ impl Stage {
 
     /// The next lines of a watch.
     pub(crate) fn lines(&mut self, watch: &mut Watch, limit: usize) -> Vec<String> {
-        let frames = self.server.poll_watch(watch, limit);
-        frames.into_iter().map(|frame| String::from_utf8_lossy(&frame.text).trim_end().to_owned()).collect()
+        let frames = self.server.with_core(|core| core.poll_watch(watch, limit));
+        frames.into_iter().map(|frame| line(frame.text)).collect()
     }
 
     pub(crate) fn bookmark(&mut self, watch: &mut Watch) -> Option<String> {
-        let frame = self.server.bookmark(watch)?;
-        Some(String::from_utf8_lossy(&frame.text).trim_end().to_owned())
-    }
-
-    /// Keeps what the server answers now, to be told as news later.
-    pub(crate) fn remember(&mut self, path: &str) {
-        let answer = self.get(path).body;
-        let past = self.past.entry(path.to_owned()).or_default();
-        if past.len() == PAST {
-            past.pop_front();
-        }
-        past.push_back(answer);
-    }
-
-    /// What the server once answered.
-    pub(crate) fn recall(&self, path: &str, random: &Random) -> Option<String> {
-        let past = self.past.get(path)?;
-        past.get(usize::try_from(random.below(past.len() as u64)).ok()?).cloned()
+        self.server.with_core(|core| core.bookmark(watch)).map(|frame| line(frame.text))
     }
 
     fn handle(&mut self, request: &WireRequest) -> Result<Answer, Box<Watch>> {
         let method = Method::from_bytes(request.method.as_bytes()).unwrap_or(Method::GET);
         let mut asked = ApiRequest::new(method, &request.uri, request.body.clone());
         request.content_type.clone_into(&mut asked.content_type);
-        let mut outcome = self.server.handle(&asked);
-        // Nobody follows the core's list of changed kinds here: watches are polled.
-        self.server.take_changed();
+        let mut outcome = self.server.with_core(|core| core.handle(&asked));
         loop {
             match outcome {
                 Outcome::Watch(watch) => return Err(watch),
-                Outcome::Review(review) => outcome = self.server.resume(*review, Ok(Admitted::default())),
+                Outcome::Review(review) => {
+                    outcome = self.server.with_core(|core| core.resume(*review, Ok(Admitted::default())));
+                }
                 Outcome::Done(response) => {
-                    self.server.take_changed();
-                    let body = String::from_utf8_lossy(&response.body).into_owned();
-                    return Ok(Answer { code: response.code, retry_after: None, body });
+                    let retry_after = response.retry_after_seconds.map(|seconds| Duration::from_secs(seconds.into()));
+                    return Ok(Answer { code: response.code, retry_after, body: text(response.body.into()) });
                 }
             }
         }
     }
+}
+
+fn line(bytes: Vec<u8>) -> String {
+    let mut line = text(bytes);
+    line.truncate(line.trim_end().len());
+    line
+}
+
+fn text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes).unwrap_or_default()
 }
 
 /// An answer that the server never gave.

@@ -1,8 +1,11 @@
 //! What happened, in order: hashed as a whole, kept in part.
 
-use std::{collections::VecDeque, fmt};
+use std::{
+    collections::VecDeque,
+    fmt::{self, Write as _},
+};
 
-use jiff::Timestamp;
+use koord_runtime::clock::Moment;
 
 /// Lines that are kept for a person.
 const KEPT: usize = 200;
@@ -18,16 +21,18 @@ pub(crate) struct Trace {
 impl Trace {
     pub(crate) fn new() -> Self {
         // The offset basis of FNV-1a.
-        Self { hash: 0xcbf2_9ce4_8422_2325, lines: VecDeque::new(), length: 0 }
+        Self { hash: 0xcbf2_9ce4_8422_2325, lines: VecDeque::with_capacity(KEPT), length: 0 }
     }
 
-    pub(crate) fn note(&mut self, now: Timestamp, what: fmt::Arguments<'_>) {
-        let line = format!("{now} {what}");
+    pub(crate) fn note(&mut self, now: Moment, what: fmt::Arguments<'_>) {
+        let mut line =
+            if self.lines.len() == KEPT { self.lines.pop_front().unwrap_or_default() } else { String::new() };
+        line.clear();
+        let seconds = now.since(Moment::default());
+        // Writing into a String cannot fail.
+        let _ = write!(line, "{:>6}.{:03} {what}", seconds.as_secs(), seconds.subsec_millis());
         for byte in line.bytes() {
             self.hash = (self.hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
-        if self.lines.len() == KEPT {
-            self.lines.pop_front();
         }
         self.lines.push_back(line);
         self.length += 1;

@@ -24,7 +24,7 @@ use crate::{
 type Place = (ShelfId, Arc<str>);
 
 /// What is known about owners, and what is still to be looked at.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Garbage {
     /// Objects by the identity of an owner.
     dependents: BTreeMap<Box<str>, BTreeSet<Place>>,

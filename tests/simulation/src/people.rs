@@ -1,0 +1,35 @@
+//! What people do in more than one scenario.
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::Stage;
+
+/// Something that holds an object when it is deleted.
+const FINALIZER: &str = "example.org/hold";
+
+/// Replaces an object by another of the same name; the code of the last answer.
+pub(crate) fn replace(stage: &mut Stage, (object, collection): (&str, &str), body: &Value) -> u16 {
+    match stage.person(&Method::DELETE, object, &Value::Null) {
+        deleted if deleted < 300 => stage.person(&Method::POST, collection, body),
+        refused => refused,
+    }
+}
+
+/// Deletes an object that somebody wants to look at first, so that it stays.
+pub(crate) fn delete_held(stage: &mut Stage, object: &str) -> u16 {
+    match stage.person(&Method::PATCH, object, &json!({"metadata": {"finalizers": [FINALIZER]}})) {
+        held if held < 300 => stage.person(&Method::DELETE, object, &Value::Null),
+        refused => refused,
+    }
+}
+
+/// Takes the hold away.
+pub(crate) fn let_go(stage: &mut Stage, object: &str) -> u16 {
+    stage.person(&Method::PATCH, object, &json!({"metadata": {"finalizers": null}}))
+}
+
+/// The name of an object.
+pub(crate) fn name_of(object: &Value) -> String {
+    object["metadata"]["name"].as_str().unwrap_or_default().to_owned()
+}

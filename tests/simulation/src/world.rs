@@ -1,0 +1,184 @@
+//! What the program's steps act on: the stage, chance, the faults that are under way, and the story of the run.
+
+use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+
+use koord_runtime::{
+    clock::{Clock, ManualClock, Moment},
+    random::Random,
+    write::{Action, Answer, Write},
+};
+
+use crate::{
+    fault::Fault,
+    stage::{Stage, failure},
+    trace::Trace,
+};
+
+/// How long a taken-away permission stays away.
+const REVOCATION: Duration = Duration::from_mins(1);
+/// Conflicts that one storm has, at most.
+const STORM: u64 = 6;
+
+/// See the module.
+pub(crate) struct World {
+    pub(crate) stage: Stage,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) random: Random,
+    pub(crate) trace: Trace,
+    pub(crate) faults: BTreeMap<Fault, u64>,
+    pub(crate) program_writes: u64,
+    pub(crate) broken: Option<String>,
+    /// The newest revision that any life has seen.
+    pub(crate) seen: u64,
+    trouble: bool,
+    revoked: Option<Revoked>,
+    storm: u64,
+}
+
+/// A permission that is taken away.
+struct Revoked {
+    verb: &'static str,
+    plural: &'static str,
+    until: Moment,
+}
+
+impl World {
+    pub(crate) fn new(stage: Stage, clock: Arc<ManualClock>, random: Random, trouble: bool) -> Self {
+        Self {
+            stage,
+            clock,
+            random,
+            trace: Trace::new(),
+            faults: BTreeMap::new(),
+            program_writes: 0,
+            broken: None,
+            seen: 0,
+            trouble,
+            revoked: None,
+            storm: 0,
+        }
+    }
+
+    pub(crate) fn note(&mut self, what: fmt::Arguments<'_>) {
+        self.trace.note(self.clock.moment(), what);
+    }
+
+    /// Whether things go wrong.
+    pub(crate) fn faulty(&self) -> bool {
+        self.trouble
+    }
+
+    /// From now on nothing goes wrong.
+    pub(crate) fn make_peace(&mut self) {
+        self.trouble = false;
+        self.revoked = None;
+        self.storm = 0;
+    }
+
+    /// Whether a one-in-so-many chance comes true.
+    pub(crate) fn chance(&self, one_in: u64) -> bool {
+        self.random.below(one_in) == 0
+    }
+
+    /// Up to so much time.
+    pub(crate) fn span(&self, longest: Duration) -> Duration {
+        Duration::from_millis(self.random.below(u64::try_from(longest.as_millis()).unwrap_or(u64::MAX)))
+    }
+
+    pub(crate) fn struck(&mut self, fault: Fault) {
+        *self.faults.entry(fault).or_default() += 1;
+    }
+
+    /// Takes a permission away for a minute.
+    pub(crate) fn revoke(&mut self, plural: &'static str) {
+        const VERBS: [&str; 5] = ["list", "watch", "create", "patch", "delete"];
+        let verb = VERBS[usize::try_from(self.random.below(VERBS.len() as u64)).unwrap_or_default()];
+        self.note(format_args!("the permission to {verb} {plural} is taken away"));
+        self.revoked = Some(Revoked { verb, plural, until: self.clock.moment() + REVOCATION });
+    }
+
+    /// The refusal of a request for which the permission is taken away just now.
+    pub(crate) fn gated(&mut self, verb: &str, plural: &str) -> Option<Answer> {
+        let revoked = self.revoked.as_ref()?;
+        let forbidden = revoked.verb == verb && revoked.plural == plural && self.clock.moment() < revoked.until;
+        if forbidden {
+            self.struck(Fault::Revoked);
+        }
+        forbidden.then(|| failure(403, "Forbidden", &format!("{plural} is forbidden: cannot {verb}")))
+    }
+
+    /// What befalls this write, if anything. Conflicts come in storms.
+    pub(crate) fn of_write(&mut self) -> Option<Fault> {
+        if !self.trouble {
+            return None;
+        }
+        let fault = if self.storm > 0 {
+            self.storm -= 1;
+            Some(Fault::Conflict)
+        } else {
+            Fault::of_write(&self.random)
+        };
+        if fault == Some(Fault::Conflict) && self.storm == 0 && self.chance(4) {
+            self.storm = self.random.below(STORM);
+        }
+        fault
+    }
+
+    /// Sends a write through whatever goes wrong on the way; an error is that no answer came.
+    pub(crate) fn send(&mut self, write: &Write, field_manager: &str) -> Result<Answer, &'static str> {
+        if !names_its_basis(write) {
+            self.broken = Some(format!("a change does not name what it was decided on: {write}"));
+        }
+        let request = write.request(field_manager);
+        let verb = match write.action {
+            Action::Create(_) => "create",
+            Action::Patch { .. } => "patch",
+            Action::Delete { .. } => "delete",
+        };
+        if let Some(refusal) = self.gated(verb, write.kind.plural) {
+            self.wrote(write, Some(Fault::Revoked), refusal.code);
+            return Ok(refusal);
+        }
+        let fault = self.of_write();
+        if let Some(fault) = fault {
+            self.struck(fault);
+        }
+        let answer = match fault {
+            Some(Fault::Conflict) => failure(409, "Conflict", "the object has been modified"),
+            Some(Fault::TooMany) => {
+                let seconds = 1 + self.random.below(10);
+                let refusal = failure(429, "TooManyRequests", "too many requests");
+                Answer { retry_after: Some(Duration::from_secs(seconds)), ..refusal }
+            }
+            Some(Fault::ErrorBefore) => failure(500, "InternalError", "before the commit"),
+            Some(Fault::Refused) => failure(403, "Forbidden", "admission webhook denied the request"),
+            Some(Fault::ErrorAfter) => {
+                self.stage.send(&request);
+                failure(504, "Timeout", "after the commit")
+            }
+            Some(Fault::Lost) => {
+                self.stage.send(&request);
+                self.wrote(write, fault, 0);
+                return Err("the connection broke");
+            }
+            _ => self.stage.send(&request),
+        };
+        self.wrote(write, fault, answer.code);
+        Ok(answer)
+    }
+
+    fn wrote(&mut self, write: &Write, fault: Option<Fault>, code: u16) {
+        self.program_writes += 1;
+        match fault {
+            Some(fault) => self.note(format_args!("  {write} -> {code} ({fault:?})")),
+            None => self.note(format_args!("  {write} -> {code}")),
+        }
+    }
+}
+
+/// Whether a change names what it was decided on.
+fn names_its_basis(write: &Write) -> bool {
+    let Action::Patch { patch, .. } = &write.action else { return true };
+    let names = |field: &str| patch.pointer(&format!("/metadata/{field}")).is_some();
+    write.kind.kind == "Event" || (names("uid") && names("resourceVersion"))
+}
