@@ -1,12 +1,13 @@
 //! The flags of the manager: those of the original, with its defaults.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{ArgAction, Parser};
 use koord_runtime::{
-    flags::{Klog, from_go, listen_address, switch},
+    flags::{Klog, from_go, listen_address, span, switch},
     gates::Gates,
 };
+use koord_webhooks::Retries;
 
 use crate::gates::GATES;
 
@@ -76,19 +77,19 @@ pub struct Options {
     /// How often that configuration is read again.
     #[arg(long, default_value = "5m", value_name = "DURATION")]
     pub pod_enhanced_validator_config_reconcile_interval: String,
-    /// How often an update of a quota's status is tried again after a conflict.
+    /// How often a charge to a quota is tried again after a conflict; at least 3.
     #[arg(long, default_value_t = 3)]
-    pub quota_update_max_retries: u32,
-    /// Random pause before such a try.
-    #[arg(long, default_value = "0", value_name = "DURATION")]
-    pub quota_update_retry_jitter: String,
+    quota_update_max_retries: u32,
+    /// Longest random pause before such a try.
+    #[arg(long, default_value = "0", value_name = "DURATION", value_parser = span)]
+    quota_update_retry_jitter: Duration,
     /// The longest such pauses may last together.
-    #[arg(long, default_value = "1s", value_name = "DURATION")]
-    pub quota_update_max_total_jitter: String,
-    /// Whether such a try reads the quota from the API server instead of the cache.
+    #[arg(long, default_value = "1s", value_name = "DURATION", value_parser = span)]
+    quota_update_max_total_jitter: Duration,
+    /// Taken for compatibility: such a try always reads the quota from the API server.
     #[arg(long, default_value = "false", num_args = 0..=1, require_equals = true, default_missing_value = "true",
-          action = ArgAction::Set, value_parser = switch)]
-    pub quota_update_conflict_fresh_get: bool,
+          action = ArgAction::Set, value_parser = switch, hide = true)]
+    quota_update_conflict_fresh_get: bool,
     /// The only user whose bindings are looked at; empty for all.
     #[arg(long, default_value = "", value_name = "USER")]
     pub binding_admission_user_name: String,
@@ -168,6 +169,15 @@ impl Options {
         let gates =
             Gates::parse(GATES, &self.feature_gates).map_err(|error| wrong("feature-gates", error.to_string()))?;
         Ok(Checked { options: self, metrics, health, gates })
+    }
+
+    /// How often a charge to a quota is tried again.
+    pub fn quota_retries(&self) -> Retries {
+        Retries {
+            max: self.quota_update_max_retries,
+            jitter: self.quota_update_retry_jitter,
+            jitter_total: self.quota_update_max_total_jitter,
+        }
     }
 
     /// Whether `--controllers` lets a controller run.

@@ -19,6 +19,7 @@ use koord_runtime::{
     random::Random,
     recorder::Recorder,
 };
+use koord_webhooks::{Accounts, Retries};
 use kube::{
     Client, Config,
     config::{KubeConfigOptions, Kubeconfig},
@@ -78,7 +79,8 @@ pub async fn run_with(checked: Checked, surroundings: Surroundings, stop: Cancel
     let (recorder, waiting) = Recorder::new(Arc::clone(&clock));
     let mut core = Core::new(Arc::clone(&clock), random.clone(), metrics.clone(), Arc::new(recorder));
     add_controllers(&mut core, &options, &gates)?;
-    let server = webhook_server(webhook, &mut core, &gates, &metrics, Arc::clone(&clock)).await?;
+    let retries = options.quota_retries();
+    let webhooks = webhook_server(webhook, &mut core, &gates, &metrics, Arc::clone(&clock), retries).await?;
 
     let host = host_name();
     let identity = format!("{host}_{:016x}", random.number());
@@ -95,11 +97,12 @@ pub async fn run_with(checked: Checked, surroundings: Surroundings, stop: Cancel
         host,
     };
     let manager = Manager::new(core, client, waiting, settings);
-    let Some(server) = server else {
+    let Some((server, accounts)) = webhooks else {
         return Ok(manager.run(stop).await?);
     };
     manager.health().ready("webhook-ready", server.readiness());
     let api = manager.api().clone();
+    accounts.open(Arc::new(api.clone()));
     // Whichever ends first, by an error or by `stop`, ends the other.
     let both = stop.child_token();
     let webhooks =
@@ -136,17 +139,20 @@ async fn webhook_server(
     gates: &Gates,
     metrics: &Metrics,
     clock: SharedClock,
-) -> anyhow::Result<Option<koord_webhook::Server>> {
+    retries: Retries,
+) -> anyhow::Result<Option<(koord_webhook::Server, Arc<Accounts>)>> {
     if !gates.enabled("WebhookFramework") {
         return Ok(None);
     }
     let counters = koord_webhook::Metrics::register(metrics.registry(Audience::Internal))?;
     let ctx = Arc::new(koord_webhooks::Ctx::watch(core, |gate| gates.enabled(gate)));
     let builder = koord_webhook::ServiceBuilder::new(counters, Arc::clone(&clock));
-    let service = koord_webhooks::serve(builder, &ctx, |gate| gates.enabled(gate)).build();
+    let builder = koord_webhooks::serve(builder, &ctx, |gate| gates.enabled(gate));
+    let accounts = Accounts::new(ctx, retries, core.random().clone());
+    let service = accounts.settle(builder).build();
     let server = koord_webhook::Server::open(environment, service, clock).await?;
     server.watch(core);
-    Ok(Some(server))
+    Ok(Some((server, accounts)))
 }
 
 fn host_name() -> String {

@@ -32,6 +32,13 @@ pub fn from_go(arguments: impl IntoIterator<Item = String>) -> Vec<String> {
     arguments.into_iter().map(rewrite).collect()
 }
 
+/// Reads a span of time as Go programs take it, such as `1m30s`.
+pub fn span(text: &str) -> Result<std::time::Duration, String> {
+    let span: koord_resource::Duration =
+        text.parse().map_err(|error: koord_resource::duration::ParseDurationError| error.to_string())?;
+    span.to_std().ok_or_else(|| format!("{text:?} is less than no time"))
+}
+
 /// Reads a switch's value as Go does: `1`, `t`, `true`, … or `0`, `f`, `false`, ….
 pub fn switch(text: &str) -> Result<bool, String> {
     crate::gates::truth(text).ok_or_else(|| format!("{text:?} is neither true nor false"))

@@ -124,6 +124,12 @@ pub struct Switches {
     pub update_quota_resource_keys: bool,
     /// `ElasticQuotaGuaranteeUsage`
     pub guarantee_quota_usage: bool,
+    /// `EnableQuotaAdmission`
+    pub quota_admission: bool,
+    /// `EnableQuotaAdmissionOnUpdate`
+    pub quota_admission_on_update: bool,
+    /// `ElasticQuotaEvaluationTransformPod` and `ReplaceResourcesTransformer`
+    pub replace_resources: bool,
 }
 
 impl Switches {
@@ -140,6 +146,9 @@ impl Switches {
             disable_default_quota: gate("DisableDefaultQuota"),
             update_quota_resource_keys: gate("ElasticQuotaEnableUpdateResourceKey"),
             guarantee_quota_usage: gate("ElasticQuotaGuaranteeUsage"),
+            quota_admission: gate("EnableQuotaAdmission"),
+            quota_admission_on_update: gate("EnableQuotaAdmissionOnUpdate"),
+            replace_resources: gate("ElasticQuotaEvaluationTransformPod") && gate("ReplaceResourcesTransformer"),
         }
     }
 }

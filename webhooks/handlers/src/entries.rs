@@ -83,6 +83,12 @@ pub(crate) const POD_RULES: [RbacRule; 5] = [
     QUOTA_RULES[0],
 ];
 
+/// Admitted pods are charged to their quota.
+pub(crate) const CHARGING_RULES: [RbacRule; 2] = [
+    RbacRule { verbs: &["get", "list", "patch", "watch"], ..follow("scheduling.sigs.k8s.io", "elasticquotas") },
+    follow("", "pods"),
+];
+
 pub(crate) const QUOTA_RULES: [RbacRule; 2] = [follow("scheduling.sigs.k8s.io", "elasticquotas"), follow("", "pods")];
 
 pub(crate) const PROFILE_RULES: [RbacRule; 2] =

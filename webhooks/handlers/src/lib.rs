@@ -23,6 +23,7 @@ use std::sync::Arc;
 pub use ctx::{Ctx, Switches};
 use koord_resource::admission::Handler;
 use koord_webhook::ServiceBuilder;
+pub use quota::{Accounts, Books, Retries};
 
 /// Every handler, in the order of the paths in the webhook configurations.
 pub static HANDLERS: [Handler<Ctx>; 10] = [

@@ -5,7 +5,9 @@
 //! it either: a later webhook may have refused it. So the rules are asked about the tree as it is [shown](World::Shown)
 //! and as it is [expected](World::Expected) and what lies between, and where the answers differ the decision waits.
 
+mod accounts;
 mod admitted;
+mod charge;
 mod debug;
 mod fact;
 mod rules;
@@ -14,6 +16,7 @@ mod tree;
 use koord_resource::admission::{Denial, Verdict};
 use koord_runtime::{cache::Cache, key::ObjectKey};
 
+pub use self::accounts::{Accounts, Books, Retries};
 use self::admitted::Pending;
 pub(crate) use self::{
     admitted::{Admitted, Change},

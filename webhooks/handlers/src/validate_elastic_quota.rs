@@ -82,7 +82,7 @@ fn decide(
                 check(&view)?;
                 proposal.fits()
             })?;
-            Ok(Some(Delta { key, change: Change::Put(quota), before: None }))
+            Ok(Some(Delta { key, change: Change::Put(quota.into()), before: None }))
         }
         Operation::Update => {
             let view: QuotaView<'_> = decode::object(request.object)?;
@@ -109,7 +109,7 @@ fn decide(
                 check(&view)?;
                 proposal.fits()
             })?;
-            Ok(Some(Delta { key, change: Change::Put(quota), before: old.identity() }))
+            Ok(Some(Delta { key, change: Change::Put(quota.into()), before: old.identity() }))
         }
         Operation::Delete => {
             let old: QuotaView<'_> = decode::object(request.old_object)?;

@@ -6,6 +6,7 @@ mod colocation;
 mod devices;
 mod quota;
 
+pub(crate) use self::quota::quota_of;
 use koord_resource::{
     admission::{Denial, Handler, Operation, Patch, Request},
     field::{Errors, Path},
@@ -21,7 +22,7 @@ pub const HANDLER: Handler<Ctx> = Handler {
     path: "/validate-pod",
     gate: Some("PodValidatingWebhook"),
     entries: &[entries::VALIDATE_POD],
-    rbac: &entries::QUOTA_RULES,
+    rbac: &entries::CHARGING_RULES,
     object_type: "pod",
     call: |request, ctx| validate(request, ctx).map(|()| Patch::default()).into(),
 };

@@ -24,4 +24,4 @@ pub use keeper::{KeepError, Keeper};
 pub use listener::{ListenError, listen, serve, tls};
 pub use metrics::Metrics;
 pub use server::{ServeError, Server};
-pub use service::{BODY_BYTES_MAX, Page, SETTLE_MAX, Service, ServiceBuilder};
+pub use service::{BODY_BYTES_MAX, Page, SETTLE_MAX, Service, ServiceBuilder, Settlement};

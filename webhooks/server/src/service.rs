@@ -10,6 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use koord_resource::admission::{Denial, Handler, Request, Verdict, WebhookKind};
@@ -29,13 +30,21 @@ pub const SETTLE_MAX: Duration = Duration::from_secs(2);
 /// How often it asks again meanwhile.
 const SETTLE_EVERY: Duration = Duration::from_millis(10);
 
+/// What must be done before an admitted request is answered, such as charging it to an account.
+///
+/// Decisions are pure; this is the one place where an admission path may write.
+pub trait Settlement: Send + Sync {
+    /// Does it; a denial refuses the request after all.
+    fn settle<'a>(&'a self, request: &'a Request<'a>) -> BoxFuture<'a, Result<(), Denial>>;
+}
+
 type Decide = Box<dyn Fn(&Request<'_>) -> Verdict + Send + Sync>;
 type Ready = Box<dyn Fn() -> bool + Send + Sync>;
 type Answer = Response<Full<Bytes>>;
 
 /// What answers on a path.
 enum Route {
-    Admission { decide: Decide, metrics: PathMetrics },
+    Admission { decide: Decide, settlement: Option<Arc<dyn Settlement>>, metrics: PathMetrics },
     Page(Box<dyn Fn(&Bytes) -> Page + Send + Sync>),
 }
 
@@ -89,7 +98,15 @@ impl ServiceBuilder {
         let kind = handler.entries.first().map_or(WebhookKind::Validating, |entry| entry.kind);
         let metrics = self.metrics.of_path(handler.path, kind, handler.object_type);
         let decide = Box::new(move |request: &Request<'_>| (handler.call)(request, &snapshot()));
-        self.routes.insert(handler.path, Route::Admission { decide, metrics });
+        self.routes.insert(handler.path, Route::Admission { decide, settlement: None, metrics });
+        self
+    }
+
+    /// Has what a path admits settled before it is answered. Paths without a handler are passed over.
+    pub fn settle(mut self, path: &str, by: Arc<dyn Settlement>) -> Self {
+        if let Some(Route::Admission { settlement, .. }) = self.routes.get_mut(path) {
+            *settlement = Some(by);
+        }
         self
     }
 
@@ -140,18 +157,19 @@ impl Service {
                 let page = answer(&body);
                 text(page.status, page.body)
             }
-            Route::Admission { decide, metrics } => {
+            Route::Admission { decide, settlement, metrics } => {
                 let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
                 // A GET has no review, whatever it carries.
                 let body = if head.method == Method::GET { Bytes::new() } else { body };
-                json(self.review(decide, metrics, content_type.unwrap_or_default(), &body).await)
+                let content_type = content_type.unwrap_or_default();
+                json(self.review(decide, settlement.as_deref(), metrics, content_type, &body).await)
             }
         })
     }
 
-    /// Decides about one review by what the caches show now, without HTTP: for tests and benches.
+    /// Decides about one review by what the caches show now, without HTTP and settlement: for tests and benches.
     pub fn decide(&self, path: &str, body: &[u8]) -> Option<Vec<u8>> {
-        let Route::Admission { decide, metrics } = self.inner.routes.get(path)? else { return None };
+        let Route::Admission { decide, metrics, .. } = self.inner.routes.get(path)? else { return None };
         let review = match review::decode("application/json", body) {
             Ok(review) => review,
             Err(denial) => return Some(review::refuse(denial)),
@@ -163,7 +181,14 @@ impl Service {
     }
 
     /// Answers a review. A refusal that is unsettled is thought over until the caches have caught up.
-    async fn review(&self, decide: &Decide, metrics: &PathMetrics, content_type: &str, body: &[u8]) -> Vec<u8> {
+    async fn review(
+        &self,
+        decide: &Decide,
+        settlement: Option<&dyn Settlement>,
+        metrics: &PathMetrics,
+        content_type: &str,
+        body: &[u8],
+    ) -> Vec<u8> {
         let review = match review::decode(content_type, body) {
             Ok(review) => review,
             Err(denial) => return review::refuse(denial),
@@ -176,6 +201,9 @@ impl Service {
         }
         if let (true, Some(denial)) = (verdict.unsettled, &mut verdict.denial) {
             denial.message = format!("{} (after waiting {}s for it to appear)", denial.message, SETTLE_MAX.as_secs());
+        }
+        if let (None, Some(settlement)) = (&verdict.denial, settlement) {
+            verdict.denial = settlement.settle(&review.request).await.err();
         }
         self.observe(metrics, &review.request, &verdict, start);
         review.answer(&verdict)

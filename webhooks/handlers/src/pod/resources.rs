@@ -99,6 +99,11 @@ impl<'a> Amounts<'a> {
         self.entries.iter().find(|amount| amount.name == name)?.written.map(RawValue::get)
     }
 
+    /// The names of the resources.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.entries.iter().map(|amount| amount.name.as_ref())
+    }
+
     pub(crate) fn contains(&self, name: &str) -> bool {
         self.get(name).is_some()
     }

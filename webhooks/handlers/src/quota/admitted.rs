@@ -1,6 +1,6 @@
 //! Changes that were admitted a moment ago and that the watch does not show yet.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use koord_runtime::{
     cache::{Cache, Entry, Revision},
@@ -17,7 +17,7 @@ const KEPT_FOR: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Change {
     /// The quota is made, or becomes this.
-    Put(Quota),
+    Put(Arc<Quota>),
     /// The quota goes.
     Gone,
 }

@@ -10,8 +10,8 @@ use koord_api::{
     elastic_quota::ElasticQuota,
     elastic_quota_profile::ElasticQuotaProfile,
     quota::{
-        ALLOW_FORCE_UPDATE, ALLOW_LENT_RESOURCE, GUARANTEED, IS_PARENT, IS_ROOT, NAME, NAMESPACES, PARENT, ROOT_QUOTA,
-        TREE_ID,
+        ADMISSION, ALLOW_FORCE_UPDATE, ALLOW_LENT_RESOURCE, CHILD_REQUEST, GUARANTEED, IS_PARENT, IS_ROOT, NAME,
+        NAMESPACES, PARENT, ROOT_QUOTA, TREE_ID,
     },
 };
 use koord_resource::{Resource, ResourceList, admission::or_default, controller::ResourceKind};
@@ -46,6 +46,10 @@ pub(crate) struct Quota {
     pub(crate) guaranteed: ResourceList,
     /// Namespaces that are bound to it.
     pub(crate) namespaces: Vec<String>,
+    /// What pods may request when they are created; none where that is `max`.
+    pub(crate) admission: Option<ResourceList>,
+    /// What its pods request together.
+    pub(crate) requested: ResourceList,
 }
 
 impl Quota {
@@ -69,6 +73,8 @@ impl Quota {
             lends: label(ALLOW_LENT_RESOURCE.name()) != Some("false"),
             guaranteed: annotation(GUARANTEED.name()).and_then(json).unwrap_or_default(),
             namespaces: annotation(NAMESPACES.name()).and_then(json).unwrap_or_default(),
+            admission: annotation(ADMISSION.name()).and_then(json).filter(|limit: &ResourceList| !limit.is_empty()),
+            requested: annotation(CHILD_REQUEST.name()).and_then(json).unwrap_or_default(),
             ..Self::default()
         }
     }
@@ -77,6 +83,12 @@ impl Quota {
     pub(crate) fn key(&self) -> ObjectKey {
         ObjectKey::new(&self.namespace, &self.name)
     }
+}
+
+/// Reads a quota's JSON text.
+pub(crate) fn read(text: &str) -> Result<Quota, Unreadable> {
+    let wire = serde_json::from_str(text).map_err(|error| Unreadable::new("the quota", error))?;
+    Quota::project(wire, &mut Interner::default())
 }
 
 fn json<T: serde::de::DeserializeOwned>(text: &str) -> Option<T> {
@@ -135,7 +147,11 @@ type Keys = BTreeMap<String, BTreeSet<ObjectKey>>;
 
 impl QuotaNames {
     pub(crate) fn named(&self, name: &str) -> Option<&ObjectKey> {
-        self.named.get(name)?.first()
+        self.all_named(name).next()
+    }
+
+    pub(crate) fn all_named(&self, name: &str) -> impl Iterator<Item = &ObjectKey> {
+        self.named.get(name).into_iter().flatten()
     }
 
     pub(crate) fn below(&self, parent: &str) -> impl Iterator<Item = &ObjectKey> {

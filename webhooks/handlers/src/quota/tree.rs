@@ -89,7 +89,7 @@ impl<'a> Tree<'a> {
 
     fn coming(&self) -> impl Iterator<Item = &'a Quota> + use<'a> {
         self.pending.iter().filter_map(|pending| match &pending.change {
-            Change::Put(quota) => Some(quota),
+            Change::Put(quota) => Some(&**quota),
             Change::Gone => None,
         })
     }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod allocations;
+mod charges;
 mod declared;
 mod properties;
 mod recordings;

@@ -1,17 +1,20 @@
 //! Answers to recorded reviews agree with the original's, except where it is said why not.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use koord_runtime::clock::SystemClock;
+use koord_runtime::{clock::SystemClock, random::Random};
 use koord_schema::patch::json;
 use koord_webhook::{Metrics, Service, ServiceBuilder};
-use koord_webhooks::{Ctx, serve};
+use koord_webhooks::{Accounts, Ctx, Retries, serve};
 use serde_json::{Value, json};
 
-use crate::recordings::{Recording, own, shared};
+use crate::{
+    charges::{Server, Wire},
+    recordings::{Recording, own, shared},
+};
 
 /// Recordings with which we differ on purpose; each has its row in docs/divergences.md.
 const DIFFERENT: [&str; 4] = [
@@ -26,8 +29,7 @@ const DIFFERENT: [&str; 4] = [
 
 fn belongs_to_later_checks_of_pods(recording: &Recording) -> bool {
     let message = recording.recorded["message"].as_str().unwrap_or_default();
-    let later = ["required label", "exceeded quota", "elastic quota"];
-    later.iter().any(|words| message.contains(words)) || recording.recorded.get("after").is_some()
+    message.contains("required label")
 }
 
 /// Paths that no handler of this crate answers yet.
@@ -46,30 +48,34 @@ fn gate(list: &str) -> impl Fn(&str) -> bool + Clone + '_ {
     }
 }
 
-fn context(recording: &Recording) -> Arc<Ctx> {
-    let ctx = Ctx::detached(gate(&recording.feature_gates));
+/// The objects that are there: those of every cluster, and the recording's own.
+fn given(recording: &Recording) -> Vec<Value> {
     let class =
         |(name, value): (&str, i32)| json!({"kind": "PriorityClass", "metadata": {"name": name}, "value": value});
     let classes = [("koord-prod", 9000), ("koord-mid", 7000), ("koord-batch", 5000), ("koord-free", 3000)].map(class);
     let namespace = |name: &str| json!({"kind": "Namespace", "metadata": {"name": name}});
     let always = classes.into_iter().chain([namespace("default"), namespace("koordinator-system")]);
-    for (revision, mut object) in always.chain(recording.given.iter().cloned()).enumerate() {
-        let kind = object["kind"].as_str().unwrap().to_owned();
-        let name = object["metadata"]["name"].as_str().unwrap().to_owned();
-        object["metadata"]["uid"] = format!("{kind}/{name}").into();
-        object["metadata"]["resourceVersion"] = (revision + 1).to_string().into();
-        if kind == "Namespace" {
-            object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name.into();
-        }
-        ctx.put(&kind, &object.to_string()).unwrap();
-    }
-    Arc::new(ctx)
+    always.chain(recording.given.iter().cloned()).enumerate().map(stored).collect()
 }
 
-fn service(recording: &Recording) -> Service {
+/// An object as the API server has it.
+fn stored((revision, mut object): (usize, Value)) -> Value {
+    let kind = object["kind"].as_str().unwrap().to_owned();
+    let name = object["metadata"]["name"].as_str().unwrap().to_owned();
+    object["metadata"]["uid"] = format!("{kind}/{name}").into();
+    object["metadata"]["resourceVersion"] = (revision + 1).to_string().into();
+    if kind == "Namespace" {
+        object["metadata"]["labels"]["kubernetes.io/metadata.name"] = name.into();
+    }
+    object
+}
+
+fn service(recording: &Recording, ctx: &Arc<Ctx>, server: &Arc<Server>) -> Service {
     let registry = prometheus::Registry::new();
     let builder = ServiceBuilder::new(Metrics::register(&registry).unwrap(), SystemClock::shared());
-    serve(builder, &context(recording), gate(&recording.feature_gates)).build()
+    let accounts = Accounts::new(Arc::clone(ctx), Retries::default(), Random::seeded(1));
+    accounts.open(Arc::new(Wire(Arc::clone(server))));
+    accounts.settle(serve(builder, ctx, gate(&recording.feature_gates))).build()
 }
 
 /// Where our answer differs; none where it agrees. `text`: only the message does.
@@ -80,7 +86,16 @@ enum Difference {
 }
 
 async fn play(recording: &Recording) -> Option<Difference> {
-    let service = service(recording);
+    let ctx = Arc::new(Ctx::detached(gate(&recording.feature_gates)));
+    let server = Server::new(&ctx, Duration::ZERO);
+    for object in given(recording) {
+        let kind = object["kind"].as_str().unwrap();
+        ctx.put(kind, &object.to_string()).unwrap();
+        if kind == "ElasticQuota" {
+            server.keep(&object);
+        }
+    }
+    let service = service(recording, &ctx, &server);
     for prior in &recording.prior {
         let body = prior["review"].to_string();
         service.decide(prior["path"].as_str().unwrap(), body.as_bytes());
@@ -88,10 +103,26 @@ async fn play(recording: &Recording) -> Option<Difference> {
     if recording.raw.is_object() {
         return play_raw(&service, recording).await;
     }
-    match play_review(&service, recording) {
-        None => play_debug_view(&service, recording).await,
+    match play_review(&service, recording).await {
+        None => charges_differ(&server, recording).or(play_debug_view(&service, recording).await),
         difference => difference,
     }
+}
+
+/// What was charged to the quotas that the recording watches.
+fn charges_differ(server: &Server, recording: &Recording) -> Option<Difference> {
+    const CHILD_REQUEST: &str = "quota.scheduling.koordinator.sh/child-request";
+    for wanted in recording.recorded["after"].as_array().into_iter().flatten() {
+        let metadata = &wanted["metadata"];
+        let key = format!("{}/{}", metadata["namespace"].as_str().unwrap(), metadata["name"].as_str().unwrap());
+        let wanted = metadata["annotations"][CHILD_REQUEST].as_str();
+        let wanted = wanted.map(|text| serde_json::from_str::<Value>(text).unwrap());
+        let got = server.charged(&key);
+        if got != wanted {
+            return Some(Difference::Answer(format!("charged: {got:?} instead of {wanted:?}")));
+        }
+    }
+    None
 }
 
 /// Of a debug view, the parts that the recording is about. The order of quotas below another one says nothing.
@@ -113,10 +144,17 @@ async fn play_debug_view(service: &Service, recording: &Recording) -> Option<Dif
     None
 }
 
-fn play_review(service: &Service, recording: &Recording) -> Option<Difference> {
+async fn play_review(service: &Service, recording: &Recording) -> Option<Difference> {
     let wanted = &recording.recorded;
     let (path, body) = (recording.review["path"].as_str().unwrap(), &recording.review["body"]);
-    let Some(answer) = service.decide(path, body.to_string().as_bytes()) else {
+    // Only with quota admission more happens than a decision.
+    let answer = if recording.feature_gates.contains("EnableQuotaAdmission=true") {
+        let request = http::Request::post(path).header("content-type", "application/json");
+        let answer = service.answer(request.body(Full::new(Bytes::from(body.to_string()))).unwrap()).await.unwrap();
+        answer.into_body().collect().await.unwrap().to_bytes().to_vec()
+    } else if let Some(answer) = service.decide(path, body.to_string().as_bytes()) {
+        answer
+    } else {
         return (wanted["httpStatus"] != 404).then(|| Difference::Answer("no such path".to_owned()));
     };
     let answer: Value = serde_json::from_slice(&answer).unwrap();

@@ -1,0 +1,327 @@
+//! Charges pods to their quotas: one account per quota, whose charges are written together.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use futures::future::BoxFuture;
+use koord_api::{elastic_quota::ElasticQuota, quota::CHILD_REQUEST};
+use koord_resource::{
+    Resource, ResourceList,
+    admission::{Denial, Request},
+    controller::ResourceKind,
+};
+use koord_runtime::{
+    api::Api,
+    cache::Revision,
+    key::ObjectKey,
+    random::Random,
+    write::{Action, Answer, WireRequest, Write},
+};
+use koord_webhook::{ServiceBuilder, Settlement};
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use super::{
+    Quota,
+    charge::{self, Charge},
+};
+use crate::{Ctx, validate_pod};
+
+/// How long a pod waits for its charge.
+const WAIT_MAX: Duration = Duration::from_secs(10);
+
+const KIND: ResourceKind = ResourceKind::of(&ElasticQuota::INFO);
+const FIELD_MANAGER: &str = "koordinator-manager";
+
+/// How charges are written.
+pub trait Books: Send + Sync {
+    /// Sends a request to the API server; an error says why there is no answer.
+    fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<Answer, String>>;
+}
+
+impl Books for Api {
+    fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<Answer, String>> {
+        Box::pin(async move { self.call(&request).await.map_err(|failure| failure.message) })
+    }
+}
+
+/// How often a charge is tried again after a conflict, and how long it pauses before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retries {
+    /// How often at the most; at least 3.
+    pub max: u32,
+    /// The longest pause; the shortest is half of it.
+    pub jitter: Duration,
+    /// How long all pauses may last together.
+    pub jitter_total: Duration,
+}
+
+impl Default for Retries {
+    fn default() -> Self {
+        Self { max: 3, jitter: Duration::ZERO, jitter_total: Duration::from_secs(1) }
+    }
+}
+
+/// The accounts of all quotas.
+pub struct Accounts {
+    ctx: Arc<Ctx>,
+    books: OnceLock<Arc<dyn Books>>,
+    retries: Retries,
+    random: Random,
+    of: Mutex<BTreeMap<ObjectKey, Account>>,
+}
+
+#[derive(Default)]
+struct Account {
+    waiting: Vec<Waiting>,
+    /// Whether somebody writes: charges that come meanwhile are written next, together.
+    busy: bool,
+    /// What was written last.
+    last: Option<State>,
+}
+
+struct Waiting {
+    amounts: ResourceList,
+    answer: oneshot::Sender<Result<(), Denial>>,
+}
+
+/// A quota as it was stored at a revision.
+#[derive(Clone)]
+struct State {
+    uid: Arc<str>,
+    revision: Revision,
+    quota: Arc<Quota>,
+    requested: ResourceList,
+}
+
+/// Of an answer: the object as it is now stored.
+#[derive(Deserialize)]
+struct Stored {
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    uid: String,
+    resource_version: String,
+}
+
+impl Accounts {
+    /// Accounts over the caches of the handlers.
+    pub fn new(ctx: Arc<Ctx>, retries: Retries, random: Random) -> Arc<Self> {
+        let retries = Retries { max: retries.max.max(3), ..retries };
+        Arc::new(Self { ctx, books: OnceLock::new(), retries, random, of: Mutex::default() })
+    }
+
+    /// From now on charges can be written. What opens them a second time changes nothing.
+    pub fn open(&self, books: Arc<dyn Books>) {
+        // Whoever came first serves as well.
+        let _ = self.books.set(books);
+    }
+
+    /// Has every pod charged that `/validate-pod` admits, where the gate for that is on.
+    pub fn settle(self: &Arc<Self>, builder: ServiceBuilder) -> ServiceBuilder {
+        if !self.ctx.switches.quota_admission {
+            return builder;
+        }
+        builder.settle(validate_pod::HANDLER.path, Arc::new(Cashier(Arc::clone(self))))
+    }
+
+    async fn charge(self: &Arc<Self>, charge: Charge) -> Result<(), Denial> {
+        let (answer, settled) = oneshot::channel();
+        let idle = {
+            let mut accounts = self.of.lock();
+            let account = accounts.entry(charge.quota.clone()).or_default();
+            account.waiting.push(Waiting { amounts: charge.amounts, answer });
+            !std::mem::replace(&mut account.busy, true)
+        };
+        if idle {
+            // On its own, because who asked may hang up, and others wait too.
+            tokio::spawn(Arc::clone(self).work(charge.quota));
+        }
+        tokio::select! {
+            biased;
+            settled = settled => settled.unwrap_or_else(|_| Err(Denial::internal("the charge was given up"))),
+            () = self.ctx.clock.sleep(WAIT_MAX) => {
+                Err(Denial::internal("Internal error occurred: elastic quota evaluation timed out"))
+            }
+        }
+    }
+
+    /// Writes what waits until nothing does.
+    async fn work(self: Arc<Self>, key: ObjectKey) {
+        loop {
+            let (waiting, last) = {
+                let mut accounts = self.of.lock();
+                let Some(account) = accounts.get_mut(&key) else { return };
+                // Who waited too long has gone.
+                account.waiting.retain(|waiting| !waiting.answer.is_closed());
+                if account.waiting.is_empty() {
+                    account.busy = false;
+                    return;
+                }
+                (std::mem::take(&mut account.waiting), account.last.clone())
+            };
+            let written = self.write(&key, waiting, last).await;
+            if let Some(account) = self.of.lock().get_mut(&key) {
+                account.last = written.or(account.last.take());
+            }
+        }
+    }
+
+    /// Charges a batch with one write; gives what is stored then.
+    async fn write(&self, key: &ObjectKey, waiting: Vec<Waiting>, last: Option<State>) -> Option<State> {
+        let tries = self.retries.max.min(3 + waiting.len().ilog2());
+        let mut paused = Duration::ZERO;
+        let mut waiting = waiting;
+        let mut state = newer(self.shown(key), last);
+        for attempt in 0..=tries {
+            let Some(current) = state.take() else {
+                answer(waiting, &Err(Denial::bad_request(format!("elastic quota {} not found", key.name()))));
+                return None;
+            };
+            let requested;
+            (requested, waiting) = admit_all(key, &current, waiting);
+            if waiting.is_empty() {
+                return Some(current);
+            }
+            let outcome = self.store(key, &current, &requested).await;
+            match outcome {
+                Ok(Some(written)) => {
+                    answer(waiting, &Ok(()));
+                    return Some(written);
+                }
+                Ok(None) if attempt < tries => {
+                    paused += self.pause(paused).await;
+                    state = self.read(key).await;
+                }
+                Ok(None) => {
+                    let message = format!("elastic quota {key} was changed by others again and again; try again");
+                    answer(waiting, &Err(Denial::bad_request(message)));
+                    return None;
+                }
+                Err(message) => {
+                    answer(waiting, &Err(Denial::bad_request(message)));
+                    return None;
+                }
+            }
+        }
+        None
+    }
+
+    /// What the cache shows.
+    fn shown(&self, key: &ObjectKey) -> Option<State> {
+        let quotas = self.ctx.quotas.read();
+        let entry = quotas.get(key.as_str())?;
+        let requested = entry.value.requested.clone();
+        Some(State {
+            uid: Arc::clone(&entry.uid),
+            revision: entry.revision,
+            quota: Arc::clone(&entry.value),
+            requested,
+        })
+    }
+
+    /// What the API server has; what the cache shows where it does not say.
+    async fn read(&self, key: &ObjectKey) -> Option<State> {
+        let uri = KIND.url_path(key.namespace(), Some(key.name()));
+        let request = WireRequest { method: "GET", uri, content_type: "application/json", body: String::new() };
+        let answer = self.books.get()?.send(request).await.ok().filter(Answer::is_success);
+        let fresh = answer.and_then(|answer| {
+            let Stored { metadata } = serde_json::from_str(&answer.body).ok()?;
+            let quota = Arc::new(super::fact::read(&answer.body).ok()?);
+            let (revision, requested) = (Revision::parse(&metadata.resource_version).ok()?, quota.requested.clone());
+            Some(State { uid: metadata.uid.into(), revision, quota, requested })
+        });
+        newer(self.shown(key), fresh)
+    }
+
+    /// Stores what the pods of a quota request together; nothing when somebody else has changed the quota.
+    async fn store(&self, key: &ObjectKey, state: &State, requested: &ResourceList) -> Result<Option<State>, String> {
+        let Some(books) = self.books.get() else { return Err("quotas cannot be charged yet; try again".to_owned()) };
+        let text = koord_resource::go_json::to_string(requested).map_err(|error| error.to_string())?;
+        let metadata: Value = json!({
+            "uid": state.uid.as_ref(),
+            "resourceVersion": state.revision.0.to_string(),
+            "annotations": { CHILD_REQUEST.name(): text },
+        });
+        let action = Action::Patch { subresource: "", patch: json!({ "metadata": metadata }) };
+        let write = Write { kind: KIND, key: key.clone(), action };
+        let answer = books.send(write.request(FIELD_MANAGER)).await?;
+        if answer.code == 409 {
+            return Ok(None);
+        }
+        write.judge(&answer).map_err(|error| error.to_string())?;
+        let stored: Stored = serde_json::from_str(&answer.body).map_err(|error| error.to_string())?;
+        let revision = Revision::parse(&stored.metadata.resource_version).map_err(|error| error.to_string())?;
+        Ok(Some(State { revision, requested: requested.clone(), ..state.clone() }))
+    }
+
+    /// Waits a random part of the jitter, as long as some of the whole is left.
+    async fn pause(&self, paused: Duration) -> Duration {
+        let left = self.retries.jitter_total.saturating_sub(paused);
+        let half = u64::try_from(self.retries.jitter.as_millis() / 2).unwrap_or(u64::MAX);
+        let pause = Duration::from_millis(half.saturating_add(self.random.below(half.max(1)))).min(left);
+        if half > 0 && !pause.is_zero() {
+            self.ctx.clock.sleep(pause).await;
+            return pause;
+        }
+        Duration::ZERO
+    }
+}
+
+fn newer(a: Option<State>, b: Option<State>) -> Option<State> {
+    match (a, b) {
+        // The cache decides about what there is; another uid is another object.
+        (Some(a), Some(b)) if a.uid == b.uid && b.revision > a.revision => Some(b),
+        (Some(a), _) => Some(a),
+        (None, _) => None,
+    }
+}
+
+/// Admits one pod after the other; gives what is requested then, and those that were admitted.
+fn admit_all(key: &ObjectKey, state: &State, waiting: Vec<Waiting>) -> (ResourceList, Vec<Waiting>) {
+    let mut requested = state.requested.clone();
+    let mut admitted = Vec::with_capacity(waiting.len());
+    for one in waiting {
+        match charge::admit(key, &state.quota, &requested, &one.amounts) {
+            Ok(total) => {
+                requested = total;
+                admitted.push(one);
+            }
+            Err(denial) => answer(vec![one], &Err(denial)),
+        }
+    }
+    (requested, admitted)
+}
+
+fn answer(waiting: Vec<Waiting>, answer: &Result<(), Denial>) {
+    for waiting in waiting {
+        // Who waited too long has gone.
+        let _ = waiting.answer.send(answer.clone());
+    }
+}
+
+/// Charges what `/validate-pod` admits.
+struct Cashier(Arc<Accounts>);
+
+impl Settlement for Cashier {
+    fn settle<'a>(&'a self, request: &'a Request<'a>) -> BoxFuture<'a, Result<(), Denial>> {
+        Box::pin(async move {
+            let ctx = &self.0.ctx;
+            let Some(due) = charge::of(request, ctx, ctx.clock.now())? else { return Ok(()) };
+            if !request.dry_run {
+                return self.0.charge(due).await;
+            }
+            // What would be said, without writing it.
+            let Some(state) = self.0.shown(&due.quota) else { return Ok(()) };
+            charge::admit(&due.quota, &state.quota, &state.requested, &due.amounts).map(drop)
+        })
+    }
+}

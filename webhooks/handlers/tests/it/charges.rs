@@ -1,0 +1,180 @@
+//! Pods are charged to their quotas by writes to an API server that is played here.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http_body_util::{BodyExt, Full};
+use koord_runtime::{
+    clock::SystemClock,
+    random::Random,
+    write::{Answer, WireRequest},
+};
+use koord_webhook::{Metrics, Service, ServiceBuilder};
+use koord_webhooks::{Accounts, Books, Ctx, Retries, serve};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+const CHILD_REQUEST: &str = "quota.scheduling.koordinator.sh/child-request";
+
+/// Stores ElasticQuotas, and shows their changes to the caches after a while.
+pub(crate) struct Server {
+    ctx: Arc<Ctx>,
+    quotas: Mutex<BTreeMap<String, Value>>,
+    revision: AtomicU64,
+    delay: Duration,
+    writes: AtomicU64,
+    conflicts: AtomicU64,
+}
+
+impl Server {
+    pub(crate) fn new(ctx: &Arc<Ctx>, delay: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            ctx: Arc::clone(ctx),
+            quotas: Mutex::default(),
+            revision: AtomicU64::new(1000),
+            delay,
+            writes: AtomicU64::new(0),
+            conflicts: AtomicU64::new(0),
+        })
+    }
+
+    /// Stores a quota that the caches know already.
+    pub(crate) fn keep(&self, quota: &Value) {
+        let name = format!("{}/{}", text(quota, "/metadata/namespace"), text(quota, "/metadata/name"));
+        self.quotas.lock().insert(name, quota.clone());
+    }
+
+    pub(crate) fn charged(&self, key: &str) -> Option<Value> {
+        let quotas = self.quotas.lock();
+        serde_json::from_str(quotas.get(key)?["metadata"]["annotations"][CHILD_REQUEST].as_str()?).ok()
+    }
+
+    fn answer(&self, request: &WireRequest) -> Answer {
+        let path: Vec<&str> = request.uri.split('?').next().unwrap().split('/').collect();
+        let [.., namespace, "elasticquotas", name] = path[..] else { panic!("{}", request.uri) };
+        let mut quotas = self.quotas.lock();
+        let Some(stored) = quotas.get_mut(&format!("{namespace}/{name}")) else {
+            return Answer { code: 404, ..Answer::default() };
+        };
+        if request.method == "PATCH" {
+            self.writes.fetch_add(1, Relaxed);
+            let patch: Value = serde_json::from_str(&request.body).unwrap();
+            if ["/metadata/uid", "/metadata/resourceVersion"].iter().any(|at| stored.pointer(at) != patch.pointer(at)) {
+                self.conflicts.fetch_add(1, Relaxed);
+                return Answer { code: 409, ..Answer::default() };
+            }
+            let charged = patch["metadata"]["annotations"][CHILD_REQUEST].clone();
+            self.change(stored, charged);
+        }
+        Answer { code: 200, retry_after: None, body: stored.to_string() }
+    }
+
+    fn change(&self, quota: &mut Value, charged: Value) {
+        quota["metadata"]["annotations"][CHILD_REQUEST] = charged;
+        quota["metadata"]["resourceVersion"] = (self.revision.fetch_add(1, Relaxed) + 1).to_string().into();
+        let (ctx, shown, delay) = (Arc::clone(&self.ctx), quota.to_string(), self.delay);
+        tokio::spawn(async move {
+            tokio::time::sleep(delay).await;
+            ctx.put("ElasticQuota", &shown).unwrap();
+        });
+    }
+}
+
+pub(crate) struct Wire(pub(crate) Arc<Server>);
+
+impl Books for Wire {
+    fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<Answer, String>> {
+        Box::pin(async move {
+            // Others get their turn while a write is under way.
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            Ok(self.0.answer(&request))
+        })
+    }
+}
+
+fn text<'v>(value: &'v Value, at: &str) -> &'v str {
+    value.pointer(at).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn quota(max: u64) -> Value {
+    json!({"apiVersion": "scheduling.sigs.k8s.io/v1alpha1", "kind": "ElasticQuota",
+        "metadata": {"name": "q", "namespace": "d", "uid": "u", "resourceVersion": "1", "annotations": {}},
+        "spec": {"max": {"cpu": max.to_string()}}})
+}
+
+fn stage(max: u64, delay: Duration) -> (Arc<Server>, Service) {
+    let gate = |name: &str| ["PodValidatingWebhook", "EnableQuotaAdmission"].contains(&name);
+    let ctx = Arc::new(Ctx::detached(gate));
+    ctx.put("ElasticQuota", &quota(max).to_string()).unwrap();
+    let server = Server::new(&ctx, delay);
+    server.keep(&quota(max));
+    let accounts = Accounts::new(Arc::clone(&ctx), Retries::default(), Random::seeded(1));
+    accounts.open(Arc::new(Wire(Arc::clone(&server))));
+    let metrics = Metrics::register(&prometheus::Registry::new()).unwrap();
+    let builder = serve(ServiceBuilder::new(metrics, SystemClock::shared()), &ctx, gate);
+    (server, accounts.settle(builder).build())
+}
+
+async fn create(service: &Service, dry_run: bool) -> Result<(), String> {
+    let pod = json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": "p", "namespace": "d", "labels": {"quota.scheduling.koordinator.sh/name": "q"}},
+        "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}]}});
+    let request = json!({"uid": "u", "operation": "CREATE", "namespace": "d", "dryRun": dry_run,
+        "resource": {"version": "v1", "resource": "pods"}, "object": pod});
+    let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request});
+    let request = http::Request::post("/validate-pod").header("content-type", "application/json");
+    let request = request.body(Full::new(Bytes::from(review.to_string()))).unwrap();
+    let body = service.answer(request).await.unwrap().into_body().collect().await.unwrap().to_bytes();
+    let answer: Value = serde_json::from_slice(&body).unwrap();
+    if answer["response"]["allowed"] == true {
+        return Ok(());
+    }
+    Err(text(&answer, "/response/status/message").to_owned())
+}
+
+#[tokio::test]
+async fn many_pods_at_once_are_charged_with_few_writes_and_never_too_many() {
+    for delay in [Duration::ZERO, Duration::from_millis(20)] {
+        let (server, service) = stage(60, delay);
+        let answers = futures::future::join_all((0..100).map(|_| create(&service, false))).await;
+        assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 60);
+        assert_eq!(server.charged("d/q"), Some(json!({"cpu": "60"})));
+        let refusal = answers.into_iter().find_map(Result::err);
+        assert_eq!(refusal.unwrap(), "exceeded quota: d/q, requested: cpu=1, used: cpu=60, limited: cpu=60");
+        assert!(server.writes.load(Relaxed) <= 5, "{} writes", server.writes.load(Relaxed));
+    }
+}
+
+#[tokio::test]
+async fn what_others_write_meanwhile_counts() {
+    let (server, service) = stage(10, Duration::from_millis(50));
+    for charged in [3, 5, 8] {
+        server.change(
+            server.quotas.lock().get_mut("d/q").unwrap(),
+            json!({"cpu": charged.to_string()}).to_string().into(),
+        );
+        create(&service, false).await.unwrap();
+        assert_eq!(server.charged("d/q"), Some(json!({"cpu": (charged + 1).to_string()})));
+    }
+    assert_eq!(server.conflicts.load(Relaxed), 3);
+    create(&service, false).await.unwrap();
+    assert!(create(&service, false).await.is_err());
+}
+
+#[tokio::test]
+async fn a_dry_run_is_charged_nothing() {
+    let (server, service) = stage(1, Duration::ZERO);
+    create(&service, true).await.unwrap();
+    assert_eq!(server.charged("d/q"), None);
+    create(&service, false).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert!(create(&service, true).await.unwrap_err().starts_with("exceeded quota"));
+}
