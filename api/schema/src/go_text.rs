@@ -43,7 +43,7 @@ fn push_code(out: &mut String, marker: char, width: usize, character: char) {
 }
 
 /// Whether a character stands for itself in `%q`: no control, no space but the ASCII one, nothing unassigned.
-fn is_printable(character: char) -> bool {
+pub fn is_printable(character: char) -> bool {
     if character == ' ' {
         return true;
     }

@@ -228,7 +228,7 @@ fn json_text(request: &ApiRequest) -> Result<Vec<u8>, ApiError> {
             Ok(value.to_string().into_bytes())
         }
         _ => Err(ApiError::unsupported_media_type(
-            "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf, application/cbor",
+            "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf",
         )),
     }
 }
@@ -270,7 +270,8 @@ fn summary(text: &[u8]) -> String {
     }
 }
 
-fn json_type(value: &Value) -> &'static str {
+/// What Go calls the type of a JSON value.
+pub(crate) fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "bool",

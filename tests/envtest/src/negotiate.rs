@@ -20,8 +20,10 @@ pub enum Shape {
     Object,
     /// A `Table` of `meta.k8s.io` in this version.
     Table(&'static str),
-    /// `PartialObjectMetadata` or its list, in this version.
+    /// `PartialObjectMetadata` of one object, in this version.
     Metadata(&'static str),
+    /// `PartialObjectMetadataList`, in this version.
+    MetadataList(&'static str),
 }
 
 /// How an answer is written.
@@ -33,7 +35,43 @@ pub struct Representation {
     pub shape: Shape,
 }
 
-const AVAILABLE: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf, application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch";
+/// What a route can write, before the parameters of the media types are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// A page that is only ever JSON.
+    Json,
+    /// One object.
+    Object,
+    /// A list, or a watch of it.
+    Collection,
+}
+
+// === impl Route ===
+
+impl Route {
+    fn media_types(self) -> &'static str {
+        match self {
+            Self::Json => "application/json",
+            Self::Object => "application/json, application/yaml, application/vnd.kubernetes.protobuf",
+            Self::Collection => {
+                "application/json, application/yaml, application/vnd.kubernetes.protobuf, application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+            }
+        }
+    }
+
+    /// Whether the client accepts any media type of the route; parameters do not count, `application/*` is not understood.
+    pub fn accepts(self, accept: &str) -> Result<(), ApiError> {
+        let media_types = self.media_types();
+        let is_served = |clause: &str| {
+            let asked = clause.split(';').next().unwrap_or_default().trim();
+            asked == "*/*" || media_types.split(", ").any(|served| served == asked)
+        };
+        if accept.trim().is_empty() || accept.split(',').any(is_served) {
+            return Ok(());
+        }
+        Err(ApiError::no_representation(media_types))
+    }
+}
 
 /// Picks the first acceptable representation, in the client's order of quality. Protobuf is not served.
 pub fn representation(accept: &str) -> Result<Representation, ApiError> {
@@ -47,10 +85,12 @@ pub fn representation(accept: &str) -> Result<Representation, ApiError> {
         return Ok(Representation::default());
     }
     clauses.sort_by(|(one, _), (two, _)| two.total_cmp(one));
-    clauses
-        .iter()
-        .find_map(|(_, clause)| clause_representation(clause))
-        .ok_or_else(|| ApiError::not_acceptable(AVAILABLE))
+    clauses.iter().find_map(|(_, clause)| clause_representation(clause)).ok_or_else(|| {
+        ApiError::not_acceptable(format!(
+            "only the following media types are accepted: {}",
+            Route::Object.media_types()
+        ))
+    })
 }
 
 fn clause_representation(clause: &str) -> Option<Representation> {
@@ -73,7 +113,8 @@ fn clause_representation(clause: &str) -> Option<Representation> {
             };
             match kind {
                 "Table" => Shape::Table(version),
-                "PartialObjectMetadata" | "PartialObjectMetadataList" => Shape::Metadata(version),
+                "PartialObjectMetadata" => Shape::Metadata(version),
+                "PartialObjectMetadataList" => Shape::MetadataList(version),
                 _ => return None,
             }
         }
@@ -107,6 +148,10 @@ mod tests {
     #[test]
     fn what_nobody_serves_is_not_acceptable() {
         assert_eq!(representation("text/csv").unwrap_err().code(), 406);
+        let refused = |route: Route, accept| route.accepts(accept).unwrap_err().to_string();
+        assert!(refused(Route::Object, "text/csv").ends_with("application/vnd.kubernetes.protobuf"));
+        assert!(refused(Route::Collection, "application/*").ends_with("protobuf;stream=watch"));
+        assert!(Route::Object.accepts("text/csv, application/json;as=Other").is_ok());
         assert_eq!(representation("application/json;as=Other;v=v1;g=meta.k8s.io").unwrap_err().code(), 406);
     }
 }

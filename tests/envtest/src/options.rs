@@ -1,6 +1,9 @@
 //! Options of writes, deletes, lists and watches, and what is wrong with them.
 
-use koord_schema::field::{Errors, Path};
+use koord_schema::{
+    field::{Errors, Path},
+    go_text::is_printable,
+};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -66,12 +69,9 @@ impl WriteOptions {
                 detail: message,
             });
         }
-        if options.field_manager.chars().any(char::is_control) {
-            errors.invalid(
-                &Path::root("fieldManager"),
-                &options.field_manager,
-                "should not contain non-printable characters",
-            );
+        for (position, character) in options.field_manager.char_indices().filter(|(_, found)| !is_printable(*found)) {
+            let message = format!("invalid character U+{:04X} (at position {position})", u32::from(character));
+            errors.invalid(&Path::root("fieldManager"), &options.field_manager, &message);
         }
         options.dry_run =
             read_dry_run(&request.parameters("dryRun").map(ToOwned::to_owned).collect::<Vec<_>>(), &mut errors);

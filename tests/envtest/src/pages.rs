@@ -8,6 +8,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::discovery;
+use crate::negotiate::Route;
 use crate::openapi::Documents;
 use crate::request::ApiRequest;
 use crate::server::ApiServer;
@@ -33,7 +34,10 @@ impl Pages for StandardPages {
         let registry = &core.registry;
         let page = match parts[..] {
             ["healthz" | "livez" | "readyz", ..] if discovery::is_healthy(path) => text(StatusCode::OK, TEXT, "ok"),
-            ["version"] => json(&discovery::version()),
+            ["version"] => offered(Route::Json, request, discovery::version),
+            ["api"] if Route::Object.accepts(&request.accept).is_err() => {
+                offered(Route::Object, request, || Value::Null)
+            }
             ["api" | "apis"] => match accepted(&request.accept) {
                 Accepted::Aggregated => aggregated(&discovery::aggregated(registry, parts == ["api"]), headers),
                 Accepted::Nothing => not_acceptable(),
@@ -43,9 +47,12 @@ impl Pages for StandardPages {
                     json(&discovery::core_versions(registry, host))
                 }
             },
-            ["apis", group] => json(&discovery::group(registry, group)?),
-            ["api", version] => self.group_version(core, "", version)?,
-            ["apis", group, version] => self.group_version(core, group, version)?,
+            ["apis", group] => {
+                let group = discovery::group(registry, group)?;
+                if accepts_json(&request.accept) { json(&group) } else { not_acceptable() }
+            }
+            ["api", version] => self.group_version(core, request, "", version)?,
+            ["apis", group, version] => self.group_version(core, request, group, version)?,
             // An unknown version of a group that every server has is a `Status`; other unknown paths are plain text.
             ["api", version, ..] if !registry.serves("", version) => failure(&ApiError::no_such_resource()),
             ["apis", group, version, ..] if discovery::is_built_in(group) && !registry.serves(group, version) => {
@@ -71,9 +78,9 @@ impl Pages for StandardPages {
 
 impl StandardPages {
     #[allow(clippy::unused_self)]
-    fn group_version(&self, core: &ApiServer, group: &str, version: &str) -> Option<Response> {
+    fn group_version(&self, core: &ApiServer, request: &ApiRequest, group: &str, version: &str) -> Option<Response> {
         match discovery::resource_list(&core.registry, group, version) {
-            Some(list) => Some(json(&list)),
+            Some(list) => Some(offered(Route::Object, request, || list)),
             None if discovery::is_built_in(group) => Some(failure(&ApiError::no_such_resource())),
             None => None,
         }
@@ -164,7 +171,22 @@ fn failure(error: &ApiError) -> Response {
 
 fn not_acceptable() -> Response {
     let message = "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf";
-    failure(&ApiError::new(406, "NotAcceptable", message))
+    failure(&ApiError::not_acceptable(message))
+}
+
+/// A page of a route that looks at the media type first and at its parameters after.
+fn offered(route: Route, request: &ApiRequest, page: impl FnOnce() -> Value) -> Response {
+    if let Err(error) = route.accepts(&request.accept) {
+        return failure(&error);
+    }
+    if route == Route::Object && !accepts_json(&request.accept) {
+        return not_acceptable();
+    }
+    json(&page())
+}
+
+fn accepts_json(accept: &str) -> bool {
+    matches!(accepted(accept), Accepted::Plain)
 }
 
 fn text(code: StatusCode, content_type: &'static str, body: impl Into<Body>) -> Response {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{request::ApiRequest, status::ApiError};
+use crate::{registry::ResourceDef, request::ApiRequest, status::ApiError};
 
 /// How much of each object the rows of a table carry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,4 +50,32 @@ pub fn partial_metadata_list(objects: &[Value], list: &Value, version: &str) -> 
         "metadata": list,
         "items": items,
     })
+}
+
+/// 406: one object was asked for as a list.
+pub fn not_a_list(definition: &ResourceDef) -> ApiError {
+    ApiError::not_acceptable(format!(
+        "you requested PartialObjectMetadataList, but the requested object is not a list ({})",
+        go_type(definition, "")
+    ))
+}
+
+/// 406: a list was asked for as one object.
+pub fn a_list(definition: &ResourceDef) -> ApiError {
+    ApiError::not_acceptable(format!(
+        "you requested PartialObjectMetadata, but the requested object is a list ({})",
+        go_type(definition, "List")
+    ))
+}
+
+/// What the real server calls the type of a kind: clients read it in refusals.
+fn go_type(definition: &ResourceDef, suffix: &str) -> String {
+    if definition.custom {
+        return format!("*unstructured.Unstructured{suffix}");
+    }
+    let group = match (definition.group.as_str(), definition.kind.as_str()) {
+        ("", _) | (_, "Event") => "core",
+        (group, _) => group.split('.').next().unwrap_or_default(),
+    };
+    format!("*{group}.{}{suffix}", definition.kind)
 }

@@ -34,7 +34,7 @@ pub use self::{
 use crate::{
     encode,
     environment::Environment,
-    negotiate::{self, Format},
+    negotiate::{self, Format, Route},
     options::ListOptions,
     registry::{Registry, ResourceDef},
     request::{ApiRequest, Target, parse_path},
@@ -191,6 +191,10 @@ impl ApiServer {
     pub(crate) fn handle_own(&mut self, request: &ApiRequest) -> Outcome {
         let Some(target) = parse_path(&request.path) else { return Outcome::Done(ApiResponse::plain_not_found()) };
         if !self.registry.serves(&target.group, &target.version) {
+            // Groups that every server has know what they lack.
+            if crate::discovery::is_built_in(&target.group) {
+                return Err(ApiError::no_such_resource()).into();
+            }
             return Outcome::Done(ApiResponse::plain_not_found());
         }
         let deprecation = self.registry.get(&target.group, &target.version, &target.resource);
@@ -262,6 +266,11 @@ impl ApiServer {
         };
         if !definition.allows(verb) {
             return Err(ApiError::method_not_allowed());
+        }
+        if !definition.custom {
+            let is_listed = is_collection && request.method == Method::GET;
+            let route = if is_listed || target.watch_prefix { Route::Collection } else { Route::Object };
+            route.accepts(&request.accept)?;
         }
         match verb {
             "get" => self.get(request, &target, &definition),

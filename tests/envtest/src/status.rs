@@ -98,10 +98,15 @@ impl ApiError {
             .with_details(Map::new())
     }
 
-    /// 406: nothing that the client accepts can be served.
-    pub fn not_acceptable(representations: &str) -> Self {
-        let message = format!("406: Not Acceptable\n\nAvailable representations: {representations}");
-        Self::new(406, "NotAcceptable", message).with_details(Map::new())
+    /// 406: the route writes no media type that the client accepts.
+    pub fn no_representation(media_types: &str) -> Self {
+        Self::not_acceptable(format!("406: Not Acceptable\n\nAvailable representations: {media_types}"))
+            .with_details(Map::new())
+    }
+
+    /// 406: what the client asks for cannot be made.
+    pub fn not_acceptable(message: impl Into<String>) -> Self {
+        Self::new(406, "NotAcceptable", message)
     }
 
     /// 409 of a create.

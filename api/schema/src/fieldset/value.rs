@@ -3,7 +3,10 @@
 use serde_json::Value;
 
 use super::{Entry, FieldSet, Step};
-use crate::typed::{Shape, TypeNode};
+use crate::{
+    go_text::{plain, quote},
+    typed::{Shape, TypeNode},
+};
 
 /// A value that is not of its type, with the path where it is not.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -90,8 +93,8 @@ pub fn check<N: TypeNode>(value: &Value, node: &N) -> Vec<TypeMismatch> {
 }
 
 fn check_at<N: TypeNode>(value: &Value, node: &N, path: &mut String, found: &mut Vec<TypeMismatch>) {
-    let mut expected = |what: &str| {
-        found.push(TypeMismatch(format!("{path}: expected {what}, got {}", go_value(value))));
+    let mut expected = |what: &str, found_instead: String| {
+        found.push(TypeMismatch(format!("{path}: expected {what}, got {found_instead}")));
     };
     match (node.shape(), value) {
         (_, Value::Null)
@@ -100,10 +103,10 @@ fn check_at<N: TypeNode>(value: &Value, node: &N, path: &mut String, found: &mut
         | (Shape::Number, Value::Number(_))
         | (Shape::Boolean, Value::Bool(_))
         | (Shape::Scalar, Value::String(_) | Value::Number(_) | Value::Bool(_)) => {}
-        (Shape::String, _) => expected("string"),
-        (Shape::Number, _) => expected("numeric (int or float)"),
-        (Shape::Boolean, _) => expected("boolean"),
-        (Shape::Scalar, _) => expected("scalar"),
+        (Shape::String, _) => expected("string", format!("&value.valueUnstructured{{Value:{}}}", go_syntax(value))),
+        (Shape::Number, _) => expected("numeric (int or float)", go_type(value).to_owned()),
+        (Shape::Boolean, _) => expected("boolean", format!("&{{{}}}", plain(value))),
+        (Shape::Scalar, _) => expected("scalar", format!("&{{{}}}", plain(value))),
         (Shape::Object | Shape::AtomicObject, Value::Object(fields)) => {
             for (name, field) in fields {
                 let length = path.len();
@@ -116,11 +119,13 @@ fn check_at<N: TypeNode>(value: &Value, node: &N, path: &mut String, found: &mut
                 path.truncate(length);
             }
         }
-        (Shape::Object | Shape::AtomicObject, _) => expected("map"),
+        (Shape::Object | Shape::AtomicObject, _) => expected("map", format!("&{{{}}}", plain(value))),
         (Shape::AtomicList | Shape::SetList | Shape::KeyedList, Value::Array(items)) => {
             check_items(items, node, path, found);
         }
-        (Shape::AtomicList | Shape::SetList | Shape::KeyedList, _) => expected("list"),
+        (Shape::AtomicList | Shape::SetList | Shape::KeyedList, _) => {
+            expected("list", format!("&{{{}}}", plain(value)));
+        }
     }
 }
 
@@ -167,10 +172,32 @@ fn missing_identity<N: TypeNode>(item: &Value, node: &N) -> String {
     }
 }
 
-/// A value as the API server's message prints its Go form.
-fn go_value(value: &Value) -> String {
+/// The Go type that holds a JSON value.
+fn go_type(value: &Value) -> &'static str {
     match value {
-        Value::String(text) => format!("&value.valueUnstructured{{Value:{}}}", crate::go_text::quote(text)),
-        other => format!("&value.valueUnstructured{{Value:{}}}", crate::go_text::plain(other)),
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// A value as Go source would write it.
+fn go_syntax(value: &Value) -> String {
+    match value {
+        Value::Null => "interface {}(nil)".to_owned(),
+        Value::String(text) => quote(text),
+        Value::Array(items) => {
+            format!("{}{{{}}}", go_type(value), items.iter().map(go_syntax).collect::<Vec<_>>().join(", "))
+        }
+        Value::Object(fields) => {
+            let fields: Vec<String> =
+                fields.iter().map(|(name, field)| format!("{}:{}", quote(name), go_syntax(field))).collect();
+            format!("{}{{{}}}", go_type(value), fields.join(", "))
+        }
+        scalar => plain(scalar),
     }
 }

@@ -92,7 +92,8 @@ impl ApiServer {
                 let text = list_bytes(definition, &page.records, &list);
                 serde_json::from_slice(&text).unwrap_or_default()
             }
-            Shape::Metadata(version) => present::partial_metadata_list(&objects, &list, version),
+            Shape::MetadataList(version) => present::partial_metadata_list(&objects, &list, version),
+            Shape::Metadata(_) => return Err(present::a_list(definition)),
             Shape::Table(version) => {
                 let include = present::Include::read(request)?;
                 Printer::new(definition, version, include, self.environment.now()).table(objects, &list, true)

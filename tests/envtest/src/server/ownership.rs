@@ -102,8 +102,7 @@ impl ApiServer {
             }
             (None, None) => return Err(ApiError::unsupported_media_type("415: Unsupported Media Type")),
         };
-        let namespace = metadata::text(configuration, "namespace");
-        applied.map_err(|error| refusal(&error, &definition, namespace, &write.target.name))
+        applied.map_err(|error| refusal(&error, &definition, configuration))
     }
 }
 
@@ -114,12 +113,16 @@ fn record<N: TypeNode>(live: Option<&Value>, new: &mut Value, scribe: &Scribe, n
     }
 }
 
-fn refusal(error: &ApplyError, definition: &ResourceDef, namespace: &str, name: &str) -> ApiError {
+fn refusal(error: &ApplyError, definition: &ResourceDef, configuration: &Value) -> ApiError {
     match error {
         ApplyError::ManagedFields => ApiError::bad_request(error.to_string()),
         ApplyError::Mismatch(_) => ApiError::unclassified(format!(
-            "failed to create typed patch object ({namespace}/{name}; {}/{}, Kind={}): {error}",
-            definition.group, definition.version, definition.kind
+            "failed to create typed patch object ({}/{}; {}/{}, Kind={}): {error}",
+            metadata::text(configuration, "namespace"),
+            metadata::text(configuration, "name"),
+            definition.group,
+            definition.version,
+            definition.kind
         )),
         ApplyError::Conflicts(conflicts) => {
             let causes: Vec<Value> = conflicts
@@ -155,31 +158,19 @@ fn fields_of_other_doors(definition: &ResourceDef, object: &Value, subresource: 
     FieldSet::of_fields(&paths)
 }
 
-/// An applied configuration must say which object it is about.
-pub(super) fn check_configuration(configuration: &Value, definition: &ResourceDef, name: &str) -> Result<(), ApiError> {
+/// An applied configuration must be of the type of the endpoint.
+pub(super) fn check_type(configuration: &Value, definition: &ResourceDef) -> Result<(), ApiError> {
     let api_version = configuration["apiVersion"].as_str().unwrap_or_default();
     let kind = configuration["kind"].as_str().unwrap_or_default();
-    if kind.is_empty() || api_version.is_empty() {
-        return Err(ApiError::bad_request("invalid object type: /, Kind="));
+    if definition.is_api_version(api_version) && kind == definition.kind {
+        return Ok(());
     }
-    if !definition.is_api_version(api_version) || kind != definition.kind {
-        let (group, version) = crate::builtins::split_group_version(api_version);
-        let (wanted, expected) = (&definition.group, &definition.version);
-        return Err(ApiError::bad_request(format!(
-            "incorrect type: patch object is {group}/{version}, Kind={kind}, but expected {wanted}/{expected}, Kind={}",
-            definition.kind
-        )));
-    }
-    let given = metadata::text(configuration, "name");
-    if given.is_empty() {
-        return Err(ApiError::bad_request(format!(
-            "the name of the object ({name} based on URL) was undeterminable: name must be provided"
-        )));
-    }
-    if given != name {
-        return Err(ApiError::bad_request(format!(
-            "the name of the object ({given}) does not match the name on the URL ({name})"
-        )));
-    }
-    Ok(())
+    let (group, version, kind) = match api_version.matches('/').count() {
+        0 | 1 => {
+            let (group, version) = crate::builtins::split_group_version(api_version);
+            (group, version, kind)
+        }
+        _ => ("", "", ""),
+    };
+    Err(ApiError::bad_request(format!("invalid object type: {group}/{version}, Kind={kind}")))
 }

@@ -63,7 +63,17 @@ impl ApiServer {
         let text = String::from_utf8_lossy(&order.request.body);
         let configuration = crate::yaml::parse(&text)
             .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
-        ownership::check_configuration(&configuration, &order.definition, &order.target.name)?;
+        let configuration = match configuration {
+            Value::Object(_) => configuration,
+            Value::Null => Value::Object(serde_json::Map::new()),
+            other => {
+                return Err(ApiError::bad_request(format!(
+                    "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
+                    decode::json_type(&other)
+                )));
+            }
+        };
+        ownership::check_type(&configuration, &order.definition)?;
         let stored = self.stored(&order.definition, &order.target);
         let is_create = stored.is_none();
         if is_create && !order.target.subresource.is_empty() {
@@ -81,6 +91,8 @@ impl ApiServer {
         let mut write = order.write(stored, Decoded::default(), is_conditional);
         write.is_applied = true;
         write.object = self.apply_configuration(&write, &configuration, force)?;
+        identity::check_name(&write.object, &write.target)?;
+        identity::match_namespace(&write.target, &mut write.object)?;
         write.warnings = decode::patched(&mut write.object, &write.definition, validation, true)?;
         if is_create {
             metadata::remove(&mut write.object, "resourceVersion");
@@ -110,10 +122,56 @@ fn check_place(object: &Value, target: &Target) -> Result<(), ApiError> {
     Ok(())
 }
 
+/// Reads a patch as far as its form goes.
+fn decoded_patch(media_type: &str, body: &[u8]) -> Result<Value, ApiError> {
+    // Only strategic patches are read without saying what was read.
+    let prefix = if media_type == STRATEGIC_PATCH { "" } else { "error decoding patch: " };
+    let unreadable = |mistake: &str| Err(ApiError::bad_request(format!("{prefix}{mistake}")));
+    let Ok(patch) = serde_json::from_slice::<Value>(body) else {
+        return unreadable(decode::syntax_mistake(body).as_deref().unwrap_or("invalid JSON"));
+    };
+    match patch {
+        Value::Null if media_type == MERGE_PATCH => Err(ApiError::bad_request("Invalid JSON Patch")),
+        Value::Null if media_type == JSON_PATCH => Ok(Value::Array(Vec::new())),
+        Value::Null => Ok(Value::Object(serde_json::Map::new())),
+        Value::Array(operations) if media_type == JSON_PATCH => {
+            match operations.iter().find_map(mistake_in_operation) {
+                Some(mistake) => unreadable(&mistake),
+                None if operations.iter().any(Value::is_null) => Err(rejected()),
+                None => Ok(Value::Array(operations)),
+            }
+        }
+        Value::Object(_) if media_type != JSON_PATCH => Ok(patch),
+        other => {
+            let wanted = if media_type == JSON_PATCH { "[]handlers.jsonPatchOp" } else { "map[string]interface {}" };
+            unreadable(&format!("json: cannot unmarshal {} into Go value of type {wanted}", decode::json_type(&other)))
+        }
+    }
+}
+
+/// `op`, `path` and `from` of an operation are strings.
+fn mistake_in_operation(operation: &Value) -> Option<String> {
+    let mistake = |value: &Value, place: &str| {
+        Some(format!("json: cannot unmarshal {} into Go {place}", decode::json_type(value)))
+    };
+    match operation {
+        Value::Null => None,
+        Value::Object(fields) => ["op", "path", "from"].into_iter().find_map(|name| match fields.get(name)? {
+            Value::Null | Value::String(_) => None,
+            other => mistake(other, &format!("struct field jsonPatchOp.{name} of type string")),
+        }),
+        other => mistake(other, "value of type handlers.jsonPatchOp"),
+    }
+}
+
+/// 422: the patch is well formed and cannot be carried out.
+fn rejected() -> ApiError {
+    ApiError::new(422, "Invalid", "the server rejected our request due to an error in our request")
+        .with_details(serde_json::Map::new())
+}
+
 fn patched(media_type: &str, body: &[u8], old: &Value, definition: &ResourceDef) -> Result<Value, ApiError> {
-    let patch: Value = serde_json::from_slice(body).map_err(|_| {
-        ApiError::bad_request(decode::syntax_mistake(body).unwrap_or_else(|| "error decoding patch".to_owned()))
-    })?;
+    let patch = decoded_patch(media_type, body)?;
     let object = old.clone();
     let result = match media_type {
         JSON_PATCH => patch::json::apply(object, &patch),
@@ -126,10 +184,7 @@ fn patched(media_type: &str, body: &[u8], old: &Value, definition: &ResourceDef)
     result.map_err(|error| match error {
         PatchError::Malformed(message) => ApiError::bad_request(message),
         PatchError::TooManyOperations { .. } => ApiError::new(413, "RequestEntityTooLarge", error.to_string()),
-        PatchError::DoesNotApply(_) => {
-            ApiError::new(422, "Invalid", "the server rejected our request due to an error in our request")
-                .with_details(serde_json::Map::new())
-        }
+        PatchError::DoesNotApply(_) => rejected(),
         PatchError::Unmergeable(message) => ApiError::unclassified(message),
     })
 }

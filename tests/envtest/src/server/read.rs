@@ -52,6 +52,7 @@ impl ApiServer {
             _ if object["kind"] == "Status" => object,
             Shape::Object => object,
             Shape::Metadata(version) => present::partial_metadata(&object, version),
+            Shape::MetadataList(_) => return ApiResponse::error(&present::not_a_list(definition)),
             Shape::Table(version) => {
                 let include = match present::Include::read(request) {
                     Ok(include) => include,

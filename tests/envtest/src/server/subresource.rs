@@ -12,7 +12,7 @@ use super::{
 use crate::{
     decode::{self, Decoded},
     metadata,
-    negotiate::{self, Format},
+    negotiate::{self, Format, Route},
     options::FieldValidation,
     registry::{ResourceDef, ScalePointers},
     request::{ApiRequest, Target},
@@ -32,6 +32,9 @@ impl ApiServer {
                 return Err(ApiError::not_found(subject(&definition, &target.name)));
             }
             return Err(ApiError::no_such_resource());
+        }
+        if !definition.custom && !matches!(name, "log" | "exec" | "attach" | "portforward") {
+            Route::Object.accepts(&request.accept)?;
         }
         match (name, &request.method) {
             ("scale", &Method::GET) => self.get_scale(request, &target, &definition),

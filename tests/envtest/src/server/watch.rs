@@ -212,7 +212,7 @@ impl ApiServer {
                 encode::append_object(&mut object, definition, &watch.head, record);
                 line(kind, &object)
             }
-            Shape::Metadata(version) => {
+            Shape::Metadata(version) | Shape::MetadataList(version) => {
                 let object = present::partial_metadata(&encode::value(definition, record), version);
                 line(kind, object.to_string().as_bytes())
             }
@@ -238,7 +238,7 @@ fn bookmark(watch: &Watch, ends_initial: bool) -> Frame {
     if ends_initial {
         object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
     }
-    if let Shape::Metadata(version) = watch.representation.shape {
+    if let Shape::Metadata(version) | Shape::MetadataList(version) = watch.representation.shape {
         object = present::partial_metadata(&object, version);
     }
     line("BOOKMARK", object.to_string().as_bytes())
