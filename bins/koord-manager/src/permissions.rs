@@ -13,17 +13,10 @@ const fn rule(group: &'static str, resource: &'static str, verbs: &'static [&'st
 
 /// Certificates, the webhook configurations, leader election and events.
 const ITSELF: [RbacRule; 5] = [
-    RbacRule { namespace: HERE, ..rule("", "secrets", &["create", "get", "list", "patch", "update", "watch"]) },
-    rule("admissionregistration.k8s.io", "mutatingwebhookconfigurations", &["get", "list", "patch", "update", "watch"]),
-    rule(
-        "admissionregistration.k8s.io",
-        "validatingwebhookconfigurations",
-        &["get", "list", "patch", "update", "watch"],
-    ),
-    RbacRule {
-        namespace: HERE,
-        ..rule("coordination.k8s.io", "leases", &["create", "get", "list", "update", "watch"])
-    },
+    RbacRule { namespace: HERE, ..rule("", "secrets", &["create", "get", "list", "patch", "watch"]) },
+    rule("admissionregistration.k8s.io", "mutatingwebhookconfigurations", &["get", "list", "patch", "watch"]),
+    rule("admissionregistration.k8s.io", "validatingwebhookconfigurations", &["get", "list", "patch", "watch"]),
+    RbacRule { namespace: HERE, ..rule("coordination.k8s.io", "leases", &["create", "get", "update"]) },
     rule("", "events", &["create", "patch"]),
 ];
 

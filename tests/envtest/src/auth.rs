@@ -2,6 +2,7 @@
 
 pub mod bootstrap;
 pub mod rbac;
+pub mod recorder;
 pub mod reviews;
 pub mod tokens;
 
@@ -18,6 +19,7 @@ use crate::server::{ApiResponse, ApiServer};
 use crate::shell::{Server, respond};
 use crate::status::{ApiError, Subject};
 use rbac::Action;
+use recorder::Recorder;
 use tokens::Tokens;
 
 /// What the checks in front of the router need.
@@ -25,11 +27,12 @@ use tokens::Tokens;
 struct Guard {
     server: Server,
     tokens: Arc<Tokens>,
+    recorder: Option<Recorder>,
 }
 
-/// A router that lets only those in who are known and allowed.
-pub fn guarded(server: &Server, tokens: Arc<Tokens>) -> Router {
-    let guard = Guard { server: server.clone(), tokens };
+/// A router that lets only those in who are known and allowed, and notes what they asked for.
+pub fn guarded(server: &Server, tokens: Arc<Tokens>, recorder: Option<Recorder>) -> Router {
+    let guard = Guard { server: server.clone(), tokens, recorder };
     server.router().layer(middleware::from_fn_with_state(guard, check))
 }
 
@@ -60,8 +63,11 @@ impl Guard {
         };
         let user = impersonated(core, user, request.headers())?;
         let action = action(request.method(), request.uri().path(), request.uri().query().unwrap_or_default());
-        permit(core, &user, &action)?;
-        Ok(user)
+        let permitted = permit(core, &user, &action);
+        if let Some(recorder) = &self.recorder {
+            recorder.note(&user.name, &action, permitted.is_ok());
+        }
+        permitted.map(|()| user)
     }
 }
 

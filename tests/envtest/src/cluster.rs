@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use crate::admission::{ServiceAlias, Webhooks};
 use crate::auth::tokens::{TokenFileError, Tokens};
-use crate::auth::{self, reviews::Reviews};
+use crate::auth::{self, recorder::Recorder, reviews::Reviews};
 use crate::environment::{Environment, SystemEnvironment};
 use crate::journal::{Journal, JournalError};
 use crate::kinds;
@@ -44,6 +44,8 @@ pub struct Options {
     pub tidies_after: Option<Duration>,
     /// Where objects are kept over restarts; none keeps them in memory alone.
     pub data_dir: Option<PathBuf>,
+    /// Notes what users ask for over the socket.
+    pub recorder: Option<Recorder>,
 }
 
 impl Default for Options {
@@ -57,6 +59,7 @@ impl Default for Options {
             history: HistoryLimits::default(),
             tidies_after: Some(Duration::from_secs(2)),
             data_dir: None,
+            recorder: None,
         }
     }
 }
@@ -111,6 +114,7 @@ pub struct Cluster {
     listener: TlsListener,
     tokens: Arc<Tokens>,
     admin_token: String,
+    recorder: Option<Recorder>,
 }
 
 // === impl Cluster ===
@@ -118,8 +122,17 @@ pub struct Cluster {
 impl Cluster {
     /// Binds the socket and fills in what every cluster has.
     pub async fn bind(options: Options) -> Result<Self, ClusterError> {
-        let Options { address, tls_names, token_file, service_aliases, environment, history, tidies_after, data_dir } =
-            options;
+        let Options {
+            address,
+            tls_names,
+            token_file,
+            service_aliases,
+            environment,
+            history,
+            tidies_after,
+            data_dir,
+            recorder,
+        } = options;
         let listener = TlsListener::bind(address, &tls_names).await?;
         let admin_token = secret()?;
         let mut tokens = Tokens::new(secret()?.as_bytes());
@@ -152,7 +165,7 @@ impl Cluster {
             Parts { pages, admission: Some(Box::new(Webhooks::new(service_aliases))), tidies_after, journal },
         );
         server.settled().await?;
-        Ok(Self { server, listener, tokens, admin_token })
+        Ok(Self { server, listener, tokens, admin_token, recorder })
     }
 
     /// Where clients connect.
@@ -200,7 +213,7 @@ impl Cluster {
 
     /// What clients reach over the socket: every request is authenticated and authorized.
     pub fn router(&self) -> Router {
-        auth::guarded(&self.server, Arc::clone(&self.tokens))
+        auth::guarded(&self.server, Arc::clone(&self.tokens), self.recorder.clone())
     }
 
     /// Answers clients until `stop` turns true.

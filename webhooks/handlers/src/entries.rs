@@ -72,7 +72,7 @@ pub(crate) const MUTATE_RESERVATION: WebhookEntry = WebhookEntry {
 };
 
 const fn follow(group: &'static str, resource: &'static str) -> RbacRule {
-    RbacRule { group, resource, names: &[], verbs: &["get", "list", "watch"], urls: &[], namespace: None }
+    RbacRule { group, resource, names: &[], verbs: &["list", "watch"], urls: &[], namespace: None }
 }
 
 pub(crate) const POD_RULES: [RbacRule; 5] = [

@@ -14,6 +14,8 @@ pub struct Environment {
     pub port: u16,
     /// See `port`.
     pub second_port: Option<u16>,
+    /// The address to listen on: all of this machine's, or only the host's when that is an IPv4 address of the loopback.
+    pub listen: Ipv4Addr,
     /// The name that API servers call, instead of a Service.
     pub host: Option<String>,
     /// Where certificates are kept as files.
@@ -68,6 +70,7 @@ impl Environment {
             }
         };
         let host = set("WEBHOOK_HOST");
+        let loopback = host.as_deref().and_then(|host| host.parse::<Ipv4Addr>().ok()).filter(Ipv4Addr::is_loopback);
         let cert_writer = match (set("WEBHOOK_CERT_WRITER").as_deref(), &host) {
             (Some("fs"), _) | (None, Some(_)) => CertWriter::Folder,
             (Some("secret"), _) | (None, None) => CertWriter::Secret,
@@ -78,6 +81,7 @@ impl Environment {
         Ok(Self {
             port,
             second_port,
+            listen: loopback.unwrap_or(Ipv4Addr::UNSPECIFIED),
             host,
             cert_dir: set("WEBHOOK_CERT_DIR")
                 .map_or_else(|| env::temp_dir().join("koordinator-webhook-certs"), PathBuf::from),
@@ -93,13 +97,6 @@ impl Environment {
     /// The name that certificates are made for.
     pub fn dns_name(&self) -> String {
         self.host.clone().unwrap_or_else(|| format!("{}.{}.svc", self.service, self.namespace))
-    }
-
-    /// The address to listen on for a port: all of this machine's, or only the host's when that is an IPv4 address
-    /// of the loopback.
-    pub fn address(&self) -> Ipv4Addr {
-        let host = self.host.as_deref().and_then(|host| host.parse::<Ipv4Addr>().ok());
-        host.filter(Ipv4Addr::is_loopback).unwrap_or(Ipv4Addr::UNSPECIFIED)
     }
 }
 
@@ -130,7 +127,7 @@ mod tests {
     fn a_host_means_certificates_in_the_folder_unless_the_writer_is_named() {
         let host = ("WEBHOOK_HOST", "127.0.0.1");
         assert_eq!(given(&[host]).unwrap().cert_writer, CertWriter::Folder);
-        assert_eq!(given(&[host]).unwrap().address(), Ipv4Addr::LOCALHOST);
+        assert_eq!(given(&[host]).unwrap().listen, Ipv4Addr::LOCALHOST);
         assert_eq!(given(&[host, ("WEBHOOK_CERT_WRITER", "secret")]).unwrap().cert_writer, CertWriter::Secret);
         assert_eq!(given(&[("WEBHOOK_HOST", "")]).unwrap().host, None);
     }

@@ -38,7 +38,7 @@ pub enum ServeError {
 impl Server {
     /// Takes the ports. A second port that is taken is none of our business.
     pub async fn open(environment: Environment, service: Service, clock: SharedClock) -> Result<Self, ServeError> {
-        let address = |port| SocketAddr::from((environment.address(), port));
+        let address = |port| SocketAddr::from((environment.listen, port));
         let first = listen(address(environment.port)).await?;
         // Port 0 lets the system choose.
         let port = first.local_addr().map_or(environment.port, |address| address.port());

@@ -1,6 +1,6 @@
 //! koord-manager in the process of `up`: the program's own wiring, with its webhooks on a free port of 127.0.0.1.
 
-use std::{path::Path, time::Duration};
+use std::{net::Ipv4Addr, path::Path, time::Duration};
 
 use anyhow::{Context as _, Result, bail};
 use koord_manager::{Checked, Options, Surroundings, run_with};
@@ -44,6 +44,7 @@ impl RunningManager {
             webhook: Environment {
                 port: 0,
                 second_port: None,
+                listen: Ipv4Addr::LOCALHOST,
                 host: Some("127.0.0.1".to_owned()),
                 cert_dir: settings.certificates.to_owned(),
                 cert_writer: CertWriter::Folder,

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod doors;
+mod installation;
 mod kubectl_commands;
 mod nodes;
 mod quickstart;

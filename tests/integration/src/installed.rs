@@ -1,0 +1,149 @@
+//! koord-manager as a cluster's installation describes it: the flags, environment and ServiceAccount of its Deployment, and no other power.
+//!
+//! Nobody runs containers here, so the test stands in for the kubelet: it reads the Deployment from the API server, resolves what the kubelet
+//! resolves, and starts the same library that the program is made of.
+
+use std::{
+    collections::BTreeMap,
+    net::Ipv4Addr,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use koord_manager::{Options, Surroundings, run_with};
+use koord_runtime::{clock::SystemClock, random::Random};
+use koord_webhook::{CertWriter, Environment};
+use kube::{Client, Config};
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// A running koord-manager with the rights of its ServiceAccount.
+pub struct Installed {
+    /// What `kubectl auth` calls it.
+    pub user: String,
+    stop: CancellationToken,
+    running: JoinHandle<Result<()>>,
+}
+
+/// Where API servers find the webhooks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// Through the installation's Service, which leads to this port of 127.0.0.1.
+    Service(u16),
+    /// At 127.0.0.1 itself: a kube-apiserver without a cluster network resolves no Service.
+    Loopback,
+}
+
+/// What a Deployment of koord-manager says about its process.
+#[derive(Clone, Debug)]
+pub struct Process {
+    namespace: String,
+    account: String,
+    arguments: Vec<String>,
+    variables: BTreeMap<String, String>,
+}
+
+impl Process {
+    /// Reads the Deployment.
+    pub async fn described(client: &Client, namespace: &str, deployment: &str) -> Result<Self> {
+        let path = format!("/apis/apps/v1/namespaces/{namespace}/deployments/{deployment}");
+        let found: Value = client.request(http::Request::get(&path).body(Vec::new())?).await.context(path)?;
+        let pod = &found["spec"]["template"]["spec"];
+        let container = &pod["containers"][0];
+        let texts = |field: &Value| -> Vec<String> {
+            field.as_array().into_iter().flatten().filter_map(|text| text.as_str().map(str::to_owned)).collect()
+        };
+        ensure!(texts(&container["command"]) == ["/koord-manager"], "the command is {}", container["command"]);
+        let arguments = [vec!["koord-manager".to_owned()], texts(&container["args"])].concat();
+        let mut variables = BTreeMap::new();
+        for variable in container["env"].as_array().into_iter().flatten() {
+            let name = variable["name"].as_str().context("a variable without a name")?;
+            let value = match (&variable["value"], variable["valueFrom"]["fieldRef"]["fieldPath"].as_str()) {
+                (Value::String(value), None) => value.clone(),
+                (Value::Null, Some("metadata.namespace")) => namespace.to_owned(),
+                _ => bail!("the kubelet of this test cannot resolve {variable}"),
+            };
+            variables.insert(name.to_owned(), value);
+        }
+        let account = pod["serviceAccountName"].as_str().context("a Deployment without a ServiceAccount")?.to_owned();
+        Ok(Self { namespace: namespace.to_owned(), account, arguments, variables })
+    }
+
+    /// Switches further feature gates on.
+    #[must_use]
+    pub fn with_gates(mut self, gates: &str) -> Self {
+        self.arguments.push(format!("--feature-gates={gates}"));
+        self
+    }
+
+    /// What the variables say, on this machine: the ports of a pod are its own, here one machine has one of each.
+    fn environment(&self, reach: Reach) -> Result<Environment> {
+        let described = Environment::from(|name| self.variables.get(name).cloned())?;
+        let described = Environment { second_port: None, listen: Ipv4Addr::LOCALHOST, ..described };
+        Ok(match reach {
+            Reach::Service(port) => Environment { port, ..described },
+            Reach::Loopback => {
+                let host = Some(Ipv4Addr::LOCALHOST.to_string());
+                Environment { port: 0, host, cert_writer: CertWriter::Secret, ..described }
+            }
+        })
+    }
+
+    /// Starts it with a token of its ServiceAccount. `admin` asks for the token, as the kubelet does.
+    pub async fn start(&self, admin: &Client, server: &Config, reach: Reach) -> Result<Installed> {
+        let options = Options::from_arguments(self.arguments.iter().map(|argument| match argument.split_once('=') {
+            Some((flag @ ("--metrics-addr" | "--health-probe-addr"), _)) => format!("{flag}=0"),
+            _ => argument.clone(),
+        }))?;
+        let path = format!("/api/v1/namespaces/{}/serviceaccounts/{}/token", self.namespace, self.account);
+        let ask = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+        let request = http::Request::post(&path).header("content-type", "application/json");
+        let answer: Value = admin.request(request.body(ask.to_string().into_bytes())?).await.context(path)?;
+        let token = answer["status"]["token"].as_str().context("no token")?;
+        let mut config = Config::new(server.cluster_url.clone());
+        config.root_cert.clone_from(&server.root_cert);
+        config.auth_info.token = Some(token.to_owned().into());
+        let surroundings = Surroundings {
+            client: Client::try_from(config)?,
+            clock: SystemClock::shared(),
+            random: Random::from_os(),
+            webhook: self.environment(reach)?,
+        };
+        let stop = CancellationToken::new();
+        let running = tokio::spawn(run_with(options.check()?, surroundings, stop.clone()));
+        let user = format!("system:serviceaccount:{}:{}", self.namespace, self.account);
+        Ok(Installed { user, stop, running })
+    }
+}
+
+impl Installed {
+    /// Waits until something is so, while it runs.
+    pub async fn until<F: Future<Output = Result<bool>>>(&mut self, what: &str, holds: impl Fn() -> F) -> Result<()> {
+        const MAX: Duration = Duration::from_secs(40);
+        let begin = Instant::now();
+        loop {
+            if self.running.is_finished() {
+                (&mut self.running).await??;
+                bail!("koord-manager has ended while it was waited for: {what}");
+            }
+            if holds().await? {
+                return Ok(());
+            }
+            ensure!(begin.elapsed() < MAX, "it does not come true that {what}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    /// Ends it as the kubelet does, and waits.
+    pub async fn stop(self) -> Result<()> {
+        self.stop.cancel();
+        self.running.await?
+    }
+}
+
+/// A folder of the repository.
+pub fn repository(path: &str) -> PathBuf {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).join(path)
+}

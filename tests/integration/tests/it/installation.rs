@@ -1,0 +1,269 @@
+//! `kubectl apply -k config/default`, and koord-manager at work with nothing but the rights that this gives it.
+
+use std::{
+    collections::BTreeSet,
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result, ensure};
+use envtest::{
+    auth::recorder::Recorder,
+    cluster::{Cluster, Options},
+};
+use integration::{
+    Installed, Kubectl, RealServer,
+    installed::{Process, Reach, repository},
+};
+use kube::{Client, Config, config::KubeConfigOptions};
+use serde_json::Value;
+use tokio::sync::watch;
+
+const NAMESPACE: &str = "koordinator-system";
+const CONFIGURATIONS: [&str; 2] = [
+    "mutatingwebhookconfigurations/koordinator-mutating-webhook-configuration",
+    "validatingwebhookconfigurations/koordinator-validating-webhook-configuration",
+];
+
+/// Verbs that are granted and not used here, each with the reason why they are needed all the same.
+const UNUSED: &[(&str, &str)] = &[(
+    "list",
+    "a server that cannot stream the first look at a kind, as this one and newer ones do, is asked for a list",
+)];
+
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// A port that nobody listens on, for what must be named before it is opened.
+fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_default_installation_works_with_exactly_its_rights() {
+    let folder = folder("installation");
+    let kubeconfig = folder.join("kubeconfig");
+    let Some(kubectl) = Kubectl::find(&kubeconfig, &folder.join("cache")).unwrap() else { return };
+    let (port, recorder) = (free_port(), Recorder::default());
+    let alias = format!("{NAMESPACE}/koordinator-webhook-service:443=127.0.0.1:{port}");
+    let options = Options {
+        address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        service_aliases: vec![alias.parse().unwrap()],
+        recorder: Some(recorder.clone()),
+        ..Options::default()
+    };
+    let cluster = Cluster::bind(options).await.unwrap();
+    cluster.kubeconfig("installation").write(&kubeconfig, true).unwrap();
+    let (stop, stopped) = watch::channel(false);
+    let serving = tokio::spawn(cluster.run(stopped));
+
+    let place = Place::new(kubectl, &kubeconfig).await.unwrap();
+    place.install();
+    let mut user = String::new();
+    for gates in ["", "AllAlpha=true"] {
+        user = place.works(gates, Reach::Service(port)).await.unwrap_or_else(|error| panic!("{gates:?}: {error:#}"));
+    }
+    compare(&granted(&place), &recorder, &user);
+    stop.send_replace(true);
+    serving.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_default_installation_works_on_a_real_server() {
+    let Some(assets) = RealServer::assets() else { return };
+    let folder = folder("real-installation");
+    let server = RealServer::start(&assets).await.unwrap();
+    let Some(kubectl) = Kubectl::find(&server.kubeconfig, &folder.join("cache")).unwrap() else { return };
+    let place = Place::new(kubectl, &server.kubeconfig).await.unwrap();
+    place.install();
+    place.works("", Reach::Loopback).await.unwrap();
+}
+
+/// A cluster to install in.
+struct Place {
+    kubectl: Kubectl,
+    config: Config,
+    admin: Client,
+}
+
+impl Place {
+    async fn new(kubectl: Kubectl, kubeconfig: &Path) -> Result<Self> {
+        let config = koordctl::connect::from_file(kubeconfig, &KubeConfigOptions::default()).await?;
+        let admin = Client::try_from(config.clone())?;
+        Ok(Self { kubectl, config, admin })
+    }
+
+    fn run(&self, arguments: &[&str], input: Option<&str>) -> Result<String> {
+        let printed = tokio::task::block_in_place(|| self.kubectl.run(arguments, input, &[]))?;
+        ensure!(printed.code == 0, "kubectl {arguments:?}: {}{}", printed.stdout, printed.stderr);
+        Ok(printed.stdout)
+    }
+
+    fn get(&self, path: &str) -> Result<Value> {
+        Ok(serde_json::from_str(&self.run(&["get", "--raw", path], None)?)?)
+    }
+
+    /// Whether there is such an object, and it holds.
+    fn is(&self, path: &str, holds: impl Fn(&Value) -> bool) -> bool {
+        self.get(path).is_ok_and(|object| holds(&object))
+    }
+
+    fn install(&self) {
+        let folder = repository("config/default").display().to_string();
+        self.run(&["apply", "-k", &folder], None).unwrap();
+    }
+
+    fn trusted(&self) -> bool {
+        let filled = |configuration: &Value| {
+            let entries = configuration["webhooks"].as_array();
+            entries.is_some_and(|entries| entries.iter().all(|entry| entry["clientConfig"]["caBundle"] != "Cg=="))
+        };
+        CONFIGURATIONS.iter().all(|name| self.is(&format!("/apis/admissionregistration.k8s.io/v1/{name}"), filled))
+    }
+
+    /// Lets koord-manager do all that it does, with these gates; gives the name of its user.
+    async fn works(&self, gates: &str, reach: Reach) -> Result<String> {
+        let process = Process::described(&self.admin, NAMESPACE, "koord-manager").await?;
+        let process = if gates.is_empty() { process } else { process.with_gates(gates) };
+        let mut manager = process.start(&self.admin, &self.config, reach).await?;
+        manager.until("the webhooks are trusted", || async { Ok(self.trusted()) }).await?;
+        self.node_comes_and_goes(&mut manager).await?;
+        self.mistakes_are_told(&mut manager).await?;
+        self.admission(&mut manager).await?;
+        self.damage_is_repaired(&mut manager, reach).await?;
+        let user = manager.user.clone();
+        manager.stop().await?;
+        Ok(user)
+    }
+
+    async fn node_comes_and_goes(&self, manager: &mut Installed) -> Result<()> {
+        self.run(&["create", "-f", "-"], Some("apiVersion: v1\nkind: Node\nmetadata: {name: worker}\n"))?;
+        let (slo, metric) = ["nodeslos", "nodemetrics"]
+            .map(|plural| format!("/apis/slo.koordinator.sh/v1alpha1/{plural}/worker"))
+            .into();
+        let both = |holds: fn(&Value) -> bool| self.is(&slo, holds) && self.is(&metric, holds);
+        manager.until("the node has a NodeSLO and a NodeMetric", || async { Ok(both(|_| true)) }).await?;
+        self.configure(r#"{"colocation-config": "{\"enable\": true, \"metricReportIntervalSeconds\": 30}",
+            "resource-threshold-config": "{\"clusterStrategy\": {\"enable\": true, \"cpuSuppressThresholdPercent\": 51}}"}"#)?;
+        let follows = || {
+            self.is(&slo, |slo| slo["spec"]["resourceUsedThresholdWithBE"]["cpuSuppressThresholdPercent"] == 51)
+                && self.is(&metric, |metric| metric["spec"]["metricCollectPolicy"]["reportIntervalSeconds"] == 30)
+        };
+        manager.until("both follow the configuration", || async { Ok(follows()) }).await?;
+        self.run(&["delete", "node", "worker"], None)?;
+        let gone = || self.get(&slo).is_err() && self.get(&metric).is_err();
+        manager.until("both go with the node", || async { Ok(gone()) }).await
+    }
+
+    async fn mistakes_are_told(&self, manager: &mut Installed) -> Result<()> {
+        for mistake in ["[1", "[2"] {
+            let _ = self.configure(&format!(r#"{{"resource-qos-config": "{mistake}"}}"#));
+            let events = || {
+                let events = self.get(&format!("/api/v1/namespaces/{NAMESPACE}/events"))?;
+                let told = events["items"].to_string();
+                Ok(told.contains("slo-controller-config"))
+            };
+            manager.until("an event tells the mistake", || async { events() }).await?;
+        }
+        self.configure(r#"{"resource-qos-config": null}"#).map(drop)
+    }
+
+    fn configure(&self, data: &str) -> Result<String> {
+        let patch = format!(r#"{{"data": {data}}}"#);
+        self.run(&["-n", NAMESPACE, "patch", "configmap", "slo-controller-config", "--type=merge", "-p", &patch], None)
+    }
+
+    async fn admission(&self, manager: &mut Installed) -> Result<()> {
+        let profile = "apiVersion: config.koordinator.sh/v1alpha1\nkind: ClusterColocationProfile\nmetadata: {name: batch}\nspec:\n  \
+                       selector: {matchLabels: {work: batch}}\n  qosClass: BE\n  priorityClassName: koord-batch\n";
+        self.run(&["create", "-f", "-"], Some(profile))?;
+        let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: job, namespace: default, labels: {work: batch}}\nspec:\n  \
+                   containers: [{name: main, image: job}]\n";
+        let answer = || self.run(&["create", "-f", "-", "--dry-run=server", "-o", "yaml"], Some(pod));
+        let is_batch = || async { Ok(answer().is_ok_and(|pod| pod.contains("koordinator.sh/qosClass: BE"))) };
+        manager.until("pods become batch pods", is_batch).await?;
+        let quota = |min: u32| {
+            format!(
+                "apiVersion: scheduling.sigs.k8s.io/v1alpha1\nkind: ElasticQuota\nmetadata: {{name: team, namespace: default}}\nspec:\n  \
+                 min: {{cpu: {min}}}\n  max: {{cpu: 40}}\n"
+            )
+        };
+        let refused = self.run(&["create", "-f", "-"], Some(&quota(50))).err().context("a wrong quota is accepted")?;
+        ensure!(refused.to_string().contains("min 50 > max 40"), "{refused}");
+        let made = self.run(&["create", "-f", "-", "-o", "yaml"], Some(&quota(10)))?;
+        ensure!(made.contains("quota.scheduling.koordinator.sh/parent: koordinator-root-quota"), "{made}");
+        self.run(&["-n", "default", "delete", "elasticquota", "team"], None)?;
+        self.run(&["delete", "clustercolocationprofile", "batch"], None).map(drop)
+    }
+
+    async fn damage_is_repaired(&self, manager: &mut Installed, reach: Reach) -> Result<()> {
+        match reach {
+            // This resets the certificate authorities, as a chart's upgrade may.
+            Reach::Service(_) => self.install(),
+            // An address and a Service, which is what applying the files again would ask for, exclude each other.
+            Reach::Loopback => {
+                let reset = r#"[{"op": "replace", "path": "/webhooks/0/clientConfig/caBundle", "value": "Cg=="}]"#;
+                self.run(&["patch", CONFIGURATIONS[0], "--type=json", "-p", reset], None)?;
+            }
+        }
+        manager.until("the webhooks are trusted again", || async { Ok(self.trusted()) }).await?;
+        let secret = "koordinator-webhook-certs";
+        let path = format!("/api/v1/namespaces/{NAMESPACE}/secrets/{secret}");
+        let keeps = |secret: &Value| secret["data"].as_object().is_some_and(|data| !data.is_empty());
+        self.run(&["-n", NAMESPACE, "patch", "secret", secret, "--type=merge", "-p", r#"{"data": null}"#], None)?;
+        manager.until("certificates are kept again", || async { Ok(self.is(&path, keeps)) }).await?;
+        self.run(&["-n", NAMESPACE, "delete", "secret", secret], None)?;
+        manager.until("the Secret is there again", || async { Ok(self.is(&path, keeps)) }).await
+    }
+}
+
+/// A right as a rule gives it: namespace or nothing for all, group, resource, verb.
+type Right = (String, String, String, String);
+
+/// What the roles of the installation grant.
+fn granted(place: &Place) -> BTreeSet<Right> {
+    const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1";
+    let everywhere = (String::new(), format!("{ROLES}/clusterroles/koord-manager-role"));
+    let here = (NAMESPACE.to_owned(), format!("{ROLES}/namespaces/{NAMESPACE}/roles/koord-manager-role"));
+    let texts = |field: &Value| -> Vec<String> {
+        field.as_array().into_iter().flatten().map(|text| text.as_str().unwrap().to_owned()).collect()
+    };
+    let mut rights = BTreeSet::new();
+    for (namespace, path) in [everywhere, here] {
+        for rule in place.get(&path).unwrap()["rules"].as_array().unwrap() {
+            for group in texts(&rule["apiGroups"]) {
+                for resource in texts(&rule["resources"]) {
+                    for verb in texts(&rule["verbs"]) {
+                        rights.insert((namespace.clone(), group.clone(), resource.clone(), verb));
+                    }
+                }
+            }
+        }
+    }
+    rights
+}
+
+/// Used ⊆ granted, and granted ⊆ used but for what [`UNUSED`] explains.
+fn compare(granted: &BTreeSet<Right>, recorder: &Recorder, user: &str) {
+    let asked = recorder.asked_by(user);
+    let refused: Vec<_> = asked.iter().filter(|asked| !asked.allowed).collect();
+    assert!(refused.is_empty(), "it asks for what it may not: {refused:#?}");
+    let used = |(namespace, group, resource, verb): &Right| {
+        asked.iter().any(|asked| {
+            (&asked.group, &asked.resource, &asked.verb) == (group, resource, verb)
+                && (namespace.is_empty() || asked.namespace == *namespace)
+        })
+    };
+    let explained = |(_, _, _, verb): &Right| UNUSED.iter().any(|(known, _)| known == verb);
+    let shown = |rights: Vec<&Right>| {
+        let line = |(namespace, group, resource, verb): &Right| format!("{namespace}/{group}/{resource}: {verb}\n");
+        rights.into_iter().map(line).collect::<String>()
+    };
+    let unused = shown(granted.iter().filter(|right| !used(right) && !explained(right)).collect());
+    assert!(unused.is_empty(), "it may do what it never does:\n{unused}");
+    let outdated = shown(granted.iter().filter(|right| used(right) && explained(right)).collect());
+    assert!(outdated.is_empty(), "it does what is called unused:\n{outdated}");
+}
