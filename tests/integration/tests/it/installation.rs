@@ -15,6 +15,7 @@ use integration::{
     Installed, Kubectl, RealServer,
     installed::{Process, Reach, repository},
 };
+use koord_runtime::clock::SystemClock;
 use kube::{Client, Config, config::KubeConfigOptions};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -30,6 +31,37 @@ const UNUSED: &[(&str, &str)] = &[(
     "list",
     "a server that cannot stream the first look at a kind, as this one and newer ones do, is asked for a list",
 )];
+
+/// A node with a GPU and two zones.
+const WORKER: &str = r#"
+apiVersion: v1
+kind: Node
+metadata: {name: worker}
+status:
+  capacity: {cpu: "32", memory: 64Gi, pods: "110"}
+  allocatable: {cpu: "32", memory: 64Gi, pods: "110"}
+---
+apiVersion: scheduling.koordinator.sh/v1alpha1
+kind: Device
+metadata:
+  name: worker
+  labels: {node.koordinator.sh/gpu-vendor: nvidia, node.koordinator.sh/gpu-model: A100}
+spec:
+  devices:
+  - {type: gpu, minor: 0, id: GPU-0, health: true, resources: {koordinator.sh/gpu-core: "100", koordinator.sh/gpu-memory: 80Gi}}
+---
+apiVersion: topology.node.k8s.io/v1alpha1
+kind: NodeResourceTopology
+metadata: {name: worker}
+topologyPolicies: [None]
+zones:
+- name: node-0
+  type: Node
+  resources: &half
+  - {name: cpu, capacity: "16", allocatable: "16", available: "16"}
+  - {name: memory, capacity: 32Gi, allocatable: 32Gi, available: 32Gi}
+- {name: node-1, type: Node, resources: *half}
+"#;
 
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", std::process::id()));
@@ -140,7 +172,7 @@ impl Place {
     }
 
     async fn node_comes_and_goes(&self, manager: &mut Installed) -> Result<()> {
-        self.run(&["create", "-f", "-"], Some("apiVersion: v1\nkind: Node\nmetadata: {name: worker}\n"))?;
+        self.run(&["create", "-f", "-"], Some(WORKER))?;
         let (slo, metric) = ["nodeslos", "nodemetrics"]
             .map(|plural| format!("/apis/slo.koordinator.sh/v1alpha1/{plural}/worker"))
             .into();
@@ -153,9 +185,31 @@ impl Place {
                 && self.is(&metric, |metric| metric["spec"]["metricCollectPolicy"]["reportIntervalSeconds"] == 30)
         };
         manager.until("both follow the configuration", || async { Ok(follows()) }).await?;
+        self.batch_resources(manager).await?;
         self.run(&["delete", "node", "worker"], None)?;
+        for kind in ["device", "noderesourcetopology"] {
+            self.run(&["delete", kind, "worker"], None)?;
+        }
         let gone = || self.get(&slo).is_err() && self.get(&metric).is_err();
         manager.until("both go with the node", || async { Ok(gone()) }).await
+    }
+
+    /// What the node reports becomes what batch pods may use of it and of its zones; its devices become labels.
+    async fn batch_resources(&self, manager: &mut Installed) -> Result<()> {
+        let now = SystemClock::shared().now();
+        let usage = r#"{"resources": {"cpu": "4", "memory": "8Gi"}}"#;
+        let status = format!(
+            r#"{{"status": {{"updateTime": "{now}", "nodeMetric": {{"nodeUsage": {usage}, "systemUsage": {usage}}}}}}}"#
+        );
+        self.run(&["patch", "nodemetric", "worker", "--subresource=status", "--type=merge", "-p", &status], None)?;
+        let told = || {
+            let topology = "/apis/topology.node.k8s.io/v1alpha1/noderesourcetopologies/worker";
+            self.is("/api/v1/nodes/worker", |node| {
+                node["status"]["allocatable"]["kubernetes.io/batch-cpu"].is_string()
+                    && node["metadata"]["labels"]["node.koordinator.sh/gpu-model"] == "A100"
+            }) && self.is(topology, |topology| topology["zones"].to_string().contains("kubernetes.io/batch-cpu"))
+        };
+        manager.until("the node and its zones tell what batch pods may use", || async { Ok(told()) }).await
     }
 
     async fn mistakes_are_told(&self, manager: &mut Installed) -> Result<()> {
