@@ -93,7 +93,7 @@ pub fn check(selector: &LabelSelector) -> Result<(), SelectorError> {
             "In" | "NotIn" if values.is_empty() => {
                 return Err(SelectorError::Invalid {
                     field: "values".to_owned(),
-                    value: "[]".to_owned(),
+                    value: if term.values.is_some() { "[]" } else { "null" }.to_owned(),
                     detail: "for 'in', 'notin' operators, values set can't be empty".to_owned(),
                 });
             }
@@ -241,6 +241,10 @@ mod tests {
             ),
             (
                 json!({"matchExpressions": [{"key": "a", "operator": "In"}]}),
+                "values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty",
+            ),
+            (
+                json!({"matchExpressions": [{"key": "a", "operator": "NotIn", "values": []}]}),
                 "values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty",
             ),
             (json!({"matchLabels": {"": "x"}}), "key: Invalid value: \"\": name part must be non-empty"),

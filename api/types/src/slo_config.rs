@@ -8,6 +8,7 @@ mod bounds;
 mod colocation;
 mod cpu_normalization;
 mod defaults;
+mod draft;
 mod names;
 mod node_slo;
 mod resource_amplification;
@@ -23,6 +24,7 @@ pub use defaults::{
     colocation_strategy, cpu_burst_strategy, full_resource_qos_strategy, node_slo_spec, none_resource_qos,
     resource_threshold_strategy, system_strategy,
 };
+pub use draft::{CHECKED_KEYS, Draft, NodeDraft};
 use koord_resource::go_json::DecodeError;
 pub use node_slo::{HostApplications, NodeHostApplications, NodeSloConfig, NodeSloResolved, Section, SectionError};
 pub use resource_amplification::{ResourceAmplificationConfig, ResourceAmplificationStrategy};

@@ -7,7 +7,7 @@ use koord_runtime::{
     flags::{Klog, from_go, listen_address, span, switch},
     gates::Gates,
 };
-use koord_webhooks::Retries;
+use koord_webhooks::{BindingPolicy, ObjectName, Retries};
 
 use crate::gates::GATES;
 
@@ -90,14 +90,14 @@ pub struct Options {
     #[arg(long, default_value = "false", num_args = 0..=1, require_equals = true, default_missing_value = "true",
           action = ArgAction::Set, value_parser = switch, hide = true)]
     quota_update_conflict_fresh_get: bool,
-    /// The only user whose bindings are looked at; empty for all.
-    #[arg(long, default_value = "", value_name = "USER")]
-    pub binding_admission_user_name: String,
-    /// Only warn about bindings.
+    /// Parts of the names of users who may bind pods; empty lets everybody.
+    #[arg(long, default_value = "", value_delimiter = ',', value_name = "PARTS")]
+    pub binding_admission_user_name: Vec<String>,
+    /// Refuse no binding.
     #[arg(long, default_value = "false", num_args = 0..=1, require_equals = true, default_missing_value = "true",
           action = ArgAction::Set, value_parser = switch)]
     pub binding_admission_dry_run: bool,
-    /// Namespaces whose bindings are looked at; empty for all.
+    /// Namespaces whose bindings are looked at: * for all, empty for none.
     #[arg(long, default_value = "", value_delimiter = ',')]
     pub binding_admission_namespaces: Vec<String>,
     /// Namespaces whose bindings are not looked at.
@@ -177,6 +177,30 @@ impl Options {
             max: self.quota_update_max_retries,
             jitter: self.quota_update_retry_jitter,
             jitter_total: self.quota_update_max_total_jitter,
+        }
+    }
+
+    /// What the webhook handlers ask for.
+    pub fn webhook_settings(&self) -> koord_webhooks::Settings {
+        let list = |items: &[String]| {
+            let items = items.iter().map(|item| item.trim());
+            items.filter(|item| !item.is_empty()).map(str::to_owned).collect()
+        };
+        koord_webhooks::Settings {
+            slo_config: ObjectName::new(&self.config_namespace, &self.slo_config_name),
+            strategy_names_needed: self.node_strategy_name_need_check,
+            required_labels: ObjectName::new(
+                &self.pod_enhanced_validator_config_namespace,
+                &self.pod_enhanced_validator_config_name,
+            ),
+            bindings: BindingPolicy {
+                users: list(&self.binding_admission_user_name),
+                namespaces: list(&self.binding_admission_namespaces),
+                excluded_namespaces: list(&self.binding_admission_exclude_namespaces),
+                bypass_labels: list(&self.binding_admission_bypass_labels),
+                bypass_annotations: list(&self.binding_admission_bypass_annotations),
+                dry_run: self.binding_admission_dry_run,
+            },
         }
     }
 

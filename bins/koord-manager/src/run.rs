@@ -80,7 +80,8 @@ pub async fn run_with(checked: Checked, surroundings: Surroundings, stop: Cancel
     let mut core = Core::new(Arc::clone(&clock), random.clone(), metrics.clone(), Arc::new(recorder));
     add_controllers(&mut core, &options, &gates)?;
     let retries = options.quota_retries();
-    let webhooks = webhook_server(webhook, &mut core, &gates, &metrics, Arc::clone(&clock), retries).await?;
+    let settings = options.webhook_settings();
+    let webhooks = webhook_server(webhook, &mut core, &gates, &metrics, Arc::clone(&clock), settings, retries).await?;
 
     let host = host_name();
     let identity = format!("{host}_{:016x}", random.number());
@@ -139,13 +140,14 @@ async fn webhook_server(
     gates: &Gates,
     metrics: &Metrics,
     clock: SharedClock,
+    settings: koord_webhooks::Settings,
     retries: Retries,
 ) -> anyhow::Result<Option<(koord_webhook::Server, Arc<Accounts>)>> {
     if !gates.enabled("WebhookFramework") {
         return Ok(None);
     }
     let counters = koord_webhook::Metrics::register(metrics.registry(Audience::Internal))?;
-    let ctx = Arc::new(koord_webhooks::Ctx::watch(core, |gate| gates.enabled(gate)));
+    let ctx = Arc::new(koord_webhooks::Ctx::watch(core, |gate| gates.enabled(gate), settings));
     let builder = koord_webhook::ServiceBuilder::new(counters, Arc::clone(&clock));
     let builder = koord_webhooks::serve(builder, &ctx, |gate| gates.enabled(gate));
     let accounts = Accounts::new(ctx, retries, core.random().clone());

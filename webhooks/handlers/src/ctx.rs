@@ -20,8 +20,10 @@ use parking_lot::Mutex;
 use serde::Deserialize;
 
 use crate::{
+    gated::Gated,
     pod::{Excerpt, Pod},
     quota::{Admitted, PlacedPod, Quota, QuotaProfile},
+    settings::Settings,
 };
 
 /// The caches and switches of all handlers.
@@ -35,6 +37,9 @@ pub struct Ctx {
     /// Changes of quotas that were admitted and that the cache does not show yet.
     pub(crate) admitted: Mutex<Admitted>,
     pub(crate) clock: SharedClock,
+    pub(crate) gated: Gated,
+    /// Flags.
+    pub settings: Settings,
     /// Feature gates.
     pub switches: Switches,
     /// Nothing is watched, so there is nothing to wait for.
@@ -43,7 +48,7 @@ pub struct Ctx {
 
 impl Ctx {
     /// The caches of a program.
-    pub fn watch(core: &mut Core, gate: impl Fn(&str) -> bool) -> Self {
+    pub fn watch(core: &mut Core, gate: impl Fn(&str) -> bool, settings: Settings) -> Self {
         let all = Selection::default();
         Self {
             profiles: core.store(&all),
@@ -54,6 +59,8 @@ impl Ctx {
             pods: core.store(&all),
             admitted: Mutex::default(),
             clock: Arc::clone(core.clock()),
+            gated: Gated::watch(core, &gate, &settings),
+            settings,
             switches: Switches::of(gate),
             detached: false,
         }
@@ -70,6 +77,8 @@ impl Ctx {
             pods: Arc::default(),
             admitted: Mutex::default(),
             clock: SystemClock::shared(),
+            gated: Gated::default(),
+            settings: Settings::default(),
             switches: Switches::of(gate),
             detached: true,
         }
@@ -83,11 +92,13 @@ impl Ctx {
                 && self.priority_classes.synced()
                 && self.quotas.synced()
                 && self.quota_profiles.synced()
-                && self.pods.synced())
+                && self.pods.synced()
+                && self.gated.synced())
     }
 
     /// Puts an object, as JSON text, into the cache of its kind; others are passed over.
     pub fn put(&self, kind: &str, object: &str) -> Result<(), Unreadable> {
+        self.gated.put(kind, object)?;
         match kind {
             "ClusterColocationProfile" => self.profiles.upsert(object),
             "Namespace" => self.namespaces.upsert(object),
@@ -116,6 +127,10 @@ pub struct Switches {
     pub multi_quota_tree: bool,
     /// `ValidatePodDeviceResource`
     pub validate_pod_device_resource: bool,
+    /// `EnablePodEnhancedValidator`
+    pub pod_enhanced_validator: bool,
+    /// `BindingAdmissionWebhook`
+    pub binding_admission: bool,
     /// `SupportParentQuotaSubmitPod`
     pub support_parent_quota_submit_pod: bool,
     /// `DisableDefaultQuota`
@@ -142,6 +157,8 @@ impl Switches {
             disable_device_resource_spec: gate("DisableDeviceResourceSpec"),
             multi_quota_tree: gate("MultiQuotaTree"),
             validate_pod_device_resource: gate("ValidatePodDeviceResource"),
+            pod_enhanced_validator: gate("EnablePodEnhancedValidator"),
+            binding_admission: gate("BindingAdmissionWebhook"),
             support_parent_quota_submit_pod: gate("SupportParentQuotaSubmitPod"),
             disable_default_quota: gate("DisableDefaultQuota"),
             update_quota_resource_keys: gate("ElasticQuotaEnableUpdateResourceKey"),

@@ -62,6 +62,40 @@ pub(crate) const VALIDATE_QUOTA: WebhookEntry = WebhookEntry {
     ..QUOTA
 };
 
+pub(crate) const MUTATE_NODE_STATUS: WebhookEntry = WebhookEntry {
+    kind: WebhookKind::Mutating,
+    name: "mnode-status.koordinator.sh",
+    resources: &["nodes/status"],
+    operations: &[Operation::Create, Operation::Update],
+    failure_policy: FailurePolicy::Ignore,
+    ..ENTRY
+};
+
+pub(crate) const VALIDATE_NODE: WebhookEntry = WebhookEntry {
+    name: "vnode.koordinator.sh",
+    resources: &["nodes"],
+    operations: &[Operation::Create, Operation::Update],
+    failure_policy: FailurePolicy::Ignore,
+    ..ENTRY
+};
+
+pub(crate) const VALIDATE_CONFIG_MAP: WebhookEntry = WebhookEntry {
+    name: "vconfigmap.koordinator.sh",
+    resources: &["configmaps"],
+    operations: &[Operation::Create, Operation::Update, Operation::Delete],
+    object_selector: Some(Selector {
+        expressions: &[("koordinator.sh/configmap-type", "In", &["slo-controller-config"])],
+    }),
+    ..ENTRY
+};
+
+pub(crate) const VALIDATE_POD_BINDING: WebhookEntry = WebhookEntry {
+    name: "vpodbinding.koordinator.sh",
+    resources: &["pods/binding"],
+    failure_policy: FailurePolicy::Ignore,
+    ..ENTRY
+};
+
 pub(crate) const MUTATE_RESERVATION: WebhookEntry = WebhookEntry {
     kind: WebhookKind::Mutating,
     name: "mreservation-create.koordinator.sh",
@@ -83,11 +117,18 @@ pub(crate) const POD_RULES: [RbacRule; 5] = [
     QUOTA_RULES[0],
 ];
 
-/// Admitted pods are charged to their quota.
-pub(crate) const CHARGING_RULES: [RbacRule; 2] = [
+/// Admitted pods are charged to their quota; a ConfigMap says which labels they must have.
+pub(crate) const POD_CHECK_RULES: [RbacRule; 3] = [
     RbacRule { verbs: &["get", "list", "patch", "watch"], ..follow("scheduling.sigs.k8s.io", "elasticquotas") },
     follow("", "pods"),
+    follow("", "configmaps"),
 ];
+
+pub(crate) const BINDING_RULES: [RbacRule; 1] = [follow("", "pods")];
+
+pub(crate) const CONFIG_MAP_RULES: [RbacRule; 1] = [follow("", "nodes")];
+
+pub(crate) const NODE_RULES: [RbacRule; 1] = [follow("", "configmaps")];
 
 pub(crate) const QUOTA_RULES: [RbacRule; 2] = [follow("scheduling.sigs.k8s.io", "elasticquotas"), follow("", "pods")];
 

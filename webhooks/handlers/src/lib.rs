@@ -9,14 +9,21 @@ mod ctx;
 pub mod declared;
 mod decode;
 mod entries;
+mod gated;
 pub mod mutate_elastic_quota;
+pub mod mutate_node_status;
 pub mod mutate_pod;
 pub mod mutate_reservation;
 mod pod;
 mod profile;
 mod quota;
+mod settings;
+mod slo_config;
+pub mod validate_configmap;
 pub mod validate_elastic_quota;
+pub mod validate_node;
 pub mod validate_pod;
+pub mod validate_pod_binding;
 
 use std::sync::Arc;
 
@@ -24,14 +31,19 @@ pub use ctx::{Ctx, Switches};
 use koord_resource::admission::Handler;
 use koord_webhook::ServiceBuilder;
 pub use quota::{Accounts, Books, Retries};
+pub use settings::{BindingPolicy, ObjectName, Settings};
 
 /// Every handler, in the order of the paths in the webhook configurations.
-pub static HANDLERS: [Handler<Ctx>; 10] = [
+pub static HANDLERS: [Handler<Ctx>; 14] = [
     mutate_pod::HANDLER,
     mutate_elastic_quota::HANDLER,
+    mutate_node_status::HANDLER,
     mutate_reservation::HANDLER,
     validate_pod::HANDLER,
+    validate_configmap::HANDLER,
     validate_elastic_quota::HANDLER,
+    validate_node::HANDLER,
+    validate_pod_binding::HANDLER,
     declared::VALIDATE_RESERVATION,
     declared::MUTATE_POD_MIGRATION_JOB,
     declared::VALIDATE_POD_MIGRATION_JOB,

@@ -5,6 +5,7 @@
 mod colocation;
 mod devices;
 mod quota;
+mod required_labels;
 
 pub(crate) use self::quota::quota_of;
 use koord_resource::{
@@ -22,7 +23,7 @@ pub const HANDLER: Handler<Ctx> = Handler {
     path: "/validate-pod",
     gate: Some("PodValidatingWebhook"),
     entries: &[entries::VALIDATE_POD],
-    rbac: &entries::CHARGING_RULES,
+    rbac: &entries::POD_CHECK_RULES,
     object_type: "pod",
     call: |request, ctx| validate(request, ctx).map(|()| Patch::default()).into(),
 };
@@ -43,6 +44,10 @@ fn validate(request: &Request<'_>, ctx: &Ctx) -> Result<(), Denial> {
     quota::check(&pod, old.as_ref(), request, ctx)?;
     if ctx.switches.validate_pod_device_resource {
         refuse(&devices::check(&pod))?;
+    }
+    if ctx.switches.pod_enhanced_validator {
+        let own = &pod.metadata.namespace;
+        required_labels::check(&pod, if own.is_empty() { &request.namespace } else { own }, ctx)?;
     }
     Ok(())
 }

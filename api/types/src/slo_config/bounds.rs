@@ -60,11 +60,27 @@ impl Rule {
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::AtLeast(least) => write!(f, "must be {least} or greater"),
-            Self::AtMost(most) => write!(f, "must be {most} or less"),
-            Self::Above(bound) => write!(f, "must be greater than {bound}"),
+            Self::AtLeast(least) => write!(f, "must be {} or greater", grouped(*least)),
+            Self::AtMost(most) => write!(f, "must be {} or less", grouped(*most)),
+            Self::Above(bound) => write!(f, "must be greater than {}", grouped(*bound)),
         }
     }
+}
+
+/// A number with a comma before every third digit.
+fn grouped(number: f64) -> String {
+    let plain = number.to_string();
+    let digits = plain.find('.').unwrap_or(plain.len());
+    let mut text = String::with_capacity(plain.len() + 2);
+    for (index, character) in plain.char_indices() {
+        let left = digits.saturating_sub(index);
+        if character.is_ascii_digit() && text.ends_with(|last: char| last.is_ascii_digit()) && left % 3 == 0 && left > 0
+        {
+            text.push(',');
+        }
+        text.push(character);
+    }
+    text
 }
 
 const PERCENT: &[Rule] = &[Rule::AtLeast(0.0), Rule::AtMost(100.0)];
@@ -255,5 +271,7 @@ mod tests {
         assert_eq!(Rule::AtLeast(1.0).to_string(), "must be 1 or greater");
         assert_eq!(Rule::AtMost(400.0).to_string(), "must be 400 or less");
         assert_eq!(Rule::Above(0.0).to_string(), "must be greater than 0");
+        assert_eq!(Rule::AtMost(7999.0).to_string(), "must be 7,999 or less");
+        assert_eq!(Rule::AtLeast(-25_000.5).to_string(), "must be -25,000.5 or greater");
     }
 }

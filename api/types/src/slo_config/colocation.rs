@@ -177,8 +177,8 @@ fn ratio_percent(text: &str) -> Option<i64> {
 /// The key as it is written.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct ColocationSection {
-    node_configs: Vec<NodeStrategy<ColocationStrategy>>,
+pub(super) struct ColocationSection {
+    pub(super) node_configs: Vec<NodeStrategy<ColocationStrategy>>,
 }
 
 /// The key with everything filled in.

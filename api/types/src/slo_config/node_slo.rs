@@ -174,7 +174,7 @@ impl NodeSloConfig {
 }
 
 /// One key as it is written.
-trait Written: DeserializeOwned {
+pub(super) trait Written: DeserializeOwned {
     type Strategy: Clone + Schema + Serialize + DeserializeOwned;
 
     fn parts(self) -> (Option<Self::Strategy>, Vec<NodeStrategy<Self::Strategy>>);
@@ -185,7 +185,7 @@ macro_rules! written {
     ($($name:ident of $strategy:ty;)*) => {$(
         #[derive(Default, Deserialize)]
         #[serde(rename_all = "camelCase", default)]
-        struct $name {
+        pub(super) struct $name {
             cluster_strategy: Option<$strategy>,
             node_strategies: Vec<NodeStrategy<$strategy>>,
         }

@@ -39,6 +39,12 @@ impl<'a> Texts<'a> {
         self.entries.iter().find(|entry| entry.key == key).map(|entry| entry.value.as_ref())
     }
 
+    /// Whether both say the same, in whatever order.
+    pub(crate) fn same(&self, other: &Texts<'_>) -> bool {
+        self.entries.len() == other.entries.len()
+            && self.entries.iter().all(|entry| other.get(&entry.key) == Some(entry.value.as_ref()))
+    }
+
     /// Sets a value; nothing is changed when it is there already.
     pub(crate) fn set(&mut self, key: impl Into<Cow<'a, str>>, value: impl Into<Cow<'a, str>>) {
         let (key, value) = (key.into(), value.into());

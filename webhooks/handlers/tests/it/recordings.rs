@@ -18,6 +18,8 @@ pub(crate) struct Recording {
     #[serde(default)]
     pub(crate) feature_gates: String,
     #[serde(default)]
+    pub(crate) flags: Vec<String>,
+    #[serde(default)]
     pub(crate) given: Vec<Value>,
     #[serde(default)]
     pub(crate) prior: Vec<Value>,
@@ -39,7 +41,8 @@ impl Recording {
 }
 
 /// The groups that this crate answers.
-pub(crate) const GROUPS: [&str; 5] = ["elasticquota", "pod-mutate", "pod-validate", "protocol", "reservation"];
+pub(crate) const GROUPS: [&str; 8] =
+    ["configmap", "elasticquota", "node", "pod-binding", "pod-mutate", "pod-validate", "protocol", "reservation"];
 
 /// The shared recordings; none in a clone without them.
 pub(crate) fn shared() -> Vec<Recording> {

@@ -1,0 +1,132 @@
+//! `/mutate-node-status`: a node that promises more than it has keeps its amplified amounts when kubelet writes its
+//! own, and remembers what it really has.
+
+use std::borrow::Cow;
+
+use koord_api::node_annotations::{RAW_ALLOCATABLE, RESOURCE_AMPLIFICATION_RATIO};
+use koord_resource::{
+    Quantity, ResourceList,
+    admission::{Denial, Handler, Operation, Patch, Request, text},
+    field::Path,
+    go_json,
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{
+    Ctx, decode, entries,
+    pod::{Amounts, Texts},
+};
+
+/// The handler.
+pub const HANDLER: Handler<Ctx> = Handler {
+    path: "/mutate-node-status",
+    gate: Some("NodeMutatingWebhook"),
+    entries: &[entries::MUTATE_NODE_STATUS],
+    rbac: &[],
+    object_type: "node",
+    call: |request, _| mutate(request).into(),
+};
+
+/// What is amplified.
+const AMPLIFIED: [&str; 2] = ["cpu", "memory"];
+
+/// A node. Absent and `null` are the same everywhere.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Node<'a> {
+    #[serde(borrow, deserialize_with = "text")]
+    api_version: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "text")]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    metadata: Option<Metadata<'a>>,
+    #[serde(borrow)]
+    status: Option<Status<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Metadata<'a> {
+    #[serde(borrow)]
+    annotations: Texts<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Status<'a> {
+    #[serde(borrow)]
+    allocatable: Option<Amounts<'a>>,
+}
+
+fn read(raw: Option<&RawValue>) -> Result<Node<'_>, Denial> {
+    let node: Node<'_> = decode::object(raw)?;
+    decode::kind(&node.api_version, &node.kind, ("v1", "Node"), "*v1.Node")?;
+    Ok(node)
+}
+
+fn mutate(request: &Request<'_>) -> Result<Patch, Denial> {
+    let of_status = request.sub_resource == "status" && request.resource.resource == "nodes";
+    if !of_status || !matches!(request.operation, Operation::Create | Operation::Update) {
+        return Ok(Patch::default());
+    }
+    let node = read(request.object)?;
+    if request.operation == Operation::Create {
+        return Ok(Patch::default());
+    }
+    let mut annotations = node.metadata.unwrap_or_default().annotations;
+    let (metadata, status) = (Path::root("metadata"), Path::root("status"));
+    let annotations_at = metadata.child("annotations");
+    let mut patch = Patch::default();
+
+    let ratios = annotations.get(RESOURCE_AMPLIFICATION_RATIO.name()).unwrap_or_default().to_owned();
+    if ratios.is_empty() {
+        if annotations.get(RAW_ALLOCATABLE.name()).is_some() {
+            patch.remove(&annotations_at.key(RAW_ALLOCATABLE.name()))?;
+        }
+        return Ok(patch);
+    }
+    let Some(mut allocatable) = node.status.and_then(|status| status.allocatable) else { return Ok(patch) };
+    let before = match request.old_object {
+        Some(_) => read(request.old_object)?.status.and_then(|status| status.allocatable).unwrap_or_default(),
+        None => Amounts::default(),
+    };
+    let Some(raw) = raw(&mut annotations, &allocatable, &before)? else { return Ok(patch) };
+    let ratios = RESOURCE_AMPLIFICATION_RATIO.read(&ratios).map_err(|error| {
+        Denial::internal(format!("failed to unmarshal node resource amplification ratio: {}", error.reason))
+    })?;
+    for resource in AMPLIFIED {
+        let ratio = ratios.ratio(resource);
+        if let Some(amount) = raw.get(resource).filter(|_| ratio > 1.0) {
+            allocatable.set(resource, amplified(resource, amount, ratio));
+        }
+    }
+    annotations.write(&annotations_at, &mut patch)?;
+    allocatable.write(&status.child("allocatable"), &mut patch)?;
+    Ok(patch)
+}
+
+/// CPU in thousandths, memory in bytes: the original writes fractions of bytes.
+fn amplified(resource: &str, amount: &Quantity, ratio: f64) -> Quantity {
+    if resource == "cpu" { amount.milli_scaled_by(ratio) } else { amount.scaled_by(ratio) }
+}
+
+/// What the node really has: what kubelet just wrote, if that is new, or what the annotation remembers. None when the
+/// annotation says `null`.
+fn raw(
+    annotations: &mut Texts<'_>,
+    allocatable: &Amounts<'_>,
+    before: &Amounts<'_>,
+) -> Result<Option<ResourceList>, Denial> {
+    let same = AMPLIFIED.iter().all(|resource| allocatable.get(resource) == before.get(resource));
+    if let Some(remembered) = annotations.get(RAW_ALLOCATABLE.name()).filter(|_| same) {
+        return go_json::from_str(remembered)
+            .map_err(|error| Denial::internal(format!("failed to unmarshal node raw allocatable: {error}")));
+    }
+    let written = |resource: &&str| Some(((*resource).to_owned(), allocatable.get(resource)?.clone()));
+    let raw: ResourceList = AMPLIFIED.iter().filter_map(written).collect();
+    if !raw.is_empty() {
+        annotations.set(RAW_ALLOCATABLE.name(), go_json::to_string(&raw)?);
+    }
+    Ok(Some(raw))
+}

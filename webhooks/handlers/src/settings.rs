@@ -1,0 +1,79 @@
+//! Flags of the program that handlers ask for.
+
+use koord_api::slo_config;
+
+/// Namespace and name of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectName {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+impl ObjectName {
+    /// Names an object.
+    pub fn new(namespace: impl Into<String>, name: impl Into<String>) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+
+    /// As caches name it.
+    pub(crate) fn key(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+}
+
+/// Flags of the program that handlers ask for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// The configuration of the node controllers, which `/validate-configmap` checks.
+    pub slo_config: ObjectName,
+    /// Whether strategies for some nodes must have a name that no other has.
+    pub strategy_names_needed: bool,
+    /// The configuration of the labels that pods must have.
+    pub required_labels: ObjectName,
+    /// Who may bind pods.
+    pub bindings: BindingPolicy,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let namespace = slo_config::CONFIG_MAP_NAMESPACE;
+        Self {
+            slo_config: ObjectName::new(namespace, slo_config::CONFIG_MAP_NAME),
+            strategy_names_needed: false,
+            required_labels: ObjectName::new(namespace, "pod-enhanced-validator-config"),
+            bindings: BindingPolicy::default(),
+        }
+    }
+}
+
+/// Who may bind pods to nodes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BindingPolicy {
+    /// Parts of the names of users who may; empty lets everybody.
+    pub users: Vec<String>,
+    /// Namespaces in which this holds, `*` for all.
+    pub namespaces: Vec<String>,
+    /// Namespaces in which it never holds.
+    pub excluded_namespaces: Vec<String>,
+    /// Labels of pods that everybody may bind.
+    pub bypass_labels: Vec<String>,
+    /// Annotations of pods that everybody may bind.
+    pub bypass_annotations: Vec<String>,
+    /// Nobody is refused.
+    pub dry_run: bool,
+}
+
+impl Default for BindingPolicy {
+    fn default() -> Self {
+        Self {
+            users: Vec::new(),
+            namespaces: Vec::new(),
+            excluded_namespaces: vec!["kube-system".to_owned()],
+            bypass_labels: vec!["koordinator.sh/binding-admission-bypass".to_owned()],
+            bypass_annotations: Vec::new(),
+            dry_run: false,
+        }
+    }
+}

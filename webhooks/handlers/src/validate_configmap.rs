@@ -1,0 +1,88 @@
+//! `/validate-configmap`: mistakes in the ConfigMap `slo-controller-config` are refused before they are in force.
+//!
+//! Keys that did not change are not looked at: what is wrong already must not stand in the way of other changes.
+
+use std::collections::BTreeMap;
+
+use koord_api::slo_config::CHECKED_KEYS;
+use koord_resource::admission::{Denial, Handler, Operation, Patch, Request};
+use serde::Deserialize;
+
+use crate::{
+    Ctx, decode, entries,
+    slo_config::{Checked, Example, check, conflict},
+};
+
+/// The handler.
+pub const HANDLER: Handler<Ctx> = Handler {
+    path: "/validate-configmap",
+    gate: Some("ConfigMapValidatingWebhook"),
+    entries: &[entries::VALIDATE_CONFIG_MAP],
+    rbac: &entries::CONFIG_MAP_RULES,
+    object_type: "configmap",
+    call: |request, ctx| validate(request, ctx).map(|()| Patch::default()).into(),
+};
+
+/// A ConfigMap. Absent and `null` are the same everywhere.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ConfigMap {
+    api_version: Option<String>,
+    kind: Option<String>,
+    metadata: Option<Metadata>,
+    data: Option<BTreeMap<String, Option<String>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    name: Option<String>,
+    namespace: Option<String>,
+}
+
+impl ConfigMap {
+    fn read(raw: Option<&serde_json::value::RawValue>) -> Result<Self, Denial> {
+        let map: Self = decode::object(raw)?;
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        decode::kind(&text(&map.api_version), &text(&map.kind), ("v1", "ConfigMap"), "*v1.ConfigMap")?;
+        Ok(map)
+    }
+
+    fn data(self) -> BTreeMap<String, String> {
+        let entries = self.data.unwrap_or_default();
+        entries.into_iter().map(|(key, text)| (key, text.unwrap_or_default())).collect()
+    }
+}
+
+fn validate(request: &Request<'_>, ctx: &Ctx) -> Result<(), Denial> {
+    let of_config_maps = request.sub_resource.is_empty() && request.resource.resource == "configmaps";
+    if !of_config_maps || !matches!(request.operation, Operation::Create | Operation::Update) {
+        return Ok(());
+    }
+    let mut map = ConfigMap::read(request.object)?;
+    let metadata = map.metadata.take().unwrap_or_default();
+    let (namespace, name) = (metadata.namespace.unwrap_or_default(), metadata.name.unwrap_or_default());
+    let wanted = &ctx.settings.slo_config;
+    if namespace != wanted.namespace || name != wanted.name {
+        return Ok(());
+    }
+    let data = map.data();
+    let old = match request.operation {
+        Operation::Update if request.old_object.is_some() => ConfigMap::read(request.old_object)?.data(),
+        _ => BTreeMap::new(),
+    };
+    let names_needed = ctx.settings.strategy_names_needed;
+    let checked = Checked { namespace: &namespace, name: &name, data: &data, names_needed };
+    let changed = |key: &&str| data.get(*key).is_some_and(|text| !text.is_empty() && old.get(*key) != Some(text));
+    let mut chosen = Vec::new();
+    for key in CHECKED_KEYS.into_iter().filter(changed) {
+        chosen.push((key, check(key, &checked)?));
+    }
+    let nodes = ctx.gated.nodes.read();
+    for (key, chosen) in &chosen {
+        for (name, entry) in nodes.iter() {
+            conflict(key, chosen, &Example { name: name.as_str(), label: |key: &str| entry.value.0.get(key) })?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,68 @@
+//! `/validate-node`: a node whose labels would give it several strategies of one key is refused.
+
+use koord_api::slo_config::CHECKED_KEYS;
+use koord_resource::admission::{Denial, Handler, Operation, Patch, Request};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::{
+    Ctx, decode, entries,
+    pod::Texts,
+    slo_config::{Example, conflict, strategies},
+};
+
+/// The handler.
+pub const HANDLER: Handler<Ctx> = Handler {
+    path: "/validate-node",
+    gate: Some("NodeValidatingWebhook"),
+    entries: &[entries::VALIDATE_NODE],
+    rbac: &entries::NODE_RULES,
+    object_type: "node",
+    call: |request, ctx| validate(request, ctx).map(|()| Patch::default()).into(),
+};
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Node<'a> {
+    api_version: Option<String>,
+    kind: Option<String>,
+    #[serde(borrow)]
+    metadata: Option<Metadata<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Metadata<'a> {
+    name: Option<String>,
+    #[serde(borrow)]
+    labels: Texts<'a>,
+}
+
+fn read(raw: Option<&RawValue>) -> Result<Metadata<'_>, Denial> {
+    let node: Node<'_> = decode::object(raw)?;
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    decode::kind(&text(&node.api_version), &text(&node.kind), ("v1", "Node"), "*v1.Node")?;
+    Ok(node.metadata.unwrap_or_default())
+}
+
+/// New nodes pass: they must be able to join whatever the configuration says.
+fn validate(request: &Request<'_>, ctx: &Ctx) -> Result<(), Denial> {
+    let of_nodes = request.sub_resource.is_empty() && request.resource.resource == "nodes";
+    if !of_nodes || !matches!(request.operation, Operation::Create | Operation::Update) {
+        return Ok(());
+    }
+    let node = read(request.object)?;
+    if request.operation == Operation::Create || read(request.old_object)?.labels.same(&node.labels) {
+        return Ok(());
+    }
+    let config = ctx.gated.slo_config.read();
+    let Some(entry) = config.get(&ctx.settings.slo_config.key()) else { return Ok(()) };
+    let Some(data) = &entry.value.data else { return Ok(()) };
+    let name = node.name.unwrap_or_default();
+    for key in CHECKED_KEYS {
+        // A key that would be refused now is in force as it was before, which nobody knows here.
+        let Some(chosen) = strategies(key, data) else { continue };
+        conflict(key, &chosen, &Example { name: &name, label: |key: &str| node.labels.get(key) })?;
+    }
+    Ok(())
+}
