@@ -48,6 +48,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
 
+    /// Also do what a cluster's controllers do for users: ServiceAccount `default` and ConfigMap `kube-root-ca.crt` in every
+    /// namespace, rules of aggregated ClusterRoles. Without it the server is alone, as kube-apiserver is.
+    #[arg(long)]
+    pub(crate) controllers: bool,
+
     /// Print nothing but errors.
     #[arg(long, short)]
     pub(crate) quiet: bool,

@@ -26,6 +26,7 @@ async fn serve(arguments: &Arguments) -> Result<()> {
         tls_names: arguments.tls_names.clone(),
         token_file: arguments.token_file.clone(),
         service_aliases: arguments.service_aliases.clone(),
+        takes_care: arguments.controllers,
         data_dir: arguments.data_dir.clone(),
         ..Options::default()
     })

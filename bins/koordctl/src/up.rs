@@ -47,7 +47,8 @@ impl Cluster {
         manager::checked(&args.feature_gates)?;
         let clock = clock(args.speed);
         progress.step("API server");
-        let server = Embedded::start(args.port, Arc::clone(&clock), args.seed, args.data_dir.clone()).await?;
+        let place = server::Place { port: args.port, data_dir: args.data_dir.clone(), takes_care: !args.no_manager };
+        let server = Embedded::start(place, Arc::clone(&clock), args.seed).await?;
         let inhabitants = Inhabitants::settle(&server.client, args, &clock, progress).await?;
         server.kubeconfig.write(&kubeconfig, args.force)?;
         Ok(Self { server, inhabitants, kubeconfig })

@@ -42,6 +42,9 @@ pub struct Options {
     pub history: HistoryLimits,
     /// How long after a change garbage is collected and ending namespaces are emptied; none leaves them.
     pub tidies_after: Option<Duration>,
+    /// Whether namespaces get their ServiceAccount `default` and ConfigMap `kube-root-ca.crt`, and aggregated roles their
+    /// rules, as the controllers of a cluster do it. A server alone does not.
+    pub takes_care: bool,
     /// Where objects are kept over restarts; none keeps them in memory alone.
     pub data_dir: Option<PathBuf>,
     /// Notes what users ask for over the socket.
@@ -58,6 +61,7 @@ impl Default for Options {
             environment: Box::new(SystemEnvironment::default()),
             history: HistoryLimits::default(),
             tidies_after: Some(Duration::from_secs(2)),
+            takes_care: false,
             data_dir: None,
             recorder: None,
         }
@@ -130,6 +134,7 @@ impl Cluster {
             environment,
             history,
             tidies_after,
+            takes_care,
             data_dir,
             recorder,
         } = options;
@@ -158,6 +163,9 @@ impl Cluster {
         };
         crate::bootstrap::run(&mut core)?;
         auth::bootstrap::install(&mut core);
+        if takes_care {
+            core.take_care(listener.authority_pem());
+        }
         let pages: Vec<Box<dyn crate::shell::Pages>> =
             vec![Box::new(StandardPages::default()), Box::new(Reviews::new(Arc::clone(&tokens)))];
         let server = Server::new(

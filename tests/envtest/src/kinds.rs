@@ -1,6 +1,7 @@
 //! The built-in kinds: where each one's own rules are.
 
 mod configuration;
+pub(crate) mod daemon_set;
 mod disruption_budget;
 mod event;
 mod namespace;
@@ -52,7 +53,17 @@ pub fn install(core: &mut ApiServer) {
         let has_status = definition.subresource("status").is_some();
         definition.strategy = strategy(group, plural, has_status);
         definition.selectable_fields = selectable_fields(group, plural);
+        definition.deprecation = deprecation(group, plural).map(ToOwned::to_owned);
         core.registry.insert(definition);
+    }
+}
+
+/// What every client of a kind that is to go away is told.
+fn deprecation(group: &str, plural: &str) -> Option<&'static str> {
+    match (group, plural) {
+        ("", "componentstatuses") => Some("v1 ComponentStatus is deprecated in v1.19+"),
+        ("", "endpoints") => Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"),
+        _ => None,
     }
 }
 

@@ -1,5 +1,7 @@
 //! Rules of `metadata` that hold for every kind.
 
+use std::collections::BTreeSet;
+
 use koord_schema::{
     field::{Errors, FieldError, Mistake, Path},
     names,
@@ -49,8 +51,23 @@ pub fn remove(object: &mut Value, field: &str) {
     }
 }
 
+/// Which finalizers a kind takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FinalizerRule {
+    /// Any qualified name, as in the servers of definitions and custom resources.
+    Any,
+    /// The server's own, and names with a domain.
+    Qualified,
+}
+
 /// Checks the metadata of a new object.
-pub fn check_new(object: &Value, namespaced: bool, rule: NameRule, errors: &mut Errors) {
+pub fn check_new(
+    object: &Value,
+    namespaced: bool,
+    rule: NameRule,
+    finalizers_rule: FinalizerRule,
+    errors: &mut Errors,
+) {
     let at = Path::root("metadata");
     let generate_name = text(object, "generateName");
     if !generate_name.is_empty() {
@@ -80,11 +97,11 @@ pub fn check_new(object: &Value, namespaced: bool, rule: NameRule, errors: &mut 
     if let Some(generation) = object["metadata"]["generation"].as_i64().filter(|generation| *generation < 0) {
         errors.invalid(&at.child("generation"), generation, "must be greater than or equal to 0");
     }
-    check_maps(object, errors);
+    check_maps(object, finalizers_rule, errors);
 }
 
 /// Checks labels, annotations, owners and finalizers.
-pub fn check_maps(object: &Value, errors: &mut Errors) {
+pub fn check_maps(object: &Value, finalizers_rule: FinalizerRule, errors: &mut Errors) {
     let at = Path::root("metadata");
     check_labels(&object["metadata"]["labels"], &at.child("labels"), errors);
     check_annotations(&object["metadata"]["annotations"], &at.child("annotations"), errors);
@@ -94,8 +111,7 @@ pub fn check_maps(object: &Value, errors: &mut Errors) {
         for message in names::qualified_name(finalizer) {
             errors.invalid(&finalizers_at, finalizer, message);
         }
-        let standard = matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion");
-        if !standard && !finalizer.contains('/') {
+        if finalizers_rule == FinalizerRule::Qualified && !is_well_named(finalizer) {
             let message = "name is neither a standard finalizer name nor is it fully qualified";
             errors.invalid(&finalizers_at.index(index), finalizer, message);
         }
@@ -105,6 +121,29 @@ pub fn check_maps(object: &Value, errors: &mut Errors) {
         let shown = format!("[{}]", all.join(" "));
         errors.invalid(&finalizers_at, shown, "finalizer orphan and foregroundDeletion cannot be both set");
     }
+}
+
+/// Whether the finalizer is the server's own or names its domain.
+fn is_well_named(finalizer: &str) -> bool {
+    matches!(finalizer, "kubernetes" | "orphan" | "foregroundDeletion") || finalizer.contains('/')
+}
+
+/// What is said about finalizers that a writer of a custom resource adds.
+pub fn finalizer_warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
+    let before: BTreeSet<&str> = old.into_iter().flat_map(finalizers).collect();
+    let added: BTreeSet<&str> = finalizers(new).filter(|finalizer| !before.contains(finalizer)).collect();
+    let mut warnings = Vec::new();
+    for finalizer in added {
+        let wrong = names::qualified_name(finalizer).into_iter();
+        warnings.extend(wrong.map(|message| format!("metadata.finalizers: {finalizer:?}: {message}")));
+        if !is_well_named(finalizer) {
+            let how = if finalizer.contains('.') { " including a path (/)" } else { "" };
+            warnings.push(format!(
+                "metadata.finalizers: {finalizer:?}: prefer a domain-qualified finalizer name{how} to avoid accidental conflicts with other finalizer writers"
+            ));
+        }
+    }
+    warnings
 }
 
 /// Checks keys and values of labels.
@@ -226,7 +265,7 @@ mod tests {
     fn an_owner_needs_all_four_parts() {
         let mut errors = Errors::new();
         let object = json!({"metadata": {"name": "a", "ownerReferences": [{"apiVersion": "v1"}]}});
-        check_new(&object, false, NameRule::Subdomain, &mut errors);
+        check_new(&object, false, NameRule::Subdomain, FinalizerRule::Qualified, &mut errors);
         assert_eq!(errors.iter().count(), 3);
     }
 
@@ -237,5 +276,24 @@ mod tests {
         let new = json!({"metadata": {"name": "a", "uid": "2"}});
         check_identity(&new, &old, &mut errors);
         assert_eq!(errors.to_string(), r#"metadata.uid: Invalid value: "2": field is immutable"#);
+    }
+
+    #[test]
+    fn custom_resources_may_have_finalizers_without_a_path() {
+        let object = |finalizers: &[&str]| json!({"metadata": {"name": "a", "finalizers": finalizers}});
+        let new = object(&["a.example.com", "short", "orphan", "x.io/y"]);
+        let refusals = |rule| {
+            let mut errors = Errors::new();
+            check_maps(&new, rule, &mut errors);
+            errors.iter().count()
+        };
+        assert_eq!((refusals(FinalizerRule::Any), refusals(FinalizerRule::Qualified)), (0, 2));
+        let warnings = finalizer_warnings(&new, Some(&object(&["short"])));
+        assert_eq!(
+            warnings,
+            [
+                r#"metadata.finalizers: "a.example.com": prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers"#
+            ]
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{registry::ResourceDef, request::ApiRequest, status::ApiError};
+use crate::{kinds::daemon_set, registry::ResourceDef, request::ApiRequest, status::ApiError};
 
 /// How much of each object the rows of a table carry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,10 +34,12 @@ impl Include {
 
 /// The object without everything but its metadata.
 pub fn partial_metadata(object: &Value, version: &str) -> Value {
+    let mut metadata = object.get("metadata").cloned().unwrap_or_else(|| Value::Object(Map::new()));
+    daemon_set::hide(object, &mut metadata);
     json!({
         "kind": "PartialObjectMetadata",
         "apiVersion": format!("meta.k8s.io/{version}"),
-        "metadata": object.get("metadata").cloned().unwrap_or_else(|| Value::Object(Map::new())),
+        "metadata": metadata,
     })
 }
 

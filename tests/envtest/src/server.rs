@@ -4,6 +4,7 @@
 //! admission webhooks; in the last case whoever drives it calls them and goes on with [`ApiServer::resume`].
 
 mod admit;
+mod caretaker;
 mod change;
 mod commit;
 mod delete;
@@ -27,6 +28,7 @@ use bytes::Bytes;
 use http::Method;
 use serde_json::Value;
 
+pub(crate) use self::caretaker::aggregated_rules;
 pub use self::{
     watch::{Frame, Watch},
     write::{Admitted, Attributes, Operation, Phase, Review},
@@ -56,6 +58,7 @@ pub struct ApiServer {
     changed: Vec<(ShelfId, u64)>,
     unfollowed: Vec<(ShelfId, String)>,
     garbage: garbage::Garbage,
+    caretaker: Option<caretaker::Caretaker>,
     journal: Option<Vec<crate::journal::Entry>>,
 }
 
@@ -136,6 +139,23 @@ impl ApiResponse {
     }
 }
 
+// === impl Outcome ===
+
+impl Outcome {
+    /// Says `warning` before all others; a review says it when it comes back.
+    fn with_warning(mut self, warning: Option<String>) -> Self {
+        let warnings = match &mut self {
+            Outcome::Done(response) => &mut response.warnings,
+            Outcome::Watch(watch) => &mut watch.warnings,
+            Outcome::Review(_) => return self,
+        };
+        if let Some(warning) = warning.filter(|warning| !warnings.contains(warning)) {
+            warnings.insert(0, warning);
+        }
+        self
+    }
+}
+
 impl From<Result<Outcome, ApiError>> for Outcome {
     fn from(result: Result<Outcome, ApiError>) -> Self {
         result.unwrap_or_else(|error| Outcome::Done(ApiResponse::error(&error)))
@@ -161,6 +181,7 @@ impl ApiServer {
             changed: Vec::new(),
             unfollowed: Vec::new(),
             garbage: garbage::Garbage::default(),
+            caretaker: None,
             journal: None,
         }
     }
@@ -199,11 +220,7 @@ impl ApiServer {
         }
         let deprecation = self.registry.get(&target.group, &target.version, &target.resource);
         let deprecation = deprecation.and_then(|definition| definition.deprecation.clone());
-        let mut outcome: Outcome = self.route(request, target).into();
-        if let (Outcome::Done(response), Some(warning)) = (&mut outcome, deprecation) {
-            response.warnings.push(warning);
-        }
-        outcome
+        Outcome::from(self.route(request, target)).with_warning(deprecation)
     }
 
     /// Drops what is known to need no further pass.
@@ -220,6 +237,7 @@ impl ApiServer {
                 return;
             }
             crate::custom::lifecycle::follow(self, &changed);
+            self.care_for(&changed);
         }
     }
 

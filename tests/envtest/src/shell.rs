@@ -405,8 +405,10 @@ async fn serve(State(server): State<Server>, request: Request) -> Response {
     match server.answer(&request).await {
         Ok(answer) => respond(&answer),
         Err(watch) => {
+            let warnings = watch.warnings().to_vec();
             let mut response = Response::new(server.stream(watch));
             response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            warn(response.headers_mut(), &warnings);
             response
         }
     }
@@ -429,11 +431,15 @@ pub fn respond(answer: &ApiResponse) -> Response {
     if let Some(seconds) = answer.retry_after_seconds {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
     }
-    for warning in &answer.warnings {
+    warn(headers, &answer.warnings);
+    response
+}
+
+fn warn(headers: &mut HeaderMap, warnings: &[String]) {
+    for warning in warnings {
         let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
         if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
             headers.append(header::WARNING, value);
         }
     }
-    response
 }

@@ -195,6 +195,14 @@ impl ApiError {
         self
     }
 
+    /// Sends along what was warned of before the failure.
+    #[must_use]
+    pub fn after_warnings(mut self, mut earlier: Vec<String>) -> Self {
+        earlier.append(&mut self.0.warnings);
+        self.0.warnings = earlier;
+        self
+    }
+
     /// Adds warnings that are sent along.
     #[must_use]
     pub fn with_warnings(mut self, warnings: Vec<String>) -> Self {

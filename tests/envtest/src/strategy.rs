@@ -33,6 +33,8 @@ pub struct Surroundings<'a> {
     pub shelf: ShelfId,
     /// A fresh random number.
     pub random: u64,
+    /// The present time, as objects state it.
+    pub now: &'a str,
 }
 
 /// The rules of one kind. Every method has the answer of a plain kind, such as ConfigMap without its own rules.

@@ -1,6 +1,6 @@
 //! One conversation: sets the scene, repeats every step, and compares.
 
-use std::{collections::BTreeMap, fmt::Write as _, sync::LazyLock, time::Duration};
+use std::{collections::BTreeMap, fmt::Write as _, io, sync::LazyLock, time::Duration};
 
 use axum::{
     Router,
@@ -10,6 +10,7 @@ use axum::{
 use http_body_util::BodyExt;
 use rand::{Rng, SeedableRng, rngs::StdRng};
 use regex::Regex;
+use serde::Serialize as _;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use tower::ServiceExt;
@@ -23,6 +24,30 @@ use crate::{
 
 /// The longest wait for a state that a step polls for.
 const POLL_LIMIT: Duration = Duration::from_secs(20);
+
+/// JSON with blanks after commas and colons, as the recorder sent it: some messages repeat the body.
+fn spaced(body: &Value) -> Vec<u8> {
+    let mut text = Vec::new();
+    // Writing into memory does not fail.
+    let _ = body.serialize(&mut serde_json::Serializer::with_formatter(&mut text, Spaced));
+    text
+}
+
+struct Spaced;
+
+impl serde_json::ser::Formatter for Spaced {
+    fn begin_array_value<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        if first { Ok(()) } else { writer.write_all(b", ") }
+    }
+
+    fn begin_object_key<W: ?Sized + io::Write>(&mut self, writer: &mut W, first: bool) -> io::Result<()> {
+        if first { Ok(()) } else { writer.write_all(b", ") }
+    }
+
+    fn begin_object_value<W: ?Sized + io::Write>(&mut self, writer: &mut W) -> io::Result<()> {
+        writer.write_all(b": ")
+    }
+}
 
 /// The bearer tokens of the users that recordings speak for.
 #[derive(Clone, Debug)]
@@ -260,7 +285,7 @@ impl<'s> Player<'s> {
         let body = match body {
             None => Body::empty(),
             Some(Value::String(text)) => Body::from(text),
-            Some(other) => Body::from(other.to_string()),
+            Some(other) => Body::from(spaced(&other)),
         };
         let mut request = Request::builder().method(method).uri(quoted(&self.fill_text(path)));
         for (name, value) in headers {

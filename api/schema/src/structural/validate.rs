@@ -28,6 +28,12 @@ pub fn validate_update(schema: &Schema, value: &Value, old: &Value) -> Errors {
     collect(Validation { base: None }.node(schema, value, Some(old), &Path::root("")))
 }
 
+/// Checks a changed value that stands at a path of something larger. Failures name the whole path, and their texts only
+/// the part below `at`.
+pub fn validate_update_at(at: &str, schema: &Schema, value: &Value, old: &Value) -> Errors {
+    collect(Validation { base: Some(at) }.node(schema, value, Some(old), &Path::root("")))
+}
+
 fn validate_under(base: Option<&str>, schema: &Schema, value: &Value) -> Errors {
     collect(Validation { base }.node(schema, value, None, &Path::root("")))
 }

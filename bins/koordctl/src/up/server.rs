@@ -19,6 +19,16 @@ use tokio::{sync::watch, task::JoinHandle};
 /// The name of cluster and context in the kubeconfig.
 const CLUSTER: &str = "koord";
 
+/// Where the server stands, and what it does besides serving.
+pub struct Place {
+    /// Port of its socket; 0 takes any free one.
+    pub port: u16,
+    /// Where objects are kept over restarts.
+    pub data_dir: Option<PathBuf>,
+    /// Whether it also does what a cluster's controllers do for namespaces and roles.
+    pub takes_care: bool,
+}
+
 /// A server that answers.
 pub struct Embedded {
     /// The way to it without a socket.
@@ -32,13 +42,15 @@ pub struct Embedded {
 impl Embedded {
     /// Binds the port and answers from then on. Times of objects are the clock's; uids and generated names follow from the seed.
     /// With a data directory there are objects of earlier runs, whose uids may not come again: there the seed is mixed with the time.
-    pub async fn start(port: u16, clock: SharedClock, seed: u64, data_dir: Option<PathBuf>) -> Result<Self> {
+    pub async fn start(place: Place, clock: SharedClock, seed: u64) -> Result<Self> {
+        let Place { port, data_dir, takes_care } = place;
         let seed = if data_dir.is_some() { seed ^ clock.now().as_nanosecond() as u64 } else { seed };
         let environment = Surroundings { clock, random: Random::seeded(seed) };
         let options = Options {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
             environment: Box::new(environment),
             data_dir,
+            takes_care,
             ..Options::default()
         };
         let cluster = Cluster::bind(options).await?;

@@ -4,8 +4,9 @@ use http::Method;
 use serde_json::{Value, json};
 
 use crate::builtins;
+use crate::metadata;
 use crate::request::ApiRequest;
-use crate::server::ApiServer;
+use crate::server::{ApiServer, aggregated_rules};
 
 const ALL: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 const READ: [&str; 3] = ["get", "list", "watch"];
@@ -19,6 +20,7 @@ pub fn install(core: &mut ApiServer) {
         let role = json!({"metadata": {"name": name, "labels": label}, "rules": rules});
         create(core, "clusterroles", &role);
     }
+    install_user_roles(core, &label);
     for (name, groups) in [
         ("cluster-admin", &["system:masters"][..]),
         ("system:basic-user", &["system:authenticated"]),
@@ -39,6 +41,39 @@ fn create(core: &mut ApiServer, plural: &str, object: &Value) {
     "kube-apiserver".clone_into(&mut request.user_agent);
     // An object of an earlier run stays as it is.
     let _ = core.handle(&request);
+}
+
+/// `view`, `edit` and `admin`: each aggregates its own rules, those of the lesser role, and whatever a user's role adds by
+/// its label.
+fn install_user_roles(core: &mut ApiServer, label: &Value) {
+    let label_of = |name: &str| format!("rbac.authorization.k8s.io/aggregate-to-{name}");
+    let mut roles = Vec::new();
+    for (name, greater, rules) in [
+        ("view", Some("edit"), namespaced_rules(&READ, |plural| plural != "secrets" && !ROLE_KINDS.contains(&plural))),
+        ("edit", Some("admin"), namespaced_rules(&ALL, |plural| !ROLE_KINDS.contains(&plural))),
+        ("admin", None, namespaced_rules(&ALL, |plural| ROLE_KINDS.contains(&plural))),
+    ] {
+        let mut labels = label.clone();
+        labels[label_of(name)] = json!("true");
+        roles.push(json!({
+            "metadata": {"name": format!("system:aggregate-to-{name}"), "labels": labels}, "rules": rules,
+        }));
+        let mut labels = label.clone();
+        if let Some(greater) = greater {
+            labels[label_of(greater)] = json!("true");
+        }
+        let selectors = json!([{"matchLabels": {label_of(name): "true"}}]);
+        let mut role = json!({
+            "metadata": {"name": name, "labels": labels}, "aggregationRule": {"clusterRoleSelectors": selectors},
+        });
+        // A server alone does not aggregate: they start with what it would come to.
+        roles.sort_by(|one, two| metadata::text(one, "name").cmp(metadata::text(two, "name")));
+        role["rules"] = Value::Array(aggregated_rules(&role, &roles));
+        roles.push(role);
+    }
+    for role in roles {
+        create(core, "clusterroles", &role);
+    }
 }
 
 fn cluster_roles() -> Vec<(&'static str, Value)> {
@@ -76,9 +111,6 @@ fn cluster_roles() -> Vec<(&'static str, Value)> {
             ]),
         ),
         ("system:public-info-viewer", paths(&["/healthz", "/livez", "/readyz", "/version", "/version/"])),
-        ("view", namespaced_rules(&READ, |plural| plural != "secrets" && !ROLE_KINDS.contains(&plural))),
-        ("edit", namespaced_rules(&ALL, |plural| !ROLE_KINDS.contains(&plural))),
-        ("admin", namespaced_rules(&ALL, |_| true)),
     ]
 }
 

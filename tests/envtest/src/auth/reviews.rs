@@ -82,6 +82,9 @@ impl Reviews {
         if !object["metadata"].is_object() {
             object["metadata"] = json!({});
         }
+        if review == Review::TokenRequest && object["spec"]["expirationSeconds"].is_null() {
+            object["spec"]["expirationSeconds"] = json!(TOKEN_SECONDS_DEFAULT);
+        }
         let manager = options::manager(&options.field_manager, &request.user_agent);
         core.own_fields(&definition, &mut object, &manager, &target.subresource);
         let spec = object["spec"].clone();

@@ -42,7 +42,8 @@ pub(super) fn set_condition(definition: &mut Value, mut condition: Value, now: T
 /// The user in whose name the server writes about definitions.
 pub const SERVER_USER: &str = "system:apiserver";
 
-fn server_user() -> User {
+/// That user.
+pub(crate) fn server_user() -> User {
     User { name: SERVER_USER.to_owned(), groups: vec!["system:masters".to_owned()], ..User::default() }
 }
 

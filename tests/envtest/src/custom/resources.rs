@@ -122,9 +122,12 @@ fn column_of(column: &Value, text: &impl Fn(&Value, &str) -> String) -> Column {
 // === impl CustomResource ===
 
 impl CustomResource {
-    fn check(&self, object: &Value, old: Option<&Value>, errors: &mut Errors) {
+    fn check(&self, object: &Value, old: Option<&Value>, subresource: &str, errors: &mut Errors) {
         if let Some(schema) = &self.schema {
-            let mut found = structural::validate_object(schema, object, old);
+            let mut found = match old {
+                Some(old) if subresource == "status" => structural::validate_status(schema, object, old),
+                _ => structural::validate_object(schema, object, old),
+            };
             if let Some(rules) = &self.rules {
                 rules.evaluate_after(&mut found, object, old, RULES_TIME);
             }
@@ -147,11 +150,11 @@ impl Strategy for CustomResource {
     }
 
     fn check_create(&self, object: &Value, errors: &mut Errors) {
-        self.check(object, None, errors);
+        self.check(object, None, "", errors);
     }
 
-    fn check_update(&self, new: &Value, old: &Value, _subresource: &str, errors: &mut Errors) {
-        self.check(new, Some(old), errors);
+    fn check_update(&self, new: &Value, old: &Value, subresource: &str, errors: &mut Errors) {
+        self.check(new, Some(old), subresource, errors);
     }
 
     fn converts(&self, from: &str, to: &str) -> bool {

@@ -36,7 +36,7 @@ impl Strategy for Pods {
         }
     }
 
-    fn prepare_create(&self, object: &mut Value, _around: &Surroundings<'_>) {
+    fn prepare_create(&self, object: &mut Value, around: &Surroundings<'_>) {
         let quality = quality_of_service(&object["spec"]);
         object["status"] = json!({"phase": "Pending", "qosClass": quality});
         let is_gated = object["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty());
@@ -44,7 +44,7 @@ impl Strategy for Pods {
             object["status"]["conditions"] = json!([{
                 "type": "PodScheduled", "status": "False", "reason": "SchedulingGated",
                 "message": "Scheduling is blocked due to non-empty scheduling gates",
-                "lastProbeTime": null, "lastTransitionTime": null,
+                "lastProbeTime": null, "lastTransitionTime": around.now,
             }]);
         }
     }
@@ -75,19 +75,6 @@ impl Strategy for Pods {
             }
             if subresource == "resize" {
                 keep_all_but_resources(new, old);
-            }
-            let had_gates = old["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty());
-            let has_gates = new["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty());
-            if had_gates
-                && !has_gates
-                && let Some(status) = new["status"].as_object_mut()
-            {
-                if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
-                    conditions.retain(|condition| condition["reason"] != "SchedulingGated");
-                }
-                if status.get("conditions").and_then(Value::as_array).is_some_and(Vec::is_empty) {
-                    status.remove("conditions");
-                }
             }
         }
     }

@@ -4,7 +4,7 @@ use koord_schema::field::{Errors, Path};
 use serde_json::{Map, Value, json};
 
 use super::{
-    pod_checks,
+    daemon_set, pod_checks,
     pod_template::{self, below, fill},
 };
 use crate::{
@@ -46,6 +46,9 @@ impl Strategy for Workload {
     }
 
     fn set_defaults(&self, object: &mut Value) {
+        if *self == Workload::DaemonSet {
+            daemon_set::state(object);
+        }
         let Some(spec) = object["spec"].as_object_mut() else { return };
         match self {
             Workload::Deployment => {
@@ -105,6 +108,7 @@ impl Strategy for Workload {
                 }
             }
             Workload::DaemonSet => {
+                daemon_set::begin(object);
                 object["status"] = json!({
                     "currentNumberScheduled": 0, "numberMisscheduled": 0, "desiredNumberScheduled": 0, "numberReady": 0,
                 });
@@ -119,6 +123,9 @@ impl Strategy for Workload {
     fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str) {
         if subresource == "status" {
             return;
+        }
+        if *self == Workload::DaemonSet {
+            daemon_set::keep(new, old);
         }
         if *self == Workload::Job {
             for field in ["selector", "template"] {

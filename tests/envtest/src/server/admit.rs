@@ -13,7 +13,12 @@ fn is_own(request: &ApiRequest) -> bool {
 
 impl ApiServer {
     /// Goes on with an object that was decoded or patched together: the one door of all writes that store an object.
-    pub(super) fn submit(&mut self, mut write: Write) -> Result<Outcome, ApiError> {
+    pub(super) fn submit(&mut self, write: Write) -> Result<Outcome, ApiError> {
+        let warnings = write.warnings.clone();
+        self.check_and_admit(write).map_err(|error| error.after_warnings(warnings))
+    }
+
+    fn check_and_admit(&mut self, mut write: Write) -> Result<Outcome, ApiError> {
         match &write.old {
             None => identity::check_new(&mut write)?,
             Some((record, old)) => {
@@ -61,9 +66,11 @@ impl ApiServer {
     pub fn resume(&mut self, review: Review, verdict: Result<Admitted, ApiError>) -> Outcome {
         let Review { phase, mut write } = review;
         let deprecation = write.definition.deprecation.clone();
+        let mut warnings = write.warnings.clone();
         let go_on = |server: &mut Self| {
             let admitted = verdict?;
             write.warnings.extend(admitted.warnings);
+            warnings.clone_from(&write.warnings);
             match phase {
                 Phase::Mutating => {
                     if let Some(object) = admitted.object {
@@ -75,10 +82,9 @@ impl ApiServer {
                 Phase::Validating => server.finish_admitted(write),
             }
         };
-        let mut outcome: Outcome = go_on(self).into();
-        if let (Outcome::Done(response), Some(warning)) = (&mut outcome, deprecation) {
-            response.warnings.push(warning);
-        }
+        let result = go_on(self);
+        let result = result.map_err(|error| error.after_warnings(warnings));
+        let outcome = Outcome::from(result).with_warning(deprecation);
         self.follow_changes();
         outcome
     }

@@ -8,7 +8,8 @@ use super::{
     write::{Effect, Operation, Write},
 };
 use crate::{
-    metadata,
+    environment,
+    metadata::{self, FinalizerRule},
     status::{ApiError, Subject},
     strategy::{Generation, Surroundings},
 };
@@ -58,6 +59,12 @@ impl ApiServer {
         let definition = write.definition.clone();
         let strategy = &definition.strategy;
         let mut errors = Errors::new();
+        let is_extension = definition.custom || definition.group == crate::custom::GROUP;
+        let finalizers_rule = if is_extension { FinalizerRule::Any } else { FinalizerRule::Qualified };
+        if definition.custom && write.target.subresource.is_empty() {
+            let old = write.old.as_ref().map(|(_, old)| old);
+            write.warnings.extend(metadata::finalizer_warnings(&write.object, old));
+        }
         match &write.old {
             None => {
                 if strategy.has_status()
@@ -72,10 +79,12 @@ impl ApiServer {
                 if strategy.generation() != Generation::Untracked {
                     metadata::of_mut(&mut write.object).insert("generation".to_owned(), json!(1));
                 }
-                let around =
-                    Surroundings { store: &self.store, shelf: definition.shelf, random: self.environment.random() };
+                let now = environment::time_text(self.environment.now());
+                let random = self.environment.random();
+                let around = Surroundings { store: &self.store, shelf: definition.shelf, random, now: &now };
                 strategy.prepare_create(&mut write.object, &around);
-                metadata::check_new(&write.object, definition.namespaced, strategy.name_rule(), &mut errors);
+                let rule = strategy.name_rule();
+                metadata::check_new(&write.object, definition.namespaced, rule, finalizers_rule, &mut errors);
                 strategy.check_create(&write.object, &mut errors);
             }
             Some((_, old)) => {
@@ -88,11 +97,12 @@ impl ApiServer {
                     let generation = old["metadata"]["generation"].as_i64().unwrap_or_default().saturating_add(1);
                     metadata::of_mut(&mut write.object).insert("generation".to_owned(), json!(generation));
                 }
+                // Twice, as the real server: in the generic code and in the kind's.
                 metadata::check_identity(&write.object, old, &mut errors);
                 metadata::check_identity(&write.object, old, &mut errors);
                 // The real server checks the maps of metadata in the generic code and, for built-in kinds, in the kind's.
                 for _ in 0..(if definition.custom { 2 } else { 4 }) {
-                    metadata::check_maps(&write.object, &mut errors);
+                    metadata::check_maps(&write.object, finalizers_rule, &mut errors);
                 }
                 for message in koord_schema::names::path_segment(metadata::text(&write.object, "name")) {
                     let at = koord_schema::field::Path::root("metadata");

@@ -35,6 +35,8 @@ pub struct Watch {
     sends_bookmarks: bool,
     sent_columns: bool,
     timeout_seconds: Option<u64>,
+    /// Texts of `Warning` headers.
+    pub(super) warnings: Vec<String>,
     /// Set when no event can follow.
     ended: bool,
 }
@@ -72,6 +74,11 @@ impl Watch {
     /// Whether no event can follow.
     pub fn has_ended(&self) -> bool {
         self.ended
+    }
+
+    /// Texts of `Warning` headers.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// The kind that is watched.
@@ -120,6 +127,7 @@ impl ApiServer {
             sends_bookmarks: options.bookmarks,
             sent_columns: false,
             timeout_seconds: options.timeout_seconds.filter(|seconds| *seconds > 0),
+            warnings: Vec::new(),
             ended: false,
         };
         Ok(Outcome::Watch(Box::new(watch)))

@@ -1,0 +1,255 @@
+//! What a cluster's controllers do at once, and users count on: every namespace has its ServiceAccount `default` and its
+//! ConfigMap `kube-root-ca.crt`, and aggregated ClusterRoles hold the rules of the roles that they select.
+//!
+//! A server alone does none of it; [`ApiServer::take_care`] makes it begin.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use http::Method;
+use serde_json::{Value, json};
+
+use super::{ApiServer, Outcome};
+use crate::{
+    custom::lifecycle::server_user, encode, metadata, registry::ResourceDef, request::ApiRequest,
+    selector::LabelSelector, store::ShelfId,
+};
+
+const ROOT_CA: &str = "kube-root-ca.crt";
+const DESCRIPTION: &str = "kubernetes.io/description";
+const ROOT_CA_DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.";
+
+/// What a caretaker looks after.
+#[derive(Clone, Debug)]
+pub(super) struct Caretaker {
+    authority_pem: Arc<str>,
+    namespaces: Arc<ResourceDef>,
+    service_accounts: Arc<ResourceDef>,
+    config_maps: Arc<ResourceDef>,
+    cluster_roles: Arc<ResourceDef>,
+}
+
+impl ApiServer {
+    /// Looks after namespaces and aggregated roles from now on. `authority_pem` is what clients verify the server with.
+    pub fn take_care(&mut self, authority_pem: &str) {
+        let find = |group: &str, plural: &str| self.registry.any_version(group, plural).cloned();
+        let (Some(namespaces), Some(service_accounts), Some(config_maps), Some(cluster_roles)) = (
+            find("", "namespaces"),
+            find("", "serviceaccounts"),
+            find("", "configmaps"),
+            find("rbac.authorization.k8s.io", "clusterroles"),
+        ) else {
+            return;
+        };
+        for kind in [&namespaces, &cluster_roles] {
+            let keys = self.store.shelf(kind.shelf).range("", "").map(|(key, _)| (kind.shelf, key.to_string()));
+            self.unfollowed.extend(keys);
+        }
+        let authority_pem = Arc::from(authority_pem);
+        self.caretaker = Some(Caretaker { authority_pem, namespaces, service_accounts, config_maps, cluster_roles });
+        self.follow_changes();
+    }
+
+    /// Puts right what these changes put wrong.
+    pub(super) fn care_for(&mut self, changed: &[(ShelfId, String)]) {
+        let Some(caretaker) = self.caretaker.clone() else { return };
+        let mut namespaces = BTreeSet::new();
+        for (shelf, key) in changed {
+            let owned = |kind: &ResourceDef, name: &str| {
+                key.strip_suffix(name).and_then(|rest| rest.strip_suffix('/')).filter(|_| *shelf == kind.shelf)
+            };
+            if *shelf == caretaker.namespaces.shelf {
+                namespaces.insert(key.as_str());
+            }
+            namespaces.extend(owned(&caretaker.service_accounts, "default"));
+            namespaces.extend(owned(&caretaker.config_maps, ROOT_CA));
+        }
+        for namespace in namespaces {
+            self.furnish(&caretaker, namespace);
+        }
+        if changed.iter().any(|(shelf, _)| *shelf == caretaker.cluster_roles.shelf) {
+            self.aggregate_roles(&caretaker.cluster_roles);
+        }
+    }
+
+    fn furnish(&mut self, caretaker: &Caretaker, namespace: &str) {
+        let is_active = self.object(&caretaker.namespaces, "", namespace).is_some_and(|it| !metadata::is_deleting(&it));
+        if !is_active {
+            return;
+        }
+        let base = format!("/api/v1/namespaces/{namespace}");
+        if self.object(&caretaker.service_accounts, namespace, "default").is_none() {
+            let account = json!({"metadata": {"name": "default", "namespace": namespace}});
+            self.write_own(Method::POST, &format!("{base}/serviceaccounts"), &account);
+        }
+        let data = json!({"ca.crt": caretaker.authority_pem.as_ref()});
+        let annotations = json!({DESCRIPTION: ROOT_CA_DESCRIPTION});
+        match self.object(&caretaker.config_maps, namespace, ROOT_CA) {
+            None => {
+                let map = json!({"metadata": {"name": ROOT_CA, "annotations": annotations}, "data": data});
+                self.write_own(Method::POST, &format!("{base}/configmaps"), &map);
+            }
+            Some(map) => {
+                let described = map["metadata"]["annotations"][DESCRIPTION].as_str().is_some_and(|it| !it.is_empty());
+                if map["data"] != data || !described {
+                    let mut map = map;
+                    map["data"] = data;
+                    map["metadata"]["annotations"][DESCRIPTION] = json!(ROOT_CA_DESCRIPTION);
+                    self.write_own(Method::PUT, &format!("{base}/configmaps/{ROOT_CA}"), &map);
+                }
+            }
+        }
+    }
+
+    fn aggregate_roles(&mut self, kind: &Arc<ResourceDef>) {
+        let shelf = self.store.shelf(kind.shelf);
+        let roles: Vec<Value> = shelf.range("", "").map(|(_, record)| encode::value(kind, record)).collect();
+        for role in roles.iter().filter(|role| role["aggregationRule"].is_object()) {
+            let rules = aggregated_rules(role, &roles);
+            let known = role["rules"].as_array().map_or(&[][..], Vec::as_slice);
+            if rules != known {
+                let name = metadata::text(role, "name");
+                let patch = json!({
+                    "apiVersion": kind.api_version(), "kind": kind.kind, "metadata": {"name": name}, "rules": rules,
+                });
+                let path = format!("/apis/{}/{}/{name}", kind.api_version(), kind.plural);
+                self.write_own(Method::PATCH, &path, &patch);
+            }
+        }
+    }
+
+    fn write_own(&mut self, method: Method, path: &str, body: &Value) {
+        let mut request = ApiRequest::new(method, path, body.to_string());
+        "kube-controller-manager".clone_into(&mut request.user_agent);
+        if request.method == Method::PATCH {
+            "application/apply-patch+yaml".clone_into(&mut request.content_type);
+            for (name, value) in [("fieldManager", "clusterrole-aggregation-controller"), ("force", "true")] {
+                request.query.push((name.to_owned(), value.to_owned()));
+            }
+        }
+        request.user = server_user();
+        if let Outcome::Done(answer) = self.handle_own(&request)
+            && answer.code >= 400
+        {
+            // Quotas and the like may refuse; the next change of the namespace brings another try.
+            tracing::debug!(path, code = answer.code, "the server was refused by its own rules");
+        }
+    }
+}
+
+/// The rules of the roles that `role` selects, by selector and then by name, each once.
+pub(crate) fn aggregated_rules(role: &Value, all: &[Value]) -> Vec<Value> {
+    let mut rules: Vec<Value> = Vec::new();
+    for selector in role["aggregationRule"]["clusterRoleSelectors"].as_array().into_iter().flatten() {
+        let Some(selector) = LabelSelector::from_object(selector) else { continue };
+        for other in all.iter().filter(|other| other["metadata"]["name"] != role["metadata"]["name"]) {
+            let labels = &other["metadata"]["labels"];
+            if !selector.matches(|key| labels.get(key).and_then(Value::as_str)) {
+                continue;
+            }
+            for rule in other["rules"].as_array().into_iter().flatten() {
+                if !rules.contains(rule) {
+                    rules.push(rule.clone());
+                }
+            }
+        }
+    }
+    rules
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{environment::SeededEnvironment, kinds, store::HistoryLimits};
+
+    const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
+
+    fn core() -> ApiServer {
+        let now = "2026-01-02T03:04:05Z".parse().unwrap();
+        let mut core = ApiServer::empty(Box::new(SeededEnvironment::new(1, now)), HistoryLimits::default());
+        kinds::install(&mut core);
+        crate::bootstrap::run(&mut core).unwrap();
+        crate::auth::bootstrap::install(&mut core);
+        core
+    }
+
+    fn send(core: &mut ApiServer, method: Method, path: &str, body: &Value) -> Value {
+        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let mut request = ApiRequest::new(method, path, body);
+        if request.method == Method::PATCH {
+            "application/merge-patch+json".clone_into(&mut request.content_type);
+        }
+        match core.handle(&request) {
+            Outcome::Done(answer) => serde_json::from_slice(&answer.body).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn get(core: &mut ApiServer, path: &str) -> Value {
+        send(core, Method::GET, path, &Value::Null)
+    }
+
+    #[test]
+    fn every_namespace_has_its_account_and_its_root_certificate() {
+        let mut core = core();
+        assert_eq!(get(&mut core, "/api/v1/namespaces/default/serviceaccounts/default")["code"], 404);
+        core.take_care("PEM");
+        send(&mut core, Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": "n"}}));
+        for namespace in ["default", "kube-system", "n"] {
+            let base = format!("/api/v1/namespaces/{namespace}");
+            let account = get(&mut core, &format!("{base}/serviceaccounts/default"));
+            assert_eq!(account["metadata"]["managedFields"], Value::Null, "nothing of it was said by anyone");
+            assert_eq!(account["metadata"]["name"], "default");
+            let map = get(&mut core, &format!("{base}/configmaps/{ROOT_CA}"));
+            assert_eq!(map["data"], json!({"ca.crt": "PEM"}));
+            assert_eq!(map["metadata"]["managedFields"][0]["manager"], "kube-controller-manager");
+        }
+    }
+
+    #[test]
+    fn what_a_user_takes_away_comes_back_until_the_namespace_ends() {
+        let mut core = core();
+        core.take_care("PEM");
+        let path = format!("/api/v1/namespaces/default/configmaps/{ROOT_CA}");
+        send(&mut core, Method::PATCH, &path, &json!({"data": {"ca.crt": "forged", "more": "x"}}));
+        assert_eq!(get(&mut core, &path)["data"], json!({"ca.crt": "PEM"}));
+        let account = "/api/v1/namespaces/default/serviceaccounts/default";
+        let before = get(&mut core, account)["metadata"]["uid"].clone();
+        send(&mut core, Method::DELETE, account, &Value::Null);
+        let after = get(&mut core, account)["metadata"]["uid"].clone();
+        assert!(after.is_string() && after != before);
+
+        send(&mut core, Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": "n"}}));
+        send(&mut core, Method::DELETE, "/api/v1/namespaces/n", &Value::Null);
+        for _ in 0..5 {
+            core.tidy();
+        }
+        assert_eq!(get(&mut core, "/api/v1/namespaces/n")["code"], 404);
+    }
+
+    #[test]
+    fn a_role_adds_its_rules_to_the_aggregated_ones_by_its_label() {
+        let mut core = core();
+        let before = core.store.revision();
+        core.take_care("PEM");
+        assert_eq!(
+            core.store.revision() - before,
+            8,
+            "the first roles are aggregated already; four namespaces get two objects"
+        );
+        let rule = json!({"apiGroups": ["x.io"], "resources": ["widgets"], "verbs": ["get"]});
+        let role = json!({
+            "metadata": {"name": "widgets", "labels": {"rbac.authorization.k8s.io/aggregate-to-view": "true"}},
+            "rules": [rule],
+        });
+        send(&mut core, Method::POST, ROLES, &role);
+        let has_rule = |core: &mut ApiServer, name: &str| {
+            get(core, &format!("{ROLES}/{name}"))["rules"].as_array().unwrap().contains(&rule)
+        };
+        for name in ["view", "edit", "admin"] {
+            assert!(has_rule(&mut core, name), "{name} holds what the lesser roles hold");
+        }
+        assert!(!has_rule(&mut core, "system:discovery"));
+        send(&mut core, Method::DELETE, &format!("{ROLES}/widgets"), &Value::Null);
+        assert!(!has_rule(&mut core, "view") && !has_rule(&mut core, "admin"));
+    }
+}
