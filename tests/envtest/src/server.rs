@@ -197,6 +197,7 @@ impl ApiServer {
             changed: self.changed.clone(),
             unfollowed: self.unfollowed.clone(),
             garbage: self.garbage.clone(),
+            caretaker: self.caretaker.clone(),
             journal: self.journal.as_ref().map(|_| Vec::new()),
         }
     }
