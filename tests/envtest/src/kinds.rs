@@ -1,5 +1,6 @@
 //! The built-in kinds: where each one's own rules are.
 
+mod autoscaler;
 mod configuration;
 pub(crate) mod daemon_set;
 mod disruption_budget;
@@ -85,6 +86,7 @@ fn strategy(group: &str, plural: &str, has_status: bool) -> Arc<dyn Strategy> {
         ("apps", "replicasets") => Arc::new(Workload::ReplicaSet),
         ("apps", "statefulsets") => Arc::new(Workload::StatefulSet),
         ("apps", "daemonsets") => Arc::new(Workload::DaemonSet),
+        ("autoscaling", "horizontalpodautoscalers") => Arc::new(autoscaler::Autoscalers),
         ("batch", "jobs") => Arc::new(Workload::Job),
         ("batch", "cronjobs") => Arc::new(Workload::CronJob),
         ("scheduling.k8s.io", "priorityclasses") => Arc::new(priority_class::PriorityClasses),
