@@ -3,6 +3,7 @@
 mod derived;
 mod entry;
 mod patch;
+mod steps;
 
 use std::{borrow::Cow, collections::BTreeMap, fmt};
 
@@ -11,6 +12,7 @@ pub use entry::{FailurePolicy, Handler, Selector, WebhookEntry, WebhookKind};
 pub use patch::Patch;
 use serde::{Deserialize, Deserializer, Serialize, de, de::DeserializeOwned};
 use serde_json::value::RawValue;
+pub use steps::{Steps, Stopwatch};
 
 /// What is being done to the object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize)]
@@ -241,6 +243,8 @@ pub struct Verdict {
     /// The refusal may soon be none: what it misses could be on its way to the caches. Whoever answers may ask again
     /// for a moment before it tells the user.
     pub unsettled: bool,
+    /// How long each part of the decision took; empty where the decision has no parts.
+    pub steps: Steps,
 }
 
 impl Verdict {

@@ -13,7 +13,7 @@ mod translate;
 use std::sync::Arc;
 
 use koord_resource::{
-    admission::{Denial, Handler, Operation, Patch, Request, Verdict},
+    admission::{Denial, Handler, Operation, Patch, Request, Stopwatch, Verdict},
     field::Path,
 };
 use koord_schema::patch::{json, strategic};
@@ -36,7 +36,9 @@ pub const HANDLER: Handler<Ctx> = Handler {
     object_type: "pod",
     call: |request, ctx| {
         let mut unknown = Matched::new();
-        let verdict = Verdict::from(mutate(request, ctx, &mut unknown));
+        let mut watch = Stopwatch::default();
+        let outcome = mutate(request, ctx, &mut unknown, &mut watch);
+        let verdict = Verdict { steps: watch.stop(), ..outcome.into() };
         unknown.iter().fold(verdict, |verdict, profile| not_applied(verdict, profile, request))
     },
 };
@@ -51,7 +53,7 @@ fn not_applied(verdict: Verdict, profile: &Profile, request: &Request<'_>) -> Ve
 }
 
 /// `unknown` takes the profiles that could not be applied because nobody knows the namespace.
-fn mutate(request: &Request<'_>, ctx: &Ctx, unknown: &mut Matched) -> Result<Patch, Denial> {
+fn mutate(request: &Request<'_>, ctx: &Ctx, unknown: &mut Matched, watch: &mut Stopwatch) -> Result<Patch, Denial> {
     if !request.sub_resource.is_empty() || request.resource.resource != "pods" {
         return Ok(Patch::default());
     }
@@ -60,6 +62,7 @@ fn mutate(request: &Request<'_>, ctx: &Ctx, unknown: &mut Matched) -> Result<Pat
         return Ok(Patch::default());
     }
     let Some(object) = request.object else { return Ok(Patch::default()) };
+    watch.begin("ClusterColocationProfile");
     let namespace = if pod.metadata.namespace.is_empty() { &request.namespace } else { &pod.metadata.namespace };
     let namespace = namespace.clone();
     let mut matched = profile::matching(ctx, &pod.metadata.labels);
@@ -75,11 +78,11 @@ fn mutate(request: &Request<'_>, ctx: &Ctx, unknown: &mut Matched) -> Result<Pat
     let Some(part) = part else {
         let mut pod = pod;
         apply_profiles(&mut pod, &applied, ctx)?;
-        rest.apply(&mut pod)?;
+        rest.apply(&mut pod, watch)?;
         return write(&pod);
     };
     let before = part.read(object.get())?;
-    let after = with_patches(before.clone(), pod, &applied, &rest)?;
+    let after = with_patches(before.clone(), pod, &applied, &rest, watch)?;
     Ok(Patch::between(&before, &after)?)
 }
 
@@ -119,18 +122,21 @@ struct Rest<'c> {
 }
 
 impl Rest<'_> {
-    fn apply(&self, pod: &mut Parts<'_>) -> Result<(), Denial> {
+    fn apply(&self, pod: &mut Parts<'_>, watch: &mut Stopwatch) -> Result<(), Denial> {
         let switches = &self.ctx.switches;
         if self.translates {
             translate::translate(pod);
         }
         if !switches.disable_extended_resource_spec {
+            watch.begin("ExtendedResourceSpec");
             extended_resources::annotate(pod)?;
         }
         if switches.multi_quota_tree {
+            watch.begin("MultiQuotaTree");
             quota_tree::bind(pod, self.ctx, self.namespace)?;
         }
         if !switches.disable_device_resource_spec {
+            watch.begin("DeviceResourceSpec");
             device_resources::complete(pod);
         }
         Ok(())
@@ -144,19 +150,20 @@ fn with_patches<'a>(
     mut pod: Parts<'a>,
     profiles: &'a [Arc<Profile>],
     rest: &Rest<'_>,
+    watch: &mut Stopwatch,
 ) -> Result<Value, Denial> {
     let until = profiles.iter().position(|profile| profile.spec.patch.is_some());
     let (now, later) = profiles.split_at(until.map_or(profiles.len(), |at| at + 1));
     apply_profiles(&mut pod, now, rest.ctx)?;
     let Some(patch) = now.last().and_then(|profile| profile.spec.patch.as_ref()) else {
-        rest.apply(&mut pod)?;
+        rest.apply(&mut pod, watch)?;
         return changed(tree, &write(&pod)?);
     };
     let merged = strategic::apply(changed(tree, &write(&pod)?)?, patch, &PodNode::ROOT)
         .map_err(|error| Denial::internal(error.to_string()))?;
     let text = merged.to_string();
     let pod = Pod::read_text(&text).map_err(|denial| Denial::internal(denial.message))?;
-    with_patches(merged, pod, later, rest)
+    with_patches(merged, pod, later, rest, watch)
 }
 
 fn changed(tree: Value, patch: &Patch) -> Result<Value, Denial> {

@@ -4,7 +4,7 @@
 
 use koord_resource::{
     Duration,
-    admission::{Denial, Handler, Operation, Patch, Request, text},
+    admission::{Denial, Handler, Operation, Patch, Request, Stopwatch, Verdict, text},
     field::Path,
 };
 use koord_schema::patch::{json, strategic};
@@ -24,7 +24,12 @@ pub const HANDLER: Handler<Ctx> = Handler {
     entries: &[entries::MUTATE_RESERVATION],
     rbac: &entries::PROFILE_RULES,
     object_type: "reservation",
-    call: |request, ctx| mutate(request, ctx).into(),
+    call: |request, ctx| {
+        let mut watch = Stopwatch::default();
+        watch.begin("ClusterColocationProfile");
+        let verdict = Verdict::from(mutate(request, ctx));
+        Verdict { steps: watch.stop(), ..verdict }
+    },
 };
 
 #[derive(Default, Deserialize)]

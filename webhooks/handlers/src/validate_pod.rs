@@ -9,7 +9,7 @@ mod required_labels;
 
 pub(crate) use self::quota::quota_of;
 use koord_resource::{
-    admission::{Denial, Handler, Operation, Patch, Request},
+    admission::{Denial, Handler, Operation, Patch, Request, Stopwatch, Verdict},
     field::{Errors, Path},
 };
 
@@ -25,10 +25,14 @@ pub const HANDLER: Handler<Ctx> = Handler {
     entries: &[entries::VALIDATE_POD],
     rbac: &entries::POD_CHECK_RULES,
     object_type: "pod",
-    call: |request, ctx| validate(request, ctx).map(|()| Patch::default()).into(),
+    call: |request, ctx| {
+        let mut watch = Stopwatch::default();
+        let outcome = validate(request, ctx, &mut watch).map(|()| Patch::default());
+        Verdict { steps: watch.stop(), ..outcome.into() }
+    },
 };
 
-fn validate(request: &Request<'_>, ctx: &Ctx) -> Result<(), Denial> {
+fn validate(request: &Request<'_>, ctx: &Ctx, watch: &mut Stopwatch) -> Result<(), Denial> {
     let of_pods = request.sub_resource.is_empty() && request.resource.resource == "pods";
     let gone = request.operation == Operation::Delete && request.old_object.is_none();
     if !of_pods || gone {
@@ -39,13 +43,18 @@ fn validate(request: &Request<'_>, ctx: &Ctx) -> Result<(), Denial> {
         Operation::Update => Some(Pod::read(request.old_object)?),
         _ => None,
     };
+    watch.begin("ClusterReservation");
     refuse(&no_reserve_pod(&pod))?;
+    watch.begin("ClusterColocationProfile");
     refuse(&colocation::check(&pod, old.as_ref(), ctx))?;
+    watch.begin("ElasticQuota");
     quota::check(&pod, old.as_ref(), request, ctx)?;
     if ctx.switches.validate_pod_device_resource {
+        watch.begin("DeviceResource");
         refuse(&devices::check(&pod))?;
     }
     if ctx.switches.pod_enhanced_validator {
+        watch.begin("EnhancedValidation");
         let own = &pod.metadata.namespace;
         required_labels::check(&pod, if own.is_empty() { &request.namespace } else { own }, ctx)?;
     }

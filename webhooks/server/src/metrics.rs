@@ -1,6 +1,8 @@
 //! What the webhook server counts.
 
-use koord_resource::admission::{Operation, WebhookKind};
+use std::time::Duration;
+
+use koord_resource::admission::{Operation, Verdict, WebhookKind};
 use prometheus::{
     Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry, exponential_buckets,
 };
@@ -12,10 +14,13 @@ pub struct Metrics {
     panics: IntCounterVec,
 }
 
-/// The figures of one path, found once so that a request looks nothing up.
+/// The figures of one path. Those of handlers without parts are found once, so that a request looks nothing up.
 #[derive(Debug)]
 pub(crate) struct PathMetrics {
-    durations: [[Histogram; 2]; OPERATIONS.len()],
+    webhook_type: &'static str,
+    object_type: &'static str,
+    whole: [[Histogram; 2]; OPERATIONS.len()],
+    parts: HistogramVec,
     pub(crate) panics: IntCounter,
 }
 
@@ -45,25 +50,48 @@ impl Metrics {
         Ok(Self { duration, panics })
     }
 
-    pub(crate) fn of_path(&self, path: &str, kind: WebhookKind, object_type: &str) -> PathMetrics {
+    /// `plugin` names the whole decision, for handlers that tell of no parts.
+    pub(crate) fn of_path(
+        &self,
+        path: &str,
+        plugin: &str,
+        kind: WebhookKind,
+        object_type: &'static str,
+    ) -> PathMetrics {
         let webhook_type = match kind {
             WebhookKind::Mutating => "mutate",
             WebhookKind::Validating => "validate",
         };
         let histogram = |operation: Operation, status: &str| {
-            self.duration.with_label_values(&[webhook_type, object_type, operation.as_str(), path, status])
+            self.duration.with_label_values(&[webhook_type, object_type, operation.as_str(), plugin, status])
         };
         PathMetrics {
-            durations: OPERATIONS.map(|operation| [histogram(operation, "rejected"), histogram(operation, "allowed")]),
+            webhook_type,
+            object_type,
+            parts: self.duration.clone(),
+            whole: OPERATIONS.map(|operation| [histogram(operation, "rejected"), histogram(operation, "allowed")]),
             panics: self.panics.with_label_values(&[path]),
         }
     }
 }
 
 impl PathMetrics {
-    pub(crate) fn observe(&self, operation: Operation, allowed: bool, milliseconds: f64) {
-        if let Some(index) = OPERATIONS.iter().position(|known| *known == operation) {
-            self.durations[index][usize::from(allowed)].observe(milliseconds);
+    /// A decision took this long. Of parts that were passed, the last one is where a refusal comes from.
+    pub(crate) fn observe(&self, operation: Operation, verdict: &Verdict, whole: Duration) {
+        let allowed = verdict.denial.is_none();
+        let milliseconds = |spent: Duration| spent.as_secs_f64() * 1000.0;
+        if verdict.steps.is_empty() {
+            if let Some(index) = OPERATIONS.iter().position(|known| *known == operation) {
+                self.whole[index][usize::from(allowed)].observe(milliseconds(whole));
+            }
+            return;
+        }
+        let mut left = verdict.steps.iter().len();
+        for (part, spent) in verdict.steps.iter() {
+            left -= 1;
+            let status = if allowed || left > 0 { "allowed" } else { "rejected" };
+            let labels = [self.webhook_type, self.object_type, operation.as_str(), part, status];
+            self.parts.with_label_values(&labels).observe(milliseconds(spent));
         }
     }
 }

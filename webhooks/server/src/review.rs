@@ -60,6 +60,10 @@ pub fn decode<'a>(content_type: &str, body: &'a [u8]) -> Result<Review<'a>, Deni
     let wire = wire.unwrap_or_default();
     let mut envelope = Envelope { api_version: wire.api_version, kind: wire.kind };
     if envelope == Envelope::NONE {
+        // The original takes it for a review about nothing, and allows it.
+        if wire.request.is_none() {
+            return Err(Denial::bad_request("the body is no AdmissionReview: it has neither kind nor request"));
+        }
         envelope =
             Envelope { api_version: Cow::Borrowed("admission.k8s.io/v1"), kind: Cow::Borrowed("AdmissionReview") };
     }
@@ -208,13 +212,23 @@ mod tests {
     }
 
     #[test]
-    fn reviews_without_version_or_request_are_answered_in_v1() {
+    fn reviews_without_version_are_answered_in_v1() {
+        let request = r#"{"request":{}}"#;
+        assert_eq!(answer(request, &Verdict::allow())["apiVersion"], "admission.k8s.io/v1");
+        let only_kind = r#"{"kind":"AdmissionReview","request":{}}"#;
+        assert_eq!(answer(only_kind, &Verdict::allow()).get("apiVersion"), None);
+    }
+
+    #[test]
+    fn a_body_that_says_nothing_is_refused() {
         for review in ["{}", "null", r#"{"request":null}"#] {
-            let answer = answer(review, &Verdict::allow());
-            assert_eq!(answer["apiVersion"], "admission.k8s.io/v1", "{review}");
-            assert_eq!(answer["response"]["uid"], "", "{review}");
+            let answer = refused("application/json", review);
+            assert_eq!(answer["response"]["allowed"], false, "{review}");
+            let message = &answer["response"]["status"]["message"];
+            assert_eq!(message, "the body is no AdmissionReview: it has neither kind nor request");
         }
-        assert_eq!(answer(r#"{"kind":"AdmissionReview"}"#, &Verdict::allow()).get("apiVersion"), None);
+        let empty = r#"{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}"#;
+        assert_eq!(answer(empty, &Verdict::allow())["response"]["allowed"], true, "as in the original");
     }
 
     #[test]

@@ -95,8 +95,10 @@ impl ServiceBuilder {
         C: ?Sized + 'static,
         S: Deref<Target = C>,
     {
-        let kind = handler.entries.first().map_or(WebhookKind::Validating, |entry| entry.kind);
-        let metrics = self.metrics.of_path(handler.path, kind, handler.object_type);
+        let entry = handler.entries.first();
+        let kind = entry.map_or(WebhookKind::Validating, |entry| entry.kind);
+        let plugin = entry.map_or(handler.path, |entry| entry.name);
+        let metrics = self.metrics.of_path(handler.path, plugin, kind, handler.object_type);
         let decide = Box::new(move |request: &Request<'_>| (handler.call)(request, &snapshot()));
         self.routes.insert(handler.path, Route::Admission { decide, settlement: None, metrics });
         self
@@ -229,7 +231,7 @@ impl Service {
 
     fn observe(&self, metrics: &PathMetrics, request: &Request<'_>, verdict: &Verdict, start: Moment) {
         let spent = self.inner.clock.moment().since(start);
-        metrics.observe(request.operation, verdict.denial.is_none(), spent.as_secs_f64() * 1000.0);
+        metrics.observe(request.operation, verdict, spent);
     }
 }
 
@@ -328,12 +330,38 @@ mod tests {
         assert!(text.contains(r#"koord_manager_webhook_panics_total{path="/v"} 1"#), "{text}");
         let counted = |status: &str, count: u32| {
             let line = format!(
-                r#"milliseconds_count{{object_type="pod",operation="CREATE",plugin_name="/v",status="{status}",webhook_type="validate"}} {count}"#
+                r#"milliseconds_count{{object_type="pod",operation="CREATE",plugin_name="v.example.com",status="{status}",webhook_type="validate"}} {count}"#
             );
             assert!(text.contains(&line), "{line} in {text}");
         };
         counted("allowed", 1);
         counted("rejected", 2);
+    }
+
+    /// Passes one part and refuses in the next.
+    fn in_parts(_: &Request<'_>, _: &str) -> Verdict {
+        let mut watch = koord_resource::admission::Stopwatch::default();
+        watch.begin("First");
+        watch.begin("Second");
+        Verdict { steps: watch.stop(), ..Verdict::deny(Denial::bad_request("no")) }
+    }
+
+    static IN_PARTS: Handler<str> =
+        Handler { path: "/parts", gate: None, entries: &[ENTRY], rbac: &[], object_type: "pod", call: in_parts };
+
+    #[tokio::test]
+    async fn the_parts_of_a_decision_are_timed_by_name_and_the_last_one_refuses() {
+        let registry = Registry::new();
+        let builder = ServiceBuilder::new(Metrics::register(&registry).unwrap(), SystemClock::shared());
+        let service = builder.handler(&IN_PARTS, || "").build();
+        send(&service, "POST", "/parts", r#"{"request":{"uid":"u","operation":"UPDATE"}}"#).await;
+        let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+        for (part, status) in [("First", "allowed"), ("Second", "rejected")] {
+            let line = format!(
+                r#"milliseconds_count{{object_type="pod",operation="UPDATE",plugin_name="{part}",status="{status}",webhook_type="validate"}} 1"#
+            );
+            assert!(text.contains(&line), "{line} in {text}");
+        }
     }
 
     #[tokio::test]

@@ -3,6 +3,7 @@
 
 mod allocations;
 mod charges;
+mod config_sync;
 mod declared;
 mod properties;
 mod recordings;
