@@ -17,6 +17,11 @@ use crate::{
     walk::{list_types, map_types, plain_types},
 };
 
+/// The path on which a webhook server converts objects.
+pub const CONVERT_PATH: &str = "/convert";
+/// The versions of ConversionReview that [`answer`] understands, preferred first.
+pub const CONVERSION_REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
+
 /// Orders API versions as Kubernetes does: released before beta before alpha, then by number.
 ///
 /// A greater rank is a version that clients prefer. A name that follows no pattern ranks below all others.
@@ -323,6 +328,7 @@ transparent!(Option<T>, Box<T>, std::rc::Rc<T>, std::sync::Arc<T>);
 pub struct Conversion {
     group: &'static str,
     kind: &'static str,
+    plural: &'static str,
     newest: &'static str,
     older: &'static [&'static str],
     up: fn(&mut Value, &str, &Place<'_>, &Kept) -> Result<(), ConvertError>,
@@ -335,11 +341,17 @@ impl Conversion {
         Conversion {
             group: T::INFO.group,
             kind: T::INFO.kind,
+            plural: T::INFO.plural,
             newest: T::INFO.version,
             older,
             up: T::up,
             down: T::down,
         }
+    }
+
+    /// The name of the CustomResourceDefinition whose objects are converted.
+    pub fn definition_name(&self) -> String {
+        format!("{}.{}", self.plural, self.group)
     }
 
     fn has(&self, version: &str) -> bool {
@@ -409,6 +421,12 @@ fn member<'v>(object: &'v mut Value, name: &str) -> Option<&'v mut Value> {
         *member = json!({});
     }
     Some(member)
+}
+
+/// Answers the text of a ConversionReview; none for a text that is no review.
+pub fn answer_text(body: &[u8], table: &[Conversion]) -> Option<Vec<u8>> {
+    let review: Value = serde_json::from_slice(body).ok()?;
+    review["request"].is_object().then(|| answer(&review, table).to_string().into_bytes())
 }
 
 /// Answers a ConversionReview: all of its objects are converted, or none.

@@ -9,7 +9,7 @@ mod reference;
 mod webhook;
 pub mod yaml;
 
-pub use crd::{Declared, custom_resource_definition};
+pub use crd::{Declared, converted_resource_definition, custom_resource_definition};
 pub use policy::validating_admission_policy;
 pub use rbac::roles;
 pub use reference::{reference_page, sample_skeleton};

@@ -11,11 +11,8 @@ const fn rule(group: &'static str, resource: &'static str, verbs: &'static [&'st
     RbacRule { group, resource, names: &[], urls: &[], verbs, namespace: None }
 }
 
-/// Certificates, the webhook configurations, leader election and events.
-const ITSELF: [RbacRule; 5] = [
-    RbacRule { namespace: HERE, ..rule("", "secrets", &["create", "get", "list", "patch", "watch"]) },
-    rule("admissionregistration.k8s.io", "mutatingwebhookconfigurations", &["get", "list", "patch", "watch"]),
-    rule("admissionregistration.k8s.io", "validatingwebhookconfigurations", &["get", "list", "patch", "watch"]),
+/// Leader election and events.
+const ITSELF: [RbacRule; 2] = [
     RbacRule { namespace: HERE, ..rule("coordination.k8s.io", "leases", &["create", "get", "update"]) },
     rule("", "events", &["create", "patch"]),
 ];
@@ -24,7 +21,7 @@ const ITSELF: [RbacRule; 5] = [
 pub fn rbac_rules() -> Vec<RbacRule> {
     let controllers = CONTROLLERS.iter().flat_map(koord_resource::controller::ControllerSpec::rbac_rules);
     let handlers = HANDLERS.iter().flat_map(|handler| handler.rbac.iter().copied());
-    controllers.chain(handlers).chain(ITSELF).collect()
+    controllers.chain(handlers).chain(koord_webhook::RBAC).chain(ITSELF).collect()
 }
 
 #[cfg(test)]

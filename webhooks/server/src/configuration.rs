@@ -1,16 +1,23 @@
-//! Keeps the two webhook configurations right: a pure function of what is there and what is served.
+//! Keeps the two webhook configurations right, and the definitions of kinds that the server converts: pure functions of
+//! what is there and what is served.
 //!
 //! What a chart or a user wrote stays in an annotation; every entry is derived from it afresh. So a gate that is
 //! switched off removes its entries, switching it on brings them back, and an upgrade that resets the entries is
 //! repaired.
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
-use koord_resource::go_json;
+use koord_resource::{
+    convert::{CONVERSION_REVIEW_VERSIONS, CONVERT_PATH},
+    go_json,
+};
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeMap};
 use serde_json::{Map, Value, json};
 
 /// The annotation that keeps the entries as somebody wrote them.
 pub const TEMPLATE: &str = "template";
+
+/// The port of a Service, where none is written.
+const SERVICE_PORT: u16 = 443;
 
 /// What entries shall point at.
 #[derive(Clone, Debug)]
@@ -86,11 +93,55 @@ pub fn repair(
     Ok(Some(Value::Object(patch)))
 }
 
-/// Whether every entry of a configuration trusts exactly these authorities.
-pub fn trusts(configuration: &Value, ca_bundle: &str) -> bool {
-    let bundle = BASE64.encode(ca_bundle);
-    let entries = configuration.get("webhooks").and_then(Value::as_array);
-    entries.into_iter().flatten().all(|entry| text(entry, "/clientConfig/caBundle") == bundle)
+/// The JSON merge patch that makes a definition call `/convert`; none when it does.
+pub fn repair_conversion(definition: &Value, target: &Target<'_>) -> Option<Value> {
+    let mut client = json!({"caBundle": BASE64.encode(target.ca_bundle)});
+    let port = definition.pointer("/spec/conversion/webhook/clientConfig/service/port").cloned();
+    match target.host {
+        Some((host, port)) => client["url"] = format!("https://{host}:{port}{CONVERT_PATH}").into(),
+        None => {
+            client["service"] = json!({
+                "namespace": target.namespace, "name": target.service, "path": CONVERT_PATH,
+                "port": port.unwrap_or_else(|| SERVICE_PORT.into()),
+            });
+        }
+    }
+    let wanted = json!({
+        "strategy": "Webhook",
+        "webhook": {"clientConfig": client, "conversionReviewVersions": CONVERSION_REVIEW_VERSIONS},
+    });
+    if definition.pointer("/spec/conversion") == Some(&wanted) {
+        return None;
+    }
+    let mut patch = json!({"spec": {"conversion": wanted}});
+    // A merge patch keeps what it does not name, and a definition has either a Service or a URL.
+    let client = &mut patch["spec"]["conversion"]["webhook"]["clientConfig"];
+    let other = if target.host.is_some() { "service" } else { "url" };
+    if definition.pointer("/spec/conversion/webhook/clientConfig").is_some_and(|client| client.get(other).is_some()) {
+        client[other] = Value::Null;
+    }
+    if let Some(revision) = definition.pointer("/metadata/resourceVersion") {
+        patch["metadata"] = json!({"resourceVersion": revision});
+    }
+    Some(patch)
+}
+
+/// The bundles, in base64, of everything that a configuration or a definition calls, with the name of what calls.
+pub fn bundles(object: &Value) -> impl Iterator<Item = (&str, &str)> {
+    let entries = object.get("webhooks").and_then(Value::as_array);
+    let entries =
+        entries.into_iter().flatten().map(|entry| (text(entry, "/name"), text(entry, "/clientConfig/caBundle")));
+    let conversion = object.pointer("/spec/conversion").map(|conversion| {
+        let bundle = text(conversion, "/webhook/clientConfig/caBundle");
+        (text(object, "/metadata/name"), bundle)
+    });
+    entries.chain(conversion)
+}
+
+/// Whether everything that a configuration or a definition calls is trusted by exactly these authorities.
+pub fn trusts(object: &Value, ca_bundle: &str) -> bool {
+    let wanted = BASE64.encode(ca_bundle);
+    bundles(object).all(|(_, bundle)| bundle == wanted)
 }
 
 /// An entry as it shall be; none when nobody answers on its path.
@@ -295,6 +346,26 @@ mod tests {
             json!({"caBundle": BASE64.encode("PEM"), "url": "https://127.0.0.1:9443/mutate-pod"})
         );
         assert_eq!(repair(&after, &target, served).unwrap(), None);
+    }
+
+    #[test]
+    fn a_definition_calls_the_server_and_keeps_its_port() {
+        let mut definition =
+            json!({"metadata": {"name": "d.g", "resourceVersion": "3"}, "spec": {"conversion": {"strategy": "None"}}});
+        let patch = repair_conversion(&definition, &TARGET).unwrap();
+        assert_eq!(patch["metadata"], json!({"resourceVersion": "3"}));
+        definition["spec"]["conversion"] = patch["spec"]["conversion"].clone();
+        assert_eq!(definition["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["port"], 443);
+        assert_eq!(repair_conversion(&definition, &TARGET), None);
+        assert!(trusts(&definition, "PEM") && !trusts(&definition, "OTHER"));
+
+        definition["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["port"] = json!(8443);
+        assert_eq!(repair_conversion(&definition, &TARGET), None);
+        let renewed = repair_conversion(&definition, &Target { ca_bundle: "NEW", ..TARGET }).unwrap();
+        assert_eq!(renewed["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["port"], 8443);
+        let moved = repair_conversion(&definition, &Target { host: Some(("127.0.0.1", 9443)), ..TARGET }).unwrap();
+        let client = &moved["spec"]["conversion"]["webhook"]["clientConfig"];
+        assert_eq!((&client["url"], &client["service"]), (&json!("https://127.0.0.1:9443/convert"), &Value::Null));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Keeps certificates and webhook configurations right, and knows whether API servers believe this server.
+//! Keeps certificates, webhook configurations and the definitions of converted kinds right, and knows whether API servers believe this server.
 //!
 //! One pass reads what is stored, decides ([`certificates::decide`], [`configuration::repair`]), writes what differs
 //! and presents the certificate. It runs on every replica: the passes of several agree, and writes carry the revision
@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
-use koord_resource::controller::ResourceKind;
+use koord_resource::{controller::ResourceKind, convert::Conversion};
 use koord_runtime::{
     api::Api,
     clock::SharedClock,
@@ -20,7 +20,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    CertWriter, Environment,
+    CertWriter, Environment, Service,
     certificates::{CertificateSet, Folder, FolderError, HotCertificate, IssueError, Unusable, decide, verifies},
     configuration::{self, ConfigurationError, Target},
     triggers,
@@ -34,13 +34,22 @@ const RETRY_MIN: Duration = Duration::from_millis(200);
 /// See the module.
 pub struct Keeper {
     environment: Environment,
-    paths: Vec<&'static str>,
+    served: Served,
     port: u16,
     folder: Folder,
     certificate: Arc<HotCertificate>,
     clock: SharedClock,
     wake: Arc<Notify>,
     state: RwLock<Readiness>,
+}
+
+/// What a server answers, and what must therefore call it.
+#[derive(Clone, Debug, Default)]
+pub struct Served {
+    /// The paths. Entries of other paths are taken out of the webhook configurations.
+    pub paths: Vec<&'static str>,
+    /// Names of the CustomResourceDefinitions whose objects are converted.
+    pub definitions: Vec<String>,
 }
 
 /// Why API servers may not believe this server yet.
@@ -82,19 +91,32 @@ pub enum KeepError {
     Folder(#[from] FolderError),
 }
 
+impl Served {
+    /// What a service answers.
+    pub fn by(service: &Service) -> Self {
+        let definitions = service.conversions().iter().map(Conversion::definition_name).collect();
+        Self { paths: service.paths().collect(), definitions }
+    }
+}
+
 impl Keeper {
-    /// `paths` are those that are served, `port` the one that entries with a host point at.
-    pub fn new(environment: Environment, paths: Vec<&'static str>, port: u16, clock: SharedClock) -> Self {
+    /// `port` is the one that entries with a host point at.
+    pub fn new(environment: Environment, served: Served, port: u16, clock: SharedClock) -> Self {
         Self {
             folder: Folder::new(&environment.cert_dir),
             environment,
-            paths,
+            served,
             port,
             certificate: Arc::default(),
             clock,
             wake: Arc::default(),
             state: RwLock::new(Err("no certificate has been made yet".to_owned())),
         }
+    }
+
+    /// Names of the CustomResourceDefinitions that are kept right.
+    pub fn definitions(&self) -> &[String] {
+        &self.served.definitions
     }
 
     /// The certificate that is presented.
@@ -156,11 +178,13 @@ impl Keeper {
         let now = self.clock.now();
         let host = self.environment.dns_name();
         let (stored, revision) = self.stored(api).await?;
-        let mut mutating = configuration(api, triggers::MUTATING, &self.environment.mutating).await?;
-        let mut validating = configuration(api, triggers::VALIDATING, &self.environment.validating).await?;
-        let published = stored.as_ref().is_some_and(|set| {
-            configuration::trusts(&mutating, &set.ca_certs) && configuration::trusts(&validating, &set.ca_certs)
-        });
+        let mut callers = Vec::new();
+        for (kind, name) in self.callers() {
+            callers.push((kind, name, configuration(api, kind, name).await?));
+        }
+        let published = stored
+            .as_ref()
+            .is_some_and(|set| callers.iter().all(|(_, _, caller)| configuration::trusts(caller, &set.ca_certs)));
 
         let decision = decide(stored.as_ref(), &host, published, now)?;
         if decision.write {
@@ -169,16 +193,18 @@ impl Keeper {
         }
         self.certificate.swap(&decision.set)?;
         self.copy_to_folder(&decision.set);
-        for (kind, name, current) in [
-            (triggers::MUTATING, &self.environment.mutating, &mut mutating),
-            (triggers::VALIDATING, &self.environment.validating, &mut validating),
-        ] {
-            if let Some(patch) = configuration::repair(current, &self.target(&decision.set), |path| self.serves(path))?
-            {
+        let target = self.target(&decision.set);
+        for (kind, name, current) in &mut callers {
+            let patch = if *kind == triggers::DEFINITION {
+                configuration::repair_conversion(current, &target)
+            } else {
+                configuration::repair(current, &target, |path| self.serves(path))?
+            };
+            if let Some(patch) = patch {
                 *current = write(api, "PATCH", kind.url_path("", Some(name)), &patch).await?;
             }
         }
-        *self.state.write() = self.believed(&host, [&mutating, &validating]);
+        *self.state.write() = self.believed(&host, callers.iter().map(|(_, _, caller)| caller));
         Ok(decision.again_after)
     }
 
@@ -192,20 +218,27 @@ impl Keeper {
     }
 
     fn serves(&self, path: &str) -> bool {
-        self.paths.contains(&path)
+        self.served.paths.contains(&path)
     }
 
-    /// Whether every entry trusts the certificate that is presented.
-    fn believed(&self, host: &str, configurations: [&Value; 2]) -> Readiness {
+    /// What makes API servers call this server.
+    fn callers(&self) -> impl Iterator<Item = (ResourceKind, &str)> {
+        let definitions = self.served.definitions.iter().map(|name| (triggers::DEFINITION, name.as_str()));
+        [(triggers::MUTATING, self.environment.mutating.as_str()), (triggers::VALIDATING, &self.environment.validating)]
+            .into_iter()
+            .chain(definitions)
+    }
+
+    /// Whether every caller trusts the certificate that is presented.
+    fn believed<'a>(&self, host: &str, callers: impl Iterator<Item = &'a Value>) -> Readiness {
         let presented = self.certificate.presented().ok_or_else(|| "no certificate is presented".to_owned())?;
-        for configuration in configurations {
-            for entry in configuration["webhooks"].as_array().into_iter().flatten() {
-                let bundle = entry.pointer("/clientConfig/caBundle").and_then(Value::as_str).unwrap_or_default();
+        for caller in callers {
+            for (name, bundle) in configuration::bundles(caller) {
                 let authorities = BASE64.decode(bundle).unwrap_or_default();
                 if !verifies(&presented, &String::from_utf8_lossy(&authorities), host, self.clock.now()) {
                     return Err(format!(
-                        "entry {} of {} does not trust the certificate that is presented",
-                        entry["name"], configuration["kind"]
+                        "entry {name:?} of {} does not trust the certificate that is presented",
+                        caller["kind"]
                     ));
                 }
             }

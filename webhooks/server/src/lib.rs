@@ -1,7 +1,8 @@
 //! An admission webhook server.
 //!
 //! It listens with TLS, keeps its certificate and both webhook configurations right, reads AdmissionReviews (v1 and
-//! v1beta1) and calls the [`Handler`](koord_resource::admission::Handler) of the path. It knows nothing of Koordinator:
+//! v1beta1) and calls the [`Handler`](koord_resource::admission::Handler) of the path, and converts objects between the
+//! versions of their kinds. It knows nothing of Koordinator:
 //! handlers are pure functions of a request and a snapshot, registered by the program.
 //!
 //! Read first: [`review`] (what is exchanged), [`ServiceBuilder`] (the routing table), [`Server`] (the whole).
@@ -14,14 +15,16 @@ mod environment;
 mod keeper;
 mod listener;
 mod metrics;
+mod permissions;
 pub mod review;
 mod server;
 mod service;
 mod triggers;
 
 pub use environment::{CertWriter, DEFAULT_PORT, Environment, EnvironmentError, ORIGINAL_PORT};
-pub use keeper::{KeepError, Keeper};
+pub use keeper::{KeepError, Keeper, Served};
 pub use listener::{ListenError, listen, serve, tls};
 pub use metrics::Metrics;
+pub use permissions::{CONVERSION_RBAC, RBAC};
 pub use server::{ServeError, Server};
 pub use service::{BODY_BYTES_MAX, Page, SETTLE_MAX, Service, ServiceBuilder, Settlement};

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Environment, ListenError, Service,
-    keeper::Keeper,
+    keeper::{Keeper, Served},
     listener::{listen, serve, tls},
     triggers,
 };
@@ -49,14 +49,13 @@ impl Server {
                 Err(error) => tracing::warn!(%error, "the original's port is not served"),
             }
         }
-        let paths = service.paths().collect();
-        let keeper = Arc::new(Keeper::new(environment.clone(), paths, port, Arc::clone(&clock)));
+        let keeper = Arc::new(Keeper::new(environment.clone(), Served::by(&service), port, Arc::clone(&clock)));
         Ok(Self { listeners, service, keeper, environment, clock })
     }
 
-    /// Follows the Secret and the configurations, so that changes are noticed at once.
+    /// Follows the Secret, the configurations and the definitions of converted kinds, so that changes are noticed at once.
     pub fn watch(&self, core: &mut Core) {
-        triggers::watch(core, &self.environment, self.keeper.waker());
+        triggers::watch(core, &self.environment, self.keeper.definitions(), self.keeper.waker());
     }
 
     /// The check for readiness: API servers believe the certificate that is presented.

@@ -13,7 +13,10 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use koord_resource::admission::{Denial, Handler, Request, Verdict, WebhookKind};
+use koord_resource::{
+    admission::{Denial, Handler, Request, Verdict, WebhookKind},
+    convert::{self, CONVERT_PATH, Conversion},
+};
 use koord_runtime::clock::{Moment, SharedClock};
 
 use crate::{
@@ -45,6 +48,7 @@ type Answer = Response<Full<Bytes>>;
 /// What answers on a path.
 enum Route {
     Admission { decide: Decide, settlement: Option<Arc<dyn Settlement>>, metrics: PathMetrics },
+    Conversion(&'static [Conversion]),
     Page(Box<dyn Fn(&Bytes) -> Page + Send + Sync>),
 }
 
@@ -78,11 +82,11 @@ pub struct ServiceBuilder {
 }
 
 impl ServiceBuilder {
-    /// A server that answers `/healthz`, and `/convert` with 400 until something converts.
+    /// A server that answers `/healthz`, and `/convert` for no kind.
     pub fn new(metrics: Metrics, clock: SharedClock) -> Self {
         Self { routes: BTreeMap::new(), ready: Box::new(|| true), metrics, clock }
             .page("/healthz", |_| Page::default())
-            .page("/convert", |_| Page { status: StatusCode::BAD_REQUEST, body: Vec::new() })
+            .conversions(&[])
     }
 
     /// Serves a handler on its path. `snapshot` gives what the handler sees, afresh for every request.
@@ -112,13 +116,19 @@ impl ServiceBuilder {
         self
     }
 
+    /// Converts objects of these kinds on `/convert`. The server then keeps their definitions calling it.
+    pub fn conversions(mut self, table: &'static [Conversion]) -> Self {
+        self.routes.insert(CONVERT_PATH, Route::Conversion(table));
+        self
+    }
+
     /// Refuses reviews with 500 until `ready`: a decision without complete caches would let pass what it does not see.
     pub fn wait_for(mut self, ready: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         self.ready = Box::new(ready);
         self
     }
 
-    /// Serves something else than reviews on a path, such as a debug view or `/convert`; it is given the body.
+    /// Serves something else than reviews on a path, such as a debug view; it is given the body.
     pub fn page(mut self, path: &'static str, answer: impl Fn(&Bytes) -> Page + Send + Sync + 'static) -> Self {
         self.routes.insert(path, Route::Page(Box::new(answer)));
         self
@@ -134,6 +144,14 @@ impl Service {
     /// The paths that are served, in order. The configuration writer drops entries of other paths.
     pub fn paths(&self) -> impl Iterator<Item = &'static str> {
         self.inner.routes.keys().copied()
+    }
+
+    /// The kinds that are converted.
+    pub fn conversions(&self) -> &'static [Conversion] {
+        match self.inner.routes.get(CONVERT_PATH) {
+            Some(Route::Conversion(table)) => table,
+            _ => &[],
+        }
     }
 
     /// Answers one HTTP request.
@@ -159,6 +177,7 @@ impl Service {
                 let page = answer(&body);
                 text(page.status, page.body)
             }
+            Route::Conversion(table) => convert(table, &body),
             Route::Admission { decide, settlement, metrics } => {
                 let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
                 // A GET has no review, whatever it carries.
@@ -232,6 +251,18 @@ impl Service {
     fn observe(&self, metrics: &PathMetrics, request: &Request<'_>, verdict: &Verdict, start: Moment) {
         let spent = self.inner.clock.moment().since(start);
         metrics.observe(request.operation, verdict, spent);
+    }
+}
+
+/// Converts the objects of one review. What is no review is answered with 400 and nothing else.
+fn convert(table: &[Conversion], body: &[u8]) -> Answer {
+    match catch_unwind(|| convert::answer_text(body, table)) {
+        Ok(Some(answer)) => json(answer),
+        Ok(None) => text(StatusCode::BAD_REQUEST, Vec::new()),
+        Err(_) => {
+            tracing::error!("a conversion broke off; this is a defect");
+            text(StatusCode::INTERNAL_SERVER_ERROR, b"the conversion broke off; this is a defect".to_vec())
+        }
     }
 }
 
@@ -310,7 +341,9 @@ mod tests {
         assert_eq!(send(&service, "POST", "/v/", "{}").await, not_found);
         assert_eq!(send(&service, "GET", "/", "").await, not_found);
         assert_eq!(send(&service, "POST", "/healthz", "{}").await, (StatusCode::OK, String::new()));
-        assert_eq!(send(&service, "GET", "/convert", "").await, (StatusCode::BAD_REQUEST, String::new()));
+        for (method, body) in [("GET", ""), ("POST", "{}"), ("POST", "no JSON")] {
+            assert_eq!(send(&service, method, "/convert", body).await, (StatusCode::BAD_REQUEST, String::new()));
+        }
         assert!(send(&service, "GET", "/v", "").await.1.contains("request body is empty"));
     }
 

@@ -1,4 +1,4 @@
-//! What wakes the keeper: changes of the Secret and of the two webhook configurations.
+//! What wakes the keeper: changes of the Secret, of the two webhook configurations and of converted kinds' definitions.
 //!
 //! A cache keeps only a fingerprint of them. The objects themselves are few and are read when something is to be done.
 
@@ -26,19 +26,38 @@ pub(crate) const MUTATING: ResourceKind =
 pub(crate) const VALIDATING: ResourceKind =
     configuration("ValidatingWebhookConfiguration", "validatingwebhookconfigurations");
 
+/// The kind CustomResourceDefinition.
+pub(crate) const DEFINITION: ResourceKind = ResourceKind {
+    group: "apiextensions.k8s.io",
+    version: "v1",
+    kind: "CustomResourceDefinition",
+    plural: "customresourcedefinitions",
+    namespaced: false,
+};
+
 const fn configuration(kind: &'static str, plural: &'static str) -> ResourceKind {
     ResourceKind { group: "admissionregistration.k8s.io", version: "v1", kind, plural, namespaced: false }
 }
 
-/// Calls `wake` whenever one of the three objects changes.
-pub(crate) fn watch(core: &mut Core, environment: &Environment, wake: impl Fn() + Clone + Send + Sync + 'static) {
+/// Calls `wake` whenever one of the objects changes.
+pub(crate) fn watch(
+    core: &mut Core,
+    environment: &Environment,
+    definitions: &[String],
+    wake: impl Fn() + Clone + Send + Sync + 'static,
+) {
     let named = |name: &str| Selection { fields: format!("metadata.name={name}"), ..Selection::default() };
     let secret = Selection { namespace: environment.namespace.clone(), ..named(&environment.secret) };
     let on = wake.clone();
     core.store::<Fingerprint<Secret>>(&secret).listen(move |_| on());
     let on = wake.clone();
     core.store::<Fingerprint<Mutating>>(&named(&environment.mutating)).listen(move |_| on());
-    core.store::<Fingerprint<Validating>>(&named(&environment.validating)).listen(move |_| wake());
+    let on = wake.clone();
+    core.store::<Fingerprint<Validating>>(&named(&environment.validating)).listen(move |_| on());
+    for name in definitions {
+        let on = wake.clone();
+        core.store::<Fingerprint<Definition>>(&named(name)).listen(move |_| on());
+    }
 }
 
 trait Watched: Send + Sync + 'static {
@@ -48,6 +67,7 @@ trait Watched: Send + Sync + 'static {
 struct Secret;
 struct Mutating;
 struct Validating;
+struct Definition;
 
 impl Watched for Secret {
     const KIND: ResourceKind = ResourceKind::SECRET;
@@ -57,6 +77,9 @@ impl Watched for Mutating {
 }
 impl Watched for Validating {
     const KIND: ResourceKind = VALIDATING;
+}
+impl Watched for Definition {
+    const KIND: ResourceKind = DEFINITION;
 }
 
 /// Differs when the content differs.
@@ -79,6 +102,8 @@ struct Wire<'a> {
     data: Option<&'a RawValue>,
     #[serde(borrow, default)]
     webhooks: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    spec: Option<&'a RawValue>,
 }
 
 impl<'a> Metadata<'a> for Wire<'a> {
@@ -94,7 +119,7 @@ impl<K: Watched> Projection for Fingerprint<K> {
 
     fn project(wire: Wire<'_>, _: &mut Interner) -> Result<Self, Unreadable> {
         let mut hasher = DefaultHasher::new();
-        for part in [wire.metadata.annotations, wire.data, wire.webhooks] {
+        for part in [wire.metadata.annotations, wire.data, wire.webhooks, wire.spec] {
             part.map(RawValue::get).hash(&mut hasher);
         }
         Ok(Self { hash: hasher.finish(), kind: PhantomData })

@@ -3,8 +3,10 @@
 use koord_schema::Schema as Node;
 use serde_json::{Map, Value, json};
 
+use super::WebhookService;
 use crate::{
     Resource, ResourceInfo,
+    convert::{CONVERSION_REVIEW_VERSIONS, CONVERT_PATH},
     declare::{Emit, Profile, Schema, object, property, text},
     resource::{Column, Scope, Served},
 };
@@ -53,8 +55,30 @@ impl Declared {
     }
 }
 
+/// The CustomResourceDefinition of a kind whose objects a webhook server converts between its versions.
+///
+/// The authority of the server's certificate is left out: the server itself puts it there, and until then clients can
+/// use the stored version alone. A kind with one version needs no conversion and gets none.
+pub fn converted_resource_definition(versions: &[Declared], profile: Profile, service: &WebhookService<'_>) -> Value {
+    let mut definition = custom_resource_definition(versions, profile);
+    if versions.len() > 1 {
+        definition["spec"]["conversion"] = json!({
+            "strategy": "Webhook",
+            "webhook": {
+                "clientConfig": {
+                    "service": {"name": service.name, "namespace": service.namespace, "path": CONVERT_PATH},
+                },
+                "conversionReviewVersions": CONVERSION_REVIEW_VERSIONS,
+            },
+        });
+    }
+    sorted(definition)
+}
+
 /// The CustomResourceDefinition of a kind with one or more versions.
 ///
+/// Without a webhook, the API server turns one version into another by changing `apiVersion` alone: see
+/// [`converted_resource_definition`] for versions whose fields differ.
 /// Names, scope and metadata are those of the stored version; keys are sorted, as controller-gen prints them.
 /// An empty list gives `null`.
 pub fn custom_resource_definition(versions: &[Declared], profile: Profile) -> Value {

@@ -16,6 +16,8 @@ pub(crate) const MUTATING: &str =
     "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/koordinator-mutating-webhook-configuration";
 pub(crate) const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/koordinator-validating-webhook-configuration";
 
+pub(crate) const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/databases.db.example.com";
+
 #[derive(Clone, Default)]
 pub(crate) struct ApiServer {
     objects: Arc<Mutex<BTreeMap<String, Value>>>,

@@ -3,10 +3,10 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use koord_runtime::clock::ManualClock;
-use koord_webhook::{CertWriter, Environment, Keeper};
+use koord_webhook::{CertWriter, Environment, Keeper, Served};
 use serde_json::{Value, json};
 
-use crate::api_server::{ApiServer, MUTATING, SECRET, VALIDATING};
+use crate::api_server::{ApiServer, DEFINITION, MUTATING, SECRET, VALIDATING};
 
 fn environment(folder: &Path, variables: &[(&str, &str)]) -> Environment {
     let home = folder.to_string_lossy().into_owned();
@@ -20,7 +20,8 @@ fn environment(folder: &Path, variables: &[(&str, &str)]) -> Environment {
 
 fn keeper(environment: Environment) -> (Keeper, Arc<ManualClock>) {
     let clock = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());
-    (Keeper::new(environment, vec!["/mutate-pod", "/validate-pod"], 9443, Arc::clone(&clock) as _), clock)
+    let served = Served { paths: vec!["/mutate-pod", "/validate-pod"], definitions: Vec::new() };
+    (Keeper::new(environment, served, 9443, Arc::clone(&clock) as _), clock)
 }
 
 #[tokio::test]
@@ -129,4 +130,38 @@ async fn a_renewal_leaves_what_others_wrote_into_the_secret() {
     keeper.pass(&server.api()).await.unwrap();
     assert_eq!(server.get(SECRET).unwrap()["metadata"]["labels"], json!({"a": "b"}));
     assert!(server.get(SECRET).unwrap()["data"].get("next-ca-cert.pem").is_some());
+}
+
+#[tokio::test]
+async fn a_converted_kind_calls_the_server_and_readiness_waits_for_it() {
+    let (server, folder) = (ApiServer::with_configurations(), tempfile::tempdir().unwrap());
+    let served = Served {
+        paths: vec!["/mutate-pod", "/validate-pod", "/convert"],
+        definitions: vec!["databases.db.example.com".to_owned()],
+    };
+    let clock = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());
+    let keeper = Keeper::new(environment(folder.path(), &[]), served, 9443, clock);
+    let wanted = "not found CustomResourceDefinition databases.db.example.com";
+    assert_eq!(keeper.pass(&server.api()).await.unwrap_err().to_string(), wanted);
+    assert_eq!(keeper.ready(), Err(wanted.to_owned()));
+
+    let definition = |conversion: &Value| {
+        json!({"kind": "CustomResourceDefinition", "metadata": {"name": "databases.db.example.com"},
+            "spec": {"group": "db.example.com", "conversion": conversion}})
+    };
+    server.put(DEFINITION, definition(&json!({"strategy": "None"})));
+    keeper.pass(&server.api()).await.unwrap();
+    assert_eq!(keeper.ready(), Ok(()));
+    let right = server.get(DEFINITION).unwrap()["spec"]["conversion"].clone();
+    assert_eq!(right["webhook"]["clientConfig"]["caBundle"], server.get(SECRET).unwrap()["data"]["ca-cert.pem"]);
+    assert_eq!(right["webhook"]["clientConfig"]["service"]["path"], "/convert");
+
+    let mut emptied = right.clone();
+    emptied["webhook"]["clientConfig"].as_object_mut().unwrap().remove("caBundle");
+    server.put(DEFINITION, definition(&emptied));
+    keeper.pass(&server.api()).await.unwrap();
+    assert_eq!(server.get(DEFINITION).unwrap()["spec"]["conversion"], right);
+    let writes = server.writes.lock().unwrap().len();
+    keeper.pass(&server.api()).await.unwrap();
+    assert_eq!(server.writes.lock().unwrap().len(), writes);
 }

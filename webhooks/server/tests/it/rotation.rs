@@ -16,7 +16,7 @@ use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
 use koord_resource::admission::{FailurePolicy, Handler, Operation, Request, Verdict, WebhookEntry, WebhookKind};
 use koord_runtime::clock::{Clock, ManualClock, SystemClock};
-use koord_webhook::{Environment, Keeper, Metrics, ServiceBuilder, listen, serve, tls};
+use koord_webhook::{Environment, Keeper, Metrics, Served, ServiceBuilder, listen, serve, tls};
 use rustls::{ClientConfig, RootCertStore, time_provider::TimeProvider};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime, pem::PemObject};
 use tokio_rustls::TlsConnector;
@@ -94,7 +94,12 @@ async fn ten_new_authorities_under_load_fail_no_review() {
     let home = folder.path().to_string_lossy().into_owned();
     let environment = Environment::from(|name| (name == "WEBHOOK_CERT_DIR").then(|| home.clone())).unwrap();
     let clock = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());
-    let keeper = Keeper::new(environment, vec!["/validate-pod"], 0, Arc::clone(&clock) as _);
+    let keeper = Keeper::new(
+        environment,
+        Served { paths: vec!["/validate-pod"], definitions: Vec::new() },
+        0,
+        Arc::clone(&clock) as _,
+    );
     let api = server.api();
     keeper.pass(&api).await.unwrap();
 
