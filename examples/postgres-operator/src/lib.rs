@@ -1,4 +1,4 @@
-//! A small operator for PostgreSQL: one kind in two versions, one controller, both webhooks.
+//! A small operator for PostgreSQL: one kind in two versions, one controller, both webhooks and the conversion.
 //!
 //! It depends on the facade `koord` alone. `docs/library.md` builds it up step by step.
 
@@ -6,6 +6,7 @@ extern crate koord as koord_resource;
 
 pub mod controller;
 pub mod database;
+pub mod operator;
 
 use koord::{
     admission::{Handler, WebhookKind},
@@ -13,9 +14,10 @@ use koord::{
     controllers,
     convert::Conversion,
     declare::Profile,
-    document::{Declared, WebhookService, custom_resource_definition, roles, webhook_configuration},
+    document::{Declared, WebhookService, converted_resource_definition, roles, webhook_configuration},
     handlers,
     serde_json::Value,
+    webhook,
 };
 
 use crate::{controller::Databases, database::Database};
@@ -32,13 +34,20 @@ pub const HANDLERS: &[Handler<()>] = handlers![Database::mutating_handler(), Dat
 /// What the manager runs.
 pub const CONTROLLERS: &[ControllerSpec] = controllers![Databases];
 
+/// The namespace that the operator is installed in.
+pub const NAMESPACE: &str = "postgres";
+
+/// The name of the operator, its Service and its webhook configurations.
+pub const NAME: &str = "postgres-operator";
+
 /// Everything that a cluster must be told.
 pub fn manifests() -> Vec<Value> {
-    let service = WebhookService { namespace: "postgres", name: "postgres-operator", ca_bundle: "Cg==" };
-    let rules: Vec<_> = CONTROLLERS.iter().flat_map(ControllerSpec::rbac_rules).collect();
-    let mut manifests = vec![custom_resource_definition(DATABASE, Profile::Compatible)];
-    manifests.extend(roles("postgres-operator", &rules, service.namespace));
-    manifests.push(webhook_configuration(WebhookKind::Mutating, "postgres-operator", HANDLERS, &service));
-    manifests.push(webhook_configuration(WebhookKind::Validating, "postgres-operator", HANDLERS, &service));
+    let service = WebhookService { namespace: NAMESPACE, name: NAME, ca_bundle: "Cg==" };
+    let rules = CONTROLLERS.iter().flat_map(ControllerSpec::rbac_rules);
+    let rules: Vec<_> = rules.chain(webhook::RBAC).chain([webhook::CONVERSION_RBAC]).collect();
+    let mut manifests = vec![converted_resource_definition(DATABASE, Profile::Compatible, &service)];
+    manifests.extend(roles(NAME, &rules, NAMESPACE));
+    manifests.push(webhook_configuration(WebhookKind::Mutating, NAME, HANDLERS, &service));
+    manifests.push(webhook_configuration(WebhookKind::Validating, NAME, HANDLERS, &service));
     manifests
 }

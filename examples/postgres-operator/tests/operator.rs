@@ -7,6 +7,7 @@ use koord::{
     admission::{Operation, Request, Verdict},
     convert::answer,
     envtest::{
+        cluster::{Cluster, Options},
         environment::SeededEnvironment,
         kinds,
         request::ApiRequest,
@@ -28,8 +29,9 @@ use koord::{
     serde_json::{self, Value, json, value::RawValue},
     tokio,
     tokio_util::sync::CancellationToken,
+    webhook::Environment,
 };
-use postgres_operator::{CONVERSIONS, HANDLERS, controller::Databases, manifests};
+use postgres_operator::{CONVERSIONS, HANDLERS, NAME, controller::Databases, manifests, operator};
 
 // === rules, without a server ===
 
@@ -125,12 +127,14 @@ async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     panic!("{what} did not happen within five seconds");
 }
 
+/// A server without webhooks: controllers alone.
 fn server() -> Server {
     let mut core = ApiServer::empty(Box::new(SeededEnvironment::new(1, Timestamp::now())), HistoryLimits::default());
     kinds::install(&mut core);
     let server = Server::new(core, Parts::default());
     send(&server, Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": "default"}}));
-    let definition = manifests().remove(0);
+    let mut definition = manifests().remove(0);
+    definition["spec"]["conversion"] = json!({"strategy": "None"});
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     let made = send(&server, Method::POST, path, &definition);
     assert_eq!(made["metadata"]["name"], "databases.db.example.com", "{made}");
@@ -190,6 +194,89 @@ fn a_database_gets_its_servers() {
 
         stop.cancel();
         running.await.unwrap().unwrap();
+    });
+}
+
+// === everything, on a cluster that calls it over TLS ===
+
+/// Sends a request to the server of a cluster and gives code and answer.
+async fn ask_cluster(cluster: &Cluster, method: Method, path: &str, body: &Value) -> (u16, Value) {
+    let mut request = ApiRequest::new(method, path, body.to_string());
+    if request.method == Method::PATCH {
+        "application/merge-patch+json".clone_into(&mut request.content_type);
+    }
+    let answer = cluster.server.answer(&request).await.unwrap_or_else(|watch| panic!("{watch:?}"));
+    (answer.code, serde_json::from_slice(&answer.body).unwrap())
+}
+
+#[test]
+fn old_and_new_clients_share_a_database() {
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let cluster = Cluster::bind(Options::default()).await.unwrap();
+        let ask = async |method: Method, path: &str, body: &Value| ask_cluster(&cluster, method, path, body).await;
+        ask(Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": "postgres"}})).await;
+        for manifest in manifests() {
+            cluster.create(&manifest).await.unwrap();
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().to_string_lossy().into_owned();
+        let environment = Environment::from(|name| match name {
+            "WEBHOOK_HOST" => Some("127.0.0.1".to_owned()),
+            "WEBHOOK_PORT" => Some("0".to_owned()),
+            "WEBHOOK_CERT_DIR" => Some(home.clone()),
+            "MUTATING_WEBHOOK_NAME" | "VALIDATING_WEBHOOK_NAME" => Some(NAME.to_owned()),
+            _ => None,
+        });
+        let stop = CancellationToken::new();
+        let client = Client::new(cluster.server.router(), "default");
+        let running = tokio::spawn(operator::run(client, environment.unwrap(), stop.clone()));
+
+        let (old, new) = (
+            "/apis/db.example.com/v1alpha1/namespaces/default/databases",
+            "/apis/db.example.com/v1/namespaces/default/databases",
+        );
+        let mut object = database(&json!({"version": 16, "storage": "1Gi", "backup": "0  3 * * *"}));
+        object["apiVersion"] = json!("db.example.com/v1alpha1");
+        // Until the operator has told the server whom to trust, clients of the old version are refused.
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+        let made = loop {
+            let (code, answer) = ask(Method::POST, old, &object).await;
+            if code == 201 {
+                break answer;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "{answer}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        };
+        assert_eq!((&made["spec"]["version"], &made["spec"]["backup"]), (&json!(16), &json!("0 3 * * *")));
+
+        let (_, seen) = ask(Method::GET, &format!("{new}/d"), &Value::Null).await;
+        assert_eq!((&seen["spec"]["release"], seen["spec"].get("version")), (&json!(16), None), "{seen}");
+        ask(Method::PATCH, &format!("{new}/d"), &json!({"spec": {"logStorage": "1Gi"}})).await;
+        let (_, seen) = ask(Method::GET, &format!("{old}/d"), &Value::Null).await;
+        assert_eq!(seen["spec"].get("logStorage"), None, "the old version has no room for it: {seen}");
+        let (code, changed) = ask(Method::PATCH, &format!("{old}/d"), &json!({"spec": {"version": 17}})).await;
+        assert_eq!((code, &changed["spec"]["version"]), (200, &json!(17)), "{changed}");
+        let (_, list) = ask(Method::GET, new, &Value::Null).await;
+        assert_eq!(
+            (&list["items"][0]["spec"]["release"], &list["items"][0]["spec"]["logStorage"]),
+            (&json!(17), &json!("1Gi"))
+        );
+
+        let (code, refused) = ask(Method::PATCH, &format!("{old}/d"), &json!({"spec": {"version": 15}})).await;
+        let message = refused["message"].as_str().unwrap();
+        assert!(code == 403 || code == 422, "{refused}");
+        assert!(message.contains("data of release 17 cannot be read by an older one"), "{message}");
+
+        stop.cancel();
+        running.await.unwrap().unwrap();
+        let (code, refused) = ask(Method::GET, old, &Value::Null).await;
+        let message = refused["message"].as_str().unwrap();
+        assert_eq!(code, 500);
+        assert!(
+            message.starts_with("conversion webhook for db.example.com/v1, Kind=Database failed: Post "),
+            "{message}"
+        );
+        assert_eq!(ask(Method::GET, new, &Value::Null).await.0, 200, "the stored version needs nobody");
     });
 }
 

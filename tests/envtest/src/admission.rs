@@ -1,11 +1,15 @@
 //! Admission webhooks: mutating ones in order, validating ones at once.
 
+mod caller;
 mod client;
 mod conditions;
 mod configuration;
+mod converter;
 mod matching;
 mod review;
 mod services;
+
+use std::sync::Arc;
 
 use futures::stream::{FuturesUnordered, StreamExt};
 use koord_schema::patch::json;
@@ -13,21 +17,23 @@ use serde_json::Value;
 
 pub use services::{ServiceAlias, ServiceAliasError};
 
-use client::{Address, Clients};
-use configuration::{Target, Webhook};
+use caller::Caller;
+pub use converter::Converter;
+
+use configuration::Webhook;
 use matching::Match;
 use review::Verdict;
 
+use crate::registry::ResourceDef;
 use crate::server::{Admitted, Attributes, Phase, Review, subject};
 use crate::shell::{Admission, BoxFuture, Server};
 use crate::status::ApiError;
 use crate::{decode, environment};
 
-/// Calls webhooks over TLS.
+/// Asks admission webhooks.
 #[derive(Default)]
 pub struct Webhooks {
-    aliases: Vec<ServiceAlias>,
-    clients: Clients,
+    caller: Arc<Caller>,
 }
 
 /// A webhook that matches a request.
@@ -48,7 +54,12 @@ struct Answer {
 impl Webhooks {
     /// Webhooks whose services are found by these aliases first.
     pub fn new(aliases: Vec<ServiceAlias>) -> Self {
-        Self { aliases, clients: Clients::default() }
+        Self { caller: Arc::new(Caller::new(aliases)) }
+    }
+
+    /// What asks conversion webhooks in the same way.
+    pub fn converter(&self) -> Converter {
+        Converter::new(Arc::clone(&self.caller))
     }
 
     /// The webhooks of the review's phase that want to see the request.
@@ -100,7 +111,7 @@ impl Webhooks {
         let answer = answer.map_err(|error| error.with_warnings(admitted.warnings.clone()))?;
         admitted.warnings.extend(answer.warnings);
         let Some(patch) = answer.patch.filter(|_| !object.is_null()) else { return Ok(false) };
-        let patched = apply(about, &call.found, object, &patch)?;
+        let patched = apply(server, about, &call.found, object, &patch).await?;
         let changed = patched != *object;
         *object = patched;
         Ok(changed)
@@ -139,7 +150,13 @@ impl Webhooks {
         let Some(version) = webhook.review_version else {
             return failed(webhook, "webhook does not accept known AdmissionReview versions (v1, v1beta1)");
         };
-        let review = review::request(about, &call.found, object, version, &uid);
+        let definition = call.found.definition(about);
+        let object = in_version(server, object, about.definition, definition).await?;
+        let old = match about.old_object {
+            Some(old) => in_version(server, old, about.definition, definition).await?,
+            None => Value::Null,
+        };
+        let review = review::request(about, definition, [object, old], version, &uid);
         if !webhook.conditions.is_empty() {
             let (expressions, request) = (webhook.conditions.clone(), review["request"].clone());
             let holds = tokio::task::spawn_blocking(move || conditions::hold(&expressions, &request)).await;
@@ -154,7 +171,7 @@ impl Webhooks {
             let message = format!("admission webhook \"{name}\" does not support dry run");
             return Err(ApiError::bad_request(message));
         }
-        let answer = match self.call(server, webhook, &review).await {
+        let answer = match self.caller.call(server, &webhook.place, &review).await {
             Ok(answer) => answer,
             Err(why) => return failed(webhook, &format!("failed to call webhook: {why}")),
         };
@@ -163,28 +180,6 @@ impl Webhooks {
             Ok(Verdict::Allowed(patch)) => Ok(Answer { patch, warnings }),
             Ok(Verdict::Denied(error)) => Err(error.with_warnings(warnings)),
             Err(why) => failed(webhook, &why),
-        }
-    }
-
-    async fn call(&self, server: &Server, webhook: &Webhook, review: &Value) -> Result<bytes::Bytes, String> {
-        let query = format!("timeout={}s", webhook.timeout_seconds);
-        let address = match &webhook.target {
-            Target::Url(url) => {
-                let separator = if url.contains('?') { '&' } else { '?' };
-                Address { url: format!("{url}{separator}{query}"), server_name: None, socket: None }
-            }
-            Target::Service { namespace, name, port, path } => {
-                let host = format!("{name}.{namespace}.svc");
-                let url = format!("https://{host}:{port}{path}?{query}");
-                let found = server.with_core(|core| services::resolve(core, &self.aliases, namespace, name, *port));
-                let socket = found.map_err(|error| format!("Post \"{url}\": {error}"))?;
-                Address { url, server_name: Some(host), socket: Some(socket) }
-            }
-        };
-        let call = self.clients.post(&address, &webhook.ca_bundle, review.to_string().into_bytes());
-        match tokio::time::timeout(webhook.timeout, call).await {
-            Ok(answer) => answer,
-            Err(_) => Err(format!("Post \"{}\": context deadline exceeded", address.url)),
         }
     }
 }
@@ -199,21 +194,33 @@ fn failed(webhook: &Webhook, why: &str) -> Result<Answer, ApiError> {
 }
 
 /// The object with a webhook's patch applied, in the version of the request.
-fn apply(about: &Attributes<'_>, found: &Match, object: &Value, patch: &Value) -> Result<Value, ApiError> {
-    let seen = match found {
-        Match::Exact => object.clone(),
-        Match::Equivalent(other) => review::convert(object, about.definition, other),
-    };
-    let definition = match found {
-        Match::Exact => about.definition,
-        Match::Equivalent(other) => other,
-    };
+async fn apply(
+    server: &Server,
+    about: &Attributes<'_>,
+    found: &Match,
+    object: &Value,
+    patch: &Value,
+) -> Result<Value, ApiError> {
+    let definition = found.definition(about);
+    let seen = in_version(server, object, about.definition, definition).await?;
     let patched = apply_operations(seen, patch).map_err(ApiError::internal)?;
     let patched = decode::reshaped(patched, definition, about.subresource).map_err(ApiError::internal)?;
-    Ok(match found {
-        Match::Exact => patched,
-        Match::Equivalent(other) => review::convert(&patched, other, about.definition),
-    })
+    in_version(server, &patched, definition, about.definition).await
+}
+
+/// An object in another version of its resource, asking the kind's conversion webhook where it has one.
+async fn in_version(server: &Server, object: &Value, from: &ResourceDef, to: &ResourceDef) -> Result<Value, ApiError> {
+    let version = to.api_version();
+    match &to.conversion {
+        _ if !object.is_object() || from.api_version() == version => Ok(object.clone()),
+        None => Ok(review::convert(object, from, to)),
+        Some(webhook) => {
+            let converted = server.convert(webhook, object, &version).await;
+            let mut converted = converted.map_err(|error| ApiError::internal(&error.failure().message))?;
+            webhook.settle_converted(&mut converted);
+            Ok(converted)
+        }
+    }
 }
 
 /// Applies a JSON patch operation by operation, so that the one that fails can be told in the API server's words.

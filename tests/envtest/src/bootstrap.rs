@@ -40,6 +40,6 @@ fn create(core: &mut ApiServer, path: &str, object: &Value) -> Result<(), ApiErr
             Err(ApiError::internal(format!("cannot make {path}: {message}")))
         }
         // A data directory may hold webhook configurations; the objects were made before those.
-        Outcome::Review(_) | Outcome::Watch(_) => Ok(()),
+        Outcome::Review(_) | Outcome::Convert(_) | Outcome::Watch(_) => Ok(()),
     }
 }

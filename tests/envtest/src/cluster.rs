@@ -168,10 +168,10 @@ impl Cluster {
         }
         let pages: Vec<Box<dyn crate::shell::Pages>> =
             vec![Box::new(StandardPages::default()), Box::new(Reviews::new(Arc::clone(&tokens)))];
-        let server = Server::new(
-            core,
-            Parts { pages, admission: Some(Box::new(Webhooks::new(service_aliases))), tidies_after, journal },
-        );
+        let webhooks = Webhooks::new(service_aliases);
+        let conversion = Some(Box::new(webhooks.converter()) as _);
+        let parts = Parts { pages, admission: Some(Box::new(webhooks)), conversion, tidies_after, journal };
+        let server = Server::new(core, parts);
         server.settled().await?;
         Ok(Self { server, listener, tokens, admin_token, recorder })
     }

@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 
 use crate::{metadata, registry::ResourceDef, store::Record};
 
-/// Writes an object as a record of its kind at `revision`.
+/// Writes an object as a record of its kind at `revision`. An object that a webhook converts comes in the version that it
+/// is stored in.
 pub fn record(definition: &ResourceDef, object: &mut Value, revision: u64) -> Record {
     metadata::of_mut(object).insert("resourceVersion".to_owned(), Value::String(revision.to_string()));
     let labels = sorted_labels(object);
@@ -22,14 +23,11 @@ pub fn record(definition: &ResourceDef, object: &mut Value, revision: u64) -> Re
         .flatten()
         .filter_map(|owner| owner["uid"].as_str().map(Box::from))
         .collect();
-    Record {
-        revision,
-        version: Arc::from(definition.api_version().as_str()),
-        tail: tail(object),
-        labels,
-        fields,
-        owners,
-    }
+    let version = match (&definition.conversion, object["apiVersion"].as_str()) {
+        (Some(_), Some(version)) => Arc::from(version),
+        _ => Arc::from(definition.api_version()),
+    };
+    Record { revision, version, tail: tail(object), labels, fields, owners }
 }
 
 fn sorted_labels(object: &Value) -> Box<[(Box<str>, Box<str>)]> {
@@ -117,19 +115,39 @@ pub fn object_bytes(definition: &ResourceDef, record: &Record) -> Bytes {
     Bytes::from(out)
 }
 
-/// The object as a value in `definition`'s version.
+/// The object as a value in `definition`'s version. What a webhook must convert has been converted before.
 pub fn value(definition: &ResourceDef, record: &Record) -> Value {
+    let version = definition.api_version();
+    if *record.version != *version
+        && let Some(converted) = definition.converted.get(record.revision)
+    {
+        return converted.clone();
+    }
+    let mut object = parsed(definition, record, version);
+    if needs_conversion(definition, record) {
+        definition.strategy.convert(&mut object, &record.version, &definition.api_version());
+    }
+    object
+}
+
+/// The object in the version that it is stored in.
+pub fn stored_value(definition: &ResourceDef, record: &Record) -> Value {
+    let mut object = parsed(definition, record, record.version.to_string());
+    if let Some(conversion) = &definition.conversion {
+        conversion.settle_stored(&mut object);
+    }
+    object
+}
+
+fn parsed(definition: &ResourceDef, record: &Record, version: String) -> Value {
     let mut text = Vec::with_capacity(record.tail.len() + 1);
     text.push(b'{');
     let _ = text.write_all(&record.tail);
     // The tail was written by `tail` above.
     let mut object: Value = serde_json::from_slice(&text).unwrap_or_default();
     if let Some(object) = object.as_object_mut() {
-        object.insert("apiVersion".to_owned(), Value::String(definition.api_version()));
+        object.insert("apiVersion".to_owned(), Value::String(version));
         object.insert("kind".to_owned(), Value::String(definition.kind.clone()));
-    }
-    if needs_conversion(definition, record) {
-        definition.strategy.convert(&mut object, &record.version, &definition.api_version());
     }
     object
 }

@@ -14,6 +14,7 @@ pub mod auth;
 pub mod bootstrap;
 pub mod builtins;
 pub mod cluster;
+pub mod conversion;
 pub mod custom;
 pub mod decode;
 pub mod discovery;

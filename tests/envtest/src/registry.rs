@@ -9,11 +9,13 @@ use koord_schema::Schema;
 
 use crate::{
     builtins::{self, BuiltinType},
-    store::ShelfId,
+    conversion::{ConversionWebhook, Converted},
+    store::{Record, ShelfId},
     strategy::{Plain, Strategy},
 };
 
 /// One served version of one resource.
+#[derive(Clone)]
 pub struct ResourceDef {
     /// API group; empty for core.
     pub group: String,
@@ -57,6 +59,10 @@ pub struct ResourceDef {
     pub scale: Option<ScalePointers>,
     /// Additional printer columns of a custom resource.
     pub columns: Vec<Column>,
+    /// The webhook that converts objects of a custom resource; without one, versions differ in `apiVersion` alone.
+    pub conversion: Option<Arc<ConversionWebhook>>,
+    /// What the webhook has converted for the request that sees this definition.
+    pub converted: Converted,
 }
 
 /// A subresource and what its requests carry.
@@ -117,10 +123,10 @@ pub struct Column {
 }
 
 /// A schema that is made when it is first asked for.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct SchemaSource {
     made: OnceLock<Option<Arc<Schema>>>,
-    make: Option<Box<dyn Fn() -> Option<Arc<Schema>> + Send + Sync>>,
+    make: Option<Arc<dyn Fn() -> Option<Arc<Schema>> + Send + Sync>>,
 }
 
 // === impl SchemaSource ===
@@ -133,7 +139,7 @@ impl SchemaSource {
 
     /// A schema made on first use.
     pub fn lazy(make: impl Fn() -> Option<Arc<Schema>> + Send + Sync + 'static) -> Self {
-        Self { made: OnceLock::new(), make: Some(Box::new(make)) }
+        Self { made: OnceLock::new(), make: Some(Arc::new(make)) }
     }
 
     /// The schema; none when the kind has no known structure.
@@ -176,6 +182,8 @@ impl ResourceDef {
             deprecation: None,
             scale: None,
             columns: Vec::new(),
+            conversion: None,
+            converted: Converted::default(),
         }
     }
 
@@ -192,6 +200,13 @@ impl ResourceDef {
             status_replicas: "/status/replicas".to_owned(),
             label_selector: Some("/spec/selector".to_owned()),
         }))
+    }
+
+    /// Whether an object that is stored like this must be converted by the webhook, and is not yet.
+    pub fn lacks_conversion(&self, record: &Record) -> bool {
+        self.conversion.is_some()
+            && *record.version != *self.api_version()
+            && self.converted.get(record.revision).is_none()
     }
 
     /// Whether `api_version` is this definition's.
@@ -271,6 +286,12 @@ impl Registry {
     /// Any served version of a resource.
     pub fn any_version(&self, group: &str, plural: &str) -> Option<&Arc<ResourceDef>> {
         self.iter().find(|known| known.group == group && known.plural == plural)
+    }
+
+    /// The version of a resource in which an object is stored, or another where that is not served.
+    pub fn storing(&self, shelf: ShelfId, record: &Record) -> Option<&Arc<ResourceDef>> {
+        let of_shelf = || self.iter().filter(|known| known.shelf == shelf);
+        of_shelf().find(|known| known.is_api_version(&record.version)).or_else(|| of_shelf().next())
     }
 
     /// All definitions, by group, version and plural.

@@ -1,12 +1,14 @@
 //! The core of the server: a synchronous state machine from requests to answers.
 //!
 //! It owns no clock, no socket and no task. [`ApiServer::handle`] answers at once, opens a watch, or asks for
-//! admission webhooks; in the last case whoever drives it calls them and goes on with [`ApiServer::resume`].
+//! admission webhooks; in the last case whoever drives it calls them and goes on with [`ApiServer::resume`]. Objects that a
+//! conversion webhook must bring into another version are asked for in the same way ([`ApiServer::resume_converted`]).
 
 mod admit;
 mod caretaker;
 mod change;
 mod commit;
+mod convert;
 mod delete;
 mod finish;
 mod garbage;
@@ -30,10 +32,12 @@ use serde_json::Value;
 
 pub(crate) use self::caretaker::aggregated_rules;
 pub use self::{
+    convert::Conversion,
     watch::{Frame, Watch},
     write::{Admitted, Attributes, Operation, Phase, Review},
 };
 use crate::{
+    conversion::Converted,
     encode,
     environment::Environment,
     negotiate::{self, Format, Route},
@@ -94,6 +98,8 @@ pub enum Outcome {
     Watch(Box<Watch>),
     /// Admission webhooks must be asked first.
     Review(Box<Review>),
+    /// A conversion webhook must be asked first.
+    Convert(Box<Conversion>),
 }
 
 // === impl ApiResponse ===
@@ -204,13 +210,22 @@ impl ApiServer {
 
     /// Answers a request.
     pub fn handle(&mut self, request: &ApiRequest) -> Outcome {
-        let outcome = self.handle_own(request);
+        self.handle_with(request, Converted::default())
+    }
+
+    /// Answers a request with what was converted for it.
+    fn handle_with(&mut self, request: &ApiRequest, converted: Converted) -> Outcome {
+        let outcome = self.dispatch(request, converted);
         self.follow_changes();
         outcome
     }
 
     /// Answers a request of the server itself: what follows from changes waits until the caller is done.
     pub(crate) fn handle_own(&mut self, request: &ApiRequest) -> Outcome {
+        self.dispatch(request, Converted::default())
+    }
+
+    fn dispatch(&mut self, request: &ApiRequest, converted: Converted) -> Outcome {
         let Some(target) = parse_path(&request.path) else { return Outcome::Done(ApiResponse::plain_not_found()) };
         if !self.registry.serves(&target.group, &target.version) {
             // Groups that every server has know what they lack.
@@ -221,7 +236,7 @@ impl ApiServer {
         }
         let deprecation = self.registry.get(&target.group, &target.version, &target.resource);
         let deprecation = deprecation.and_then(|definition| definition.deprecation.clone());
-        Outcome::from(self.route(request, target)).with_warning(deprecation)
+        Outcome::from(self.route(request, target, converted)).with_warning(deprecation)
     }
 
     /// Drops what is known to need no further pass.
@@ -242,7 +257,7 @@ impl ApiServer {
         }
     }
 
-    fn route(&mut self, request: &ApiRequest, target: Target) -> Result<Outcome, ApiError> {
+    fn route(&mut self, request: &ApiRequest, target: Target, converted: Converted) -> Result<Outcome, ApiError> {
         let definition = self.registry.get(&target.group, &target.version, &target.resource);
         let definition = Arc::clone(definition.ok_or_else(ApiError::no_such_resource)?);
         if definition.namespaced && target.namespace.is_empty() && !target.name.is_empty() {
@@ -253,6 +268,10 @@ impl ApiServer {
                 return Ok(Outcome::Done(ApiResponse::plain_not_found()));
             }
             return Err(ApiError::no_such_resource());
+        }
+        let definition = convert::seeing(definition, converted);
+        if let Some(conversion) = self.conversion_of_target(request, &target, &definition) {
+            return Ok(conversion);
         }
         if target.subresource.is_empty() {
             self.route_resource(request, target, definition)

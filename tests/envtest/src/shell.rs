@@ -18,17 +18,19 @@ use axum::{
     response::Response,
 };
 use bytes::Bytes;
-use futures::stream;
+use futures::{future::try_join_all, stream};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use parking_lot::Mutex;
+use serde_json::Value;
 use tokio::{sync::watch as channel, time::Instant};
 
 use crate::{
+    conversion::{self, ConversionWebhook},
     faults::{Fault, Faults},
     journal::{Entry, Journal, Memory, Receipt},
     request::{ApiRequest, User, parse_query},
-    server::{Admitted, ApiResponse, ApiServer, Frame, Outcome, Review, Watch},
+    server::{self, Admitted, ApiResponse, ApiServer, Frame, Outcome, Review, Watch},
     status::ApiError,
     store::ShelfId,
 };
@@ -39,6 +41,8 @@ const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
 const BOOKMARK_PERIOD: Duration = Duration::from_mins(1);
 /// How long before its end a watch gets a last bookmark.
 const LAST_BOOKMARK: Duration = Duration::from_secs(2);
+/// Reviews that a conversion webhook gets at the same time for one request.
+const CONVERSIONS_AT_ONCE: usize = 16;
 /// Frames that are made under one lock.
 const FRAMES_PER_POLL: usize = 128;
 
@@ -49,6 +53,18 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub trait Admission: Send + Sync {
     /// Asks every webhook of the review's phase that matches it.
     fn review<'a>(&'a self, server: &'a Server, review: &'a Review) -> BoxFuture<'a, Result<Admitted, ApiError>>;
+}
+
+/// Asks conversion webhooks.
+pub trait Conversion: Send + Sync {
+    /// Brings one object into another `apiVersion`.
+    fn convert<'a>(
+        &'a self,
+        server: &'a Server,
+        webhook: &'a ConversionWebhook,
+        object: &'a Value,
+        desired: &'a str,
+    ) -> BoxFuture<'a, Result<Value, ApiError>>;
 }
 
 /// Answers paths that are no resources: discovery, OpenAPI, health.
@@ -67,6 +83,7 @@ struct Shared {
     core: Mutex<ApiServer>,
     changes: Mutex<HashMap<ShelfId, channel::Sender<u64>>>,
     admission: Option<Box<dyn Admission>>,
+    conversion: Option<Box<dyn Conversion>>,
     pages: Vec<Box<dyn Pages>>,
     tidies_after: Option<Duration>,
     is_tidying: AtomicBool,
@@ -79,6 +96,8 @@ struct Shared {
 pub struct Parts {
     /// Asks webhooks; without it, reviews admit everything.
     pub admission: Option<Box<dyn Admission>>,
+    /// Asks conversion webhooks; without it, objects of such kinds are there in their stored version alone.
+    pub conversion: Option<Box<dyn Conversion>>,
     /// Pages beside the resources, asked in order.
     pub pages: Vec<Box<dyn Pages>>,
     /// How long after a change garbage is collected and ending namespaces are emptied; none leaves that to the caller.
@@ -96,6 +115,7 @@ impl Server {
             core: Mutex::new(core),
             changes: Mutex::default(),
             admission: parts.admission,
+            conversion: parts.conversion,
             pages: parts.pages,
             tidies_after: parts.tidies_after,
             is_tidying: AtomicBool::new(false),
@@ -211,6 +231,12 @@ impl Server {
                     outcome = next;
                     receipts.extend(receipt);
                 }
+                Outcome::Convert(conversion) => {
+                    let answer = self.convert_all(&conversion).await;
+                    let (next, receipt) = self.change(|core| core.resume_converted(*conversion, answer));
+                    outcome = next;
+                    receipts.extend(receipt);
+                }
             }
         };
         // What readers are told is on disk already.
@@ -220,6 +246,33 @@ impl Server {
             }
         }
         answer
+    }
+
+    async fn convert_all(&self, conversion: &server::Conversion) -> Result<Vec<Value>, ApiError> {
+        let mut converted = Vec::with_capacity(conversion.objects.len());
+        for objects in conversion.objects.chunks(CONVERSIONS_AT_ONCE) {
+            let mut calls = Vec::with_capacity(objects.len());
+            for object in objects {
+                calls.push(self.convert(&conversion.webhook, object, &conversion.desired));
+            }
+            converted.extend(try_join_all(calls).await?);
+        }
+        Ok(converted)
+    }
+
+    /// Brings one object into another `apiVersion`, by asking its kind's webhook.
+    pub(crate) async fn convert(
+        &self,
+        webhook: &ConversionWebhook,
+        object: &Value,
+        desired: &str,
+    ) -> Result<Value, ApiError> {
+        let Some(conversion) = &self.shared.conversion else {
+            let about = conversion::printed_kind(object);
+            let why = "this server was made without a client for conversion webhooks";
+            return Err(ApiError::internal(format!("conversion webhook for {about} failed: {why}")));
+        };
+        conversion.convert(self, webhook, object, desired).await
     }
 
     fn subscribe(&self, shelf: ShelfId) -> channel::Receiver<u64> {
@@ -345,6 +398,12 @@ impl Stream {
             }
             if self.watch.has_ended() {
                 return None;
+            }
+            if let Some((webhook, object)) = self.watch.conversion() {
+                let desired = self.watch.definition().api_version();
+                let answer = self.server.convert(&webhook, &object, &desired).await;
+                self.watch.converted(answer);
+                continue;
             }
             let mut wake = self.bookmark_at;
             if let Some(ends) = self.ends {

@@ -159,6 +159,10 @@ impl Stage {
                 Outcome::Review(review) => {
                     outcome = self.server.with_core(|core| core.resume(*review, Ok(Admitted::default())));
                 }
+                Outcome::Convert(conversion) => {
+                    let nobody = ApiError::internal("no conversion webhook runs in a simulation");
+                    outcome = self.server.with_core(|core| core.resume_converted(*conversion, Err(nobody)));
+                }
                 Outcome::Done(response) => {
                     let retry_after = response.retry_after_seconds.map(|seconds| Duration::from_secs(seconds.into()));
                     return Ok(Answer { code: response.code, retry_after, body: text(response.body.into()) });

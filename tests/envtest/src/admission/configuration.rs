@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use base64::Engine;
 use serde_json::Value;
 
+use super::caller::Place;
 use super::matching::Rule;
 use crate::encode;
 use crate::selector::LabelSelector;
@@ -17,9 +17,7 @@ const TIMEOUT_SECONDS_DEFAULT: u64 = 10;
 #[derive(Clone, Debug)]
 pub(super) struct Webhook {
     pub(super) name: String,
-    pub(super) target: Target,
-    /// PEM; empty trusts nobody.
-    pub(super) ca_bundle: Vec<u8>,
+    pub(super) place: Place,
     pub(super) rules: Vec<Rule>,
     /// Whether other versions of a matching resource match too.
     pub(super) equivalent: bool,
@@ -29,29 +27,9 @@ pub(super) struct Webhook {
     /// Whether a call that fails lets the request pass.
     pub(super) ignores_failure: bool,
     pub(super) has_side_effects: bool,
-    pub(super) timeout: Duration,
-    pub(super) timeout_seconds: u64,
     pub(super) reinvoked: bool,
     /// The first version of reviews that both sides know.
     pub(super) review_version: Option<&'static str>,
-}
-
-/// Where a webhook is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Target {
-    /// At a URL.
-    Url(String),
-    /// Behind a service.
-    Service {
-        /// Namespace of the service.
-        namespace: String,
-        /// Its name.
-        name: String,
-        /// Its port.
-        port: u16,
-        /// Path, with its slash.
-        path: String,
-    },
 }
 
 /// Every webhook of a phase.
@@ -70,15 +48,12 @@ pub(super) fn webhooks(core: &ApiServer, phase: Phase) -> Vec<Webhook> {
 }
 
 fn read(webhook: &Value) -> Webhook {
-    let config = &webhook["clientConfig"];
-    let ca_bundle = config["caBundle"].as_str().unwrap_or_default();
     let timeout_seconds = webhook["timeoutSeconds"].as_u64().unwrap_or(TIMEOUT_SECONDS_DEFAULT);
     let conditions = webhook["matchConditions"].as_array().into_iter().flatten();
     let versions = webhook["admissionReviewVersions"].as_array().into_iter().flatten();
     Webhook {
         name: webhook["name"].as_str().unwrap_or_default().to_owned(),
-        target: target(config),
-        ca_bundle: base64::engine::general_purpose::STANDARD.decode(ca_bundle).unwrap_or_default(),
+        place: Place::read(&webhook["clientConfig"], Duration::from_secs(timeout_seconds)),
         rules: webhook["rules"].as_array().into_iter().flatten().map(Rule::read).collect(),
         equivalent: webhook["matchPolicy"] != "Exact",
         namespace_selector: label_selector(&webhook["namespaceSelector"]),
@@ -88,29 +63,12 @@ fn read(webhook: &Value) -> Webhook {
             .collect(),
         ignores_failure: webhook["failurePolicy"] == "Ignore",
         has_side_effects: !matches!(webhook["sideEffects"].as_str(), Some("None" | "NoneOnDryRun")),
-        timeout: Duration::from_secs(timeout_seconds),
-        timeout_seconds,
         reinvoked: webhook["reinvocationPolicy"] == "IfNeeded",
         review_version: versions.into_iter().find_map(|version| match version.as_str() {
             Some("v1") => Some("v1"),
             Some("v1beta1") => Some("v1beta1"),
             _ => None,
         }),
-    }
-}
-
-fn target(config: &Value) -> Target {
-    if let Some(url) = config["url"].as_str() {
-        return Target::Url(url.to_owned());
-    }
-    let service = &config["service"];
-    let text = |field: &str| service[field].as_str().unwrap_or_default().to_owned();
-    let path = text("path");
-    Target::Service {
-        namespace: text("namespace"),
-        name: text("name"),
-        port: service["port"].as_u64().and_then(|port| u16::try_from(port).ok()).unwrap_or(443),
-        path: if path.starts_with('/') { path } else { format!("/{path}") },
     }
 }
 

@@ -28,6 +28,16 @@ pub(super) enum Match {
     Equivalent(Arc<ResourceDef>),
 }
 
+impl Match {
+    /// The version that the webhook sees.
+    pub(super) fn definition<'a>(&'a self, about: &Attributes<'a>) -> &'a Arc<ResourceDef> {
+        match self {
+            Match::Exact => about.definition,
+            Match::Equivalent(other) => other,
+        }
+    }
+}
+
 // === impl Rule ===
 
 impl Rule {

@@ -3,7 +3,6 @@
 use base64::Engine;
 use serde_json::{Map, Value, json};
 
-use super::matching::Match;
 use crate::registry::ResourceDef;
 use crate::server::{Attributes, Operation};
 use crate::status::ApiError;
@@ -17,16 +16,14 @@ pub(super) enum Verdict {
     Denied(Box<ApiError>),
 }
 
-/// A review as it is sent.
-pub(super) fn request(about: &Attributes<'_>, found: &Match, object: &Value, version: &str, uid: &str) -> Value {
-    let definition = match found {
-        Match::Exact => about.definition,
-        Match::Equivalent(other) => other,
-    };
-    let converted = |object: &Value| match found {
-        Match::Exact => object.clone(),
-        Match::Equivalent(other) => convert(object, about.definition, other),
-    };
+/// A review as it is sent: the object and the old one in the version of `definition`.
+pub(super) fn request(
+    about: &Attributes<'_>,
+    definition: &ResourceDef,
+    [object, old]: [Value; 2],
+    version: &str,
+    uid: &str,
+) -> Value {
     let user = about.user;
     let mut info = json!({"username": user.name, "groups": user.groups});
     if !user.uid.is_empty() {
@@ -40,7 +37,7 @@ pub(super) fn request(about: &Attributes<'_>, found: &Match, object: &Value, ver
         "uid": uid, "kind": kind(definition, about.subresource), "resource": resource(definition),
         "requestKind": kind(about.definition, about.subresource), "requestResource": resource(about.definition),
         "operation": about.operation.word(), "userInfo": info,
-        "object": converted(object), "oldObject": about.old_object.map_or(Value::Null, converted),
+        "object": object, "oldObject": old,
         "dryRun": about.dry_run, "options": options(about),
     });
     for (field, text) in [
@@ -73,9 +70,6 @@ fn options(about: &Attributes<'_>) -> Value {
 
 /// An object in another version of its resource.
 pub(super) fn convert(object: &Value, from: &ResourceDef, to: &ResourceDef) -> Value {
-    if !object.is_object() {
-        return object.clone();
-    }
     let mut object = object.clone();
     let (old, new) = (from.api_version(), to.api_version());
     if to.strategy.converts(&old, &new) {

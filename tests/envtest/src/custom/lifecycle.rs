@@ -1,6 +1,7 @@
 //! The pass that follows every change of a definition: names, conditions, what is served, and deletion.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use http::Method;
 use jiff::Timestamp;
@@ -12,7 +13,7 @@ use crate::environment::time_text;
 use crate::registry::ResourceDef;
 use crate::request::{ApiRequest, User};
 use crate::server::ApiServer;
-use crate::store::ShelfId;
+use crate::store::{Record, ShelfId};
 use crate::{encode, metadata};
 
 /// Whether a condition of a definition is true.
@@ -202,14 +203,16 @@ fn serve(core: &mut ApiServer, definition: &Value) {
 fn clear(core: &mut ApiServer, definition: &Value, now: Timestamp) -> bool {
     let (group, plural) = (text(definition, "/spec/group"), text(definition, "/status/acceptedNames/plural"));
     let Some(known) = core.registry.any_version(group, plural).cloned() else { return true };
-    let objects: Vec<(String, Value)> = core
+    let objects: Vec<(Arc<str>, Arc<Record>)> = core
         .store
         .shelf(known.shelf)
         .range("", "")
-        .map(|(key, record)| (key.to_string(), encode::value(&known, record)))
+        .map(|(key, record)| (Arc::clone(key), Arc::clone(record)))
         .collect();
     let mut is_empty = true;
-    for (key, mut object) in objects {
+    for (key, record) in objects {
+        let known = core.registry.storing(known.shelf, &record).unwrap_or(&known).clone();
+        let mut object = encode::value(&known, &record);
         if metadata::finalizers(&object).next().is_none() {
             core.remove_object(&known, &key, object);
             continue;

@@ -10,6 +10,7 @@ use koord_schema::structural;
 use koord_schema::structural::{defaults, prune};
 use serde_json::{Value, json};
 
+use crate::conversion::ConversionWebhook;
 use crate::registry::{Column, ResourceDef, SchemaSource, SelectableField, Subresource};
 use crate::store::ShelfId;
 use crate::strategy::{Generation, Strategy};
@@ -33,7 +34,9 @@ pub(super) fn served(definition: &Value, shelf: ShelfId) -> Vec<ResourceDef> {
     let spec = &definition["spec"];
     let empty = Vec::new();
     let versions = spec["versions"].as_array().unwrap_or(&empty);
-    versions.iter().filter(|version| version["served"] == true).map(|version| one(definition, version, shelf)).collect()
+    let conversion = ConversionWebhook::of(definition);
+    let served = versions.iter().filter(|version| version["served"] == true);
+    served.map(|version| ResourceDef { conversion: conversion.clone(), ..one(definition, version, shelf) }).collect()
 }
 
 fn one(definition: &Value, version: &Value, shelf: ShelfId) -> ResourceDef {

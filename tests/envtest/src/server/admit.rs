@@ -7,7 +7,7 @@ use super::{
 use crate::{request::ApiRequest, status::ApiError};
 
 /// Whether the server itself writes: it asks no webhooks about that.
-fn is_own(request: &ApiRequest) -> bool {
+pub(super) fn is_own(request: &ApiRequest) -> bool {
     request.user.name == crate::custom::lifecycle::SERVER_USER
 }
 

@@ -3,7 +3,9 @@
 use serde_json::Value;
 
 use super::{
-    ApiServer, Outcome, subject,
+    ApiServer, Outcome,
+    convert::{self, TwoForms},
+    subject,
     write::{Effect, Write},
 };
 use crate::{encode, metadata, registry::ResourceDef, status::ApiError};
@@ -12,13 +14,17 @@ impl ApiServer {
     /// Carries a write out that admission has let pass.
     pub(super) fn finish(&mut self, write: Write) -> Result<Outcome, ApiError> {
         match write.effect.clone() {
-            Effect::Store => self.store_object(write),
+            Effect::Store => match convert::webhook_of(&write).cloned() {
+                Some(webhook) => Ok(convert::into_stored(webhook, write)),
+                None => self.store_object(write, None),
+            },
             Effect::Delete(options) => self.delete_admitted(write, &options),
             Effect::Subresource => self.run_subresource(&write),
         }
     }
 
-    fn store_object(&mut self, mut write: Write) -> Result<Outcome, ApiError> {
+    /// Stores the object of a write, in the form that a webhook has converted it to where there is one.
+    pub(super) fn store_object(&mut self, mut write: Write, forms: Option<TwoForms>) -> Result<Outcome, ApiError> {
         let definition = write.definition.clone();
         let key = definition.key(&write.target.namespace, &write.target.name);
         let current = self.store.shelf(definition.shelf).get(&key);
@@ -35,23 +41,36 @@ impl ApiServer {
             _ => {}
         }
         let code = if write.old.is_none() { 201 } else { 200 };
-        if let Some((_, old)) = &write.old {
-            if *old == write.object {
-                let object = std::mem::take(&mut write.object);
-                return Ok(Outcome::Done(self.answer(&write, code, object)));
-            }
-            if ends_by_update(&definition, &write.object, old) {
-                let object = std::mem::take(&mut write.object);
-                if !write.dry_run {
-                    self.remove_object(&definition, &key, object.clone());
-                }
-                return Ok(Outcome::Done(self.answer(&write, code, object)));
+        let object = std::mem::take(&mut write.object);
+        let (is_unchanged, is_end) = write.old.as_ref().map_or((false, false), |(record, old)| {
+            let is_unchanged = match &forms {
+                // An object that is stored in another version changes by being written.
+                None if definition.conversion.is_some() && *record.version != *definition.api_version() => false,
+                None => *old == object,
+                Some(forms) => encode::stored_value(&definition, record) == forms.stored,
+            };
+            (is_unchanged, ends_by_update(&definition, &object, old))
+        });
+        let (mut stored, answer) = match forms {
+            None => (object, None),
+            Some(TwoForms { stored, answer }) => (stored, Some(answer)),
+        };
+        if !is_unchanged && !write.dry_run {
+            if is_end {
+                // The client is answered with the state that it wrote, not with the revision of the end.
+                self.remove_object(&definition, &key, stored.clone());
+            } else {
+                self.put_object(&definition, &key, &mut stored);
             }
         }
-        let mut object = std::mem::take(&mut write.object);
-        if !write.dry_run {
-            self.put_object(&definition, &key, &mut object);
-        }
+        let object = match answer {
+            None => stored,
+            Some(answer) => {
+                let mut answer = answer?;
+                convert::copy_revision(&stored, &mut answer);
+                answer
+            }
+        };
         Ok(Outcome::Done(self.answer(&write, code, object)))
     }
 

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::{
-    ApiResponse, ApiServer, Outcome, kind_subject, subject,
+    ApiResponse, ApiServer, Outcome, convert, kind_subject, subject,
     write::{Effect, Operation, Write},
 };
 use crate::{
@@ -88,11 +88,13 @@ impl ApiServer {
         let list = ListOptions::read(request)?;
         let options = DeleteOptions::read(request)?;
         let filter = Filter::new(definition, target, &list)?;
-        let objects = self.store.shelf(definition.shelf).range(&filter.prefix, "");
-        let pending = objects
-            .filter(|(key, record)| filter.matches(key, record))
-            .map(|(key, _)| key.rsplit('/').next().unwrap_or_default().to_owned())
-            .collect();
+        let shelf = self.store.shelf(definition.shelf);
+        let objects: Vec<_> =
+            shelf.range(&filter.prefix, "").filter(|(key, record)| filter.matches(key, record)).collect();
+        if let Some(conversion) = convert::of_records(request, definition, objects.iter().map(|(_, record)| *record)) {
+            return Ok(conversion);
+        }
+        let pending = objects.iter().map(|(key, _)| key.rsplit('/').next().unwrap_or_default().to_owned()).collect();
         let collection = Collection { pending, done: Vec::new() };
         self.delete_next(request, target, definition, &options, collection)
     }
@@ -130,6 +132,10 @@ impl ApiServer {
         let record = self.store.shelf(definition.shelf).get(&key).cloned();
         let name = write.target.name.clone();
         let record = record.ok_or_else(|| ApiError::not_found(subject(&definition, &name)))?;
+        if definition.lacks_conversion(&record) {
+            // Somebody was faster while webhooks were asked.
+            return Ok(self.handle(&write.request.clone()));
+        }
         let old = encode::value(&definition, &record);
         check_preconditions(&definition, &name, options, &old)?;
         let ending = self.ending(&definition, &old, options)?;
@@ -138,15 +144,15 @@ impl ApiServer {
             Ending::Gone(mut last) => {
                 if !write.dry_run {
                     if last != old {
-                        self.put_object(&definition, &key, &mut last);
+                        self.put_state(&definition, &key, &record, &mut last);
                     }
-                    last = self.remove_object(&definition, &key, last);
+                    last = self.remove_state(&definition, &key, &record, last);
                 }
                 (last, true)
             }
             Ending::Stays(mut object) => {
                 if !write.dry_run {
-                    self.put_object(&definition, &key, &mut object);
+                    self.put_state(&definition, &key, &record, &mut object);
                 }
                 (object, false)
             }

@@ -116,7 +116,7 @@ impl ApiServer {
     fn look_at(&mut self, place: &Place) {
         let (shelf, key) = place;
         let Some(record) = self.store.shelf(*shelf).get(key).cloned() else { return };
-        let Some(definition) = self.registry.iter().find(|known| known.shelf == *shelf).cloned() else { return };
+        let Some(definition) = self.registry.storing(*shelf, &record).cloned() else { return };
         let object = encode::value(&definition, &record);
         if metadata::is_deleting(&object) {
             if definition.group.is_empty() && definition.plural == "namespaces" {
@@ -140,8 +140,8 @@ impl ApiServer {
         } else if metadata::finalizers(object).any(|finalizer| finalizer == "foregroundDeletion") {
             let mut blocks = false;
             for (shelf, key) in &dependents {
-                let Some(known) = self.registry.iter().find(|known| known.shelf == *shelf).cloned() else { continue };
                 let Some(record) = self.store.shelf(*shelf).get(key).cloned() else { continue };
+                let Some(known) = self.registry.storing(*shelf, &record).cloned() else { continue };
                 let dependent = encode::value(&known, &record);
                 let references = dependent["metadata"]["ownerReferences"].as_array().into_iter().flatten();
                 blocks |= references
@@ -216,8 +216,8 @@ impl ApiServer {
     }
 
     fn drop_owners(&mut self, (shelf, key): &Place, is_dropped: &dyn Fn(&str) -> bool) {
-        let Some(definition) = self.registry.iter().find(|known| known.shelf == *shelf).cloned() else { return };
         let Some(record) = self.store.shelf(*shelf).get(key).cloned() else { return };
+        let Some(definition) = self.registry.storing(*shelf, &record).cloned() else { return };
         let object = encode::value(&definition, &record);
         let mut owners = object["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
         owners.retain(|owner| !is_dropped(owner["uid"].as_str().unwrap_or_default()));
@@ -249,10 +249,11 @@ impl ApiServer {
             let records: Vec<Arc<Record>> =
                 self.store.shelf(definition.shelf).range(&prefix, "").map(|(_, record)| Arc::clone(record)).collect();
             for record in records {
-                let object = encode::value(definition, &record);
+                let Some(definition) = self.registry.storing(definition.shelf, &record).cloned() else { continue };
+                let object = encode::value(&definition, &record);
                 if !metadata::is_deleting(&object) {
                     let options = json!({"propagationPolicy": "Background"});
-                    self.ask(Method::DELETE, definition, &object, "", &options, "application/json");
+                    self.ask(Method::DELETE, &definition, &object, "", &options, "application/json");
                 }
             }
             is_empty &= self.store.shelf(definition.shelf).range(&prefix, "").next().is_none();

@@ -71,6 +71,9 @@ impl ApiServer {
     ) -> Result<Outcome, ApiError> {
         let filter = Filter::new(definition, target, options)?;
         let page = self.page(definition, &filter, &definition.key_prefix(&target.namespace), options)?;
+        if let Some(conversion) = super::convert::of_records(request, definition, &page.records) {
+            return Ok(conversion);
+        }
         let mut list = Map::new();
         list.insert("resourceVersion".to_owned(), json!(page.revision.to_string()));
         if definition.custom && representation.shape == Shape::Object {

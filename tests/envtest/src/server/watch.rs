@@ -2,10 +2,11 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{ApiResponse, ApiServer, Outcome};
 use crate::{
+    conversion::{ConversionWebhook, Converted},
     encode,
     filter::Filter,
     negotiate::{Representation, Shape},
@@ -30,6 +31,8 @@ pub struct Watch {
     cursor: u64,
     /// Objects that were there when the watch began.
     initial: VecDeque<Arc<Record>>,
+    /// Events of which the first waits for a conversion webhook.
+    waiting: VecDeque<(&'static str, Arc<Record>)>,
     /// Whether the end of the initial objects is still to be marked.
     marks_initial_end: bool,
     sends_bookmarks: bool,
@@ -37,6 +40,8 @@ pub struct Watch {
     timeout_seconds: Option<u64>,
     /// Texts of `Warning` headers.
     pub(super) warnings: Vec<String>,
+    /// Why the watch is to end.
+    failure: Option<ApiError>,
     /// Set when no event can follow.
     ended: bool,
 }
@@ -81,6 +86,29 @@ impl Watch {
         &self.warnings
     }
 
+    /// What a conversion webhook must be asked before the next frame.
+    pub fn conversion(&self) -> Option<(Arc<ConversionWebhook>, Value)> {
+        let (_, record) = self.waiting.front()?;
+        let webhook = self.definition.conversion.as_ref().filter(|_| self.definition.lacks_conversion(record))?;
+        Some((Arc::clone(webhook), encode::stored_value(&self.definition, record)))
+    }
+
+    /// Goes on with what the webhook has answered to [`Self::conversion`].
+    pub fn converted(&mut self, answer: Result<Value, ApiError>) {
+        let Some((webhook, (_, record))) = self.definition.conversion.as_ref().zip(self.waiting.front()) else {
+            return;
+        };
+        match answer {
+            Ok(mut object) => {
+                webhook.settle_converted(&mut object);
+                let mut converted = Converted::default();
+                converted.extend([(record.revision, object)]);
+                self.definition = super::convert::seeing(Arc::clone(&self.definition), converted);
+            }
+            Err(error) => self.failure = Some(error),
+        }
+    }
+
     /// The kind that is watched.
     pub fn definition(&self) -> &Arc<ResourceDef> {
         &self.definition
@@ -123,11 +151,13 @@ impl ApiServer {
             include: present::Include::read(request)?,
             cursor,
             initial,
+            waiting: VecDeque::new(),
             marks_initial_end: options.send_initial_events == Some(true) && options.bookmarks,
             sends_bookmarks: options.bookmarks,
             sent_columns: false,
             timeout_seconds: options.timeout_seconds.filter(|seconds| *seconds > 0),
             warnings: Vec::new(),
+            failure: None,
             ended: false,
         };
         Ok(Outcome::Watch(Box::new(watch)))
@@ -139,10 +169,21 @@ impl ApiServer {
         if watch.ended {
             return frames;
         }
+        if let Some(failure) = watch.failure.take() {
+            frames.push(Frame::error(&failure));
+            watch.ended = true;
+            return frames;
+        }
+        self.drain(watch, &mut frames);
         while frames.len() < limit
+            && watch.waiting.is_empty()
             && let Some(record) = watch.initial.pop_front()
         {
-            frames.push(self.frame(watch, "ADDED", &record));
+            watch.waiting.push_back(("ADDED", record));
+            self.drain(watch, &mut frames);
+        }
+        if !watch.waiting.is_empty() {
+            return frames;
         }
         if watch.initial.is_empty() && watch.marks_initial_end && frames.len() < limit {
             watch.marks_initial_end = false;
@@ -193,10 +234,18 @@ impl ApiServer {
                 watch.cursor = cursor;
             }
         }
-        for (kind, record) in found {
+        watch.waiting.extend(found);
+        self.drain(watch, &mut frames);
+        frames
+    }
+
+    /// Makes frames of what waits, up to the first event whose object a webhook must convert.
+    fn drain(&mut self, watch: &mut Watch, frames: &mut Vec<Frame>) {
+        while let Some((kind, record)) =
+            watch.waiting.pop_front_if(|(_, record)| !watch.definition.lacks_conversion(record))
+        {
             frames.push(self.frame(watch, kind, &record));
         }
-        frames
     }
 
     /// A bookmark at the newest revision, when the watch has seen everything and wants bookmarks.
@@ -204,7 +253,7 @@ impl ApiServer {
         let newest = self.store.shown();
         let changes = self.store.shelf(watch.shelf()).changes_after(watch.cursor);
         let is_current = changes.is_ok_and(|mut changes| changes.next().is_none_or(|next| next.revision() > newest));
-        let up_to_date = watch.initial.is_empty() && is_current;
+        let up_to_date = watch.initial.is_empty() && watch.waiting.is_empty() && is_current;
         if !watch.sends_bookmarks || watch.ended || !up_to_date {
             return None;
         }

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod conversions;
 mod doors;
 mod installation;
 mod kubectl_commands;
