@@ -5,6 +5,7 @@
 //! rules with their correlation of old and new, ratcheting, the wording of errors, and a bounded place to run.
 
 mod check;
+mod condition;
 mod cost;
 mod evaluate;
 mod executor;
@@ -17,6 +18,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use kube_cel::cel::IdedExpr;
 
+pub use condition::Condition;
 pub use executor::{STACK_BYTES, STUCK_MAX};
 
 use crate::{

@@ -9,6 +9,7 @@ use serde_json::{Number, Value};
 ///
 /// ```
 /// assert_eq!(koord_schema::go_text::quote("a\"b\n\u{0}é"), r#""a\"b\n\x00é""#);
+/// assert_eq!(koord_schema::go_text::quote("it's"), r#""it's""#);
 /// ```
 pub fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
@@ -44,7 +45,8 @@ fn push_code(out: &mut String, marker: char, width: usize, character: char) {
 
 /// Whether a character stands for itself in `%q`: no control, no space but the ASCII one, nothing unassigned.
 pub fn is_printable(character: char) -> bool {
-    if character == ' ' {
+    // Rust would escape an apostrophe too.
+    if matches!(character, ' '..='~') {
         return true;
     }
     if character.is_whitespace() || character.is_control() {

@@ -171,3 +171,24 @@ pub fn at_revision(record: &Record, revision: u64) -> Record {
         owners: record.owners.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::store::Store;
+
+    #[test]
+    fn the_text_of_an_object_begins_with_what_all_have_and_ends_without_a_newline() {
+        let shelf = Store::new(crate::store::HistoryLimits::default()).shelf_id("/configmaps");
+        let definition = ResourceDef::new("", "v1", "ConfigMap", "configmaps", true, shelf);
+        let mut object =
+            json!({"data": {"k": "v"}, "kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}});
+        let record = record(&definition, &mut object, 7);
+        assert_eq!(
+            object_bytes(&definition, &record),
+            r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","resourceVersion":"7"},"data":{"k":"v"}}"#
+        );
+    }
+}

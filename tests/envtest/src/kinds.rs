@@ -14,11 +14,13 @@ mod pod_template;
 mod priority_class;
 mod rbac;
 mod service;
+mod webhook_configuration;
 mod workload;
 
 use std::sync::Arc;
 
-use self::{plain::Simple, workload::Workload};
+pub(crate) use self::webhook_configuration::check_client;
+use self::{plain::Simple, webhook_configuration::WebhookConfigurations, workload::Workload};
 use crate::{
     builtins, custom,
     registry::{ResourceDef, SelectableField, Subresource},
@@ -94,10 +96,10 @@ fn strategy(group: &str, plural: &str, has_status: bool) -> Arc<dyn Strategy> {
         ("rbac.authorization.k8s.io", "roles" | "clusterroles") => Arc::new(rbac::Roles),
         ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => Arc::new(rbac::Bindings),
         ("admissionregistration.k8s.io", "mutatingwebhookconfigurations") => {
-            Arc::new(plain::WebhookConfigurations { is_mutating: true })
+            Arc::new(WebhookConfigurations { is_mutating: true })
         }
         ("admissionregistration.k8s.io", "validatingwebhookconfigurations") => {
-            Arc::new(plain::WebhookConfigurations { is_mutating: false })
+            Arc::new(WebhookConfigurations { is_mutating: false })
         }
         (
             "",

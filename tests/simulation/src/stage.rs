@@ -8,6 +8,7 @@ use envtest::{
     request::ApiRequest,
     server::{Admitted, ApiServer, Outcome, Watch},
     shell::{Parts, Server},
+    status::ApiError,
     store::HistoryLimits,
 };
 use http::Method;

@@ -157,9 +157,7 @@ impl Checking {
         rule: &Rule,
         want: &Want,
     ) -> Result<(IdedExpr, u64), String> {
-        let parser = Parser::new().max_recursion_depth(DEPTH_MAX).enable_optional_syntax(true);
-        let expression =
-            parser.parse(text).map_err(|errors| format!("{}: {}", want.failed(), syntax(&errors, text)))?;
+        let expression = parse(text).map_err(|mistake| format!("{}: {mistake}", want.failed()))?;
         let source = Source::of(text);
         let resource = scope.resource || schema.embedded_resource;
         let of_self = Type::of(schema, resource).unwrap_or(Type::Dyn);
@@ -195,6 +193,12 @@ fn ordered(rule: &serde_json::Value) -> String {
     let fields: Vec<String> =
         fields.iter().map(|name| format!("\"{name}\":{}", crate::go_text::json(&rule[*name]))).collect();
     format!("{{{}}}", fields.join(","))
+}
+
+/// Parses an expression, or reports where it is none.
+pub(super) fn parse(text: &str) -> Result<IdedExpr, String> {
+    let parser = Parser::new().max_recursion_depth(DEPTH_MAX).enable_optional_syntax(true);
+    parser.parse(text).map_err(|errors| syntax(&errors, text))
 }
 
 fn syntax(errors: &kube_cel::cel::ParseErrors, text: &str) -> String {

@@ -196,23 +196,34 @@ fn type_shown(schema: &Schema) -> String {
 fn failure_text(failure: &ExecutionError, rule: &Compiled) -> String {
     let stated = rule.rule.message.as_deref().filter(|message| !message.is_empty());
     let shown = stated.unwrap_or(rule.rule.rule.trim());
-    let reason = match failure {
+    let is_mismatch = matches!(
+        failure,
+        ExecutionError::NoSuchOverload
+            | ExecutionError::UnsupportedBinaryOperator(..)
+            | ExecutionError::UnsupportedUnaryOperator(..)
+            | ExecutionError::ValuesNotComparable(..)
+    );
+    if is_mismatch {
+        return format!(
+            "'no such overload': call arguments did not match a supported operator, function or macro signature for rule: {shown}"
+        );
+    }
+    format!("{} evaluating rule: {shown}", reason(failure))
+}
+
+/// Why an evaluation broke off, as Go's interpreter says it.
+pub(super) fn reason(failure: &ExecutionError) -> String {
+    match failure {
         ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
         ExecutionError::DivisionByZero(_) => "division by zero".to_owned(),
         ExecutionError::RemainderByZero(_) => "modulus by zero".to_owned(),
         ExecutionError::Overflow(..) => "integer overflow".to_owned(),
-        ExecutionError::IndexOutOfBounds(index) => match index {
-            CelValue::Int(index) => format!("index out of bounds: {index}"),
-            _ => "index out of bounds".to_owned(),
-        },
+        ExecutionError::IndexOutOfBounds(CelValue::Int(index)) => format!("index out of bounds: {index}"),
+        ExecutionError::IndexOutOfBounds(_) => "index out of bounds".to_owned(),
         ExecutionError::NoSuchOverload
         | ExecutionError::UnsupportedBinaryOperator(..)
         | ExecutionError::UnsupportedUnaryOperator(..)
-        | ExecutionError::ValuesNotComparable(..) => {
-            return format!(
-                "'no such overload': call arguments did not match a supported operator, function or macro signature for rule: {shown}"
-            );
-        }
+        | ExecutionError::ValuesNotComparable(..) => "no such overload".to_owned(),
         ExecutionError::FunctionError { function, .. }
             if matches!(function.as_str(), "int" | "uint" | "double" | "bool" | "duration" | "timestamp") =>
         {
@@ -220,6 +231,5 @@ fn failure_text(failure: &ExecutionError, rule: &Compiled) -> String {
         }
         ExecutionError::FunctionError { message, .. } => message.clone(),
         other => other.to_string(),
-    };
-    format!("{reason} evaluating rule: {shown}")
+    }
 }

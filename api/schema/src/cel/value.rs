@@ -48,6 +48,25 @@ pub(super) fn of(value: &Value, schema: Option<&Schema>, context: &Context<'_>) 
     }
 }
 
+/// Converts a value of which no schema is known: names stay as they are.
+pub(super) fn untyped(value: &Value) -> CelValue {
+    match value {
+        Value::Null => CelValue::Null,
+        Value::Bool(flag) => CelValue::Bool(*flag),
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => CelValue::Int(whole),
+            None => CelValue::Float(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Value::String(text) => CelValue::String(Arc::new(text.clone())),
+        Value::Array(items) => CelValue::List(Arc::new(items.iter().map(untyped).collect())),
+        Value::Object(fields) => {
+            let entries: HashMap<Key, CelValue> =
+                fields.iter().map(|(name, field)| (Key::String(Arc::new(name.clone())), untyped(field))).collect();
+            CelValue::Map(CelMap { map: Arc::new(entries) })
+        }
+    }
+}
+
 fn of_text(text: &str, format: Option<&str>, context: &Context<'_>) -> CelValue {
     let plain = || CelValue::String(Arc::new(text.to_owned()));
     let read = |function: &str, text: &str| {

@@ -216,7 +216,7 @@ fn explain(error: &HyperError) -> String {
             if io.kind() == std::io::ErrorKind::ConnectionRefused {
                 return "connect: connection refused".to_owned();
             }
-            if let Some(text) = io.get_ref().and_then(|inner| inner.downcast_ref::<TlsError>()).map(explain_tls) {
+            if let Some(text) = tls_error(io).map(explain_tls) {
                 return text;
             }
         }
@@ -224,6 +224,12 @@ fn explain(error: &HyperError) -> String {
         source = cause.source();
     }
     last
+}
+
+/// The failure of a handshake, which comes wrapped once or more.
+fn tls_error(error: &std::io::Error) -> Option<&TlsError> {
+    let inner = error.get_ref()?;
+    inner.downcast_ref::<TlsError>().or_else(|| tls_error(inner.downcast_ref::<std::io::Error>()?))
 }
 
 fn explain_tls(error: &TlsError) -> String {

@@ -1,59 +1,34 @@
 //! `matchConditions`: CEL over the review.
 
-use std::sync::mpsc;
-use std::thread;
 use std::time::Duration;
 
-use kube_cel::KubeCelExt;
-use kube_cel::cel::{Context, ExecutionError, Program, Value as Cel};
-use serde_json::Value;
+use koord_schema::cel::Condition;
+use serde_json::{Value, json};
 
-/// Deep expressions need more stack than a worker thread has.
-const STACK_BYTES: usize = 16 * 1024 * 1024;
+/// How long one condition may take.
 const EVALUATION_MAX: Duration = Duration::from_secs(2);
 
 /// Whether every condition holds for the review's request.
 ///
 /// A condition that is false decides, even where another one fails; a failure is told with the expression.
 pub(super) fn hold(expressions: &[String], request: &Value) -> Result<bool, String> {
-    if expressions.is_empty() {
-        return Ok(true);
-    }
-    let (sender, receiver) = mpsc::channel();
-    let (expressions, request) = (expressions.to_vec(), request.clone());
-    let spawned = thread::Builder::new().name("match-conditions".to_owned()).stack_size(STACK_BYTES).spawn(move || {
-        // Nobody listens any more when it took too long.
-        let _ = sender.send(evaluate(&expressions, &request));
-    });
-    spawned.map_err(|error| error.to_string())?;
-    receiver.recv_timeout(EVALUATION_MAX).unwrap_or_else(|_| Err("match conditions took too long".to_owned()))
-}
-
-fn evaluate(expressions: &[String], request: &Value) -> Result<bool, String> {
-    let mut context = Context::default().with_all();
-    for (name, value) in [("object", &request["object"]), ("oldObject", &request["oldObject"]), ("request", request)] {
-        context.add_variable(name, value.clone()).map_err(|error| error.to_string())?;
-    }
+    let variables = ["object", "oldObject"].map(|name| (name, request[name].clone()));
+    // Nobody is asked what a user may do: an expression that needs the authorizer fails when it is evaluated.
+    let variables: Vec<(&str, Value)> =
+        variables.into_iter().chain([("request", request.clone()), ("authorizer", json!({}))]).collect();
+    let names: Vec<&str> = variables.iter().map(|(name, _)| *name).collect();
     let mut failure = None;
     for expression in expressions {
-        let result = Program::compile(expression)
-            .map_err(|error| error.to_string())
-            .and_then(|program| program.execute(&context).map_err(|error| explain(&error)));
-        match result {
-            Ok(Cel::Bool(true)) => {}
-            Ok(Cel::Bool(false)) => return Ok(false),
-            Ok(_) => failure = Some(format!("expression '{expression}' must evaluate to bool")),
-            Err(error) => failure = Some(format!("expression '{expression}' resulted in error: {error}")),
+        let holds = Condition::compile(expression.trim(), &names)
+            .map_err(|error| format!("expression '{expression}' resulted in error: {error}"))
+            .and_then(|condition| condition.holds(&variables, EVALUATION_MAX));
+        match holds {
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
+            Err(why) => failure = Some(why),
         }
     }
     failure.map_or(Ok(true), Err)
-}
-
-fn explain(error: &ExecutionError) -> String {
-    match error {
-        ExecutionError::NoSuchKey(key) => format!("no such key: {key}"),
-        other => other.to_string(),
-    }
 }
 
 #[cfg(test)]

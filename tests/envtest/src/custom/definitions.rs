@@ -1,12 +1,15 @@
 //! The kind CustomResourceDefinition: defaults, checks, and how its deletion begins.
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use jiff::Timestamp;
 use koord_schema::field::{Errors, Path};
 use koord_schema::names;
+use rustls::pki_types::{CertificateDer, pem::PemObject};
 use serde_json::{Value, json};
 
 use super::{APPROVAL_ANNOTATION, CLEANUP_FINALIZER, lifecycle, versions};
 use crate::environment::time_text;
+use crate::kinds::check_client;
 use crate::metadata;
 use crate::status::ApiError;
 use crate::strategy::{Generation, Strategy, Surroundings};
@@ -210,10 +213,10 @@ fn check_conversion(conversion: &Value, at: &Path<'_>, errors: &mut Errors) {
         "Webhook" => {
             match config {
                 None => errors.required(&config_at, "required when strategy is set to Webhook"),
-                Some(config) if config["url"].is_string() == config["service"].is_object() => {
-                    errors.required(&config_at, "exactly one of url or service is required");
+                Some(config) => {
+                    check_client(config, &config_at, errors);
+                    check_bundle(text(config, "caBundle"), &config_at.child("caBundle"), errors);
                 }
-                Some(_) => {}
             }
             if reviews.is_empty() {
                 errors.required(&reviews_at, "");
@@ -230,6 +233,15 @@ fn check_conversion(conversion: &Value, at: &Path<'_>, errors: &mut Errors) {
             }
         }
         other => errors.not_supported(&at.child("strategy"), other, &["None", "Webhook"]),
+    }
+}
+
+/// Checks that a bundle, where there is one, holds certificates.
+fn check_bundle(bundle: &str, at: &Path<'_>, errors: &mut Errors) {
+    let pem = STANDARD.decode(bundle).unwrap_or_default();
+    if !pem.is_empty() && !CertificateDer::pem_slice_iter(&pem).any(|certificate| certificate.is_ok()) {
+        let detail = "unable to load root certificates: unable to parse bytes as PEM block";
+        errors.invalid(at, bundle, detail);
     }
 }
 

@@ -1,7 +1,7 @@
 //! The way of every write through admission, from the decoded object to the store.
 
 use super::{
-    ApiServer, Outcome, identity,
+    ApiServer, Outcome, delete, identity, ownership,
     write::{Admitted, Effect, Phase, Review, Write},
 };
 use crate::{request::ApiRequest, status::ApiError};
@@ -50,6 +50,7 @@ impl ApiServer {
             }
             self.prepare_object(&mut write)?;
         }
+        delete::tell_grace(&mut write);
         if self.has_webhooks(Phase::Validating) && !is_own(&write.request) {
             return Ok(Outcome::Review(Box::new(Review { phase: Phase::Validating, write })));
         }
@@ -76,6 +77,7 @@ impl ApiServer {
                     if let Some(object) = admitted.object {
                         write.object = object;
                         write.definition.strategy.set_defaults(&mut write.object);
+                        ownership::keep_times_of_unchanged(&mut write);
                     }
                     server.prepare(write)
                 }

@@ -204,6 +204,15 @@ impl ApiServer {
     }
 }
 
+/// Validating webhooks see how long a graceful deletion will take, not how long the client asked for.
+pub(super) fn tell_grace(write: &mut Write) {
+    let (Effect::Delete(options), Some((_, old))) = (&write.effect, &write.old) else { return };
+    let asked = options.grace_period_seconds.map(|seconds| if seconds < 0 { 1 } else { seconds });
+    if let Some(seconds) = write.definition.strategy.grace_seconds(old, asked).filter(|_| !metadata::is_deleting(old)) {
+        write.options["gracePeriodSeconds"] = json!(seconds);
+    }
+}
+
 /// A collection is answered with its objects as they were, like a list.
 fn list_item(definition: &ResourceDef, mut object: Value) -> Value {
     if let Some(fields) = object.as_object_mut().filter(|_| !definition.custom) {

@@ -7,8 +7,16 @@ use koord_schema::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{ApiServer, write::Write};
-use crate::{environment, metadata, options, registry::ResourceDef, status::ApiError};
+use super::{
+    ApiServer,
+    write::{Effect, Write},
+};
+use crate::{
+    builtins::{self, BuiltinType},
+    environment, metadata, options,
+    registry::ResourceDef,
+    status::ApiError,
+};
 
 /// Text that `managedFields` need about a write.
 struct Scribe {
@@ -29,12 +37,49 @@ impl Scribe {
     }
 }
 
+/// The type of what a subresource such as `binding` is given, where that is not its resource.
+fn argument_type(write: &Write) -> Option<&'static BuiltinType> {
+    if write.effect != Effect::Subresource {
+        return None;
+    }
+    let (group, version, kind) = write.definition.subresource(&write.target.subresource)?.body.as_ref()?;
+    builtins::kind(group, version, kind)
+}
+
+/// A change that webhooks have undone changes nothing, not even the times at which fields were written.
+pub(super) fn keep_times_of_unchanged(write: &mut Write) {
+    let Some((_, old)) = &write.old else { return };
+    let kept = &old["metadata"]["managedFields"];
+    if !is_same_but_for_times(&write.object["metadata"]["managedFields"], kept) {
+        return;
+    }
+    let mut same = write.object.clone();
+    metadata::of_mut(&mut same).insert("managedFields".to_owned(), kept.clone());
+    if same == *old {
+        write.object = same;
+    }
+}
+
+fn is_same_but_for_times(one: &Value, other: &Value) -> bool {
+    let timeless = |entries: &Value| -> Vec<Value> {
+        let mut entries = entries.as_array().cloned().unwrap_or_default();
+        for entry in entries.iter_mut().filter_map(Value::as_object_mut) {
+            entry.remove("time");
+        }
+        entries
+    };
+    one.is_array() && other.is_array() && timeless(one) == timeless(other)
+}
+
 impl ApiServer {
     fn scribe(&mut self, write: &Write) -> Scribe {
         let parameter = write.request.parameter("fieldManager").unwrap_or_default();
         Scribe {
             manager: options::manager(parameter, &write.request.user_agent),
-            api_version: write.definition.api_version(),
+            api_version: match write.effect {
+                Effect::Subresource => write.object["apiVersion"].as_str().unwrap_or_default().to_owned(),
+                _ => write.definition.api_version(),
+            },
             subresource: write.target.subresource.clone(),
             time: environment::time_text(self.environment.now()),
         }
@@ -65,7 +110,11 @@ impl ApiServer {
         let definition = write.definition.clone();
         let ignored = fields_of_other_doors(&definition, &write.object, &write.target.subresource);
         let live = write.old.as_ref().map(|(_, old)| old);
-        match (definition.builtin_type(), definition.schema.get()) {
+        let node = match argument_type(write) {
+            Some(argument) => Some(argument),
+            None => definition.builtin_type(),
+        };
+        match (node, definition.schema.get()) {
             (Some(node), _) => record(live, &mut write.object, &scribe, &node, &ignored),
             (None, Some(schema)) => {
                 record(live, &mut write.object, &scribe, &SchemaNode::of_object(schema), &ignored);

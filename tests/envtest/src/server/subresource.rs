@@ -76,7 +76,9 @@ impl ApiServer {
             return Err(ApiError::bad_request(format!("name in URL does not match name in {kind} object")));
         }
         metadata::of_mut(&mut decoded.object).insert("name".to_owned(), json!(order.target.name));
-        self.admit(Write { effect: Effect::Subresource, ..order.write(None, decoded, false) })
+        let mut write = Write { effect: Effect::Subresource, ..order.write(None, decoded, false) };
+        self.record_ownership(&mut write);
+        self.admit(write)
     }
 
     /// Does what the reviewed argument asks for.

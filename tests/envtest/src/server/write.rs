@@ -190,7 +190,8 @@ impl Review {
             operation: write.operation,
             definition: &write.definition,
             subresource: &write.target.subresource,
-            namespace: &write.target.namespace,
+            // A namespace is reviewed as being in itself.
+            namespace: if is_namespace(&write.definition) { &write.target.name } else { &write.target.namespace },
             // The objects of a collection are reviewed without their names.
             name: if write.collection.is_some() { "" } else { &write.target.name },
             object: &write.object,
@@ -200,6 +201,10 @@ impl Review {
             options: &write.options,
         }
     }
+}
+
+fn is_namespace(definition: &ResourceDef) -> bool {
+    definition.group.is_empty() && definition.plural == "namespaces"
 }
 
 impl ApiServer {

@@ -1,0 +1,107 @@
+//! Single expressions over untyped variables, as admission has them: match conditions of webhooks, validations of
+//! policies.
+
+use std::time::Duration;
+
+use kube_cel::cel::{IdedExpr, Value as CelValue};
+use serde_json::Value;
+
+use super::{
+    check::parse,
+    evaluate::reason,
+    executor::{self, NoAnswer},
+    infer::infer,
+    source::Source,
+    types::Type,
+    value,
+};
+
+/// A checked expression that is true or false.
+///
+/// ```
+/// use koord_schema::cel::Condition;
+/// use serde_json::json;
+/// let condition = Condition::compile("object.n > oldObject.n", &["object", "oldObject"]).unwrap();
+/// let variables = [("object", json!({"n": 2})), ("oldObject", json!({"n": 1}))];
+/// assert_eq!(condition.holds(&variables, std::time::Duration::from_secs(1)), Ok(true));
+/// assert_eq!(Condition::compile("'text'", &[]).unwrap_err(), "must evaluate to bool but got string");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Condition {
+    text: String,
+    expression: IdedExpr,
+}
+
+impl Condition {
+    /// Compiles an expression that may use these variables. The mistake is worded as the API server words it.
+    pub fn compile(text: &str, variables: &[&str]) -> Result<Self, String> {
+        let expression = parse(text).map_err(|mistake| format!("compilation failed: {mistake}"))?;
+        let source = Source::of(text);
+        let variables = variables.iter().map(|name| ((*name).to_owned(), Type::Dyn)).collect();
+        let typed = infer(&expression, &source, variables)
+            .map_err(|mistakes| format!("compilation failed: {}", mistakes.join("\n")))?;
+        match typed.type_ {
+            Type::Bool | Type::Dyn => Ok(Self { text: text.to_owned(), expression }),
+            other => Err(format!("must evaluate to bool but got {}", other.name())),
+        }
+    }
+
+    /// The expression as it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Evaluates the expression; a mistake that happens then is told as the API server tells it.
+    pub fn holds(&self, variables: &[(&str, Value)], limit: Duration) -> Result<bool, String> {
+        let variables: Vec<(String, Value)> =
+            variables.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        let expression = self.expression.clone();
+        let answer = executor::SHARED.run(limit, move |context| {
+            let mut scope = context.new_inner_scope();
+            for (name, value) in &variables {
+                scope.add_variable_from_value(name.as_str(), value::untyped(value));
+            }
+            match CelValue::resolve(&expression, &scope) {
+                Ok(CelValue::Bool(holds)) => Ok(holds),
+                Ok(_) => Err("must evaluate to bool".to_owned()),
+                Err(failure) => Err(reason(&failure)),
+            }
+        });
+        match answer {
+            Ok(Ok(holds)) => Ok(holds),
+            Ok(Err(why)) => Err(format!("expression '{}' resulted in error: {why}", self.text)),
+            Err(NoAnswer::OutOfTime) => Err(format!("expression '{}' took too long", self.text)),
+            Err(NoAnswer::Broken) => Err(format!("expression '{}' could not be evaluated", self.text)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[test]
+    fn mistakes_are_told_as_the_api_server_tells_them() {
+        assert_eq!(
+            Condition::compile("object.metadata.", &["object"]).unwrap_err(),
+            "compilation failed: ERROR: <input>:1:17: Syntax error: no viable alternative at input '.'\n | object.metadata.\n | ................^"
+        );
+        assert_eq!(
+            Condition::compile("nobody.x", &["object"]).unwrap_err(),
+            "compilation failed: ERROR: <input>:1:1: undeclared reference to 'nobody' (in container '')\n | nobody.x\n | ^"
+        );
+        assert_eq!(Condition::compile("1 + 1", &[]).unwrap_err(), "must evaluate to bool but got int");
+    }
+
+    #[test]
+    fn an_absent_field_is_an_error_with_the_text_of_the_expression() {
+        let condition = Condition::compile("object.data.x == '1'", &["object"]).unwrap();
+        let variables = [("object", json!({"metadata": {}}))];
+        let said = condition.holds(&variables, SECOND).unwrap_err();
+        assert_eq!(said, "expression 'object.data.x == '1'' resulted in error: no such key: data");
+    }
+}

@@ -1,0 +1,302 @@
+//! MutatingWebhookConfiguration and ValidatingWebhookConfiguration: many defaults, and what each webhook must say.
+
+use koord_schema::{
+    cel::Condition,
+    field::{Errors, Path},
+    names,
+};
+use serde_json::{Value, json};
+
+use super::pod_template::{below, fill, items};
+use crate::strategy::{Generation, Strategy};
+
+const CONDITIONS_MAX: usize = 64;
+/// What match conditions may speak of.
+const VARIABLES: &[&str] = &["object", "oldObject", "request", "authorizer"];
+
+/// Webhook configurations of one of the two kinds.
+pub(super) struct WebhookConfigurations {
+    pub(super) is_mutating: bool,
+}
+
+impl Strategy for WebhookConfigurations {
+    fn generation(&self) -> Generation {
+        Generation::Spec
+    }
+
+    fn set_defaults(&self, object: &mut Value) {
+        let Some(object) = object.as_object_mut() else { return };
+        for webhook in items(object, "webhooks") {
+            fill(webhook, "failurePolicy", json!("Fail"));
+            fill(webhook, "matchPolicy", json!("Equivalent"));
+            fill(webhook, "namespaceSelector", json!({}));
+            fill(webhook, "objectSelector", json!({}));
+            fill(webhook, "timeoutSeconds", json!(10));
+            if self.is_mutating {
+                fill(webhook, "reinvocationPolicy", json!("Never"));
+            }
+            for rule in items(webhook, "rules") {
+                fill(rule, "scope", json!("*"));
+            }
+            if let Some(service) = below(webhook, "clientConfig").and_then(|config| below(config, "service")) {
+                fill(service, "port", json!(443));
+            }
+        }
+    }
+
+    fn check_create(&self, object: &Value, errors: &mut Errors) {
+        let at = Path::root("webhooks");
+        let mut seen = Vec::new();
+        for (index, webhook) in list(&object["webhooks"]).iter().enumerate() {
+            let (at, name) = (at.index(index), text(webhook, "name"));
+            self.check(webhook, &at, errors);
+            check_review_versions(&webhook["admissionReviewVersions"], &at.child("admissionReviewVersions"), errors);
+            if !name.is_empty() && seen.contains(&name) {
+                errors.duplicate(&at.child("name"), name);
+            }
+            seen.push(name);
+        }
+    }
+
+    fn check_update(&self, new: &Value, _old: &Value, _subresource: &str, errors: &mut Errors) {
+        self.check_create(new, errors);
+    }
+}
+
+impl WebhookConfigurations {
+    fn check(&self, webhook: &Value, at: &Path<'_>, errors: &mut Errors) {
+        check_name(text(webhook, "name"), &at.child("name"), errors);
+        let rules = at.child("rules");
+        for (index, rule) in list(&webhook["rules"]).iter().enumerate() {
+            check_rule(rule, &rules.index(index), errors);
+        }
+        let mut one_of = |field: &str, words: &[&str]| {
+            if let Some(word) = webhook[field].as_str().filter(|word| !words.contains(word)) {
+                errors.not_supported(&at.child(field), word, words);
+            }
+        };
+        one_of("failurePolicy", &["Fail", "Ignore"]);
+        one_of("matchPolicy", &["Equivalent", "Exact"]);
+        one_of("sideEffects", &["None", "NoneOnDryRun"]);
+        if self.is_mutating {
+            one_of("reinvocationPolicy", &["IfNeeded", "Never"]);
+        }
+        if !webhook["sideEffects"].is_string() {
+            errors.required(&at.child("sideEffects"), "must specify one of None, NoneOnDryRun");
+        }
+        if let Some(seconds) = webhook["timeoutSeconds"].as_i64().filter(|seconds| !(1..=30).contains(seconds)) {
+            let detail = "the timeout value must be between 1 and 30 seconds";
+            errors.invalid(&at.child("timeoutSeconds"), seconds, detail);
+        }
+        check_client(&webhook["clientConfig"], &at.child("clientConfig"), errors);
+        check_conditions(&webhook["matchConditions"], &at.child("matchConditions"), errors);
+    }
+}
+
+/// Checks where a webhook is: for admission and for conversions.
+pub(crate) fn check_client(client: &Value, at: &Path<'_>, errors: &mut Errors) {
+    match (client["url"].as_str(), client["service"].as_object()) {
+        (Some(url), None) => check_url(url, &at.child("url"), errors),
+        (None, Some(_)) => check_service(&client["service"], &at.child("service"), errors),
+        _ => errors.required(at, "exactly one of url or service is required"),
+    }
+}
+
+fn check_url(url: &str, at: &Path<'_>, errors: &mut Errors) {
+    const FORM: &str = "; desired format: https://host[/path]";
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", ""));
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    if scheme != "https" {
+        errors.invalid(at, scheme, format!("'https' is the only allowed URL scheme{FORM}"));
+    }
+    if host.is_empty() {
+        errors.invalid(at, "", format!("host must be specified{FORM}"));
+    }
+    if !user.is_empty() {
+        errors.invalid(at, user, "user information is not permitted in the URL");
+    }
+    let (before, fragment) = url.split_once('#').unwrap_or((url, ""));
+    if !fragment.is_empty() {
+        errors.invalid(at, fragment, "fragments are not permitted in the URL");
+    }
+    if let Some((_, query)) = before.split_once('?').filter(|(_, query)| !query.is_empty()) {
+        errors.invalid(at, query, "query parameters are not permitted in the URL");
+    }
+}
+
+fn check_service(service: &Value, at: &Path<'_>, errors: &mut Errors) {
+    for field in ["name", "namespace"] {
+        if text(service, field).is_empty() {
+            errors.required(&at.child(field), "");
+        }
+    }
+    if let Some(port) = service["port"].as_i64().filter(|port| !(1..=65535).contains(port)) {
+        errors.invalid(&at.child("port"), port, "port is not valid: must be between 1 and 65535, inclusive");
+    }
+    let path = text(service, "path");
+    let at = at.child("path");
+    if matches!(path, "" | "/") {
+        return;
+    }
+    if !path.starts_with('/') {
+        errors.invalid(&at, path, "must start with a '/'");
+    }
+    let steps = path.get(1..).unwrap_or_default();
+    for (index, step) in steps.strip_suffix('/').unwrap_or(steps).split('/').enumerate() {
+        if step.is_empty() {
+            errors.invalid(&at, path, format!("segment[{index}] may not be empty"));
+            continue;
+        }
+        for wrong in names::dns1123_subdomain(step) {
+            errors.invalid(&at, path, format!("segment[{index}]: {wrong}"));
+        }
+    }
+}
+
+/// Checks a name that must have three parts, such as `validate.pods.example.com`.
+fn check_name(name: &str, at: &Path<'_>, errors: &mut Errors) {
+    let wrong = names::dns1123_subdomain(name);
+    if name.is_empty() {
+        errors.required(at, "");
+    } else if !wrong.is_empty() {
+        errors.invalid(at, name, wrong.join(","));
+    } else if name.split('.').count() < 3 {
+        errors.invalid(at, name, "should be a domain with at least three segments separated by dots");
+    }
+}
+
+fn check_rule(rule: &Value, at: &Path<'_>, errors: &mut Errors) {
+    let operations = at.child("operations");
+    if list(&rule["operations"]).is_empty() {
+        errors.required(&operations, "");
+    }
+    if list(&rule["operations"]).len() > 1 && has_star(&rule["operations"]) {
+        errors.invalid(&operations, &rule["operations"], "if '*' is present, must not specify other operations");
+    }
+    for (index, operation) in list(&rule["operations"]).iter().enumerate() {
+        let words = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
+        let operation = operation.as_str().unwrap_or_default();
+        if !words.contains(&operation) {
+            errors.not_supported(&operations.index(index), operation, &words);
+        }
+    }
+    for (field, what) in [("apiGroups", "API groups"), ("apiVersions", "API versions")] {
+        let at = at.child(field);
+        if list(&rule[field]).is_empty() {
+            errors.required(&at, "");
+        }
+        if list(&rule[field]).len() > 1 && has_star(&rule[field]) {
+            errors.invalid(&at, &rule[field], format!("if '*' is present, must not specify other {what}"));
+        }
+    }
+    if list(&rule["resources"]).is_empty() {
+        errors.required(&at.child("resources"), "");
+    }
+    if let Some(scope) = rule["scope"].as_str().filter(|scope| !["*", "Cluster", "Namespaced"].contains(scope)) {
+        errors.not_supported(&at.child("scope"), scope, &["*", "Cluster", "Namespaced"]);
+    }
+}
+
+fn check_review_versions(versions: &Value, at: &Path<'_>, errors: &mut Errors) {
+    if list(versions).is_empty() {
+        errors.required(at, "must specify one of v1, v1beta1");
+    } else if !list(versions).iter().any(|version| version == "v1" || version == "v1beta1") {
+        errors.invalid(at, versions, "must include at least one of v1, v1beta1");
+    }
+}
+
+fn check_conditions(conditions: &Value, at: &Path<'_>, errors: &mut Errors) {
+    let conditions = list(conditions);
+    if conditions.len() > CONDITIONS_MAX {
+        errors.too_many(at, conditions.len(), CONDITIONS_MAX);
+    }
+    let mut seen = Vec::new();
+    for (index, condition) in conditions.iter().enumerate() {
+        let (at, name, expression) = (at.index(index), text(condition, "name"), text(condition, "expression").trim());
+        if expression.is_empty() {
+            errors.required(&at.child("expression"), "");
+        } else if let Err(mistake) = Condition::compile(expression, VARIABLES) {
+            errors.invalid(&at.child("expression"), expression, mistake);
+        }
+        if name.is_empty() {
+            errors.required(&at.child("name"), "");
+        }
+        for wrong in names::qualified_name(name).into_iter().filter(|_| !name.is_empty()) {
+            errors.invalid(&at.child("name"), name, wrong);
+        }
+        if !name.is_empty() && seen.contains(&name) {
+            errors.duplicate(&at.child("name"), name);
+        }
+        seen.push(name);
+    }
+}
+
+fn has_star(words: &Value) -> bool {
+    list(words).iter().any(|word| word == "*")
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+fn text<'a>(value: &'a Value, field: &str) -> &'a str {
+    value[field].as_str().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Change = fn(&mut Value);
+
+    fn mistakes(change: impl FnOnce(&mut Value)) -> String {
+        let mut webhook = json!({
+            "name": "v.pods.example.com", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+            "clientConfig": {"url": "https://127.0.0.1:1/v"},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}],
+        });
+        change(&mut webhook);
+        let mut errors = Errors::new();
+        WebhookConfigurations { is_mutating: false }.check_create(&json!({"webhooks": [webhook]}), &mut errors);
+        errors.to_string()
+    }
+
+    #[test]
+    fn what_a_webhook_must_say_is_told_by_its_path() {
+        assert_eq!(mistakes(|_| {}), "[]");
+        let cases: [(Change, &str); 7] = [
+            (
+                |webhook| webhook["name"] = json!("short"),
+                "webhooks[0].name: Invalid value: \"short\": should be a domain with at least three segments separated by dots",
+            ),
+            (
+                |webhook| webhook["sideEffects"] = json!("Some"),
+                "webhooks[0].sideEffects: Unsupported value: \"Some\": supported values: \"None\", \"NoneOnDryRun\"",
+            ),
+            (
+                |webhook| webhook["clientConfig"] = json!({}),
+                "webhooks[0].clientConfig: Required value: exactly one of url or service is required",
+            ),
+            (
+                |webhook| webhook["clientConfig"]["url"] = json!("http://x/v"),
+                "webhooks[0].clientConfig.url: Invalid value: \"http\": 'https' is the only allowed URL scheme; desired format: https://host[/path]",
+            ),
+            (
+                |webhook| webhook["timeoutSeconds"] = json!(31),
+                "webhooks[0].timeoutSeconds: Invalid value: 31: the timeout value must be between 1 and 30 seconds",
+            ),
+            (
+                |webhook| webhook["matchConditions"] = json!([{"name": "n", "expression": "'str'"}]),
+                "webhooks[0].matchConditions[0].expression: Invalid value: \"'str'\": must evaluate to bool but got string",
+            ),
+            (
+                |webhook| webhook["rules"][0]["operations"] = json!([]),
+                "webhooks[0].rules[0].operations: Required value",
+            ),
+        ];
+        for (change, wanted) in cases {
+            assert_eq!(mistakes(change), wanted);
+        }
+    }
+}
