@@ -153,7 +153,7 @@ impl Outcome {
         let warnings = match &mut self {
             Outcome::Done(response) => &mut response.warnings,
             Outcome::Watch(watch) => &mut watch.warnings,
-            Outcome::Review(_) => return self,
+            Outcome::Review(_) | Outcome::Convert(_) => return self,
         };
         if let Some(warning) = warning.filter(|warning| !warnings.contains(warning)) {
             warnings.insert(0, warning);

@@ -109,6 +109,10 @@ impl ApiServer {
             objects
         });
         let one = |answer: Result<Vec<Value>, ApiError>| answer.map(|mut objects| objects.pop().unwrap_or_default());
+        let deprecation = match &then {
+            Then::Again { .. } => None,
+            Then::Store(write) | Then::Answer(write, _) => write.definition.deprecation.clone(),
+        };
         let outcome = match (then, answer) {
             (Then::Again { request, revisions, mut known }, Ok(objects)) => {
                 known.extend(revisions.into_iter().zip(objects));
@@ -124,13 +128,11 @@ impl ApiServer {
                 }))
             }),
             (Then::Answer(write, stored), answer) => {
-                let deprecation = write.definition.deprecation.clone();
-                let outcome = self.store_object(*write, Some(TwoForms { stored, answer: one(answer) }));
-                Ok(Outcome::from(outcome).with_warning(deprecation))
+                self.store_object(*write, Some(TwoForms { stored, answer: one(answer) }))
             }
         };
         self.follow_changes();
-        outcome.into()
+        Outcome::from(outcome).with_warning(deprecation)
     }
 
     /// Stores a state that differs from the record in the server's own metadata alone, in the version that the record has.
