@@ -8,6 +8,7 @@ use koord_manager_controllers::{
     nodemetric::{self, NodeMetricController},
     noderesource::{self, NodeResourceController, Plugins},
     nodeslo::{self, NodeSloController},
+    quotaprofile::{self, QuotaProfileController},
 };
 use koord_runtime::{
     Core,
@@ -129,6 +130,9 @@ fn add_controllers(core: &mut Core, options: &Options, gates: &Gates) -> anyhow:
     }
     if options.runs(NodeSloController::SPEC.name) {
         core.add(NodeSloController::SPEC, nodeslo::COMPONENT, |wiring| NodeSloController::wire(wiring, &source))?;
+    }
+    if options.runs(QuotaProfileController::SPEC.name) {
+        core.add(QuotaProfileController::SPEC, quotaprofile::COMPONENT, QuotaProfileController::wire)?;
     }
     Ok(())
 }

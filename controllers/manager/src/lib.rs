@@ -13,13 +13,17 @@ pub mod nodemetric;
 pub mod noderesource;
 pub mod nodeslo;
 mod one_per_node;
+pub mod quotaprofile;
 pub mod view;
 
 pub use config::ConfigSource;
 use koord_resource::{controller::ControllerSpec, controllers};
 
-use crate::{nodemetric::NodeMetricController, noderesource::NodeResourceController, nodeslo::NodeSloController};
+use crate::{
+    nodemetric::NodeMetricController, noderesource::NodeResourceController, nodeslo::NodeSloController,
+    quotaprofile::QuotaProfileController,
+};
 
 /// All controllers as data: for RBAC documents and reference pages.
 pub const CONTROLLERS: &[ControllerSpec] =
-    controllers![NodeMetricController, NodeResourceController, NodeSloController];
+    controllers![NodeMetricController, NodeResourceController, NodeSloController, QuotaProfileController];

@@ -2,16 +2,20 @@
 
 mod config_map;
 mod device;
+mod elastic_quota;
 mod node;
 mod node_metric;
 mod node_slo;
 mod pod;
+mod quota_profile;
 mod topology;
 
 pub use config_map::ConfigMapView;
 pub use device::DeviceView;
+pub use elastic_quota::ElasticQuotaView;
 pub use node::NodeView;
 pub use node_metric::{ApplicationUsage, Measured, NodeMetricView, PodUsage, Report};
 pub use node_slo::NodeSloView;
 pub use pod::{ByNode, PodView};
+pub use quota_profile::QuotaProfileView;
 pub use topology::TopologyView;

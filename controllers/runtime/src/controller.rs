@@ -31,6 +31,11 @@ pub trait Controller: Send + Sync + 'static {
 
     /// Hears what became of each write of its outcomes; for counting.
     fn written(&self, _write: &Write, _result: Result<(), &ReconcileError>) {}
+
+    /// What users shall be told about a write that failed.
+    fn failed(&self, _write: &Write, _error: &ReconcileError) -> Option<Event> {
+        None
+    }
 }
 
 /// What a controller makes of a change in a cache.
@@ -244,6 +249,8 @@ impl Worker {
     /// Says what became of a write of the outcome.
     pub fn written(&self, write: &Write, result: Result<(), ReconcileError>) -> Result<(), ReconcileError> {
         self.controller.written(write, result.as_ref().copied());
+        let failure = result.as_ref().err().and_then(|error| self.controller.failed(write, error));
+        self.tell(failure.into_iter().collect());
         result
     }
 

@@ -128,3 +128,20 @@ fn nodemetric_does_what_the_original_did() {
 fn noderesource_does_what_the_original_did() {
     play_all("noderesource");
 }
+
+#[test]
+fn quotaprofile_does_what_the_original_did() {
+    play_all("quota-profile");
+}
+
+#[test]
+fn a_profile_with_a_bad_selector_is_told() {
+    let mut stage = Stage::new("");
+    stage.put(&json!({
+        "apiVersion": "quota.koordinator.sh/v1alpha1", "kind": "ElasticQuotaProfile",
+        "metadata": {"name": "p", "namespace": "default"},
+        "spec": {"quotaName": "q", "nodeSelector": {"matchExpressions": [{"key": "a", "operator": "Nope"}]}},
+    }));
+    stage.settle();
+    assert_eq!(stage.reasons("p"), ["InvalidNodeSelector"]);
+}

@@ -13,13 +13,15 @@ use envtest::{
 use http::Method;
 use jiff::Timestamp;
 use koord_api::{
-    device::Device, node_metric::NodeMetric, node_resource_topology::v1alpha1::NodeResourceTopology, node_slo::NodeSLO,
+    device::Device, elastic_quota::ElasticQuota, elastic_quota_profile::ElasticQuotaProfile, node_metric::NodeMetric,
+    node_resource_topology::v1alpha1::NodeResourceTopology, node_slo::NodeSLO,
 };
 use koord_manager_controllers::{
     ConfigSource,
     nodemetric::{self, NodeMetricController},
     noderesource::{self, NodeResourceController, Plugins},
     nodeslo::{self, NodeSloController},
+    quotaprofile::{self, QuotaProfileController},
 };
 use koord_resource::{Resource, controller::ResourceKind};
 use koord_runtime::{
@@ -45,11 +47,13 @@ const PRIORITY_CLASS: ResourceKind = ResourceKind {
 };
 
 /// The declared kinds of which objects occur in recordings.
-const DECLARED: [ResourceKind; 4] = [
+const DECLARED: [ResourceKind; 6] = [
     ResourceKind::of(&NodeSLO::INFO),
     ResourceKind::of(&NodeMetric::INFO),
     ResourceKind::of(&NodeResourceTopology::INFO),
     ResourceKind::of(&Device::INFO),
+    ResourceKind::of(&ElasticQuota::INFO),
+    ResourceKind::of(&ElasticQuotaProfile::INFO),
 ];
 
 /// When every recording begins.
@@ -100,9 +104,10 @@ impl Stage {
             NodeResourceController::wire(wiring, &source, plugins)
         })
         .unwrap();
+        core.add(QuotaProfileController::SPEC, quotaprofile::COMPONENT, QuotaProfileController::wire).unwrap();
         let open = core.watches().iter().map(|_| None).collect();
         let mut stage = Self { server, core, clock, writes: Vec::new(), open, told };
-        for name in ["default", NAMESPACE] {
+        for name in ["default", "kube-system", NAMESPACE] {
             stage.send("POST", "/api/v1/namespaces", &json!({"metadata": {"name": name}}));
         }
         for (name, value) in [("prod", 9000), ("mid", 7000), ("batch", 5000), ("free", 3000)] {
@@ -253,7 +258,8 @@ impl Stage {
 
 pub(crate) fn paths(object: &Value) -> (String, String) {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let built_in = [ResourceKind::NODE, ResourceKind::POD, ResourceKind::CONFIG_MAP, PRIORITY_CLASS];
+    let built_in =
+        [ResourceKind::NODE, ResourceKind::NAMESPACE, ResourceKind::POD, ResourceKind::CONFIG_MAP, PRIORITY_CLASS];
     let kind = built_in.into_iter().chain(DECLARED).find(|kind| kind.kind == text("/kind")).unwrap();
     let namespace = text("/metadata/namespace");
     (kind.url_path(namespace, None), kind.url_path(namespace, Some(text("/metadata/name"))))

@@ -1,0 +1,295 @@
+//! Makes the root of a quota tree from what some nodes have together.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use koord_api::{
+    elastic_quota::{ElasticQuota, ElasticQuotaSpec},
+    elastic_quota_profile::ElasticQuotaProfile,
+    go_text,
+    label_selector::Selector,
+    protocol::Text as _,
+    quota::{IS_ROOT, PROFILE, RESOURCE_KEYS, TOTAL_RESOURCE, TREE_ID, UNSCHEDULABLE_RESOURCE, tree_id},
+};
+use koord_resource::{Quantity, Resource as _, ResourceList, controller, controller::ResourceKind, quantity::Format};
+use koord_runtime::{
+    Wiring,
+    cache::{Cache, Change},
+    controller::{Controller, Reaction},
+    error::{Fault, ReconcileError},
+    events::{Event, EventType},
+    key::ObjectKey,
+    outcome::Outcome,
+    patch::merge_patch,
+    store::Store,
+    write::{Action, Write},
+};
+use serde_json::{Map, Value, json};
+
+use crate::view::{ElasticQuotaView, NodeView, QuotaProfileView};
+
+/// The name under which its events are told.
+pub const COMPONENT: &str = "quotaprofile-controller";
+
+/// How often the nodes are looked at. QUIRK: their changes wake nobody (spec/manager.md 4.4, as recorded in
+/// `quota-profile/node-added`), so that a tree's root changes at most this often.
+const ROUND: Duration = Duration::from_secs(10);
+
+/// The bound of a root: as much as the scheduler can still multiply by a weight.
+const UNBOUNDED: i64 = i64::MAX / 2000;
+
+/// See the module.
+#[controller(
+    name = "quotaprofile",
+    for = ElasticQuotaProfile,
+    watches(ElasticQuota), watches(ResourceKind::NODE),
+    rbac(groups = "quota.koordinator.sh", resources = "elasticquotaprofiles", verbs = "patch"),
+    rbac(groups = "scheduling.sigs.k8s.io", resources = "elasticquotas", verbs("create", "patch")),
+)]
+pub struct QuotaProfileController {
+    nodes: Arc<Store<NodeView>>,
+    profiles: Arc<Store<QuotaProfileView>>,
+    quotas: Arc<Store<ElasticQuotaView>>,
+}
+
+impl QuotaProfileController {
+    /// Connects the controller with its caches.
+    pub fn wire(wiring: &mut Wiring<'_>) -> Result<Arc<Self>, std::convert::Infallible> {
+        let profiles = wiring.reads::<QuotaProfileView>();
+        let controller =
+            Arc::new(Self { nodes: wiring.reads(), quotas: wiring.reads(), profiles: Arc::clone(&profiles) });
+        wiring.on(&profiles, profile_changed);
+        Ok(controller)
+    }
+}
+
+fn profile_changed(change: &Change<QuotaProfileView>, reaction: &mut Reaction) {
+    if change.new.is_some() {
+        reaction.enqueue(&change.key);
+    }
+}
+
+/// What nodes have together.
+#[derive(Debug, Default, PartialEq)]
+struct Totals {
+    all: ResourceList,
+    /// Of those that take no pods now.
+    unschedulable: ResourceList,
+}
+
+impl Totals {
+    fn of(nodes: &Cache<NodeView>, selector: &Selector) -> Self {
+        let mut totals = Self::default();
+        for (_, entry) in nodes.iter() {
+            let node = &entry.value;
+            if !selector.selects(|key| node.labels.get(key)) {
+                continue;
+            }
+            let Some(allocatable) = node.allocatable() else { continue };
+            totals.all.add(&allocatable);
+            if node.unschedulable || !node.ready {
+                totals.unschedulable.add(&allocatable);
+            }
+        }
+        totals
+    }
+
+    fn scaled(self, ratio: f64) -> Self {
+        let scaled = |amounts: ResourceList| -> ResourceList {
+            let amounts = amounts.iter().map(|(name, amount)| {
+                let scaled = match name.as_str() {
+                    "cpu" => Quantity::from_milli(amount.milli_scaled_by(ratio).milli_value(), Format::DecimalSI),
+                    "memory" => Quantity::bytes(amount.scaled_by(ratio).value()),
+                    _ => Quantity::new(amount.scaled_by(ratio).value(), Format::DecimalSI),
+                };
+                (name.as_str(), scaled)
+            });
+            amounts.collect()
+        };
+        Self { all: scaled(self.all), unschedulable: scaled(self.unschedulable) }
+    }
+}
+
+/// The share that a profile promises; what is no share above 0 and at most 1 is all of it.
+fn ratio(profile: &QuotaProfileView) -> f64 {
+    let said = profile.spec.resource_ratio.as_deref().and_then(go_text::parse_float);
+    said.filter(|ratio| *ratio > 0.0 && *ratio <= 1.0).unwrap_or(1.0)
+}
+
+/// The promise and the bound of a root.
+fn spec(profile: &QuotaProfileView, total: &ResourceList) -> ElasticQuotaSpec {
+    let keys = profile.annotations.get(RESOURCE_KEYS.name()).map(|text| RESOURCE_KEYS.read(text));
+    let keys = match keys {
+        Some(Ok(keys)) => keys,
+        Some(Err(_)) | None => vec!["cpu".to_owned(), "memory".to_owned()],
+    };
+    let mut spec = ElasticQuotaSpec::default();
+    for key in keys {
+        spec.max.insert(key.clone(), Quantity::new(UNBOUNDED, Format::DecimalSI));
+        let promised = total.amount(&key).clone();
+        spec.min.insert(key, promised);
+    }
+    spec
+}
+
+/// What a quota made from a profile has: labels, annotations, and its spec.
+struct Root {
+    labels: BTreeMap<String, String>,
+    annotations: [(&'static str, ResourceList); 2],
+    spec: ElasticQuotaSpec,
+}
+
+impl Root {
+    fn of(key: &ObjectKey, profile: &QuotaProfileView, tree: &str, totals: Totals) -> Self {
+        let mut labels = BTreeMap::from([(PROFILE.to_owned(), key.name().to_owned())]);
+        labels.extend(profile.spec.quota_labels.clone());
+        labels.insert(TREE_ID.to_owned(), tree.to_owned());
+        labels.insert(IS_ROOT.name().to_owned(), "true".to_owned());
+        let spec = spec(profile, &totals.all);
+        let annotations = [(TOTAL_RESOURCE.name(), totals.all), (UNSCHEDULABLE_RESOURCE.name(), totals.unschedulable)];
+        Self { labels, annotations, spec }
+    }
+
+    fn object(&self, key: &ObjectKey) -> Value {
+        let annotations: BTreeMap<&str, String> =
+            self.annotations.iter().map(|(name, amounts)| (*name, amounts.write())).collect();
+        json!({
+            "apiVersion": ElasticQuota::INFO.api_version(), "kind": ElasticQuota::INFO.kind,
+            "metadata": {"name": key.name(), "namespace": key.namespace(), "labels": self.labels, "annotations": annotations},
+            "spec": self.spec,
+        })
+    }
+
+    /// What differs from a quota that exists; amounts in another form are the same.
+    fn difference(&self, quota: &ElasticQuotaView) -> Map<String, Value> {
+        let (mut labels, mut annotations, mut patch) = (Map::new(), Map::new(), Map::new());
+        for (name, value) in &self.labels {
+            if quota.labels.get(name) != Some(value) {
+                labels.insert(name.clone(), value.as_str().into());
+            }
+        }
+        for (name, amounts) in &self.annotations {
+            let known = quota.annotations.get(name).and_then(|text| ResourceList::read(text).ok());
+            if known.as_ref() != Some(amounts) {
+                annotations.insert((*name).to_owned(), amounts.write().into());
+            }
+        }
+        let parts = [("labels", labels), ("annotations", annotations)].into_iter().filter(|(_, part)| !part.is_empty());
+        let metadata: Map<String, Value> = parts.map(|(name, part)| (name.to_owned(), part.into())).collect();
+        if !metadata.is_empty() {
+            patch.insert("metadata".to_owned(), metadata.into());
+        }
+        let stored = quota.spec.clone().unwrap_or_default();
+        if stored != self.spec
+            && let Some(spec) = merge_patch(&json!(stored), &json!(self.spec))
+        {
+            patch.insert("spec".to_owned(), spec);
+        }
+        patch
+    }
+}
+
+impl Controller for QuotaProfileController {
+    fn reconcile(&self, key: &ObjectKey, _: Timestamp) -> Result<Outcome, ReconcileError> {
+        let mut outcome = Outcome::settled();
+        let (nodes, profiles, quotas) = (self.nodes.read(), self.profiles.read(), self.quotas.read());
+        // QUIRK: the quota of a profile that is gone stays, as recorded (`quota-profile/profile-deleted`).
+        let Some(entry) = profiles.get(key.as_str()) else { return Ok(outcome) };
+        let profile = &entry.value;
+        let known = profile.labels.get(TREE_ID).filter(|tree| !tree.is_empty());
+        let tree = known.map_or_else(|| tree_id(key.namespace(), key.name()), str::to_owned);
+        if known.is_none() {
+            let patch = json!({"labels": {TREE_ID: tree}});
+            outcome.change(&profiles, key, "", Map::from_iter([("metadata".to_owned(), patch)]));
+        }
+        let quota = ObjectKey::new(key.namespace(), &profile.spec.quota_name);
+        match Selector::new(&profile.spec.node_selector) {
+            Err(error) => outcome.event(Event {
+                kind: ResourceKind::of(&ElasticQuotaProfile::INFO),
+                key: key.clone(),
+                uid: Arc::clone(&entry.uid),
+                type_: EventType::Warning,
+                reason: "InvalidNodeSelector",
+                message: format!("spec.nodeSelector: {error}; the quota {} is left as it is", quota.name()),
+            }),
+            Ok(selector) => {
+                let mut totals = Totals::of(&nodes, &selector);
+                let ratio = ratio(profile);
+                if ratio < 1.0 {
+                    totals = totals.scaled(ratio);
+                }
+                let root = Root::of(key, profile, &tree, totals);
+                if let Some(unread) = quotas.quarantined(quota.as_str()) {
+                    let message = format!("ElasticQuota {quota} cannot be read ({}); mend or delete it", unread.reason);
+                    return Err(ReconcileError::never(Fault::User, message));
+                }
+                if let Some(known) = quotas.get(quota.as_str()) {
+                    outcome.change(&quotas, &quota, "", root.difference(&known.value));
+                } else {
+                    let action = Action::Create(root.object(&quota));
+                    let kind = ResourceKind::of(&ElasticQuota::INFO);
+                    outcome.plan.push(Write { kind, key: quota, action });
+                }
+                outcome.requeue_after(ROUND);
+            }
+        }
+        Ok(outcome)
+    }
+
+    fn failed(&self, write: &Write, error: &ReconcileError) -> Option<Event> {
+        let (reason, verb) = match write.action {
+            _ if write.kind.plural != ElasticQuota::INFO.plural => return None,
+            Action::Create(_) => ("CreateQuotaFailed", "create"),
+            Action::Patch { .. } => ("UpdateQuotaFailed", "update"),
+            Action::Delete { .. } => return None,
+        };
+        let profiles = self.profiles.read();
+        let makes = |key: &ObjectKey, profile: &QuotaProfileView| {
+            key.namespace() == write.key.namespace() && profile.spec.quota_name == write.key.name()
+        };
+        let (key, profile) = profiles.iter().find(|(key, profile)| makes(key, &profile.value))?;
+        let uid = Arc::clone(&profile.uid);
+        let message = format!("failed to {verb} quota, err: {error}");
+        let kind = ResourceKind::of(&ElasticQuotaProfile::INFO);
+        Some(Event { kind, key: key.clone(), uid, type_: EventType::Warning, reason, message })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn list(amounts: &Value) -> ResourceList {
+        serde_json::from_value(amounts.clone()).unwrap()
+    }
+
+    #[test]
+    fn shares_are_cut_and_keep_the_form_of_their_resource() {
+        let all = list(&json!({"cpu": "20", "memory": "2000", "ephemeral-storage": "2001"}));
+        let scaled = Totals { all, unschedulable: ResourceList::new() }.scaled(0.9);
+        assert_eq!(scaled.all.write(), r#"{"cpu":"18","ephemeral-storage":"1800","memory":"1800"}"#);
+    }
+
+    #[test]
+    fn the_same_amounts_in_another_form_are_no_difference() {
+        let mut cache = Cache::<ElasticQuotaView>::default();
+        let root = Root {
+            labels: BTreeMap::new(),
+            annotations: [("a", list(&json!({"cpu": "1"}))), ("b", ResourceList::new())],
+            spec: ElasticQuotaSpec { min: list(&json!({"memory": "1Gi"})), max: ResourceList::new() },
+        };
+        let mut object = json!({
+            "metadata": {"name": "q", "uid": "u", "resourceVersion": "1", "annotations": {"a": r#"{"cpu":"1000m"}"#, "b": "{}"}},
+            "spec": {"min": {"memory": "1073741824"}},
+        });
+        let mut difference = |object: &Value, revision: &str| {
+            let mut object = object.clone();
+            object["metadata"]["resourceVersion"] = revision.into();
+            cache.upsert(&object.to_string()).unwrap();
+            Value::Object(root.difference(&cache.get("q").unwrap().value))
+        };
+        assert_eq!(difference(&object, "1"), json!({}));
+        object["spec"] = json!({"min": {"cpu": "1"}, "max": {"cpu": "2"}});
+        assert_eq!(difference(&object, "2"), json!({"spec": {"min": {"cpu": null, "memory": "1Gi"}, "max": null}}));
+    }
+}

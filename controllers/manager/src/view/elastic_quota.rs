@@ -1,0 +1,17 @@
+//! An ElasticQuota, as far as the one who makes it from a profile cares.
+
+use koord_api::elastic_quota::{ElasticQuota, ElasticQuotaSpec};
+use koord_resource::Projection;
+use koord_runtime::projection::Labels;
+
+/// An ElasticQuota, as far as the one who makes it from a profile cares.
+#[derive(Debug, PartialEq, Projection)]
+#[koord(kind = ElasticQuota)]
+pub struct ElasticQuotaView {
+    /// Its labels.
+    pub labels: Labels,
+    /// Its annotations.
+    pub annotations: Labels,
+    /// Promise and bound.
+    pub spec: Option<ElasticQuotaSpec>,
+}

@@ -1,0 +1,17 @@
+//! An ElasticQuotaProfile.
+
+use koord_api::elastic_quota_profile::{ElasticQuotaProfile, ElasticQuotaProfileSpec};
+use koord_resource::Projection;
+use koord_runtime::projection::Labels;
+
+/// An ElasticQuotaProfile.
+#[derive(Debug, PartialEq, Projection)]
+#[koord(kind = ElasticQuotaProfile)]
+pub struct QuotaProfileView {
+    /// Its labels; one of them names the tree.
+    pub labels: Labels,
+    /// Its annotations.
+    pub annotations: Labels,
+    /// Which nodes, and which quota.
+    pub spec: ElasticQuotaProfileSpec,
+}
