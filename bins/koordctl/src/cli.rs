@@ -27,6 +27,8 @@ pub enum Command {
         #[command(subcommand)]
         command: CrdCommand,
     },
+    /// Say how what the manager writes about a node comes about, term by term
+    Explain(ExplainArgs),
     /// Print the version of this program, and of the server if one answers
     Version(VersionArgs),
     /// Print a completion script for a shell
@@ -114,6 +116,57 @@ pub struct ClusterArgs {
     /// The context of the kubeconfig; without it the current one
     #[arg(long, value_name = "NAME")]
     pub context: Option<String>,
+}
+
+/// What `explain` can explain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ExplainWhat {
+    /// What batch pods may use of the node
+    Batch,
+    /// What mid pods may use of the node
+    Mid,
+    /// What batch pods may use of each of its NUMA zones
+    Zone,
+    /// Where each value of its NodeSLO came from
+    Slo,
+}
+
+/// How an answer is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    /// For people
+    #[default]
+    Table,
+    /// For programs
+    Json,
+}
+
+/// Options of `explain`.
+#[derive(Clone, Debug, Args)]
+pub struct ExplainArgs {
+    /// What to explain
+    #[arg(value_enum)]
+    pub what: ExplainWhat,
+    /// Name of the node
+    pub node: String,
+    /// Files with the objects instead of a cluster: YAML or JSON, also lists; - for standard input
+    #[arg(short, long, value_name = "FILE")]
+    pub filename: Vec<PathBuf>,
+    /// The time for which it is explained, such as 2026-01-02T03:04:05Z; without it now
+    #[arg(long, value_name = "TIME")]
+    pub at: Option<jiff::Timestamp>,
+    /// How the answer is written
+    #[arg(short, long, value_enum, default_value_t = OutputFormat::Table)]
+    pub output: OutputFormat,
+    /// Namespace of the configuration
+    #[arg(long, default_value = koord_api::slo_config::CONFIG_MAP_NAMESPACE, value_name = "NAMESPACE")]
+    pub config_namespace: String,
+    /// Name of the ConfigMap with the configuration
+    #[arg(long, default_value = koord_api::slo_config::CONFIG_MAP_NAME, value_name = "NAME")]
+    pub slo_config_name: String,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub cluster: ClusterArgs,
 }
 
 /// Options of `version`.

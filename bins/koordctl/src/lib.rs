@@ -7,6 +7,7 @@
 pub mod cli;
 pub mod connect;
 pub mod crd;
+pub mod explain;
 pub mod up;
 pub mod version;
 
@@ -39,6 +40,7 @@ impl Answer {
 pub async fn run(cli: Cli) -> Result<Answer> {
     match cli.command {
         cli::Command::Crd { command } => crd::run(&command).await,
+        cli::Command::Explain(args) => explain::run(&args).await,
         cli::Command::Version(args) => Ok(version::run(&args).await),
         cli::Command::Completion { shell } => {
             let mut script = Vec::new();

@@ -11,6 +11,7 @@ pub mod cpu_normalization;
 pub mod decision;
 mod devices;
 mod difference;
+mod explanation;
 pub mod facts;
 pub mod mid;
 mod mistakes;
@@ -23,6 +24,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 pub use configuration::Configuration;
 pub use decision::{Decision, decide};
+pub use explanation::{About, Explanation, explain};
 pub use facts::{Caches, Facts};
 use jiff::Timestamp;
 use koord_api::{device::Device, node_metric::NodeMetric, node_resource_topology::v1alpha1::NodeResourceTopology};

@@ -96,7 +96,7 @@ fn objects() -> Vec<Value> {
             // what the webhook that checks this ConfigMap selects by
             "labels": {"koordinator.sh/configmap-type": "slo-controller-config"},
         },
-        "data": {},
+        "data": {"colocation-config": json!({"enable": true}).to_string()},
     });
     // Real clusters have the first two from the start.
     let namespaces = [namespace(hollow::node::LEASE_NAMESPACE), namespace("default"), namespace(NAMESPACE)];

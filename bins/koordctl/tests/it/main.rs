@@ -5,5 +5,6 @@
 mod bad_input;
 mod commands;
 mod data_dir;
+mod explain;
 mod program;
 mod up;

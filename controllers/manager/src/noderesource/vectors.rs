@@ -1,14 +1,14 @@
 //! The reference numbers of spec/manager.md 4.1.3, 4.1.4 and 6.5, each also told as a waterfall.
 
 use jiff::{SignedDuration, Timestamp};
-use koord_api::slo_config::ColocationConfig;
+use koord_api::slo_config::{ColocationConfig, CpuNormalizationConfig};
 use koord_runtime::cache::Cache;
 use serde_json::{Value, json};
 
 use super::{
-    Caches, Configuration, Facts, Plugins,
+    About, Caches, Configuration, Facts, Plugins,
     batch::{self, Place},
-    decide,
+    decide, explain,
     facts::Degraded,
     mid,
     waterfall::{Unasked, arrives_at},
@@ -29,6 +29,7 @@ struct Scene {
     topology: Value,
     device: Value,
     config: Value,
+    normalization: Value,
 }
 
 impl Scene {
@@ -44,6 +45,7 @@ impl Scene {
             metric,
             topology: Value::Null,
             device: Value::Null,
+            normalization: json!({}),
             config: json!({"enable": true, "cpuReclaimThresholdPercent": 65, "memoryReclaimThresholdPercent": 65}),
         };
         let Value::Object(config) = config else { panic!("{config}") };
@@ -117,7 +119,8 @@ impl Scene {
         let caches =
             Caches { nodes: &nodes, metrics: &metrics, pods: &pods, topologies: &topologies, devices: &devices };
         let colocation = ColocationConfig::parse(Some(&self.config.to_string())).unwrap();
-        let config = Configuration { colocation, ..Configuration::default() };
+        let normalization = CpuNormalizationConfig::parse(Some(&self.normalization.to_string())).unwrap();
+        let config = Configuration { colocation, normalization, ..Configuration::default() };
         see(&Facts::of(&caches, "n", &config, NOW).unwrap())
     }
 
@@ -292,6 +295,28 @@ fn what_others_took_is_taken_off_and_remembered() {
     let origin = r#"{"resources":{"kubernetes.io/batch-cpu":"25k","kubernetes.io/batch-memory":"33000000000"}}"#;
     assert_eq!(scene("10000"), (15_000, 23 * GIGA, origin.to_owned()));
     assert_eq!(scene("90000"), (0, 23 * GIGA, origin.to_owned()));
+}
+
+#[test]
+fn an_explanation_arrives_at_what_is_written() {
+    let taken = json!({"allocations": [{"name": "a", "priority": "koord-batch", "resources": {"kubernetes.io/batch-cpu": "10000"}}]});
+    let mut scene = Scene::busy(json!({"midUnallocatedPercent": 10})).zones(["62G", "58G"]);
+    scene = scene.annotate("node.koordinator.sh/thirdPartyAllocations", &taken.to_string());
+    scene.node["metadata"]["labels"] = json!({"node.koordinator.sh/cpu-normalization-enabled": "true"});
+    let cpu = json!({"node.koordinator.sh/cpu-basic-info": r#"{"cpuModel":"X"}"#});
+    scene.topology["metadata"] = json!({"annotations": cpu});
+    scene.normalization = json!({"ratioModel": {"X": {"baseRatio": 1.2}}});
+    for (about, amounts) in [(About::Batch, 2), (About::Mid, 2), (About::Zones, 4)] {
+        let explanations = scene.look(|facts| explain(facts, &Plugins::default(), about));
+        assert_eq!(explanations.len(), amounts);
+        for explanation in explanations {
+            let arrived =
+                arrives_at(explanation.native, &explanation.terms).map(|amount| explanation.native.count(amount));
+            assert_eq!(arrived, explanation.amount.as_ref().map(koord_resource::Quantity::value), "{explanation:?}");
+        }
+    }
+    let explanation = scene.look(|facts| explain(facts, &Plugins::default(), About::Batch)).remove(0);
+    assert_eq!(explanation.amount.unwrap().value(), 20_000, "25000 times 1.2, less 10000");
 }
 
 #[test]

@@ -165,6 +165,7 @@ impl Place {
         self.node_comes_and_goes(&mut manager).await?;
         self.mistakes_are_told(&mut manager).await?;
         self.admission(&mut manager).await?;
+        self.quota_follows_nodes(&mut manager).await?;
         self.damage_is_repaired(&mut manager, reach).await?;
         let user = manager.user.clone();
         manager.stop().await?;
@@ -251,6 +252,25 @@ impl Place {
         ensure!(made.contains("quota.scheduling.koordinator.sh/parent: koordinator-root-quota"), "{made}");
         self.run(&["-n", "default", "delete", "elasticquota", "team"], None)?;
         self.run(&["delete", "clustercolocationprofile", "batch"], None).map(drop)
+    }
+
+    /// A profile gets its tree, and the tree its root, which stays what the nodes make it.
+    async fn quota_follows_nodes(&self, manager: &mut Installed) -> Result<()> {
+        let profile = "apiVersion: quota.koordinator.sh/v1alpha1\nkind: ElasticQuotaProfile\n\
+                       metadata: {name: pool, namespace: default}\nspec: {quotaName: pool-root, nodeSelector: {}}\n";
+        self.run(&["create", "-f", "-"], Some(profile))?;
+        let root = "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/default/elasticquotas/pool-root";
+        let promises = || self.is(root, |quota| quota["spec"]["min"]["cpu"] == "0");
+        manager.until("the profile has a quota", || async { Ok(promises()) }).await?;
+        let pool = "/apis/quota.koordinator.sh/v1alpha1/namespaces/default/elasticquotaprofiles/pool";
+        let tree =
+            |profile: &Value| profile["metadata"]["labels"]["quota.scheduling.koordinator.sh/tree-id"].is_string();
+        manager.until("the profile has a tree", || async { Ok(self.is(pool, tree)) }).await?;
+        let edit = r#"{"spec": {"min": {"cpu": "7"}}}"#;
+        self.run(&["-n", "default", "patch", "elasticquota", "pool-root", "--type=merge", "-p", edit], None)?;
+        manager.until("the quota is what the nodes make it", || async { Ok(promises()) }).await?;
+        self.run(&["-n", "default", "delete", "elasticquotaprofile", "pool"], None)?;
+        self.run(&["-n", "default", "delete", "elasticquota", "pool-root"], None).map(drop)
     }
 
     async fn damage_is_repaired(&self, manager: &mut Installed, reach: Reach) -> Result<()> {

@@ -1,0 +1,96 @@
+//! `koordctl explain`: how what the manager writes about a node comes about.
+//!
+//! The numbers come from the manager's own functions, fed with objects of a cluster or of files.
+
+mod objects;
+mod slo;
+
+use std::fmt::Write as _;
+
+use anyhow::{Context as _, Result, bail};
+use koord_manager_controllers::noderesource::{
+    About, Caches, Explanation, Facts, Plugins, explain,
+    waterfall::{Operation, Term},
+};
+use serde_json::{Value, json};
+
+use self::objects::Objects;
+use crate::{
+    Answer,
+    cli::{ExplainArgs, ExplainWhat, OutputFormat},
+};
+
+/// Explains.
+pub async fn run(args: &ExplainArgs) -> Result<Answer> {
+    let objects = Objects::gather(args).await?;
+    match args.what {
+        ExplainWhat::Slo => slo::explain(&objects, args),
+        ExplainWhat::Batch => amounts(&objects, args, About::Batch),
+        ExplainWhat::Mid => amounts(&objects, args, About::Mid),
+        ExplainWhat::Zone => amounts(&objects, args, About::Zones),
+    }
+}
+
+fn amounts(objects: &Objects, args: &ExplainArgs, about: About) -> Result<Answer> {
+    let node = args.node.as_str();
+    let caches = Caches {
+        nodes: &objects.nodes,
+        metrics: &objects.metrics,
+        pods: &objects.pods,
+        topologies: &objects.topologies,
+        devices: &objects.devices,
+    };
+    let config = objects.configuration()?;
+    let facts = Facts::of(&caches, node, &config, objects.now)
+        .with_context(|| format!("the node {node} says neither capacity nor allocatable; does its kubelet run?"))?;
+    let explanations = explain(&facts, &Plugins::default(), about);
+    if explanations.is_empty() {
+        bail!("the NodeResourceTopology of {node} names no zone with CPU or memory, so that nothing is written there");
+    }
+    Ok(Answer::success(match args.output {
+        OutputFormat::Json => {
+            let amounts: Vec<Value> = explanations.iter().map(Explanation::to_json).collect();
+            pretty(&json!({"node": node, "amounts": amounts}))?
+        }
+        OutputFormat::Table => {
+            let texts: Vec<String> = explanations.iter().map(|explanation| table(node, explanation)).collect();
+            texts.join("\n")
+        }
+    }))
+}
+
+fn pretty(value: &Value) -> Result<String> {
+    Ok(format!("{}\n", serde_json::to_string_pretty(value)?))
+}
+
+fn table(node: &str, explanation: &Explanation) -> String {
+    let mut text = String::new();
+    let amount = explanation.amount.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string);
+    let _ = write!(text, "{} on {node}: {amount}", explanation.resource);
+    if let Some(reset) = explanation.reset {
+        let _ = write!(text, ", because {reset}");
+    }
+    text.push('\n');
+    let shown = |term: &Term| explanation.native.quantity(term.amount).to_string();
+    let widest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or_default();
+    let number = widest(&mut explanation.terms.iter().map(|term| shown(term).len()));
+    let what = widest(&mut explanation.terms.iter().map(|term| term.what.len()));
+    for term in &explanation.terms {
+        let sign = match term.operation {
+            Operation::Start => "  ",
+            Operation::Part => "   ·",
+            Operation::Minus => "- ",
+            Operation::Plus => "+ ",
+            Operation::AtLeast => "≥ ",
+            Operation::AtMost => "≤ ",
+            Operation::Times => "× ",
+            Operation::Nothing | Operation::Result => "= ",
+        };
+        // Parts stand to the right of what they add up to.
+        let (left, right) = if term.operation == Operation::Part { (number + 4, 0) } else { (number + 2, 2) };
+        let source = format!("{} {}", term.source.object, term.source.field);
+        let line = format!("  {sign:<2}{:>left$}{:right$}  {:<what$}  {}", shown(term), "", term.what, source.trim());
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text
+}

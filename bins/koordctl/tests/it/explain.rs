@@ -1,0 +1,105 @@
+//! `koordctl explain`, from files.
+
+use koordctl::{Answer, Cli, run};
+
+/// A node with one prod pod, as `kubectl get -o yaml` writes it.
+const OBJECTS: &str = r#"
+apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: Node
+  metadata: {name: node-1, labels: {pool: a, node.koordinator.sh/cpu-reclaim-ratio: "0.65"}}
+  status:
+    capacity: {cpu: "100", memory: 120G}
+    allocatable: {cpu: "100", memory: 120G}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: web, namespace: shop, labels: {koordinator.sh/qosClass: LS}}
+  spec: {nodeName: node-1, priority: 9500, containers: [{name: c, resources: {requests: {cpu: "20"}}}]}
+  status: {phase: Running, qosClass: Burstable}
+- apiVersion: slo.koordinator.sh/v1alpha1
+  kind: NodeMetric
+  metadata: {name: node-1}
+  status:
+    updateTime: "2026-01-01T00:00:00Z"
+    nodeMetric: {nodeUsage: {resources: {cpu: "20", memory: 20G}}, systemUsage: {resources: {cpu: "7", memory: 12G}}}
+    podsMetric: [{name: web, namespace: shop, podUsage: {resources: {cpu: "11", memory: 1G}}, priority: koord-prod}]
+- apiVersion: v1
+  kind: ConfigMap
+  metadata: {name: slo-controller-config, namespace: koordinator-system}
+  data:
+    colocation-config: '{"enable":true}'
+    resource-threshold-config: >-
+      {"clusterStrategy":{"enable":true,"cpuSuppressThresholdPercent":60},
+       "nodeStrategies":[{"name":"pool-a","nodeSelector":{"matchLabels":{"pool":"a"}},"cpuSuppressThresholdPercent":50}]}
+"#;
+
+fn explained(arguments: &[&str]) -> Result<String, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("objects.yaml");
+    std::fs::write(&file, OBJECTS).unwrap();
+    let start = ["koordctl", "explain"].map(str::to_owned).into_iter();
+    let given = arguments.iter().map(|argument| (*argument).to_owned());
+    let cli =
+        <Cli as clap::Parser>::try_parse_from(start.chain(given).chain(["-f".to_owned(), file.display().to_string()]));
+    let answer = tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(run(cli.unwrap()));
+    let Answer { text, success } = answer.map_err(|error| format!("{error:#}"))?;
+    assert!(success);
+    Ok(text)
+}
+
+#[test]
+fn batch_amounts_are_explained_term_by_term() {
+    let text = explained(&["batch", "node-1", "--at", "2026-01-01T00:05:00Z"]).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "kubernetes.io/batch-cpu on node-1: 47k");
+    for (sign, amount, what, source) in [
+        ("", "100", "capacity", "Node node-1 status.capacity.cpu"),
+        ("-", "35", "safety margin", "Node node-1 label node.koordinator.sh/cpu-reclaim-ratio → 65%"),
+        ("·", "7", "used by the system", "NodeMetric node-1 status.nodeMetric.systemUsage cpu"),
+        ("·", "11", "usage", "Pod shop/web cpu"),
+        ("-", "11", "taken by prod and mid pods", ""),
+        ("=", "47", "for batch pods", ""),
+    ] {
+        let found = lines.iter().any(|line| {
+            let line = line.trim();
+            let rest = line.strip_prefix(sign).map(str::trim).unwrap_or_default();
+            rest.strip_prefix(amount).is_some_and(|rest| rest.trim().starts_with(what) && rest.ends_with(source))
+        });
+        assert!(found, "{sign} {amount} {what} {source}\n{text}");
+    }
+}
+
+#[test]
+fn what_is_not_there_is_explained_too() {
+    let text = explained(&["mid", "node-1", "--at", "2026-01-01T01:00:00Z"]).unwrap();
+    let first = "kubernetes.io/mid-cpu on node-1: none, because the NodeMetric is older than degradeTimeMinutes";
+    assert_eq!(text.lines().next(), Some(first));
+    assert!(explained(&["batch", "m"]).unwrap_err().contains("there is no node m"));
+    assert!(explained(&["zone", "node-1"]).unwrap_err().contains("names no zone"));
+}
+
+#[test]
+fn programs_read_json() {
+    let text = explained(&["batch", "node-1", "--at", "2026-01-01T00:05:00Z", "-o", "json"]).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(json["amounts"][0]["amount"], "47k");
+    assert_eq!(json["amounts"][0]["terms"][1]["operation"], "minus");
+    assert_eq!(json["amounts"][0]["terms"][1]["amount"], "35");
+}
+
+#[test]
+fn values_of_a_node_slo_name_their_origin() {
+    let text = explained(&["slo", "node-1"]).unwrap();
+    for (field, value, origin) in [
+        ("enable", "true", "resource-threshold-config clusterStrategy"),
+        ("cpuSuppressThresholdPercent", "50", "resource-threshold-config nodeStrategies[pool-a]"),
+        ("memoryEvictThresholdPercent", "70", "default"),
+    ] {
+        let line = text.lines().find(|line| line.starts_with(&format!("resourceUsedThresholdWithBE.{field} ")));
+        let (_, rest) = line.and_then(|line| line.split_once(' ')).unwrap_or_default();
+        let (found, from) = rest.trim().split_once(' ').unwrap_or_default();
+        assert_eq!((found, from.trim()), (value, origin), "{field}");
+    }
+}
