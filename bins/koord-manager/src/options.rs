@@ -34,7 +34,8 @@ pub struct Options {
     /// Kind of the lock; only leases exist.
     #[arg(long, default_value = "leases", hide = true, value_parser = ["leases"])]
     leader_elect_resource_lock: String,
-    /// Look at namespaced objects of this namespace alone.
+    /// Look at namespaced objects of this namespace alone; those whose namespace another flag names are seen all the
+    /// same. A Role there may then stand for the namespaced part of the ClusterRole.
     #[arg(long, default_value = "")]
     pub namespace: String,
     /// Taken for compatibility: profiles are taken from outside the process.

@@ -37,6 +37,8 @@ const NAME: &str = "koordinator-manager";
 pub struct Surroundings {
     /// The way to the API server.
     pub client: Client,
+    /// Host and port in the API server's URL, for the metrics.
+    pub api_host: String,
     /// The clock of the controllers; leases and timeouts run in real time whatever it shows.
     pub clock: SharedClock,
     /// The source of randomness.
@@ -59,9 +61,10 @@ impl Surroundings {
                 config.with_context(|| format!("--kubeconfig {}", path.display()))?
             }
         };
+        let api_host = config.cluster_url.authority().map(ToString::to_string).unwrap_or_default();
         let client = Client::try_from(config).context("the client for the API server cannot be made")?;
         let webhook = koord_webhook::Environment::read()?;
-        Ok(Self { client, clock: SystemClock::shared(), random: Random::from_os(), webhook })
+        Ok(Self { client, api_host, clock: SystemClock::shared(), random: Random::from_os(), webhook })
     }
 }
 
@@ -74,11 +77,12 @@ pub async fn run(options: Options, stop: CancellationToken) -> anyhow::Result<()
 /// Runs a manager in given surroundings until `stop`.
 pub async fn run_with(checked: Checked, surroundings: Surroundings, stop: CancellationToken) -> anyhow::Result<()> {
     let Checked { options, metrics: metrics_address, health, gates } = checked;
-    let Surroundings { client, clock, random, webhook } = surroundings;
+    let Surroundings { client, api_host, clock, random, webhook } = surroundings;
     let metrics = Metrics::new()?;
     metrics.build_info("koord_manager", env!("CARGO_PKG_VERSION"))?;
     let (recorder, waiting) = Recorder::new(Arc::clone(&clock));
     let mut core = Core::new(Arc::clone(&clock), random.clone(), metrics.clone(), Arc::new(recorder));
+    core.restrict_to(&options.namespace);
     add_controllers(&mut core, &options, &gates)?;
     let retries = options.quota_retries();
     let settings = options.webhook_settings();
@@ -98,7 +102,7 @@ pub async fn run_with(checked: Checked, surroundings: Surroundings, stop: Cancel
         health,
         host,
     };
-    let manager = Manager::new(core, client, waiting, settings);
+    let manager = Manager::new(core, client, waiting, settings).at_host(&api_host);
     let Some((server, accounts)) = webhooks else {
         return Ok(manager.run(stop).await?);
     };

@@ -28,6 +28,8 @@ pub struct Api {
     clock: SharedClock,
     metrics: Metrics,
     field_manager: &'static str,
+    /// The API server as the metrics name it: `10.96.0.1:443`.
+    host: Arc<str>,
 }
 
 impl Api {
@@ -43,7 +45,14 @@ impl Api {
         (per_second, burst): (f32, u32),
     ) -> Self {
         let bucket = Bucket::new(f64::from(per_second), f64::from(burst));
-        Self { client, bucket: Arc::new(Mutex::new(bucket)), clock, metrics, field_manager }
+        let host = Arc::from("in-process");
+        Self { client, bucket: Arc::new(Mutex::new(bucket)), clock, metrics, field_manager, host }
+    }
+
+    /// The same with the host and port of the API server's URL, for the metrics.
+    pub fn at_host(mut self, host: &str) -> Self {
+        self.host = Arc::from(host);
+        self
     }
 
     /// Carries out a write.
@@ -111,7 +120,7 @@ impl Api {
         let response = self.client.send(built).await;
         let code =
             response.as_ref().map_or_else(|_| "<error>".to_owned(), |answer| answer.status().as_str().to_owned());
-        self.metrics.rest_requests.with_label_values(&[code.as_str(), request.method, "apiserver"]).inc();
+        self.metrics.rest_requests.with_label_values(&[code.as_str(), request.method, &self.host]).inc();
         response.map_err(|error| Failure::local(said(&error)))
     }
 }

@@ -101,7 +101,10 @@ impl Worker {
         for result in ["success", "error", "requeue", "requeue_after"] {
             metrics.reconcile_total.with_label_values(&[spec.name, result]);
         }
-        metrics.reconcile_errors.with_label_values(&[spec.name]);
+        for counter in [&metrics.reconcile_errors, &metrics.reconcile_terminal_errors, &metrics.reconcile_panics] {
+            counter.with_label_values(&[spec.name]);
+        }
+        metrics.active_workers.with_label_values(&[spec.name]).set(0);
         Self {
             queue: Mutex::new(WorkQueue::new(spec.rate_limit)),
             wakeup: Notify::new(),
@@ -266,7 +269,10 @@ impl Worker {
         let (sum, longest) = queue.unfinished(self.clock.moment());
         let (adds, retries) = queue.counts();
         let labels = self.labels();
-        self.metrics.queue_depth.with_label_values(&labels).set(i64::try_from(queue.depth()).unwrap_or(i64::MAX));
+        self.metrics
+            .queue_depth
+            .with_label_values(&[self.spec.name, self.spec.name, "0"])
+            .set(i64::try_from(queue.depth()).unwrap_or(i64::MAX));
         self.metrics.queue_unfinished.with_label_values(&labels).set(sum.as_secs_f64());
         self.metrics.queue_longest.with_label_values(&labels).set(longest.as_secs_f64());
         let catch_up =

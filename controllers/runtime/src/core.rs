@@ -60,6 +60,7 @@ pub struct Core {
     metrics: Metrics,
     events: Arc<dyn EventSink>,
     initial: Initial,
+    namespace: String,
     watches: Vec<Arc<Watch>>,
     workers: Vec<Arc<Worker>>,
 }
@@ -67,8 +68,15 @@ pub struct Core {
 impl Core {
     /// Nothing is watched yet.
     pub fn new(clock: SharedClock, random: Random, metrics: Metrics, events: Arc<dyn EventSink>) -> Self {
-        let initial = Initial::default();
-        Self { clock, random, metrics, events, initial, watches: Vec::new(), workers: Vec::new() }
+        let (initial, namespace) = (Initial::default(), String::new());
+        Self { clock, random, metrics, events, initial, namespace, watches: Vec::new(), workers: Vec::new() }
+    }
+
+    /// Restricts caches of namespaced kinds to one namespace, for watches that are added from now on; empty for none.
+    /// A cache for which a namespace is named where it is asked for is in that namespace all the same, and objects of
+    /// the cluster are seen whatever happens.
+    pub fn restrict_to(&mut self, namespace: &str) {
+        namespace.clone_into(&mut self.namespace);
     }
 
     /// How the first content of the caches is fetched; for watches that are added from now on.
@@ -109,8 +117,12 @@ impl Core {
     /// The shared cache of a projection, watched from the start of the program on. Who asks for the same part of
     /// the same projection gets the same cache.
     pub fn store<P: Projection>(&mut self, selection: &Selection) -> Arc<Store<P>> {
+        let mut selection = selection.clone();
+        if P::KIND.namespaced && selection.namespace.is_empty() {
+            selection.namespace.clone_from(&self.namespace);
+        }
         let known =
-            self.watches.iter().find(|watch| watch.projection == TypeId::of::<P>() && watch.selection == *selection);
+            self.watches.iter().find(|watch| watch.projection == TypeId::of::<P>() && watch.selection == selection);
         if let Some(store) = known.and_then(|watch| Arc::clone(&watch.store).downcast::<Store<P>>().ok()) {
             return store;
         }
@@ -120,7 +132,7 @@ impl Core {
         self.watches.push(Arc::new(Watch {
             kind: P::KIND,
             selection: selection.clone(),
-            reflector: Mutex::new(Reflector::new(selection.clone(), self.initial)),
+            reflector: Mutex::new(Reflector::new(selection, self.initial)),
             sink: Arc::clone(&store) as Arc<dyn Sink>,
             projection: TypeId::of::<P>(),
             store: Arc::clone(&store) as Arc<AnyStore>,

@@ -90,6 +90,12 @@ impl Manager {
         Self { core: Arc::new(core), api, clock, health, settings, told, leading }
     }
 
+    /// Tells the metrics of requests the host and port in the API server's URL; kube's client keeps it to itself.
+    pub fn at_host(mut self, host: &str) -> Self {
+        self.api = self.api.at_host(host);
+        self
+    }
+
     /// The checks behind health and readiness.
     pub fn health(&self) -> &Health {
         &self.health

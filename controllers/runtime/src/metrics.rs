@@ -115,7 +115,11 @@ impl Metrics {
                 "Workers per controller that are busy.",
                 controller,
             )?,
-            queue_depth: gauge("workqueue_depth", "Keys that are ready in the queue.", queue)?,
+            queue_depth: gauge(
+                "workqueue_depth",
+                "Keys that are ready in the queue; all have the same priority.",
+                &["name", "controller", "priority"],
+            )?,
             queue_adds: counter("workqueue_adds_total", "Keys added to the queue.", queue)?,
             queue_retries: counter("workqueue_retries_total", "Keys added again after a failure.", queue)?,
             queue_wait: histogram(

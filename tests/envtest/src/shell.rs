@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     future::Future,
-    pin::Pin,
+    pin::{Pin, pin},
     sync::{
         Arc, Weak,
         atomic::{AtomicBool, Ordering},
@@ -23,7 +23,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use parking_lot::Mutex;
 use serde_json::Value;
-use tokio::{sync::watch as channel, time::Instant};
+use tokio::{sync::Notify, time::Instant};
 
 use crate::{
     conversion::{self, ConversionWebhook},
@@ -81,7 +81,9 @@ pub struct Server {
 
 struct Shared {
     core: Mutex<ApiServer>,
-    changes: Mutex<HashMap<ShelfId, channel::Sender<u64>>>,
+    /// Wakes those who watch a shelf, in the order in which they began to wait: tokio's `watch` channel would draw
+    /// lots, and no run could be repeated.
+    changes: Mutex<HashMap<ShelfId, Arc<Notify>>>,
     admission: Option<Box<dyn Admission>>,
     conversion: Option<Box<dyn Conversion>>,
     pages: Vec<Box<dyn Pages>>,
@@ -275,12 +277,12 @@ impl Server {
         conversion.convert(self, webhook, object, desired).await
     }
 
-    fn subscribe(&self, shelf: ShelfId) -> channel::Receiver<u64> {
-        self.shared.changes.lock().entry(shelf).or_insert_with(|| channel::channel(0).0).subscribe()
+    fn changes_of(&self, shelf: ShelfId) -> Arc<Notify> {
+        Arc::clone(self.shared.changes.lock().entry(shelf).or_default())
     }
 
     fn stream(&self, watch: Box<Watch>) -> Body {
-        let changes = self.subscribe(watch.shelf());
+        let changes = self.changes_of(watch.shelf());
         let now = Instant::now();
         let ends = watch.timeout_seconds().map(|seconds| now + Duration::from_secs(seconds));
         let state = Stream {
@@ -307,7 +309,6 @@ impl Shared {
         let mut core = self.core.lock();
         let result = work(&mut core);
         let changed = core.take_changed();
-        let revision = core.store.shown();
         let is_untidy = core.is_untidy();
         let entries = core.take_journal();
         // Under the lock, so that the order on disk is that of the revisions.
@@ -317,10 +318,10 @@ impl Shared {
             .and_then(|journal| if entries.is_empty() { journal.receipt() } else { Some(journal.append(entries)) });
         drop(core);
         if !changed.is_empty() {
-            let senders = self.changes.lock();
+            let changes = self.changes.lock();
             for shelf in changed {
-                if let Some(sender) = senders.get(&shelf) {
-                    sender.send_replace(revision);
+                if let Some(watchers) = changes.get(&shelf) {
+                    watchers.notify_waiters();
                 }
             }
         }
@@ -347,7 +348,7 @@ impl Memory for Shared {
 struct Stream {
     server: Server,
     watch: Box<Watch>,
-    changes: channel::Receiver<u64>,
+    changes: Arc<Notify>,
     ends: Option<Instant>,
     bookmark_at: Instant,
     is_last_bookmark_sent: bool,
@@ -387,7 +388,10 @@ impl Stream {
             if self.is_cut {
                 return None;
             }
-            self.changes.mark_unchanged();
+            // What changes from here on wakes this, also when it happens before the wait.
+            let changes = Arc::clone(&self.changes);
+            let mut changed = pin!(changes.notified());
+            changed.as_mut().enable();
             let frames = self.server.shared.core.lock().poll_watch(&mut self.watch, FRAMES_PER_POLL);
             if !frames.is_empty() {
                 let text = self.befallen(frames).await;
@@ -414,11 +418,7 @@ impl Stream {
             }
             tokio::select! {
                 biased;
-                changed = self.changes.changed() => {
-                    if changed.is_err() {
-                        return None;
-                    }
-                }
+                () = changed => {}
                 () = tokio::time::sleep_until(wake) => {
                     if self.ends.is_some_and(|ends| wake >= ends) {
                         return None;

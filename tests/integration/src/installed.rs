@@ -106,6 +106,7 @@ impl Process {
         config.root_cert.clone_from(&server.root_cert);
         config.auth_info.token = Some(token.to_owned().into());
         let surroundings = Surroundings {
+            api_host: "in-process".to_owned(),
             client: Client::try_from(config)?,
             clock: SystemClock::shared(),
             random: Random::from_os(),

@@ -40,6 +40,8 @@ pub enum Fault {
     Lost,
     /// An admission webhook refuses a write.
     Refused,
+    /// Nobody reaches the server.
+    Outage,
     /// A watch falls silent for some seconds.
     Slow,
     /// A watch is an hour or more behind the others.
@@ -60,7 +62,7 @@ pub enum Fault {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Fault; 25] = [
+    pub const ALL: [Fault; 26] = [
         Fault::StaleList,
         Fault::StaleStart,
         Fault::Crash,
@@ -78,6 +80,7 @@ impl Fault {
         Fault::ErrorAfter,
         Fault::Lost,
         Fault::Refused,
+        Fault::Outage,
         Fault::Slow,
         Fault::Behind,
         Fault::Jump,
@@ -122,7 +125,8 @@ impl Fault {
             | Fault::ErrorBefore
             | Fault::ErrorAfter
             | Fault::Lost
-            | Fault::Refused => 5,
+            | Fault::Refused
+            | Fault::Outage => 5,
             Fault::Slow | Fault::Behind => 6,
             Fault::Jump => 7,
             Fault::Recreated | Fault::Stuck | Fault::Terminating => 8,

@@ -12,10 +12,12 @@ mod connection;
 mod fault;
 pub mod manager;
 pub mod name_cards;
+mod network;
 mod people;
 mod program;
 mod run;
 mod stage;
+mod tasks;
 mod trace;
 mod world;
 

@@ -99,8 +99,8 @@ impl fmt::Display for Failure {
 
 /// A scenario whose stage is set: every run begins with a copy of it.
 pub struct Simulation<'s> {
-    scenario: &'s dyn Scenario,
-    stage: Stage,
+    pub(crate) scenario: &'s dyn Scenario,
+    pub(crate) stage: Stage,
 }
 
 impl<'s> Simulation<'s> {

@@ -11,18 +11,26 @@ use std::{
     time::Instant,
 };
 
-use simulation::{Fault, Options, Report, Scenario, Simulation, manager::Manager, name_cards::NameCards};
+use simulation::{Failure, Fault, Options, Report, Scenario, Simulation, manager::Manager, name_cards::NameCards};
 
 /// So many seeds are reported at once when there are many.
 const PROGRESS: u64 = 1000;
+
+/// One way to run a seed.
+type Run = fn(&Simulation<'_>, u64, Options) -> Result<Report, Failure>;
+
+/// Step by step.
+const STEPS: Run = |simulation, seed, options| simulation.run(seed, options);
+/// Through the real tasks.
+const TASKS: Run = |simulation, seed, options| simulation.run_tasks(seed, options);
 
 fn number(variable: &str) -> Option<u64> {
     env::var(variable).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{variable}={text} is not a number")))
 }
 
 /// One seed, twice; the report, or what is wrong with it.
-fn run_twice(simulation: &Simulation<'_>, seed: u64) -> Result<Report, String> {
-    let run = || simulation.run(seed, Options::default()).map_err(|failure| failure.to_string());
+fn run_twice(simulation: &Simulation<'_>, run: Run, seed: u64) -> Result<Report, String> {
+    let run = || run(simulation, seed, Options::default()).map_err(|failure| failure.to_string());
     let (first, second) = (run()?, run()?);
     let faults: u64 = first.faults.values().sum();
     if first != second {
@@ -34,10 +42,16 @@ fn run_twice(simulation: &Simulation<'_>, seed: u64) -> Result<Report, String> {
     }
 }
 
-/// Runs many seeds. Every fault that the scenario can have must have struck at least once in twenty of them.
-fn seeds(scenario: &dyn Scenario, name: &str, count: u64, without: &[Fault]) {
-    let seeds: Vec<u64> =
-        number("SEED").map_or_else(|| (0..number("SEEDS").unwrap_or(count)).collect(), |seed| vec![seed]);
+/// The seeds to run: one, as many as are asked for, or a few. Of those through the real tasks there are fewer.
+fn chosen(few: u64, one_in: u64) -> Vec<u64> {
+    match number("SEED") {
+        Some(seed) => vec![seed],
+        None => (0..number("SEEDS").map_or(few, |seeds| seeds.div_ceil(one_in))).collect(),
+    }
+}
+
+/// Runs many seeds. Every fault that is expected must have struck at least once in twenty of them.
+fn seeds(scenario: &dyn Scenario, run: Run, name: &str, seeds: &[u64], expected: &[Fault]) {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let (begun, done, failed) = (Instant::now(), AtomicU64::new(0), AtomicBool::new(false));
     let part = |part: usize| {
@@ -47,7 +61,7 @@ fn seeds(scenario: &dyn Scenario, name: &str, count: u64, without: &[Fault]) {
             if failed.load(Ordering::Relaxed) {
                 break;
             }
-            let report = run_twice(&simulation, *seed).inspect_err(|_| failed.store(true, Ordering::Relaxed))?;
+            let report = run_twice(&simulation, run, *seed).inspect_err(|_| failed.store(true, Ordering::Relaxed))?;
             for (fault, times) in report.faults {
                 *struck.entry(fault).or_default() += times;
             }
@@ -75,7 +89,7 @@ fn seeds(scenario: &dyn Scenario, name: &str, count: u64, without: &[Fault]) {
         }
     }
     println!("{name}: {} seeds in {:.1} s", seeds.len(), begun.elapsed().as_secs_f64());
-    for fault in Fault::ALL.iter().filter(|fault| !without.contains(fault)) {
+    for fault in expected {
         let times = struck.get(fault).copied().unwrap_or_default();
         println!("  injector {:>2}, {fault:?}: {times}", fault.injector());
         let enough = times * 20 >= seeds.len() as u64 || seeds.len() < 20;
@@ -83,14 +97,51 @@ fn seeds(scenario: &dyn Scenario, name: &str, count: u64, without: &[Fault]) {
     }
 }
 
+fn all_but(never: &[Fault]) -> Vec<Fault> {
+    Fault::ALL.into_iter().filter(|fault| !never.contains(fault)).collect()
+}
+
 #[test]
 fn name_cards_survive_everything() {
-    seeds(&NameCards, "name_cards_survive", 60, &[Fault::Malformed]);
+    let expected = all_but(&[Fault::Malformed, Fault::Outage]);
+    seeds(&NameCards, STEPS, "name_cards_survive", &chosen(60, 1), &expected);
 }
 
 #[test]
 fn the_manager_survives_everything() {
-    seeds(&Manager, "the_manager_survives", 40, &[Fault::Terminating]);
+    let expected = all_but(&[Fault::Terminating, Fault::Outage]);
+    seeds(&Manager, STEPS, "the_manager_survives", &chosen(40, 1), &expected);
+}
+
+/// What goes wrong on the way between the real tasks and the server, or with programs as a whole.
+const OF_TASKS: [Fault; 17] = [
+    Fault::StaleList,
+    Fault::Crash,
+    Fault::Cut,
+    Fault::Closed,
+    Fault::Expired,
+    Fault::Duplicate,
+    Fault::Conflict,
+    Fault::TooMany,
+    Fault::ErrorBefore,
+    Fault::ErrorAfter,
+    Fault::Lost,
+    Fault::Refused,
+    Fault::Outage,
+    Fault::Slow,
+    Fault::Recreated,
+    Fault::Stuck,
+    Fault::Revoked,
+];
+
+#[test]
+fn tasks_keep_name_cards_right() {
+    seeds(&NameCards, TASKS, "tasks_keep_name_cards", &chosen(2, 40), &OF_TASKS);
+}
+
+#[test]
+fn tasks_keep_the_manager_right() {
+    seeds(&Manager, TASKS, "tasks_keep_the_manager", &chosen(2, 40), &OF_TASKS);
 }
 
 #[test]

@@ -39,6 +39,7 @@ impl RunningManager {
         let checked = checked(settings.feature_gates)?;
         let surroundings = Surroundings {
             client: settings.client.clone(),
+            api_host: "in-process".to_owned(),
             clock: settings.clock.clone(),
             random: Random::seeded(settings.seed),
             webhook: Environment {

@@ -21,13 +21,13 @@ use koord_runtime::{
     metrics::{Audience, Metrics},
     random::Random,
     recorder::Recorder,
-    reflector::Initial,
+    reflector::{Initial, Selection},
 };
 use kube::{Client, core::WatchEvent};
 use serde_json::{Value, json, value::RawValue};
 use tokio_util::sync::CancellationToken;
 
-use crate::name_cards::{COMPONENT, NameCards};
+use crate::name_cards::{COMPONENT, CardView, NameCards, NodeView};
 
 // === the stage ===
 
@@ -75,7 +75,7 @@ fn manager(server: &Server, initial: Initial, candidacy: Option<Candidacy>) -> M
     let mut core = Core::new(SystemClock::shared(), random, Metrics::new().unwrap(), Arc::new(recorder));
     core.set_initial(initial);
     core.add(NameCards::SPEC, COMPONENT, |wiring| Ok::<_, Infallible>(NameCards::wire(wiring))).unwrap();
-    Manager::new(core, client(server), told, settings(candidacy))
+    Manager::new(core, client(server), told, settings(candidacy)).at_host("10.96.0.1:443")
 }
 
 async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
@@ -131,9 +131,9 @@ async fn keeps_its_objects_right(initial: Initial) {
     let names = [
         r#"controller_runtime_reconcile_total{controller="name-cards",result="success"}"#,
         r#"workqueue_adds_total{controller="name-cards",name="name-cards"}"#,
-        r#"workqueue_depth{controller="name-cards",name="name-cards"} 0"#,
+        r#"workqueue_depth{controller="name-cards",name="name-cards",priority="0"} 0"#,
         r#"koord_cache_objects{kind="Node"} 1"#,
-        r#"rest_client_requests_total{code="201",host="apiserver",method="POST"}"#,
+        r#"rest_client_requests_total{code="201",host="10.96.0.1:443",method="POST"}"#,
     ];
     for name in names {
         assert!(text.contains(name), "{name} is missing in\n{text}");
@@ -150,6 +150,21 @@ async fn a_controller_keeps_its_objects_right_with_streamed_initial_events() {
 #[tokio::test]
 async fn a_controller_keeps_its_objects_right_with_lists_by_page() {
     keeps_its_objects_right(Initial::Pages).await;
+}
+
+#[test]
+fn a_restricted_program_watches_one_namespace_and_the_cluster() {
+    let (recorder, _told) = Recorder::new(SystemClock::shared());
+    let mut core = Core::new(SystemClock::shared(), Random::seeded(1), Metrics::new().unwrap(), Arc::new(recorder));
+    core.restrict_to("mine");
+    let everywhere = core.store::<CardView>(&Selection::default());
+    let mine = core.store::<CardView>(&Selection { namespace: "mine".to_owned(), ..Selection::default() });
+    assert!(Arc::ptr_eq(&everywhere, &mine), "one watch serves both");
+    core.store::<CardView>(&Selection { namespace: "named".to_owned(), ..Selection::default() });
+    core.store::<NodeView>(&Selection::default());
+    let paths: Vec<String> = core.watches().iter().map(|watch| watch.path()).collect();
+    let expected = ["/api/v1/namespaces/mine/configmaps", "/api/v1/namespaces/named/configmaps", "/api/v1/nodes"];
+    assert_eq!(paths, expected);
 }
 
 #[tokio::test]

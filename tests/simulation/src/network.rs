@@ -1,0 +1,361 @@
+//! The way from the program's tasks to the server, and the weather on it.
+
+use std::{
+    collections::BTreeMap,
+    fmt, io,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    body::{Body, BodyDataStream},
+};
+use bytes::Bytes;
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
+use http::{Method, Request, Response, Uri, header};
+use koord_runtime::{
+    clock::{Moment, SharedClock},
+    random::Random,
+    write::Answer,
+};
+use kube::client::Body as KubeBody;
+use parking_lot::Mutex;
+use tower::{Service, ServiceExt};
+
+use crate::{fault::Fault, stage::failure, trace::Trace};
+
+/// How long an answer may be on its way, at most.
+const DELAY: Duration = Duration::from_secs(3);
+/// How long a watch may be silent, at most.
+const SILENCE: Duration = Duration::from_secs(90);
+/// More requests than this at one moment are a hot loop.
+const REQUESTS_AT_ONCE: u32 = 5_000;
+/// How many revisions a list may be behind, at most.
+const LAG: u64 = 30;
+
+/// What goes wrong between programs and the server, and what was seen of their requests.
+pub(crate) struct Weather {
+    clock: SharedClock,
+    state: Mutex<State>,
+}
+
+struct State {
+    random: Random,
+    trace: Trace,
+    faults: BTreeMap<Fault, u64>,
+    trouble: bool,
+    outage_until: Moment,
+    revoked: Option<Revoked>,
+    /// Writes that were carried out, those of leases aside.
+    writes: u64,
+    at_once: (Moment, u32),
+    broken: Option<String>,
+}
+
+/// A permission that is taken away.
+struct Revoked {
+    verb: &'static str,
+    plural: &'static str,
+    until: Moment,
+}
+
+/// The connection of one replica, as `kube::Client` wants it.
+#[derive(Clone)]
+pub(crate) struct Network {
+    server: envtest::shell::Server,
+    router: Router,
+    weather: Arc<Weather>,
+    replica: u64,
+}
+
+/// What a request is about.
+struct Asked {
+    method: Method,
+    uri: Uri,
+    verb: &'static str,
+    plural: String,
+}
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+// === impl Weather ===
+
+impl Weather {
+    pub(crate) fn new(clock: SharedClock, random: Random, trouble: bool) -> Arc<Self> {
+        let state = State {
+            random,
+            trace: Trace::new(),
+            faults: BTreeMap::new(),
+            trouble,
+            outage_until: Moment::default(),
+            revoked: None,
+            writes: 0,
+            at_once: (Moment::default(), 0),
+            broken: None,
+        };
+        Arc::new(Self { clock, state: Mutex::new(state) })
+    }
+
+    pub(crate) fn note(&self, what: fmt::Arguments<'_>) {
+        let now = self.clock.moment();
+        self.state.lock().trace.note(now, what);
+    }
+
+    pub(crate) fn struck(&self, fault: Fault) {
+        *self.state.lock().faults.entry(fault).or_default() += 1;
+    }
+
+    /// Nobody reaches the server for a while.
+    pub(crate) fn begin_outage(&self, span: Duration) {
+        self.note(format_args!("the server is out of reach for {} s", span.as_secs()));
+        self.state.lock().outage_until = self.clock.moment() + span;
+    }
+
+    /// A permission is taken away for a while.
+    pub(crate) fn revoke(&self, verb: &'static str, plural: &'static str, span: Duration) {
+        self.note(format_args!("the permission to {verb} {plural} is taken away"));
+        self.state.lock().revoked = Some(Revoked { verb, plural, until: self.clock.moment() + span });
+    }
+
+    /// From now on nothing goes wrong.
+    pub(crate) fn make_peace(&self) {
+        let mut state = self.state.lock();
+        state.trouble = false;
+        state.outage_until = Moment::default();
+        state.revoked = None;
+    }
+
+    pub(crate) fn writes(&self) -> u64 {
+        self.state.lock().writes
+    }
+
+    pub(crate) fn broken(&self) -> Result<(), String> {
+        self.state.lock().broken.clone().map_or(Ok(()), Err)
+    }
+
+    /// The hash and the length of the story, its end, and what went wrong.
+    pub(crate) fn story(&self) -> (u64, u64, String, BTreeMap<Fault, u64>) {
+        let state = self.state.lock();
+        (state.trace.hash(), state.trace.len(), state.trace.last_lines(), state.faults.clone())
+    }
+
+    fn chance(&self, one_in: u64) -> bool {
+        let state = self.state.lock();
+        state.trouble && state.random.below(one_in) == 0
+    }
+
+    fn below(&self, end: u64) -> u64 {
+        self.state.lock().random.below(end)
+    }
+
+    fn span(&self, longest: Duration) -> Duration {
+        Duration::from_millis(self.below(u64::try_from(longest.as_millis()).unwrap_or(u64::MAX)))
+    }
+
+    /// What befalls a request before the server sees it.
+    fn of_request(&self, asked: &Asked) -> Option<Fault> {
+        let now = self.clock.moment();
+        let mut state = self.state.lock();
+        state.at_once = if state.at_once.0 == now { (now, state.at_once.1 + 1) } else { (now, 0) };
+        if state.at_once.1 > REQUESTS_AT_ONCE {
+            state.broken = Some(format!("{REQUESTS_AT_ONCE} requests at one moment, the last for {}", asked.uri));
+        }
+        if now < state.outage_until {
+            return Some(Fault::Outage);
+        }
+        let revoked = state.revoked.as_ref();
+        if revoked.is_some_and(|gone| now < gone.until && asked.verb == gone.verb && asked.plural == gone.plural) {
+            return Some(Fault::Revoked);
+        }
+        if !state.trouble {
+            return None;
+        }
+        match asked.verb {
+            "create" | "patch" | "delete" | "update" => Fault::of_write(&state.random),
+            "list" if state.random.below(4) == 0 => Some(Fault::StaleList),
+            _ if state.random.below(20) == 0 => pick(&state, &[Fault::TooMany, Fault::ErrorBefore, Fault::Lost]),
+            _ => None,
+        }
+    }
+
+    /// What befalls the next bytes of a watch.
+    fn of_bytes(&self) -> Option<Fault> {
+        let state = self.state.lock();
+        if !state.trouble || state.random.below(12) != 0 {
+            return None;
+        }
+        pick(&state, &[Fault::Cut, Fault::Closed, Fault::Expired, Fault::Duplicate, Fault::Slow])
+    }
+
+    /// Takes note of a request that was answered, or not.
+    fn seen(&self, replica: u64, asked: &Asked, code: u16, fault: Option<Fault>) {
+        let is_write = !matches!(asked.verb, "get" | "list" | "watch");
+        if let Some(fault) = fault {
+            self.struck(fault);
+        }
+        if is_write && (200..300).contains(&code) && asked.plural != "leases" {
+            self.state.lock().writes += 1;
+        }
+        if is_write || fault.is_some() {
+            let befell = fault.map(|fault| format!(" ({fault:?})")).unwrap_or_default();
+            self.note(format_args!("{replica}: {} {} -> {code}{befell}", asked.method, asked.uri.path()));
+        }
+    }
+}
+
+fn pick(state: &State, faults: &[Fault]) -> Option<Fault> {
+    faults.get(usize::try_from(state.random.below(faults.len() as u64)).ok()?).copied()
+}
+
+// === impl Network ===
+
+impl Network {
+    /// A way to the server.
+    pub(crate) fn new(server: &envtest::shell::Server, weather: Arc<Weather>, replica: u64) -> Self {
+        Self { server: server.clone(), router: server.router(), weather, replica }
+    }
+
+    async fn carry(self, request: Request<KubeBody>) -> Result<Response<Body>, BoxError> {
+        let (mut parts, body) = request.into_parts();
+        let asked = Asked::of(&parts.method, &parts.uri);
+        if self.weather.chance(4) {
+            let delay = self.weather.span(DELAY);
+            self.weather.clock.sleep(delay).await;
+        }
+        let mut fault = self.weather.of_request(&asked);
+        let refusal = match fault {
+            Some(Fault::Outage) => {
+                self.weather.seen(self.replica, &asked, 0, fault);
+                return Err(connection_lost());
+            }
+            Some(Fault::Revoked) => Some(failure(403, "Forbidden", "the permission was taken away")),
+            Some(Fault::Conflict) => Some(failure(409, "Conflict", "the object has been modified")),
+            Some(Fault::Refused) => Some(failure(403, "Forbidden", "admission webhook denied the request")),
+            Some(Fault::ErrorBefore) => Some(failure(500, "InternalError", "before the commit")),
+            Some(Fault::TooMany) => {
+                let refusal = failure(429, "TooManyRequests", "too many requests");
+                Some(Answer { retry_after: Some(Duration::from_secs(2)), ..refusal })
+            }
+            _ => None,
+        };
+        if let Some(refusal) = refusal {
+            self.weather.seen(self.replica, &asked, refusal.code, fault);
+            return respond(refusal);
+        }
+        if fault == Some(Fault::StaleList) {
+            let newest = self.server.with_core(|core| core.store.revision());
+            match stale(&parts.uri, newest.saturating_sub(1 + self.weather.below(LAG)).max(1)) {
+                Some(uri) => parts.uri = uri,
+                None => fault = None,
+            }
+        }
+        let response = self.router.clone().oneshot(Request::from_parts(parts, Body::new(body))).await?;
+        let code = response.status().as_u16();
+        // So old a state may be unknown to any server.
+        fault = fault.filter(|fault| *fault != Fault::StaleList || code < 300);
+        self.weather.seen(self.replica, &asked, code, fault);
+        match fault {
+            Some(Fault::ErrorAfter) => respond(failure(504, "Timeout", "after the commit")),
+            Some(Fault::Lost) if self.weather.chance(2) => Err(connection_lost()),
+            // The client has to give up by itself.
+            Some(Fault::Lost) => std::future::pending().await,
+            _ if asked.verb == "watch" && code < 300 => Ok(response.map(|body| self.through(body))),
+            _ => Ok(response),
+        }
+    }
+
+    /// A watch as it comes through.
+    fn through(self, body: Body) -> Body {
+        let state = Some((self.weather, body.into_data_stream()));
+        Body::from_stream(stream::unfold(state, |state| async move {
+            let (weather, mut bytes) = state?;
+            let (piece, goes_on) = next(&weather, &mut bytes).await?;
+            Some((piece, goes_on.then_some((weather, bytes))))
+        }))
+    }
+}
+
+/// The next bytes of a watch after what befalls them, and whether more can follow.
+async fn next(weather: &Weather, bytes: &mut BodyDataStream) -> Option<(io::Result<Bytes>, bool)> {
+    let piece = match bytes.next().await? {
+        Ok(piece) => piece,
+        Err(error) => return Some((Err(io::Error::other(error)), false)),
+    };
+    let fault = weather.of_bytes();
+    if let Some(fault) = fault {
+        weather.struck(fault);
+    }
+    match fault {
+        Some(Fault::Cut) => {
+            let length = usize::try_from(weather.below(piece.len() as u64)).unwrap_or_default();
+            Some((Ok(piece.slice(..length)), false))
+        }
+        Some(Fault::Closed) => None,
+        Some(Fault::Expired) => {
+            let status = failure(410, "Expired", "too old resource version").body;
+            Some((Ok(Bytes::from(format!("{{\"type\":\"ERROR\",\"object\":{status}}}\n"))), false))
+        }
+        Some(Fault::Duplicate) => Some((Ok([&piece[..], &piece[..]].concat().into()), true)),
+        Some(Fault::Slow) => {
+            let silence = weather.span(SILENCE);
+            weather.clock.sleep(silence).await;
+            Some((Ok(piece), true))
+        }
+        _ => Some((Ok(piece), true)),
+    }
+}
+
+impl Service<Request<KubeBody>> for Network {
+    type Response = Response<Body>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Response<Body>, BoxError>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<KubeBody>) -> Self::Future {
+        self.clone().carry(request).boxed()
+    }
+}
+
+// === impl Asked ===
+
+impl Asked {
+    fn of(method: &Method, uri: &Uri) -> Self {
+        let segments: Vec<&str> = uri.path().split('/').skip(1).collect();
+        let rest = segments.get(if segments.first() == Some(&"api") { 2 } else { 3 }..).unwrap_or_default();
+        let rest = if rest.len() > 2 && rest.first() == Some(&"namespaces") { &rest[2..] } else { rest };
+        let verb = match method.as_str() {
+            "POST" => "create",
+            "PUT" => "update",
+            "PATCH" => "patch",
+            "DELETE" => "delete",
+            _ if rest.len() > 1 => "get",
+            _ if uri.query().is_some_and(|query| query.contains("watch=true")) => "watch",
+            _ => "list",
+        };
+        let plural = rest.first().copied().unwrap_or_default().to_owned();
+        Self { method: method.clone(), uri: uri.clone(), verb, plural }
+    }
+}
+
+/// A list of the past; none for what is no first page.
+fn stale(uri: &Uri, revision: u64) -> Option<Uri> {
+    let query = uri.query().filter(|query| !query.contains("continue="))?;
+    format!("{}?{query}&resourceVersion={revision}&resourceVersionMatch=Exact", uri.path()).parse().ok()
+}
+
+fn connection_lost() -> BoxError {
+    io::Error::new(io::ErrorKind::ConnectionReset, "the connection broke").into()
+}
+
+fn respond(answer: Answer) -> Result<Response<Body>, BoxError> {
+    let mut response = Response::builder().status(answer.code).header(header::CONTENT_TYPE, "application/json");
+    if let Some(span) = answer.retry_after {
+        response = response.header(header::RETRY_AFTER, span.as_secs());
+    }
+    Ok(response.body(Body::from(answer.body))?)
+}
