@@ -56,8 +56,12 @@ impl Up {
     }
 
     pub(crate) fn spawn(mut command: Command, kubeconfig: &Path, more: &[&str]) -> Self {
+        // Two nodes are enough where nobody asks for more.
+        let nodes = if more.iter().any(|flag| flag.starts_with("--nodes")) { None } else { Some("--nodes=2") };
         let mut child = command
-            .args(["up", "--port=0", "--nodes=2", "--kubeconfig"])
+            .args(["up", "--port=0"])
+            .args(nodes)
+            .arg("--kubeconfig")
             .arg(kubeconfig)
             .args(more)
             .stdout(Stdio::piped())

@@ -1,6 +1,15 @@
 //! `koordctl up` when nothing is in the way.
 
-use crate::program::{Up, folder, koordctl};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use hollow::{Fleet, usage::UsageModel};
+use jiff::Timestamp;
+use koord_resource::Quantity;
+
+use crate::program::{Api, Up, folder, koordctl};
 
 #[test]
 fn a_cluster_comes_up_tells_what_to_try_and_leaves_nothing_behind() {
@@ -20,9 +29,70 @@ fn a_cluster_comes_up_tells_what_to_try_and_leaves_nothing_behind() {
     assert!(!kubeconfig.exists());
 }
 
+/// Reports of a node, by the cluster's clock: what of its CPU was in use when.
+#[derive(Default)]
+struct Reports {
+    last: Option<Timestamp>,
+    cpu: Vec<f64>,
+}
+
+impl Reports {
+    fn spread(&self) -> f64 {
+        let (least, most) = self.cpu.iter().fold((f64::MAX, 0.0), |(least, most), cpu| (cpu.min(least), cpu.max(most)));
+        most / least
+    }
+}
+
 #[test]
-fn time_runs_as_fast_as_it_is_told_to() {
+fn a_fast_clock_shows_days_of_load_in_seconds_and_no_lease_is_lost() {
+    const SPEED: f64 = 10_000.0;
+    const NODES: u32 = 12;
+    const SEED: u64 = 1;
     let kubeconfig = folder("speed").join("koord.kubeconfig");
-    let up = Up::start(&kubeconfig, &["--speed=100", "--no-manager"]);
-    assert!(up.greeting.contains("100 times as fast"), "{}", up.greeting);
+    let (nodes, seed) = (format!("--nodes={NODES}"), format!("--seed={SEED}"));
+    let up = Up::start(&kubeconfig, &["--speed=10000", &nodes, &seed]);
+    assert!(up.greeting.contains("10000 times as fast"), "{}", up.greeting);
+    let api = Api::of(&kubeconfig);
+    let fleet = Fleet::drawn(SEED, NODES);
+    let mut reports: BTreeMap<String, Reports> = BTreeMap::new();
+    let (begin, mut first) = (Instant::now(), None);
+    loop {
+        let (real, list) = (Instant::now(), api.get("/apis/slo.koordinator.sh/v1alpha1/nodemetrics"));
+        for metric in list["items"].as_array().unwrap() {
+            let Some(updated) = metric["status"]["updateTime"].as_str() else { continue };
+            let updated: Timestamp = updated.parse().unwrap();
+            assert!(updated < Timestamp::now(), "the cluster runs ahead of us: {updated}");
+            let reports = reports.entry(metric["metadata"]["name"].as_str().unwrap().to_owned()).or_default();
+            assert!(reports.last.is_none_or(|last| last <= updated), "time runs backwards");
+            reports.last = Some(updated);
+            let cpu: Quantity =
+                metric["status"]["nodeMetric"]["nodeUsage"]["resources"]["cpu"].as_str().unwrap().parse().unwrap();
+            reports.cpu.push(cpu.milli_value() as f64);
+        }
+        let latest = reports.values().filter_map(|reports| reports.last).max().unwrap();
+        let (first_real, first_shown) = *first.get_or_insert((real, latest));
+        let passed = (real - first_real).as_secs_f64();
+        // A day of the waves, and hours of bursts, have been seen.
+        let seen = fleet.nodes().iter().all(|node| {
+            matches!(node.usage, UsageModel::Steady { .. })
+                || reports.get(&node.name).is_some_and(|node| node.spread() > 1.5)
+        });
+        if seen && passed > 3.0 {
+            let shown = latest.duration_since(first_shown).as_secs_f64();
+            assert!((0.5..1.5).contains(&(shown / passed / SPEED)), "{shown} seconds in {passed}");
+            break;
+        }
+        assert!(begin.elapsed() < Duration::from_mins(1), "the load does not move as it should");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    for node in fleet.nodes().iter().filter(|node| matches!(node.usage, UsageModel::Steady { .. })) {
+        assert!(reports[&node.name].spread() < 1.3, "{} is not steady: {:?}", node.name, reports[&node.name].cpu);
+    }
+    let leases = api.get("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases");
+    assert_eq!(leases["items"].as_array().unwrap().len(), NODES as usize);
+    for lease in leases["items"].as_array().unwrap() {
+        let renewed: Timestamp = lease["spec"]["renewTime"].as_str().unwrap().parse().unwrap();
+        let age = Timestamp::now().duration_since(renewed).as_secs_f64();
+        assert!((-1.0..40.0).contains(&age), "a lease counts as lost after 40 real seconds: {age}");
+    }
 }
