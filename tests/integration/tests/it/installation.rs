@@ -2,11 +2,13 @@
 
 use std::{
     collections::BTreeSet,
+    ffi::OsStr,
     net::{Ipv4Addr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context as _, Result, ensure};
+use clap::Parser as _;
 use envtest::{
     auth::recorder::Recorder,
     cluster::{Cluster, Options},
@@ -94,6 +96,7 @@ async fn the_default_installation_works_with_exactly_its_rights() {
 
     let place = Place::new(kubectl, &kubeconfig).await.unwrap();
     place.install();
+    place.definitions(&kubeconfig).await.unwrap();
     let mut user = String::new();
     for gates in ["", "AllAlpha=true"] {
         user = place.works(gates, Reach::Service(port)).await.unwrap_or_else(|error| panic!("{gates:?}: {error:#}"));
@@ -111,6 +114,7 @@ async fn the_default_installation_works_on_a_real_server() {
     let Some(kubectl) = Kubectl::find(&server.kubeconfig, &folder.join("cache")).unwrap() else { return };
     let place = Place::new(kubectl, &server.kubeconfig).await.unwrap();
     place.install();
+    place.definitions(&server.kubeconfig).await.unwrap();
     place.works("", Reach::Loopback).await.unwrap();
 }
 
@@ -146,6 +150,36 @@ impl Place {
     fn install(&self) {
         let folder = repository("config/default").display().to_string();
         self.run(&["apply", "-k", &folder], None).unwrap();
+    }
+
+    /// `koordctl crd` and `version` on what is installed; it ends with the hardened definitions.
+    async fn definitions(&self, kubeconfig: &Path) -> Result<()> {
+        let koordctl = async |arguments: &[&str]| {
+            let arguments = ["koordctl"].iter().chain(arguments).copied().map(OsStr::new);
+            let arguments = arguments.chain([OsStr::new("--kubeconfig"), kubeconfig.as_os_str()]);
+            koordctl::run(koordctl::Cli::try_parse_from(arguments)?).await
+        };
+        let version = koordctl(&["version"]).await?;
+        ensure!(version.text.contains("server v1.34"), "{}", version.text);
+        let equal = koordctl(&["crd", "diff"]).await?;
+        ensure!(equal.success && equal.text.is_empty(), "{}", equal.text);
+        let different = koordctl(&["crd", "diff", "--profile=hardened"]).await?;
+        ensure!(!different.success && different.text.contains("reservations.scheduling.koordinator.sh"));
+        for (profile, changes) in [("compatible", false), ("hardened", true), ("hardened", false)] {
+            let applied = koordctl(&["crd", "apply", "--profile", profile]).await?;
+            ensure!(
+                applied.text.lines().any(|line| line.ends_with(" changed")) == changes,
+                "{profile}: {}",
+                applied.text
+            );
+        }
+        ensure!(koordctl(&["crd", "diff", "--profile=hardened"]).await?.success);
+        self.run(&["delete", "crd", "podgroups.scheduling.sigs.k8s.io"], None)?;
+        let lacking = koordctl(&["crd", "diff", "--profile=hardened"]).await?;
+        ensure!(lacking.text.contains("podgroups.scheduling.sigs.k8s.io: the cluster lacks it"), "{}", lacking.text);
+        let applied = koordctl(&["crd", "apply", "--profile=hardened"]).await?;
+        ensure!(applied.text.contains("podgroups.scheduling.sigs.k8s.io created"), "{}", applied.text);
+        Ok(())
     }
 
     fn trusted(&self) -> bool {
