@@ -284,7 +284,14 @@ impl Place {
         ensure!(refused.to_string().contains("min 50 > max 40"), "{refused}");
         let made = self.run(&["create", "-f", "-", "-o", "yaml"], Some(&quota(10)))?;
         ensure!(made.contains("quota.scheduling.koordinator.sh/parent: koordinator-root-quota"), "{made}");
-        self.run(&["-n", "default", "delete", "elasticquota", "team"], None)?;
+        // Where quotas are asked, what the pod costs is written to its quota.
+        let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: paid, namespace: default, labels: {quota.scheduling.koordinator.sh/name: team}}\nspec:\n  \
+                   containers: [{name: main, image: paid, resources: {requests: {cpu: 1}, limits: {cpu: 1}}}]\n";
+        let paid = || async { Ok(self.run(&["create", "-f", "-"], Some(pod)).is_ok()) };
+        manager.until("a pod is paid by its quota", paid).await?;
+        self.run(&["-n", "default", "delete", "pod", "paid", "--grace-period=0", "--force"], None)?;
+        let free = || async { Ok(self.run(&["-n", "default", "delete", "elasticquota", "team"], None).is_ok()) };
+        manager.until("a quota without pods can go", free).await?;
         self.run(&["delete", "clustercolocationprofile", "batch"], None).map(drop)
     }
 
