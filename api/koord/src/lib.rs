@@ -18,6 +18,6 @@ pub use koord_resource::{k8s_openapi, serde, serde_json};
 #[cfg(feature = "webhook")]
 pub use koord_webhook as webhook;
 #[cfg(feature = "envtest")]
-pub use {envtest, http};
+pub use {envtest, http, koord_schema::cel};
 #[cfg(feature = "runtime")]
 pub use {jiff, koord_runtime as runtime, kube, tokio, tokio_util};

@@ -5,7 +5,9 @@ use std::{sync::Arc, time::Duration};
 
 use koord::{
     admission::{Operation, Request, Verdict},
+    cel::Condition,
     convert::answer,
+    document::validating_admission_policy,
     envtest::{
         cluster::{Cluster, Options},
         environment::SeededEnvironment,
@@ -31,7 +33,7 @@ use koord::{
     tokio_util::sync::CancellationToken,
     webhook::Environment,
 };
-use postgres_operator::{CONVERSIONS, HANDLERS, NAME, controller::Databases, manifests, operator};
+use postgres_operator::{CONVERSIONS, DATABASE, HANDLERS, NAME, controller::Databases, manifests, operator};
 
 // === rules, without a server ===
 
@@ -102,6 +104,42 @@ fn the_first_version_is_still_spoken() {
     assert_eq!(older["spec"], json!({"version": 16, "storage": "1Gi"}));
     let back = json!({"uid": "u", "desiredAPIVersion": "db.example.com/v1", "objects": [older]});
     assert_eq!(answer(&json!({"request": back}), CONVERSIONS)["response"]["convertedObjects"][0], object);
+}
+
+// === the same rules as a policy of the cluster ===
+
+/// Whether a policy lets an object pass, by every expression that is in it.
+fn policy_admits(policy: &Value, object: &Value, old: Option<&Value>) -> bool {
+    let operation = if old.is_some() { "UPDATE" } else { "CREATE" };
+    let variables = [
+        ("object", object.clone()),
+        ("oldObject", old.cloned().unwrap_or_default()),
+        ("request", json!({"operation": operation})),
+    ];
+    policy["spec"]["validations"].as_array().unwrap().iter().all(|validation| {
+        let text = validation["expression"].as_str().unwrap();
+        let condition = Condition::compile(text, &["object", "oldObject", "request"]).unwrap();
+        condition.holds(&variables, Duration::from_secs(2)).unwrap_or_else(|why| panic!("{text}: {why}"))
+    })
+}
+
+#[test]
+fn the_policy_decides_as_the_webhook_does() {
+    let [policy, binding] = validating_admission_policy(&DATABASE[0]).unwrap();
+    assert_eq!(binding["spec"]["policyName"], policy["metadata"]["name"]);
+    let small = json!({"release": 16, "storage": "10Gi"});
+    let large = json!({"release": 16, "storage": "20Gi"});
+    let newer = json!({"release": 17, "storage": "10Gi", "replicas": 3});
+    let cases =
+        [(&small, None), (&large, None), (&newer, Some(&small)), (&large, Some(&small)), (&small, Some(&large))];
+    let mut refused = 0;
+    for (spec, old) in cases {
+        let (object, old) = (database(spec), old.map(database));
+        let admits = ask("/validate-database", &object, old.as_ref()).denial.is_none();
+        assert_eq!(policy_admits(&policy, &object, old.as_ref()), admits, "{object} after {old:?}");
+        refused += u32::from(!admits);
+    }
+    assert_eq!(refused, 2, "the size of a volume stays");
 }
 
 // === the controller, on a server ===

@@ -7,6 +7,7 @@ mod doors;
 mod installation;
 mod kubectl_commands;
 mod nodes;
+mod policies;
 mod quickstart;
 mod readme;
 mod servers;

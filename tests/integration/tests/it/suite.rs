@@ -134,6 +134,11 @@ impl<'a> Scene<'a> {
         scene
     }
 
+    /// Whether this is kube-apiserver itself.
+    pub(crate) fn is_real(&self) -> bool {
+        self.server.name == "real"
+    }
+
     /// Runs a command and gives all that it printed.
     pub(crate) fn run(&self, arguments: &[&str], input: Option<&str>) -> Printed {
         self.run_in(arguments, input, &[])
