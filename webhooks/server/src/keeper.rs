@@ -7,6 +7,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use jiff::Timestamp;
 use koord_resource::{controller::ResourceKind, convert::Conversion};
 use koord_runtime::{
     api::Api,
@@ -21,7 +22,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     CertWriter, Environment, Service,
-    certificates::{CertificateSet, Folder, FolderError, HotCertificate, IssueError, Unusable, decide, verifies},
+    certificates::{
+        CertificateSet, Folder, FolderError, HotCertificate, IssueError, Unusable, decide, usable_at, verifies,
+    },
     configuration::{self, ConfigurationError, Target},
     triggers,
 };
@@ -41,6 +44,8 @@ pub struct Keeper {
     clock: SharedClock,
     wake: Arc<Notify>,
     state: RwLock<Readiness>,
+    /// What the last pass presented: it outlives a Secret that somebody deletes or fills with something else.
+    held: RwLock<Option<CertificateSet>>,
 }
 
 /// What a server answers, and what must therefore call it.
@@ -111,6 +116,7 @@ impl Keeper {
             clock,
             wake: Arc::default(),
             state: RwLock::new(Err("no certificate has been made yet".to_owned())),
+            held: RwLock::default(),
         }
     }
 
@@ -178,6 +184,7 @@ impl Keeper {
         let now = self.clock.now();
         let host = self.environment.dns_name();
         let (stored, revision) = self.stored(api).await?;
+        let (stored, is_lost) = self.or_held(stored, &host, now);
         let mut callers = Vec::new();
         for (kind, name) in self.callers() {
             callers.push((kind, name, configuration(api, kind, name).await?));
@@ -187,11 +194,13 @@ impl Keeper {
             .is_some_and(|set| callers.iter().all(|(_, _, caller)| configuration::trusts(caller, &set.ca_certs)));
 
         let decision = decide(stored.as_ref(), &host, published, now)?;
-        if decision.write {
-            tracing::info!(reason = decision.why, "writing certificates");
+        if decision.write || is_lost {
+            let reason = if decision.write { decision.why } else { "what was stored is lost" };
+            tracing::info!(reason, "writing certificates");
             self.store(api, &decision.set, revision.as_deref()).await?;
         }
         self.certificate.swap(&decision.set)?;
+        *self.held.write() = Some(decision.set.clone());
         self.copy_to_folder(&decision.set);
         let target = self.target(&decision.set);
         for (kind, name, current) in &mut callers {
@@ -206,6 +215,19 @@ impl Keeper {
         }
         *self.state.write() = self.believed(&host, callers.iter().map(|(_, _, caller)| caller));
         Ok(decision.again_after)
+    }
+
+    /// What is stored, or what this process presents where that cannot be served: API servers trust it already, so that
+    /// no review fails. The second value is whether it must be stored again.
+    fn or_held(&self, stored: Option<CertificateSet>, host: &str, now: Timestamp) -> (Option<CertificateSet>, bool) {
+        let is_usable = |set: &CertificateSet| usable_at(set, host, now).is_ok();
+        if stored.as_ref().is_some_and(is_usable) {
+            return (stored, false);
+        }
+        match self.held.read().clone().filter(is_usable) {
+            Some(held) => (Some(held), true),
+            None => (stored, false),
+        }
     }
 
     fn target<'a>(&'a self, set: &'a CertificateSet) -> Target<'a> {

@@ -43,6 +43,10 @@ impl ApiServer {
         self.objects.lock().unwrap().insert(path.to_owned(), with_revision(object, "1"));
     }
 
+    pub(crate) fn delete(&self, path: &str) {
+        self.objects.lock().unwrap().remove(path);
+    }
+
     pub(crate) fn api(&self) -> Api {
         let server = self.clone();
         let service = tower::service_fn(move |request: http::Request<Body>| {

@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod api_server;
+mod drills;
 mod keeper;
 mod rotation;

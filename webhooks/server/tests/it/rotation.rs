@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::api_server::{ApiServer, VALIDATING};
 
-static HANDLER: Handler<()> = Handler {
+pub(crate) static HANDLER: Handler<()> = Handler {
     path: "/validate-pod",
     gate: None,
     entries: &[WebhookEntry {
@@ -59,7 +59,7 @@ impl TimeProvider for Time {
 }
 
 /// What an API server does: trusts the bundle that the configuration shows now, connects, and sends a review.
-async fn review(address: SocketAddr, bundle: &str, clock: &Arc<ManualClock>) -> Result<(), String> {
+pub(crate) async fn review(address: SocketAddr, bundle: &str, clock: &Arc<ManualClock>) -> Result<(), String> {
     let said = |error: &dyn std::fmt::Display| error.to_string();
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(CertificateDer::pem_slice_iter(bundle.as_bytes()).map(Result::unwrap));
