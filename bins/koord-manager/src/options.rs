@@ -77,7 +77,7 @@ pub struct Options {
     pub pod_enhanced_validator_config_name: String,
     /// How often that configuration is read again.
     #[arg(long, default_value = "5m", value_name = "DURATION")]
-    pub pod_enhanced_validator_config_reconcile_interval: String,
+    pub pod_enhanced_validator_reconcile_interval: String,
     /// How often a charge to a quota is tried again after a conflict; at least 3.
     #[arg(long, default_value_t = 3)]
     quota_update_max_retries: u32,
@@ -287,7 +287,7 @@ mod tests {
             leader-elect-resource-lock namespace enable-pprof pprof-addr sync-period rest-config-qps rest-config-burst \
             controllers noderesource-plugins slo-config-name config-namespace node-strategy-name-need-check \
             pod-enhanced-validator-config-namespace pod-enhanced-validator-config-name \
-            pod-enhanced-validator-config-reconcile-interval quota-update-max-retries quota-update-retry-jitter \
+            pod-enhanced-validator-reconcile-interval quota-update-max-retries quota-update-retry-jitter \
             quota-update-max-total-jitter quota-update-conflict-fresh-get binding-admission-user-name \
             binding-admission-dry-run binding-admission-namespaces binding-admission-exclude-namespaces \
             binding-admission-bypass-labels binding-admission-bypass-annotations colocation-profile-reconcile-by-default \

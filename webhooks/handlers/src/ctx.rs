@@ -12,11 +12,13 @@ use koord_runtime::{
     Core,
     clock::{SharedClock, SystemClock},
     intern::Interner,
+    metrics::Audience,
     projection::{Labels, Metadata, MetadataOnly, Projection, Unreadable, WireMetadata},
     reflector::Selection,
     store::{Sink, Store},
 };
 use parking_lot::Mutex;
+use prometheus::IntCounterVec;
 use serde::Deserialize;
 
 use crate::{
@@ -38,6 +40,8 @@ pub struct Ctx {
     pub(crate) admitted: Mutex<Admitted>,
     pub(crate) clock: SharedClock,
     pub(crate) gated: Gated,
+    /// Decisions about bindings, counted by their reasons.
+    pub(crate) binding_decisions: Option<IntCounterVec>,
     /// Flags.
     pub settings: Settings,
     /// Feature gates.
@@ -59,6 +63,7 @@ impl Ctx {
             pods: core.store(&all),
             admitted: Mutex::default(),
             clock: Arc::clone(core.clock()),
+            binding_decisions: gate("BindingAdmissionWebhook").then(|| binding_decisions(core)).flatten(),
             gated: Gated::watch(core, &gate, &settings),
             settings,
             switches: Switches::of(gate),
@@ -77,6 +82,7 @@ impl Ctx {
             pods: Arc::default(),
             admitted: Mutex::default(),
             clock: SystemClock::shared(),
+            binding_decisions: None,
             gated: Gated::default(),
             settings: Settings::default(),
             switches: Switches::of(gate),
@@ -110,6 +116,14 @@ impl Ctx {
         }
         .map(drop)
     }
+}
+
+/// The metric has the original's name and labels.
+fn binding_decisions(core: &Core) -> Option<IntCounterVec> {
+    let name = "koord_manager_webhook_binding_admission_decisions_total";
+    let help = "Bindings of pods that were decided about, by the reason of the decision.";
+    let counter = core.metrics().counter(Audience::Internal, name, help, &["decision"]);
+    counter.inspect_err(|error| tracing::warn!(%error, "decisions about bindings are not counted")).ok()
 }
 
 /// Feature gates that the handlers ask for, looked up once.

@@ -1,8 +1,8 @@
 //! `/validate-pod-binding`: only some users may bind pods to nodes.
 
-use koord_resource::admission::{Denial, Handler, Operation, Patch, Request};
+use koord_resource::admission::{Denial, Handler, Operation, Request, Verdict};
 
-use crate::{Ctx, entries};
+use crate::{Ctx, entries, settings::BindingPolicy};
 
 /// The handler. It is served with the other checks of pods, and lets everything pass while its own gate is off.
 pub const HANDLER: Handler<Ctx> = Handler {
@@ -11,38 +11,117 @@ pub const HANDLER: Handler<Ctx> = Handler {
     entries: &[entries::VALIDATE_POD_BINDING],
     rbac: &entries::BINDING_RULES,
     object_type: "pod",
-    call: |request, ctx| validate(request, ctx).map(|()| Patch::default()).into(),
+    call: validate,
 };
 
-fn validate(request: &Request<'_>, ctx: &Ctx) -> Result<(), Denial> {
+/// Why a binding is admitted or not; the name stands in the metric.
+type Decision = &'static str;
+const DENIED: Decision = "denied";
+
+fn validate(request: &Request<'_>, ctx: &Ctx) -> Verdict {
     let policy = &ctx.settings.bindings;
     let of_bindings = request.resource.resource == "pods" && request.sub_resource == "binding";
-    if !ctx.switches.binding_admission
-        || policy.users.is_empty()
-        || !of_bindings
-        || request.operation != Operation::Create
-    {
-        return Ok(());
+    let concerned = of_bindings && request.operation == Operation::Create;
+    if !ctx.switches.binding_admission || policy.users.is_empty() || !concerned {
+        return Verdict::allow();
     }
+    let decided = match by_request(request, policy) {
+        Ok(decided) => decided.or_else(|| by_pod(request, ctx)),
+        Err(denial) => return Verdict::deny(denial),
+    };
+    let Some(decision) = decided else {
+        // The pod is surely on its way to the cache; without it nobody can say more than that it may be bound.
+        return Verdict { unsettled: true, ..Verdict::allow() };
+    };
+    if let Some(decisions) = &ctx.binding_decisions {
+        decisions.with_label_values(&[decision]).inc();
+    }
+    if decision == DENIED {
+        return Verdict::deny(Denial::forbidden("binding denied: username is not in the allowed list"));
+    }
+    Verdict::allow()
+}
+
+/// What user and namespace decide.
+fn by_request(request: &Request<'_>, policy: &BindingPolicy) -> Result<Option<Decision>, Denial> {
     let user = request.user()?;
     if policy.users.iter().any(|part| user.username.contains(part.as_str())) {
-        return Ok(());
+        return Ok(Some("allowed_username"));
     }
     let among = |namespaces: &[String]| namespaces.iter().any(|namespace| *namespace == request.namespace);
-    let everywhere = policy.namespaces.iter().any(|namespace| namespace == "*");
-    if among(&policy.excluded_namespaces) || !(everywhere || among(&policy.namespaces)) {
-        return Ok(());
+    if among(&policy.excluded_namespaces) {
+        return Ok(Some("excluded_ns"));
     }
+    let everywhere = policy.namespaces.iter().any(|namespace| namespace == "*");
+    Ok((!everywhere && !among(&policy.namespaces)).then_some("out_of_scope"))
+}
+
+/// What the pod decides; none while it is not known.
+fn by_pod(request: &Request<'_>, ctx: &Ctx) -> Option<Decision> {
+    let policy = &ctx.settings.bindings;
     let pods = ctx.gated.marks.read();
-    // A pod that is not known yet may be bound: who creates it and binds it at once must not depend on a cache.
-    let Some(pod) = pods.get(&format!("{}/{}", request.namespace, request.name)) else { return Ok(()) };
+    let pod = &pods.get(&format!("{}/{}", request.namespace, request.name))?.value;
     let marked = |wanted: &[String], keys: &[std::sync::Arc<str>]| {
         wanted.iter().any(|wanted| keys.iter().any(|key| **key == **wanted))
     };
-    let bypassed =
-        marked(&policy.bypass_labels, &pod.value.labels) || marked(&policy.bypass_annotations, &pod.value.annotations);
-    if bypassed || policy.dry_run {
-        return Ok(());
+    Some(if marked(&policy.bypass_labels, &pod.labels) {
+        "bypass_label"
+    } else if marked(&policy.bypass_annotations, &pod.annotations) {
+        "bypass_annotation"
+    } else if policy.dry_run {
+        "dry_run"
+    } else {
+        DENIED
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use koord_resource::admission::GroupVersionResource;
+    use serde_json::value::RawValue;
+
+    use super::*;
+    use crate::Settings;
+
+    #[test]
+    fn every_decision_is_counted_by_its_reason() {
+        let users = vec!["scheduler".to_owned()];
+        let bindings = BindingPolicy { users, namespaces: vec!["a".to_owned()], ..BindingPolicy::default() };
+        let mut ctx = Ctx::detached(|gate| gate == "BindingAdmissionWebhook");
+        ctx.settings = Settings { bindings, ..Settings::default() };
+        let opts = prometheus::Opts::new("decisions", "decisions");
+        let counter = prometheus::IntCounterVec::new(opts, &["decision"]).unwrap();
+        ctx.binding_decisions = Some(counter.clone());
+        let bypass = r#"{"koordinator.sh/binding-admission-bypass":""}"#;
+        for (name, labels) in [("plain", "null"), ("free", bypass)] {
+            let metadata = format!(
+                r#"{{"name":"{name}","namespace":"a","uid":"{name}","resourceVersion":"1","labels":{labels}}}"#
+            );
+            ctx.put("Pod", &format!(r#"{{"metadata":{metadata}}}"#)).unwrap();
+        }
+        let decide = |user: &str, namespace: &str, pod: &str| {
+            let user = RawValue::from_string(format!(r#"{{"username":"{user}"}}"#)).unwrap();
+            let resource = GroupVersionResource { resource: "pods".into(), ..GroupVersionResource::default() };
+            let request = Request {
+                user_info: Some(&user),
+                namespace: namespace.to_owned().into(),
+                name: pod.to_owned().into(),
+                operation: Operation::Create,
+                sub_resource: "binding".into(),
+                resource,
+                ..Request::default()
+            };
+            let verdict = (HANDLER.call)(&request, &ctx);
+            (verdict.denial.is_none(), verdict.unsettled)
+        };
+        assert_eq!(decide("koord-scheduler", "a", "plain"), (true, false));
+        assert_eq!(decide("intruder", "kube-system", "plain"), (true, false));
+        assert_eq!(decide("intruder", "b", "plain"), (true, false));
+        assert_eq!(decide("intruder", "a", "free"), (true, false));
+        assert_eq!(decide("intruder", "a", "plain"), (false, false));
+        assert_eq!(decide("intruder", "a", "unknown"), (true, true), "it may still come");
+        for decision in ["allowed_username", "excluded_ns", "out_of_scope", "bypass_label", "denied"] {
+            assert_eq!(counter.with_label_values(&[decision]).get(), 1, "{decision}");
+        }
     }
-    Err(Denial::forbidden("binding denied: username is not in the allowed list"))
 }

@@ -59,7 +59,9 @@ fn bound(affinity: Value, wanted: &[Value]) -> Value {
         };
         let missing: Vec<Value> = wanted.iter().filter(|wanted| !expressions.contains(wanted)).cloned().collect();
         expressions.extend(missing);
-        with.insert("matchExpressions".to_owned(), expressions.into());
+        if !expressions.is_empty() {
+            with.insert("matchExpressions".to_owned(), expressions.into());
+        }
         *term = with.into();
     }
     required.insert("nodeSelectorTerms".to_owned(), terms.into());

@@ -259,12 +259,11 @@ fn patched(object: &Value, response: &Value) -> Value {
     json::apply(object.clone(), &patch).unwrap()
 }
 
-/// Without nulls and empty objects and lists, which mean the same as nothing.
+/// Without nulls and empty objects, which mean the same as nothing.
 pub(crate) fn pruned(value: &Value) -> Value {
     let empty = |value: &Value| match value {
         Value::Null => true,
         Value::Object(fields) => fields.is_empty(),
-        Value::Array(items) => items.is_empty(),
         _ => false,
     };
     match value {
