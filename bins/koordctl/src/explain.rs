@@ -77,19 +77,20 @@ fn table(node: &str, explanation: &Explanation) -> String {
     let what = widest(&mut explanation.terms.iter().map(|term| term.what.len()));
     for term in &explanation.terms {
         let sign = match term.operation {
-            Operation::Start => "  ",
-            Operation::Part => "   ·",
-            Operation::Minus => "- ",
-            Operation::Plus => "+ ",
-            Operation::AtLeast => "≥ ",
-            Operation::AtMost => "≤ ",
-            Operation::Times => "× ",
-            Operation::Nothing | Operation::Result => "= ",
+            Operation::Start => ' ',
+            Operation::Part => '·',
+            Operation::Minus => '-',
+            Operation::Plus => '+',
+            Operation::AtLeast => '≥',
+            Operation::AtMost => '≤',
+            Operation::Times => '×',
+            Operation::Nothing | Operation::Result => '=',
         };
         // Parts stand to the right of what they add up to.
-        let (left, right) = if term.operation == Operation::Part { (number + 4, 0) } else { (number + 2, 2) };
+        let (left, right) = if term.operation == Operation::Part { (4, 0) } else { (0, 4) };
         let source = format!("{} {}", term.source.object, term.source.field);
-        let line = format!("  {sign:<2}{:>left$}{:right$}  {:<what$}  {}", shown(term), "", term.what, source.trim());
+        let amount = format!("{:left$}{sign} {:>number$}{:right$}", "", shown(term), "");
+        let line = format!("  {amount}  {:<what$}  {}", term.what, source.trim());
         let _ = writeln!(text, "{}", line.trim_end());
     }
     text
