@@ -86,12 +86,26 @@ pub fn body_as(
     Ok(Decoded { object, warnings })
 }
 
+/// What made an object that is not read from a body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PatchedBy {
+    /// A JSON, merge or strategic patch.
+    Patch,
+    /// An applied configuration, with the names that it gives.
+    Apply {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+    },
+}
+
 /// Reads an object that a patch made, in place; gives warnings. What apply made keeps its nulls, to be refused.
 pub fn patched(
     object: &mut Value,
     definition: &ResourceDef,
     validation: FieldValidation,
-    is_applied: bool,
+    source: &PatchedBy,
 ) -> Result<Vec<String>, ApiError> {
     let before = object.clone();
     let refused = |why: &str| {
@@ -108,10 +122,13 @@ pub fn patched(
     let complaints: Vec<String> = match typed::kind(group, version, kind).filter(|_| !definition.custom) {
         Some(node) => {
             let mut decoding = Decoding::default();
-            decoding.object(node, kind, object).map_err(|why| refused(&why))?;
+            decoding.object(node, kind, object).map_err(|why| match source {
+                PatchedBy::Patch => refused(&why),
+                PatchedBy::Apply { namespace, name } => unconverted(definition, namespace, name, &why),
+            })?;
             decoding.unknown.iter().map(|path| strict::unknown_text(path)).collect()
         }
-        None => shape_custom(definition, object, is_applied).map_err(|why| refused(&why))?,
+        None => shape_custom(definition, object, *source != PatchedBy::Patch).map_err(|why| refused(&why))?,
     };
     object["apiVersion"] = Value::String(definition.api_version());
     object["kind"] = Value::String(kind.clone());
@@ -121,6 +138,15 @@ pub fn patched(
         FieldValidation::Strict if complaints.is_empty() => Ok(Vec::new()),
         FieldValidation::Strict => Err(refused(&format!("strict decoding error: {}", complaints.join(", ")))),
     }
+}
+
+/// 500: an applied configuration has the fields of its kind, but not their values.
+fn unconverted(definition: &ResourceDef, namespace: &str, name: &str, why: &str) -> ApiError {
+    let of = format!("{}/{}, Kind={}", definition.group, definition.version, definition.kind);
+    let from_json = if why.starts_with("illegal base64") { "error decoding from json: " } else { "" };
+    ApiError::unclassified(format!(
+        "failed to convert new object ({namespace}/{name}; {of}) to proper version: unable to convert unstructured object to {of}: {from_json}{why}"
+    ))
 }
 
 /// Reads an object that a webhook's patch made; unknown fields are dropped, and the error is the decoder's own.

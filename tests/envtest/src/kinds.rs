@@ -13,9 +13,11 @@ mod pod_checks;
 mod pod_template;
 mod priority_class;
 mod rbac;
+mod selectors;
 mod service;
 mod webhook_configuration;
 mod workload;
+mod workload_checks;
 
 use std::sync::Arc;
 
@@ -93,21 +95,26 @@ fn strategy(group: &str, plural: &str, has_status: bool) -> Arc<dyn Strategy> {
         ("batch", "cronjobs") => Arc::new(Workload::CronJob),
         ("scheduling.k8s.io", "priorityclasses") => Arc::new(priority_class::PriorityClasses),
         ("policy", "poddisruptionbudgets") => Arc::new(disruption_budget::DisruptionBudgets),
-        ("rbac.authorization.k8s.io", "roles" | "clusterroles") => Arc::new(rbac::Roles),
-        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => Arc::new(rbac::Bindings),
+        ("rbac.authorization.k8s.io", "roles" | "clusterroles") => {
+            Arc::new(rbac::Roles { is_cluster: plural == "clusterroles" })
+        }
+        ("rbac.authorization.k8s.io", "rolebindings" | "clusterrolebindings") => {
+            Arc::new(rbac::Bindings { is_cluster: plural == "clusterrolebindings" })
+        }
         ("admissionregistration.k8s.io", "mutatingwebhookconfigurations") => {
             Arc::new(WebhookConfigurations { is_mutating: true })
         }
         ("admissionregistration.k8s.io", "validatingwebhookconfigurations") => {
             Arc::new(WebhookConfigurations { is_mutating: false })
         }
-        (
-            "",
-            "serviceaccounts" | "resourcequotas" | "persistentvolumes" | "persistentvolumeclaims" | "podtemplates",
-        )
+        ("", "serviceaccounts" | "persistentvolumes" | "persistentvolumeclaims")
         | ("storage.k8s.io", "storageclasses") => Arc::new(Simple { returns_deleted: true, ..simple }),
-        ("coordination.k8s.io", "leases") | ("", "limitranges") => {
-            Arc::new(Simple { creates_on_update: true, ..simple })
+        ("", "resourcequotas") => Arc::new(Simple { returns_deleted: true, metadata_checks: (2, 3), ..simple }),
+        ("", "limitranges") => Arc::new(plain::LimitRanges),
+        ("networking.k8s.io", "networkpolicies") => Arc::new(plain::NetworkPolicies),
+        ("", "podtemplates") => Arc::new(plain::PodTemplates),
+        ("coordination.k8s.io", "leases") => {
+            Arc::new(Simple { creates_on_update: true, metadata_checks: (2, 3), ..simple })
         }
         (
             "networking.k8s.io" | "flowcontrol.apiserver.k8s.io" | "admissionregistration.k8s.io" | "resource.k8s.io",

@@ -67,6 +67,12 @@ pub trait Strategy: Send + Sync {
         true
     }
 
+    /// How often an update checks what identifies the object, and how often labels and annotations: the generic code
+    /// and the kind's own both do, and clients see each complaint.
+    fn metadata_checks(&self) -> (usize, usize) {
+        (2, 4)
+    }
+
     /// Fills in defaults; runs on whatever a client sent, also after a patch.
     fn set_defaults(&self, _object: &mut Value) {}
 

@@ -140,6 +140,10 @@ impl CustomResource {
 }
 
 impl Strategy for CustomResource {
+    fn metadata_checks(&self) -> (usize, usize) {
+        (2, 2)
+    }
+
     fn generation(&self) -> Generation {
         if self.has_status { Generation::Spec } else { Generation::All }
     }

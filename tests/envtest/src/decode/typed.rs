@@ -67,6 +67,8 @@ const OMITTED_WHEN_ZERO: &[&str] = &[
     "reason",
     "podIP",
     "hostIP",
+    "caBundle",
+    "preserveUnknownFields",
 ];
 
 /// What a decoded object leaves to be said.
@@ -132,8 +134,14 @@ impl Decoding {
             Shape::List(items) => match value {
                 Value::Array(list) => {
                     for item in list.iter_mut() {
-                        if item.is_null() && matches!(items.resolve().shape, Shape::Object(_)) {
-                            *item = json!({});
+                        if item.is_null() {
+                            // Go leaves the place as it was made.
+                            match items.resolve().shape {
+                                Shape::Object(_) => *item = json!({}),
+                                Shape::String => *item = json!(""),
+                                Shape::Integer => *item = json!(0),
+                                _ => {}
+                            }
                         }
                         self.deeper(|decoding| decoding.walk(items, owner, item))?;
                     }
@@ -310,18 +318,35 @@ fn quantity(value: &mut Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Go names the first byte that is not of the alphabet, or the end where padding is missing.
+/// Base64 as Go reads it, four letters at a time; a mistake is named by its place, or by that of an unfinished four.
 fn check_base64(text: &str) -> Result<(), String> {
-    let bytes: Vec<u8> = text.bytes().filter(|b| !matches!(b, b'\n' | b'\r')).collect();
-    let is_letter = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/');
-    let body = bytes.iter().take_while(|b| is_letter(b)).count();
-    let padding = bytes.iter().skip(body).take_while(|b| **b == b'=').count();
-    let wanted = (4 - body % 4) % 4;
-    if body + padding == bytes.len() && padding == wanted && wanted < 3 {
-        return Ok(());
+    let bytes = text.as_bytes();
+    let corrupt = |at: usize| Err(format!("illegal base64 data at input byte {at}"));
+    let is_break = |byte: u8| matches!(byte, b'\n' | b'\r');
+    let skip = |at: usize| at + bytes[at..].iter().take_while(|byte| is_break(**byte)).count();
+    let (mut at, mut letters) = (0, 0);
+    while let Some(&byte) = bytes.get(at) {
+        match byte {
+            b'=' if letters < 2 => return corrupt(at),
+            b'=' => {
+                let mut end = skip(at + 1);
+                if letters == 2 {
+                    match bytes.get(end) {
+                        None => return corrupt(bytes.len()),
+                        Some(b'=') => end = skip(end + 1),
+                        Some(_) => return corrupt(end - 1),
+                    }
+                }
+                return if end < bytes.len() { corrupt(end) } else { Ok(()) };
+            }
+            _ if is_break(byte) => {}
+            b'+' | b'/' => letters = (letters + 1) % 4,
+            _ if byte.is_ascii_alphanumeric() => letters = (letters + 1) % 4,
+            _ => return corrupt(at),
+        }
+        at += 1;
     }
-    let at = if body < bytes.len() && bytes[body] != b'=' { body } else { bytes.len().min(body + padding.min(wanted)) };
-    Err(format!("illegal base64 data at input byte {at}"))
+    if letters == 0 { Ok(()) } else { corrupt(at - letters) }
 }
 
 fn canonical_time(text: &str, is_micro: bool) -> Result<String, String> {
@@ -361,6 +386,17 @@ mod tests {
         let mut decoding = Decoding::default();
         decoding.object(kind("", "v1", kind_name).unwrap(), kind_name, &mut object)?;
         Ok((object, decoding.unknown))
+    }
+
+    #[test]
+    fn base64_mistakes_have_gos_places() {
+        for (text, at) in
+            [("v", 0), ("vvv", 0), ("AAAAv", 4), ("AAAAvv=", 7), ("v===", 1), ("AA=A", 2), ("vv==x", 4), ("!", 0)]
+        {
+            assert_eq!(check_base64(text), Err(format!("illegal base64 data at input byte {at}")), "{text}");
+        }
+        assert_eq!(check_base64("AA\nA="), Ok(()));
+        assert_eq!(check_base64("vv=="), Ok(()));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use koord_schema::field::{Errors, FieldError, Mistake, Path};
 use serde_json::{Value, json};
 
+use super::selectors;
 use crate::strategy::{Generation, Strategy, Surroundings};
 
 const PERCENT: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
@@ -10,12 +11,20 @@ const PERCENT: &str = "a valid percent string must be a numeric string followed 
 pub(super) struct DisruptionBudgets;
 
 impl Strategy for DisruptionBudgets {
+    fn metadata_checks(&self) -> (usize, usize) {
+        (1, 2)
+    }
+
     fn generation(&self) -> Generation {
         Generation::Spec
     }
 
     fn has_status(&self) -> bool {
         true
+    }
+
+    fn allows_unconditional_update(&self) -> bool {
+        false
     }
 
     fn prepare_create(&self, object: &mut Value, _around: &Surroundings<'_>) {
@@ -43,6 +52,12 @@ impl Strategy for DisruptionBudgets {
         }
         for field in ["minAvailable", "maxUnavailable"] {
             check_int_or_percent(&spec[field], &at.child(field), errors);
+            check_not_above_all(&spec[field], &at.child(field), errors);
+        }
+        selectors::check(&spec["selector"], &at.child("selector"), errors);
+        let policy = spec["unhealthyPodEvictionPolicy"].as_str();
+        if let Some(policy) = policy.filter(|policy| !matches!(*policy, "AlwaysAllow" | "IfHealthyBudget")) {
+            errors.not_supported(&at.child("unhealthyPodEvictionPolicy"), policy, &["AlwaysAllow", "IfHealthyBudget"]);
         }
     }
 
@@ -53,14 +68,24 @@ impl Strategy for DisruptionBudgets {
     }
 }
 
-fn check_int_or_percent(value: &Value, at: &Path<'_>, errors: &mut Errors) {
+/// A percentage is at most all.
+pub(super) fn check_not_above_all(value: &Value, at: &Path<'_>, errors: &mut Errors) {
+    let digits = value.as_str().and_then(|text| text.strip_suffix('%')).unwrap_or_default();
+    if digits.bytes().all(|b| b.is_ascii_digit())
+        && !digits.is_empty()
+        && digits.parse::<u64>().unwrap_or(u64::MAX) > 100
+    {
+        errors.invalid(at, value, "must not be greater than 100%");
+    }
+}
+
+/// A number of pods, or a share of them.
+pub(super) fn check_int_or_percent(value: &Value, at: &Path<'_>, errors: &mut Errors) {
     match value {
         Value::String(text) => {
             let digits = text.strip_suffix('%').unwrap_or_default();
             if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
                 errors.invalid(at, text, PERCENT);
-            } else if digits.parse::<u64>().unwrap_or(u64::MAX) > 100 {
-                errors.invalid(at, text, "must not be greater than 100%");
             }
         }
         Value::Number(number) if number.as_i64().unwrap_or_default() < 0 => {

@@ -23,6 +23,10 @@ pub(super) struct Events {
 }
 
 impl Strategy for Events {
+    fn metadata_checks(&self) -> (usize, usize) {
+        if self.is_new { (2, 3) } else { (1, 2) }
+    }
+
     fn has_own_field_labels(&self) -> bool {
         true
     }
@@ -32,11 +36,9 @@ impl Strategy for Events {
     }
 
     fn check_create(&self, object: &Value, errors: &mut Errors) {
-        let (subject, subject_at) = if self.is_new {
-            (&object["regarding"], Path::root("regarding"))
-        } else {
-            (&object["involvedObject"], Path::root("involvedObject"))
-        };
+        // Both groups are checked in the form of the core group.
+        let subject = &object[if self.is_new { "regarding" } else { "involvedObject" }];
+        let subject_at = Path::root("involvedObject");
         let namespace = subject["namespace"].as_str().unwrap_or_default();
         let own = metadata::text(object, "namespace");
         let belongs = if namespace.is_empty() { own == "default" } else { own == namespace };

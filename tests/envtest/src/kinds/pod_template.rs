@@ -74,8 +74,12 @@ fn container_defaults(container: &mut Map<String, Value>, on_host: bool) {
         }
     }
     for variable in items(container, "env") {
-        if let Some(reference) = below(variable, "valueFrom").and_then(|source| below(source, "fieldRef")) {
+        let Some(source) = below(variable, "valueFrom") else { continue };
+        if let Some(reference) = below(source, "fieldRef") {
             fill(reference, "apiVersion", json!("v1"));
+        }
+        if let Some(reference) = below(source, "resourceFieldRef") {
+            fill(reference, "divisor", json!("0"));
         }
     }
 }
@@ -122,6 +126,9 @@ fn field_references(source: &mut Map<String, Value>) {
     for item in items(source, "items") {
         if let Some(reference) = below(item, "fieldRef") {
             fill(reference, "apiVersion", json!("v1"));
+        }
+        if let Some(reference) = below(item, "resourceFieldRef") {
+            fill(reference, "divisor", json!("0"));
         }
     }
 }

@@ -27,6 +27,10 @@ pub const SYSTEM: [(&str, i64, &str); 2] = [
 pub(super) struct PriorityClasses;
 
 impl Strategy for PriorityClasses {
+    fn metadata_checks(&self) -> (usize, usize) {
+        (2, 3)
+    }
+
     fn generation(&self) -> Generation {
         Generation::Never
     }

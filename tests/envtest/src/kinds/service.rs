@@ -14,6 +14,10 @@ const NODE_PORTS: std::ops::Range<u64> = 30000..32768;
 pub(super) struct Services;
 
 impl Strategy for Services {
+    fn metadata_checks(&self) -> (usize, usize) {
+        (2, 3)
+    }
+
     fn name_rule(&self) -> NameRule {
         NameRule::Label1035
     }

@@ -20,6 +20,10 @@ pub(super) struct WebhookConfigurations {
 }
 
 impl Strategy for WebhookConfigurations {
+    fn metadata_checks(&self) -> (usize, usize) {
+        (2, 3)
+    }
+
     fn generation(&self) -> Generation {
         Generation::Spec
     }

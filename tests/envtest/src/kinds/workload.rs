@@ -4,8 +4,9 @@ use koord_schema::field::{Errors, Path};
 use serde_json::{Map, Value, json};
 
 use super::{
-    daemon_set, pod_checks,
-    pod_template::{self, below, fill},
+    daemon_set,
+    pod_template::{self, below, fill, items},
+    workload_checks,
 };
 use crate::{
     metadata,
@@ -26,6 +27,10 @@ pub(super) enum Workload {
 }
 
 impl Strategy for Workload {
+    fn metadata_checks(&self) -> (usize, usize) {
+        (2, 3)
+    }
+
     fn generation(&self) -> Generation {
         Generation::Spec
     }
@@ -138,33 +143,10 @@ impl Strategy for Workload {
 
     fn check_create(&self, object: &Value, errors: &mut Errors) {
         let at = Path::root("spec");
-        let spec = &object["spec"];
         if *self == Workload::CronJob {
-            return;
-        }
-        if !matches!(self, Workload::Job | Workload::ReplicationController) {
-            check_selector(spec, &at, errors);
-        }
-        for field in ["replicas", "parallelism", "completions", "backoffLimit", "minReadySeconds"] {
-            if let Some(number) = spec[field].as_i64().filter(|number| *number < 0) {
-                errors.invalid(&at.child(field), number, "must be greater than or equal to 0");
-            }
-        }
-        let strategy = &spec["strategy"];
-        if *self == Workload::Deployment && strategy["type"] == "Recreate" && !strategy["rollingUpdate"].is_null() {
-            let at = at.child("strategy");
-            let message = "may not be specified when strategy `type` is 'Recreate'";
-            errors.forbidden(&at.child("rollingUpdate"), message);
-        }
-        let template_at = at.child("template");
-        let template_spec_at = template_at.child("spec");
-        let allowed: &[&str] = if *self == Workload::Job { &["OnFailure", "Never"] } else { &["Always"] };
-        let policy = spec["template"]["spec"]["restartPolicy"].as_str().unwrap_or_default();
-        pod_checks::spec(&spec["template"]["spec"], &template_spec_at, errors);
-        if *self == Workload::Job && policy == "Always" {
-            errors.required(&template_spec_at.child("restartPolicy"), r#"valid values: "OnFailure", "Never""#);
-        } else if !allowed.contains(&policy) && matches!(policy, "Always" | "OnFailure" | "Never") {
-            errors.not_supported(&template_spec_at.child("restartPolicy"), policy, allowed);
+            workload_checks::cron_job(&object["spec"], &at, errors);
+        } else {
+            workload_checks::spec(*self, &object["spec"], &at, errors);
         }
     }
 
@@ -199,13 +181,24 @@ fn job_defaults(spec: &mut Map<String, Value>) {
     if !spec.contains_key("completions") && !spec.contains_key("parallelism") {
         fill(spec, "completions", json!(1));
     }
+    // A policy on failures must see pods fail before it lets others take their place.
+    let replacement = if spec.contains_key("podFailurePolicy") { "Failed" } else { "TerminatingOrFailed" };
+    if let Some(policy) = below(spec, "podFailurePolicy") {
+        for rule in items(policy, "rules") {
+            for condition in items(rule, "onPodConditions") {
+                if condition.get("status").and_then(Value::as_str).unwrap_or_default().is_empty() {
+                    condition.insert("status".to_owned(), json!("True"));
+                }
+            }
+        }
+    }
     for (name, value) in [
         ("parallelism", json!(1)),
         ("backoffLimit", json!(6)),
         ("completionMode", json!("NonIndexed")),
         ("suspend", json!(false)),
         ("manualSelector", json!(false)),
-        ("podReplacementPolicy", json!("TerminatingOrFailed")),
+        ("podReplacementPolicy", json!(replacement)),
     ] {
         fill(spec, name, value);
     }
@@ -232,25 +225,5 @@ fn own_pods(object: &mut Value) {
     let labels = object["spec"]["template"]["metadata"]["labels"].clone();
     if object["metadata"]["labels"].as_object().is_none_or(Map::is_empty) && labels.is_object() {
         metadata::of_mut(object).insert("labels".to_owned(), labels);
-    }
-}
-
-fn check_selector(spec: &Value, at: &Path<'_>, errors: &mut Errors) {
-    let selector = &spec["selector"];
-    if !selector.is_object() {
-        errors.required(&at.child("selector"), "");
-        return;
-    }
-    let labels = &spec["template"]["metadata"]["labels"];
-    let wanted = selector["matchLabels"].as_object();
-    let is_empty =
-        wanted.is_none_or(Map::is_empty) && selector["matchExpressions"].as_array().is_none_or(Vec::is_empty);
-    if is_empty {
-        errors.invalid(&at.child("selector"), selector, "empty selector is invalid for deployment");
-    } else if wanted.into_iter().flatten().any(|(key, value)| labels.get(key) != Some(value)) {
-        let template_at = at.child("template");
-        let metadata_at = template_at.child("metadata");
-        let labels = if labels.is_null() { &Value::Null } else { labels };
-        errors.invalid(&metadata_at.child("labels"), labels, "`selector` does not match template `labels`");
     }
 }

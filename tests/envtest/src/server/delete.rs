@@ -38,6 +38,12 @@ enum Ending {
     Pending,
 }
 
+/// What a delete that does not say what becomes of dependents is told.
+fn warning(definition: &ResourceDef, options: &DeleteOptions) -> Option<&'static str> {
+    let says_nothing = options.propagation.is_none() && options.as_sent["orphanDependents"].is_null();
+    (definition.plural == "jobs" && !definition.custom && says_nothing).then_some(JOB_WARNING)
+}
+
 impl ApiServer {
     pub(super) fn delete(
         &mut self,
@@ -46,8 +52,9 @@ impl ApiServer {
         definition: Arc<ResourceDef>,
     ) -> Result<Outcome, ApiError> {
         let options = DeleteOptions::read(request)?;
-        let write = self.delete_write(request, target, definition, options)?;
-        self.admit(write)
+        let warnings: Vec<String> = warning(&definition, &options).map(ToOwned::to_owned).into_iter().collect();
+        let admitted = self.delete_write(request, target, definition, options).and_then(|write| self.admit(write));
+        admitted.map_err(|error| error.with_warnings(warnings))
     }
 
     /// A delete of one object, before admission.
@@ -163,10 +170,7 @@ impl ApiServer {
             let target = Target { name: String::new(), ..write.target };
             return self.delete_next(&write.request, &target, &definition, options, *collection);
         }
-        if definition.plural == "jobs" && options.propagation.is_none() && options.as_sent["orphanDependents"].is_null()
-        {
-            write.warnings.push(JOB_WARNING.to_owned());
-        }
+        write.warnings.extend(warning(&definition, options).map(ToOwned::to_owned));
         let code = if !is_gone && asks_for_cascade(options) { 202 } else { 200 };
         let body = if is_gone && !definition.strategy.returns_deleted() {
             status::success(&definition.group, &definition.plural, &name, metadata::text(&object, "uid"))

@@ -97,11 +97,11 @@ impl ApiServer {
                     let generation = old["metadata"]["generation"].as_i64().unwrap_or_default().saturating_add(1);
                     metadata::of_mut(&mut write.object).insert("generation".to_owned(), json!(generation));
                 }
-                // Twice, as the real server: in the generic code and in the kind's.
-                metadata::check_identity(&write.object, old, &mut errors);
-                metadata::check_identity(&write.object, old, &mut errors);
-                // The real server checks the maps of metadata in the generic code and, for built-in kinds, in the kind's.
-                for _ in 0..(if definition.custom { 2 } else { 4 }) {
+                let (identity_checks, map_checks) = strategy.metadata_checks();
+                for _ in 0..identity_checks {
+                    metadata::check_identity(&write.object, old, &mut errors);
+                }
+                for _ in 0..map_checks {
                     metadata::check_maps(&write.object, finalizers_rule, &mut errors);
                 }
                 for message in koord_schema::names::path_segment(metadata::text(&write.object, "name")) {

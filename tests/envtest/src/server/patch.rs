@@ -34,9 +34,13 @@ impl ApiServer {
         };
         if !is_accepted {
             negotiate::representation(&request.accept)?;
-            return Err(
+            return Err(if definition.custom {
+                ApiError::unsupported_media_type(format!(
+                    "the body of the request was in an unknown format - accepted media types include: {JSON_PATCH}, {MERGE_PATCH}, {APPLY_YAML}"
+                ))
+            } else {
                 ApiError::unsupported_media_type("415: Unsupported Media Type").with_details(serde_json::Map::new())
-            );
+            });
         }
         let order = Order::read(request, target, definition, "PatchOptions", media_type == APPLY_YAML)?;
         if media_type == APPLY_YAML {
@@ -49,7 +53,12 @@ impl ApiServer {
             patched_scale(media_type, &order, &old)?
         } else {
             let mut object = patched(media_type, &request.body, &old, &order.definition)?;
-            let warnings = decode::patched(&mut object, &order.definition, order.options.field_validation, false)?;
+            let warnings = decode::patched(
+                &mut object,
+                &order.definition,
+                order.options.field_validation,
+                &decode::PatchedBy::Patch,
+            )?;
             check_place(&object, &order.target)?;
             Decoded { object, warnings }
         };
@@ -93,7 +102,9 @@ impl ApiServer {
         write.object = self.apply_configuration(&write, &configuration, force)?;
         identity::check_name(&write.object, &write.target)?;
         identity::match_namespace(&write.target, &mut write.object)?;
-        write.warnings = decode::patched(&mut write.object, &write.definition, validation, true)?;
+        let of = |name| metadata::text(&configuration, name).to_owned();
+        let source = decode::PatchedBy::Apply { namespace: of("namespace"), name: of("name") };
+        write.warnings = decode::patched(&mut write.object, &write.definition, validation, &source)?;
         if is_create {
             metadata::remove(&mut write.object, "resourceVersion");
         }

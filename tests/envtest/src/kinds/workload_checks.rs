@@ -1,0 +1,332 @@
+//! What may stand in the spec of a workload.
+
+use koord_schema::field::{Errors, FieldError, Mistake, Path};
+use serde_json::Value;
+
+use super::{
+    disruption_budget::{check_int_or_percent, check_not_above_all},
+    pod_checks, selectors,
+    workload::Workload,
+};
+use crate::metadata;
+
+/// Completions and parallelism of an indexed job.
+const INDEXES_MAX: i64 = 100_000;
+
+/// Checks the spec of a workload that is no CronJob.
+pub(super) fn spec(kind: Workload, spec: &Value, at: &Path<'_>, errors: &mut Errors) {
+    match kind {
+        Workload::Deployment => {
+            not_negative(spec, &["replicas"], at, errors);
+            template_with_selector(kind, spec, at, errors);
+            deployment_strategy(&spec["strategy"], &at.child("strategy"), errors);
+            not_negative(spec, &["minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"], at, errors);
+            let ready = spec["minReadySeconds"].as_i64().unwrap_or_default();
+            if let Some(deadline) = spec["progressDeadlineSeconds"].as_i64().filter(|deadline| *deadline <= ready) {
+                errors.invalid(&at.child("progressDeadlineSeconds"), deadline, "must be greater than minReadySeconds");
+            }
+        }
+        Workload::ReplicaSet => {
+            not_negative(spec, &["replicas", "minReadySeconds"], at, errors);
+            template_with_selector(kind, spec, at, errors);
+        }
+        Workload::StatefulSet => {
+            stateful_policies(spec, at, errors);
+            not_negative(spec, &["replicas", "minReadySeconds"], at, errors);
+            not_negative(&spec["ordinals"], &["start"], &at.child("ordinals"), errors);
+            template_with_selector(kind, spec, at, errors);
+            not_negative(spec, &["revisionHistoryLimit"], at, errors);
+        }
+        Workload::DaemonSet => {
+            template_with_selector(kind, spec, at, errors);
+            not_negative(spec, &["minReadySeconds"], at, errors);
+            daemon_strategy(&spec["updateStrategy"], &at.child("updateStrategy"), errors);
+            not_negative(spec, &["revisionHistoryLimit"], at, errors);
+        }
+        Workload::ReplicationController => {
+            not_negative(spec, &["minReadySeconds", "replicas"], at, errors);
+            owned_template(kind, &spec["template"], &at.child("template"), errors);
+        }
+        Workload::Job | Workload::CronJob => {
+            job(spec, at, errors);
+            if kind == Workload::Job {
+                job_selector(spec, at, errors);
+            }
+            owned_template(kind, &spec["template"], &at.child("template"), errors);
+        }
+    }
+}
+
+/// Checks the spec of a CronJob. The ranges of a schedule's fields are not checked.
+pub(super) fn cron_job(spec: &Value, at: &Path<'_>, errors: &mut Errors) {
+    let schedule = spec["schedule"].as_str().unwrap_or_default();
+    let fields: Vec<&str> = schedule.split_whitespace().collect();
+    let at_schedule = at.child("schedule");
+    if schedule.is_empty() {
+        errors.required(&at_schedule, "");
+    } else if schedule.contains("TZ") {
+        let message = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
+        errors.invalid(&at_schedule, schedule, message);
+    } else if schedule.starts_with('@') {
+        let known = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
+        if !known.contains(&schedule) && !schedule.starts_with("@every ") {
+            errors.invalid(&at_schedule, schedule, format!("unrecognized descriptor: {schedule}"));
+        }
+    } else if fields.len() != 5 {
+        let message = format!("expected exactly 5 fields, found {}: [{}]", fields.len(), fields.join(" "));
+        errors.invalid(&at_schedule, schedule, message);
+    }
+    if spec["timeZone"] == "" {
+        errors.invalid(&at.child("timeZone"), "", "timeZone must be nil or non-empty string");
+    }
+    not_negative(spec, &["startingDeadlineSeconds"], at, errors);
+    one_of(spec, "concurrencyPolicy", &["Allow", "Forbid", "Replace"], at, errors);
+    not_negative(spec, &["successfulJobsHistoryLimit", "failedJobsHistoryLimit"], at, errors);
+    let job_at = at.child("jobTemplate");
+    let job_spec_at = job_at.child("spec");
+    let job_spec = &spec["jobTemplate"]["spec"];
+    if job_spec["manualSelector"] == true {
+        errors.not_supported(&job_spec_at.child("manualSelector"), true, &["nil", "false"]);
+    }
+    self::spec(Workload::CronJob, job_spec, &job_spec_at, errors);
+}
+
+fn not_negative(fields: &Value, names: &[&str], at: &Path<'_>, errors: &mut Errors) {
+    for name in names {
+        if let Some(number) = fields[*name].as_i64().filter(|number| *number < 0) {
+            errors.invalid(&at.child(name), number, "must be greater than or equal to 0");
+        }
+    }
+}
+
+fn one_of(fields: &Value, name: &str, allowed: &[&str], at: &Path<'_>, errors: &mut Errors) {
+    if let Some(value) = fields[name].as_str().filter(|value| !allowed.contains(value)) {
+        errors.not_supported(&at.child(name), value, allowed);
+    }
+}
+
+fn template_with_selector(kind: Workload, spec: &Value, at: &Path<'_>, errors: &mut Errors) {
+    let selector = &spec["selector"];
+    let selector_at = at.child("selector");
+    // The real server speaks of a deployment for replica sets too.
+    let (words, unreadable) = match kind {
+        Workload::DaemonSet => ("empty selector is invalid for daemonset", None),
+        Workload::StatefulSet => ("empty selector is invalid for statefulset", Some("")),
+        _ => ("empty selector is invalid for deployment", Some("invalid label selector")),
+    };
+    let is_readable = selectors::check(selector, &selector_at, errors);
+    let is_given = selector.is_object();
+    if !is_given && kind != Workload::DaemonSet {
+        errors.required(&selector_at, "");
+    }
+    let empty = |errors: &mut Errors| {
+        if is_given && selectors::is_empty(selector) {
+            errors.invalid(&selector_at, selector, words);
+        }
+    };
+    if kind != Workload::DaemonSet {
+        empty(errors);
+    }
+    let template_at = at.child("template");
+    let labels = &spec["template"]["metadata"]["labels"];
+    if is_readable && !selectors::matches(selector, labels) {
+        let metadata_at = template_at.child("metadata");
+        errors.invalid(&metadata_at.child("labels"), labels, "`selector` does not match template `labels`");
+    }
+    if kind == Workload::DaemonSet {
+        empty(errors);
+    }
+    match unreadable.filter(|_| !is_readable) {
+        Some(message) => errors.invalid(&selector_at, selector, message),
+        None => owned_template(kind, &spec["template"], &template_at, errors),
+    }
+}
+
+/// Checks a template of pods.
+pub(super) fn template(template: &Value, at: &Path<'_>, errors: &mut Errors) {
+    template_metadata(template, at, errors);
+    pod_checks::spec(&template["spec"], &at.child("spec"), errors);
+}
+
+fn template_metadata(template: &Value, at: &Path<'_>, errors: &mut Errors) {
+    metadata::check_labels(&template["metadata"]["labels"], &at.child("labels"), errors);
+    metadata::check_annotations(&template["metadata"]["annotations"], &at.child("annotations"), errors);
+}
+
+/// Checks a template of pods that a workload runs: not every pod may be one of its.
+fn owned_template(kind: Workload, template: &Value, at: &Path<'_>, errors: &mut Errors) {
+    if kind == Workload::StatefulSet {
+        // The real server looks at these twice.
+        template_metadata(template, at, errors);
+    }
+    self::template(template, at, errors);
+    let spec = &template["spec"];
+    let spec_at = at.child("spec");
+    let policy = spec["restartPolicy"].as_str().unwrap_or_default();
+    let policy_at = spec_at.child("restartPolicy");
+    let owner = match kind {
+        Workload::Job | Workload::CronJob => {
+            if matches!(policy, "" | "Always") {
+                errors.required(&policy_at, r#"valid values: "OnFailure", "Never""#);
+            } else if !matches!(policy, "OnFailure" | "Never") {
+                errors.not_supported(&policy_at, policy, &["OnFailure", "Never"]);
+            }
+            return;
+        }
+        Workload::StatefulSet => "StatefulSet",
+        Workload::DaemonSet => "DaemonSet",
+        _ => "ReplicaSet",
+    };
+    if policy != "Always" && !policy.is_empty() {
+        errors.not_supported(&policy_at, policy, &["Always"]);
+    }
+    if !spec["activeDeadlineSeconds"].is_null() {
+        let message = format!("activeDeadlineSeconds in {owner} is not Supported");
+        errors.forbidden(&spec_at.child("activeDeadlineSeconds"), message);
+    }
+}
+
+/// The way of changing pods, as the real server shows the struct.
+fn shown_strategy(strategy: &Value, rolling: &[(&str, &str)]) -> String {
+    let parameters = &strategy["rollingUpdate"];
+    let parameters = if parameters.is_object() {
+        let fields: Vec<String> = rolling.iter().map(|(name, go)| format!("\"{go}\":{}", parameters[*name])).collect();
+        format!("{{{}}}", fields.join(","))
+    } else {
+        "null".to_owned()
+    };
+    format!("{{\"Type\":{},\"RollingUpdate\":{parameters}}}", strategy["type"])
+}
+
+const SURGES: &[(&str, &str)] = &[("maxUnavailable", "MaxUnavailable"), ("maxSurge", "MaxSurge")];
+const PARTITIONS: &[(&str, &str)] = &[("partition", "Partition"), ("maxUnavailable", "MaxUnavailable")];
+
+fn refuse(mistake: Mistake, at: &Path<'_>, value: String, detail: &str, errors: &mut Errors) {
+    errors.add(FieldError { mistake, field: at.to_string(), value, detail: detail.to_owned() });
+}
+
+/// A share of pods as a number: percents count as they are written.
+fn share(value: &Value) -> i64 {
+    let percent = value.as_str().and_then(|text| text.strip_suffix('%')?.parse().ok());
+    value.as_i64().or(percent).unwrap_or_default()
+}
+
+fn deployment_strategy(strategy: &Value, at: &Path<'_>, errors: &mut Errors) {
+    let rolling = &strategy["rollingUpdate"];
+    let rolling_at = at.child("rollingUpdate");
+    match strategy["type"].as_str().unwrap_or_default() {
+        "Recreate" => {
+            if !rolling.is_null() {
+                errors.forbidden(&rolling_at, "may not be specified when strategy `type` is 'Recreate'");
+            }
+        }
+        "RollingUpdate" => {
+            let unavailable_at = rolling_at.child("maxUnavailable");
+            check_int_or_percent(&rolling["maxUnavailable"], &unavailable_at, errors);
+            check_int_or_percent(&rolling["maxSurge"], &rolling_at.child("maxSurge"), errors);
+            if share(&rolling["maxUnavailable"]) == 0 && share(&rolling["maxSurge"]) == 0 {
+                errors.invalid(&unavailable_at, &rolling["maxUnavailable"], "may not be 0 when `maxSurge` is 0");
+            }
+            check_not_above_all(&rolling["maxUnavailable"], &unavailable_at, errors);
+        }
+        _ => {
+            let detail = r#"supported values: "Recreate", "RollingUpdate""#;
+            refuse(Mistake::NotSupported, at, shown_strategy(strategy, SURGES), detail, errors);
+        }
+    }
+}
+
+fn daemon_strategy(strategy: &Value, at: &Path<'_>, errors: &mut Errors) {
+    let rolling = &strategy["rollingUpdate"];
+    let rolling_at = at.child("rollingUpdate");
+    match strategy["type"].as_str().unwrap_or_default() {
+        "OnDelete" => {}
+        "RollingUpdate" => {
+            let (unavailable, surge) = (&rolling["maxUnavailable"], &rolling["maxSurge"]);
+            let (unavailable_at, surge_at) = (rolling_at.child("maxUnavailable"), rolling_at.child("maxSurge"));
+            for (value, at) in [(unavailable, &unavailable_at), (surge, &surge_at)] {
+                check_int_or_percent(value, at, errors);
+                check_not_above_all(value, at, errors);
+            }
+            let is_set = |value: &Value| share(value) != 0;
+            if is_set(unavailable) && share(surge) > 0 {
+                errors.invalid(&surge_at, surge, "may not be set when maxUnavailable is non-zero");
+            } else if (unavailable.is_i64() || unavailable.is_null()) && !is_set(unavailable) && !is_set(surge) {
+                errors.required(&unavailable_at, "cannot be 0 when maxSurge is 0");
+            }
+        }
+        _ => {
+            let detail = r#"supported values: "RollingUpdate", "OnDelete""#;
+            refuse(Mistake::NotSupported, at, shown_strategy(strategy, SURGES), detail, errors);
+        }
+    }
+}
+
+fn stateful_policies(spec: &Value, at: &Path<'_>, errors: &mut Errors) {
+    if let Some(policy) =
+        spec["podManagementPolicy"].as_str().filter(|policy| !matches!(*policy, "OrderedReady" | "Parallel"))
+    {
+        errors.invalid(&at.child("podManagementPolicy"), policy, "must be 'OrderedReady' or 'Parallel'");
+    }
+    let strategy = &spec["updateStrategy"];
+    let strategy_at = at.child("updateStrategy");
+    let rolling = &strategy["rollingUpdate"];
+    let rolling_at = strategy_at.child("rollingUpdate");
+    match strategy["type"].as_str().unwrap_or_default() {
+        "OnDelete" if !rolling.is_null() => {
+            let value =
+                format!("{{\"Partition\":{},\"MaxUnavailable\":{}}}", rolling["partition"], rolling["maxUnavailable"]);
+            let detail = "only allowed for updateStrategy 'RollingUpdate'";
+            refuse(Mistake::Invalid, &rolling_at, value, detail, errors);
+        }
+        "OnDelete" => {}
+        "RollingUpdate" => not_negative(rolling, &["partition"], &rolling_at, errors),
+        _ => {
+            let detail = "must be 'RollingUpdate' or 'OnDelete'";
+            refuse(Mistake::Invalid, &strategy_at, shown_strategy(strategy, PARTITIONS), detail, errors);
+        }
+    }
+    let claims_at = at.child("persistentVolumeClaimRetentionPolicy");
+    for field in ["whenDeleted", "whenScaled"] {
+        one_of(&spec["persistentVolumeClaimRetentionPolicy"], field, &["Retain", "Delete"], &claims_at, errors);
+    }
+}
+
+fn job_selector(spec: &Value, at: &Path<'_>, errors: &mut Errors) {
+    let selector = &spec["selector"];
+    let is_readable = selectors::check(selector, &at.child("selector"), errors);
+    if !selector.is_object() {
+        errors.required(&at.child("selector"), "");
+    }
+    let labels = &spec["template"]["metadata"]["labels"];
+    if is_readable && !selectors::matches(selector, labels) {
+        let template_at = at.child("template");
+        let metadata_at = template_at.child("metadata");
+        errors.invalid(&metadata_at.child("labels"), labels, "`selector` does not match template `labels`");
+    }
+}
+
+fn job(spec: &Value, at: &Path<'_>, errors: &mut Errors) {
+    not_negative(spec, &["parallelism", "completions", "activeDeadlineSeconds", "backoffLimit"], at, errors);
+    not_negative(spec, &["ttlSecondsAfterFinished", "backoffLimitPerIndex", "maxFailedIndexes"], at, errors);
+    one_of(spec, "completionMode", &["NonIndexed", "Indexed"], at, errors);
+    if spec["completionMode"] == "Indexed" {
+        if spec["completions"].is_null() {
+            errors.required(&at.child("completions"), "when completion mode is Indexed");
+        }
+        if let Some(number) = spec["parallelism"].as_i64().filter(|number| *number > INDEXES_MAX) {
+            let message = format!("must be less than or equal to {INDEXES_MAX} when completion mode is Indexed");
+            errors.invalid(&at.child("parallelism"), number, message);
+        }
+    } else {
+        if spec["maxFailedIndexes"].is_i64() && spec["backoffLimitPerIndex"].is_null() {
+            errors.required(&at.child("backoffLimitPerIndex"), "when maxFailedIndexes is specified");
+        }
+        for field in ["backoffLimitPerIndex", "maxFailedIndexes"] {
+            if let Some(number) = spec[field].as_i64() {
+                errors.invalid(&at.child(field), number, "requires indexed completion mode");
+            }
+        }
+    }
+    one_of(spec, "podReplacementPolicy", &["Failed", "TerminatingOrFailed"], at, errors);
+}
