@@ -3,7 +3,7 @@
 
 use std::{error::Error, fs};
 
-use koord_manager_controllers::view::{NodeMetricView, NodeSloView, NodeView};
+use koord_manager_controllers::view::{NodeMetricView, NodeSloView, NodeView, PodView};
 use koord_runtime::{cache::Cache, projection::Projection};
 use serde_json::json;
 
@@ -20,6 +20,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     let report = json!({"podsMetric": vec![json!({"name": "pod", "podUsage": {"resources": {"cpu": "1500m"}}}); 50]});
     measure::<NodeMetricView>("NodeMetric with 50 pods, all specs equal", |number| {
         format!(r#"{{{},"spec":{{"metricCollectPolicy":{{}}}},"status":{report}}}"#, metadata(number))
+    })?;
+    measure::<PodView>("Pod, ten to a node", |number| {
+        let container = json!({"name": "main", "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}});
+        json!({
+            "metadata": {"name": format!("pod-{number:06}"), "namespace": format!("team-{}", number % 100),
+                         "uid": format!("6f1d1b7e-0000-4000-8000-{number:012}"), "resourceVersion": number.to_string()},
+            "spec": {"nodeName": format!("node-{:06}", number / 10), "priority": 9500, "containers": [container]},
+            "status": {"phase": "Running", "qosClass": "Burstable"},
+        })
+        .to_string()
     })?;
     measure::<NodeView>("Node with 20 labels, one of them its own", |number| {
         let name = format!("node-{number:06}");
