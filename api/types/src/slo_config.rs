@@ -54,6 +54,18 @@ pub const CPU_NORMALIZATION_CONFIG: &str = "cpu-normalization-config";
 /// Key of how much more than it has a node may promise.
 pub const RESOURCE_AMPLIFICATION_CONFIG: &str = "resource-amplification-config";
 
+/// All keys that somebody reads.
+pub const KEYS: [&str; 8] = [
+    COLOCATION_CONFIG,
+    RESOURCE_THRESHOLD_CONFIG,
+    RESOURCE_QOS_CONFIG,
+    CPU_BURST_CONFIG,
+    SYSTEM_CONFIG,
+    HOST_APPLICATION_CONFIG,
+    CPU_NORMALIZATION_CONFIG,
+    RESOURCE_AMPLIFICATION_CONFIG,
+];
+
 /// Decodes one key's text into its type, with Go's names in error messages.
 pub fn decode<T: DeserializeOwned>(text: &str) -> Result<T, DecodeError> {
     koord_resource::go_json::from_str_named(text, &names::NAMES)

@@ -29,6 +29,9 @@ pub enum Command {
     },
     /// Say how what the manager writes about a node comes about, term by term
     Explain(ExplainArgs),
+    /// Check files as the API server and the webhooks would, without a cluster: custom resources, profiles,
+    /// slo-controller-config, labels, annotations and the flags of koord-manager
+    Lint(LintArgs),
     /// Print the version of this program, and of the server if one answers
     Version(VersionArgs),
     /// Print a completion script for a shell
@@ -37,6 +40,14 @@ pub enum Command {
         /// The shell to complete for.
         shell: Shell,
     },
+}
+
+/// Options of `lint`.
+#[derive(Clone, Debug, Args)]
+pub struct LintArgs {
+    /// Files of YAML or JSON; - is standard input
+    #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
+    pub files: Vec<PathBuf>,
 }
 
 /// Options of `up`.

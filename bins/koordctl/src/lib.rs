@@ -8,6 +8,7 @@ pub mod cli;
 pub mod connect;
 pub mod crd;
 pub mod explain;
+pub mod lint;
 pub mod up;
 pub mod version;
 
@@ -41,6 +42,7 @@ pub async fn run(cli: Cli) -> Result<Answer> {
     match cli.command {
         cli::Command::Crd { command } => crd::run(&command).await,
         cli::Command::Explain(args) => explain::run(&args).await,
+        cli::Command::Lint(args) => lint::run(&args),
         cli::Command::Version(args) => Ok(version::run(&args).await),
         cli::Command::Completion { shell } => {
             let mut script = Vec::new();
