@@ -1,8 +1,8 @@
-//! The three kinds of patches that an API server takes, and the differences that produce them.
+//! The three kinds of patches that an API server takes, and the difference that produces a merge patch.
 //!
 //! | media type | here |
 //! |---|---|
-//! | `application/json-patch+json` (RFC 6902) | [`json::apply`], [`json::diff`] |
+//! | `application/json-patch+json` (RFC 6902) | [`json::apply`] |
 //! | `application/merge-patch+json` (RFC 7386) | [`merge::apply`], [`merge::diff`] |
 //! | `application/strategic-merge-patch+json` | [`strategic::apply`] |
 

@@ -32,11 +32,6 @@ pub fn apply(document: Value, patch: &Value) -> Result<Value, PatchError> {
     Ok(document)
 }
 
-/// The operations that turn `old` into `new`.
-pub fn diff(old: &Value, new: &Value) -> Value {
-    serde_json::to_value(json_patch::diff(old, new)).unwrap_or_else(|_| Value::Array(Vec::new()))
-}
-
 fn fields_of(operation: &Value) -> Result<&Map<String, Value>, PatchError> {
     operation
         .as_object()

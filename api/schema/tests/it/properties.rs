@@ -113,11 +113,6 @@ proptest! {
     }
 
     #[test]
-    fn a_json_patch_carries_the_difference(old in document(true), new in document(true)) {
-        prop_assert_eq!(json::apply(old.clone(), &json::diff(&old, &new)), Ok(new));
-    }
-
-    #[test]
     fn no_patch_breaks_anything(document_ in document(true), patch in collection::vec(document(true), 0..4)) {
         let _ = json::apply(document_.clone(), &Value::from(patch.clone()));
         let _ = merge::apply(document_, &Value::from(patch));

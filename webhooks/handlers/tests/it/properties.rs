@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use koord_resource::admission::Patch;
 use koord_runtime::clock::SystemClock;
 use koord_schema::patch::json;
 use koord_webhook::{Metrics, Service, ServiceBuilder};
@@ -228,6 +229,16 @@ const RESERVATION: Target = Target { path: "/mutate-reservation", resource: "res
 const JOB: Target =
     Target { path: "/mutate-scheduling-koordinator-sh-v1alpha1-podmigrationjob", resource: "podmigrationjobs" };
 
+/// Any document with an object at its root.
+fn document() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![Just(Value::Null), any::<bool>().prop_map(Value::from), (0..3).prop_map(Value::from)];
+    let any = leaf.prop_recursive(3, 24, 4, |inner| {
+        let fields = vec((select(vec!["a", "b/c", "d~e", "\"f"]), inner.clone()), 0..4).prop_map(object);
+        prop_oneof![vec(inner, 0..4).prop_map(Value::from), fields]
+    });
+    vec((select(vec!["x", "y", ""]), any), 0..3).prop_map(object)
+}
+
 /// The answer, without the uid.
 fn answer(service: &Service, target: &Target, object: &Value, uid: &str) -> Value {
     let review = json!({"request": {"uid": uid, "operation": "CREATE", "namespace": "default",
@@ -274,6 +285,16 @@ fn reservation(labels: &Value) -> Value {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_patch_between_two_documents_turns_one_into_the_other(old in document(), new in document()) {
+        let patch = Patch::between(&old, &new).unwrap();
+        prop_assert_eq!(patch.is_empty(), old == new);
+        if !patch.is_empty() {
+            let operations = serde_json::from_slice(patch.as_bytes()).unwrap();
+            prop_assert_eq!(json::apply(old, &operations), Ok(new));
+        }
+    }
 
     #[test]
     fn a_pod_that_was_mutated_stays_as_it_is(pod in pod(), profiles in vec(settled_profile(), 0..4)) {
