@@ -106,7 +106,7 @@ impl Process {
         config.root_cert.clone_from(&server.root_cert);
         config.auth_info.token = Some(token.to_owned().into());
         let surroundings = Surroundings {
-            api_host: "in-process".to_owned(),
+            api_host: config.cluster_url.authority().map(ToString::to_string).unwrap_or_default(),
             client: Client::try_from(config)?,
             clock: SystemClock::shared(),
             random: Random::from_os(),

@@ -19,6 +19,7 @@ mod run;
 mod stage;
 mod tasks;
 mod trace;
+pub mod whole_manager;
 mod world;
 
 pub use fault::Fault;

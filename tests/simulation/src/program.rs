@@ -153,7 +153,10 @@ impl Program {
     fn decide(&mut self, index: usize, world: &mut World) {
         let worker = Arc::clone(&self.core.workers()[index]);
         let Some(attempt) = worker.take() else { return };
-        world.note(format_args!("{}: decides about {}", worker.spec().name, attempt.key()));
+        // In peace the writes are what is interesting, not that somebody looked again.
+        if world.faulty() {
+            world.note(format_args!("{}: decides about {}", worker.spec().name, attempt.key()));
+        }
         match worker.decide(&attempt) {
             Ok(outcome) => self.running.push(Running { worker, attempt, outcome, next: 0 }),
             Err(error) => {

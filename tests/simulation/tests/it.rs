@@ -11,7 +11,10 @@ use std::{
     time::Instant,
 };
 
-use simulation::{Failure, Fault, Options, Report, Scenario, Simulation, manager::Manager, name_cards::NameCards};
+use simulation::{
+    Failure, Fault, Options, Report, Scenario, Simulation, manager::Manager, name_cards::NameCards,
+    whole_manager::WholeManager,
+};
 
 /// So many seeds are reported at once when there are many.
 const PROGRESS: u64 = 1000;
@@ -105,6 +108,12 @@ fn all_but(never: &[Fault]) -> Vec<Fault> {
 fn name_cards_survive_everything() {
     let expected = all_but(&[Fault::Malformed, Fault::Outage]);
     seeds(&NameCards, STEPS, "name_cards_survive", &chosen(60, 1), &expected);
+}
+
+#[test]
+fn all_controllers_survive_everything_together() {
+    let expected = all_but(&[Fault::Terminating, Fault::Outage]);
+    seeds(&WholeManager, STEPS, "all_controllers_survive", &chosen(8, 4), &expected);
 }
 
 #[test]
