@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
 use envtest::cluster::{Cluster, Options};
-use envtest::serve::Kubeconfig;
+use envtest::serve::{Kubeconfig, Owner};
 use envtest::yaml;
 use serde_json::Value;
 use tokio::signal;
@@ -20,7 +20,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 }
 
 async fn serve(arguments: &Arguments) -> Result<()> {
-    Kubeconfig::check(&arguments.kubeconfig, arguments.force)?;
+    let owner = Owner { name: "koord-envtest".to_owned(), port: arguments.port, data_dir: arguments.data_dir.clone() };
+    let may_replace = Kubeconfig::check(&arguments.kubeconfig, arguments.force, &owner)?;
     let cluster = Cluster::bind(Options {
         address: SocketAddr::new(arguments.bind_address, arguments.port),
         tls_names: arguments.tls_names.clone(),
@@ -34,11 +35,11 @@ async fn serve(arguments: &Arguments) -> Result<()> {
     if let Some(folder) = &arguments.crds {
         seed(&cluster, folder).await?;
     }
-    let (url, kubeconfig) = (cluster.url(), cluster.kubeconfig("koord-envtest"));
+    let (url, kubeconfig) = (cluster.url(), cluster.kubeconfig(owner));
     let (stop, stopped) = watch::channel(false);
     let running = tokio::spawn(cluster.run(stopped));
-    // The socket is bound and its answers are being given: whoever reads the file can use it at once.
-    kubeconfig.write(&arguments.kubeconfig, arguments.force)?;
+    // Whoever reads the file can use it at once.
+    kubeconfig.write_when_ready(&arguments.kubeconfig, may_replace).await?;
     if !arguments.quiet {
         println!("Serving at {url}");
         println!("Try: kubectl --kubeconfig {} get namespaces", arguments.kubeconfig.display());

@@ -43,14 +43,14 @@ impl Cluster {
     pub async fn start(args: &UpArgs, progress: &mut Progress) -> Result<Self> {
         let kubeconfig = std::path::absolute(&args.kubeconfig)
             .with_context(|| format!("--kubeconfig {}", args.kubeconfig.display()))?;
-        Kubeconfig::check(&kubeconfig, args.force)?;
+        let place = server::Place { port: args.port, data_dir: args.data_dir.clone(), takes_care: !args.no_manager };
+        let may_replace = Kubeconfig::check(&kubeconfig, args.force, &place.owner())?;
         manager::checked(&args.feature_gates)?;
         let clock = clock(args.speed);
         progress.step("API server");
-        let place = server::Place { port: args.port, data_dir: args.data_dir.clone(), takes_care: !args.no_manager };
         let server = Embedded::start(place, Arc::clone(&clock), args.seed).await?;
         let inhabitants = Inhabitants::settle(&server.client, args, &clock, progress).await?;
-        server.kubeconfig.write(&kubeconfig, args.force)?;
+        server.kubeconfig.write_when_ready(&kubeconfig, may_replace).await?;
         Ok(Self { server, inhabitants, kubeconfig })
     }
 

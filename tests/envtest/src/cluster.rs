@@ -20,7 +20,7 @@ use crate::journal::{Journal, JournalError};
 use crate::kinds;
 use crate::pages::StandardPages;
 use crate::request::{ApiRequest, User};
-use crate::serve::{Kubeconfig, ServeError, TlsListener};
+use crate::serve::{Kubeconfig, Owner, ServeError, TlsListener};
 use crate::server::ApiServer;
 use crate::shell::{Parts, Server};
 use crate::status::ApiError;
@@ -182,9 +182,9 @@ impl Cluster {
     }
 
     /// The kubeconfig of user `admin`, group `system:masters`.
-    pub fn kubeconfig(&self, name: &str) -> Kubeconfig {
+    pub fn kubeconfig(&self, owner: Owner) -> Kubeconfig {
         Kubeconfig {
-            name: name.to_owned(),
+            owner,
             server: self.url(),
             authority_pem: self.listener.authority_pem().to_owned(),
             user: "admin".to_owned(),

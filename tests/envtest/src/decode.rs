@@ -416,4 +416,16 @@ mod tests {
         assert_eq!(warned.object["data"]["k"], "2");
         assert_eq!(warned.object.get("bar"), None);
     }
+
+    #[test]
+    fn a_refused_patch_shows_the_object_with_its_fields_sorted() {
+        let shelf = Store::new(HistoryLimits::default()).shelf_id("/configmaps");
+        let definition = ResourceDef::new("", "v1", "ConfigMap", "configmaps", true, shelf);
+        let mut patched_object = json!({
+            "kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a", "labels": {}}, "data": {"a": 5},
+        });
+        let refused = patched(&mut patched_object, &definition, FieldValidation::Ignore, false).unwrap_err();
+        let shown = r#"{\"apiVersion\":\"v1\",\"data\":{\"a\":5},\"kind\":\"ConfigMap\",\"metadata\":{\"labels\":{},\"name\":\"a\"}}"#;
+        assert!(refused.message().contains(shown), "{}", refused.message());
+    }
 }

@@ -2,6 +2,7 @@
 
 mod certificates;
 mod kubeconfig;
+mod probe;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -15,7 +16,8 @@ use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 
 pub use certificates::{Authority, CertificateError};
-pub use kubeconfig::{Kubeconfig, KubeconfigError};
+pub use kubeconfig::{Kubeconfig, KubeconfigError, Owner};
+pub use probe::{NotReady, until_ready};
 
 /// Why a server cannot be put on a socket.
 #[derive(Debug, thiserror::Error)]

@@ -9,7 +9,7 @@ use anyhow::Result;
 use envtest::{
     cluster::{Cluster, Options},
     environment::Environment,
-    serve::Kubeconfig,
+    serve::{Kubeconfig, Owner},
 };
 use jiff::Timestamp;
 use koord_runtime::{clock::SharedClock, random::Random};
@@ -29,6 +29,13 @@ pub struct Place {
     pub takes_care: bool,
 }
 
+impl Place {
+    /// Who writes the kubeconfig that leads there.
+    pub fn owner(&self) -> Owner {
+        Owner { name: CLUSTER.to_owned(), port: self.port, data_dir: self.data_dir.clone() }
+    }
+}
+
 /// A server that answers.
 pub struct Embedded {
     /// The way to it without a socket.
@@ -43,6 +50,7 @@ impl Embedded {
     /// Binds the port and answers from then on. Times of objects are the clock's; uids and generated names follow from the seed.
     /// With a data directory there are objects of earlier runs, whose uids may not come again: there the seed is mixed with the time.
     pub async fn start(place: Place, clock: SharedClock, seed: u64) -> Result<Self> {
+        let owner = place.owner();
         let Place { port, data_dir, takes_care } = place;
         let seed = if data_dir.is_some() { seed ^ clock.now().as_nanosecond() as u64 } else { seed };
         let environment = Surroundings { clock, random: Random::seeded(seed) };
@@ -55,7 +63,7 @@ impl Embedded {
         };
         let cluster = Cluster::bind(options).await?;
         let client = Client::new(cluster.server.router(), "default");
-        let kubeconfig = cluster.kubeconfig(CLUSTER);
+        let kubeconfig = cluster.kubeconfig(owner);
         let (stop, stopped) = watch::channel(false);
         let serving = tokio::spawn(cluster.run(stopped));
         Ok(Self { client, kubeconfig, stop, serving })

@@ -4,10 +4,11 @@
 
 use koord_schema::Schema;
 use koord_schema::cel::Rules;
-use koord_schema::field::{Errors, Path};
+use koord_schema::field::{Errors, FieldError, Mistake, Path};
 use koord_schema::names;
 use koord_schema::structural::legality;
-use serde_json::{Map, Value};
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::tables::json_path::JsonPath;
 
@@ -58,10 +59,10 @@ pub(super) fn check(spec: &Value, at: &Path<'_>, errors: &mut Errors, rest: impl
         }
     }
     if !unique {
-        errors.invalid(&list, printed(versions), "must contain unique version names");
+        errors.add(refusal(&list, versions, "must contain unique version names"));
     }
     if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
-        errors.invalid(&list, printed(versions), "must have exactly one version marked as storage version");
+        errors.add(refusal(&list, versions, "must have exactly one version marked as storage version"));
     }
     rest(errors);
     for part in SHARED {
@@ -199,26 +200,60 @@ fn check_selectable(fields: &Value, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// The versions as Go prints them inside an error: its own field names, and nothing of what all versions share.
-fn printed(versions: &[Value]) -> Value {
+/// A version as Go prints it inside an error: its own field names, in its own order.
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Printed {
+    name: Value,
+    served: bool,
+    storage: bool,
+    deprecated: bool,
+    deprecation_warning: Value,
+    schema: Value,
+    subresources: Value,
+    additional_printer_columns: Value,
+    selectable_fields: Value,
+}
+
+/// All versions, without what they share.
+fn printed(versions: &[Value]) -> Vec<Printed> {
     let shared: Vec<&str> = SHARED.into_iter().filter(|part| is_shared(versions, part)).collect();
     let one = |version: &Value| {
         let own = |part: &str| if shared.contains(&part) { Value::Null } else { version[part].clone() };
-        let mut fields = Map::new();
-        fields.insert("Name".to_owned(), version["name"].clone());
-        for (name, field) in [("Served", "served"), ("Storage", "storage"), ("Deprecated", "deprecated")] {
-            fields.insert(name.to_owned(), (version[field] == true).into());
+        Printed {
+            name: version["name"].clone(),
+            served: version["served"] == true,
+            storage: version["storage"] == true,
+            deprecated: version["deprecated"] == true,
+            deprecation_warning: version["deprecationWarning"].clone(),
+            schema: own("schema"),
+            subresources: own("subresources"),
+            additional_printer_columns: own("additionalPrinterColumns"),
+            selectable_fields: own("selectableFields"),
         }
-        fields.insert("DeprecationWarning".to_owned(), version["deprecationWarning"].clone());
-        for (name, part) in [
-            ("Schema", "schema"),
-            ("Subresources", "subresources"),
-            ("AdditionalPrinterColumns", "additionalPrinterColumns"),
-            ("SelectableFields", "selectableFields"),
-        ] {
-            fields.insert(name.to_owned(), own(part));
-        }
-        Value::Object(fields)
     };
-    Value::Array(versions.iter().map(one).collect())
+    versions.iter().map(one).collect()
+}
+
+/// A complaint about all versions, which are shown.
+fn refusal(list: &Path<'_>, versions: &[Value], why: &str) -> FieldError {
+    // Text, because a JSON value would sort the fields. Writing these types does not fail.
+    let value = serde_json::to_string(&printed(versions)).unwrap_or_default();
+    FieldError { mistake: Mistake::Invalid, field: list.to_string(), value, detail: why.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn versions_are_shown_in_the_order_of_gos_fields() {
+        let versions = [json!({"name": "v1", "served": true}), json!({"name": "v2", "subresources": {"status": {}}})];
+        assert_eq!(
+            serde_json::to_string(&printed(&versions)).unwrap(),
+            r#"[{"Name":"v1","Served":true,"Storage":false,"Deprecated":false,"DeprecationWarning":null,"Schema":null,"Subresources":null,"AdditionalPrinterColumns":null,"SelectableFields":null},{"Name":"v2","Served":false,"Storage":false,"Deprecated":false,"DeprecationWarning":null,"Schema":null,"Subresources":{"status":{}},"AdditionalPrinterColumns":null,"SelectableFields":null}]"#
+        );
+    }
 }

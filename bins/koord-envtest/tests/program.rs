@@ -1,0 +1,96 @@
+//! The program as its users run it.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Child, Command, Output, Stdio},
+    time::{Duration, Instant},
+};
+
+/// A server that is killed when the test ends.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // One that has ended already is as good.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn command(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_koord-envtest"));
+    command.args(["--port=0", "--quiet", "--kubeconfig"]).arg(kubeconfig(folder)).args(arguments).current_dir(folder);
+    command
+}
+
+fn kubeconfig(folder: &Path) -> PathBuf {
+    folder.join("kubeconfig")
+}
+
+/// Starts the server and waits until its kubeconfig is another than `before`.
+fn start(folder: &Path, arguments: &[&str], before: &str) -> (Running, String) {
+    let mut running = Running(command(folder, arguments).stdin(Stdio::null()).spawn().unwrap());
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        match fs::read_to_string(kubeconfig(folder)) {
+            Ok(text) if text != before => return (running, text),
+            _ => {}
+        }
+        assert!(running.0.try_wait().unwrap().is_none(), "the server ended");
+        assert!(Instant::now() < deadline, "no kubeconfig");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn refused(output: &Output) -> String {
+    assert!(!output.status.success());
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn the_kubeconfig_of_a_killed_run_is_replaced_and_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let (first, text) = start(folder.path(), &["--data-dir=data"], "");
+    // While it lives, its file is its own; also the data directory is.
+    let error = refused(&command(folder.path(), &["--data-dir=data"]).output().unwrap());
+    assert!(error.contains("exists already"), "{error}");
+    drop(first);
+    let error = refused(&command(folder.path(), &["--data-dir=other"]).output().unwrap());
+    assert!(error.contains("--force"), "{error}");
+    assert_eq!(fs::read_to_string(kubeconfig(folder.path())).unwrap(), text);
+    let (_second, next) = start(folder.path(), &["--data-dir=data"], &text);
+    assert!(next.contains("https://127.0.0.1:"));
+}
+
+#[test]
+fn definitions_as_controller_gen_writes_them_are_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let definition = "---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata:
+  annotations:
+    controller-gen.kubebuilder.io/version: v0.11.1
+  creationTimestamp: null
+  name: widgets.example.com
+spec:
+  group: example.com
+  names: {kind: Widget, listKind: WidgetList, plural: widgets, singular: widget}
+  scope: Namespaced
+  versions:
+  - name: v1
+    schema:
+      openAPIV3Schema:
+        description: 'Widget is what this definition is about: its text goes on
+        below its key'
+        type: object
+    served: true
+    storage: true
+";
+    let crds = folder.path().join("crds");
+    fs::create_dir(&crds).unwrap();
+    fs::write(crds.join("widgets.yaml"), definition).unwrap();
+    start(folder.path(), &["--crds=crds"], "");
+}
