@@ -68,7 +68,7 @@ fn a_greeting_has_a_card_with_its_words() {
         }
         let kubeconfig =
             Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("greeter-{}.kubeconfig", std::process::id()));
-        cluster.kubeconfig("greeter").write(&kubeconfig, true).unwrap();
+        cluster.kubeconfig(koord::envtest::serve::Owner::named("greeter")).write(&kubeconfig, true).unwrap();
         let server = cluster.server.clone();
         let (stop, stopped) = watch::channel(false);
         let serving = tokio::spawn(cluster.run(stopped));

@@ -254,17 +254,32 @@ pub fn version() -> Value {
     Value::Object(fields.iter().map(|(key, text)| ((*key).to_owned(), json!(text))).collect::<Map<_, _>>())
 }
 
+/// The checks of the health endpoints.
+const CHECKS: [&str; 3] = ["ping", "log", "etcd"];
+
 /// Whether a health path has an answer: the three endpoints, and the checks below them that a client may name.
 pub fn is_healthy(path: &str) -> bool {
     let mut parts = path.trim_start_matches('/').splitn(2, '/');
     let endpoint = parts.next().unwrap_or_default();
     let check = parts.next().unwrap_or_default();
-    matches!(endpoint, "healthz" | "livez" | "readyz") && matches!(check, "" | "ping" | "log" | "etcd")
+    matches!(endpoint, "healthz" | "livez" | "readyz") && (check.is_empty() || CHECKS.contains(&check))
+}
+
+/// Each check of a health endpoint in a line, as `?verbose` asks for.
+pub fn health_in_words(endpoint: &str) -> String {
+    let lines: Vec<String> = CHECKS.iter().map(|check| format!("[+]{check} ok\n")).collect();
+    format!("{}{endpoint} check passed\n", lines.concat())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn health_can_be_asked_for_check_by_check() {
+        assert_eq!(health_in_words("livez"), "[+]ping ok\n[+]log ok\n[+]etcd ok\nlivez check passed\n");
+        assert!(is_healthy("/readyz/ping") && is_healthy("/livez") && !is_healthy("/readyz/unknown"));
+    }
 
     #[test]
     fn versions_are_ordered_by_stability_then_number() {

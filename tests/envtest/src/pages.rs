@@ -33,6 +33,9 @@ impl Pages for StandardPages {
         let parts: Vec<&str> = path.split('/').skip(1).collect();
         let registry = &core.registry;
         let page = match parts[..] {
+            [endpoint @ ("healthz" | "livez" | "readyz")] if request.parameter("verbose").is_some() => {
+                text(StatusCode::OK, TEXT, discovery::health_in_words(endpoint))
+            }
             ["healthz" | "livez" | "readyz", ..] if discovery::is_healthy(path) => text(StatusCode::OK, TEXT, "ok"),
             ["version"] => offered(Route::Json, request, discovery::version),
             ["api"] if Route::Object.accepts(&request.accept).is_err() => {

@@ -89,11 +89,26 @@ impl Strategy for Autoscalers {
                 errors.required(&target_at.child(field), "");
             }
         }
+        if !names_group(&object["spec"]) {
+            let given = spec["scaleTargetRef"]["apiVersion"].as_str().unwrap_or_default();
+            errors.invalid(&target_at.child("apiVersion"), given, "apiVersion must specify API group");
+        }
+        if spec["minReplicas"] == 0 && !wakes_from_zero(object) {
+            let why = "must specify at least one Object or External metric to support scaling to zero replicas";
+            errors.forbidden(&at.child("metrics"), why);
+        }
     }
 
-    fn check_update(&self, new: &Value, _old: &Value, subresource: &str, errors: &mut Errors) {
+    fn check_update(&self, new: &Value, old: &Value, subresource: &str, errors: &mut Errors) {
         if subresource.is_empty() {
-            self.check_create(new, errors);
+            let mut found = Errors::new();
+            self.check_create(new, &mut found);
+            let (now, before) = (&new["spec"]["scaleTargetRef"], &old["spec"]["scaleTargetRef"]);
+            // A kind that names no group already may stay so.
+            let is_same_kind = now["kind"] == before["kind"] && now["apiVersion"] == before["apiVersion"];
+            for error in found.iter().filter(|error| !is_same_kind || error.field != "spec.scaleTargetRef.apiVersion") {
+                errors.add(error.clone());
+            }
         }
     }
 
@@ -104,6 +119,20 @@ impl Strategy for Autoscalers {
     fn convert(&self, object: &mut Value, from: &str, _to: &str) {
         if from == OLD { to_new(object) } else { to_old(object) }
     }
+}
+
+/// Whether the target's version names a group; replication controllers alone have none.
+fn names_group(spec: &Value) -> bool {
+    let target = &spec["scaleTargetRef"];
+    target["kind"] == "ReplicationController" || target["apiVersion"].as_str().unwrap_or_default().contains('/')
+}
+
+/// Whether some metric can be seen while no pod runs.
+fn wakes_from_zero(object: &Value) -> bool {
+    let noted = object["metadata"]["annotations"][METRICS].as_str();
+    let noted = noted.filter(|_| object["apiVersion"] == OLD).and_then(|text| from_flat_text(Side::Wanted, text));
+    let mut metrics = object["spec"]["metrics"].as_array().into_iter().flatten().chain(noted.iter().flatten());
+    metrics.any(|metric| metric["type"] == "Object" || metric["type"] == "External")
 }
 
 fn cpu_metric(percent: &Value) -> Value {
@@ -164,7 +193,7 @@ fn annotate(object: &mut Value, name: &str, text: &str) {
 
 fn to_new(object: &mut Value) {
     let mut notes = serde_json::Map::new();
-    if let Some(annotations) = object["metadata"]["annotations"].as_object_mut() {
+    if let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
         for name in [METRICS, CURRENT_METRICS, CONDITIONS, BEHAVIOR] {
             notes.extend(annotations.remove_entry(name));
         }
@@ -328,5 +357,32 @@ mod tests {
         assert_eq!(object["metadata"]["annotations"], json!({"mine": "x"}));
         assert_eq!(object["spec"]["metrics"], json!([cpu_metric(&json!(80))]));
         assert!(object["spec"].get("behavior").is_none());
+    }
+
+    #[test]
+    fn nothing_is_added_to_an_object_that_has_no_annotations() {
+        let mut object =
+            json!({"apiVersion": OLD, "metadata": {"name": "a"}, "spec": {"maxReplicas": 3}, "status": {}});
+        Autoscalers.convert(&mut object, OLD, "autoscaling/v2");
+        assert_eq!(object["metadata"], json!({"name": "a"}));
+        assert_eq!(object["status"], json!({}));
+    }
+
+    #[test]
+    fn a_target_names_its_group() {
+        let refusals = |target: Value, old: Option<Value>| {
+            let object = |target: &Value| json!({"spec": {"maxReplicas": 1, "scaleTargetRef": target}});
+            let mut errors = Errors::new();
+            match old {
+                None => Autoscalers.check_create(&object(&target), &mut errors),
+                Some(old) => Autoscalers.check_update(&object(&target), &object(&old), "", &mut errors),
+            }
+            errors.iter().count()
+        };
+        let bare = json!({"kind": "Deployment", "name": "d"});
+        assert_eq!(refusals(bare.clone(), None), 1);
+        assert_eq!(refusals(json!({"kind": "Deployment", "name": "d", "apiVersion": "apps/v1"}), None), 0);
+        assert_eq!(refusals(json!({"kind": "ReplicationController", "name": "d", "apiVersion": "v1"}), None), 0);
+        assert_eq!(refusals(bare.clone(), Some(bare)), 0);
     }
 }

@@ -65,6 +65,11 @@ pub enum KubeconfigError {
 // === impl Owner ===
 
 impl Owner {
+    /// An owner whose file no later run may replace.
+    pub fn named(name: &str) -> Self {
+        Self { name: name.to_owned(), port: 0, data_dir: None }
+    }
+
     fn to_value(&self) -> Value {
         let data_dir = self.data_dir.as_deref().map(|folder| absolute(folder).to_string_lossy().into_owned());
         json!({"name": self.name, "port": self.port, "dataDir": data_dir})

@@ -98,7 +98,7 @@ async fn the_default_installation_works_with_exactly_its_rights() {
         ..Options::default()
     };
     let cluster = Cluster::bind(options).await.unwrap();
-    cluster.kubeconfig("installation").write(&kubeconfig, true).unwrap();
+    cluster.kubeconfig(envtest::serve::Owner::named("installation")).write(&kubeconfig, true).unwrap();
     let (stop, stopped) = watch::channel(false);
     let serving = tokio::spawn(cluster.run(stopped));
 
