@@ -424,7 +424,8 @@ mod tests {
         let mut patched_object = json!({
             "kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a", "labels": {}}, "data": {"a": 5},
         });
-        let refused = patched(&mut patched_object, &definition, FieldValidation::Ignore, false).unwrap_err();
+        let refused =
+            patched(&mut patched_object, &definition, FieldValidation::Ignore, &PatchedBy::Patch).unwrap_err();
         let shown = r#"{\"apiVersion\":\"v1\",\"data\":{\"a\":5},\"kind\":\"ConfigMap\",\"metadata\":{\"labels\":{},\"name\":\"a\"}}"#;
         assert!(refused.message().contains(shown), "{}", refused.message());
     }
