@@ -7,21 +7,23 @@
 //! One line per message: its name, then `number:field:type`. `*` before a type repeats it, `%` makes it a map from strings, `@` is a
 //! message, and a field named `-` stands in JSON where its message's own fields are.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::{env, error, fs};
 
 use envtest::builtins::{self, Shape};
 
 type Outcome<T> = Result<T, Box<dyn error::Error>>;
+/// Fields by the name of their message.
+type Messages = BTreeMap<String, Vec<String>>;
 
 fn main() -> Outcome<()> {
     let root = env::args().nth(1).ok_or("name the folder `src` of the crate k8s-pb")?;
-    let mut lines = BTreeSet::new();
-    visit(Path::new(&root), &[], &mut lines)?;
+    let mut messages = BTreeMap::new();
+    visit(Path::new(&root), &[], &mut messages)?;
     let mut text = String::from("# Written by `cargo run -p envtest --example protobuf`.\n");
-    for line in lines {
-        text.push_str(&line);
+    for name in used(&messages) {
+        text.push_str(format!("{name} {}", messages[&name].join(" ")).trim_end());
         text.push('\n');
     }
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/protobuf/fields.txt");
@@ -29,20 +31,35 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-fn visit(folder: &Path, module: &[String], lines: &mut BTreeSet<String>) -> Outcome<()> {
+/// The messages that the server knows as types, and all that stand in them: the crate writes some names differently
+/// (`IngressTls`), and some exist for embedding only (`IngressRuleValue`).
+fn used(messages: &Messages) -> BTreeSet<String> {
+    let known = |name: &&String| builtins::definition(&format!("io.k8s.{name}")).is_some();
+    let mut waiting: Vec<String> = messages.keys().filter(known).cloned().collect();
+    let mut used = BTreeSet::new();
+    while let Some(name) = waiting.pop() {
+        let Some(fields) = messages.get(&name) else { continue };
+        let inner = fields.iter().filter_map(|field| field.split_once('@')).map(|(_, inner)| inner.to_owned());
+        waiting.extend(inner.filter(|inner| !used.contains(inner)));
+        used.insert(name);
+    }
+    used
+}
+
+fn visit(folder: &Path, module: &[String], messages: &mut Messages) -> Outcome<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if path.is_dir() {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            visit(&path, &[module, &[name]].concat(), lines)?;
+            visit(&path, &[module, &[name]].concat(), messages)?;
         } else if path.ends_with("mod.rs") {
-            read(&fs::read_to_string(&path)?, module, lines);
+            read(&fs::read_to_string(&path)?, module, messages);
         }
     }
     Ok(())
 }
 
-fn read(text: &str, module: &[String], lines: &mut BTreeSet<String>) {
+fn read(text: &str, module: &[String], messages: &mut Messages) {
     let (mut message, mut attribute) = (String::new(), String::new());
     let mut fields: Vec<String> = Vec::new();
     // A field whose type stands on the lines below it.
@@ -68,22 +85,9 @@ fn read(text: &str, module: &[String], lines: &mut BTreeSet<String>) {
                 wrapped = Some((name, type_));
             }
         } else if line == "}" && !message.is_empty() {
-            // Only what the server knows as a type is of use.
-            if builtins::definition(&format!("io.k8s.{message}")).is_some()
-                || !fields.is_empty() && is_inlined(&message)
-            {
-                lines.insert(format!("{message} {}", fields.join(" ")).trim_end().to_owned());
-            }
-            message.clear();
+            messages.insert(std::mem::take(&mut message), std::mem::take(&mut fields));
         }
     }
-}
-
-/// Messages that exist in Go for embedding only.
-fn is_inlined(message: &str) -> bool {
-    message.starts_with("api.core.v1.")
-        || message.starts_with("api.authorization.v1.")
-        || message.starts_with("api.authentication.v1.")
 }
 
 fn field(message: &str, module: &[String], attribute: &str, name: &str, type_: &str) -> Option<String> {

@@ -253,6 +253,9 @@ impl<'a> Reader<'a> {
 mod tests {
     use super::*;
     use k8s_pb::api::core::v1::{Namespace, Secret};
+    use k8s_pb::api::networking::v1::{
+        HttpIngressRuleValue, Ingress, IngressRule, IngressRuleValue, IngressSpec, IngressTls,
+    };
     use k8s_pb::apimachinery::pkg::apis::meta::v1::ObjectMeta;
     use prost::Message as _;
 
@@ -275,6 +278,28 @@ mod tests {
         let secret = Secret { metadata: Some(metadata), data, ..Secret::default() };
         let found = to_json(&body("v1", "Secret", &secret.encode_to_vec())).unwrap();
         assert_eq!(found["data"], json!({"k": "dg=="}));
+    }
+
+    #[test]
+    fn what_go_embeds_stands_in_json_where_its_fields_are() {
+        let rule = IngressRule {
+            host: Some("h".to_owned()),
+            ingress_rule_value: Some(IngressRuleValue { http: Some(HttpIngressRuleValue::default()) }),
+        };
+        let spec = IngressSpec { rules: vec![rule], tls: vec![IngressTls::default()], ..IngressSpec::default() };
+        let ingress = Ingress { spec: Some(spec), ..Ingress::default() };
+        let found = to_json(&body("networking.k8s.io/v1", "Ingress", &ingress.encode_to_vec())).unwrap();
+        assert_eq!(found["spec"], json!({"rules": [{"host": "h", "http": {}}], "tls": [{}]}));
+    }
+
+    #[test]
+    fn every_message_that_stands_in_another_is_known() {
+        for (name, fields) in messages() {
+            for field in fields.values() {
+                let Kind::Message(inner) = field.kind else { continue };
+                assert!(messages().contains_key(inner), "{inner}, which stands in {name}, cannot be read");
+            }
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Kinds whose only own rules are which half a request writes and when the generation moves.
 
 use koord_schema::field::{Errors, Path};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{
     pod_template::{self, below, fill, items},
@@ -74,12 +74,35 @@ impl Strategy for LimitRanges {
         true
     }
 
+    fn set_defaults(&self, object: &mut Value) {
+        let Some(spec) = object.as_object_mut().and_then(|object| below(object, "spec")) else { return };
+        for limit in items(spec, "limits").filter(|limit| limit.get("type").is_some_and(|kind| kind == "Container")) {
+            // What nobody says follows from what is said: a limit is the most, a request the limit or else the least.
+            inherit(limit, "default", "max");
+            inherit(limit, "defaultRequest", "default");
+            inherit(limit, "defaultRequest", "min");
+        }
+    }
+
     fn prepare_create(&self, object: &mut Value, _around: &Surroundings<'_>) {
         show_limits(object);
     }
 
     fn prepare_update(&self, new: &mut Value, _old: &Value, _subresource: &str) {
         show_limits(new);
+    }
+}
+
+/// Gives `field` the amounts of `from` that it lacks.
+fn inherit(limit: &mut Map<String, Value>, field: &str, from: &str) {
+    let Some(Value::Object(amounts)) = limit.get(from).cloned() else { return };
+    if amounts.is_empty() {
+        return;
+    }
+    fill(limit, field, Value::Object(Map::new()));
+    let Some(known) = below(limit, field) else { return };
+    for (resource, amount) in amounts {
+        fill(known, &resource, amount);
     }
 }
 
@@ -143,5 +166,27 @@ impl Strategy for PodTemplates {
 
     fn check_update(&self, new: &Value, _old: &Value, _subresource: &str, errors: &mut Errors) {
         self.check_create(new, errors);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn limits_that_nobody_says_follow_from_those_that_are_said() {
+        let complete = |mut limit: Value| {
+            limit["type"] = "Container".into();
+            let mut object = json!({"spec": {"limits": [limit]}});
+            LimitRanges.set_defaults(&mut object);
+            let limit = &object["spec"]["limits"][0];
+            (limit["default"].clone(), limit["defaultRequest"].clone())
+        };
+        let cpu = |amount: &str| json!({ "cpu": amount });
+        assert_eq!(complete(json!({"max": cpu("2")})), (cpu("2"), cpu("2")));
+        assert_eq!(complete(json!({"max": cpu("2"), "default": cpu("1"), "min": cpu("0.5")})), (cpu("1"), cpu("1")));
+        assert_eq!(complete(json!({"min": cpu("0.5")})), (Value::Null, cpu("0.5")));
     }
 }

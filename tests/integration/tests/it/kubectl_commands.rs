@@ -2,7 +2,7 @@
 
 use crate::suite::{Scene, on_every_server};
 
-/// An ElasticQuota.
+/// An ElasticQuota. Names are the tree's, whatever the namespace, and all tests share one cluster.
 fn quota(name: &str, cpu: u32) -> String {
     format!(
         "apiVersion: scheduling.sigs.k8s.io/v1alpha1\nkind: ElasticQuota\nmetadata:\n  name: {name}\n\
@@ -32,13 +32,13 @@ fn get_prints_every_format() {
 #[test]
 fn a_selector_chooses_and_a_watch_follows() {
     on_every_server(|scene| {
-        scene.accepts(&quota("team-a", 4));
-        scene.accepts(&quota("team-b", 4));
-        scene.says(&["label", "elasticquotas", "team-b", "tier=gold"]);
+        scene.accepts(&quota("tier-a", 4));
+        scene.accepts(&quota("tier-b", 4));
+        scene.says(&["label", "elasticquotas", "tier-b", "tier=gold"]);
         let gold = scene.says(&["get", "elasticquotas", "-l", "tier=gold", "-o", "name"]);
-        assert_eq!(gold, "elasticquota.scheduling.sigs.k8s.io/team-b\n");
-        let watched = scene.run(&["get", "elasticquotas", "team-a", "-w", "--request-timeout=2s", "-o", "name"], None);
-        assert!(watched.stdout.contains("team-a"), "{watched:?}");
+        assert_eq!(gold, "elasticquota.scheduling.sigs.k8s.io/tier-b\n");
+        let watched = scene.run(&["get", "elasticquotas", "tier-a", "-w", "--request-timeout=2s", "-o", "name"], None);
+        assert!(watched.stdout.contains("tier-a"), "{watched:?}");
     });
 }
 
@@ -51,14 +51,14 @@ fn apply_creates_changes_and_leaves_alone() {
             assert_eq!(printed.code, 0, "{}", printed.stderr);
             printed.stdout.trim().rsplit(' ').next().unwrap().to_owned()
         };
-        assert_eq!(apply(&quota("a", 1), &[]), "created");
-        assert_eq!(apply(&quota("a", 1), &[]), "unchanged");
-        assert_eq!(apply(&quota("a", 2), &[]), "configured");
-        assert_eq!(cpu(scene, "a"), "2");
-        assert_eq!(apply(&quota("b", 3), &["--server-side"]), "serverside-applied");
-        assert_eq!(apply(&quota("b", 4), &["--server-side"]), "serverside-applied");
-        assert_eq!(cpu(scene, "b"), "4");
-        let difference = scene.run(&["diff", "-f", "-"], Some(&quota("a", 5)));
+        assert_eq!(apply(&quota("applied-a", 1), &[]), "created");
+        assert_eq!(apply(&quota("applied-a", 1), &[]), "unchanged");
+        assert_eq!(apply(&quota("applied-a", 2), &[]), "configured");
+        assert_eq!(cpu(scene, "applied-a"), "2");
+        assert_eq!(apply(&quota("applied-b", 3), &["--server-side"]), "serverside-applied");
+        assert_eq!(apply(&quota("applied-b", 4), &["--server-side"]), "serverside-applied");
+        assert_eq!(cpu(scene, "applied-b"), "4");
+        let difference = scene.run(&["diff", "-f", "-"], Some(&quota("applied-a", 5)));
         assert_eq!(difference.code, 1, "{}", difference.stderr);
         assert!(difference.stdout.contains("-    cpu: \"2\"\n+    cpu: \"5\"\n"), "{}", difference.stdout);
     });
@@ -67,14 +67,14 @@ fn apply_creates_changes_and_leaves_alone() {
 #[test]
 fn patch_knows_merge_and_json_for_custom_kinds_and_strategic_for_built_in_ones() {
     on_every_server(|scene| {
-        scene.accepts(&quota("a", 1));
-        scene.says(&["patch", "elasticquotas", "a", "--type=merge", "-p", r#"{"spec":{"min":{"cpu":"2"}}}"#]);
-        assert_eq!(cpu(scene, "a"), "2");
+        scene.accepts(&quota("patched", 1));
+        scene.says(&["patch", "elasticquotas", "patched", "--type=merge", "-p", r#"{"spec":{"min":{"cpu":"2"}}}"#]);
+        assert_eq!(cpu(scene, "patched"), "2");
         let json =
             r#"[{"op":"test","path":"/spec/min/cpu","value":"2"},{"op":"replace","path":"/spec/min/cpu","value":"3"}]"#;
-        scene.says(&["patch", "elasticquotas", "a", "--type=json", "-p", json]);
-        assert_eq!(cpu(scene, "a"), "3");
-        let complaint = scene.complains(&["patch", "elasticquotas", "a", "--type=strategic", "-p", "{}"]);
+        scene.says(&["patch", "elasticquotas", "patched", "--type=json", "-p", json]);
+        assert_eq!(cpu(scene, "patched"), "3");
+        let complaint = scene.complains(&["patch", "elasticquotas", "patched", "--type=strategic", "-p", "{}"]);
         assert!(complaint.contains("strategic-merge-patch+json is not supported"), "{complaint}");
 
         scene.says(&["run", "web", "--image=nginx", "--labels=a=1"]);
@@ -89,16 +89,17 @@ fn patch_knows_merge_and_json_for_custom_kinds_and_strategic_for_built_in_ones()
 #[test]
 fn labels_and_annotations_come_and_go() {
     on_every_server(|scene| {
-        scene.accepts(&quota("a", 1));
-        scene.says(&["label", "elasticquotas", "a", "tier=gold"]);
-        let complaint = scene.complains(&["label", "elasticquotas", "a", "tier=silver"]);
+        scene.accepts(&quota("labelled", 1));
+        scene.says(&["label", "elasticquotas", "labelled", "tier=gold"]);
+        let complaint = scene.complains(&["label", "elasticquotas", "labelled", "tier=silver"]);
         assert!(complaint.contains("already has a value (gold)"), "{complaint}");
-        scene.says(&["label", "elasticquotas", "a", "tier=silver", "--overwrite"]);
-        scene.says(&["annotate", "elasticquotas", "a", "note=hello"]);
-        let both = ["get", "elasticquotas", "a", "-o", "jsonpath={.metadata.labels.tier} {.metadata.annotations.note}"];
+        scene.says(&["label", "elasticquotas", "labelled", "tier=silver", "--overwrite"]);
+        scene.says(&["annotate", "elasticquotas", "labelled", "note=hello"]);
+        let both =
+            ["get", "elasticquotas", "labelled", "-o", "jsonpath={.metadata.labels.tier} {.metadata.annotations.note}"];
         assert_eq!(scene.says(&both), "silver hello");
-        scene.says(&["label", "elasticquotas", "a", "tier-"]);
-        scene.says(&["annotate", "elasticquotas", "a", "note-"]);
+        scene.says(&["label", "elasticquotas", "labelled", "tier-"]);
+        scene.says(&["annotate", "elasticquotas", "labelled", "note-"]);
         assert_eq!(scene.says(&both).trim(), "");
     });
 }
@@ -106,24 +107,27 @@ fn labels_and_annotations_come_and_go() {
 #[test]
 fn an_edit_is_saved() {
     on_every_server(|scene| {
-        scene.accepts(&quota("a", 1));
-        let printed =
-            scene.run_with(&["edit", "elasticquotas", "a"], &[("KUBE_EDITOR", r#"sed -i 's/cpu: "1"/cpu: "7"/'"#)]);
+        scene.accepts(&quota("edited", 1));
+        let printed = scene
+            .run_with(&["edit", "elasticquotas", "edited"], &[("KUBE_EDITOR", r#"sed -i 's/cpu: "1"/cpu: "7"/'"#)]);
         assert_eq!(printed.code, 0, "{}", printed.stderr);
-        assert_eq!(cpu(scene, "a"), "7");
+        assert_eq!(cpu(scene, "edited"), "7");
     });
 }
 
 #[test]
 fn a_deleted_object_is_gone_and_wait_sees_it_go() {
     on_every_server(|scene| {
-        scene.accepts(&quota("a", 1));
-        scene.says(&["delete", "elasticquotas", "a"]);
-        let complaint = scene.complains(&["get", "elasticquotas", "a"]);
-        assert_eq!(complaint, "Error from server (NotFound): elasticquotas.scheduling.sigs.k8s.io \"a\" not found\n");
-        scene.accepts(&quota("b", 1));
-        scene.says(&["delete", "elasticquotas", "b", "--wait=false"]);
-        scene.says(&["wait", "elasticquota/b", "--for=delete", "--timeout=10s"]);
+        scene.accepts(&quota("deleted", 1));
+        scene.says(&["delete", "elasticquotas", "deleted"]);
+        let complaint = scene.complains(&["get", "elasticquotas", "deleted"]);
+        assert_eq!(
+            complaint,
+            "Error from server (NotFound): elasticquotas.scheduling.sigs.k8s.io \"deleted\" not found\n"
+        );
+        scene.accepts(&quota("awaited", 1));
+        scene.says(&["delete", "elasticquotas", "awaited", "--wait=false"]);
+        scene.says(&["wait", "elasticquota/awaited", "--for=delete", "--timeout=10s"]);
     });
 }
 
@@ -161,18 +165,18 @@ fn a_deployment_is_scaled() {
 #[test]
 fn describe_and_events_tell_what_happened() {
     on_every_server(|scene| {
-        scene.accepts(&quota("a", 1));
-        let uid = scene.says(&["get", "elasticquotas", "a", "-o", "jsonpath={.metadata.uid}"]);
+        scene.accepts(&quota("described", 1));
+        let uid = scene.says(&["get", "elasticquotas", "described", "-o", "jsonpath={.metadata.uid}"]);
         let event = format!(
-            "apiVersion: v1\nkind: Event\nmetadata: {{name: a.1}}\ntype: Warning\nreason: Test\nmessage: something happened\n\
-             involvedObject: {{apiVersion: scheduling.sigs.k8s.io/v1alpha1, kind: ElasticQuota, name: a, namespace: {}, uid: {uid}}}\n",
+            "apiVersion: v1\nkind: Event\nmetadata: {{name: described.1}}\ntype: Warning\nreason: Test\nmessage: something happened\n\
+             involvedObject: {{apiVersion: scheduling.sigs.k8s.io/v1alpha1, kind: ElasticQuota, name: described, namespace: {}, uid: {uid}}}\n",
             scene.namespace
         );
         scene.accepts(&event);
-        let description = scene.says(&["describe", "elasticquotas", "a"]);
+        let description = scene.says(&["describe", "elasticquotas", "described"]);
         assert!(description.contains("Kind:         ElasticQuota"), "{description}");
         assert!(description.contains("something happened"), "{description}");
-        let events = scene.says(&["events", "--for=elasticquota/a"]);
+        let events = scene.says(&["events", "--for=elasticquota/described"]);
         assert!(events.contains("something happened"), "{events}");
     });
 }
