@@ -104,6 +104,8 @@ pub struct Cache<P: Projection> {
     strings: Interner,
     /// While a list comes in: what was there before and has not been listed yet.
     unlisted: Option<BTreeSet<ObjectKey>>,
+    /// Objects that this program made and that were not seen yet.
+    awaited: BTreeSet<ObjectKey>,
     /// The newest deletion that was seen. An object that is not known and older than this is gone already.
     deleted: Revision,
 }
@@ -116,6 +118,7 @@ impl<P: Projection> Default for Cache<P> {
             quarantine: BTreeMap::new(),
             strings: Interner::default(),
             unlisted: None,
+            awaited: BTreeSet::new(),
             deleted: Revision::default(),
         }
     }
@@ -183,6 +186,7 @@ impl<P: Projection> Cache<P> {
                 let Named { metadata } = decode(raw)?;
                 let (key, revision) = metadata.identify()?;
                 self.listed(&key);
+                self.awaited.remove(&key);
                 let uid = Arc::from(metadata.uid.as_ref());
                 let quarantined = Quarantined { uid, revision, reason };
                 let known = self.quarantine.insert(key.clone(), quarantined.clone());
@@ -203,10 +207,18 @@ impl<P: Projection> Cache<P> {
         let known = self.objects.get(&key).map(|entry| entry.revision);
         let known = known.max(self.quarantine.get(&key).map(|quarantined| quarantined.revision));
         let applied = match known {
-            Some(known) if known <= revision => self.drop_key(key),
-            _ => Applied::Unchanged,
+            Some(known) if known > revision => Applied::Unchanged,
+            _ => self.drop_key(key),
         };
         Ok((revision, applied))
+    }
+
+    /// This program made an object. Should it be gone before it was ever seen, because the watch broke meanwhile, that
+    /// is a change all the same: whoever decided that it shall be must decide again.
+    pub fn await_object(&mut self, key: &ObjectKey) {
+        if !self.objects.contains_key(key) && !self.quarantine.contains_key(key) {
+            self.awaited.insert(key.clone());
+        }
     }
 
     /// A whole list follows: what it does not name will be gone at [`Cache::end_list`].
@@ -221,7 +233,8 @@ impl<P: Projection> Cache<P> {
 
     /// The list is complete.
     pub fn end_list(&mut self) -> Vec<Change<P>> {
-        let gone = self.unlisted.take().unwrap_or_default();
+        let mut gone = self.unlisted.take().unwrap_or_default();
+        gone.extend(self.awaited.iter().cloned());
         let gone = gone.into_iter().map(|key| self.drop_key(key));
         gone.filter_map(|applied| if let Applied::Changed(change) = applied { Some(change) } else { None }).collect()
     }
@@ -282,6 +295,7 @@ impl<P: Projection> Cache<P> {
             }
             self.index.remove(&key, &known.value);
         }
+        self.awaited.remove(&key);
         self.index.insert(&key, &entry.value);
         let old = self.objects.insert(key.clone(), entry.clone());
         Applied::Changed(Change { key, old, new: Some(entry) })
@@ -290,10 +304,11 @@ impl<P: Projection> Cache<P> {
     fn drop_key(&mut self, key: ObjectKey) -> Applied<P> {
         let quarantined = self.quarantine.remove(&key);
         let old = self.objects.remove(&key);
+        let awaited = self.awaited.remove(&key);
         if let Some(entry) = &old {
             self.index.remove(&key, &entry.value);
         }
-        if old.is_none() && quarantined.is_none() {
+        if old.is_none() && quarantined.is_none() && !awaited {
             return Applied::Unchanged;
         }
         Applied::Changed(Change { key, old, new: None })
@@ -480,5 +495,24 @@ mod tests {
         let gone: Vec<String> = cache.end_list().iter().map(|change| change.key.to_string()).collect();
         assert_eq!(gone, ["c", "d/a"]);
         assert_eq!(on_node(&cache, "n1"), ["d/b"]);
+    }
+    #[test]
+    fn what_was_made_and_is_gone_before_it_was_seen_is_a_change() {
+        let mut cache = Cache::<PodView>::default();
+        let key = ObjectKey::new("d", "a");
+        cache.await_object(&key);
+        cache.begin_list(false);
+        assert_eq!(cache.end_list().iter().map(|change| change.key.to_string()).collect::<Vec<_>>(), ["d/a"]);
+        cache.begin_list(false);
+        assert!(cache.end_list().is_empty(), "it is told once");
+
+        cache.await_object(&key);
+        assert_eq!(told(&cache.remove(&pod("a", "1", 8, "n1")).unwrap().1), "d/a: - -> -");
+        cache.await_object(&key);
+        cache.upsert(&pod("a", "2", 9, "n1")).unwrap();
+        cache.await_object(&key);
+        cache.begin_list(false);
+        cache.upsert(&pod("a", "2", 9, "n1")).unwrap();
+        assert!(cache.end_list().is_empty(), "it was seen");
     }
 }

@@ -21,7 +21,7 @@ use crate::{
     outcome::Outcome,
     queue::WorkQueue,
     store::Sink,
-    write::Write,
+    write::{Action, Write},
 };
 
 /// What a controller does with one key. It reads caches and returns what shall be; it writes nothing itself.
@@ -251,6 +251,9 @@ impl Worker {
 
     /// Says what became of a write of the outcome.
     pub fn written(&self, write: &Write, result: Result<(), ReconcileError>) -> Result<(), ReconcileError> {
+        if let (Ok(()), Action::Create(_)) = (&result, &write.action) {
+            self.reads.iter().for_each(|cache| cache.made(&write.kind, &write.key));
+        }
         self.controller.written(write, result.as_ref().copied());
         let failure = result.as_ref().err().and_then(|error| self.controller.failed(write, error));
         self.tell(failure.into_iter().collect());

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use koord_resource::controller::ResourceKind;
 use parking_lot::{RwLock, RwLockReadGuard};
 
 use crate::{
@@ -16,6 +17,8 @@ pub trait Sink: Send + Sync {
     fn upsert(&self, raw: &str) -> Result<Revision, Unreadable>;
     /// An object was deleted.
     fn remove(&self, raw: &str) -> Result<Revision, Unreadable>;
+    /// This program made an object; see [`Cache::await_object`].
+    fn made(&self, _kind: &ResourceKind, _key: &ObjectKey) {}
     /// A whole list follows; see [`Cache::begin_list`].
     fn begin_list(&self, forget_revisions: bool);
     /// The list is complete: from now on the cache can be believed.
@@ -97,6 +100,12 @@ impl<P: Projection> Sink for Store<P> {
         let (revision, applied) = self.cache.write().remove(raw)?;
         self.tell(&applied);
         Ok(revision)
+    }
+
+    fn made(&self, kind: &ResourceKind, key: &ObjectKey) {
+        if *kind == P::KIND {
+            self.cache.write().await_object(key);
+        }
     }
 
     fn begin_list(&self, forget_revisions: bool) {
