@@ -1,0 +1,245 @@
+//! What must hold of any input at all. Each function is one fuzz target; it panics where something does not hold.
+//!
+//! Where an input has several parts, its first byte chooses and the rest is text.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, LazyLock},
+    time::{Duration as Span, Instant},
+};
+
+use koord_api::{
+    catalogue::KEYS,
+    slo_config::{
+        COLOCATION_CONFIG, CPU_BURST_CONFIG, CPU_NORMALIZATION_CONFIG, ColocationConfig, CpuNormalizationConfig,
+        HOST_APPLICATION_CONFIG, NodeSloConfig, RESOURCE_AMPLIFICATION_CONFIG, RESOURCE_QOS_CONFIG,
+        RESOURCE_THRESHOLD_CONFIG, ResourceAmplificationConfig, SYSTEM_CONFIG,
+    },
+};
+use koord_resource::{Duration, Projection, Quantity, go_json};
+use koord_runtime::{
+    clock::Moment,
+    projection::Labels,
+    random::Random,
+    reflector::{Failure, Initial, Reflector, Selection},
+    store::Store,
+};
+use koord_schema::{Schema, cel::Rules, field::Path, patch, pattern, typed::SchemaNode};
+use koord_webhooks::{Ctx, HANDLERS};
+use serde_json::{Value, json};
+
+/// No input may cost more than this, however slow the sanitizer makes it.
+const SLOWEST: Span = Span::from_secs(5);
+
+fn text(data: &[u8]) -> Option<&str> {
+    std::str::from_utf8(data).ok()
+}
+
+/// A choice and a text.
+fn chosen<'d, T: Copy>(data: &'d [u8], among: &[T]) -> Option<(T, &'d str)> {
+    let (first, rest) = data.split_first()?;
+    Some((*among.get(usize::from(*first) % among.len())?, text(rest)?))
+}
+
+/// A quantity that is read is written and read again as the same amount, and its text is stable.
+pub fn quantity(data: &[u8]) {
+    let Some(Ok(amount)) = text(data).map(str::parse::<Quantity>) else { return };
+    let written = amount.to_string();
+    let again: Quantity = written.parse().expect("a quantity reads what it wrote");
+    assert_eq!(again.to_string(), written);
+    assert!(again == amount, "{amount:?} became {again:?}");
+}
+
+/// A duration that is read is written and read again as the same span.
+pub fn duration(data: &[u8]) {
+    let Some(Ok(span)) = text(data).map(str::parse::<Duration>) else { return };
+    let again: Duration = span.to_string().parse().expect("a duration reads what it wrote");
+    assert_eq!(again, span);
+}
+
+/// JSON by Go's rules: what is read is written and read again unchanged; what serde reads, Go reads.
+pub fn go_json(data: &[u8]) {
+    let Some(text) = text(data) else { return };
+    let checked = go_json::check(text);
+    match go_json::from_str::<Value>(text) {
+        Ok(value) => {
+            assert!(checked.is_ok(), "it is read and yet refused: {checked:?}");
+            let written = go_json::to_string(&value).expect("a value has JSON");
+            let again: Value = go_json::from_str(&written).expect("Go's JSON reads what it wrote");
+            assert_eq!(go_json::to_string(&again).ok(), Some(written));
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+    if serde_json::from_str::<Value>(text).is_ok() {
+        assert!(checked.is_ok(), "serde reads it: {checked:?}");
+    }
+}
+
+/// Every label and annotation: a text is refused with the key's name, or written and read again unchanged.
+pub fn annotation(data: &[u8]) {
+    let Some((entry, text)) = chosen(data, KEYS) else { return };
+    match entry.rewrite(text) {
+        Ok(written) => assert_eq!(entry.rewrite(&written).as_ref(), Ok(&written)),
+        Err(error) => assert!(error.to_string().starts_with(entry.name())),
+    }
+}
+
+/// A key of the ConfigMap is read or refused, and leaves the other keys alone.
+pub fn slo_config(data: &[u8]) {
+    const CONFIG_KEYS: &[&str] = &[
+        COLOCATION_CONFIG,
+        RESOURCE_THRESHOLD_CONFIG,
+        RESOURCE_QOS_CONFIG,
+        CPU_BURST_CONFIG,
+        SYSTEM_CONFIG,
+        HOST_APPLICATION_CONFIG,
+        CPU_NORMALIZATION_CONFIG,
+        RESOURCE_AMPLIFICATION_CONFIG,
+    ];
+    let Some((key, text)) = chosen(data, CONFIG_KEYS) else { return };
+    let (labels, annotations) = (BTreeMap::new(), BTreeMap::new());
+    match key {
+        COLOCATION_CONFIG => {
+            if let Ok(config) = ColocationConfig::parse(Some(text)) {
+                config.for_node(&labels, &annotations);
+            }
+        }
+        CPU_NORMALIZATION_CONFIG => {
+            if let Ok(config) = CpuNormalizationConfig::parse(Some(text)) {
+                config.for_node(&labels);
+            }
+        }
+        RESOURCE_AMPLIFICATION_CONFIG => {
+            if let Ok(config) = ResourceAmplificationConfig::parse(Some(text)) {
+                config.for_node(&labels);
+            }
+        }
+        key => {
+            let data = BTreeMap::from([(key.to_owned(), text.to_owned())]);
+            let before = NodeSloConfig::default();
+            let (config, errors) = before.update(&data);
+            assert!(errors.iter().all(|error| error.key == key));
+            assert!(errors.is_empty() || config == before, "a key that cannot be read changed something");
+        }
+    }
+}
+
+static LISTS: LazyLock<Schema> = LazyLock::new(|| {
+    let item = json!({"type": "object", "properties": {"name": {"type": "string"}, "value": {"type": "integer"}}});
+    let schema = json!({"type": "object", "properties": {
+        "keyed": {"type": "array", "items": item, "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"]},
+        "set": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
+        "atomic": {"type": "array", "items": {"type": "string"}},
+        "map": {"type": "object", "additionalProperties": {"type": "string"}},
+        "inner": {"type": "object", "properties": {"keyed": {"type": "array", "items": item}}},
+    }});
+    serde_json::from_value(schema).expect("the schema of this target")
+});
+
+/// A patch is applied or refused; a merge patch that was applied changes nothing when it is applied again.
+pub fn patch(data: &[u8]) {
+    let Some((choice, text)) = chosen(data, &[0, 1, 2, 3]) else { return };
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    let (Some(Ok(document)), Some(Ok(change))) = (values.next(), values.next()) else { return };
+    match choice {
+        0 => {
+            let once = patch::merge::apply(document, &change);
+            assert_eq!(patch::merge::apply(once.clone(), &change), once);
+        }
+        1 => {
+            let _ = patch::json::apply(document, &change);
+        }
+        2 => {
+            let _ = patch::strategic::apply(document, &change, &SchemaNode::of_object(&LISTS));
+        }
+        _ => {
+            let difference = patch::json::diff(&document, &change);
+            assert_eq!(patch::json::apply(document, &difference).ok(), Some(change));
+        }
+    }
+}
+
+/// A pattern is compiled or refused in short time, and then matches in short time.
+pub fn pattern(data: &[u8]) {
+    let Some(text) = text(data) else { return };
+    let started = Instant::now();
+    if let Ok(regex) = pattern::compile(text) {
+        regex.is_match(text);
+        regex.is_match(&"a".repeat(1000));
+    }
+    assert!(started.elapsed() < SLOWEST, "{:?}", started.elapsed());
+}
+
+/// A rule is compiled or refused, and evaluated within its limit.
+pub fn cel(data: &[u8]) {
+    let Some((choice, rule)) = chosen(data, &[0, 1, 2]) else { return };
+    let schema = json!({"type": "object", "properties": {
+        "n": {"type": "integer"}, "s": {"type": "string", "maxLength": 32}, "b": {"type": "boolean"},
+        "l": {"type": "array", "maxItems": 8, "items": {"type": "string", "maxLength": 16}},
+        "m": {"type": "object", "maxProperties": 4, "additionalProperties": {"type": "integer"}},
+        "q": {"x-kubernetes-int-or-string": true}, "f": {"type": "number"},
+    }, "x-kubernetes-validations": [match choice {
+        0 => json!({"rule": rule}),
+        1 => json!({"rule": "self.n > 1", "messageExpression": rule}),
+        _ => json!({"rule": rule, "optionalOldSelf": true}),
+    }]});
+    let schema: Schema = serde_json::from_value(schema).expect("the schema of this target");
+    let started = Instant::now();
+    let (rules, errors) = Rules::compile(&schema, &Path::root("schema"));
+    if errors.iter().next().is_none() {
+        let object = json!({"n": 1, "s": "text", "b": true, "l": ["a", "b"], "m": {"x": 1}, "q": "5", "f": 1.5});
+        rules.evaluate(&object, Some(&object), Span::from_millis(200));
+    }
+    assert!(started.elapsed() < SLOWEST, "{:?}", started.elapsed());
+}
+
+/// A posted review is answered with JSON, whatever stands in it.
+pub fn review(data: &[u8]) {
+    static CTX: LazyLock<Ctx> = LazyLock::new(|| Ctx::detached(|_| true));
+    let Some((first, body)) = data.split_first() else { return };
+    let handler = &HANDLERS[usize::from(*first) % HANDLERS.len()];
+    let answer = match koord_webhook::review::decode("application/json", body) {
+        Ok(review) => review.answer(&(handler.call)(&review.request, &CTX)),
+        Err(denial) => koord_webhook::review::refuse(denial),
+    };
+    let answer: Value = serde_json::from_slice(&answer).expect("an answer is JSON");
+    assert!(answer["response"]["allowed"].is_boolean());
+}
+
+/// What a cache keeps: one part as text, one decoded.
+#[derive(PartialEq, Projection)]
+#[koord(kind = koord_api::node_slo::NodeSLO)]
+struct View {
+    spec: Arc<str>,
+    labels: Labels,
+}
+
+/// The cache's protocol takes any list and any line, goes on afterwards, and never waits for ever.
+pub fn watch(data: &[u8]) {
+    let Some((choice, text)) = chosen(data, &[0, 1, 2]) else { return };
+    let store: Store<View> = Store::default();
+    let random = Random::seeded(1);
+    let mut now = Moment::at(Span::from_secs(1));
+    let initial = if choice == 0 { Initial::Stream } else { Initial::Pages };
+    let mut reflector = Reflector::new(Selection::default(), initial);
+    for line in text.lines() {
+        reflector.ask(now, &random);
+        if choice == 2 {
+            reflector.page(line, now, &random, &store);
+        }
+        if reflector.line(line, now, &random, &store).is_err() {
+            let failure = Failure { code: Some(410), ..Failure::default() };
+            reflector.failed(&failure, now, &random);
+        }
+        now = now + Span::from_secs(60);
+    }
+    reflector.closed(now, &random);
+    reflector.ask(now, &random);
+}
+
+/// A protobuf body is read as an object with its kind, or refused.
+pub fn protobuf(data: &[u8]) {
+    if let Ok(object) = envtest::protobuf::to_json(data) {
+        assert!(object["kind"].is_string() && object["apiVersion"].is_string(), "{object}");
+    }
+}
