@@ -2,18 +2,14 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use koord_api::{
-    cluster_colocation_profile::{ClusterColocationProfile, ClusterColocationProfileSpec},
-    label_selector::Selector,
-};
-use koord_resource::{Resource, controller::ResourceKind};
+use koord_profile::{NamespaceLabels, Profile};
+use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     Core,
     clock::{SharedClock, SystemClock},
     intern::Interner,
     metrics::Audience,
-    projection::{Labels, Metadata, MetadataOnly, Projection, Unreadable, WireMetadata},
+    projection::{Metadata, Projection, Unreadable, WireMetadata},
     reflector::Selection,
     store::{Sink, Store},
 };
@@ -23,7 +19,6 @@ use serde::Deserialize;
 
 use crate::{
     gated::Gated,
-    pod::{Excerpt, Pod},
     quota::{Admitted, PlacedPod, Quota, QuotaProfile},
     settings::Settings,
 };
@@ -181,75 +176,6 @@ impl Switches {
             quota_admission_on_update: gate("EnableQuotaAdmissionOnUpdate"),
             replace_resources: gate("ElasticQuotaEvaluationTransformPod") && gate("ReplaceResourcesTransformer"),
         }
-    }
-}
-
-// === Profiles ===
-
-/// A ClusterColocationProfile with everything prepared that does not depend on the pod.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Profile {
-    pub(crate) name: String,
-    pub(crate) namespaces: Selector,
-    pub(crate) objects: Selector,
-    pub(crate) skip_update_resources: bool,
-    /// What of a pod its patch needs: what the patch touches, and what is read again after it.
-    pub(crate) excerpt: Option<Excerpt>,
-    pub(crate) spec: ClusterColocationProfileSpec,
-}
-
-#[derive(Deserialize)]
-pub(crate) struct ProfileWire<'a> {
-    #[serde(borrow, default)]
-    metadata: WireMetadata<'a>,
-    #[serde(default)]
-    spec: ClusterColocationProfileSpec,
-}
-
-impl<'a> Metadata<'a> for ProfileWire<'a> {
-    fn metadata(&self) -> &WireMetadata<'a> {
-        &self.metadata
-    }
-}
-
-const SKIP_UPDATE_RESOURCES: &str = "config.koordinator.sh/skip-update-resources";
-
-impl Projection for Profile {
-    const KIND: ResourceKind = ResourceKind::of(&ClusterColocationProfile::INFO);
-    type Wire<'a> = ProfileWire<'a>;
-    type Index = ();
-
-    /// A profile whose selector cannot be understood is set aside: it must not match every pod, as in the original.
-    fn project(wire: ProfileWire<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
-        let selector = |field, selector: &Option<LabelSelector>| match selector {
-            Some(selector) => Selector::new(selector).map_err(|error| Unreadable::new(field, error)),
-            None => Ok(Selector::default()),
-        };
-        let annotations = Labels::read("metadata.annotations", wire.metadata.annotations, strings)?;
-        Ok(Self {
-            name: wire.metadata.name.into_owned(),
-            namespaces: selector("spec.namespaceSelector", &wire.spec.namespace_selector)?,
-            objects: selector("spec.selector", &wire.spec.selector)?,
-            excerpt: wire.spec.patch.as_ref().map(|patch| Pod::excerpt().and(Excerpt::touched_by(patch))),
-            skip_update_resources: annotations.get(SKIP_UPDATE_RESOURCES).is_some(),
-            spec: wire.spec,
-        })
-    }
-}
-
-// === Namespaces ===
-
-/// The labels of a namespace.
-#[derive(Debug, PartialEq)]
-pub(crate) struct NamespaceLabels(pub(crate) Labels);
-
-impl Projection for NamespaceLabels {
-    const KIND: ResourceKind = ResourceKind::NAMESPACE;
-    type Wire<'a> = MetadataOnly<'a>;
-    type Index = ();
-
-    fn project(wire: MetadataOnly<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
-        Ok(Self(Labels::read("metadata.labels", wire.metadata.labels, strings)?))
     }
 }
 

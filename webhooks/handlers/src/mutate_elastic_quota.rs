@@ -1,6 +1,7 @@
 //! `/mutate-…-elasticquota`: new quotas get their place in the tree and their shared weight.
 
 use koord_api::quota::{self, PARENT, ROOT_QUOTA as ROOT, TREE_ID};
+use koord_profile::Texts;
 use koord_resource::{
     ResourceList,
     admission::{Denial, Handler, Operation, Patch, Request, Verdict, or_default, text},
@@ -12,7 +13,7 @@ use serde::Deserialize;
 
 use crate::{
     Ctx, decode, entries,
-    pod::{Amounts, Texts},
+    pod::Amounts,
     quota::{Forest, Quota, Refused, World},
 };
 

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use koord_api::node_annotations::{RAW_ALLOCATABLE, RESOURCE_AMPLIFICATION_RATIO};
+use koord_profile::Texts;
 use koord_resource::{
     Quantity, ResourceList,
     admission::{Denial, Handler, Operation, Patch, Request, text},
@@ -13,10 +14,7 @@ use koord_resource::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{
-    Ctx, decode, entries,
-    pod::{Amounts, Texts},
-};
+use crate::{Ctx, decode, entries, pod::Amounts};
 
 /// The handler.
 pub const HANDLER: Handler<Ctx> = Handler {

@@ -12,6 +12,7 @@ mod translate;
 
 use std::sync::Arc;
 
+use koord_profile::{Excerpt, Matched, PodNode, Profile};
 use koord_resource::{
     admission::{Denial, Handler, Operation, Patch, Request, Stopwatch, Verdict},
     field::Path,
@@ -20,11 +21,9 @@ use koord_schema::patch::{json, strategic};
 use serde_json::Value;
 
 use crate::{
-    Ctx,
-    ctx::Profile,
-    entries,
-    pod::{Amounts, Container, Excerpt, Parts, Pod, PodNode},
-    profile::{self, Matched},
+    Ctx, entries,
+    pod::{Amounts, Container, Parts, Pod},
+    profile,
 };
 
 /// The handler.
@@ -65,8 +64,8 @@ fn mutate(request: &Request<'_>, ctx: &Ctx, unknown: &mut Matched, watch: &mut S
     watch.begin("ClusterColocationProfile");
     let namespace = if pod.metadata.namespace.is_empty() { &request.namespace } else { &pod.metadata.namespace };
     let namespace = namespace.clone();
-    let mut matched = profile::matching(ctx, &pod.metadata.labels);
-    *unknown = profile::retain_of_namespace(&mut matched, ctx, &namespace);
+    let mut matched = koord_profile::matching(&ctx.profiles.read(), &pod.metadata.labels);
+    *unknown = koord_profile::retain_of_namespace(&mut matched, &ctx.namespaces.read(), &namespace);
     let name = if pod.metadata.name.is_empty() { &request.name } else { &pod.metadata.name };
     let applied = drawn(&matched, request, &namespace, name)?;
     let translates = !matched.is_empty()
@@ -74,14 +73,14 @@ fn mutate(request: &Request<'_>, ctx: &Ctx, unknown: &mut Matched, watch: &mut S
         && !matched.iter().any(|profile| profile.skip_update_resources);
     let rest = Rest { ctx, namespace: &namespace, translates };
 
-    let part = applied.iter().filter_map(|profile| profile.excerpt.clone()).reduce(Excerpt::and);
-    let Some(part) = part else {
+    let touched = applied.iter().filter_map(|profile| profile.touched.clone()).reduce(Excerpt::and);
+    let Some(touched) = touched else {
         let mut pod = pod;
         apply_profiles(&mut pod, &applied, ctx)?;
         rest.apply(&mut pod, watch)?;
         return write(&pod);
     };
-    let before = part.read(object.get())?;
+    let before = Pod::excerpt().and(touched).read(object.get())?;
     let after = with_patches(before.clone(), pod, &applied, &rest, watch)?;
     Ok(Patch::between(&before, &after)?)
 }
@@ -99,7 +98,7 @@ fn drawn(matched: &Matched, request: &Request<'_>, namespace: &str, name: &str) 
 
 fn apply_profiles<'a>(pod: &mut Parts<'a>, profiles: &'a [Arc<Profile>], ctx: &Ctx) -> Result<(), Denial> {
     for profile in profiles {
-        profile::apply(profile, &mut pod.metadata.labels, &mut pod.metadata.annotations);
+        koord_profile::apply(profile, &mut pod.metadata.labels, &mut pod.metadata.annotations);
         if !profile.spec.scheduler_name.is_empty() {
             pod.spec.scheduler_name = profile.spec.scheduler_name.as_str().into();
             pod.spec.changed.scheduler_name = true;

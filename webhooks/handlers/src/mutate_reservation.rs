@@ -2,6 +2,9 @@
 //!
 //! What concerns the pod (scheduler and priority class) goes to the template. Resources are not translated.
 
+mod merge;
+
+use koord_profile::{Profile, Texts, apply};
 use koord_resource::{
     Duration,
     admission::{Denial, Handler, Operation, Patch, Request, Stopwatch, Verdict, text},
@@ -11,11 +14,8 @@ use koord_schema::patch::{json, strategic};
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
-use crate::{
-    Ctx, decode, entries,
-    pod::{ReservationNode, Texts},
-    profile,
-};
+use self::merge::ReservationNode;
+use crate::{Ctx, decode, entries, profile};
 
 /// The handler.
 pub const HANDLER: Handler<Ctx> = Handler {
@@ -87,25 +87,25 @@ fn mutate(request: &Request<'_>, ctx: &Ctx) -> Result<Patch, Denial> {
     let (Operation::Create, Some(object)) = (request.operation, request.object) else { return Ok(Patch::default()) };
     let metadata = view.metadata.unwrap_or_default();
     let (labels, name) = (metadata.labels, metadata.name.as_ref());
-    let matched = profile::matching(ctx, &labels);
+    let matched = koord_profile::matching(&ctx.profiles.read(), &labels);
     let before: Value = decode::text(object.get())?;
     let mut after = before.clone();
     for profile in &matched {
         if profile::drawn(profile, request, "", name)? {
-            after = apply(profile, &after, ctx)?;
+            after = changed_by(profile, &after, ctx)?;
         }
     }
     Ok(Patch::between(&before, &after)?)
 }
 
-fn apply(profile: &crate::ctx::Profile, reservation: &Value, ctx: &Ctx) -> Result<Value, Denial> {
+fn changed_by(profile: &Profile, reservation: &Value, ctx: &Ctx) -> Result<Value, Denial> {
     let broken = |denial: Denial| Denial::internal(denial.message);
     let text = reservation.to_string();
     let view: View<'_> = decode::text(&text).map_err(broken)?;
     let mut patch = Patch::default();
     let (root_metadata, spec) = (Path::root("metadata"), Path::root("spec"));
     let mut metadata = view.metadata.unwrap_or_default();
-    profile::apply(profile, &mut metadata.labels, &mut metadata.annotations);
+    apply(profile, &mut metadata.labels, &mut metadata.annotations);
     metadata.labels.write(&root_metadata.child("labels"), &mut patch)?;
     metadata.annotations.write(&root_metadata.child("annotations"), &mut patch)?;
 

@@ -1,13 +1,13 @@
 //! `/validate-node`: a node whose labels would give it several strategies of one key is refused.
 
 use koord_api::slo_config::CHECKED_KEYS;
+use koord_profile::Texts;
 use koord_resource::admission::{Denial, Handler, Operation, Patch, Request};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{
     Ctx, decode, entries,
-    pod::Texts,
     slo_config::{Example, conflict, strategies},
 };
 

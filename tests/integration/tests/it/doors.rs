@@ -16,8 +16,12 @@ const DOORS: &[(&str, &[&str])] = &[
     ("koord-runtime", &["koord-resource", "koord-schema"]),
     ("koord-webhook", &["koord-resource", "koord-runtime", "koord-schema"]),
     ("koord", &["koord-macros", "koord-resource", "koord-schema", "koord-runtime", "koord-webhook", "envtest"]),
-    ("koord-manager-controllers", &["koord-api", "koord-resource", "koord-runtime", "koord-schema"]),
-    ("koord-webhooks", &["koord-api", "koord-resource", "koord-runtime", "koord-schema", "koord-webhook"]),
+    ("koord-profile", &["koord-api", "koord-resource", "koord-runtime", "koord-schema"]),
+    ("koord-manager-controllers", &["koord-api", "koord-profile", "koord-resource", "koord-runtime", "koord-schema"]),
+    (
+        "koord-webhooks",
+        &["koord-api", "koord-profile", "koord-resource", "koord-runtime", "koord-schema", "koord-webhook"],
+    ),
     ("envtest", &["koord-schema", "koord-resource"]),
     ("hollow", &["koord-api", "koord-resource", "koord-runtime"]),
 ];

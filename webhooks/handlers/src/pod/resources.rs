@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, fmt};
 
+use koord_profile::Text;
 use koord_resource::{
     Quantity, ResourceList,
     admission::{Patch, or_default},
@@ -13,8 +14,6 @@ use serde::{
     ser::SerializeMap,
 };
 use serde_json::value::RawValue;
-
-use super::texts::Text;
 
 /// `resources` of a container.
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -6,6 +6,7 @@ use koord_api::{
     priority::{PRIORITY_CLASS_LABEL, PriorityClass},
     qos::{QOS_LABEL, QosClass},
 };
+use koord_profile::{Excerpt, Texts};
 use koord_resource::{
     Quantity,
     admission::{Denial, or_default, text},
@@ -13,7 +14,7 @@ use koord_resource::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Amounts, Excerpt, Resources, Texts};
+use super::{Amounts, Resources};
 use crate::decode;
 
 /// A pod. Absent and `null` are the same everywhere, as in Go.

@@ -14,7 +14,7 @@ use serde::{
 
 /// A map of texts.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Texts<'a> {
+pub struct Texts<'a> {
     entries: Vec<Entry<'a>>,
     /// Whether the object has the map at all.
     exists: bool,
@@ -35,18 +35,19 @@ enum State {
 }
 
 impl<'a> Texts<'a> {
-    pub(crate) fn get(&self, key: &str) -> Option<&str> {
+    /// The value of a key.
+    pub fn get(&self, key: &str) -> Option<&str> {
         self.entries.iter().find(|entry| entry.key == key).map(|entry| entry.value.as_ref())
     }
 
     /// Whether both say the same, in whatever order.
-    pub(crate) fn same(&self, other: &Texts<'_>) -> bool {
+    pub fn same(&self, other: &Texts<'_>) -> bool {
         self.entries.len() == other.entries.len()
             && self.entries.iter().all(|entry| other.get(&entry.key) == Some(entry.value.as_ref()))
     }
 
     /// Sets a value; nothing is changed when it is there already.
-    pub(crate) fn set(&mut self, key: impl Into<Cow<'a, str>>, value: impl Into<Cow<'a, str>>) {
+    pub fn set(&mut self, key: impl Into<Cow<'a, str>>, value: impl Into<Cow<'a, str>>) {
         let (key, value) = (key.into(), value.into());
         match self.entries.iter_mut().find(|entry| entry.key == key) {
             Some(entry) if entry.value == value => {}
@@ -61,7 +62,7 @@ impl<'a> Texts<'a> {
     }
 
     /// Appends to a value that is there.
-    pub(crate) fn append(&mut self, key: &str, suffix: &str) {
+    pub fn append(&mut self, key: &str, suffix: &str) {
         if suffix.is_empty() {
             return;
         }
@@ -73,15 +74,22 @@ impl<'a> Texts<'a> {
         }
     }
 
+    /// Appends to a value that is there and does not end in the suffix yet.
+    pub fn append_once(&mut self, key: &str, suffix: &str) {
+        if self.get(key).is_some_and(|value| !value.ends_with(suffix)) {
+            self.append(key, suffix);
+        }
+    }
+
     /// Copies a value to another key; a missing one is copied as the empty text. QUIRK, kept as recorded
     /// (`label-keys-mapping-missing-clears`).
-    pub(crate) fn copy(&mut self, from: &str, to: &'a str) {
+    pub fn copy(&mut self, from: &str, to: &'a str) {
         let value = self.entries.iter().find(|entry| entry.key == from).map(|entry| entry.value.clone());
         self.set(to, value.unwrap_or_default());
     }
 
     /// Writes what has changed.
-    pub(crate) fn write(&self, at: &Path<'_>, patch: &mut Patch) -> Result<(), serde_json::Error> {
+    pub fn write(&self, at: &Path<'_>, patch: &mut Patch) -> Result<(), serde_json::Error> {
         if !self.exists {
             return if self.entries.is_empty() { Ok(()) } else { patch.add(at, self) };
         }
@@ -97,7 +105,7 @@ impl<'a> Texts<'a> {
     }
 
     /// Whether nothing would be written.
-    pub(crate) fn unchanged(&self) -> bool {
+    pub fn unchanged(&self) -> bool {
         self.entries.iter().all(|entry| entry.state == State::Kept)
     }
 }
@@ -114,7 +122,7 @@ impl Serialize for Texts<'_> {
 
 /// A text that borrows where it can.
 #[derive(Deserialize)]
-pub(super) struct Text<'a>(#[serde(borrow, deserialize_with = "text")] pub(super) Cow<'a, str>);
+pub struct Text<'a>(#[serde(borrow, deserialize_with = "text")] pub Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Texts<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -159,6 +167,7 @@ mod tests {
         assert!(texts.unchanged());
         texts.append("c/d", "-x");
         texts.append("missing", "-x");
+        texts.append_once("c/d", "-x");
         texts.copy("missing", "b");
         texts.set("n", "new");
         assert_eq!(

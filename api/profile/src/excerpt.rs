@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 /// A part of an object. A tree of it is the object without the fields that are not part of it, so a change of the
 /// part is the same change of the object.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Excerpt {
+pub enum Excerpt {
     /// All of it.
     Whole,
     /// These fields of an object. What is no object is read whole.
@@ -22,17 +22,17 @@ pub(crate) enum Excerpt {
 
 impl Excerpt {
     /// These fields of an object, whole.
-    pub(crate) fn whole_fields(names: &[&str]) -> Self {
+    pub fn whole_fields(names: &[&str]) -> Self {
         Self::fields(names.iter().map(|name| (*name, Self::Whole)))
     }
 
     /// Parts of these fields of an object.
-    pub(crate) fn fields<'n>(fields: impl IntoIterator<Item = (&'n str, Self)>) -> Self {
+    pub fn fields<'n>(fields: impl IntoIterator<Item = (&'n str, Self)>) -> Self {
         Self::Fields(fields.into_iter().map(|(name, excerpt)| (name.to_owned(), excerpt)).collect())
     }
 
     /// What a strategic merge patch may read or change. An object with directives may change more than it names.
-    pub(crate) fn touched_by(patch: &Value) -> Self {
+    pub fn touched_by(patch: &Value) -> Self {
         match patch {
             Value::Object(fields) if !fields.keys().any(|name| name.starts_with('$')) => {
                 Self::Fields(fields.iter().map(|(name, value)| (name.clone(), Self::touched_by(value))).collect())
@@ -42,7 +42,7 @@ impl Excerpt {
     }
 
     /// Both parts.
-    pub(crate) fn and(self, other: Self) -> Self {
+    pub fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::Fields(mut mine), Self::Fields(theirs)) => {
                 for (name, theirs) in theirs {
@@ -60,7 +60,7 @@ impl Excerpt {
     }
 
     /// Reads the part of an object's JSON text.
-    pub(crate) fn read(&self, text: &str) -> Result<Value, serde_json::Error> {
+    pub fn read(&self, text: &str) -> Result<Value, serde_json::Error> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
         let value = self.deserialize(&mut deserializer)?;
         deserializer.end()?;

@@ -1,4 +1,4 @@
-//! How lists of pods and reservations are merged by a strategic merge patch.
+//! How lists of pods are merged by a strategic merge patch.
 
 use koord_schema::typed::{ListKey, Shape, TypeNode};
 
@@ -38,14 +38,15 @@ const POD_LISTS: &[MergedList] = &[
 
 /// A place in a pod. Which list it is follows from the name of its field.
 #[derive(Clone, Copy)]
-pub(crate) struct PodNode {
+pub struct PodNode {
     list: Option<&'static MergedList>,
     /// Lists of container resources are replaced: `resources.claims` and the like have no key here.
     below_resources: bool,
 }
 
 impl PodNode {
-    pub(crate) const ROOT: Self = Self { list: None, below_resources: false };
+    /// The pod itself.
+    pub const ROOT: Self = Self { list: None, below_resources: false };
 }
 
 impl TypeNode for PodNode {
@@ -82,54 +83,5 @@ impl TypeNode for PodNode {
 
     fn patch_strategy(&self) -> Option<&str> {
         self.list.map(|list| list.strategy)
-    }
-}
-
-/// A place in a reservation: its own lists are replaced, those of the template are a pod's.
-#[derive(Clone, Copy)]
-pub(crate) enum ReservationNode {
-    Own,
-    Spec,
-    Pod(PodNode),
-}
-
-impl TypeNode for ReservationNode {
-    fn shape(&self) -> Shape {
-        match self {
-            Self::Own | Self::Spec => Shape::Untyped,
-            Self::Pod(node) => node.shape(),
-        }
-    }
-
-    fn field(&self, name: &str) -> Option<Self> {
-        match (self, name) {
-            (Self::Own, "spec") => Some(Self::Spec),
-            (Self::Spec, "template") | (Self::Own, "metadata") => Some(Self::Pod(PodNode::ROOT)),
-            (Self::Own | Self::Spec, _) => Some(Self::Own),
-            (Self::Pod(node), name) => node.field(name).map(Self::Pod),
-        }
-    }
-
-    fn declares(&self, _: &str) -> bool {
-        false
-    }
-
-    fn item(&self) -> Option<Self> {
-        match self {
-            Self::Own | Self::Spec => Some(Self::Own),
-            Self::Pod(node) => node.item().map(Self::Pod),
-        }
-    }
-
-    fn list_keys(&self) -> Vec<ListKey<'_>> {
-        if let Self::Pod(node) = self { node.list_keys() } else { Vec::new() }
-    }
-
-    fn patch_merge_key(&self) -> Option<&str> {
-        if let Self::Pod(node) = self { node.patch_merge_key() } else { None }
-    }
-
-    fn patch_strategy(&self) -> Option<&str> {
-        if let Self::Pod(node) = self { node.patch_strategy() } else { None }
     }
 }

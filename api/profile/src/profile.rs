@@ -1,0 +1,109 @@
+//! A profile as caches keep it.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use koord_api::{
+    cluster_colocation_profile::{ClusterColocationProfile, ClusterColocationProfileSpec},
+    label_selector::Selector,
+};
+use koord_resource::{Resource, controller::ResourceKind};
+use koord_runtime::{
+    intern::Interner,
+    projection::{Labels, Metadata, Projection, Unreadable, WireMetadata},
+};
+use serde::Deserialize;
+
+use crate::Excerpt;
+
+/// The annotation by which a profile leaves the resources of pods as they are.
+pub const SKIP_UPDATE_RESOURCES: &str = "config.koordinator.sh/skip-update-resources";
+
+/// The label by which a profile is also applied to pods that are there already.
+pub const CONTROLLER_MANAGED: &str = "config.koordinator.sh/controller-managed";
+
+/// A ClusterColocationProfile with everything prepared that does not depend on the pod.
+#[derive(Debug, PartialEq)]
+pub struct Profile {
+    /// Its name.
+    pub name: String,
+    /// Which namespaces it selects; everything where it does not say.
+    pub namespaces: Selector,
+    /// Which pods it selects; everything where it does not say.
+    pub objects: Selector,
+    /// Whether the resources of its pods stay as they are.
+    pub skip_update_resources: bool,
+    /// Whether its label gives it to the controller.
+    pub controller_managed: bool,
+    /// What of a pod its own patch may read or change; none for a profile without one.
+    pub touched: Option<Excerpt>,
+    /// What it says.
+    pub spec: ClusterColocationProfileSpec,
+}
+
+/// What is read of a ClusterColocationProfile.
+#[derive(Deserialize)]
+pub struct Wire<'a> {
+    #[serde(borrow, default)]
+    metadata: WireMetadata<'a>,
+    #[serde(default)]
+    spec: ClusterColocationProfileSpec,
+}
+
+impl<'a> Metadata<'a> for Wire<'a> {
+    fn metadata(&self) -> &WireMetadata<'a> {
+        &self.metadata
+    }
+}
+
+impl Projection for Profile {
+    const KIND: ResourceKind = ResourceKind::of(&ClusterColocationProfile::INFO);
+    type Wire<'a> = Wire<'a>;
+    type Index = ();
+
+    /// A profile whose selector cannot be understood is set aside: it must not match every pod, as in the original.
+    fn project(wire: Wire<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
+        let selector = |field, selector: &Option<LabelSelector>| match selector {
+            Some(selector) => Selector::new(selector).map_err(|error| Unreadable::new(field, error)),
+            None => Ok(Selector::default()),
+        };
+        let annotations = Labels::read("metadata.annotations", wire.metadata.annotations, strings)?;
+        let labels = Labels::read("metadata.labels", wire.metadata.labels, strings)?;
+        Ok(Self {
+            name: wire.metadata.name.into_owned(),
+            namespaces: selector("spec.namespaceSelector", &wire.spec.namespace_selector)?,
+            objects: selector("spec.selector", &wire.spec.selector)?,
+            touched: wire.spec.patch.as_ref().map(Excerpt::touched_by),
+            skip_update_resources: annotations.get(SKIP_UPDATE_RESOURCES).is_some(),
+            controller_managed: labels.get(CONTROLLER_MANAGED) == Some("true"),
+            spec: wire.spec,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use koord_runtime::cache::Cache;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_selector_that_nobody_understands_sets_the_profile_aside() {
+        let put = |spec: serde_json::Value| {
+            let mut profiles = Cache::<Profile>::default();
+            let object = json!({"metadata": {"name": "p", "uid": "u", "resourceVersion": "1"}, "spec": spec});
+            profiles.upsert(&object.to_string()).unwrap();
+            assert_eq!(profiles.iter().count(), 0);
+            profiles.quarantined("p").unwrap().reason.to_string()
+        };
+        let expression =
+            |operator: &str| json!({"matchExpressions": [{"key": "a", "operator": operator, "values": []}]});
+        assert_eq!(
+            put(json!({"selector": expression("In")})),
+            "spec.selector: values: Invalid value: []: for 'in', 'notin' operators, values set can't be empty"
+        );
+        assert_eq!(
+            put(json!({"namespaceSelector": expression("Foo")})),
+            "spec.namespaceSelector: \"Foo\" is not a valid label selector operator"
+        );
+    }
+}
