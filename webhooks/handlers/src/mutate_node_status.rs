@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use koord_api::node_annotations::{RAW_ALLOCATABLE, RESOURCE_AMPLIFICATION_RATIO};
 use koord_profile::Texts;
 use koord_resource::{
-    Quantity, ResourceList,
+    ResourceList,
     admission::{Denial, Handler, Operation, Patch, Request, text},
     field::Path,
     go_json,
@@ -96,17 +96,13 @@ fn mutate(request: &Request<'_>) -> Result<Patch, Denial> {
     for resource in AMPLIFIED {
         let ratio = ratios.ratio(resource);
         if let Some(amount) = raw.get(resource).filter(|_| ratio > 1.0) {
-            allocatable.set(resource, amplified(resource, amount, ratio));
+            // QUIRK: memory is counted in thousandths of bytes too (`mutate-memory-ki`).
+            allocatable.set(resource, amount.milli_scaled_by(ratio));
         }
     }
     annotations.write(&annotations_at, &mut patch)?;
     allocatable.write(&status.child("allocatable"), &mut patch)?;
     Ok(patch)
-}
-
-/// CPU in thousandths, memory in bytes: the original writes fractions of bytes.
-fn amplified(resource: &str, amount: &Quantity, ratio: f64) -> Quantity {
-    if resource == "cpu" { amount.milli_scaled_by(ratio) } else { amount.scaled_by(ratio) }
 }
 
 /// What the node really has: what kubelet just wrote, if that is new, or what the annotation remembers. None when the

@@ -1,6 +1,6 @@
-//! Bandwidth of the QoS classes: shares of the network, or amounts that together fit into it.
+//! Bandwidth of the QoS classes: percentages of the network, or amounts that together fit into it.
 
-use koord_api::slo_config::{Draft, SYSTEM_CONFIG};
+use koord_api::slo_config::{Draft, NodeDraft, SYSTEM_CONFIG};
 use koord_resource::{Quantity, admission::Denial, schema::go_text::quote};
 use serde_json::Value;
 
@@ -15,111 +15,157 @@ const FIELDS: [(&str, &str); 4] = [
 ];
 const REQUESTS: [&str; 2] = ["ingressRequest", "egressRequest"];
 
-/// Where a strategy stands, as messages say it: for values, for mixed types, for shares, and for amounts.
-struct Place {
-    path: String,
-    mixed: String,
-    shares: String,
-    amounts: String,
+/// What `system-config` says of the network; none where it is `null`.
+pub(super) struct Network(Option<Draft>);
+
+/// QUIRK: `resource-qos-config` cannot be read without `system-config` (`qos-net-without-system`).
+pub(super) fn network(map: &Checked<'_>) -> Result<Network, Denial> {
+    let said_nothing = map.data.get(SYSTEM_CONFIG).is_some_and(|text| text.trim() == "null");
+    let system = read(SYSTEM_CONFIG, map)?;
+    Ok(Network((!said_nothing).then_some(system)))
 }
 
-/// Checks the bandwidths of `resource-qos-config` against each other and against the network of `system-config`.
+/// Checks the bandwidths of `resource-qos-config` by themselves, against each other, and against the network: each
+/// rule for all nodes and then for those of each strategy, before the next rule.
 ///
-/// The original does not without `system-config`, takes amounts for shares and the other way round, and knows no
-/// network for nodes that `system-config` says nothing about (docs/divergences.md).
-pub(super) fn check(qos: &Draft, map: &Checked<'_>) -> Result<(), Denial> {
-    let system = match map.data.get(SYSTEM_CONFIG) {
-        Some(text) if !text.is_empty() => read(SYSTEM_CONFIG, map)?,
-        _ => Draft::default(),
+/// QUIRK: percentages and amounts are added up alike; the sum must be at most 100, and at most the bytes of the network
+/// (`qos-net-text-request`, `qos-net-percent-total-small`).
+pub(super) fn check(qos: &Draft, network: &Network) -> Result<(), Denial> {
+    let Some(system) = &network.0 else { return Ok(()) };
+    let strategies = || {
+        let cluster = std::iter::once((Place::Cluster, &qos.cluster));
+        cluster.chain(qos.nodes.iter().enumerate().map(|(index, node)| (Place::Node(index), &node.strategy)))
     };
-    let everywhere = total(&system.cluster);
-    let place = Place {
-        path: "ClusterStrategy".to_owned(),
-        mixed: "clusterStrategy".to_owned(),
-        shares: "ClusterStrategy total net bandwidth percentage already over 100".to_owned(),
-        amounts: "total net bandwidth over total network bandwidth in clusterStrategy".to_owned(),
-    };
-    check_strategy(&qos.cluster, everywhere.as_ref(), &place)?;
-    for (index, node) in qos.nodes.iter().enumerate() {
-        let same =
-            |other: &&koord_api::slo_config::NodeDraft| other.profile.node_selector == node.profile.node_selector;
-        let there = system.nodes.iter().find(same).and_then(|other| total(&other.strategy));
-        let place = Place {
-            path: format!("nodeStrategy.{index}"),
-            mixed: format!("nodeStrategy[{index}]"),
-            shares: format!("cfg.NodeStrategies[{index}] total net bandwidth percentage already over 100"),
-            amounts: format!(
-                "total net bandwidth quantity already over total network bandwidth in cfg.NodeStrategies[{index}]"
-            ),
+    for (place, strategy) in strategies() {
+        check_values(strategy, &place)?;
+    }
+    for (place, strategy) in strategies() {
+        let (texts, numbers) = requests(strategy).partition::<Vec<_>, _>(|(_, request)| request.is_string());
+        if !texts.is_empty() && !numbers.is_empty() {
+            return Err(Denial::bad_request(place.mixed()));
+        }
+    }
+    for (place, strategy) in strategies() {
+        if exceeds(strategy, 100) {
+            return Err(Denial::bad_request(place.over_one_hundred()));
+        }
+    }
+    for (place, strategy) in strategies() {
+        let total = match place {
+            Place::Cluster if system.cluster.is_null() => continue,
+            Place::Cluster => total(&system.cluster),
+            Place::Node(index) => total_of_node(&qos.nodes[index], system),
         };
-        check_strategy(&node.strategy, there.as_ref().or(everywhere.as_ref()), &place)?;
+        if exceeds(strategy, total) {
+            return Err(Denial::bad_request(place.over_the_network()));
+        }
     }
     Ok(())
 }
 
-/// The bandwidth of the network, where somebody said it.
-fn total(system: &Value) -> Option<Quantity> {
-    let total: Quantity = system.get("totalNetworkBandwidth")?.as_str()?.parse().ok()?;
-    (total.signum() > 0).then_some(total)
+/// Where a strategy stands, as messages say it.
+enum Place {
+    Cluster,
+    Node(usize),
 }
 
-fn check_strategy(strategy: &Value, total: Option<&Quantity>, place: &Place) -> Result<(), Denial> {
-    for (class, go_class) in CLASSES {
-        for (field, go_field) in FIELDS {
-            if let Some(value) = bandwidth(strategy, class, field) {
-                let wrong = |shown: String, why: String| {
-                    let path = &place.path;
-                    Denial::bad_request(format!(
-                        "ResourceQOSCfg.{path}.{go_class}.{go_field}: Invalid value: {shown}: {why}"
-                    ))
-                };
-                check_value(value, wrong)?;
+impl Place {
+    fn path(&self) -> String {
+        match self {
+            Self::Cluster => "ClusterStrategy".to_owned(),
+            Self::Node(index) => format!("nodeStrategy.{index}"),
+        }
+    }
+
+    fn mixed(&self) -> String {
+        let place = match self {
+            Self::Cluster => "clusterStrategy".to_owned(),
+            Self::Node(index) => format!("nodeStrategy[{index}]"),
+        };
+        format!("only one type can be used for percentages or quantity in {place}")
+    }
+
+    fn over_one_hundred(&self) -> String {
+        match self {
+            Self::Cluster => "ClusterStrategy total net bandwidth percentage already over 100".to_owned(),
+            Self::Node(index) => {
+                format!("cfg.NodeStrategies[{index}] total net bandwidth percentage already over 100")
             }
         }
     }
-    for field in REQUESTS {
-        let requests = CLASSES.iter().filter_map(|(class, _)| bandwidth(strategy, class, field));
-        check_sum(requests, total, place)?;
+
+    fn over_the_network(&self) -> String {
+        match self {
+            Self::Cluster => "total net bandwidth over total network bandwidth in clusterStrategy".to_owned(),
+            Self::Node(index) => {
+                format!(
+                    "total net bandwidth quantity already over total network bandwidth in cfg.NodeStrategies[{index}]"
+                )
+            }
+        }
+    }
+}
+
+/// The bytes of the network; none where nobody said them.
+fn total(system: &Value) -> i64 {
+    let total = system.get("totalNetworkBandwidth").and_then(Value::as_str).and_then(|text| text.parse().ok());
+    total.map_or(0, |total: Quantity| total.value())
+}
+
+/// QUIRK: as soon as `system-config` has strategies for some nodes, others have no network, whatever it says for all.
+fn total_of_node(node: &NodeDraft, system: &Draft) -> i64 {
+    if system.nodes.is_empty() {
+        return total(&system.cluster);
+    }
+    let same = |other: &&NodeDraft| other.profile.node_selector == node.profile.node_selector;
+    system.nodes.iter().find(same).map_or(0, |other| total(&other.strategy))
+}
+
+fn check_values(strategy: &Value, place: &Place) -> Result<(), Denial> {
+    for (class, go_class) in CLASSES {
+        for (field, go_field) in FIELDS {
+            let Some(value) = bandwidth(strategy, class, field) else { continue };
+            check_value(value).map_err(|(shown, why)| {
+                let path = place.path();
+                Denial::bad_request(format!(
+                    "ResourceQOSCfg.{path}.{go_class}.{go_field}: Invalid value: {shown}: {why}"
+                ))
+            })?;
+        }
     }
     Ok(())
+}
+
+/// What is asked for, of all classes in both directions.
+fn requests(strategy: &Value) -> impl Iterator<Item = (&'static str, &Value)> {
+    let fields = CLASSES.into_iter().flat_map(|(class, _)| REQUESTS.map(|field| (class, field)));
+    fields.filter_map(move |(class, field)| Some((field, bandwidth(strategy, class, field)?)))
+}
+
+/// Whether the requests of one direction add up to more than `most`.
+fn exceeds(strategy: &Value, most: i64) -> bool {
+    REQUESTS.iter().any(|direction| {
+        let of_direction = requests(strategy).filter(|(field, _)| field == direction);
+        of_direction.fold(most, |left, (_, request)| left.saturating_sub(amount(request))) < 0
+    })
+}
+
+/// A percentage or bytes as a number.
+fn amount(request: &Value) -> i64 {
+    let bytes = || request.as_str()?.parse::<Quantity>().ok().map(|amount| amount.value());
+    request.as_i64().or_else(bytes).unwrap_or_default()
 }
 
 fn bandwidth<'a>(strategy: &'a Value, class: &str, field: &str) -> Option<&'a Value> {
     strategy.get(class)?.get("networkQOS")?.get(field)
 }
 
-fn check_value(value: &Value, wrong: impl Fn(String, String) -> Denial) -> Result<(), Denial> {
+/// What is wrong with a value: how it is shown, and why.
+fn check_value(value: &Value) -> Result<(), (String, String)> {
     match value {
-        Value::String(text) => {
-            text.parse::<Quantity>().map(drop).map_err(|error| wrong(quote(text), error.to_string()))
-        }
+        Value::String(text) => text.parse::<Quantity>().map(drop).map_err(|error| (quote(text), error.to_string())),
         share if share.as_i64().is_some_and(|share| (0..=100).contains(&share)) => Ok(()),
-        share => Err(wrong(share.to_string(), "must be percentage value just in 0-100'".to_owned())),
-    }
-}
-
-/// The requests of all classes in one direction: all of them shares, or all of them amounts.
-fn check_sum<'a>(
-    requests: impl Iterator<Item = &'a Value>,
-    total: Option<&Quantity>,
-    place: &Place,
-) -> Result<(), Denial> {
-    let (mut shares, mut amounts) = (None, None);
-    for request in requests {
-        if let Some(share) = request.as_i64() {
-            shares = Some(shares.unwrap_or(0i64).saturating_add(share));
-        } else if let Some(amount) = request.as_str().and_then(|text| text.parse::<Quantity>().ok()) {
-            amounts = Some(amounts.unwrap_or(0i64).saturating_add(amount.value()));
-        }
-    }
-    let refuse = |text: &str| Err(Denial::bad_request(text));
-    match (shares, amounts) {
-        (Some(_), Some(_)) => {
-            refuse(&format!("only one type can be used for percentages or quantity in {}", place.mixed))
-        }
-        (Some(shares), _) if shares > 100 => refuse(&place.shares),
-        (_, Some(amounts)) if total.is_some_and(|total| amounts > total.value()) => refuse(&place.amounts),
-        _ => Ok(()),
+        share => Err((share.to_string(), "must be percentage value just in 0-100'".to_owned())),
     }
 }
 
@@ -141,7 +187,7 @@ mod tests {
             names_needed: false,
         };
         let draft = Draft::read(RESOURCE_QOS_CONFIG, qos).unwrap();
-        check(&draft, &map).err().map(|denial| denial.message)
+        network(&map).and_then(|network| check(&draft, &network)).err().map(|denial| denial.message)
     }
 
     fn cluster(be: &str, ls: &str) -> String {
@@ -149,39 +195,61 @@ mod tests {
         format!(r#"{{"clusterStrategy":{{"beClass":{},"lsClass":{}}}}}"#, class(be), class(ls))
     }
 
+    fn bytes(total: &str) -> String {
+        format!(r#"{{"clusterStrategy":{{"totalNetworkBandwidth":"{total}"}}}}"#)
+    }
+
+    const OVER_100: &str = "ClusterStrategy total net bandwidth percentage already over 100";
+    const OVER_NETWORK: &str = "total net bandwidth over total network bandwidth in clusterStrategy";
+
     #[test]
-    fn shares_need_no_network_and_add_up_to_one_hundred() {
-        assert_eq!(refused(&cluster("50", "50"), None), None);
-        assert_eq!(refused(&cluster("50", "50"), Some(r#"{"clusterStrategy":{"totalNetworkBandwidth":"10"}}"#)), None);
-        let over = "ClusterStrategy total net bandwidth percentage already over 100";
-        assert_eq!(refused(&cluster("60", "50"), None).as_deref(), Some(over));
+    fn requests_are_added_up_and_compared_with_100_and_with_the_bytes_of_the_network() {
+        let refused = |be: &str, ls: &str, total: &str| refused(&cluster(be, ls), Some(&bytes(total)));
+        assert_eq!(refused("50", "50", "1000M"), None);
+        assert_eq!(refused("60", "50", "1000M").as_deref(), Some(OVER_100));
+        assert_eq!(refused(r#""500M""#, r#""1""#, "1000M").as_deref(), Some(OVER_100));
+        assert_eq!(refused(r#""50""#, r#""50m""#, "1000M"), None);
+        assert_eq!(refused("50", "0", "10").as_deref(), Some(OVER_NETWORK));
+        assert_eq!(refused("0", "0", "0"), None);
     }
 
     #[test]
-    fn amounts_fit_into_the_network_where_it_is_known() {
-        let system = r#"{"clusterStrategy":{"totalNetworkBandwidth":"1000M"}}"#;
-        assert_eq!(refused(&cluster(r#""500M""#, r#""500M""#), Some(system)), None);
-        assert_eq!(refused(&cluster(r#""500M""#, r#""501M""#), None), None);
-        let over = "total net bandwidth over total network bandwidth in clusterStrategy";
-        assert_eq!(refused(&cluster(r#""500M""#, r#""501M""#), Some(system)).as_deref(), Some(over));
+    fn nothing_is_said_of_the_network_in_different_ways() {
+        let parse = "unexpected end of JSON input";
+        assert!(refused(&cluster("1", "1"), None).unwrap().contains(parse));
+        assert_eq!(refused(&cluster("1", "1"), Some("{}")), None);
+        assert_eq!(refused(&cluster("101", "1"), Some("null")), None);
+        assert_eq!(refused(&cluster("1", "1"), Some(r#"{"clusterStrategy":{}}"#)).as_deref(), Some(OVER_NETWORK));
     }
 
     #[test]
-    fn nodes_have_the_network_of_their_own_selector_or_that_of_all() {
-        let qos = r#"{"nodeStrategies":[{"nodeSelector":{"matchLabels":{"x":"y"}},"beClass":{"networkQOS":{"egressRequest":"50M"}}}]}"#;
+    fn nodes_have_the_network_of_their_own_selector_or_that_of_all_where_no_selector_has_one() {
+        let qos = r#"{"nodeStrategies":[{"nodeSelector":{"matchLabels":{"x":"y"}},"beClass":{"networkQOS":{"egressRequest":50}}}]}"#;
         let system = |node: &str| {
             format!(
-                r#"{{"clusterStrategy":{{"totalNetworkBandwidth":"10M"}},"nodeStrategies":[{{"nodeSelector":{{"matchLabels":{{"x":"{node}"}}}},"totalNetworkBandwidth":"100M"}}]}}"#
+                r#"{{"clusterStrategy":{{"totalNetworkBandwidth":"100M"}},"nodeStrategies":[{{"nodeSelector":{{"matchLabels":{{"x":"{node}"}}}},"totalNetworkBandwidth":"100M"}}]}}"#
             )
         };
-        assert_eq!(refused(qos, Some(&system("y"))), None);
         let over = "total net bandwidth quantity already over total network bandwidth in cfg.NodeStrategies[0]";
+        assert_eq!(refused(qos, Some(&system("y"))), None);
+        assert_eq!(refused(qos, Some(&bytes("100M"))), None);
         assert_eq!(refused(qos, Some(&system("z"))).as_deref(), Some(over));
+        assert_eq!(refused(qos, Some("{}")).as_deref(), Some(over));
     }
 
     #[test]
-    fn shares_and_amounts_do_not_mix() {
+    fn percentages_and_amounts_do_not_mix_not_even_in_two_directions() {
         let mixed = "only one type can be used for percentages or quantity in clusterStrategy";
-        assert_eq!(refused(&cluster("10", r#""10M""#), None).as_deref(), Some(mixed));
+        assert_eq!(refused(&cluster("10", r#""10M""#), Some("{}")).as_deref(), Some(mixed));
+        let directions = r#"{"clusterStrategy":{"beClass":{"networkQOS":{"ingressRequest":10,"egressRequest":"10"}}}}"#;
+        assert_eq!(refused(directions, Some("{}")).as_deref(), Some(mixed));
+    }
+
+    #[test]
+    fn a_rule_is_tried_everywhere_before_the_next_one() {
+        let qos = r#"{"clusterStrategy":{"beClass":{"networkQOS":{"ingressRequest":60}},"lsClass":{"networkQOS":{"ingressRequest":60}}},
+            "nodeStrategies":[{"nodeSelector":{"matchLabels":{"x":"y"}},"beClass":{"networkQOS":{"egressLimit":101}}}]}"#;
+        let value = "ResourceQOSCfg.nodeStrategy.0.BEClass.EgressLimit: Invalid value: 101: must be percentage value just in 0-100'";
+        assert_eq!(refused(qos, Some("{}")).as_deref(), Some(value));
     }
 }

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Recordings with which we differ on purpose; each has its row in docs/divergences.md.
-const DIFFERENT: [&str; 16] = [
+const DIFFERENT: [&str; 11] = [
     // A dry run changes nothing, so what follows is decided as if it had not been.
     "elasticquota/validate-create-twice-dry-run",
     "elasticquota/validate-create-after-dry-run-delete",
@@ -25,13 +25,6 @@ const DIFFERENT: [&str; 16] = [
     "elasticquota/validate-delete-twice",
     // A selector that nobody understands does not select every pod.
     "pod-mutate/selector-in-without-values",
-    // Bandwidths are compared with the network where it is known, and shares are no amounts.
-    "configmap/qos-net-percent-total-small",
-    "configmap/qos-net-text-request",
-    "configmap/qos-net-without-system",
-    // There are no fractions of a byte.
-    "node/mutate-memory-fraction",
-    "node/mutate-memory-ki",
     // What says nothing is no review.
     "protocol/empty-object-bind",
     "protocol/empty-object-eq-mutate",
