@@ -5,6 +5,7 @@ use std::{fmt::Write as _, fs, path::Path};
 use anyhow::{Context as _, Result};
 use koord_resource::{
     admission::WebhookKind,
+    controller::ControllerSpec,
     document::{Declared, WebhookService, reference_page, roles, sample_skeleton, webhook_configuration, yaml},
 };
 use serde_json::Value;
@@ -18,6 +19,7 @@ const FOLDERS: &[&str] = &["config/crd/bases", "config/samples/skeletons", "docs
 /// Where the manager is installed unless somebody says otherwise, and what its parts are called.
 const NAMESPACE: &str = "koordinator-system";
 const MANAGER_ROLE: &str = "koord-manager-role";
+const PROFILE_ROLE: &str = "koord-manager-colocation-profile-role";
 const SERVICE: &str = "koordinator-webhook-service";
 const MUTATING_CONFIGURATION: &str = "koordinator-mutating-webhook-configuration";
 const VALIDATING_CONFIGURATION: &str = "koordinator-validating-webhook-configuration";
@@ -41,8 +43,13 @@ pub fn documents(definitions: &[Value]) -> Result<Vec<Document>> {
         bases.push(name);
     }
     documents.push(Document { path: "config/crd/kustomization.yaml".to_owned(), text: kustomization(&bases) });
-    let roles = roles(MANAGER_ROLE, &koord_manager::rbac_rules(), NAMESPACE);
-    documents.push(Document { path: "config/rbac/role.yaml".to_owned(), text: yaml_stream(&roles)? });
+    let optional: Vec<_> = koord_manager::optional_controllers().flat_map(ControllerSpec::rbac_rules).collect();
+    for (file, name, rules) in
+        [("role", MANAGER_ROLE, koord_manager::rbac_rules()), ("colocation-profile/role", PROFILE_ROLE, optional)]
+    {
+        let text = yaml_stream(&roles(name, &rules, NAMESPACE))?;
+        documents.push(Document { path: format!("config/rbac/{file}.yaml"), text });
+    }
     let webhooks = webhook_configurations();
     documents.push(Document { path: "config/webhook/manifests.yaml".to_owned(), text: yaml_stream(&webhooks)? });
     for versions in koord_api::KINDS {

@@ -10,5 +10,5 @@ mod run;
 
 pub use gates::GATES;
 pub use options::{Checked, Options};
-pub use permissions::rbac_rules;
+pub use permissions::{optional_controllers, rbac_rules};
 pub use run::{Surroundings, run, run_with};

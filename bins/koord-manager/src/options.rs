@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{ArgAction, Parser};
+use koord_manager_controllers::colocationprofile;
 use koord_runtime::{
     flags::{Klog, from_go, listen_address, span, switch},
     gates::Gates,
@@ -113,22 +114,22 @@ pub struct Options {
     /// Whether profiles without the label config.koordinator.sh/controller-managed are applied by the controller too.
     #[arg(long, default_value = "false", num_args = 0..=1, require_equals = true, default_missing_value = "true",
           action = ArgAction::Set, value_parser = switch)]
-    pub colocation_profile_reconcile_by_default: bool,
+    colocation_profile_reconcile_by_default: bool,
     /// How often profiles are applied to pending pods.
-    #[arg(long, default_value = "30s", value_name = "DURATION")]
-    pub colocation_profile_reconcile_interval: String,
+    #[arg(long, default_value = "30s", value_name = "DURATION", value_parser = span)]
+    colocation_profile_reconcile_interval: Duration,
     /// How long a pod counts as up to date with a profile.
-    #[arg(long, default_value = "5m", value_name = "DURATION")]
-    pub colocation_profile_force_update_pod_duration: String,
+    #[arg(long, default_value = "5m", value_name = "DURATION", value_parser = span)]
+    colocation_profile_force_update_pod_duration: Duration,
     /// How often pods are forgotten that need not be remembered.
-    #[arg(long, default_value = "10m", value_name = "DURATION")]
-    pub colocation_profile_expire_pod_cache_duration: String,
+    #[arg(long, default_value = "10m", value_name = "DURATION", value_parser = span)]
+    colocation_profile_expire_pod_cache_duration: Duration,
     /// Pods per second to which profiles are applied.
     #[arg(long, default_value_t = 10.0)]
-    pub colocation_profile_update_pod_qps: f32,
+    colocation_profile_update_pod_qps: f32,
     /// Pods to which profiles may be applied at once.
     #[arg(long, default_value_t = 100)]
-    pub colocation_profile_update_pod_qps_burst: u32,
+    colocation_profile_update_pod_qps_burst: u32,
     /// Taken for compatibility: caches here are never copied.
     #[arg(long, default_value = "false", num_args = 0..=1, require_equals = true, default_missing_value = "true",
           action = ArgAction::Set, value_parser = switch, hide = true)]
@@ -178,6 +179,18 @@ impl Options {
             max: self.quota_update_max_retries,
             jitter: self.quota_update_retry_jitter,
             jitter_total: self.quota_update_max_total_jitter,
+        }
+    }
+
+    /// How profiles are applied to pods that are there already.
+    pub fn colocation_profiles(&self) -> colocationprofile::Settings {
+        colocationprofile::Settings {
+            by_default: self.colocation_profile_reconcile_by_default,
+            interval: self.colocation_profile_reconcile_interval,
+            force_after: self.colocation_profile_force_update_pod_duration,
+            forget_every: self.colocation_profile_expire_pod_cache_duration,
+            per_second: self.colocation_profile_update_pod_qps,
+            burst: self.colocation_profile_update_pod_qps_burst,
         }
     }
 
@@ -242,6 +255,7 @@ mod tests {
             (&*options.config_namespace, &*options.slo_config_name),
             ("koordinator-system", "slo-controller-config")
         );
+        assert_eq!(options.colocation_profiles(), colocationprofile::Settings::default());
         assert!(gates.enabled("WebhookFramework") && !gates.enabled("DeclaredWebhooks"));
     }
 

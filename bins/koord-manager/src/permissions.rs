@@ -1,8 +1,10 @@
 //! What koord-manager may do in a cluster: the sum of what its parts declare, and what running it takes.
 
 use koord_manager_controllers::CONTROLLERS;
-use koord_resource::rbac::RbacRule;
+use koord_resource::{controller::ControllerSpec, rbac::RbacRule};
 use koord_webhooks::HANDLERS;
+
+use crate::gates::GATES;
 
 /// Stands for the namespace that the program is installed in.
 const HERE: Option<&str> = Some(".");
@@ -17,9 +19,20 @@ const ITSELF: [RbacRule; 2] = [
     rule("", "events", &["create", "patch"]),
 ];
 
-/// Every permission that the program uses, with all gates on.
+/// Controllers that run only where their gate is switched on. What they need beside [`rbac_rules`] is granted apart:
+/// nobody may change pods in a cluster that does not ask for it.
+pub fn optional_controllers() -> impl Iterator<Item = &'static ControllerSpec> {
+    CONTROLLERS.iter().filter(|spec| spec.gate.is_some_and(is_off))
+}
+
+fn is_off(gate: &str) -> bool {
+    GATES.iter().any(|known| known.name == gate && !known.default)
+}
+
+/// Every permission that the program uses without [`optional_controllers`].
 pub fn rbac_rules() -> Vec<RbacRule> {
-    let controllers = CONTROLLERS.iter().flat_map(koord_resource::controller::ControllerSpec::rbac_rules);
+    let controllers = CONTROLLERS.iter().filter(|spec| !spec.gate.is_some_and(is_off));
+    let controllers = controllers.flat_map(ControllerSpec::rbac_rules);
     let handlers = HANDLERS.iter().flat_map(|handler| handler.rbac.iter().copied());
     controllers.chain(handlers).chain(koord_webhook::RBAC).chain(ITSELF).collect()
 }
@@ -47,6 +60,15 @@ mod tests {
         ] {
             assert!(may(group, resource, verb), "{verb} {resource}.{group}");
         }
+        assert!(!may("", "pods", "patch"), "only a gate that is off needs it");
         assert!(!rules.iter().any(|rule| rule.verbs.contains(&"*") || rule.resource == "*"), "no wildcards");
+    }
+
+    #[test]
+    fn what_only_a_gate_needs_is_granted_apart() {
+        let optional: Vec<&str> = optional_controllers().map(|spec| spec.name).collect();
+        assert_eq!(optional, ["colocationprofile"]);
+        let rules: Vec<RbacRule> = optional_controllers().flat_map(ControllerSpec::rbac_rules).collect();
+        assert!(rules.iter().any(|rule| rule.resource == "pods" && rule.verbs == ["patch"]));
     }
 }

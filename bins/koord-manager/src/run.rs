@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use koord_manager_controllers::{
     ConfigSource,
+    colocationprofile::{self, ColocationProfileController},
     nodemetric::{self, NodeMetricController},
     noderesource::{self, NodeResourceController, Plugins},
     nodeslo::{self, NodeSloController},
@@ -121,6 +122,11 @@ pub async fn run_with(checked: Checked, surroundings: Surroundings, stop: Cancel
 /// Adds every controller that the flags and gates let run.
 fn add_controllers(core: &mut Core, options: &Options, gates: &Gates) -> anyhow::Result<()> {
     let source = ConfigSource { namespace: options.config_namespace.clone(), name: options.slo_config_name.clone() };
+    let profiles = ColocationProfileController::SPEC;
+    if options.runs(profiles.name) && profiles.gate.is_none_or(|gate| gates.enabled(gate)) {
+        let settings = options.colocation_profiles();
+        core.add(profiles, colocationprofile::COMPONENT, |wiring| ColocationProfileController::wire(wiring, settings))?;
+    }
     if options.runs(NodeMetricController::SPEC.name) {
         core.add(NodeMetricController::SPEC, nodemetric::COMPONENT, |wiring| {
             NodeMetricController::wire(wiring, &source)

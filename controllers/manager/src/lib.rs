@@ -8,6 +8,7 @@
 
 pub mod amount;
 mod colocation;
+pub mod colocationprofile;
 mod config;
 pub mod nodemetric;
 pub mod noderesource;
@@ -20,10 +21,15 @@ pub use config::ConfigSource;
 use koord_resource::{controller::ControllerSpec, controllers};
 
 use crate::{
-    nodemetric::NodeMetricController, noderesource::NodeResourceController, nodeslo::NodeSloController,
-    quotaprofile::QuotaProfileController,
+    colocationprofile::ColocationProfileController, nodemetric::NodeMetricController,
+    noderesource::NodeResourceController, nodeslo::NodeSloController, quotaprofile::QuotaProfileController,
 };
 
 /// All controllers as data: for RBAC documents and reference pages.
-pub const CONTROLLERS: &[ControllerSpec] =
-    controllers![NodeMetricController, NodeResourceController, NodeSloController, QuotaProfileController];
+pub const CONTROLLERS: &[ControllerSpec] = controllers![
+    ColocationProfileController,
+    NodeMetricController,
+    NodeResourceController,
+    NodeSloController,
+    QuotaProfileController
+];

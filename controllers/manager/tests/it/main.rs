@@ -2,6 +2,7 @@
 //! beyond them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
+mod colocationprofile;
 mod noderesource;
 mod recordings;
 mod stage;

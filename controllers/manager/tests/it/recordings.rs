@@ -7,7 +7,9 @@
 use std::{collections::BTreeSet, fs, path::PathBuf, time::Duration};
 
 use jiff::SignedDuration;
+use koord_manager_controllers::colocationprofile;
 use koord_resource::Quantity;
+use koord_runtime::flags::span;
 use serde_json::{Value, json};
 
 use crate::stage::{START, Stage, paths};
@@ -54,7 +56,8 @@ fn meaning(value: &Value) -> Value {
 }
 
 fn play(case: &Value) -> Result<(), String> {
-    let mut stage = Stage::new(case["featureGates"].as_str().unwrap_or_default());
+    let flags: Vec<&str> = case["flags"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let mut stage = Stage::with_profiles(case["featureGates"].as_str().unwrap_or_default(), profiles(&flags));
     for object in timed(&case["given"]).as_array().unwrap() {
         stage.put(object);
         stage.settle();
@@ -75,10 +78,29 @@ fn play(case: &Value) -> Result<(), String> {
         }
         stage.settle();
     }
+    stage.wait(Duration::from_secs_f64(case["minSeconds"].as_f64().unwrap_or_default()));
     let watched = case["watch"].as_array().unwrap();
     let found: Value = watched.iter().map(|watched| stage.observe(watched)).collect();
     let (expected, found) = (meaning(&case["recorded"]), meaning(&found));
     if expected == found { Ok(()) } else { Err(format!("recorded {expected}\n     found {found}")) }
+}
+
+/// The flags of recordings that concern the colocationprofile controller.
+fn profiles(flags: &[&str]) -> colocationprofile::Settings {
+    let mut settings = colocationprofile::Settings::default();
+    for flag in flags.iter().filter_map(|flag| flag.strip_prefix("--colocation-profile-")) {
+        let (name, value) = flag.split_once('=').unwrap_or((flag, "true"));
+        match name {
+            "reconcile-by-default" => settings.by_default = value.parse().unwrap(),
+            "reconcile-interval" => settings.interval = span(value).unwrap(),
+            "force-update-pod-duration" => settings.force_after = span(value).unwrap(),
+            "expire-pod-cache-duration" => settings.forget_every = span(value).unwrap(),
+            "update-pod-qps" => settings.per_second = value.parse().unwrap(),
+            "update-pod-qps-burst" => settings.burst = value.parse().unwrap(),
+            other => panic!("unknown flag {other}"),
+        }
+    }
+    settings
 }
 
 fn recordings(group: &str) -> Vec<Value> {
@@ -132,6 +154,11 @@ fn noderesource_does_what_the_original_did() {
 #[test]
 fn quotaprofile_does_what_the_original_did() {
     play_all("quota-profile");
+}
+
+#[test]
+fn colocationprofile_does_what_the_original_did() {
+    play_all("colocation-profile");
 }
 
 #[test]

@@ -13,11 +13,13 @@ use envtest::{
 use http::Method;
 use jiff::Timestamp;
 use koord_api::{
-    device::Device, elastic_quota::ElasticQuota, elastic_quota_profile::ElasticQuotaProfile, node_metric::NodeMetric,
+    cluster_colocation_profile::ClusterColocationProfile, device::Device, elastic_quota::ElasticQuota,
+    elastic_quota_profile::ElasticQuotaProfile, node_metric::NodeMetric,
     node_resource_topology::v1alpha1::NodeResourceTopology, node_slo::NodeSLO,
 };
 use koord_manager_controllers::{
     ConfigSource,
+    colocationprofile::{self, ColocationProfileController},
     nodemetric::{self, NodeMetricController},
     noderesource::{self, NodeResourceController, Plugins},
     nodeslo::{self, NodeSloController},
@@ -47,7 +49,8 @@ const PRIORITY_CLASS: ResourceKind = ResourceKind {
 };
 
 /// The declared kinds of which objects occur in recordings.
-const DECLARED: [ResourceKind; 6] = [
+const DECLARED: [ResourceKind; 7] = [
+    ResourceKind::of(&ClusterColocationProfile::INFO),
     ResourceKind::of(&NodeSLO::INFO),
     ResourceKind::of(&NodeMetric::INFO),
     ResourceKind::of(&NodeResourceTopology::INFO),
@@ -65,6 +68,8 @@ pub(crate) struct Stage {
     clock: Arc<ManualClock>,
     /// Every write of the manager, as a line of a plan.
     pub(crate) writes: Vec<String>,
+    /// Whether the API server may refuse writes.
+    pub(crate) refusals_allowed: bool,
     open: Vec<Option<Box<Watch>>>,
     told: Arc<Told>,
 }
@@ -80,6 +85,11 @@ impl EventSink for Told {
 
 impl Stage {
     pub(crate) fn new(gates: &str) -> Self {
+        Self::with_profiles(gates, colocationprofile::Settings::default())
+    }
+
+    /// With flags of the colocationprofile controller.
+    pub(crate) fn with_profiles(gates: &str, profiles: colocationprofile::Settings) -> Self {
         let clock = ManualClock::new(START);
         let environment = SeededEnvironment::new(1, START);
         let mut server = ApiServer::empty(Box::new(environment), HistoryLimits::default());
@@ -105,8 +115,14 @@ impl Stage {
         })
         .unwrap();
         core.add(QuotaProfileController::SPEC, quotaprofile::COMPONENT, QuotaProfileController::wire).unwrap();
+        if gates.contains("ColocationProfileController=true") {
+            core.add(ColocationProfileController::SPEC, colocationprofile::COMPONENT, |wiring| {
+                ColocationProfileController::wire(wiring, profiles)
+            })
+            .unwrap();
+        }
         let open = core.watches().iter().map(|_| None).collect();
-        let mut stage = Self { server, core, clock, writes: Vec::new(), open, told };
+        let mut stage = Self { server, core, clock, writes: Vec::new(), refusals_allowed: false, open, told };
         for name in ["default", "kube-system", NAMESPACE] {
             stage.send("POST", "/api/v1/namespaces", &json!({"metadata": {"name": name}}));
         }
@@ -193,7 +209,9 @@ impl Stage {
                         result
                     }
                 };
-                if let Err(error) = &result {
+                if let Err(error) = &result
+                    && !self.refusals_allowed
+                {
                     panic!("{error}");
                 }
                 worker.settle(attempt, result);

@@ -1,0 +1,209 @@
+//! Applies ClusterColocationProfiles to pods that wait for a node: what the webhook does to new pods, for pods that were
+//! there before the profile.
+//!
+//! Each profile that is given to the controller is gone through in rounds. A pod is changed once per revision of the
+//! profile, and again when that was long ago; what people change by hand stays in between. Scheduler, priority class
+//! and resources are left as they are, because the API server lets nobody change them.
+
+mod change;
+mod memory;
+
+use std::{sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use koord_api::cluster_colocation_profile::ClusterColocationProfile;
+use koord_profile::{Identity, NamespaceLabels, Profile, drawn};
+use koord_resource::{Resource as _, controller, controller::ResourceKind};
+use koord_runtime::{
+    Wiring,
+    cache::{Cache, Change, Entry},
+    controller::{Controller, Reaction},
+    error::{Fault, ReconcileError},
+    events::{Event, EventType},
+    key::ObjectKey,
+    outcome::Outcome,
+    store::Store,
+    write::Write,
+};
+use parking_lot::Mutex;
+
+use self::memory::{Mark, Memory};
+use crate::view::PendingPodView;
+
+/// The name under which its events are told.
+pub const COMPONENT: &str = "colocationprofile-controller";
+
+/// Pods beyond what may be changed at once are looked at again no sooner than this.
+const LOOK_AGAIN_MIN: Duration = Duration::from_secs(1);
+
+/// Flags of the program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    /// Whether profiles without the label `config.koordinator.sh/controller-managed` are applied too.
+    pub by_default: bool,
+    /// The time between two rounds; zero for no rounds.
+    pub interval: Duration,
+    /// After this time a profile is applied to a pod again.
+    pub force_after: Duration,
+    /// How often is forgotten what was applied that long ago.
+    pub forget_every: Duration,
+    /// Pods that may be changed per second.
+    pub per_second: f32,
+    /// Pods that may be changed at once.
+    pub burst: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            by_default: false,
+            interval: Duration::from_secs(30),
+            force_after: Duration::from_mins(5),
+            forget_every: Duration::from_mins(10),
+            per_second: 10.0,
+            burst: 100,
+        }
+    }
+}
+
+/// See the module.
+#[controller(
+    name = "colocationprofile",
+    for = ClusterColocationProfile,
+    watches(ResourceKind::POD), watches(ResourceKind::NAMESPACE),
+    rate_limit(max_ms = 30_000),
+    gate = "ColocationProfileController",
+    rbac(groups = "", resources = "pods", verbs = "patch"),
+)]
+pub struct ColocationProfileController {
+    profiles: Arc<Store<Profile>>,
+    namespaces: Arc<Store<NamespaceLabels>>,
+    pods: Arc<Store<PendingPodView>>,
+    settings: Settings,
+    memory: Mutex<Memory>,
+}
+
+impl ColocationProfileController {
+    /// Connects the controller with its caches.
+    pub fn wire(wiring: &mut Wiring<'_>, settings: Settings) -> Result<Arc<Self>, std::convert::Infallible> {
+        let profiles = wiring.reads::<Profile>();
+        let controller = Arc::new(Self {
+            namespaces: wiring.reads(),
+            pods: wiring.reads_some(&PendingPodView::selection()),
+            profiles: Arc::clone(&profiles),
+            memory: Mutex::new(Memory::new(&settings)),
+            settings,
+        });
+        wiring.on(&profiles, profile_changed);
+        Ok(controller)
+    }
+
+    fn handles(&self, entry: &Entry<Profile>) -> bool {
+        !entry.deleting && (self.settings.by_default || entry.value.controller_managed)
+    }
+}
+
+fn profile_changed(change: &Change<Profile>, reaction: &mut Reaction) {
+    if change.new.is_some() {
+        reaction.enqueue(&change.key);
+    }
+}
+
+/// Whether a profile concerns a pod that is there. QUIRK: without a selector it concerns none, other than in the
+/// webhook, as recorded (`colocation-profile/nil-selector`). A namespace that nobody knows is not selected, and a
+/// probability that is none selects nothing.
+fn concerns(
+    profile: &Profile,
+    key: &ObjectKey,
+    pod: &Entry<PendingPodView>,
+    namespaces: &Cache<NamespaceLabels>,
+) -> bool {
+    let namespace = key.namespace();
+    let in_namespace = || {
+        let labels = namespaces.get(namespace).map(|entry| &entry.value.0);
+        labels.is_some_and(|labels| profile.namespaces.selects(|key| labels.get(key)))
+    };
+    !pod.deleting
+        && profile.spec.selector.is_some()
+        && profile.objects.selects(|key| pod.value.labels.get(key))
+        && (profile.namespaces.is_everything() || in_namespace())
+        && drawn(profile, Identity::Named(namespace, key.name())).unwrap_or(false)
+}
+
+fn event(kind: ResourceKind, key: &ObjectKey, uid: &Arc<str>, (reason, message): (&'static str, String)) -> Event {
+    Event { kind, key: key.clone(), uid: Arc::clone(uid), type_: EventType::Warning, reason, message }
+}
+
+impl Controller for ColocationProfileController {
+    fn reconcile(&self, key: &ObjectKey, now: Timestamp) -> Result<Outcome, ReconcileError> {
+        let mut outcome = Outcome::settled();
+        let (profiles, namespaces, pods) = (self.profiles.read(), self.namespaces.read(), self.pods.read());
+        let Some(entry) = profiles.get(key.as_str()).filter(|entry| self.handles(entry)) else { return Ok(outcome) };
+        if let Some(probability) = &entry.value.spec.probability
+            && let Err(error) = probability.int_or_percent()
+        {
+            let message = format!("spec.probability: {error}; the profile is applied to no pod");
+            let kind = ResourceKind::of(&ClusterColocationProfile::INFO);
+            outcome.event(event(kind, key, &entry.uid, ("InvalidProbability", message)));
+            return Ok(outcome);
+        }
+        let mut memory = self.memory.lock();
+        memory.tidy(&self.settings, now);
+        let name: Arc<str> = key.name().into();
+        for (pod_key, pod) in pods.iter().filter(|(key, pod)| concerns(&entry.value, key, pod, &namespaces)) {
+            let (profile, pod_uid) = (Arc::clone(&name), Arc::clone(&pod.uid));
+            let mark = Mark { profile, revision: entry.revision, pod: pod_uid, at: now };
+            if memory.knows(&mark, &self.settings) {
+                continue;
+            }
+            // Those that come after it go on winning where they say the same differently.
+            let later = profiles.iter().filter(|(other, later)| {
+                other.name() > key.name() && self.handles(later) && concerns(&later.value, pod_key, pod, &namespaces)
+            });
+            let mut applied = vec![Arc::clone(&entry.value)];
+            applied.extend(later.map(|(_, later)| Arc::clone(&later.value)));
+            match change::change(&pod.value.object, &applied) {
+                Ok(patch) if patch.is_empty() => memory.keep(mark),
+                Ok(_) if !memory.allowance.take(now) => {
+                    if let Some(wait) = memory.allowance.wait() {
+                        outcome.requeue_after(wait.max(LOOK_AGAIN_MIN));
+                    }
+                    break;
+                }
+                Ok(patch) => {
+                    memory.begin(pod_key.clone(), mark);
+                    outcome.change(&pods, pod_key, "", patch);
+                }
+                Err(error) => {
+                    memory.keep(mark);
+                    let message = format!("ClusterColocationProfile {name} is not applied: {error}");
+                    outcome.event(event(ResourceKind::POD, pod_key, &pod.uid, ("ProfileNotApplied", message)));
+                }
+            }
+        }
+        if entry.value.spec.selector.is_some() && !self.settings.interval.is_zero() {
+            outcome.requeue_after(self.settings.interval);
+        }
+        Ok(outcome)
+    }
+
+    /// What the API server refuses for good is not asked again before its time; everything else at the next look.
+    fn written(&self, write: &Write, result: Result<(), &ReconcileError>) {
+        let mut memory = self.memory.lock();
+        match result {
+            Err(error) if error.fault == Fault::Api => {}
+            _ => memory.done(&write.key),
+        }
+    }
+
+    fn failed(&self, write: &Write, error: &ReconcileError) -> Option<Event> {
+        if error.fault == Fault::Api {
+            return None;
+        }
+        let pods = self.pods.read();
+        let uid = &pods.get(write.key.as_str())?.uid;
+        let memory = self.memory.lock();
+        let message = format!("ClusterColocationProfile {} is not applied: {error}", memory.profile_of(&write.key)?);
+        Some(event(ResourceKind::POD, &write.key, uid, ("ProfileNotApplied", message)))
+    }
+}
