@@ -287,32 +287,56 @@ pub struct Denial {
     pub message: String,
     /// Single fields to blame.
     pub causes: Vec<crate::field::FieldError>,
+    /// Where to mend it and how, for refusals whose message is the original's and says neither. It is not sent with
+    /// the answer: replies to API servers are the original's. Programs that explain a refusal show it.
+    pub advice: Option<Advice>,
+}
+
+/// What mends a refused request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Advice {
+    /// The field that breaks the rule, such as `spec.min`.
+    pub field: &'static str,
+    /// What to do.
+    pub remedy: &'static str,
+}
+
+impl fmt::Display for Advice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.remedy)
+    }
 }
 
 impl Denial {
+    /// Adds what mends it.
+    #[must_use]
+    pub fn advise(mut self, advice: Advice) -> Self {
+        self.advice = Some(advice);
+        self
+    }
+
+    fn new(code: u16, reason: &'static str, message: String, causes: Vec<crate::field::FieldError>) -> Self {
+        Self { code, reason: Cow::Borrowed(reason), message, causes, advice: None }
+    }
+
     /// 400: the request cannot be understood, or breaks a rule of a handler that the original also has.
     pub fn bad_request(message: impl Into<String>) -> Self {
-        Self { code: 400, reason: Cow::Borrowed(""), message: message.into(), causes: Vec::new() }
+        Self::new(400, "", message.into(), Vec::new())
     }
 
     /// 403 with reason `Forbidden`.
     pub fn forbidden(message: impl Into<String>) -> Self {
-        Self { code: 403, reason: Cow::Borrowed("Forbidden"), message: message.into(), causes: Vec::new() }
+        Self::new(403, "Forbidden", message.into(), Vec::new())
     }
 
     /// 422 with reason `Invalid` and one cause per mistake.
     pub fn invalid(errors: &crate::field::Errors) -> Self {
-        Self {
-            code: 422,
-            reason: Cow::Borrowed("Invalid"),
-            message: errors.to_string(),
-            causes: errors.iter().cloned().collect(),
-        }
+        Self::new(422, "Invalid", errors.to_string(), errors.iter().cloned().collect())
     }
 
     /// 500: our fault, not the user's.
     pub fn internal(message: impl Into<String>) -> Self {
-        Self { code: 500, reason: Cow::Borrowed(""), message: message.into(), causes: Vec::new() }
+        Self::new(500, "", message.into(), Vec::new())
     }
 }
 

@@ -11,4 +11,4 @@ mod run;
 pub use gates::GATES;
 pub use options::{Checked, Options};
 pub use permissions::{optional_controllers, rbac_rules};
-pub use run::{Surroundings, run, run_with};
+pub use run::{Surroundings, add_controllers, run, run_with};

@@ -77,14 +77,14 @@ pub async fn run(options: Options, stop: CancellationToken) -> anyhow::Result<()
 
 /// Runs a manager in given surroundings until `stop`.
 pub async fn run_with(checked: Checked, surroundings: Surroundings, stop: CancellationToken) -> anyhow::Result<()> {
-    let Checked { options, metrics: metrics_address, health, gates } = checked;
     let Surroundings { client, api_host, clock, random, webhook } = surroundings;
     let metrics = Metrics::new()?;
     metrics.build_info("koord_manager", env!("CARGO_PKG_VERSION"))?;
     let (recorder, waiting) = Recorder::new(Arc::clone(&clock));
     let mut core = Core::new(Arc::clone(&clock), random.clone(), metrics.clone(), Arc::new(recorder));
-    core.restrict_to(&options.namespace);
-    add_controllers(&mut core, &options, &gates)?;
+    core.restrict_to(&checked.options.namespace);
+    add_controllers(&mut core, &checked)?;
+    let Checked { options, metrics: metrics_address, health, gates } = checked;
     let retries = options.quota_retries();
     let settings = options.webhook_settings();
     let webhooks = webhook_server(webhook, &mut core, &gates, &metrics, Arc::clone(&clock), settings, retries).await?;
@@ -120,7 +120,8 @@ pub async fn run_with(checked: Checked, surroundings: Surroundings, stop: Cancel
 }
 
 /// Adds every controller that the flags and gates let run.
-fn add_controllers(core: &mut Core, options: &Options, gates: &Gates) -> anyhow::Result<()> {
+pub fn add_controllers(core: &mut Core, checked: &Checked) -> anyhow::Result<()> {
+    let Checked { options, gates, .. } = checked;
     let source = ConfigSource { namespace: options.config_namespace.clone(), name: options.slo_config_name.clone() };
     let profiles = ColocationProfileController::SPEC;
     if options.runs(profiles.name) && profiles.gate.is_none_or(|gate| gates.enabled(gate)) {

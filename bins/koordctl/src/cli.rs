@@ -27,8 +27,23 @@ pub enum Command {
         #[command(subcommand)]
         command: CrdCommand,
     },
-    /// Say how what the manager writes about a node comes about, term by term
-    Explain(ExplainArgs),
+    /// Say how what the manager writes comes about, term by term, and why a change of a quota would be refused
+    Explain {
+        /// What to explain.
+        #[command(subcommand)]
+        command: ExplainCommand,
+    },
+    /// Say what the controllers of koord-manager would write now, without writing it
+    #[command(after_help = "\
+Examples:
+  koordctl plan                                   # what a manager that starts now would write in this cluster
+  koordctl plan -f objects.yaml                   # … if these were all objects
+  koordctl plan --controllers=nodeslo -o json
+  koordctl plan -- --noderesource-plugins=-MidResource,* --config-namespace=koord
+
+A cluster is only read, with one list per collection. Exit code: 0 when nothing would be written, 1 when something
+would, 2 when that cannot be told.")]
+    Plan(PlanArgs),
     /// Check files as the API server and the webhooks would, without a cluster: custom resources, profiles,
     /// slo-controller-config, labels, annotations and the flags of koord-manager
     Lint(LintArgs),
@@ -40,6 +55,29 @@ pub enum Command {
         /// The shell to complete for.
         shell: Shell,
     },
+}
+
+/// Options of `plan`.
+#[derive(Clone, Debug, Args)]
+pub struct PlanArgs {
+    /// Files with the objects instead of a cluster: YAML or JSON, also lists and folders; - for standard input
+    #[arg(short, long, value_name = "FILE")]
+    pub filename: Vec<PathBuf>,
+    /// Which controllers plan, as --controllers of koord-manager takes them; without it those of the manager's default
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    pub controllers: Option<String>,
+    /// The time for which it is planned, such as 2026-01-02T03:04:05Z; without it now
+    #[arg(long, value_name = "TIME")]
+    pub at: Option<jiff::Timestamp>,
+    /// How the answer is written
+    #[arg(short, long, value_enum, default_value_t = OutputFormat::Table)]
+    pub output: OutputFormat,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub cluster: ClusterArgs,
+    /// Further flags of the koord-manager whose writes are planned, such as --feature-gates and --config-namespace
+    #[arg(last = true, value_name = "MANAGER FLAGS")]
+    pub manager_flags: Vec<String>,
 }
 
 /// Options of `lint`.
@@ -130,16 +168,55 @@ pub struct ClusterArgs {
 }
 
 /// What `explain` can explain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ExplainWhat {
-    /// What batch pods may use of the node
-    Batch,
-    /// What mid pods may use of the node
-    Mid,
-    /// What batch pods may use of each of its NUMA zones
-    Zone,
-    /// Where each value of its NodeSLO came from
-    Slo,
+#[derive(Debug, Subcommand)]
+pub enum ExplainCommand {
+    /// What batch pods may use of a node
+    #[command(after_help = "Example:  koordctl explain batch node-1")]
+    Batch(ExplainArgs),
+    /// What mid pods may use of a node
+    #[command(after_help = "Example:  koordctl explain mid node-1 -o json")]
+    Mid(ExplainArgs),
+    /// What batch pods may use of each NUMA zone of a node
+    #[command(after_help = "Example:  koordctl explain zone node-1")]
+    Zone(ExplainArgs),
+    /// Where each value of a node's NodeSLO came from
+    #[command(after_help = "Example:  koordctl explain slo node-1")]
+    Slo(ExplainArgs),
+    /// What a quota may have, what it has, and which changes of it the webhook would refuse
+    #[command(after_help = "\
+Examples:
+  koordctl explain quota team-a
+  koordctl explain quota team-a --what-if team-a.yaml     # would this change be admitted, and what then?
+  koordctl explain quota team-a -f quotas.yaml            # without a cluster
+
+Exit code: 0 when every proposed change is admitted, 1 when one is refused, 2 when that cannot be told.")]
+    Quota(QuotaArgs),
+}
+
+/// Options of `explain quota`.
+#[derive(Clone, Debug, Args)]
+pub struct QuotaArgs {
+    /// Name of the quota
+    pub name: String,
+    /// Namespace of the quota; also of proposed quotas that name none
+    #[arg(short, long, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
+    /// Files with the quotas (and pods) instead of a cluster: YAML or JSON, also lists and folders; - for standard input
+    #[arg(short, long, value_name = "FILE")]
+    pub filename: Vec<PathBuf>,
+    /// Files with new or changed quotas, as they would be applied one after the other. Labels and annotations that a
+    /// file leaves out stay as they are
+    #[arg(long, value_name = "FILE")]
+    pub what_if: Vec<PathBuf>,
+    /// Feature gates of koord-manager, of which some decide what is refused
+    #[arg(long, value_name = "GATE=BOOL,...", default_value = "")]
+    pub feature_gates: String,
+    /// How the answer is written
+    #[arg(short, long, value_enum, default_value_t = OutputFormat::Table)]
+    pub output: OutputFormat,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub cluster: ClusterArgs,
 }
 
 /// How an answer is written.
@@ -152,15 +229,12 @@ pub enum OutputFormat {
     Json,
 }
 
-/// Options of `explain`.
+/// Options of the explanations about a node.
 #[derive(Clone, Debug, Args)]
 pub struct ExplainArgs {
-    /// What to explain
-    #[arg(value_enum)]
-    pub what: ExplainWhat,
     /// Name of the node
     pub node: String,
-    /// Files with the objects instead of a cluster: YAML or JSON, also lists; - for standard input
+    /// Files with the objects instead of a cluster: YAML or JSON, also lists and folders; - for standard input
     #[arg(short, long, value_name = "FILE")]
     pub filename: Vec<PathBuf>,
     /// The time for which it is explained, such as 2026-01-02T03:04:05Z; without it now

@@ -1,8 +1,9 @@
-//! `koordctl explain`: how what the manager writes about a node comes about.
+//! `koordctl explain`: how what the manager writes comes about.
 //!
 //! The numbers come from the manager's own functions, fed with objects of a cluster or of files.
 
 mod objects;
+mod quota;
 mod slo;
 
 use std::fmt::Write as _;
@@ -17,17 +18,17 @@ use serde_json::{Value, json};
 use self::objects::Objects;
 use crate::{
     Answer,
-    cli::{ExplainArgs, ExplainWhat, OutputFormat},
+    cli::{ExplainArgs, ExplainCommand, OutputFormat},
 };
 
 /// Explains.
-pub async fn run(args: &ExplainArgs) -> Result<Answer> {
-    let objects = Objects::gather(args).await?;
-    match args.what {
-        ExplainWhat::Slo => slo::explain(&objects, args),
-        ExplainWhat::Batch => amounts(&objects, args, About::Batch),
-        ExplainWhat::Mid => amounts(&objects, args, About::Mid),
-        ExplainWhat::Zone => amounts(&objects, args, About::Zones),
+pub async fn run(command: &ExplainCommand) -> Result<Answer> {
+    match command {
+        ExplainCommand::Slo(args) => slo::explain(&Objects::gather(args).await?, args),
+        ExplainCommand::Batch(args) => amounts(&Objects::gather(args).await?, args, About::Batch),
+        ExplainCommand::Mid(args) => amounts(&Objects::gather(args).await?, args, About::Mid),
+        ExplainCommand::Zone(args) => amounts(&Objects::gather(args).await?, args, About::Zones),
+        ExplainCommand::Quota(args) => quota::run(args).await,
     }
 }
 

@@ -9,6 +9,11 @@ pub mod connect;
 pub mod crd;
 pub mod explain;
 pub mod lint;
+pub mod listing;
+pub mod manifests;
+pub mod plan;
+pub mod reviewer;
+pub mod table;
 pub mod up;
 pub mod version;
 
@@ -16,24 +21,27 @@ use anyhow::Result;
 use clap::CommandFactory as _;
 pub use cli::Cli;
 
-/// What a command has to say, and whether what was asked for is so.
+/// The exit code of a command that could not be carried out.
+pub const FAILED: u8 = 2;
+
+/// What a command has to say, and how the program ends.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answer {
     /// For standard output.
     pub text: String,
-    /// Whether the program ends with success.
-    pub success: bool,
+    /// Exit code: 0 when what was asked for is so, 1 when it is not, and [`FAILED`] when it is broken or nobody knows.
+    pub code: u8,
 }
 
 impl Answer {
     /// It is so.
     pub fn success(text: impl Into<String>) -> Self {
-        Answer { text: text.into(), success: true }
+        Answer { text: text.into(), code: 0 }
     }
 
     /// It is not so, as the text explains.
     pub fn failure(text: impl Into<String>) -> Self {
-        Answer { text: text.into(), success: false }
+        Answer { text: text.into(), code: 1 }
     }
 }
 
@@ -41,7 +49,8 @@ impl Answer {
 pub async fn run(cli: Cli) -> Result<Answer> {
     match cli.command {
         cli::Command::Crd { command } => crd::run(&command).await,
-        cli::Command::Explain(args) => explain::run(&args).await,
+        cli::Command::Explain { command } => explain::run(&command).await,
+        cli::Command::Plan(args) => plan::run(&args).await,
         cli::Command::Lint(args) => lint::run(&args),
         cli::Command::Version(args) => Ok(version::run(&args).await),
         cli::Command::Completion { shell } => {

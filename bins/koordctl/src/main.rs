@@ -15,11 +15,11 @@ async fn main() -> ExitCode {
         Ok(answer) => {
             // Whoever closed the pipe has read enough.
             let _ = io::stdout().write_all(answer.text.as_bytes());
-            if answer.success { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+            ExitCode::from(answer.code)
         }
         Err(error) => {
             let _ = writeln!(io::stderr(), "koordctl: {}", in_one_line(error.as_ref()));
-            ExitCode::FAILURE
+            ExitCode::from(koordctl::FAILED)
         }
     }
 }

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use crate::{
     Ctx, decode, entries,
     pod::Amounts,
-    quota::{Forest, Quota, Refused, World},
+    quota::{Forest, Quota, Refused, World, advice},
 };
 
 /// The handler.
@@ -132,7 +132,8 @@ fn mutate(request: &Request<'_>, ctx: &Ctx) -> Result<Patch, Refused> {
         let mut admitted = ctx.admitted.lock();
         let forest = Forest::new(&quotas, admitted.settle(&quotas, ctx.clock.moment()));
         let Some(above) = forest.tree(World::Expected).find(&parent) else {
-            return Err(Refused::missing(format!("fill quota {name} failed, parent not exist")));
+            let message = format!("fill quota {name} failed, parent not exist");
+            return Err(Refused::missing(Denial::bad_request(message).advise(advice::NO_PARENT)));
         };
         if !above.tree_id.is_empty() {
             labels.set(TREE_ID, above.tree_id.clone());
@@ -166,6 +167,7 @@ fn shared_weight(current: &str, spec: &QuotaSpec<'_>) -> Result<Option<String>, 
         .map_err(|error| {
             let reason = decode::json_reason(current, &error);
             Denial::bad_request(format!("fillDefaultQuotaInfo unmarshal sharedWeight failed:{reason}"))
+                .advise(advice::WEIGHTS)
         })?
         .unwrap_or_default();
     let surplus: Vec<String> = weights.names().filter(|name| !max.contains(name)).map(str::to_owned).collect();

@@ -7,6 +7,7 @@
 
 mod accounts;
 mod admitted;
+pub(crate) mod advice;
 mod charge;
 mod debug;
 mod fact;
@@ -60,15 +61,15 @@ impl<'a> Forest<'a> {
     pub(crate) fn ask(&self, check: impl Fn(Tree<'_>) -> Result<(), Refusal>) -> Result<(), Refused> {
         if self.pending.is_empty() {
             return check(self.tree(World::Shown)).map_err(|refusal| match refusal {
-                Refusal::Broken(message) => Denial::bad_request(message).into(),
-                Refusal::Missing(message) => Refused::missing(message),
+                Refusal::Broken(denial) => denial.into(),
+                Refusal::Missing(denial) => Refused::missing(denial),
             });
         }
         let answers = World::ALL.map(|world| check(self.tree(world)));
         let settled = answers[..2].iter().all(|answer| matches!(answer, Err(Refusal::Broken(_))));
         let Some(refusal) = answers.into_iter().find_map(Result::err) else { return Ok(()) };
-        let (Refusal::Broken(message) | Refusal::Missing(message)) = refusal;
-        Err(Refused { denial: Denial::bad_request(message), unsettled: !settled })
+        let (Refusal::Broken(denial) | Refusal::Missing(denial)) = refusal;
+        Err(Refused { denial, unsettled: !settled })
     }
 }
 
@@ -81,8 +82,8 @@ pub(crate) struct Refused {
 
 impl Refused {
     /// The refusal of a request that misses something that may be on its way.
-    pub(crate) fn missing(message: String) -> Self {
-        Self { denial: Denial::bad_request(message), unsettled: true }
+    pub(crate) fn missing(denial: Denial) -> Self {
+        Self { denial, unsettled: true }
     }
 }
 

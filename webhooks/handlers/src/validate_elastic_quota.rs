@@ -15,7 +15,7 @@ use koord_runtime::{
 use crate::{
     Ctx, decode, entries,
     mutate_elastic_quota::{QuotaView, SHARED_WEIGHT},
-    quota::{Change, Forest, PlacedPod, Proposal, Refusal, Refused, Rules, Tree},
+    quota::{Change, Forest, PlacedPod, Proposal, Refusal, Refused, Rules, Tree, advice},
 };
 
 /// The handler.
@@ -75,7 +75,8 @@ fn decide(
             let key = quota.key();
             forest.without_creation_of(&key).ask(|tree| {
                 if tree.find(&quota.name).is_some() {
-                    return Err(Refusal::Broken(format!("AddQuota quota already exist:{}", quota.name)));
+                    let message = format!("AddQuota quota already exist:{}", quota.name);
+                    return Err(Refusal::broken(message, advice::NAME_TAKEN));
                 }
                 let proposal = Proposal { quota: &quota, old: None, tree, pods, rules };
                 proposal.namespaces_are_free()?;
@@ -95,7 +96,8 @@ fn decide(
                 return Ok(None);
             }
             if quota::is_reserved(&view.metadata.name) {
-                return Err(Denial::bad_request(format!("invalid quota {}", view.metadata.name)).into());
+                let message = format!("invalid quota {}", view.metadata.name);
+                return Err(Denial::bad_request(message).advise(advice::RESERVED).into());
             }
             let (quota, before) = (view.place(&request.namespace), old.place(&request.namespace));
             let key = quota.key();
@@ -104,7 +106,8 @@ fn decide(
                 proposal.namespaces_are_free()?;
                 if tree.find(&quota.name).is_none() && !tree.is_unreadable(key.as_str()) {
                     let name = &quota.name;
-                    return Err(Refusal::Missing(format!("UpdateQuota quota not exist in quotaInfoMap:{name}")));
+                    let message = format!("UpdateQuota quota not exist in quotaInfoMap:{name}");
+                    return Err(Refusal::missing(message, advice::UNKNOWN));
                 }
                 check(&view)?;
                 proposal.fits()
@@ -115,12 +118,13 @@ fn decide(
             let old: QuotaView<'_> = decode::object(request.old_object)?;
             let name = &old.metadata.name;
             if quota::is_reserved(name) || name == DEFAULT_QUOTA {
-                return Err(Denial::bad_request(format!("can not delete quotaGroup :{name}")).into());
+                let message = format!("can not delete quotaGroup :{name}");
+                return Err(Denial::bad_request(message).advise(advice::RESERVED).into());
             }
             let key = ObjectKey::new(&request.namespace, name);
             forest.without_changes_of(&key).ask(|tree| {
                 if tree.find(name).is_none() && !tree.is_unreadable(key.as_str()) {
-                    return Err(Refusal::Missing(format!("not found quota:{name}")));
+                    return Err(Refusal::missing(format!("not found quota:{name}"), advice::UNKNOWN));
                 }
                 nothing_hangs_on(name, tree, pods)
             })?;
@@ -136,7 +140,8 @@ fn nothing_hangs_on(name: &str, tree: Tree<'_>, pods: &Cache<PlacedPod>) -> Resu
     let below: BTreeSet<&str> = tree.below(name).iter().map(|quota| quota.name.as_str()).collect();
     if !below.is_empty() {
         let count = below.len();
-        return Err(Refusal::Broken(format!("delete quota failed, quota {name} has {count} child quotas")));
+        let message = format!("delete quota failed, quota {name} has {count} child quotas");
+        return Err(Refusal::broken(message, advice::CHILDREN_LEFT));
     }
     let pods: Vec<&str> = pods.index().get(name).map(ObjectKey::name).collect();
     let named = match pods.as_slice() {
@@ -145,7 +150,8 @@ fn nothing_hangs_on(name: &str, tree: Tree<'_>, pods: &Cache<PlacedPod>) -> Resu
         few => few.join(", "),
     };
     let count = pods.len();
-    Err(Refusal::Broken(format!("delete quota failed, quota {name} has {count} child pods: {named}")))
+    let message = format!("delete quota failed, quota {name} has {count} child pods: {named}");
+    Err(Refusal::broken(message, advice::PODS_LEFT))
 }
 
 fn placement_or_amounts_changed(new: &QuotaView<'_>, old: &QuotaView<'_>) -> bool {
@@ -160,30 +166,36 @@ fn placement_or_amounts_changed(new: &QuotaView<'_>, old: &QuotaView<'_>) -> boo
 fn check(quota: &QuotaView<'_>) -> Result<(), Denial> {
     let name = &quota.metadata.name;
     let (max, min, used) = (quota.spec.max(), quota.spec.min(), &quota.status.used);
-    let refuse = |message: String| Err(Denial::bad_request(message));
+    let refuse = |message: String, advice| Err(Denial::bad_request(message).advise(advice));
     if let Some(negative) = negatives(&max) {
-        return refuse(format!("{name} quota.Spec.Max's value < 0, in dimensions :{negative}"));
+        return refuse(format!("{name} quota.Spec.Max's value < 0, in dimensions :{negative}"), advice::NEGATIVE_MAX);
     }
     if let Some(negative) = negatives(&min) {
-        return refuse(format!("{name} quota.Spec.Min's value < 0, in dimensions :{negative}"));
+        return refuse(format!("{name} quota.Spec.Min's value < 0, in dimensions :{negative}"), advice::NEGATIVE_MIN);
     }
     if let Some(text) = quota.metadata.annotations.get(SHARED_WEIGHT) {
         let weights: ResourceList = serde_json::from_str::<Option<ResourceList>>(text)
-            .map_err(|error| Denial::bad_request(decode::json_reason(text, &error)))?
+            .map_err(|error| Denial::bad_request(decode::json_reason(text, &error)).advise(advice::WEIGHTS))?
             .unwrap_or_default();
         if let Some(negative) = negatives(&weights) {
-            return refuse(format!("{name} quota.Annotation[{SHARED_WEIGHT}]'s value < 0, in dimension :{negative}"));
+            return refuse(
+                format!("{name} quota.Annotation[{SHARED_WEIGHT}]'s value < 0, in dimension :{negative}"),
+                advice::WEIGHTS,
+            );
         }
     }
     for (key, promised) in &min {
         match max.get(key) {
             None => {
-                return refuse(format!(
-                    "resourceKey {key} of quota {name} is included in min, which is not included in max"
-                ));
+                let message =
+                    format!("resourceKey {key} of quota {name} is included in min, which is not included in max");
+                return refuse(message, advice::MIN_WITHOUT_MAX);
             }
             Some(bound) if promised > bound => {
-                return refuse(format!("resourceKey {key} of quota {name} min {promised} > max {bound}"));
+                return refuse(
+                    format!("resourceKey {key} of quota {name} min {promised} > max {bound}"),
+                    advice::MIN_OVER_MAX,
+                );
             }
             Some(_) => {}
         }
@@ -192,12 +204,16 @@ fn check(quota: &QuotaView<'_>) -> Result<(), Denial> {
         let Some(in_use) = used.get(&key) else { continue };
         match max.get(&key) {
             None => {
-                return refuse(format!(
+                let message = format!(
                     "resourceKey {key} of quota {name} is included in used, which is not included in max but should check max >= used"
-                ));
+                );
+                return refuse(message, advice::MAX_BELOW_USED);
             }
             Some(bound) if bound < in_use => {
-                return refuse(format!("resourceKey {key} of quota {name} max {bound} < used {in_use}"));
+                return refuse(
+                    format!("resourceKey {key} of quota {name} max {bound} < used {in_use}"),
+                    advice::MAX_BELOW_USED,
+                );
             }
             Some(_) => {}
         }
@@ -220,6 +236,7 @@ fn strict_keys(quota: &QuotaView<'_>) -> Result<Vec<String>, Denial> {
     let keys = serde_json::from_str::<Option<Vec<String>>>(text).map_err(|error| {
         let (name, reason) = (&quota.metadata.name, decode::json_reason(text, &error));
         Denial::bad_request(format!("{name} quota.Annotation[{STRICT_KEYS}]'s value is invalid: {reason}"))
+            .advise(advice::STRICT_KEYS)
     })?;
     Ok(keys.unwrap_or_default())
 }

@@ -1,7 +1,5 @@
 //! The objects that an explanation rests on: of a cluster, or of files.
 
-use std::{fs, path::Path};
-
 use anyhow::{Context as _, Result, bail};
 use jiff::Timestamp;
 use koord_api::slo_config::{
@@ -21,7 +19,7 @@ use koord_runtime::{
 use kube::Client;
 use serde_json::Value;
 
-use crate::{cli::ExplainArgs, connect};
+use crate::{cli::ExplainArgs, connect, manifests};
 
 /// The objects that an explanation rests on, as the manager keeps them.
 #[derive(Default)]
@@ -45,8 +43,9 @@ impl Objects {
         if args.filename.is_empty() {
             objects.fetch(args, &source).await?;
         } else {
-            for file in &args.filename {
-                objects.read(file)?;
+            for object in manifests::objects(&args.filename)? {
+                let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+                objects.add(&kind, object)?;
             }
         }
         if objects.nodes.get(&args.node).is_none() {
@@ -71,27 +70,6 @@ impl Objects {
         let mut pods = get(&client, &pods).await?.unwrap_or_default();
         for pod in pods["items"].as_array_mut().map(std::mem::take).unwrap_or_default() {
             self.add("Pod", pod)?;
-        }
-        Ok(())
-    }
-
-    fn read(&mut self, file: &Path) -> Result<()> {
-        let named = || format!("{}", file.display());
-        let text =
-            if file == Path::new("-") { std::io::read_to_string(std::io::stdin()) } else { fs::read_to_string(file) };
-        let text = text.with_context(|| format!("{} cannot be read", named()))?;
-        let documents: Vec<Value> =
-            serde_saphyr::from_multiple(&text).with_context(|| format!("{} is no YAML", named()))?;
-        for mut document in documents {
-            let objects = match document["items"].take() {
-                Value::Array(items) => items,
-                _ if document.is_null() => continue,
-                _ => vec![document],
-            };
-            for object in objects {
-                let kind = object["kind"].as_str().unwrap_or_default().to_owned();
-                self.add(&kind, object).with_context(named)?;
-            }
         }
         Ok(())
     }
@@ -133,16 +111,9 @@ impl Objects {
     }
 }
 
-/// Puts an object into a cache. Objects in files may lack what a server gives every object.
+/// Puts an object into a cache.
 fn keep<P: Projection>(cache: &mut Cache<P>, mut object: Value) -> Result<()> {
-    for (field, text) in [("uid", "none"), ("resourceVersion", "1")] {
-        if object["metadata"][field].is_null() {
-            object["metadata"][field] = text.into();
-        }
-    }
-    if P::KIND.namespaced && object["metadata"]["namespace"].is_null() {
-        object["metadata"]["namespace"] = "default".into();
-    }
+    manifests::as_stored(&mut object, P::KIND.namespaced);
     let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let (_, applied) = cache.upsert(&object.to_string()).with_context(|| format!("{} {name}", P::KIND.kind))?;
     if let Applied::Quarantined(_, unread) = applied {

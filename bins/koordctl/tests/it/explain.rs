@@ -44,8 +44,8 @@ fn explained(arguments: &[&str]) -> Result<String, String> {
     let cli =
         <Cli as clap::Parser>::try_parse_from(start.chain(given).chain(["-f".to_owned(), file.display().to_string()]));
     let answer = tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(run(cli.unwrap()));
-    let Answer { text, success } = answer.map_err(|error| format!("{error:#}"))?;
-    assert!(success);
+    let Answer { text, code } = answer.map_err(|error| format!("{error:#}"))?;
+    assert_eq!(code, 0);
     Ok(text)
 }
 

@@ -3,8 +3,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod bad_input;
+mod cluster;
 mod commands;
 mod data_dir;
 mod explain;
+mod plan;
 mod program;
+mod quota;
 mod up;

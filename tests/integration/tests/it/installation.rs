@@ -170,9 +170,9 @@ impl Place {
         let version = koordctl(&["version"]).await?;
         ensure!(version.text.contains("server v1.34"), "{}", version.text);
         let equal = koordctl(&["crd", "diff"]).await?;
-        ensure!(equal.success && equal.text.is_empty(), "{}", equal.text);
+        ensure!(equal.code == 0 && equal.text.is_empty(), "{}", equal.text);
         let different = koordctl(&["crd", "diff", "--profile=hardened"]).await?;
-        ensure!(!different.success && different.text.contains("reservations.scheduling.koordinator.sh"));
+        ensure!(different.code == 1 && different.text.contains("reservations.scheduling.koordinator.sh"));
         for (profile, changes) in [("compatible", false), ("hardened", true), ("hardened", false)] {
             let applied = koordctl(&["crd", "apply", "--profile", profile]).await?;
             ensure!(
@@ -181,7 +181,7 @@ impl Place {
                 applied.text
             );
         }
-        ensure!(koordctl(&["crd", "diff", "--profile=hardened"]).await?.success);
+        ensure!(koordctl(&["crd", "diff", "--profile=hardened"]).await?.code == 0);
         self.run(&["delete", "crd", "podgroups.scheduling.sigs.k8s.io"], None)?;
         let lacking = koordctl(&["crd", "diff", "--profile=hardened"]).await?;
         ensure!(lacking.text.contains("podgroups.scheduling.sigs.k8s.io: the cluster lacks it"), "{}", lacking.text);

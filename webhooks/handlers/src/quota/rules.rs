@@ -1,23 +1,38 @@
 //! What must hold between a quota and those above and below it.
 
 use koord_api::quota::ROOT_QUOTA;
-use koord_resource::{ResourceList, admission::Denial};
+use koord_resource::{
+    ResourceList,
+    admission::{Advice, Denial},
+};
 use koord_runtime::cache::Cache;
 
-use super::{PlacedPod, Quota, Tree, tree::sum};
+use super::{PlacedPod, Quota, Tree, advice, tree::sum};
 
 /// Why a change is refused.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Refusal {
     /// It breaks a rule.
-    Broken(String),
+    Broken(Denial),
     /// Something is not there that may be on its way.
-    Missing(String),
+    Missing(Denial),
+}
+
+impl Refusal {
+    /// It breaks a rule, and this mends it.
+    pub(crate) fn broken(message: String, advice: Advice) -> Self {
+        Self::Broken(Denial::bad_request(message).advise(advice))
+    }
+
+    /// Something is not there that may be on its way; if it does not come, this mends it.
+    pub(crate) fn missing(message: String, advice: Advice) -> Self {
+        Self::Missing(Denial::bad_request(message).advise(advice))
+    }
 }
 
 impl From<Denial> for Refusal {
     fn from(denial: Denial) -> Self {
-        Self::Broken(denial.message)
+        Self::Broken(denial)
     }
 }
 
@@ -42,8 +57,8 @@ pub(crate) struct Proposal<'a> {
 
 type Checked = Result<(), Refusal>;
 
-fn broken(message: String) -> Checked {
-    Err(Refusal::Broken(message))
+fn broken(message: String, advice: Advice) -> Checked {
+    Err(Refusal::broken(message, advice))
 }
 
 impl<'a> Proposal<'a> {
@@ -53,7 +68,7 @@ impl<'a> Proposal<'a> {
         for namespace in &quota.namespaces {
             let Some(owner) = self.tree.bound_to(namespace).filter(|owner| *owner != quota.name) else { continue };
             let name = &quota.name;
-            return broken(match self.old {
+            let message = match self.old {
                 None => {
                     format!(
                         "AddQuota quota {name}'s annotation namespace {namespace} is already bound to quota {owner}"
@@ -62,7 +77,8 @@ impl<'a> Proposal<'a> {
                 Some(_) => format!(
                     "UpdadteQuota, quota {name} update namespaces, but namespace {namespace} is already bound to quota {owner}"
                 ),
-            });
+            };
+            return broken(message, advice::NAMESPACE_TAKEN);
         }
         Ok(())
     }
@@ -100,7 +116,10 @@ impl<'a> Proposal<'a> {
         let (Some(old), quota) = (self.old, self.quota) else { return Ok(()) };
         let name = &quota.name;
         if old.is_parent && !quota.is_parent && !below.is_empty() {
-            return broken(format!("quota has children, isParent is forbidden to modify as false, quotaName:{name}"));
+            return broken(
+                format!("quota has children, isParent is forbidden to modify as false, quotaName:{name}"),
+                advice::HAS_CHILDREN,
+            );
         }
         let has_pods = || {
             let mut namespaces = std::iter::once(name).chain(&old.namespaces);
@@ -108,7 +127,10 @@ impl<'a> Proposal<'a> {
                 || namespaces.any(|namespace| self.pods.in_namespace(namespace).next().is_some())
         };
         if !old.is_parent && quota.is_parent && has_pods() {
-            return broken(format!("quota has bound pods, isParent is forbidden to modify as true, quotaName: {name}"));
+            return broken(
+                format!("quota has bound pods, isParent is forbidden to modify as true, quotaName: {name}"),
+                advice::HAS_PODS,
+            );
         }
         Ok(())
     }
@@ -117,16 +139,22 @@ impl<'a> Proposal<'a> {
     fn tree_id(&self, below: &[&Quota]) -> Checked {
         let Quota { name, tree_id, parent, .. } = self.quota;
         if let Some(old) = self.old.filter(|old| old.tree_id != *tree_id) {
-            return broken(format!("{name} tree id changed [{}] vs [{tree_id}]", old.tree_id));
+            return broken(format!("{name} tree id changed [{}] vs [{tree_id}]", old.tree_id), advice::TREE_CHANGED);
         }
         let above = self.tree.find(parent).filter(|_| parent != ROOT_QUOTA);
         if let Some(other) = above.filter(|above| above.tree_id != *tree_id) {
             let theirs = &other.tree_id;
-            return broken(format!("{name} tree id is different from parent {parent}, [{tree_id}] vs [{theirs}]"));
+            return broken(
+                format!("{name} tree id is different from parent {parent}, [{tree_id}] vs [{theirs}]"),
+                advice::TREE_DIFFERS,
+            );
         }
         if let Some(other) = below.iter().find(|child| child.tree_id != *tree_id) {
             let (child, theirs) = (&other.name, &other.tree_id);
-            return broken(format!("{name} tree id is different from child {child}, [{tree_id}] vs [{theirs}]"));
+            return broken(
+                format!("{name} tree id is different from child {child}, [{tree_id}] vs [{theirs}]"),
+                advice::TREE_DIFFERS,
+            );
         }
         Ok(())
     }
@@ -136,15 +164,16 @@ impl<'a> Proposal<'a> {
         let name = &self.quota.name;
         let Some(above) = self.tree.find(parent).filter(|above| above.name != *name) else {
             let message = format!("{name} has parentName {parent} but not find parentInfo in quotaInfoMap");
-            return Err(if parent == name { Refusal::Broken(message) } else { Refusal::Missing(message) });
+            let refuse = if parent == name { Refusal::broken } else { Refusal::missing };
+            return Err(refuse(message, advice::NO_PARENT));
         };
         if !above.is_parent {
             let message = format!("{name} has parentName {parent} but the parentQuotaInfo's IsParent is false");
-            return Err(Refusal::Broken(message));
+            return Err(Refusal::broken(message, advice::PARENT_IS_LEAF));
         }
         if self.ancestors(above).any(|ancestor| ancestor.name == *name) {
             let message = format!("{name} has parentName {parent}, which is below {name}; move {parent} away first");
-            return Err(Refusal::Broken(message));
+            return Err(Refusal::broken(message, advice::PARENT_IS_BELOW));
         }
         Ok(above)
     }
@@ -185,7 +214,7 @@ impl<'a> Proposal<'a> {
             }
             format!("{}'s max keys are not the same with {}'s", first.name, second.name)
         };
-        wrong_resources(&relation)
+        wrong_resources(&relation, advice::MAX_RESOURCES)
     }
 
     /// No more is promised below than above.
@@ -195,12 +224,18 @@ impl<'a> Proposal<'a> {
             let total = sum(siblings, |quota| &quota.min).plus(&self.quota.min);
             if exceeds(&total, &above.min) {
                 let parent = &above.name;
-                return broken(format!("checkMinQuotaSum all brothers' MinQuota > parent MinQuota, parent: {parent}"));
+                return broken(
+                    format!("checkMinQuotaSum all brothers' MinQuota > parent MinQuota, parent: {parent}"),
+                    advice::MIN_ABOVE,
+                );
             }
         }
         if exceeds(&sum(below.iter().copied(), |quota| &quota.min), &self.quota.min) {
             let name = &self.quota.name;
-            return broken(format!("checkMinQuotaSum all children's MinQuota > current MinQuota, current: {name}"));
+            return broken(
+                format!("checkMinQuotaSum all children's MinQuota > current MinQuota, current: {name}"),
+                advice::MIN_BELOW,
+            );
         }
         Ok(())
     }
@@ -228,7 +263,7 @@ impl<'a> Proposal<'a> {
             }
             last = above;
         }
-        broken(format!("tree root quota {} can't guarantee for min {}", last.name, quota.name))
+        broken(format!("tree root quota {} can't guarantee for min {}", last.name, quota.name), advice::NOT_GUARANTEED)
     }
 }
 
@@ -236,13 +271,17 @@ fn promised(below: &Quota, above: &Quota) -> Checked {
     if below.min.names().all(|name| above.min.contains(name)) {
         return Ok(());
     }
-    wrong_resources(&format!("{}'s min keys are not all included in {}'s", below.name, above.name))
+    wrong_resources(
+        &format!("{}'s min keys are not all included in {}'s", below.name, above.name),
+        advice::MIN_RESOURCES,
+    )
 }
 
-fn wrong_resources(relation: &str) -> Checked {
-    broken(format!(
+fn wrong_resources(relation: &str, advice: Advice) -> Checked {
+    let message = format!(
         "failed to check sub and parent group quotaKey, err: checkSubAndParentGroupQuotaKey failed: {relation}"
-    ))
+    );
+    broken(message, advice)
 }
 
 /// Whether there is more of any resource than the limit says; what the limit does not name is nothing.

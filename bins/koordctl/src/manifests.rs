@@ -1,0 +1,109 @@
+//! Objects in files, as kubectl takes them: YAML or JSON, several documents, lists, folders, standard input.
+
+use std::{
+    fs,
+    io::Read as _,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result};
+use serde_json::Value;
+
+/// A file with its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// As it was named.
+    pub name: String,
+    /// What stands in it.
+    pub text: String,
+}
+
+/// Reads files. `-` is standard input; a folder stands for the files in it and below it that end in .yaml, .yml or .json.
+pub fn read(paths: &[PathBuf]) -> Result<Vec<File>> {
+    let mut files = Vec::new();
+    for path in paths {
+        if path == Path::new("-") {
+            let mut text = String::new();
+            std::io::stdin().read_to_string(&mut text).context("standard input cannot be read")?;
+            files.push(File { name: "-".to_owned(), text });
+        } else {
+            collect(path, &mut files)?;
+        }
+    }
+    Ok(files)
+}
+
+fn collect(path: &Path, files: &mut Vec<File>) -> Result<()> {
+    let cannot = || format!("{} cannot be read", path.display());
+    if !path.is_dir() {
+        let text = fs::read_to_string(path).with_context(cannot)?;
+        files.push(File { name: path.display().to_string(), text });
+        return Ok(());
+    }
+    let mut inside = Vec::new();
+    for entry in fs::read_dir(path).with_context(cannot)? {
+        let entry = entry.with_context(cannot)?;
+        // Links are not followed, so that a folder cannot contain itself.
+        let kind = entry.file_type().with_context(cannot)?;
+        let path = entry.path();
+        let is_manifest =
+            path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known));
+        if kind.is_dir() || (kind.is_file() && is_manifest) {
+            inside.push(path);
+        }
+    }
+    inside.sort();
+    inside.iter().try_for_each(|path| collect(path, files))
+}
+
+/// The objects in these files, with lists taken apart.
+pub fn objects(paths: &[PathBuf]) -> Result<Vec<Value>> {
+    let mut objects = Vec::new();
+    for File { name, text } in read(paths)? {
+        let documents: Vec<Value> = serde_saphyr::from_multiple(&text).with_context(|| format!("{name} is no YAML"))?;
+        for mut document in documents {
+            match document.get_mut("items").map(Value::take) {
+                Some(Value::Array(items)) => objects.extend(items),
+                _ if document.is_null() => {}
+                _ => objects.push(document),
+            }
+        }
+    }
+    Ok(objects)
+}
+
+/// Gives an object of a file what a server gives every object: a uid, a revision and, where it needs one, a namespace.
+pub fn as_stored(object: &mut Value, namespaced: bool) {
+    for (field, text) in [("uid", "none"), ("resourceVersion", "1")] {
+        if object["metadata"][field].is_null() {
+            object["metadata"][field] = text.into();
+        }
+    }
+    if namespaced && object["metadata"]["namespace"].is_null() {
+        object["metadata"]["namespace"] = "default".into();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_are_read_in_order_and_lists_are_taken_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let put = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+        fs::create_dir(folder.path().join("b")).unwrap();
+        put("c.json", r#"{"kind": "C"}"#);
+        put("a.yaml", "kind: List\nitems: [{kind: A1}, {kind: A2}]\n---\n");
+        put("b/b.yml", "kind: B");
+        put("README.md", "kind: README");
+        let kinds = |objects: Vec<Value>| -> Vec<String> {
+            objects.iter().map(|object| object["kind"].as_str().unwrap().to_owned()).collect()
+        };
+        assert_eq!(kinds(objects(&[folder.path().to_owned()]).unwrap()), ["A1", "A2", "B", "C"]);
+        let named = folder.path().join("README.md");
+        assert_eq!(kinds(objects(&[named]).unwrap()), ["README"], "a file that is named is read whatever its name");
+        let error = objects(&["no/such".into()]).unwrap_err();
+        assert_eq!(error.to_string(), "no/such cannot be read");
+    }
+}

@@ -1,0 +1,216 @@
+//! `koordctl plan`: what a koord-manager that starts now would write.
+//!
+//! The controllers are the manager's, wired as it wires them. Their caches are filled from lists or files instead of
+//! watches, and what they decide is compared with what is there instead of being written.
+
+mod changes;
+mod source;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write as _,
+    io::IsTerminal as _,
+    sync::Arc,
+};
+
+use anyhow::{Result, anyhow};
+use jiff::Timestamp;
+use koord_manager::{Checked, Options};
+use koord_runtime::{
+    Core,
+    clock::ManualClock,
+    events::{Event, EventSink, EventType},
+    metrics::Metrics,
+    random::Random,
+    write::{Action, Write},
+};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use self::changes::{Change, changes, planned};
+use crate::{
+    Answer, FAILED,
+    cli::{OutputFormat, PlanArgs},
+};
+
+/// Plans.
+pub async fn run(args: &PlanArgs) -> Result<Answer> {
+    let checked = options(args)?;
+    let now = args.at.unwrap_or_else(Timestamp::now);
+    let told = Arc::new(Told::default());
+    let sink: Arc<dyn EventSink> = Arc::clone(&told) as _;
+    // No decision depends on chance; the runtime wants a source all the same.
+    let mut core = Core::new(ManualClock::new(now), Random::seeded(0), Metrics::new()?, sink);
+    core.restrict_to(&checked.options.namespace);
+    koord_manager::add_controllers(&mut core, &checked)?;
+    let stored = source::fill(&core, args).await?;
+    let (steps, problems) = decide(&core, stored);
+    let plan = Plan { steps, problems, events: told.take() };
+    let text = match args.output {
+        OutputFormat::Json => format!("{}\n", serde_json::to_string_pretty(&plan.to_json(now))?),
+        OutputFormat::Table => {
+            let coloured =
+                std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
+            plan.to_text(coloured)
+        }
+    };
+    let code = match (&plan.problems[..], &plan.steps[..]) {
+        ([], []) => 0,
+        ([], _) => 1,
+        _ => FAILED,
+    };
+    Ok(Answer { text, code })
+}
+
+/// The flags of the manager whose writes are planned.
+fn options(args: &PlanArgs) -> Result<Checked> {
+    let mut line = vec!["koord-manager".to_owned()];
+    line.extend(args.controllers.iter().map(|controllers| format!("--controllers={controllers}")));
+    line.extend(args.manager_flags.iter().cloned());
+    Options::from_arguments(line).and_then(Options::check).map_err(|error| {
+        let text = error.to_string();
+        anyhow!("{}", text.trim().trim_start_matches("error: "))
+    })
+}
+
+/// Events of controllers and caches, in order and each once.
+#[derive(Default)]
+struct Told(Mutex<BTreeSet<(&'static str, Event)>>);
+
+impl Told {
+    fn take(&self) -> Vec<Event> {
+        std::mem::take(&mut *self.0.lock()).into_iter().map(|(_, event)| event).collect()
+    }
+}
+
+impl EventSink for Told {
+    fn record(&self, component: &'static str, event: Event) {
+        self.0.lock().insert((component, event));
+    }
+}
+
+/// One write that would be made.
+struct Step {
+    controller: &'static str,
+    write: Write,
+    changes: Vec<Change>,
+}
+
+/// Something about which a controller cannot decide.
+struct Problem {
+    controller: &'static str,
+    key: String,
+    message: String,
+}
+
+/// Everything that would happen.
+struct Plan {
+    steps: Vec<Step>,
+    problems: Vec<Problem>,
+    events: Vec<Event>,
+}
+
+/// Lets every controller decide about everything that its caches made it look at.
+fn decide(core: &Core, mut stored: source::Stored) -> (Vec<Step>, Vec<Problem>) {
+    let (mut steps, mut problems) = (Vec::new(), Vec::new());
+    for worker in core.workers() {
+        let controller = worker.spec().name;
+        let mut decided = BTreeMap::new();
+        while let Some(attempt) = worker.take() {
+            let key = attempt.key().to_string();
+            match worker.decide(&attempt) {
+                Ok(outcome) => {
+                    decided.insert(key, outcome.plan);
+                    worker.tell(outcome.events);
+                }
+                Err(error) => problems.push(Problem { controller, key, message: error.to_string() }),
+            }
+            worker.settle(attempt, Ok(None));
+        }
+        for write in decided.into_values().flatten() {
+            let before = stored.get(write.kind.kind, write.key.as_str());
+            let after = planned(&write.action, &before);
+            let changes = changes(&before, &after);
+            stored.put(write.kind.kind, write.key.as_str(), after);
+            steps.push(Step { controller, write, changes });
+        }
+    }
+    (steps, problems)
+}
+
+// === impl Plan ===
+
+const RED: &str = "\x1b[31m";
+const GREEN: &str = "\x1b[32m";
+const BOLD: &str = "\x1b[1m";
+const PLAIN: &str = "\x1b[0m";
+
+impl Plan {
+    fn to_text(&self, coloured: bool) -> String {
+        let mut text = String::new();
+        let mut line = |colour: &str, line: String| {
+            let _ = if coloured { writeln!(text, "{colour}{line}{PLAIN}") } else { writeln!(text, "{line}") };
+        };
+        for Step { controller, write, changes } in &self.steps {
+            let (word, part) = words(&write.action);
+            line(BOLD, format!("{word} {}{part} {}  # {controller}", write.kind.kind, write.key));
+            for Change { path, from, to } in changes {
+                for (sign, colour, value) in [("-", RED, from), ("+", GREEN, to)] {
+                    if let Some(value) = value {
+                        line(colour, format!("{sign} {path}: {value}"));
+                    }
+                }
+            }
+        }
+        for Event { kind, key, type_, reason, message, .. } in &self.events {
+            let type_ = match type_ {
+                EventType::Normal => "event",
+                EventType::Warning => "warning",
+            };
+            line("", format!("{type_} {reason} on {} {key}: {message}", kind.kind));
+        }
+        for Problem { controller, key, message } in &self.problems {
+            line(RED, format!("{controller} cannot decide about {key}: {message}"));
+        }
+        text
+    }
+
+    fn to_json(&self, now: Timestamp) -> Value {
+        let steps = self.steps.iter().map(|Step { controller, write, changes }| {
+            let (word, _) = words(&write.action);
+            let mut json = json!({
+                "controller": controller, "action": word, "apiVersion": write.kind.api_version(),
+                "kind": write.kind.kind, "namespace": write.key.namespace(), "name": write.key.name(),
+            });
+            if let Action::Patch { subresource, .. } = write.action {
+                json["subresource"] = subresource.into();
+            }
+            json["changes"] =
+                changes.iter().map(|Change { path, from, to }| json!({"path": path, "from": from, "to": to})).collect();
+            json
+        });
+        let events = self.events.iter().map(|Event { kind, key, type_, reason, message, .. }| {
+            json!({
+                "type": format!("{type_:?}"), "reason": reason, "kind": kind.kind,
+                "namespace": key.namespace(), "name": key.name(), "message": message,
+            })
+        });
+        let problems = self.problems.iter().map(
+            |Problem { controller, key, message }| json!({"controller": controller, "key": key, "message": message}),
+        );
+        json!({
+            "at": now.to_string(), "writes": steps.collect::<Vec<_>>(), "events": events.collect::<Vec<_>>(),
+            "problems": problems.collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// What a write does, and to which part.
+fn words(action: &Action) -> (&'static str, String) {
+    match action {
+        Action::Create(_) => ("create", String::new()),
+        Action::Patch { subresource: "", .. } => ("change", String::new()),
+        Action::Patch { subresource, .. } => ("change", format!("/{subresource}")),
+        Action::Delete { .. } => ("delete", String::new()),
+    }
+}

@@ -1,0 +1,112 @@
+//! What a write changes, field by field.
+
+use std::collections::BTreeMap;
+
+use koord_resource::schema::patch::merge;
+use koord_runtime::write::Action;
+use serde_json::Value;
+
+/// One field that gets another value.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Change {
+    /// Such as `status.allocatable[kubernetes.io/batch-cpu]`.
+    pub(super) path: String,
+    /// None where the field is new.
+    pub(super) from: Option<Value>,
+    /// None where it goes.
+    pub(super) to: Option<Value>,
+}
+
+/// The object as a write leaves it; null when it is gone.
+pub(super) fn planned(action: &Action, before: &Value) -> Value {
+    match action {
+        Action::Create(object) => object.clone(),
+        Action::Delete { .. } => Value::Null,
+        Action::Patch { patch, .. } => {
+            let mut patch = patch.clone();
+            // What the write is decided on is a precondition, and no change.
+            if let Some(metadata) = patch["metadata"].as_object_mut() {
+                metadata.remove("uid");
+                metadata.remove("resourceVersion");
+            }
+            merge::apply(before.clone(), &patch)
+        }
+    }
+}
+
+/// The fields that differ, in the order of their paths.
+pub(super) fn changes(before: &Value, after: &Value) -> Vec<Change> {
+    let (mut from, mut to) = (leaves(before), leaves(after));
+    let mut paths: Vec<String> = from.keys().chain(to.keys()).cloned().collect();
+    paths.sort();
+    paths.dedup();
+    let each = paths.into_iter().map(|path| Change { from: from.remove(&path), to: to.remove(&path), path });
+    each.filter(|change| change.from != change.to).collect()
+}
+
+fn leaves(value: &Value) -> BTreeMap<String, Value> {
+    let mut found = BTreeMap::new();
+    visit(String::new(), value, &mut found);
+    found
+}
+
+fn visit(path: String, value: &Value, found: &mut BTreeMap<String, Value>) {
+    match value {
+        Value::Null if path.is_empty() => {}
+        Value::Object(members) if !members.is_empty() => {
+            for (name, member) in members {
+                visit(below(&path, name), member, found);
+            }
+        }
+        Value::Array(items) if !items.is_empty() => {
+            for (index, item) in items.iter().enumerate() {
+                visit(format!("{path}[{index}]"), item, found);
+            }
+        }
+        value => {
+            found.insert(path, value.clone());
+        }
+    }
+}
+
+fn below(path: &str, name: &str) -> String {
+    match name {
+        name if name.contains(['.', '/', '[']) => format!("{path}[{name}]"),
+        name if path.is_empty() => name.to_owned(),
+        name => format!("{path}.{name}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_patch_changes_what_it_says_and_its_preconditions_are_no_change() {
+        let before = json!({"metadata": {"name": "n", "uid": "u"}, "status": {"capacity": {"a.b/c": "1", "cpu": "2"}}});
+        let patch = json!({
+            "metadata": {"uid": "u", "resourceVersion": "7"}, "status": {"capacity": {"a.b/c": null, "d": ["x"]}},
+        });
+        let after = planned(&Action::Patch { subresource: "status", patch }, &before);
+        let found = changes(&before, &after);
+        let change = |path: &str, from: Option<Value>, to: Option<Value>| Change { path: path.to_owned(), from, to };
+        assert_eq!(
+            found,
+            [
+                change("status.capacity.d[0]", None, Some(json!("x"))),
+                change("status.capacity[a.b/c]", Some(json!("1")), None),
+            ]
+        );
+        assert_eq!(changes(&before, &before), []);
+    }
+
+    #[test]
+    fn objects_that_come_and_go_change_in_every_field() {
+        let object = json!({"kind": "K", "spec": {}});
+        assert_eq!(changes(&Value::Null, &planned(&Action::Create(object.clone()), &Value::Null)).len(), 2);
+        let gone = planned(&Action::Delete { uid: "u".into() }, &object);
+        assert!(changes(&object, &gone).iter().all(|change| change.to.is_none()));
+    }
+}

@@ -1,0 +1,142 @@
+//! Fills the caches of controllers from lists of a cluster or from files.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anyhow::{Context as _, Result, anyhow};
+use envtest::selector::{FieldSelector, LabelSelector};
+use koord_resource::controller::ResourceKind;
+use koord_runtime::{Core, Watch, reflector::Selection};
+use serde_json::Value;
+
+use crate::{cli::PlanArgs, connect, listing, manifests};
+
+/// The objects of the kinds that controllers write, as they are.
+pub(super) struct Stored {
+    kinds: BTreeSet<&'static str>,
+    objects: BTreeMap<(String, String), Held>,
+}
+
+/// Most objects are never looked at again, and text is small.
+enum Held {
+    Text(Box<str>),
+    Tree(Value),
+}
+
+#[derive(serde::Deserialize)]
+struct Named {
+    metadata: Metadata,
+}
+
+#[derive(serde::Deserialize)]
+struct Metadata {
+    name: String,
+    #[serde(default)]
+    namespace: String,
+}
+
+impl Stored {
+    /// None yet, of the kinds that these controllers write.
+    fn of(core: &Core) -> Self {
+        let rules: Vec<_> = core.workers().iter().flat_map(|worker| worker.spec().rbac_rules()).collect();
+        let is_written = |kind: &ResourceKind| {
+            rules.iter().any(|rule| {
+                let plural = rule.resource.split('/').next().unwrap_or_default();
+                (rule.group, plural) == (kind.group, kind.plural)
+                    && rule.verbs.iter().any(|verb| ["create", "delete", "patch", "update"].contains(verb))
+            })
+        };
+        let kinds = core.watches().iter().map(|watch| &watch.kind).filter(|kind| is_written(kind));
+        Self { kinds: kinds.map(|kind| kind.kind).collect(), objects: BTreeMap::new() }
+    }
+
+    fn keep(&mut self, kind: &ResourceKind, text: &str) -> Result<()> {
+        if !self.kinds.contains(kind.kind) {
+            return Ok(());
+        }
+        let Named { metadata } =
+            serde_json::from_str(text).with_context(|| format!("a {} without a name", kind.kind))?;
+        let key = match metadata.namespace.as_str() {
+            "" => metadata.name,
+            namespace => format!("{namespace}/{}", metadata.name),
+        };
+        self.objects.insert((kind.kind.to_owned(), key), Held::Text(text.into()));
+        Ok(())
+    }
+
+    /// The object; null when there is none.
+    pub(super) fn get(&self, kind: &str, key: &str) -> Value {
+        match self.objects.get(&(kind.to_owned(), key.to_owned())) {
+            None => Value::Null,
+            Some(Held::Tree(object)) => object.clone(),
+            Some(Held::Text(text)) => serde_json::from_str(text).unwrap_or_default(),
+        }
+    }
+
+    /// What a planned write leaves, for the writes after it.
+    pub(super) fn put(&mut self, kind: &str, key: &str, object: Value) {
+        self.objects.insert((kind.to_owned(), key.to_owned()), Held::Tree(object));
+    }
+}
+
+/// Fills all caches: every collection is read once, however many caches it feeds.
+pub(super) async fn fill(core: &Core, args: &PlanArgs) -> Result<Stored> {
+    let mut stored = Stored::of(core);
+    let mut collections: BTreeMap<(String, Selection), Vec<&Watch>> = BTreeMap::new();
+    for watch in core.watches() {
+        watch.sink.begin_list(true);
+        collections.entry((watch.path(), watch.selection.clone())).or_default().push(watch);
+    }
+    if args.filename.is_empty() {
+        let client = connect::client(&args.cluster).await?;
+        for ((path, selection), watches) in &collections {
+            let Some(kind) = watches.first().map(|watch| watch.kind) else { continue };
+            let query = listing::query(&selection.fields, &selection.labels);
+            let listed = listing::each(&client, path, &query, listing::Part::Whole, |text| {
+                stored.keep(&kind, text)?;
+                feed(watches, text)
+            });
+            listed.await.with_context(|| {
+                format!(
+                    "{} cannot be listed, so that nobody knows what would be written; `koordctl doctor` says more",
+                    kind.plural
+                )
+            })?;
+        }
+    } else {
+        for mut object in manifests::objects(&args.filename)? {
+            let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+            let watches = core.watches().iter().filter(|watch| watch.kind.kind == kind);
+            let watches: Vec<&Watch> = watches.map(AsRef::as_ref).collect();
+            let Some(first) = watches.first() else { continue };
+            manifests::as_stored(&mut object, first.kind.namespaced);
+            let text = object.to_string();
+            stored.keep(&first.kind, &text)?;
+            let mut wanting = Vec::new();
+            for watch in watches {
+                if selects(&watch.selection, &object)? {
+                    wanting.push(watch);
+                }
+            }
+            feed(&wanting, &text)?;
+        }
+    }
+    core.watches().iter().for_each(|watch| watch.sink.end_list());
+    Ok(stored)
+}
+
+fn feed(watches: &[&Watch], text: &str) -> Result<()> {
+    for watch in watches {
+        watch.sink.upsert(text).map_err(|error| anyhow!("a {} has no usable metadata: {error}", watch.kind.kind))?;
+    }
+    Ok(())
+}
+
+/// Whether an object is of the part of its collection that a cache keeps.
+fn selects(selection: &Selection, object: &Value) -> Result<bool> {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    let fields = FieldSelector::parse(&selection.fields).map_err(|error| anyhow!(error))?;
+    let labels = LabelSelector::parse(&selection.labels).map_err(|error| anyhow!(error))?;
+    Ok((selection.namespace.is_empty() || selection.namespace == text("/metadata/namespace"))
+        && fields.matches(|field| text(&format!("/{}", field.replace('.', "/"))))
+        && labels.matches(|label| object["metadata"]["labels"][label].as_str()))
+}

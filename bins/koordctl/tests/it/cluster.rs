@@ -1,0 +1,105 @@
+//! A server in the test's process, over a socket as users reach it, that notes what is asked of it.
+
+use std::path::PathBuf;
+
+use envtest::{
+    auth::recorder::Recorder,
+    cluster::{self, Options},
+    serve::Owner,
+};
+use koordctl::{Answer, Cli, cli::Profile, up::furnish};
+use kube::Client;
+use serde_json::Value;
+use tokio::{
+    runtime::{Builder, Runtime},
+    sync::watch,
+};
+
+use crate::program::folder;
+
+/// The user of the kubeconfig.
+const USER: &str = "admin";
+
+pub(crate) struct Cluster {
+    runtime: Runtime,
+    /// The way without a socket: what the test itself asks for is not noted.
+    client: Client,
+    pub(crate) kubeconfig: PathBuf,
+    recorder: Recorder,
+    _stop: watch::Sender<bool>,
+}
+
+impl Cluster {
+    /// A server without anything of ours.
+    pub(crate) fn bare(name: &str) -> Self {
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let kubeconfig = folder(name).join("kubeconfig");
+        let recorder = Recorder::default();
+        let options = Options { recorder: Some(recorder.clone()), ..Options::default() };
+        let (stop, stopped) = watch::channel(false);
+        let client = runtime.block_on(async {
+            let cluster = cluster::Cluster::bind(options).await.unwrap();
+            cluster.kubeconfig(Owner::named(name)).write(&kubeconfig, true).unwrap();
+            let client = Client::new(cluster.server.router(), "default");
+            tokio::spawn(cluster.run(stopped));
+            client
+        });
+        Self { runtime, client, kubeconfig, recorder, _stop: stop }
+    }
+
+    /// A server with our definitions, namespaces, priorities and configuration.
+    pub(crate) fn furnished(name: &str) -> Self {
+        let cluster = Self::bare(name);
+        cluster.runtime.block_on(async {
+            furnish::definitions(&cluster.client, Profile::Compatible, |_| {}).await.unwrap();
+            furnish::installation(&cluster.client).await.unwrap();
+        });
+        cluster
+    }
+
+    /// Runs koordctl here.
+    pub(crate) fn koordctl(&self, arguments: &[&str]) -> Result<Answer, String> {
+        let kubeconfig = format!("--kubeconfig={}", self.kubeconfig.display());
+        let (command, after) = match arguments.iter().position(|argument| *argument == "--") {
+            Some(at) => arguments.split_at(at),
+            None => (arguments, &[][..]),
+        };
+        let line = std::iter::once("koordctl").chain(command.iter().copied()).chain([kubeconfig.as_str()]);
+        let cli = <Cli as clap::Parser>::try_parse_from(line.chain(after.iter().copied())).unwrap();
+        self.runtime.block_on(koordctl::run(cli)).map_err(|error| format!("{error:#}"))
+    }
+
+    /// Creates an object; its status, where it says one, is written too.
+    #[track_caller]
+    pub(crate) fn create(&self, path: &str, object: &Value) {
+        self.ask(http::Method::POST, path, Some(object));
+        if let Some(status) = object.get("status") {
+            let name = object["metadata"]["name"].as_str().unwrap();
+            let status = serde_json::json!({ "status": status });
+            let _ = self.request(http::Method::PATCH, &format!("{path}/{name}/status"), Some(&status));
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn get(&self, path: &str) -> Value {
+        self.ask(http::Method::GET, path, None)
+    }
+
+    #[track_caller]
+    fn ask(&self, method: http::Method, path: &str, body: Option<&Value>) -> Value {
+        self.request(method, path, body).unwrap_or_else(|error| panic!("{path}: {error}"))
+    }
+
+    pub(crate) fn request(&self, method: http::Method, path: &str, body: Option<&Value>) -> kube::Result<Value> {
+        let media = if method == http::Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+        let body = body.map(Value::to_string).unwrap_or_default().into_bytes();
+        let request = http::Request::builder().method(method).uri(path);
+        let request = request.header(http::header::CONTENT_TYPE, media).body(body).unwrap();
+        self.runtime.block_on(self.client.request(request))
+    }
+
+    /// What koordctl asked for: verb and resource, each once.
+    pub(crate) fn asked(&self) -> Vec<(String, String)> {
+        self.recorder.asked_by(USER).into_iter().map(|asked| (asked.verb, asked.resource)).collect()
+    }
+}

@@ -1,0 +1,163 @@
+//! `koordctl plan`: the same from files and from a cluster, and nothing is written.
+
+use std::collections::BTreeSet;
+
+use koordctl::{Answer, Cli, run};
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+
+fn objects() -> Vec<(&'static str, Value)> {
+    let node = |name: &str| {
+        json!({
+            "apiVersion": "v1", "kind": "Node", "metadata": {"name": name},
+            "status": {"capacity": {"cpu": "100", "memory": "100Gi"}, "allocatable": {"cpu": "100", "memory": "100Gi"}},
+        })
+    };
+    let metric = json!({
+        "apiVersion": "slo.koordinator.sh/v1alpha1", "kind": "NodeMetric", "metadata": {"name": "n1"},
+        "spec": {},
+        "status": {
+            "updateTime": "2026-01-01T00:00:00Z",
+            "nodeMetric": {"nodeUsage": {"resources": {"cpu": "10", "memory": "10Gi"}}},
+        },
+    });
+    vec![
+        ("/api/v1/nodes", node("n1")),
+        ("/api/v1/nodes", node("n2")),
+        ("/apis/slo.koordinator.sh/v1alpha1/nodemetrics", metric),
+    ]
+}
+
+const CONFIG: &str = r#"
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: slo-controller-config, namespace: koordinator-system}
+data: {colocation-config: '{"enable": true}'}
+---
+"#;
+
+const AT: &str = "--at=2026-01-01T00:01:00Z";
+
+fn from_files(text: &str, arguments: &[&str]) -> Result<Answer, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("objects.yaml");
+    std::fs::write(&file, text).unwrap();
+    let file = file.display().to_string();
+    let line = ["koordctl", "plan", "-f", &file, AT].into_iter().chain(arguments.iter().copied());
+    let cli = <Cli as clap::Parser>::try_parse_from(line).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(run(cli)).map_err(|error| format!("{error:#}"))
+}
+
+fn yaml() -> String {
+    let list: Vec<Value> = objects().into_iter().map(|(_, object)| object).collect();
+    format!("{CONFIG}{}", json!({"apiVersion": "v1", "kind": "List", "items": list}))
+}
+
+/// Action, kind and name of every planned write.
+fn writes(text: &str) -> BTreeSet<(String, String, String)> {
+    let json: Value = serde_json::from_str(text).unwrap();
+    let word = |write: &Value, field: &str| write[field].as_str().unwrap().to_owned();
+    let writes = json["writes"].as_array().unwrap();
+    writes.iter().map(|write| (word(write, "action"), word(write, "kind"), word(write, "name"))).collect()
+}
+
+fn expected() -> BTreeSet<(String, String, String)> {
+    [
+        ("change", "Node", "n1"),
+        ("change", "Node", "n2"),
+        ("change", "NodeMetric", "n1"),
+        ("create", "NodeMetric", "n2"),
+        ("create", "NodeSLO", "n1"),
+        ("create", "NodeSLO", "n2"),
+    ]
+    .into_iter()
+    .map(|(action, kind, name)| (action.to_owned(), kind.to_owned(), name.to_owned()))
+    .collect()
+}
+
+#[test]
+fn the_plan_shows_every_field_that_would_change() {
+    let Answer { text, code } = from_files(&yaml(), &[]).unwrap();
+    assert_eq!(code, 1, "{text}");
+    for line in [
+        "create NodeSLO n2  # nodeslo",
+        "change Node/status n1  # noderesource",
+        "+ status.allocatable[kubernetes.io/batch-cpu]: \"60k\"",
+        "+ status.capacity[kubernetes.io/batch-cpu]: \"60k\"",
+    ] {
+        assert!(text.lines().any(|found| found == line), "no {line:?} in\n{text}");
+    }
+    assert!(!text.contains('\x1b') && !text.contains("resourceVersion"), "{text}");
+    assert_eq!(writes(&from_files(&yaml(), &["-o", "json"]).unwrap().text), expected());
+}
+
+#[test]
+fn a_plan_that_is_carried_out_leaves_nothing_to_plan() {
+    let Answer { text, .. } = from_files(&yaml(), &["-o", "json", "--controllers=nodeslo"]).unwrap();
+    let plan: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(plan["writes"].as_array().unwrap().len(), 2, "only what was asked for: {text}");
+    // What is created stands in the changes, so that the objects can be made of them.
+    let mut objects = yaml();
+    for write in plan["writes"].as_array().unwrap() {
+        let mut object = json!({});
+        for change in write["changes"].as_array().unwrap() {
+            let path = change["path"].as_str().unwrap();
+            let pointer = format!("/{}", path.replace('.', "/"));
+            let (parent, name) = pointer.rsplit_once('/').unwrap();
+            let mut place = &mut object;
+            for step in parent.split('/').skip(1) {
+                place = &mut place[step];
+            }
+            place[name] = change["to"].clone();
+        }
+        objects.extend(["\n---\n".to_owned(), object.to_string()]);
+    }
+    let Answer { text, code } = from_files(&objects, &["--controllers=nodeslo"]).unwrap();
+    assert_eq!((text.as_str(), code), ("", 0));
+}
+
+#[test]
+fn what_changes_shows_old_and_new() {
+    let with = yaml().replace("\"allocatable\":{", "\"allocatable\":{\"kubernetes.io/batch-cpu\":\"10k\",");
+    let Answer { text, .. } = from_files(&with, &["--controllers=noderesource"]).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let old = lines.iter().position(|line| *line == "- status.allocatable[kubernetes.io/batch-cpu]: \"10k\"").unwrap();
+    assert_eq!(lines[old + 1], "+ status.allocatable[kubernetes.io/batch-cpu]: \"60k\"");
+}
+
+#[test]
+fn what_cannot_be_decided_is_a_problem() {
+    let broken = format!("{}\n---\n{}", yaml(), r#"{"kind": "NodeMetric", "metadata": {"name": "n2"}, "status": 5}"#);
+    let Answer { text, code } = from_files(&broken, &["--controllers=nodemetric"]).unwrap();
+    assert_eq!(code, 2, "{text}");
+    assert!(text.contains("nodemetric cannot decide about n2: NodeMetric n2 cannot be read"), "{text}");
+    assert!(text.contains("change NodeMetric n1"), "one broken object does not hide the rest: {text}");
+    assert!(text.contains("warning Unreadable on NodeMetric n2"), "{text}");
+
+    assert!(from_files("", &["--", "--noderesource-plugin=x"]).unwrap_err().contains("'--noderesource-plugins'"));
+    assert!(from_files(": [", &[]).unwrap_err().contains("objects.yaml is no YAML"));
+}
+
+#[test]
+fn a_cluster_is_read_once_and_never_written() {
+    let cluster = Cluster::furnished("plan");
+    for (path, object) in objects() {
+        cluster.create(path, &object);
+    }
+    let Answer { text, code } = cluster.koordctl(&["plan", AT, "-o", "json"]).unwrap();
+    assert_eq!((writes(&text), code), (expected(), 1));
+    let asked = cluster.asked();
+    assert!(!asked.is_empty() && asked.iter().all(|(verb, _)| verb == "list"), "{asked:?}");
+    assert_eq!(cluster.get("/apis/slo.koordinator.sh/v1alpha1/nodeslos")["items"], json!([]));
+
+    let Answer { text, code } = cluster.koordctl(&["plan", AT, "--", "--controllers=none"]).unwrap();
+    assert_eq!((text.as_str(), code), ("", 0));
+}
+
+#[test]
+fn a_cluster_without_definitions_is_an_error_that_says_so() {
+    let error = Cluster::bare("plan-bare").koordctl(&["plan"]).unwrap_err();
+    assert!(error.contains("cannot be listed") && error.contains("`koordctl doctor`"), "{error}");
+}
