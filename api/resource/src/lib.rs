@@ -22,6 +22,7 @@ pub mod quantity;
 pub mod rbac;
 mod resource;
 pub mod rule;
+pub mod strict_json;
 pub mod validate;
 mod walk;
 

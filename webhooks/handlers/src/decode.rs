@@ -1,6 +1,6 @@
 //! Decoding of a request's object, with the refusals of the original's decoder.
 
-use koord_resource::{admission::Denial, go_json};
+use koord_resource::{admission::Denial, go_json, strict_json};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -12,7 +12,7 @@ pub(crate) fn object<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Resul
 
 /// Decodes an object's JSON text.
 pub(crate) fn text<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Denial> {
-    serde_json::from_str(text).map_err(|error| Denial::bad_request(reason(&error)))
+    strict_json::from_str(text).map_err(|error| Denial::bad_request(reason(&error)))
 }
 
 /// The error without the position, which means nothing to whoever wrote YAML.

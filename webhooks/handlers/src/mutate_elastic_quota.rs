@@ -9,7 +9,7 @@ use koord_resource::{
     go_json,
 };
 use koord_runtime::cache::Revision;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use crate::{
     Ctx, decode, entries,
@@ -38,7 +38,7 @@ pub(crate) struct QuotaView<'a> {
     api_version: std::borrow::Cow<'a, str>,
     #[serde(borrow, deserialize_with = "text")]
     kind: std::borrow::Cow<'a, str>,
-    #[serde(borrow, deserialize_with = "or_default")]
+    #[serde(borrow, deserialize_with = "present")]
     pub(crate) metadata: QuotaMetadata<'a>,
     #[serde(borrow, deserialize_with = "or_default")]
     pub(crate) spec: QuotaSpec<'a>,
@@ -49,6 +49,9 @@ pub(crate) struct QuotaView<'a> {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct QuotaMetadata<'a> {
+    /// Whether the object has any.
+    #[serde(skip)]
+    is_present: bool,
     #[serde(borrow, deserialize_with = "text")]
     pub(crate) name: std::borrow::Cow<'a, str>,
     #[serde(borrow, deserialize_with = "text")]
@@ -59,6 +62,11 @@ pub(crate) struct QuotaMetadata<'a> {
     pub(crate) labels: Texts<'a>,
     #[serde(borrow)]
     pub(crate) annotations: Texts<'a>,
+}
+
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<QuotaMetadata<'de>, D::Error> {
+    let metadata = Option::<QuotaMetadata<'de>>::deserialize(deserializer)?;
+    Ok(metadata.map_or_else(QuotaMetadata::default, |metadata| QuotaMetadata { is_present: true, ..metadata }))
 }
 
 /// Of `spec`: the bounds, and their texts as they were written.
@@ -119,7 +127,7 @@ fn mutate(request: &Request<'_>, ctx: &Ctx) -> Result<Patch, Refused> {
     if request.operation != Operation::Create || quota.metadata.name == ROOT {
         return Ok(Patch::default());
     }
-    let QuotaMetadata { name, labels, annotations, .. } = &mut quota.metadata;
+    let QuotaMetadata { is_present, name, labels, annotations, .. } = &mut quota.metadata;
     let parent = match labels.get(PARENT) {
         Some(parent) if !parent.is_empty() => parent.to_owned(),
         _ => {
@@ -145,6 +153,9 @@ fn mutate(request: &Request<'_>, ctx: &Ctx) -> Result<Patch, Refused> {
     }
     let mut patch = Patch::default();
     let metadata = Path::root("metadata");
+    if !*is_present {
+        patch.add(&metadata, &serde_json::Map::new())?;
+    }
     labels.write(&metadata.child("labels"), &mut patch)?;
     annotations.write(&metadata.child("annotations"), &mut patch)?;
     let spec = Path::root("spec");
@@ -182,4 +193,38 @@ fn shared_weight(current: &str, spec: &QuotaSpec<'_>) -> Result<Option<String>, 
         weights.insert(name.clone(), quantity.clone());
     }
     Ok(Some(go_json::to_string(&weights)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use koord_resource::admission::GroupVersionResource;
+
+    use super::*;
+
+    fn patched(object: &str) -> Verdict {
+        let object = serde_json::value::RawValue::from_string(object.to_owned()).unwrap();
+        let resource = GroupVersionResource { resource: "elasticquotas".into(), ..GroupVersionResource::default() };
+        let request = Request { operation: Operation::Create, object: Some(&object), resource, ..Request::default() };
+        (HANDLER.call)(&request, &Ctx::detached(|_| false))
+    }
+
+    #[test]
+    fn a_quota_without_metadata_gets_what_its_labels_stand_in() {
+        for object in [r#"{"spec":{"max":{"cpu":1}}}"#, r#"{"metadata":null,"spec":{"max":{"cpu":1}}}"#] {
+            let patch = patched(object).patch;
+            assert!(
+                patch.as_str().starts_with(r#"[{"op":"add","path":"/metadata","value":{}},"#),
+                "{}",
+                patch.as_str()
+            );
+        }
+        assert!(!patched(r#"{"metadata":{}}"#).patch.as_str().contains(r#""path":"/metadata","#));
+    }
+
+    #[test]
+    fn an_array_is_no_quota_and_no_part_of_one() {
+        for object in ["[]", r#"{"metadata":[]}"#, r#"{"spec":[]}"#, r#"{"status":[null]}"#] {
+            assert_eq!(patched(object).denial.map(|denial| denial.code), Some(400), "{object}");
+        }
+    }
 }

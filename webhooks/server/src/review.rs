@@ -6,7 +6,7 @@ use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use koord_resource::{
     admission::{Denial, Request, Verdict, text},
     field::FieldError,
-    go_json,
+    go_json, strict_json,
 };
 use serde::Deserialize;
 
@@ -51,12 +51,8 @@ pub fn decode<'a>(content_type: &str, body: &'a [u8]) -> Result<Review<'a>, Deni
         return Err(Denial::bad_request(format!("contentType={content_type}, expected application/json")));
     }
     let unreadable = |reason| Denial::bad_request(format!("couldn't get version/kind; json parse error: {reason}"));
-    let wire: Option<Wire<'a>> = match serde_json::from_slice(body) {
-        // serde takes an array for a struct.
-        Ok(wire) if body.trim_ascii_start().first() != Some(&b'[') => wire,
-        Ok(_) => return Err(unreadable(no_review(body).unwrap_or_default())),
-        Err(error) => return Err(unreadable(no_review(body).unwrap_or_else(|| error.to_string()))),
-    };
+    let wire: Option<Wire<'a>> = strict_json::from_slice(body)
+        .map_err(|error| unreadable(no_review(body).unwrap_or_else(|| error.to_string())))?;
     let wire = wire.unwrap_or_default();
     let mut envelope = Envelope { api_version: wire.api_version, kind: wire.kind };
     if envelope == Envelope::NONE {
