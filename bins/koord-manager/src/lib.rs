@@ -4,11 +4,13 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod gates;
+mod metrics;
 mod options;
 mod permissions;
 mod run;
 
 pub use gates::GATES;
+pub use metrics::metrics;
 pub use options::{Checked, Options};
 pub use permissions::{optional_controllers, rbac_rules};
 pub use run::{Surroundings, add_controllers, run, run_with};

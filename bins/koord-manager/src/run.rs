@@ -17,7 +17,7 @@ use koord_runtime::{
     gates::Gates,
     lease::Candidacy,
     manager::{Manager, Settings},
-    metrics::{Audience, Metrics},
+    metrics::Metrics,
     random::Random,
     recorder::Recorder,
 };
@@ -28,7 +28,10 @@ use kube::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::options::{Checked, Options};
+use crate::{
+    metrics::BUILD_INFO,
+    options::{Checked, Options},
+};
 
 /// Writes are made, and requests sent, in this name.
 const NAME: &str = "koordinator-manager";
@@ -79,7 +82,8 @@ pub async fn run(options: Options, stop: CancellationToken) -> anyhow::Result<()
 pub async fn run_with(checked: Checked, surroundings: Surroundings, stop: CancellationToken) -> anyhow::Result<()> {
     let Surroundings { client, api_host, clock, random, webhook } = surroundings;
     let metrics = Metrics::new()?;
-    metrics.build_info("koord_manager", env!("CARGO_PKG_VERSION"))?;
+    metrics.build_info(BUILD_INFO, env!("CARGO_PKG_VERSION"))?;
+    metrics.watch_process()?;
     let (recorder, waiting) = Recorder::new(Arc::clone(&clock));
     let mut core = Core::new(Arc::clone(&clock), random.clone(), metrics.clone(), Arc::new(recorder));
     core.restrict_to(&checked.options.namespace);
@@ -161,7 +165,7 @@ async fn webhook_server(
     if !gates.enabled("WebhookFramework") {
         return Ok(None);
     }
-    let counters = koord_webhook::Metrics::register(metrics.registry(Audience::Internal))?;
+    let counters = koord_webhook::Metrics::register(metrics)?;
     let ctx = Arc::new(koord_webhooks::Ctx::watch(core, |gate| gates.enabled(gate), settings));
     let builder = koord_webhook::ServiceBuilder::new(counters, Arc::clone(&clock));
     let builder = koord_webhooks::serve(builder, &ctx, |gate| gates.enabled(gate));

@@ -1,6 +1,6 @@
 //! Where the configuration lies, and how its mistakes are told.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use koord_api::slo_config;
 use koord_resource::controller::ResourceKind;
@@ -10,11 +10,12 @@ use koord_runtime::{
     controller::Reaction,
     events::{Event, EventType},
     key::ObjectKey,
-    metrics::{Audience, Metrics},
+    metrics::{Audience, Description, Metrics, Unit},
     reflector::Selection,
     store::Store,
 };
-use prometheus::IntCounterVec;
+use parking_lot::Mutex;
+use prometheus::{IntCounterVec, IntGaugeVec};
 
 use crate::view::ConfigMapView;
 
@@ -48,18 +49,44 @@ impl ConfigSource {
 pub(crate) struct Complaints {
     controller: &'static str,
     counter: IntCounterVec,
+    invalid: IntGaugeVec,
+    told: Mutex<BTreeSet<String>>,
 }
+
+pub(crate) const ERRORS: Description = Description::counter(
+    "koord_config_errors_total",
+    &["controller", "key"],
+    "Edits of slo-controller-config with a key that could not be taken.",
+)
+.to(Audience::Internal)
+.advice("See `koord_config_key_invalid`.");
+pub(crate) const INVALID: Description = Description::gauge(
+    "koord_config_key_invalid",
+    &["controller", "key"],
+    "Whether a key of slo-controller-config cannot be taken as it stands; its last good value stays in force.",
+)
+.to(Audience::Internal)
+.unit(Unit::YesNo)
+.advice("Mend the key; the event on the ConfigMap says what is wrong, `koordctl lint -f` shows line and remedy.");
 
 impl Complaints {
     pub(crate) fn new(metrics: &Metrics, controller: &'static str) -> prometheus::Result<Self> {
-        let name = format!("slo_controller_{controller}_config_error_count");
-        let help = "Edits of slo-controller-config with a key that could not be taken.";
-        Ok(Self { controller, counter: metrics.counter(Audience::Internal, &name, help, &["key"])? })
+        let (counter, invalid) = (metrics.counter(ERRORS)?, metrics.gauge(INVALID)?);
+        Ok(Self { controller, counter, invalid, told: Mutex::default() })
+    }
+
+    /// The configuration is read again; what is wrong with it now is still to be told.
+    pub(crate) fn begin(&self) {
+        for key in std::mem::take(&mut *self.told.lock()) {
+            self.invalid.with_label_values(&[self.controller, &key]).set(0);
+        }
     }
 
     /// Counts a mistake without telling users; for mistakes that the original keeps to itself.
     pub(crate) fn count(&self, key: &str, message: &str) {
-        self.counter.with_label_values(&[key]).inc();
+        self.counter.with_label_values(&[self.controller, key]).inc();
+        self.invalid.with_label_values(&[self.controller, key]).set(1);
+        self.told.lock().insert(key.to_owned());
         tracing::warn!(controller = self.controller, key, message, "the last good configuration stays in force");
     }
 

@@ -19,11 +19,26 @@ pub mod view;
 
 pub use config::ConfigSource;
 use koord_resource::{controller::ControllerSpec, controllers};
+use koord_runtime::metrics::Description;
 
 use crate::{
     colocationprofile::ColocationProfileController, nodemetric::NodeMetricController,
     noderesource::NodeResourceController, nodeslo::NodeSloController, quotaprofile::QuotaProfileController,
 };
+
+/// What the controllers count.
+pub const METRICS: &[Description] = &[
+    config::ERRORS,
+    config::INVALID,
+    nodemetric::WRITES,
+    nodemetric::SPECS,
+    nodeslo::WRITES,
+    nodeslo::SPECS,
+    noderesource::counts::WRITES,
+    noderesource::counts::PLUGINS,
+    noderesource::counts::AMOUNTS,
+    noderesource::counts::STALE,
+];
 
 /// All controllers as data: for RBAC documents and reference pages.
 pub const CONTROLLERS: &[ControllerSpec] = controllers![

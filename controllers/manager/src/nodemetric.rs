@@ -14,7 +14,7 @@ use koord_runtime::{
     controller::{Controller, Reaction},
     error::{Fault, ReconcileError},
     key::ObjectKey,
-    metrics::Audience,
+    metrics::{Audience, Description},
     outcome::Outcome,
     store::Store,
     write::{Action, Write},
@@ -29,6 +29,20 @@ use crate::{
     one_per_node::{self, Tally},
     view::{ConfigMapView, NodeMetricView, NodeView},
 };
+
+pub(crate) const WRITES: Description = Description::counter(
+    "slo_controller_nodemetric_reconcile_count",
+    &["status", "reason"],
+    "Writes of NodeMetrics by result (succeeded, failed) and reason.",
+)
+.to(Audience::Internal)
+.advice("Failures: the log line `reconcile failed` names the node and what the API server said.");
+pub(crate) const SPECS: Description = Description::counter(
+    "slo_controller_nodemetric_spec_parse_count",
+    &["status", "reason"],
+    "Specs of NodeMetrics that were made, by result.",
+)
+.to(Audience::Internal);
 
 /// The name under which its events are told.
 pub const COMPONENT: &str = "nodemetric-controller";
@@ -49,16 +63,13 @@ impl NodeMetricController {
     pub fn wire(wiring: &mut Wiring<'_>, source: &ConfigSource) -> prometheus::Result<Arc<Self>> {
         let (nodes, metrics) = (wiring.reads::<NodeView>(), wiring.reads::<NodeMetricView>());
         let config_map = source.cache(wiring);
-        let tally = |name: &str, help: &str| {
-            wiring.metrics().counter(Audience::Internal, name, help, &["status", "reason"]).map(Tally)
-        };
         let controller = Arc::new(Self {
             nodes: Arc::clone(&nodes),
             metrics: Arc::clone(&metrics),
             colocation: Mutex::default(),
             complaints: Complaints::new(wiring.metrics(), Self::SPEC.name)?,
-            writes: tally("slo_controller_nodemetric_reconcile_count", "Writes of NodeMetrics by result and reason.")?,
-            specs: tally("slo_controller_nodemetric_spec_parse_count", "Specs of NodeMetrics made, by result.")?,
+            writes: Tally(wiring.metrics().counter(WRITES)?),
+            specs: Tally(wiring.metrics().counter(SPECS)?),
         });
         wiring.on(&nodes, one_per_node::node_changed);
         wiring.on(&metrics, spec_changed);
@@ -70,6 +81,7 @@ impl NodeMetricController {
     /// The ConfigMap changed. Its deletion changes nothing.
     fn configured(&self, change: &Change<ConfigMapView>, reaction: &mut Reaction) {
         let Some(config_map) = &change.new else { return };
+        self.complaints.begin();
         let read = ColocationConfig::parse(config_map.value.get(COLOCATION_CONFIG));
         match &read {
             Ok(_) => {}

@@ -7,6 +7,7 @@
 pub mod amplification;
 pub mod batch;
 mod configuration;
+pub(crate) mod counts;
 pub mod cpu_normalization;
 pub mod decision;
 mod devices;
@@ -36,7 +37,6 @@ use koord_runtime::{
     error::ReconcileError,
     events::{Event, EventType},
     key::ObjectKey,
-    metrics::Audience,
     outcome::Outcome,
     reflector::Selection,
     store::Store,
@@ -44,18 +44,16 @@ use koord_runtime::{
 };
 use parking_lot::Mutex;
 pub use plugin::{Plugin, Plugins};
-use prometheus::{GaugeVec, IntCounterVec, Opts};
 use serde_json::{Map, Value};
 
 use self::{
     configuration::InForce,
-    decision::Reset,
+    counts::Counts,
     difference::{Difference, ZoneRules},
 };
 use crate::{
     ConfigSource,
     config::Complaints,
-    one_per_node::Tally,
     view::{ConfigMapView, DeviceView, NodeMetricView, NodeView, PodView, TopologyView},
 };
 
@@ -92,13 +90,6 @@ struct Synced {
     topologies: BTreeMap<ObjectKey, Timestamp>,
 }
 
-/// What the original counts, under its names.
-struct Counts {
-    writes: Tally,
-    plugins: IntCounterVec,
-    amounts: GaugeVec,
-}
-
 impl NodeResourceController {
     /// Connects the controller with its caches.
     pub fn wire(wiring: &mut Wiring<'_>, source: &ConfigSource, plugins: Plugins) -> prometheus::Result<Arc<Self>> {
@@ -108,7 +99,9 @@ impl NodeResourceController {
         let fields = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed".to_owned();
         let pods = wiring.reads_some::<PodView>(&Selection { fields, ..Selection::default() });
         let config_map = source.cache(wiring);
+        let counts = Counts::new(wiring.metrics(), wiring.clock(), &plugins)?;
         let controller = Arc::new(Self {
+            counts,
             nodes: Arc::clone(&nodes),
             metrics: Arc::clone(&metrics),
             pods,
@@ -118,7 +111,6 @@ impl NodeResourceController {
             plugins,
             complaints: Complaints::new(wiring.metrics(), Self::SPEC.name)?,
             synced: Mutex::default(),
-            counts: Counts::new(wiring.metrics())?,
         });
         wiring.on(&nodes, node_changed);
         wiring.on(&devices, same_key);
@@ -144,6 +136,7 @@ impl NodeResourceController {
     /// The ConfigMap changed. Its deletion changes nothing; a key that cannot be read leaves its last good value.
     fn configured(&self, change: &Change<ConfigMapView>, reaction: &mut Reaction) {
         let Some(config_map) = &change.new else { return };
+        self.complaints.begin();
         let (mistakes, differs) = self.config.lock().read(&config_map.value);
         for mistake in mistakes {
             match mistake.reason {
@@ -255,7 +248,7 @@ impl Controller for NodeResourceController {
         // A kubelet that has not said what the node has will.
         let Some(facts) = Facts::of(&caches, key.as_str(), &config, now) else { return Ok(outcome) };
         let decision = decide(&facts, &self.plugins);
-        self.counts.decided(&facts, &decision, &self.plugins);
+        self.counts.decided(&facts, &decision);
         self.plan(&mut outcome, &caches, key, &facts, &decision);
         if let (None, Some(expires)) = (decision.reset, facts.expires()) {
             let left = Duration::try_from(expires.duration_since(now)).unwrap_or_default();
@@ -281,69 +274,3 @@ impl Controller for NodeResourceController {
         }
     }
 }
-
-impl Counts {
-    fn new(metrics: &koord_runtime::metrics::Metrics) -> prometheus::Result<Self> {
-        let counter = |name: &str, help: &str, labels: &[&str]| metrics.counter(Audience::Internal, name, help, labels);
-        let amounts = GaugeVec::new(
-            Opts::new(
-                "slo_controller_node_extended_resource_allocatable_internal",
-                "What batch pods may use of a node, before others take some: cores and bytes.",
-            ),
-            &["node", "resource", "unit"],
-        )?;
-        metrics.register(Audience::Internal, amounts.clone())?;
-        Ok(Self {
-            writes: Tally(counter(
-                "slo_controller_node_resource_reconcile_count",
-                "Writes of nodes by result and reason.",
-                &["status", "reason"],
-            )?),
-            plugins: counter(
-                "slo_controller_node_resource_run_plugin_status",
-                "Parts of the controller that ran, by result and occasion.",
-                &["plugin", "status", "reason"],
-            )?,
-            amounts,
-        })
-    }
-
-    fn ran(&self, plugin: Plugin, succeeded: bool, reason: &str) {
-        let status = if succeeded { "succeeded" } else { "failed" };
-        self.plugins.with_label_values(&[plugin.name(), status, reason]).inc();
-    }
-
-    fn decided(&self, facts: &Facts<'_>, decision: &Decision, plugins: &Plugins) {
-        let reason = if decision.reset == Some(Reset::Disabled) { "ResourceReset" } else { "ResourceCalculate" };
-        for plugin in Plugin::ALL.into_iter().filter(|plugin| plugins.has(*plugin)) {
-            let failure = decision.failures.iter().find(|(failed, _)| *failed == plugin);
-            self.ran(plugin, failure.is_none(), reason);
-            if let Some((_, failure)) = failure {
-                tracing::warn!(node = facts.name, plugin = plugin.name(), failure, "what stands on the node stays");
-            }
-        }
-        match decision.batch {
-            None => self.forget(facts.name),
-            Some(amounts) => {
-                let cores = amounts.cpu.milli() as f64 / 1000.0;
-                for (resource, unit, amount) in [BATCH_CPU_GAUGE, BATCH_MEMORY_GAUGE].map(|(resource, unit)| match unit
-                {
-                    "integer" => (resource, unit, cores),
-                    _ => (resource, unit, amounts.memory.units() as f64),
-                }) {
-                    self.amounts.with_label_values(&[facts.name, resource, unit]).set(amount);
-                }
-            }
-        }
-    }
-
-    fn forget(&self, node: &str) {
-        for (resource, unit) in [BATCH_CPU_GAUGE, BATCH_MEMORY_GAUGE] {
-            // A series that is not there need not be removed.
-            let _ = self.amounts.remove_label_values(&[node, resource, unit]);
-        }
-    }
-}
-
-const BATCH_CPU_GAUGE: (&str, &str) = (koord_api::resource_names::BATCH_CPU, "integer");
-const BATCH_MEMORY_GAUGE: (&str, &str) = (koord_api::resource_names::BATCH_MEMORY, "byte");

@@ -22,7 +22,7 @@ use koord_runtime::{
     controller::{Controller, Reaction, same_key},
     error::{Fault, ReconcileError},
     key::ObjectKey,
-    metrics::Audience,
+    metrics::{Audience, Description},
     outcome::Outcome,
     store::Store,
     write::{Action, Write},
@@ -39,6 +39,21 @@ use crate::{
 
 /// What the CRD says about the spec.
 static SCHEMA: LazyLock<schema::Schema> = LazyLock::new(|| NodeSLOSpec::schema(Emit::new(Profile::Compatible)));
+
+pub(crate) const WRITES: Description = Description::counter(
+    "slo_controller_nodeslo_reconcile_count",
+    &["status", "reason"],
+    "Writes of NodeSLOs by result (succeeded, failed) and reason.",
+)
+.to(Audience::Internal)
+.advice("Failures: the log line `reconcile failed` names the node and what the API server said.");
+pub(crate) const SPECS: Description = Description::counter(
+    "slo_controller_nodeslo_spec_parse_count",
+    &["status", "reason"],
+    "Parts of NodeSLOs that were made, by result and part.",
+)
+.to(Audience::Internal)
+.advice("`getSystemConfigSpec` fails for nodes whose bandwidth annotation is no quantity.");
 
 /// The name under which its events are told.
 pub const COMPONENT: &str = "nodeslo-controller";
@@ -59,16 +74,13 @@ impl NodeSloController {
     pub fn wire(wiring: &mut Wiring<'_>, source: &ConfigSource) -> prometheus::Result<Arc<Self>> {
         let (nodes, slos) = (wiring.reads::<NodeView>(), wiring.reads::<NodeSloView>());
         let config_map = source.cache(wiring);
-        let tally = |name: &str, help: &str| {
-            wiring.metrics().counter(Audience::Internal, name, help, &["status", "reason"]).map(Tally)
-        };
         let controller = Arc::new(Self {
             nodes: Arc::clone(&nodes),
             slos: Arc::clone(&slos),
             config: RwLock::default(),
             complaints: Complaints::new(wiring.metrics(), Self::SPEC.name)?,
-            writes: tally("slo_controller_nodeslo_reconcile_count", "Writes of NodeSLOs by result and reason.")?,
-            specs: tally("slo_controller_nodeslo_spec_parse_count", "Parts of NodeSLOs made, by result and part.")?,
+            writes: Tally(wiring.metrics().counter(WRITES)?),
+            specs: Tally(wiring.metrics().counter(SPECS)?),
         });
         wiring.on(&nodes, one_per_node::node_changed);
         wiring.on(&slos, same_key);
@@ -80,6 +92,7 @@ impl NodeSloController {
     /// The ConfigMap changed. Its deletion changes nothing; a key that cannot be read leaves its last good value.
     fn configured(&self, change: &Change<ConfigMapView>, reaction: &mut Reaction) {
         let Some(config_map) = &change.new else { return };
+        self.complaints.begin();
         let nothing = BTreeMap::new();
         let data = config_map.value.data().unwrap_or(&nothing);
         let (next, errors) = self.config.read().update(data);

@@ -51,6 +51,13 @@ pub(crate) fn keep<P: Owned>(
 pub(crate) struct Tally(pub(crate) IntCounterVec);
 
 impl Tally {
+    /// Shows this reason from the beginning, so that its rate is known when it first happens.
+    pub(crate) fn expect(&self, reason: &str) {
+        for status in ["succeeded", "failed"] {
+            self.0.with_label_values(&[status, reason]);
+        }
+    }
+
     pub(crate) fn count(&self, succeeded: bool, reason: &str) {
         let status = if succeeded { "succeeded" } else { "failed" };
         self.0.with_label_values(&[status, reason]).inc();

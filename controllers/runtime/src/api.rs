@@ -66,6 +66,7 @@ impl Api {
     /// Sends a request and reads the whole answer.
     pub async fn call(&self, request: &WireRequest) -> Result<Answer, Failure> {
         let wait = self.bucket.lock().reserve(self.clock.moment());
+        self.metrics.rest_limited.with_label_values(&[request.method, &self.host]).observe(wait.as_secs_f64());
         if !wait.is_zero() {
             self.clock.sleep(wait).await;
         }
@@ -117,7 +118,10 @@ impl Api {
             .header(header::CONTENT_TYPE, request.content_type)
             .body(Body::from(request.body.clone().into_bytes()))
             .map_err(|error| Failure::local(error.to_string()))?;
+        let start = self.clock.moment();
         let response = self.client.send(built).await;
+        let spent = self.clock.moment().since(start).as_secs_f64();
+        self.metrics.rest_duration.with_label_values(&[request.method, &self.host]).observe(spent);
         let code =
             response.as_ref().map_or_else(|_| "<error>".to_owned(), |answer| answer.status().as_str().to_owned());
         self.metrics.rest_requests.with_label_values(&[code.as_str(), request.method, &self.host]).inc();

@@ -165,6 +165,8 @@ impl Core {
         let number = |size: usize| i64::try_from(size).unwrap_or(i64::MAX);
         for watch in &self.watches {
             let (sizes, kind) = (watch.sink.sizes(), &[watch.kind.kind]);
+            let restarts = i64::try_from(watch.reflector.lock().restarts()).unwrap_or(i64::MAX);
+            self.metrics.watch_restarts.with_label_values(kind).set(restarts);
             self.metrics.cache_objects.with_label_values(kind).set(number(sizes.objects));
             self.metrics.cache_quarantined.with_label_values(kind).set(number(sizes.quarantined));
             self.metrics.cache_strings.with_label_values(kind).set(number(sizes.strings));
@@ -207,6 +209,11 @@ impl Wiring<'_> {
                 worker.react(reaction);
             }
         });
+    }
+
+    /// The clock of the controllers.
+    pub fn clock(&self) -> &SharedClock {
+        &self.core.clock
     }
 
     /// The metrics.

@@ -47,9 +47,6 @@ impl Follower {
                     Err(failure) => self.failed(&failure),
                 },
             }
-            let restarts = self.watch.reflector.lock().restarts();
-            let restarts = i64::try_from(restarts).unwrap_or(i64::MAX);
-            self.metrics.watch_restarts.with_label_values(&[self.watch.kind.kind]).set(restarts);
         }
     }
 

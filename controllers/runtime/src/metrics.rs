@@ -1,19 +1,30 @@
 //! Metrics under the names that dashboards of controller-runtime know, and a few of our own.
+//!
+//! Every metric is made from a [`Description`], so that what is served, what is documented and what alerts ask for is
+//! one table.
 
+mod description;
+mod expiring;
+mod runtime;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+pub use description::{Audience, Description, Kind, Unit, exponential_buckets};
+pub use expiring::ExpiringGauge;
+use parking_lot::Mutex;
 use prometheus::{
-    Encoder, GaugeVec, HistogramOpts, HistogramVec, IntCounterVec, IntGaugeVec, Opts, Registry, Result, TextEncoder,
-    core::Collector, proto::MetricFamily,
+    Encoder, Error, GaugeVec, HistogramVec, IntCounterVec, IntGaugeVec, Registry, Result, TextEncoder, core::Collector,
+    proto::MetricFamily,
 };
+pub use runtime::{PROCESS, RUNTIME};
 
-/// The registries of a program and the metrics that the runtime itself keeps.
+/// The registries of a program and the metrics that the runtime itself keeps. Cheap to clone.
 ///
 /// Three registries are served, as by the original: the runtime's at `/metrics`, the components' at
 /// `/internal-metrics`, those for other systems at `/external-metrics`; `/all-metrics` merges them.
 #[derive(Clone)]
 pub struct Metrics {
-    runtime: Registry,
-    internal: Registry,
-    external: Registry,
+    registries: Registries,
     pub(crate) reconcile_total: IntCounterVec,
     pub(crate) reconcile_errors: IntCounterVec,
     pub(crate) reconcile_terminal_errors: IntCounterVec,
@@ -30,6 +41,8 @@ pub struct Metrics {
     pub(crate) queue_unfinished: GaugeVec,
     pub(crate) queue_longest: GaugeVec,
     pub(crate) rest_requests: IntCounterVec,
+    pub(crate) rest_duration: HistogramVec,
+    pub(crate) rest_limited: HistogramVec,
     pub(crate) leader: IntGaugeVec,
     pub(crate) cache_objects: IntGaugeVec,
     pub(crate) cache_quarantined: IntGaugeVec,
@@ -38,178 +51,166 @@ pub struct Metrics {
     pub(crate) watch_events: IntCounterVec,
 }
 
-/// Which of the three registries a metric belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Audience {
-    /// The runtime: `/metrics`.
-    Runtime,
-    /// The program's components: `/internal-metrics`.
-    Internal,
-    /// Other systems: `/external-metrics`.
-    External,
+#[derive(Clone)]
+struct Registries {
+    runtime: Registry,
+    internal: Registry,
+    external: Registry,
+    made: Arc<Mutex<BTreeMap<&'static str, (Description, Made)>>>,
+}
+
+/// A metric that was made before; who asks for it again gets the same.
+#[derive(Clone)]
+enum Made {
+    Counter(IntCounterVec),
+    Gauge(IntGaugeVec),
+    FloatGauge(GaugeVec),
+    Histogram(HistogramVec),
+    Elsewhere,
+}
+
+macro_rules! same_or_new {
+    ($self:ident, $description:ident, $variant:ident, $make:ident) => {{
+        let mut made = $self.made.lock();
+        match made.get($description.name) {
+            Some((known, Made::$variant(metric))) if *known == $description => Ok(metric.clone()),
+            Some(_) => Err(Error::AlreadyReg),
+            None => {
+                let metric = $description.$make()?;
+                $self.of($description.audience).register(Box::new(metric.clone()))?;
+                made.insert($description.name, ($description, Made::$variant(metric.clone())));
+                Ok(metric)
+            }
+        }
+    }};
+}
+
+impl Registries {
+    fn of(&self, audience: Audience) -> &Registry {
+        match audience {
+            Audience::Runtime => &self.runtime,
+            Audience::Internal => &self.internal,
+            Audience::External => &self.external,
+        }
+    }
+
+    fn counter(&self, description: Description) -> Result<IntCounterVec> {
+        same_or_new!(self, description, Counter, make_counter)
+    }
+
+    fn gauge(&self, description: Description) -> Result<IntGaugeVec> {
+        same_or_new!(self, description, Gauge, make_gauge)
+    }
+
+    fn float_gauge(&self, description: Description) -> Result<GaugeVec> {
+        same_or_new!(self, description, FloatGauge, make_float_gauge)
+    }
+
+    fn histogram(&self, description: Description) -> Result<HistogramVec> {
+        same_or_new!(self, description, Histogram, make_histogram)
+    }
 }
 
 impl Metrics {
     /// The registries with the runtime's own metrics.
     pub fn new() -> Result<Self> {
-        let runtime = Registry::new();
-        let controller = &["controller"][..];
-        let queue = &["name", "controller"][..];
-        let reconcile_buckets = vec![
-            0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.25,
-            1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0,
-            60.0,
-        ];
-        let queue_buckets: Vec<f64> = (-8..=3).map(|exponent| 10_f64.powi(exponent)).collect();
-        let counter = |name: &str, help: &str, labels: &[&str]| {
-            register(&runtime, IntCounterVec::new(Opts::new(name, help), labels))
-        };
-        let gauge = |name: &str, help: &str, labels: &[&str]| {
-            register(&runtime, IntGaugeVec::new(Opts::new(name, help), labels))
-        };
-        let seconds =
-            |name: &str, help: &str, labels: &[&str]| register(&runtime, GaugeVec::new(Opts::new(name, help), labels));
-        let histogram = |name: &str, help: &str, labels: &[&str], buckets: &[f64]| {
-            let options = HistogramOpts::new(name, help).buckets(buckets.to_vec());
-            register(&runtime, HistogramVec::new(options, labels))
-        };
-        Ok(Self {
-            reconcile_total: counter(
-                "controller_runtime_reconcile_total",
-                "Reconciliations per controller and result.",
-                &["controller", "result"],
-            )?,
-            reconcile_errors: counter(
-                "controller_runtime_reconcile_errors_total",
-                "Failed reconciliations per controller.",
-                controller,
-            )?,
-            reconcile_terminal_errors: counter(
-                "controller_runtime_terminal_reconcile_errors_total",
-                "Failed reconciliations per controller that are not tried again.",
-                controller,
-            )?,
-            reconcile_panics: counter(
-                "controller_runtime_reconcile_panics_total",
-                "Reconciliations per controller that panicked.",
-                controller,
-            )?,
-            reconcile_faults: counter(
-                "koord_reconcile_faults_total",
-                "Failed reconciliations per controller by whose fault it was.",
-                &["controller", "fault"],
-            )?,
-            reconcile_time: histogram(
-                "controller_runtime_reconcile_time_seconds",
-                "Length of reconciliations per controller, writes included.",
-                controller,
-                &reconcile_buckets,
-            )?,
-            max_concurrent: gauge(
-                "controller_runtime_max_concurrent_reconciles",
-                "Workers per controller.",
-                controller,
-            )?,
-            active_workers: gauge(
-                "controller_runtime_active_workers",
-                "Workers per controller that are busy.",
-                controller,
-            )?,
-            queue_depth: gauge(
-                "workqueue_depth",
-                "Keys that are ready in the queue; all have the same priority.",
-                &["name", "controller", "priority"],
-            )?,
-            queue_adds: counter("workqueue_adds_total", "Keys added to the queue.", queue)?,
-            queue_retries: counter("workqueue_retries_total", "Keys added again after a failure.", queue)?,
-            queue_wait: histogram(
-                "workqueue_queue_duration_seconds",
-                "Seconds a key waits in the queue.",
-                queue,
-                &queue_buckets,
-            )?,
-            queue_work: histogram(
-                "workqueue_work_duration_seconds",
-                "Seconds a key is worked on.",
-                queue,
-                &queue_buckets,
-            )?,
-            queue_unfinished: seconds(
-                "workqueue_unfinished_work_seconds",
-                "Seconds that keys in work have been so, all together.",
-                queue,
-            )?,
-            queue_longest: seconds(
-                "workqueue_longest_running_processor_seconds",
-                "Seconds that the key longest in work has been so.",
-                queue,
-            )?,
-            rest_requests: counter(
-                "rest_client_requests_total",
-                "Requests to the API server by status code, method and host.",
-                &["code", "method", "host"],
-            )?,
-            leader: gauge("leader_election_master_status", "Whether this process leads (1) or waits (0).", &["name"])?,
-            cache_objects: gauge("koord_cache_objects", "Objects in the cache per kind.", &["kind"])?,
-            cache_quarantined: gauge(
-                "koord_cache_quarantined_objects",
-                "Objects per kind that cannot be read.",
-                &["kind"],
-            )?,
-            cache_strings: gauge(
-                "koord_cache_shared_texts",
-                "Different texts that the objects of a kind share.",
-                &["kind"],
-            )?,
-            watch_restarts: gauge("koord_watch_restarts", "Times that a collection was fetched anew.", &["kind"])?,
-            watch_events: counter("koord_watch_events_total", "Lines received from watches per kind.", &["kind"])?,
-            runtime,
+        let registries = Registries {
+            runtime: Registry::new(),
             internal: Registry::new(),
             external: Registry::new(),
+            made: Arc::default(),
+        };
+        let of = &registries;
+        Ok(Self {
+            reconcile_total: of.counter(runtime::RECONCILE_TOTAL)?,
+            reconcile_errors: of.counter(runtime::RECONCILE_ERRORS)?,
+            reconcile_terminal_errors: of.counter(runtime::TERMINAL_ERRORS)?,
+            reconcile_panics: of.counter(runtime::RECONCILE_PANICS)?,
+            reconcile_faults: of.counter(runtime::RECONCILE_FAULTS)?,
+            reconcile_time: of.histogram(runtime::RECONCILE_TIME)?,
+            max_concurrent: of.gauge(runtime::MAX_CONCURRENT)?,
+            active_workers: of.gauge(runtime::ACTIVE_WORKERS)?,
+            queue_depth: of.gauge(runtime::QUEUE_DEPTH)?,
+            queue_adds: of.counter(runtime::QUEUE_ADDS)?,
+            queue_retries: of.counter(runtime::QUEUE_RETRIES)?,
+            queue_wait: of.histogram(runtime::QUEUE_WAIT)?,
+            queue_work: of.histogram(runtime::QUEUE_WORK)?,
+            queue_unfinished: of.float_gauge(runtime::QUEUE_UNFINISHED)?,
+            queue_longest: of.float_gauge(runtime::QUEUE_LONGEST)?,
+            rest_requests: of.counter(runtime::REST_REQUESTS)?,
+            rest_duration: of.histogram(runtime::REST_DURATION)?,
+            rest_limited: of.histogram(runtime::REST_LIMITED)?,
+            leader: of.gauge(runtime::LEADER)?,
+            cache_objects: of.gauge(runtime::CACHE_OBJECTS)?,
+            cache_quarantined: of.gauge(runtime::CACHE_QUARANTINED)?,
+            cache_strings: of.gauge(runtime::CACHE_STRINGS)?,
+            watch_restarts: of.gauge(runtime::WATCH_RESTARTS)?,
+            watch_events: of.counter(runtime::WATCH_EVENTS)?,
+            registries,
         })
     }
 
-    /// A registered counter.
-    pub fn counter(&self, audience: Audience, name: &str, help: &str, labels: &[&str]) -> Result<IntCounterVec> {
-        register(self.registry(audience), IntCounterVec::new(Opts::new(name, help), labels))
+    /// A counter; who asks for it again gets the same.
+    pub fn counter(&self, description: Description) -> Result<IntCounterVec> {
+        self.registries.counter(description)
     }
 
-    /// A registered gauge of whole numbers.
-    pub fn gauge(&self, audience: Audience, name: &str, help: &str, labels: &[&str]) -> Result<IntGaugeVec> {
-        register(self.registry(audience), IntGaugeVec::new(Opts::new(name, help), labels))
+    /// A gauge of whole numbers; who asks for it again gets the same.
+    pub fn gauge(&self, description: Description) -> Result<IntGaugeVec> {
+        self.registries.gauge(description)
     }
 
-    /// A registered histogram.
-    pub fn histogram(
-        &self,
-        audience: Audience,
-        name: &str,
-        help: &str,
-        labels: &[&str],
-        buckets: Vec<f64>,
-    ) -> Result<HistogramVec> {
-        let options = HistogramOpts::new(name, help).buckets(buckets);
-        register(self.registry(audience), HistogramVec::new(options, labels))
+    /// A gauge of any numbers; who asks for it again gets the same.
+    pub fn float_gauge(&self, description: Description) -> Result<GaugeVec> {
+        self.registries.float_gauge(description)
     }
 
-    /// Registers a metric made elsewhere.
-    pub fn register(&self, audience: Audience, metric: impl Collector + 'static) -> Result<()> {
-        self.registry(audience).register(Box::new(metric))
+    /// A histogram; who asks for it again gets the same.
+    pub fn histogram(&self, description: Description) -> Result<HistogramVec> {
+        self.registries.histogram(description)
     }
 
-    /// Says which build runs here, as Kubernetes programs do.
-    pub fn build_info(&self, program: &str, version: &str) -> Result<()> {
-        let name = format!("{program}_build_info");
-        let info =
-            self.gauge(Audience::Runtime, &name, "Always 1; the labels say what runs.", &["version", "language"])?;
-        info.with_label_values(&[version, "rust"]).set(1);
+    /// Serves a metric that was made elsewhere. It must be what the description says.
+    pub fn adopt(&self, description: Description, metric: impl Collector + 'static) -> Result<()> {
+        let is_described = metric
+            .desc()
+            .iter()
+            .all(|desc| desc.fq_name == description.name && desc.variable_labels == description.labels);
+        if !is_described {
+            return Err(Error::Msg(format!("{} is not what its description says", description.name)));
+        }
+        self.registries.of(description.audience).register(Box::new(metric))?;
+        self.registries.made.lock().insert(description.name, (description, Made::Elsewhere));
+        Ok(())
+    }
+
+    /// Serves what the operating system says of this process ([`PROCESS`]); Linux alone does.
+    pub fn watch_process(&self) -> Result<()> {
+        #[cfg(target_os = "linux")]
+        {
+            let process = prometheus::process_collector::ProcessCollector::for_self();
+            self.registries.runtime.register(Box::new(process))?;
+            let mut made = self.registries.made.lock();
+            made.extend(PROCESS.map(|description| (description.name, (description, Made::Elsewhere))));
+        }
+        Ok(())
+    }
+
+    /// Every metric that is served, whether or not it has a series yet, by name.
+    pub fn described(&self) -> Vec<Description> {
+        self.registries.made.lock().values().map(|(description, _)| *description).collect()
+    }
+
+    /// Says which build runs here, as Kubernetes programs do: labels `version` and `language`.
+    pub fn build_info(&self, description: Description, version: &str) -> Result<()> {
+        self.gauge(description)?.with_label_values(&[version, "rust"]).set(1);
         Ok(())
     }
 
     /// The metrics for some audiences in the text format of Prometheus.
     pub fn text(&self, audiences: &[Audience]) -> String {
         let mut families: Vec<MetricFamily> =
-            audiences.iter().flat_map(|audience| self.registry(*audience).gather()).collect();
+            audiences.iter().flat_map(|audience| self.registries.of(*audience).gather()).collect();
         families.sort_by(|a, b| a.name().cmp(b.name()));
         let mut text = Vec::new();
         if let Err(error) = TextEncoder::new().encode(&families, &mut text) {
@@ -217,44 +218,53 @@ impl Metrics {
         }
         String::from_utf8(text).unwrap_or_default()
     }
-
-    /// The registry of an audience, for parts that make their own metrics.
-    pub fn registry(&self, audience: Audience) -> &Registry {
-        match audience {
-            Audience::Runtime => &self.runtime,
-            Audience::Internal => &self.internal,
-            Audience::External => &self.external,
-        }
-    }
-}
-
-fn register<C: Collector + Clone + 'static>(registry: &Registry, metric: Result<C>) -> Result<C> {
-    let metric = metric?;
-    registry.register(Box::new(metric.clone()))?;
-    Ok(metric)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const COUNT: Description = Description::counter("slo_count", &["status"], "Help.").to(Audience::Internal);
+
     #[test]
     fn each_audience_has_its_registry_and_all_can_be_merged() {
+        const INFO: Description = Description::gauge("koord_build_info", &["version", "language"], "Help.");
         let metrics = Metrics::new().unwrap();
-        metrics.build_info("koord", "1.2.3").unwrap();
-        let counter = metrics.counter(Audience::Internal, "slo_count", "Help.", &["status"]).unwrap();
-        counter.with_label_values(&["succeeded"]).inc();
+        metrics.build_info(INFO, "1.2.3").unwrap();
+        metrics.counter(COUNT).unwrap().with_label_values(&["succeeded"]).inc();
+        metrics.counter(COUNT).unwrap().with_label_values(&["succeeded"]).inc();
         assert!(metrics.text(&[Audience::Runtime]).contains(r#"koord_build_info{language="rust",version="1.2.3"} 1"#));
         assert_eq!(
             metrics.text(&[Audience::Internal]),
-            "# HELP slo_count Help.\n# TYPE slo_count counter\nslo_count{status=\"succeeded\"} 1\n"
+            "# HELP slo_count Help.\n# TYPE slo_count counter\nslo_count{status=\"succeeded\"} 2\n"
         );
         assert_eq!(metrics.text(&[Audience::External]), "");
         let all = metrics.text(&[Audience::Runtime, Audience::Internal]);
         assert!(all.contains("slo_count") && all.contains("koord_build_info"));
-        assert!(
-            metrics.counter(Audience::Internal, "slo_count", "Help.", &["status"]).is_err(),
-            "a name is taken once"
-        );
+    }
+
+    #[test]
+    fn a_name_means_one_thing() {
+        let metrics = Metrics::new().unwrap();
+        metrics.counter(COUNT).unwrap();
+        assert!(metrics.gauge(COUNT).is_err());
+        assert!(metrics.counter(Description { labels: &["reason"], ..COUNT }).is_err());
+        assert!(metrics.counter(COUNT.to(Audience::External)).is_err());
+        let other = Description::gauge("other", &["a"], "Help.");
+        assert!(metrics.adopt(other, COUNT.make_counter().unwrap()).is_err());
+    }
+
+    #[test]
+    fn every_metric_of_the_runtime_is_described_once() {
+        let metrics = Metrics::new().unwrap();
+        metrics.watch_process().unwrap();
+        let served: Vec<_> = metrics.described().iter().map(|description| description.name).collect();
+        let mut table: Vec<_> = RUNTIME.iter().chain(&PROCESS).map(|description| description.name).collect();
+        table.sort_unstable();
+        assert_eq!(served, table);
+        let text = metrics.text(&[Audience::Runtime]);
+        for description in PROCESS {
+            assert!(text.contains(&format!("# TYPE {} {}\n", description.name, description.kind)), "{text}");
+        }
     }
 }

@@ -9,7 +9,7 @@ use koord::{
         clock::SystemClock,
         lease::Candidacy,
         manager::{Manager, Settings},
-        metrics::{Audience, Metrics},
+        metrics::Metrics,
         random::Random,
         recorder::Recorder,
     },
@@ -47,7 +47,7 @@ pub async fn run(
     let clock = SystemClock::shared();
     let (recorder, events) = Recorder::new(Arc::clone(&clock));
     let metrics = Metrics::new()?;
-    let counters = webhook::Metrics::register(metrics.registry(Audience::Internal))?;
+    let counters = webhook::Metrics::register(&metrics)?;
     let mut core = Core::new(Arc::clone(&clock), Random::from_os(), metrics, Arc::new(recorder));
     core.add(Databases::SPEC, NAME, Databases::wire)?;
 

@@ -5,7 +5,7 @@
 
 use std::{
     collections::BTreeMap,
-    net::Ipv4Addr,
+    net::{Ipv4Addr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -23,6 +23,8 @@ use tokio_util::sync::CancellationToken;
 pub struct Installed {
     /// What `kubectl auth` calls it.
     pub user: String,
+    /// Where it serves its metrics.
+    pub metrics: SocketAddr,
     stop: CancellationToken,
     running: JoinHandle<Result<()>>,
 }
@@ -93,8 +95,11 @@ impl Process {
 
     /// Starts it with a token of its ServiceAccount. `admin` asks for the token, as the kubelet does.
     pub async fn start(&self, admin: &Client, server: &Config, reach: Reach) -> Result<Installed> {
+        // A port that nobody listens on, for it must be named before it is opened.
+        let metrics = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
         let options = Options::from_arguments(self.arguments.iter().map(|argument| match argument.split_once('=') {
-            Some((flag @ ("--metrics-addr" | "--health-probe-addr"), _)) => format!("{flag}=0"),
+            Some((flag @ "--metrics-addr", _)) => format!("{flag}={metrics}"),
+            Some((flag @ "--health-probe-addr", _)) => format!("{flag}=0"),
             _ => argument.clone(),
         }))?;
         let path = format!("/api/v1/namespaces/{}/serviceaccounts/{}/token", self.namespace, self.account);
@@ -115,7 +120,7 @@ impl Process {
         let stop = CancellationToken::new();
         let running = tokio::spawn(run_with(options.check()?, surroundings, stop.clone()));
         let user = format!("system:serviceaccount:{}:{}", self.namespace, self.account);
-        Ok(Installed { user, stop, running })
+        Ok(Installed { user, metrics, stop, running })
     }
 }
 

@@ -44,7 +44,7 @@ fn service(profile: Option<&str>) -> Service {
     if let Some(profile) = profile {
         ctx.put("ClusterColocationProfile", profile).unwrap();
     }
-    let metrics = Metrics::register(&prometheus::Registry::new()).unwrap();
+    let metrics = Metrics::register(&koord_runtime::metrics::Metrics::new().unwrap()).unwrap();
     let builder = ServiceBuilder::new(metrics, SystemClock::shared());
     koord_webhooks::serve(builder, &Arc::new(ctx), |_| true).build()
 }

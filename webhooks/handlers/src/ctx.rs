@@ -8,7 +8,6 @@ use koord_runtime::{
     Core,
     clock::{SharedClock, SystemClock},
     intern::Interner,
-    metrics::Audience,
     projection::{Metadata, Projection, Unreadable, WireMetadata},
     reflector::Selection,
     store::{Sink, Store},
@@ -19,6 +18,7 @@ use serde::Deserialize;
 
 use crate::{
     gated::Gated,
+    metrics,
     quota::{Admitted, PlacedPod, Quota, QuotaProfile},
     settings::Settings,
 };
@@ -49,11 +49,13 @@ impl Ctx {
     /// The caches of a program.
     pub fn watch(core: &mut Core, gate: impl Fn(&str) -> bool, settings: Settings) -> Self {
         let all = Selection::default();
+        let quotas = core.store(&all);
+        metrics::show_shared_weights(core.metrics(), &quotas);
         Self {
             profiles: core.store(&all),
             namespaces: core.store(&all),
             priority_classes: core.store(&all),
-            quotas: core.store(&all),
+            quotas,
             quota_profiles: core.store(&all),
             pods: core.store(&all),
             admitted: Mutex::default(),
@@ -113,11 +115,8 @@ impl Ctx {
     }
 }
 
-/// The metric has the original's name and labels.
 fn binding_decisions(core: &Core) -> Option<IntCounterVec> {
-    let name = "koord_manager_webhook_binding_admission_decisions_total";
-    let help = "Bindings of pods that were decided about, by the reason of the decision.";
-    let counter = core.metrics().counter(Audience::Internal, name, help, &["decision"]);
+    let counter = core.metrics().counter(metrics::BINDING_DECISIONS);
     counter.inspect_err(|error| tracing::warn!(%error, "decisions about bindings are not counted")).ok()
 }
 

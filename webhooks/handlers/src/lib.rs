@@ -10,6 +10,7 @@ pub mod declared;
 mod decode;
 mod entries;
 mod gated;
+mod metrics;
 pub mod mutate_elastic_quota;
 pub mod mutate_node_status;
 pub mod mutate_pod;
@@ -30,6 +31,7 @@ use std::sync::Arc;
 pub use ctx::{Ctx, Switches};
 use koord_resource::admission::Handler;
 use koord_webhook::ServiceBuilder;
+pub use metrics::METRICS;
 pub use quota::{Accounts, Books, Retries};
 pub use settings::{BindingPolicy, ObjectName, Settings};
 

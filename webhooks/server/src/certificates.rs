@@ -12,7 +12,7 @@ mod set;
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
-pub use check::{Unusable, usable_at, verifies};
+pub use check::{Unusable, ends_at, usable_at, verifies};
 pub use decide::{Decision, OVERLAP, PROPAGATION, decide};
 pub use folder::{Folder, FolderError};
 pub use issue::IssueError;

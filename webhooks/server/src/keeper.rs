@@ -21,9 +21,9 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    CertWriter, Environment, Service,
+    CertWriter, Environment, Metrics, Service,
     certificates::{
-        CertificateSet, Folder, FolderError, HotCertificate, IssueError, Unusable, decide, usable_at, verifies,
+        CertificateSet, Folder, FolderError, HotCertificate, IssueError, Unusable, decide, ends_at, usable_at, verifies,
     },
     configuration::{self, ConfigurationError, Target},
     triggers,
@@ -46,6 +46,7 @@ pub struct Keeper {
     state: RwLock<Readiness>,
     /// What the last pass presented: it outlives a Secret that somebody deletes or fills with something else.
     held: RwLock<Option<CertificateSet>>,
+    metrics: Option<Metrics>,
 }
 
 /// What a server answers, and what must therefore call it.
@@ -117,7 +118,14 @@ impl Keeper {
             wake: Arc::default(),
             state: RwLock::new(Err("no certificate has been made yet".to_owned())),
             held: RwLock::default(),
+            metrics: None,
         }
+    }
+
+    /// Tells in metrics when certificates end and whether API servers believe this server.
+    pub fn telling(mut self, metrics: Metrics) -> Self {
+        self.metrics = Some(metrics);
+        self
     }
 
     /// Names of the CustomResourceDefinitions that are kept right.
@@ -177,6 +185,9 @@ impl Keeper {
                 *state = Err(error.to_string());
             }
         }
+        if let Some(metrics) = &self.metrics {
+            metrics.ready.set(i64::from(self.state.read().is_ok()));
+        }
         outcome
     }
 
@@ -200,6 +211,9 @@ impl Keeper {
             self.store(api, &decision.set, revision.as_deref()).await?;
         }
         self.certificate.swap(&decision.set)?;
+        if let Some(metrics) = &self.metrics {
+            metrics.certificates_end(ends_at(&decision.set.cert), ends_at(&decision.set.ca_certs));
+        }
         *self.held.write() = Some(decision.set.clone());
         self.copy_to_folder(&decision.set);
         let target = self.target(&decision.set);

@@ -24,7 +24,7 @@ mod triggers;
 pub use environment::{CertWriter, DEFAULT_PORT, Environment, EnvironmentError, ORIGINAL_PORT};
 pub use keeper::{KeepError, Keeper, Served};
 pub use listener::{ListenError, listen, serve, tls};
-pub use metrics::Metrics;
+pub use metrics::{METRICS, Metrics};
 pub use permissions::{CONVERSION_RBAC, RBAC};
 pub use server::{ServeError, Server};
 pub use service::{BODY_BYTES_MAX, Page, SETTLE_MAX, Service, ServiceBuilder, Settlement};

@@ -2,16 +2,83 @@
 
 use std::time::Duration;
 
+use http::StatusCode;
+use jiff::Timestamp;
 use koord_resource::admission::{Operation, Verdict, WebhookKind};
-use prometheus::{
-    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, Opts, Registry, exponential_buckets,
-};
+use koord_runtime::metrics::{self as registry, Audience, Description, Unit, exponential_buckets};
+use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec};
 
-/// Duration of reviews in milliseconds, and requests that broke off.
+const DURATION_BUCKETS: [f64; 20] = exponential_buckets(0.001, 2.0);
+const LATENCY_BUCKETS: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+const WEBHOOK: &[&str] = &["webhook"];
+
+const DURATION: Description = Description::histogram(
+    "koord_manager_webhook_webhook_duration_milliseconds",
+    &["webhook_type", "object_type", "operation", "plugin_name", "status"],
+    &DURATION_BUCKETS,
+    "Time that a decision about one admission request took, by the part of the webhook that made it and whether it was allowed or rejected.",
+)
+.to(Audience::Internal)
+.unit(Unit::Milliseconds)
+.advice("Decisions take microseconds. Above a second: it waited for an object that the caches do not show (a parent quota, a namespace), or the process has too little CPU.");
+const BROKEN_OFF: Description = Description::counter(
+    "koord_manager_webhook_panics_total",
+    &["path"],
+    "Admission requests whose decision broke off because of a defect of the program; each was answered with 500.",
+)
+.to(Audience::Internal)
+.advice("A defect of the program; report it with the log line `a webhook handler broke off`.");
+const REQUESTS: Description = Description::counter(
+    "controller_runtime_webhook_requests_total",
+    &["webhook", "code"],
+    "Admission requests by path and HTTP status; a refusal is an answer with status 200.",
+)
+.advice("400 and 413: what calls the server is no API server; 500 inside a review is counted by `koord_manager_webhook_panics_total`.");
+const IN_FLIGHT: Description = Description::gauge(
+    "controller_runtime_webhook_requests_in_flight",
+    WEBHOOK,
+    "Admission requests by path that are being decided.",
+)
+.advice(
+    "Stays above some dozens: requests wait for caches or for CPU; see `controller_runtime_webhook_latency_seconds`.",
+);
+const LATENCY: Description = Description::histogram(
+    "controller_runtime_webhook_latency_seconds",
+    WEBHOOK,
+    LATENCY_BUCKETS,
+    "Time from the head of an admission request to its answer, by path, reading its body included.",
+)
+.advice("Much longer than the decisions: the network or the API server delivers bodies slowly, or CPU is short.");
+const CERTIFICATE_EXPIRY: Description = Description::gauge(
+    "koord_webhook_certificate_expiry_timestamp_seconds",
+    &["certificate"],
+    "When the certificate that is presented (`server`), or the one of the authority that signed it (`authority`), ends.",
+)
+.to(Audience::Internal)
+.unit(Unit::UnixTime)
+.advice("Renewal comes long before; when it did not, the log of the webhook server and `koordctl doctor` say why.");
+const READY: Description = Description::gauge(
+    "koord_webhook_ready",
+    &[],
+    "Whether the webhook configurations trust what this replica presents.",
+)
+.to(Audience::Internal)
+.unit(Unit::YesNo)
+.advice("The body of /readyz says what is missing: a configuration, permission to change it, or a certificate.");
+
+/// What the webhook server counts.
+pub const METRICS: &[Description] = &[DURATION, BROKEN_OFF, REQUESTS, IN_FLIGHT, LATENCY, CERTIFICATE_EXPIRY, READY];
+
+/// Duration of reviews in milliseconds, requests that broke off, and the state of the certificates.
 #[derive(Clone, Debug)]
 pub struct Metrics {
     duration: HistogramVec,
     panics: IntCounterVec,
+    requests: IntCounterVec,
+    in_flight: IntGaugeVec,
+    latency: HistogramVec,
+    certificate_expiry: IntGaugeVec,
+    pub(crate) ready: IntGauge,
 }
 
 /// The figures of one path. Those of handlers without parts are found once, so that a request looks nothing up.
@@ -22,32 +89,37 @@ pub(crate) struct PathMetrics {
     whole: [[Histogram; 2]; OPERATIONS.len()],
     parts: HistogramVec,
     pub(crate) panics: IntCounter,
+    path: Box<str>,
+    answered: IntCounter,
+    requests: IntCounterVec,
+    pub(crate) in_flight: IntGauge,
+    latency: Histogram,
 }
 
 const OPERATIONS: [Operation; 5] =
     [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect, Operation::Other];
 
 impl Metrics {
-    /// Registers the metrics. The name and labels of the duration are those of the original.
-    pub fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let duration = HistogramVec::new(
-            HistogramOpts::new(
-                "koord_manager_webhook_webhook_duration_milliseconds",
-                "Time that the decision about one admission request took, in milliseconds.",
-            )
-            .buckets(exponential_buckets(0.001, 2.0, 20)?),
-            &["webhook_type", "object_type", "operation", "plugin_name", "status"],
-        )?;
-        let panics = IntCounterVec::new(
-            Opts::new(
-                "koord_manager_webhook_panics_total",
-                "Admission requests whose decision broke off because of a defect of the program; each was answered with 500.",
-            ),
-            &["path"],
-        )?;
-        registry.register(Box::new(duration.clone()))?;
-        registry.register(Box::new(panics.clone()))?;
-        Ok(Self { duration, panics })
+    /// Makes the metrics; a second server of the same program shares them.
+    pub fn register(registry: &registry::Metrics) -> Result<Self, prometheus::Error> {
+        Ok(Self {
+            duration: registry.histogram(DURATION)?,
+            panics: registry.counter(BROKEN_OFF)?,
+            requests: registry.counter(REQUESTS)?,
+            in_flight: registry.gauge(IN_FLIGHT)?,
+            latency: registry.histogram(LATENCY)?,
+            certificate_expiry: registry.gauge(CERTIFICATE_EXPIRY)?,
+            ready: registry.gauge(READY)?.with_label_values(&[] as &[&str]),
+        })
+    }
+
+    /// When the certificates end that are presented and trusted.
+    pub(crate) fn certificates_end(&self, server: Option<Timestamp>, authority: Option<Timestamp>) {
+        for (which, end) in [("server", server), ("authority", authority)] {
+            if let Some(end) = end {
+                self.certificate_expiry.with_label_values(&[which]).set(end.as_second());
+            }
+        }
     }
 
     /// `plugin` names the whole decision, for handlers that tell of no parts.
@@ -71,11 +143,26 @@ impl Metrics {
             parts: self.duration.clone(),
             whole: OPERATIONS.map(|operation| [histogram(operation, "rejected"), histogram(operation, "allowed")]),
             panics: self.panics.with_label_values(&[path]),
+            path: path.into(),
+            answered: self.requests.with_label_values(&[path, "200"]),
+            requests: self.requests.clone(),
+            in_flight: self.in_flight.with_label_values(&[path]),
+            latency: self.latency.with_label_values(&[path]),
         }
     }
 }
 
 impl PathMetrics {
+    /// A request was answered with this status, so long after its head had come.
+    pub(crate) fn answered(&self, status: StatusCode, spent: Duration) {
+        if status == StatusCode::OK {
+            self.answered.inc();
+        } else {
+            self.requests.with_label_values(&[&*self.path, status.as_str()]).inc();
+        }
+        self.latency.observe(spent.as_secs_f64());
+    }
+
     /// A decision took this long. Of parts that were passed, the last one is where a refusal comes from.
     pub(crate) fn observe(&self, operation: Operation, verdict: &Verdict, whole: Duration) {
         let allowed = verdict.denial.is_none();

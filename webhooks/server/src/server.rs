@@ -49,7 +49,8 @@ impl Server {
                 Err(error) => tracing::warn!(%error, "the original's port is not served"),
             }
         }
-        let keeper = Arc::new(Keeper::new(environment.clone(), Served::by(&service), port, Arc::clone(&clock)));
+        let keeper = Keeper::new(environment.clone(), Served::by(&service), port, Arc::clone(&clock));
+        let keeper = Arc::new(keeper.telling(service.metrics().clone()));
         Ok(Self { listeners, service, keeper, environment, clock })
     }
 

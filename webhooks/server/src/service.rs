@@ -11,13 +11,14 @@ use std::{
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::{HeaderValue, Method, Response, StatusCode, header};
+use http::{HeaderValue, Method, Response, StatusCode, header, request::Parts};
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use koord_resource::{
     admission::{Denial, Handler, Request, Verdict, WebhookKind},
     convert::{self, CONVERT_PATH, Conversion},
 };
 use koord_runtime::clock::{Moment, SharedClock};
+use prometheus::IntGauge;
 
 use crate::{
     metrics::{Metrics, PathMetrics},
@@ -70,6 +71,7 @@ pub struct Service {
 struct Inner {
     routes: BTreeMap<&'static str, Route>,
     ready: Ready,
+    metrics: Metrics,
     clock: SharedClock,
 }
 
@@ -136,7 +138,9 @@ impl ServiceBuilder {
 
     /// The finished table.
     pub fn build(self) -> Service {
-        Service { inner: Arc::new(Inner { routes: self.routes, ready: self.ready, clock: self.clock }) }
+        Service {
+            inner: Arc::new(Inner { routes: self.routes, ready: self.ready, metrics: self.metrics, clock: self.clock }),
+        }
     }
 }
 
@@ -144,6 +148,11 @@ impl Service {
     /// The paths that are served, in order. The configuration writer drops entries of other paths.
     pub fn paths(&self) -> impl Iterator<Item = &'static str> {
         self.inner.routes.keys().copied()
+    }
+
+    /// What is counted.
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.inner.metrics
     }
 
     /// The kinds that are converted.
@@ -164,15 +173,30 @@ impl Service {
         let Some(route) = self.inner.routes.get(head.uri.path()) else {
             return Ok(text(StatusCode::NOT_FOUND, b"404 page not found\n".to_vec()));
         };
+        let Route::Admission { metrics, .. } = route else { return Ok(self.by(route, &head, body).await) };
+        let start = self.inner.clock.moment();
+        metrics.in_flight.inc();
+        // Also when the caller hangs up and this future is dropped.
+        let _in_flight = InFlight(&metrics.in_flight);
+        let answer = self.by(route, &head, body).await;
+        metrics.answered(answer.status(), self.inner.clock.moment().since(start));
+        Ok(answer)
+    }
+
+    async fn by<B>(&self, route: &Route, head: &Parts, body: B) -> Answer
+    where
+        B: http_body::Body<Data = Bytes>,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
         let body = match Limited::new(body, BODY_BYTES_MAX).collect().await {
             Ok(body) => body.to_bytes(),
             Err(error) if error.is::<LengthLimitError>() => {
                 let message = format!("the review has more than {BODY_BYTES_MAX} bytes");
-                return Ok(text(StatusCode::PAYLOAD_TOO_LARGE, message.into_bytes()));
+                return text(StatusCode::PAYLOAD_TOO_LARGE, message.into_bytes());
             }
-            Err(_) => return Ok(text(StatusCode::BAD_REQUEST, b"the body broke off".to_vec())),
+            Err(_) => return text(StatusCode::BAD_REQUEST, b"the body broke off".to_vec()),
         };
-        Ok(match route {
+        match route {
             Route::Page(answer) => {
                 let page = answer(&body);
                 text(page.status, page.body)
@@ -185,7 +209,7 @@ impl Service {
                 let content_type = content_type.unwrap_or_default();
                 json(self.review(decide, settlement.as_deref(), metrics, content_type, &body).await)
             }
-        })
+        }
     }
 
     /// Decides about one review by what the caches show now, without HTTP and settlement: for tests and benches.
@@ -254,6 +278,15 @@ impl Service {
     }
 }
 
+/// One request that is being decided.
+struct InFlight<'a>(&'a IntGauge);
+
+impl Drop for InFlight<'_> {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
 /// Converts the objects of one review. What is no review is answered with 400 and nothing else.
 fn convert(table: &[Conversion], body: &[u8]) -> Answer {
     match catch_unwind(|| convert::answer_text(body, table)) {
@@ -282,8 +315,10 @@ fn json(body: Vec<u8>) -> Answer {
 #[cfg(test)]
 mod tests {
     use koord_resource::admission::{FailurePolicy, Operation, WebhookEntry};
-    use koord_runtime::clock::SystemClock;
-    use prometheus::Registry;
+    use koord_runtime::{
+        clock::SystemClock,
+        metrics::{self as registry, Audience},
+    };
     use serde_json::Value;
 
     use super::*;
@@ -316,7 +351,7 @@ mod tests {
     static HANDLER: Handler<str> =
         Handler { path: "/v", gate: None, entries: &[ENTRY], rbac: &[], object_type: "pod", call: named };
 
-    fn service(registry: &Registry) -> Service {
+    fn service(registry: &registry::Metrics) -> Service {
         ServiceBuilder::new(Metrics::register(registry).unwrap(), SystemClock::shared())
             .handler(&HANDLER, || "good")
             .build()
@@ -336,7 +371,7 @@ mod tests {
 
     #[tokio::test]
     async fn paths_are_exact_and_everything_else_is_not_found() {
-        let service = service(&Registry::new());
+        let service = service(&registry::Metrics::new().unwrap());
         let not_found = (StatusCode::NOT_FOUND, "404 page not found\n".to_owned());
         assert_eq!(send(&service, "POST", "/v/", "{}").await, not_found);
         assert_eq!(send(&service, "GET", "/", "").await, not_found);
@@ -349,7 +384,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_answered_counted_and_harms_nobody_else() {
-        let registry = Registry::new();
+        let registry = registry::Metrics::new().unwrap();
         let service = service(&registry);
         let answer = |name: &str| format!(r#"{{"request":{{"uid":"u","operation":"CREATE","name":"{name}"}}}}"#);
         let (_, boom) = send(&service, "POST", "/v", &answer("boom")).await;
@@ -359,7 +394,7 @@ mod tests {
         assert!(send(&service, "POST", "/v", &answer("good")).await.1.contains(r#""allowed":true"#));
         assert!(send(&service, "POST", "/v", &answer("bad")).await.1.contains("bad is not good"));
 
-        let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+        let text = registry.text(&[Audience::Runtime, Audience::Internal]);
         assert!(text.contains(r#"koord_manager_webhook_panics_total{path="/v"} 1"#), "{text}");
         let counted = |status: &str, count: u32| {
             let line = format!(
@@ -369,6 +404,13 @@ mod tests {
         };
         counted("allowed", 1);
         counted("rejected", 2);
+        for line in [
+            r#"controller_runtime_webhook_requests_total{code="200",webhook="/v"} 3"#,
+            r#"controller_runtime_webhook_requests_in_flight{webhook="/v"} 0"#,
+            r#"controller_runtime_webhook_latency_seconds_count{webhook="/v"} 3"#,
+        ] {
+            assert!(text.contains(line), "{line} in {text}");
+        }
     }
 
     /// Passes one part and refuses in the next.
@@ -384,11 +426,11 @@ mod tests {
 
     #[tokio::test]
     async fn the_parts_of_a_decision_are_timed_by_name_and_the_last_one_refuses() {
-        let registry = Registry::new();
+        let registry = registry::Metrics::new().unwrap();
         let builder = ServiceBuilder::new(Metrics::register(&registry).unwrap(), SystemClock::shared());
         let service = builder.handler(&IN_PARTS, || "").build();
         send(&service, "POST", "/parts", r#"{"request":{"uid":"u","operation":"UPDATE"}}"#).await;
-        let text = prometheus::TextEncoder::new().encode_to_string(&registry.gather()).unwrap();
+        let text = registry.text(&[Audience::Runtime, Audience::Internal]);
         for (part, status) in [("First", "allowed"), ("Second", "rejected")] {
             let line = format!(
                 r#"milliseconds_count{{object_type="pod",operation="UPDATE",plugin_name="{part}",status="{status}",webhook_type="validate"}} 1"#
@@ -399,7 +441,8 @@ mod tests {
 
     #[tokio::test]
     async fn nothing_is_decided_before_the_caches_are_complete() {
-        let builder = ServiceBuilder::new(Metrics::register(&Registry::new()).unwrap(), SystemClock::shared());
+        let builder =
+            ServiceBuilder::new(Metrics::register(&registry::Metrics::new().unwrap()).unwrap(), SystemClock::shared());
         let service = builder.handler(&HANDLER, || "good").wait_for(|| false).build();
         let (_, answer) = send(&service, "POST", "/v", r#"{"request":{"uid":"u","name":"good"}}"#).await;
         assert!(answer.contains(r#""code":500"#) && answer.contains("not complete yet"), "{answer}");
@@ -422,7 +465,7 @@ mod tests {
         let patient = || {
             let asked = Arc::new(std::sync::atomic::AtomicU32::new(0));
             let clock = koord_runtime::clock::ScaledClock::shared(jiff::Timestamp::UNIX_EPOCH, 1.0);
-            ServiceBuilder::new(Metrics::register(&Registry::new()).unwrap(), clock)
+            ServiceBuilder::new(Metrics::register(&registry::Metrics::new().unwrap()).unwrap(), clock)
                 .handler(&PATIENT, move || Arc::clone(&asked))
                 .build()
         };
@@ -437,7 +480,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_huge_body_is_refused_before_it_is_read_whole() {
-        let service = service(&Registry::new());
+        let service = service(&registry::Metrics::new().unwrap());
         let (status, _) = send(&service, "POST", "/v", &"x".repeat(BODY_BYTES_MAX + 1)).await;
         assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);
     }

@@ -80,9 +80,7 @@ async fn serve(tell: &std::sync::mpsc::Sender<Webhooks>) {
     let made = certificates::decide(None, "127.0.0.1", false, clock.now()).unwrap().set;
     let certificate = std::sync::Arc::new(HotCertificate::default());
     certificate.swap(&made).unwrap();
-    let metrics = Metrics::register(
-        koord_runtime::metrics::Metrics::new().unwrap().registry(koord_runtime::metrics::Audience::Internal),
-    );
+    let metrics = Metrics::register(&koord_runtime::metrics::Metrics::new().unwrap());
     let mut service = ServiceBuilder::new(metrics.unwrap(), std::sync::Arc::clone(&clock));
     for (path, change) in ANSWERS {
         service = service.page(path, |body| {

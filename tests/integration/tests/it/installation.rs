@@ -22,6 +22,8 @@ use kube::{Client, Config, config::KubeConfigOptions};
 use serde_json::Value;
 use tokio::sync::watch;
 
+use crate::scrape;
+
 const NAMESPACE: &str = "koordinator-system";
 const CONFIGURATIONS: [&str; 2] = [
     "mutatingwebhookconfigurations/koordinator-mutating-webhook-configuration",
@@ -209,6 +211,7 @@ impl Place {
         self.admission(&mut manager).await?;
         self.quota_follows_nodes(&mut manager).await?;
         self.damage_is_repaired(&mut manager, reach).await?;
+        tokio::task::block_in_place(|| scrape::check(manager.metrics)).context("metrics")?;
         let user = manager.user.clone();
         manager.stop().await?;
         Ok(user)

@@ -10,6 +10,7 @@ mod nodes;
 mod policies;
 mod quickstart;
 mod readme;
+mod scrape;
 mod servers;
 mod suite;
 mod webhooks;

@@ -11,7 +11,7 @@ use koord_api::{
     elastic_quota_profile::ElasticQuotaProfile,
     quota::{
         ADMISSION, ALLOW_FORCE_UPDATE, ALLOW_LENT_RESOURCE, CHILD_REQUEST, GUARANTEED, IS_PARENT, IS_ROOT, NAME,
-        NAMESPACES, PARENT, ROOT_QUOTA, TREE_ID,
+        NAMESPACES, PARENT, ROOT_QUOTA, SHARED_WEIGHT, TREE_ID,
     },
 };
 use koord_resource::{Resource, ResourceList, admission::or_default, controller::ResourceKind};
@@ -50,6 +50,8 @@ pub(crate) struct Quota {
     pub(crate) admission: Option<ResourceList>,
     /// What its pods request together.
     pub(crate) requested: ResourceList,
+    /// Its share where quotas compete.
+    pub(crate) shared_weight: ResourceList,
 }
 
 impl Quota {
@@ -75,6 +77,7 @@ impl Quota {
             namespaces: annotation(NAMESPACES.name()).and_then(json).unwrap_or_default(),
             admission: annotation(ADMISSION.name()).and_then(json).filter(|limit: &ResourceList| !limit.is_empty()),
             requested: annotation(CHILD_REQUEST.name()).and_then(json).unwrap_or_default(),
+            shared_weight: annotation(SHARED_WEIGHT.name()).and_then(json).unwrap_or_default(),
             ..Self::default()
         }
     }

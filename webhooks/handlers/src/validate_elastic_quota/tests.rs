@@ -39,7 +39,8 @@ impl Cluster {
         let mut ctx = Ctx::detached(gates);
         ctx.clock = Arc::clone(&clock);
         let ctx = Arc::new(ctx);
-        let builder = ServiceBuilder::new(Metrics::register(&prometheus::Registry::new()).unwrap(), clock);
+        let builder =
+            ServiceBuilder::new(Metrics::register(&koord_runtime::metrics::Metrics::new().unwrap()).unwrap(), clock);
         let service = serve(builder, &ctx, gates).build();
         let (events, mut due) = tokio::sync::mpsc::unbounded_channel::<(tokio::time::Instant, Event)>();
         let shown = Arc::clone(&ctx);

@@ -68,7 +68,10 @@ fn a_pod_that_a_profile_changes_costs_few_allocations() {
     let patch = verdict.patch.as_str().into_owned();
     assert!(patch.contains("batch-cpu") && patch.contains("extended-resource-spec"), "{patch}");
 
-    let builder = ServiceBuilder::new(Metrics::register(&prometheus::Registry::new()).unwrap(), SystemClock::shared());
+    let builder = ServiceBuilder::new(
+        Metrics::register(&koord_runtime::metrics::Metrics::new().unwrap()).unwrap(),
+        SystemClock::shared(),
+    );
     let service = serve(builder, &ctx, |_| true).build();
     // The first review makes the metrics.
     service.decide("/mutate-pod", REVIEW);

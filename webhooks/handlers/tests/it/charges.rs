@@ -118,7 +118,7 @@ fn stage(max: u64, delay: Duration) -> (Arc<Server>, Service) {
     server.keep(&quota(max));
     let accounts = Accounts::new(Arc::clone(&ctx), Retries::default(), Random::seeded(1));
     accounts.open(Arc::new(Wire(Arc::clone(&server))));
-    let metrics = Metrics::register(&prometheus::Registry::new()).unwrap();
+    let metrics = Metrics::register(&koord_runtime::metrics::Metrics::new().unwrap()).unwrap();
     let builder = serve(ServiceBuilder::new(metrics, SystemClock::shared()), &ctx, gate);
     (server, accounts.settle(builder).build())
 }

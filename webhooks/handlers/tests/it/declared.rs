@@ -16,7 +16,10 @@ const KINDS: [(&str, &str, &str); 4] = [
 ];
 
 fn service() -> Service {
-    let builder = ServiceBuilder::new(Metrics::register(&prometheus::Registry::new()).unwrap(), SystemClock::shared());
+    let builder = ServiceBuilder::new(
+        Metrics::register(&koord_runtime::metrics::Metrics::new().unwrap()).unwrap(),
+        SystemClock::shared(),
+    );
     serve(builder, &std::sync::Arc::new(Ctx::detached(|_| true)), |_| true).build()
 }
 

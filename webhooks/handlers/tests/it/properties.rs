@@ -215,7 +215,10 @@ fn service(profiles: &[Value], reversed: bool) -> Service {
     for (profile, name) in named {
         put(profile, &name);
     }
-    let builder = ServiceBuilder::new(Metrics::register(&prometheus::Registry::new()).unwrap(), SystemClock::shared());
+    let builder = ServiceBuilder::new(
+        Metrics::register(&koord_runtime::metrics::Metrics::new().unwrap()).unwrap(),
+        SystemClock::shared(),
+    );
     serve(builder, &Arc::new(ctx), |_| true).build()
 }
 

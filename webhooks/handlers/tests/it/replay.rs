@@ -92,7 +92,7 @@ fn stored((revision, mut object): (usize, Value)) -> Value {
 }
 
 fn service(recording: &Recording, ctx: &Arc<Ctx>, server: &Arc<Server>) -> Service {
-    let registry = prometheus::Registry::new();
+    let registry = koord_runtime::metrics::Metrics::new().unwrap();
     let builder = ServiceBuilder::new(Metrics::register(&registry).unwrap(), SystemClock::shared());
     let accounts = Accounts::new(Arc::clone(ctx), Retries::default(), Random::seeded(1));
     accounts.open(Arc::new(Wire(Arc::clone(server))));

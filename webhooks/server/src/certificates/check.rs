@@ -74,6 +74,13 @@ fn verify(chain: &[CertificateDer<'_>], authorities: &str, host: &str, time: Tim
     Ok(())
 }
 
+/// When the first certificate of a PEM text ends.
+pub fn ends_at(pem: &str) -> Option<Timestamp> {
+    let first = certificates(pem).into_iter().next()?;
+    let (_, parsed) = x509_parser::parse_x509_certificate(&first).ok()?;
+    Timestamp::from_second(parsed.validity.not_after.timestamp()).ok()
+}
+
 /// The certificates of a PEM text; what is no certificate is passed over.
 pub(super) fn certificates(pem: &str) -> Vec<CertificateDer<'static>> {
     CertificateDer::pem_slice_iter(pem.as_bytes()).filter_map(Result::ok).collect()

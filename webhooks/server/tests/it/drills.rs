@@ -57,7 +57,7 @@ impl Drill {
         let clock = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());
         let (keeper, api) = (keeper(&folder, &clock), server.api());
         keeper.pass(&api).await.unwrap();
-        let metrics = Metrics::register(&prometheus::Registry::new()).unwrap();
+        let metrics = Metrics::register(&koord_runtime::metrics::Metrics::new().unwrap()).unwrap();
         let service = ServiceBuilder::new(metrics, SystemClock::shared()).handler(&HANDLER, || &()).build();
         let listener = listen(([127, 0, 0, 1], 0).into()).await.unwrap();
         let (address, done) = (listener.local_addr().unwrap(), CancellationToken::new());

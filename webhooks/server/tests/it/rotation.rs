@@ -103,7 +103,7 @@ async fn ten_new_authorities_under_load_fail_no_review() {
     let api = server.api();
     keeper.pass(&api).await.unwrap();
 
-    let metrics = Metrics::register(&prometheus::Registry::new()).unwrap();
+    let metrics = Metrics::register(&koord_runtime::metrics::Metrics::new().unwrap()).unwrap();
     let service = ServiceBuilder::new(metrics, SystemClock::shared()).handler(&HANDLER, || &()).build();
     let listener = listen(([127, 0, 0, 1], 0).into()).await.unwrap();
     let (address, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
