@@ -40,6 +40,11 @@ impl<'a> Texts<'a> {
         self.entries.iter().find(|entry| entry.key == key).map(|entry| entry.value.as_ref())
     }
 
+    /// All pairs, in the order of the text.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.entries.iter().map(|entry| (entry.key.as_ref(), entry.value.as_ref()))
+    }
+
     /// Whether both say the same, in whatever order.
     pub fn same(&self, other: &Texts<'_>) -> bool {
         self.entries.len() == other.entries.len()

@@ -130,6 +130,11 @@ pub struct Options {
     /// Pods to which profiles may be applied at once.
     #[arg(long, default_value_t = 100)]
     colocation_profile_update_pod_qps_burst: u32,
+    /// Warn users, in the answers of the webhooks, of what they wrote and what has no effect: a value that a profile
+    /// overwrites, a quota that does not exist, labels and annotations that nobody understands.
+    #[arg(long, default_value = "false", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          action = ArgAction::Set, value_parser = switch)]
+    admission_warnings: bool,
     /// Taken for compatibility: caches here are never copied.
     #[arg(long, default_value = "false", num_args = 0..=1, require_equals = true, default_missing_value = "true",
           action = ArgAction::Set, value_parser = switch, hide = true)]
@@ -215,6 +220,7 @@ impl Options {
                 bypass_annotations: list(&self.binding_admission_bypass_annotations),
                 dry_run: self.binding_admission_dry_run,
             },
+            admission_warnings: self.admission_warnings,
         }
     }
 
@@ -255,6 +261,7 @@ mod tests {
             (&*options.config_namespace, &*options.slo_config_name),
             ("koordinator-system", "slo-controller-config")
         );
+        assert!(!options.webhook_settings().admission_warnings);
         assert_eq!(options.colocation_profiles(), colocationprofile::Settings::default());
         assert!(gates.enabled("WebhookFramework") && !gates.enabled("DeclaredWebhooks"));
     }

@@ -25,6 +25,7 @@ pub mod validate_elastic_quota;
 pub mod validate_node;
 pub mod validate_pod;
 pub mod validate_pod_binding;
+mod warnings;
 
 use std::sync::Arc;
 

@@ -23,7 +23,7 @@ use serde_json::Value;
 use crate::{
     Ctx, entries,
     pod::{Amounts, Container, Parts, Pod},
-    profile,
+    profile, warnings,
 };
 
 /// The handler.
@@ -34,11 +34,11 @@ pub const HANDLER: Handler<Ctx> = Handler {
     rbac: &entries::POD_RULES,
     object_type: "pod",
     call: |request, ctx| {
-        let mut unknown = Matched::new();
+        let mut remarks = Remarks::default();
         let mut watch = Stopwatch::default();
-        let outcome = mutate(request, ctx, &mut unknown, &mut watch);
-        let verdict = Verdict { steps: watch.stop(), ..outcome.into() };
-        unknown.iter().fold(verdict, |verdict, profile| not_applied(verdict, profile, request))
+        let outcome = mutate(request, ctx, &mut remarks, &mut watch);
+        let verdict = Verdict { steps: watch.stop(), warnings: remarks.overridden, ..outcome.into() };
+        remarks.unknown.iter().fold(verdict, |verdict, profile| not_applied(verdict, profile, request))
     },
 };
 
@@ -51,8 +51,16 @@ fn not_applied(verdict: Verdict, profile: &Profile, request: &Request<'_>) -> Ve
     Verdict { unsettled: true, ..verdict.warn(warning) }
 }
 
-/// `unknown` takes the profiles that could not be applied because nobody knows the namespace.
-fn mutate(request: &Request<'_>, ctx: &Ctx, unknown: &mut Matched, watch: &mut Stopwatch) -> Result<Patch, Denial> {
+/// What the user should know beside the decision.
+#[derive(Default)]
+struct Remarks {
+    /// The profiles that could not be applied because nobody knows the namespace.
+    unknown: Matched,
+    /// What profiles overwrite.
+    overridden: Vec<String>,
+}
+
+fn mutate(request: &Request<'_>, ctx: &Ctx, remarks: &mut Remarks, watch: &mut Stopwatch) -> Result<Patch, Denial> {
     if !request.sub_resource.is_empty() || request.resource.resource != "pods" {
         return Ok(Patch::default());
     }
@@ -65,9 +73,12 @@ fn mutate(request: &Request<'_>, ctx: &Ctx, unknown: &mut Matched, watch: &mut S
     let namespace = if pod.metadata.namespace.is_empty() { &request.namespace } else { &pod.metadata.namespace };
     let namespace = namespace.clone();
     let mut matched = koord_profile::matching(&ctx.profiles.read(), &pod.metadata.labels);
-    *unknown = koord_profile::retain_of_namespace(&mut matched, &ctx.namespaces.read(), &namespace);
+    remarks.unknown = koord_profile::retain_of_namespace(&mut matched, &ctx.namespaces.read(), &namespace);
     let name = if pod.metadata.name.is_empty() { &request.name } else { &pod.metadata.name };
     let applied = drawn(&matched, request, &namespace, name)?;
+    if ctx.settings.admission_warnings {
+        remarks.overridden = warnings::of_new_pod(&pod, &applied);
+    }
     let translates = !matched.is_empty()
         && !ctx.switches.skip_mutating_resources
         && !matched.iter().any(|profile| profile.skip_update_resources);

@@ -4,7 +4,7 @@
 
 mod merge;
 
-use koord_profile::{Profile, Texts, apply};
+use koord_profile::{Matched, Profile, Texts, apply};
 use koord_resource::{
     Duration,
     admission::{Denial, Handler, Operation, Patch, Request, Stopwatch, Verdict, text},
@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
 use self::merge::ReservationNode;
-use crate::{Ctx, decode, entries, profile};
+use crate::{Ctx, decode, entries, profile, warnings};
 
 /// The handler.
 pub const HANDLER: Handler<Ctx> = Handler {
@@ -27,8 +27,9 @@ pub const HANDLER: Handler<Ctx> = Handler {
     call: |request, ctx| {
         let mut watch = Stopwatch::default();
         watch.begin("ClusterColocationProfile");
-        let verdict = Verdict::from(mutate(request, ctx));
-        Verdict { steps: watch.stop(), ..verdict }
+        let mut overridden = Vec::new();
+        let verdict = Verdict::from(mutate(request, ctx, &mut overridden));
+        Verdict { steps: watch.stop(), warnings: overridden, ..verdict }
     },
 };
 
@@ -73,7 +74,8 @@ struct TemplateView<'a> {
     spec: Option<&'a RawValue>,
 }
 
-fn mutate(request: &Request<'_>, ctx: &Ctx) -> Result<Patch, Denial> {
+/// `overridden` takes what profiles overwrite, where it is to be told.
+fn mutate(request: &Request<'_>, ctx: &Ctx, overridden: &mut Vec<String>) -> Result<Patch, Denial> {
     if !request.sub_resource.is_empty() || request.resource.resource != "reservations" {
         return Ok(Patch::default());
     }
@@ -90,10 +92,15 @@ fn mutate(request: &Request<'_>, ctx: &Ctx) -> Result<Patch, Denial> {
     let matched = koord_profile::matching(&ctx.profiles.read(), &labels);
     let before: Value = decode::text(object.get())?;
     let mut after = before.clone();
-    for profile in &matched {
-        if profile::drawn(profile, request, "", name)? {
-            after = changed_by(profile, &after, ctx)?;
+    let mut applied = Matched::new();
+    for profile in matched {
+        if profile::drawn(&profile, request, "", name)? {
+            after = changed_by(&profile, &after, ctx)?;
+            applied.push(profile);
         }
+    }
+    if ctx.settings.admission_warnings {
+        *overridden = warnings::of_profiles(&labels, &metadata.annotations, &[], &applied);
     }
     Ok(Patch::between(&before, &after)?)
 }

@@ -34,6 +34,8 @@ pub struct Settings {
     pub required_labels: ObjectName,
     /// Who may bind pods.
     pub bindings: BindingPolicy,
+    /// Whether users are warned of what they wrote and what has no effect.
+    pub admission_warnings: bool,
 }
 
 impl Default for Settings {
@@ -44,6 +46,7 @@ impl Default for Settings {
             strategy_names_needed: false,
             required_labels: ObjectName::new(namespace, "pod-enhanced-validator-config"),
             bindings: BindingPolicy::default(),
+            admission_warnings: false,
         }
     }
 }

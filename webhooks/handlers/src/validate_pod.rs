@@ -9,13 +9,14 @@ mod required_labels;
 
 pub(crate) use self::quota::quota_of;
 use koord_resource::{
-    admission::{Denial, Handler, Operation, Patch, Request, Stopwatch, Verdict},
+    admission::{Denial, Handler, Operation, Request, Stopwatch, Verdict},
     field::{Errors, Path},
 };
 
 use crate::{
     Ctx, entries,
     pod::{Parts, Pod},
+    warnings,
 };
 
 /// The handler.
@@ -27,16 +28,19 @@ pub const HANDLER: Handler<Ctx> = Handler {
     object_type: "pod",
     call: |request, ctx| {
         let mut watch = Stopwatch::default();
-        let outcome = validate(request, ctx, &mut watch).map(|()| Patch::default());
-        Verdict { steps: watch.stop(), ..outcome.into() }
+        match validate(request, ctx, &mut watch) {
+            Ok(warnings) => Verdict { steps: watch.stop(), warnings, ..Verdict::allow() },
+            Err(denial) => Verdict { steps: watch.stop(), ..Verdict::deny(denial) },
+        }
     },
 };
 
-fn validate(request: &Request<'_>, ctx: &Ctx, watch: &mut Stopwatch) -> Result<(), Denial> {
+/// What the user should know although the pod is admitted, or why it is not.
+fn validate(request: &Request<'_>, ctx: &Ctx, watch: &mut Stopwatch) -> Result<Vec<String>, Denial> {
     let of_pods = request.sub_resource.is_empty() && request.resource.resource == "pods";
     let gone = request.operation == Operation::Delete && request.old_object.is_none();
     if !of_pods || gone {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let pod = Pod::read(request.object)?;
     let old = match request.operation {
@@ -58,7 +62,10 @@ fn validate(request: &Request<'_>, ctx: &Ctx, watch: &mut Stopwatch) -> Result<(
         let own = &pod.metadata.namespace;
         required_labels::check(&pod, if own.is_empty() { &request.namespace } else { own }, ctx)?;
     }
-    Ok(())
+    if !ctx.settings.admission_warnings {
+        return Ok(Vec::new());
+    }
+    Ok(warnings::of_admitted_pod(&pod, old.as_ref(), &ctx.quotas.read()))
 }
 
 fn refuse(errors: &Errors) -> Result<(), Denial> {

@@ -110,6 +110,7 @@ pub fn checked(feature_gates: &str) -> Result<Checked> {
         "--metrics-addr=0",
         "--health-probe-addr=0",
         "--rest-config-qps=0",
+        "--admission-warnings",
         &gates,
     ];
     Options::from_arguments(arguments.map(str::to_owned)).and_then(Options::check).map_err(one_line)
