@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
+use jiff::{Timestamp, fmt::rfc2822};
 use kube::{
     Client, Config,
+    client::Body,
     config::{KubeConfigOptions, Kubeconfig},
 };
 
@@ -30,4 +32,12 @@ pub async fn from_file(file: &Path, options: &KubeConfigOptions) -> Result<Confi
     let named = || format!("the kubeconfig {}", file.display());
     let kubeconfig = Kubeconfig::read_from(file).with_context(|| format!("{} cannot be read", named()))?;
     Config::from_custom_kubeconfig(kubeconfig, options).await.with_context(|| format!("{} cannot be used", named()))
+}
+
+/// What time it is in the cluster, to the second: the machine of whoever asks may go wrong, and a cluster of `up --speed` has a time of its own.
+/// None where the server does not say.
+pub async fn server_time(client: &Client) -> Result<Option<Timestamp>> {
+    let response = client.send(http::Request::get("/version").body(Body::empty())?).await?;
+    let date = response.headers().get(http::header::DATE).and_then(|date| date.to_str().ok());
+    Ok(date.and_then(|date| rfc2822::DateTimeParser::new().parse_timestamp(date).ok()))
 }

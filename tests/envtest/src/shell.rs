@@ -436,6 +436,14 @@ impl Stream {
 }
 
 async fn serve(State(server): State<Server>, request: Request) -> Response {
+    let mut response = serve_undated(&server, request).await;
+    if let Some(date) = date(server.with_core(ApiServer::now)) {
+        response.headers_mut().insert(header::DATE, date);
+    }
+    response
+}
+
+async fn serve_undated(server: &Server, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let body = match Limited::new(body, BODY_BYTES_MAX).collect().await {
         Ok(body) => body.to_bytes(),
@@ -471,6 +479,12 @@ async fn serve(State(server): State<Server>, request: Request) -> Response {
             response
         }
     }
+}
+
+/// The cluster's time, which need not be the machine's.
+fn date(now: jiff::Timestamp) -> Option<HeaderValue> {
+    let text = jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&now).ok()?;
+    HeaderValue::from_str(&text).ok()
 }
 
 /// All `Accept` headers as one.

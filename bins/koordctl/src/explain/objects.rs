@@ -56,6 +56,9 @@ impl Objects {
 
     async fn fetch(&mut self, args: &ExplainArgs, source: &ConfigSource) -> Result<()> {
         let client = connect::client(&args.cluster).await?;
+        if let (None, Some(time)) = (args.at, connect::server_time(&client).await?) {
+            self.now = time;
+        }
         let name = args.node.as_str();
         for kind in [NodeView::KIND, NodeMetricView::KIND, TopologyView::KIND, DeviceView::KIND, NodeSloView::KIND] {
             if let Some(object) = get(&client, &kind.url_path("", Some(name))).await? {
