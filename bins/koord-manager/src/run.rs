@@ -91,7 +91,9 @@ pub async fn run_with(checked: Checked, surroundings: Surroundings, stop: Cancel
     let Checked { options, metrics: metrics_address, health, gates } = checked;
     let retries = options.quota_retries();
     let settings = options.webhook_settings();
-    let webhooks = webhook_server(webhook, &mut core, &gates, &metrics, Arc::clone(&clock), settings, retries).await?;
+    // Connections, certificates and waiting for a cache are between machines, whose time is real.
+    let real = SystemClock::shared();
+    let webhooks = webhook_server(webhook, &mut core, &gates, &metrics, real, settings, retries).await?;
 
     let host = host_name();
     let identity = format!("{host}_{:016x}", random.number());
