@@ -101,9 +101,20 @@ pub struct UpArgs {
     #[arg(long, default_value_t = 1, value_parser = whole::<u64, { u64::MAX }>)]
     pub seed: u64,
     /// How many times faster than the wall clock the cluster's time runs. Above 1 it starts in the past, so that it does not run ahead of
-    /// yours; leases and HTTP timeouts stay real
-    #[arg(long, default_value_t = 1.0, value_name = "FACTOR", value_parser = speed)]
-    pub speed: f64,
+    /// yours; leases and HTTP timeouts stay real [default: 1, or what the scenario asks for]
+    #[arg(long, value_name = "FACTOR", value_parser = speed)]
+    pub speed: Option<f64>,
+    /// How many production pods run on each hollow node. They use what the node's load says, between night and day and in bursts; what they leave
+    /// over is what batch pods get [default: 1 with up to 100 nodes, else 0]
+    #[arg(long, value_name = "COUNT", value_parser = whole::<u32, 100>)]
+    pub pods_per_node: Option<u32>,
+    /// Play a scenario in the cluster, step by step: on a terminal space or enter goes on, p pauses, q ends it. Elsewhere it plays to its end, and
+    /// the exit code tells whether all of it came true. `list` says which there are
+    #[arg(long, value_name = "NAME")]
+    pub scenario: Option<String>,
+    /// Wait for enter before each step of the scenario
+    #[arg(long, requires = "scenario")]
+    pub step: bool,
     /// Where to write the kubeconfig
     #[arg(long, default_value = "koord.kubeconfig", value_name = "FILE")]
     pub kubeconfig: PathBuf,
@@ -114,7 +125,11 @@ pub struct UpArgs {
     #[arg(long)]
     pub no_manager: bool,
     /// Feature gates of koord-manager, such as DeclaredWebhooks=false
-    #[arg(long, value_name = "GATE=BOOL,...", default_value = "DeclaredWebhooks=true,ReservationMutatingWebhook=true")]
+    #[arg(
+        long,
+        value_name = "GATE=BOOL,...",
+        default_value = "DeclaredWebhooks=true,ReservationMutatingWebhook=true,ConfigMapValidatingWebhook=true"
+    )]
     pub feature_gates: String,
     /// Keep the objects in this folder, so that they survive a restart; without it they are gone when the program ends
     #[arg(long, value_name = "FOLDER")]
@@ -125,6 +140,20 @@ pub struct UpArgs {
     /// More about what happens: -v what the parts do, -vv how
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,
+}
+
+impl UpArgs {
+    /// How many times faster than the wall clock the cluster's time runs.
+    pub fn speed(&self) -> f64 {
+        self.speed.unwrap_or(1.0)
+    }
+
+    /// How many production pods run on each hollow node.
+    pub fn pods_per_node(&self) -> u32 {
+        /// In a larger fleet they would take longer to create than anything else.
+        const NODES_WITH_PODS_MAX: u32 = 100;
+        self.pods_per_node.unwrap_or_else(|| u32::from(self.nodes <= NODES_WITH_PODS_MAX))
+    }
 }
 
 /// A flavour of the custom resource definitions.
@@ -237,7 +266,7 @@ pub struct ExplainArgs {
     /// Files with the objects instead of a cluster: YAML or JSON, also lists and folders; - for standard input
     #[arg(short, long, value_name = "FILE")]
     pub filename: Vec<PathBuf>,
-    /// The time for which it is explained, such as 2026-01-02T03:04:05Z; without it now
+    /// The time for which it is explained, such as 2026-01-02T03:04:05Z; without it the cluster's, or with files now
     #[arg(long, value_name = "TIME")]
     pub at: Option<jiff::Timestamp>,
     /// How the answer is written

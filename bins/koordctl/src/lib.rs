@@ -58,9 +58,6 @@ pub async fn run(cli: Cli) -> Result<Answer> {
             clap_complete::generate(shell, &mut Cli::command(), "koordctl", &mut script);
             Ok(Answer::success(String::from_utf8(script)?))
         }
-        cli::Command::Up(args) => {
-            up::run(&args).await?;
-            Ok(Answer::success(""))
-        }
+        cli::Command::Up(args) => up::run(&args).await,
     }
 }

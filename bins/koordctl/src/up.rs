@@ -8,7 +8,9 @@ pub mod greeting;
 pub mod logs;
 pub mod manager;
 pub mod progress;
+pub mod scenario;
 pub mod server;
+pub mod time;
 
 use std::{
     io::Write as _,
@@ -19,21 +21,24 @@ use std::{
 use anyhow::{Context as _, Result};
 use envtest::serve::Kubeconfig;
 use hollow::{Fleet, Koordlet, Kubelet, Roster};
-use jiff::{SignedDuration, Timestamp};
-use koord_runtime::clock::{ScaledClock, SharedClock, SystemClock};
+use koord_runtime::clock::{SharedClock, SystemClock};
 use kube::Client;
 use manager::{RunningManager, Settings};
 use progress::Progress;
+use scenario::{Scenario, Theatre, play};
 use server::Embedded;
 use tempfile::TempDir;
+use time::ClusterTime;
 use tokio::task::JoinSet;
 
-use crate::cli::UpArgs;
+use crate::{Answer, cli::UpArgs};
 
 /// A running cluster on the embedded server.
 pub struct Cluster {
     server: Embedded,
     inhabitants: Inhabitants,
+    time: Arc<ClusterTime>,
+    remembering: JoinSet<()>,
     /// Where its kubeconfig is.
     pub kubeconfig: PathBuf,
 }
@@ -46,12 +51,24 @@ impl Cluster {
         let place = server::Place { port: args.port, data_dir: args.data_dir.clone(), takes_care: !args.no_manager };
         let may_replace = Kubeconfig::check(&kubeconfig, args.force, &place.owner())?;
         manager::checked(&args.feature_gates)?;
-        let clock = clock(args.speed);
+        let time = Arc::new(ClusterTime::begin(args.speed(), args.data_dir.as_deref())?);
         progress.step("API server");
-        let server = Embedded::start(place, Arc::clone(&clock), args.seed).await?;
-        let inhabitants = Inhabitants::settle(&server.client, args, &clock, progress).await?;
+        let server = Embedded::start(place, Arc::clone(&time.clock), args.seed).await?;
+        let mut remembering = JoinSet::new();
+        remembering.spawn(Arc::clone(&time).remember());
+        let inhabitants = Inhabitants::settle(&server.client, args, &time.clock, progress).await?;
         server.kubeconfig.write_when_ready(&kubeconfig, may_replace).await?;
-        Ok(Self { server, inhabitants, kubeconfig })
+        Ok(Self { server, inhabitants, time, remembering, kubeconfig })
+    }
+
+    /// A client of it without a socket.
+    pub fn client(&self) -> &Client {
+        &self.server.client
+    }
+
+    /// Its time.
+    pub fn time(&self) -> &ClusterTime {
+        &self.time
     }
 
     /// Where clients connect.
@@ -65,10 +82,12 @@ impl Cluster {
     }
 
     /// Ends everything, the server last, and removes the kubeconfig if it still leads here.
-    pub async fn stop(self) {
+    pub async fn stop(mut self) {
         self.inhabitants.leave().await;
         remove_if_ours(&self.kubeconfig, &self.server.kubeconfig);
         self.server.stop().await;
+        self.remembering.shutdown().await;
+        self.time.stop();
     }
 }
 
@@ -113,6 +132,13 @@ impl Inhabitants {
             let of = args.nodes as usize;
             manager.settled(client, of, |made| progress.count(made, of)).await?;
         }
+        let pods_per_node = args.pods_per_node();
+        if pods_per_node > 0 && args.nodes > 0 {
+            progress.step("production pods");
+            let of = args.nodes as usize * pods_per_node as usize;
+            furnish::shop(client).await?;
+            fleet.populate(client, pods_per_node, |done| progress.count(done, of)).await?;
+        }
         progress.finish();
         Ok(Self { parts, manager, _certificates: certificates })
     }
@@ -144,21 +170,6 @@ fn animate(parts: &mut JoinSet<()>, fleet: &Fleet, client: &Client, real: &Share
     parts.spawn(koordlet.run());
 }
 
-/// The cluster's clock. A fast one starts so far in the past that it meets the present after a day.
-pub fn clock(speed: f64) -> SharedClock {
-    let system = SystemClock::shared();
-    if (speed - 1.0).abs() < f64::EPSILON {
-        return system;
-    }
-    ScaledClock::shared(start_of_time(system.now(), speed), speed)
-}
-
-fn start_of_time(now: Timestamp, speed: f64) -> Timestamp {
-    const DAY_S: f64 = 86_400.0;
-    let ahead_s = DAY_S * (speed - 1.0).max(0.0);
-    now.checked_sub(SignedDuration::from_secs(ahead_s as i64)).unwrap_or(Timestamp::UNIX_EPOCH)
-}
-
 fn remove_if_ours(file: &Path, ours: &Kubeconfig) {
     if std::fs::read_to_string(file).is_ok_and(|text| text == ours.to_text()) {
         // A file that cannot be removed leads nowhere; the next start says that it is in the way.
@@ -166,27 +177,51 @@ fn remove_if_ours(file: &Path, ours: &Kubeconfig) {
     }
 }
 
-/// Runs a cluster until ctrl-C.
-pub async fn run(args: &UpArgs) -> Result<()> {
+/// Runs a cluster until ctrl-C, or plays a scenario in it.
+pub async fn run(args: &UpArgs) -> Result<Answer> {
+    let Some(name) = &args.scenario else { return run_cluster(args, None).await };
+    if name == scenario::LIST {
+        return Ok(Answer::success(scenario::list()?));
+    }
+    let scenario = scenario::find(name)?;
+    run_cluster(&scenario.arguments(args)?, Some(scenario)).await
+}
+
+async fn run_cluster(args: &UpArgs, scenario: Option<Scenario>) -> Result<Answer> {
     logs::init(args.verbose);
     let mut interrupted = Interrupt::listen()?;
     let mut progress = Progress::shown();
     let mut cluster = tokio::select! {
         biased;
-        () = interrupted.wait() => return Ok(()),
+        () = interrupted.wait() => return Ok(Answer::success("")),
         cluster = Cluster::start(args, &mut progress) => cluster?,
     };
     drop(progress);
     // Whoever reads this may have stopped reading; the cluster goes on.
-    let _ = writeln!(std::io::stdout(), "{}", greeting::greeting(args, cluster.url(), &cluster.kubeconfig));
+    let ahead = cluster.time().is_ahead();
+    let greeting = greeting::greeting(args, cluster.url(), &cluster.kubeconfig, ahead);
+    let _ = writeln!(std::io::stdout(), "{greeting}");
+    let theatre = Theatre {
+        client: cluster.client().clone(),
+        clock: Arc::clone(&cluster.time().clock),
+        kubeconfig: cluster.kubeconfig.clone(),
+        speed: args.speed(),
+    };
+    let playing = async {
+        match scenario {
+            Some(scenario) => play(&scenario, &theatre, args.step).await,
+            None => std::future::pending().await,
+        }
+    };
     let result = tokio::select! {
         biased;
         () = interrupted.wait() => Ok(()),
         result = cluster.ended() => result,
+        result = playing => result,
     };
     let _ = writeln!(std::io::stderr(), "stopping");
     cluster.stop().await;
-    result
+    result.map(|()| Answer::success(""))
 }
 
 /// ctrl-C, or the polite signal of a process manager.
@@ -209,22 +244,5 @@ impl Interrupt {
         tokio::select! { biased; _ = tokio::signal::ctrl_c() => {}, _ = self.terminate.recv() => {} }
         #[cfg(not(unix))]
         let _ = tokio::signal::ctrl_c().await;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_fast_clock_meets_the_present_after_a_day() {
-        let now: Timestamp = "2026-03-04T00:00:00Z".parse().unwrap();
-        for speed in [1.0, 2.0, 60.0] {
-            let start = start_of_time(now, speed);
-            let shown_after_a_day = start + SignedDuration::from_secs((86_400.0 * speed) as i64);
-            assert_eq!(shown_after_a_day, now + SignedDuration::from_hours(24), "{speed}");
-        }
-        assert_eq!(start_of_time(now, 0.5), now);
-        assert!(start_of_time(now, 10_000.0) < now);
     }
 }

@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use futures::{StreamExt as _, stream};
-use k8s_openapi::api::{coordination::v1::Lease, core::v1::Node};
+use k8s_openapi::api::{
+    coordination::v1::Lease,
+    core::v1::{Node, Pod},
+};
 use koord_runtime::clock::SharedClock;
 use kube::{
     Api, Client,
@@ -15,6 +18,7 @@ use crate::{
     node::{HollowNode, LEASE_NAMESPACE, LEASE_RENEWAL},
     pace::Pace,
     seed::Seed,
+    workload,
 };
 
 /// Requests of the fleet that are on their way at once.
@@ -29,6 +33,15 @@ pub enum FleetError {
         /// Name of the node.
         node: String,
         /// What the server or the connection said.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// The API server did not take a production pod.
+    #[error("a production pod of node {node} cannot be created: {source}")]
+    Populate {
+        /// Name of the node.
+        node: String,
+        /// What the server, a webhook or the connection said.
         #[source]
         source: Box<kube::Error>,
     },
@@ -88,6 +101,40 @@ impl Fleet {
             .buffer_unordered(IN_FLIGHT);
         let mut done = 0;
         while let Some(result) = registrations.next().await {
+            result?;
+            done += 1;
+            progress(done);
+        }
+        Ok(())
+    }
+
+    /// Creates this many production pods on every node. The namespace [`workload::NAMESPACE`] must be there; a pod that exists stays.
+    pub async fn populate(
+        &self,
+        client: &Client,
+        pods_per_node: u32,
+        mut progress: impl FnMut(usize),
+    ) -> Result<(), FleetError> {
+        let api: Api<Pod> = Api::namespaced(client.clone(), workload::NAMESPACE);
+        let pods = self
+            .nodes
+            .iter()
+            .flat_map(|node| workload::production_pods(node, pods_per_node).map(move |pod| (node.name.clone(), pod)));
+        let mut creations = stream::iter(pods)
+            .map(|(node, pod)| {
+                let api = api.clone();
+                async move {
+                    match api.create(&PostParams::default(), &pod).await {
+                        Err(error) if has_code(&error, 409) => Ok(()),
+                        result => {
+                            result.map(drop).map_err(|error| FleetError::Populate { node, source: Box::new(error) })
+                        }
+                    }
+                }
+            })
+            .buffer_unordered(IN_FLIGHT);
+        let mut done = 0;
+        while let Some(result) = creations.next().await {
             result?;
             done += 1;
             progress(done);

@@ -10,8 +10,10 @@ use serde_json::{Value, json};
 use crate::{
     fleet::{Fleet, IN_FLIGHT, has_code},
     node::HollowNode,
+    orders::Orders,
     report::{self, CollectPolicy},
     roster::Roster,
+    usage::UsageModel,
 };
 
 /// How often the nodes are looked through for those whose time has come, in real time.
@@ -25,10 +27,11 @@ pub struct Koordlet {
     roster: Roster,
 }
 
-/// When a node reports next, and by which policy.
+/// When a node reports next, by which policy, and what it has been told.
 struct Turn {
     at: Moment,
     policy: CollectPolicy,
+    orders: Orders,
     /// How long to wait for a NodeMetric that is not there yet, in sixtieths of an interval.
     patience: u32,
 }
@@ -48,7 +51,12 @@ impl Koordlet {
             .fleet
             .nodes()
             .iter()
-            .map(|_| Turn { at: self.clock.moment(), policy: CollectPolicy::default(), patience: 1 })
+            .map(|_| Turn {
+                at: self.clock.moment(),
+                policy: CollectPolicy::default(),
+                orders: Orders::default(),
+                patience: 1,
+            })
             .collect();
         loop {
             let now = self.clock.moment();
@@ -59,9 +67,15 @@ impl Koordlet {
     }
 
     async fn take(&self, turn: &mut Turn, node: &HollowNode) {
-        match self.report(node, &turn.policy).await {
+        let answered = if turn.orders.stopped { self.look(node).await } else { self.report(node, turn).await };
+        match answered {
             Ok(node_metric) => {
                 turn.policy = CollectPolicy::read(&node_metric);
+                let orders = Orders::read(&node_metric);
+                if std::mem::replace(&mut turn.orders, orders) != orders {
+                    // What it has just been told is done at once.
+                    return;
+                }
                 // Nodes that came up together do not report together: each keeps a phase of its own.
                 let phase = turn.policy.interval.mul_f64(node.seed.child("phase").share());
                 let elapsed = self.clock.moment().since(Moment::default()).saturating_sub(phase);
@@ -78,9 +92,11 @@ impl Koordlet {
     }
 
     /// Writes the status and gives the NodeMetric that the server answers with.
-    async fn report(&self, node: &HollowNode, policy: &CollectPolicy) -> kube::Result<Value> {
-        let status = report::status(node, &self.roster.on(&node.name), policy, self.clock.now());
-        let path = format!("/apis/slo.koordinator.sh/v1alpha1/nodemetrics/{}/status", node.name);
+    async fn report(&self, node: &HollowNode, turn: &Turn) -> kube::Result<Value> {
+        let told = turn.orders.load.map(|share| HollowNode { usage: UsageModel::Steady { share }, ..node.clone() });
+        let pods = self.roster.on(&node.name);
+        let status = report::status(told.as_ref().unwrap_or(node), &pods, &turn.policy, self.clock.now());
+        let path = format!("{NODE_METRICS}/{}/status", node.name);
         let body = serde_json::to_vec(&json!({ "status": status })).map_err(kube::Error::SerdeError)?;
         let request = http::Request::patch(path)
             .header(http::header::CONTENT_TYPE, "application/merge-patch+json")
@@ -88,4 +104,12 @@ impl Koordlet {
             .map_err(kube::Error::HttpError)?;
         self.client.request(request).await
     }
+
+    /// The NodeMetric as it is, with nothing written.
+    async fn look(&self, node: &HollowNode) -> kube::Result<Value> {
+        let request = http::Request::get(format!("{NODE_METRICS}/{}", node.name)).body(Vec::new());
+        self.client.request(request.map_err(kube::Error::HttpError)?).await
+    }
 }
+
+const NODE_METRICS: &str = "/apis/slo.koordinator.sh/v1alpha1/nodemetrics";

@@ -11,12 +11,14 @@ pub mod fleet;
 pub mod koordlet;
 pub mod kubelet;
 pub mod node;
+pub mod orders;
 pub mod pace;
 pub mod pod;
 pub mod report;
 pub mod roster;
 pub mod seed;
 pub mod usage;
+pub mod workload;
 
 pub use fleet::{Fleet, FleetError};
 pub use koordlet::Koordlet;

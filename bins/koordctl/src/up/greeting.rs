@@ -5,13 +5,16 @@ use std::{fmt::Write as _, path::Path};
 use crate::cli::UpArgs;
 
 /// The text that is printed when everything runs.
-pub fn greeting(args: &UpArgs, server: &str, kubeconfig: &Path) -> String {
+pub fn greeting(args: &UpArgs, server: &str, kubeconfig: &Path, ahead: bool) -> String {
     let mut text = format!("\nA cluster with {} hollow nodes runs at {server}.\n", args.nodes);
     if args.no_manager {
         text.push_str("koord-manager is not part of it (--no-manager).\n");
     }
-    if (args.speed - 1.0).abs() > f64::EPSILON {
-        let _ = writeln!(text, "Its time runs {} times as fast as yours.", args.speed);
+    if (args.speed() - 1.0).abs() > f64::EPSILON {
+        let _ = writeln!(text, "Its time runs {} times as fast as yours.", args.speed());
+    }
+    if ahead {
+        text.push_str("It is ahead of yours, because it never runs backwards: ages are shown as <invalid>.\n");
     }
     let _ = write!(
         text,
@@ -80,9 +83,10 @@ mod tests {
 
     #[test]
     fn a_path_with_a_space_can_be_pasted() {
-        let text = greeting(&args(&[]), "https://127.0.0.1:6443", Path::new("/home/me/my cluster/koord's"));
+        let text = greeting(&args(&[]), "https://127.0.0.1:6443", Path::new("/home/me/my cluster/koord's"), false);
         assert!(text.contains(r"export KUBECONFIG='/home/me/my cluster/koord'\''s'"), "{text}");
         assert!(!text.contains("times as fast"));
-        assert!(greeting(&args(&["--speed=60"]), "", Path::new("k")).contains("60 times as fast"));
+        assert!(greeting(&args(&["--speed=60"]), "", Path::new("k"), false).contains("60 times as fast"));
+        assert!(greeting(&args(&[]), "", Path::new("k"), true).contains("ahead of yours"));
     }
 }

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::program::{Api, Up, fails, folder, koordctl, koordctl_with_little_room};
@@ -165,4 +166,34 @@ fn two_clusters_never_share_a_folder() {
     second.args(["up", "--port=0", "--nodes=0", "--no-manager", &place.data_dir, "--kubeconfig"]);
     let text = fails(&second.arg(place.kubeconfig.with_file_name("second")).output().unwrap());
     assert!(text.contains("is in use by another server") && text.contains("--data-dir"), "{text}");
+}
+
+#[test]
+fn the_time_of_a_fast_cluster_goes_on_after_kill_9_and_after_a_polite_end() {
+    let place = Place::new("fast-again");
+    let start = || Up::start(&place.kubeconfig, &[&place.data_dir, "--force", "--speed=2000"]);
+    let latest = |api: &Api| -> Timestamp {
+        let metric = api.get("/apis/slo.koordinator.sh/v1alpha1/nodemetrics/hollow-0");
+        metric["status"]["updateTime"].as_str().map_or(Timestamp::MIN, |text| text.parse().unwrap())
+    };
+    let made = |api: &Api, name: &str| -> Timestamp {
+        let made = api.create(CONFIG_MAPS, &config_map(name, "")).unwrap();
+        made["metadata"]["creationTimestamp"].as_str().unwrap().parse().unwrap()
+    };
+    let mut shown = Timestamp::MIN;
+    for (run, polite) in [(0, false), (1, true), (2, false)] {
+        let mut up = start();
+        let api = Api::of(&place.kubeconfig);
+        let made = made(&api, &format!("run-{run}"));
+        assert!(made >= shown, "run {run} began at {made}, and {shown} had been shown");
+        // Hours of the cluster: more than a seed drawn anew would lie apart.
+        std::thread::sleep(Duration::from_secs(3));
+        shown = latest(&api);
+        assert!(shown.duration_since(made).as_secs() > 3600, "{made} to {shown}");
+        if polite {
+            assert!(up.end());
+        } else {
+            up.kill();
+        }
+    }
 }

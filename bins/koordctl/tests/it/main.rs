@@ -10,4 +10,5 @@ mod explain;
 mod plan;
 mod program;
 mod quota;
+mod tour;
 mod up;

@@ -133,10 +133,16 @@ impl Api {
         self.request(http::Method::POST, path, Some(object))
     }
 
+    /// Changes an object by a merge patch, or gives why not.
+    pub(crate) fn merge(&self, path: &str, patch: &Value) -> kube::Result<Value> {
+        self.request(http::Method::PATCH, path, Some(patch))
+    }
+
     fn request(&self, method: http::Method, path: &str, body: Option<&Value>) -> kube::Result<Value> {
         let body = body.map(Value::to_string).unwrap_or_default().into_bytes();
+        let content = if method == http::Method::PATCH { "application/merge-patch+json" } else { "application/json" };
         let request = http::Request::builder().method(method).uri(path);
-        let request = request.header(http::header::CONTENT_TYPE, "application/json").body(body).unwrap();
+        let request = request.header(http::header::CONTENT_TYPE, content).body(body).unwrap();
         self.runtime.block_on(self.client.request(request))
     }
 }

@@ -50,7 +50,8 @@ fn a_fast_clock_shows_days_of_load_in_seconds_and_no_lease_is_lost() {
     const SEED: u64 = 1;
     let kubeconfig = folder("speed").join("koord.kubeconfig");
     let (nodes, seed) = (format!("--nodes={NODES}"), format!("--seed={SEED}"));
-    let up = Up::start(&kubeconfig, &["--speed=10000", &nodes, &seed]);
+    // Without pods: those that come later would change even a steady load.
+    let up = Up::start(&kubeconfig, &["--speed=10000", "--pods-per-node=0", &nodes, &seed]);
     assert!(up.greeting.contains("10000 times as fast"), "{}", up.greeting);
     let api = Api::of(&kubeconfig);
     let fleet = Fleet::drawn(SEED, NODES);
@@ -95,4 +96,73 @@ fn a_fast_clock_shows_days_of_load_in_seconds_and_no_lease_is_lost() {
         let age = Timestamp::now().duration_since(renewed).as_secs_f64();
         assert!((-1.0..40.0).contains(&age), "a lease counts as lost after 40 real seconds: {age}");
     }
+}
+
+/// Batch CPU of a node whenever it was written anew.
+fn written(api: &Api, node: &str) -> Option<i64> {
+    let node = api.get(&format!("/api/v1/nodes/{node}"));
+    let text = node["status"]["allocatable"]["kubernetes.io/batch-cpu"].as_str()?;
+    Some(text.parse::<Quantity>().unwrap().value())
+}
+
+#[test]
+fn batch_resources_fall_with_the_day_and_rise_with_the_night() {
+    const SEED: u64 = 1;
+    let fleet = Fleet::drawn(SEED, 12);
+    let daily = fleet.nodes().iter().find(|node| matches!(node.usage, UsageModel::DailyWave { .. })).unwrap();
+    let kubeconfig = folder("batch").join("koord.kubeconfig");
+    // A day in half a minute; reports, looked for every 100 ms, still come often enough to be believed.
+    let _up = Up::start(&kubeconfig, &["--speed=3000", "--nodes=12", "--seed=1"]);
+    let api = Api::of(&kubeconfig);
+    let begin = Instant::now();
+    let (mut least, mut most, mut falls, mut rises) = (i64::MAX, 0, false, false);
+    while !(falls && rises) {
+        if let Some(amount) = written(&api, &daily.name) {
+            falls |= amount < most * 2 / 3;
+            rises |= amount * 2 / 3 > least;
+            (least, most) = (least.min(amount), most.max(amount));
+        }
+        assert!(begin.elapsed() < Duration::from_mins(2), "between {least} and {most}: it only rises, or only falls");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    // What batch got is what production did not use: never as much as the node has.
+    assert!(most < i64::try_from(daily.cpu_milli).unwrap());
+}
+
+#[test]
+fn a_node_does_what_its_node_metric_tells_it() {
+    let kubeconfig = folder("orders").join("koord.kubeconfig");
+    let _up = Up::start(&kubeconfig, &["--speed=600"]);
+    let api = Api::of(&kubeconfig);
+    let path = "/apis/slo.koordinator.sh/v1alpha1/nodemetrics/hollow-0";
+    let until = |what: &str, holds: &dyn Fn(&serde_json::Value) -> bool| {
+        let begin = Instant::now();
+        while !holds(&api.get(path)) {
+            assert!(begin.elapsed() < Duration::from_secs(30), "{what}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    let share = |metric: &serde_json::Value| {
+        let used =
+            metric["status"]["podsMetric"][0]["podUsage"]["resources"]["cpu"].as_str()?.parse::<Quantity>().ok()?;
+        let asked = Fleet::drawn(1, 1).nodes()[0].cpu_milli as f64 * 0.6;
+        Some(used.milli_value() as f64 / asked)
+    };
+    for load in [0.9, 0.2] {
+        let annotations = serde_json::json!({"hollow.koordinator.sh/load": load.to_string()});
+        api.merge(path, &serde_json::json!({"metadata": {"annotations": annotations}})).unwrap();
+        until("the load follows", &|metric| share(metric).is_some_and(|share| (share - load).abs() < 0.05));
+    }
+    let time = |metric: &serde_json::Value| metric["status"]["updateTime"].as_str().map(str::to_owned);
+    let told = |koordlet: serde_json::Value| {
+        api.merge(path, &serde_json::json!({"metadata": {"annotations": {"hollow.koordinator.sh/koordlet": koordlet}}}))
+    };
+    told("stopped".into()).unwrap();
+    // It hears of it with its next report, after a tenth of a second.
+    std::thread::sleep(Duration::from_secs(1));
+    let last = time(&api.get(path));
+    std::thread::sleep(Duration::from_secs(1));
+    assert_eq!(time(&api.get(path)), last, "a koordlet that was stopped reports");
+    told(serde_json::Value::Null).unwrap();
+    until("it reports again", &|metric| time(metric) != last);
 }

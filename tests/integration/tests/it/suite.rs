@@ -19,7 +19,7 @@ use integration::{Kubectl, RealServer, kubectl::Printed};
 use koordctl::{
     Cli,
     cli::{Command, UpArgs},
-    up::{Cluster, Inhabitants, clock, progress::Progress},
+    up::{Cluster, Inhabitants, progress::Progress},
 };
 
 /// A running cluster with a kubectl.
@@ -87,7 +87,8 @@ fn start_real(assets: &Path, folder: &Path) -> PathBuf {
         let config =
             koordctl::connect::from_file(&server.kubeconfig, &kube::config::KubeConfigOptions::default()).await?;
         let client = kube::Client::try_from(config)?;
-        let inhabitants = Inhabitants::settle(&client, &args, &clock(1.0), &mut Progress::hidden()).await?;
+        let clock = koord_runtime::clock::SystemClock::shared();
+        let inhabitants = Inhabitants::settle(&client, &args, &clock, &mut Progress::hidden()).await?;
         Ok((server.kubeconfig.clone(), (server, inhabitants)))
     })
 }
