@@ -195,6 +195,10 @@ impl NodeResourceController {
             let patch = Map::from_iter([("zones".to_owned(), zones)]);
             outcome.change(caches.topologies, key, "", patch);
             synced.topologies.insert(key.clone(), facts.now);
+        } else if let Some(left) = left
+            && difference::zones(topology.zones(), wanted, ZoneRules { small_too: true, ..rules }).is_some()
+        {
+            outcome.requeue_after(left);
         }
     }
 }

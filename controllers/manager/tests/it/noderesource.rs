@@ -116,7 +116,21 @@ fn amounts_of_zones_go_with_those_of_the_node() {
         batch["allocatable"].clone()
     };
     assert_eq!(batch(), "26500");
-    stage.wait(Duration::from_secs(902));
+    // The second zone grows a little: by less than a tenth, and the node not at all.
+    let mut grown = stage.observe(&topology);
+    let cpus = grown["zones"][1]["resources"].as_array_mut().unwrap();
+    *cpus.iter_mut().find(|resource| resource["name"] == "cpu").unwrap() = resource("cpu", "52");
+    stage.put(&grown);
+    stage.settle();
+    let batch = |stage: &mut Stage| {
+        let resources = stage.observe(&topology)["zones"][1]["resources"].as_array().unwrap().clone();
+        let batch = resources.into_iter().find(|resource| resource["name"] == "kubernetes.io/batch-cpu").unwrap();
+        batch["allocatable"].clone()
+    };
+    assert_eq!(batch(&mut stage), "26500");
+    stage.wait(Duration::from_secs(302));
+    assert_eq!(batch(&mut stage), "27700", "although nothing else happens");
+    stage.wait(Duration::from_secs(600));
     let mut batch = || stage.observe(&topology)["zones"][1]["resources"][1]["available"].clone();
     assert_eq!(batch(), "0");
 }
