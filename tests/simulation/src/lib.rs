@@ -13,8 +13,10 @@ mod fault;
 pub mod manager;
 pub mod name_cards;
 mod network;
+mod oracle;
 mod people;
 mod program;
+mod rounds;
 mod run;
 mod stage;
 mod tasks;
@@ -24,5 +26,6 @@ mod world;
 
 pub use fault::Fault;
 pub use program::Program;
+pub use rounds::{Rounds, State};
 pub use run::{Disturbance, Failure, Options, Report, Scenario, Simulation};
 pub use stage::Stage;

@@ -21,11 +21,11 @@ use crate::{
     people::{delete_held, let_go, name_of, replace},
 };
 
-const NODES: &str = "/api/v1/nodes";
-const SLOS: &str = "/apis/slo.koordinator.sh/v1alpha1/nodeslos";
-const METRICS: &str = "/apis/slo.koordinator.sh/v1alpha1/nodemetrics";
+pub(crate) const NODES: &str = "/api/v1/nodes";
+pub(crate) const SLOS: &str = "/apis/slo.koordinator.sh/v1alpha1/nodeslos";
+pub(crate) const METRICS: &str = "/apis/slo.koordinator.sh/v1alpha1/nodemetrics";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/koordinator-system/configmaps";
-const CONFIG: &str = "/api/v1/namespaces/koordinator-system/configmaps/slo-controller-config";
+pub(crate) const CONFIG: &str = "/api/v1/namespaces/koordinator-system/configmaps/slo-controller-config";
 /// Few names, so that things that happen to one name meet.
 const NAMES: u64 = 5;
 
@@ -54,7 +54,11 @@ const NONSENSE: &str = "{not json";
 
 /// See the module.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Manager;
+pub struct Manager {
+    /// People write nothing that only a program with a memory understands: no nonsense, behind which the last good value
+    /// counts, and no deletion of the configuration, which changes nothing until the next start.
+    pub sensible: bool,
+}
 
 impl Scenario for Manager {
     fn prepare(&self, stage: &mut Stage) {
@@ -88,6 +92,7 @@ impl Scenario for Manager {
         let (node, slo, metric) = (format!("{NODES}/{name}"), format!("{SLOS}/{name}"), format!("{METRICS}/{name}"));
         let node_body = json!({"metadata": {"name": name, "labels": {"pool": pool}}});
         let (what, code, fault) = match random.below(16) {
+            14 if self.sensible => ("leaves be", 304, None),
             0..=2 => ("creates a node", stage.person(&Method::POST, NODES, &node_body), None),
             3 => ("deletes a node", stage.person(&Method::DELETE, &node, &Value::Null), None),
             4 => ("replaces a node", replace(stage, (&node, NODES), &node_body), Some(Fault::Recreated)),
@@ -109,7 +114,8 @@ impl Scenario for Manager {
                 ("spoils a NodeMetric", stage.person(&Method::PATCH, &metric, &body), None)
             }
             10 => {
-                let cpu = ["1", "63", "9E", "-1"][usize::try_from(random.below(4)).unwrap_or_default()];
+                let some = if self.sensible { 2 } else { 4 };
+                let cpu = ["1", "63", "9E", "-1"][usize::try_from(random.below(some)).unwrap_or_default()];
                 let body = json!({"status": {"nodeMetric": {"nodeUsage": {"resources": {"cpu": cpu}}}}});
                 let code = stage.person(&Method::PATCH, &format!("{metric}/status"), &body);
                 ("reports usage", code, matches!(cpu, "9E" | "-1").then_some(Fault::Malformed))
@@ -132,12 +138,16 @@ impl Scenario for Manager {
                 ("annotates nonsense to", stage.person(&Method::PATCH, &node, &body), Some(Fault::Malformed))
             }
             _ => {
-                let (code, is_nonsense) = configure(stage, random);
+                let (code, is_nonsense) = configure(stage, random, self.sensible);
                 ("configures", code, is_nonsense.then_some(Fault::Malformed))
             }
         };
         let fault = fault.filter(|_| code < 300);
         Disturbance { what: format!("{what} {name} ({pool}) -> {code}"), fault }
+    }
+
+    fn collections(&self) -> &'static [&'static str] {
+        &[NODES, SLOS, METRICS]
     }
 
     /// A configuration that can be read: what the caches once held cannot matter any more.
@@ -190,14 +200,15 @@ impl Scenario for Manager {
 }
 
 /// Writes another configuration; the code, and whether some of it is nonsense.
-fn configure(stage: &mut Stage, random: &Random) -> (u16, bool) {
+fn configure(stage: &mut Stage, random: &Random, sensible: bool) -> (u16, bool) {
     let pick = |from: &[&'static str]| {
+        let from = if sensible { &from[..SENSIBLE] } else { from };
         let index = usize::try_from(random.below(from.len() as u64)).unwrap_or_default();
         (from[index], index >= SENSIBLE)
     };
     let ((thresholds, a), (colocation, b)) = (pick(&THRESHOLDS), pick(&COLOCATIONS));
     match random.below(5) {
-        0 => (stage.person(&Method::DELETE, CONFIG, &Value::Null), false),
+        0 if !sensible => (stage.person(&Method::DELETE, CONFIG, &Value::Null), false),
         1 => (put_config(stage, &json!({})), false),
         2 => (put_config(stage, &json!({"resource-threshold-config": thresholds})), a),
         3 => (put_config(stage, &json!({"colocation-config": colocation})), b),
@@ -208,7 +219,7 @@ fn configure(stage: &mut Stage, random: &Random) -> (u16, bool) {
     }
 }
 
-fn put_config(stage: &mut Stage, data: &Value) -> u16 {
+pub(crate) fn put_config(stage: &mut Stage, data: &Value) -> u16 {
     let body = json!({"metadata": {"name": "slo-controller-config"}, "data": data});
     match stage.person(&Method::POST, CONFIG_MAPS, &body) {
         409 => {

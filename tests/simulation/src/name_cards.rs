@@ -75,6 +75,10 @@ impl Scenario for NameCards {
         Disturbance { what: format!("{what} {name} ({pool}) -> {code}"), fault }
     }
 
+    fn collections(&self) -> &'static [&'static str] {
+        &[NODES, CARDS]
+    }
+
     fn conclude(&self, stage: &mut Stage) {
         for collection in [NODES, CARDS] {
             for object in stage.objects(collection) {

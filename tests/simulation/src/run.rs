@@ -18,6 +18,12 @@ use crate::{
 
 /// How long things may take to become right after the last fault; a key's longest delay is 1000 s.
 const PEACE: Duration = Duration::from_hours(2);
+/// How often agents report in peace.
+const REPORTS: usize = 2;
+/// How long after a report everything follows from it: longer than small changes wait.
+pub(crate) const REPORTED: Duration = Duration::from_mins(11);
+/// How long after that nobody believes it any more.
+const FORGOTTEN: Duration = Duration::from_mins(10);
 /// How long nothing may be written after that.
 const SILENCE: Duration = Duration::from_mins(30);
 /// How far the clock may be set forwards or backwards.
@@ -33,8 +39,12 @@ pub trait Scenario: Sync {
     fn wire(&self, core: &mut Core) -> Result<(), String>;
     /// One thing that a person does.
     fn disturb(&self, stage: &mut Stage, random: &Random) -> Disturbance;
+    /// Paths of the collections that people and the program change.
+    fn collections(&self) -> &'static [&'static str];
     /// The last thing that people do; what should be follows from the stage alone afterwards.
     fn conclude(&self, stage: &mut Stage);
+    /// What goes on by itself when people leave everything as it is: the agents of nodes report.
+    fn report(&self, _stage: &mut Stage, _random: &Random) {}
     /// Whether what is, is what should be.
     fn check(&self, stage: &mut Stage) -> Result<(), String>;
 }
@@ -116,7 +126,7 @@ impl<'s> Simulation<'s> {
         let clock = ManualClock::new(start());
         let stage = self.stage.fork(seed, Arc::clone(&clock) as SharedClock);
         let world = World::new(stage, clock, Random::seeded(seed), options.faults);
-        let mut run = Run { scenario: self.scenario, options, world, lives: 0, steps: Vec::new() };
+        let mut run = Run::new(self.scenario, options, world);
         let told = run.tell_all();
         let world = run.world;
         match told {
@@ -137,15 +147,19 @@ pub(crate) fn start() -> Timestamp {
     Timestamp::UNIX_EPOCH + 500_000.hours()
 }
 
-struct Run<'s> {
-    scenario: &'s dyn Scenario,
+pub(crate) struct Run<'s> {
+    pub(crate) scenario: &'s dyn Scenario,
     options: Options,
-    world: World,
-    lives: u64,
+    pub(crate) world: World,
+    pub(crate) lives: u64,
     steps: Vec<Step>,
 }
 
-impl Run<'_> {
+impl<'s> Run<'s> {
+    pub(crate) fn new(scenario: &'s dyn Scenario, options: Options, world: World) -> Self {
+        Self { scenario, options, world, lives: 0, steps: Vec::new() }
+    }
+
     fn tell_all(&mut self) -> Result<(), String> {
         let mut program = self.new_life()?;
         self.trouble(&mut program)?;
@@ -155,6 +169,14 @@ impl Run<'_> {
         self.world.note(format_args!("peace"));
         self.pass(&mut program, PEACE)?;
         self.scenario.check(&mut self.world.stage)?;
+        for _ in 0..REPORTS {
+            self.scenario.report(&mut self.world.stage, &self.world.random);
+            self.world.note(format_args!("the agents of nodes report"));
+            self.pass(&mut program, REPORTED)?;
+            self.scenario.check(&mut self.world.stage)?;
+        }
+        self.pass(&mut program, FORGOTTEN)?;
+        self.scenario.check(&mut self.world.stage)?;
         self.silence(&mut program, "after everything was right")?;
         // A new life knows only what the server says.
         let mut heir = self.new_life()?;
@@ -162,7 +184,7 @@ impl Run<'_> {
         caches_agree(&program, &heir)
     }
 
-    fn new_life(&mut self) -> Result<Program, String> {
+    pub(crate) fn new_life(&mut self) -> Result<Program, String> {
         self.lives += 1;
         self.world.note(format_args!("life {}", self.lives));
         let clock = Arc::clone(&self.world.clock) as SharedClock;
@@ -254,7 +276,7 @@ impl Run<'_> {
     }
 
     /// Lets the program do what it has to, for this long.
-    fn pass(&mut self, program: &mut Program, span: Duration) -> Result<(), String> {
+    pub(crate) fn pass(&mut self, program: &mut Program, span: Duration) -> Result<(), String> {
         let clock = Arc::clone(&self.world.clock);
         let end = clock.moment() + span;
         let mut at_once = 0;

@@ -1,6 +1,6 @@
 //! koord-manager with all its controllers at once: what they make of nodes, pods, reports, devices, topologies and quota
-//! profiles has no oracle of its own here. A program that starts afresh is one: it decides everything anew, and must
-//! find nothing to write.
+//! profiles is what [`crate::oracle`] computes anew. A program that starts afresh is another oracle: it decides everything
+//! once more, and must find nothing to write.
 
 use http::Method;
 use koord_manager_controllers::{
@@ -14,24 +14,49 @@ use serde_json::{Value, json};
 
 use crate::{
     Disturbance, Fault, Scenario, Stage,
-    manager::Manager,
+    manager::{CONFIG, METRICS, Manager, NODES, SLOS, put_config},
+    oracle::Cluster,
     people::{name_of, replace},
 };
 
 const NORMALIZATION: &str = "node.koordinator.sh/cpu-normalization-ratio";
 const STRATEGY: &str = "node.koordinator.sh/colocation-strategy";
-const NODES: &str = "/api/v1/nodes";
 const PODS: &str = "/api/v1/namespaces/default/pods";
-const METRICS: &str = "/apis/slo.koordinator.sh/v1alpha1/nodemetrics";
 const DEVICES: &str = "/apis/scheduling.koordinator.sh/v1alpha1/devices";
 const TOPOLOGIES: &str = "/apis/topology.node.k8s.io/v1alpha1/noderesourcetopologies";
 const PROFILES: &str = "/apis/quota.koordinator.sh/v1alpha1/namespaces/default/elasticquotaprofiles";
+const QUOTAS: &str = "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/default/elasticquotas";
 /// Few names, so that things that happen to one name meet.
 const NAMES: u64 = 5;
 
+/// Every policy that there is for amounts has its pool of nodes.
+const COLOCATION: &str = r#"{"enable":true,"metricReportIntervalSeconds":30,"nodeConfigs":[
+    {"name":"usage","nodeSelector":{"matchLabels":{"pool":"p0"}},"midUnallocatedPercent":50,"batchCPUThresholdPercent":35},
+    {"name":"larger","nodeSelector":{"matchLabels":{"pool":"p1"}},"cpuCalculatePolicy":"maxUsageRequest",
+     "memoryCalculatePolicy":"maxUsageRequest","metricReportIntervalSeconds":20,"midReclaimMode":"static",
+     "midStaticCPUReservedPercent":20,"midStaticMemoryReservedPercent":30,"midCPUThresholdPercent":15},
+    {"name":"request","nodeSelector":{"matchLabels":{"pool":"p2"}},"memoryCalculatePolicy":"request",
+     "cpuReclaimThresholdPercent":81,"memoryReclaimThresholdPercent":120,"batchMemoryThresholdPercent":90}]}"#;
+const THRESHOLD: &str = r#"{"clusterStrategy":{"enable":true},"nodeStrategies":[
+    {"name":"b","nodeSelector":{"matchLabels":{"pool":"p1"}},"cpuSuppressThresholdPercent":40}]}"#;
+const NORMALIZATIONS: &str = r#"{"enable":true,"ratioModel":{"M":{"baseRatio":1.1,"hyperThreadEnabledRatio":1.2,
+    "turboEnabledRatio":1.335,"hyperThreadTurboEnabledRatio":1.5},"N":{"baseRatio":7,"turboEnabledRatio":0.5}},
+    "nodeConfigs":[{"name":"off","nodeSelector":{"matchLabels":{"pool":"p2"}},"enable":false}]}"#;
+const AMPLIFICATIONS: &str = r#"{"enable":true,"resourceAmplificationRatio":{"memory":1.25},"nodeConfigs":[
+    {"name":"b","nodeSelector":{"matchLabels":{"pool":"p1"}},"resourceAmplificationRatio":{"cpu":1.5}}]}"#;
+
 /// See the module.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct WholeManager;
+pub struct WholeManager {
+    /// As [`Manager::sensible`].
+    pub sensible: bool,
+}
+
+impl WholeManager {
+    fn of_slos(self) -> Manager {
+        Manager { sensible: self.sensible }
+    }
+}
 
 impl Scenario for WholeManager {
     fn prepare(&self, stage: &mut Stage) {
@@ -45,7 +70,7 @@ impl Scenario for WholeManager {
     }
 
     fn wire(&self, core: &mut Core) -> Result<(), String> {
-        Manager.wire(core)?;
+        self.of_slos().wire(core)?;
         let source = ConfigSource::default();
         let plugins = Plugins::chosen(&["*"], true);
         core.add(NodeResourceController::SPEC, noderesource::COMPONENT, |wiring| {
@@ -59,11 +84,11 @@ impl Scenario for WholeManager {
 
     fn disturb(&self, stage: &mut Stage, random: &Random) -> Disturbance {
         if random.below(2) == 0 {
-            return Manager.disturb(stage, random);
+            return self.of_slos().disturb(stage, random);
         }
         let name = format!("n{}", random.below(NAMES));
         let amount = 1 + random.below(8);
-        let (what, code, fault) = match random.below(12) {
+        let (what, code, fault) = match random.below(16) {
             0 | 1 => ("a kubelet reports on", size(stage, &name, amount), None),
             2 | 3 => ("a koordlet reports on", report(stage, &name, amount), None),
             4 | 5 => ("a pod comes to", stage.person(&Method::POST, PODS, &pod(&name, amount)), None),
@@ -86,12 +111,39 @@ impl Scenario for WholeManager {
             }
             10 => {
                 let profile = format!("{PROFILES}/{name}");
-                let made = json!({"apiVersion": "quota.koordinator.sh/v1alpha1", "kind": "ElasticQuotaProfile", "metadata": {"name": name}, "spec": {
-                    "quotaName": format!("{name}-root"), "quotaLabels": {"for": name},
-                    "nodeSelector": {"matchLabels": {"pool": format!("p{}", amount % 3)}},
-                }});
-                ("a profile is made of", replace_or_make(stage, (&profile, PROFILES), &made), None)
+                (
+                    "a profile is made of",
+                    replace_or_make(stage, (&profile, PROFILES), &quota_profile(&name, amount)),
+                    None,
+                )
             }
+            11 => {
+                let code = stage.person(&Method::PATCH, &format!("{NODES}/{name}"), &settings(amount));
+                ("an operator sets up", code, None)
+            }
+            12 => {
+                let is_odd = amount > 6 && !self.sensible;
+                let data = json!({
+                    "colocation-config": COLOCATION, "resource-threshold-config": THRESHOLD,
+                    "cpu-normalization-config": NORMALIZATIONS,
+                    "resource-amplification-config": if is_odd { "[]" } else { AMPLIFICATIONS },
+                });
+                (
+                    "everything is configured, not only for",
+                    put_config(stage, &data),
+                    (amount > 6).then_some(Fault::Malformed),
+                )
+            }
+            13 => {
+                let condition = json!({"type": "Ready", "status": if amount > 3 { "True" } else { "False" }});
+                let body = json!({"status": {"conditions": [condition]}});
+                ("a kubelet is well on", stage.person(&Method::PATCH, &format!("{NODES}/{name}/status"), &body), None)
+            }
+            14 => {
+                let body = json!({"spec": {"unschedulable": amount > 4}});
+                ("somebody cordons", stage.person(&Method::PATCH, &format!("{NODES}/{name}"), &body), None)
+            }
+            _ if self.sensible => ("nobody comes to", 304, None),
             _ => {
                 let body = json!({"status": {"allocatable": {"kubernetes.io/batch-cpu": amount.to_string()}},
                     "metadata": {"annotations": {NORMALIZATION: "9E"}}});
@@ -102,26 +154,69 @@ impl Scenario for WholeManager {
         Disturbance { what: format!("{what} {name} ({amount}) -> {code}"), fault: fault.filter(|_| code < 300) }
     }
 
+    fn collections(&self) -> &'static [&'static str] {
+        &[NODES, SLOS, METRICS, TOPOLOGIES, PROFILES, QUOTAS]
+    }
+
     /// Nonsense is taken off the nodes: a program that starts tells of what it finds.
     fn conclude(&self, stage: &mut Stage) {
-        Manager.conclude(stage);
+        self.of_slos().conclude(stage);
+        let data = json!({
+            "colocation-config": COLOCATION, "resource-threshold-config": THRESHOLD,
+            "cpu-normalization-config": NORMALIZATIONS, "resource-amplification-config": AMPLIFICATIONS,
+        });
+        put_config(stage, &data);
         // The clock may have jumped: reports of what is now the future would expire too late.
         let now = json!({"status": {"updateTime": stage.clock().now().to_string()}});
         for metric in stage.objects(METRICS) {
             stage.person(&Method::PATCH, &format!("{METRICS}/{}/status", name_of(&metric)), &now);
         }
         for node in stage.objects(NODES) {
-            let path = format!("{NODES}/{}", name_of(&node));
-            stage.person(
-                &Method::PATCH,
-                &path,
-                &json!({"metadata": {"annotations": {NORMALIZATION: null, STRATEGY: null}}}),
-            );
+            let name = name_of(&node);
+            let strategy = match name.as_str() {
+                "n3" => json!(r#"{"cpuReclaimThresholdPercent":70,"degradeTimeMinutes":14}"#),
+                "n4" => json!(r#"{"enable":false}"#),
+                _ => Value::Null,
+            };
+            // QUIRK: an annotation that changes alone wakes neither NodeSLO nor NodeMetric, as recorded.
+            let told = stage.clock().now().as_second().to_string();
+            let body = json!({"metadata": {
+                "annotations": {NORMALIZATION: null, STRATEGY: strategy}, "labels": {"told": told},
+            }});
+            stage.person(&Method::PATCH, &format!("{NODES}/{name}"), &body);
+        }
+    }
+
+    /// Kubelets and koordlets, now and then not all of them, and the zones' sizes change a little.
+    fn report(&self, stage: &mut Stage, random: &Random) {
+        for metric in stage.objects(METRICS) {
+            let name = name_of(&metric);
+            if random.below(3) > 0 {
+                size(stage, &name, 1 + random.below(8));
+            }
+            if random.below(4) > 0 {
+                report(stage, &name, 1 + random.below(8));
+            }
+            if random.below(2) == 0 {
+                resize_zones(stage, &name, random.below(200));
+            }
         }
     }
 
     fn check(&self, stage: &mut Stage) -> Result<(), String> {
-        Manager.check(stage)
+        let config = stage.object(CONFIG).ok_or("the ConfigMap is gone")?;
+        let cluster = Cluster {
+            config: config["data"].clone(),
+            nodes: stage.objects(NODES),
+            pods: stage.objects(PODS),
+            metrics: stage.objects(METRICS),
+            slos: stage.objects(SLOS),
+            devices: stage.objects(DEVICES),
+            topologies: stage.objects(TOPOLOGIES),
+            profiles: stage.objects(PROFILES),
+            quotas: stage.objects(QUOTAS),
+        };
+        cluster.check(stage.clock().now())
     }
 }
 
@@ -138,36 +233,109 @@ fn size(stage: &mut Stage, node: &str, amount: u64) -> u16 {
     stage.person(&Method::PATCH, &format!("{NODES}/{node}/status"), &body)
 }
 
+/// Gives every zone of a node as many MiB less than whole GiB; what others say about the zones stays.
+fn resize_zones(stage: &mut Stage, node: &str, less: u64) -> u16 {
+    let path = format!("{TOPOLOGIES}/{node}");
+    let Some(topology) = stage.object(&path) else { return 404 };
+    let mut zones = topology["zones"].clone();
+    let resources = zones.as_array_mut().into_iter().flatten().flat_map(|zone| zone["resources"].as_array_mut());
+    for resource in resources.flatten().filter(|resource| resource["name"] == "memory") {
+        let memory = resource["allocatable"].as_str().unwrap_or_default();
+        if let Some(whole) = memory.strip_suffix("Gi").and_then(|number| number.parse::<u64>().ok()) {
+            resource["allocatable"] = json!(format!("{}Mi", whole * 1024 - less));
+        }
+    }
+    stage.person(&Method::PATCH, &path, &json!({"zones": zones}))
+}
+
 fn report(stage: &mut Stage, node: &str, amount: u64) -> u16 {
-    let uses = |cpu: u64| json!({"resources": {"cpu": format!("{cpu}"), "memory": format!("{cpu}Gi")}});
-    let of_pod = |number: u64| json!({"namespace": "default", "name": format!("{node}-{number}"), "priority": "koord-prod", "podUsage": uses(number)});
+    let uses = |cpu: u64| json!({"resources": {"cpu": format!("{}m", cpu * 990), "memory": format!("{cpu}Gi")}});
+    let class = |number: u64| ["koord-prod", "koord-mid", "koord-batch", "", "koord-free"][index(number, 5)];
+    let of_pod = |number: u64| json!({"namespace": "default", "name": format!("{node}-{number}"), "priority": class(number), "podUsage": uses(number)});
+    let application = |number: u64| json!({"name": format!("a{number}"), "priority": class(number), "usage": uses(1)});
     let body = json!({"status": {
         "updateTime": stage.clock().now().to_string(),
         "nodeMetric": {"nodeUsage": uses(amount * 2), "systemUsage": uses(1)},
         "podsMetric": [of_pod(amount), of_pod(amount / 2)],
+        "hostApplicationMetric": [application(amount), application(amount + 1)],
+        "prodReclaimableMetric": {"resource": uses(amount % 5)},
     }});
     stage.person(&Method::PATCH, &format!("{METRICS}/{node}/status"), &body)
 }
 
+/// A map without what is not said.
+fn said<const N: usize>(entries: [(&str, Option<String>); N]) -> Value {
+    entries.into_iter().filter_map(|(name, text)| Some((name.to_owned(), Value::String(text?)))).collect()
+}
+
+fn index(number: u64, of: u64) -> usize {
+    usize::try_from(number % of).unwrap_or_default()
+}
+
+/// What an operator may say about a node: what is kept from pods, what others took, how much may be reclaimed.
+fn settings(amount: u64) -> Value {
+    let reservation = match amount {
+        1 | 2 => json!(format!(r#"{{"resources":{{"cpu":"{amount}","memory":"3Gi"}}}}"#)),
+        3 => json!(r#"{"resources":{"cpu":"9"},"reservedCPUs":"0-2,5"}"#),
+        _ => Value::Null,
+    };
+    let taken = match amount {
+        1..=4 => json!(format!(
+            r#"{{"allocations":[{{"name":"a","priority":"koord-batch","resources":{{"kubernetes.io/batch-cpu":"{amount}k","kubernetes.io/batch-memory":"2Gi"}}}},{{"name":"b","priority":"koord-mid","resources":{{"kubernetes.io/mid-cpu":"1k"}}}}]}}"#
+        )),
+        _ => Value::Null,
+    };
+    let ratio = if amount > 5 { json!("0.29") } else { Value::Null };
+    json!({"metadata": {
+        "annotations": {"node.koordinator.sh/reservation": reservation, "node.koordinator.sh/thirdPartyAllocations": taken},
+        "labels": {"node.koordinator.sh/memory-reclaim-ratio": ratio},
+    }})
+}
+
+fn quota_profile(name: &str, amount: u64) -> Value {
+    let (ratio, keys) = match amount {
+        1 | 2 => (json!("0.9"), None),
+        3 | 4 => (json!("1.5"), Some(r#"["cpu","pods"]"#.to_owned())),
+        _ => (Value::Null, None),
+    };
+    json!({"apiVersion": "quota.koordinator.sh/v1alpha1", "kind": "ElasticQuotaProfile",
+    "metadata": {"name": name, "annotations": said([("quota.scheduling.koordinator.sh/resource-keys", keys)])},
+    "spec": {
+        "quotaName": format!("{name}-root"), "quotaLabels": {"for": name}, "resourceRatio": ratio,
+        "nodeSelector": {"matchLabels": {"pool": format!("p{}", amount % 3)}},
+    }})
+}
+
 fn pod(node: &str, amount: u64) -> Value {
-    let qos = ["LS", "LSR", "BE", "LSE"][usize::try_from(amount % 4).unwrap_or_default()];
-    let requests = json!({"cpu": format!("{amount}00m"), "memory": format!("{amount}Gi")});
+    let qos = ["LS", "LSR", "BE", "LSE"][index(amount, 4)];
+    let class = [None, Some("koord-mid"), Some("koord-prod"), Some("unknown")][index(amount / 2, 4)].map(str::to_owned);
+    let status = (amount > 5).then(|| format!(r#"{{"numaNodeResources":[{{"node":{}}}]}}"#, amount % 3));
+    let requests = |cpu: u64| json!({"cpu": format!("{cpu}50m"), "memory": format!("{cpu}Gi")});
+    let container = |name: &str, cpu: u64| json!({"name": name, "image": "main", "resources": {"requests": requests(cpu), "limits": requests(cpu)}});
     json!({
-        "metadata": {"name": format!("{node}-{amount}"), "labels": {"koordinator.sh/qosClass": qos}},
-        "spec": {"nodeName": node, "containers": [
-            {"name": "main", "image": "main", "resources": {"requests": requests, "limits": requests}},
-        ]},
+        "metadata": {
+            "name": format!("{node}-{amount}"), "labels": said([("koordinator.sh/qosClass", Some(qos.to_owned())), ("koordinator.sh/priority-class", class)]),
+            "annotations": said([("scheduling.koordinator.sh/resource-status", status)]),
+        },
+        "spec": {"nodeName": node, "initContainers": [container("first", 3)], "containers": [container("main", amount)]},
     })
 }
 
 fn devices(node: &str, amount: u64) -> Value {
     let has = json!({"koordinator.sh/gpu-core": "100", "koordinator.sh/gpu-memory-ratio": "100", "koordinator.sh/gpu-memory": "16Gi"});
-    let one = |minor: u64| json!({"type": "gpu", "id": format!("gpu-{minor}"), "minor": minor, "health": minor != 3, "resources": has});
+    let one = |minor: u64| json!({"type": "gpu", "id": format!("gpu-{minor}"), "minor": minor, "health": minor != 3 && amount != 2, "resources": has});
+    let card =
+        |minor: u64| json!({"type": "rdma", "id": format!("rdma-{minor}"), "minor": minor, "health": minor == 0});
+    let devices: Vec<Value> = (0..amount).map(one).chain((0..amount % 3).map(card)).collect();
     json!({"apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "Device",
-        "metadata": {"name": node, "labels": {"node.koordinator.sh/gpu-model": "T"}},
-        "spec": {"devices": (0..amount).map(one).collect::<Vec<_>>()}})
+        "metadata": {"name": node, "labels": {
+            "node.koordinator.sh/gpu-model": format!("T{}", amount % 2),
+            "node.koordinator.sh/gpu-vendor": if amount > 5 { "huawei" } else { "nvidia" },
+        }},
+        "spec": {"devices": devices}})
 }
 
+/// Two zones, or three in which a node's use cannot be shared evenly.
 fn zones(node: &str, amount: u64) -> Value {
     let zone = |number: u64| {
         let has =
@@ -175,6 +343,15 @@ fn zones(node: &str, amount: u64) -> Value {
         json!({"name": format!("node-{number}"), "type": "Node",
             "resources": [has("cpu", (amount * 4).to_string()), has("memory", format!("{}Gi", amount * 16))]})
     };
+    let model = ["M", "M", "N", "O"][index(amount, 4)];
+    let cpu = (amount != 4).then(|| {
+        format!(
+            r#"{{"cpuModel":"{model}","hyperThreadEnabled":{},"turboEnabled":{}}}"#,
+            amount.is_multiple_of(2),
+            amount > 3
+        )
+    });
     json!({"apiVersion": "topology.node.k8s.io/v1alpha1", "kind": "NodeResourceTopology",
-        "metadata": {"name": node}, "topologyPolicies": ["None"], "zones": [zone(0), zone(1)]})
+        "metadata": {"name": node, "annotations": said([("node.koordinator.sh/cpu-basic-info", cpu)])},
+        "topologyPolicies": ["None"], "zones": (0..2 + amount % 2).map(zone).collect::<Vec<_>>()})
 }

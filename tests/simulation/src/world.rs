@@ -163,6 +163,9 @@ impl World {
             }
             _ => self.stage.send(&request),
         };
+        if answer.is_success() && changed_nothing(write, &answer) {
+            self.broken = Some(format!("a write changed nothing: {write}"));
+        }
         self.wrote(write, fault, answer.code);
         Ok(answer)
     }
@@ -174,6 +177,24 @@ impl World {
             None => self.note(format_args!("  {write} -> {code}")),
         }
     }
+}
+
+/// Whether a change was answered with the revision that it was decided on.
+fn changed_nothing(write: &Write, answer: &Answer) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Object<'a> {
+        #[serde(borrow)]
+        metadata: Metadata<'a>,
+    }
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Metadata<'a> {
+        resource_version: std::borrow::Cow<'a, str>,
+    }
+    let Action::Patch { patch, .. } = &write.action else { return false };
+    let Some(basis) = patch.pointer("/metadata/resourceVersion") else { return false };
+    let object: Result<Object<'_>, _> = serde_json::from_str(&answer.body);
+    object.is_ok_and(|object| *basis == *object.metadata.resource_version)
 }
 
 /// Whether a change names what it was decided on.

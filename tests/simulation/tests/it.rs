@@ -113,13 +113,13 @@ fn name_cards_survive_everything() {
 #[test]
 fn all_controllers_survive_everything_together() {
     let expected = all_but(&[Fault::Terminating, Fault::Outage]);
-    seeds(&WholeManager, STEPS, "all_controllers_survive", &chosen(8, 4), &expected);
+    seeds(&WholeManager::default(), STEPS, "all_controllers_survive", &chosen(8, 4), &expected);
 }
 
 #[test]
 fn the_manager_survives_everything() {
     let expected = all_but(&[Fault::Terminating, Fault::Outage]);
-    seeds(&Manager, STEPS, "the_manager_survives", &chosen(40, 1), &expected);
+    seeds(&Manager::default(), STEPS, "the_manager_survives", &chosen(40, 1), &expected);
 }
 
 /// What goes wrong on the way between the real tasks and the server, or with programs as a whole.
@@ -150,7 +150,7 @@ fn tasks_keep_name_cards_right() {
 
 #[test]
 fn tasks_keep_the_manager_right() {
-    seeds(&Manager, TASKS, "tasks_keep_the_manager", &chosen(2, 40), &OF_TASKS);
+    seeds(&Manager::default(), TASKS, "tasks_keep_the_manager", &chosen(2, 40), &OF_TASKS);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn different_seeds_give_different_runs() {
 #[test]
 fn a_crash_after_any_write_does_no_harm() {
     let recorded = Options { faults: false, writes: 60, ..Options::default() };
-    let scenarios: [&dyn Scenario; 2] = [&NameCards, &Manager];
+    let scenarios: [&dyn Scenario; 2] = [&NameCards, &Manager::default()];
     for (scenario, seed) in scenarios.into_iter().zip([1, 2]) {
         let simulation = Simulation::of(scenario);
         let writes = simulation.run(seed, recorded).unwrap().program_writes;
@@ -178,5 +178,55 @@ fn a_crash_after_any_write_does_no_harm() {
             crashed += report.faults.get(&Fault::Crash).copied().unwrap_or_default();
         }
         assert_eq!(crashed, writes, "one death for each write");
+    }
+}
+
+/// Recorded runs of all controllers are such that there is something to see.
+#[test]
+fn nodes_and_zones_offer_something_in_the_end() {
+    let simulation = Simulation::of(&WholeManager { sensible: true });
+    let states = (0..8).map(|seed| simulation.rounds(seed, None).unwrap_or_else(|failure| panic!("{failure}")).states);
+    let state = serde_json::to_string(&states.collect::<Vec<_>>()).unwrap();
+    let all = [
+        r#""kubernetes.io/batch-cpu":"[1-9]"#,
+        r#""kubernetes.io/mid-memory":"[1-9]"#,
+        r#""koordinator.sh/gpu-core":"[1-9]"#,
+        r#""available":"[1-9][^"]*","capacity":"[^"]*","name":"kubernetes.io/batch-memory""#,
+        r#""quota.scheduling.koordinator.sh/is-root":"true""#,
+        r#""node.koordinator.sh/cpu-normalization-ratio":"1[.][1-9]"#,
+        r#""node.koordinator.sh/resource-amplification-ratio":"#,
+    ];
+    for wanted in all {
+        assert!(regex::Regex::new(wanted).unwrap().is_match(&state), "{wanted} is not in {state}");
+    }
+}
+
+/// For every write of a recorded run: the same run, in which the program dies right after that write, ends each of its
+/// rounds in the same state.
+#[test]
+fn a_crash_after_any_write_changes_nothing_in_the_end() {
+    let scenarios: [&dyn Scenario; 2] = [&Manager { sensible: true }, &WholeManager { sensible: true }];
+    for scenario in scenarios {
+        let simulation = Simulation::of(scenario);
+        for seed in 0..number("SEEDS").map_or(1, |seeds| seeds.div_ceil(500)) {
+            let recorded = simulation.rounds(seed, None).unwrap_or_else(|failure| panic!("{failure}"));
+            assert!(recorded.program_writes > 15, "only {} writes", recorded.program_writes);
+            for after in 1..=recorded.program_writes {
+                let crashed = simulation.rounds(seed, Some(after));
+                let crashed = crashed.unwrap_or_else(|failure| panic!("crash after write {after}: {failure}"));
+                assert_eq!(crashed.deaths, 1, "one death for each write");
+                for (round, (found, expected)) in crashed.states.iter().zip(&recorded.states).enumerate() {
+                    let paths: BTreeSet<&String> = found.keys().chain(expected.keys()).collect();
+                    for path in paths {
+                        let (found, expected) = (found.get(path), expected.get(path));
+                        assert_eq!(
+                            found, expected,
+                            "seed {seed}, crash after write {after}, round {round}: {path}\n{}\nwithout the crash:\n{}",
+                            crashed.story, recorded.story
+                        );
+                    }
+                }
+            }
+        }
     }
 }
