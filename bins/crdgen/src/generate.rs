@@ -10,14 +10,16 @@ use koord_resource::{
 };
 use serde_json::Value;
 
+use crate::monitoring;
+
 /// The command that the header of every generated file names.
-const COMMAND: &str = "cargo run --bin crdgen -- --write";
+pub(crate) const COMMAND: &str = "cargo run --bin crdgen -- --write";
 
 /// Folders in which every file is generated.
 const FOLDERS: &[&str] = &["config/crd/bases", "config/samples/skeletons", "docs/reference"];
 
 /// Where the manager is installed unless somebody says otherwise, and what its parts are called.
-const NAMESPACE: &str = "koordinator-system";
+pub(crate) const NAMESPACE: &str = "koordinator-system";
 const MANAGER_ROLE: &str = "koord-manager-role";
 const PROFILE_ROLE: &str = "koord-manager-colocation-profile-role";
 const SERVICE: &str = "koordinator-webhook-service";
@@ -55,6 +57,7 @@ pub fn documents(definitions: &[Value]) -> Result<Vec<Document>> {
     for versions in koord_api::KINDS {
         documents.extend(pages(versions));
     }
+    documents.extend(monitoring::documents(&koord_manager::metrics())?);
     documents.push(Document { path: "docs/reference/README.md".to_owned(), text: index() });
     Ok(documents)
 }
@@ -130,5 +133,6 @@ fn index() -> String {
         let _ =
             writeln!(text, "| [{}]({}.md) | {} | {:?} |", info.kind, info.kind.to_lowercase(), info.group, info.scope);
     }
+    text += "\nFor operators: [metrics and alerts](metrics.md).\n";
     text
 }

@@ -6,6 +6,7 @@
 
 pub mod compare;
 pub mod generate;
+pub mod monitoring;
 
 use std::{
     fmt::Write as _,
