@@ -99,10 +99,10 @@ impl<'a> Ledger<'a> {
             self.set(Field::Annotation(key.clone()), value, by);
         }
         for (old, new) in &spec.label_keys_mapping {
-            self.copy(Field::Label(old.clone()), Field::Label(new.clone()), by);
+            self.copy(&Field::Label(old.clone()), Field::Label(new.clone()), by);
         }
         for (old, new) in &spec.annotation_keys_mapping {
-            self.copy(Field::Annotation(old.clone()), Field::Annotation(new.clone()), by);
+            self.copy(&Field::Annotation(old.clone()), Field::Annotation(new.clone()), by);
         }
         for (key, suffix) in &spec.label_suffixes {
             if let Some((value, _)) = self.written.get_mut(&Field::Label(key.clone())) {
@@ -132,8 +132,8 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    fn copy(&mut self, from: Field, to: Field, by: &'a str) {
-        let value = self.written.get(&from).map(|(value, _)| value.clone());
+    fn copy(&mut self, from: &Field, to: Field, by: &'a str) {
+        let value = self.written.get(from).map(|(value, _)| value.clone());
         self.set(to, &value.unwrap_or_default(), by);
     }
 

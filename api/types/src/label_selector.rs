@@ -1,5 +1,7 @@
 //! Selecting objects by their labels, as `metav1.LabelSelectorAsSelector` does.
 
+use std::fmt;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use koord_resource::schema::go_text::quote;
 
@@ -21,6 +23,19 @@ pub enum SelectorError {
         /// What would be right.
         detail: String,
     },
+}
+
+/// Whether a term of a selector holds for an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// The term, such as `tier in (web, db)`.
+    pub term: String,
+    /// The label's key.
+    pub key: String,
+    /// The label's value; none where the object has no such label.
+    pub found: Option<String>,
+    /// Whether the term holds.
+    pub holds: bool,
 }
 
 /// A selector that was understood, ready to be evaluated for many objects without copying their labels.
@@ -64,14 +79,51 @@ impl Selector {
     /// Whether an object with these labels is selected. An object without a label is not in any set, so `NotIn`
     /// selects it.
     pub fn selects<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
-        let among =
-            |key: &str, values: &[String]| label(key).is_some_and(|value| values.iter().any(|one| one == value));
-        self.terms.iter().all(|term| match term {
-            Term::In(key, values) => among(key, values),
-            Term::NotIn(key, values) => !among(key, values),
-            Term::Exists(key) => label(key).is_some(),
-            Term::Absent(key) => label(key).is_none(),
-        })
+        self.terms.iter().all(|term| term.holds(label(term.key())))
+    }
+
+    /// The same, term by term, for whoever wants to know why.
+    pub fn outcomes<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> Vec<Outcome> {
+        let outcome = |term: &Term| {
+            let found = label(term.key());
+            let (key, found, holds) = (term.key().to_owned(), found.map(str::to_owned), term.holds(found));
+            Outcome { term: term.to_string(), key, found, holds }
+        };
+        self.terms.iter().map(outcome).collect()
+    }
+}
+
+impl Term {
+    fn key(&self) -> &str {
+        match self {
+            Self::In(key, _) | Self::NotIn(key, _) | Self::Exists(key) | Self::Absent(key) => key,
+        }
+    }
+
+    /// Whether it holds for an object whose label of this key has this value.
+    fn holds(&self, label: Option<&str>) -> bool {
+        let among = |values: &[String]| label.is_some_and(|value| values.iter().any(|one| one == value));
+        match self {
+            Self::In(_, values) => among(values),
+            Self::NotIn(_, values) => !among(values),
+            Self::Exists(_) => label.is_some(),
+            Self::Absent(_) => label.is_none(),
+        }
+    }
+}
+
+/// As kubectl writes selectors.
+impl fmt::Display for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::In(key, values) => match values.as_slice() {
+                [value] => write!(f, "{key}={value}"),
+                values => write!(f, "{key} in ({})", values.join(",")),
+            },
+            Self::NotIn(key, values) => write!(f, "{key} notin ({})", values.join(",")),
+            Self::Exists(key) => f.write_str(key),
+            Self::Absent(key) => write!(f, "!{key}"),
+        }
     }
 }
 
@@ -257,5 +309,29 @@ mod tests {
             let text = matches(Some(&selector(json)), &labels(&[])).unwrap_err().to_string();
             assert!(text.starts_with(error), "{text}");
         }
+    }
+
+    #[test]
+    fn every_term_says_what_it_found() {
+        let selector = json!({"matchLabels": {"a": "1"}, "matchExpressions": [
+            {"key": "b", "operator": "In", "values": ["x", "y"]}, {"key": "c", "operator": "NotIn", "values": ["z"]},
+            {"key": "d", "operator": "Exists"}, {"key": "a", "operator": "DoesNotExist"},
+        ]});
+        let selector = Selector::new(&serde_json::from_value(selector).unwrap()).unwrap();
+        let labels = [("a", "2"), ("b", "y")];
+        let label = |key: &str| labels.iter().find(|(known, _)| *known == key).map(|(_, value)| *value);
+        let outcomes = selector.outcomes(label);
+        let told: Vec<_> = outcomes.iter().map(|one| (one.term.as_str(), one.found.as_deref(), one.holds)).collect();
+        assert_eq!(
+            told,
+            [
+                ("a=1", Some("2"), false),
+                ("b in (x,y)", Some("y"), true),
+                ("c notin (z)", None, true),
+                ("d", None, false),
+                ("!a", Some("2"), false),
+            ]
+        );
+        assert!(!selector.selects(label));
     }
 }

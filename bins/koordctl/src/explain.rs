@@ -60,7 +60,7 @@ fn amounts(objects: &Objects, args: &ExplainArgs, about: About) -> Result<Answer
     }))
 }
 
-fn pretty(value: &Value) -> Result<String> {
+pub(crate) fn pretty(value: &Value) -> Result<String> {
     Ok(format!("{}\n", serde_json::to_string_pretty(value)?))
 }
 

@@ -12,6 +12,7 @@ pub mod lint;
 pub mod listing;
 pub mod manifests;
 pub mod plan;
+pub mod profile;
 pub mod reviewer;
 pub mod table;
 pub mod up;
@@ -50,6 +51,7 @@ pub async fn run(cli: Cli) -> Result<Answer> {
     match cli.command {
         cli::Command::Crd { command } => crd::run(&command).await,
         cli::Command::Explain { command } => explain::run(&command).await,
+        cli::Command::Profile { command } => profile::run(&command).await,
         cli::Command::Plan(args) => plan::run(&args).await,
         cli::Command::Lint(args) => lint::run(&args),
         cli::Command::Version(args) => Ok(version::run(&args).await),

@@ -3,7 +3,7 @@
 //! The controllers are the manager's, wired as it wires them. Their caches are filled from lists or files instead of
 //! watches, and what they decide is compared with what is there instead of being written.
 
-mod changes;
+pub(crate) mod changes;
 mod source;
 
 use std::{

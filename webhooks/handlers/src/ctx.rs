@@ -99,6 +99,11 @@ impl Ctx {
                 && self.gated.synced())
     }
 
+    /// Why the ClusterColocationProfile of this name cannot be read; none where it can, and where there is none.
+    pub fn set_aside(&self, profile: &str) -> Option<String> {
+        self.profiles.read().quarantined(profile).map(|quarantined| quarantined.reason.to_string())
+    }
+
     /// Puts an object, as JSON text, into the cache of its kind; others are passed over.
     pub fn put(&self, kind: &str, object: &str) -> Result<(), Unreadable> {
         self.gated.put(kind, object)?;

@@ -8,11 +8,12 @@
 mod device_resources;
 mod extended_resources;
 mod quota_tree;
+pub mod rehearsal;
 mod translate;
 
 use std::sync::Arc;
 
-use koord_profile::{Excerpt, Matched, PodNode, Profile};
+use koord_profile::{Excerpt, Matched, PodNode, Profile, Texts};
 use koord_resource::{
     admission::{Denial, Handler, Operation, Patch, Request, Stopwatch, Verdict},
     field::Path,
@@ -72,8 +73,8 @@ fn mutate(request: &Request<'_>, ctx: &Ctx, remarks: &mut Remarks, watch: &mut S
     watch.begin("ClusterColocationProfile");
     let namespace = if pod.metadata.namespace.is_empty() { &request.namespace } else { &pod.metadata.namespace };
     let namespace = namespace.clone();
-    let mut matched = koord_profile::matching(&ctx.profiles.read(), &pod.metadata.labels);
-    remarks.unknown = koord_profile::retain_of_namespace(&mut matched, &ctx.namespaces.read(), &namespace);
+    let (matched, unknown) = matched(ctx, &pod.metadata.labels, &namespace);
+    remarks.unknown = unknown;
     let name = if pod.metadata.name.is_empty() { &request.name } else { &pod.metadata.name };
     let applied = drawn(&matched, request, &namespace, name)?;
     if ctx.settings.admission_warnings {
@@ -94,6 +95,13 @@ fn mutate(request: &Request<'_>, ctx: &Ctx, remarks: &mut Remarks, watch: &mut S
     let before = Pod::excerpt().and(touched).read(object.get())?;
     let after = with_patches(before.clone(), pod, &applied, &rest, watch)?;
     Ok(Patch::between(&before, &after)?)
+}
+
+/// The profiles that match, and those that ask for the labels of a namespace that nobody knows.
+fn matched(ctx: &Ctx, labels: &Texts<'_>, namespace: &str) -> (Matched, Matched) {
+    let mut matched = koord_profile::matching(&ctx.profiles.read(), labels);
+    let unknown = koord_profile::retain_of_namespace(&mut matched, &ctx.namespaces.read(), namespace);
+    (matched, unknown)
 }
 
 /// The profiles that apply. A probability that cannot be read refuses the pod.
@@ -169,11 +177,14 @@ fn with_patches<'a>(
         rest.apply(&mut pod, watch)?;
         return changed(tree, &write(&pod)?);
     };
-    let merged = strategic::apply(changed(tree, &write(&pod)?)?, patch, &PodNode::ROOT)
-        .map_err(|error| Denial::internal(error.to_string()))?;
+    let merged = merged(changed(tree, &write(&pod)?)?, patch)?;
     let text = merged.to_string();
     let pod = Pod::read_text(&text).map_err(|denial| Denial::internal(denial.message))?;
     with_patches(merged, pod, later, rest, watch)
+}
+
+fn merged(tree: Value, patch: &Value) -> Result<Value, Denial> {
+    strategic::apply(tree, patch, &PodNode::ROOT).map_err(|error| Denial::internal(error.to_string()))
 }
 
 fn changed(tree: Value, patch: &Patch) -> Result<Value, Denial> {

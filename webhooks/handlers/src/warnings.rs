@@ -169,7 +169,7 @@ mod tests {
         for (found, start) in found.iter().zip([
             r#"metadata.annotations[node.koordinator.sh/extended-resource-spec]: "{" is ignored; expected "#,
             r#"metadata.labels[koordinator.sh/priority-class]: "batch" is ignored; expected koord-prod, "#,
-            r#"metadata.labels[koordinator.sh/priorityClass]: this key has no effect; koordinator.sh/priority-class is meant"#,
+            "metadata.labels[koordinator.sh/priorityClass]: this key has no effect; koordinator.sh/priority-class is meant",
             r#"metadata.labels[koordinator.sh/priority]: "high" is ignored; expected "#,
             r#"metadata.labels[koordinator.sh/qosClass]: "BEST" is ignored; expected LSE, "#,
             r#"metadata.labels[quota.scheduling.koordinator.sh/name]: there is no ElasticQuota "nope"; "#,

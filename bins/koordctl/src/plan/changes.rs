@@ -8,17 +8,17 @@ use serde_json::Value;
 
 /// One field that gets another value.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Change {
+pub(crate) struct Change {
     /// Such as `status.allocatable[kubernetes.io/batch-cpu]`.
-    pub(super) path: String,
+    pub(crate) path: String,
     /// None where the field is new.
-    pub(super) from: Option<Value>,
+    pub(crate) from: Option<Value>,
     /// None where it goes.
-    pub(super) to: Option<Value>,
+    pub(crate) to: Option<Value>,
 }
 
 /// The object as a write leaves it; null when it is gone.
-pub(super) fn planned(action: &Action, before: &Value) -> Value {
+pub(crate) fn planned(action: &Action, before: &Value) -> Value {
     match action {
         Action::Create(object) => object.clone(),
         Action::Delete { .. } => Value::Null,
@@ -35,7 +35,7 @@ pub(super) fn planned(action: &Action, before: &Value) -> Value {
 }
 
 /// The fields that differ, in the order of their paths.
-pub(super) fn changes(before: &Value, after: &Value) -> Vec<Change> {
+pub(crate) fn changes(before: &Value, after: &Value) -> Vec<Change> {
     let (mut from, mut to) = (leaves(before), leaves(after));
     let mut paths: Vec<String> = from.keys().chain(to.keys()).cloned().collect();
     paths.sort();

@@ -8,6 +8,7 @@ mod commands;
 mod data_dir;
 mod explain;
 mod plan;
+mod profile;
 mod program;
 mod quota;
 mod tour;

@@ -1,0 +1,95 @@
+//! `koordctl profile test`: which ClusterColocationProfiles match a pod, and what they make of it.
+//!
+//! The webhook's own handlers answer, fed with objects of a cluster or of files.
+
+mod report;
+mod surroundings;
+
+use std::path::PathBuf;
+
+use anyhow::{Result, anyhow, bail};
+use koord_webhooks::mutate_pod::rehearsal::rehearse;
+use serde_json::{Value, json};
+
+use self::{report::Report, surroundings::Surroundings};
+use crate::{
+    Answer,
+    cli::{OutputFormat, ProfileCommand, ProfileTestArgs},
+    explain::pretty,
+    manifests,
+};
+
+/// Stands for the uid of the request, from which pods without a name draw.
+const UID: &str = "koordctl";
+
+/// Does what is asked about profiles.
+pub async fn run(command: &ProfileCommand) -> Result<Answer> {
+    let ProfileCommand::Test(args) = command;
+    let pods = pods(args)?;
+    let surroundings = Surroundings::gather(args).await?;
+    let mut reports = Vec::new();
+    for Pod { shown, namespace, object } in &pods {
+        let rehearsal = rehearse(&surroundings.ctx, object, namespace, UID);
+        let rehearsal = rehearsal.map_err(|denial| anyhow!("{shown} cannot be read: {}", denial.message))?;
+        reports.push(Report { shown, namespace, object, rehearsal, surroundings: &surroundings });
+    }
+    let text = match args.output {
+        OutputFormat::Json => {
+            let pods: Vec<Value> = reports.iter().map(Report::to_json).collect();
+            pretty(&json!({"pods": pods, "setAside": surroundings.set_aside_json()}))?
+        }
+        OutputFormat::Table => {
+            let texts: Vec<String> = reports.iter().map(Report::to_text).collect();
+            format!("{}{}", surroundings.set_aside_text(), texts.join("\n"))
+        }
+    };
+    let refused = reports.iter().any(|report| report.rehearsal.outcome.is_err());
+    Ok(if refused { Answer::failure(text) } else { Answer::success(text) })
+}
+
+/// A pod that would be made.
+struct Pod {
+    /// How it is named to the user.
+    shown: String,
+    namespace: String,
+    object: Value,
+}
+
+/// The pods in the files, and those that would be made from the templates in them.
+fn pods(args: &ProfileTestArgs) -> Result<Vec<Pod>> {
+    const TEMPLATES: [&str; 2] = ["/spec/jobTemplate/spec/template", "/spec/template"];
+    let mut pods = Vec::new();
+    for mut object in manifests::objects(&args.files)? {
+        let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let own = object["metadata"]["namespace"].as_str().map(str::to_owned);
+        let namespace = args.namespace.clone().or(own).unwrap_or_else(|| "default".to_owned());
+        if kind != "Pod" {
+            let template = TEMPLATES.iter().find_map(|path| object.pointer(path).cloned());
+            let Some(template) = template else {
+                bail!(
+                    "{kind} {name} is no pod and has no template of pods; name a file with a pod, or with a Deployment, Job or the like"
+                );
+            };
+            object =
+                json!({"apiVersion": "v1", "kind": "Pod", "metadata": template["metadata"], "spec": template["spec"]});
+            if object["metadata"].is_null() {
+                object["metadata"] = json!({});
+            }
+            // The API server names what is made from a template.
+            object["metadata"].as_object_mut().map(|metadata| metadata.remove("name"));
+        }
+        object["metadata"]["namespace"] = namespace.clone().into();
+        let shown = if kind == "Pod" {
+            format!("Pod {namespace}/{name}")
+        } else {
+            format!("pods of {kind} {namespace}/{name}")
+        };
+        pods.push(Pod { shown, namespace, object });
+    }
+    if pods.is_empty() {
+        let files: Vec<String> = args.files.iter().map(|file: &PathBuf| file.display().to_string()).collect();
+        bail!("there is no object in {}", files.join(", "));
+    }
+    Ok(pods)
+}

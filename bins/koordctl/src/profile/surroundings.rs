@@ -1,0 +1,136 @@
+//! What the handlers have to know: profiles, and what they refer to.
+
+use std::fmt::Write as _;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use koord_api::{
+    cluster_colocation_profile::ClusterColocationProfile, elastic_quota::ElasticQuota,
+    elastic_quota_profile::ElasticQuotaProfile,
+};
+use koord_manager::GATES;
+use koord_resource::{Resource as _, controller::ResourceKind};
+use koord_runtime::gates::Gates;
+use koord_webhooks::Ctx;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::{
+    cli::ProfileTestArgs,
+    connect,
+    listing::{self, Part},
+    manifests,
+};
+
+const PROFILE: ResourceKind = ResourceKind::of(&ClusterColocationProfile::INFO);
+const PRIORITY_CLASS: ResourceKind = ResourceKind {
+    group: "scheduling.k8s.io",
+    version: "v1",
+    kind: "PriorityClass",
+    plural: "priorityclasses",
+    namespaced: false,
+};
+
+/// The kinds that the handlers ask about.
+const KINDS: [ResourceKind; 5] = [
+    PROFILE,
+    ResourceKind::NAMESPACE,
+    PRIORITY_CLASS,
+    ResourceKind::of(&ElasticQuota::INFO),
+    ResourceKind::of(&ElasticQuotaProfile::INFO),
+];
+
+/// See the module.
+pub(super) struct Surroundings {
+    pub(super) ctx: Ctx,
+    /// Profiles that cannot be read, with the reason.
+    set_aside: Vec<(String, String)>,
+    /// Whether they come from files.
+    pub(super) of_files: bool,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    name: String,
+}
+
+impl Surroundings {
+    pub(super) async fn gather(args: &ProfileTestArgs) -> Result<Self> {
+        let gates = Gates::parse(GATES, &args.feature_gates).map_err(|error| anyhow!("--feature-gates: {error}"))?;
+        let mut ctx = Ctx::detached(|gate| gates.enabled(gate));
+        ctx.settings.admission_warnings = true;
+        let mut surroundings = Self { ctx, set_aside: Vec::new(), of_files: !args.profiles.is_empty() };
+        if surroundings.of_files {
+            surroundings.read(args)?;
+        } else {
+            surroundings.fetch(args).await?;
+        }
+        Ok(surroundings)
+    }
+
+    fn read(&mut self, args: &ProfileTestArgs) -> Result<()> {
+        let mut profiles = 0;
+        for mut object in manifests::objects(&args.profiles)? {
+            let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+            let Some(known) = KINDS.iter().find(|known| known.kind == kind) else { continue };
+            manifests::as_stored(&mut object, known.namespaced);
+            self.know(*known, &object.to_string())?;
+            profiles += usize::from(*known == PROFILE);
+        }
+        if profiles == 0 {
+            bail!(
+                "there is no ClusterColocationProfile in the files that --profiles names; without --profiles those of a cluster are taken"
+            );
+        }
+        Ok(())
+    }
+
+    async fn fetch(&mut self, args: &ProfileTestArgs) -> Result<()> {
+        let client = connect::client(&args.cluster).await.context("or name files with --profiles")?;
+        for kind in KINDS {
+            let path = kind.url_path("", None);
+            let found = listing::each(&client, &path, "", Part::Whole, |object| self.know(kind, object)).await;
+            found.with_context(|| {
+                let advice = if kind.group.contains("koordinator") || kind.group.contains("sigs") {
+                    "; `koordctl crd apply` installs the definitions"
+                } else {
+                    ""
+                };
+                format!("the {} of the cluster cannot be read{advice}", kind.plural)
+            })?;
+        }
+        Ok(())
+    }
+
+    fn know(&mut self, kind: ResourceKind, object: &str) -> Result<()> {
+        let Named { metadata: Metadata { name } } =
+            serde_json::from_str(object).with_context(|| format!("a {} without a name", kind.kind))?;
+        self.ctx.put(kind.kind, object).map_err(|error| anyhow!("{} {name}: {error}", kind.kind))?;
+        if kind == PROFILE
+            && let Some(reason) = self.ctx.set_aside(&name)
+        {
+            self.set_aside.push((name, reason));
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_aside_text(&self) -> String {
+        let mut text = String::new();
+        for (name, reason) in &self.set_aside {
+            // Writing into a String cannot fail.
+            let _ = writeln!(text, "{name} is set aside and concerns no pod until it is mended: {reason}");
+        }
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text
+    }
+
+    pub(super) fn set_aside_json(&self) -> Value {
+        self.set_aside.iter().map(|(name, reason)| json!({"name": name, "reason": reason})).collect()
+    }
+}
