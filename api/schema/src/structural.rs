@@ -12,6 +12,7 @@ pub mod lists;
 mod numbers;
 pub mod prune;
 pub mod validate;
+pub mod within;
 
 use serde_json::Value;
 

@@ -87,7 +87,7 @@ impl Complaints {
         self.counter.with_label_values(&[self.controller, key]).inc();
         self.invalid.with_label_values(&[self.controller, key]).set(1);
         self.told.lock().insert(key.to_owned());
-        tracing::warn!(controller = self.controller, key, message, "the last good configuration stays in force");
+        tracing::warn!(controller = self.controller, key, message, "a mistake in slo-controller-config");
     }
 
     pub(crate) fn tell(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use koord_api::{
-    node_metric::{AggregatePolicy, NodeMetric, NodeMetricCollectPolicy, NodeMetricSpec},
+    node_metric::{AggregatePolicy, NodeMemoryCollectPolicy, NodeMetric, NodeMetricCollectPolicy, NodeMetricSpec},
     slo_config::{COLOCATION_CONFIG, ColocationConfig, ColocationConfigError, ColocationStrategy},
 };
 use koord_resource::{controller, controller::ResourceKind};
@@ -84,7 +84,17 @@ impl NodeMetricController {
         self.complaints.begin();
         let read = ColocationConfig::parse(config_map.value.get(COLOCATION_CONFIG));
         match &read {
-            Ok(_) => {}
+            Ok(config) => {
+                let mut strategies =
+                    std::iter::once(&config.cluster).chain(config.nodes.iter().map(|node| &node.strategy));
+                if let Some(word) = strategies.find_map(unknown_memory_policy) {
+                    let message = format!(
+                        "{COLOCATION_CONFIG}: metricMemoryCollectPolicy: {word:?} is not among the values that are allowed; the default is used instead"
+                    );
+                    let about = (COLOCATION_CONFIG, "ColocationCfgOutOfRange");
+                    self.complaints.tell(about, message, (&change.key, config_map), reaction);
+                }
+            }
             Err(error @ ColocationConfigError::Decode(_)) => {
                 let about = (COLOCATION_CONFIG, "ColocationCfgUnmarshalFailed");
                 self.complaints.tell(about, error.to_string(), (&change.key, config_map), reaction);
@@ -113,11 +123,20 @@ fn spec_changed(change: &Change<NodeMetricView>, reaction: &mut Reaction) {
     }
 }
 
+/// A word that no NodeMetric may have: the API server would refuse the whole object.
+fn unknown_memory_policy(strategy: &ColocationStrategy) -> Option<&str> {
+    match &strategy.metric_memory_collect_policy {
+        Some(NodeMemoryCollectPolicy::Other(word)) => Some(word),
+        _ => None,
+    }
+}
+
 /// What koordlet shall measure on a node under a strategy. A node without colocation is measured as if nothing were
 /// configured.
 fn collect_policy(strategy: &ColocationStrategy) -> NodeMetricCollectPolicy {
     let default = ColocationConfig::default().cluster;
     let strategy = if strategy.is_enabled() && strategy.is_valid() { strategy } else { &default };
+    let memory = if unknown_memory_policy(strategy).is_none() { strategy } else { &default };
     NodeMetricCollectPolicy {
         aggregate_duration_seconds: strategy.metric_aggregate_duration_seconds,
         report_interval_seconds: strategy.metric_report_interval_seconds,
@@ -125,7 +144,7 @@ fn collect_policy(strategy: &ColocationStrategy) -> NodeMetricCollectPolicy {
             .metric_aggregate_policy
             .as_ref()
             .map(|policy| AggregatePolicy { durations: policy.durations.clone() }),
-        node_memory_collect_policy: strategy.metric_memory_collect_policy.clone(),
+        node_memory_collect_policy: memory.metric_memory_collect_policy.clone(),
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 use jiff::Timestamp;
 use koord_api::{
     node_slo::{NodeSLO, NodeSLOSpec},
-    slo_config::NodeSloConfig,
+    slo_config::{NodeSloConfig, SectionError},
 };
 use koord_resource::{
     Schema as _, controller,
@@ -89,7 +89,8 @@ impl NodeSloController {
         Ok(controller)
     }
 
-    /// The ConfigMap changed. Its deletion changes nothing; a key that cannot be read leaves its last good value.
+    /// The ConfigMap changed. Its deletion changes nothing; a key that cannot be read leaves its last good value,
+    /// and a value that the CRD does not allow is told while its bound is in force.
     fn configured(&self, change: &Change<ConfigMapView>, reaction: &mut Reaction) {
         let Some(config_map) = &change.new else { return };
         self.complaints.begin();
@@ -97,12 +98,11 @@ impl NodeSloController {
         let data = config_map.value.data().unwrap_or(&nothing);
         let (next, errors) = self.config.read().update(data);
         for error in errors {
-            self.complaints.tell(
-                (error.key, "SLOCfgUnmarshalFailed"),
-                error.to_string(),
-                (&change.key, config_map),
-                reaction,
-            );
+            let reason = match &error {
+                SectionError::Unreadable { .. } => "SLOCfgUnmarshalFailed",
+                SectionError::OutOfRange { .. } => "SLOCfgOutOfRange",
+            };
+            self.complaints.tell((error.key(), reason), error.to_string(), (&change.key, config_map), reaction);
         }
         let differs = *self.config.read() != next;
         *self.config.write() = next;

@@ -111,7 +111,11 @@ mod tests {
             key => {
                 let data = BTreeMap::from([(key.to_owned(), text.to_owned())]);
                 let (_, errors) = NodeSloConfig::default().update(&data);
-                errors.iter().map(|SectionError { error, .. }| error.to_string()).collect()
+                let error = |error: &SectionError| match error {
+                    SectionError::Unreadable { error, .. } => error.to_string(),
+                    SectionError::OutOfRange { .. } => error.to_string(),
+                };
+                errors.iter().map(error).collect()
             }
         };
         let message = message.trim_start_matches("failed to unmarshal colocation config, err: ");

@@ -2,13 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use koord_resource::{Quantity, Schema, go_json::DecodeError, quantity::ParseQuantityError};
+use koord_resource::{
+    Quantity, Schema,
+    declare::{Emit, Profile},
+    go_json::DecodeError,
+    quantity::ParseQuantityError,
+    schema::{
+        self,
+        structural::within::{Correction, bring_within},
+    },
+};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::{
     CPU_BURST_CONFIG, HOST_APPLICATION_CONFIG, RESOURCE_QOS_CONFIG, RESOURCE_THRESHOLD_CONFIG, SYSTEM_CONFIG, decode,
     defaults,
-    strategy::{NodeProfile, NodeStrategy, first_match, laid_over},
+    strategy::{NodeStrategy, first_match, laid_over},
 };
 use crate::{
     extensions::Extensions,
@@ -72,16 +81,36 @@ pub struct NodeSloConfig {
     pub host_applications: HostApplications,
 }
 
-/// A key that could not be read; its last good value stays in force.
+/// What is wrong with a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("failed to unmarshal {section}, err: {error}")]
-pub struct SectionError {
+pub enum SectionError {
+    /// It cannot be read; its last good value stays in force.
+    #[error("failed to unmarshal {section}, err: {error}")]
+    Unreadable {
+        /// The key in the ConfigMap.
+        key: &'static str,
+        /// What messages call the key: `ThresholdCfg`, …
+        section: &'static str,
+        /// What is wrong.
+        error: DecodeError,
+    },
+    /// A value is none that a NodeSLO may have. The API server would refuse the whole object, so another one is used.
+    #[error("{key}: {correction}")]
+    OutOfRange {
+        /// The key in the ConfigMap.
+        key: &'static str,
+        /// The value, and what takes its place.
+        correction: Correction,
+    },
+}
+
+impl SectionError {
     /// The key in the ConfigMap.
-    pub key: &'static str,
-    /// What messages call the key: `ThresholdCfg`, …
-    pub section: &'static str,
-    /// What is wrong.
-    pub error: DecodeError,
+    pub fn key(&self) -> &'static str {
+        match self {
+            Self::Unreadable { key, .. } | Self::OutOfRange { key, .. } => key,
+        }
+    }
 }
 
 /// What a node gets.
@@ -107,36 +136,40 @@ impl Default for NodeSloConfig {
 }
 
 impl NodeSloConfig {
-    /// Reads the keys of the ConfigMap. An absent key gives its defaults; one that cannot be read keeps what `self` has.
+    /// Reads the keys of the ConfigMap. An absent key gives its defaults; one that cannot be read keeps what `self` has;
+    /// values that a NodeSLO may not have are brought within their bounds.
     pub fn update(&self, data: &BTreeMap<String, String>) -> (Self, Vec<SectionError>) {
         let mut errors = Vec::new();
-        let text = |key: &str| data.get(key).map(String::as_str);
-        let mut failed = |key, section, error| errors.push(SectionError { key, section, error });
         let default = Self::default();
+        let text = |key: &str| data.get(key).map(String::as_str);
+        let errors_of = &mut errors;
         let config = Self {
-            threshold: read::<ThresholdSection>(text(RESOURCE_THRESHOLD_CONFIG), &default.threshold).unwrap_or_else(
-                |error| {
-                    failed(RESOURCE_THRESHOLD_CONFIG, "ThresholdCfg", error);
-                    self.threshold.clone()
-                },
+            threshold: read::<ThresholdSection>(
+                (RESOURCE_THRESHOLD_CONFIG, "ThresholdCfg", text(RESOURCE_THRESHOLD_CONFIG)),
+                (&default.threshold, &self.threshold),
+                errors_of,
             ),
-            qos: read::<QosSection>(text(RESOURCE_QOS_CONFIG), &default.qos).unwrap_or_else(|error| {
-                failed(RESOURCE_QOS_CONFIG, "ResourceQOSCfg", error);
-                self.qos.clone()
-            }),
-            cpu_burst: read::<CpuBurstSection>(text(CPU_BURST_CONFIG), &default.cpu_burst).unwrap_or_else(|error| {
-                failed(CPU_BURST_CONFIG, "CPUBurstCfg", error);
-                self.cpu_burst.clone()
-            }),
-            system: read::<SystemSection>(text(SYSTEM_CONFIG), &default.system).unwrap_or_else(|error| {
-                failed(SYSTEM_CONFIG, "SystemCfg", error);
-                self.system.clone()
-            }),
+            qos: read::<QosSection>(
+                (RESOURCE_QOS_CONFIG, "ResourceQOSCfg", text(RESOURCE_QOS_CONFIG)),
+                (&default.qos, &self.qos),
+                errors_of,
+            ),
+            cpu_burst: read::<CpuBurstSection>(
+                (CPU_BURST_CONFIG, "CPUBurstCfg", text(CPU_BURST_CONFIG)),
+                (&default.cpu_burst, &self.cpu_burst),
+                errors_of,
+            ),
+            system: read::<SystemSection>(
+                (SYSTEM_CONFIG, "SystemCfg", text(SYSTEM_CONFIG)),
+                (&default.system, &self.system),
+                errors_of,
+            ),
             host_applications: match text(HOST_APPLICATION_CONFIG).map(decode) {
                 None => default.host_applications,
                 Some(Ok(applications)) => applications,
                 Some(Err(error)) => {
-                    failed(HOST_APPLICATION_CONFIG, "HostApplicationCfg", error);
+                    let (key, section) = (HOST_APPLICATION_CONFIG, "HostApplicationCfg");
+                    errors.push(SectionError::Unreadable { key, section, error });
                     self.host_applications.clone()
                 }
             },
@@ -207,14 +240,49 @@ written! {
     SystemSection of SystemStrategy;
 }
 
-fn read<W: Written>(text: Option<&str>, default: &Section<W::Strategy>) -> Result<Section<W::Strategy>, DecodeError> {
-    let Some(text) = text else { return Ok(default.clone()) };
-    let (cluster, nodes) = decode::<W>(text)?.parts();
-    let cluster = cluster.map_or_else(|| default.cluster.clone(), |cluster| laid_over(&default.cluster, &cluster));
-    let nodes = nodes
-        .into_iter()
-        .map(|node| NodeStrategy { first: NodeProfile { ..node.first }, second: laid_over(&cluster, &node.second) });
-    Ok(Section { nodes: nodes.collect(), cluster })
+/// Reads one key: its name in the ConfigMap and in messages, and its text. Of the sections the first is the default and
+/// the second what is in force.
+fn read<W: Written>(
+    (key, section, text): (&'static str, &'static str, Option<&str>),
+    (default, in_force): (&Section<W::Strategy>, &Section<W::Strategy>),
+    errors: &mut Vec<SectionError>,
+) -> Section<W::Strategy> {
+    let Some(text) = text else { return default.clone() };
+    let (cluster, nodes) = match decode::<W>(text) {
+        Ok(written) => written.parts(),
+        Err(error) => {
+            errors.push(SectionError::Unreadable { key, section, error });
+            return in_force.clone();
+        }
+    };
+    let schema = W::Strategy::schema(Emit::new(Profile::Compatible));
+    let mut allowed = |strategy: W::Strategy, at: &str| {
+        let (strategy, corrections) = within(&schema, strategy);
+        errors.extend(corrections.into_iter().map(|correction| {
+            let correction = Correction { path: format!("{at}.{}", correction.path), ..correction };
+            SectionError::OutOfRange { key, correction }
+        }));
+        strategy
+    };
+    let cluster = cluster.map_or_else(
+        || default.cluster.clone(),
+        |cluster| laid_over(&default.cluster, &allowed(cluster, "clusterStrategy")),
+    );
+    let nodes = nodes.into_iter().enumerate().map(|(index, node)| {
+        let strategy = allowed(node.second, &format!("nodeStrategies[{index}]"));
+        NodeStrategy { first: node.first, second: laid_over(&cluster, &strategy) }
+    });
+    Section { nodes: nodes.collect(), cluster }
+}
+
+/// A strategy with the values that its schema allows.
+fn within<T: Serialize + DeserializeOwned>(schema: &schema::Schema, strategy: T) -> (T, Vec<Correction>) {
+    let Ok(mut value) = serde_json::to_value(&strategy) else { return (strategy, Vec::new()) };
+    let corrections = bring_within(schema, &mut value);
+    if corrections.is_empty() {
+        return (strategy, corrections);
+    }
+    (serde_json::from_value(value).unwrap_or(strategy), corrections)
 }
 
 #[cfg(test)]
@@ -284,6 +352,40 @@ mod tests {
                 "failed to unmarshal SystemCfg, err: unexpected end of JSON input",
             ]
         );
+    }
+
+    #[test]
+    fn values_that_no_node_slo_may_have_are_brought_within_their_bounds() {
+        let data = map(&[
+            (
+                RESOURCE_THRESHOLD_CONFIG,
+                r#"{"clusterStrategy":{"cpuSuppressThresholdPercent":150,"enable":true},"nodeStrategies":[{"nodeSelector":{},"memoryEvictThresholdPercent":-1}]}"#,
+            ),
+            (
+                RESOURCE_QOS_CONFIG,
+                r#"{"clusterStrategy":{"lsClass":{"memoryQOS":{"wmarkRatio":101}},"beClass":{"blkioQOS":{"blocks":[{"name":"d","ioCfg":{"readIOPS":-1}}]}}}}"#,
+            ),
+        ]);
+        let (config, errors) = NodeSloConfig::default().update(&data);
+        let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            told,
+            [
+                "resource-threshold-config: clusterStrategy.cpuSuppressThresholdPercent: 150 is out of range; 100 is used instead",
+                "resource-threshold-config: nodeStrategies[0].memoryEvictThresholdPercent: -1 is out of range; 0 is used instead",
+                "resource-qos-config: clusterStrategy.beClass.blkioQOS.blocks[0].ioCfg.readIOPS: -1 is out of range; 0 is used instead",
+                "resource-qos-config: clusterStrategy.lsClass.memoryQOS.wmarkRatio: 101 is out of range; 100 is used instead",
+            ]
+        );
+        let resolved = config.for_node(&map(&[]), &map(&[])).spec;
+        let threshold = resolved.resource_used_threshold_with_be.as_ref().unwrap();
+        assert_eq!(
+            (threshold.cpu_suppress_threshold_percent, threshold.memory_evict_threshold_percent),
+            (Some(100), Some(0))
+        );
+        let schema = NodeSLOSpec::schema(Emit::new(Profile::Compatible));
+        let spec = serde_json::to_value(&resolved).unwrap();
+        assert!(schema::structural::validate::validate(&schema, &spec).is_empty());
     }
 
     #[test]

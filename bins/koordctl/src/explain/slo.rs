@@ -8,7 +8,7 @@ use koord_api::{
     node_annotations::NETWORK_BANDWIDTH,
     slo_config::{
         CPU_BURST_CONFIG, HOST_APPLICATION_CONFIG, NodeSloConfig, RESOURCE_QOS_CONFIG, RESOURCE_THRESHOLD_CONFIG,
-        SYSTEM_CONFIG,
+        SYSTEM_CONFIG, SectionError,
     },
 };
 use serde_json::{Value, json};
@@ -41,8 +41,14 @@ pub(super) fn explain(objects: &Objects, args: &ExplainArgs) -> Result<Answer> {
     let nothing = std::collections::BTreeMap::new();
     let data = objects.config().and_then(|config| config.data()).unwrap_or(&nothing);
     let (config, errors) = NodeSloConfig::default().update(data);
-    if let Some(error) = errors.first() {
-        bail!("key {}: {error}; the manager goes on with the last good value", error.key);
+    for error in errors {
+        match error {
+            // What takes its place is among the lines.
+            SectionError::OutOfRange { .. } => {}
+            SectionError::Unreadable { key, .. } => {
+                bail!("key {key}: {error}; the manager goes on with the last good value")
+            }
+        }
     }
     let spec = serde_json::to_value(config.for_node(&labels, &annotations).spec)?;
     let mut lines = Vec::new();

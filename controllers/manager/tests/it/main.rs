@@ -4,5 +4,6 @@
 
 mod colocationprofile;
 mod noderesource;
+mod out_of_range;
 mod recordings;
 mod stage;

@@ -1,0 +1,29 @@
+//! Values in slo-controller-config that the API server would refuse in what is made of them. The original makes nothing
+//! then, and says nothing.
+
+use serde_json::{Value, json};
+
+use crate::stage::Stage;
+
+#[test]
+fn a_value_that_no_object_may_have_is_told_and_another_one_is_used() {
+    let mut stage = Stage::new("");
+    let threshold = json!({"clusterStrategy": {"enable": true, "cpuSuppressThresholdPercent": 150}});
+    let colocation = json!({"enable": true, "metricMemoryCollectPolicy": "everything"});
+    let data = json!({"resource-threshold-config": threshold.to_string(), "colocation-config": colocation.to_string()});
+    let metadata = json!({"name": "slo-controller-config", "namespace": "koordinator-system"});
+    stage.put(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}));
+    stage.put(&json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}));
+    stage.settle();
+
+    let mut spec = |kind: &str| -> Value {
+        let object = json!({"apiVersion": "slo.koordinator.sh/v1alpha1", "kind": kind, "metadata": {"name": "n"}});
+        stage.observe(&object)["spec"].take()
+    };
+    let threshold = &spec("NodeSLO")["resourceUsedThresholdWithBE"];
+    assert_eq!((&threshold["enable"], &threshold["cpuSuppressThresholdPercent"]), (&json!(true), &json!(100)));
+    assert_eq!(spec("NodeMetric")["metricCollectPolicy"]["nodeMemoryCollectPolicy"], "usageWithoutPageCache");
+    let mut reasons = stage.reasons("slo-controller-config");
+    reasons.sort_unstable();
+    assert_eq!(reasons, ["ColocationCfgOutOfRange", "SLOCfgOutOfRange"]);
+}
