@@ -222,6 +222,14 @@ mod tests {
     }
 
     #[test]
+    fn a_shared_weight_of_null_is_filled_where_the_original_breaks_off() {
+        let weight = r#"{"quota.scheduling.koordinator.sh/shared-weight":"null"}"#;
+        let quota = format!(r#"{{"metadata":{{"annotations":{weight}}},"spec":{{"max":{{"cpu":"1"}}}}}}"#);
+        let patch = patched(&quota).patch;
+        assert!(patch.as_str().contains(r#""value":"{\"cpu\":\"1\"}""#), "{}", patch.as_str());
+    }
+
+    #[test]
     fn an_array_is_no_quota_and_no_part_of_one() {
         for object in ["[]", r#"{"metadata":[]}"#, r#"{"spec":[]}"#, r#"{"status":[null]}"#] {
             assert_eq!(patched(object).denial.map(|denial| denial.code), Some(400), "{object}");

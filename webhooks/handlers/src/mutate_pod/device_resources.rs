@@ -52,6 +52,17 @@ mod tests {
     }
 
     #[test]
+    fn limits_without_requests_are_completed_where_the_original_breaks_off() {
+        let share = r#"{"koordinator.sh/gpu.shared":"1"}"#;
+        let with_gpu = r#"{"koordinator.sh/gpu":"100","koordinator.sh/gpu.shared":"1"}"#;
+        assert_eq!(
+            completed(r#"{"limits":{"koordinator.sh/gpu":"100"}}"#),
+            (share.to_owned(), with_gpu.to_owned()),
+            "the API server makes requests of limits before any webhook is asked"
+        );
+    }
+
+    #[test]
     fn requests_without_limits_are_completed_where_the_original_breaks_off() {
         let both = r#"{"koordinator.sh/gpu-core":"200","koordinator.sh/gpu-memory-ratio":"200","koordinator.sh/gpu.shared":"2"}"#;
         assert_eq!(completed(r#"{"requests":{"koordinator.sh/gpu":"200"}}"#), (both.to_owned(), both.to_owned()));

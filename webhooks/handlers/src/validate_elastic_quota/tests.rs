@@ -249,6 +249,17 @@ async fn a_quota_cannot_move_below_itself() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_stored_quota_below_one_that_nobody_saw_harms_nobody_else() {
+    let cluster = Cluster::new();
+    cluster.store(quota("lost", "never-there", false, 10), AT_ONCE);
+    cluster.create(root("p", 10), AT_ONCE).await.unwrap();
+    cluster.create(quota("c", "p", false, 5), AT_ONCE).await.unwrap();
+    // It comes back into the tree by the same rules as any other.
+    assert!(cluster.update(quota("lost", "p", false, 6), AT_ONCE).await.is_err());
+    cluster.update(quota("lost", "p", false, 5), AT_ONCE).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
 async fn quotas_that_are_stored_in_a_circle_harm_nobody_else() {
     let cluster = Cluster::new();
     cluster.store(quota("a", "b", true, 10), AT_ONCE);
