@@ -33,8 +33,8 @@ use crate::{
     options::{Checked, Options},
 };
 
-/// Writes are made, and requests sent, in this name.
-const NAME: &str = "koordinator-manager";
+/// Writes are made, and requests sent, in this name; and the Lease by which replicas elect their leader has it.
+pub const NAME: &str = "koordinator-manager";
 
 /// What a manager takes from outside.
 #[derive(Clone)]

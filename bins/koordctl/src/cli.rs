@@ -27,6 +27,17 @@ pub enum Command {
         #[command(subcommand)]
         command: CrdCommand,
     },
+    /// Look for what is wrong with Koordinator in a cluster, and say what mends it
+    #[command(after_help = "\
+Examples:
+  koordctl doctor
+  koordctl doctor --only certificates,webhooks
+  koordctl doctor --skip permissions -o json
+
+Where koord-manager runs with other names than the default ones (SECRET_NAME, SERVICE_NAME, MUTATING_WEBHOOK_NAME,
+VALIDATING_WEBHOOK_NAME), set the same environment variables here. Exit code: 0 when nothing is wrong, 1 when there
+are warnings, 2 when something does not work or the cluster cannot be reached.")]
+    Doctor(DoctorArgs),
     /// Say how what the manager writes comes about, term by term, and why a change of a quota would be refused
     Explain {
         /// What to explain.
@@ -61,6 +72,94 @@ would, 2 when that cannot be told.")]
         /// The shell to complete for.
         shell: Shell,
     },
+}
+
+/// What `doctor` looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Check {
+    /// The API server: its version and its clock
+    Server,
+    /// Custom resource definitions: there, served, with our structure
+    Definitions,
+    /// Webhook configurations: what they call, and which namespaces they catch
+    Webhooks,
+    /// The webhooks' certificate: until when, for which name, trusted by the API server
+    Certificates,
+    /// What koord-manager may do, by access reviews
+    Permissions,
+    /// The leader's lease
+    Lease,
+    /// The ConfigMap slo-controller-config, by the webhooks' own rules
+    Configuration,
+    /// Objects that koord-manager sets aside: unreadable ones, nonsense on nodes, contradictory quotas
+    Objects,
+    /// Reports of koordlet
+    Nodes,
+}
+
+impl Check {
+    /// Every check, in the order in which they are made.
+    pub const ALL: [Self; 9] = [
+        Self::Server,
+        Self::Definitions,
+        Self::Webhooks,
+        Self::Certificates,
+        Self::Permissions,
+        Self::Lease,
+        Self::Configuration,
+        Self::Objects,
+        Self::Nodes,
+    ];
+
+    /// As `--only` and `--skip` name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Definitions => "definitions",
+            Self::Webhooks => "webhooks",
+            Self::Certificates => "certificates",
+            Self::Permissions => "permissions",
+            Self::Lease => "lease",
+            Self::Configuration => "configuration",
+            Self::Objects => "objects",
+            Self::Nodes => "nodes",
+        }
+    }
+}
+
+/// Options of `doctor`.
+#[derive(Clone, Debug, Args)]
+pub struct DoctorArgs {
+    /// Look at these alone
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "CHECK,...")]
+    pub only: Vec<Check>,
+    /// Look not at these
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "CHECK,...")]
+    pub skip: Vec<Check>,
+    /// Namespace that koord-manager is installed in
+    #[arg(short, long, default_value = "koordinator-system", value_name = "NAMESPACE")]
+    pub namespace: String,
+    /// ServiceAccount that koord-manager runs as
+    #[arg(long, default_value = "koord-manager", value_name = "NAME")]
+    pub service_account: String,
+    /// Feature gates that koord-manager runs with
+    #[arg(long, value_name = "GATE=BOOL,...", default_value = "")]
+    pub feature_gates: String,
+    /// Namespace of the configuration
+    #[arg(long, default_value = koord_api::slo_config::CONFIG_MAP_NAMESPACE, value_name = "NAMESPACE")]
+    pub config_namespace: String,
+    /// Name of the ConfigMap with the configuration
+    #[arg(long, default_value = koord_api::slo_config::CONFIG_MAP_NAME, value_name = "NAME")]
+    pub slo_config_name: String,
+    /// The time by which certificates and this machine's clock are judged; without it now
+    #[arg(long, value_name = "TIME")]
+    pub at: Option<jiff::Timestamp>,
+    /// How the answer is written
+    #[arg(short, long, value_enum, default_value_t = OutputFormat::Table)]
+    pub output: OutputFormat,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub cluster: ClusterArgs,
 }
 
 /// Options of `plan`.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
+use http::{HeaderMap, header};
 use jiff::{Timestamp, fmt::rfc2822};
 use kube::{
     Client, Config,
@@ -38,6 +39,11 @@ pub async fn from_file(file: &Path, options: &KubeConfigOptions) -> Result<Confi
 /// None where the server does not say.
 pub async fn server_time(client: &Client) -> Result<Option<Timestamp>> {
     let response = client.send(http::Request::get("/version").body(Body::empty())?).await?;
-    let date = response.headers().get(http::header::DATE).and_then(|date| date.to_str().ok());
-    Ok(date.and_then(|date| rfc2822::DateTimeParser::new().parse_timestamp(date).ok()))
+    Ok(date(response.headers()))
+}
+
+/// The time that an answer tells.
+pub fn date(headers: &HeaderMap) -> Option<Timestamp> {
+    let text = headers.get(header::DATE)?.to_str().ok()?;
+    rfc2822::DateTimeParser::new().parse_timestamp(text).ok()
 }

@@ -3,7 +3,7 @@
 //! The numbers come from the manager's own functions, fed with objects of a cluster or of files.
 
 mod objects;
-mod quota;
+pub(crate) mod quota;
 mod slo;
 
 use std::fmt::Write as _;

@@ -7,6 +7,7 @@
 pub mod cli;
 pub mod connect;
 pub mod crd;
+pub mod doctor;
 pub mod explain;
 pub mod lint;
 pub mod listing;
@@ -50,6 +51,7 @@ impl Answer {
 pub async fn run(cli: Cli) -> Result<Answer> {
     match cli.command {
         cli::Command::Crd { command } => crd::run(&command).await,
+        cli::Command::Doctor(args) => doctor::run(&args).await,
         cli::Command::Explain { command } => explain::run(&command).await,
         cli::Command::Profile { command } => profile::run(&command).await,
         cli::Command::Plan(args) => plan::run(&args).await,

@@ -3,14 +3,15 @@
 //! The rules are not written again here: schemas come from the declared types, and the handlers are those that
 //! koord-manager serves, on empty caches.
 
+pub(crate) mod configuration;
 mod place;
 
-use std::{collections::BTreeMap, fmt, fmt::Write as _, fs, io::Read as _, path::Path};
+use std::{fmt, fmt::Write as _, fs, io::Read as _, path::Path};
 
 use anyhow::{Context as _, Result};
 use koord_api::{catalogue, slo_config};
 use koord_resource::{
-    admission::{Handler, Operation, Request, WebhookKind},
+    admission::Operation,
     declare::Profile,
     document::Declared,
     schema::{
@@ -18,11 +19,14 @@ use koord_resource::{
         structural::{prune, validate_object},
     },
 };
-use koord_webhooks::{Ctx, HANDLERS};
 use place::{Step, line_of, steps};
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::{Answer, cli::LintArgs};
+use crate::{
+    Answer,
+    cli::LintArgs,
+    reviewer::{Resource, Reviewer},
+};
 
 /// One thing to change in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +73,7 @@ pub fn run(args: &LintArgs) -> Result<Answer> {
 
 /// Everything to change in a file of YAML or JSON documents.
 pub fn lint(file: &str, text: &str) -> Vec<Finding> {
-    let ctx = Ctx::detached(|_| true);
+    let reviewer = Reviewer::default();
     let mut findings = Vec::new();
     for (start, text) in documents(text) {
         let mut document =
@@ -78,10 +82,10 @@ pub fn lint(file: &str, text: &str) -> Vec<Finding> {
             Ok(Value::Null) => {}
             Ok(value) if value["kind"] == "List" => {
                 for item in value["items"].as_array().into_iter().flatten() {
-                    document.object(item, &ctx);
+                    document.object(item, &reviewer);
                 }
             }
-            Ok(value) => document.object(&value, &ctx),
+            Ok(value) => document.object(&value, &reviewer),
             Err(error) => {
                 "document".clone_into(&mut document.object);
                 document.find(&[], error.to_string(), None);
@@ -125,7 +129,7 @@ impl Document<'_> {
         self.findings.push(Finding { file, line, object, message, suggestion });
     }
 
-    fn object(&mut self, object: &Value, ctx: &Ctx) {
+    fn object(&mut self, object: &Value, reviewer: &Reviewer) {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let (api_version, kind) = (text("/apiVersion"), text("/kind"));
         self.object = format!("{kind} {}", text("/metadata/name"));
@@ -138,9 +142,10 @@ impl Document<'_> {
         self.keys(object);
         if let Some(declared) = self.declared(group, version, kind) {
             self.schema(&declared.schema(Profile::Hardened), object);
-            self.handlers(declared.info.plural, group, version, object, ctx);
+            let plural = declared.info.plural;
+            self.handlers(Resource { group, version, plural }, object, reviewer);
         } else if (group, kind) == ("", "ConfigMap") {
-            self.config_map(object, ctx);
+            self.config_map(object, reviewer);
         } else if (group, kind) == ("apps", "Deployment") {
             self.flags(object);
         }
@@ -175,28 +180,11 @@ impl Document<'_> {
     }
 
     /// What the validating webhooks say to the creation of the object.
-    fn handlers(&mut self, plural: &str, group: &str, version: &str, object: &Value, ctx: &Ctx) {
-        let serves = |handler: &&Handler<Ctx>| {
-            handler.entries.iter().any(|entry| {
-                entry.kind == WebhookKind::Validating
-                    && entry.groups.contains(&group)
-                    && entry.versions.contains(&version)
-                    && entry.resources.contains(&plural)
-                    && entry.operations.contains(&Operation::Create)
-            })
-        };
-        let review = json!({
-            "uid": "lint", "operation": "CREATE", "object": object,
-            "kind": {"group": group, "version": version, "kind": object["kind"]},
-            "resource": {"group": group, "version": version, "resource": plural},
-            "name": object["metadata"]["name"], "namespace": object["metadata"]["namespace"],
-        })
-        .to_string();
-        let Ok(request) = serde_json::from_str::<Request<'_>>(&review) else { return };
-        for handler in HANDLERS.iter().filter(serves) {
-            let Some(denial) = (handler.call)(&request, ctx).denial else { continue };
+    fn handlers(&mut self, resource: Resource<'_>, object: &Value, reviewer: &Reviewer) {
+        for denial in reviewer.objections(resource, Operation::Create, Some(object), None) {
             if denial.causes.is_empty() {
-                self.find(&[], denial.message, None);
+                let at = denial.advice.map(|advice| steps(advice.field)).unwrap_or_default();
+                self.find(&at, denial.message, denial.advice.map(|advice| advice.remedy.to_owned()));
             }
             for cause in denial.causes {
                 // A field that the schema has refused already is refused once.
@@ -208,31 +196,15 @@ impl Document<'_> {
     }
 
     /// Every key of `slo-controller-config` by itself, so that each mistake is found at its key.
-    fn config_map(&mut self, object: &Value, ctx: &Ctx) {
+    fn config_map(&mut self, object: &Value, reviewer: &Reviewer) {
         let metadata = &object["metadata"];
         if metadata["name"] != slo_config::CONFIG_MAP_NAME || metadata["namespace"] != slo_config::CONFIG_MAP_NAMESPACE
         {
             return;
         }
-        for (key, text) in object["data"].as_object().into_iter().flatten() {
-            let at = [Step::Key("data".to_owned()), Step::Key(key.clone())];
-            if !slo_config::KEYS.contains(&key.as_str()) {
-                let suggestion = nearest(key, slo_config::KEYS.iter().copied());
-                self.find(&at, format!("nobody reads the key {key:?}"), suggestion);
-                continue;
-            }
-            let before = self.findings.len();
-            let alone = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {key: text}});
-            self.handlers("configmaps", "", "v1", &alone, ctx);
-            if self.findings.len() == before
-                && let Some(message) = unread(key, text.as_str().unwrap_or_default())
-            {
-                self.find(&at, message, None);
-            }
-            let line = self.start + line_of(self.text, &at) + 1;
-            for finding in &mut self.findings[before..] {
-                finding.line = line;
-            }
+        for mistake in configuration::mistakes(reviewer, object) {
+            let at = [Step::Key("data".to_owned()), Step::Key(mistake.key)];
+            self.find(&at, mistake.message, mistake.suggestion);
         }
     }
 
@@ -276,26 +248,6 @@ impl Document<'_> {
                 let tip = text.lines().find_map(|line| line.trim().strip_prefix("tip: ")).map(str::to_owned);
                 self.find(&steps(&format!("spec.template.spec.containers[{index}].args")), message, tip);
             }
-        }
-    }
-}
-
-/// Why the manager cannot read a key that no webhook looks at.
-fn unread(key: &str, text: &str) -> Option<String> {
-    match key {
-        slo_config::COLOCATION_CONFIG => {
-            slo_config::ColocationConfig::parse(Some(text)).err().map(|error| error.to_string())
-        }
-        slo_config::CPU_NORMALIZATION_CONFIG => {
-            slo_config::CpuNormalizationConfig::parse(Some(text)).err().map(|error| error.to_string())
-        }
-        slo_config::RESOURCE_AMPLIFICATION_CONFIG => {
-            slo_config::ResourceAmplificationConfig::parse(Some(text)).err().map(|error| error.to_string())
-        }
-        _ => {
-            let data = BTreeMap::from([(key.to_owned(), text.to_owned())]);
-            let (_, errors) = slo_config::NodeSloConfig::default().update(&data);
-            errors.first().map(ToString::to_string)
         }
     }
 }

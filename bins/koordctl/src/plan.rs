@@ -4,7 +4,7 @@
 //! watches, and what they decide is compared with what is there instead of being written.
 
 pub(crate) mod changes;
-mod source;
+pub(crate) mod source;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -36,14 +36,18 @@ use crate::{
 /// Plans.
 pub async fn run(args: &PlanArgs) -> Result<Answer> {
     let checked = options(args)?;
-    let now = args.at.unwrap_or_else(Timestamp::now);
+    let source = source::Source::open(args).await?;
+    let now = match args.at {
+        Some(at) => at,
+        None => source.time().await?,
+    };
     let told = Arc::new(Told::default());
     let sink: Arc<dyn EventSink> = Arc::clone(&told) as _;
     // No decision depends on chance; the runtime wants a source all the same.
     let mut core = Core::new(ManualClock::new(now), Random::seeded(0), Metrics::new()?, sink);
     core.restrict_to(&checked.options.namespace);
     koord_manager::add_controllers(&mut core, &checked)?;
-    let stored = source::fill(&core, args).await?;
+    let stored = source::fill(&core, source).await?;
     let (steps, problems) = decide(&core, stored);
     let plan = Plan { steps, problems, events: told.take() };
     let text = match args.output {
@@ -75,10 +79,10 @@ fn options(args: &PlanArgs) -> Result<Checked> {
 
 /// Events of controllers and caches, in order and each once.
 #[derive(Default)]
-struct Told(Mutex<BTreeSet<(&'static str, Event)>>);
+pub(crate) struct Told(Mutex<BTreeSet<(&'static str, Event)>>);
 
 impl Told {
-    fn take(&self) -> Vec<Event> {
+    pub(crate) fn take(&self) -> Vec<Event> {
         std::mem::take(&mut *self.0.lock()).into_iter().map(|(_, event)| event).collect()
     }
 }

@@ -30,6 +30,14 @@ pub struct Resource<'a> {
 pub const QUOTAS: Resource<'static> =
     Resource { group: "scheduling.sigs.k8s.io", version: "v1alpha1", plural: "elasticquotas" };
 
+impl Default for Reviewer {
+    /// Handlers that know nothing yet, by the rules of a koord-manager without `--feature-gates`.
+    fn default() -> Self {
+        let gates = Gates::new(GATES);
+        Self { ctx: Ctx::detached(|gate| gates.enabled(gate)) }
+    }
+}
+
 impl Reviewer {
     /// Handlers that know nothing yet. The gates, as `--feature-gates` of koord-manager takes them, decide which rules
     /// there are; every handler is asked, whether its own gate is on or not.

@@ -13,10 +13,10 @@ use koord_api::quota::{self, ALLOCATED, CHILD_REQUEST, GUARANTEED, REQUEST, RUNT
 use koord_resource::{Quantity, ResourceList, admission::Denial};
 use serde_json::{Value, json};
 
-use self::{
-    bounds::Bounds,
+use self::{bounds::Bounds, what_if::Step};
+pub(crate) use self::{
+    bounds::contradiction,
     tree::{Quota, Tree},
-    what_if::Step,
 };
 use super::pretty;
 use crate::{

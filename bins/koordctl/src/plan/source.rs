@@ -4,9 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, Result, anyhow};
 use envtest::selector::{FieldSelector, LabelSelector};
+use jiff::Timestamp;
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{Core, Watch, reflector::Selection};
 use serde_json::Value;
+
+use kube::Client;
 
 use crate::{cli::PlanArgs, connect, listing, manifests};
 
@@ -78,53 +81,98 @@ impl Stored {
     }
 }
 
-/// Fills all caches: every collection is read once, however many caches it feeds.
-pub(super) async fn fill(core: &Core, args: &PlanArgs) -> Result<Stored> {
-    let mut stored = Stored::of(core);
-    let mut collections: BTreeMap<(String, Selection), Vec<&Watch>> = BTreeMap::new();
-    for watch in core.watches() {
-        watch.sink.begin_list(true);
-        collections.entry((watch.path(), watch.selection.clone())).or_default().push(watch);
+/// Where the objects come from.
+pub(super) enum Source {
+    Cluster(Client),
+    Files(Vec<Value>),
+}
+
+impl Source {
+    /// Opens what was asked for.
+    pub(super) async fn open(args: &PlanArgs) -> Result<Self> {
+        if args.filename.is_empty() {
+            return Ok(Self::Cluster(connect::client(&args.cluster).await?));
+        }
+        Ok(Self::Files(manifests::objects(&args.filename)?))
     }
-    if args.filename.is_empty() {
-        let client = connect::client(&args.cluster).await?;
-        for ((path, selection), watches) in &collections {
-            let Some(kind) = watches.first().map(|watch| watch.kind) else { continue };
-            let query = listing::query(&selection.fields, &selection.labels);
-            let listed = listing::each(&client, path, &query, listing::Part::Whole, |text| {
-                stored.keep(&kind, text)?;
-                feed(watches, text)
-            });
-            listed.await.with_context(|| {
-                format!(
-                    "{} cannot be listed, so that nobody knows what would be written; `koordctl doctor` says more",
-                    kind.plural
-                )
-            })?;
-        }
-    } else {
-        for mut object in manifests::objects(&args.filename)? {
-            let kind = object["kind"].as_str().unwrap_or_default().to_owned();
-            let watches = core.watches().iter().filter(|watch| watch.kind.kind == kind);
-            let watches: Vec<&Watch> = watches.map(AsRef::as_ref).collect();
-            let Some(first) = watches.first() else { continue };
-            manifests::as_stored(&mut object, first.kind.namespaced);
-            let text = object.to_string();
-            stored.keep(&first.kind, &text)?;
-            let mut wanting = Vec::new();
-            for watch in watches {
-                if selects(&watch.selection, &object)? {
-                    wanting.push(watch);
-                }
+
+    /// What time it is there.
+    pub(super) async fn time(&self) -> Result<Timestamp> {
+        let told = match self {
+            Self::Cluster(client) => connect::server_time(client).await?,
+            Self::Files(_) => None,
+        };
+        Ok(told.unwrap_or_else(Timestamp::now))
+    }
+}
+
+/// A collection, or a part of it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Collection {
+    pub(crate) path: String,
+    selection: Selection,
+}
+
+/// Every collection with the caches that it feeds.
+pub(crate) fn collections(core: &Core) -> BTreeMap<Collection, Vec<&Watch>> {
+    let mut collections: BTreeMap<_, Vec<&Watch>> = BTreeMap::new();
+    for watch in core.watches() {
+        let collection = Collection { path: watch.path(), selection: watch.selection.clone() };
+        collections.entry(collection).or_default().push(watch);
+    }
+    collections
+}
+
+/// Hands every object of a collection to `see`.
+pub(crate) async fn list(client: &Client, collection: &Collection, see: impl FnMut(&str) -> Result<()>) -> Result<()> {
+    let Collection { path, selection } = collection;
+    let query = listing::query(&selection.fields, &selection.labels);
+    listing::each(client, path, &query, listing::Part::Whole, see).await
+}
+
+/// Fills all caches: every collection is read once, however many caches it feeds.
+pub(super) async fn fill(core: &Core, source: Source) -> Result<Stored> {
+    let mut stored = Stored::of(core);
+    core.watches().iter().for_each(|watch| watch.sink.begin_list(true));
+    match source {
+        Source::Cluster(client) => {
+            for (collection, watches) in collections(core) {
+                let Some(kind) = watches.first().map(|watch| watch.kind) else { continue };
+                let listed = list(&client, &collection, |text| {
+                    stored.keep(&kind, text)?;
+                    feed(&watches, text)
+                });
+                listed.await.with_context(|| {
+                    let plural = kind.plural;
+                    format!("{plural} cannot be listed, so that nobody knows what would be written; `koordctl doctor` says more")
+                })?;
             }
-            feed(&wanting, &text)?;
         }
+        Source::Files(objects) => objects.into_iter().try_for_each(|object| offer(core, object, &mut stored))?,
     }
     core.watches().iter().for_each(|watch| watch.sink.end_list());
     Ok(stored)
 }
 
-fn feed(watches: &[&Watch], text: &str) -> Result<()> {
+/// Gives an object of a file to the caches that want it.
+fn offer(core: &Core, mut object: Value, stored: &mut Stored) -> Result<()> {
+    let kind = object["kind"].as_str().unwrap_or_default().to_owned();
+    let watches: Vec<&Watch> =
+        core.watches().iter().map(AsRef::as_ref).filter(|watch: &&Watch| watch.kind.kind == kind).collect();
+    let Some(first) = watches.first() else { return Ok(()) };
+    manifests::as_stored(&mut object, first.kind.namespaced);
+    let text = object.to_string();
+    stored.keep(&first.kind, &text)?;
+    for watch in watches {
+        if selects(&watch.selection, &object)? {
+            feed(&[watch], &text)?;
+        }
+    }
+    Ok(())
+}
+
+/// Gives an object to caches.
+pub(crate) fn feed(watches: &[&Watch], text: &str) -> Result<()> {
     for watch in watches {
         watch.sink.upsert(text).map_err(|error| anyhow!("a {} has no usable metadata: {error}", watch.kind.kind))?;
     }

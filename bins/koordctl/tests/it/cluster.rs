@@ -26,7 +26,7 @@ pub(crate) struct Cluster {
     client: Client,
     pub(crate) kubeconfig: PathBuf,
     recorder: Recorder,
-    _stop: watch::Sender<bool>,
+    stop: watch::Sender<bool>,
 }
 
 impl Cluster {
@@ -44,7 +44,7 @@ impl Cluster {
             tokio::spawn(cluster.run(stopped));
             client
         });
-        Self { runtime, client, kubeconfig, recorder, _stop: stop }
+        Self { runtime, client, kubeconfig, recorder, stop }
     }
 
     /// A server with our definitions, namespaces, priorities and configuration.
@@ -55,6 +55,17 @@ impl Cluster {
             furnish::installation(&cluster.client).await.unwrap();
         });
         cluster
+    }
+
+    /// The same cluster, with koordctl as the user of a token.
+    pub(crate) fn seen_by(&self, token: &str) -> Self {
+        let mut config: Value = serde_saphyr::from_str(&std::fs::read_to_string(&self.kubeconfig).unwrap()).unwrap();
+        config["users"][0]["user"]["token"] = token.into();
+        let kubeconfig = self.kubeconfig.with_extension(token.len().to_string());
+        std::fs::write(&kubeconfig, config.to_string()).unwrap();
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let (client, recorder, stop) = (self.client.clone(), self.recorder.clone(), self.stop.clone());
+        Self { runtime, client, kubeconfig, recorder, stop }
     }
 
     /// Runs koordctl here.
@@ -78,6 +89,17 @@ impl Cluster {
             let status = serde_json::json!({ "status": status });
             let _ = self.request(http::Method::PATCH, &format!("{path}/{name}/status"), Some(&status));
         }
+    }
+
+    /// Changes an object by a merge patch.
+    #[track_caller]
+    pub(crate) fn patch(&self, path: &str, patch: &Value) {
+        self.ask(http::Method::PATCH, path, Some(patch));
+    }
+
+    #[track_caller]
+    pub(crate) fn delete(&self, path: &str) {
+        self.ask(http::Method::DELETE, path, None);
     }
 
     #[track_caller]

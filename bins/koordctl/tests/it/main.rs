@@ -6,6 +6,7 @@ mod bad_input;
 mod cluster;
 mod commands;
 mod data_dir;
+mod doctor;
 mod explain;
 mod plan;
 mod profile;

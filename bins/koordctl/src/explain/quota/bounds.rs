@@ -39,6 +39,11 @@ fn same(reviewer: &Reviewer, quota: &Value) -> Result<(), Denial> {
     ask(reviewer, quota, &old)
 }
 
+/// The rule that a quota breaks as it is stored.
+pub(crate) fn contradiction(tree: &Tree, quota: &Quota) -> Option<Denial> {
+    same(&tree.reviewer, &quota.object).err()
+}
+
 fn ask(reviewer: &Reviewer, object: &Value, old: &Value) -> Result<(), Denial> {
     match reviewer.objections(QUOTAS, Operation::Update, Some(object), Some(old)).next() {
         Some(denial) => Err(denial),

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::{cli::QuotaArgs, connect, listing, manifests, reviewer::Reviewer};
 
 /// One quota.
-pub(super) struct Quota {
+pub(crate) struct Quota {
     /// As it is stored.
     pub(super) object: Value,
     pub(super) typed: ElasticQuota,
@@ -29,15 +29,15 @@ impl Quota {
         Ok(Self { object, typed })
     }
 
-    pub(super) fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.typed.metadata.name.as_deref().unwrap_or_default()
     }
 
-    pub(super) fn namespace(&self) -> &str {
+    pub(crate) fn namespace(&self) -> &str {
         self.typed.metadata.namespace.as_deref().unwrap_or_default()
     }
 
-    pub(super) fn key(&self) -> String {
+    pub(crate) fn key(&self) -> String {
         format!("{}/{}", self.namespace(), self.name())
     }
 
@@ -68,7 +68,7 @@ impl Quota {
 }
 
 /// All quotas.
-pub(super) struct Tree {
+pub(crate) struct Tree {
     /// By namespace and name.
     quotas: BTreeMap<String, Quota>,
     /// How many pods name a quota.
@@ -78,9 +78,18 @@ pub(super) struct Tree {
 }
 
 impl Tree {
+    /// Without quotas.
+    pub(crate) fn empty(feature_gates: &str) -> Result<Self> {
+        Ok(Self { quotas: BTreeMap::new(), pods: BTreeMap::new(), reviewer: Reviewer::new(feature_gates)? })
+    }
+
+    /// All quotas that can be read.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Quota> {
+        self.quotas.values()
+    }
+
     pub(super) async fn gather(args: &QuotaArgs) -> Result<Self> {
-        let mut tree =
-            Self { quotas: BTreeMap::new(), pods: BTreeMap::new(), reviewer: Reviewer::new(&args.feature_gates)? };
+        let mut tree = Self::empty(&args.feature_gates)?;
         if args.filename.is_empty() {
             let client = connect::client(&args.cluster).await?;
             let quotas = ResourceKind::of(&ElasticQuota::INFO).url_path("", None);
@@ -103,7 +112,7 @@ impl Tree {
     }
 
     /// Takes an object, unless no rule about quotas looks at its kind.
-    fn add(&mut self, kind: &str, mut object: Value) -> Result<()> {
+    pub(crate) fn add(&mut self, kind: &str, mut object: Value) -> Result<()> {
         match kind {
             "ElasticQuota" => {
                 manifests::as_stored(&mut object, true);

@@ -1,0 +1,191 @@
+//! Whether API servers believe the webhooks' certificate, and for how long.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
+use jiff::SignedDuration;
+use koord_webhook::certificates::{CertificateSet, ends_at, usable_at, verifies};
+use rustls::{ClientConfig, RootCertStore, crypto::ring};
+use rustls_pki_types::{CertificateDer, ServerName, pem::PemObject as _};
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use super::{
+    cluster::Cluster,
+    finding::Report,
+    webhooks::{self, Target},
+};
+use crate::up::furnish::NO_AUTHORITY;
+
+/// koord-manager renews half a year before the end, so that this is late.
+const LEFT_MIN: SignedDuration = SignedDuration::from_hours(30 * 24);
+
+/// How long a handshake may take.
+const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
+
+pub(super) async fn look(cluster: &Cluster, report: &mut Report) {
+    let stored = stored(cluster, report).await;
+    let Some(configurations) = report.read(webhooks::configurations(cluster).await) else { return };
+    // Entries mostly call the same place with the same authorities: each pair is looked at once.
+    let mut calls: BTreeMap<(String, u16, String), String> = BTreeMap::new();
+    for configuration in &configurations {
+        for entry in configuration.entries() {
+            let name = entry["name"].as_str().unwrap_or("?");
+            let object = format!("{}, entry {name}", configuration.object);
+            let bundle = entry["clientConfig"]["caBundle"].as_str().unwrap_or_default();
+            let authorities = BASE64.decode(bundle).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+            let authorities = authorities.filter(|pem| bundle != NO_AUTHORITY && ends_at(pem).is_some());
+            let Some(authorities) = authorities else {
+                report.error(
+                    object,
+                    "its caBundle holds no certificate: API servers cannot call it",
+                    "let koord-manager run: it fills the bundle in, and says in its log why not",
+                );
+                continue;
+            };
+            if let Some((host, port)) = place(entry) {
+                calls.entry((host, port, authorities)).or_insert(object);
+            }
+        }
+    }
+    for ((host, port, authorities), object) in &calls {
+        if let Some(set) = &stored {
+            let chain: Vec<CertificateDer<'_>> =
+                CertificateDer::pem_slice_iter(set.cert.as_bytes()).filter_map(Result::ok).collect();
+            let believed = chain.first().is_none_or(|first| verifies(first, authorities, host, cluster.now));
+            if !believed {
+                report.error(
+                    object,
+                    format!(
+                        "its caBundle does not verify the stored certificate for {host}: API servers refuse to call"
+                    ),
+                    "let koord-manager run: it repairs the bundle as soon as it sees it, and says in its log why not",
+                );
+            }
+        }
+        present(cluster, object, (host, *port), authorities, stored.as_ref(), report).await;
+    }
+}
+
+/// The host and port that an entry calls.
+fn place(entry: &Value) -> Option<(String, u16)> {
+    match Target::of(entry)? {
+        Target::Service { namespace, name, .. } => {
+            let port = entry["clientConfig"]["service"]["port"].as_u64().and_then(|port| u16::try_from(port).ok());
+            Some((format!("{name}.{namespace}.svc"), port.unwrap_or(443)))
+        }
+        Target::Url(url) => {
+            let url: http::Uri = url.parse().ok()?;
+            Some((url.host()?.trim_matches(['[', ']']).to_owned(), url.port_u16().unwrap_or(443)))
+        }
+    }
+}
+
+/// The certificates of the Secret, when it is there and can be read.
+async fn stored(cluster: &Cluster, report: &mut Report) -> Option<CertificateSet> {
+    let installed = &cluster.installed;
+    let (namespace, name) = (&installed.namespace, &installed.secret);
+    let object = format!("Secret {namespace}/{name}");
+    let read = cluster.get(&format!("/api/v1/namespaces/{namespace}/secrets/{name}")).await;
+    let Some(secret) = report.read(read)? else {
+        report.note(
+            object,
+            "it is not there: no koord-manager keeps its certificates in this namespace",
+            "nothing, where it keeps them in a folder (WEBHOOK_CERT_DIR) or runs elsewhere (--namespace)",
+        );
+        return None;
+    };
+    let entries: BTreeMap<String, Vec<u8>> = secret["data"]
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter_map(|(entry, text)| Some((entry.clone(), BASE64.decode(text.as_str()?).ok()?)))
+        .collect();
+    let set = CertificateSet::of_entries(&entries);
+    let host = installed.dns_name();
+    let again = format!("delete it, and koord-manager makes another: kubectl -n {namespace} delete secret {name}");
+    if let Err(unusable) = usable_at(&set, &host, cluster.now) {
+        report.error(&object, format!("what it holds cannot be served: {unusable}"), &again);
+    }
+    let left = ends_at(&set.cert).map(|end| (end, end.duration_since(cluster.now)));
+    if let Some((end, left)) = left.filter(|(_, left)| left.is_positive() && *left < LEFT_MIN) {
+        report.warning(
+            &object,
+            format!(
+                "its certificate ends at {end}, in {} days, and should long have been renewed",
+                left.as_hours() / 24
+            ),
+            format!("see in koord-manager's log why it does not renew; or {again}"),
+        );
+    }
+    Some(set)
+}
+
+/// Calls as an API server does, and looks at what is presented.
+async fn present(
+    cluster: &Cluster,
+    object: &str,
+    (host, port): (&str, u16),
+    authorities: &str,
+    stored: Option<&CertificateSet>,
+    report: &mut Report,
+) {
+    let address = format!("{host}:{port}");
+    let is_service = host == cluster.installed.dns_name();
+    let connected = tokio::time::timeout(HANDSHAKE_MAX, TcpStream::connect((host, port))).await;
+    let stream = match connected
+        .map_err(|_| "no answer".to_owned())
+        .and_then(|stream| stream.map_err(|error| error.to_string()))
+    {
+        Ok(stream) => stream,
+        // A Service has its name only inside the cluster.
+        Err(_) if is_service => return,
+        Err(error) => {
+            return report.error(
+                object,
+                format!("nobody answers on {address}: {error}"),
+                "let koord-manager run there, with WEBHOOK_HOST and WEBHOOK_PORT as the entry says",
+            );
+        }
+    };
+    let handshake = tokio::time::timeout(HANDSHAKE_MAX, handshake(stream, host, authorities)).await;
+    let presented = match handshake.unwrap_or_else(|_| Err("no answer".to_owned())) {
+        Ok(presented) => presented,
+        Err(error) => {
+            return report.error(
+                object,
+                format!("its caBundle does not verify the certificate that {address} presents: {error}"),
+                "let koord-manager put it right (it does every minute), or see in its log why it cannot",
+            );
+        }
+    };
+    let differs = stored.is_some_and(|set| {
+        let mut chain = CertificateDer::pem_slice_iter(set.cert.as_bytes()).filter_map(Result::ok);
+        chain.next().is_some_and(|first| *first != *presented)
+    });
+    if differs {
+        report.warning(
+            object,
+            format!("{address} presents another certificate than the Secret holds"),
+            "wait a minute: replicas take over a changed Secret; if it stays, see their logs",
+        );
+    }
+}
+
+/// The certificate that is presented, once it is verified.
+async fn handshake(stream: TcpStream, host: &str, authorities: &str) -> Result<Vec<u8>, String> {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(CertificateDer::pem_slice_iter(authorities.as_bytes()).filter_map(Result::ok));
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let name = ServerName::try_from(host.to_owned()).map_err(|error| error.to_string())?;
+    let connector = TlsConnector::from(Arc::new(config));
+    let stream = connector.connect(name, stream).await.map_err(|error| error.to_string())?;
+    let (_, connection) = stream.get_ref();
+    let presented = connection.peer_certificates().and_then(<[_]>::first).map(|certificate| certificate.to_vec());
+    presented.ok_or_else(|| "no certificate".to_owned())
+}

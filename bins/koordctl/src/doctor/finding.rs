@@ -1,0 +1,104 @@
+//! What a check finds.
+
+use serde_json::{Value, json};
+
+use super::cluster::Obstacle;
+use crate::cli::Check;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Severity {
+    /// Good to know.
+    Note,
+    /// Something does not work as somebody expects, or could not be looked at.
+    Warning,
+    /// Something does not work.
+    Error,
+}
+
+impl Severity {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug)]
+pub(super) struct Finding {
+    pub(super) check: Check,
+    pub(super) severity: Severity,
+    /// Kind and name.
+    pub(super) object: String,
+    pub(super) problem: String,
+    /// What to do, with the command where there is one.
+    pub(super) remedy: String,
+}
+
+impl Finding {
+    pub(super) fn to_json(&self) -> Value {
+        let Self { check, severity, object, problem, remedy } = self;
+        json!({
+            "check": check.name(), "severity": severity.word(), "object": object, "problem": problem, "remedy": remedy,
+        })
+    }
+}
+
+/// What one check has found.
+pub(super) struct Report {
+    check: Check,
+    pub(super) findings: Vec<Finding>,
+}
+
+impl Report {
+    pub(super) fn new(check: Check) -> Self {
+        Self { check, findings: Vec::new() }
+    }
+
+    pub(super) fn add(
+        &mut self,
+        severity: Severity,
+        object: impl Into<String>,
+        problem: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        let (check, object) = (self.check, object.into());
+        self.findings.push(Finding { check, severity, object, problem: problem.into(), remedy: remedy.into() });
+    }
+
+    pub(super) fn error(&mut self, object: impl Into<String>, problem: impl Into<String>, remedy: impl Into<String>) {
+        self.add(Severity::Error, object, problem, remedy);
+    }
+
+    pub(super) fn warning(&mut self, object: impl Into<String>, problem: impl Into<String>, remedy: impl Into<String>) {
+        self.add(Severity::Warning, object, problem, remedy);
+    }
+
+    pub(super) fn note(&mut self, object: impl Into<String>, problem: impl Into<String>, remedy: impl Into<String>) {
+        self.add(Severity::Note, object, problem, remedy);
+    }
+
+    /// What was read; what could not be is a finding.
+    pub(super) fn read<T>(&mut self, read: Result<T, Obstacle>) -> Option<T> {
+        read.map_err(|obstacle| self.obstacle(&obstacle)).ok()
+    }
+
+    fn obstacle(&mut self, Obstacle { path, message, forbidden }: &Obstacle) {
+        let remedy = if *forbidden {
+            "ask as a user who may read it (--context, --kubeconfig), or skip this check (--skip)"
+        } else {
+            "see whether the API server is well: kubectl get --raw /readyz?verbose"
+        };
+        self.warning(path.clone(), format!("cannot be looked at: {message}"), remedy);
+    }
+}
+
+/// The first few of many names, and how many there are.
+pub(super) fn few(names: &[String]) -> String {
+    const SHOWN_MAX: usize = 5;
+    let shown = names.iter().take(SHOWN_MAX).cloned().collect::<Vec<_>>().join(", ");
+    if names.len() > SHOWN_MAX { format!("{shown} … ({} in all)", names.len()) } else { shown }
+}

@@ -1,0 +1,110 @@
+//! Whether a koord-manager leads, and only one.
+
+use jiff::{SignedDuration, Timestamp};
+use koord_manager::NAME as LEASE;
+use koord_resource::controller::ResourceKind;
+use serde_json::Value;
+
+use super::{
+    cluster::{Cluster, unlisted},
+    finding::{Report, few},
+};
+use crate::listing;
+
+/// Clocks of machines differ by little.
+const AHEAD_MAX: SignedDuration = SignedDuration::from_secs(5);
+
+struct Lease {
+    namespace: String,
+    holder: String,
+    renewed: Option<Timestamp>,
+    lasts: SignedDuration,
+}
+
+impl Lease {
+    fn read(object: &Value) -> Self {
+        let spec = &object["spec"];
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        Self {
+            namespace: text(&object["metadata"]["namespace"]),
+            holder: text(&spec["holderIdentity"]),
+            renewed: spec["renewTime"].as_str().and_then(|time| time.parse().ok()),
+            lasts: SignedDuration::from_secs(spec["leaseDurationSeconds"].as_i64().unwrap_or(15).clamp(1, 86_400)),
+        }
+    }
+
+    fn age(&self, now: Timestamp) -> Option<SignedDuration> {
+        self.renewed.map(|renewed| now.duration_since(renewed))
+    }
+
+    fn is_held(&self, now: Timestamp) -> bool {
+        !self.holder.is_empty() && self.age(now).is_some_and(|age| age <= self.lasts)
+    }
+}
+
+pub(super) async fn look(cluster: &Cluster, report: &mut Report) {
+    let namespace = &cluster.installed.namespace;
+    let object = format!("Lease {namespace}/{LEASE}");
+    let logs = format!(
+        "see whether it runs and what it says: kubectl -n {namespace} get pods; kubectl -n {namespace} logs deploy/koord-manager"
+    );
+    let path = ResourceKind::LEASE.url_path("", None);
+    let mut leases = Vec::new();
+    let query = listing::query(&format!("metadata.name={LEASE}"), "");
+    let listed = listing::each(&cluster.client, &path, &query, listing::Part::Whole, |text| {
+        leases.push(Lease::read(&serde_json::from_str(text)?));
+        Ok(())
+    });
+    if report.read(listed.await.map_err(|error| unlisted(&path, &error))).is_none() {
+        return;
+    }
+    // What other machines write is judged by the server's clock, which they are kept in step with.
+    let now = cluster.server_time.unwrap_or(cluster.now);
+    let held: Vec<String> = leases
+        .iter()
+        .filter(|lease| lease.is_held(now))
+        .map(|lease| format!("{} in {}", lease.holder, lease.namespace))
+        .collect();
+    if held.len() > 1 {
+        report.error(
+            &object,
+            format!("several koord-managers lead at once, each with a lease of its own: {}", few(&held)),
+            "let all replicas use one namespace (--leader-election-namespace), and remove the other installation",
+        );
+    }
+    let Some(lease) = leases.iter().find(|lease| lease.namespace == *namespace) else {
+        if held.is_empty() {
+            report.error(object, "nobody has ever led here: no controller of koord-manager works", logs);
+        } else {
+            let there = "look there: koordctl doctor --namespace, or set --leader-election-namespace";
+            report.warning(object, format!("it is not there, but another is held: {}", few(&held)), there);
+        }
+        return;
+    };
+    if lease.holder.is_empty() {
+        return report.error(object, "nobody holds it: no controller of koord-manager works", logs);
+    }
+    match lease.age(now) {
+        None => report.warning(object, format!("{} holds it without a renewTime", lease.holder), logs),
+        Some(age) if age > lease.lasts => report.error(
+            object,
+            format!(
+                "{} has not renewed it for {} s (it lasts {} s): no controller of koord-manager works",
+                lease.holder,
+                age.as_secs(),
+                lease.lasts.as_secs()
+            ),
+            logs,
+        ),
+        Some(age) if age < -AHEAD_MAX => report.warning(
+            object,
+            format!(
+                "{} renewed it {} s in the future: its clock is wrong",
+                lease.holder,
+                age.as_secs().saturating_neg()
+            ),
+            "synchronise the clock of the machine that it runs on: chronyc tracking",
+        ),
+        Some(_) => {}
+    }
+}

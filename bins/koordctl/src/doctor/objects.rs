@@ -1,0 +1,108 @@
+//! Objects that koord-manager sets aside: those that it cannot read, what it ignores on nodes, and quotas that
+//! contradict their tree.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use jiff::Timestamp;
+use koord_manager::{Checked, Options};
+use koord_resource::controller::ResourceKind;
+use koord_runtime::{
+    Core,
+    clock::ManualClock,
+    events::{Event, EventSink, EventType},
+    metrics::Metrics,
+    random::Random,
+};
+use koord_webhooks::Ctx;
+
+use super::{
+    cluster::{Cluster, unlisted},
+    finding::Report,
+};
+use crate::{
+    cli::DoctorArgs,
+    explain::quota::{Quota, Tree, contradiction},
+    plan::{Told, source},
+};
+
+pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Report) {
+    let told = Arc::new(Told::default());
+    let core = match caches(args, cluster.now, &told) {
+        Ok(core) => core,
+        Err(error) => {
+            return report.warning(
+                "koord-manager",
+                format!("its caches cannot be made: {error:#}"),
+                "mend --feature-gates",
+            );
+        }
+    };
+    let mut tree = match Tree::empty(&args.feature_gates) {
+        Ok(tree) => tree,
+        Err(error) => return report.warning("koord-manager", format!("{error:#}"), "mend --feature-gates"),
+    };
+    for (collection, watches) in source::collections(&core) {
+        let Some(kind) = watches.first().map(|watch| watch.kind) else { continue };
+        // Pods are many, and the API server has checked what is read of them.
+        if kind == ResourceKind::POD {
+            continue;
+        }
+        let read = source::list(&cluster.client, &collection, |text| {
+            if kind.kind == "ElasticQuota" {
+                // One that cannot be read is told by its cache.
+                let _ = tree.add(kind.kind, serde_json::from_str(text)?);
+            }
+            source::feed(&watches, text)
+        });
+        match read.await {
+            // That a definition is missing is a finding of another check.
+            Err(error) if is_absent(&error) => {}
+            read => drop(report.read(read.map_err(|error| unlisted(&collection.path, &error)))),
+        }
+    }
+    for Event { kind, key, type_, reason, message, .. } in told.take() {
+        // Keys of the configuration have a check of their own.
+        if type_ == EventType::Normal || kind == ResourceKind::CONFIG_MAP {
+            continue;
+        }
+        let namespace = if kind.namespaced { format!("-n {} ", key.namespace()) } else { String::new() };
+        let problem = format!("{reason}: {message}");
+        report.warning(
+            format!("{} {key}", kind.kind),
+            problem,
+            format!("mend or delete it: kubectl {namespace}edit {}.{} {}", kind.plural, kind.group, key.name())
+                .replace(". ", " "),
+        );
+    }
+    for quota in tree.all() {
+        let Some(denial) = contradiction(&tree, quota) else { continue };
+        let remedy = denial.advice.map_or("see what surrounds it", |advice| advice.remedy);
+        report.warning(
+            format!("ElasticQuota {}", quota.key()),
+            format!("as it is stored it contradicts its tree: {}", denial.message),
+            format!("{remedy}; koordctl explain quota {} -n {}", Quota::name(quota), quota.namespace()),
+        );
+    }
+}
+
+/// The caches of a koord-manager, which tell `told` what they cannot read.
+fn caches(args: &DoctorArgs, now: Timestamp, told: &Arc<Told>) -> Result<Core> {
+    let line = [
+        "koord-manager".to_owned(),
+        format!("--feature-gates={}", args.feature_gates),
+        format!("--config-namespace={}", args.config_namespace),
+        format!("--slo-config-name={}", args.slo_config_name),
+    ];
+    let checked: Checked = Options::from_arguments(line).and_then(Options::check)?;
+    let sink: Arc<dyn EventSink> = Arc::clone(told) as _;
+    let mut core = Core::new(ManualClock::new(now), Random::seeded(0), Metrics::new()?, sink);
+    koord_manager::add_controllers(&mut core, &checked)?;
+    // Only its caches are wanted: what the handlers need to know is read as they read it.
+    let _handlers = Ctx::watch(&mut core, |gate| checked.gates.enabled(gate), checked.options.webhook_settings());
+    Ok(core)
+}
+
+fn is_absent(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 404)
+}
