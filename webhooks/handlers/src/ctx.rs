@@ -17,6 +17,7 @@ use prometheus::IntCounterVec;
 use serde::Deserialize;
 
 use crate::{
+    follow::Follow,
     gated::Gated,
     metrics,
     quota::{Admitted, PlacedPod, Quota, QuotaProfile},
@@ -41,30 +42,36 @@ pub struct Ctx {
     pub settings: Settings,
     /// Feature gates.
     pub switches: Switches,
-    /// Nothing is watched, so there is nothing to wait for.
-    detached: bool,
+    awaited: Vec<Arc<dyn Sink>>,
 }
 
 impl Ctx {
-    /// The caches of a program.
+    /// The caches that the handlers of these gates need.
     pub fn watch(core: &mut Core, gate: impl Fn(&str) -> bool, settings: Settings) -> Self {
         let all = Selection::default();
-        let quotas = core.store(&all);
-        metrics::show_shared_weights(core.metrics(), &quotas);
+        let (new_pods, all_pods) = (gate("PodMutatingWebhook"), gate("PodValidatingWebhook"));
+        let (new_quotas, all_quotas) = (gate("ElasticMutatingWebhook"), gate("ElasticValidatingWebhook"));
+        let reservations = gate("ReservationMutatingWebhook");
+        let trees = new_pods && gate("MultiQuotaTree");
+        let (clock, shown) = (Arc::clone(core.clock()), core.metrics().clone());
+        let binding_decisions = gate("BindingAdmissionWebhook").then(|| binding_decisions(core)).flatten();
+        let mut follow = Follow::new(core);
+        let quotas = follow.when(all_pods || new_quotas || all_quotas || trees, &all);
+        metrics::show_shared_weights(&shown, &quotas);
         Self {
-            profiles: core.store(&all),
-            namespaces: core.store(&all),
-            priority_classes: core.store(&all),
+            profiles: follow.when(new_pods || reservations, &all),
+            namespaces: follow.when(new_pods, &all),
+            priority_classes: follow.when(new_pods || reservations, &all),
             quotas,
-            quota_profiles: core.store(&all),
-            pods: core.store(&all),
+            quota_profiles: follow.when(trees, &all),
+            pods: follow.when(all_quotas, &all),
+            gated: Gated::watch(&mut follow, &gate, &settings),
+            awaited: follow.awaited,
             admitted: Mutex::default(),
-            clock: Arc::clone(core.clock()),
-            binding_decisions: gate("BindingAdmissionWebhook").then(|| binding_decisions(core)).flatten(),
-            gated: Gated::watch(core, &gate, &settings),
+            clock,
+            binding_decisions,
             settings,
             switches: Switches::of(gate),
-            detached: false,
         }
     }
 
@@ -83,20 +90,13 @@ impl Ctx {
             gated: Gated::default(),
             settings: Settings::default(),
             switches: Switches::of(gate),
-            detached: true,
+            awaited: Vec::new(),
         }
     }
 
     /// Whether every cache was filled once.
     pub fn synced(&self) -> bool {
-        self.detached
-            || (self.profiles.synced()
-                && self.namespaces.synced()
-                && self.priority_classes.synced()
-                && self.quotas.synced()
-                && self.quota_profiles.synced()
-                && self.pods.synced()
-                && self.gated.synced())
+        self.awaited.iter().all(|cache| cache.synced())
     }
 
     /// Why the ClusterColocationProfile of this name cannot be read; none where it can, and where there is none.
@@ -224,5 +224,46 @@ impl Projection for PriorityClassValue {
     fn project(wire: PriorityClassWire<'_>, _: &mut Interner) -> Result<Self, Unreadable> {
         let preemption_policy = wire.preemption_policy.unwrap_or_else(|| "PreemptLowerPriority".to_owned());
         Ok(Self { value: wire.value, preemption_policy })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use koord_runtime::{
+        clock::ManualClock,
+        events::{Event, EventSink},
+        metrics::Metrics,
+        random::Random,
+    };
+
+    use super::*;
+
+    struct Nobody;
+
+    impl EventSink for Nobody {
+        fn record(&self, _: &'static str, _: Event) {}
+    }
+
+    fn watched(gates: &[&str]) -> Vec<&'static str> {
+        let clock = ManualClock::new(jiff::Timestamp::UNIX_EPOCH);
+        let mut core = Core::new(clock, Random::seeded(1), Metrics::new().unwrap(), Arc::new(Nobody));
+        let ctx = Ctx::watch(&mut core, |gate| gates.contains(&gate), Settings::default());
+        let mut watched: Vec<&str> = core.watches().iter().map(|watch| watch.kind.plural).collect();
+        assert_eq!(ctx.synced(), watched.is_empty());
+        watched.sort_unstable();
+        watched
+    }
+
+    #[test]
+    fn only_what_the_handlers_need_is_watched() {
+        assert_eq!(watched(&[]), [""; 0]);
+        let profiles = ["clustercolocationprofiles", "namespaces", "priorityclasses"];
+        assert_eq!(watched(&["PodMutatingWebhook"]), profiles);
+        assert_eq!(watched(&["PodValidatingWebhook"]), ["elasticquotas"], "no pods without the quota webhooks");
+        assert_eq!(watched(&["ElasticValidatingWebhook"]), ["elasticquotas", "pods"]);
+        assert_eq!(watched(&["ReservationMutatingWebhook"]), [profiles[0], profiles[2]]);
+        let trees = watched(&["PodMutatingWebhook", "MultiQuotaTree"]);
+        assert_eq!(trees, [profiles[0], "elasticquotaprofiles", "elasticquotas", profiles[1], profiles[2]]);
+        assert_eq!(watched(&["NodeValidatingWebhook", "BindingAdmissionWebhook"]), ["configmaps", "pods"]);
     }
 }

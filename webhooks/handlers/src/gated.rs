@@ -4,16 +4,18 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use koord_resource::{Projection as Derive, controller::ResourceKind, go_json};
 use koord_runtime::{
-    Core,
     intern::Interner,
     projection::{Labels, Metadata, MetadataOnly, Projection, Unreadable, WireMetadata},
     reflector::Selection,
-    store::{Sink, Store},
+    store::{Sink as _, Store},
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::settings::{ObjectName, Settings};
+use crate::{
+    follow::Follow,
+    settings::{ObjectName, Settings},
+};
 
 /// See the module.
 #[derive(Default)]
@@ -22,36 +24,17 @@ pub(crate) struct Gated {
     pub(crate) required_labels: Arc<Store<RequiredLabels>>,
     pub(crate) nodes: Arc<Store<NodeLabels>>,
     pub(crate) marks: Arc<Store<PodMarks>>,
-    awaited: Vec<Arc<dyn Sink>>,
 }
 
 impl Gated {
-    pub(crate) fn watch(core: &mut Core, gate: impl Fn(&str) -> bool, settings: &Settings) -> Self {
-        let mut gated = Self::default();
+    pub(crate) fn watch(follow: &mut Follow<'_>, gate: impl Fn(&str) -> bool, settings: &Settings) -> Self {
         let all = Selection::default();
-        if gate("NodeValidatingWebhook") {
-            gated.slo_config = gated.awaits(core.store(&only(&settings.slo_config)));
+        Self {
+            slo_config: follow.when(gate("NodeValidatingWebhook"), &only(&settings.slo_config)),
+            nodes: follow.when(gate("ConfigMapValidatingWebhook"), &all),
+            required_labels: follow.when(gate("EnablePodEnhancedValidator"), &only(&settings.required_labels)),
+            marks: follow.when(gate("BindingAdmissionWebhook"), &all),
         }
-        if gate("ConfigMapValidatingWebhook") {
-            gated.nodes = gated.awaits(core.store(&all));
-        }
-        if gate("EnablePodEnhancedValidator") {
-            gated.required_labels = gated.awaits(core.store(&only(&settings.required_labels)));
-        }
-        if gate("BindingAdmissionWebhook") {
-            gated.marks = gated.awaits(core.store(&all));
-        }
-        gated
-    }
-
-    fn awaits<P: Projection>(&mut self, store: Arc<Store<P>>) -> Arc<Store<P>> {
-        self.awaited.push(Arc::clone(&store) as _);
-        store
-    }
-
-    /// Whether every cache was filled once.
-    pub(crate) fn synced(&self) -> bool {
-        self.awaited.iter().all(|store| store.synced())
     }
 
     /// Puts an object into the caches of its kind.

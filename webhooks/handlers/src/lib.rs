@@ -9,6 +9,7 @@ mod ctx;
 pub mod declared;
 mod decode;
 mod entries;
+mod follow;
 mod gated;
 mod metrics;
 pub mod mutate_elastic_quota;
