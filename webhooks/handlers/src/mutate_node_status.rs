@@ -65,13 +65,18 @@ fn read(raw: Option<&RawValue>) -> Result<Node<'_>, Denial> {
 
 fn mutate(request: &Request<'_>) -> Result<Patch, Denial> {
     let of_status = request.sub_resource == "status" && request.resource.resource == "nodes";
-    if !of_status || !matches!(request.operation, Operation::Create | Operation::Update) {
+    if !of_status {
         return Ok(Patch::default());
+    }
+    // Whatever is done, what it is done to must be a node.
+    if request.operation == Operation::Delete {
+        return request.old_object.map_or(Ok(()), |_| read(request.old_object).map(drop)).map(|()| Patch::default());
     }
     let node = read(request.object)?;
-    if request.operation == Operation::Create {
+    if request.operation != Operation::Update {
         return Ok(Patch::default());
     }
+    let before = read(request.old_object)?;
     let mut annotations = node.metadata.unwrap_or_default().annotations;
     let (metadata, status) = (Path::root("metadata"), Path::root("status"));
     let annotations_at = metadata.child("annotations");
@@ -85,10 +90,7 @@ fn mutate(request: &Request<'_>) -> Result<Patch, Denial> {
         return Ok(patch);
     }
     let Some(mut allocatable) = node.status.and_then(|status| status.allocatable) else { return Ok(patch) };
-    let before = match request.old_object {
-        Some(_) => read(request.old_object)?.status.and_then(|status| status.allocatable).unwrap_or_default(),
-        None => Amounts::default(),
-    };
+    let before = before.status.and_then(|status| status.allocatable).unwrap_or_default();
     let Some(raw) = raw(&mut annotations, &allocatable, &before)? else { return Ok(patch) };
     let ratios = RESOURCE_AMPLIFICATION_RATIO.read(&ratios).map_err(|error| {
         Denial::internal(format!("failed to unmarshal node resource amplification ratio: {}", error.reason))

@@ -56,10 +56,19 @@ impl ConfigMap {
 
 fn validate(request: &Request<'_>, ctx: &Ctx) -> Result<(), Denial> {
     let of_config_maps = request.sub_resource.is_empty() && request.resource.resource == "configmaps";
-    if !of_config_maps || !matches!(request.operation, Operation::Create | Operation::Update) {
+    if !of_config_maps {
         return Ok(());
     }
+    // Whatever is done, what it is done to must be a ConfigMap.
+    if request.operation == Operation::Delete {
+        return request.old_object.map_or(Ok(()), |_| ConfigMap::read(request.old_object).map(drop));
+    }
     let mut map = ConfigMap::read(request.object)?;
+    let old = match request.operation {
+        Operation::Update => ConfigMap::read(request.old_object)?.data(),
+        Operation::Create => BTreeMap::new(),
+        _ => return Ok(()),
+    };
     let metadata = map.metadata.take().unwrap_or_default();
     let (namespace, name) = (metadata.namespace.unwrap_or_default(), metadata.name.unwrap_or_default());
     let wanted = &ctx.settings.slo_config;
@@ -67,10 +76,6 @@ fn validate(request: &Request<'_>, ctx: &Ctx) -> Result<(), Denial> {
         return Ok(());
     }
     let data = map.data();
-    let old = match request.operation {
-        Operation::Update if request.old_object.is_some() => ConfigMap::read(request.old_object)?.data(),
-        _ => BTreeMap::new(),
-    };
     let names_needed = ctx.settings.strategy_names_needed;
     let checked = Checked { namespace: &namespace, name: &name, data: &data, names_needed };
     let changed = |key: &&str| data.get(*key).is_some_and(|text| !text.is_empty() && old.get(*key) != Some(text));
@@ -85,4 +90,44 @@ fn validate(request: &Request<'_>, ctx: &Ctx) -> Result<(), Denial> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use koord_resource::admission::GroupVersionResource;
+    use serde_json::value::RawValue;
+
+    use super::*;
+    use crate::{mutate_node_status, validate_node};
+
+    #[test]
+    fn what_is_changed_or_removed_must_be_readable_too() {
+        let kinds = [
+            ("ConfigMap", "configmaps", "", HANDLER),
+            ("Node", "nodes", "", validate_node::HANDLER),
+            ("Node", "nodes", "status", mutate_node_status::HANDLER),
+        ];
+        for (kind, resource, sub_resource, handler) in kinds {
+            let raw = |text: String| RawValue::from_string(text).unwrap();
+            let (good, bad) = (raw(format!(r#"{{"apiVersion":"v1","kind":"{kind}"}}"#)), raw("[]".to_owned()));
+            let code = |operation, object, old_object| {
+                let resource = GroupVersionResource { resource: resource.into(), ..GroupVersionResource::default() };
+                let request = Request {
+                    operation,
+                    object,
+                    old_object,
+                    resource,
+                    sub_resource: sub_resource.into(),
+                    ..Request::default()
+                };
+                (handler.call)(&request, &Ctx::detached(|_| true)).denial.map(|denial| denial.code)
+            };
+            assert_eq!(code(Operation::Update, Some(&*good), Some(&*good)), None, "{kind}");
+            assert_eq!(code(Operation::Update, Some(&*good), None), Some(400), "{kind}");
+            assert_eq!(code(Operation::Create, Some(&*good), None), None, "{kind}");
+            assert_eq!(code(Operation::Delete, None, None), None, "{kind}");
+            assert_eq!(code(Operation::Delete, None, Some(&*bad)), Some(400), "{kind}");
+            assert_eq!(code(Operation::Connect, None, None), Some(400), "{kind}");
+        }
+    }
 }

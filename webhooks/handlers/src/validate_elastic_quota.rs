@@ -116,6 +116,7 @@ fn decide(
         }
         Operation::Delete => {
             let old: QuotaView<'_> = decode::object(request.old_object)?;
+            old.check_kind()?;
             let name = &old.metadata.name;
             if quota::is_reserved(name) || name == DEFAULT_QUOTA {
                 let message = format!("can not delete quotaGroup :{name}");
@@ -130,7 +131,10 @@ fn decide(
             })?;
             Ok(Some(Delta { key, change: Change::Gone, before: old.identity() }))
         }
-        Operation::Connect | Operation::Other => Ok(None),
+        Operation::Connect | Operation::Other => {
+            decode::object::<QuotaView<'_>>(request.object)?.check_kind()?;
+            Ok(None)
+        }
     }
 }
 

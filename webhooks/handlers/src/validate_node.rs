@@ -48,11 +48,15 @@ fn read(raw: Option<&RawValue>) -> Result<Metadata<'_>, Denial> {
 /// New nodes pass: they must be able to join whatever the configuration says.
 fn validate(request: &Request<'_>, ctx: &Ctx) -> Result<(), Denial> {
     let of_nodes = request.sub_resource.is_empty() && request.resource.resource == "nodes";
-    if !of_nodes || !matches!(request.operation, Operation::Create | Operation::Update) {
+    if !of_nodes {
         return Ok(());
     }
+    // Whatever is done, what it is done to must be a node.
+    if request.operation == Operation::Delete {
+        return request.old_object.map_or(Ok(()), |_| read(request.old_object).map(drop));
+    }
     let node = read(request.object)?;
-    if request.operation == Operation::Create || read(request.old_object)?.labels.same(&node.labels) {
+    if request.operation != Operation::Update || read(request.old_object)?.labels.same(&node.labels) {
         return Ok(());
     }
     let config = ctx.gated.slo_config.read();
