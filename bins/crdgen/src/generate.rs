@@ -6,22 +6,23 @@ use anyhow::{Context as _, Result};
 use koord_resource::{
     admission::WebhookKind,
     controller::ControllerSpec,
-    document::{Declared, WebhookService, reference_page, roles, sample_skeleton, webhook_configuration, yaml},
+    document::{Declared, reference_page, roles, sample_skeleton, yaml},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::monitoring;
+use crate::{chart, monitoring};
 
 /// The command that the header of every generated file names.
 pub(crate) const COMMAND: &str = "cargo run --bin crdgen -- --write";
 
 /// Folders in which every file is generated.
-const FOLDERS: &[&str] = &["config/crd/bases", "config/samples/skeletons", "docs/reference"];
+const FOLDERS: &[&str] =
+    &["config/crd/bases", "config/samples/skeletons", "docs/reference", "charts/koordinator/files/crds", chart::FILES];
 
 /// Where the manager is installed unless somebody says otherwise, and what its parts are called.
 pub(crate) const NAMESPACE: &str = "koordinator-system";
-const MANAGER_ROLE: &str = "koord-manager-role";
-const PROFILE_ROLE: &str = "koord-manager-colocation-profile-role";
+pub(crate) const MANAGER_ROLE: &str = "koord-manager-role";
+pub(crate) const PROFILE_ROLE: &str = "koord-manager-colocation-profile-role";
 const SERVICE: &str = "koordinator-webhook-service";
 const MUTATING_CONFIGURATION: &str = "koordinator-mutating-webhook-configuration";
 const VALIDATING_CONFIGURATION: &str = "koordinator-validating-webhook-configuration";
@@ -41,7 +42,9 @@ pub fn documents(definitions: &[Value]) -> Result<Vec<Document>> {
     let mut bases = Vec::new();
     for definition in definitions {
         let name = file_name(definition)?;
-        documents.push(Document { path: format!("config/crd/bases/{name}"), text: yaml_text(definition)? });
+        let text = yaml_text(definition)?;
+        documents.push(Document { path: format!("{}/crds/{name}", chart::FILES), text: text.clone() });
+        documents.push(Document { path: format!("config/crd/bases/{name}"), text });
         bases.push(name);
     }
     documents.push(Document { path: "config/crd/kustomization.yaml".to_owned(), text: kustomization(&bases) });
@@ -52,8 +55,9 @@ pub fn documents(definitions: &[Value]) -> Result<Vec<Document>> {
         let text = yaml_stream(&roles(name, &rules, NAMESPACE))?;
         documents.push(Document { path: format!("config/rbac/{file}.yaml"), text });
     }
-    let webhooks = webhook_configurations();
+    let webhooks = webhook_configurations()?;
     documents.push(Document { path: "config/webhook/manifests.yaml".to_owned(), text: yaml_stream(&webhooks)? });
+    documents.extend(chart::documents()?);
     for versions in koord_api::KINDS {
         documents.extend(pages(versions));
     }
@@ -62,13 +66,28 @@ pub fn documents(definitions: &[Value]) -> Result<Vec<Document>> {
     Ok(documents)
 }
 
-/// Both webhook configurations, with an entry for every handler whatever its gate: the manager takes those away that it
-/// does not serve, and fills in the certificate authority.
-fn webhook_configurations() -> [Value; 2] {
-    // The place holder is a line feed; an empty text would be no base64 of anything for older servers.
-    let service = WebhookService { namespace: NAMESPACE, name: SERVICE, ca_bundle: "Cg==" };
-    [(WebhookKind::Mutating, MUTATING_CONFIGURATION), (WebhookKind::Validating, VALIDATING_CONFIGURATION)]
-        .map(|(kind, name)| webhook_configuration(kind, name, &koord_webhooks::HANDLERS, &service))
+/// Both webhook configurations. They have the entries that are served while nobody touches a gate; the annotation that
+/// the manager rebuilds entries from has all, so that gates bring further ones, and applying the file again finds
+/// nothing to change. The certificate authority is left to the manager for the same reason.
+fn webhook_configurations() -> Result<Vec<Value>> {
+    let kinds = [
+        (WebhookKind::Mutating, "MutatingWebhookConfiguration", MUTATING_CONFIGURATION),
+        (WebhookKind::Validating, "ValidatingWebhookConfiguration", VALIDATING_CONFIGURATION),
+    ];
+    kinds.into_iter().map(|(kind, kind_name, name)| configuration(kind, kind_name, name)).collect()
+}
+
+fn configuration(kind: WebhookKind, kind_name: &str, name: &str) -> Result<Value> {
+    let entries = chart::entries(kind)?;
+    let written = |entry: &chart::Entry| entry.in_configuration(NAMESPACE, SERVICE);
+    let template = serde_json::to_string(&entries.iter().map(written).collect::<Value>())?;
+    let webhooks: Value = entries.iter().filter(|entry| entry.is_served_by_default()).map(written).collect();
+    Ok(json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": kind_name,
+        "metadata": {"name": name, "annotations": {"template": template}},
+        "webhooks": webhooks,
+    }))
 }
 
 /// Files in generated folders that nothing generates.
@@ -79,7 +98,7 @@ pub fn leftovers(root: &Path, documents: &[Document]) -> Result<Vec<String>> {
         for entry in entries {
             let entry = entry.with_context(|| format!("{folder} cannot be read"))?;
             let path = format!("{folder}/{}", entry.file_name().to_string_lossy());
-            if documents.iter().all(|document| document.path != path) {
+            if !root.join(&path).is_dir() && documents.iter().all(|document| document.path != path) {
                 leftovers.push(path);
             }
         }
@@ -94,7 +113,7 @@ fn file_name(definition: &Value) -> Result<String> {
     Ok(format!("{}_{}.yaml", text(&definition["spec"]["group"])?, text(&definition["spec"]["names"]["plural"])?))
 }
 
-fn yaml_text(value: &Value) -> Result<String> {
+pub(crate) fn yaml_text(value: &Value) -> Result<String> {
     Ok(format!("# Generated by `{COMMAND}`.\n---\n{}", yaml::document(value)?))
 }
 

@@ -4,6 +4,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod chart;
 pub mod compare;
 pub mod generate;
 pub mod monitoring;
@@ -26,7 +27,7 @@ use serde_json::{Value, json};
 #[derive(Clone, Debug, Parser)]
 #[command(name = "crdgen", version)]
 pub struct Arguments {
-    /// Writes config/, docs/reference/ and the sample skeletons instead of printing.
+    /// Writes config/, docs/reference/, the sample skeletons and the chart's data instead of printing.
     #[arg(long, conflicts_with_all = ["check", "diff"])]
     pub write: bool,
     /// Fails, and shows how, when a written file is not what would be written.

@@ -16,7 +16,12 @@ use koord_runtime::{clock::SystemClock, random::Random};
 use koord_webhook::{CertWriter, Environment};
 use kube::{Client, Config};
 use serde_json::{Value, json};
-use tokio::task::JoinHandle;
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpStream,
+    task::JoinHandle,
+};
 use tokio_util::sync::CancellationToken;
 
 /// A running koord-manager with the rights of its ServiceAccount.
@@ -27,6 +32,10 @@ pub struct Installed {
     pub metrics: SocketAddr,
     stop: CancellationToken,
     running: JoinHandle<Result<()>>,
+    health: SocketAddr,
+    probes: Vec<String>,
+    /// Stands for the volume with the certificates.
+    _certificates: TempDir,
 }
 
 /// Where API servers find the webhooks.
@@ -45,6 +54,8 @@ pub struct Process {
     account: String,
     arguments: Vec<String>,
     variables: BTreeMap<String, String>,
+    /// The paths that the kubelet asks.
+    probes: Vec<String>,
 }
 
 impl Process {
@@ -69,8 +80,26 @@ impl Process {
             };
             variables.insert(name.to_owned(), value);
         }
+        // Where the image cannot be written, there must be a volume for what the program writes.
+        if container["securityContext"]["readOnlyRootFilesystem"] == true {
+            let mounts = container["volumeMounts"].as_array().into_iter().flatten();
+            let mut mounts = mounts.filter_map(|mount| mount["mountPath"].as_str());
+            let folder = variables.get("WEBHOOK_CERT_DIR").context("certificates would go to a folder of the image")?;
+            ensure!(mounts.any(|mount| folder.starts_with(mount)), "{folder} cannot be written");
+        }
+        let health = container["ports"].as_array().into_iter().flatten().find(|port| port["name"] == "health");
+        let health = health.context("no port named health")?;
+        let mut probes = Vec::new();
+        for probe in ["startupProbe", "livenessProbe", "readinessProbe"] {
+            let ask = &container[probe]["httpGet"];
+            if let Some(path) = ask["path"].as_str() {
+                let port = &ask["port"];
+                ensure!(*port == "health" || *port == health["containerPort"], "{probe} asks port {port}");
+                probes.push(format!("/{}", path.trim_start_matches('/')));
+            }
+        }
         let account = pod["serviceAccountName"].as_str().context("a Deployment without a ServiceAccount")?.to_owned();
-        Ok(Self { namespace: namespace.to_owned(), account, arguments, variables })
+        Ok(Self { namespace: namespace.to_owned(), account, arguments, variables, probes })
     }
 
     /// Switches further feature gates on.
@@ -81,9 +110,10 @@ impl Process {
     }
 
     /// What the variables say, on this machine: the ports of a pod are its own, here one machine has one of each.
-    fn environment(&self, reach: Reach) -> Result<Environment> {
+    fn environment(&self, reach: Reach, certificates: &Path) -> Result<Environment> {
         let described = Environment::from(|name| self.variables.get(name).cloned())?;
-        let described = Environment { second_port: None, listen: Ipv4Addr::LOCALHOST, ..described };
+        let cert_dir = certificates.to_owned();
+        let described = Environment { second_port: None, listen: Ipv4Addr::LOCALHOST, cert_dir, ..described };
         Ok(match reach {
             Reach::Service(port) => Environment { port, ..described },
             Reach::Loopback => {
@@ -95,11 +125,12 @@ impl Process {
 
     /// Starts it with a token of its ServiceAccount. `admin` asks for the token, as the kubelet does.
     pub async fn start(&self, admin: &Client, server: &Config, reach: Reach) -> Result<Installed> {
-        // A port that nobody listens on, for it must be named before it is opened.
-        let metrics = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+        // Ports that nobody listens on, for they must be named before they are opened.
+        let free = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr();
+        let (metrics, health) = (free()?, free()?);
         let options = Options::from_arguments(self.arguments.iter().map(|argument| match argument.split_once('=') {
             Some((flag @ "--metrics-addr", _)) => format!("{flag}={metrics}"),
-            Some((flag @ "--health-probe-addr", _)) => format!("{flag}=0"),
+            Some((flag @ "--health-probe-addr", _)) => format!("{flag}={health}"),
             _ => argument.clone(),
         }))?;
         let path = format!("/api/v1/namespaces/{}/serviceaccounts/{}/token", self.namespace, self.account);
@@ -110,17 +141,19 @@ impl Process {
         let mut config = Config::new(server.cluster_url.clone());
         config.root_cert.clone_from(&server.root_cert);
         config.auth_info.token = Some(token.to_owned().into());
+        let certificates = TempDir::new()?;
         let surroundings = Surroundings {
             api_host: config.cluster_url.authority().map(ToString::to_string).unwrap_or_default(),
             client: Client::try_from(config)?,
             clock: SystemClock::shared(),
             random: Random::from_os(),
-            webhook: self.environment(reach)?,
+            webhook: self.environment(reach, certificates.path())?,
         };
         let stop = CancellationToken::new();
         let running = tokio::spawn(run_with(options.check()?, surroundings, stop.clone()));
         let user = format!("system:serviceaccount:{}:{}", self.namespace, self.account);
-        Ok(Installed { user, metrics, stop, running })
+        let probes = self.probes.clone();
+        Ok(Installed { user, metrics, stop, running, health, probes, _certificates: certificates })
     }
 }
 
@@ -142,11 +175,36 @@ impl Installed {
         }
     }
 
+    /// Waits until the kubelet finds it well: every probe answers 200.
+    pub async fn until_ready(&mut self) -> Result<()> {
+        let (health, probes) = (self.health, self.probes.clone());
+        ensure!(!probes.is_empty(), "the kubelet would never ask how it is");
+        let is_well = || async {
+            for path in &probes {
+                if !answers(health, path).await.unwrap_or(false) {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        };
+        self.until("every probe succeeds", is_well).await
+    }
+
     /// Ends it as the kubelet does, and waits.
     pub async fn stop(self) -> Result<()> {
         self.stop.cancel();
         self.running.await?
     }
+}
+
+/// Whether a GET is answered with 200.
+async fn answers(address: SocketAddr, path: &str) -> std::io::Result<bool> {
+    let mut stream = TcpStream::connect(address).await?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await?;
+    Ok(answer.starts_with(b"HTTP/1.1 200"))
 }
 
 /// A folder of the repository.

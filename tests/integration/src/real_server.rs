@@ -117,6 +117,8 @@ impl RealServer {
                 format!("--service-account-signing-key-file={}", at("account.key").display()),
                 "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
                 "--authorization-mode=RBAC".to_owned(),
+                // as in every cluster whose nodes have agents
+                "--allow-privileged=true".to_owned(),
                 format!("--token-auth-file={}", at("tokens.csv").display()),
                 // no controller manager makes the accounts that this plugin wants
                 "--disable-admission-plugins=ServiceAccount".to_owned(),

@@ -8,6 +8,9 @@ use koord_resource::{
 /// Namespaces of the control plane are left alone.
 const OUTSIDE_CONTROL_PLANE: Selector = Selector { expressions: &[("control-plane", "DoesNotExist", &[])] };
 
+/// Nor are pods that the cluster itself runs on, wherever they are not labelled so.
+const OUTSIDE_KUBE_SYSTEM: &[(&str, &str)] = &[("outside-kube-system", "request.namespace != 'kube-system'")];
+
 const ENTRY: WebhookEntry = WebhookEntry {
     kind: WebhookKind::Validating,
     name: "",
@@ -36,6 +39,7 @@ pub(crate) const MUTATE_POD_CREATE: WebhookEntry = WebhookEntry {
     kind: WebhookKind::Mutating,
     name: "mpod-create.koordinator.sh",
     namespace_selector: Some(OUTSIDE_CONTROL_PLANE),
+    match_conditions: OUTSIDE_KUBE_SYSTEM,
     ..ENTRY
 };
 
@@ -50,6 +54,7 @@ pub(crate) const VALIDATE_POD: WebhookEntry = WebhookEntry {
     name: "vpod.koordinator.sh",
     operations: &[Operation::Create, Operation::Update],
     namespace_selector: Some(OUTSIDE_CONTROL_PLANE),
+    match_conditions: OUTSIDE_KUBE_SYSTEM,
     ..ENTRY
 };
 

@@ -2,11 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod chart;
 mod conversions;
 mod doors;
 mod installation;
 mod kubectl_commands;
 mod nodes;
+mod place;
 mod policies;
 mod quickstart;
 mod readme;

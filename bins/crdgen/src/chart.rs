@@ -1,0 +1,156 @@
+//! What the chart's templates read: the declarations that are the same in every installation, as data. Templates decide by values and gates;
+//! they repeat no declaration. The configurations of `config/webhook` are made of the same data.
+
+use anyhow::{Context as _, Result};
+use koord_manager::GATES;
+use koord_resource::{
+    admission::{Handler, WebhookKind},
+    controller::ControllerSpec,
+    document::{WebhookService, roles, webhook_configuration},
+};
+use koord_runtime::gates::Stage;
+use koord_webhooks::{Ctx, HANDLERS};
+use serde_json::{Value, json};
+
+use crate::generate::{Document, MANAGER_ROLE, NAMESPACE, PROFILE_ROLE, yaml_text};
+
+/// The folder of the chart's data.
+pub(crate) const FILES: &str = "charts/koordinator/files";
+
+/// The values as an operator finds them, with their explanations.
+const VALUES: &str = include_str!("../../../charts/koordinator/values.yaml");
+
+/// Which value tells the failure policy of entries for a resource, and how a resource is written there.
+const POLICIES: [(&str, &str); 6] = [
+    ("pods", "pods"),
+    ("elasticquotas", "elasticquotas"),
+    ("nodes/status", "nodeStatus"),
+    ("nodes", "nodes"),
+    ("reservations", "reservations"),
+    ("configmaps", "configmaps"),
+];
+
+/// What API servers do when nothing else is said.
+const TIMEOUT_SECONDS: u8 = 10;
+
+/// Handlers that answer while a gate is off, but decide nothing then: nobody needs to ask them.
+const ANSWERS_WITHOUT: [(&str, &str); 1] = [("/validate-pod-binding", "BindingAdmissionWebhook")];
+
+/// The chart's data, but for the definitions.
+pub(crate) fn documents() -> Result<Vec<Document>> {
+    let values: Value = serde_saphyr::from_str(VALUES).context("charts/koordinator/values.yaml is no YAML")?;
+    [("gates", gates()), ("webhooks", webhooks()?), ("roles", rules()), ("defaults", values)]
+        .into_iter()
+        .map(|(name, value)| Ok(Document { path: format!("{FILES}/{name}.yaml"), text: yaml_text(&value)? }))
+        .collect()
+}
+
+/// Every gate with its default.
+fn gates() -> Value {
+    let gates = GATES.iter().map(|gate| {
+        let stage = match gate.stage {
+            Stage::Alpha => "AllAlpha",
+            Stage::Beta => "AllBeta",
+            Stage::Stable => "",
+        };
+        json!({"name": gate.name, "default": gate.default, "all": stage})
+    });
+    json!({"gates": gates.collect::<Vec<_>>()})
+}
+
+/// An entry as every installation has it: with what an API server would add, so that the manager, which compares whole
+/// entries, finds nothing to write; and without what an installation decides.
+pub(crate) struct Entry {
+    /// The gates that must be on for somebody to answer.
+    gates: Vec<&'static str>,
+    path: &'static str,
+    failure_policy: Value,
+    fields: Value,
+}
+
+/// Every entry of one configuration.
+pub(crate) fn entries(kind: WebhookKind) -> Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    for handler in &HANDLERS {
+        // What depends on the installation is taken out again.
+        let service = WebhookService { namespace: "", name: "", ca_bundle: "" };
+        let mut one = webhook_configuration(kind, "", std::slice::from_ref(handler), &service);
+        for fields in one["webhooks"].as_array_mut().map(std::mem::take).unwrap_or_default() {
+            entries.push(entry(kind, handler, fields).with_context(|| format!("an entry of {}", handler.path))?);
+        }
+    }
+    Ok(entries)
+}
+
+fn entry(kind: WebhookKind, handler: &Handler<Ctx>, mut value: Value) -> Result<Entry> {
+    let fields = value.as_object_mut().context("no object")?;
+    fields.remove("clientConfig");
+    let failure_policy = fields.remove("failurePolicy").context("no failure policy")?;
+    for field in ["namespaceSelector", "objectSelector"] {
+        fields.entry(field).or_insert_with(|| json!({}));
+    }
+    fields.entry("matchPolicy").or_insert_with(|| "Equivalent".into());
+    if kind == WebhookKind::Mutating {
+        fields.entry("reinvocationPolicy").or_insert_with(|| "Never".into());
+    }
+    for rule in fields.get_mut("rules").and_then(Value::as_array_mut).context("no rules")? {
+        rule["scope"] = "*".into();
+    }
+    let own = ANSWERS_WITHOUT.iter().filter(|(path, _)| *path == handler.path).map(|(_, gate)| *gate);
+    Ok(Entry {
+        gates: handler.gate.into_iter().chain(own).collect(),
+        path: handler.path,
+        failure_policy,
+        fields: value,
+    })
+}
+
+impl Entry {
+    /// As the chart's templates read it.
+    fn in_chart(&self) -> Value {
+        let known = POLICIES.iter().find(|(resource, _)| self.fields["rules"][0]["resources"][0] == *resource);
+        let value = known.map(|(_, value)| *value);
+        json!({
+            "gates": self.gates, "path": self.path, "entry": self.fields,
+            "failurePolicy": {"value": value, "otherwise": self.failure_policy},
+        })
+    }
+
+    /// Whether somebody answers while nobody touches a gate.
+    pub(crate) fn is_served_by_default(&self) -> bool {
+        let is_on = |name: &&str| GATES.iter().any(|gate| gate.name == *name && gate.default);
+        self.gates.iter().all(is_on)
+    }
+
+    /// As it stands in a configuration, without a certificate authority.
+    pub(crate) fn in_configuration(&self, namespace: &str, service: &str) -> Value {
+        let mut fields = self.fields.clone();
+        fields["failurePolicy"] = self.failure_policy.clone();
+        fields["timeoutSeconds"] = TIMEOUT_SECONDS.into();
+        fields["clientConfig"] =
+            json!({"service": {"name": service, "namespace": namespace, "path": self.path, "port": 443}});
+        fields
+    }
+}
+
+fn webhooks() -> Result<Value> {
+    let of = |kind| Ok::<_, anyhow::Error>(entries(kind)?.iter().map(Entry::in_chart).collect::<Vec<_>>());
+    Ok(json!({"mutating": of(WebhookKind::Mutating)?, "validating": of(WebhookKind::Validating)?}))
+}
+
+/// What the manager may do: in the whole cluster, in its own namespace, and in the whole cluster where one of some gates
+/// is on.
+fn rules() -> Value {
+    let gates: Vec<_> = koord_manager::optional_controllers().filter_map(|controller| controller.gate).collect();
+    let optional: Vec<_> = koord_manager::optional_controllers().flat_map(ControllerSpec::rbac_rules).collect();
+    let optional: Vec<_> = roles(PROFILE_ROLE, &optional, NAMESPACE).iter().map(|role| role["rules"].clone()).collect();
+    let mut found = json!({
+        "cluster": [], "namespace": [],
+        "optional": {"name": PROFILE_ROLE, "gates": gates, "rules": optional.first()},
+    });
+    for role in roles(MANAGER_ROLE, &koord_manager::rbac_rules(), NAMESPACE) {
+        let place = if role["kind"] == "ClusterRole" { "cluster" } else { "namespace" };
+        found[place] = role["rules"].clone();
+    }
+    found
+}

@@ -1,0 +1,98 @@
+{{/*
+Fills in what a values file lacks, as `--reuse-values` of an older release does: sections, and what stands directly in a section.
+What is deeper was decided by whoever wrote the section; `--set manager.podSecurityContext.runAsUser=null` stays without a user.
+Every template begins with this.
+*/}}
+{{- define "koordinator.defaults" -}}
+{{- $defaults := .Files.Get "files/defaults.yaml" | fromYaml -}}
+{{- include "koordinator.fill" (list .Values $defaults) -}}
+{{- range $section, $default := $defaults -}}
+{{- if and (kindIs "map" $default) (kindIs "map" (index $.Values $section)) -}}
+{{- include "koordinator.fill" (list (index $.Values $section) $default) -}}
+{{- end -}}
+{{- end -}}
+{{- range list "failurePolicy" -}}
+{{- include "koordinator.fill" (list (index $.Values.webhookConfiguration .) (index $defaults.webhookConfiguration .)) -}}
+{{- end -}}
+{{- range list "metrics" "healthProbe" "podDisruptionBudget" "networkPolicy" "image" -}}
+{{- include "koordinator.fill" (list (index $.Values.manager .) (index $defaults.manager .)) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "koordinator.fill" -}}
+{{- $values := first . -}}
+{{- range $key, $default := last . -}}
+{{- if not (hasKey $values $key) -}}
+{{- $_ := set $values $key $default -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+Values files of the original name its releases, and so does `--reuse-values`; what they mean is the manager of this chart.
+*/}}
+{{- define "koordinator.namesOriginal" -}}
+{{- $tag := toString (default "" .Values.manager.image.tag) -}}
+{{- $isOriginal := regexMatch `^v?(0\.[1-7]|1\.[0-8])\.[0-9]+$` $tag -}}
+{{- if and $isOriginal (ne (trimPrefix "v" $tag) .Chart.AppVersion) (regexMatch `^koordinator-?sh/koord-manager$` .Values.manager.image.repository) -}}
+{{- $tag -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "koordinator.image" -}}
+{{- $image := .Values.manager.image -}}
+{{- $tag := $image.tag -}}
+{{- if or (not $tag) (include "koordinator.namesOriginal" .) -}}
+{{- $tag = printf "v%s" .Chart.AppVersion -}}
+{{- end -}}
+{{- join "/" (compact (list .Values.imageRepositoryHost $image.repository)) -}}:{{- toString $tag -}}
+{{- end -}}
+
+{{/* Every gate that the manager knows with whether it is on, as JSON. A gate's own setting beats AllAlpha and AllBeta. */}}
+{{- define "koordinator.gates" -}}
+{{- $known := (.Files.Get "files/gates.yaml" | fromYaml).gates -}}
+{{- $names := list "AllAlpha" "AllBeta" -}}
+{{- range $known -}}{{- $names = append $names .name -}}{{- end -}}
+{{- $set := dict -}}
+{{- range $word := splitList "," (toString .Values.featureGates) -}}
+{{- $word = trim $word -}}
+{{- if $word -}}
+{{- $name := trim (first (splitList "=" $word)) -}}
+{{- if not (regexMatch `^[^=]*=\s*(1|t|T|true|TRUE|True|0|f|F|false|FALSE|False)$` $word) -}}
+{{- fail (printf "featureGates: %q is not of the form Name=true or Name=false" $word) -}}
+{{- end -}}
+{{- if not (has $name $names) -}}
+{{- fail (printf "featureGates: the manager has no gate %q, and would not start; it has %s" $name (join ", " (sortAlpha $names))) -}}
+{{- end -}}
+{{- $_ := set $set $name (regexMatch `=\s*(1|t|T|true|TRUE|True)$` $word) -}}
+{{- end -}}
+{{- end -}}
+{{- $gates := dict -}}
+{{- range $known -}}
+{{- $on := .default -}}
+{{- if and .all (hasKey $set .all) -}}{{- $on = get $set .all -}}{{- end -}}
+{{- if hasKey $set .name -}}{{- $on = get $set .name -}}{{- end -}}
+{{- $_ := set $gates .name $on -}}
+{{- end -}}
+{{- toJson $gates -}}
+{{- end -}}
+
+{{/*
+The annotation on objects of which the manager fills in a part: the chart has never written that part, so nothing that Helm does takes it away.
+An object that another installation made has had it from there; it is repeated from the cluster, because Helm deletes what a release no longer
+names. Once repeated it has to be repeated for ever.
+*/}}
+{{- define "koordinator.leaves" -}}koordinator.sh/left-to-the-manager{{- end -}}
+
+{{/* The live object is empty where there is none, and where templates are rendered without a cluster. */}}
+{{- define "koordinator.isLeft" -}}
+{{- $annotations := dig "metadata" "annotations" dict . | default dict -}}
+{{- if or (empty .) (hasKey $annotations (include "koordinator.leaves" .)) -}}true{{- end -}}
+{{- end -}}
+
+{{/* Annotations that keep an object when the release is uninstalled. */}}
+{{- define "koordinator.keep" -}}
+{{- if ne (toString .Values.crds.keep) "false" -}}
+helm.sh/resource-policy: keep
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,336 @@
+//! What the chart renders, without a cluster.
+
+use std::collections::BTreeMap;
+
+use integration::Helm;
+use koord_manager::Options;
+use koord_webhooks::HANDLERS;
+use serde_json::{Value, json};
+
+use super::{chart, data, entries, find, rendered, texts};
+use crate::place::folder;
+
+fn helm() -> Option<Helm> {
+    let folder = folder("helm-template");
+    Helm::find(&folder.join("none"), &folder).unwrap()
+}
+
+#[test]
+fn helm_finds_no_fault_with_the_chart() {
+    let Some(helm) = helm() else { return };
+    for values in [None, Some(data("values-of-0.7.0.yaml")), Some(data("original-chart/values.yaml"))] {
+        let values = values.map(|file| format!("--values={file}"));
+        let linted = helm
+            .try_run(
+                &[&["lint", "--strict", &chart()], &*values.iter().map(String::as_str).collect::<Vec<_>>()].concat(),
+            )
+            .unwrap();
+        assert_eq!(linted.code, 0, "{}{}", linted.stdout, linted.stderr);
+    }
+}
+
+#[test]
+fn the_objects_are_those_of_the_original_manager_and_a_few_more() {
+    let Some(helm) = helm() else { return };
+    let objects = rendered(&helm, &[]).unwrap();
+    let mut names: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for object in &objects {
+        names.entry(object["kind"].as_str().unwrap()).or_default().push(object["metadata"]["name"].as_str().unwrap());
+    }
+    assert_eq!(names.remove("CustomResourceDefinition").unwrap().len(), 13);
+    for (kind, expected) in [
+        ("PriorityClass", &["koord-prod", "koord-mid", "koord-batch", "koord-free"][..]),
+        ("Namespace", &["koordinator-system"]),
+        ("Service", &["koordinator-webhook-service"]),
+        ("Secret", &["koordinator-webhook-certs"]),
+        ("ConfigMap", &["slo-controller-config"]),
+        ("ServiceAccount", &["koord-manager"]),
+        ("Deployment", &["koord-manager"]),
+        ("ClusterRole", &["koord-manager-role"]),
+        ("ClusterRoleBinding", &["koord-manager-rolebinding"]),
+        ("Role", &["koord-manager-role"]),
+        ("RoleBinding", &["koord-manager-rolebinding"]),
+        ("MutatingWebhookConfiguration", &["koordinator-mutating-webhook-configuration"]),
+        ("ValidatingWebhookConfiguration", &["koordinator-validating-webhook-configuration"]),
+        ("PodDisruptionBudget", &["koord-manager"]),
+        ("NetworkPolicy", &["koord-manager"]),
+    ] {
+        assert_eq!(names.remove(kind).unwrap_or_default(), expected, "{kind}");
+    }
+    assert!(names.is_empty(), "{names:?}");
+    let namespaced = objects.iter().filter_map(|object| object["metadata"]["namespace"].as_str());
+    assert!(namespaced.clone().count() > 8 && namespaced.clone().all(|namespace| namespace == "koordinator-system"));
+}
+
+#[test]
+fn the_deployment_is_the_originals_with_less_power() {
+    let Some(helm) = helm() else { return };
+    let objects =
+        rendered(&helm, &["--set=manager.metrics.addr=127.0.0.1,manager.log.level=5,featureGates=AllBeta=true"])
+            .unwrap();
+    let deployment = &find(&objects, "Deployment", "koord-manager").unwrap()["spec"];
+    assert_eq!((&deployment["replicas"], &deployment["minReadySeconds"]), (&json!(2), &json!(3)));
+    assert_eq!(deployment["strategy"]["rollingUpdate"], json!({"maxUnavailable": 0, "maxSurge": "100%"}));
+    // Immutable: a cluster with the original's could not be upgraded otherwise.
+    assert_eq!(deployment["selector"], json!({"matchLabels": {"koord-app": "koord-manager"}}));
+    let pod = &deployment["template"]["spec"];
+    assert_eq!(pod["terminationGracePeriodSeconds"], 10);
+    let container = &pod["containers"][0];
+    assert_eq!(
+        texts(&container["args"]),
+        [
+            "--enable-leader-election",
+            "--metrics-addr=127.0.0.1:8080",
+            "--health-probe-addr=:8000",
+            "--logtostderr=true",
+            "--leader-election-namespace=koordinator-system",
+            "--v=5",
+            "--feature-gates=AllBeta=true",
+            "--sync-period=0",
+            "--config-namespace=koordinator-system",
+        ]
+    );
+    let ports = container["ports"].as_array().unwrap().iter();
+    let ports: BTreeMap<_, _> = ports.map(|port| (port["name"].as_str().unwrap(), &port["containerPort"])).collect();
+    assert_eq!(
+        ports,
+        BTreeMap::from([("webhook-server", &json!(9443)), ("metrics", &json!(8080)), ("health", &json!(8000))])
+    );
+    assert_eq!(container["resources"]["limits"], json!({"cpu": "1000m", "memory": "1Gi"}));
+    // What the Pod Security Standard "restricted" asks for.
+    assert_eq!(pod["securityContext"]["runAsNonRoot"], true);
+    assert_eq!(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault");
+    let security = &container["securityContext"];
+    assert_eq!(
+        (&security["allowPrivilegeEscalation"], &security["capabilities"]["drop"], &security["readOnlyRootFilesystem"]),
+        (&json!(false), &json!(["ALL"]), &json!(true))
+    );
+    let namespace = find(&objects, "Namespace", "koordinator-system").unwrap();
+    assert_eq!(
+        namespace["metadata"]["labels"],
+        json!({"control-plane": "koordinator", "controle-plane": "koordinator"})
+    );
+}
+
+#[test]
+fn the_definitions_are_those_of_config_and_stay() {
+    let Some(helm) = helm() else { return };
+    let objects = rendered(&helm, &[]).unwrap();
+    let folder = integration::installed::repository("config/crd/bases");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        let wanted: Value = serde_saphyr::from_str(&text).unwrap();
+        let mut found =
+            find(&objects, "CustomResourceDefinition", wanted["metadata"]["name"].as_str().unwrap()).unwrap().clone();
+        let annotations = found["metadata"]["annotations"].as_object_mut().unwrap();
+        assert_eq!(annotations.remove("helm.sh/resource-policy"), Some(json!("keep")));
+        assert_eq!(found, wanted);
+        count += 1;
+    }
+    assert_eq!(count, 13);
+    let definitions = |set: &str| {
+        let objects = rendered(&helm, &[&format!("--set={set}")]).unwrap();
+        let found: Vec<Value> =
+            objects.into_iter().filter(|object| object["kind"] == "CustomResourceDefinition").collect();
+        found
+    };
+    assert_eq!(definitions("crds.managed=false"), Vec::<Value>::new());
+    assert_eq!(definitions("crds.podgroups=false,crds.devices=false").len(), 11);
+    // As `--reuse-values` of a release that has not had the key.
+    assert_eq!(definitions("crds.podgroups=null,crds.keep=null").len(), 13);
+    let leaving = definitions("crds.keep=false");
+    assert!(
+        leaving.iter().all(|definition| definition["metadata"]["annotations"]["helm.sh/resource-policy"].is_null())
+    );
+}
+
+#[test]
+fn entries_are_there_exactly_while_the_manager_answers_them() {
+    let Some(helm) = helm() else { return };
+    for list in [
+        "",
+        "AllAlpha=true",
+        "AllBeta=false",
+        "AllBeta=false,PodMutatingWebhook=true",
+        "PodValidatingWebhook=false",
+        "NodeMutatingWebhook=true, NodeValidatingWebhook=T",
+        "ConfigMapValidatingWebhook=false,AllAlpha=true",
+        "ReservationMutatingWebhook=true,ElasticMutatingWebhook=0,ElasticValidatingWebhook=FALSE",
+        "BindingAdmissionWebhook=true",
+        "BindingAdmissionWebhook=true,PodValidatingWebhook=false",
+        "WebhookFramework=false,AllAlpha=true",
+    ] {
+        let options = Options::from_arguments(["koord-manager".to_owned(), format!("--feature-gates={list}")]).unwrap();
+        let gates = options.check().unwrap().gates;
+        let answers = |path: &str, gate: Option<&str>| {
+            let decides = path != "/validate-pod-binding" || gates.enabled("BindingAdmissionWebhook");
+            gates.enabled("WebhookFramework") && decides && gate.is_none_or(|gate| gates.enabled(gate))
+        };
+        let answered = HANDLERS.iter().filter(|handler| answers(handler.path, handler.gate));
+        let mut expected: Vec<&str> =
+            answered.flat_map(|handler| handler.entries.iter().map(|entry| entry.name)).collect();
+        let objects = rendered(&helm, &[&format!("--set=featureGates={}", list.replace(',', "\\,"))]).unwrap();
+        let mut found: Vec<&str> = entries(&objects).map(|entry| entry["name"].as_str().unwrap()).collect();
+        expected.sort_unstable();
+        found.sort_unstable();
+        assert_eq!(found, expected, "{list:?}");
+    }
+}
+
+#[test]
+fn entries_say_what_the_values_say() {
+    let Some(helm) = helm() else { return };
+    let objects = rendered(
+        &helm,
+        &[
+            "--set=featureGates=AllAlpha=true,installation.namespace=colocation,webhookConfiguration.timeoutSeconds=3",
+            "--set=webhookConfiguration.failurePolicy.pods=Fail,webhookConfiguration.failurePolicy.nodeStatus=Fail",
+            "--set=webhookConfiguration.excludedNamespaces={kube-system,monitoring}",
+        ],
+    )
+    .unwrap();
+    let entry = |name: &str| entries(&objects).find(|entry| entry["name"] == name).unwrap();
+    for (name, policy) in [
+        ("mpod-create.koordinator.sh", "Fail"),
+        ("mpod-update.koordinator.sh", "Fail"),
+        ("vpod.koordinator.sh", "Fail"),
+        ("mnode-status.koordinator.sh", "Fail"),
+        ("vnode.koordinator.sh", "Ignore"),
+        ("melasticquota.koordinator.sh", "Ignore"),
+        ("mreservation-create.koordinator.sh", "Ignore"),
+        ("vconfigmap.koordinator.sh", "Fail"),
+        ("vpodbinding.koordinator.sh", "Ignore"),
+        ("vnodeslo.koordinator.sh", "Ignore"),
+    ] {
+        assert_eq!(entry(name)["failurePolicy"], policy, "{name}");
+    }
+    for entry in entries(&objects) {
+        assert_eq!(entry["timeoutSeconds"], 3);
+        assert_eq!((&entry["clientConfig"]["caBundle"], &entry["sideEffects"]), (&Value::Null, &json!("None")));
+        let service = &entry["clientConfig"]["service"];
+        assert_eq!(
+            (&service["namespace"], &service["name"]),
+            (&json!("colocation"), &json!("koordinator-webhook-service"))
+        );
+    }
+    let outside = json!([{
+        "name": "outside-system-namespaces",
+        "expression": r#"!(request.namespace in ["kube-system","monitoring","colocation"])"#,
+    }]);
+    for name in ["mpod-create.koordinator.sh", "mpod-update.koordinator.sh", "vpod.koordinator.sh"] {
+        assert_eq!(entry(name)["matchConditions"], outside, "{name}");
+    }
+    assert_eq!(entry("velasticquota.koordinator.sh")["matchConditions"], Value::Null);
+    for configuration in objects.iter().filter(|object| object["webhooks"].is_array()) {
+        let template: Value =
+            serde_json::from_str(configuration["metadata"]["annotations"]["template"].as_str().unwrap()).unwrap();
+        assert_eq!(template, configuration["webhooks"]);
+    }
+}
+
+#[test]
+fn pods_may_be_changed_only_where_the_gate_asks_for_it() {
+    let Some(helm) = helm() else { return };
+    let may_change_pods = |gates: &str| {
+        let objects = rendered(&helm, &[&format!("--set=featureGates={gates}")]).unwrap();
+        let roles = objects.iter().filter(|object| object["kind"] == "ClusterRole");
+        let rules = roles.flat_map(|role| role["rules"].as_array().unwrap());
+        let rules = rules.filter(|rule| texts(&rule["resources"]).contains(&"pods"));
+        rules.into_iter().any(|rule| texts(&rule["verbs"]).contains(&"patch"))
+    };
+    assert!(!may_change_pods("") && !may_change_pods("AllAlpha=true\\,ColocationProfileController=false"));
+    assert!(may_change_pods("AllAlpha=true") && may_change_pods("ColocationProfileController=true"));
+}
+
+#[test]
+fn older_servers_are_not_asked_for_what_they_lack() {
+    let Some(helm) = helm() else { return };
+    let objects = rendered(&helm, &["--kube-version=1.20"]).unwrap();
+    assert!(entries(&objects).all(|entry| entry["matchConditions"].is_null()));
+    assert_eq!(find(&objects, "PodDisruptionBudget", "koord-manager").unwrap()["apiVersion"], "policy/v1beta1");
+}
+
+#[test]
+fn a_values_file_of_the_original_installs_this_manager() {
+    let Some(helm) = helm() else { return };
+    for (file, image, replicas, port) in [
+        ("values-of-0.7.0.yaml", "ghcr.io/koordinatorsh/koord-manager", 3, 9443),
+        ("original-chart/values.yaml", "registry.cn-beijing.aliyuncs.com/koordinator-sh/koord-manager", 2, 9876),
+    ] {
+        let objects = rendered(&helm, &[&format!("--values={}", data(file))]).unwrap();
+        let deployment = find(&objects, "Deployment", "koord-manager").unwrap();
+        let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+        assert_eq!(container["image"], format!("{image}:v{}", env!("CARGO_PKG_VERSION")), "{file}");
+        assert_eq!(deployment["spec"]["replicas"], replicas, "{file}");
+        assert_eq!(container["ports"][0]["containerPort"], port, "{file}");
+        assert!(objects.iter().all(|object| object["kind"] != "DaemonSet"), "{file}");
+    }
+    let own = rendered(&helm, &["--set=imageRepositoryHost=registry.example,manager.image.tag=mine"]).unwrap();
+    let container = &find(&own, "Deployment", "koord-manager").unwrap()["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(container["image"], "registry.example/koordinator-sh/koord-manager:mine");
+}
+
+#[test]
+fn what_a_value_must_be_is_told() {
+    let Some(helm) = helm() else { return };
+    for (set, told) in [
+        ("manager.replicas=two", "manager.replicas: Invalid type. Expected: integer, given: string"),
+        ("manager.replica=2", "manager: Additional property replica is not allowed"),
+        ("featureGate=AllAlpha=true", "(root): Additional property featureGate is not allowed"),
+        ("manager.webhook.port=99999", "manager.webhook.port: Must be less than or equal to 65535"),
+        (
+            "webhookConfiguration.timeoutSeconds=31",
+            "webhookConfiguration.timeoutSeconds: Must be less than or equal to 30",
+        ),
+        ("webhookConfiguration.failurePolicy.pods=ignore", "must be one of the following: \"Ignore\", \"Fail\""),
+        ("installation.namespace=Koordinator", "installation.namespace: Does not match pattern"),
+        ("crds.reservation=false", "crds: Additional property reservation is not allowed"),
+        (
+            "manager.podDisruptionBudget.maxUnavailable=0",
+            "manager.podDisruptionBudget.maxUnavailable: Must be greater than or equal to 1",
+        ),
+        ("featureGates=PodMutatingWebhok=true", "featureGates: the manager has no gate \"PodMutatingWebhok\""),
+        (
+            "featureGates=PodMutatingWebhook",
+            "featureGates: \"PodMutatingWebhook\" is not of the form Name=true or Name=false",
+        ),
+        ("sloControllerConfig.colocation-config=[1", "sloControllerConfig.colocation-config is no JSON object"),
+    ] {
+        let printed = helm.try_run(&["template", "koordinator", &chart(), "--set", set]).unwrap();
+        assert!(printed.code != 0 && printed.stderr.contains(told), "{set}: {}", printed.stderr);
+    }
+}
+
+#[test]
+fn config_default_is_what_the_chart_renders() {
+    let Some(helm) = helm() else { return };
+    let values = integration::installed::repository("config/manager/values.yaml").display().to_string();
+    let rendered = rendered(&helm, &[&format!("--values={values}")]).unwrap();
+    for file in std::fs::read_dir(integration::installed::repository("config/manager")).unwrap() {
+        let path = file.unwrap().path();
+        if path.ends_with("kustomization.yaml") || path.ends_with("values.yaml") {
+            continue;
+        }
+        let written: Vec<Value> = serde_saphyr::from_multiple(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        for object in written {
+            let name = object["metadata"]["name"].as_str().unwrap();
+            let kind = object["kind"].as_str().unwrap();
+            assert_eq!(find(&rendered, kind, name), Some(&object), "{kind} {name}: run config/render");
+        }
+    }
+    // The chart's entries are the declared ones: those of config/webhook, but for what values decide.
+    let text = std::fs::read_to_string(integration::installed::repository("config/webhook/manifests.yaml")).unwrap();
+    let declared: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+    let decided = |entry: &Value| {
+        let mut entry = entry.clone();
+        for field in ["failurePolicy", "timeoutSeconds", "matchConditions"] {
+            entry.as_object_mut().unwrap().remove(field);
+        }
+        entry
+    };
+    let (ours, theirs): (Vec<Value>, Vec<Value>) =
+        (entries(&rendered).map(decided).collect(), entries(&declared).map(decided).collect());
+    assert!(!ours.is_empty());
+    assert_eq!(ours, theirs);
+}
