@@ -152,6 +152,6 @@ fn index() -> String {
         let _ =
             writeln!(text, "| [{}]({}.md) | {} | {:?} |", info.kind, info.kind.to_lowercase(), info.group, info.scope);
     }
-    text += "\nFor operators: [metrics and alerts](metrics.md).\n";
+    text += "\nFor operators: [metrics and alerts](metrics.md), [values of the chart](values.md).\n";
     text
 }

@@ -57,6 +57,8 @@ const AT_TIMES: &[&str] = &[
     "koord_reconcile_faults_total",
     // The quotas of the test are gone when its end is scraped.
     "koord_manager_webhook_quota_shared_weight",
+    // So is its node.
+    "slo_controller_node_extended_resource_allocatable_internal",
     // Nobody binds a pod in this test.
     "koord_manager_webhook_binding_admission_decisions_total",
 ];

@@ -105,6 +105,8 @@ fn the_deployment_is_the_originals_with_less_power() {
         (&security["allowPrivilegeEscalation"], &security["capabilities"]["drop"], &security["readOnlyRootFilesystem"]),
         (&json!(false), &json!(["ALL"]), &json!(true))
     );
+    let service = find(&objects, "Service", "koordinator-webhook-service").unwrap();
+    assert_eq!(service["spec"]["ports"], json!([{"port": 443, "targetPort": "webhook-server"}]));
     let namespace = find(&objects, "Namespace", "koordinator-system").unwrap();
     assert_eq!(
         namespace["metadata"]["labels"],
@@ -221,7 +223,8 @@ fn entries_say_what_the_values_say() {
     for name in ["mpod-create.koordinator.sh", "mpod-update.koordinator.sh", "vpod.koordinator.sh"] {
         assert_eq!(entry(name)["matchConditions"], outside, "{name}");
     }
-    assert_eq!(entry("velasticquota.koordinator.sh")["matchConditions"], Value::Null);
+    let quotas = entry("velasticquota.koordinator.sh");
+    assert_eq!((&quotas["matchConditions"], &quotas["namespaceSelector"]), (&Value::Null, &json!({})));
     for configuration in objects.iter().filter(|object| object["webhooks"].is_array()) {
         let template: Value =
             serde_json::from_str(configuration["metadata"]["annotations"]["template"].as_str().unwrap()).unwrap();
