@@ -229,9 +229,16 @@ impl Place {
         manager.until("the node and its zones tell what batch pods may use", || async { Ok(told()) }).await
     }
 
+    /// Without its label no webhook sees the ConfigMap, so that mistakes reach the controllers.
     async fn mistakes_are_told(&self, manager: &mut Installed) -> Result<()> {
+        let label = |value: &str| {
+            let patch = format!(r#"{{"metadata": {{"labels": {{"koordinator.sh/configmap-type": {value}}}}}}}"#);
+            let config = ["-n", NAMESPACE, "patch", "configmap", "slo-controller-config", "--type=merge", "-p", &patch];
+            self.run(&config, None)
+        };
+        label("null")?;
         for mistake in ["[1", "[2"] {
-            let _ = self.configure(&format!(r#"{{"resource-qos-config": "{mistake}"}}"#));
+            self.configure(&format!(r#"{{"resource-qos-config": "{mistake}"}}"#))?;
             let events = || {
                 let events = self.get(&format!("/api/v1/namespaces/{NAMESPACE}/events"))?;
                 let told = events["items"].to_string();
@@ -239,7 +246,8 @@ impl Place {
             };
             manager.until("an event tells the mistake", || async { events() }).await?;
         }
-        self.configure(r#"{"resource-qos-config": null}"#).map(drop)
+        self.configure(r#"{"resource-qos-config": null}"#)?;
+        label(r#""slo-controller-config""#).map(drop)
     }
 
     pub(crate) fn configure(&self, data: &str) -> Result<String> {
