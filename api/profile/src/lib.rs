@@ -4,6 +4,24 @@
 //! The webhook asks it for new pods and the controller for pending ones, so that both decide alike. It knows neither
 //! requests nor writes. Read first: [`Profile`] (a profile with everything prepared), [`matching`], [`Texts`] (labels
 //! and annotations that are changed in place), [`Excerpt`] (the part of a pod that a profile's own patch needs).
+//!
+//! ```
+//! use koord_profile::{Profile, Texts, apply, matching};
+//! use koord_runtime::cache::Cache;
+//! let mut profiles = Cache::<Profile>::default();
+//! profiles.upsert(
+//!     r#"{"metadata": {"name": "batch", "uid": "u", "resourceVersion": "1"},
+//!         "spec": {"selector": {"matchLabels": {"app": "web"}}, "qosClass": "BE"}}"#,
+//! )?;
+//! let mut labels: Texts<'_> = serde_json::from_str(r#"{"app": "web"}"#)?;
+//! let mut annotations = Texts::default();
+//! let matched = matching(&profiles, &labels);
+//! for profile in &matched {
+//!     apply(profile, &mut labels, &mut annotations);
+//! }
+//! assert_eq!(labels.get("koordinator.sh/qosClass"), Some("BE"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
