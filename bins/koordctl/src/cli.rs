@@ -20,6 +20,11 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run a small cluster in this process: API server, koord-manager and hollow nodes
+    #[command(after_help = "\
+Examples:
+  koordctl up
+  koordctl up --nodes=100 --speed=60
+  koordctl up --scenario=tour")]
     Up(UpArgs),
     /// Compare the custom resource definitions of a cluster with those of this program, or install them
     Crd {
@@ -61,13 +66,23 @@ would, 2 when that cannot be told.")]
         #[command(subcommand)]
         command: ProfileCommand,
     },
-    /// Check files as the API server and the webhooks would, without a cluster: custom resources, profiles,
-    /// slo-controller-config, labels, annotations and the flags of koord-manager
+    /// Check files as the API server and the webhooks would, without a cluster
+    ///
+    /// Custom resources, profiles, quotas (as one tree over all files), pods, nodes, slo-controller-config, labels and
+    /// annotations, and the flags and environment of koord-manager in a Deployment.
+    #[command(after_help = "\
+Examples:
+  koordctl lint -f config/
+  kustomize build . | koordctl lint -f -
+  koordctl lint -f quotas.yaml -f pods.yaml -o json
+
+Exit code: 0 when nothing is wrong (warnings apart), 1 when something is, 2 when a file cannot be read.")]
     Lint(LintArgs),
     /// Print the version of this program, and of the server if one answers
+    #[command(after_help = "Example:  koordctl version --client")]
     Version(VersionArgs),
     /// Print a completion script for a shell
-    #[command(after_help = "Load it, for example, with:  source <(koordctl completion bash)")]
+    #[command(after_help = "Example:  source <(koordctl completion bash)")]
     Completion {
         /// The shell to complete for.
         shell: Shell,
@@ -225,9 +240,15 @@ pub struct ProfileTestArgs {
 /// Options of `lint`.
 #[derive(Clone, Debug, Args)]
 pub struct LintArgs {
-    /// Files of YAML or JSON; - is standard input
+    /// Files of YAML or JSON, also lists and folders; - is standard input
     #[arg(short = 'f', long = "filename", value_name = "FILE", required = true)]
     pub files: Vec<PathBuf>,
+    /// Feature gates of koord-manager, of which some decide what is refused
+    #[arg(long, value_name = "GATE=BOOL,...", default_value = "")]
+    pub feature_gates: String,
+    /// How the answer is written
+    #[arg(short, long, value_enum, default_value_t = OutputFormat::Table)]
+    pub output: OutputFormat,
 }
 
 /// Options of `up`.
@@ -311,8 +332,10 @@ pub enum Profile {
 #[derive(Debug, Subcommand)]
 pub enum CrdCommand {
     /// Print how the cluster's definitions differ from this program's; exits with 1 when they do
+    #[command(after_help = "Example:  koordctl crd diff --profile=hardened")]
     Diff(CrdArgs),
     /// Create or change the cluster's definitions so that they are this program's
+    #[command(after_help = "Example:  koordctl crd apply --context=staging")]
     Apply(CrdArgs),
 }
 

@@ -14,6 +14,7 @@ pub mod listing;
 pub mod manifests;
 pub mod plan;
 pub mod profile;
+pub mod reference;
 pub mod reviewer;
 pub mod table;
 pub mod up;
@@ -45,6 +46,13 @@ impl Answer {
     pub fn failure(text: impl Into<String>) -> Self {
         Answer { text: text.into(), code: 1 }
     }
+}
+
+/// The command line of a program of this name: as a plugin of kubectl it speaks of `kubectl koord`.
+pub fn command(program: &str) -> clap::Command {
+    let name = std::path::Path::new(program).file_stem().and_then(std::ffi::OsStr::to_str);
+    let is_plugin = name.is_some_and(|name| matches!(name, "kubectl-koord" | "kubectl_koord"));
+    Cli::command().bin_name(if is_plugin { "kubectl koord" } else { "koordctl" })
 }
 
 /// Does what the command line asks for.

@@ -1,17 +1,19 @@
 //! `koordctl lint`: what the API server and Koordinator's webhooks would say of files, without a cluster.
 //!
 //! The rules are not written again here: schemas come from the declared types, and the handlers are those that
-//! koord-manager serves, on empty caches.
+//! koord-manager serves, which know of a cluster only what stands in the files.
 
 pub(crate) mod configuration;
+mod flags;
 mod place;
+mod quotas;
 
-use std::{fmt, fmt::Write as _, fs, io::Read as _, path::Path};
+use std::{fmt, fmt::Write as _};
 
-use anyhow::{Context as _, Result};
-use koord_api::{catalogue, slo_config};
+use anyhow::Result;
+use koord_api::{catalogue, quota, slo_config};
 use koord_resource::{
-    admission::Operation,
+    admission::{Denial, Operation},
     declare::Profile,
     document::Declared,
     schema::{
@@ -20,11 +22,12 @@ use koord_resource::{
     },
 };
 use place::{Step, line_of, steps};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     Answer,
-    cli::LintArgs,
+    cli::{LintArgs, OutputFormat},
+    manifests::{self, File},
     reviewer::{Resource, Reviewer},
 };
 
@@ -37,63 +40,103 @@ pub struct Finding {
     pub line: usize,
     /// Kind and name of the object.
     pub object: String,
+    /// Whether it would be refused or not understood; otherwise it has no effect.
+    pub is_error: bool,
     /// What is wrong.
     pub message: String,
     /// What would be right, where that is known.
     pub suggestion: Option<String>,
 }
 
+impl Finding {
+    fn to_json(&self) -> Value {
+        let Finding { file, line, object, is_error, message, suggestion } = self;
+        json!({
+            "file": file, "line": line, "object": object, "severity": if *is_error { "error" } else { "warning" },
+            "message": message, "suggestion": suggestion,
+        })
+    }
+}
+
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Finding { file, line, object, message, suggestion } = self;
-        write!(f, "{file}:{line}: {object}: {message}")?;
+        let Finding { file, line, object, is_error, message, suggestion } = self;
+        let warning = if *is_error { "" } else { "warning: " };
+        write!(f, "{file}:{line}: {object}: {warning}{message}")?;
         suggestion.iter().try_for_each(|suggestion| write!(f, "\n    {suggestion}"))
     }
 }
 
-/// Looks at files; `-` is standard input.
+/// Looks at files, folders and standard input.
 pub fn run(args: &LintArgs) -> Result<Answer> {
-    let mut findings = Vec::new();
-    for file in &args.files {
-        let text = if file == Path::new("-") {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).context("standard input cannot be read")?;
-            text
-        } else {
-            fs::read_to_string(file).with_context(|| format!("{} cannot be read", file.display()))?
-        };
-        findings.extend(lint(&file.display().to_string(), &text));
-    }
+    let findings = lint(&manifests::read(&args.files)?, &Reviewer::new(&args.feature_gates)?);
     let mut text = String::new();
-    for finding in &findings {
-        writeln!(text, "{finding}")?;
+    match args.output {
+        OutputFormat::Table => findings.iter().try_for_each(|finding| writeln!(text, "{finding}"))?,
+        OutputFormat::Json => {
+            let list: Vec<Value> = findings.iter().map(Finding::to_json).collect();
+            text = format!("{}\n", serde_json::to_string_pretty(&json!({ "findings": list }))?);
+        }
     }
-    Ok(if findings.is_empty() { Answer::success(text) } else { Answer::failure(text) })
+    let is_right = findings.iter().all(|finding| !finding.is_error);
+    Ok(if is_right { Answer::success(text) } else { Answer::failure(text) })
 }
 
-/// Everything to change in a file of YAML or JSON documents.
-pub fn lint(file: &str, text: &str) -> Vec<Finding> {
-    let reviewer = Reviewer::default();
+/// A document with the objects in it.
+struct Parsed<'t> {
+    file: &'t str,
+    start: usize,
+    text: &'t str,
+    objects: Result<Vec<Value>, String>,
+}
+
+/// Everything to change in files of YAML or JSON documents. What the objects say of each other counts across files.
+pub fn lint(files: &[File], reviewer: &Reviewer) -> Vec<Finding> {
+    let parsed: Vec<Parsed<'_>> = files.iter().flat_map(parse).collect();
+    let objects = || parsed.iter().filter_map(|parsed| parsed.objects.as_ref().ok()).flatten();
+    for object in objects().filter(|object| object["kind"] != "ElasticQuota") {
+        let mut object = object.clone();
+        let is_pod = object["kind"] == "Pod";
+        manifests::as_stored(&mut object, is_pod);
+        // An object that cannot be read is found below.
+        let _ = reviewer.know(object["kind"].as_str().unwrap_or_default(), &object.to_string());
+    }
+    let quotas: Vec<&Value> = objects().filter(|object| object["kind"] == "ElasticQuota").collect();
+    let has_quotas = !quotas.is_empty();
+    let mut refusals = quotas::refusals(reviewer, &quotas).into_iter();
     let mut findings = Vec::new();
-    for (start, text) in documents(text) {
-        let mut document =
-            Document { file, start, text, object: String::new(), findings: Vec::new(), refused: Vec::new() };
-        match envtest::yaml::parse(text) {
-            Ok(Value::Null) => {}
-            Ok(value) if value["kind"] == "List" => {
-                for item in value["items"].as_array().into_iter().flatten() {
-                    document.object(item, &reviewer);
-                }
-            }
-            Ok(value) => document.object(&value, &reviewer),
+    for Parsed { file, start, text, objects } in &parsed {
+        let mut document = Document { file, start: *start, text, ..Document::default() };
+        match objects {
             Err(error) => {
                 "document".clone_into(&mut document.object);
-                document.find(&[], error.to_string(), None);
+                document.find(&[], error.clone(), None);
+            }
+            Ok(objects) => {
+                for object in objects {
+                    let refusal = if object["kind"] == "ElasticQuota" { refusals.next().flatten() } else { None };
+                    document.object(object, reviewer, refusal, has_quotas);
+                }
             }
         }
         findings.append(&mut document.findings);
     }
     findings
+}
+
+fn parse(file: &File) -> Vec<Parsed<'_>> {
+    let parse = |(start, text)| {
+        let objects = match envtest::yaml::parse(text) {
+            Ok(Value::Null) => Ok(Vec::new()),
+            Ok(mut value) if value["kind"] == "List" => {
+                Ok(value["items"].as_array_mut().map(std::mem::take).unwrap_or_default())
+            }
+            Ok(value) => Ok(vec![value]),
+            Err(error) => Err(error.to_string()),
+        };
+        Parsed { file: &file.name, start, text, objects }
+    };
+    documents(&file.text).into_iter().map(parse).collect()
 }
 
 /// The documents of a file with the line at which each starts.
@@ -111,6 +154,7 @@ fn documents(text: &str) -> Vec<(usize, &str)> {
     documents
 }
 
+#[derive(Default)]
 struct Document<'t> {
     file: &'t str,
     start: usize,
@@ -124,12 +168,17 @@ struct Document<'t> {
 
 impl Document<'_> {
     fn find(&mut self, at: &[Step], message: String, suggestion: Option<String>) {
-        let line = self.start + line_of(self.text, at) + 1;
-        let (file, object) = (self.file.to_owned(), self.object.clone());
-        self.findings.push(Finding { file, line, object, message, suggestion });
+        self.add(at, true, message, suggestion);
     }
 
-    fn object(&mut self, object: &Value, reviewer: &Reviewer) {
+    fn add(&mut self, at: &[Step], is_error: bool, message: String, suggestion: Option<String>) {
+        let line = self.start + line_of(self.text, at) + 1;
+        let (file, object) = (self.file.to_owned(), self.object.clone());
+        self.findings.push(Finding { file, line, object, is_error, message, suggestion });
+    }
+
+    /// `refusal`: of a quota, what its tree says.
+    fn object(&mut self, object: &Value, reviewer: &Reviewer, refusal: Option<Denial>, has_quotas: bool) {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let (api_version, kind) = (text("/apiVersion"), text("/kind"));
         self.object = format!("{kind} {}", text("/metadata/name"));
@@ -142,12 +191,25 @@ impl Document<'_> {
         self.keys(object);
         if let Some(declared) = self.declared(group, version, kind) {
             self.schema(&declared.schema(Profile::Hardened), object);
-            let plural = declared.info.plural;
-            self.handlers(Resource { group, version, plural }, object, reviewer);
+            match kind {
+                "ElasticQuota" => refusal.into_iter().for_each(|denial| self.denied(denial)),
+                _ => self.handlers(
+                    Resource { group, version, plural: declared.info.plural },
+                    object,
+                    reviewer,
+                    has_quotas,
+                ),
+            }
         } else if (group, kind) == ("", "ConfigMap") {
             self.config_map(object, reviewer);
+        } else if (group, kind) == ("", "Pod") {
+            self.handlers(Resource { group, version, plural: "pods" }, object, reviewer, has_quotas);
+        } else if (group, kind) == ("", "Node") {
+            self.handlers(Resource { group, version, plural: "nodes" }, object, reviewer, has_quotas);
         } else if (group, kind) == ("apps", "Deployment") {
-            self.flags(object);
+            for mistake in flags::mistakes(object) {
+                self.find(&steps(&mistake.path), mistake.message, mistake.suggestion);
+            }
         }
     }
 
@@ -179,18 +241,30 @@ impl Document<'_> {
         }
     }
 
-    /// What the validating webhooks say to the creation of the object.
-    fn handlers(&mut self, resource: Resource<'_>, object: &Value, reviewer: &Reviewer) {
-        for denial in reviewer.objections(resource, Operation::Create, Some(object), None) {
-            if denial.causes.is_empty() {
-                let at = denial.advice.map(|advice| steps(advice.field)).unwrap_or_default();
-                self.find(&at, denial.message, denial.advice.map(|advice| advice.remedy.to_owned()));
+    /// What the webhooks say to the creation of the object.
+    fn handlers(&mut self, resource: Resource<'_>, object: &Value, reviewer: &Reviewer, has_quotas: bool) {
+        let reviewed = reviewer.review(resource, Operation::Create, object, None);
+        reviewed.denials.into_iter().for_each(|denial| self.denied(denial));
+        let quota = format!("metadata.labels[{}]", quota::NAME);
+        for warning in reviewed.warnings {
+            let field = warning.split(": ").next().unwrap_or_default();
+            // A quota that no file holds may be in the cluster; a key whose value is wrong was found already.
+            if (field == quota && !has_quotas) || self.refused.iter().any(|refused| refused == field) {
+                continue;
             }
-            for cause in denial.causes {
-                // A field that the schema has refused already is refused once.
-                if !self.refused.contains(&cause.field) {
-                    self.find(&steps(&cause.field), cause.to_string(), None);
-                }
+            self.add(&steps(field), false, warning, None);
+        }
+    }
+
+    fn denied(&mut self, denial: Denial) {
+        if denial.causes.is_empty() {
+            let at = denial.advice.map(|advice| steps(advice.field)).unwrap_or_default();
+            self.find(&at, denial.message, denial.advice.map(|advice| advice.remedy.to_owned()));
+        }
+        for cause in denial.causes {
+            // A field that the schema has refused already is refused once.
+            if !self.refused.contains(&cause.field) {
+                self.find(&steps(&cause.field), cause.to_string(), None);
             }
         }
     }
@@ -220,33 +294,8 @@ impl Document<'_> {
                         format!("{name}: {text:?} is wrong: {}", error.reason),
                         Some(format!("expected {}", error.expected)),
                     );
+                    self.refused.push(format!("metadata.{part}[{name}]"));
                 }
-            }
-        }
-    }
-
-    /// The flags of koord-manager in a Deployment.
-    fn flags(&mut self, object: &Value) {
-        let containers = object.pointer("/spec/template/spec/containers").and_then(Value::as_array);
-        for (index, container) in containers.into_iter().flatten().enumerate() {
-            let words = |field: &str| -> Vec<String> {
-                let words = container[field].as_array().into_iter().flatten();
-                words.filter_map(Value::as_str).map(str::to_owned).collect()
-            };
-            let command = words("command");
-            let is_manager = |word: &String| word.rsplit('/').next() == Some("koord-manager");
-            if !command.first().is_some_and(is_manager) {
-                continue;
-            }
-            // `$(NAME)` is only known where the container runs.
-            let arguments = command.into_iter().chain(words("args")).filter(|word| !word.contains("$("));
-            if let Err(error) =
-                koord_manager::Options::from_arguments(arguments).and_then(koord_manager::Options::check)
-            {
-                let text = error.to_string();
-                let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-                let tip = text.lines().find_map(|line| line.trim().strip_prefix("tip: ")).map(str::to_owned);
-                self.find(&steps(&format!("spec.template.spec.containers[{index}].args")), message, tip);
             }
         }
     }
@@ -279,10 +328,15 @@ mod tests {
     };
 
     use super::{lint, run};
-    use crate::cli::LintArgs;
+    use crate::{
+        cli::{LintArgs, OutputFormat},
+        manifests::File,
+        reviewer::Reviewer,
+    };
 
     fn found(text: &str) -> Vec<String> {
-        lint("f.yaml", text).iter().map(ToString::to_string).collect()
+        let file = File { name: "f.yaml".to_owned(), text: text.to_owned() };
+        lint(&[file], &Reviewer::default()).iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -409,10 +463,57 @@ spec:
         );
         assert!(found[0].ends_with("expected a number above 0 such as 1.20"), "{found:?}");
         assert!(
-            found[1].starts_with("f.yaml:18: Deployment koord-manager: ") && found[1].contains("MultiQuotaTree"),
+            found[1].starts_with("f.yaml:19: Deployment koord-manager: ") && found[1].contains("MultiQuotaTree"),
             "{found:?}"
         );
         assert_eq!(found.len(), 2, "{found:?}");
+    }
+
+    fn arguments(files: Vec<PathBuf>) -> LintArgs {
+        LintArgs { files, feature_gates: String::new(), output: OutputFormat::Table }
+    }
+
+    #[test]
+    fn files_are_one_cluster() {
+        let quota = |name: &str, parent: &str, cpu: u32| {
+            format!(
+                "---\napiVersion: scheduling.sigs.k8s.io/v1alpha1\nkind: ElasticQuota\nmetadata:\n  name: {name}\n  labels:\n    \
+                 quota.scheduling.koordinator.sh/parent: \"{parent}\"\n    quota.scheduling.koordinator.sh/is-parent: \"true\"\n\
+                 spec:\n  max: {{cpu: 100}}\n  min: {{cpu: {cpu}}}\n"
+            )
+        };
+        let pod = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web\n  labels:\n    \
+                   quota.scheduling.koordinator.sh/name: teem\nspec:\n  containers:\n  - {name: c, image: i}\n";
+        let files =
+            [("low.yaml", quota("team", "top", 7)), ("top.yaml", quota("top", "", 5)), ("pod.yaml", pod.to_owned())];
+        let files = files.map(|(name, text)| File { name: name.to_owned(), text });
+        let findings = lint(&files, &Reviewer::default());
+        let found: Vec<String> = findings.iter().map(ToString::to_string).collect();
+        assert!(
+            found[0].starts_with("low.yaml:11: ElasticQuota team: checkMinQuotaSum all brothers' MinQuota > parent MinQuota, parent: top\n    lower"),
+            "{found:?}"
+        );
+        assert!(
+            found[1].starts_with("pod.yaml:6: Pod web: warning: metadata.labels[quota.scheduling.koordinator.sh/name]: there is no ElasticQuota"),
+            "{found:?}"
+        );
+        assert_eq!((found.len(), findings[1].is_error), (2, false), "{found:?}");
+        assert_eq!(lint(&files[2..], &Reviewer::default()), [], "the quota may be in the cluster");
+    }
+
+    #[test]
+    fn programs_read_json() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(
+            folder.path().join("a.yaml"),
+            "apiVersion: slo.koordinator.sh/v2\nkind: NodeSLO\nmetadata: {name: n}\n",
+        )
+        .unwrap();
+        let answer =
+            run(&LintArgs { output: OutputFormat::Json, ..arguments(vec![folder.path().to_owned()]) }).unwrap();
+        let json: serde_json::Value = serde_json::from_str(&answer.text).unwrap();
+        assert_eq!((json["findings"][0]["line"].as_u64(), answer.code), (Some(1), 1));
+        assert_eq!(json["findings"][0]["severity"], "error");
     }
 
     fn files_in(folder: &str) -> Vec<PathBuf> {
@@ -427,7 +528,7 @@ spec:
     #[test]
     fn valid_samples_and_the_default_installation_are_right() {
         for folder in ["samples/valid", "manager"] {
-            let answer = run(&LintArgs { files: files_in(folder) }).unwrap();
+            let answer = run(&arguments(files_in(folder))).unwrap();
             assert_eq!((answer.text.as_str(), answer.code), ("", 0));
         }
     }
@@ -435,10 +536,10 @@ spec:
     #[test]
     fn invalid_samples_are_not() {
         for file in files_in("samples/invalid") {
-            let answer = run(&LintArgs { files: vec![file.clone()] }).unwrap();
+            let answer = run(&arguments(vec![file.clone()])).unwrap();
             assert!(answer.code == 1 && answer.text.starts_with(&file.display().to_string()), "{}", file.display());
         }
-        let error = run(&LintArgs { files: vec!["no/such/file".into()] }).unwrap_err();
+        let error = run(&arguments(vec!["no/such/file".into()])).unwrap_err();
         assert_eq!(error.to_string(), "no/such/file cannot be read");
     }
 

@@ -5,13 +5,16 @@ use std::{
     process::ExitCode,
 };
 
-use clap::Parser as _;
+use clap::FromArgMatches as _;
 use koord_runtime::error::in_one_line;
 use koordctl::Cli;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    match koordctl::run(Cli::parse()).await {
+    let program = std::env::args_os().next().unwrap_or_default();
+    let matches = koordctl::command(&program.to_string_lossy()).get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    match koordctl::run(cli).await {
         Ok(answer) => {
             // Whoever closed the pipe has read enough.
             let _ = io::stdout().write_all(answer.text.as_bytes());

@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A file with its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -73,20 +73,35 @@ pub fn objects(paths: &[PathBuf]) -> Result<Vec<Value>> {
 }
 
 /// Gives an object of a file what a server gives every object: a uid, a revision and, where it needs one, a namespace.
+/// What is no object, or has metadata that are none, stays as it is: who reads it says so.
 pub fn as_stored(object: &mut Value, namespaced: bool) {
-    for (field, text) in [("uid", "none"), ("resourceVersion", "1")] {
-        if object["metadata"][field].is_null() {
-            object["metadata"][field] = text.into();
+    let Some(object) = object.as_object_mut() else { return };
+    let Some(metadata) = object.entry("metadata").or_insert_with(|| json!({})).as_object_mut() else { return };
+    let namespace = namespaced.then_some(("namespace", "default"));
+    for (field, text) in [("uid", "none"), ("resourceVersion", "1")].into_iter().chain(namespace) {
+        let value = metadata.entry(field).or_insert(Value::Null);
+        if value.is_null() {
+            *value = text.into();
         }
-    }
-    if namespaced && object["metadata"]["namespace"].is_null() {
-        object["metadata"]["namespace"] = "default".into();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_objects_are_completed() {
+        let stored = |mut value: Value| {
+            as_stored(&mut value, true);
+            value
+        };
+        for other in [json!(5), json!(null), json!([]), json!({"metadata": 5})] {
+            assert_eq!(stored(other.clone()), other);
+        }
+        let complete = json!({"metadata": {"uid": "u", "resourceVersion": "1", "namespace": "default"}});
+        assert_eq!(stored(json!({"metadata": {"uid": "u", "namespace": null}})), complete);
+    }
 
     #[test]
     fn folders_are_read_in_order_and_lists_are_taken_apart() {

@@ -15,6 +15,17 @@ pub struct Reviewer {
     ctx: Ctx,
 }
 
+/// What all handlers say to a request.
+#[derive(Clone, Debug)]
+pub struct Reviewed {
+    /// The object as the mutating handlers leave it.
+    pub object: Value,
+    /// Who refuses it, and why.
+    pub denials: Vec<Denial>,
+    /// What has no effect.
+    pub warnings: Vec<String>,
+}
+
 /// Group, version and plural of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resource<'a> {
@@ -33,8 +44,7 @@ pub const QUOTAS: Resource<'static> =
 impl Default for Reviewer {
     /// Handlers that know nothing yet, by the rules of a koord-manager without `--feature-gates`.
     fn default() -> Self {
-        let gates = Gates::new(GATES);
-        Self { ctx: Ctx::detached(|gate| gates.enabled(gate)) }
+        Self::of(&Gates::new(GATES))
     }
 }
 
@@ -43,7 +53,13 @@ impl Reviewer {
     /// there are; every handler is asked, whether its own gate is on or not.
     pub fn new(feature_gates: &str) -> Result<Self> {
         let gates = Gates::parse(GATES, feature_gates).map_err(|error| anyhow!("--feature-gates: {error}"))?;
-        Ok(Self { ctx: Ctx::detached(|gate| gates.enabled(gate)) })
+        Ok(Self::of(&gates))
+    }
+
+    fn of(gates: &Gates) -> Self {
+        let mut ctx = Ctx::detached(|gate| gates.enabled(gate));
+        ctx.settings.admission_warnings = true;
+        Self { ctx }
     }
 
     /// Tells them of an object of the cluster; an object of a kind that none asks for is passed over. The object
@@ -60,9 +76,9 @@ impl Reviewer {
         object: Option<&Value>,
         old: Option<&Value>,
     ) -> impl Iterator<Item = Denial> + use<'_> {
-        let review = review(resource, operation, object, old);
+        let review = request(resource, operation, object, old);
         let handlers: Vec<_> = serving(WebhookKind::Validating, resource, operation).collect();
-        handlers.into_iter().filter_map(move |handler| self.call(handler, &review).err())
+        handlers.into_iter().filter_map(move |handler| self.call(handler, &review, &mut Vec::new()).err())
     }
 
     /// What becomes of a request: the object as the mutating handlers leave it, unless one refuses.
@@ -73,23 +89,54 @@ impl Reviewer {
         object: &Value,
         old: Option<&Value>,
     ) -> Result<Value, Denial> {
-        let mut object = object.clone();
-        for handler in serving(WebhookKind::Mutating, resource, operation) {
-            let changes = self.call(handler, &review(resource, operation, Some(&object), old))?;
-            if let Some(changes) = changes {
-                object = patch::json::apply(object, &changes).map_err(|error| Denial::internal(error.to_string()))?;
-            }
-        }
-        match self.objections(resource, operation, Some(&object), old).next() {
-            Some(denial) => Err(denial),
-            None => Ok(object),
-        }
+        let Reviewed { object, denials, .. } = self.review(resource, operation, object, old);
+        denials.into_iter().next().map_or(Ok(object), Err)
     }
 
-    fn call(&self, handler: &Handler<Ctx>, review: &str) -> Result<Option<Value>, Denial> {
+    /// What all handlers say to a request. The validating ones see what the mutating ones have made; where one of
+    /// those refuses, nobody else is asked.
+    pub fn review(
+        &self,
+        resource: Resource<'_>,
+        operation: Operation,
+        object: &Value,
+        old: Option<&Value>,
+    ) -> Reviewed {
+        let mut reviewed = Reviewed { object: object.clone(), denials: Vec::new(), warnings: Vec::new() };
+        for kind in [WebhookKind::Mutating, WebhookKind::Validating] {
+            for handler in serving(kind, resource, operation) {
+                let asked = self.call(
+                    handler,
+                    &request(resource, operation, Some(&reviewed.object), old),
+                    &mut reviewed.warnings,
+                );
+                let changed = asked.and_then(|changes| match changes {
+                    None => Ok(None),
+                    Some(changes) => {
+                        let object = std::mem::take(&mut reviewed.object);
+                        patch::json::apply(object, &changes)
+                            .map(Some)
+                            .map_err(|error| Denial::internal(error.to_string()))
+                    }
+                });
+                match changed {
+                    Ok(None) => {}
+                    Ok(Some(object)) => reviewed.object = object,
+                    Err(denial) => reviewed.denials.push(denial),
+                }
+            }
+            if !reviewed.denials.is_empty() {
+                break;
+            }
+        }
+        reviewed
+    }
+
+    fn call(&self, handler: &Handler<Ctx>, review: &str, warnings: &mut Vec<String>) -> Result<Option<Value>, Denial> {
         let request: Request<'_> =
             serde_json::from_str(review).map_err(|error| Denial::bad_request(error.to_string()))?;
         let verdict = (handler.call)(&request, &self.ctx);
+        warnings.extend(verdict.warnings);
         match verdict.denial {
             Some(denial) => Err(denial),
             None if verdict.patch.is_empty() => Ok(None),
@@ -115,7 +162,7 @@ fn serving(
 }
 
 /// A dry run, so that the handlers do not wait for a change that never comes.
-fn review(resource: Resource<'_>, operation: Operation, object: Option<&Value>, old: Option<&Value>) -> String {
+fn request(resource: Resource<'_>, operation: Operation, object: Option<&Value>, old: Option<&Value>) -> String {
     let Resource { group, version, plural } = resource;
     let either = object.or(old).unwrap_or(&Value::Null);
     json!({

@@ -12,5 +12,6 @@ mod plan;
 mod profile;
 mod program;
 mod quota;
+mod reference;
 mod tour;
 mod up;
