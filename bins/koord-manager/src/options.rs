@@ -7,6 +7,7 @@ use koord_manager_controllers::colocationprofile;
 use koord_runtime::{
     flags::{Klog, from_go, listen_address, span, switch},
     gates::Gates,
+    otlp::Endpoint,
 };
 use koord_webhooks::{BindingPolicy, ObjectName, Retries};
 
@@ -25,6 +26,10 @@ pub struct Options {
     /// Where health and readiness are served; 0 serves none.
     #[arg(long, default_value = ":8000", value_name = "ADDRESS")]
     health_probe_addr: String,
+    /// Send traces of admission reviews and what follows from them to this OpenTelemetry collector, by OTLP over HTTP, such as
+    /// http://localhost:4318; empty sends none.
+    #[arg(long, default_value = "", value_name = "URL")]
+    otlp_endpoint: String,
     /// Let only one of several replicas run the controllers.
     #[arg(long, default_value = "true", num_args = 0..=1, require_equals = true, default_missing_value = "true",
           action = ArgAction::Set, value_parser = switch)]
@@ -158,6 +163,8 @@ pub struct Checked {
     pub health: Option<SocketAddr>,
     /// Which features are on.
     pub gates: Gates,
+    /// Where traces are sent.
+    pub traces: Option<Endpoint>,
 }
 
 impl Options {
@@ -175,7 +182,11 @@ impl Options {
         let health = listen_address(&self.health_probe_addr).map_err(|reason| wrong("health-probe-addr", reason))?;
         let gates =
             Gates::parse(GATES, &self.feature_gates).map_err(|error| wrong("feature-gates", error.to_string()))?;
-        Ok(Checked { options: self, metrics, health, gates })
+        let traces = match self.otlp_endpoint.as_str() {
+            "" => None,
+            address => Some(address.parse().map_err(|reason| wrong("otlp-endpoint", reason))?),
+        };
+        Ok(Checked { options: self, metrics, health, gates, traces })
     }
 
     /// How often a charge to a quota is tried again.
@@ -253,7 +264,8 @@ mod tests {
 
     #[test]
     fn the_defaults_are_the_originals() {
-        let Checked { options, metrics, health, gates } = parse("").unwrap();
+        let Checked { options, metrics, health, gates, traces } = parse("").unwrap();
+        assert_eq!(traces, None);
         assert_eq!((metrics.unwrap().port(), health.unwrap().port()), (8080, 8000));
         assert!(options.enable_leader_election && options.namespace.is_empty());
         assert_eq!((options.rest_config_qps.to_string().as_str(), options.rest_config_burst), ("30", 50));
@@ -280,6 +292,8 @@ mod tests {
     fn a_wrong_flag_says_what_would_be_right() {
         let error = parse("--slo-config-nam=x").unwrap_err();
         assert!(error.contains("'--slo-config-name'"), "{error}");
+        let error = parse("--otlp-endpoint=collector:4318").unwrap_err();
+        assert!(error.contains("--otlp-endpoint: \"collector:4318\" is no address such as"), "{error}");
         let error = parse("--metrics-addr=8080").unwrap_err();
         assert!(error.contains("--metrics-addr: \"8080\" is no address"), "{error}");
         let error = parse("--feature-gates=MultiQuotaTre=true").unwrap_err();

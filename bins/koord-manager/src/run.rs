@@ -18,8 +18,10 @@ use koord_runtime::{
     lease::Candidacy,
     manager::{Manager, Settings},
     metrics::Metrics,
+    otlp::{Endpoint, export},
     random::Random,
     recorder::Recorder,
+    trace::Tracer,
 };
 use koord_webhooks::{Accounts, Retries};
 use kube::{
@@ -87,8 +89,11 @@ pub async fn run_with(checked: Checked, surroundings: Surroundings, stop: Cancel
     let (recorder, waiting) = Recorder::new(Arc::clone(&clock));
     let mut core = Core::new(Arc::clone(&clock), random.clone(), metrics.clone(), Arc::new(recorder));
     core.restrict_to(&checked.options.namespace);
+    if let Some(endpoint) = checked.traces.clone() {
+        record_traces(&mut core, endpoint, stop.clone());
+    }
     add_controllers(&mut core, &checked)?;
-    let Checked { options, metrics: metrics_address, health, gates } = checked;
+    let Checked { options, metrics: metrics_address, health, gates, .. } = checked;
     let retries = options.quota_retries();
     let settings = options.webhook_settings();
     // Connections, certificates and waiting for a cache are between machines, whose time is real.
@@ -123,6 +128,16 @@ pub async fn run_with(checked: Checked, surroundings: Surroundings, stop: Cancel
     let manager = async { manager.run(both.clone()).await.inspect_err(|_| both.cancel()).map_err(anyhow::Error::from) };
     tokio::try_join!(webhooks, manager)?;
     Ok(())
+}
+
+/// Has traces recorded, and sent to the collector in the background.
+fn record_traces(core: &mut Core, endpoint: Endpoint, stop: CancellationToken) {
+    // Spans of the webhooks and of the controllers lie side by side, and beside those of other programs.
+    let clock = SystemClock::shared();
+    let (tracer, spans) = Tracer::new(Arc::clone(&clock), core.random().clone(), core.metrics());
+    core.trace_by(tracer.clone());
+    let service = ("koord-manager", env!("CARGO_PKG_VERSION"));
+    tokio::spawn(export(endpoint, service, spans, tracer, clock, stop));
 }
 
 /// Adds every controller that the flags and gates let run.
@@ -169,7 +184,7 @@ async fn webhook_server(
     }
     let counters = koord_webhook::Metrics::register(metrics)?;
     let ctx = Arc::new(koord_webhooks::Ctx::watch(core, |gate| gates.enabled(gate), settings));
-    let builder = koord_webhook::ServiceBuilder::new(counters, Arc::clone(&clock));
+    let builder = koord_webhook::ServiceBuilder::new(counters, Arc::clone(&clock)).traced(core.tracer().clone());
     let builder = koord_webhooks::serve(builder, &ctx, |gate| gates.enabled(gate));
     let accounts = Accounts::new(ctx, retries, core.random().clone());
     let service = accounts.settle(builder).build();

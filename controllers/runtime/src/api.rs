@@ -17,6 +17,7 @@ use crate::{
     metrics::Metrics,
     queue::Bucket,
     reflector::Failure,
+    trace::TraceContext,
     write::{Answer, WireRequest, Write},
 };
 
@@ -57,21 +58,30 @@ impl Api {
 
     /// Carries out a write.
     pub async fn write(&self, write: &Write) -> Result<(), ReconcileError> {
+        self.write_because(write, None).await
+    }
+
+    /// Carries out a write that belongs to a trace, of which the API server is told.
+    pub async fn write_because(&self, write: &Write, cause: Option<TraceContext>) -> Result<(), ReconcileError> {
         let request = write.request(self.field_manager);
-        let answer = self.call(&request).await;
+        let answer = self.call_because(&request, cause).await;
         let answer = answer.map_err(|error| ReconcileError::new(Fault::Api, format!("{write}: {}", error.message)))?;
         write.judge(&answer)
     }
 
     /// Sends a request and reads the whole answer.
     pub async fn call(&self, request: &WireRequest) -> Result<Answer, Failure> {
+        self.call_because(request, None).await
+    }
+
+    async fn call_because(&self, request: &WireRequest, cause: Option<TraceContext>) -> Result<Answer, Failure> {
         let wait = self.bucket.lock().reserve(self.clock.moment());
         self.metrics.rest_limited.with_label_values(&[request.method, &self.host]).observe(wait.as_secs_f64());
         if !wait.is_zero() {
             self.clock.sleep(wait).await;
         }
         let work = async {
-            let response = self.send(request).await?;
+            let response = self.send(request, cause).await?;
             let (code, retry_after) = head(&response);
             let body = read_all(response).await?;
             Ok(Answer { code, retry_after, body })
@@ -92,7 +102,7 @@ impl Api {
     pub(crate) async fn watch(&self, uri: String, idle: Duration) -> Result<Lines, Failure> {
         let request = WireRequest { method: "GET", uri, content_type: "application/json", body: String::new() };
         let opened = async {
-            let response = self.send(&request).await?;
+            let response = self.send(&request, None).await?;
             let (code, retry_after) = head(&response);
             if (200..300).contains(&code) {
                 let frames = response.into_body().into_data_stream();
@@ -108,8 +118,12 @@ impl Api {
         }
     }
 
-    async fn send(&self, request: &WireRequest) -> Result<Response<Body>, Failure> {
-        let built = Request::builder()
+    async fn send(&self, request: &WireRequest, cause: Option<TraceContext>) -> Result<Response<Body>, Failure> {
+        let mut builder = Request::builder();
+        if let Some(cause) = cause {
+            builder = builder.header("traceparent", cause.to_string());
+        }
+        let built = builder
             .method(request.method)
             .uri(&request.uri)
             .header(header::ACCEPT, "application/json")

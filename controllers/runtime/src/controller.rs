@@ -1,6 +1,7 @@
 //! A controller: a queue of keys, and a function from a key and the caches to an outcome.
 
 use std::{
+    collections::BTreeMap,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     time::Duration,
@@ -21,6 +22,7 @@ use crate::{
     outcome::Outcome,
     queue::WorkQueue,
     store::Sink,
+    trace::{Open, Role, TraceContext, Tracer},
     write::{Action, Write},
 };
 
@@ -43,6 +45,8 @@ pub trait Controller: Send + Sync + 'static {
 pub struct Reaction {
     keys: Vec<(ObjectKey, Duration)>,
     events: Vec<Event>,
+    /// The event that it follows from, in a trace.
+    pub(crate) cause: Option<TraceContext>,
 }
 
 impl Reaction {
@@ -79,6 +83,9 @@ pub struct Worker {
     component: &'static str,
     /// The caches that must be complete before the first decision.
     reads: Vec<Arc<dyn Sink>>,
+    tracer: Tracer,
+    /// Why keys wait, of those of which it is known; empty unless traces are recorded.
+    causes: Mutex<BTreeMap<ObjectKey, TraceContext>>,
 }
 
 /// What the worker's shell has to know about a decision.
@@ -86,6 +93,8 @@ pub struct Worker {
 pub struct Attempt {
     key: ObjectKey,
     started: Moment,
+    cause: Option<TraceContext>,
+    span: Option<Open>,
 }
 
 impl Worker {
@@ -94,9 +103,9 @@ impl Worker {
         component: &'static str,
         controller: Arc<dyn Controller>,
         reads: Vec<Arc<dyn Sink>>,
-        surroundings: (SharedClock, Metrics, Arc<dyn EventSink>),
+        surroundings: (SharedClock, Metrics, Tracer, Arc<dyn EventSink>),
     ) -> Self {
-        let (clock, metrics, events) = surroundings;
+        let (clock, metrics, tracer, events) = surroundings;
         metrics.max_concurrent.with_label_values(&[spec.name]).set(i64::try_from(spec.concurrency).unwrap_or(i64::MAX));
         for result in ["success", "error", "requeue", "requeue_after"] {
             metrics.reconcile_total.with_label_values(&[spec.name, result]);
@@ -115,6 +124,8 @@ impl Worker {
             events,
             component,
             reads,
+            tracer,
+            causes: Mutex::default(),
         }
     }
 
@@ -138,6 +149,9 @@ impl Worker {
     pub fn react(&self, reaction: Reaction) {
         let now = self.clock.moment();
         if !reaction.keys.is_empty() {
+            if let Some(cause) = reaction.cause {
+                self.causes.lock().extend(reaction.keys.iter().map(|(key, _)| (key.clone(), cause)));
+            }
             let mut queue = self.queue.lock();
             for (key, delay) in reaction.keys {
                 queue.add_after(key, delay, now);
@@ -157,7 +171,31 @@ impl Worker {
         let taken = self.queue.lock().take(now)?;
         self.metrics.queue_wait.with_label_values(&self.labels()).observe(taken.waited.as_secs_f64());
         self.metrics.active_workers.with_label_values(&[self.spec.name]).inc();
-        Some(Attempt { key: taken.key, started: now })
+        let cause = self.tracer.is_on().then(|| self.causes.lock().remove(&taken.key)).flatten();
+        let span = cause.and_then(|cause| self.tracer.open(Some(cause)));
+        Some(Attempt { key: taken.key, started: now, cause, span })
+    }
+
+    /// Begins to record a write of an attempt, if the attempt belongs to a trace.
+    pub(crate) fn begin_write(&self, attempt: &Attempt) -> Option<Open> {
+        self.tracer.open(Some(attempt.span?.context()))
+    }
+
+    /// The write is over.
+    pub(crate) fn end_write(&self, span: Option<Open>, write: &Write, error: Option<&ReconcileError>) {
+        let Some(span) = span else { return };
+        let verb = match &write.action {
+            Action::Create(_) => "create",
+            Action::Patch { .. } => "patch",
+            Action::Delete { .. } => "delete",
+        };
+        let attributes = vec![
+            ("k8s.object.kind", write.kind.kind.to_owned()),
+            ("k8s.object.key", write.key.as_str().to_owned()),
+            ("koord.verb", verb.to_owned()),
+        ];
+        let name = format!("{verb} {}", write.kind.kind);
+        self.tracer.close(span, name, Role::Client, attributes, error.map(ToString::to_string));
     }
 
     /// Waits until a key is ready.
@@ -204,7 +242,16 @@ impl Worker {
 
     /// Ends an attempt: `written` is the outcome's requeue time after all its writes went well, or what went wrong.
     pub fn settle(&self, attempt: Attempt, written: Result<Option<Duration>, ReconcileError>) {
-        let Attempt { key, started } = attempt;
+        let Attempt { key, started, cause, span } = attempt;
+        if let Some(span) = span {
+            let attributes = vec![("koord.controller", self.spec.name.to_owned()), ("k8s.object.key", key.to_string())];
+            let error = written.as_ref().err().map(ToString::to_string);
+            self.tracer.close(span, format!("reconcile {}", self.spec.name), Role::Internal, attributes, error);
+        }
+        if let (Some(cause), Err(_)) = (cause, &written) {
+            // What is tried again is tried for the same reason, unless there is a newer one.
+            self.causes.lock().entry(key.clone()).or_insert(cause);
+        }
         let (name, now) = (self.spec.name, self.clock.moment());
         let result = {
             let mut queue = self.queue.lock();

@@ -21,6 +21,7 @@ use crate::{
     random::Random,
     reflector::{Initial, Reflector, Selection},
     store::{Sink, Store},
+    trace::Tracer,
 };
 
 /// A cache and the protocol that keeps it.
@@ -58,6 +59,7 @@ pub struct Core {
     clock: SharedClock,
     random: Random,
     metrics: Metrics,
+    tracer: Tracer,
     events: Arc<dyn EventSink>,
     initial: Initial,
     namespace: String,
@@ -69,7 +71,18 @@ impl Core {
     /// Nothing is watched yet.
     pub fn new(clock: SharedClock, random: Random, metrics: Metrics, events: Arc<dyn EventSink>) -> Self {
         let (initial, namespace) = (Initial::default(), String::new());
-        Self { clock, random, metrics, events, initial, namespace, watches: Vec::new(), workers: Vec::new() }
+        let (tracer, watches, workers) = (Tracer::default(), Vec::new(), Vec::new());
+        Self { clock, random, metrics, tracer, events, initial, namespace, watches, workers }
+    }
+
+    /// Records traces, of controllers that are added from now on.
+    pub fn trace_by(&mut self, tracer: Tracer) {
+        self.tracer = tracer;
+    }
+
+    /// What records traces; off unless [`Core::trace_by`] was called.
+    pub fn tracer(&self) -> &Tracer {
+        &self.tracer
     }
 
     /// Restricts caches of namespaced kinds to one namespace, for watches that are added from now on; empty for none.
@@ -152,7 +165,8 @@ impl Core {
         let mut wiring = Wiring { core: self, slot: Arc::clone(&slot), reads: Vec::new() };
         let controller = wire(&mut wiring)?;
         let reads = wiring.reads;
-        let surroundings = (Arc::clone(&self.clock), self.metrics.clone(), Arc::clone(&self.events));
+        let surroundings =
+            (Arc::clone(&self.clock), self.metrics.clone(), self.tracer.clone(), Arc::clone(&self.events));
         let worker = Arc::new(Worker::new(spec, component, controller, reads, surroundings));
         // The slot was made here and is filled once.
         let _ = slot.set(Arc::downgrade(&worker));
@@ -202,10 +216,14 @@ impl Wiring<'_> {
         react: impl Fn(&Change<P>, &mut Reaction) + Send + Sync + 'static,
     ) {
         let slot = Arc::clone(&self.slot);
+        let tracer = self.core.tracer.clone();
         store.listen(move |change| {
             if let Some(worker) = slot.get().and_then(Weak::upgrade) {
                 let mut reaction = Reaction::default();
                 react(change, &mut reaction);
+                if let (true, Some(new)) = (tracer.is_on(), &change.new) {
+                    reaction.cause = tracer.seen(P::KIND.kind, change.key.as_str(), &new.uid, new.revision);
+                }
                 worker.react(reaction);
             }
         });

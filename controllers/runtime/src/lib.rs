@@ -29,6 +29,8 @@ pub mod lease;
 pub mod logs;
 pub mod manager;
 pub mod metrics;
+#[cfg(feature = "otlp")]
+pub mod otlp;
 pub mod outcome;
 pub mod ownership;
 pub mod patch;
@@ -38,6 +40,7 @@ pub mod random;
 pub mod recorder;
 pub mod reflector;
 pub mod store;
+pub mod trace;
 pub mod write;
 
 pub use crate::core::{Core, Watch, Wiring};

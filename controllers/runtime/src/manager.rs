@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     api::Api,
     clock::{SharedClock, SystemClock},
-    controller::Worker,
+    controller::{Attempt, Worker},
     core::Core,
     election::stand,
     error::ReconcileError,
@@ -198,7 +198,7 @@ async fn work(worker: Arc<Worker>, api: Api, clock: SharedClock, term: Cancellat
         let attempt = tokio::select! { biased; () = term.cancelled() => return, attempt = worker.taken() => attempt };
         let written = match worker.decide(&attempt) {
             Err(error) => Err(error),
-            Ok(outcome) => carry_out(&worker, &api, outcome, &term).await,
+            Ok(outcome) => carry_out(&worker, &attempt, &api, outcome, &term).await,
         };
         worker.settle(attempt, written);
     }
@@ -206,6 +206,7 @@ async fn work(worker: Arc<Worker>, api: Api, clock: SharedClock, term: Cancellat
 
 async fn carry_out(
     worker: &Worker,
+    attempt: &Attempt,
     api: &Api,
     outcome: Outcome,
     term: &CancellationToken,
@@ -216,7 +217,10 @@ async fn carry_out(
             return Ok(Some(Duration::ZERO));
         }
         tracing::debug!(controller = worker.spec().name, %write, "writing");
-        worker.written(write, api.write(write).await)?;
+        let span = worker.begin_write(attempt);
+        let result = api.write_because(write, span.map(|span| span.context())).await;
+        worker.end_write(span, write, result.as_ref().err());
+        worker.written(write, result)?;
     }
     worker.tell(outcome.events);
     Ok(outcome.requeue)

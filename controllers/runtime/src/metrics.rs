@@ -49,6 +49,7 @@ pub struct Metrics {
     pub(crate) cache_strings: IntGaugeVec,
     pub(crate) watch_restarts: IntGaugeVec,
     pub(crate) watch_events: IntCounterVec,
+    pub(crate) trace_spans: IntCounterVec,
 }
 
 #[derive(Clone)]
@@ -146,6 +147,7 @@ impl Metrics {
             cache_strings: of.gauge(runtime::CACHE_STRINGS)?,
             watch_restarts: of.gauge(runtime::WATCH_RESTARTS)?,
             watch_events: of.counter(runtime::WATCH_EVENTS)?,
+            trace_spans: of.counter(runtime::TRACE_SPANS)?,
             registries,
         })
     }

@@ -109,6 +109,13 @@ impl Process {
         self
     }
 
+    /// Sends traces to a collector.
+    #[must_use]
+    pub fn with_traces(mut self, collector: SocketAddr) -> Self {
+        self.arguments.push(format!("--otlp-endpoint=http://{collector}"));
+        self
+    }
+
     /// What the variables say, on this machine: the ports of a pod are its own, here one machine has one of each.
     fn environment(&self, reach: Reach, certificates: &Path) -> Result<Environment> {
         let described = Environment::from(|name| self.variables.get(name).cloned())?;

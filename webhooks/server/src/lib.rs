@@ -19,6 +19,7 @@ mod permissions;
 pub mod review;
 mod server;
 mod service;
+mod traced;
 mod triggers;
 
 pub use environment::{CertWriter, DEFAULT_PORT, Environment, EnvironmentError, ORIGINAL_PORT};

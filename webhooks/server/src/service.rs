@@ -17,12 +17,15 @@ use koord_resource::{
     admission::{Denial, Handler, Request, Verdict, WebhookKind},
     convert::{self, CONVERT_PATH, Conversion},
 };
-use koord_runtime::clock::{Moment, SharedClock};
+use koord_runtime::{
+    clock::{Moment, SharedClock},
+    trace::{Open, TraceContext, Tracer},
+};
 use prometheus::IntGauge;
 
 use crate::{
     metrics::{Metrics, PathMetrics},
-    review,
+    review, traced,
 };
 
 /// Most bytes of a review. An object of the API server may have 1.5 MiB (3 MiB with old and new), and escapes grow it.
@@ -73,6 +76,7 @@ struct Inner {
     ready: Ready,
     metrics: Metrics,
     clock: SharedClock,
+    tracer: Tracer,
 }
 
 /// Collects routes.
@@ -81,12 +85,13 @@ pub struct ServiceBuilder {
     ready: Ready,
     metrics: Metrics,
     clock: SharedClock,
+    tracer: Tracer,
 }
 
 impl ServiceBuilder {
     /// A server that answers `/healthz`, and `/convert` for no kind.
     pub fn new(metrics: Metrics, clock: SharedClock) -> Self {
-        Self { routes: BTreeMap::new(), ready: Box::new(|| true), metrics, clock }
+        Self { routes: BTreeMap::new(), ready: Box::new(|| true), metrics, clock, tracer: Tracer::default() }
             .page("/healthz", |_| Page::default())
             .conversions(&[])
     }
@@ -130,6 +135,12 @@ impl ServiceBuilder {
         self
     }
 
+    /// Records a span of every review, and remembers which changes were admitted.
+    pub fn traced(mut self, tracer: Tracer) -> Self {
+        self.tracer = tracer;
+        self
+    }
+
     /// Serves something else than reviews on a path, such as a debug view; it is given the body.
     pub fn page(mut self, path: &'static str, answer: impl Fn(&Bytes) -> Page + Send + Sync + 'static) -> Self {
         self.routes.insert(path, Route::Page(Box::new(answer)));
@@ -138,9 +149,8 @@ impl ServiceBuilder {
 
     /// The finished table.
     pub fn build(self) -> Service {
-        Service {
-            inner: Arc::new(Inner { routes: self.routes, ready: self.ready, metrics: self.metrics, clock: self.clock }),
-        }
+        let Self { routes, ready, metrics, clock, tracer } = self;
+        Service { inner: Arc::new(Inner { routes, ready, metrics, clock, tracer }) }
     }
 }
 
@@ -207,7 +217,10 @@ impl Service {
                 // A GET has no review, whatever it carries.
                 let body = if head.method == Method::GET { Bytes::new() } else { body };
                 let content_type = content_type.unwrap_or_default();
-                json(self.review(decide, settlement.as_deref(), metrics, content_type, &body).await)
+                let caller = self.inner.tracer.is_on().then(|| head.headers.get("traceparent")).flatten();
+                let caller = caller.and_then(|value| TraceContext::parse(value.to_str().ok()?));
+                let span = self.inner.tracer.open(caller).map(|span| (span, caller.is_some(), head.uri.path()));
+                json(self.review(decide, settlement.as_deref(), metrics, (content_type, &body), span).await)
             }
         }
     }
@@ -231,8 +244,8 @@ impl Service {
         decide: &Decide,
         settlement: Option<&dyn Settlement>,
         metrics: &PathMetrics,
-        content_type: &str,
-        body: &[u8],
+        (content_type, body): (&str, &[u8]),
+        span: Option<(Open, bool, &str)>,
     ) -> Vec<u8> {
         let review = match review::decode(content_type, body) {
             Ok(review) => review,
@@ -251,6 +264,9 @@ impl Service {
             verdict.denial = settlement.settle(&review.request).await.err();
         }
         self.observe(metrics, &review.request, &verdict, start);
+        if let Some((span, has_parent, path)) = span {
+            traced::record(&self.inner.tracer, span, has_parent, path, &review.request, &verdict);
+        }
         review.answer(&verdict)
     }
 

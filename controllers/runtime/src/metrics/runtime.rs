@@ -138,6 +138,13 @@ pub(super) const WATCH_EVENTS: Description =
     Description::counter("koord_watch_events_total", &["kind"], "Lines received from watches per kind.")
         .advice("Says which kind is being written when the manager is busy.");
 
+pub(super) const TRACE_SPANS: Description = Description::counter(
+    "koord_trace_spans_total",
+    &["result"],
+    "Spans by what became of them: recorded, dropped because too many waited, sent, failed at the collector. Only with --otlp-endpoint.",
+)
+.advice("Dropped or failed: the collector is slow or gone; nothing else suffers from it.");
+
 /// What the operating system says of the process, under the names that every Prometheus client uses.
 pub const PROCESS: [Description; 7] = [
     Description::counter("process_cpu_seconds_total", &[], "User and system CPU time.").unit(Unit::Seconds),
@@ -177,4 +184,5 @@ pub const RUNTIME: &[Description] = &[
     CACHE_STRINGS,
     WATCH_RESTARTS,
     WATCH_EVENTS,
+    TRACE_SPANS,
 ];

@@ -15,4 +15,5 @@ mod readme;
 mod scrape;
 mod servers;
 mod suite;
+mod traces;
 mod webhooks;

@@ -20,7 +20,7 @@ use kube::{Client, Config, config::KubeConfigOptions};
 use serde_json::Value;
 use tokio::{sync::watch, task::JoinHandle};
 
-use crate::scrape;
+use crate::{scrape, traces::Collector};
 
 pub(crate) const NAMESPACE: &str = "koordinator-system";
 pub(crate) const CONFIGURATIONS: [&str; 2] = [
@@ -173,11 +173,13 @@ impl Place {
     /// Lets koord-manager do all that it does, with these gates; gives the name of its user.
     pub(crate) async fn works(&self, gates: &str, reach: Reach) -> Result<String> {
         let process = Process::described(&self.admin, NAMESPACE, "koord-manager").await?;
-        let process = if gates.is_empty() { process } else { process.with_gates(gates) };
+        // Where edits of the configuration are reviewed, what they lead to is one trace.
+        let collector = Collector::start().await?;
+        let process = if gates.is_empty() { process } else { process.with_gates(gates).with_traces(collector.address) };
         let mut manager = process.start(&self.admin, &self.config, reach).await?;
         manager.until("the webhooks are trusted", || async { Ok(self.trusted()) }).await?;
         manager.until_ready().await?;
-        self.node_comes_and_goes(&mut manager).await?;
+        self.node_comes_and_goes(&mut manager, if gates.is_empty() { 51 } else { 52 }).await?;
         self.mistakes_are_told(&mut manager).await?;
         self.admission(&mut manager).await?;
         self.quota_follows_nodes(&mut manager).await?;
@@ -185,20 +187,24 @@ impl Place {
         tokio::task::block_in_place(|| scrape::check(manager.metrics)).context("metrics")?;
         let user = manager.user.clone();
         manager.stop().await?;
+        if !gates.is_empty() {
+            collector.shows_the_chain().await.context("traces")?;
+        }
         Ok(user)
     }
 
-    async fn node_comes_and_goes(&self, manager: &mut Installed) -> Result<()> {
+    async fn node_comes_and_goes(&self, manager: &mut Installed, percent: u32) -> Result<()> {
         self.run(&["create", "-f", "-"], Some(WORKER))?;
         let (slo, metric) = ["nodeslos", "nodemetrics"]
             .map(|plural| format!("/apis/slo.koordinator.sh/v1alpha1/{plural}/worker"))
             .into();
         let both = |holds: fn(&Value) -> bool| self.is(&slo, holds) && self.is(&metric, holds);
         manager.until("the node has a NodeSLO and a NodeMetric", || async { Ok(both(|_| true)) }).await?;
-        self.configure(r#"{"colocation-config": "{\"enable\": true, \"metricReportIntervalSeconds\": 30}",
-            "resource-threshold-config": "{\"clusterStrategy\": {\"enable\": true, \"cpuSuppressThresholdPercent\": 51}}"}"#)?;
+        let configuration = r#"{"colocation-config": "{\"enable\": true, \"metricReportIntervalSeconds\": 30}",
+            "resource-threshold-config": "{\"clusterStrategy\": {\"enable\": true, \"cpuSuppressThresholdPercent\": 51}}"}"#;
+        self.configure(&configuration.replace("51", &percent.to_string()))?;
         let follows = || {
-            self.is(&slo, |slo| slo["spec"]["resourceUsedThresholdWithBE"]["cpuSuppressThresholdPercent"] == 51)
+            self.is(&slo, |slo| slo["spec"]["resourceUsedThresholdWithBE"]["cpuSuppressThresholdPercent"] == percent)
                 && self.is(&metric, |metric| metric["spec"]["metricCollectPolicy"]["reportIntervalSeconds"] == 30)
         };
         manager.until("both follow the configuration", || async { Ok(follows()) }).await?;

@@ -55,10 +55,15 @@ const ORIGINAL: &[(&str, &str, &[&str])] = &[
 /// Described, but without a series until something goes wrong or somebody asks for it.
 const AT_TIMES: &[&str] = &[
     "koord_reconcile_faults_total",
-    // The quotas of the test are gone when its end is scraped.
-    "koord_manager_webhook_quota_shared_weight",
-    // So is its node.
+    // Only with a collector.
+    "koord_trace_spans_total",
+    // Where edits of the configuration are reviewed, no key is ever wrong.
+    "koord_config_errors_total",
+    "koord_config_key_invalid",
+    // The node of the test is gone when its end is scraped.
     "slo_controller_node_extended_resource_allocatable_internal",
+    // So are the quotas.
+    "koord_manager_webhook_quota_shared_weight",
     // Nobody binds a pod in this test.
     "koord_manager_webhook_binding_admission_decisions_total",
 ];
