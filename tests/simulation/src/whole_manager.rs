@@ -238,7 +238,7 @@ fn resize_zones(stage: &mut Stage, node: &str, less: u64) -> u16 {
     let path = format!("{TOPOLOGIES}/{node}");
     let Some(topology) = stage.object(&path) else { return 404 };
     let mut zones = topology["zones"].clone();
-    let resources = zones.as_array_mut().into_iter().flatten().flat_map(|zone| zone["resources"].as_array_mut());
+    let resources = zones.as_array_mut().into_iter().flatten().filter_map(|zone| zone["resources"].as_array_mut());
     for resource in resources.flatten().filter(|resource| resource["name"] == "memory") {
         let memory = resource["allocatable"].as_str().unwrap_or_default();
         if let Some(whole) = memory.strip_suffix("Gi").and_then(|number| number.parse::<u64>().ok()) {
