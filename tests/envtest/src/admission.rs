@@ -8,6 +8,7 @@ mod converter;
 mod matching;
 mod review;
 mod services;
+mod transport;
 
 use std::sync::Arc;
 
@@ -16,6 +17,7 @@ use koord_schema::patch::json;
 use serde_json::Value;
 
 pub use services::{ServiceAlias, ServiceAliasError};
+pub use transport::Transport;
 
 use caller::Caller;
 pub use converter::Converter;
@@ -55,6 +57,11 @@ impl Webhooks {
     /// Webhooks whose services are found by these aliases first.
     pub fn new(aliases: Vec<ServiceAlias>) -> Self {
         Self { caller: Arc::new(Caller::new(aliases)) }
+    }
+
+    /// Webhooks that are reached in another way than over TLS.
+    pub fn over(transport: impl Transport + 'static) -> Self {
+        Self { caller: Arc::new(Caller::over(transport)) }
     }
 
     /// What asks conversion webhooks in the same way.

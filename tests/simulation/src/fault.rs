@@ -58,11 +58,15 @@ pub enum Fault {
     Malformed,
     /// A permission is taken away for a minute.
     Revoked,
+    /// Somebody deletes or spoils the Secret with the certificates.
+    Uncertified,
+    /// Somebody resets the authorities or the entries of a webhook configuration.
+    Unconfigured,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Fault; 26] = [
+    pub const ALL: [Fault; 28] = [
         Fault::StaleList,
         Fault::StaleStart,
         Fault::Crash,
@@ -89,6 +93,8 @@ impl Fault {
         Fault::Terminating,
         Fault::Malformed,
         Fault::Revoked,
+        Fault::Uncertified,
+        Fault::Unconfigured,
     ];
 
     /// What may befall a write.
@@ -131,7 +137,7 @@ impl Fault {
             Fault::Jump => 7,
             Fault::Recreated | Fault::Stuck | Fault::Terminating => 8,
             Fault::Malformed => 9,
-            Fault::Revoked => 12,
+            Fault::Revoked | Fault::Uncertified | Fault::Unconfigured => 12,
         }
     }
 

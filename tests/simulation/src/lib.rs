@@ -8,6 +8,7 @@
 //! Read first: [`Scenario`] (who is simulated), [`Simulation`] (its runs), [`Fault`] (what goes wrong).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod admission;
 mod connection;
 mod fault;
 pub mod manager;
@@ -24,6 +25,7 @@ mod trace;
 pub mod whole_manager;
 mod world;
 
+pub use admission::Admission;
 pub use fault::Fault;
 pub use program::Program;
 pub use rounds::{Rounds, State};

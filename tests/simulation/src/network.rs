@@ -127,6 +127,11 @@ impl Weather {
         state.revoked = None;
     }
 
+    /// Something is wrong that must never be.
+    pub(crate) fn breaks(&self, what: String) {
+        self.state.lock().broken.get_or_insert(what);
+    }
+
     pub(crate) fn writes(&self) -> u64 {
         self.state.lock().writes
     }
@@ -141,16 +146,16 @@ impl Weather {
         (state.trace.hash(), state.trace.len(), state.trace.last_lines(), state.faults.clone())
     }
 
-    fn chance(&self, one_in: u64) -> bool {
+    pub(crate) fn chance(&self, one_in: u64) -> bool {
         let state = self.state.lock();
         state.trouble && state.random.below(one_in) == 0
     }
 
-    fn below(&self, end: u64) -> u64 {
+    pub(crate) fn below(&self, end: u64) -> u64 {
         self.state.lock().random.below(end)
     }
 
-    fn span(&self, longest: Duration) -> Duration {
+    pub(crate) fn span(&self, longest: Duration) -> Duration {
         Duration::from_millis(self.below(u64::try_from(longest.as_millis()).unwrap_or(u64::MAX)))
     }
 

@@ -56,8 +56,13 @@ impl Stage {
 
     /// A cluster in the same state that goes its own way: setting a stage takes longer than many a play on it.
     pub fn fork(&self, seed: u64, clock: SharedClock) -> Self {
+        self.fork_with(seed, clock, Parts::default())
+    }
+
+    /// A cluster in the same state, whose server has these parts beside its core.
+    pub(crate) fn fork_with(&self, seed: u64, clock: SharedClock, parts: Parts) -> Self {
         let core = self.server.with_core(|core| core.fork(Self::environment(seed, &clock)));
-        Self { server: Server::new(core, Parts::default()), clock, writes: 0 }
+        Self { server: Server::new(core, parts), clock, writes: 0 }
     }
 
     fn environment(seed: u64, clock: &SharedClock) -> Box<dyn Environment> {

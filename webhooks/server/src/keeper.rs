@@ -10,6 +10,7 @@ use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use jiff::Timestamp;
 use koord_resource::{controller::ResourceKind, convert::Conversion};
 use koord_runtime::{
+    Core,
     api::Api,
     clock::SharedClock,
     write::{Answer, WireRequest},
@@ -142,6 +143,11 @@ impl Keeper {
     pub fn waker(&self) -> impl Fn() + Clone + Send + Sync + 'static {
         let wake = Arc::clone(&self.wake);
         move || wake.notify_one()
+    }
+
+    /// Follows the Secret, the configurations and the definitions of converted kinds, so that changes are noticed at once.
+    pub fn watch(&self, core: &mut Core) {
+        triggers::watch(core, &self.environment, self.definitions(), self.waker());
     }
 
     /// Whether API servers believe this server; otherwise what is missing.

@@ -10,7 +10,6 @@ use crate::{
     Environment, ListenError, Service,
     keeper::{Keeper, Served},
     listener::{listen, serve, tls},
-    triggers,
 };
 
 /// A webhook server that holds its ports.
@@ -20,7 +19,6 @@ pub struct Server {
     listeners: Vec<TcpListener>,
     service: Service,
     keeper: Arc<Keeper>,
-    environment: Environment,
     clock: SharedClock,
 }
 
@@ -49,14 +47,14 @@ impl Server {
                 Err(error) => tracing::warn!(%error, "the original's port is not served"),
             }
         }
-        let keeper = Keeper::new(environment.clone(), Served::by(&service), port, Arc::clone(&clock));
+        let keeper = Keeper::new(environment, Served::by(&service), port, Arc::clone(&clock));
         let keeper = Arc::new(keeper.telling(service.metrics().clone()));
-        Ok(Self { listeners, service, keeper, environment, clock })
+        Ok(Self { listeners, service, keeper, clock })
     }
 
     /// Follows the Secret, the configurations and the definitions of converted kinds, so that changes are noticed at once.
     pub fn watch(&self, core: &mut Core) {
-        triggers::watch(core, &self.environment, self.keeper.definitions(), self.keeper.waker());
+        self.keeper.watch(core);
     }
 
     /// The check for readiness: API servers believe the certificate that is presented.

@@ -1,0 +1,131 @@
+//! The way of a review from the server to a replica: a Service with endpoints that are ready, and TLS without sockets.
+
+use std::{str, sync::Arc};
+
+use bytes::Bytes;
+use envtest::{admission::Transport, shell::BoxFuture};
+use http::{Request, header};
+use http_body_util::{BodyExt, Full};
+use koord_runtime::clock::SharedClock;
+use koord_webhook::{Keeper, Service, certificates::verifies};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use crate::{Fault, network::Weather};
+
+/// How long a review may be on its way, at most.
+const DELAY: std::time::Duration = std::time::Duration::from_secs(2);
+
+/// A replica as the Service sees it.
+#[derive(Clone)]
+pub(super) struct Reached {
+    pub(super) number: u64,
+    pub(super) service: Service,
+    pub(super) keeper: Arc<Keeper>,
+}
+
+/// See the module.
+#[derive(Clone)]
+pub(super) struct Way(Arc<Shared>);
+
+struct Shared {
+    weather: Arc<Weather>,
+    clock: SharedClock,
+    endpoints: Mutex<Vec<Reached>>,
+    distrusted: Mutex<u64>,
+}
+
+impl Way {
+    pub(super) fn new(weather: Arc<Weather>, clock: SharedClock) -> Self {
+        Self(Arc::new(Shared { weather, clock, endpoints: Mutex::default(), distrusted: Mutex::default() }))
+    }
+
+    pub(super) fn open(&self, endpoint: Reached) {
+        self.0.endpoints.lock().push(endpoint);
+    }
+
+    pub(super) fn close(&self, number: u64) {
+        self.0.endpoints.lock().retain(|endpoint| endpoint.number != number);
+    }
+
+    /// Reviews that found nobody ready, or nobody to trust.
+    pub(super) fn distrusted(&self) -> u64 {
+        *self.0.distrusted.lock()
+    }
+
+    pub(super) fn forget_distrust(&self) {
+        *self.0.distrusted.lock() = 0;
+    }
+
+    async fn carry(&self, url: &str, ca_bundle: &[u8], review: Vec<u8>) -> Result<Bytes, String> {
+        let weather = &self.0.weather;
+        let failed = |why: &str| format!("Post \"{url}\": {why}");
+        if weather.chance(4) {
+            let delay = weather.span(DELAY);
+            self.0.clock.sleep(delay).await;
+        }
+        if weather.chance(50) {
+            weather.struck(Fault::Lost);
+            return Err(failed("read: connection reset by peer"));
+        }
+        let ready: Vec<Reached> =
+            self.0.endpoints.lock().iter().filter(|endpoint| endpoint.keeper.ready().is_ok()).cloned().collect();
+        let Some(endpoint) = ready.first() else {
+            *self.0.distrusted.lock() += 1;
+            return Err(failed("connect: connection refused"));
+        };
+        let uri: http::Uri = url.parse().map_err(|_| failed("not a URL"))?;
+        let presented = endpoint.keeper.certificate().presented().unwrap_or_default();
+        let authorities = str::from_utf8(ca_bundle).unwrap_or_default();
+        if !verifies(&presented, authorities, uri.host().unwrap_or_default(), self.0.clock.now()) {
+            *self.0.distrusted.lock() += 1;
+            weather.note(format_args!("{url}: nobody to trust"));
+            return Err(failed("tls: failed to verify certificate: x509: certificate signed by unknown authority"));
+        }
+        if uri.path().starts_with("/mutate-") {
+            self.examine(&endpoint.service, uri.path(), &review);
+        }
+        let request = Request::post(uri.clone()).header(header::CONTENT_TYPE, "application/json");
+        let request = request.body(Full::new(Bytes::from(review))).map_err(|error| failed(&error.to_string()))?;
+        let answer = match endpoint.service.answer(request).await {
+            Ok(answer) => answer,
+            Err(never) => match never {},
+        };
+        let body = answer.into_body().collect().await.map_err(|error| failed(&error.to_string()))?.to_bytes();
+        weather.note(format_args!("{}: {} is answered with {} bytes", endpoint.number, uri.path(), body.len()));
+        Ok(body)
+    }
+
+    /// A mutation is the same each time it is asked for, and there is nothing left to mutate after it.
+    fn examine(&self, service: &Service, path: &str, review: &[u8]) {
+        let decide = |review: &[u8]| service.decide(path, review).unwrap_or_default();
+        let first = decide(review);
+        if decide(review) != first {
+            return self.0.weather.breaks(format!("{path} answers differently when it is asked again"));
+        }
+        let (Ok(mut asked), Some(patch)) = (serde_json::from_slice::<Value>(review), patch_of(&first)) else { return };
+        let object = asked["request"]["object"].take();
+        let Ok(mutated) = koord_schema::patch::json::apply(object, &patch) else {
+            return self.0.weather.breaks(format!("{path} gives a patch that does not fit: {patch}"));
+        };
+        asked["request"]["object"] = mutated;
+        let again = decide(asked.to_string().as_bytes());
+        if let Some(more) = patch_of(&again).filter(|more| *more != json!([])) {
+            self.0.weather.breaks(format!("{path} mutates what it has mutated: {patch}, then {more}"));
+        }
+    }
+}
+
+/// The JSON patch of an answer.
+fn patch_of(answer: &[u8]) -> Option<Value> {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    let answer: Value = serde_json::from_slice(answer).ok()?;
+    let patch = STANDARD.decode(answer["response"]["patch"].as_str()?).ok()?;
+    serde_json::from_slice(&patch).ok()
+}
+
+impl Transport for Way {
+    fn post<'a>(&'a self, url: &'a str, ca_bundle: &'a [u8], review: Vec<u8>) -> BoxFuture<'a, Result<Bytes, String>> {
+        Box::pin(self.carry(url, ca_bundle, review))
+    }
+}
