@@ -147,14 +147,14 @@ impl People {
         let child = |name: &str, cpu: &str| json!({"metadata": {"name": name, "labels": {PARENT: "last"}}, "spec": {"min": {"cpu": cpu}, "max": {"cpu": "20"}}});
         self.expect(201, QUOTAS, &child("last-a", "6")).await?;
         let (code, refused) = send(&self.server, &Method::POST, QUOTAS, &child("last-b", "5")).await;
-        if code < 400 || code >= 500 {
+        if !(400..500).contains(&code) {
             return Err(format!("a quota that promises too much is answered with {code} {refused}"));
         }
         let mut nonsense = configuration(8);
         nonsense["metadata"]["namespace"] = json!("koordinator-system");
         self.delete(CONFIG_MAPS, CONFIG).await?;
         let (code, answer) = send(&self.server, &Method::POST, CONFIG_MAPS, &nonsense).await;
-        if code < 400 || code >= 500 {
+        if !(400..500).contains(&code) {
             return Err(format!("nonsense in {CONFIG} is answered with {code} {answer}"));
         }
         self.expect(201, CONFIG_MAPS, &configuration(1)).await.map(drop)
