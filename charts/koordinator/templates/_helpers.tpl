@@ -96,3 +96,15 @@ names. Once repeated it has to be repeated for ever.
 helm.sh/resource-policy: keep
 {{- end -}}
 {{- end -}}
+
+{{/*
+Whether this release owns a live object that nothing keeps: what is not rendered any more would be deleted with all that depends on it.
+Takes (list $ LIVE).
+*/}}
+{{- define "koordinator.wouldGo" -}}
+{{- $root := first . -}}
+{{- $annotations := dig "metadata" "annotations" dict (last .) | default dict -}}
+{{- $isOurs := and (eq (toString (get $annotations "meta.helm.sh/release-name")) $root.Release.Name)
+  (eq (toString (get $annotations "meta.helm.sh/release-namespace")) $root.Release.Namespace) -}}
+{{- if and (ne (toString $root.Values.crds.keep) "false") $isOurs (ne (toString (get $annotations "helm.sh/resource-policy")) "keep") -}}true{{- end -}}
+{{- end -}}

@@ -133,9 +133,9 @@ fn families(text: &str) -> Result<BTreeMap<String, Family>> {
     let mut families = BTreeMap::<String, Family>::new();
     for line in text.lines() {
         if let Some((name, help)) = line.strip_prefix("# HELP ").and_then(|rest| rest.split_once(' ')) {
-            families.entry(name.to_owned()).or_default().help = help.to_owned();
+            help.clone_into(&mut families.entry(name.to_owned()).or_default().help);
         } else if let Some((name, kind)) = line.strip_prefix("# TYPE ").and_then(|rest| rest.split_once(' ')) {
-            families.entry(name.to_owned()).or_default().kind = kind.to_owned();
+            kind.clone_into(&mut families.entry(name.to_owned()).or_default().kind);
         } else {
             let (series, value) = line.rsplit_once(' ').with_context(|| line.to_owned())?;
             value.parse::<f64>().with_context(|| line.to_owned())?;

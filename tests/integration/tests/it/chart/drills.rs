@@ -182,6 +182,24 @@ async fn a_cluster_goes_from_the_original_to_this_manager_and_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_original_brought_is_let_go_of_and_not_deleted() {
+    let folder = folder("chart-let-go");
+    let Some(embedded) = Embedded::start(&folder).await.unwrap() else { return };
+    let Some(helm) = Helm::find(&embedded.kubeconfig, &folder).unwrap() else { return };
+    let place = &embedded.place;
+    let before = Before::arrange(place, &helm, &original_chart(&folder)).await;
+    let values = "--set=crds.managed=false,installation.createNamespace=false";
+    // With the first upgrade helm would delete what it no longer sees; from the second on it keeps it.
+    for _ in 0..3 {
+        helm.run(&["upgrade", "koordinator", &chart(), values]).unwrap();
+        before.check_upgraded(place);
+    }
+    let manifest = helm.run(&["get", "manifest", "koordinator"]).unwrap();
+    assert!(!manifest.contains("kind: CustomResourceDefinition") && !manifest.contains("kind: Namespace"));
+    embedded.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_real_cluster_goes_from_the_original_and_back() {
     let Some(assets) = RealServer::assets() else { return };
     let folder = folder("real-chart-drill");
