@@ -7,3 +7,4 @@ mod noderesource;
 mod out_of_range;
 mod recordings;
 mod stage;
+mod takeover;

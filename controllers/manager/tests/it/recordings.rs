@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use crate::stage::{START, Stage, paths};
 
 /// Recordings with which we differ on purpose; each has its row in docs/divergences.md.
-const DIVERGENCES: &[&str] = &[
+pub(crate) const DIVERGENCES: &[&str] = &[
     // A strategy for some nodes that names no bandwidth inherits it; the original sets it to 0.
     "nodeslo/system-node",
     // Batch amounts of zones become 0 when those of the node go; the original leaves them as they were.
@@ -23,7 +23,7 @@ const DIVERGENCES: &[&str] = &[
 ];
 
 /// The object with `$now`, `$now-20m` and `$now+10m` replaced by times.
-fn timed(object: &Value) -> Value {
+pub(crate) fn timed(object: &Value) -> Value {
     match object {
         Value::String(text) => match text.strip_prefix("$now") {
             Some("") => START.to_string().into(),
@@ -55,12 +55,17 @@ fn meaning(value: &Value) -> Value {
     }
 }
 
-fn play(case: &Value) -> Result<(), String> {
+/// The cluster of a recording, with a manager that has not started yet.
+pub(crate) fn asleep(case: &Value) -> Stage {
     let flags: Vec<&str> = case["flags"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let mut stage = Stage::with_profiles(case["featureGates"].as_str().unwrap_or_default(), profiles(&flags));
+    Stage::asleep(case["featureGates"].as_str().unwrap_or_default(), profiles(&flags))
+}
+
+/// Does what people do in a recording; `between` comes after each step.
+pub(crate) fn act(stage: &mut Stage, case: &Value, between: fn(&mut Stage)) {
     for object in timed(&case["given"]).as_array().unwrap() {
         stage.put(object);
-        stage.settle();
+        between(stage);
     }
     for step in timed(&case["then"]).as_array().unwrap() {
         match step["op"].as_str().unwrap() {
@@ -73,12 +78,19 @@ fn play(case: &Value) -> Result<(), String> {
                 let path = format!("{}{subresource}", paths(&step["ref"]).1);
                 stage.send("PATCH", &path, &step["patch"]);
             }
-            "wait" => stage.wait(Duration::from_secs_f64(step["waitSeconds"].as_f64().unwrap())),
+            "wait" => stage.pass(Duration::from_secs_f64(step["waitSeconds"].as_f64().unwrap())),
             other => panic!("unknown step {other}"),
         }
-        stage.settle();
+        between(stage);
     }
-    stage.wait(Duration::from_secs_f64(case["minSeconds"].as_f64().unwrap_or_default()));
+    stage.pass(Duration::from_secs_f64(case["minSeconds"].as_f64().unwrap_or_default()));
+    between(stage);
+}
+
+fn play(case: &Value) -> Result<(), String> {
+    let mut stage = asleep(case);
+    stage.settle();
+    act(&mut stage, case, Stage::settle);
     let watched = case["watch"].as_array().unwrap();
     let found: Value = watched.iter().map(|watched| stage.observe(watched)).collect();
     let (expected, found) = (meaning(&case["recorded"]), meaning(&found));
@@ -103,7 +115,7 @@ fn profiles(flags: &[&str]) -> colocationprofile::Settings {
     settings
 }
 
-fn recordings(group: &str) -> Vec<Value> {
+pub(crate) fn recordings(group: &str) -> Vec<Value> {
     let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
     let own = fs::read_to_string(root.join(format!("tests/data/manager/{group}.jsonl"))).unwrap();
     let mut cases: Vec<Value> = own.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

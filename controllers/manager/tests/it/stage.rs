@@ -90,6 +90,13 @@ impl Stage {
 
     /// With flags of the colocationprofile controller.
     pub(crate) fn with_profiles(gates: &str, profiles: colocationprofile::Settings) -> Self {
+        let mut stage = Self::asleep(gates, profiles);
+        stage.settle();
+        stage
+    }
+
+    /// The same with a manager that has not started yet: it does so when it may first [settle](Stage::settle).
+    pub(crate) fn asleep(gates: &str, profiles: colocationprofile::Settings) -> Self {
         let clock = ManualClock::new(START);
         let environment = SeededEnvironment::new(1, START);
         let mut server = ApiServer::empty(Box::new(environment), HistoryLimits::default());
@@ -132,14 +139,18 @@ impl Stage {
         }
         let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": CONFIG_MAP, "namespace": NAMESPACE}, "data": {}});
         stage.put(&config);
-        stage.settle();
         stage
     }
 
     /// Lets time pass, and the manager do what is then to do.
     pub(crate) fn wait(&mut self, time: Duration) {
-        self.clock.advance(time);
+        self.pass(time);
         self.settle();
+    }
+
+    /// Lets time pass while the manager does nothing.
+    pub(crate) fn pass(&mut self, time: Duration) {
+        self.clock.advance(time);
     }
 
     /// The time since the beginning.
