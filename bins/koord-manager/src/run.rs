@@ -101,7 +101,7 @@ pub async fn run_with(checked: Checked, surroundings: Surroundings, stop: Cancel
     let webhooks = webhook_server(webhook, &mut core, &gates, &metrics, real, settings, retries).await?;
 
     let host = host_name();
-    let identity = format!("{host}_{:016x}", random.number());
+    let identity = format!("{host}_{}", random.uuid());
     let candidacy = options
         .enable_leader_election
         .then(|| Candidacy::new(options.leader_election_namespace.clone(), NAME, identity));

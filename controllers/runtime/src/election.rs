@@ -13,7 +13,8 @@ use crate::{
     write::WireRequest,
 };
 
-/// Stands for election until `stop`, and shows in `leading` whether this process leads.
+/// Stands for election until `stop`, and shows in `leading` whether this process leads. Gives the lease back when
+/// `idle` says that nobody works in its name any more.
 /// The clock must run in real time: other replicas have no other.
 pub(crate) async fn stand(
     candidacy: Candidacy,
@@ -22,7 +23,7 @@ pub(crate) async fn stand(
     random: Random,
     metrics: Metrics,
     leading: watch::Sender<bool>,
-    stop: CancellationToken,
+    (stop, idle): (CancellationToken, CancellationToken),
 ) {
     let gauge = metrics.leader.with_label_values(&[candidacy.name.as_str()]);
     let mut candidate = Candidate { election: Election::new(candidacy), api, clock };
@@ -53,6 +54,8 @@ pub(crate) async fn stand(
     }
     leading.send_replace(false);
     gauge.set(0);
+    // A write that was begun may still be on its way; who takes over must not meet it.
+    idle.cancelled().await;
     if let Err(reason) = candidate.release().await {
         tracing::debug!(reason, "the lease could not be given back");
     }

@@ -1,8 +1,8 @@
 //! Leader election by a Lease, with client-go's rules, as a state machine.
 //!
 //! A candidate never compares clocks of two machines: it watches when the record changed by its own clock, and takes
-//! the lease when that is longer ago than the lease lasts. Writes are PUTs with resourceVersion, so that of two
-//! candidates one loses with a conflict. A Go and a Rust replica can share a lease.
+//! the lease when that is longer ago than its holder says that it lasts. Writes are PUTs with resourceVersion, so that
+//! of two candidates one loses with a conflict. A Go and a Rust replica can share a lease.
 
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ pub struct Candidacy {
 }
 
 impl Candidacy {
-    /// The default durations of controller-runtime: 15 s, 10 s, 2 s, not released.
+    /// The default durations of controller-runtime: 15 s, 10 s, 2 s; a leader that stops gives the lease back.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>, identity: impl Into<String>) -> Self {
         Self {
             namespace: namespace.into(),
@@ -40,7 +40,7 @@ impl Candidacy {
             lease: Duration::from_secs(15),
             renew: Duration::from_secs(10),
             retry: Duration::from_secs(2),
-            release: false,
+            release: true,
         }
     }
 }
@@ -78,6 +78,14 @@ pub struct Record {
     /// Fields of newer Kubernetes versions.
     #[serde(flatten)]
     pub others: serde_json::Map<String, serde_json::Value>,
+}
+
+impl Record {
+    /// How long the lease lasts after a renewal, by what its holder says: a patient leader among hasty candidates
+    /// keeps it as long as among its like.
+    fn lasts(&self) -> Duration {
+        Duration::from_secs(self.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or(0))
+    }
 }
 
 /// See the module.
@@ -146,7 +154,7 @@ impl Election {
         let held = lease.spec.holder_identity.as_deref().is_some_and(|holder| !holder.is_empty());
         if !ours {
             self.leading = false;
-            if held && moment.since(changed) < self.candidacy.lease {
+            if held && moment.since(changed) < lease.spec.lasts() {
                 return Step::Stand;
             }
         }
@@ -178,11 +186,11 @@ impl Election {
     }
 
     fn record(&self, old: Option<&Record>, now: Timestamp) -> Record {
+        // A first record starts at 0; taking over from anybody, even from nobody, counts.
+        let known = old.is_some();
         let old = old.cloned().unwrap_or_default();
         let ours = old.holder_identity.as_deref() == Some(&self.candidacy.identity);
         let transitions = old.lease_transitions.unwrap_or_default();
-        // A first record starts at 0; taking over from anybody, even from nobody, counts.
-        let known = old.renew_time.is_some() || old.holder_identity.is_some();
         Record {
             holder_identity: Some(self.candidacy.identity.clone()),
             lease_duration_seconds: Some(i64::try_from(self.candidacy.lease.as_secs()).unwrap_or(i64::MAX)),
@@ -277,13 +285,34 @@ mod tests {
     }
 
     #[test]
+    fn a_lease_lasts_as_long_as_its_holder_says() {
+        let mut patient = held_by("a", "x");
+        patient.spec.lease_duration_seconds = Some(60);
+        let mut b = election("b");
+        assert_eq!(b.read(Some(patient.clone()), now(), at(0)), Step::Stand);
+        assert_eq!(b.read(Some(patient.clone()), now(), at(59)), Step::Stand);
+        assert!(matches!(b.read(Some(patient), now(), at(60)), Step::Update(_)));
+    }
+
+    #[test]
     fn a_lease_that_was_given_back_is_taken_at_once() {
         let mut a = election("a");
-        assert!(a.release(held_by("a", "x"), now()).is_none(), "only on request");
-        a.candidacy.release = true;
         assert!(a.release(held_by("b", "x"), now()).is_none(), "only our own");
         let released = a.release(held_by("a", "x"), now()).unwrap();
-        assert_eq!(released.spec.lease_duration_seconds, Some(1));
-        assert!(matches!(election("b").read(Some(released), now(), at(0)), Step::Update(_)));
+        assert_eq!(
+            serde_json::to_value(&released.spec).unwrap(),
+            serde_json::json!({"holderIdentity": "", "leaseDurationSeconds": 1, "leaseTransitions": 3,
+                "acquireTime": "2026-01-02T03:04:05.000006Z", "renewTime": "2026-01-02T03:04:05.000006Z"})
+        );
+        let Step::Update(taken) = election("b").read(Some(released), now(), at(0)) else { panic!() };
+        assert_eq!((taken.spec.holder_identity.as_deref(), taken.spec.lease_transitions), (Some("b"), Some(4)));
+        a.candidacy.release = false;
+        assert!(a.release(held_by("a", "x"), now()).is_none(), "unless it is to be kept");
+    }
+
+    #[test]
+    fn an_empty_lease_that_somebody_made_is_taken_at_once() {
+        let Step::Update(taken) = election("a").read(Some(Lease::default()), now(), at(0)) else { panic!() };
+        assert_eq!((taken.spec.lease_duration_seconds, taken.spec.lease_transitions), (Some(15), Some(1)));
     }
 }

@@ -135,11 +135,12 @@ impl Manager {
             tasks.spawn(follow(Arc::clone(watch), self.api.clone(), clock, random, metrics, stop.clone()));
         }
         tasks.spawn(write_events(self.told, self.api.clone(), random.clone(), self.settings.host, stop.clone()));
-        let leading = self.leading.subscribe();
+        let (leading, idle) = (self.leading.subscribe(), CancellationToken::new());
         if let Some(candidacy) = self.settings.candidacy {
             let (api, clock) = (self.api.clone(), Arc::clone(&self.clock));
             let metrics = self.core.metrics().clone();
-            tasks.spawn(stand(candidacy, api, clock, random.clone(), metrics, self.leading, stop.clone()));
+            let ends = (stop.clone(), idle.clone());
+            tasks.spawn(stand(candidacy, api, clock, random.clone(), metrics, self.leading, ends));
         } else {
             self.leading.send_replace(true);
             let stop = stop.clone();
@@ -148,7 +149,12 @@ impl Manager {
                 drop(self.leading);
             });
         }
-        tasks.spawn(lead(Arc::clone(&self.core), self.api.clone(), Arc::clone(&self.clock), leading, stop));
+        let (core, api, clock) = (Arc::clone(&self.core), self.api.clone(), Arc::clone(&self.clock));
+        tasks.spawn(async move {
+            // Also when a worker panics: a lease that is never given back would be waited for.
+            let _idle = idle.drop_guard();
+            lead(core, api, clock, leading, stop).await;
+        });
         while let Some(ended) = tasks.join_next().await {
             if let Err(error) = ended {
                 tracing::error!(%error, "a task of the manager ended badly");

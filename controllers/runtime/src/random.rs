@@ -36,6 +36,21 @@ impl Random {
         Duration::try_from_secs_f64(base.as_secs_f64() * (1.0 + share * factor.max(0.0))).unwrap_or(base)
     }
 
+    /// A UUID of version 4.
+    pub fn uuid(&self) -> String {
+        let (high, low) = (self.number(), self.number());
+        let high = high & !0xf000 | 0x4000;
+        let low = low & !(0b11 << 62) | (0b10 << 62);
+        format!(
+            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+            high >> 32,
+            high >> 16 & 0xffff,
+            high & 0xffff,
+            low >> 48,
+            low & 0xffff_ffff_ffff
+        )
+    }
+
     /// `length` characters of those that Kubernetes appends to generated names.
     pub fn suffix(&self, length: usize) -> String {
         const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -56,6 +71,14 @@ mod tests {
         };
         assert_eq!(draw(7), draw(7));
         assert_ne!(draw(7), draw(8));
+    }
+
+    #[test]
+    fn a_uuid_says_that_it_is_random() {
+        let uuid = Random::seeded(1).uuid();
+        let lengths: Vec<usize> = uuid.split('-').map(str::len).collect();
+        assert_eq!(lengths, [8, 4, 4, 4, 12], "{uuid}");
+        assert!(uuid.as_bytes()[14] == b'4' && b"89ab".contains(&uuid.as_bytes()[19]), "{uuid}");
     }
 
     #[test]

@@ -31,7 +31,7 @@ use crate::name_cards::{COMPONENT, CardView, NameCards, NodeView};
 
 // === the stage ===
 
-fn server() -> Server {
+pub(crate) fn server() -> Server {
     let environment = SeededEnvironment::new(1, Timestamp::now());
     let mut core = ApiServer::empty(Box::new(environment), HistoryLimits::default());
     kinds::install(&mut core);
@@ -42,7 +42,7 @@ fn server() -> Server {
     server
 }
 
-fn send(server: &Server, method: Method, path: &str, body: &Value) -> Value {
+pub(crate) fn send(server: &Server, method: Method, path: &str, body: &Value) -> Value {
     let mut request = ApiRequest::new(method, path, body.to_string());
     if request.method == Method::PATCH {
         request.content_type = "application/merge-patch+json".into();
@@ -69,7 +69,7 @@ fn settings(candidacy: Option<Candidacy>) -> Settings {
     }
 }
 
-fn manager(server: &Server, initial: Initial, candidacy: Option<Candidacy>) -> Manager {
+pub(crate) fn manager(server: &Server, initial: Initial, candidacy: Option<Candidacy>) -> Manager {
     let (recorder, told) = Recorder::new(SystemClock::shared());
     let random = Random::seeded(7);
     let mut core = Core::new(SystemClock::shared(), random, Metrics::new().unwrap(), Arc::new(recorder));
