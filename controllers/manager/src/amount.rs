@@ -29,6 +29,16 @@ impl Amount {
         Self(i128::from(units) * NANO)
     }
 
+    /// Billionths.
+    pub fn from_nano(nano: i128) -> Self {
+        Self(nano)
+    }
+
+    /// Billionths, as exact as it is.
+    pub fn nano(self) -> i128 {
+        self.0
+    }
+
     /// Thousandths, rounded up.
     pub fn milli(self) -> i64 {
         rounded_up(self.0, NANO_OF_MILLI)

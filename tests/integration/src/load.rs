@@ -82,12 +82,21 @@ pub fn cpu_time(pids: &[u32]) -> Result<Duration> {
 
 /// Memory that processes hold, in bytes (RSS).
 pub fn resident_bytes(pids: &[u32]) -> Result<u64> {
+    kilobytes(pids, "VmRSS:")
+}
+
+/// The most memory that processes have held, in bytes.
+pub fn peak_bytes(pids: &[u32]) -> Result<u64> {
+    kilobytes(pids, "VmHWM:")
+}
+
+fn kilobytes(pids: &[u32], line: &str) -> Result<u64> {
     let mut kilobytes = 0;
     for pid in pids {
-        let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))
+        let status = fs::read_to_string(format!("/proc/{pid}/status"))
             .with_context(|| format!("process {pid} cannot be looked into"))?;
-        let line = rollup.lines().find_map(|line| line.strip_prefix("Rss:")).context("no line Rss")?;
-        kilobytes += line.split_whitespace().next().and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+        let value = status.lines().find_map(|known| known.strip_prefix(line)).context("a line of status is missing")?;
+        kilobytes += value.split_whitespace().next().and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
     }
     Ok(kilobytes * 1024)
 }

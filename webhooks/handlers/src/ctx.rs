@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use koord_api::quota::NAME as QUOTA_NAME;
 use koord_profile::{NamespaceLabels, Profile};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
@@ -64,7 +65,8 @@ impl Ctx {
             priority_classes: follow.when(new_pods || reservations, &all),
             quotas,
             quota_profiles: follow.when(trees, &all),
-            pods: follow.when(all_quotas, &all),
+            // Of other pods nothing is asked.
+            pods: follow.when(all_quotas, &Selection { labels: QUOTA_NAME.to_owned(), ..Selection::default() }),
             gated: Gated::watch(&mut follow, &gate, &settings),
             awaited: follow.awaited,
             admitted: Mutex::default(),

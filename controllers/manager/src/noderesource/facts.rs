@@ -219,9 +219,9 @@ type Pods<'a> = (Vec<PodFacts<'a>>, Vec<(&'a str, CpuMemory)>);
 
 /// The active pods of a node, and the use by pods that are gone.
 fn pods<'a>(cache: &'a Cache<PodView>, node: &str, report: Option<&'a Report>) -> Pods<'a> {
-    let reported = report.map(|report| &*report.pods).unwrap_or_default();
+    let reported = report.into_iter().flat_map(|report| report.pods.iter());
     // Where a pod is reported twice, the last report counts.
-    let mut usages: BTreeMap<&str, _> = reported.iter().map(|usage| (&*usage.key, usage)).collect();
+    let mut usages: BTreeMap<&str, _> = reported.map(|usage| (usage.key, usage)).collect();
     let keys = cache.index().get(node);
     let pods = keys.filter_map(|key| {
         let pod = value(cache, key.as_str()).filter(|pod| pod.is_active)?;

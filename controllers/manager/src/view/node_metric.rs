@@ -13,6 +13,7 @@ use koord_runtime::{
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
+use super::pod_uses::PodUses;
 use crate::amount::{Amount, CpuMemory};
 
 /// What koordlet shall measure, and what it has measured.
@@ -31,7 +32,7 @@ pub struct Report {
     /// Use of the node.
     pub measured: Option<Measured>,
     /// Use of its pods.
-    pub pods: Box<[PodUsage]>,
+    pub pods: PodUses,
     /// Use of applications outside pods.
     pub applications: Box<[ApplicationUsage]>,
     /// What prod pods requested and are not expected to use.
@@ -45,17 +46,6 @@ pub struct Measured {
     pub node: Option<CpuMemory>,
     /// By everything but pods.
     pub system: CpuMemory,
-}
-
-/// Use of a pod.
-#[derive(Debug, PartialEq, Eq)]
-pub struct PodUsage {
-    /// `namespace/name`.
-    pub key: Box<str>,
-    /// What it uses.
-    pub usage: CpuMemory,
-    /// Whether it is of class batch or free.
-    pub is_best_effort: bool,
 }
 
 /// Use of an application outside pods.
@@ -122,7 +112,7 @@ struct NodeUse {
     system_usage: Option<Amounts>,
 }
 
-#[derive(Deserialize)]
+#[derive(Clone, Copy, Deserialize)]
 struct Amounts {
     #[serde(default)]
     resources: Option<Stated>,
@@ -195,14 +185,12 @@ impl Report {
     fn read(status: Status<'_>) -> Result<Self, Unreadable> {
         let updated = status.update_time.map(|time| time.parse());
         let updated = updated.transpose().map_err(|error| Unreadable::new("status.updateTime", error))?;
-        let pods = status.pods_metric.unwrap_or_default().into_iter().map(|pod| PodUsage {
-            key: format!("{}/{}", pod.namespace, pod.name).into(),
-            usage: usage(pod.pod_usage),
-            is_best_effort: matches!(
-                PriorityClass::named(&pod.priority),
-                Some(PriorityClass::Batch | PriorityClass::Free)
-            ),
-        });
+        let pods = status.pods_metric.unwrap_or_default();
+        let pods = PodUses::pack(pods.iter().map(|pod| {
+            let class = PriorityClass::named(&pod.priority);
+            let is_best_effort = matches!(class, Some(PriorityClass::Batch | PriorityClass::Free));
+            (&*pod.namespace, &*pod.name, usage(pod.pod_usage), is_best_effort)
+        }));
         let applications = status.host_application_metric.unwrap_or_default().into_iter();
         let applications = applications.map(|application| ApplicationUsage {
             name: application.name.into(),
@@ -218,7 +206,7 @@ impl Report {
                 },
                 system: usage(measured.system_usage),
             }),
-            pods: pods.collect(),
+            pods,
             applications: applications.collect(),
             reclaimable: status.prod_reclaimable_metric.map(|metric| usage(metric.resource)),
         })

@@ -1,10 +1,12 @@
-//! Measures koord-manager as its own process at 5 000 nodes, against koord-envtest: time, CPU and memory of bringing up a NodeSLO and a
-//! NodeMetric per node, and the CPU that reports of koordlets cost it.
+//! Measures koord-manager as its own process at 5 000 nodes and 50 000 pods, against koord-envtest: time, CPU and memory of bringing up a
+//! NodeSLO and a NodeMetric per node, the CPU that reports of koordlets cost it, and what it writes when nothing happens.
 //!
 //! ```sh
 //! cargo build --release --bin koord-envtest --bin koord-manager
-//! cargo run --release -p integration --example bench_manager -- target/release/koord-envtest target/release/koord-manager CRD-FOLDER
+//! cargo run --release -p integration --example bench_manager -- target/release/koord-envtest target/release/koord-manager CRD-FOLDER [QUIET-SECONDS]
 //! ```
+
+mod cluster;
 
 use std::{
     path::{Path, PathBuf},
@@ -13,14 +15,14 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, ensure};
+use cluster::{NODES, Object, PODS};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
-use integration::load::{cpu_time, resident_bytes};
+use integration::load::{cpu_time, peak_bytes, resident_bytes};
 use koordctl::connect;
 use kube::{Client, config::KubeConfigOptions};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tempfile::TempDir;
 
-const NODES: usize = 5_000;
 const CONNECTIONS: usize = 32;
 const SLO: &str = "/apis/slo.koordinator.sh/v1alpha1";
 
@@ -37,23 +39,22 @@ impl Drop for Running {
 #[tokio::main(worker_threads = 2)]
 async fn main() -> Result<()> {
     let mut arguments = std::env::args_os().skip(1).map(PathBuf::from);
-    let usage = "usage: bench_manager KOORD-ENVTEST KOORD-MANAGER CRD-FOLDER";
+    let usage = "usage: bench_manager KOORD-ENVTEST KOORD-MANAGER CRD-FOLDER [QUIET-SECONDS]";
     let (server, manager) = (arguments.next().context(usage)?, arguments.next().context(usage)?);
     let definitions = arguments.next().context(usage)?;
+    let quiet = arguments.next().map_or(Ok(10), |text| text.to_string_lossy().parse::<u64>()).context(usage)?;
     let folder = TempDir::new()?;
     let kubeconfig = folder.path().join("kubeconfig");
     let _server = start_server(&server, &definitions, &kubeconfig)?;
     let client = Client::try_from(connect::from_file(&kubeconfig, &KubeConfigOptions::default()).await?)?;
 
-    let namespace = json!({"metadata": {"name": "koordinator-system"}});
-    send(&client, http::Method::POST, "/api/v1/namespaces", "application/json", &namespace).await?;
-    each(NODES, |number| {
-        let node = json!({"metadata": {"name": format!("node-{number}"), "labels": {"pool": format!("p{}", number % 10)}},
-            "status": {"allocatable": {"cpu": "64", "memory": "256Gi"}, "capacity": {"cpu": "64", "memory": "256Gi"}}});
-        let client = client.clone();
-        async move { send(&client, http::Method::POST, "/api/v1/nodes", "application/json", &node).await }
-    })
-    .await?;
+    for object in cluster::configuration() {
+        make(&client, object).await?;
+    }
+    each(cluster::namespaces(), |object| make(&client, object)).await?;
+    each(0..NODES, |number| make(&client, cluster::node(number))).await?;
+    each(0..PODS, |number| make(&client, cluster::pod(number))).await?;
+    println!("bytes of a pod: {}", get(&client, "/api/v1/pods?limit=1").await?["items"][0].to_string().len());
 
     let begin = Instant::now();
     let process = start_manager(&manager, &kubeconfig, folder.path())?;
@@ -63,32 +64,66 @@ async fn main() -> Result<()> {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     println!("{NODES} NodeSLO + NodeMetric, wall time, s: {:.1}", begin.elapsed().as_secs_f64());
-    tokio::time::sleep(Duration::from_secs(3)).await;
-    println!("{NODES} NodeSLO + NodeMetric, CPU of the manager, s: {:.2}", cpu_time(&pids)?.as_secs_f64());
+    settled(&pids).await?;
+    println!("the same, CPU of the manager, s: {:.2}", cpu_time(&pids)?.as_secs_f64());
     println!("RSS of the manager, MB: {:.1}", resident_bytes(&pids)? as f64 / 1e6);
 
-    for (size, updates) in [(4_000, 10_000), (30_000, 2_000)] {
-        let pods: Vec<Value> = (0..size / 200)
-            .map(|pod| json!({"namespace": "default", "name": format!("pod-{pod:06}"), "podUsage": {"resources": {"cpu": "1500m", "memory": "3221225472"}}, "priority": "koord-prod", "qos": "LS"}))
-            .collect();
-        let status = json!({"status": {"podsMetric": pods}}).to_string().len();
-        let before = cpu_time(&pids)?;
-        each(updates, |number| {
-            let (client, pods) = (client.clone(), pods.clone());
-            async move {
-                let path = format!("{SLO}/nodemetrics/node-{}/status", number % NODES);
-                let usage = json!({"resources": {"cpu": format!("{number}m")}});
-                let body = json!({"status": {"nodeMetric": {"nodeUsage": usage}, "podsMetric": pods}});
-                send(&client, http::Method::PATCH, &path, "application/merge-patch+json", &body).await
-            }
-        })
-        .await?;
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        let spent = cpu_time(&pids)?.checked_sub(before).unwrap_or_default().as_secs_f64();
-        println!("NodeMetric reports of {status} bytes per second and core: {:.0}", updates as f64 / spent.max(1e-9));
-    }
-    println!("RSS of the manager afterwards, MB: {:.1}", resident_bytes(&pids)? as f64 / 1e6);
+    reports(&client, &pids, "first reports, and the nodes' batch resources written", 0..NODES, 0).await?;
+    reports(&client, &pids, "reports", 0..2 * NODES, 0).await?;
+    println!("RSS of the manager, MB: {:.1}", resident_bytes(&pids)? as f64 / 1e6);
+
+    let (before, spent) = (revision(&client).await?, cpu_time(&pids)?);
+    tokio::time::sleep(Duration::from_secs(quiet)).await;
+    println!("writes in {quiet} s of silence: {}", revision(&client).await? - before);
+    println!("CPU of the manager meanwhile, s: {:.2}", cpu_time(&pids)?.saturating_sub(spent).as_secs_f64());
+    println!("RSS of the manager, MB: {:.1}", resident_bytes(&pids)? as f64 / 1e6);
+
+    reports(&client, &pids, "large reports", 0..2_000, 150).await?;
+    reports(&client, &pids, "large reports again", 0..2_000, 150).await?;
+    println!(
+        "RSS of the manager, MB: {:.1}, at its peak {:.1}",
+        resident_bytes(&pids)? as f64 / 1e6,
+        peak_bytes(&pids)? as f64 / 1e6
+    );
     Ok(())
+}
+
+/// Reports of koordlets, and what they cost the manager.
+async fn reports(
+    client: &Client,
+    pids: &[u32],
+    what: &str,
+    numbers: std::ops::Range<usize>,
+    others: usize,
+) -> Result<()> {
+    let time = jiff::Timestamp::now().to_string();
+    let (count, size) = (numbers.len(), cluster::report(0, others, &time).to_string().len());
+    let before = cpu_time(pids)?;
+    each(numbers, |number| {
+        let node = number % NODES;
+        let path = format!("{SLO}/nodemetrics/{}/status", cluster::node_name(node));
+        let body = cluster::report(node, others, &format!("{}.{:03}Z", &time[..19], number / NODES));
+        async move { send(client, http::Method::PATCH, &path, "application/merge-patch+json", &body).await }
+    })
+    .await?;
+    settled(pids).await?;
+    let spent = cpu_time(pids)?.saturating_sub(before).as_secs_f64();
+    println!(
+        "{what}, {size} bytes each, per second and core: {:.0} ({count} took {spent:.2} s)",
+        count as f64 / spent.max(1e-9)
+    );
+    Ok(())
+}
+
+/// Waits until processes have had nothing to do for a second.
+async fn settled(pids: &[u32]) -> Result<()> {
+    loop {
+        let before = cpu_time(pids)?;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        if cpu_time(pids)?.saturating_sub(before) <= Duration::from_millis(10) {
+            return Ok(());
+        }
+    }
 }
 
 fn start_server(program: &Path, definitions: &Path, kubeconfig: &Path) -> Result<Running> {
@@ -118,8 +153,15 @@ fn start_manager(program: &Path, kubeconfig: &Path, folder: &Path) -> Result<Run
     Ok(Running(command.spawn().with_context(|| program.display().to_string())?))
 }
 
-async fn each<F: Future<Output = Result<Value>>>(count: usize, act: impl Fn(usize) -> F) -> Result<()> {
-    stream::iter((0..count).map(act)).buffer_unordered(CONNECTIONS).try_for_each(|_| async { Ok(()) }).await
+async fn each<T, F: Future<Output = Result<Value>>>(
+    things: impl IntoIterator<Item = T>,
+    act: impl Fn(T) -> F,
+) -> Result<()> {
+    stream::iter(things.into_iter().map(act)).buffer_unordered(CONNECTIONS).try_for_each(|_| async { Ok(()) }).await
+}
+
+async fn make(client: &Client, (path, object): Object) -> Result<Value> {
+    send(client, http::Method::POST, &path, "application/json", &object).await
 }
 
 async fn send(client: &Client, method: http::Method, path: &str, content_type: &str, body: &Value) -> Result<Value> {
@@ -127,8 +169,19 @@ async fn send(client: &Client, method: http::Method, path: &str, content_type: &
     Ok(client.request(request.body(serde_json::to_vec(body)?)?).await?)
 }
 
+async fn get(client: &Client, path: &str) -> Result<Value> {
+    Ok(client.request(http::Request::get(path).body(Vec::new())?).await?)
+}
+
 async fn count(client: &Client, plural: &str) -> Result<usize> {
-    let list: Value = client.request(http::Request::get(format!("{SLO}/{plural}?limit=1")).body(Vec::new())?).await?;
+    let list = get(client, &format!("{SLO}/{plural}?limit=1")).await?;
     let rest = list["metadata"]["remainingItemCount"].as_u64().unwrap_or(0);
     Ok(list["items"].as_array().map_or(0, Vec::len) + usize::try_from(rest)?)
+}
+
+/// The revision of the whole store: every write of anybody raises it.
+async fn revision(client: &Client) -> Result<u64> {
+    let list = get(client, "/api/v1/namespaces?limit=1").await?;
+    let text = list["metadata"]["resourceVersion"].as_str().context("a list without a revision")?;
+    text.parse().context("a revision that is no number")
 }
