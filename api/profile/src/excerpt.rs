@@ -1,6 +1,6 @@
 //! The part of an object that is read into a tree: what is not looked at needs no tree.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use serde::{
     Deserialize, Deserializer,
@@ -59,6 +59,14 @@ impl Excerpt {
         }
     }
 
+    /// Whether no field belongs to both parts, so that a change of one leaves the other as it is.
+    pub fn is_apart_from(&self, other: &Self) -> bool {
+        let (Self::Fields(mine), Self::Fields(theirs)) = (self, other) else { return false };
+        mine.iter().all(|(name, mine)| {
+            theirs.iter().filter(|(known, _)| known == name).all(|(_, theirs)| mine.is_apart_from(theirs))
+        })
+    }
+
     /// Reads the part of an object's JSON text.
     pub fn read(&self, text: &str) -> Result<Value, serde_json::Error> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
@@ -81,6 +89,10 @@ impl<'de> DeserializeSeed<'de> for &Excerpt {
 
 struct Reader<'e>(&'e Excerpt);
 
+/// The name of a field; most are skipped, so none is copied.
+#[derive(Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
 impl<'de> Visitor<'de> for Reader<'_> {
     type Value = Value;
 
@@ -90,13 +102,13 @@ impl<'de> Visitor<'de> for Reader<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
         let mut read = Map::new();
-        while let Some(name) = map.next_key::<std::borrow::Cow<'de, str>>()? {
+        while let Some(name) = map.next_key::<Name<'de>>()? {
             let part = match self.0 {
-                Excerpt::Fields(fields) => fields.iter().find(|(known, _)| *known == name).map(|(_, part)| part),
+                Excerpt::Fields(fields) => fields.iter().find(|(known, _)| *known == name.0).map(|(_, part)| part),
                 _ => Some(&Excerpt::Whole),
             };
             if let Some(part) = part {
-                read.insert(name.into_owned(), map.next_value_seed(part)?);
+                read.insert(name.0.into_owned(), map.next_value_seed(part)?);
             } else {
                 map.next_value::<IgnoredAny>()?;
             }
@@ -166,6 +178,17 @@ mod tests {
         assert_eq!(Excerpt::touched_by(&patch), Excerpt::fields([("spec", Excerpt::fields(spec))]));
         let ordered = json!({"spec": {"$setElementOrder/containers": [{"name": "c"}]}});
         assert_eq!(Excerpt::touched_by(&ordered), Excerpt::whole_fields(&["spec"]));
+    }
+
+    #[test]
+    fn parts_are_apart_when_no_field_is_in_both() {
+        let one = Excerpt::fields([("a", Excerpt::whole_fields(&["x", "y"])), ("b", Excerpt::Whole)]);
+        let apart = |other: Excerpt| one.is_apart_from(&other) && other.is_apart_from(&one);
+        assert!(apart(Excerpt::fields([("a", Excerpt::whole_fields(&["z"])), ("c", Excerpt::Whole)])));
+        assert!(!apart(Excerpt::fields([("a", Excerpt::whole_fields(&["z", "y"]))])));
+        assert!(!apart(Excerpt::whole_fields(&["a"])), "a whole object holds its fields");
+        assert!(!apart(Excerpt::fields([("b", Excerpt::whole_fields(&["x"]))])));
+        assert!(!apart(Excerpt::Whole));
     }
 
     #[test]

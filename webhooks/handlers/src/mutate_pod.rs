@@ -11,9 +11,9 @@ mod quota_tree;
 pub mod rehearsal;
 mod translate;
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
-use koord_profile::{Excerpt, Matched, PodNode, Profile, Texts};
+use koord_profile::{Matched, PodNode, Profile, Texts};
 use koord_resource::{
     admission::{Denial, Handler, Operation, Patch, Request, Stopwatch, Verdict},
     field::Path,
@@ -85,14 +85,29 @@ fn mutate(request: &Request<'_>, ctx: &Ctx, remarks: &mut Remarks, watch: &mut S
         && !matched.iter().any(|profile| profile.skip_update_resources);
     let rest = Rest { ctx, namespace: &namespace, translates };
 
-    let touched = applied.iter().filter_map(|profile| profile.touched.clone()).reduce(Excerpt::and);
-    let Some(touched) = touched else {
+    let mut touched = applied.iter().filter_map(|profile| profile.touched.as_ref()).map(Cow::Borrowed);
+    let first = touched.next();
+    let Some(touched) =
+        first.map(|first| touched.fold(first, |all, more| Cow::Owned(all.into_owned().and(more.into_owned()))))
+    else {
         let mut pod = pod;
         apply_profiles(&mut pod, &applied, ctx)?;
         rest.apply(&mut pod, watch)?;
         return write(&pod);
     };
-    let before = Pod::excerpt().and(touched).read(object.get())?;
+    if pod.has == (true, true) && touched.is_apart_from(Pod::excerpt()) {
+        // What the view shows and what the patches touch have nothing to do with each other.
+        let mut pod = pod;
+        apply_profiles(&mut pod, &applied, ctx)?;
+        let before = touched.read(object.get())?;
+        let patches = applied.iter().filter_map(|profile| profile.spec.patch.as_ref());
+        let after = patches.into_iter().try_fold(before.clone(), merged)?;
+        rest.apply(&mut pod, watch)?;
+        let mut patch = write(&pod)?;
+        patch.add_difference(&before, &after)?;
+        return Ok(patch);
+    }
+    let before = touched.into_owned().and(Pod::excerpt().clone()).read(object.get())?;
     let after = with_patches(before.clone(), pod, &applied, &rest, watch)?;
     Ok(Patch::between(&before, &after)?)
 }
@@ -240,9 +255,51 @@ fn write(pod: &Parts<'_>) -> Result<Patch, Denial> {
 #[cfg(test)]
 mod tests {
     use koord_resource::admission::GroupVersionResource;
-    use serde_json::value::RawValue;
+    use serde_json::{json, value::RawValue};
 
     use super::*;
+
+    fn put_profile(ctx: &Ctx, more: &Value) {
+        let mut spec = json!({"labels": {"a": "b"}, "qosClass": "BE", "schedulerName": "koord-scheduler"});
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let profile = json!({"metadata": {"name": "p", "uid": "u", "resourceVersion": "1"}, "spec": spec});
+        ctx.put("ClusterColocationProfile", &profile.to_string()).unwrap();
+    }
+
+    fn after_mutation(ctx: &Ctx, pod: &Value) -> Value {
+        let object = RawValue::from_string(pod.to_string()).unwrap();
+        let resource = GroupVersionResource { resource: "pods".into(), ..GroupVersionResource::default() };
+        let request = Request { operation: Operation::Create, object: Some(&object), resource, ..Request::default() };
+        let verdict = (HANDLER.call)(&request, ctx);
+        assert_eq!(verdict.denial, None);
+        json::apply(pod.clone(), &serde_json::from_slice(verdict.patch.as_bytes()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_patch_of_other_fields_is_merged_beside_the_rest() {
+        let patches = [
+            json!({"spec": {"terminationGracePeriodSeconds": 5}}),
+            json!({"spec": {"tolerations": [{"key": "batch", "operator": "Exists"}], "hostNetwork": null}}),
+            json!({"metadata": {"finalizers": ["example.com/f"]}, "spec": {"dnsConfig": {"nameservers": ["10.0.0.1"]}}}),
+            json!({"spec": {"containers": [{"name": "c", "image": "other"}]}}),
+        ];
+        let container = json!({"name": "c", "image": "i", "resources": {"limits": {"cpu": "1"}}});
+        let pods = [
+            json!({"metadata": {"name": "n"}, "spec": {"containers": [container], "terminationGracePeriodSeconds": 5}}),
+            json!({"metadata": {"name": "n"}, "spec": {"containers": [], "hostNetwork": true, "tolerations": [{"key": "x"}]}}),
+            json!({"metadata": {"name": "n", "finalizers": ["x"]}, "spec": {"dnsConfig": {"searches": ["a"]}}}),
+            json!({"metadata": {"name": "n"}}),
+        ];
+        for patch in &patches {
+            let (without, with) = (Ctx::detached(|_| false), Ctx::detached(|_| false));
+            put_profile(&without, &json!({}));
+            put_profile(&with, &json!({ "patch": patch }));
+            for pod in &pods {
+                let expected = merged(after_mutation(&without, pod), patch).unwrap();
+                assert_eq!(after_mutation(&with, pod), expected, "{patch} on {pod}");
+            }
+        }
+    }
 
     #[test]
     fn a_profile_does_not_apply_in_a_namespace_that_nobody_knows() {

@@ -57,8 +57,13 @@ impl Patch {
     /// What turns `before` into `after`. The documents as a whole must both be objects or both be lists.
     pub fn between(before: &Value, after: &Value) -> Result<Self, serde_json::Error> {
         let mut patch = Self::default();
-        patch.differences(&Path::root(""), before, after)?;
+        patch.add_difference(before, after)?;
         Ok(patch)
+    }
+
+    /// Adds what turns `before` into `after`, parts of the object that nothing else in the patch is about.
+    pub fn add_difference(&mut self, before: &Value, after: &Value) -> Result<(), serde_json::Error> {
+        self.differences(&Path::root(""), before, after)
     }
 
     /// Lists are compared item by item; what one has more stands at its end.

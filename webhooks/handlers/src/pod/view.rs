@@ -1,6 +1,6 @@
 //! The fields of a pod that handlers read, borrowed from the request's text.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::LazyLock};
 
 use koord_api::{
     priority::{PRIORITY_CLASS_LABEL, PriorityClass},
@@ -111,7 +111,12 @@ pub(crate) struct Parts<'a> {
 
 impl<'a> Pod<'a> {
     /// The part of a pod that a view shows.
-    pub(crate) fn excerpt() -> Excerpt {
+    pub(crate) fn excerpt() -> &'static Excerpt {
+        static EXCERPT: LazyLock<Excerpt> = LazyLock::new(Pod::shown);
+        &EXCERPT
+    }
+
+    fn shown() -> Excerpt {
         let containers = || Excerpt::Items(Box::new(Excerpt::whole_fields(&["name", "restartPolicy", "resources"])));
         let whole = ["overhead", "priority", "affinity", "schedulerName", "priorityClassName", "preemptionPolicy"];
         let lists = Excerpt::fields([("initContainers", containers()), ("containers", containers())]);
