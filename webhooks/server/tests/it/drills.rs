@@ -39,14 +39,14 @@ struct Drill {
     _folder: TempDir,
 }
 
-fn keeper(folder: &TempDir, clock: &Arc<ManualClock>) -> Keeper {
+pub(crate) fn keeper(folder: &TempDir, clock: &Arc<ManualClock>) -> Keeper {
     let home = folder.path().to_string_lossy().into_owned();
     let environment = Environment::from(|name| (name == "WEBHOOK_CERT_DIR").then(|| home.clone())).unwrap();
     let served = Served { paths: vec!["/validate-pod"], definitions: Vec::new() };
     Keeper::new(environment, served, 0, Arc::clone(clock) as _)
 }
 
-fn bundle(server: &ApiServer) -> String {
+pub(crate) fn bundle(server: &ApiServer) -> String {
     let bundle = server.get(VALIDATING).unwrap()["webhooks"][0]["clientConfig"]["caBundle"].clone();
     String::from_utf8(BASE64.decode(bundle.as_str().unwrap()).unwrap()).unwrap()
 }

@@ -4,4 +4,5 @@
 mod api_server;
 mod drills;
 mod keeper;
+mod paced;
 mod rotation;

@@ -58,11 +58,14 @@ impl TimeProvider for Time {
     }
 }
 
-/// What an API server does: trusts the bundle that the configuration shows now, connects, and sends a review.
-pub(crate) async fn review(address: SocketAddr, bundle: &str, clock: &Arc<ManualClock>) -> Result<(), String> {
+/// A connection of an API server to a webhook.
+pub(crate) type Connection = http1::SendRequest<Full<Bytes>>;
+
+/// Trusts a bundle, and connects.
+pub(crate) async fn connect(address: SocketAddr, bundle: &str, clock: &Arc<ManualClock>) -> Result<Connection, String> {
     let said = |error: &dyn std::fmt::Display| error.to_string();
     let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(CertificateDer::pem_slice_iter(bundle.as_bytes()).map(Result::unwrap));
+    roots.add_parsable_certificates(CertificateDer::pem_slice_iter(bundle.as_bytes()).filter_map(Result::ok));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_details(provider, Arc::new(Time(Arc::clone(clock))))
         .with_safe_default_protocol_versions()
@@ -72,20 +75,31 @@ pub(crate) async fn review(address: SocketAddr, bundle: &str, clock: &Arc<Manual
     let socket = tokio::net::TcpStream::connect(address).await.map_err(|error| said(&error))?;
     let name = ServerName::try_from("koordinator-webhook-service.koordinator-system.svc").unwrap();
     let stream = TlsConnector::from(Arc::new(config)).connect(name, socket).await.map_err(|error| said(&error))?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| said(&error))?;
+    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| said(&error))?;
     tokio::spawn(connection);
-    // The second review of a connection is answered whatever was presented when it began.
-    for _ in 0..2 {
-        let body = Full::new(Bytes::from_static(br#"{"request":{"uid":"u","operation":"CREATE"}}"#));
-        let request = http::Request::post("/validate-pod").header("content-type", "application/json");
-        let request = request.header("host", "webhook").body(body).unwrap();
-        let answer = sender.send_request(request).await.map_err(|error| said(&error))?;
-        let body = answer.into_body().collect().await.map_err(|error| said(&error))?.to_bytes();
-        if !String::from_utf8_lossy(&body).contains(r#""allowed":true"#) {
-            return Err(format!("answered {body:?}"));
-        }
+    Ok(sender)
+}
+
+/// Sends a review, which must be allowed.
+pub(crate) async fn ask(connection: &mut Connection) -> Result<(), String> {
+    let said = |error: &dyn std::fmt::Display| error.to_string();
+    let body = Full::new(Bytes::from_static(br#"{"request":{"uid":"u","operation":"CREATE"}}"#));
+    let request = http::Request::post("/validate-pod").header("content-type", "application/json");
+    let request = request.header("host", "webhook").body(body).unwrap();
+    let answer = connection.send_request(request).await.map_err(|error| said(&error))?;
+    let body = answer.into_body().collect().await.map_err(|error| said(&error))?.to_bytes();
+    if !String::from_utf8_lossy(&body).contains(r#""allowed":true"#) {
+        return Err(format!("answered {body:?}"));
     }
     Ok(())
+}
+
+/// What an API server does: trusts the bundle that the configuration shows now, connects, and sends reviews.
+pub(crate) async fn review(address: SocketAddr, bundle: &str, clock: &Arc<ManualClock>) -> Result<(), String> {
+    let mut connection = connect(address, bundle, clock).await?;
+    // The second review of a connection is answered whatever was presented when it began.
+    ask(&mut connection).await?;
+    ask(&mut connection).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
