@@ -3,16 +3,16 @@
 use serde_json::{Value, json};
 
 /// Nodes of the cluster.
-pub const NODES: usize = 5_000;
+pub(crate) const NODES: usize = 5_000;
 /// Pods of the cluster, evenly spread over the nodes.
-pub const PODS: usize = 50_000;
+pub(crate) const PODS: usize = 50_000;
 const GIB: u64 = 1 << 30;
 
 /// An object to be made: the path of its collection and its content.
-pub type Object = (String, Value);
+pub(crate) type Object = (String, Value);
 
 /// What an administrator configures: a namespace for the manager, colocation switched on, some profiles.
-pub fn configuration() -> Vec<Object> {
+pub(crate) fn configuration() -> Vec<Object> {
     let namespace = ("/api/v1/namespaces".to_owned(), json!({"metadata": {"name": "koordinator-system"}}));
     let config = json!({
         "metadata": {"name": "slo-controller-config"},
@@ -34,7 +34,7 @@ pub fn configuration() -> Vec<Object> {
 }
 
 /// A node with what its kubelet says about it.
-pub fn node(number: usize) -> Object {
+pub(crate) fn node(number: usize) -> Object {
     let has = json!({"cpu": "64", "memory": "256Gi", "pods": "110"});
     let labels = json!({
         "kubernetes.io/hostname": node_name(number), "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
@@ -48,7 +48,7 @@ pub fn node(number: usize) -> Object {
 }
 
 /// Name of a node.
-pub fn node_name(number: usize) -> String {
+pub(crate) fn node_name(number: usize) -> String {
     format!("node-{number}")
 }
 
@@ -61,7 +61,7 @@ fn node_of(number: usize) -> usize {
 }
 
 /// A pod of 3 KB that runs: half of them what a profile made of it, half of class prod.
-pub fn pod(number: usize) -> Object {
+pub(crate) fn pod(number: usize) -> Object {
     let (namespace, name) = pod_name(number);
     let is_batch = number.is_multiple_of(2);
     let amounts = if is_batch {
@@ -100,7 +100,7 @@ pub fn pod(number: usize) -> Object {
 }
 
 /// Namespaces of the pods.
-pub fn namespaces() -> Vec<Object> {
+pub(crate) fn namespaces() -> Vec<Object> {
     (0..100)
         .map(|team| ("/api/v1/namespaces".to_owned(), json!({"metadata": {"name": format!("team-{team}")}})))
         .collect()
@@ -108,7 +108,7 @@ pub fn namespaces() -> Vec<Object> {
 
 /// What the koordlet of a node reports at a time: the use of the node, of its pods, and of `others` pods that are gone
 /// already, which make a report as large as one of a crowded node.
-pub fn report(node: usize, others: usize, time: &str) -> Value {
+pub(crate) fn report(node: usize, others: usize, time: &str) -> Value {
     let use_of = |cpu_milli: u64, memory: u64| json!({"resources": {"cpu": format!("{cpu_milli}m"), "memory": memory.to_string()}});
     let usage = use_of(20_000, 80 * GIB);
     let aggregated: Vec<Value> = ["5m", "10m", "30m"]
