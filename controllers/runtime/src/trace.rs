@@ -249,6 +249,7 @@ impl Tracer {
     }
 
     /// What became of spans that were recorded.
+    #[cfg(feature = "otlp")]
     pub(crate) fn count(&self, result: &str, spans: usize) {
         if let Some(inner) = &self.0 {
             inner.counts.with_label_values(&[result]).inc_by(u64::try_from(spans).unwrap_or(u64::MAX));
