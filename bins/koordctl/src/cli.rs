@@ -294,6 +294,9 @@ pub struct UpArgs {
         default_value = "DeclaredWebhooks=true,ReservationMutatingWebhook=true,ConfigMapValidatingWebhook=true"
     )]
     pub feature_gates: String,
+    /// Where koord-manager serves its metrics, such as 127.0.0.1:8080; without it nowhere
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics_addr: Option<std::net::SocketAddr>,
     /// Keep the objects in this folder, so that they survive a restart; without it they are gone when the program ends
     #[arg(long, value_name = "FOLDER")]
     pub data_dir: Option<PathBuf>,

@@ -50,7 +50,7 @@ impl Cluster {
             .with_context(|| format!("--kubeconfig {}", args.kubeconfig.display()))?;
         let place = server::Place { port: args.port, data_dir: args.data_dir.clone(), takes_care: !args.no_manager };
         let may_replace = Kubeconfig::check(&kubeconfig, args.force, &place.owner())?;
-        manager::checked(&args.feature_gates)?;
+        manager::checked(&args.feature_gates, args.metrics_addr)?;
         let time = Arc::new(ClusterTime::begin(args.speed(), args.data_dir.as_deref())?);
         progress.step("API server");
         let server = Embedded::start(place, Arc::clone(&time.clock), args.seed).await?;
@@ -118,6 +118,7 @@ impl Inhabitants {
                 clock,
                 seed: args.seed,
                 feature_gates: &args.feature_gates,
+                metrics: args.metrics_addr,
                 certificates: certificates.path(),
             })?)
         };

@@ -1,6 +1,10 @@
 //! koord-manager in the process of `up`: the program's own wiring, with its webhooks on a free port of 127.0.0.1.
 
-use std::{net::Ipv4Addr, path::Path, time::Duration};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::Path,
+    time::Duration,
+};
 
 use anyhow::{Context as _, Result, bail};
 use koord_manager::{Checked, Options, Surroundings, run_with};
@@ -29,6 +33,8 @@ pub struct Settings<'a> {
     pub seed: u64,
     /// As `--feature-gates` takes them.
     pub feature_gates: &'a str,
+    /// Where it serves its metrics.
+    pub metrics: Option<SocketAddr>,
     /// Where it keeps its certificates.
     pub certificates: &'a Path,
 }
@@ -36,7 +42,7 @@ pub struct Settings<'a> {
 impl RunningManager {
     /// Starts it. It has no rival in this cluster and therefore needs no election, and no limit on its requests.
     pub fn start(settings: &Settings) -> Result<Self> {
-        let checked = checked(settings.feature_gates)?;
+        let checked = checked(settings.feature_gates, settings.metrics)?;
         let surroundings = Surroundings {
             client: settings.client.clone(),
             api_host: "in-process".to_owned(),
@@ -101,13 +107,14 @@ impl RunningManager {
     }
 }
 
-/// The manager's options with these feature gates.
-pub fn checked(feature_gates: &str) -> Result<Checked> {
+/// The manager's options with these feature gates and metrics.
+pub fn checked(feature_gates: &str, metrics: Option<SocketAddr>) -> Result<Checked> {
     let gates = format!("--feature-gates={feature_gates}");
+    let metrics = format!("--metrics-addr={}", metrics.map_or_else(|| "0".to_owned(), |address| address.to_string()));
     let arguments = [
         "koord-manager",
         "--enable-leader-election=false",
-        "--metrics-addr=0",
+        &metrics,
         "--health-probe-addr=0",
         "--rest-config-qps=0",
         "--admission-warnings",

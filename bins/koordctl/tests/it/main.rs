@@ -8,6 +8,7 @@ mod commands;
 mod data_dir;
 mod doctor;
 mod explain;
+mod pages;
 mod plan;
 mod profile;
 mod program;

@@ -10,7 +10,6 @@ mod kubectl_commands;
 mod nodes;
 mod place;
 mod policies;
-mod quickstart;
 mod readme;
 mod scrape;
 mod servers;
