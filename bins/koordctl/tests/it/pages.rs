@@ -17,7 +17,11 @@ use envtest::{
     cluster::{Cluster, Options},
     serve::Owner,
 };
-use integration::Kubectl;
+use integration::{
+    Installed, Kubectl,
+    installed::{Process, Reach},
+};
+use kube::{Client, config::KubeConfigOptions};
 use tokio::sync::watch;
 
 use crate::program::{PROGRAM, Up, folder};
@@ -93,7 +97,7 @@ fn shows(expected: &str, printed: &str) -> bool {
 /// How long the page's words may take to come true: controllers work while the reader reads.
 const COMES_TRUE_MAX: Duration = Duration::from_secs(30);
 
-/// A server with nothing in it, until it is dropped; none that the page needs is none that runs.
+/// A server with nothing in it, and what would be a kubelet: it runs koord-manager as long as there is a Deployment of it.
 struct Empty {
     _stop: watch::Sender<bool>,
 }
@@ -106,22 +110,44 @@ impl Empty {
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
             runtime.block_on(async {
+                let port = free().port();
+                let alias = format!("{NAMESPACE}/koordinator-webhook-service:443=127.0.0.1:{port}");
                 let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-                let options = Options { address, takes_care: true, ..Options::default() };
-                let cluster = Cluster::bind(options).await.unwrap();
-                let owner = Owner { name: "empty".to_owned(), port: 0, data_dir: None };
-                let kubeconfig = cluster.kubeconfig(owner.clone());
-                let may_replace = envtest::serve::Kubeconfig::check(&file, true, &owner).unwrap();
-                let announcing = async {
-                    kubeconfig.write_when_ready(&file, may_replace).await.unwrap();
-                    tell.send(()).unwrap();
-                };
-                tokio::join!(cluster.run(stopped), announcing);
+                let service_aliases = vec![alias.parse().unwrap()];
+                let cluster = Cluster::bind(Options { address, service_aliases, ..Options::default() }).await.unwrap();
+                cluster.kubeconfig(Owner::named("empty")).write(&file, true).unwrap();
+                tell.send(()).unwrap();
+                tokio::select! { biased; () = cluster.run(stopped) => {}, () = run_what_is_deployed(&file, port) => {} }
             });
         });
         ready.recv_timeout(Duration::from_secs(30)).unwrap();
         Self { _stop: stop }
     }
+}
+
+const NAMESPACE: &str = "koordinator-system";
+
+async fn run_what_is_deployed(kubeconfig: &Path, port: u16) {
+    let config = koordctl::connect::from_file(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    let client = Client::try_from(config.clone()).unwrap();
+    let mut running = None;
+    loop {
+        match (Process::described(&client, NAMESPACE, "koord-manager").await, running.take()) {
+            (Ok(process), None) => {
+                // Its ServiceAccount may be on its way.
+                running = process.start(&client, &config, Reach::Service(port)).await.ok();
+            }
+            (Ok(_), manager) => running = manager,
+            (Err(_), Some(manager)) => Installed::stop(manager).await.unwrap(),
+            (Err(_), None) => {}
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// An address that nobody listens on, for what must be named before it is opened.
+fn free() -> SocketAddr {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
 }
 
 /// Where the commands of a page are run.
@@ -143,10 +169,8 @@ impl Desk {
         std::fs::create_dir_all(&bin).unwrap();
         symlink(kubectl.program(), bin.join("kubectl")).unwrap();
         symlink(PROGRAM, bin.join("koordctl")).unwrap();
-        // Free now, and nobody else asks for it before the program does.
-        let metrics = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();
         let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
-        Some(Self { kubeconfig, empty_kubeconfig: home.join("empty.kubeconfig"), metrics, home, path })
+        Some(Self { kubeconfig, empty_kubeconfig: home.join("empty.kubeconfig"), metrics: free(), home, path })
     }
 
     /// What a step prints, and whether it succeeds.

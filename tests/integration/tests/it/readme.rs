@@ -25,7 +25,15 @@ fn it_has_exactly_two_commands() {
 #[test]
 fn links_lead_to_files() {
     let mut broken = Vec::new();
-    for page in ["README.md", "CONTRIBUTING.md", "docs/quickstart.md", "docs/architecture.md", "docs/development.md"] {
+    for page in [
+        "README.md",
+        "CONTRIBUTING.md",
+        "docs/quickstart.md",
+        "docs/manager.md",
+        "docs/webhooks.md",
+        "docs/architecture.md",
+        "docs/development.md",
+    ] {
         let path = Path::new(ROOT).join(page);
         let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{page}: {error}"));
         let links = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
