@@ -142,24 +142,29 @@ impl Fleet {
         Ok(())
     }
 
-    /// Renews the leases for as long as it is polled. A renewal that fails is made up for at the node's next turn.
+    /// Renews the leases for as long as it is polled. A renewal that fails is tried again first thing in the next round.
     pub async fn keep_alive(self, client: Client, clock: SharedClock) {
         let start = clock.moment();
         let mut pace = Pace::new(self.size(), LEASE_RENEWAL);
         // The first turn of everyone comes at once: a node without a lease counts as lost.
         let mut due: Vec<u32> = (0..self.size()).collect();
         loop {
-            stream::iter(due)
-                .for_each_concurrent(IN_FLIGHT, |index| {
+            let failed: Vec<u32> = stream::iter(due)
+                .map(|index| {
                     let (client, clock) = (client.clone(), clock.clone());
                     let node = &self.nodes[index as usize];
-                    async move {
-                        let _ = renew(node, client, &clock).await;
-                    }
+                    async move { renew(node, client, &clock).await.is_err().then_some(index) }
                 })
+                .buffer_unordered(IN_FLIGHT)
+                .filter_map(std::future::ready)
+                .collect()
                 .await;
-            clock.sleep(pace.tick()).await;
-            due = pace.due(clock.moment().since(start)).collect();
+            // A server that refuses everything is not asked at once again.
+            clock.sleep(if failed.is_empty() { pace.tick() } else { PAUSE_AFTER_FAILURE }).await;
+            let turns: Vec<u32> =
+                pace.due(clock.moment().since(start)).filter(|index| !failed.contains(index)).collect();
+            due = failed;
+            due.extend(turns);
         }
     }
 }
