@@ -16,6 +16,8 @@ pub struct File {
     pub name: String,
     /// What stands in it.
     pub text: String,
+    /// Whether somebody named it. Of a folder it may be something else than objects, such as a chart's values.
+    pub is_named: bool,
 }
 
 /// Reads files. `-` is standard input; a folder stands for the files in it and below it that end in .yaml, .yml or .json.
@@ -25,19 +27,19 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<File>> {
         if path == Path::new("-") {
             let mut text = String::new();
             std::io::stdin().read_to_string(&mut text).context("standard input cannot be read")?;
-            files.push(File { name: "-".to_owned(), text });
+            files.push(File { name: "-".to_owned(), text, is_named: true });
         } else {
-            collect(path, &mut files)?;
+            collect(path, true, &mut files)?;
         }
     }
     Ok(files)
 }
 
-fn collect(path: &Path, files: &mut Vec<File>) -> Result<()> {
+fn collect(path: &Path, is_named: bool, files: &mut Vec<File>) -> Result<()> {
     let cannot = || format!("{} cannot be read", path.display());
     if !path.is_dir() {
         let text = fs::read_to_string(path).with_context(cannot)?;
-        files.push(File { name: path.display().to_string(), text });
+        files.push(File { name: path.display().to_string(), text, is_named });
         return Ok(());
     }
     let mut inside = Vec::new();
@@ -53,13 +55,13 @@ fn collect(path: &Path, files: &mut Vec<File>) -> Result<()> {
         }
     }
     inside.sort();
-    inside.iter().try_for_each(|path| collect(path, files))
+    inside.iter().try_for_each(|path| collect(path, false, files))
 }
 
 /// The objects in these files, with lists taken apart.
 pub fn objects(paths: &[PathBuf]) -> Result<Vec<Value>> {
     let mut objects = Vec::new();
-    for File { name, text } in read(paths)? {
+    for File { name, text, .. } in read(paths)? {
         let documents: Vec<Value> = serde_saphyr::from_multiple(&text).with_context(|| format!("{name} is no YAML"))?;
         for mut document in documents {
             match document.get_mut("items").map(Value::take) {
