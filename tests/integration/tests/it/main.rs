@@ -5,6 +5,7 @@
 mod chart;
 mod conversions;
 mod doors;
+mod images;
 mod installation;
 mod kubectl_commands;
 mod nodes;
