@@ -60,6 +60,11 @@ impl Kubectl {
         &self.program
     }
 
+    /// The kubeconfig that it uses.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
     /// Runs a command and gives what it printed, whether it succeeded or not.
     pub fn run(&self, arguments: &[&str], input: Option<&str>, environment: &[(&str, &str)]) -> Result<Printed> {
         let mut child = Command::new(&self.program)

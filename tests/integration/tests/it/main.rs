@@ -8,6 +8,7 @@ mod doors;
 mod images;
 mod installation;
 mod kubectl_commands;
+mod leadership;
 mod nodes;
 mod place;
 mod policies;

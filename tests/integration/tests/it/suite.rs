@@ -135,6 +135,11 @@ impl<'a> Scene<'a> {
         scene
     }
 
+    /// The kubeconfig of an administrator.
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        self.server.kubectl.kubeconfig()
+    }
+
     /// Whether this is kube-apiserver itself.
     pub(crate) fn is_real(&self) -> bool {
         self.server.name == "real"
