@@ -130,7 +130,7 @@ fn amounts_of_zones_go_with_those_of_the_node() {
     assert_eq!(batch(&mut stage), "26500");
     stage.wait(Duration::from_secs(302));
     assert_eq!(batch(&mut stage), "27700", "although nothing else happens");
-    stage.wait(Duration::from_secs(600));
+    stage.wait(Duration::from_mins(10));
     let mut batch = || stage.observe(&topology)["zones"][1]["resources"][1]["available"].clone();
     assert_eq!(batch(), "0");
 }
