@@ -34,7 +34,7 @@ Values files of the original name its releases, and so does `--reuse-values`; wh
 {{- define "koordinator.namesOriginal" -}}
 {{- $tag := toString (default "" .Values.manager.image.tag) -}}
 {{- $isOriginal := regexMatch `^v?(0\.[1-7]|1\.[0-8])\.[0-9]+$` $tag -}}
-{{- if and $isOriginal (ne (trimPrefix "v" $tag) .Chart.AppVersion) (regexMatch `^koordinator-?sh/koord-manager$` .Values.manager.image.repository) -}}
+{{- if and $isOriginal (regexMatch `^koordinator-?sh/koord-manager$` .Values.manager.image.repository) -}}
 {{- $tag -}}
 {{- end -}}
 {{- end -}}
@@ -43,7 +43,7 @@ Values files of the original name its releases, and so does `--reuse-values`; wh
 {{- $image := .Values.manager.image -}}
 {{- $tag := $image.tag -}}
 {{- if or (not $tag) (include "koordinator.namesOriginal" .) -}}
-{{- $tag = printf "v%s" .Chart.AppVersion -}}
+{{- $tag = printf "v%s-rust" .Chart.AppVersion -}}
 {{- end -}}
 {{- join "/" (compact (list .Values.imageRepositoryHost $image.repository)) -}}:{{- toString $tag -}}
 {{- end -}}

@@ -258,20 +258,27 @@ fn older_servers_are_not_asked_for_what_they_lack() {
 fn a_values_file_of_the_original_installs_this_manager() {
     let Some(helm) = helm() else { return };
     for (file, image, replicas, port) in [
-        ("values-of-0.7.0.yaml", "ghcr.io/koordinatorsh/koord-manager", 3, 9443),
-        ("original-chart/values.yaml", "registry.cn-beijing.aliyuncs.com/koordinator-sh/koord-manager", 2, 9876),
+        ("values-of-0.7.0.yaml", "registry.example/koordinatorsh/koord-manager", 3, 9443),
+        ("original-chart/values.yaml", "registry.example/koordinator-sh/koord-manager", 2, 9876),
     ] {
         let objects = rendered(&helm, &[&format!("--values={}", data(file))]).unwrap();
         let deployment = find(&objects, "Deployment", "koord-manager").unwrap();
         let container = &deployment["spec"]["template"]["spec"]["containers"][0];
-        assert_eq!(container["image"], format!("{image}:v{}", env!("CARGO_PKG_VERSION")), "{file}");
+        assert_eq!(container["image"], format!("{image}:v{}-rust", env!("CARGO_PKG_VERSION")), "{file}");
         assert_eq!(deployment["spec"]["replicas"], replicas, "{file}");
         assert_eq!(container["ports"][0]["containerPort"], port, "{file}");
         assert!(objects.iter().all(|object| object["kind"] != "DaemonSet"), "{file}");
     }
-    let own = rendered(&helm, &["--set=imageRepositoryHost=registry.example,manager.image.tag=mine"]).unwrap();
-    let container = &find(&own, "Deployment", "koord-manager").unwrap()["spec"]["template"]["spec"]["containers"][0];
-    assert_eq!(container["image"], "registry.example/koordinator-sh/koord-manager:mine");
+    let image = |sets: &str| {
+        let objects = rendered(&helm, &[sets]).unwrap();
+        let pod = find(&objects, "Deployment", "koord-manager").unwrap()["spec"]["template"]["spec"].clone();
+        pod["containers"][0]["image"].as_str().unwrap().to_owned()
+    };
+    let ours = format!("koordinator-sh/koord-manager:v{}-rust", env!("CARGO_PKG_VERSION"));
+    assert_eq!(image("--set=featureGates="), ours);
+    assert_eq!(image("--set=manager.image.tag=v0.1.0"), ours, "the original had such a release too");
+    let own = image("--set=imageRepositoryHost=registry.example,manager.image.tag=mine");
+    assert_eq!(own, "registry.example/koordinator-sh/koord-manager:mine");
 }
 
 #[test]
