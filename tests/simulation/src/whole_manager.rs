@@ -1,5 +1,5 @@
 //! koord-manager with all its controllers at once: what they make of nodes, pods, reports, devices, topologies and quota
-//! profiles is what [`crate::oracle`] computes anew. A program that starts afresh is another oracle: it decides everything
+//! profiles is what the module `oracle` computes anew. A program that starts afresh is another oracle: it decides everything
 //! once more, and must find nothing to write.
 
 use http::Method;
