@@ -91,6 +91,9 @@ fn mutate(request: &Request<'_>) -> Result<Patch, Denial> {
     }
     let Some(mut allocatable) = node.status.and_then(|status| status.allocatable) else { return Ok(patch) };
     let before = before.status.and_then(|status| status.allocatable).unwrap_or_default();
+    if is_own_answer(&annotations, &ratios, &allocatable) {
+        return Ok(patch);
+    }
     let Some(raw) = raw(&mut annotations, &allocatable, &before)? else { return Ok(patch) };
     let ratios = RESOURCE_AMPLIFICATION_RATIO.read(&ratios).map_err(|error| {
         Denial::internal(format!("failed to unmarshal node resource amplification ratio: {}", error.reason))
@@ -105,6 +108,23 @@ fn mutate(request: &Request<'_>) -> Result<Patch, Denial> {
     annotations.write(&annotations_at, &mut patch)?;
     allocatable.write(&status.child("allocatable"), &mut patch)?;
     Ok(patch)
+}
+
+/// Whether the amounts are those that the annotations of the same object give: this handler was asked already, and
+/// asking twice must not amplify twice.
+fn is_own_answer(annotations: &Texts<'_>, ratios: &str, allocatable: &Amounts<'_>) -> bool {
+    let Some(remembered) = annotations.get(RAW_ALLOCATABLE.name()) else { return false };
+    let (Ok(raw), Ok(ratios)) =
+        (go_json::from_str::<ResourceList>(remembered), RESOURCE_AMPLIFICATION_RATIO.read(ratios))
+    else {
+        return false;
+    };
+    AMPLIFIED.iter().all(|resource| {
+        let ratio = ratios.ratio(resource);
+        let given =
+            raw.get(resource).map(|amount| if ratio > 1.0 { amount.milli_scaled_by(ratio) } else { amount.clone() });
+        allocatable.get(resource) == given.as_ref()
+    })
 }
 
 /// What the node really has: what kubelet just wrote, if that is new, or what the annotation remembers. None when the
@@ -125,4 +145,44 @@ fn raw(
         annotations.set(RAW_ALLOCATABLE.name(), go_json::to_string(&raw)?);
     }
     Ok(Some(raw))
+}
+
+#[cfg(test)]
+mod tests {
+    use koord_resource::admission::GroupVersionResource;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn answer(node: &Value, before: &Value) -> Patch {
+        let raw = |value: &Value| RawValue::from_string(value.to_string()).unwrap();
+        let (object, old) = (raw(node), raw(before));
+        let request = Request {
+            operation: Operation::Update,
+            resource: GroupVersionResource { version: "v1".into(), resource: "nodes".into(), ..Default::default() },
+            sub_resource: "status".into(),
+            object: Some(&object),
+            old_object: Some(&old),
+            ..Request::default()
+        };
+        mutate(&request).unwrap()
+    }
+
+    fn node(raw: Option<&str>, cpu: &str) -> Value {
+        let mut node = json!({"metadata": {"annotations": {"node.koordinator.sh/resource-amplification-ratio": r#"{"cpu":1.5}"#}},
+                              "status": {"allocatable": {"cpu": cpu, "memory": "8Gi"}}});
+        if let Some(raw) = raw {
+            node["metadata"]["annotations"]["node.koordinator.sh/raw-allocatable"] = raw.into();
+        }
+        node
+    }
+
+    #[test]
+    fn its_own_answer_is_not_amplified_again() {
+        let raw = r#"{"cpu":"8","memory":"8Gi"}"#;
+        let before = node(None, "4");
+        assert!(!answer(&node(None, "8"), &before).is_empty());
+        assert!(answer(&node(Some(raw), "12"), &before).is_empty());
+        assert!(!answer(&node(Some(raw), "16"), &before).is_empty(), "kubelet found more");
+    }
 }
