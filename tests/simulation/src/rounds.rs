@@ -24,6 +24,10 @@ const ACTS: usize = 50;
 /// How long the program then has.
 const QUIET: Duration = Duration::from_mins(40);
 
+/// What other programs write into our objects: kind, where, and the field. It goes with the object when a node was made
+/// anew, unless that was so quick that nobody saw the node gone. A death at that moment decides which; both are right.
+const OTHERS: [(&str, &str, &str); 2] = [("NodeMetric", "", "status"), ("NodeSLO", "/spec", "extensions")];
+
 /// What stands in the collections of a scenario, by path and name, without what differs by the history of the writes.
 pub type State = BTreeMap<String, Value>;
 
@@ -85,12 +89,12 @@ fn state(collections: &[&str], stage: &mut Stage) -> State {
     for collection in collections {
         for mut object in stage.objects(collection) {
             let path = format!("{collection}/{}", name_of(&object));
-            // Koordlet's. It goes with the object when a node was made anew, unless that was so quick that nobody saw the
-            // node gone; a death at that moment decides which, and both are right.
-            if object["kind"] == "NodeMetric"
-                && let Some(fields) = object.as_object_mut()
-            {
-                fields.remove("status");
+            for (kind, parent, field) in OTHERS {
+                if object["kind"] == kind
+                    && let Some(fields) = object.pointer_mut(parent).and_then(Value::as_object_mut)
+                {
+                    fields.remove(field);
+                }
             }
             if let Some(metadata) = object["metadata"].as_object_mut() {
                 for field in ["uid", "resourceVersion", "generation", "managedFields", "creationTimestamp"] {

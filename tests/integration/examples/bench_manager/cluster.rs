@@ -21,6 +21,7 @@ pub(crate) fn configuration() -> Vec<Object> {
     let config = ("/api/v1/namespaces/koordinator-system/configmaps".to_owned(), config);
     let profiles = (0..20).map(|number| {
         let profile = json!({
+            "apiVersion": "config.koordinator.sh/v1alpha1", "kind": "ClusterColocationProfile",
             "metadata": {"name": format!("profile-{number}")},
             "spec": {
                 "selector": {"matchLabels": {"team": format!("team-{number}")}},
