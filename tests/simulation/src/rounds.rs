@@ -24,11 +24,6 @@ const ACTS: usize = 50;
 /// How long the program then has.
 const QUIET: Duration = Duration::from_mins(40);
 
-/// After these the program has a moment to see that a node is gone. Otherwise it may or may not see it before there is
-/// another of that name, and a death decides which: what koordlet and others wrote into its objects goes or stays.
-const REMOVALS: [&str; 3] = ["deletes a node", "deletes what is held of", "lets go of"];
-const SEEN: Duration = Duration::from_mins(1);
-
 /// What stands in the collections of a scenario, by path and name, without what differs by the history of the writes.
 pub type State = BTreeMap<String, Value>;
 
@@ -72,9 +67,6 @@ fn play(run: &mut Run<'_>, seed: u64) -> Result<Vec<State>, String> {
         for _ in 0..ACTS {
             let done = run.scenario.disturb(&mut run.world.stage, &people);
             run.world.note(format_args!("a person: {}", done.what));
-            if REMOVALS.iter().any(|removal| done.what.starts_with(removal)) {
-                run.pass(&mut program, SEEN)?;
-            }
         }
         if round == ROUNDS {
             run.scenario.conclude(&mut run.world.stage);
