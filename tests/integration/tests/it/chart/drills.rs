@@ -109,7 +109,7 @@ impl Before {
         assert_eq!(data["metadata"]["labels"]["koordinator.sh/configmap-type"], "slo-controller-config");
         let manager = place.get(&format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments/koord-manager")).unwrap();
         let image = &manager["spec"]["template"]["spec"]["containers"][0]["image"];
-        assert!(image.as_str().unwrap().ends_with(&format!(":v{}", env!("CARGO_PKG_VERSION"))), "{image}");
+        assert!(image.as_str().unwrap().ends_with(&format!(":v{}-rust", env!("CARGO_PKG_VERSION"))), "{image}");
         assert!(place.run(&["-n", NAMESPACE, "get", "role/koord-leader-election-role"], None).is_err());
     }
 
