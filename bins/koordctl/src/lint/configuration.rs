@@ -73,7 +73,7 @@ struct Complaint {
 }
 
 impl Complaint {
-    fn unreadable(error: impl ToString) -> Self {
+    fn unreadable(error: &impl ToString) -> Self {
         Self { message: error.to_string(), unreadable: true }
     }
 }
@@ -81,13 +81,13 @@ impl Complaint {
 fn complaint(key: &str, text: &str) -> Option<Complaint> {
     match key {
         slo_config::COLOCATION_CONFIG => {
-            slo_config::ColocationConfig::parse(Some(text)).err().map(Complaint::unreadable)
+            slo_config::ColocationConfig::parse(Some(text)).err().as_ref().map(Complaint::unreadable)
         }
         slo_config::CPU_NORMALIZATION_CONFIG => {
-            slo_config::CpuNormalizationConfig::parse(Some(text)).err().map(Complaint::unreadable)
+            slo_config::CpuNormalizationConfig::parse(Some(text)).err().as_ref().map(Complaint::unreadable)
         }
         slo_config::RESOURCE_AMPLIFICATION_CONFIG => {
-            slo_config::ResourceAmplificationConfig::parse(Some(text)).err().map(Complaint::unreadable)
+            slo_config::ResourceAmplificationConfig::parse(Some(text)).err().as_ref().map(Complaint::unreadable)
         }
         _ => {
             let data = BTreeMap::from([(key.to_owned(), text.to_owned())]);
