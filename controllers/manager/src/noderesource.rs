@@ -6,6 +6,8 @@
 
 pub mod amplification;
 pub mod batch;
+#[cfg(test)]
+mod boundaries;
 mod configuration;
 pub(crate) mod counts;
 pub mod cpu_normalization;
@@ -17,6 +19,8 @@ pub mod facts;
 pub mod mid;
 mod mistakes;
 mod plugin;
+#[cfg(test)]
+mod scene;
 #[cfg(test)]
 mod vectors;
 pub mod waterfall;
@@ -274,7 +278,10 @@ impl Controller for NodeResourceController {
         match (is_node, is_status) {
             (true, true) => self.counts.writes.count(result.is_ok(), "updateNodeStatus"),
             (true, false) => self.counts.writes.count(result.is_ok(), "patchNodeMeta"),
-            (false, _) => self.counts.ran(Plugin::BatchResource, result.is_ok(), "NodePreUpdate"),
+            (false, _) => {
+                self.counts.writes.count(result.is_ok(), "updateNodeResourceTopology");
+                self.counts.ran(Plugin::BatchResource, result.is_ok(), "NodePreUpdate");
+            }
         }
     }
 }

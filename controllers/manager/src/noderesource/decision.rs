@@ -24,7 +24,7 @@ use super::{
     waterfall::Unasked,
 };
 use crate::{
-    amount::{CpuMemory, Native},
+    amount::{Amount, CpuMemory, Native},
     view::{Measured, Report},
 };
 
@@ -47,7 +47,8 @@ pub struct Decision {
     pub failures: Vec<(Plugin, String)>,
 }
 
-/// What batch pods may use of a zone.
+/// What batch pods may use of a zone. QUIRK: shares of what belongs to no zone are exact to a thousandth, and so are these,
+/// as the original writes them; only nodes count in whole numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ZoneAmounts {
     /// In thousandths of cores.
@@ -131,7 +132,7 @@ impl Decision {
         let node = believable.map(|believable| batch::both(Place::Node, facts, believable, &mut Unasked));
         let memory_format = facts.capacity.amount("memory").format();
         self.batch = node;
-        let cpu = node.map(|amounts| normalized(amounts.cpu.milli(), normalization));
+        let cpu = node.map(|amounts| whole(&faster(amounts.cpu.milli(), normalization)));
         let memory = node.map(|amounts| derived(Native::Memory, amounts.memory.units(), memory_format));
         if !facts.zones.is_empty() {
             let zones = (0..facts.zones.len()).map(|zone| {
@@ -139,10 +140,7 @@ impl Decision {
                     .map(|believable| batch::both(Place::Zone(zone), facts, believable, &mut Unasked))
                     .unwrap_or_default();
                 let format = facts.zones.get(zone).map_or(Format::DecimalSI, |zone| zone.memory_format);
-                ZoneAmounts {
-                    cpu: normalized(amounts.cpu.milli(), normalization),
-                    memory: derived(Native::Memory, amounts.memory.units(), format),
-                }
+                ZoneAmounts { cpu: faster(amounts.cpu.milli(), normalization), memory: exact(amounts.memory, format) }
             });
             self.zones = Some(zones.collect());
         }
@@ -169,12 +167,26 @@ fn derived(native: Native, count: i64, memory: Format) -> Quantity {
 }
 
 /// Faster CPUs give batch pods more thousandths of a core.
-fn normalized(milli_cpu: i64, ratio: Option<f64>) -> Quantity {
+fn faster(milli_cpu: i64, ratio: Option<f64>) -> Quantity {
     let count = Quantity::new(milli_cpu, Format::DecimalSI);
     match ratio {
-        Some(ratio) if ratio > 1.0 => Quantity::new(count.milli_scaled_by(ratio).value(), Format::DecimalSI),
+        Some(ratio) if ratio > 1.0 => count.milli_scaled_by(ratio),
         _ => count,
     }
+}
+
+fn exact(amount: Amount, format: Format) -> Quantity {
+    let units = amount.units();
+    if Amount::from_units(units) == amount {
+        Quantity::new(units, format)
+    } else {
+        Quantity::from_milli(amount.milli(), format)
+    }
+}
+
+/// A node counts in whole numbers.
+fn whole(count: &Quantity) -> Quantity {
+    Quantity::new(count.value(), count.format())
 }
 
 /// What batch pods could use before others took some. What else the annotation says stays.

@@ -26,9 +26,6 @@ const WHOLE: i64 = 100;
 const OF_GPUS: [&str; 8] =
     [GPU, GPU_CORE, HUAWEI_NPU_CORE, HUAWEI_NPU_CPU, HUAWEI_NPU_DVPP, GPU_MEMORY, GPU_MEMORY_RATIO, GPU_SHARED];
 
-/// What is summed over devices as they say it.
-const SUMMED: [&str; 6] = [GPU_CORE, HUAWEI_NPU_CORE, HUAWEI_NPU_CPU, HUAWEI_NPU_DVPP, GPU_MEMORY, GPU_MEMORY_RATIO];
-
 /// The resources that follow from a node's working GPUs. Without any, all of them go; what GPUs say nothing about is
 /// left as it is.
 pub(super) fn gpus(facts: &Facts<'_>, shares: bool, to: &mut impl Listener) -> Resources {
@@ -37,15 +34,15 @@ pub(super) fn gpus(facts: &Facts<'_>, shares: bool, to: &mut impl Listener) -> R
         return OF_GPUS.into_iter().map(|name| (name, None)).collect();
     };
     let mut resources = Resources::new();
-    for name in SUMMED {
+    for name in OF_GPUS {
         let Some(sum) = device.gpus.get(name) else { continue };
         tell(to, Operation::Start, Amount::from(sum), format!("{name} of {working} working GPUs"), || source(facts));
         resources.insert(name, Some(sum.clone()));
     }
-    // Other vendors' GPUs are not requested by the name that NVIDIA's had first.
+    // Other vendors' GPUs are not requested by the name that NVIDIA's had first, unless they say so themselves.
     let vendor = device.labels.get(GPU_VENDOR.name()).unwrap_or_default();
-    if let (Some(cores), "" | "nvidia") = (device.gpus.get(GPU_CORE), vendor) {
-        resources.insert(GPU, Some(cores.clone()));
+    if let "" | "nvidia" = vendor {
+        resources.insert(GPU, Some(device.gpus.amount(GPU_CORE).clone()));
     }
     if shares {
         resources.insert(GPU_SHARED, Some(hundreds(working)));

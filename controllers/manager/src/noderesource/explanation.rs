@@ -101,7 +101,13 @@ fn after_formula(
     let ratio = ratio.and_then(koord_api::go_text::parse_float).filter(|ratio| *ratio > 1.0);
     if let (Native::Cpu, Some(ratio)) = (native, ratio) {
         let count = Quantity::new(number.milli(), koord_resource::quantity::Format::DecimalSI);
-        number = Amount::from_milli(count.milli_scaled_by(ratio).value());
+        let faster = count.milli_scaled_by(ratio);
+        // Zones are exact, nodes count in whole thousandths of cores.
+        number = if of_node {
+            Amount::from_milli(faster.value())
+        } else {
+            Amount::from_nano(i128::from(faster.milli_value()) * 1000)
+        };
         tell(terms, Operation::Times, number, format!("times {ratio:.2}, the normalization ratio"), || {
             facts.node_source(format!("annotation {}", CPU_NORMALIZATION_RATIO.name()))
         });

@@ -1,162 +1,16 @@
 //! The reference numbers of spec/manager.md 4.1.3, 4.1.4 and 6.5, each also told as a waterfall.
 
-use jiff::{SignedDuration, Timestamp};
-use koord_api::slo_config::{ColocationConfig, CpuNormalizationConfig};
-use koord_runtime::cache::Cache;
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::{
-    About, Caches, Configuration, Facts, Plugins,
-    batch::{self, Place},
+    About, Plugins,
+    batch::Place,
     decide, explain,
     facts::Degraded,
-    mid,
-    waterfall::{Unasked, arrives_at},
+    scene::{GIGA, NOW, Scene, usage},
+    waterfall::arrives_at,
 };
-use crate::{
-    amount::Native,
-    view::{DeviceView, NodeMetricView, NodeView, PodView, TopologyView},
-};
-
-const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
-const GIGA: i64 = 1_000_000_000;
-
-/// A node with 100 cores and 120 GB, whose system uses 7 cores and 12 GB.
-struct Scene {
-    node: Value,
-    pods: Vec<Value>,
-    metric: Value,
-    topology: Value,
-    device: Value,
-    config: Value,
-    normalization: Value,
-}
-
-impl Scene {
-    fn new(config: Value) -> Self {
-        let amounts = json!({"cpu": "100", "memory": "120G"});
-        let metric = json!({"status": {
-            "updateTime": NOW.to_string(), "podsMetric": [],
-            "nodeMetric": {"nodeUsage": usage("50", "55G"), "systemUsage": usage("7", "12G")},
-        }});
-        let mut scene = Self {
-            node: json!({"metadata": {"annotations": {"a": "b"}}, "status": {"capacity": amounts, "allocatable": amounts}}),
-            pods: Vec::new(),
-            metric,
-            topology: Value::Null,
-            device: Value::Null,
-            normalization: json!({}),
-            config: json!({"enable": true, "cpuReclaimThresholdPercent": 65, "memoryReclaimThresholdPercent": 65}),
-        };
-        let Value::Object(config) = config else { panic!("{config}") };
-        scene.config.as_object_mut().unwrap().extend(config);
-        scene
-    }
-
-    /// With pods of every class, which take 33 cores and 33 GB.
-    fn busy(config: Value) -> Self {
-        let mut scene = Self::new(config);
-        scene.pod("prod", "LS", "koord-prod", ("20", "20G"), Some(("11", "11G")));
-        scene.pod("mid", "LS", "koord-mid", ("22", "22G"), Some(("17", "17G")));
-        scene.pod("batch", "BE", "koord-batch", ("0", "0"), Some(("9", "9G")));
-        scene.pod("new", "LSR", "koord-prod", ("5", "5G"), None);
-        scene
-    }
-
-    fn pod(&mut self, name: &str, qos: &str, class: &str, request: (&str, &str), used: Option<(&str, &str)>) {
-        let labels = json!({"koordinator.sh/qosClass": qos, "koordinator.sh/priority-class": class});
-        self.pods.push(json!({
-            "metadata": {"name": name, "namespace": "d", "labels": labels},
-            "spec": {"nodeName": "n", "containers": [{"resources": {"requests": {"cpu": request.0, "memory": request.1}}}]},
-            "status": {"phase": "Running"},
-        }));
-        if let Some((cpu, memory)) = used {
-            self.report(name, class, cpu, memory);
-        }
-    }
-
-    fn report(&mut self, name: &str, class: &str, cpu: &str, memory: &str) {
-        let metric = json!({"name": name, "namespace": "d", "priority": class, "podUsage": usage(cpu, memory)});
-        self.metric["status"]["podsMetric"].as_array_mut().unwrap().push(metric);
-    }
-
-    fn annotate(mut self, key: &str, text: &str) -> Self {
-        self.node["metadata"]["annotations"][key] = text.into();
-        self
-    }
-
-    fn zones(mut self, memory: [&str; 2]) -> Self {
-        let zone = |name, memory| {
-            let of =
-                |name, amount| json!({"name": name, "capacity": amount, "allocatable": amount, "available": amount});
-            json!({"name": name, "type": "Node", "resources": [of("cpu", "50"), of("memory", memory)]})
-        };
-        self.topology = json!({"zones": [zone("node-0", memory[0]), zone("node-1", memory[1])]});
-        self
-    }
-
-    fn look<T>(&self, see: impl FnOnce(&Facts<'_>) -> T) -> T {
-        fn cache<'a, P: koord_runtime::projection::Projection>(
-            objects: impl IntoIterator<Item = &'a Value>,
-        ) -> Cache<P> {
-            let mut cache = Cache::default();
-            for object in objects.into_iter().filter(|object| !object.is_null()) {
-                let mut object = object.clone();
-                for (field, text) in [("name", "n"), ("uid", "u"), ("resourceVersion", "1")] {
-                    if object["metadata"][field].is_null() {
-                        object["metadata"][field] = text.into();
-                    }
-                }
-                cache.upsert(&object.to_string()).unwrap();
-            }
-            cache
-        }
-        let nodes = cache::<NodeView>([&self.node]);
-        let metrics = cache::<NodeMetricView>([&self.metric]);
-        let pods = cache::<PodView>(&self.pods);
-        let topologies = cache::<TopologyView>([&self.topology]);
-        let devices = cache::<DeviceView>([&self.device]);
-        let caches =
-            Caches { nodes: &nodes, metrics: &metrics, pods: &pods, topologies: &topologies, devices: &devices };
-        let colocation = ColocationConfig::parse(Some(&self.config.to_string())).unwrap();
-        let normalization = CpuNormalizationConfig::parse(Some(&self.normalization.to_string())).unwrap();
-        let config = Configuration { colocation, normalization, ..Configuration::default() };
-        see(&Facts::of(&caches, "n", &config, NOW).unwrap())
-    }
-
-    /// Thousandths of cores and bytes, which the waterfalls arrive at too.
-    fn batch(&self, place: Place) -> (i64, i64) {
-        self.look(|facts| {
-            let count = |native: Native| {
-                let believable = facts.believable().unwrap();
-                let amount = batch::available(native, place, facts, believable, &mut Unasked);
-                let mut terms = Vec::new();
-                assert_eq!(batch::available(native, place, facts, believable, &mut terms), amount);
-                assert_eq!(arrives_at(native, &terms), Some(amount), "{terms:?}");
-                native.count(amount)
-            };
-            (count(Native::Cpu), count(Native::Memory))
-        })
-    }
-
-    fn mid(&self) -> (i64, i64) {
-        self.look(|facts| {
-            let count = |native: Native| {
-                let believable = facts.believable().unwrap();
-                let amount = mid::available(native, facts, believable, &mut Unasked);
-                let mut terms = Vec::new();
-                assert_eq!(mid::available(native, facts, believable, &mut terms), amount);
-                assert_eq!(arrives_at(native, &terms), Some(amount), "{terms:?}");
-                native.count(amount)
-            };
-            (count(Native::Cpu), count(Native::Memory))
-        })
-    }
-}
-
-fn usage(cpu: &str, memory: &str) -> Value {
-    json!({"resources": {"cpu": cpu, "memory": memory}})
-}
 
 #[test]
 fn batch_pods_get_what_is_left_under_each_policy() {

@@ -1,6 +1,6 @@
 //! Gauges whose series go when nobody has set them for a while.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, ops::Bound, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use prometheus::{
@@ -25,11 +25,21 @@ struct Inner {
     shape: GaugeVec,
     clock: SharedClock,
     life: Duration,
-    series: Mutex<BTreeMap<Values, (f64, Moment)>>,
+    series: Mutex<BTreeMap<Box<str>, (f64, Moment)>>,
 }
 
-/// The values of the labels of one series.
-type Values = Box<[Box<str>]>;
+/// Ends each value in the key of a series: one text takes half of the memory of several.
+const END: char = '\0';
+
+/// The key of a series: the values of its labels.
+fn key(values: &[&str]) -> String {
+    let mut key = String::with_capacity(values.iter().map(|value| value.len() + 1).sum());
+    for value in values {
+        key.push_str(value);
+        key.push(END);
+    }
+    key
+}
 
 impl ExpiringGauge {
     /// A gauge whose series live for `life` after they were set last.
@@ -46,19 +56,20 @@ impl ExpiringGauge {
     /// Sets the series with these values of the labels, in the order of the description.
     pub fn set(&self, labels: &[&str], value: f64) {
         let now = self.inner.clock.moment();
-        let key: Values = labels.iter().map(|label| Box::from(*label)).collect();
-        self.inner.series.lock().insert(key, (value, now));
+        let key = key(labels);
+        let mut series = self.inner.series.lock();
+        match series.get_mut(key.as_str()) {
+            Some(known) => *known = (value, now),
+            None => drop(series.insert(key.into_boxed_str(), (value, now))),
+        }
     }
 
     /// Takes the series away whose first label has this value.
     pub fn forget(&self, first: &str) {
-        let start: Values = Box::new([Box::from(first)]);
+        let start = key(&[first]);
         let mut series = self.inner.series.lock();
-        let gone: Vec<_> = series
-            .range(start..)
-            .map(|(key, _)| key.clone())
-            .take_while(|key| key.first().is_some_and(|value| **value == *first))
-            .collect();
+        let after = series.range::<str, _>((Bound::Included(start.as_str()), Bound::Unbounded));
+        let gone: Vec<_> = after.map(|(key, _)| key).take_while(|key| key.starts_with(&start)).cloned().collect();
         for key in &gone {
             series.remove(key);
         }
@@ -76,10 +87,10 @@ impl Collector for ExpiringGauge {
         let mut series = series.lock();
         series.retain(|_, (_, set)| now.since(*set) < *life);
         let metrics = series.iter().map(|(values, (value, _))| {
-            let pairs = description.labels.iter().zip(values).map(|(name, value)| {
+            let pairs = description.labels.iter().zip(values.split_terminator(END)).map(|(name, value)| {
                 let mut pair = LabelPair::default();
                 pair.set_name((*name).to_owned());
-                pair.set_value(value.to_string());
+                pair.set_value(value.to_owned());
                 pair
             });
             let mut gauge = Gauge::default();
@@ -117,13 +128,13 @@ mod tests {
             text.lines().filter(|line| line.starts_with("amount")).map(str::to_owned).collect::<Vec<_>>()
         };
         gauge.set(&["b", "byte"], 2.0);
-        gauge.set(&["b-2", "byte"], 3.0);
+        gauge.set(&["b-2", ""], 3.0);
         clock.advance(Duration::from_mins(4));
         gauge.set(&["a", "byte"], 1.5);
         let all = [r#"amount{node="a",unit="byte"} 1.5"#, r#"amount{node="b",unit="byte"} 2"#];
         assert_eq!(lines()[..2], all);
         gauge.forget("b");
-        assert_eq!(lines(), [all[0], r#"amount{node="b-2",unit="byte"} 3"#]);
+        assert_eq!(lines(), [all[0], r#"amount{node="b-2",unit=""} 3"#]);
         clock.advance(Duration::from_mins(1));
         assert_eq!(lines(), [all[0]], "five minutes after it was set last");
     }
