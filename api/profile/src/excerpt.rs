@@ -61,7 +61,11 @@ impl Excerpt {
 
     /// Whether no field belongs to both parts, so that a change of one leaves the other as it is.
     pub fn is_apart_from(&self, other: &Self) -> bool {
-        let (Self::Fields(mine), Self::Fields(theirs)) = (self, other) else { return false };
+        let (mine, theirs) = match (self, other) {
+            (Self::Fields(mine), Self::Fields(theirs)) => (mine, theirs),
+            (Self::Items(mine), Self::Items(theirs)) => return mine.is_apart_from(theirs),
+            _ => return false,
+        };
         mine.iter().all(|(name, mine)| {
             theirs.iter().filter(|(known, _)| known == name).all(|(_, theirs)| mine.is_apart_from(theirs))
         })
@@ -189,6 +193,8 @@ mod tests {
         assert!(!apart(Excerpt::whole_fields(&["a"])), "a whole object holds its fields");
         assert!(!apart(Excerpt::fields([("b", Excerpt::whole_fields(&["x"]))])));
         assert!(!apart(Excerpt::Whole));
+        let items = |name| Excerpt::Items(Box::new(Excerpt::whole_fields(&[name])));
+        assert!(items("x").is_apart_from(&items("y")) && !items("x").is_apart_from(&items("x")));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //!
 //! The webhook asks it for new pods and the controller for pending ones, so that both decide alike. It knows neither
 //! requests nor writes. Read first: [`Profile`] (a profile with everything prepared), [`matching`], [`Texts`] (labels
-//! and annotations that are changed in place), [`Excerpt`] (the part of a pod that a profile's own patch needs).
+//! and annotations that are changed in place), [`Overlay`] (a profile's own patch, prepared).
 //!
 //! ```
 //! use koord_profile::{Profile, Texts, apply, matching};
@@ -30,6 +30,7 @@ mod draw;
 mod excerpt;
 mod matching;
 mod namespace;
+mod overlay;
 mod overridden;
 mod pod_lists;
 mod profile;
@@ -40,6 +41,7 @@ pub use draw::{Identity, draw, drawn};
 pub use excerpt::Excerpt;
 pub use matching::{Matched, matching, retain_of_namespace};
 pub use namespace::NamespaceLabels;
+pub use overlay::{Overlay, OverlayError};
 pub use overridden::{Author, Field, Overridden, overridden};
 pub use pod_lists::PodNode;
 pub use profile::{CONTROLLER_MANAGED, Profile, SKIP_UPDATE_RESOURCES, Wire};

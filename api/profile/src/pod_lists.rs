@@ -3,6 +3,7 @@
 use koord_schema::typed::{ListKey, Shape, TypeNode};
 
 /// A list that is merged, by the field that holds it.
+#[derive(Debug, PartialEq)]
 struct MergedList {
     field: &'static str,
     /// The key of its items; none for a list of scalars.
@@ -37,7 +38,7 @@ const POD_LISTS: &[MergedList] = &[
 ];
 
 /// A place in a pod. Which list it is follows from the name of its field.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PodNode {
     list: Option<&'static MergedList>,
     /// Lists of container resources are replaced: `resources.claims` and the like have no key here.
@@ -47,6 +48,11 @@ pub struct PodNode {
 impl PodNode {
     /// The pod itself.
     pub const ROOT: Self = Self { list: None, below_resources: false };
+
+    /// The field by which the items of this list are told apart.
+    pub(crate) fn merge_key(&self) -> Option<&'static str> {
+        self.list.and_then(|list| list.key)
+    }
 }
 
 impl TypeNode for PodNode {
@@ -78,7 +84,7 @@ impl TypeNode for PodNode {
     }
 
     fn patch_merge_key(&self) -> Option<&str> {
-        self.list.and_then(|list| list.key)
+        self.merge_key()
     }
 
     fn patch_strategy(&self) -> Option<&str> {

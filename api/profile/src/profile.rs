@@ -12,7 +12,7 @@ use koord_runtime::{
 };
 use serde::Deserialize;
 
-use crate::Excerpt;
+use crate::Overlay;
 
 /// The annotation by which a profile leaves the resources of pods as they are.
 pub const SKIP_UPDATE_RESOURCES: &str = "config.koordinator.sh/skip-update-resources";
@@ -33,8 +33,8 @@ pub struct Profile {
     pub skip_update_resources: bool,
     /// Whether its label gives it to the controller.
     pub controller_managed: bool,
-    /// What of a pod its own patch may read or change; none for a profile without one.
-    pub touched: Option<Excerpt>,
+    /// Its own patch, prepared for pods.
+    pub overlay: Option<Overlay>,
     /// What it says.
     pub spec: ClusterColocationProfileSpec,
 }
@@ -71,7 +71,7 @@ impl Projection for Profile {
             name: wire.metadata.name.into_owned(),
             namespaces: selector("spec.namespaceSelector", &wire.spec.namespace_selector)?,
             objects: selector("spec.selector", &wire.spec.selector)?,
-            touched: wire.spec.patch.as_ref().map(Excerpt::touched_by),
+            overlay: wire.spec.patch.as_ref().map(Overlay::new),
             skip_update_resources: annotations.get(SKIP_UPDATE_RESOURCES).is_some(),
             controller_managed: labels.get(CONTROLLER_MANAGED) == Some("true"),
             spec: wire.spec,

@@ -32,37 +32,53 @@ enum State {
     Kept,
     Changed,
     Added,
+    /// Only its key is left, because the object still has it.
+    Removed,
 }
 
 impl<'a> Texts<'a> {
     /// The value of a key.
     pub fn get(&self, key: &str) -> Option<&str> {
-        self.entries.iter().find(|entry| entry.key == key).map(|entry| entry.value.as_ref())
+        self.present().find(|entry| entry.key == key).map(|entry| entry.value.as_ref())
     }
 
     /// All pairs, in the order of the text.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.entries.iter().map(|entry| (entry.key.as_ref(), entry.value.as_ref()))
+        self.present().map(|entry| (entry.key.as_ref(), entry.value.as_ref()))
+    }
+
+    fn present(&self) -> impl Iterator<Item = &Entry<'a>> {
+        self.entries.iter().filter(|entry| entry.state != State::Removed)
     }
 
     /// Whether both say the same, in whatever order.
     pub fn same(&self, other: &Texts<'_>) -> bool {
-        self.entries.len() == other.entries.len()
-            && self.entries.iter().all(|entry| other.get(&entry.key) == Some(entry.value.as_ref()))
+        self.present().count() == other.present().count()
+            && self.present().all(|entry| other.get(&entry.key) == Some(entry.value.as_ref()))
     }
 
     /// Sets a value; nothing is changed when it is there already.
     pub fn set(&mut self, key: impl Into<Cow<'a, str>>, value: impl Into<Cow<'a, str>>) {
         let (key, value) = (key.into(), value.into());
         match self.entries.iter_mut().find(|entry| entry.key == key) {
-            Some(entry) if entry.value == value => {}
+            Some(entry) if entry.value == value && entry.state != State::Removed => {}
             Some(entry) => {
                 entry.value = value;
-                if entry.state == State::Kept {
+                if entry.state != State::Added {
                     entry.state = State::Changed;
                 }
             }
             None => self.entries.push(Entry { key, value, state: State::Added }),
+        }
+    }
+
+    /// Removes a key.
+    pub fn remove(&mut self, key: &str) {
+        let Some(at) = self.entries.iter().position(|entry| entry.key == key) else { return };
+        if self.entries.get(at).is_some_and(|entry| entry.state == State::Added) {
+            self.entries.remove(at);
+        } else if let Some(entry) = self.entries.get_mut(at) {
+            entry.state = State::Removed;
         }
     }
 
@@ -71,7 +87,7 @@ impl<'a> Texts<'a> {
         if suffix.is_empty() {
             return;
         }
-        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.key == key) {
+        if let Some(entry) = self.entries.iter_mut().find(|entry| entry.key == key && entry.state != State::Removed) {
             entry.value.to_mut().push_str(suffix);
             if entry.state == State::Kept {
                 entry.state = State::Changed;
@@ -89,7 +105,7 @@ impl<'a> Texts<'a> {
     /// Copies a value to another key; a missing one is copied as the empty text. QUIRK, kept as recorded
     /// (`label-keys-mapping-missing-clears`).
     pub fn copy(&mut self, from: &str, to: &'a str) {
-        let value = self.entries.iter().find(|entry| entry.key == from).map(|entry| entry.value.clone());
+        let value = self.present().find(|entry| entry.key == from).map(|entry| entry.value.clone());
         self.set(to, value.unwrap_or_default());
     }
 
@@ -104,6 +120,7 @@ impl<'a> Texts<'a> {
                 State::Kept => {}
                 State::Changed => patch.replace(&at, &entry.value)?,
                 State::Added => patch.add(&at, &entry.value)?,
+                State::Removed => patch.remove(&at)?,
             }
         }
         Ok(())
@@ -117,8 +134,8 @@ impl<'a> Texts<'a> {
 
 impl Serialize for Texts<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.entries.len()))?;
-        for entry in &self.entries {
+        let mut map = serializer.serialize_map(None)?;
+        for entry in self.present() {
             map.serialize_entry(&entry.key, &entry.value)?;
         }
         map.end()
@@ -178,6 +195,27 @@ mod tests {
         assert_eq!(
             patch(&texts),
             r#"[{"op":"replace","path":"/labels/b","value":""},{"op":"replace","path":"/labels/c~1d","value":"3-x"},{"op":"add","path":"/labels/n","value":"new"}]"#
+        );
+    }
+
+    #[test]
+    fn what_is_removed_is_gone_until_it_is_set_again() {
+        let mut texts: Texts<'_> = serde_json::from_str(r#"{"a":"1","b":"2"}"#).unwrap();
+        for key in ["a", "b", "missing"] {
+            texts.remove(key);
+        }
+        texts.append("a", "-x");
+        assert_eq!((texts.get("a"), texts.iter().count(), texts.unchanged()), (None, 0, false));
+        texts.copy("a", "c");
+        texts.set("b", "2");
+        texts.set("n", "new");
+        texts.remove("n");
+        let mut same: Texts<'_> = serde_json::from_str(r#"{"b":"2"}"#).unwrap();
+        same.set("c", "");
+        assert!(texts.same(&same) && same.same(&texts));
+        assert_eq!(
+            patch(&texts),
+            r#"[{"op":"remove","path":"/labels/a"},{"op":"replace","path":"/labels/b","value":"2"},{"op":"add","path":"/labels/c","value":""}]"#
         );
     }
 

@@ -2,8 +2,8 @@
 //!
 //! The steps: profiles, translation of CPU and memory into what the priority class uses, the annotation that tells
 //! the node of extended resources, the node affinity of the quota tree, and the resources of devices. All of them
-//! work on a view that borrows from the request; for a profile with a patch of its own, what that may touch is read
-//! into a tree.
+//! work on a view that borrows from the request. The patch that a profile may have of its own is carried out beside
+//! that; where it changes what the steps look at, both are done on a tree of what they touch.
 
 mod device_resources;
 mod extended_resources;
@@ -11,9 +11,9 @@ mod quota_tree;
 pub mod rehearsal;
 mod translate;
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
-use koord_profile::{Matched, PodNode, Profile, Texts};
+use koord_profile::{Excerpt, Matched, PodNode, Profile, Texts};
 use koord_resource::{
     admission::{Denial, Handler, Operation, Patch, Request, Stopwatch, Verdict},
     field::Path,
@@ -85,31 +85,42 @@ fn mutate(request: &Request<'_>, ctx: &Ctx, remarks: &mut Remarks, watch: &mut S
         && !matched.iter().any(|profile| profile.skip_update_resources);
     let rest = Rest { ctx, namespace: &namespace, translates };
 
-    let mut touched = applied.iter().filter_map(|profile| profile.touched.as_ref()).map(Cow::Borrowed);
-    let first = touched.next();
-    let Some(touched) =
-        first.map(|first| touched.fold(first, |all, more| Cow::Owned(all.into_owned().and(more.into_owned()))))
-    else {
+    if can_be_overlaid(&pod, &applied, ctx) {
         let mut pod = pod;
-        apply_profiles(&mut pod, &applied, ctx)?;
-        rest.apply(&mut pod, watch)?;
-        return write(&pod);
-    };
-    if pod.has == (true, true) && touched.is_apart_from(Pod::excerpt()) {
-        // What the view shows and what the patches touch have nothing to do with each other.
-        let mut pod = pod;
-        apply_profiles(&mut pod, &applied, ctx)?;
-        let before = touched.read(object.get())?;
-        let patches = applied.iter().filter_map(|profile| profile.spec.patch.as_ref());
-        let after = patches.into_iter().try_fold(before.clone(), merged)?;
+        for profile in &applied {
+            apply_profile(&mut pod, profile, ctx)?;
+            if let Some(overlay) = &profile.overlay {
+                overlay.apply_texts(&mut pod.metadata.labels, &mut pod.metadata.annotations);
+            }
+        }
         rest.apply(&mut pod, watch)?;
         let mut patch = write(&pod)?;
-        patch.add_difference(&before, &after)?;
+        for overlay in applied.iter().filter_map(|profile| profile.overlay.as_ref()) {
+            overlay.write(object.get(), &mut patch).map_err(|error| Denial::internal(error.to_string()))?;
+        }
         return Ok(patch);
     }
-    let before = touched.into_owned().and(Pod::excerpt().clone()).read(object.get())?;
+    let touched =
+        applied.iter().filter_map(|profile| profile.overlay.as_ref()).map(|overlay| overlay.touched().clone());
+    let before = touched.fold(Pod::excerpt(ctx).clone(), Excerpt::and).read(object.get())?;
     let after = with_patches(before.clone(), pod, &applied, &rest, watch)?;
     Ok(Patch::between(&before, &after)?)
+}
+
+/// Whether the profiles' own patches can be carried out on the pod as it came: what the handler reads and changes,
+/// and what each of them is about, have nothing to do with each other.
+fn can_be_overlaid(pod: &Parts<'_>, applied: &Matched, ctx: &Ctx) -> bool {
+    let overlays = || applied.iter().filter_map(|profile| profile.overlay.as_ref());
+    overlays().enumerate().all(|(index, overlay)| {
+        let names = |containers: &[Container<'_>], list| {
+            overlay.keeps_places(list, containers.iter().map(|container| container.name.as_ref()))
+        };
+        pod.has == (true, true)
+            && overlay.is_apart_from(Pod::excerpt(ctx))
+            && names(&pod.spec.containers, "containers")
+            && names(&pod.spec.init_containers, "initContainers")
+            && overlays().take(index).all(|other| overlay.touched().is_apart_from(other.touched()))
+    })
 }
 
 /// The profiles that match, and those that ask for the labels of a namespace that nobody knows.
@@ -130,19 +141,18 @@ fn drawn(matched: &Matched, request: &Request<'_>, namespace: &str, name: &str) 
     Ok(applied)
 }
 
-fn apply_profiles<'a>(pod: &mut Parts<'a>, profiles: &'a [Arc<Profile>], ctx: &Ctx) -> Result<(), Denial> {
-    for profile in profiles {
-        koord_profile::apply(profile, &mut pod.metadata.labels, &mut pod.metadata.annotations);
-        if !profile.spec.scheduler_name.is_empty() {
-            pod.spec.scheduler_name = profile.spec.scheduler_name.as_str().into();
-            pod.spec.changed.scheduler_name = true;
-        }
-        if let Some(class) = profile::priority_class(ctx, profile)? {
-            pod.spec.priority_class_name = profile.spec.priority_class_name.as_str().into();
-            pod.spec.priority = Some(class.value);
-            pod.spec.preemption_policy = class.preemption_policy.clone().into();
-            pod.spec.changed.priority = true;
-        }
+/// What a profile says, without its own patch.
+fn apply_profile<'a>(pod: &mut Parts<'a>, profile: &'a Profile, ctx: &Ctx) -> Result<(), Denial> {
+    koord_profile::apply(profile, &mut pod.metadata.labels, &mut pod.metadata.annotations);
+    if !profile.spec.scheduler_name.is_empty() {
+        pod.spec.scheduler_name = profile.spec.scheduler_name.as_str().into();
+        pod.spec.changed.scheduler_name = true;
+    }
+    if let Some(class) = profile::priority_class(ctx, profile)? {
+        pod.spec.priority_class_name = profile.spec.priority_class_name.as_str().into();
+        pod.spec.priority = Some(class.value);
+        pod.spec.preemption_policy = class.preemption_policy.clone().into();
+        pod.spec.changed.priority = true;
     }
     Ok(())
 }
@@ -187,7 +197,9 @@ fn with_patches<'a>(
 ) -> Result<Value, Denial> {
     let until = profiles.iter().position(|profile| profile.spec.patch.is_some());
     let (now, later) = profiles.split_at(until.map_or(profiles.len(), |at| at + 1));
-    apply_profiles(&mut pod, now, rest.ctx)?;
+    for profile in now {
+        apply_profile(&mut pod, profile, rest.ctx)?;
+    }
     let Some(patch) = now.last().and_then(|profile| profile.spec.patch.as_ref()) else {
         rest.apply(&mut pod, watch)?;
         return changed(tree, &write(&pod)?);
@@ -281,12 +293,14 @@ mod tests {
             json!({"spec": {"terminationGracePeriodSeconds": 5}}),
             json!({"spec": {"tolerations": [{"key": "batch", "operator": "Exists"}], "hostNetwork": null}}),
             json!({"metadata": {"finalizers": ["example.com/f"]}, "spec": {"dnsConfig": {"nameservers": ["10.0.0.1"]}}}),
-            json!({"spec": {"containers": [{"name": "c", "image": "other"}]}}),
+            json!({"spec": {"containers": [{"name": "c", "image": "other", "env": [{"name": "A", "value": "1"}]}]}}),
+            json!({"metadata": {"labels": {"a": "c", "app": null, "n": "new"}, "annotations": {"x": "y"}}}),
+            json!({"spec": {"affinity": {"podAffinity": {"x": []}}, "volumes": [{"name": "v", "emptyDir": {}}]}}),
         ];
         let container = json!({"name": "c", "image": "i", "resources": {"limits": {"cpu": "1"}}});
         let pods = [
             json!({"metadata": {"name": "n"}, "spec": {"containers": [container], "terminationGracePeriodSeconds": 5}}),
-            json!({"metadata": {"name": "n"}, "spec": {"containers": [], "hostNetwork": true, "tolerations": [{"key": "x"}]}}),
+            json!({"metadata": {"name": "n", "labels": {"app": "web"}}, "spec": {"containers": [], "hostNetwork": true, "tolerations": [{"key": "x"}]}}),
             json!({"metadata": {"name": "n", "finalizers": ["x"]}, "spec": {"dnsConfig": {"searches": ["a"]}}}),
             json!({"metadata": {"name": "n"}}),
         ];

@@ -57,17 +57,13 @@ impl Patch {
     /// What turns `before` into `after`. The documents as a whole must both be objects or both be lists.
     pub fn between(before: &Value, after: &Value) -> Result<Self, serde_json::Error> {
         let mut patch = Self::default();
-        patch.add_difference(before, after)?;
+        patch.differences(&Path::root(""), before, after)?;
         Ok(patch)
     }
 
-    /// Adds what turns `before` into `after`, parts of the object that nothing else in the patch is about.
-    pub fn add_difference(&mut self, before: &Value, after: &Value) -> Result<(), serde_json::Error> {
-        self.differences(&Path::root(""), before, after)
-    }
-
-    /// Lists are compared item by item; what one has more stands at its end.
-    fn differences(&mut self, at: &Path<'_>, before: &Value, after: &Value) -> Result<(), serde_json::Error> {
+    /// Adds what turns `before`, which stands at this place, into `after`. Lists are compared item by item; what one has
+    /// more stands at its end.
+    pub fn differences(&mut self, at: &Path<'_>, before: &Value, after: &Value) -> Result<(), serde_json::Error> {
         match (before, after) {
             (Value::Object(before), Value::Object(after)) => {
                 for name in before.keys().filter(|name| !after.contains_key(*name)) {

@@ -1,13 +1,13 @@
 //! What `/mutate-pod` and `/validate-pod` would make of a pod, step by step, for whoever wants to see why.
 
-use std::{slice, sync::Arc};
+use std::sync::Arc;
 
 use koord_api::label_selector::Outcome;
 use koord_profile::{Identity, Profile, Texts, draw};
 use koord_resource::admission::{Denial, GroupVersionResource, Operation, Request};
 use serde_json::{Value, value::RawValue};
 
-use super::{HANDLER, apply_profiles, changed, drawn, matched, merged, write};
+use super::{HANDLER, apply_profile, changed, drawn, matched, merged, write};
 use crate::{Ctx, pod::Pod, validate_pod};
 
 /// What becomes of a pod.
@@ -142,7 +142,7 @@ fn tried(profile: &Profile, ctx: &Ctx, labels: &Texts<'_>, namespace: &str, iden
 fn applied_alone(pod: &Value, profile: &Arc<Profile>, ctx: &Ctx) -> Result<Value, Denial> {
     let text = pod.to_string();
     let mut view = Pod::read_text(&text)?;
-    apply_profiles(&mut view, slice::from_ref(profile), ctx)?;
+    apply_profile(&mut view, profile, ctx)?;
     let pod = changed(pod.clone(), &write(&view)?)?;
     match &profile.spec.patch {
         Some(patch) => merged(pod, patch),

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{Amounts, Resources};
-use crate::decode;
+use crate::{Ctx, decode};
 
 /// A pod. Absent and `null` are the same everywhere, as in Go.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -110,21 +110,22 @@ pub(crate) struct Parts<'a> {
 }
 
 impl<'a> Pod<'a> {
-    /// The part of a pod that a view shows.
-    pub(crate) fn excerpt() -> &'static Excerpt {
-        static EXCERPT: LazyLock<Excerpt> = LazyLock::new(Pod::shown);
-        &EXCERPT
+    /// The part of a pod that a view shows and a handler looks at. The affinity is only bound to quota trees.
+    pub(crate) fn excerpt(ctx: &Ctx) -> &'static Excerpt {
+        static WITH_AFFINITY: LazyLock<Excerpt> = LazyLock::new(|| Pod::shown(&["affinity"]));
+        static WITHOUT: LazyLock<Excerpt> = LazyLock::new(|| Pod::shown(&[]));
+        if ctx.switches.multi_quota_tree { &WITH_AFFINITY } else { &WITHOUT }
     }
 
-    fn shown() -> Excerpt {
+    fn shown(more_of_spec: &[&str]) -> Excerpt {
         let containers = || Excerpt::Items(Box::new(Excerpt::whole_fields(&["name", "restartPolicy", "resources"])));
-        let whole = ["overhead", "priority", "affinity", "schedulerName", "priorityClassName", "preemptionPolicy"];
+        let whole = ["overhead", "priority", "schedulerName", "priorityClassName", "preemptionPolicy"];
         let lists = Excerpt::fields([("initContainers", containers()), ("containers", containers())]);
         Excerpt::fields([
             ("apiVersion", Excerpt::Whole),
             ("kind", Excerpt::Whole),
             ("metadata", Excerpt::whole_fields(&["name", "namespace", "labels", "annotations"])),
-            ("spec", Excerpt::whole_fields(&whole).and(lists)),
+            ("spec", Excerpt::whole_fields(&whole).and(lists).and(Excerpt::whole_fields(more_of_spec))),
             ("status", Excerpt::whole_fields(&["qosClass"])),
         ])
     }

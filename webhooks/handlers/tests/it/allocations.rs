@@ -94,14 +94,29 @@ fn a_pod_that_nothing_concerns_costs_fewer() {
 
 #[test]
 fn a_patch_costs_what_it_touches_and_not_the_whole_pod() {
-    let patched =
-        PROFILE.replace(r#""labels":{"#, r#""patch":{"spec":{"terminationGracePeriodSeconds":5}},"labels":{"#);
-    let ctx = ctx(&patched);
     let review = review::decode("application/json", REVIEW).unwrap();
-    let (in_handler, verdict) = allocations(|| (HANDLERS[0].call)(&review.request, &ctx));
-    let patch = verdict.patch.as_str().into_owned();
-    assert!(patch.contains("terminationGracePeriodSeconds") && patch.contains("batch-cpu"), "{patch}");
     let (in_tree, _) = allocations(|| serde_json::from_slice::<serde_json::Value>(REVIEW).unwrap());
-    println!("{in_handler} allocations; {in_tree} to read the review into a tree");
-    assert!(in_handler <= 65, "{in_handler} allocations in the handler");
+    println!("{in_tree} to read the review into a tree");
+    let toleration = r#"{"key":"batch","operator":"Exists"}"#;
+    let beside = [
+        (r#"{"spec":{"terminationGracePeriodSeconds":5}}"#.to_owned(), 20),
+        (r#"{"metadata":{"labels":{"pool":"batch"},"annotations":{"note":"x"}}}"#.to_owned(), 20),
+        (format!(r#"{{"spec":{{"tolerations":[{toleration}],"nodeSelector":{{"pool":"batch"}}}}}}"#), 20),
+        (r#"{"spec":{"affinity":{"nodeAffinity":{}},"hostNetwork":null}}"#.to_owned(), 20),
+        (r#"{"spec":{"volumes":[{"name":"v","emptyDir":{}}]}}"#.to_owned(), 24),
+        (r#"{"spec":{"containers":[{"name":"executor","imagePullPolicy":"Always"}]}}"#.to_owned(), 24),
+        (r#"{"spec":{"containers":[{"name":"executor","env":[{"name":"X","value":"y"}]}]}}"#.to_owned(), 26),
+    ];
+    // What the later steps look at becomes a tree.
+    let resources = r#"{"spec":{"containers":[{"name":"executor","resources":{"limits":{"cpu":"2"}}}]}}"#.to_owned();
+    let table = beside.into_iter().chain([(resources, 642)]);
+    for (patch, most) in table {
+        let ctx = ctx(&PROFILE.replace(r#""labels":{"#, &format!(r#""patch":{patch},"labels":{{"#)));
+        // The first review also makes what all share.
+        (HANDLERS[0].call)(&review.request, &ctx);
+        let (in_handler, verdict) = allocations(|| (HANDLERS[0].call)(&review.request, &ctx));
+        assert!(verdict.denial.is_none() && verdict.patch.as_str().contains("batch-cpu"), "{patch}: {verdict:?}");
+        println!("{in_handler} allocations: {patch}");
+        assert!(in_handler <= most, "{in_handler} allocations in the handler for {patch}");
+    }
 }
