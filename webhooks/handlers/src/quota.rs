@@ -8,7 +8,7 @@
 mod accounts;
 mod admitted;
 pub(crate) mod advice;
-mod charge;
+pub(crate) mod charge;
 mod debug;
 mod fact;
 mod rules;

@@ -8,6 +8,7 @@ mod quota;
 mod required_labels;
 
 pub(crate) use self::quota::quota_of;
+use jiff::Timestamp;
 use koord_resource::{
     admission::{Denial, Handler, Operation, Request, Stopwatch, Verdict},
     field::{Errors, Path},
@@ -16,6 +17,7 @@ use koord_resource::{
 use crate::{
     Ctx, entries,
     pod::{Parts, Pod},
+    quota::charge::{self, Charge},
     warnings,
 };
 
@@ -26,21 +28,29 @@ pub const HANDLER: Handler<Ctx> = Handler {
     entries: &[entries::VALIDATE_POD],
     rbac: &entries::POD_CHECK_RULES,
     object_type: "pod",
-    call: |request, ctx| {
-        let mut watch = Stopwatch::default();
-        match validate(request, ctx, &mut watch) {
-            Ok(warnings) => Verdict { steps: watch.stop(), warnings, ..Verdict::allow() },
-            Err(denial) => Verdict { steps: watch.stop(), ..Verdict::deny(denial) },
-        }
-    },
+    call: |request, ctx| decide(request, ctx, None).0,
 };
 
-/// What the user should know although the pod is admitted, or why it is not.
-fn validate(request: &Request<'_>, ctx: &Ctx, watch: &mut Stopwatch) -> Result<Vec<String>, Denial> {
+/// What is decided about a pod, and what it costs its quota where it is to be charged at this time.
+pub(crate) fn decide(request: &Request<'_>, ctx: &Ctx, charged: Option<Timestamp>) -> (Verdict, Option<Charge>) {
+    let mut watch = Stopwatch::default();
+    match validate(request, ctx, charged, &mut watch) {
+        Ok((charge, warnings)) => (Verdict { steps: watch.stop(), warnings, ..Verdict::allow() }, charge),
+        Err(denial) => (Verdict { steps: watch.stop(), ..Verdict::deny(denial) }, None),
+    }
+}
+
+/// What the pod costs and what the user should know although it is admitted, or why it is not.
+fn validate(
+    request: &Request<'_>,
+    ctx: &Ctx,
+    charged: Option<Timestamp>,
+    watch: &mut Stopwatch,
+) -> Result<(Option<Charge>, Vec<String>), Denial> {
     let of_pods = request.sub_resource.is_empty() && request.resource.resource == "pods";
     let gone = request.operation == Operation::Delete && request.old_object.is_none();
     if !of_pods || gone {
-        return Ok(Vec::new());
+        return Ok((None, Vec::new()));
     }
     let pod = Pod::read(request.object)?;
     let old = match request.operation {
@@ -53,6 +63,10 @@ fn validate(request: &Request<'_>, ctx: &Ctx, watch: &mut Stopwatch) -> Result<V
     refuse(&colocation::check(&pod, old.as_ref(), ctx))?;
     watch.begin("ElasticQuota");
     quota::check(&pod, old.as_ref(), request, ctx)?;
+    let charge = match charged {
+        Some(now) => charge::of(&pod, old.as_ref(), request, ctx, now)?,
+        None => None,
+    };
     if ctx.switches.validate_pod_device_resource {
         watch.begin("DeviceResource");
         refuse(&devices::check(&pod))?;
@@ -63,9 +77,9 @@ fn validate(request: &Request<'_>, ctx: &Ctx, watch: &mut Stopwatch) -> Result<V
         required_labels::check(&pod, if own.is_empty() { &request.namespace } else { own }, ctx)?;
     }
     if !ctx.settings.admission_warnings {
-        return Ok(Vec::new());
+        return Ok((charge, Vec::new()));
     }
-    Ok(warnings::of_admitted_pod(&pod, old.as_ref(), &ctx.quotas.read()))
+    Ok((charge, warnings::of_admitted_pod(&pod, old.as_ref(), &ctx.quotas.read())))
 }
 
 fn refuse(errors: &Errors) -> Result<(), Denial> {

@@ -28,4 +28,4 @@ pub use listener::{ListenError, listen, serve, tls};
 pub use metrics::{METRICS, Metrics};
 pub use permissions::{CONVERSION_RBAC, RBAC};
 pub use server::{ServeError, Server};
-pub use service::{BODY_BYTES_MAX, Page, SETTLE_MAX, Service, ServiceBuilder, Settlement};
+pub use service::{BODY_BYTES_MAX, Due, Page, SETTLE_MAX, Service, ServiceBuilder};

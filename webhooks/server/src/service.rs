@@ -37,21 +37,20 @@ pub const SETTLE_MAX: Duration = Duration::from_secs(2);
 /// How often it asks again meanwhile.
 const SETTLE_EVERY: Duration = Duration::from_millis(10);
 
-/// What must be done before an admitted request is answered, such as charging it to an account.
+/// What must be done before an admitted request is answered, such as charging it to an account. A denial refuses the
+/// request after all.
 ///
-/// Decisions are pure; this is the one place where an admission path may write.
-pub trait Settlement: Send + Sync {
-    /// Does it; a denial refuses the request after all.
-    fn settle<'a>(&'a self, request: &'a Request<'a>) -> BoxFuture<'a, Result<(), Denial>>;
-}
+/// Decisions are pure; what is due is done when nothing else can refuse the request any more, and is the one place
+/// where an admission path may write.
+pub type Due = BoxFuture<'static, Result<(), Denial>>;
 
-type Decide = Box<dyn Fn(&Request<'_>) -> Verdict + Send + Sync>;
+type Decide = Box<dyn Fn(&Request<'_>) -> (Verdict, Option<Due>) + Send + Sync>;
 type Ready = Box<dyn Fn() -> bool + Send + Sync>;
 type Answer = Response<Full<Bytes>>;
 
 /// What answers on a path.
 enum Route {
-    Admission { decide: Decide, settlement: Option<Arc<dyn Settlement>>, metrics: PathMetrics },
+    Admission { decide: Decide, metrics: PathMetrics },
     Conversion(&'static [Conversion]),
     Page(Box<dyn Fn(&Bytes) -> Page + Send + Sync>),
 }
@@ -110,15 +109,20 @@ impl ServiceBuilder {
         let kind = entry.map_or(WebhookKind::Validating, |entry| entry.kind);
         let plugin = entry.map_or(handler.path, |entry| entry.name);
         let metrics = self.metrics.of_path(handler.path, plugin, kind, handler.object_type);
-        let decide = Box::new(move |request: &Request<'_>| (handler.call)(request, &snapshot()));
-        self.routes.insert(handler.path, Route::Admission { decide, settlement: None, metrics });
+        let decide = Box::new(move |request: &Request<'_>| ((handler.call)(request, &snapshot()), None));
+        self.routes.insert(handler.path, Route::Admission { decide, metrics });
         self
     }
 
-    /// Has what a path admits settled before it is answered. Paths without a handler are passed over.
-    pub fn settle(mut self, path: &str, by: Arc<dyn Settlement>) -> Self {
-        if let Some(Route::Admission { settlement, .. }) = self.routes.get_mut(path) {
-            *settlement = Some(by);
+    /// Has a path decided by this instead of its handler, which says also what is due before the answer. Paths without
+    /// a handler are passed over.
+    pub fn settle(
+        mut self,
+        path: &str,
+        by: impl Fn(&Request<'_>) -> (Verdict, Option<Due>) + Send + Sync + 'static,
+    ) -> Self {
+        if let Some(Route::Admission { decide, .. }) = self.routes.get_mut(path) {
+            *decide = Box::new(by);
         }
         self
     }
@@ -212,7 +216,7 @@ impl Service {
                 text(page.status, page.body)
             }
             Route::Conversion(table) => convert(table, &body),
-            Route::Admission { decide, settlement, metrics } => {
+            Route::Admission { decide, metrics } => {
                 let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
                 // A GET has no review, whatever it carries.
                 let body = if head.method == Method::GET { Bytes::new() } else { body };
@@ -220,20 +224,20 @@ impl Service {
                 let caller = self.inner.tracer.is_on().then(|| head.headers.get("traceparent")).flatten();
                 let caller = caller.and_then(|value| TraceContext::parse(value.to_str().ok()?));
                 let span = self.inner.tracer.open(caller).map(|span| (span, caller.is_some(), head.uri.path()));
-                json(self.review(decide, settlement.as_deref(), metrics, (content_type, &body), span).await)
+                json(self.review(decide, metrics, (content_type, &body), span).await)
             }
         }
     }
 
-    /// Decides about one review by what the caches show now, without HTTP and settlement: for tests and benches.
+    /// Decides about one review by what the caches show now, without HTTP and without what is due: for tests and benches.
     pub fn decide(&self, path: &str, body: &[u8]) -> Option<Vec<u8>> {
-        let Route::Admission { decide, metrics, .. } = self.inner.routes.get(path)? else { return None };
+        let Route::Admission { decide, metrics } = self.inner.routes.get(path)? else { return None };
         let review = match review::decode("application/json", body) {
             Ok(review) => review,
             Err(denial) => return Some(review::refuse(denial)),
         };
         let start = self.inner.clock.moment();
-        let verdict = self.verdict(decide, metrics, &review.request);
+        let (verdict, _) = self.verdict(decide, metrics, &review.request);
         self.observe(metrics, &review.request, &verdict, start);
         Some(review.answer(&verdict))
     }
@@ -242,7 +246,6 @@ impl Service {
     async fn review(
         &self,
         decide: &Decide,
-        settlement: Option<&dyn Settlement>,
         metrics: &PathMetrics,
         (content_type, body): (&str, &[u8]),
         span: Option<(Open, bool, &str)>,
@@ -252,16 +255,16 @@ impl Service {
             Err(denial) => return review::refuse(denial),
         };
         let start = self.inner.clock.moment();
-        let mut verdict = self.verdict(decide, metrics, &review.request);
+        let (mut verdict, mut due) = self.verdict(decide, metrics, &review.request);
         while verdict.unsettled && self.inner.clock.moment() < start + SETTLE_MAX {
             self.inner.clock.sleep(SETTLE_EVERY).await;
-            verdict = self.verdict(decide, metrics, &review.request);
+            (verdict, due) = self.verdict(decide, metrics, &review.request);
         }
         if let (true, Some(denial)) = (verdict.unsettled, &mut verdict.denial) {
             denial.message = format!("{} (after waiting {}s for it to appear)", denial.message, SETTLE_MAX.as_secs());
         }
-        if let (None, Some(settlement)) = (&verdict.denial, settlement) {
-            verdict.denial = settlement.settle(&review.request).await.err();
+        if let (None, Some(due)) = (&verdict.denial, due) {
+            verdict.denial = due.await.err();
         }
         self.observe(metrics, &review.request, &verdict, start);
         if let Some((span, has_parent, path)) = span {
@@ -271,10 +274,10 @@ impl Service {
     }
 
     /// What the handler says at this moment.
-    fn verdict(&self, decide: &Decide, metrics: &PathMetrics, request: &Request<'_>) -> Verdict {
+    fn verdict(&self, decide: &Decide, metrics: &PathMetrics, request: &Request<'_>) -> (Verdict, Option<Due>) {
         if !(self.inner.ready)() {
             let denial = Denial::internal("the caches of the webhook server are not complete yet; try again");
-            return Verdict::deny(denial);
+            return (Verdict::deny(denial), None);
         }
         catch_unwind(AssertUnwindSafe(|| decide(request))).unwrap_or_else(|payload| {
             metrics.panics.inc();
@@ -284,7 +287,7 @@ impl Service {
                 .or_else(|| payload.downcast_ref::<String>().cloned())
                 .unwrap_or_else(|| "unknown cause".to_owned());
             tracing::error!(uid = %request.uid, %cause, "a webhook handler broke off; this is a defect");
-            Verdict::deny(Denial::internal(format!("panic: {cause} [recovered]")))
+            (Verdict::deny(Denial::internal(format!("panic: {cause} [recovered]"))), None)
         })
     }
 

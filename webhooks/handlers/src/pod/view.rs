@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, sync::LazyLock};
 
+use jiff::{SignedDuration, Timestamp};
 use koord_api::{
     priority::{PRIORITY_CLASS_LABEL, PriorityClass},
     qos::{QOS_LABEL, QosClass},
@@ -45,6 +46,10 @@ pub(crate) struct PodMetadata<'a> {
     pub(crate) labels: Texts<'a>,
     #[serde(borrow)]
     pub(crate) annotations: Texts<'a>,
+    #[serde(rename = "deletionTimestamp")]
+    deleted: Option<Timestamp>,
+    #[serde(rename = "deletionGracePeriodSeconds")]
+    grace_seconds: Option<i64>,
 }
 
 /// Of `spec`.
@@ -98,6 +103,8 @@ pub(crate) struct Container<'a> {
 struct Status<'a> {
     #[serde(borrow, deserialize_with = "text")]
     qos_class: Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "text")]
+    phase: Cow<'a, str>,
 }
 
 /// A pod whose parts are there, empty ones included.
@@ -106,7 +113,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) spec: Spec<'a>,
     /// Whether the object has `metadata` and `spec`.
     pub(crate) has: (bool, bool),
-    kubernetes_qos: Cow<'a, str>,
+    status: Status<'a>,
 }
 
 impl<'a> Pod<'a> {
@@ -147,7 +154,7 @@ impl<'a> Pod<'a> {
             metadata: self.metadata.unwrap_or_default(),
             spec: self.spec.unwrap_or_default(),
             has,
-            kubernetes_qos: self.status.qos_class,
+            status: self.status,
         })
     }
 }
@@ -171,10 +178,17 @@ impl Parts<'_> {
         })
     }
 
+    /// Whether the pod needs nothing any more.
+    pub(crate) fn is_over(&self, now: Timestamp) -> bool {
+        let grace = SignedDuration::from_secs(self.metadata.grace_seconds.unwrap_or_default());
+        let gone = |deleted: Timestamp| deleted.saturating_add(grace).is_ok_and(|gone| gone < now);
+        matches!(self.status.phase.as_ref(), "Succeeded" | "Failed") || self.metadata.deleted.is_some_and(gone)
+    }
+
     /// Kubernetes' own QoS class: as the status shows it, or from requests and limits of CPU and memory.
     fn kubernetes_qos(&self) -> &str {
-        if !self.kubernetes_qos.is_empty() {
-            return &self.kubernetes_qos;
+        if !self.status.qos_class.is_empty() {
+            return &self.status.qos_class;
         }
         let positive = |quantity: Option<&Quantity>| quantity.is_some_and(|quantity| quantity.signum() > 0);
         let mut any = false;

@@ -8,11 +8,7 @@ use std::{
 
 use futures::future::BoxFuture;
 use koord_api::{elastic_quota::ElasticQuota, quota::CHILD_REQUEST};
-use koord_resource::{
-    Resource, ResourceList,
-    admission::{Denial, Request},
-    controller::ResourceKind,
-};
+use koord_resource::{Resource, ResourceList, admission::Denial, controller::ResourceKind};
 use koord_runtime::{
     api::Api,
     cache::Revision,
@@ -20,7 +16,7 @@ use koord_runtime::{
     random::Random,
     write::{Action, Answer, WireRequest, Write},
 };
-use koord_webhook::{ServiceBuilder, Settlement};
+use koord_webhook::{Due, ServiceBuilder};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -130,7 +126,22 @@ impl Accounts {
         if !self.ctx.switches.quota_admission {
             return builder;
         }
-        builder.settle(validate_pod::HANDLER.path, Arc::new(Cashier(Arc::clone(self))))
+        let accounts = Arc::clone(self);
+        builder.settle(validate_pod::HANDLER.path, move |request| {
+            let (verdict, charge) = validate_pod::decide(request, &accounts.ctx, Some(accounts.ctx.clock.now()));
+            (verdict, charge.map(|charge| Arc::clone(&accounts).due(charge, request.dry_run)))
+        })
+    }
+
+    fn due(self: Arc<Self>, charge: Charge, dry_run: bool) -> Due {
+        Box::pin(async move {
+            if !dry_run {
+                return self.charge(charge).await;
+            }
+            // What would be said, without writing it.
+            let Some(state) = self.shown(&charge.quota) else { return Ok(()) };
+            charge::admit(&charge.quota, &state.quota, &state.requested, &charge.amounts).map(drop)
+        })
     }
 
     async fn charge(self: &Arc<Self>, charge: Charge) -> Result<(), Denial> {
@@ -305,23 +316,5 @@ fn answer(waiting: Vec<Waiting>, answer: &Result<(), Denial>) {
     for waiting in waiting {
         // Who waited too long has gone.
         let _ = waiting.answer.send(answer.clone());
-    }
-}
-
-/// Charges what `/validate-pod` admits.
-struct Cashier(Arc<Accounts>);
-
-impl Settlement for Cashier {
-    fn settle<'a>(&'a self, request: &'a Request<'a>) -> BoxFuture<'a, Result<(), Denial>> {
-        Box::pin(async move {
-            let ctx = &self.0.ctx;
-            let Some(due) = charge::of(request, ctx, ctx.clock.now())? else { return Ok(()) };
-            if !request.dry_run {
-                return self.0.charge(due).await;
-            }
-            // What would be said, without writing it.
-            let Some(state) = self.0.shown(&due.quota) else { return Ok(()) };
-            charge::admit(&due.quota, &state.quota, &state.requested, &due.amounts).map(drop)
-        })
     }
 }

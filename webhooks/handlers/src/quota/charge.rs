@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use koord_api::{
     pod_annotations::REPLACE_RESOURCES,
     protocol::Text,
@@ -10,16 +10,15 @@ use koord_api::{
 };
 use koord_resource::{
     Quantity, ResourceList,
-    admission::{Denial, Operation, Request, or_default},
+    admission::{Denial, Operation, Request},
     quantity::Format,
 };
 use koord_runtime::key::ObjectKey;
-use serde::Deserialize;
 
 use super::Quota;
 use crate::{
-    Ctx, decode,
-    pod::{Amounts, Parts, Pod, request_of},
+    Ctx,
+    pod::{Amounts, Parts, request_of},
     validate_pod::quota_of,
 };
 
@@ -49,57 +48,25 @@ pub(crate) struct Charge {
     pub(crate) amounts: ResourceList,
 }
 
-/// Of a pod: whether it still needs anything.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Life<'a> {
-    #[serde(deserialize_with = "or_default")]
-    metadata: Deletion,
-    #[serde(borrow, deserialize_with = "or_default")]
-    status: Phase<'a>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct Deletion {
-    deletion_timestamp: Option<Timestamp>,
-    deletion_grace_period_seconds: Option<i64>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Phase<'a> {
-    phase: Option<&'a str>,
-}
-
-impl Life<'_> {
-    fn is_over(&self, now: Timestamp) -> bool {
-        let grace = SignedDuration::from_secs(self.metadata.deletion_grace_period_seconds.unwrap_or_default());
-        let gone = |deleted: Timestamp| deleted.saturating_add(grace).is_ok_and(|gone| gone < now);
-        matches!(self.status.phase, Some("Succeeded" | "Failed")) || self.metadata.deletion_timestamp.is_some_and(gone)
-    }
-}
-
-/// What a request costs; none where nothing is charged.
-pub(crate) fn of(request: &Request<'_>, ctx: &Ctx, now: Timestamp) -> Result<Option<Charge>, Denial> {
+/// What a pod that is admitted at this time costs its quota; none where nothing is charged.
+pub(crate) fn of(
+    pod: &Parts<'_>,
+    old: Option<&Parts<'_>>,
+    request: &Request<'_>,
+    ctx: &Ctx,
+    now: Timestamp,
+) -> Result<Option<Charge>, Denial> {
     let switches = &ctx.switches;
+    let quotas = ctx.quotas.read();
+    let name = quota_of(pod, request, ctx, &quotas);
     let concerned = match request.operation {
         Operation::Create => true,
-        Operation::Update => switches.quota_admission_on_update,
+        Operation::Update => {
+            switches.quota_admission_on_update && old.is_none_or(|old| quota_of(old, request, ctx, &quotas) != name)
+        }
         _ => false,
     };
-    if !concerned || !request.sub_resource.is_empty() || request.resource.resource != "pods" {
-        return Ok(None);
-    }
-    let pod = Pod::read(request.object)?;
-    let quotas = ctx.quotas.read();
-    let name = quota_of(&pod, request, ctx, &quotas);
-    if request.operation == Operation::Update
-        && quota_of(&Pod::read(request.old_object)?, request, ctx, &quotas) == name
-    {
-        return Ok(None);
-    }
-    if name.is_empty() || name == DEFAULT_QUOTA || is_reserved(&name) {
+    if !concerned || name.is_empty() || name == DEFAULT_QUOTA || is_reserved(&name) {
         return Ok(None);
     }
     let mut found = quotas.index().all_named(&name);
@@ -109,11 +76,10 @@ pub(crate) fn of(request: &Request<'_>, ctx: &Ctx, now: Timestamp) -> Result<Opt
         (Some(key), None) => key,
     };
     let Some(quota) = quotas.get(key.as_str()).map(|entry| &*entry.value) else { return Ok(None) };
-    let life: Life<'_> = decode::object(request.object)?;
-    if life.is_over(now) || !COUNTED.iter().any(|name| quota.max.contains(name)) {
+    if pod.is_over(now) || !COUNTED.iter().any(|name| quota.max.contains(name)) {
         return Ok(None);
     }
-    let amounts = amounts(&pod, quota, switches.replace_resources);
+    let amounts = amounts(pod, quota, switches.replace_resources);
     Ok((!amounts.is_empty()).then(|| Charge { quota: key.clone(), amounts }))
 }
 

@@ -111,7 +111,7 @@ fn quota(max: u64) -> Value {
 }
 
 fn stage(max: u64, delay: Duration) -> (Arc<Server>, Service) {
-    let gate = |name: &str| ["PodValidatingWebhook", "EnableQuotaAdmission"].contains(&name);
+    let gate = |name: &str| ["PodValidatingWebhook", "EnableQuotaAdmission", "ValidatePodDeviceResource"].contains(&name);
     let ctx = Arc::new(Ctx::detached(gate));
     ctx.put("ElasticQuota", &quota(max).to_string()).unwrap();
     let server = Server::new(&ctx, delay);
@@ -124,9 +124,13 @@ fn stage(max: u64, delay: Duration) -> (Arc<Server>, Service) {
 }
 
 async fn create(service: &Service, dry_run: bool) -> Result<(), String> {
+    create_of(service, dry_run, "q", &json!({"cpu": "1", "memory": "1Gi"})).await
+}
+
+async fn create_of(service: &Service, dry_run: bool, quota: &str, requests: &Value) -> Result<(), String> {
     let pod = json!({"apiVersion": "v1", "kind": "Pod",
-        "metadata": {"name": "p", "namespace": "d", "labels": {"quota.scheduling.koordinator.sh/name": "q"}},
-        "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}]}});
+        "metadata": {"name": "p", "namespace": "d", "labels": {"quota.scheduling.koordinator.sh/name": quota}},
+        "spec": {"containers": [{"name": "c", "resources": {"requests": requests}}]}});
     let request = json!({"uid": "u", "operation": "CREATE", "namespace": "d", "dryRun": dry_run,
         "resource": {"version": "v1", "resource": "pods"}, "object": pod});
     let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request});
@@ -177,4 +181,14 @@ async fn a_dry_run_is_charged_nothing() {
     create(&service, false).await.unwrap();
     tokio::time::sleep(Duration::from_millis(20)).await;
     assert!(create(&service, true).await.unwrap_err().starts_with("exceeded quota"));
+}
+
+#[tokio::test]
+async fn a_quota_that_is_missing_is_told_before_devices_and_a_full_one_after_them() {
+    let (server, service) = stage(1, Duration::ZERO);
+    let odd = json!({"cpu": "5", "koordinator.sh/gpu": "150"});
+    let refusal = |quota| create_of(&service, false, quota, &odd);
+    assert_eq!(refusal("missing").await.unwrap_err(), "elastic quota missing not found");
+    assert!(refusal("q").await.unwrap_err().contains("the requested GPU must be percentage of 100"));
+    assert_eq!(server.charged("d/q"), None);
 }
