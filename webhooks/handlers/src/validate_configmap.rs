@@ -5,12 +5,13 @@
 use std::collections::BTreeMap;
 
 use koord_api::slo_config::CHECKED_KEYS;
-use koord_resource::admission::{Denial, Handler, Operation, Patch, Request};
+use koord_resource::admission::{Denial, Handler, Operation, Request, Verdict};
 use serde::Deserialize;
 
 use crate::{
     Ctx, decode, entries,
     slo_config::{Checked, Example, check, conflict},
+    warnings,
 };
 
 /// The handler.
@@ -20,7 +21,10 @@ pub const HANDLER: Handler<Ctx> = Handler {
     entries: &[entries::VALIDATE_CONFIG_MAP],
     rbac: &entries::CONFIG_MAP_RULES,
     object_type: "configmap",
-    call: |request, ctx| validate(request, ctx).map(|()| Patch::default()).into(),
+    call: |request, ctx| match validate(request, ctx) {
+        Ok(warnings) => Verdict { warnings, ..Verdict::allow() },
+        Err(denial) => Verdict::deny(denial),
+    },
 };
 
 /// A ConfigMap. Absent and `null` are the same everywhere.
@@ -54,33 +58,34 @@ impl ConfigMap {
     }
 }
 
-fn validate(request: &Request<'_>, ctx: &Ctx) -> Result<(), Denial> {
+/// What the user should know although the ConfigMap is admitted, or why it is not.
+fn validate(request: &Request<'_>, ctx: &Ctx) -> Result<Vec<String>, Denial> {
     let of_config_maps = request.sub_resource.is_empty() && request.resource.resource == "configmaps";
     if !of_config_maps {
-        return Ok(());
+        return Ok(Vec::new());
     }
     // Whatever is done, what it is done to must be a ConfigMap.
     if request.operation == Operation::Delete {
-        return request.old_object.map_or(Ok(()), |_| ConfigMap::read(request.old_object).map(drop));
+        return request.old_object.map_or(Ok(Vec::new()), |_| ConfigMap::read(request.old_object).map(|_| Vec::new()));
     }
     let mut map = ConfigMap::read(request.object)?;
     let old = match request.operation {
         Operation::Update => ConfigMap::read(request.old_object)?.data(),
         Operation::Create => BTreeMap::new(),
-        _ => return Ok(()),
+        _ => return Ok(Vec::new()),
     };
     let metadata = map.metadata.take().unwrap_or_default();
     let (namespace, name) = (metadata.namespace.unwrap_or_default(), metadata.name.unwrap_or_default());
     let wanted = &ctx.settings.slo_config;
     if namespace != wanted.namespace || name != wanted.name {
-        return Ok(());
+        return Ok(Vec::new());
     }
     let data = map.data();
     let names_needed = ctx.settings.strategy_names_needed;
     let checked = Checked { namespace: &namespace, name: &name, data: &data, names_needed };
-    let changed = |key: &&str| data.get(*key).is_some_and(|text| !text.is_empty() && old.get(*key) != Some(text));
+    let changed = |key: &str| data.get(key).is_some_and(|text| !text.is_empty() && old.get(key) != Some(text));
     let mut chosen = Vec::new();
-    for key in CHECKED_KEYS.into_iter().filter(changed) {
+    for key in CHECKED_KEYS.into_iter().filter(|key| changed(key)) {
         chosen.push((key, check(key, &checked)?));
     }
     let nodes = ctx.gated.nodes.read();
@@ -89,7 +94,11 @@ fn validate(request: &Request<'_>, ctx: &Ctx) -> Result<(), Denial> {
             conflict(key, chosen, &Example { name: name.as_str(), label: |key: &str| entry.value.0.get(key) })?;
         }
     }
-    Ok(())
+    if !ctx.settings.admission_warnings {
+        return Ok(Vec::new());
+    }
+    let texts = data.iter().map(|(key, text)| (key.as_str(), text.as_str()));
+    Ok(warnings::configuration::of_admitted(texts.filter(|(key, _)| changed(key))))
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use koord_api::quota::{self, DEFAULT_QUOTA, IS_PARENT, MAX_STRICT_CHECK_RESOURCE_KEYS, NAMESPACES, PARENT, TREE_ID};
+use koord_api::quota::{
+    self, ALLOW_FORCE_UPDATE, DEFAULT_QUOTA, IS_PARENT, MAX_STRICT_CHECK_RESOURCE_KEYS, NAMESPACES, PARENT, TREE_ID,
+};
 use koord_resource::{
     Quantity, ResourceList,
     admission::{Denial, Handler, Operation, Request, Verdict},
@@ -16,6 +18,7 @@ use crate::{
     Ctx, decode, entries,
     mutate_elastic_quota::{QuotaView, SHARED_WEIGHT},
     quota::{Change, Forest, PlacedPod, Proposal, Refusal, Refused, Rules, Tree, advice},
+    warnings,
 };
 
 /// The handler.
@@ -38,17 +41,32 @@ fn review(request: &Request<'_>, ctx: &Ctx) -> Verdict {
     let rules = Rules {
         fewer_keys_below: ctx.switches.update_quota_resource_keys,
         guarantee: ctx.switches.guarantee_quota_usage,
+        unforced: false,
     };
-    match decide(request, forest, &pods, rules) {
-        Ok(None) => Verdict::allow(),
-        Ok(Some(Delta { key, change, before })) => {
-            if !request.dry_run {
-                admitted.add(key, change, before, now);
-            }
-            Verdict::allow()
+    let delta = match decide(request, forest, &pods, rules) {
+        Ok(delta) => delta,
+        Err(refused) => return refused.into(),
+    };
+    let mut warnings = Vec::new();
+    if ctx.settings.admission_warnings {
+        warnings = warnings::quota::of_admitted(request, ctx);
+        if let Some(Delta { change: Change::Put(quota), .. }) = &delta
+            && quota.forced
+        {
+            let forest = Forest::new(&quotas, admitted.settle(&quotas, now));
+            warnings.extend(broken_by_force(decide(request, forest, &pods, Rules { unforced: true, ..rules })));
         }
-        Err(refused) => refused.into(),
     }
+    if let Some(Delta { key, change, before }) = delta.filter(|_| !request.dry_run) {
+        admitted.add(key, change, before, now);
+    }
+    Verdict { warnings, ..Verdict::allow() }
+}
+
+/// What would be refused, were it not for the label by which a quota may break promises.
+fn broken_by_force(unforced: Result<Option<Delta>, Refused>) -> Option<String> {
+    let denial = Verdict::from(unforced.err()?).denial?;
+    Some(format!("admitted because of the label {}: {}", ALLOW_FORCE_UPDATE.name(), denial.message))
 }
 
 /// What an admitted request does to the tree.

@@ -2,13 +2,16 @@
 //!
 //! Nothing here refuses anything. API servers cut long warnings, so each is one short sentence that names the field.
 
+pub(crate) mod configuration;
+pub(crate) mod quota;
+
 use std::sync::Arc;
 
 use koord_api::{
     catalogue,
     priority::{PRIORITY_CLASS_LABEL, PriorityClass},
     qos::{QOS_LABEL, QosClass},
-    quota::{self, DEFAULT_QUOTA, is_reserved},
+    quota::{DEFAULT_QUOTA, NAME as QUOTA_NAME, TREE_ID, is_reserved},
 };
 use koord_profile::{Field, Profile, Texts, overridden};
 use koord_runtime::cache::Cache;
@@ -50,7 +53,7 @@ pub(crate) fn of_admitted_pod(pod: &Parts<'_>, old: Option<&Parts<'_>>, quotas: 
         let changed = texts.iter().filter(|(key, value)| before.and_then(|before| before.get(key)) != Some(value));
         for (key, value) in changed {
             let reason = match key {
-                quota::NAME if part == "labels" => missing_quota(value, quotas),
+                QUOTA_NAME if part == "labels" => missing_quota(value, quotas),
                 _ => unread(key, value),
             };
             warnings.extend(reason.map(|reason| format!("metadata.{part}[{key}]: {reason}")));
@@ -91,7 +94,7 @@ fn meant(key: &str) -> Option<&'static str> {
     let letters = |text: &str| -> String {
         text.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect()
     };
-    let others = [QOS_LABEL, PRIORITY_CLASS_LABEL, quota::NAME, quota::TREE_ID];
+    let others = [QOS_LABEL, PRIORITY_CLASS_LABEL, QUOTA_NAME, TREE_ID];
     let known = catalogue::KEYS.iter().map(|entry| entry.name()).chain(others);
     let wanted = letters(key);
     known.filter(|known| *known != key).find(|known| letters(known) == wanted)

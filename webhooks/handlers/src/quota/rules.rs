@@ -43,6 +43,8 @@ pub(crate) struct Rules {
     pub(crate) fewer_keys_below: bool,
     /// What a quota promises must be guaranteed by those above it.
     pub(crate) guarantee: bool,
+    /// No quota may break a promise, whatever its label says.
+    pub(crate) unforced: bool,
 }
 
 /// A quota as it shall be, in a tree where it is not yet so.
@@ -97,7 +99,7 @@ impl<'a> Proposal<'a> {
             name => Some(self.parent(name)?),
         };
         self.resources(above, &below)?;
-        if self.quota.forced || self.quota.begins_tree {
+        if (self.quota.forced && !self.rules.unforced) || self.quota.begins_tree {
             return Ok(());
         }
         self.promises(above, &below)?;

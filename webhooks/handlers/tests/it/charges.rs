@@ -111,7 +111,8 @@ fn quota(max: u64) -> Value {
 }
 
 fn stage(max: u64, delay: Duration) -> (Arc<Server>, Service) {
-    let gate = |name: &str| ["PodValidatingWebhook", "EnableQuotaAdmission", "ValidatePodDeviceResource"].contains(&name);
+    let gate =
+        |name: &str| ["PodValidatingWebhook", "EnableQuotaAdmission", "ValidatePodDeviceResource"].contains(&name);
     let ctx = Arc::new(Ctx::detached(gate));
     ctx.put("ElasticQuota", &quota(max).to_string()).unwrap();
     let server = Server::new(&ctx, delay);
