@@ -1,14 +1,13 @@
 //! The real helm, found and called.
 
 use std::{
-    io::Write as _,
     path::{Path, PathBuf},
     process::Command,
 };
 
 use anyhow::{Context as _, Result, ensure};
 
-use crate::kubectl::Printed;
+use crate::{kubectl::Printed, skipped};
 
 /// A helm that talks to one cluster, with folders of its own.
 #[derive(Clone, Debug)]
@@ -30,11 +29,7 @@ impl Helm {
             }),
         };
         let Some(program) = program else {
-            // Not through the print macros: the test harness keeps those to itself.
-            let _ = writeln!(
-                std::io::stderr(),
-                "SKIPPED everything that needs helm: none is installed; install helm 3.17 or later, or name it in HELM"
-            );
+            skipped("everything that needs helm", "none is installed; install helm 3.17 or later, or name it in HELM");
             return Ok(None);
         };
         ensure!(program.is_file(), "HELM names {}, which does not exist", program.display());

@@ -9,6 +9,8 @@ use std::{
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::Value;
 
+use crate::skipped;
+
 /// A kubectl that answers by itself.
 #[derive(Clone, Debug)]
 pub struct Kubectl {
@@ -44,11 +46,7 @@ impl Kubectl {
             None => in_path(),
         };
         let Some(program) = program else {
-            // Not through the print macros: the test harness keeps those to itself.
-            let _ = writeln!(
-                std::io::stderr(),
-                "SKIPPED everything that needs kubectl: none is installed; install kubectl 1.32 or name it in KUBECTL"
-            );
+            skipped("everything that needs kubectl", "none is installed; install kubectl 1.32 or name it in KUBECTL");
             return Ok(None);
         };
         refuse_dispatcher(&program)?;

@@ -1,5 +1,7 @@
 //! What the integration suite and the bench drivers stand on: the real kubectl and helm, and a real kube-apiserver when one was built.
 
+use std::io::Write as _;
+
 pub mod helm;
 pub mod installed;
 pub mod kubectl;
@@ -10,3 +12,9 @@ pub use helm::Helm;
 pub use installed::Installed;
 pub use kubectl::Kubectl;
 pub use real_server::RealServer;
+
+/// Says on the terminal that something cannot be tested here.
+pub fn skipped(what: &str, why: &str) {
+    // Not through the print macros: the test harness keeps those to itself.
+    let _ = writeln!(std::io::stderr(), "SKIPPED {what}: {}", why.replace('\n', " "));
+}

@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeSet, os::unix::fs::PermissionsExt as _, process::Command};
 
-use integration::installed::repository;
+use integration::{installed::repository, skipped};
 use serde_json::Value;
 
 const FILE: &str = "images/koord-manager.Containerfile";
@@ -76,7 +76,7 @@ fn the_bill_of_materials_names_what_is_linked_and_nothing_else() {
         command.output()
     };
     let Ok(first) = made() else {
-        println!("SKIPPED the bill of materials: no python3");
+        skipped("the bill of materials", "no python3");
         return;
     };
     assert!(first.status.success(), "{}", String::from_utf8_lossy(&first.stderr));

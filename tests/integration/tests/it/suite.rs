@@ -34,12 +34,22 @@ static REAL: OnceLock<Option<Server>> = OnceLock::new();
 
 /// Plays a scene on the embedded server, and on a real kube-apiserver when there is one.
 pub(crate) fn on_every_server(scene: impl Fn(&Scene)) {
+    servers().for_each(|server| scene(&Scene::open(server)));
+}
+
+/// The same, on both at a time: for scenes that mostly wait.
+pub(crate) fn on_every_server_at_once(scene: impl Fn(&Scene) + Sync) {
+    std::thread::scope(|threads| {
+        let scene = &scene;
+        servers().for_each(|server| drop(threads.spawn(move || scene(&Scene::open(server)))));
+    });
+}
+
+fn servers() -> impl Iterator<Item = &'static Server> {
     let embedded = EMBEDDED.get_or_init(|| server("embedded", start_embedded));
     let real = REAL
         .get_or_init(|| RealServer::assets().and_then(|assets| server("real", |folder| start_real(&assets, folder))));
-    for server in [embedded, real].into_iter().flatten() {
-        scene(&Scene::open(server));
-    }
+    [embedded, real].into_iter().flatten()
 }
 
 fn server(name: &'static str, start: impl FnOnce(&Path) -> PathBuf) -> Option<Server> {
