@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use base64::Engine;
-use jiff::Timestamp;
+use jiff::{Timestamp, fmt::temporal::DateTimePrinter};
 use serde_json::{Map, Value, json};
 
 use crate::builtins::{definition_name, split_group_version};
@@ -153,8 +153,9 @@ fn own_form(name: &str, mut fields: Map<String, Value>) -> Value {
         "IntOrString" => fields.remove("strVal").unwrap_or_else(|| json!("")),
         // The zero time is an absent one.
         "Time" | "MicroTime" if fields.is_empty() || number("seconds") == -62_135_596_800 => Value::Null,
-        "Time" => time(number("seconds"), 0),
-        "MicroTime" => time(number("seconds"), number("nanos")),
+        "Time" => time(number("seconds"), 0, None),
+        // Go reads nothing else than six digits.
+        "MicroTime" => time(number("seconds"), number("nanos"), Some(6)),
         "ExtraValue" | "Verbs" => fields.remove("items").unwrap_or_else(|| json!([])),
         "FieldsV1" | "RawExtension" | "JSON" => {
             let raw = fields.values().next().and_then(Value::as_str).unwrap_or_default();
@@ -165,9 +166,10 @@ fn own_form(name: &str, mut fields: Map<String, Value>) -> Value {
     }
 }
 
-fn time(seconds: i64, nanos: i64) -> Value {
+fn time(seconds: i64, nanos: i64, digits: Option<u8>) -> Value {
     let nanos = i32::try_from(nanos).unwrap_or_default();
-    Timestamp::new(seconds, nanos).map_or(Value::Null, |time| json!(time.to_string()))
+    let printer = DateTimePrinter::new().precision(digits);
+    Timestamp::new(seconds, nanos).map_or(Value::Null, |time| json!(printer.timestamp_to_string(&time)))
 }
 
 fn scalar(kind: Kind, wire: &Wire<'_>, depth: usize) -> Result<Value, ProtobufError> {
@@ -252,11 +254,12 @@ impl<'a> Reader<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use k8s_pb::api::coordination::v1::{Lease, LeaseSpec};
     use k8s_pb::api::core::v1::{Namespace, Secret};
     use k8s_pb::api::networking::v1::{
         HttpIngressRuleValue, Ingress, IngressRule, IngressRuleValue, IngressSpec, IngressTls,
     };
-    use k8s_pb::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+    use k8s_pb::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
     use prost::Message as _;
 
     fn body(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
@@ -278,6 +281,17 @@ mod tests {
         let secret = Secret { metadata: Some(metadata), data, ..Secret::default() };
         let found = to_json(&body("v1", "Secret", &secret.encode_to_vec())).unwrap();
         assert_eq!(found["data"], json!({"k": "dg=="}));
+    }
+
+    #[test]
+    fn a_time_with_microseconds_has_six_digits() {
+        for (nanos, expected) in [(299_530_000, "299530"), (0, "000000"), (1_000, "000001"), (999_999_999, "999999")] {
+            let time = MicroTime { seconds: Some(86_400), nanos: Some(nanos) };
+            let spec = LeaseSpec { renew_time: Some(time), ..LeaseSpec::default() };
+            let lease = Lease { spec: Some(spec), ..Lease::default() };
+            let found = to_json(&body("coordination.k8s.io/v1", "Lease", &lease.encode_to_vec())).unwrap();
+            assert_eq!(found["spec"]["renewTime"], format!("1970-01-02T00:00:00.{expected}Z"));
+        }
     }
 
     #[test]
