@@ -10,9 +10,25 @@ use anyhow::{Context as _, Result};
 use integration::{Helm, installed::repository};
 use serde_json::Value;
 
+use crate::place::{Embedded, Real};
+
 /// The folder of the chart, as an argument.
 fn chart() -> String {
     repository("charts/koordinator").display().to_string()
+}
+
+/// An embedded server and a helm that talks to it; none without helm or kubectl.
+async fn embedded(folder: &Path) -> Option<(Embedded, Helm)> {
+    let server = Embedded::start(folder).await.unwrap()?;
+    let helm = Helm::find(&server.kubeconfig, folder).unwrap()?;
+    Some((server, helm))
+}
+
+/// The same with a real kube-apiserver; none where none was built, either.
+async fn real(folder: &Path) -> Option<(Real, Helm)> {
+    let real = Real::start(folder).await.unwrap()?;
+    let helm = Helm::find(&real.server.kubeconfig, folder).unwrap()?;
+    Some((real, helm))
 }
 
 /// A file of tests/data, as an argument.

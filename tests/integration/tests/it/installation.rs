@@ -4,12 +4,9 @@ use std::{ffi::OsStr, path::Path};
 
 use anyhow::{Result, ensure};
 use clap::Parser as _;
-use integration::{
-    RealServer,
-    installed::{Reach, repository},
-};
+use integration::installed::{Reach, repository};
 
-use crate::place::{Embedded, Place, folder};
+use crate::place::{Embedded, Place, Real, folder};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_default_installation_works_with_exactly_its_rights() {
@@ -35,17 +32,14 @@ async fn the_default_installation_works_with_exactly_its_rights() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_default_installation_works_on_a_real_server() {
-    let Some(assets) = RealServer::assets() else { return };
-    let folder = folder("real-installation");
-    let server = RealServer::start(&assets).await.unwrap();
-    let Some(kubectl) = integration::Kubectl::find(&server.kubeconfig, &folder.join("cache")).unwrap() else { return };
-    let place = Place::new(kubectl, &server.kubeconfig).await.unwrap();
-    install(&place);
-    definitions(&place, &server.kubeconfig).await.unwrap();
+    let Some(real) = Real::start(&folder("real-installation")).await.unwrap() else { return };
+    let place = &real.place;
+    install(place);
+    definitions(place, &real.server.kubeconfig).await.unwrap();
     place.works("", Reach::Loopback).await.unwrap();
 }
 
-fn install(place: &Place) {
+pub(crate) fn install(place: &Place) {
     let folder = repository("config/default").display().to_string();
     place.run(&["apply", "-k", &folder], None).unwrap();
 }

@@ -12,7 +12,7 @@ use envtest::{
     cluster::{Cluster, Options},
 };
 use integration::{
-    Installed, Kubectl,
+    Installed, Kubectl, RealServer,
     installed::{Process, Reach},
 };
 use koord_runtime::clock::SystemClock;
@@ -127,6 +127,23 @@ impl Embedded {
     }
 }
 
+/// A real kube-apiserver, with a place to install in.
+pub(crate) struct Real {
+    pub(crate) place: Place,
+    pub(crate) server: RealServer,
+}
+
+impl Real {
+    /// None where none was built, and without kubectl.
+    pub(crate) async fn start(folder: &Path) -> Result<Option<Self>> {
+        let Some(assets) = RealServer::assets() else { return Ok(None) };
+        let server = RealServer::start(&assets).await?;
+        let Some(kubectl) = Kubectl::find(&server.kubeconfig, &folder.join("cache"))? else { return Ok(None) };
+        let place = Place::new(kubectl, &server.kubeconfig).await?;
+        Ok(Some(Self { place, server }))
+    }
+}
+
 /// A cluster to install in.
 pub(crate) struct Place {
     kubectl: Kubectl,
@@ -135,7 +152,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    pub(crate) async fn new(kubectl: Kubectl, kubeconfig: &Path) -> Result<Self> {
+    async fn new(kubectl: Kubectl, kubeconfig: &Path) -> Result<Self> {
         let config = koordctl::connect::from_file(kubeconfig, &KubeConfigOptions::default()).await?;
         let admin = Client::try_from(config.clone())?;
         Ok(Self { kubectl, config, admin })

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use integration::{
-    Helm, RealServer,
+    Helm,
     installed::{Process, Reach},
 };
 use serde_json::{Map, Value, json};
 
 use super::{
-    chart,
+    chart, embedded,
     install::{bundles, create_custom_resources, custom_resources_are_there, revisions, secret},
-    original_chart,
+    original_chart, real,
 };
-use crate::place::{CONFIGURATIONS, Embedded, NAMESPACE, Place, folder};
+use crate::place::{CONFIGURATIONS, NAMESPACE, Place, folder};
 
 /// What the original's manager keeps in its Secret, as it was recorded.
 const CERTIFICATES: &str = include_str!("../../../../../webhooks/server/tests/data/secret_of_the_original.json");
@@ -137,8 +137,7 @@ impl Before {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cluster_goes_from_the_original_to_this_manager_and_back() {
     let folder = folder("chart-drill");
-    let Some(embedded) = Embedded::start(&folder).await.unwrap() else { return };
-    let Some(helm) = Helm::find(&embedded.kubeconfig, &folder).unwrap() else { return };
+    let Some((embedded, helm)) = embedded(&folder).await else { return };
     let (place, chart, original) = (&embedded.place, chart(), original_chart(&folder));
     let before = Before::arrange(place, &helm, &original).await;
     let start = async || {
@@ -184,8 +183,7 @@ async fn a_cluster_goes_from_the_original_to_this_manager_and_back() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_original_brought_is_let_go_of_and_not_deleted() {
     let folder = folder("chart-let-go");
-    let Some(embedded) = Embedded::start(&folder).await.unwrap() else { return };
-    let Some(helm) = Helm::find(&embedded.kubeconfig, &folder).unwrap() else { return };
+    let Some((embedded, helm)) = embedded(&folder).await else { return };
     let place = &embedded.place;
     let before = Before::arrange(place, &helm, &original_chart(&folder)).await;
     let values = "--set=crds.managed=false,installation.createNamespace=false";
@@ -201,34 +199,28 @@ async fn what_the_original_brought_is_let_go_of_and_not_deleted() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_real_cluster_goes_from_the_original_and_back() {
-    let Some(assets) = RealServer::assets() else { return };
     let folder = folder("real-chart-drill");
-    let server = RealServer::start(&assets).await.unwrap();
-    let Some(helm) = Helm::find(&server.kubeconfig, &folder).unwrap() else { return };
-    let Some(kubectl) = integration::Kubectl::find(&server.kubeconfig, &folder.join("kubectl")).unwrap() else {
-        return;
-    };
-    let place = Place::new(kubectl, &server.kubeconfig).await.unwrap();
+    let Some((real, helm)) = real(&folder).await else { return };
+    let place = &real.place;
     let (chart, original) = (chart(), original_chart(&folder));
-    let before = Before::arrange(&place, &helm, &original).await;
+    let before = Before::arrange(place, &helm, &original).await;
     helm.run(&["upgrade", "koordinator", &chart, "--reuse-values"]).unwrap();
-    before.check_upgraded(&place);
-    let settled = revisions(&place, &helm);
+    before.check_upgraded(place);
+    let settled = revisions(place, &helm);
     helm.run(&["upgrade", "koordinator", &chart, "--reuse-values"]).unwrap();
-    assert_eq!(revisions(&place, &helm), settled);
+    assert_eq!(revisions(place, &helm), settled);
     helm.run(&["rollback", "koordinator", "2"]).unwrap();
-    assert_eq!(secret(&place), before.secret);
-    before.check_rolled_back(&place);
+    assert_eq!(secret(place), before.secret);
+    before.check_rolled_back(place);
     helm.run(&["upgrade", "koordinator", &chart]).unwrap();
     helm.run(&["uninstall", "koordinator"]).unwrap();
-    assert!(custom_resources_are_there(&place));
+    assert!(custom_resources_are_there(place));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn another_release_takes_the_original_over_when_it_is_told_to() {
     let folder = folder("chart-take-over");
-    let Some(embedded) = Embedded::start(&folder).await.unwrap() else { return };
-    let Some(helm) = Helm::find(&embedded.kubeconfig, &folder).unwrap() else { return };
+    let Some((embedded, helm)) = embedded(&folder).await else { return };
     let place = &embedded.place;
     let before = Before::arrange(place, &helm, &original_chart(&folder)).await;
     let refused = helm.try_run(&["install", "koord-manager", &chart()]).unwrap();

@@ -1,15 +1,15 @@
 //! `helm install`, and what upgrades, rollbacks and uninstalling leave.
 
-use std::{collections::BTreeMap, path::Path};
+use std::collections::BTreeMap;
 
 use anyhow::Result;
 use integration::{
-    Helm, RealServer,
+    Helm,
     installed::{Process, Reach},
 };
 use serde_json::Value;
 
-use super::chart;
+use super::{chart, embedded, real};
 use crate::place::{CONFIGURATIONS, Embedded, NAMESPACE, Place, folder};
 
 /// Of each object of a release, by kind and name: its revision.
@@ -77,8 +77,7 @@ pub(super) fn custom_resources_are_there(place: &Place) -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_chart_works_with_exactly_the_rights_that_it_gives() {
     let folder = folder("chart-install");
-    let Some(embedded) = Embedded::start(&folder).await.unwrap() else { return };
-    let Some(helm) = Helm::find(&embedded.kubeconfig, &folder).unwrap() else { return };
+    let Some((embedded, helm)) = embedded(&folder).await else { return };
     let chart = chart();
     let notes = helm.run(&["install", "koordinator", &chart, "--set=scheduler.replicas=2"]).unwrap();
     assert!(
@@ -119,29 +118,23 @@ async fn profiles_reach_waiting_pods(embedded: &Embedded, helm: &Helm) -> Result
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_chart_works_on_a_real_server() {
-    let Some(assets) = RealServer::assets() else { return };
     let folder = folder("real-chart-install");
-    let server = RealServer::start(&assets).await.unwrap();
-    let Some(helm) = Helm::find(&server.kubeconfig, &folder).unwrap() else { return };
-    let Some(kubectl) = integration::Kubectl::find(&server.kubeconfig, &folder.join("kubectl")).unwrap() else {
-        return;
-    };
-    let place = Place::new(kubectl, &server.kubeconfig).await.unwrap();
+    let Some((real, helm)) = real(&folder).await else { return };
+    let place = &real.place;
     helm.run(&["install", "koordinator", &chart()]).unwrap();
-    let before = revisions(&place, &helm);
+    let before = revisions(place, &helm);
     helm.run(&["upgrade", "koordinator", &chart()]).unwrap();
-    assert_eq!(revisions(&place, &helm), before);
+    assert_eq!(revisions(place, &helm), before);
     place.works("", Reach::Loopback).await.unwrap();
-    create_custom_resources(&place).await.unwrap();
+    create_custom_resources(place).await.unwrap();
     helm.run(&["uninstall", "koordinator"]).unwrap();
-    assert!(custom_resources_are_there(&place));
+    assert!(custom_resources_are_there(place));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_manager_and_operators_have_written_stays() {
     let folder = folder("chart-upgrades");
-    let Some(embedded) = Embedded::start(&folder).await.unwrap() else { return };
-    let Some(helm) = Helm::find(&embedded.kubeconfig, &folder).unwrap() else { return };
+    let Some((embedded, helm)) = embedded(&folder).await else { return };
     let (place, chart) = (&embedded.place, chart());
     let upgrade = |set: &str| helm.run(&["upgrade", "koordinator", &chart, "--set", set]).unwrap();
     helm.run(&["install", "koordinator", &chart]).unwrap();
@@ -205,8 +198,7 @@ async fn what_the_manager_and_operators_have_written_stays() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_shall_go_goes() {
     let folder = folder("chart-goes");
-    let Some(embedded) = Embedded::start(Path::new(&folder)).await.unwrap() else { return };
-    let Some(helm) = Helm::find(&embedded.kubeconfig, &folder).unwrap() else { return };
+    let Some((embedded, helm)) = embedded(&folder).await else { return };
     helm.run(&["install", "koordinator", &chart(), "--set=crds.keep=false"]).unwrap();
     create_custom_resources(&embedded.place).await.unwrap();
     helm.run(&["uninstall", "koordinator"]).unwrap();
