@@ -14,7 +14,7 @@ use tokio_rustls::TlsConnector;
 use super::{
     cluster::Cluster,
     finding::Report,
-    webhooks::{self, Target},
+    webhooks::{self, Configuration, Target},
 };
 use crate::up::furnish::NO_AUTHORITY;
 
@@ -25,8 +25,10 @@ const LEFT_MIN: SignedDuration = SignedDuration::from_hours(30 * 24);
 const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
 
 pub(super) async fn look(cluster: &Cluster, report: &mut Report) {
-    let stored = stored(cluster, report).await;
-    let Some(configurations) = report.read(webhooks::configurations(cluster).await) else { return };
+    let configurations = report.read(webhooks::configurations(cluster).await);
+    let host = configurations.as_ref().and_then(|both| host_of(both)).unwrap_or_else(|| cluster.installed.dns_name());
+    let stored = stored(cluster, &host, report).await;
+    let Some(configurations) = configurations else { return };
     // Entries mostly call the same place with the same authorities: each pair is looked at once.
     let mut calls: BTreeMap<(String, u16, String), String> = BTreeMap::new();
     for configuration in &configurations {
@@ -82,8 +84,14 @@ fn place(entry: &Value) -> Option<(String, u16)> {
     }
 }
 
-/// The certificates of the Secret, when it is there and can be read.
-async fn stored(cluster: &Cluster, report: &mut Report) -> Option<CertificateSet> {
+/// The host that a koord-manager with `WEBHOOK_HOST` has written into its entries; none where they call the Service.
+fn host_of(configurations: &[Configuration]) -> Option<String> {
+    let mut entries = configurations.iter().flat_map(Configuration::entries);
+    entries.find(|entry| matches!(Target::of(entry), Some(Target::Url(_)))).and_then(place).map(|(host, _)| host)
+}
+
+/// The certificates of the Secret for this host, when it is there and can be read.
+async fn stored(cluster: &Cluster, host: &str, report: &mut Report) -> Option<CertificateSet> {
     let installed = &cluster.installed;
     let (namespace, name) = (&installed.namespace, &installed.secret);
     let object = format!("Secret {namespace}/{name}");
@@ -103,9 +111,8 @@ async fn stored(cluster: &Cluster, report: &mut Report) -> Option<CertificateSet
         .filter_map(|(entry, text)| Some((entry.clone(), BASE64.decode(text.as_str()?).ok()?)))
         .collect();
     let set = CertificateSet::of_entries(&entries);
-    let host = installed.dns_name();
     let again = format!("delete it, and koord-manager makes another: kubectl -n {namespace} delete secret {name}");
-    if let Err(unusable) = usable_at(&set, &host, cluster.now) {
+    if let Err(unusable) = usable_at(&set, host, cluster.now) {
         report.error(&object, format!("what it holds cannot be served: {unusable}"), &again);
     }
     let left = ends_at(&set.cert).map(|end| (end, end.duration_since(cluster.now)));

@@ -6,6 +6,7 @@ mod chart;
 mod conversions;
 mod doors;
 mod images;
+mod inspection;
 mod installation;
 mod kubectl_commands;
 mod leadership;
