@@ -10,9 +10,7 @@ mod reservation;
 
 use koord_resource::{
     Quantity, ResourceList,
-    admission::{
-        Denial, FailurePolicy, Handler, Operation, Patch, Request, Review, Verdict, WebhookEntry, WebhookKind,
-    },
+    admission::{Denial, FailurePolicy, Handler, Operation, Patch, Request, Review, Verdict, WebhookEntry},
     field::{Errors, Path},
 };
 use serde::de::DeserializeOwned;
@@ -42,7 +40,6 @@ const fn entry(
     resources: &'static [&'static str],
 ) -> WebhookEntry {
     WebhookEntry {
-        kind: WebhookKind::Validating,
         name,
         groups,
         versions: &["v1alpha1"],
@@ -50,13 +47,8 @@ const fn entry(
         operations: &[Operation::Create, Operation::Update],
         // What worked before these handlers existed works on without them.
         failure_policy: FailurePolicy::Ignore,
-        match_policy: None,
-        reinvocation_policy: None,
-        namespace_selector: None,
-        object_selector: None,
-        match_conditions: &[],
-        timeout_seconds: None,
         review_versions: &["v1", "v1beta1"],
+        ..WebhookEntry::BASE
     }
 }
 

@@ -12,20 +12,11 @@ const OUTSIDE_CONTROL_PLANE: Selector = Selector { expressions: &[("control-plan
 const OUTSIDE_KUBE_SYSTEM: &[(&str, &str)] = &[("outside-kube-system", "request.namespace != 'kube-system'")];
 
 const ENTRY: WebhookEntry = WebhookEntry {
-    kind: WebhookKind::Validating,
-    name: "",
     groups: &[""],
     versions: &["v1"],
     resources: &["pods"],
-    operations: &[Operation::Create],
-    failure_policy: FailurePolicy::Fail,
-    match_policy: None,
-    reinvocation_policy: None,
-    namespace_selector: None,
-    object_selector: None,
-    match_conditions: &[],
-    timeout_seconds: None,
     review_versions: &["v1", "v1beta1"],
+    ..WebhookEntry::BASE
 };
 
 const QUOTA: WebhookEntry = WebhookEntry {

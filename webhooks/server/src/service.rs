@@ -333,7 +333,7 @@ fn json(body: Vec<u8>) -> Answer {
 
 #[cfg(test)]
 mod tests {
-    use koord_resource::admission::{FailurePolicy, Operation, WebhookEntry};
+    use koord_resource::admission::WebhookEntry;
     use koord_runtime::{
         clock::SystemClock,
         metrics::{self as registry, Audience},
@@ -342,22 +342,7 @@ mod tests {
 
     use super::*;
 
-    const ENTRY: WebhookEntry = WebhookEntry {
-        kind: WebhookKind::Validating,
-        name: "v.example.com",
-        groups: &[""],
-        versions: &["v1"],
-        resources: &["pods"],
-        operations: &[Operation::Create],
-        failure_policy: FailurePolicy::Fail,
-        match_policy: None,
-        reinvocation_policy: None,
-        namespace_selector: None,
-        object_selector: None,
-        match_conditions: &[],
-        timeout_seconds: None,
-        review_versions: &["v1"],
-    };
+    const ENTRY: WebhookEntry = WebhookEntry { name: "v.example.com", ..WebhookEntry::BASE };
 
     fn named(request: &Request<'_>, wanted: &str) -> Verdict {
         match request.name.as_ref() {

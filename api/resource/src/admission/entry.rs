@@ -61,6 +61,34 @@ pub struct WebhookEntry {
     pub review_versions: &'static [&'static str],
 }
 
+impl WebhookEntry {
+    /// A validating webhook of nothing yet, asked about creations only: what an entry does not say is as here.
+    ///
+    /// ```
+    /// use koord_resource::admission::WebhookEntry;
+    /// const ENTRY: WebhookEntry = WebhookEntry {
+    ///     name: "vpod.example.com", groups: &[""], versions: &["v1"], resources: &["pods"], ..WebhookEntry::BASE
+    /// };
+    /// assert_eq!(ENTRY.review_versions, ["v1"]);
+    /// ```
+    pub const BASE: Self = Self {
+        kind: WebhookKind::Validating,
+        name: "",
+        groups: &[],
+        versions: &[],
+        resources: &[],
+        operations: &[Operation::Create],
+        failure_policy: FailurePolicy::Fail,
+        match_policy: None,
+        reinvocation_policy: None,
+        namespace_selector: None,
+        object_selector: None,
+        match_conditions: &[],
+        timeout_seconds: None,
+        review_versions: &["v1"],
+    };
+}
+
 /// What the API server does when a webhook does not answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailurePolicy {

@@ -36,7 +36,12 @@ impl ApiServer {
     }
 
     pub(crate) fn get(&self, path: &str) -> Option<Value> {
-        self.objects.lock().unwrap().get(path).cloned()
+        self.look(path, Value::clone)
+    }
+
+    /// Looks at an object without copying it.
+    pub(crate) fn look<T>(&self, path: &str, at: impl FnOnce(&Value) -> T) -> Option<T> {
+        self.objects.lock().unwrap().get(path).map(at)
     }
 
     pub(crate) fn put(&self, path: &str, object: Value) {

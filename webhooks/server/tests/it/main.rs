@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod api_server;
+mod caller;
 mod drills;
 mod keeper;
 mod paced;
-mod rotation;
+mod replica;

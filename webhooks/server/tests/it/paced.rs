@@ -12,18 +12,13 @@ use std::{
 };
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
-use koord_runtime::{
-    api::Api,
-    clock::{Clock, ManualClock, SystemClock},
-};
-use koord_webhook::{Keeper, Metrics, ServiceBuilder, listen, serve, tls};
+use koord_runtime::clock::Clock;
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use crate::{
-    api_server::{ApiServer, MUTATING, SECRET, VALIDATING},
-    drills::{bundle, keeper},
-    rotation::{HANDLER, ask, connect},
+    api_server::{MUTATING, SECRET, VALIDATING},
+    caller::{Caller, ask, bundle},
+    replica::Replica,
 };
 
 const PER_SECOND: usize = 1_000;
@@ -35,8 +30,7 @@ const TAMPERED: [&str; 2] = ["", "garbage"];
 
 /// What the clients share.
 struct Load {
-    server: ApiServer,
-    clock: Arc<ManualClock>,
+    caller: Caller,
     next: AtomicUsize,
     /// Reviews of each client.
     answered: [AtomicUsize; CLIENTS],
@@ -45,12 +39,7 @@ struct Load {
 }
 
 impl Load {
-    async fn client(
-        self: Arc<Self>,
-        number: usize,
-        address: std::net::SocketAddr,
-        begin: Instant,
-    ) -> Result<(), String> {
+    async fn client(self: Arc<Self>, number: usize, begin: Instant) -> Result<(), String> {
         let mut open = None;
         loop {
             let index = self.next.fetch_add(1, Ordering::Relaxed);
@@ -58,12 +47,12 @@ impl Load {
                 return Ok(());
             }
             tokio::time::sleep_until((begin + Duration::from_secs(1) / PER_SECOND as u32 * index as u32).into()).await;
-            let trusted = bundle(&self.server);
+            let trusted = self.caller.bundle();
             let (mut connection, used) = match open.take() {
                 Some((connection, known, used)) if known == trusted && used < PER_CONNECTION => (connection, used),
-                _ => match connect(address, &trusted, &self.clock).await {
+                _ => match self.caller.connect(&trusted).await {
                     Ok(connection) => (connection, 0),
-                    Err(_) if TAMPERED.contains(&trusted.as_str()) => {
+                    Err(_) if TAMPERED.map(|text| BASE64.encode(text)).contains(&trusted) => {
                         self.prevented.fetch_add(1, Ordering::Relaxed);
                         self.answered[number].fetch_add(1, Ordering::Relaxed);
                         continue;
@@ -90,7 +79,7 @@ impl Load {
 }
 
 /// What happens meanwhile, again and again.
-async fn accidents(load: &Load, keeper: &Keeper, api: &Api) -> usize {
+async fn accidents(load: &Load, Replica { server, api, clock, keeper, .. }: &Replica) -> usize {
     let mut rounds = 0;
     let pass = async || {
         keeper.pass(api).await.unwrap();
@@ -99,28 +88,28 @@ async fn accidents(load: &Load, keeper: &Keeper, api: &Api) -> usize {
     };
     while load.next.load(Ordering::Relaxed) < REVIEWS {
         for step in [Duration::from_hours(24 * 3560), Duration::from_secs(61), Duration::from_secs(601)] {
-            load.clock.jump_to(load.clock.now() + step);
+            clock.jump_to(clock.now() + step);
             pass().await;
         }
-        load.server.delete(SECRET);
+        server.delete(SECRET);
         pass().await;
-        let mut secret = load.server.get(SECRET).unwrap();
+        let mut secret = server.get(SECRET).unwrap();
         for name in ["cert.pem", "key.pem", "tls.crt", "tls.key"] {
             secret["data"][name] = json!(BASE64.encode("garbage"));
         }
-        load.server.put(SECRET, secret);
+        server.put(SECRET, secret);
         pass().await;
-        let good = bundle(&load.server);
+        let good = bundle(server);
         for tampered in TAMPERED {
             for path in [MUTATING, VALIDATING] {
-                let mut configuration: Value = load.server.get(path).unwrap();
+                let mut configuration: Value = server.get(path).unwrap();
                 for webhook in configuration["webhooks"].as_array_mut().unwrap() {
                     webhook["clientConfig"]["caBundle"] = json!(BASE64.encode(tampered));
                 }
-                load.server.put(path, configuration);
+                server.put(path, configuration);
             }
             pass().await;
-            assert_eq!(bundle(&load.server), good, "one pass puts the bundle right");
+            assert_eq!(bundle(server), good, "one pass puts the bundle right");
         }
         rounds += 1;
     }
@@ -129,28 +118,16 @@ async fn accidents(load: &Load, keeper: &Keeper, api: &Api) -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_review_fails_of_a_thousand_a_second_but_where_a_bundle_was_tampered_with_and_not_yet_put_right() {
-    let (server, folder) = (ApiServer::with_configurations(), tempfile::tempdir().unwrap());
-    let clock = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());
-    let (keeper, api) = (keeper(&folder, &clock), server.api());
-    keeper.pass(&api).await.unwrap();
-    let metrics = Metrics::register(&koord_runtime::metrics::Metrics::new().unwrap()).unwrap();
-    let service = ServiceBuilder::new(metrics, SystemClock::shared()).handler(&HANDLER, || &()).build();
-    let listener = listen(([127, 0, 0, 1], 0).into()).await.unwrap();
-    let (address, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
-    let tls = tls(Arc::clone(keeper.certificate())).unwrap();
-    tokio::spawn(serve(listener, tls, service, SystemClock::shared(), stop.clone()));
-
+    let replica = Replica::start().await;
     let load = Arc::new(Load {
-        server,
-        clock,
+        caller: Caller::new(&replica.server, &replica.clock, replica.address),
         next: AtomicUsize::new(0),
         answered: Default::default(),
         prevented: AtomicUsize::new(0),
     });
     let begin = Instant::now();
-    let clients: Vec<_> =
-        (0..CLIENTS).map(|number| tokio::spawn(Arc::clone(&load).client(number, address, begin))).collect();
-    let rounds = accidents(&load, &keeper, &api).await;
+    let clients: Vec<_> = (0..CLIENTS).map(|number| tokio::spawn(Arc::clone(&load).client(number, begin))).collect();
+    let rounds = accidents(&load, &replica).await;
     for client in clients {
         client.await.unwrap().unwrap();
     }
@@ -162,5 +139,4 @@ async fn no_review_fails_of_a_thousand_a_second_but_where_a_bundle_was_tampered_
     let answered: usize = load.answered.iter().map(|count| count.load(Ordering::Relaxed)).sum();
     assert_eq!(answered, REVIEWS);
     assert!(rounds > 0);
-    stop.cancel();
 }
