@@ -21,7 +21,8 @@ pub(super) enum ChangeError {
 /// resources stay: the API server would refuse their change.
 pub(super) fn change(pod: &str, profiles: &[Arc<Profile>]) -> Result<Map<String, Value>, ChangeError> {
     let texts = Excerpt::fields([("metadata", Excerpt::whole_fields(&["labels", "annotations"]))]);
-    let touched = profiles.iter().filter_map(|profile| profile.touched.clone());
+    let touched =
+        profiles.iter().filter_map(|profile| profile.overlay.as_ref().map(|overlay| overlay.touched().clone()));
     let before = touched.fold(texts, Excerpt::and).read(pod)?;
     let mut after = before.clone();
     for profile in profiles {
