@@ -1,10 +1,12 @@
 //! The image of koord-manager: what its Containerfile says, held against the Deployment and the scripts that it calls.
 //! What the scripts build is started by `.ci/run`.
 
-use std::{collections::BTreeSet, os::unix::fs::PermissionsExt as _, process::Command};
+use std::{collections::BTreeSet, os::unix::fs::PermissionsExt as _, path::PathBuf, process::Command};
 
 use integration::{installed::repository, skipped};
 use serde_json::Value;
+
+use crate::suite::on_the_embedded_server;
 
 const FILE: &str = "images/koord-manager.Containerfile";
 
@@ -107,4 +109,112 @@ fn the_bill_of_materials_names_what_is_linked_and_nothing_else() {
             assert!(references.contains(to.as_str().unwrap()), "{to}");
         }
     }
+}
+
+/// A folder that `images/build` has filled; none where nobody has named one in `KOORD_IMAGE`.
+fn built() -> Option<PathBuf> {
+    std::env::var_os("KOORD_IMAGE").filter(|folder| !folder.is_empty()).map(PathBuf::from)
+}
+
+/// Of a program in ELF: whether it wants an interpreter, which is what dynamic linking begins with. Panics on what is no program of 64 bits.
+fn is_static(program: &[u8]) -> bool {
+    assert_eq!(&program[..6], b"\x7fELF\x02\x01", "an ELF file of 64 bits, little-endian");
+    let number =
+        |at: usize, bytes: usize| program[at..at + bytes].iter().rfold(0, |all, byte| all << 8 | usize::from(*byte));
+    let (table, size, count) = (number(0x20, 8), number(0x36, 2), number(0x38, 2));
+    assert!(count > 0);
+    let interpreter = 3;
+    (0..count).all(|entry| number(table + entry * size, 4) != interpreter)
+}
+
+#[test]
+fn what_was_built_is_what_the_image_says() {
+    let Some(out) = built() else { return };
+    let root = out.join("root");
+    let mut found = Vec::new();
+    let mut times = BTreeSet::new();
+    for entry in std::fs::read_dir(&root).unwrap() {
+        let entry = entry.unwrap();
+        let about = entry.metadata().unwrap();
+        found.push((entry.file_name().into_string().unwrap(), about.permissions().mode() & 0o7777));
+        times.insert(about.modified().unwrap());
+    }
+    found.sort();
+    let expected =
+        [("LICENSE", 0o644), ("NOTICE", 0o644), ("koord-manager", 0o755), ("sbom.cdx.json", 0o644), ("tmp", 0o1777)];
+    assert_eq!(found, expected.map(|(name, mode)| (name.to_owned(), mode)));
+    let all = instructions();
+    let entrypoint = all.iter().rfind(|(name, _)| name == "ENTRYPOINT").map(|(_, rest)| rest).unwrap();
+    let entrypoint: [String; 1] = serde_json::from_str(entrypoint).unwrap();
+    assert!(root.join(entrypoint[0].trim_start_matches('/')).is_file(), "{entrypoint:?}");
+
+    // One time in everything, and the bill tells it.
+    assert_eq!(times.len(), 1, "{times:?}");
+    let time = jiff::Timestamp::try_from(*times.first().unwrap()).unwrap();
+    let bill = std::fs::read(root.join("sbom.cdx.json")).unwrap();
+    assert_eq!(bill, std::fs::read(out.join("sbom.cdx.json")).unwrap());
+    let bill: Value = serde_json::from_slice(&bill).unwrap();
+    assert_eq!(bill["metadata"]["timestamp"], time.to_string());
+    assert_eq!(bill["metadata"]["component"]["name"], "koord-manager");
+
+    // Nothing of this machine is in the programs.
+    let cargo_home = std::env::var("CARGO_HOME").unwrap_or(format!("{}/.cargo", std::env::var("HOME").unwrap()));
+    let repository = repository("").canonicalize().unwrap().display().to_string();
+    for program in ["root/koord-manager", "koord-manager", "koordctl"] {
+        let bytes = std::fs::read(out.join(program)).unwrap();
+        assert!(is_static(&bytes), "{program} is linked dynamically");
+        for path in [cargo_home.as_str(), &repository] {
+            let told = bytes.windows(path.len()).position(|window| window == path.as_bytes());
+            let around =
+                told.map(|at| String::from_utf8_lossy(&bytes[at.saturating_sub(40)..(at + 120).min(bytes.len())]));
+            assert_eq!(around, None, "{program} holds a path of this machine");
+        }
+    }
+}
+
+/// In its own file system and as its own user where that may be done (as root), else simply as a program.
+#[test]
+fn what_was_built_leads_with_nothing_around_it() {
+    let Some(out) = built() else { return };
+    let machine = std::fs::read(out.join("root/koord-manager")).unwrap()[0x12];
+    if machine != (if cfg!(target_arch = "x86_64") { 62 } else { 183 }) {
+        return skipped("starting the image", "it is built for another machine");
+    }
+    let all = instructions();
+    let user = all.iter().rfind(|(name, _)| name == "USER").map(|(_, rest)| rest).unwrap();
+    let id = Command::new("id").arg("-u").output().unwrap();
+    let is_root = id.stdout.trim_ascii() == b"0";
+    on_the_embedded_server(|scene| {
+        let root = tempfile::tempdir().unwrap();
+        let copied = Command::new("cp").arg("-a").arg(out.join("root/.")).arg(root.path()).status().unwrap();
+        assert!(copied.success());
+        std::fs::copy(scene.kubeconfig(), root.path().join("kubeconfig")).unwrap();
+        for (path, mode) in [("", 0o755), ("kubeconfig", 0o644)] {
+            std::fs::set_permissions(root.path().join(path), std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let (mut command, kubeconfig) = if is_root {
+            let mut command = Command::new("chroot");
+            command.arg(format!("--userspec={user}")).arg(root.path()).arg("/koord-manager");
+            (command, "/kubeconfig".to_owned())
+        } else {
+            skipped("the image as its own file system and user", "only root may change them");
+            (Command::new(root.path().join("koord-manager")), root.path().join("kubeconfig").display().to_string())
+        };
+        let mut manager = command
+            .arg(format!("--kubeconfig={kubeconfig}"))
+            .arg(format!("--leader-election-namespace={}", scene.namespace))
+            .args(["--controllers=none", "--feature-gates=WebhookFramework=false"])
+            .args(["--metrics-addr=0", "--health-probe-addr=0"])
+            .env_clear()
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+            .spawn()
+            .unwrap();
+        let holder =
+            || scene.run(&["get", "lease", "koordinator-manager", "-o", "jsonpath={.spec.holderIdentity}"], None);
+        scene.comes_true("it leads", || holder().stdout.contains('_'));
+        let ended = Command::new("kill").arg(manager.id().to_string()).status().unwrap();
+        assert!(ended.success());
+        assert!(manager.wait().unwrap().success(), "SIGTERM is a request, and it follows");
+        assert_eq!(holder().stdout, "", "it has given its lease back");
+    });
 }

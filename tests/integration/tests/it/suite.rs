@@ -45,11 +45,20 @@ pub(crate) fn on_every_server_at_once(scene: impl Fn(&Scene) + Sync) {
     });
 }
 
+/// On the embedded server alone: for scenes about programs of ours that another server would change nothing about.
+pub(crate) fn on_the_embedded_server(scene: impl Fn(&Scene)) {
+    embedded().into_iter().for_each(|server| scene(&Scene::open(server)));
+}
+
+fn embedded() -> Option<&'static Server> {
+    EMBEDDED.get_or_init(|| server("embedded", start_embedded)).as_ref()
+}
+
 fn servers() -> impl Iterator<Item = &'static Server> {
-    let embedded = EMBEDDED.get_or_init(|| server("embedded", start_embedded));
+    let embedded = embedded();
     let real = REAL
         .get_or_init(|| RealServer::assets().and_then(|assets| server("real", |folder| start_real(&assets, folder))));
-    [embedded, real].into_iter().flatten()
+    embedded.into_iter().chain(real)
 }
 
 fn server(name: &'static str, start: impl FnOnce(&Path) -> PathBuf) -> Option<Server> {
