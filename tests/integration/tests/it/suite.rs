@@ -47,7 +47,9 @@ pub(crate) fn on_every_server_at_once(scene: impl Fn(&Scene) + Sync) {
 
 /// On the embedded server alone: for scenes about programs of ours that another server would change nothing about.
 pub(crate) fn on_the_embedded_server(scene: impl Fn(&Scene)) {
-    embedded().into_iter().for_each(|server| scene(&Scene::open(server)));
+    if let Some(server) = embedded() {
+        scene(&Scene::open(server));
+    }
 }
 
 fn embedded() -> Option<&'static Server> {
