@@ -86,7 +86,8 @@ pub fn available(
     let result = match percent {
         None => left,
         Some(percent) => {
-            let most = native.times(capacity, percent as f64 / 100.0);
+            // An annotation of the node may say a percentage that is none.
+            let most = native.times(capacity, percent as f64 / 100.0).max(Amount::ZERO);
             tell(to, Operation::AtMost, most, "batch threshold", || facts.strategy_source(field, percent));
             left.min(most)
         }

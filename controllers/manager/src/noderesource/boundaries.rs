@@ -290,6 +290,7 @@ fn a_pod_counts_on_the_zones_that_exist_of_those_it_was_given() {
     }
     assert_eq!(cores(r#"{"numaNodeResources":[{"node":1},{"node":7}]}"#), [29_000, 19_000]);
     assert_eq!(cores(r#"{"numaNodeResources":[{"node":0},{"node":1}]}"#), [24_000, 24_000]);
+    assert_eq!(cores(r#"{"numaNodeResources":[{"node":1},{"node":1}]}"#), [29_000, 19_000]);
     assert_eq!(cores(r#"{"numaNodeResources":[{}]}"#), [19_000, 29_000], "no number is zone 0");
 }
 
@@ -477,6 +478,22 @@ fn devices_are_taken_as_they_say() {
         decided(json!({"node.koordinator.sh/gpu-model": "A100"}), json!([sick, {"type": "rdma"}, {"health": true}]));
     assert_eq!(decision.resources.get("koordinator.sh/gpu-memory-ratio"), Some(&None), "it goes");
     assert_eq!((decision.resources.get("koordinator.sh/rdma"), decision.labels.len()), (Some(&None), 0));
+}
+
+#[test]
+fn no_amount_is_less_than_nothing_or_a_fraction() {
+    let strategy = |text: &str| Scene::new(json!({})).annotate("node.koordinator.sh/colocation-strategy", text);
+    assert_eq!(left(&strategy(r#"{"batchCPUThresholdPercent":-5,"batchMemoryThresholdPercent":-1}"#)), (0, 0));
+    assert_eq!(strategy(r#"{"midCPUThresholdPercent":-5,"midUnallocatedPercent":-10}"#).mid(), (0, 0));
+    let fixed = r#"{"midReclaimMode":"static","midStaticCPUReservedPercent":-5,"midStaticMemoryReservedPercent":50}"#;
+    assert_eq!(strategy(fixed).mid(), (0, 60 * GIGA));
+    let mut scene = Scene::new(json!({}));
+    let resources = json!({"koordinator.sh/gpu-core": "12500m", "koordinator.sh/gpu-memory-ratio": "-3"});
+    scene.device = json!({"spec": {"devices": [{"type": "gpu", "health": true, "resources": resources}]}});
+    let decision = scene.decide();
+    let whole = |name| decision.resources[name].as_ref().unwrap().to_string();
+    assert_eq!((whole("koordinator.sh/gpu"), whole("koordinator.sh/gpu-core")), ("13".to_owned(), "13".to_owned()));
+    assert_eq!(whole("koordinator.sh/gpu-memory-ratio"), "0");
 }
 
 #[test]

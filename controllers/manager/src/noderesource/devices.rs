@@ -37,12 +37,12 @@ pub(super) fn gpus(facts: &Facts<'_>, shares: bool, to: &mut impl Listener) -> R
     for name in OF_GPUS {
         let Some(sum) = device.gpus.get(name) else { continue };
         tell(to, Operation::Start, Amount::from(sum), format!("{name} of {working} working GPUs"), || source(facts));
-        resources.insert(name, Some(sum.clone()));
+        resources.insert(name, Some(possible(sum)));
     }
     // Other vendors' GPUs are not requested by the name that NVIDIA's had first, unless they say so themselves.
     let vendor = device.labels.get(GPU_VENDOR.name()).unwrap_or_default();
     if let "" | "nvidia" = vendor {
-        resources.insert(GPU, Some(device.gpus.amount(GPU_CORE).clone()));
+        resources.insert(GPU, Some(possible(device.gpus.amount(GPU_CORE))));
     }
     if shares {
         resources.insert(GPU_SHARED, Some(hundreds(working)));
@@ -71,6 +71,14 @@ pub(super) fn rdma(facts: &Facts<'_>, to: &mut impl Listener) -> Resources {
 
 fn count(facts: &Facts<'_>, type_: &str) -> i64 {
     facts.device.and_then(|device| device.working.get(type_)).copied().unwrap_or_default()
+}
+
+/// What a node may have: a whole number of at least 0. With anything else the API server would refuse all its amounts.
+fn possible(sum: &Quantity) -> Quantity {
+    match sum.as_i64() {
+        Some(whole) if whole >= 0 => sum.clone(),
+        _ => Quantity::new(sum.value().max(0), sum.format()),
+    }
 }
 
 fn hundreds(devices: i64) -> Quantity {

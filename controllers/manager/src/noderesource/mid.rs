@@ -25,7 +25,12 @@ pub fn available(native: Native, facts: &Facts<'_>, believable: (&Report, Measur
     let percent = percent.unwrap_or_default();
     let most = native.times(facts.capacity_of(native), percent as f64 / 100.0);
     tell(to, Operation::AtMost, most, "mid threshold", || facts.strategy_source(field, percent));
-    let result = result.min(most);
+    let mut result = result.min(most);
+    if result < Amount::ZERO {
+        // An annotation of the node may say percentages that are none.
+        result = Amount::ZERO;
+        tell(to, Operation::AtLeast, result, "never less than nothing", Source::derived);
+    }
     tell(to, Operation::Result, result, "for mid pods", Source::derived);
     result
 }

@@ -6,5 +6,6 @@ mod colocationprofile;
 mod noderesource;
 mod out_of_range;
 mod recordings;
+mod refusals;
 mod stage;
 mod takeover;

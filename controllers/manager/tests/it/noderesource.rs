@@ -10,7 +10,7 @@ use crate::stage::{START, Stage};
 const DAY: Duration = Duration::from_hours(24);
 
 /// A cluster with one node of 100 cores and 120 GB, whose system uses 7 cores and 12 GB.
-fn cluster() -> Stage {
+pub(crate) fn cluster() -> Stage {
     let mut stage = Stage::new("");
     configure(&mut stage, &json!({"colocation-config": json!({"enable": true}).to_string()}));
     let amounts = json!({"cpu": "100", "memory": "120G"});
@@ -27,7 +27,7 @@ fn configure(stage: &mut Stage, data: &Value) {
     stage.settle();
 }
 
-fn report(stage: &mut Stage, system_cpu: &str) {
+pub(crate) fn report(stage: &mut Stage, system_cpu: &str) {
     let usage = |cpu: &str| json!({"resources": {"cpu": cpu, "memory": "12G"}});
     let now = START + SignedDuration::try_from(stage.elapsed()).unwrap();
     let status = json!({"updateTime": now.to_string(), "nodeMetric": {"nodeUsage": usage("50"), "systemUsage": usage(system_cpu)}});
@@ -39,7 +39,7 @@ fn node(stage: &mut Stage) -> Value {
     stage.observe(&json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}))
 }
 
-fn batch_cpu(stage: &mut Stage) -> Value {
+pub(crate) fn batch_cpu(stage: &mut Stage) -> Value {
     node(stage)["status"]["allocatable"]["kubernetes.io/batch-cpu"].clone()
 }
 

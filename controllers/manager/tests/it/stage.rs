@@ -1,6 +1,10 @@
 //! A cluster with the manager in it, in one thread and on a clock that stands until told.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
 
 use envtest::{
     environment::SeededEnvironment,
@@ -30,7 +34,7 @@ use koord_runtime::{
     Core,
     clock::{Clock as _, ManualClock, SharedClock},
     events::{Event, EventSink, EventType},
-    metrics::Metrics,
+    metrics::{Audience, Metrics},
     random::Random,
     reflector::Ask,
     write::{Answer, WireRequest},
@@ -70,6 +74,8 @@ pub(crate) struct Stage {
     pub(crate) writes: Vec<String>,
     /// Whether the API server may refuse writes.
     pub(crate) refusals_allowed: bool,
+    /// What it answers to writes of this kind instead of doing them, while there is such an answer.
+    pub(crate) refusals: (&'static str, VecDeque<Answer>),
     open: Vec<Option<Box<Watch>>>,
     told: Arc<Told>,
 }
@@ -129,7 +135,16 @@ impl Stage {
             .unwrap();
         }
         let open = core.watches().iter().map(|_| None).collect();
-        let mut stage = Self { server, core, clock, writes: Vec::new(), refusals_allowed: false, open, told };
+        let mut stage = Self {
+            server,
+            core,
+            clock,
+            writes: Vec::new(),
+            refusals_allowed: false,
+            refusals: Default::default(),
+            open,
+            told,
+        };
         for name in ["default", "kube-system", NAMESPACE] {
             stage.send("POST", "/api/v1/namespaces", &json!({"metadata": {"name": name}}));
         }
@@ -161,6 +176,12 @@ impl Stage {
     /// The reasons of all events about an object.
     pub(crate) fn reasons(&self, name: &str) -> Vec<&'static str> {
         self.told.0.lock().iter().filter(|(_, event)| event.key.name() == name).map(|(_, event)| event.reason).collect()
+    }
+
+    /// The lines of a metric as it is served.
+    pub(crate) fn metric(&self, name: &str) -> Vec<String> {
+        let text = self.core.metrics().text(&[Audience::Internal, Audience::Runtime]);
+        text.lines().filter_map(|line| line.strip_prefix(name)).map(str::to_owned).collect()
     }
 
     pub(crate) fn send(&mut self, method: &'static str, uri: &str, body: &Value) -> (u16, Value) {
@@ -211,7 +232,12 @@ impl Stage {
                         let mut result = Ok(outcome.requeue);
                         for write in &outcome.plan {
                             self.writes.push(write.to_string());
-                            let answer = self.answer(&write.request("koordinator-manager"));
+                            let (kind, refusals) = &mut self.refusals;
+                            let refused = if *kind == write.kind.kind { refusals.pop_front() } else { None };
+                            let answer = match refused {
+                                Some(refusal) => refusal,
+                                None => self.answer(&write.request("koordinator-manager")),
+                            };
                             if let Err(error) = worker.written(write, write.judge(&answer)) {
                                 result = Err(error);
                             }
