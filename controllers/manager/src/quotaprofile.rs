@@ -268,6 +268,67 @@ mod tests {
         let all = list(&json!({"cpu": "20", "memory": "2000", "ephemeral-storage": "2001"}));
         let scaled = Totals { all, unschedulable: ResourceList::new() }.scaled(0.9);
         assert_eq!(scaled.all.write(), r#"{"cpu":"18","ephemeral-storage":"1800","memory":"1800"}"#);
+        let all = list(&json!({"cpu": "10501m", "memory": "1Gi", "nvidia.com/gpu": "7"}));
+        let scaled = Totals { unschedulable: all, all: ResourceList::new() }.scaled(0.33);
+        // 10501 × 0.33 = 3465.33; 1073741824 × 0.33 = 354334801.92; 7 × 0.33 = 2.31.
+        assert_eq!(scaled.unschedulable.write(), r#"{"cpu":"3465m","memory":"354334801","nvidia.com/gpu":"2"}"#);
+    }
+
+    fn profile(annotations: &Value, spec: &Value) -> Arc<QuotaProfileView> {
+        let mut object = json!({"metadata": {"name": "p", "uid": "u", "resourceVersion": "1"},
+                                "spec": {"quotaName": "q", "nodeSelector": {}}});
+        object["metadata"]["annotations"] = annotations.clone();
+        object["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+        let mut cache = Cache::<QuotaProfileView>::default();
+        cache.upsert(&object.to_string()).unwrap();
+        Arc::clone(&cache.get("p").unwrap().value)
+    }
+
+    #[test]
+    fn what_is_no_share_above_0_and_at_most_1_is_all() {
+        for (text, share) in [
+            (json!("0.9"), 90),
+            (json!(".5"), 50),
+            (json!("1e-1"), 10),
+            (json!("1"), 100),
+            (json!("1.01"), 100),
+            (json!("0"), 100),
+            (json!("-0.5"), 100),
+            (json!("50%"), 100),
+            (json!(" 0.5"), 100),
+            (json!("NaN"), 100),
+            (json!("Inf"), 100),
+            (json!(""), 100),
+            (Value::Null, 100),
+        ] {
+            let share_of = ratio(&profile(&json!({}), &json!({"resourceRatio": text})));
+            assert_eq!((share_of * 100.0).round() as i64, share, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_quota_promises_what_the_annotation_lists() {
+        let total = list(&json!({"cpu": "20", "memory": "2000", "nvidia.com/gpu": "8"}));
+        let promised = |annotations: Value| {
+            let spec = spec(&profile(&annotations, &json!({})), &total);
+            let names = |list: &ResourceList| list.names().map(str::to_owned).collect::<Vec<_>>();
+            assert_eq!(names(&spec.min), names(&spec.max));
+            assert!(spec.max.iter().all(|(_, bound)| bound.value() == 4_611_686_018_427_387));
+            spec.min.iter().map(|(name, amount)| format!("{name}={amount}")).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(promised(json!({})), "cpu=20 memory=2k");
+        for (keys, amounts) in [
+            (r#"["nvidia.com/gpu","fpga"]"#, "fpga=0 nvidia.com/gpu=8"),
+            (r#"["cpu","cpu"]"#, "cpu=20"),
+            ("[]", ""),
+            ("null", ""),
+            ("", "cpu=20 memory=2k"),
+            ("{}", "cpu=20 memory=2k"),
+            (r#""cpu""#, "cpu=20 memory=2k"),
+            (r#"["nvidia.com/gpu"#, "cpu=20 memory=2k"),
+        ] {
+            assert_eq!(promised(json!({ RESOURCE_KEYS.name(): keys })), amounts, "{keys:?}");
+        }
     }
 
     #[test]
