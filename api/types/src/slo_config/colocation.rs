@@ -326,6 +326,79 @@ mod tests {
     }
 
     #[test]
+    fn json_is_read_as_the_original_reads_it() {
+        let default = ColocationConfig::default;
+        for nothing in [
+            "null",
+            "{}",
+            " {} ",
+            r#"{"enable":null}"#,
+            r#"{"nodeConfigs":null}"#,
+            r#"{"nodeConfigs":[]}"#,
+            r#"{"x":1}"#,
+        ] {
+            assert_eq!(ColocationConfig::parse(Some(nothing)), Ok(default()), "{nothing}");
+        }
+        assert_eq!(ColocationConfig::parse(Some("")), Ok(default()));
+        assert_eq!(ColocationConfig::parse(None), Ok(default()));
+        for on in [r#"{"ENABLE":true}"#, r#"{"enable":false,"enable":true}"#, r#"{"enable":false,"Enable":true}"#] {
+            assert!(config(on).cluster.is_enabled(), "{on}");
+        }
+        let one =
+            config(r#"{"metricReportIntervalSeconds":20,"nodeConfigs":[null,{"nodeSelector":null,"enable":true}]}"#);
+        assert_eq!(
+            (one.nodes.len(), one.for_node(&map(&[]), &map(&[])).is_enabled()),
+            (2, false),
+            "they select nothing"
+        );
+        for bad in [
+            " ",
+            "{",
+            "[]",
+            "1",
+            r#""x""#,
+            "{} x",
+            r#"{"enable":1}"#,
+            r#"{"degradeTimeMinutes":"15"}"#,
+            r#"{"degradeTimeMinutes":15.0}"#,
+            r#"{"degradeTimeMinutes":1e1}"#,
+            r#"{"degradeTimeMinutes":9223372036854775808}"#,
+            r#"{"resourceDiffThreshold":"0.1"}"#,
+            r#"{"nodeConfigs":{}}"#,
+            r#"{"nodeConfigs":[1]}"#,
+            r#"{"nodeConfigs":[{"nodeSelector":[]}]}"#,
+            r#"{"cpuCalculatePolicy":1}"#,
+            r#"{"metricAggregatePolicy":[]}"#,
+            r#"{"metricAggregatePolicy":{"durations":[300]}}"#,
+            r#"{"resourceDiffThreshold":1e400}"#,
+        ] {
+            let error = ColocationConfig::parse(Some(bad)).unwrap_err();
+            assert!(matches!(error, ColocationConfigError::Decode(_)), "{bad}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_holds_on_some_nodes_is_laid_over_what_holds_on_all() {
+        let config = config(
+            r#"{"enable":true,"cpuReclaimThresholdPercent":50,"metricAggregatePolicy":{"durations":["1m","2m"]},"nodeConfigs":[
+                {"nodeSelector":{"matchLabels":{"pool":"a"}},"cpuReclaimThresholdPercent":0,"metricAggregatePolicy":{"durations":["9m"]}},
+                {"nodeSelector":{"matchExpressions":[{"key":"pool","operator":"In","values":["a","b"]}]},"cpuReclaimThresholdPercent":70},
+                {"nodeSelector":{"matchExpressions":[{"key":"pool","operator":"DoesNotExist"}]},"enable":false},
+                {"nodeSelector":{"matchExpressions":[{"key":"pool","operator":"Exists","values":["x"]}]},"cpuReclaimThresholdPercent":1},
+                {"nodeSelector":{"matchLabels":{"pool":"in valid"}},"cpuReclaimThresholdPercent":2}]}"#,
+        );
+        let at = |labels: &[(&str, &str)]| {
+            let strategy = config.for_node(&map(labels), &map(&[]));
+            let windows = strategy.metric_aggregate_policy.as_ref().unwrap().durations.len();
+            (strategy.is_enabled(), strategy.cpu_reclaim_threshold_percent.unwrap(), windows)
+        };
+        assert_eq!(at(&[("pool", "a")]), (true, 0, 1), "the first that selects it, alone");
+        assert_eq!(at(&[("pool", "b")]), (true, 70, 2));
+        assert_eq!(at(&[]), (false, 50, 2));
+        assert_eq!(at(&[("pool", "c")]), (true, 50, 2), "selectors that nobody understands select nothing");
+    }
+
+    #[test]
     fn an_invalid_entry_for_some_nodes_falls_back_to_the_cluster() {
         let config = config(
             r#"{"metricReportIntervalSeconds":20,"nodeConfigs":[

@@ -404,6 +404,81 @@ mod tests {
         assert_eq!(config.threshold.for_node(&map(&[("pool", "a")])).enable, Some(false));
     }
 
+    /// The spec on a node with the label `pool: a`, at a JSON pointer.
+    fn at(key: &str, text: &str, pointer: &str) -> String {
+        let (config, errors) = NodeSloConfig::default().update(&map(&[(key, text)]));
+        assert_eq!(errors, [], "{text}");
+        let spec = config.for_node(&map(&[("pool", "a")]), &map(&[])).spec;
+        serde_json::to_value(&spec).unwrap().pointer(pointer).map_or("absent".to_owned(), ToString::to_string)
+    }
+
+    #[test]
+    fn each_key_is_laid_over_its_defaults_and_some_nodes_over_all() {
+        const POOL: &str = r#""nodeSelector":{"matchLabels":{"pool":"a"}}"#;
+        let threshold = "/resourceUsedThresholdWithBE/cpuSuppressThresholdPercent";
+        for nothing in ["null", "{}", r#"{"clusterStrategy":null}"#, r#"{"clusterStrategy":{},"nodeStrategies":null}"#]
+        {
+            assert_eq!(at(RESOURCE_THRESHOLD_CONFIG, nothing, threshold), "65", "{nothing}");
+        }
+        let some = format!(r#"{{"nodeStrategies":[{{{POOL},"memoryEvictThresholdPercent":0}}]}}"#);
+        assert_eq!(at(RESOURCE_THRESHOLD_CONFIG, &some, threshold), "65");
+        assert_eq!(
+            at(RESOURCE_THRESHOLD_CONFIG, &some, "/resourceUsedThresholdWithBE/memoryEvictThresholdPercent"),
+            "0"
+        );
+        let null = format!(
+            r#"{{"clusterStrategy":{{"cpuSuppressThresholdPercent":30}},"nodeStrategies":[{{{POOL},"cpuSuppressThresholdPercent":null}}]}}"#
+        );
+        assert_eq!(at(RESOURCE_THRESHOLD_CONFIG, &null, threshold), "30");
+        let word = format!(
+            r#"{{"clusterStrategy":{{"cpuSuppressPolicy":"cfsQuota"}},"nodeStrategies":[{{{POOL},"cpuSuppressPolicy":""}}]}}"#
+        );
+        assert_eq!(
+            at(RESOURCE_THRESHOLD_CONFIG, &word, "/resourceUsedThresholdWithBE/cpuSuppressPolicy"),
+            r#""cfsQuota""#
+        );
+        let off = format!(r#"{{"clusterStrategy":{{"enable":true}},"nodeStrategies":[{{{POOL},"enable":false}}]}}"#);
+        assert_eq!(at(RESOURCE_THRESHOLD_CONFIG, &off, "/resourceUsedThresholdWithBE/enable"), "false");
+        let burst = format!(
+            r#"{{"clusterStrategy":{{"policy":"auto"}},"nodeStrategies":[{{{POOL},"cfsQuotaBurstPeriodSeconds":0}}]}}"#
+        );
+        assert_eq!(
+            at(CPU_BURST_CONFIG, &burst, "/cpuBurstStrategy"),
+            r#"{"cfsQuotaBurstPercent":300,"cfsQuotaBurstPeriodSeconds":0,"cpuBurstPercent":1000,"policy":"auto","sharePoolThresholdPercent":50}"#
+        );
+        let qos = format!(
+            r#"{{"clusterStrategy":{{"beClass":{{"cpuQOS":{{"enable":true,"groupIdentity":-1}},"memoryQOS":{{"enable":true}}}}}},
+                "nodeStrategies":[{{{POOL},"beClass":{{"cpuQOS":{{"groupIdentity":0}}}},"lsClass":{{}}}}]}}"#
+        );
+        assert_eq!(
+            at(RESOURCE_QOS_CONFIG, &qos, "/resourceQOSStrategy"),
+            r#"{"beClass":{"cpuQOS":{"enable":true,"groupIdentity":0},"memoryQOS":{"enable":true}},"lsClass":{}}"#
+        );
+        let features = format!(
+            r#"{{"clusterStrategy":{{"schedFeatures":{{"a":true,"b":false}}}},"nodeStrategies":[{{{POOL},"schedFeatures":{{"b":true}}}}]}}"#
+        );
+        assert_eq!(at(SYSTEM_CONFIG, &features, "/systemStrategy/schedFeatures"), r#"{"a":true,"b":true}"#);
+    }
+
+    #[test]
+    fn applications_of_a_node_are_those_of_the_first_entry_that_selects_it() {
+        const POOL: &str = r#""nodeSelector":{"matchLabels":{"pool":"a"}}"#;
+        let names = |nodes: &str| {
+            let text = format!(r#"{{"applications":[{{"name":"x"}}],"nodeConfigs":{nodes}}}"#);
+            let (config, errors) = NodeSloConfig::default().update(&map(&[(HOST_APPLICATION_CONFIG, &text)]));
+            assert_eq!(errors, [], "{text}");
+            let spec = config.for_node(&map(&[("pool", "a")]), &map(&[])).spec;
+            let names: Vec<String> = spec.host_applications.into_iter().map(|application| application.name).collect();
+            names.join(" ")
+        };
+        let (y, z) = (r#""applications":[{"name":"y"}]"#, r#""applications":[{"name":"z"},{"name":"z2"}]"#);
+        assert_eq!(names(&format!("[{{{POOL}}}]")), "", "selected, and told nothing");
+        assert_eq!(names(&format!(r#"[{{{POOL},"applications":[]}}]"#)), "");
+        assert_eq!(names(&format!("[{{{y}}},{{{POOL},{z}}}]")), "z z2", "no selector selects nothing");
+        assert_eq!(names(&format!(r#"[{{"nodeSelector":{{}},{y}}},{{{POOL},{z}}}]"#)), "y");
+        assert_eq!(names("null"), "x");
+    }
+
     #[test]
     fn applications_of_some_nodes_replace_the_others() {
         let data = map(&[(
