@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use clap::{ArgAction, Parser};
 use koord_manager_controllers::colocationprofile;
 use koord_runtime::{
-    flags::{Klog, from_go, listen_address, span, switch},
+    flags::{Klog, count, from_go, listen_address, span, switch},
     gates::Gates,
     otlp::Endpoint,
 };
@@ -58,7 +58,7 @@ pub struct Options {
     #[arg(long, default_value_t = 30.0, allow_negative_numbers = true)]
     pub rest_config_qps: f32,
     /// Requests to the API server that may come at once.
-    #[arg(long, default_value_t = 50)]
+    #[arg(long, default_value = "50", allow_negative_numbers = true, value_parser = count)]
     pub rest_config_burst: u32,
     /// Controllers to run: names, * for all, -NAME for all but one, none.
     #[arg(long, default_value = "*", value_delimiter = ',', allow_hyphen_values = true, value_name = "NAMES")]
@@ -85,7 +85,7 @@ pub struct Options {
     #[arg(long, default_value = "5m", value_name = "DURATION")]
     pub pod_enhanced_validator_reconcile_interval: String,
     /// How often a charge to a quota is tried again after a conflict; at least 3.
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value = "3", allow_negative_numbers = true, value_parser = count)]
     quota_update_max_retries: u32,
     /// Longest random pause before such a try.
     #[arg(long, default_value = "0", value_name = "DURATION", value_parser = span)]
@@ -130,10 +130,10 @@ pub struct Options {
     #[arg(long, default_value = "10m", value_name = "DURATION", value_parser = span)]
     colocation_profile_expire_pod_cache_duration: Duration,
     /// Pods per second to which profiles are applied.
-    #[arg(long, default_value_t = 10.0)]
+    #[arg(long, default_value_t = 10.0, allow_negative_numbers = true)]
     colocation_profile_update_pod_qps: f32,
     /// Pods to which profiles may be applied at once.
-    #[arg(long, default_value_t = 100)]
+    #[arg(long, default_value = "100", allow_negative_numbers = true, value_parser = count)]
     colocation_profile_update_pod_qps_burst: u32,
     /// Warn users, in the answers of the webhooks, of what they wrote and what has no effect: a value that a profile
     /// overwrites, a quota that does not exist, labels and annotations that nobody understands.
@@ -145,8 +145,8 @@ pub struct Options {
           action = ArgAction::Set, value_parser = switch, hide = true)]
     disable_no_deepcopy: bool,
     /// Features to switch on or off, such as MultiQuotaTree=true,AllBeta=false.
-    #[arg(long, default_value = "", value_name = "NAME=BOOL,…")]
-    feature_gates: String,
+    #[arg(long, action = ArgAction::Append, value_name = "NAME=BOOL,…")]
+    feature_gates: Vec<String>,
     /// Logs.
     #[command(flatten)]
     pub logs: Klog,
@@ -180,8 +180,8 @@ impl Options {
         };
         let metrics = listen_address(&self.metrics_addr).map_err(|reason| wrong("metrics-addr", reason))?;
         let health = listen_address(&self.health_probe_addr).map_err(|reason| wrong("health-probe-addr", reason))?;
-        let gates =
-            Gates::parse(GATES, &self.feature_gates).map_err(|error| wrong("feature-gates", error.to_string()))?;
+        let gates = Gates::parse(GATES, &self.feature_gates.join(","))
+            .map_err(|error| wrong("feature-gates", error.to_string()))?;
         let traces = match self.otlp_endpoint.as_str() {
             "" => None,
             address => Some(address.parse().map_err(|reason| wrong("otlp-endpoint", reason))?),
@@ -286,6 +286,20 @@ mod tests {
         let Checked { options, metrics, gates, .. } = checked.unwrap();
         assert_eq!((options.logs.verbosity, options.enable_leader_election, metrics.unwrap().port()), (4, false, 0));
         assert!(gates.enabled("DeclaredWebhooks"));
+    }
+
+    #[test]
+    fn flags_may_be_given_again_and_numbers_may_be_negative() {
+        let checked = parse(
+            "--feature-gates=AllAlpha=true,MultiQuotaTree=false --feature-gates=PodMutatingWebhook=false --metrics-addr=:1 --metrics-addr=:2 \
+             --controllers=nodeslo --controllers=nodemetric --rest-config-burst=-1 --rest-config-qps -1 --quota-update-max-retries -1",
+        );
+        let Checked { options, metrics, gates, .. } = checked.unwrap();
+        let on = ["NodeMutatingWebhook", "MultiQuotaTree", "PodMutatingWebhook", "PodValidatingWebhook"];
+        assert_eq!(on.map(|gate| gates.enabled(gate)), [true, false, false, true]);
+        assert_eq!(metrics.unwrap().port(), 2, "the last one counts");
+        assert!(options.runs("nodeslo") && options.runs("nodemetric") && !options.runs("noderesource"));
+        assert_eq!((options.rest_config_burst, options.quota_retries().max), (0, 0));
     }
 
     #[test]

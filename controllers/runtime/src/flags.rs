@@ -39,6 +39,12 @@ pub fn span(text: &str) -> Result<std::time::Duration, String> {
     span.to_std().ok_or_else(|| format!("{text:?} is less than no time"))
 }
 
+/// Reads a number of things; Go programs take negative ones, which are none.
+pub fn count(text: &str) -> Result<u32, String> {
+    let number: i64 = text.parse().map_err(|_| format!("{text:?} is no whole number"))?;
+    Ok(u32::try_from(number.max(0)).unwrap_or(u32::MAX))
+}
+
 /// Reads a switch's value as Go does: `1`, `t`, `true`, … or `0`, `f`, `false`, ….
 pub fn switch(text: &str) -> Result<bool, String> {
     crate::gates::truth(text).ok_or_else(|| format!("{text:?} is neither true nor false"))

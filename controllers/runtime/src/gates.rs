@@ -60,7 +60,7 @@ impl Gates {
     }
 
     /// The gates with a list like `A=true,B=false` applied. A gate's own setting beats `AllAlpha` and `AllBeta`,
-    /// wherever they stand in the list.
+    /// wherever they stand in the list; of two settings of one name the last counts.
     pub fn parse(known: &'static [Gate], list: &str) -> Result<Self, GateError> {
         let mut gates = Self::new(known);
         let mut all = Vec::new();
@@ -80,7 +80,7 @@ impl Gates {
                 }
             }
         }
-        for (stage, value) in all {
+        for (stage, value) in all.into_iter().rev() {
             for gate in known.iter().filter(|gate| gate.stage == stage) {
                 gates.set.entry(gate.name).or_insert(value);
             }
@@ -138,6 +138,7 @@ mod tests {
     #[test]
     fn a_gates_own_setting_beats_its_group() {
         assert_eq!(on("").unwrap(), ["PodMutatingWebhook", "Core"]);
+        assert_eq!(on("AllBeta=true,MultiQuotaTree=true,MultiQuotaTree=false,AllBeta=false").unwrap(), ["Core"]);
         assert_eq!(on("MultiQuotaTree=T, PodMutatingWebhook=0").unwrap(), ["MultiQuotaTree", "Core"]);
         assert_eq!(
             on("MultiQuotaTree=false,AllAlpha=true").unwrap(),
