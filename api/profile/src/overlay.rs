@@ -6,6 +6,7 @@
 
 mod compile;
 mod glance;
+mod misfit;
 
 use koord_resource::{admission::Patch, field::Path};
 use koord_schema::patch::{PatchError, strategic};
@@ -23,6 +24,7 @@ pub struct Overlay {
     /// Everything else; none when the patch is no object or has directives at its root.
     fields: Option<Fields>,
     beside: Excerpt,
+    misfit: Option<String>,
 }
 
 /// A patch that cannot be carried out on a pod.
@@ -89,6 +91,11 @@ impl Overlay {
     /// What of a pod the patch may read or change.
     pub fn touched(&self) -> &Excerpt {
         &self.touched
+    }
+
+    /// Why no pod can be decoded once it is merged with the patch; none where it can.
+    pub fn misfit(&self) -> Option<&str> {
+        self.misfit.as_deref()
     }
 
     /// Whether [`apply_texts`](Self::apply_texts) and [`write`](Self::write) do together what the patch says, for a

@@ -13,7 +13,7 @@ mod translate;
 
 use std::sync::Arc;
 
-use koord_profile::{Excerpt, Matched, PodNode, Profile, Texts};
+use koord_profile::{Excerpt, Matched, Overlay, PodNode, Profile, Texts};
 use koord_resource::{
     admission::{Denial, Handler, Operation, Patch, Request, Stopwatch, Verdict},
     field::Path,
@@ -97,6 +97,7 @@ fn mutate(request: &Request<'_>, ctx: &Ctx, remarks: &mut Remarks, watch: &mut S
         let mut patch = write(&pod)?;
         for overlay in applied.iter().filter_map(|profile| profile.overlay.as_ref()) {
             overlay.write(object.get(), &mut patch).map_err(|error| Denial::internal(error.to_string()))?;
+            fits(overlay)?;
         }
         return Ok(patch);
     }
@@ -200,14 +201,20 @@ fn with_patches<'a>(
     for profile in now {
         apply_profile(&mut pod, profile, rest.ctx)?;
     }
-    let Some(patch) = now.last().and_then(|profile| profile.spec.patch.as_ref()) else {
+    let last = now.last().and_then(|profile| Some((profile.spec.patch.as_ref()?, profile.overlay.as_ref()?)));
+    let Some((patch, overlay)) = last else {
         rest.apply(&mut pod, watch)?;
         return changed(tree, &write(&pod)?);
     };
     let merged = merged(changed(tree, &write(&pod)?)?, patch)?;
+    fits(overlay)?;
     let text = merged.to_string();
     let pod = Pod::read_text(&text).map_err(|denial| Denial::internal(denial.message))?;
     with_patches(merged, pod, later, rest, watch)
+}
+
+fn fits(overlay: &Overlay) -> Result<(), Denial> {
+    overlay.misfit().map_or(Ok(()), |reason| Err(Denial::internal(reason)))
 }
 
 fn merged(tree: Value, patch: &Value) -> Result<Value, Denial> {
@@ -312,6 +319,21 @@ mod tests {
                 let expected = merged(after_mutation(&without, pod), patch).unwrap();
                 assert_eq!(after_mutation(&with, pod), expected, "{patch} on {pod}");
             }
+        }
+    }
+
+    #[test]
+    fn a_patch_that_no_pod_can_hold_refuses_the_pod() {
+        for patch in [json!({"spec": {"hostNetwork": "yes"}}), json!({"spec": {"hostNetwork": "yes", "priority": 5}})] {
+            let ctx = Ctx::detached(|_| false);
+            put_profile(&ctx, &json!({ "patch": patch }));
+            let pod =
+                RawValue::from_string(r#"{"metadata":{"name":"n"},"spec":{"containers":[]}}"#.to_owned()).unwrap();
+            let resource = GroupVersionResource { resource: "pods".into(), ..GroupVersionResource::default() };
+            let request = Request { operation: Operation::Create, object: Some(&pod), resource, ..Request::default() };
+            let denial = (HANDLER.call)(&request, &ctx).denial.unwrap();
+            let told = "json: cannot unmarshal string into Go struct field PodSpec.spec.hostNetwork of type bool";
+            assert_eq!((denial.code, denial.message.as_str()), (500, told), "{patch}");
         }
     }
 

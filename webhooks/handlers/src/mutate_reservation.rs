@@ -58,13 +58,23 @@ struct MetadataView<'a> {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct SpecView<'a> {
     #[serde(borrow)]
     template: Option<TemplateView<'a>>,
     /// Must be a list, whatever a patch makes of it.
     #[serde(borrow)]
     owners: Option<Vec<&'a RawValue>>,
+    #[serde(borrow)]
+    taints: Option<Vec<&'a RawValue>>,
+    // Nor does a patch make something else of these.
+    allocate_once: Option<bool>,
+    pre_allocation: Option<bool>,
+    unschedulable: Option<bool>,
+    #[serde(borrow, deserialize_with = "text")]
+    allocate_policy: std::borrow::Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "text")]
+    ttl: std::borrow::Cow<'a, str>,
 }
 
 #[derive(Default, Deserialize)]
@@ -155,4 +165,32 @@ fn with_canonical_ttl(mut merged: Value, before: &Value) -> Value {
         *ttl = duration.to_string().into();
     }
     merged
+}
+
+#[cfg(test)]
+mod tests {
+    use koord_resource::admission::GroupVersionResource;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_patch_that_no_reservation_can_hold_refuses_it() {
+        let refusal = |patch: Value| {
+            let ctx = Ctx::detached(|_| false);
+            let profile =
+                json!({"metadata": {"name": "p", "uid": "u", "resourceVersion": "1"}, "spec": {"patch": patch}});
+            ctx.put("ClusterColocationProfile", &profile.to_string()).unwrap();
+            let reservation = r#"{"metadata":{"name":"r"},"spec":{"owners":[{}],"ttl":"1h","allocateOnce":true}}"#;
+            let object = RawValue::from_string(reservation.to_owned()).unwrap();
+            let resource = GroupVersionResource { resource: "reservations".into(), ..GroupVersionResource::default() };
+            let request =
+                Request { operation: Operation::Create, object: Some(&object), resource, ..Request::default() };
+            (HANDLER.call)(&request, &ctx).denial.map(|denial| denial.code)
+        };
+        for spec in [json!({"allocateOnce": "no"}), json!({"ttl": 5}), json!({"taints": {}}), json!({"owners": "x"})] {
+            assert_eq!(refusal(json!({ "spec": spec })), Some(500), "{spec}");
+        }
+        assert_eq!(refusal(json!({"spec": {"allocateOnce": null, "ttl": "2h", "taints": [{"key": "x"}]}})), None);
+    }
 }

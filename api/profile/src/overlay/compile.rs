@@ -3,7 +3,7 @@
 use koord_schema::{patch::strategic, typed::TypeNode};
 use serde_json::{Map, Value};
 
-use super::{Change, Fields, General, Item, Keyed, Overlay, TextChanges};
+use super::{Change, Fields, General, Item, Keyed, Overlay, TextChanges, misfit::misfit};
 use crate::{Excerpt, PodNode};
 
 impl Overlay {
@@ -17,7 +17,8 @@ impl Overlay {
             _ => None,
         };
         let beside = fields.as_ref().map_or(Excerpt::Whole, beside);
-        Self { touched, texts, fields, beside }
+        let misfit = patch.as_object().and_then(misfit);
+        Self { touched, texts, fields, beside, misfit }
     }
 }
 

@@ -7,7 +7,7 @@ use koord_profile::{Identity, Profile, Texts, draw};
 use koord_resource::admission::{Denial, GroupVersionResource, Operation, Request};
 use serde_json::{Value, value::RawValue};
 
-use super::{HANDLER, apply_profile, changed, drawn, matched, merged, write};
+use super::{HANDLER, apply_profile, changed, drawn, fits, matched, merged, write};
 use crate::{Ctx, pod::Pod, validate_pod};
 
 /// What becomes of a pod.
@@ -144,9 +144,9 @@ fn applied_alone(pod: &Value, profile: &Arc<Profile>, ctx: &Ctx) -> Result<Value
     let mut view = Pod::read_text(&text)?;
     apply_profile(&mut view, profile, ctx)?;
     let pod = changed(pod.clone(), &write(&view)?)?;
-    match &profile.spec.patch {
-        Some(patch) => merged(pod, patch),
-        None => Ok(pod),
+    match (&profile.spec.patch, &profile.overlay) {
+        (Some(patch), Some(overlay)) => merged(pod, patch).and_then(|pod| fits(overlay).map(|()| pod)),
+        _ => Ok(pod),
     }
 }
 
