@@ -15,6 +15,7 @@ use koord_api::{
         RESOURCE_AMPLIFICATION_CONFIG, ResourceAmplificationConfig, SectionError,
     },
 };
+use koord_profile::{Excerpt, Overlay, PodNode};
 use koord_resource::{Duration, Projection, Quantity, admission::Patch, go_json};
 use koord_runtime::{
     clock::Moment,
@@ -26,6 +27,22 @@ use koord_runtime::{
 use koord_schema::{Schema, cel::Rules, field::Path, patch, pattern, typed::SchemaNode};
 use koord_webhooks::{Ctx, HANDLERS};
 use serde_json::{Value, json};
+
+/// Every target by its name, which is that of its program and of its seeds' folder.
+pub const TARGETS: [(&str, fn(&[u8])); 12] = [
+    ("annotation", annotation),
+    ("cel", cel),
+    ("duration", duration),
+    ("go_json", go_json),
+    ("overlay", overlay),
+    ("patch", patch),
+    ("pattern", pattern),
+    ("protobuf", protobuf),
+    ("quantity", quantity),
+    ("review", review),
+    ("slo_config", slo_config),
+    ("watch", watch),
+];
 
 /// No input may cost more than this, however slow the sanitizer makes it.
 const SLOWEST: Span = Span::from_secs(5);
@@ -153,6 +170,32 @@ pub fn patch(data: &[u8]) {
                 }
             }
         }
+    }
+}
+
+/// A profile's patch that is prepared changes a pod as the general merge does, or both refuse it.
+pub fn overlay(data: &[u8]) {
+    let Some(text) = text(data) else { return };
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    let (Some(Ok(pod)), Some(Ok(change))) = (values.next(), values.next()) else { return };
+    let overlay = Overlay::new(&change);
+    if !pod.is_object() || !overlay.is_apart_from(&Excerpt::Fields(Vec::new())) {
+        return;
+    }
+    // Labels and annotations are changed elsewhere.
+    let mut rest = change;
+    if let Some(metadata) = rest.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.retain(|name, _| !["labels", "annotations"].contains(&name.as_str()));
+    }
+    let mut written = Patch::default();
+    let outcome = overlay.write(&pod.to_string(), &mut written);
+    match patch::strategic::apply(pod.clone(), &rest, &PodNode::ROOT) {
+        Ok(merged) => {
+            outcome.expect("the general merge takes it");
+            let operations = serde_json::from_slice(written.as_bytes()).unwrap_or_else(|_| json!([]));
+            assert_eq!(patch::json::apply(pod, &operations).ok(), Some(merged), "{written:?}");
+        }
+        Err(error) => assert_eq!(outcome.map_err(|refused| refused.to_string()), Err(error.to_string())),
     }
 }
 
