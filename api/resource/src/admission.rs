@@ -289,16 +289,37 @@ pub struct Denial {
     pub causes: Vec<crate::field::FieldError>,
     /// Where to mend it and how, for refusals whose message is the original's and says neither. It is not sent with
     /// the answer: replies to API servers are the original's. Programs that explain a refusal show it.
-    pub advice: Option<Advice>,
+    pub advice: Option<&'static Advice>,
 }
 
 /// What mends a refused request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Advice {
-    /// The field that breaks the rule, such as `spec.min`.
-    pub field: &'static str,
+    /// What breaks the rule.
+    pub field: Place,
     /// What to do.
     pub remedy: &'static str,
+}
+
+/// A field of an object that advice points at. It is shown as its path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The field of this path, such as `spec.min`.
+    Field(&'static str),
+    /// The label of this name.
+    Label(&'static str),
+    /// The annotation of this name.
+    Annotation(&'static str),
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Field(path) => f.write_str(path),
+            Self::Label(name) => write!(f, "metadata.labels[{name}]"),
+            Self::Annotation(name) => write!(f, "metadata.annotations[{name}]"),
+        }
+    }
 }
 
 impl fmt::Display for Advice {
@@ -310,7 +331,7 @@ impl fmt::Display for Advice {
 impl Denial {
     /// Adds what mends it.
     #[must_use]
-    pub fn advise(mut self, advice: Advice) -> Self {
+    pub fn advise(mut self, advice: &'static Advice) -> Self {
         self.advice = Some(advice);
         self
     }

@@ -43,6 +43,14 @@ impl ResourceKind {
     /// The kind Lease.
     pub const LEASE: Self =
         Self { group: "coordination.k8s.io", version: "v1", kind: "Lease", plural: "leases", namespaced: true };
+    /// The kind PriorityClass.
+    pub const PRIORITY_CLASS: Self = Self {
+        group: "scheduling.k8s.io",
+        version: "v1",
+        kind: "PriorityClass",
+        plural: "priorityclasses",
+        namespaced: false,
+    };
 
     const fn core(kind: &'static str, plural: &'static str, namespaced: bool) -> Self {
         Self { group: "", version: "v1", kind, plural, namespaced }

@@ -160,21 +160,15 @@ pub struct DoctorArgs {
     /// Feature gates that koord-manager runs with
     #[arg(long, value_name = "GATE=BOOL,...", default_value = "")]
     pub feature_gates: String,
-    /// Namespace of the configuration
-    #[arg(long, default_value = koord_api::slo_config::CONFIG_MAP_NAMESPACE, value_name = "NAMESPACE")]
-    pub config_namespace: String,
-    /// Name of the ConfigMap with the configuration
-    #[arg(long, default_value = koord_api::slo_config::CONFIG_MAP_NAME, value_name = "NAME")]
-    pub slo_config_name: String,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub configuration: ConfigurationArgs,
     /// The time by which certificates and this machine's clock are judged; without it now
     #[arg(long, value_name = "TIME")]
     pub at: Option<jiff::Timestamp>,
-    /// How the answer is written
-    #[arg(short, long, value_enum, default_value_t = OutputFormat::Table)]
-    pub output: OutputFormat,
     #[command(flatten)]
     #[allow(missing_docs)]
-    pub cluster: ClusterArgs,
+    pub answer: AnswerArgs,
 }
 
 /// Options of `plan`.
@@ -189,12 +183,9 @@ pub struct PlanArgs {
     /// The time for which it is planned, such as 2026-01-02T03:04:05Z; without it now
     #[arg(long, value_name = "TIME")]
     pub at: Option<jiff::Timestamp>,
-    /// How the answer is written
-    #[arg(short, long, value_enum, default_value_t = OutputFormat::Table)]
-    pub output: OutputFormat,
     #[command(flatten)]
     #[allow(missing_docs)]
-    pub cluster: ClusterArgs,
+    pub answer: AnswerArgs,
     /// Further flags of the koord-manager whose writes are planned, such as --feature-gates and --config-namespace
     #[arg(last = true, value_name = "MANAGER FLAGS")]
     pub manager_flags: Vec<String>,
@@ -229,12 +220,9 @@ pub struct ProfileTestArgs {
     /// Feature gates of the koord-manager that would answer
     #[arg(long, value_name = "GATE=BOOL,...", default_value = "")]
     pub feature_gates: String,
-    /// How the answer is written
-    #[arg(short, long, value_enum, default_value_t = OutputFormat::Table)]
-    pub output: OutputFormat,
     #[command(flatten)]
     #[allow(missing_docs)]
-    pub cluster: ClusterArgs,
+    pub answer: AnswerArgs,
 }
 
 /// Options of `lint`.
@@ -364,6 +352,28 @@ pub struct ClusterArgs {
     pub context: Option<String>,
 }
 
+/// Which cluster answers, and how the answer is written.
+#[derive(Clone, Debug, Args)]
+pub struct AnswerArgs {
+    /// How the answer is written
+    #[arg(short, long, value_enum, default_value_t = OutputFormat::Table)]
+    pub output: OutputFormat,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub cluster: ClusterArgs,
+}
+
+/// Where the manager's configuration is.
+#[derive(Clone, Debug, Args)]
+pub struct ConfigurationArgs {
+    /// Namespace of the configuration
+    #[arg(long, default_value = koord_api::slo_config::CONFIG_MAP_NAMESPACE, value_name = "NAMESPACE")]
+    pub config_namespace: String,
+    /// Name of the ConfigMap with the configuration
+    #[arg(long, default_value = koord_api::slo_config::CONFIG_MAP_NAME, value_name = "NAME")]
+    pub slo_config_name: String,
+}
+
 /// What `explain` can explain.
 #[derive(Debug, Subcommand)]
 pub enum ExplainCommand {
@@ -408,12 +418,9 @@ pub struct QuotaArgs {
     /// Feature gates of koord-manager, of which some decide what is refused
     #[arg(long, value_name = "GATE=BOOL,...", default_value = "")]
     pub feature_gates: String,
-    /// How the answer is written
-    #[arg(short, long, value_enum, default_value_t = OutputFormat::Table)]
-    pub output: OutputFormat,
     #[command(flatten)]
     #[allow(missing_docs)]
-    pub cluster: ClusterArgs,
+    pub answer: AnswerArgs,
 }
 
 /// How an answer is written.
@@ -437,18 +444,12 @@ pub struct ExplainArgs {
     /// The time for which it is explained, such as 2026-01-02T03:04:05Z; without it the cluster's, or with files now
     #[arg(long, value_name = "TIME")]
     pub at: Option<jiff::Timestamp>,
-    /// How the answer is written
-    #[arg(short, long, value_enum, default_value_t = OutputFormat::Table)]
-    pub output: OutputFormat,
-    /// Namespace of the configuration
-    #[arg(long, default_value = koord_api::slo_config::CONFIG_MAP_NAMESPACE, value_name = "NAMESPACE")]
-    pub config_namespace: String,
-    /// Name of the ConfigMap with the configuration
-    #[arg(long, default_value = koord_api::slo_config::CONFIG_MAP_NAME, value_name = "NAME")]
-    pub slo_config_name: String,
     #[command(flatten)]
     #[allow(missing_docs)]
-    pub cluster: ClusterArgs,
+    pub configuration: ConfigurationArgs,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub answer: AnswerArgs,
 }
 
 /// Options of `version`.

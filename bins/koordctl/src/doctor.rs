@@ -53,7 +53,7 @@ pub async fn run(args: &DoctorArgs) -> Result<Answer> {
         Some(Severity::Warning) => 1,
         Some(Severity::Error) => FAILED,
     };
-    let text = match args.output {
+    let text = match args.answer.output {
         OutputFormat::Json => format!("{}\n", serde_json::to_string_pretty(&to_json(&findings, &looked_at))?),
         OutputFormat::Table => to_text(&findings, &looked_at),
     };

@@ -48,7 +48,7 @@ fn amounts(objects: &Objects, args: &ExplainArgs, about: About) -> Result<Answer
     if explanations.is_empty() {
         bail!("the NodeResourceTopology of {node} names no zone with CPU or memory, so that nothing is written there");
     }
-    Ok(Answer::success(match args.output {
+    Ok(Answer::success(match args.answer.output {
         OutputFormat::Json => {
             let amounts: Vec<Value> = explanations.iter().map(Explanation::to_json).collect();
             pretty(&json!({"node": node, "amounts": amounts}))?

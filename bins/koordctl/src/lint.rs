@@ -259,7 +259,7 @@ impl Document<'_> {
 
     fn denied(&mut self, denial: Denial) {
         if denial.causes.is_empty() {
-            let at = denial.advice.map(|advice| steps(advice.field)).unwrap_or_default();
+            let at = denial.advice.map(|advice| steps(&advice.field.to_string())).unwrap_or_default();
             self.find(&at, denial.message, denial.advice.map(|advice| advice.remedy.to_owned()));
         }
         for cause in denial.causes {

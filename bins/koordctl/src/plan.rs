@@ -50,7 +50,7 @@ pub async fn run(args: &PlanArgs) -> Result<Answer> {
     let stored = source::fill(&core, source).await?;
     let (steps, problems) = decide(&core, stored);
     let plan = Plan { steps, problems, events: told.take() };
-    let text = match args.output {
+    let text = match args.answer.output {
         OutputFormat::Json => format!("{}\n", serde_json::to_string_pretty(&plan.to_json(now))?),
         OutputFormat::Table => {
             let coloured =

@@ -33,7 +33,7 @@ pub async fn run(command: &ProfileCommand) -> Result<Answer> {
         let rehearsal = rehearsal.map_err(|denial| anyhow!("{shown} cannot be read: {}", denial.message))?;
         reports.push(Report { shown, namespace, object, rehearsal, surroundings: &surroundings });
     }
-    let text = match args.output {
+    let text = match args.answer.output {
         OutputFormat::Json => {
             let pods: Vec<Value> = reports.iter().map(Report::to_json).collect();
             pretty(&json!({"pods": pods, "setAside": surroundings.set_aside_json()}))?

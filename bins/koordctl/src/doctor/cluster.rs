@@ -46,7 +46,7 @@ impl Cluster {
             let (check, severity) = (Check::Server, Severity::Error);
             Box::new(Finding { check, severity, object: "API server".to_owned(), problem, remedy: remedy.to_owned() })
         };
-        let client = connect::client(&args.cluster)
+        let client = connect::client(&args.answer.cluster)
             .await
             .map_err(|error| unreachable(format!("{error:#}"), "name a kubeconfig that works with --kubeconfig"))?;
         let environment = |name: &str| match name {

@@ -10,7 +10,7 @@ use crate::{cli::DoctorArgs, lint::configuration, reviewer::Reviewer};
 const CHECKED: (&str, &str) = ("koordinator.sh/configmap-type", "slo-controller-config");
 
 pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Report) {
-    let (namespace, name) = (&args.config_namespace, &args.slo_config_name);
+    let (namespace, name) = (&args.configuration.config_namespace, &args.configuration.slo_config_name);
     let object = format!("ConfigMap {namespace}/{name}");
     let read = cluster.get(&ResourceKind::CONFIG_MAP.url_path(namespace, Some(name))).await;
     let Some(found) = report.read(read) else { return };

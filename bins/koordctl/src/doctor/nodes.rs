@@ -77,7 +77,8 @@ pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Repo
 
 /// How old a report may be.
 async fn limit(cluster: &Cluster, args: &DoctorArgs) -> SignedDuration {
-    let path = ResourceKind::CONFIG_MAP.url_path(&args.config_namespace, Some(&args.slo_config_name));
+    let path = ResourceKind::CONFIG_MAP
+        .url_path(&args.configuration.config_namespace, Some(&args.configuration.slo_config_name));
     // A configuration that cannot be read is a finding of another check.
     let object = cluster.get(&path).await.ok().flatten().unwrap_or_default();
     let text = object["data"][COLOCATION_CONFIG].as_str();

@@ -91,8 +91,8 @@ fn caches(args: &DoctorArgs, now: Timestamp, told: &Arc<Told>) -> Result<Core> {
     let line = [
         "koord-manager".to_owned(),
         format!("--feature-gates={}", args.feature_gates),
-        format!("--config-namespace={}", args.config_namespace),
-        format!("--slo-config-name={}", args.slo_config_name),
+        format!("--config-namespace={}", args.configuration.config_namespace),
+        format!("--slo-config-name={}", args.configuration.slo_config_name),
     ];
     let checked: Checked = Options::from_arguments(line).and_then(Options::check)?;
     let sink: Arc<dyn EventSink> = Arc::clone(told) as _;

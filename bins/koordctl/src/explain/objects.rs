@@ -37,7 +37,10 @@ pub(super) struct Objects {
 
 impl Objects {
     pub(super) async fn gather(args: &ExplainArgs) -> Result<Self> {
-        let source = ConfigSource { namespace: args.config_namespace.clone(), name: args.slo_config_name.clone() };
+        let source = ConfigSource {
+            namespace: args.configuration.config_namespace.clone(),
+            name: args.configuration.slo_config_name.clone(),
+        };
         let config_map = format!("{}/{}", source.namespace, source.name);
         let mut objects = Self { now: args.at.unwrap_or_else(Timestamp::now), config_map, ..Self::default() };
         if args.filename.is_empty() {
@@ -55,7 +58,7 @@ impl Objects {
     }
 
     async fn fetch(&mut self, args: &ExplainArgs, source: &ConfigSource) -> Result<()> {
-        let client = connect::client(&args.cluster).await?;
+        let client = connect::client(&args.answer.cluster).await?;
         if let (None, Some(time)) = (args.at, connect::server_time(&client).await?) {
             self.now = time;
         }

@@ -36,7 +36,7 @@ pub(super) async fn run(args: &QuotaArgs) -> Result<Answer> {
         Err(error) => return Err(error),
     };
     let admitted = steps.iter().all(|step| step.refusal.is_none());
-    let text = match args.output {
+    let text = match args.answer.output {
         OutputFormat::Json => {
             let mut json = json!({"quota": explained.as_ref().map(Explained::to_json)});
             if !args.what_if.is_empty() {
@@ -237,7 +237,7 @@ fn list(quotas: &[&Quota]) -> String {
 fn refusal_json(denial: &Denial) -> Value {
     let mut json = json!({"message": denial.message, "code": denial.code});
     if let Some(advice) = &denial.advice {
-        json["field"] = advice.field.into();
+        json["field"] = advice.field.to_string().into();
         json["remedy"] = advice.remedy.into();
     }
     json

@@ -85,7 +85,7 @@ pub(super) fn explain(objects: &Objects, args: &ExplainArgs) -> Result<Answer> {
             lines.push(Line { field: path.to_owned(), value: value.clone(), origin });
         });
     }
-    Ok(Answer::success(match args.output {
+    Ok(Answer::success(match args.answer.output {
         OutputFormat::Json => {
             let lines =
                 lines.iter().map(|line| json!({"field": line.field, "value": line.value, "origin": line.origin}));

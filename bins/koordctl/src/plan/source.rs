@@ -91,7 +91,7 @@ impl Source {
     /// Opens what was asked for.
     pub(super) async fn open(args: &PlanArgs) -> Result<Self> {
         if args.filename.is_empty() {
-            return Ok(Self::Cluster(connect::client(&args.cluster).await?));
+            return Ok(Self::Cluster(connect::client(&args.answer.cluster).await?));
         }
         Ok(Self::Files(manifests::objects(&args.filename)?))
     }

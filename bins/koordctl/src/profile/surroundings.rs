@@ -22,19 +22,12 @@ use crate::{
 };
 
 const PROFILE: ResourceKind = ResourceKind::of(&ClusterColocationProfile::INFO);
-const PRIORITY_CLASS: ResourceKind = ResourceKind {
-    group: "scheduling.k8s.io",
-    version: "v1",
-    kind: "PriorityClass",
-    plural: "priorityclasses",
-    namespaced: false,
-};
 
 /// The kinds that the handlers ask about.
 const KINDS: [ResourceKind; 5] = [
     PROFILE,
     ResourceKind::NAMESPACE,
-    PRIORITY_CLASS,
+    ResourceKind::PRIORITY_CLASS,
     ResourceKind::of(&ElasticQuota::INFO),
     ResourceKind::of(&ElasticQuotaProfile::INFO),
 ];
@@ -90,7 +83,7 @@ impl Surroundings {
     }
 
     async fn fetch(&mut self, args: &ProfileTestArgs) -> Result<()> {
-        let client = connect::client(&args.cluster).await.context("or name files with --profiles")?;
+        let client = connect::client(&args.answer.cluster).await.context("or name files with --profiles")?;
         for kind in KINDS {
             let path = kind.url_path("", None);
             let found = listing::each(&client, &path, "", Part::Whole, |object| self.know(kind, object)).await;

@@ -44,13 +44,6 @@ use serde_json::{Value, json};
 
 const CONFIG_MAP: &str = "slo-controller-config";
 const NAMESPACE: &str = "koordinator-system";
-const PRIORITY_CLASS: ResourceKind = ResourceKind {
-    group: "scheduling.k8s.io",
-    version: "v1",
-    kind: "PriorityClass",
-    plural: "priorityclasses",
-    namespaced: false,
-};
 
 /// The declared kinds of which objects occur in recordings.
 const DECLARED: [ResourceKind; 7] = [
@@ -313,8 +306,13 @@ impl Stage {
 
 pub(crate) fn paths(object: &Value) -> (String, String) {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-    let built_in =
-        [ResourceKind::NODE, ResourceKind::NAMESPACE, ResourceKind::POD, ResourceKind::CONFIG_MAP, PRIORITY_CLASS];
+    let built_in = [
+        ResourceKind::NODE,
+        ResourceKind::NAMESPACE,
+        ResourceKind::POD,
+        ResourceKind::CONFIG_MAP,
+        ResourceKind::PRIORITY_CLASS,
+    ];
     let kind = built_in.into_iter().chain(DECLARED).find(|kind| kind.kind == text("/kind")).unwrap();
     let namespace = text("/metadata/namespace");
     (kind.url_path(namespace, None), kind.url_path(namespace, Some(text("/metadata/name"))))

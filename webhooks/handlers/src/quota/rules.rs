@@ -20,12 +20,12 @@ pub(crate) enum Refusal {
 
 impl Refusal {
     /// It breaks a rule, and this mends it.
-    pub(crate) fn broken(message: String, advice: Advice) -> Self {
+    pub(crate) fn broken(message: String, advice: &'static Advice) -> Self {
         Self::Broken(Denial::bad_request(message).advise(advice))
     }
 
     /// Something is not there that may be on its way; if it does not come, this mends it.
-    pub(crate) fn missing(message: String, advice: Advice) -> Self {
+    pub(crate) fn missing(message: String, advice: &'static Advice) -> Self {
         Self::Missing(Denial::bad_request(message).advise(advice))
     }
 }
@@ -59,7 +59,7 @@ pub(crate) struct Proposal<'a> {
 
 type Checked = Result<(), Refusal>;
 
-fn broken(message: String, advice: Advice) -> Checked {
+fn broken(message: String, advice: &'static Advice) -> Checked {
     Err(Refusal::broken(message, advice))
 }
 
@@ -279,7 +279,7 @@ fn promised(below: &Quota, above: &Quota) -> Checked {
     )
 }
 
-fn wrong_resources(relation: &str, advice: Advice) -> Checked {
+fn wrong_resources(relation: &str, advice: &'static Advice) -> Checked {
     let message = format!(
         "failed to check sub and parent group quotaKey, err: checkSubAndParentGroupQuotaKey failed: {relation}"
     );
