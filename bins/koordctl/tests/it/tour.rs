@@ -3,14 +3,14 @@
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
     path::Path,
-    process::{Child, ChildStdin, ChildStdout, Stdio},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     time::{Duration, Instant},
 };
 
 use koord_resource::Quantity;
 use serde_json::Value;
 
-use crate::program::{Api, fails, folder, koordctl};
+use crate::program::{Api, PROGRAM, fails, folder, koordctl};
 
 /// A tour that goes on when it is told to.
 struct Tour {
@@ -176,6 +176,49 @@ fn without_a_terminal_it_plays_until_it_is_told_to_end() {
     tour.prints();
     tour.input = None;
     assert!(tour.ends(), "nobody will ever press enter");
+}
+
+/// `script` gives the tour a terminal of its own, and types there what the test writes.
+#[test]
+fn on_a_terminal_each_key_counts_as_it_is_pressed() {
+    let kubeconfig = folder("tour-keys").join("koord.kubeconfig");
+    let line = format!(
+        "{PROGRAM} up --port=0 --nodes=2 --scenario=tour --speed=60 --kubeconfig={}; echo \"ends with $?\"; stty -a",
+        kubeconfig.display()
+    );
+    let mut command = Command::new("script");
+    command.args(["-qec", &line, "/dev/null"]).env("NO_COLOR", "1").env_remove("KUBECONFIG");
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    // Not every machine has one.
+    let Ok(mut child) = command.spawn() else { return };
+    let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
+    let mut tour = Tour { child, input, output };
+    let mut until = |end: &str| {
+        let mut text = String::new();
+        while !text.contains(end) && tour.output.read_line(&mut text).unwrap() > 0 {}
+        assert!(text.contains(end), "it ends without {end:?}:\n{text}");
+        text
+    };
+
+    // It begins by itself, stops for reading when it is told to, and stays stopped.
+    until("batch-memory on hollow-0: ");
+    tour.input.as_mut().unwrap().write_all(b"p").unwrap();
+    let text = until(PROMPT);
+    assert!(!text.contains("3 of 13"), "{text}");
+    // One key is one step.
+    tour.input.as_mut().unwrap().write_all(b" ").unwrap();
+    let text = until(PROMPT);
+    assert_eq!(text.matches(" of 13  ").count(), 1, "{text}");
+    tour.input.as_mut().unwrap().write_all(b"p").unwrap();
+    until("goes on");
+    tour.input.as_mut().unwrap().write_all(b"q").unwrap();
+    let text = until("ends with ");
+    assert!(text.contains("ends with 0"), "{text}");
+    // The terminal is as it was.
+    let mut modes = String::new();
+    while !modes.contains(" icanon") && tour.output.read_line(&mut modes).unwrap() > 0 {}
+    assert!(modes.contains(" icanon") && modes.contains(" echo ") && !modes.contains("-icanon"), "{modes}");
+    assert!(!kubeconfig.exists());
 }
 
 #[test]

@@ -34,8 +34,8 @@ impl Pacing {
         self.by_hand || self.paused
     }
 
-    /// Gives the reader this long, or as long as he wants.
-    pub async fn linger(&mut self, reading: Duration) -> Next {
+    /// Gives the reader this long, or as long as he wants. `paused` is told when he pauses and when he lets it go on.
+    pub async fn linger(&mut self, reading: Duration, paused: impl Fn(bool)) -> Next {
         let mut left = reading;
         loop {
             let begin = Instant::now();
@@ -50,7 +50,10 @@ impl Pacing {
             }
             match key {
                 Some(Key::Step) => return Next::Step,
-                Some(Key::Pause) => self.paused = !self.paused,
+                Some(Key::Pause) => {
+                    self.paused = !self.paused;
+                    paused(self.paused);
+                }
                 Some(Key::Quit) => return Next::Quit,
                 // Nobody will ever press anything again.
                 None if self.by_hand => return Next::Quit,
@@ -99,7 +102,7 @@ mod tests {
             }
             press.closed().await;
         });
-        let next = pacing.linger(READING).await;
+        let next = pacing.linger(READING, |_| {}).await;
         presser.abort();
         (next, begin.elapsed().as_secs())
     }
@@ -125,8 +128,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_end_of_the_input_ends_what_is_done_by_hand_and_nothing_else() {
         let mut closed = Pacing::new(Some(mpsc::channel(1).1), true);
-        assert_eq!(closed.linger(READING).await, Next::Quit);
+        assert_eq!(closed.linger(READING, |_| {}).await, Next::Quit);
         let mut closed = Pacing::new(Some(mpsc::channel(1).1), false);
-        assert_eq!(closed.linger(READING).await, Next::Step);
+        assert_eq!(closed.linger(READING, |_| {}).await, Next::Step);
     }
 }

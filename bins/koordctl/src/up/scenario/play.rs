@@ -46,12 +46,17 @@ pub async fn play(scenario: &Scenario, theatre: &Theatre, by_hand: bool) -> Resu
     let reading = Duration::from_secs(scenario.reading_s.into()).mul_f64(scenario.speed / theatre.speed);
     let stage = Stage::of_stdout();
     print(&format!("{}\n", stage.bold(&scenario.title)));
+    let paused = |paused| {
+        let says = if paused { "paused; p: goes on, enter: the next step, q: the end" } else { "goes on" };
+        print(&stage.faint(says));
+    };
     for (index, step) in scenario.steps.iter().enumerate() {
         if pacing.waits() {
             print(&stage.faint("enter: the next step, q: the end"));
-            if pacing.linger(reading).await == Next::Quit {
-                return Ok(());
-            }
+        }
+        // Before the first there is nothing to read.
+        if (index > 0 || pacing.waits()) && pacing.linger(reading, paused).await == Next::Quit {
+            return Ok(());
         }
         let heading = format!("{} of {}  {}", index + 1, scenario.steps.len(), step.title);
         print(&format!("\n{}  {}\n", theatre.clock.now().strftime("%H:%M:%S"), stage.bold(&heading)));
@@ -60,9 +65,9 @@ pub async fn play(scenario: &Scenario, theatre: &Theatre, by_hand: bool) -> Resu
             () = pacing.enough() => return Ok(()),
             done = theatre.perform(step, &stage) => done.with_context(|| heading.clone())?,
         }
-        if !pacing.waits() && pacing.linger(reading).await == Next::Quit {
-            return Ok(());
-        }
+    }
+    if !pacing.waits() && pacing.linger(reading, paused).await == Next::Quit {
+        return Ok(());
     }
     print(&format!("\n{}", scenario.end.trim_end()));
     if stage.is_terminal {
