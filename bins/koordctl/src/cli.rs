@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use jiff::Timestamp;
+use koord_resource::schema::names::{dns1123_label, dns1123_subdomain};
 
 /// Try, inspect and install Koordinator.
 ///
@@ -89,6 +91,26 @@ Exit code: 0 when nothing is wrong (warnings apart), 1 when something is, 2 when
     },
 }
 
+impl Command {
+    /// How the answer is to be written; none where there is no choice.
+    pub fn output(&self) -> Option<OutputFormat> {
+        match self {
+            Self::Doctor(args) => Some(args.answer.output),
+            Self::Plan(args) => Some(args.answer.output),
+            Self::Lint(args) => Some(args.output),
+            Self::Profile { command: ProfileCommand::Test(args) } => Some(args.answer.output),
+            Self::Explain { command } => Some(match command {
+                ExplainCommand::Batch(args)
+                | ExplainCommand::Mid(args)
+                | ExplainCommand::Zone(args)
+                | ExplainCommand::Slo(args) => args.answer.output,
+                ExplainCommand::Quota(args) => args.answer.output,
+            }),
+            Self::Up(_) | Self::Crd { .. } | Self::Version(_) | Self::Completion { .. } => None,
+        }
+    }
+}
+
 /// What `doctor` looks at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Check {
@@ -152,10 +174,10 @@ pub struct DoctorArgs {
     #[arg(long, value_enum, value_delimiter = ',', value_name = "CHECK,...")]
     pub skip: Vec<Check>,
     /// Namespace that koord-manager is installed in
-    #[arg(short, long, default_value = "koordinator-system", value_name = "NAMESPACE")]
+    #[arg(short, long, default_value = "koordinator-system", value_name = "NAMESPACE", value_parser = namespace)]
     pub namespace: String,
     /// ServiceAccount that koord-manager runs as
-    #[arg(long, default_value = "koord-manager", value_name = "NAME")]
+    #[arg(long, default_value = "koord-manager", value_name = "NAME", value_parser = name)]
     pub service_account: String,
     /// Feature gates that koord-manager runs with
     #[arg(long, value_name = "GATE=BOOL,...", default_value = "")]
@@ -163,9 +185,13 @@ pub struct DoctorArgs {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub configuration: ConfigurationArgs,
+    /// Where the webhooks' Service can be reached from here, such as 127.0.0.1:9443 of a port-forward: the certificate that it presents there is
+    /// looked at
+    #[arg(long, value_name = "HOST:PORT", value_parser = address)]
+    pub webhook_at: Option<String>,
     /// The time by which certificates and this machine's clock are judged; without it now
-    #[arg(long, value_name = "TIME")]
-    pub at: Option<jiff::Timestamp>,
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub at: Option<Timestamp>,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub answer: AnswerArgs,
@@ -181,8 +207,8 @@ pub struct PlanArgs {
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     pub controllers: Option<String>,
     /// The time for which it is planned, such as 2026-01-02T03:04:05Z; without it now
-    #[arg(long, value_name = "TIME")]
-    pub at: Option<jiff::Timestamp>,
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub at: Option<Timestamp>,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub answer: AnswerArgs,
@@ -215,7 +241,7 @@ pub struct ProfileTestArgs {
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub profiles: Vec<PathBuf>,
     /// Namespace of the pods; without it that of the file, or default
-    #[arg(short, long, value_name = "NAME")]
+    #[arg(short, long, value_name = "NAME", value_parser = namespace)]
     pub namespace: Option<String>,
     /// Feature gates of the koord-manager that would answer
     #[arg(long, value_name = "GATE=BOOL,...", default_value = "")]
@@ -367,10 +393,10 @@ pub struct AnswerArgs {
 #[derive(Clone, Debug, Args)]
 pub struct ConfigurationArgs {
     /// Namespace of the configuration
-    #[arg(long, default_value = koord_api::slo_config::CONFIG_MAP_NAMESPACE, value_name = "NAMESPACE")]
+    #[arg(long, default_value = koord_api::slo_config::CONFIG_MAP_NAMESPACE, value_name = "NAMESPACE", value_parser = namespace)]
     pub config_namespace: String,
     /// Name of the ConfigMap with the configuration
-    #[arg(long, default_value = koord_api::slo_config::CONFIG_MAP_NAME, value_name = "NAME")]
+    #[arg(long, default_value = koord_api::slo_config::CONFIG_MAP_NAME, value_name = "NAME", value_parser = name)]
     pub slo_config_name: String,
 }
 
@@ -404,9 +430,10 @@ Exit code: 0 when every proposed change is admitted, 1 when one is refused, 2 wh
 #[derive(Clone, Debug, Args)]
 pub struct QuotaArgs {
     /// Name of the quota
+    #[arg(value_parser = name)]
     pub name: String,
     /// Namespace of the quota; also of proposed quotas that name none
-    #[arg(short, long, value_name = "NAMESPACE")]
+    #[arg(short, long, value_name = "NAMESPACE", value_parser = namespace)]
     pub namespace: Option<String>,
     /// Files with the quotas (and pods) instead of a cluster: YAML or JSON, also lists and folders; - for standard input
     #[arg(short, long, value_name = "FILE")]
@@ -437,13 +464,14 @@ pub enum OutputFormat {
 #[derive(Clone, Debug, Args)]
 pub struct ExplainArgs {
     /// Name of the node
+    #[arg(value_parser = name)]
     pub node: String,
     /// Files with the objects instead of a cluster: YAML or JSON, also lists and folders; - for standard input
     #[arg(short, long, value_name = "FILE")]
     pub filename: Vec<PathBuf>,
     /// The time for which it is explained, such as 2026-01-02T03:04:05Z; without it the cluster's, or with files now
-    #[arg(long, value_name = "TIME")]
-    pub at: Option<jiff::Timestamp>,
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub at: Option<Timestamp>,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub configuration: ConfigurationArgs,
@@ -467,6 +495,26 @@ pub struct VersionArgs {
 fn whole<T: TryFrom<u64>, const MAX: u64>(text: &str) -> Result<T, String> {
     let number = text.parse().ok().filter(|number| *number <= MAX).and_then(|number| T::try_from(number).ok());
     number.ok_or_else(|| format!("a whole number from 0 to {MAX}"))
+}
+
+fn time(text: &str) -> Result<Timestamp, String> {
+    text.parse().map_err(|_| "a time such as 2026-01-02T03:04:05Z".to_owned())
+}
+
+/// The name of an object of most kinds.
+fn name(text: &str) -> Result<String, String> {
+    let is_name = dns1123_subdomain(text).is_empty();
+    is_name.then(|| text.to_owned()).ok_or_else(|| "a name: lower-case letters, digits, '-' and '.'".to_owned())
+}
+
+fn namespace(text: &str) -> Result<String, String> {
+    let is_name = dns1123_label(text).is_empty();
+    is_name.then(|| text.to_owned()).ok_or_else(|| "a namespace: lower-case letters, digits and '-'".to_owned())
+}
+
+fn address(text: &str) -> Result<String, String> {
+    let port = text.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port.parse::<u16>());
+    if matches!(port, Some(Ok(_))) { Ok(text.to_owned()) } else { Err("a place such as 127.0.0.1:9443".to_owned()) }
 }
 
 fn speed(text: &str) -> Result<f64, String> {

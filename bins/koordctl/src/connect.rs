@@ -1,45 +1,244 @@
 //! A client for the cluster that the flags name.
 
-use std::path::Path;
+use std::{io, path::Path, time::Duration};
 
-use anyhow::{Context as _, Result};
-use http::{HeaderMap, header};
+use http::{HeaderMap, StatusCode, header};
 use jiff::{Timestamp, fmt::rfc2822};
+use koord_runtime::error::in_one_line;
 use kube::{
     Client, Config,
     client::Body,
-    config::{KubeConfigOptions, Kubeconfig},
+    config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
+use serde_json::Value;
 
-use crate::cli::ClusterArgs;
+use crate::{cli::ClusterArgs, complaint::of_yaml, names::question};
 
-/// Reads the kubeconfig and makes a client. Nothing is asked of the server yet.
-pub async fn client(cluster: &ClusterArgs) -> Result<Client> {
+/// How long a server may take to answer the first question.
+const ANSWER_MAX: Duration = Duration::from_secs(15);
+
+/// Why there is no cluster to talk to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{problem}; {remedy}")]
+pub struct Unreachable {
+    /// What is so.
+    pub problem: String,
+    /// What to do.
+    pub remedy: String,
+}
+
+impl Unreachable {
+    fn new(problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self { problem: problem.into(), remedy: remedy.into() }
+    }
+}
+
+/// An API server that has answered.
+#[derive(Clone)]
+pub struct Server {
+    /// For further questions.
+    pub client: Client,
+    /// What time it is in the cluster, to the second: the machine of whoever asks may go wrong, and a cluster of
+    /// `up --speed` has a time of its own. None where the server does not say.
+    pub time: Option<Timestamp>,
+    /// As `/version` tells it; null where that is not for everybody.
+    pub version: Value,
+}
+
+/// Finds the server and asks it for its version, so that whoever cannot be answered is told so once and in words.
+pub async fn reach(cluster: &ClusterArgs) -> Result<Server, Unreachable> {
+    let config = config(cluster).await?;
+    let url = config.cluster_url.to_string();
+    let url = url.trim_end_matches('/');
+    let plugin = config.auth_info.exec.as_ref().and_then(|exec| exec.command.clone()).unwrap_or_default();
+    let client = Client::try_from(config).map_err(|error| match error {
+        kube::Error::Auth(error) => Unanswered::Credentials(format!("{plugin}: {}", in_one_line(&error))).at(url),
+        error => Unreachable::new(
+            format!("the kubeconfig's address or certificates cannot be used: {}", in_one_line(&error)),
+            "name another with --kubeconfig or --context",
+        ),
+    })?;
+    let answer = tokio::time::timeout(ANSWER_MAX, version(&client)).await;
+    let answer = answer.unwrap_or_else(|_| Err(Unanswered::Silent(format!("no answer within {ANSWER_MAX:?}"))));
+    let (time, version) = answer.map_err(|why| why.at(url))?;
+    Ok(Server { client, time, version })
+}
+
+/// A client of a server that has answered.
+pub async fn client(cluster: &ClusterArgs) -> Result<Client, Unreachable> {
+    reach(cluster).await.map(|server| server.client)
+}
+
+/// Why a server did not tell its version.
+enum Unanswered {
+    /// Nothing came.
+    Silent(String),
+    /// No TLS connection.
+    Tls(rustls::Error),
+    /// The credentials could not be got.
+    Credentials(String),
+    /// It answers something else.
+    Answered(StatusCode),
+    /// It is something else.
+    Foreign,
+}
+
+impl Unanswered {
+    fn at(self, url: &str) -> Unreachable {
+        let anew = "get a kubeconfig anew, or name another with --kubeconfig or --context";
+        let look = "see that the server runs and that kubeconfig and context are right: kubectl cluster-info";
+        match self {
+            Self::Silent(why) => Unreachable::new(format!("{url} does not answer: {why}"), look),
+            Self::Tls(error @ rustls::Error::InvalidCertificate(_)) => Unreachable::new(
+                format!("{url} presents a certificate that the kubeconfig does not trust: {error}"),
+                anew,
+            ),
+            Self::Tls(error @ rustls::Error::AlertReceived(_)) => {
+                Unreachable::new(format!("{url} does not take the kubeconfig's certificate: {error}"), anew)
+            }
+            Self::Tls(error) => Unreachable::new(format!("{url} speaks no TLS that is understood: {error}"), look),
+            Self::Credentials(why) => Unreachable::new(
+                format!("the kubeconfig's credentials cannot be got: {why}"),
+                "log in as its user's exec or auth-provider wants it, or name another with --context",
+            ),
+            Self::Answered(StatusCode::UNAUTHORIZED) => Unreachable::new(
+                format!(
+                    "{url} does not know who asks (401): the kubeconfig's token or certificate is wrong or has ended"
+                ),
+                "log in anew, or name another with --kubeconfig or --context",
+            ),
+            Self::Answered(code) => Unreachable::new(format!("{url} answers {code} to /version"), look),
+            Self::Foreign => Unreachable::new(format!("what answers at {url} is no Kubernetes API server"), look),
+        }
+    }
+}
+
+impl From<kube::Error> for Unanswered {
+    fn from(error: kube::Error) -> Self {
+        let mut cause: &(dyn std::error::Error + 'static) = &error;
+        loop {
+            if let Some(tls) = of_handshake(cause) {
+                return Self::Tls(tls.clone());
+            }
+            if cause.is::<kube::client::AuthError>() {
+                return Self::Credentials(cause.to_string());
+            }
+            match cause.source() {
+                Some(deeper) => cause = deeper,
+                None => return Self::Silent(cause.to_string()),
+            }
+        }
+    }
+}
+
+/// Why a handshake failed: it is wrapped, once or twice, where no source leads to.
+fn of_handshake<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e rustls::Error> {
+    let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+    error.downcast_ref().or_else(|| wrapped.and_then(|wrapped| of_handshake(wrapped)))
+}
+
+async fn version(client: &Client) -> Result<(Option<Timestamp>, Value), Unanswered> {
+    let request = http::Request::get("/version").body(Body::empty()).map_err(|_| Unanswered::Foreign)?;
+    let response = client.send(request).await?;
+    let (code, time) = (response.status(), date(response.headers()));
+    match code {
+        // Who may not ask for this may still ask for the rest.
+        StatusCode::FORBIDDEN => Ok((time, Value::Null)),
+        code if code.is_success() => {
+            let body = response.into_body().collect_bytes().await?;
+            let version: Option<Value> = serde_json::from_slice(&body).ok();
+            let version = version.filter(|version| version["gitVersion"].is_string()).ok_or(Unanswered::Foreign)?;
+            Ok((time, version))
+        }
+        code => Err(Unanswered::Answered(code)),
+    }
+}
+
+/// The configuration that the flags name.
+async fn config(cluster: &ClusterArgs) -> Result<Config, Unreachable> {
     let options = KubeConfigOptions { context: cluster.context.clone(), ..KubeConfigOptions::default() };
-    let config = match &cluster.kubeconfig {
-        Some(file) => from_file(file, &options).await?,
-        None if cluster.context.is_some() => Config::from_kubeconfig(&options)
-            .await
-            .context("the kubeconfig cannot be used; name another with --kubeconfig")?,
-        None => Config::infer()
-            .await
-            .context("no cluster is known; name a kubeconfig with --kubeconfig, or run `koordctl up`")?,
-    };
-    Client::try_from(config).context("the cluster's address or credentials cannot be used")
+    if let Some(file) = &cluster.kubeconfig {
+        return from_file(file, &options).await;
+    }
+    match Kubeconfig::read() {
+        Ok(kubeconfig) => of_kubeconfig("the kubeconfig", kubeconfig, &options).await,
+        // A pod has no file, and nobody else has anything else.
+        Err(error) if cluster.context.is_none() && is_absent(&error) => Config::incluster().map_err(|in_cluster| {
+            let why = match in_cluster {
+                InClusterError::ReadEnvironmentVariable(_) => unread(&error),
+                broken => format!("{}, and the pod's service account cannot be used: {broken}", unread(&error)),
+            };
+            Unreachable::new(
+                format!("no cluster is known: {why}"),
+                "name a kubeconfig with --kubeconfig or $KUBECONFIG, or run `koordctl up`",
+            )
+        }),
+        Err(error) => {
+            Err(Unreachable::new(format!("the kubeconfig: {}", unread(&error)), "name another with --kubeconfig"))
+        }
+    }
 }
 
 /// The configuration that a kubeconfig file describes.
-pub async fn from_file(file: &Path, options: &KubeConfigOptions) -> Result<Config> {
-    let named = || format!("the kubeconfig {}", file.display());
-    let kubeconfig = Kubeconfig::read_from(file).with_context(|| format!("{} cannot be read", named()))?;
-    Config::from_custom_kubeconfig(kubeconfig, options).await.with_context(|| format!("{} cannot be used", named()))
+pub async fn from_file(file: &Path, options: &KubeConfigOptions) -> Result<Config, Unreachable> {
+    let named = format!("the kubeconfig {}", file.display());
+    let kubeconfig = Kubeconfig::read_from(file).map_err(|error| {
+        let why = match &error {
+            KubeconfigError::ReadConfig(error, _) => error.to_string(),
+            error => unread(error),
+        };
+        Unreachable::new(format!("{named} cannot be read: {why}"), "name another with --kubeconfig")
+    })?;
+    of_kubeconfig(&named, kubeconfig, options).await
 }
 
-/// What time it is in the cluster, to the second: the machine of whoever asks may go wrong, and a cluster of `up --speed` has a time of its own.
-/// None where the server does not say.
-pub async fn server_time(client: &Client) -> Result<Option<Timestamp>> {
-    let response = client.send(http::Request::get("/version").body(Body::empty())?).await?;
-    Ok(date(response.headers()))
+async fn of_kubeconfig(
+    named: &str,
+    kubeconfig: Kubeconfig,
+    options: &KubeConfigOptions,
+) -> Result<Config, Unreachable> {
+    let contexts: Vec<String> = kubeconfig.contexts.iter().map(|context| context.name.clone()).collect();
+    let known = || contexts.iter().map(String::as_str);
+    let configured = Config::from_custom_kubeconfig(kubeconfig, options).await;
+    configured.map_err(|error| match error {
+        KubeconfigError::CurrentContextNotSet if contexts.is_empty() => Unreachable::new(
+            format!("{named} names no cluster: it has no context"),
+            "name another with --kubeconfig, or run `koordctl up`",
+        ),
+        KubeconfigError::CurrentContextNotSet => Unreachable::new(
+            format!("{named} has no current context"),
+            format!("choose one with --context: {}", contexts.join(", ")),
+        ),
+        KubeconfigError::LoadContext(name) => Unreachable::new(
+            format!("{named} has no context {name:?}"),
+            question(&name, known()).unwrap_or_else(|| format!("it has: {}", contexts.join(", "))),
+        ),
+        KubeconfigError::LoadClusterOfContext(name) => Unreachable::new(
+            format!("{named} has no cluster {name:?}, which its context names"),
+            "choose another context with --context",
+        ),
+        error => Unreachable::new(
+            format!("{named} cannot be used: {}", unread(&error)),
+            "name another with --kubeconfig or --context",
+        ),
+    })
+}
+
+fn is_absent(error: &KubeconfigError) -> bool {
+    match error {
+        KubeconfigError::FindPath => true,
+        KubeconfigError::ReadConfig(error, _) => error.kind() == io::ErrorKind::NotFound,
+        _ => false,
+    }
+}
+
+/// Why a kubeconfig cannot be read.
+fn unread(error: &KubeconfigError) -> String {
+    match error {
+        KubeconfigError::ReadConfig(error, path) => format!("{} cannot be read: {error}", path.display()),
+        KubeconfigError::Parse(error) => format!("it is no YAML of a kubeconfig: {}", of_yaml(error)),
+        error => in_one_line(error),
+    }
 }
 
 /// The time that an answer tells.

@@ -17,7 +17,9 @@ mod webhooks;
 
 use std::fmt::Write as _;
 
-use anyhow::Result;
+use anyhow::{Result, anyhow, ensure};
+use koord_manager::GATES;
+use koord_runtime::gates::Gates;
 use serde_json::{Value, json};
 
 use self::{
@@ -31,8 +33,10 @@ use crate::{
 
 /// Looks.
 pub async fn run(args: &DoctorArgs) -> Result<Answer> {
+    Gates::parse(GATES, &args.feature_gates).map_err(|error| anyhow!("--feature-gates: {error}"))?;
     let wanted = |check: &Check| (args.only.is_empty() || args.only.contains(check)) && !args.skip.contains(check);
     let checks: Vec<Check> = Check::ALL.into_iter().filter(wanted).collect();
+    ensure!(!checks.is_empty(), "--skip leaves nothing of --only to look at; leave one of them out");
     let mut findings = Vec::new();
     let mut looked_at = Vec::new();
     match Cluster::reach(args).await {
@@ -65,7 +69,7 @@ async fn look(check: Check, cluster: &Cluster, args: &DoctorArgs, report: &mut R
         Check::Server => server::look(cluster, report),
         Check::Definitions => definitions::look(cluster, report).await,
         Check::Webhooks => webhooks::look(cluster, report).await,
-        Check::Certificates => certificates::look(cluster, report).await,
+        Check::Certificates => certificates::look(cluster, args, report).await,
         Check::Permissions => permissions::look(cluster, args, report).await,
         Check::Lease => lease::look(cluster, report).await,
         Check::Configuration => configuration::look(cluster, args, report).await,

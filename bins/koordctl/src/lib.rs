@@ -5,6 +5,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod cli;
+pub mod complaint;
 pub mod connect;
 pub mod crd;
 pub mod doctor;
@@ -12,6 +13,8 @@ pub mod explain;
 pub mod lint;
 pub mod listing;
 pub mod manifests;
+pub mod names;
+pub mod permission;
 pub mod plan;
 pub mod profile;
 pub mod reference;

@@ -10,7 +10,7 @@ mod quotas;
 
 use std::{fmt, fmt::Write as _};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use koord_api::{catalogue, quota, slo_config};
 use koord_resource::{
     admission::{Denial, Operation},
@@ -27,7 +27,9 @@ use serde_json::{Value, json};
 use crate::{
     Answer,
     cli::{LintArgs, OutputFormat},
+    complaint::of_yaml,
     manifests::{self, File},
+    names::question,
     reviewer::{Resource, Reviewer},
 };
 
@@ -69,7 +71,15 @@ impl fmt::Display for Finding {
 
 /// Looks at files, folders and standard input.
 pub fn run(args: &LintArgs) -> Result<Answer> {
-    let findings = lint(&manifests::read(&args.files)?, &Reviewer::new(&args.feature_gates)?);
+    let reviewer = Reviewer::new(&args.feature_gates)?;
+    let files = manifests::read(&args.files)?;
+    // A pipe whose other end has failed brings nothing either.
+    ensure!(
+        files.iter().flat_map(parse).any(|parsed| parsed.objects.map_or(true, |objects| !objects.is_empty())),
+        "there is no object in {}",
+        args.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ")
+    );
+    let findings = lint(&files, &reviewer);
     let mut text = String::new();
     match args.output {
         OutputFormat::Table => findings.iter().try_for_each(|finding| writeln!(text, "{finding}"))?,
@@ -133,7 +143,7 @@ fn parse(file: &File) -> Vec<Parsed<'_>> {
             }
             Ok(value) if !file.is_named && value["apiVersion"].is_null() && value["kind"].is_null() => Ok(Vec::new()),
             Ok(value) => Ok(vec![value]),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(of_yaml(&error)),
         };
         Parsed { file: &file.name, start, text, objects }
     };
@@ -222,7 +232,7 @@ impl Document<'_> {
             let known: Vec<String> =
                 ours().map(|declared| format!("{} of {group}/{}", declared.info.kind, declared.info.version)).collect();
             let wrong = format!("there is no {kind} of {group}/{version}");
-            let suggestion = nearest(&format!("{kind} of {group}/{version}"), known.iter().map(String::as_str));
+            let suggestion = question(&format!("{kind} of {group}/{version}"), known.iter().map(String::as_str));
             self.find(&steps("apiVersion"), wrong, suggestion);
         }
         found
@@ -312,13 +322,7 @@ fn sibling(schema: &Schema, unknown: &[Step]) -> Option<String> {
             Step::Index(_) => node.items.as_deref()?,
         };
     }
-    nearest(name, node.properties.keys().map(String::as_str))
-}
-
-fn nearest<'k>(word: &str, known: impl Iterator<Item = &'k str>) -> Option<String> {
-    let alike = known.map(|known| (strsim::normalized_damerau_levenshtein(word, known), known));
-    let (likeness, known) = alike.max_by(|one, other| one.0.total_cmp(&other.0))?;
-    (likeness > 0.6).then(|| format!("did you mean {known:?}?"))
+    question(name, node.properties.keys().map(String::as_str))
 }
 
 #[cfg(test)]

@@ -6,23 +6,34 @@ use std::{
 };
 
 use clap::FromArgMatches as _;
-use koord_runtime::error::in_one_line;
-use koordctl::Cli;
+use koordctl::{Cli, cli::OutputFormat, complaint::in_words};
+use serde_json::json;
 
 #[tokio::main]
 async fn main() -> ExitCode {
     let program = std::env::args_os().next().unwrap_or_default();
     let matches = koordctl::command(&program.to_string_lossy()).get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let for_programs = cli.command.output() == Some(OutputFormat::Json);
     match koordctl::run(cli).await {
-        Ok(answer) => {
-            // Whoever closed the pipe has read enough.
-            let _ = io::stdout().write_all(answer.text.as_bytes());
-            ExitCode::from(answer.code)
-        }
+        Ok(answer) => print(&answer.text, answer.code),
         Err(error) => {
-            let _ = writeln!(io::stderr(), "koordctl: {}", in_one_line(error.as_ref()));
+            let why = in_words(&error);
+            let _ = writeln!(io::stderr(), "koordctl: {why}");
+            let text = if for_programs { format!("{:#}\n", json!({ "error": why })) } else { String::new() };
+            print(&text, koordctl::FAILED)
+        }
+    }
+}
+
+fn print(text: &str, code: u8) -> ExitCode {
+    let mut output = io::stdout();
+    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+        // Whoever closed the pipe has read enough.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            let _ = writeln!(io::stderr(), "koordctl: the answer cannot be written: {error}");
             ExitCode::from(koordctl::FAILED)
         }
+        _ => ExitCode::from(code),
     }
 }

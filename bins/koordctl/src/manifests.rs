@@ -6,8 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use serde_json::{Value, json};
+
+use crate::complaint::of_yaml;
 
 /// A file with its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,20 +56,27 @@ fn collect(path: &Path, is_named: bool, files: &mut Vec<File>) -> Result<()> {
             inside.push(path);
         }
     }
+    ensure!(
+        !is_named || !inside.is_empty(),
+        "{} holds nothing to read: no folder, and no file that ends in .yaml, .yml or .json",
+        path.display()
+    );
     inside.sort();
     inside.iter().try_for_each(|path| collect(path, false, files))
 }
 
-/// The objects in these files, with lists taken apart.
+/// The objects in these files, with lists taken apart. Something else in a file that somebody named is a mistake.
 pub fn objects(paths: &[PathBuf]) -> Result<Vec<Value>> {
     let mut objects = Vec::new();
-    for File { name, text, .. } in read(paths)? {
-        let documents: Vec<Value> = serde_saphyr::from_multiple(&text).with_context(|| format!("{name} is no YAML"))?;
+    for File { name, text, is_named } in read(paths)? {
+        let documents =
+            envtest::yaml::documents(&text).map_err(|error| anyhow!("{name} is no YAML: {}", of_yaml(&error)))?;
         for mut document in documents {
             match document.get_mut("items").map(Value::take) {
                 Some(Value::Array(items)) => objects.extend(items),
-                _ if document.is_null() => {}
-                _ => objects.push(document),
+                _ if document["kind"].is_string() => objects.push(document),
+                _ if is_named => bail!("{name} holds something that is no object: an object needs apiVersion and kind"),
+                _ => {}
             }
         }
     }

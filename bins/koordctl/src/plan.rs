@@ -13,9 +13,10 @@ use std::{
     sync::Arc,
 };
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, anyhow, ensure};
 use jiff::Timestamp;
 use koord_manager::{Checked, Options};
+use koord_manager_controllers::CONTROLLERS;
 use koord_runtime::{
     Core,
     clock::ManualClock,
@@ -31,16 +32,14 @@ use self::changes::{Change, changes, planned};
 use crate::{
     Answer, FAILED,
     cli::{OutputFormat, PlanArgs},
+    names::question,
 };
 
 /// Plans.
 pub async fn run(args: &PlanArgs) -> Result<Answer> {
     let checked = options(args)?;
     let source = source::Source::open(args).await?;
-    let now = match args.at {
-        Some(at) => at,
-        None => source.time().await?,
-    };
+    let now = args.at.unwrap_or_else(|| source.time());
     let told = Arc::new(Told::default());
     let sink: Arc<dyn EventSink> = Arc::clone(&told) as _;
     // No decision depends on chance; the runtime wants a source all the same.
@@ -68,6 +67,15 @@ pub async fn run(args: &PlanArgs) -> Result<Answer> {
 
 /// The flags of the manager whose writes are planned.
 fn options(args: &PlanArgs) -> Result<Checked> {
+    let names = || CONTROLLERS.iter().map(|spec| spec.name);
+    for word in args.controllers.iter().flat_map(|list| list.split(',')).map(str::trim) {
+        let name = word.trim_start_matches('-');
+        ensure!(
+            matches!(name, "*" | "none" | "") || names().any(|known| known == name),
+            "--controllers: there is no controller {name:?}; {}",
+            question(name, names()).unwrap_or_else(|| format!("there are: {}", names().collect::<Vec<_>>().join(", ")))
+        );
+    }
     let mut line = vec!["koord-manager".to_owned()];
     line.extend(args.controllers.iter().map(|controllers| format!("--controllers={controllers}")));
     line.extend(args.manager_flags.iter().cloned());

@@ -1,6 +1,10 @@
 //! Whether API servers believe the webhooks' certificate, and for how long.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD as BASE64};
 use jiff::SignedDuration;
@@ -16,7 +20,7 @@ use super::{
     finding::Report,
     webhooks::{self, Configuration, Target},
 };
-use crate::up::furnish::NO_AUTHORITY;
+use crate::{cli::DoctorArgs, up::furnish::NO_AUTHORITY};
 
 /// koord-manager renews half a year before the end, so that this is late.
 const LEFT_MIN: SignedDuration = SignedDuration::from_hours(30 * 24);
@@ -24,13 +28,13 @@ const LEFT_MIN: SignedDuration = SignedDuration::from_hours(30 * 24);
 /// How long a handshake may take.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
 
-pub(super) async fn look(cluster: &Cluster, report: &mut Report) {
+pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Report) {
     let configurations = report.read(webhooks::configurations(cluster).await);
     let host = configurations.as_ref().and_then(|both| host_of(both)).unwrap_or_else(|| cluster.installed.dns_name());
     let stored = stored(cluster, &host, report).await;
     let Some(configurations) = configurations else { return };
     // Entries mostly call the same place with the same authorities: each pair is looked at once.
-    let mut calls: BTreeMap<(String, u16, String), String> = BTreeMap::new();
+    let mut calls: BTreeMap<(Call, String), String> = BTreeMap::new();
     for configuration in &configurations {
         for entry in configuration.entries() {
             let name = entry["name"].as_str().unwrap_or("?");
@@ -46,13 +50,15 @@ pub(super) async fn look(cluster: &Cluster, report: &mut Report) {
                 );
                 continue;
             };
-            if let Some((host, port)) = place(entry) {
-                calls.entry((host, port, authorities)).or_insert(object);
+            if let Some(call) = Call::of(entry) {
+                calls.entry((call, authorities)).or_insert(object);
             }
         }
     }
-    for ((host, port, authorities), object) in &calls {
+    let mut unreached = BTreeSet::new();
+    for ((call, authorities), object) in &calls {
         if let Some(set) = &stored {
+            let host = &call.host;
             let chain: Vec<CertificateDer<'_>> =
                 CertificateDer::pem_slice_iter(set.cert.as_bytes()).filter_map(Result::ok).collect();
             let believed = chain.first().is_none_or(|first| verifies(first, authorities, host, cluster.now));
@@ -66,20 +72,79 @@ pub(super) async fn look(cluster: &Cluster, report: &mut Report) {
                 );
             }
         }
-        present(cluster, object, (host, *port), authorities, stored.as_ref(), report).await;
+        if unreached.contains(&call) {
+            continue;
+        }
+        match call.connect(args.webhook_at.as_deref()).await {
+            Ok(stream) => present(call, stream, object, authorities, stored.as_ref(), report).await,
+            Err(error) => {
+                unreached.insert(call);
+                call.is_unreached(&error, object, args, report);
+            }
+        }
     }
 }
 
-/// The host and port that an entry calls.
-fn place(entry: &Value) -> Option<(String, u16)> {
-    match Target::of(entry)? {
-        Target::Service { namespace, name, .. } => {
-            let port = entry["clientConfig"]["service"]["port"].as_u64().and_then(|port| u16::try_from(port).ok());
-            Some((format!("{name}.{namespace}.svc"), port.unwrap_or(443)))
+/// What an entry calls.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Call {
+    /// The Service, as namespace and name, where the entry names one.
+    service: Option<(String, String)>,
+    host: String,
+    port: u16,
+}
+
+impl Call {
+    fn of(entry: &Value) -> Option<Self> {
+        match Target::of(entry)? {
+            Target::Service { namespace, name, port, .. } => Some(Self {
+                service: Some((namespace.to_owned(), name.to_owned())),
+                host: format!("{name}.{namespace}.svc"),
+                port,
+            }),
+            Target::Url(url) => {
+                let url: http::Uri = url.parse().ok()?;
+                let host = url.host()?.trim_matches(['[', ']']).to_owned();
+                Some(Self { service: None, host, port: url.port_u16().unwrap_or(443) })
+            }
         }
-        Target::Url(url) => {
-            let url: http::Uri = url.parse().ok()?;
-            Some((url.host()?.trim_matches(['[', ']']).to_owned(), url.port_u16().unwrap_or(443)))
+    }
+
+    fn address(&self) -> String {
+        format!("{}:{}", self.host, self.port)
+    }
+
+    /// A connection; a Service's leads where the user says that the Service can be reached.
+    async fn connect(&self, webhook_at: Option<&str>) -> Result<TcpStream, String> {
+        let address = self.address();
+        let address = webhook_at.filter(|_| self.service.is_some()).unwrap_or(&address);
+        let connected = tokio::time::timeout(HANDSHAKE_MAX, TcpStream::connect(address)).await;
+        connected.map_err(|_| "no answer".to_owned())?.map_err(|error| error.to_string())
+    }
+
+    /// Says that nobody could be asked.
+    fn is_unreached(&self, error: &str, object: &str, args: &DoctorArgs, report: &mut Report) {
+        let address = self.address();
+        match (&self.service, &args.webhook_at) {
+            // A Service has its name only inside the cluster.
+            (Some((namespace, name)), None) => report.note(
+                format!("Service {namespace}/{name}"),
+                format!("the certificate that it presents is not checked, because {address} cannot be reached from here: {error}"),
+                format!(
+                    "to check it too: kubectl -n {namespace} port-forward service/{name} 9443:{port}, and then koordctl doctor --webhook-at 127.0.0.1:9443; or run koordctl in a pod",
+                    port = self.port
+                ),
+            ),
+            (Some(_), Some(at)) => report.error(
+                object,
+                format!("nobody answers on {at}, where --webhook-at says that {address} can be reached: {error}"),
+                "let the port-forward run, and see that it has a ready pod: kubectl port-forward says in its output why not",
+            ),
+            (None, _) => report.error(
+                object,
+                format!("nobody answers on {address}: {error}"),
+                "let koord-manager run there, with WEBHOOK_HOST and WEBHOOK_PORT as the entry says",
+            ),
         }
     }
 }
@@ -87,7 +152,7 @@ fn place(entry: &Value) -> Option<(String, u16)> {
 /// The host that a koord-manager with `WEBHOOK_HOST` has written into its entries; none where they call the Service.
 fn host_of(configurations: &[Configuration]) -> Option<String> {
     let mut entries = configurations.iter().flat_map(Configuration::entries);
-    entries.find(|entry| matches!(Target::of(entry), Some(Target::Url(_)))).and_then(place).map(|(host, _)| host)
+    entries.find(|entry| matches!(Target::of(entry), Some(Target::Url(_)))).and_then(Call::of).map(|call| call.host)
 }
 
 /// The certificates of the Secret for this host, when it is there and can be read.
@@ -131,31 +196,14 @@ async fn stored(cluster: &Cluster, host: &str, report: &mut Report) -> Option<Ce
 
 /// Calls as an API server does, and looks at what is presented.
 async fn present(
-    cluster: &Cluster,
+    call: &Call,
+    stream: TcpStream,
     object: &str,
-    (host, port): (&str, u16),
     authorities: &str,
     stored: Option<&CertificateSet>,
     report: &mut Report,
 ) {
-    let address = format!("{host}:{port}");
-    let is_service = host == cluster.installed.dns_name();
-    let connected = tokio::time::timeout(HANDSHAKE_MAX, TcpStream::connect((host, port))).await;
-    let stream = match connected
-        .map_err(|_| "no answer".to_owned())
-        .and_then(|stream| stream.map_err(|error| error.to_string()))
-    {
-        Ok(stream) => stream,
-        // A Service has its name only inside the cluster.
-        Err(_) if is_service => return,
-        Err(error) => {
-            return report.error(
-                object,
-                format!("nobody answers on {address}: {error}"),
-                "let koord-manager run there, with WEBHOOK_HOST and WEBHOOK_PORT as the entry says",
-            );
-        }
-    };
+    let (host, address) = (&call.host, call.address());
     let handshake = tokio::time::timeout(HANDSHAKE_MAX, handshake(stream, host, authorities)).await;
     let presented = match handshake.unwrap_or_else(|_| Err("no answer".to_owned())) {
         Ok(presented) => presented,

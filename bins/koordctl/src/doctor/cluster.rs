@@ -1,10 +1,7 @@
 //! The cluster that is looked at.
 
-use std::time::Duration;
-
 use http::header;
 use jiff::Timestamp;
-use koord_runtime::error::in_one_line;
 use koord_webhook::Environment;
 use kube::Client;
 use serde_json::Value;
@@ -12,11 +9,10 @@ use serde_json::Value;
 use super::finding::{Finding, Severity};
 use crate::{
     cli::{Check, DoctorArgs},
-    connect,
+    complaint::{in_words, innermost},
+    connect::{self, Server, Unreachable},
+    permission::Missing,
 };
-
-/// How long a server may take to answer the first question.
-const ANSWER_MAX: Duration = Duration::from_secs(15);
 
 /// A cluster that answers.
 pub(super) struct Cluster {
@@ -36,7 +32,10 @@ pub(super) struct Cluster {
 pub(super) struct Obstacle {
     pub(super) path: String,
     pub(super) message: String,
+    /// Whether it is for others to read.
     pub(super) forbidden: bool,
+    /// The rules that would let this user read it.
+    pub(super) missing: Option<String>,
 }
 
 impl Cluster {
@@ -46,20 +45,16 @@ impl Cluster {
             let (check, severity) = (Check::Server, Severity::Error);
             Box::new(Finding { check, severity, object: "API server".to_owned(), problem, remedy: remedy.to_owned() })
         };
-        let client = connect::client(&args.answer.cluster)
-            .await
-            .map_err(|error| unreachable(format!("{error:#}"), "name a kubeconfig that works with --kubeconfig"))?;
+        let reached = connect::reach(&args.answer.cluster).await;
+        let Server { client, time, version } =
+            reached.map_err(|Unreachable { problem, remedy }| unreachable(problem, &remedy))?;
         let environment = |name: &str| match name {
             "POD_NAMESPACE" => Some(args.namespace.clone()),
             name => std::env::var(name).ok(),
         };
         let installed = Environment::from(environment)
             .map_err(|error| unreachable(error.to_string(), "unset the variable, or set it as koord-manager has it"))?;
-        let answer = tokio::time::timeout(ANSWER_MAX, version(&client)).await;
-        let answer = answer.unwrap_or_else(|_| Err(format!("no answer within {ANSWER_MAX:?}")));
-        let remedy = "see that the server runs and that kubeconfig and context are right: kubectl cluster-info";
-        let (version, server_time) = answer.map_err(|error| unreachable(error, remedy))?;
-        Ok(Self { client, now: args.at.unwrap_or_else(Timestamp::now), version, server_time, installed })
+        Ok(Self { client, now: args.at.unwrap_or_else(Timestamp::now), version, server_time: time, installed })
     }
 
     /// An object; none when there is none.
@@ -86,7 +81,7 @@ pub(super) async fn post(client: &Client, path: &str, object: &Value) -> Result<
 }
 
 fn obstacle(path: &str, error: &(dyn std::error::Error + 'static)) -> Obstacle {
-    Obstacle { path: path.to_owned(), message: in_one_line(error), forbidden: false }
+    Obstacle { path: path.to_owned(), message: innermost(error), forbidden: false, missing: None }
 }
 
 fn refused(path: &str, error: &kube::Error) -> Obstacle {
@@ -95,6 +90,7 @@ fn refused(path: &str, error: &kube::Error) -> Obstacle {
             path: path.to_owned(),
             message: status.message.clone(),
             forbidden: matches!(status.code, 401 | 403),
+            missing: Missing::of(error).map(|missing| missing.rules()),
         },
         error => obstacle(path, error),
     }
@@ -104,19 +100,6 @@ fn refused(path: &str, error: &kube::Error) -> Obstacle {
 pub(super) fn unlisted(path: &str, error: &anyhow::Error) -> Obstacle {
     match error.downcast_ref::<kube::Error>() {
         Some(error) => refused(path, error),
-        None => Obstacle { path: path.to_owned(), message: format!("{error:#}"), forbidden: false },
+        None => Obstacle { path: path.to_owned(), message: in_words(error), forbidden: false, missing: None },
     }
-}
-
-async fn version(client: &Client) -> Result<(Value, Option<Timestamp>), String> {
-    let request =
-        http::Request::get("/version").body(kube::client::Body::empty()).map_err(|error| error.to_string())?;
-    let response = client.send(request).await.map_err(|error| in_one_line(&error))?;
-    let (code, date) = (response.status(), connect::date(response.headers()));
-    if !code.is_success() {
-        return Err(format!("it answers {code} to /version"));
-    }
-    let body = response.into_body().collect_bytes().await.map_err(|error| in_one_line(&error))?;
-    let version = serde_json::from_slice(&body).map_err(|_| "what answers is no Kubernetes API server".to_owned())?;
-    Ok((version, date))
 }

@@ -7,10 +7,8 @@ use koord_resource::{
 };
 use serde_json::Value;
 
-use super::{
-    cluster::Cluster,
-    finding::{Report, few},
-};
+use super::{cluster::Cluster, finding::Report};
+use crate::names::few;
 
 /// Kinds that koord-manager neither reads nor writes.
 const OF_OTHERS: [&str; 4] = ["Recommendation", "ClusterNetworkTopology", "ScheduleExplanation", "PodGroup"];

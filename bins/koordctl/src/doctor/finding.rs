@@ -86,19 +86,13 @@ impl Report {
         read.map_err(|obstacle| self.obstacle(&obstacle)).ok()
     }
 
-    fn obstacle(&mut self, Obstacle { path, message, forbidden }: &Obstacle) {
-        let remedy = if *forbidden {
-            "ask as a user who may read it (--context, --kubeconfig), or skip this check (--skip)"
-        } else {
-            "see whether the API server is well: kubectl get --raw /readyz?verbose"
+    fn obstacle(&mut self, Obstacle { path, message, forbidden, missing }: &Obstacle) {
+        let otherwise = "ask as a user who may read it (--context, --kubeconfig), or skip this check (--skip)";
+        let remedy = match (missing, forbidden) {
+            (Some(rules), _) => format!("grant {rules}, {otherwise}"),
+            (None, true) => otherwise.to_owned(),
+            (None, false) => "see whether the API server is well: kubectl get --raw /readyz?verbose".to_owned(),
         };
         self.warning(path.clone(), format!("cannot be looked at: {message}"), remedy);
     }
-}
-
-/// The first few of many names, and how many there are.
-pub(super) fn few(names: &[String]) -> String {
-    const SHOWN_MAX: usize = 5;
-    let shown = names.iter().take(SHOWN_MAX).cloned().collect::<Vec<_>>().join(", ");
-    if names.len() > SHOWN_MAX { format!("{shown} … ({} in all)", names.len()) } else { shown }
 }

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::{
     cluster::{Cluster, unlisted},
-    finding::{Report, few},
+    finding::Report,
 };
-use crate::listing;
+use crate::{listing, names::few};
 
 /// Clocks of machines differ by little.
 const AHEAD_MAX: SignedDuration = SignedDuration::from_secs(5);

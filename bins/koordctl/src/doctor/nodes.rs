@@ -12,9 +12,9 @@ use serde_json::Value;
 
 use super::{
     cluster::{Cluster, unlisted},
-    finding::{Report, few},
+    finding::Report,
 };
-use crate::{cli::DoctorArgs, listing};
+use crate::{cli::DoctorArgs, listing, names::few};
 
 pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Report) {
     let mut nodes = Vec::new();

@@ -11,6 +11,31 @@ const MINOR_MIN: u32 = 25;
 const SKEW_MAX: Duration = Duration::from_secs(3);
 
 pub(super) fn look(cluster: &Cluster, report: &mut Report) {
+    if cluster.version.is_null() {
+        report.note(
+            "API server",
+            "it does not tell its version to this user",
+            "let system:public-info-viewer be bound, as it is by default, or ask as another user (--context)",
+        );
+    } else {
+        judge_version(cluster, report);
+    }
+    let Some(server_time) = cluster.server_time else { return };
+    let skew = cluster.now.duration_since(server_time);
+    if skew.unsigned_abs() > SKEW_MAX {
+        let seconds = skew.unsigned_abs().as_secs();
+        let direction = if skew.is_negative() { "ahead of" } else { "behind" };
+        report.warning(
+            "API server",
+            format!(
+                "its clock is {seconds} s {direction} this machine's: leases, certificates and ages are judged wrongly"
+            ),
+            "synchronise both clocks: timedatectl status, chronyc tracking",
+        );
+    }
+}
+
+fn judge_version(cluster: &Cluster, report: &mut Report) {
     let text = |field: &str| cluster.version[field].as_str().unwrap_or_default();
     // Providers write `28+`.
     let digits: String = text("minor").chars().take_while(char::is_ascii_digit).collect();
@@ -27,18 +52,5 @@ pub(super) fn look(cluster: &Cluster, report: &mut Report) {
             format!("its version {version:?} says no minor version"),
             "see what answers there: kubectl version",
         ),
-    }
-    let Some(server_time) = cluster.server_time else { return };
-    let skew = cluster.now.duration_since(server_time);
-    if skew.unsigned_abs() > SKEW_MAX {
-        let seconds = skew.unsigned_abs().as_secs();
-        let direction = if skew.is_negative() { "ahead of" } else { "behind" };
-        report.warning(
-            "API server",
-            format!(
-                "its clock is {seconds} s {direction} this machine's: leases, certificates and ages are judged wrongly"
-            ),
-            "synchronise both clocks: timedatectl status, chronyc tracking",
-        );
     }
 }

@@ -10,8 +10,9 @@ use serde_json::{Value, json};
 
 use super::{
     cluster::{Cluster, Obstacle},
-    finding::{Report, Severity, few},
+    finding::{Report, Severity},
 };
+use crate::names::few;
 
 /// A webhook configuration as it is read.
 pub(super) struct Configuration {
@@ -42,7 +43,7 @@ pub(super) async fn configurations(cluster: &Cluster) -> Result<[Configuration; 
 
 /// What an entry calls.
 pub(super) enum Target<'a> {
-    Service { namespace: &'a str, name: &'a str, path: &'a str },
+    Service { namespace: &'a str, name: &'a str, port: u16, path: &'a str },
     Url(&'a str),
 }
 
@@ -53,7 +54,13 @@ impl<'a> Target<'a> {
             return Some(Self::Url(url));
         }
         let text = |field: &str| client["service"][field].as_str();
-        Some(Self::Service { namespace: text("namespace")?, name: text("name")?, path: text("path").unwrap_or("/") })
+        let port = client["service"]["port"].as_u64().and_then(|port| u16::try_from(port).ok());
+        Some(Self::Service {
+            namespace: text("namespace")?,
+            name: text("name")?,
+            port: port.unwrap_or(443),
+            path: text("path").unwrap_or("/"),
+        })
     }
 }
 
@@ -68,7 +75,8 @@ pub(super) async fn look(cluster: &Cluster, report: &mut Report) {
         );
     }
     let system = system_namespaces(cluster).await;
-    let mut strictest: Option<Severity> = None;
+    // The ports of the Service that are called, with what it means when nobody answers.
+    let mut called: BTreeMap<u16, Severity> = BTreeMap::new();
     for configuration in &configurations {
         if configuration.found.is_none() {
             report.error(&configuration.object, "it is not there, though the other one is", install);
@@ -85,14 +93,15 @@ pub(super) async fn look(cluster: &Cluster, report: &mut Report) {
             let name = entry["name"].as_str().unwrap_or("?");
             let object = format!("{}, entry {name}", configuration.object);
             let severity = if is_strict(entry) { Severity::Error } else { Severity::Warning };
-            if check_target(cluster, &object, entry, report) {
-                strictest = strictest.max(Some(severity));
+            if let Some(port) = check_target(cluster, &object, entry, report) {
+                let strictest = called.entry(port).or_insert(severity);
+                *strictest = severity.max(*strictest);
             }
             catches(&object, entry, &system, report);
         }
     }
-    if let Some(severity) = strictest {
-        check_service(cluster, severity, report).await;
+    if !called.is_empty() {
+        check_service(cluster, &called, report).await;
     }
 }
 
@@ -101,27 +110,28 @@ fn is_strict(entry: &Value) -> bool {
     entry["failurePolicy"] != "Ignore"
 }
 
-/// Looks at what is called; whether that is the Service.
-fn check_target(cluster: &Cluster, object: &str, entry: &Value, report: &mut Report) -> bool {
-    let (path, calls_service) = match Target::of(entry) {
-        Some(Target::Service { namespace, name, path }) => {
+/// Looks at what is called; the Service's port where that is our Service.
+fn check_target(cluster: &Cluster, object: &str, entry: &Value, report: &mut Report) -> Option<u16> {
+    let (path, called) = match Target::of(entry) {
+        Some(Target::Service { namespace, name, port, path }) => {
             let installed = &cluster.installed;
-            if (namespace, name) != (&installed.namespace, &installed.service) {
+            let is_ours = (namespace, name) == (&installed.namespace, &installed.service);
+            if !is_ours {
                 report.warning(
                     object,
                     format!("it calls Service {namespace}/{name}, not {}/{}", installed.namespace, installed.service),
                     "let koord-manager put it right (it does every minute), or name the installation's namespace: --namespace",
                 );
             }
-            (path.to_owned(), true)
+            (path.to_owned(), is_ours.then_some(port))
         }
         Some(Target::Url(url)) => {
             let path = url.parse::<http::Uri>().map(|url| url.path().to_owned());
-            (path.unwrap_or_default(), false)
+            (path.unwrap_or_default(), None)
         }
         None => {
             report.error(object, "it calls nobody", "delete the entry, or install the configuration anew");
-            return false;
+            return None;
         }
     };
     if !HANDLERS.iter().any(|handler| handler.path == path) {
@@ -131,36 +141,67 @@ fn check_target(cluster: &Cluster, object: &str, entry: &Value, report: &mut Rep
             "remove the entry, or let the koord-manager that serves the path run",
         );
     }
-    calls_service
+    called
 }
 
-async fn check_service(cluster: &Cluster, severity: Severity, report: &mut Report) {
+async fn check_service(cluster: &Cluster, called: &BTreeMap<u16, Severity>, report: &mut Report) {
     let (namespace, name) = (&cluster.installed.namespace, &cluster.installed.service);
     let object = format!("Service {namespace}/{name}");
-    let meaning = match severity {
+    let install = "install it: kubectl apply -k config/webhook";
+    let meaning = |severity| match severity {
         Severity::Error => "requests for pods and quotas are refused",
         _ => "requests pass unchecked",
     };
+    let strictest = called.values().copied().max().unwrap_or(Severity::Warning);
     let path = format!("/api/v1/namespaces/{namespace}/services/{name}");
     let Some(found) = report.read(cluster.get(&path).await) else { return };
-    if found.is_none() {
-        let problem = format!("the webhook configurations call it and it is not there: {meaning}");
-        return report.add(severity, object, problem, "install it: kubectl apply -k config/webhook");
+    let Some(service) = found else {
+        let problem = format!("the webhook configurations call it and it is not there: {}", meaning(strictest));
+        return report.add(strictest, object, problem, install);
+    };
+    let ports: Vec<String> =
+        service["spec"]["ports"].as_array().into_iter().flatten().map(|port| port["port"].to_string()).collect();
+    for (port, severity) in called.iter().filter(|(port, _)| !ports.contains(&port.to_string())) {
+        let problem = format!(
+            "the webhook configurations call its port {port}, and it has only {}: {}",
+            few(&ports),
+            meaning(*severity)
+        );
+        report.add(*severity, &object, problem, install);
     }
     let path = format!(
         "/apis/discovery.k8s.io/v1/namespaces/{namespace}/endpointslices?labelSelector=kubernetes.io%2Fservice-name%3D{name}"
     );
     let Some(slices) = report.read(cluster.get(&path).await) else { return };
     let slices = slices.unwrap_or_default();
-    let endpoints = slices["items"].as_array().into_iter().flatten();
-    let endpoints = endpoints.flat_map(|slice| slice["endpoints"].as_array().into_iter().flatten());
-    let ready = endpoints.filter(|endpoint| endpoint["conditions"]["ready"] != false).count();
-    if ready == 0 {
+    let is_ready = |slice: &&Value| {
+        slice["endpoints"].as_array().into_iter().flatten().any(|endpoint| endpoint["conditions"]["ready"] != false)
+    };
+    let ready: Vec<&Value> = slices["items"].as_array().into_iter().flatten().filter(is_ready).collect();
+    if ready.is_empty() {
         report.add(
-            severity,
+            strictest,
             object,
-            format!("no pod answers behind it: {meaning}"),
+            format!("no pod answers behind it: {}", meaning(strictest)),
             format!("see why koord-manager is not ready: kubectl -n {namespace} get pods; kubectl -n {namespace} logs deploy/koord-manager"),
+        );
+    } else if ready.iter().all(|slice| slice["ports"].as_array().is_none_or(Vec::is_empty)) {
+        // So the cluster shows a targetPort that no container of the pods declares.
+        let targets: Vec<String> = service["spec"]["ports"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|port| port["targetPort"].as_str().map_or_else(|| port["targetPort"].to_string(), str::to_owned))
+            .collect();
+        report.add(
+            strictest,
+            object,
+            format!(
+                "its pods are ready, but none of them has its targetPort {}: {}",
+                few(&targets),
+                meaning(strictest)
+            ),
+            format!("name a port of the pods' containers as targetPort: kubectl -n {namespace} edit service {name}"),
         );
     }
 }

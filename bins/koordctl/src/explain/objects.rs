@@ -1,6 +1,6 @@
 //! The objects that an explanation rests on: of a cluster, or of files.
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 use jiff::Timestamp;
 use koord_api::slo_config::{
     COLOCATION_CONFIG, CPU_NORMALIZATION_CONFIG, ColocationConfig, CpuNormalizationConfig,
@@ -19,7 +19,14 @@ use koord_runtime::{
 use kube::Client;
 use serde_json::Value;
 
-use crate::{cli::ExplainArgs, connect, manifests};
+use crate::{
+    cli::ExplainArgs,
+    connect::{self, Server},
+    listing::{self, Part},
+    manifests,
+    names::{few, question},
+    permission::Missing,
+};
 
 /// The objects that an explanation rests on, as the manager keeps them.
 #[derive(Default)]
@@ -51,33 +58,63 @@ impl Objects {
                 objects.add(&kind, object)?;
             }
         }
-        if objects.nodes.get(&args.node).is_none() {
-            bail!("there is no node {}; `kubectl get nodes` shows those that are", args.node);
+        match objects.nodes.get(&args.node) {
+            Some(_) => Ok(objects),
+            None => Err(objects.without_node(args).await),
         }
-        Ok(objects)
     }
 
     async fn fetch(&mut self, args: &ExplainArgs, source: &ConfigSource) -> Result<()> {
-        let client = connect::client(&args.answer.cluster).await?;
-        if let (None, Some(time)) = (args.at, connect::server_time(&client).await?) {
+        let Server { client, time, .. } = connect::reach(&args.answer.cluster).await?;
+        if let (None, Some(time)) = (args.at, time) {
             self.now = time;
         }
         let name = args.node.as_str();
+        let mut missing = Missing::default();
         for kind in [NodeView::KIND, NodeMetricView::KIND, TopologyView::KIND, DeviceView::KIND, NodeSloView::KIND] {
-            if let Some(object) = get(&client, &kind.url_path("", Some(name))).await? {
-                self.add(kind.kind, object)?;
+            match get(&client, &kind.url_path("", Some(name))).await {
+                Ok(Some(object)) => self.add(kind.kind, object)?,
+                Ok(None) => {}
+                Err(error) => missing.note(error)?,
             }
         }
         let kind = ConfigMapView::KIND;
-        if let Some(object) = get(&client, &kind.url_path(&source.namespace, Some(&source.name))).await? {
-            self.add(kind.kind, object)?;
+        match get(&client, &kind.url_path(&source.namespace, Some(&source.name))).await {
+            Ok(Some(object)) => self.add(kind.kind, object)?,
+            Ok(None) => {}
+            Err(error) => missing.note(error)?,
         }
-        let pods = format!("{}?fieldSelector=spec.nodeName={name}", ResourceKind::POD.url_path("", None));
-        let mut pods = get(&client, &pods).await?.unwrap_or_default();
-        for pod in pods["items"].as_array_mut().map(std::mem::take).unwrap_or_default() {
-            self.add("Pod", pod)?;
+        let query = listing::query(&format!("spec.nodeName={name}"), "");
+        let path = ResourceKind::POD.url_path("", None);
+        let pods =
+            listing::each(&client, &path, &query, Part::Whole, |pod| self.add("Pod", serde_json::from_str(pod)?));
+        if let Err(error) = pods.await {
+            missing.note(error).context("the pods cannot be listed")?;
         }
-        Ok(())
+        missing.none()
+    }
+
+    /// That there is no such node, with the name of one that was probably meant.
+    async fn without_node(&self, args: &ExplainArgs) -> anyhow::Error {
+        let mut names: Vec<String> = self.nodes.iter().map(|(name, _)| name.to_string()).collect();
+        let mut otherwise = "`kubectl get nodes` shows those that are".to_owned();
+        if !args.filename.is_empty() {
+            otherwise = if names.is_empty() {
+                "the files hold no node".to_owned()
+            } else {
+                format!("the files hold: {}", few(&names))
+            };
+        } else if let Ok(client) = connect::client(&args.answer.cluster).await {
+            // What cannot be listed is only not suggested.
+            let _ = listing::each(&client, &ResourceKind::NODE.url_path("", None), "", Part::Metadata, |node| {
+                let node: Value = serde_json::from_str(node)?;
+                names.extend(node["metadata"]["name"].as_str().map(str::to_owned));
+                Ok(())
+            })
+            .await;
+        }
+        let known = names.iter().map(String::as_str);
+        anyhow!("there is no node {}; {}", args.node, question(&args.node, known).unwrap_or(otherwise))
     }
 
     /// Takes an object, unless it is of a kind that no explanation needs.

@@ -6,7 +6,7 @@ use koord_api::slo_config;
 use koord_resource::admission::Operation;
 use serde_json::{Value, json};
 
-use super::nearest;
+use crate::names::question;
 use crate::reviewer::{Resource, Reviewer};
 
 /// One mistake, at its key.
@@ -27,7 +27,7 @@ pub(crate) fn mistakes(reviewer: &Reviewer, object: &Value) -> Vec<Mistake> {
         let mistake =
             |message: String, unreadable: bool| Mistake { key: key.clone(), message, suggestion: None, unreadable };
         if !slo_config::KEYS.contains(&key.as_str()) {
-            let suggestion = nearest(key, slo_config::KEYS.iter().copied());
+            let suggestion = question(key, slo_config::KEYS.iter().copied());
             mistakes.push(Mistake { suggestion, ..mistake(format!("nobody reads the key {key:?}"), false) });
             continue;
         }

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use kube::Client;
 
-use crate::{cli::PlanArgs, connect, listing, manifests};
+use crate::{cli::PlanArgs, connect, listing, manifests, permission::Missing};
 
 /// The objects of the kinds that controllers write, as they are.
 pub(super) struct Stored {
@@ -83,7 +83,7 @@ impl Stored {
 
 /// Where the objects come from.
 pub(super) enum Source {
-    Cluster(Client),
+    Cluster(Client, Option<Timestamp>),
     Files(Vec<Value>),
 }
 
@@ -91,18 +91,19 @@ impl Source {
     /// Opens what was asked for.
     pub(super) async fn open(args: &PlanArgs) -> Result<Self> {
         if args.filename.is_empty() {
-            return Ok(Self::Cluster(connect::client(&args.answer.cluster).await?));
+            let server = connect::reach(&args.answer.cluster).await?;
+            return Ok(Self::Cluster(server.client, server.time));
         }
         Ok(Self::Files(manifests::objects(&args.filename)?))
     }
 
     /// What time it is there.
-    pub(super) async fn time(&self) -> Result<Timestamp> {
+    pub(super) fn time(&self) -> Timestamp {
         let told = match self {
-            Self::Cluster(client) => connect::server_time(client).await?,
+            Self::Cluster(_, time) => *time,
             Self::Files(_) => None,
         };
-        Ok(told.unwrap_or_else(Timestamp::now))
+        told.unwrap_or_else(Timestamp::now)
     }
 }
 
@@ -135,18 +136,21 @@ pub(super) async fn fill(core: &Core, source: Source) -> Result<Stored> {
     let mut stored = Stored::of(core);
     core.watches().iter().for_each(|watch| watch.sink.begin_list(true));
     match source {
-        Source::Cluster(client) => {
+        Source::Cluster(client, _) => {
+            let mut missing = Missing::default();
             for (collection, watches) in collections(core) {
                 let Some(kind) = watches.first().map(|watch| watch.kind) else { continue };
                 let listed = list(&client, &collection, |text| {
                     stored.keep(&kind, text)?;
                     feed(&watches, text)
                 });
-                listed.await.with_context(|| {
+                let Err(error) = listed.await else { continue };
+                missing.note(error).with_context(|| {
                     let plural = kind.plural;
                     format!("{plural} cannot be listed, so that nobody knows what would be written; `koordctl doctor` says more")
                 })?;
             }
+            missing.none()?;
         }
         Source::Files(objects) => objects.into_iter().try_for_each(|object| offer(core, object, &mut stored))?,
     }

@@ -19,6 +19,7 @@ use crate::{
     connect,
     listing::{self, Part},
     manifests,
+    permission::Missing,
 };
 
 const PROFILE: ResourceKind = ResourceKind::of(&ClusterColocationProfile::INFO);
@@ -84,10 +85,12 @@ impl Surroundings {
 
     async fn fetch(&mut self, args: &ProfileTestArgs) -> Result<()> {
         let client = connect::client(&args.answer.cluster).await.context("or name files with --profiles")?;
+        let mut missing = Missing::default();
         for kind in KINDS {
             let path = kind.url_path("", None);
             let found = listing::each(&client, &path, "", Part::Whole, |object| self.know(kind, object)).await;
-            found.with_context(|| {
+            let Err(error) = found else { continue };
+            missing.note(error).with_context(|| {
                 let advice = if kind.group.contains("koordinator") || kind.group.contains("sigs") {
                     "; `koordctl crd apply` installs the definitions"
                 } else {
@@ -96,7 +99,7 @@ impl Surroundings {
                 format!("the {} of the cluster cannot be read{advice}", kind.plural)
             })?;
         }
-        Ok(())
+        missing.none()
     }
 
     fn know(&mut self, kind: ResourceKind, object: &str) -> Result<()> {

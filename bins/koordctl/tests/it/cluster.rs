@@ -7,9 +7,9 @@ use envtest::{
     cluster::{self, Options},
     serve::Owner,
 };
-use koordctl::{Answer, Cli, cli::Profile, up::furnish};
+use koordctl::{Answer, Cli, cli::Profile, complaint::in_words, up::furnish};
 use kube::Client;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::{
     runtime::{Builder, Runtime},
     sync::watch,
@@ -57,6 +57,21 @@ impl Cluster {
         cluster
     }
 
+    /// A token of a ServiceAccount in koordinator-system.
+    pub(crate) fn token(&self, account: &str) -> String {
+        let path = format!("/api/v1/namespaces/koordinator-system/serviceaccounts/{account}/token");
+        let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+        let answer = self.request(http::Method::POST, &path, Some(&request)).unwrap();
+        answer["status"]["token"].as_str().unwrap().to_owned()
+    }
+
+    /// A ServiceAccount in koordinator-system that may do nothing but what everybody may, and koordctl as its user.
+    pub(crate) fn seen_by_a_stranger(&self, account: &str) -> Self {
+        let object = json!({"metadata": {"name": account}});
+        self.create("/api/v1/namespaces/koordinator-system/serviceaccounts", &object);
+        self.seen_by(&self.token(account))
+    }
+
     /// The same cluster, with koordctl as the user of a token.
     pub(crate) fn seen_by(&self, token: &str) -> Self {
         let mut config: Value = serde_saphyr::from_str(&std::fs::read_to_string(&self.kubeconfig).unwrap()).unwrap();
@@ -77,7 +92,7 @@ impl Cluster {
         };
         let line = std::iter::once("koordctl").chain(command.iter().copied()).chain([kubeconfig.as_str()]);
         let cli = <Cli as clap::Parser>::try_parse_from(line.chain(after.iter().copied())).unwrap();
-        self.runtime.block_on(koordctl::run(cli)).map_err(|error| format!("{error:#}"))
+        self.runtime.block_on(koordctl::run(cli)).map_err(|error| in_words(&error))
     }
 
     /// Creates an object; its status, where it says one, is written too.
@@ -86,7 +101,7 @@ impl Cluster {
         self.ask(http::Method::POST, path, Some(object));
         if let Some(status) = object.get("status") {
             let name = object["metadata"]["name"].as_str().unwrap();
-            let status = serde_json::json!({ "status": status });
+            let status = json!({ "status": status });
             let _ = self.request(http::Method::PATCH, &format!("{path}/{name}/status"), Some(&status));
         }
     }

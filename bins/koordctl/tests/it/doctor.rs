@@ -8,10 +8,12 @@ use serde_json::{Value, json};
 
 use crate::{
     cluster::Cluster,
+    peer::{answers, kubeconfig, presented},
     program::{Api, Up, folder, koordctl},
 };
 
 const SYSTEM: &str = "koordinator-system";
+const SERVICE: &str = "koordinator-webhook-service";
 const HOST: &str = "koordinator-webhook-service.koordinator-system.svc";
 const MUTATING: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
 const VALIDATING: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
@@ -98,13 +100,16 @@ fn healthy(name: &str) -> Cluster {
         &format!("/apis/discovery.k8s.io/v1/namespaces/{SYSTEM}/endpointslices"),
         &json!({
             "metadata": {"name": "webhook", "labels": {"kubernetes.io/service-name": "koordinator-webhook-service"}},
-            "addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": true}}],
+            "ports": [{"name": "", "port": 9876, "protocol": "TCP"}], "addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": true}}],
         }),
     );
     cluster.create(LEASES, &lease("koordinator-manager", Timestamp::now()));
     node(&cluster, "n1", Some(Timestamp::now()));
     cluster
 }
+
+/// What is always so where the test is not in the cluster.
+const NOT_CHECKED: &str = "the certificate that it presents is not checked";
 
 /// Severity, object and problem of each finding, and the exit code.
 fn findings(cluster: &Cluster, arguments: &[&str]) -> (Vec<(String, String, String)>, u8) {
@@ -116,8 +121,8 @@ fn findings(cluster: &Cluster, arguments: &[&str]) -> (Vec<(String, String, Stri
     for finding in list {
         assert!(word(finding, "remedy").len() > 10, "{finding}");
     }
-    let found =
-        list.iter().map(|finding| (word(finding, "severity"), word(finding, "object"), word(finding, "problem")));
+    let known = list.iter().filter(|finding| !word(finding, "problem").starts_with(NOT_CHECKED));
+    let found = known.map(|finding| (word(finding, "severity"), word(finding, "object"), word(finding, "problem")));
     (found.collect(), code)
 }
 
@@ -139,7 +144,9 @@ fn in_a_healthy_cluster_there_is_nothing_to_find() {
     assert_eq!(findings(&cluster, &[]), (vec![], 0));
     let Answer { text, .. } = cluster.koordctl(&["doctor"]).unwrap();
     let all = "server, definitions, webhooks, certificates, permissions, lease, configuration, objects, nodes";
-    assert_eq!(text, format!("nothing is wrong with: {all}\n"));
+    let (note, end) = text.split_once("nothing").unwrap();
+    assert_eq!(end, format!(" is wrong with: {all}\n"));
+    assert!(note.contains(NOT_CHECKED) && note.lines().count() == 3, "{note}");
     let written = cluster.asked().into_iter().filter(|(verb, _)| !["get", "list"].contains(&verb.as_str()));
     let reviews = ["subjectaccessreviews", "selfsubjectreviews"];
     let written: Vec<_> = written.filter(|(_, resource)| !reviews.contains(&resource.as_str())).collect();
@@ -166,11 +173,8 @@ fn an_empty_cluster_is_told_what_it_lacks() {
 
 #[test]
 fn a_server_that_does_not_answer_is_the_only_finding() {
-    let folder = folder("doctor-down");
-    let kubeconfig = folder.join("kubeconfig");
-    let config = "{apiVersion: v1, kind: Config, current-context: c, clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}], \
-                  users: [{name: c, user: {}}], contexts: [{name: c, context: {cluster: c, user: c}}]}";
-    std::fs::write(&kubeconfig, config).unwrap();
+    let kubeconfig = kubeconfig("doctor-down", "http://127.0.0.1:1");
+    let folder = kubeconfig.parent().unwrap().to_owned();
     let run = |kubeconfig: &std::path::Path| {
         koordctl().args(["doctor", "--kubeconfig"]).arg(kubeconfig).env("HOME", &folder).output().unwrap()
     };
@@ -184,6 +188,29 @@ fn a_server_that_does_not_answer_is_the_only_finding() {
     assert!(text.ends_with("1 errors, 0 warnings; looked at: \n"), "{text}");
     let text = String::from_utf8_lossy(&run(&folder.join("none")).stdout).into_owned();
     assert!(text.contains("the kubeconfig") && text.contains("cannot be read"), "{text}");
+}
+
+#[test]
+fn a_server_that_is_old_or_strange_is_found() {
+    let look = |code: u16, version: Value| {
+        let kubeconfig = kubeconfig("doctor-strange", &format!("http://{}", answers(code, version.to_string())));
+        let output = koordctl().args(["doctor", "--only=server", "--kubeconfig"]).arg(kubeconfig).output().unwrap();
+        (String::from_utf8(output.stdout).unwrap(), output.status.code().unwrap())
+    };
+    let version = |minor: &str| json!({"major": "1", "minor": minor, "gitVersion": format!("v1.{minor}")});
+    assert_eq!(look(200, version("25")), ("nothing is wrong with: server\n".to_owned(), 0));
+    for (code, answer, says, ends) in [
+        (200, version("24+"), "v1.24+ is older than 1.25", 1),
+        (200, version("?"), "says no minor version", 0),
+        (200, json!({}), "is no Kubernetes API server", 2),
+        (500, version("30"), "answers 500 Internal Server Error to /version", 2),
+        (401, json!({}), "does not know who asks (401)", 2),
+        // Who may not ask for the version may ask for the rest.
+        (403, json!({}), "does not tell its version", 0),
+    ] {
+        let (text, code) = look(code, answer);
+        assert!(text.contains(says) && code == ends, "{says}: {code}\n{text}");
+    }
 }
 
 #[test]
@@ -221,6 +248,14 @@ fn definitions_that_are_missing_or_different_are_found() {
 
     cluster.delete(&nodeslos);
     finds(&cluster, "definitions", "error", "nodeslos", "the cluster lacks it");
+
+    // Another definition has taken the kind's name.
+    let mut spec = kept["spec"].clone();
+    spec["names"] = json!({"plural": "others", "singular": "other", "kind": "NodeSLO", "listKind": "NodeSLOList"});
+    let other = json!({"metadata": {"name": "others.slo.koordinator.sh"}, "spec": spec});
+    cluster.create(crds, &other);
+    cluster.create(crds, &json!({"metadata": {"name": "nodeslos.slo.koordinator.sh"}, "spec": kept["spec"]}));
+    finds(&cluster, "definitions", "error", "nodeslos", "its names are taken: ");
 }
 
 #[test]
@@ -257,17 +292,23 @@ fn webhooks_that_cannot_be_called_are_found() {
     finds(&cluster, "webhooks", "warning", MUTATING_NAME, "it has no entries");
     with(&|_| {});
 
+    with(&|entry| entry["clientConfig"]["service"]["port"] = 9443.into());
+    let service = "Service koordinator-system/koordinator-webhook-service";
+    finds(&cluster, "webhooks", "error", service, "call its port 9443, and it has only 443");
+    with(&|entry| {
+        entry["clientConfig"]["service"]["port"] = 9443.into();
+        entry["failurePolicy"] = "Ignore".into();
+    });
+    finds(&cluster, "webhooks", "warning", service, "has only 443: requests pass unchecked");
+    with(&|_| {});
+
     let slices = format!("/apis/discovery.k8s.io/v1/namespaces/{SYSTEM}/endpointslices/webhook");
+    cluster.patch(&slices, &json!({"ports": null}));
+    finds(&cluster, "webhooks", "error", service, "none of them has its targetPort webhook-server");
     cluster.patch(&slices, &json!({"endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": false}}]}));
-    finds(
-        &cluster,
-        "webhooks",
-        "error",
-        "Service koordinator-system/koordinator-webhook-service",
-        "no pod answers behind it",
-    );
+    finds(&cluster, "webhooks", "error", service, "no pod answers behind it");
     cluster.delete(&format!("/api/v1/namespaces/{SYSTEM}/services/koordinator-webhook-service"));
-    finds(&cluster, "webhooks", "error", "Service koordinator-system/koordinator-webhook-service", "it is not there");
+    finds(&cluster, "webhooks", "error", service, "it is not there");
     cluster.delete(&mutating);
     let (found, _) = findings(&cluster, &["--only=webhooks"]);
     assert!(
@@ -378,6 +419,38 @@ fn the_certificate_that_is_presented_is_looked_at() {
 }
 
 #[test]
+fn what_the_service_presents_is_looked_at_where_it_can_be_reached() {
+    let cluster = healthy("doctor-reached");
+    let told = |arguments: &[&str]| {
+        let line = [&["doctor", "--only=certificates", "-o", "json"], arguments].concat();
+        let answer: Value = serde_json::from_str(&cluster.koordctl(&line).unwrap().text).unwrap();
+        answer["findings"].clone()
+    };
+    let not_checked = told(&[]);
+    assert_eq!(not_checked.as_array().unwrap().len(), 1, "{not_checked:#}");
+    let finding = &not_checked[0];
+    assert_eq!(
+        (&finding["severity"], &finding["object"]),
+        (&"note".into(), &format!("Service {SYSTEM}/{SERVICE}").into())
+    );
+    assert!(finding["problem"].as_str().unwrap().starts_with(NOT_CHECKED), "{finding}");
+    let forward = format!("kubectl -n {SYSTEM} port-forward service/{SERVICE} 9443:443");
+    assert!(finding["remedy"].as_str().unwrap().contains(&forward), "{finding}");
+
+    let stored = cluster.get(&format!("/api/v1/namespaces/{SYSTEM}/secrets/koordinator-webhook-certs"));
+    let entries = stored["data"].as_object().unwrap().iter();
+    let entries = entries.map(|(name, text)| (name.clone(), BASE64.decode(text.as_str().unwrap()).unwrap())).collect();
+    let at = |set: &CertificateSet| format!("--webhook-at={}", presented(set));
+    assert_eq!(told(&[&at(&CertificateSet::of_entries(&entries))]), json!([]));
+    let other = told(&[&at(&certificates(Timestamp::now()))]);
+    let problem = other[0]["problem"].as_str().unwrap();
+    assert!(problem.contains("does not verify the certificate that koordinator-webhook-service."), "{other:#}");
+    let nobody = told(&["--webhook-at=127.0.0.1:1"]);
+    assert!(nobody[0]["problem"].as_str().unwrap().starts_with("nobody answers on 127.0.0.1:1"), "{nobody:#}");
+    assert_eq!((nobody.as_array().unwrap().len(), &nobody[0]["severity"]), (1, &"error".into()));
+}
+
+#[test]
 fn permissions_that_are_missing_are_found() {
     let cluster = healthy("doctor-permissions");
     let role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/koord-manager-role";
@@ -417,18 +490,7 @@ fn permissions_that_are_missing_are_found() {
 #[test]
 fn who_may_read_little_is_told_so() {
     let cluster = healthy("doctor-forbidden");
-    let token = |account: &str| {
-        let path = format!("/api/v1/namespaces/{SYSTEM}/serviceaccounts/{account}/token");
-        let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
-        cluster.request(http::Method::POST, &path, Some(&request)).unwrap()["status"]["token"]
-            .as_str()
-            .unwrap()
-            .to_owned()
-    };
-    let nobody = json!({"metadata": {"name": "nobody"}});
-    cluster.create(&format!("/api/v1/namespaces/{SYSTEM}/serviceaccounts"), &nobody);
-
-    let stranger = cluster.seen_by(&token("nobody"));
+    let stranger = cluster.seen_by_a_stranger("nobody");
     let (found, code) = findings(&stranger, &[]);
     assert_eq!(code, 1, "{found:#?}");
     let forbidden =
@@ -436,7 +498,7 @@ fn who_may_read_little_is_told_so() {
     assert!(forbidden >= 8 && forbidden == found.len(), "{found:#?}");
 
     // koord-manager asks about itself, which everybody may.
-    let itself = cluster.seen_by(&token("koord-manager"));
+    let itself = cluster.seen_by(&cluster.token("koord-manager"));
     let role = "/apis/rbac.authorization.k8s.io/v1/clusterroles/koord-manager-role";
     let mut rules = cluster.get(role)["rules"].clone();
     rules.as_array_mut().unwrap().push(json!({"apiGroups": [""], "resources": ["serviceaccounts"], "verbs": ["get"]}));

@@ -5,10 +5,12 @@
 mod bad_input;
 mod cluster;
 mod commands;
+mod complaints;
 mod data_dir;
 mod doctor;
 mod explain;
 mod pages;
+mod peer;
 mod plan;
 mod profile;
 mod program;

@@ -146,10 +146,15 @@ impl Inspected<'_> {
 
     /// What is found, and the exit code; of these checks alone, where some are named.
     async fn doctor(&self, only: &str) -> Result<(Vec<String>, u8)> {
-        let only = format!("--only={only}");
-        let arguments = ["doctor", "-o", "json", &only];
-        let count = arguments.len() - usize::from(only == "--only=");
-        let Answer { text, code } = self.koordctl(&arguments[..count]).await?;
+        let only = (!only.is_empty()).then(|| format!("--only={only}"));
+        // The Service's name is none outside of a cluster.
+        let at = match self.reach {
+            Reach::Service(port) => Some(format!("--webhook-at=127.0.0.1:{port}")),
+            Reach::Loopback => None,
+        };
+        let mut arguments = vec!["doctor", "-o", "json"];
+        arguments.extend(only.iter().chain(&at).map(String::as_str));
+        let Answer { text, code } = self.koordctl(&arguments).await?;
         let found: Value = serde_json::from_str(&text)?;
         let word = |finding: &Value, field: &str| finding[field].as_str().unwrap_or_default().to_owned();
         let told = |finding| format!("{}: {}", word(finding, "object"), word(finding, "problem"));

@@ -10,7 +10,7 @@ use koord_api::{
 use koord_resource::{Resource as _, controller::ResourceKind};
 use serde_json::{Value, json};
 
-use crate::{cli::QuotaArgs, connect, listing, manifests, reviewer::Reviewer};
+use crate::{cli::QuotaArgs, connect, listing, manifests, names::question, permission::Missing, reviewer::Reviewer};
 
 /// One quota.
 pub(crate) struct Quota {
@@ -96,12 +96,19 @@ impl Tree {
             let read = listing::each(&client, &quotas, "", listing::Part::Whole, |object| {
                 tree.add("ElasticQuota", serde_json::from_str(object)?)
             });
-            read.await.context("the quotas cannot be listed; `koordctl doctor` says whether their CRD is installed")?;
+            let mut missing = Missing::default();
+            if let Err(error) = read.await {
+                let unlisted = "the quotas cannot be listed; `koordctl doctor` says whether their CRD is installed";
+                missing.note(error).context(unlisted)?;
+            }
             let pods = ResourceKind::POD.url_path("", None);
             let read = listing::each(&client, &pods, "", listing::Part::Metadata, |object| {
                 tree.add("Pod", serde_json::from_str(object)?)
             });
-            read.await.context("the pods cannot be listed")?;
+            if let Err(error) = read.await {
+                missing.note(error).context("the pods cannot be listed")?;
+            }
+            missing.none()?;
         } else {
             for object in manifests::objects(&args.filename)? {
                 let kind = object["kind"].as_str().unwrap_or_default().to_owned();
@@ -150,10 +157,14 @@ impl Tree {
         let found: Vec<&Quota> = self.quotas.values().filter(fits).collect();
         match found[..] {
             [quota] => Ok(quota),
-            [] => bail!(
-                "there is no quota {name}{}; `kubectl get elasticquotas -A` shows those that are",
-                namespace.map(|namespace| format!(" in namespace {namespace}")).unwrap_or_default()
-            ),
+            [] => {
+                let place = namespace.map(|namespace| format!(" in namespace {namespace}")).unwrap_or_default();
+                let elsewhere = self.find(name).map(|quota| format!("there is one in {}", quota.namespace()));
+                let known = self.quotas.values().map(Quota::name);
+                let hint = elsewhere.or_else(|| question(name, known));
+                let hint = hint.unwrap_or_else(|| "`kubectl get elasticquotas -A` shows those that are".to_owned());
+                bail!("there is no quota {name}{place}; {hint}")
+            }
             _ => {
                 let namespaces: Vec<&str> = found.iter().map(|quota| quota.namespace()).collect();
                 bail!("there are quotas {name} in {}; choose one with -n", namespaces.join(", "))

@@ -1,0 +1,77 @@
+//! What koordctl says when it cannot do what it was asked: one line with the causes that say something.
+
+use std::error::Error;
+
+use koord_runtime::error::in_one_line;
+
+use crate::permission::Missing;
+
+/// The line. Where a client's error is among the causes, it is told in words for people, and nothing below it.
+pub fn in_words(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain() {
+        let client = cause.downcast_ref::<kube::Error>();
+        let words = client.map_or_else(|| cause.to_string(), of_client);
+        // Many errors have their cause in their own text.
+        if !text.contains(&words) {
+            text = if text.is_empty() { words } else { format!("{text}: {words}") };
+        }
+        if client.is_some() {
+            break;
+        }
+    }
+    text
+}
+
+/// What came instead of an answer.
+pub fn of_client(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) if status.code == 401 => {
+            "the API server does not know who asks (401): the token or certificate of the kubeconfig is wrong or has ended; log in anew".to_owned()
+        }
+        kube::Error::Api(status) => match Missing::of(error) {
+            Some(missing) => missing.to_string(),
+            None if status.message.is_empty() => format!("the API server answers {}", status.code),
+            None => status.message.clone(),
+        },
+        error => innermost(error),
+    }
+}
+
+/// The last cause, which says what happened where those above say only in which layer.
+pub fn innermost(error: &(dyn Error + 'static)) -> String {
+    match error.source() {
+        Some(cause) => innermost(cause),
+        None => error.to_string(),
+    }
+}
+
+/// Where a text of YAML cannot be read, and why, without the text itself.
+pub fn of_yaml(error: &serde_saphyr::Error) -> String {
+    let text = in_one_line(error.without_snippet());
+    let text = text.lines().next().unwrap_or_default();
+    text.strip_prefix("error: ").unwrap_or(text).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context as _;
+
+    use super::*;
+
+    #[test]
+    fn the_clients_layers_are_left_out() {
+        let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        let error: anyhow::Result<()> = Err(kube::Error::Service(Box::new(refused)).into());
+        let error = error.context("the nodes cannot be listed").unwrap_err();
+        assert_eq!(in_words(&error), "the nodes cannot be listed: connection refused");
+        let status = kube::core::Status::failure("Unauthorized", "Unauthorized").with_code(401).boxed();
+        assert!(in_words(&kube::Error::Api(status).into()).contains("log in anew"));
+    }
+
+    #[test]
+    fn yaml_is_told_by_its_place() {
+        let error = serde_saphyr::from_str::<serde_json::Value>("a: [").unwrap_err();
+        assert_eq!(of_yaml(&error), "unclosed bracket '[' at line 1, column 4");
+    }
+}
