@@ -36,6 +36,11 @@ impl Helm {
         Ok(Some(Self { program, kubeconfig: kubeconfig.to_owned(), folder: folder.to_owned() }))
     }
 
+    /// The program.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// Runs a command and gives what it printed, whether it succeeded or not.
     pub fn try_run(&self, arguments: &[&str]) -> Result<Printed> {
         let output = Command::new(&self.program)

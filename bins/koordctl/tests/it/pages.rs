@@ -1,4 +1,4 @@
-//! docs/quickstart.md and docs/manager.md are true: each of their commands is run, and prints what the page says.
+//! docs/quickstart.md, docs/manager.md and docs/install.md are true: each of their commands is run, and prints what the page says.
 //!
 //! A block ```` ```sh ```` is run by bash in the cluster of the page; a block ```` ```sh empty ```` in one where nothing is installed yet. A block
 //! ```` ```text ```` right after it is what it prints, errors included. In such a block `…` stands for anything within a line, and a line of `…` alone
@@ -18,10 +18,11 @@ use envtest::{
     serve::Owner,
 };
 use integration::{
-    Installed, Kubectl,
+    Helm, Installed, Kubectl,
     installed::{Process, Reach},
 };
 use kube::{Client, config::KubeConfigOptions};
+use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::program::{PROGRAM, Up, folder};
@@ -97,7 +98,8 @@ fn shows(expected: &str, printed: &str) -> bool {
 /// How long the page's words may take to come true: controllers work while the reader reads.
 const COMES_TRUE_MAX: Duration = Duration::from_secs(30);
 
-/// A server with nothing in it, and what would be a kubelet: it runs koord-manager as long as there is a Deployment of it.
+/// A server with nothing in it, and what would be a kubelet and the controllers of workloads: koord-manager runs as long as there is a Deployment
+/// of it, and is told ready.
 struct Empty {
     _stop: watch::Sender<bool>,
 }
@@ -130,19 +132,55 @@ const NAMESPACE: &str = "koordinator-system";
 async fn run_what_is_deployed(kubeconfig: &Path, port: u16) {
     let config = koordctl::connect::from_file(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
     let client = Client::try_from(config.clone()).unwrap();
-    let mut running = None;
+    let mut running: Option<Installed> = None;
     loop {
         match (Process::described(&client, NAMESPACE, "koord-manager").await, running.take()) {
             (Ok(process), None) => {
                 // Its ServiceAccount may be on its way.
-                running = process.start(&client, &config, Reach::Service(port)).await.ok();
+                if let Ok(mut manager) = process.start(&client, &config, Reach::Service(port)).await {
+                    manager.until_ready().await.unwrap();
+                    running = Some(manager);
+                }
             }
-            (Ok(_), manager) => running = manager,
+            (Ok(_), manager) => {
+                tell_ready(&client).await;
+                running = manager;
+            }
             (Err(_), Some(manager)) => Installed::stop(manager).await.unwrap(),
             (Err(_), None) => {}
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
+}
+
+/// Writes what a cluster's controllers write about a Deployment whose pods are ready, and about the Service before them.
+async fn tell_ready(client: &Client) {
+    let ask = async |method: http::Method, path: &str, body: Value| {
+        let media = if method == http::Method::PATCH { "application/merge-patch+json" } else { "application/json" };
+        let request = http::Request::builder().method(method).uri(path).header(http::header::CONTENT_TYPE, media);
+        let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
+        client.request::<Value>(request.body(body).unwrap()).await
+    };
+    let path = format!("/apis/apps/v1/namespaces/{NAMESPACE}/deployments/koord-manager");
+    // It may have gone just now.
+    let Ok(deployment) = ask(http::Method::GET, &path, Value::Null).await else { return };
+    let (generation, replicas) = (&deployment["metadata"]["generation"], &deployment["spec"]["replicas"]);
+    if deployment["status"]["observedGeneration"] == *generation {
+        return;
+    }
+    let status = json!({"status": {
+        "observedGeneration": generation, "replicas": replicas, "updatedReplicas": replicas, "readyReplicas": replicas,
+        "availableReplicas": replicas,
+    }});
+    let _ = ask(http::Method::PATCH, &format!("{path}/status"), status).await;
+    let slice = json!({
+        "metadata": {"name": "webhook", "labels": {"kubernetes.io/service-name": "koordinator-webhook-service"}},
+        "addressType": "IPv4", "ports": [{"name": "", "port": 9876, "protocol": "TCP"}],
+        "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": true}}],
+    });
+    let slices = format!("/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices");
+    // The second time it is there already.
+    let _ = ask(http::Method::POST, &slices, slice).await;
 }
 
 /// An address that nobody listens on, for what must be named before it is opened.
@@ -189,9 +227,21 @@ impl Desk {
 
     /// What is wrong with a step, if anything is.
     fn check(&self, page: &str, step: &Step) -> Option<String> {
-        let reads_only = !["create", "apply", "patch", "delete", "run", "edit", "drain", "replace"]
-            .iter()
-            .any(|word| step.commands.contains(&format!(" {word} ")));
+        const WRITES: [&str; 12] = [
+            "create",
+            "apply",
+            "patch",
+            "delete",
+            "run",
+            "edit",
+            "drain",
+            "replace",
+            "install",
+            "upgrade",
+            "rollback",
+            "uninstall",
+        ];
+        let reads_only = !WRITES.iter().any(|word| step.commands.contains(&format!(" {word} ")));
         let deadline = Instant::now() + COMES_TRUE_MAX;
         loop {
             let (printed, succeeded) = self.run(step);
@@ -222,6 +272,21 @@ fn every_command_prints_what_the_page_says(name: &str, up: &[&str]) {
     let metrics = format!("--metrics-addr={}", desk.metrics);
     let _up = Up::start(&desk.kubeconfig, &[&["--nodes=10", metrics.as_str()], up].concat());
     let wrong: Vec<String> = steps.iter().filter_map(|step| desk.check(name, step)).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Both clusters of the page are empty ones: helm installs into one, kustomize into the other.
+#[test]
+fn the_page_about_installing_is_true() {
+    let Some(desk) = Desk::furnished("install.md") else { return };
+    let Some(helm) = Helm::find(&desk.kubeconfig, &desk.home).unwrap() else { return };
+    symlink(helm.program(), desk.home.join("bin/helm")).unwrap();
+    let steps = steps(&page("install.md"));
+    for command in ["helm install ", "helm upgrade ", "helm rollback ", "helm uninstall ", "kubectl apply -k "] {
+        assert!(steps.iter().any(|step| step.commands.contains(command)), "no {command}");
+    }
+    let _clusters = [Empty::start(&desk.kubeconfig), Empty::start(&desk.empty_kubeconfig)];
+    let wrong: Vec<String> = steps.iter().filter_map(|step| desk.check("install.md", step)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -277,6 +342,7 @@ fn the_guide_leads_through_everything_that_there_is() {
         "koordctl explain batch",
         "koordctl explain slo",
         "koordctl explain quota",
+        "koordctl doctor",
         "koordctl plan",
         "koordctl lint",
         "/metrics",
