@@ -17,7 +17,8 @@ mod switchable;
 
 pub use bounds::{BOUNDS, Bound, PAIRS, Pair};
 pub use colocation::{
-    CalculatePolicy, ColocationConfig, ColocationConfigError, ColocationStrategy, MetricAggregatePolicy, NodeColocation,
+    CalculatePolicy, ColocationConfig, ColocationConfigError, ColocationStrategy, MetricAggregatePolicy,
+    NodeColocation, OutOfRange,
 };
 pub use cpu_normalization::{CpuNormalizationConfig, CpuNormalizationStrategy, ModelRatios};
 pub use defaults::{

@@ -1,6 +1,17 @@
 //! The colocation configuration in force: a state machine over the edits of the ConfigMap.
 
-use koord_api::slo_config::ColocationConfig;
+use koord_api::slo_config::{ColocationConfig, ColocationConfigError};
+
+/// The reason of the event that tells of a value which is not taken. The original tells nobody.
+pub(crate) const OUT_OF_RANGE: &str = "ColocationCfgOutOfRange";
+
+/// The reason of the event that tells of a mistake.
+pub(crate) fn reason(error: &ColocationConfigError) -> &'static str {
+    match error {
+        ColocationConfigError::Decode(_) => "ColocationCfgUnmarshalFailed",
+        ColocationConfigError::OutOfRange(_) => OUT_OF_RANGE,
+    }
+}
 
 /// The configuration in force, and whether it is what stands in the ConfigMap.
 #[derive(Debug, Default, PartialEq)]

@@ -82,8 +82,7 @@ impl Complaints {
         }
     }
 
-    /// Counts a mistake without telling users; for mistakes that the original keeps to itself.
-    pub(crate) fn count(&self, key: &str, message: &str) {
+    fn count(&self, key: &str, message: &str) {
         self.counter.with_label_values(&[self.controller, key]).inc();
         self.invalid.with_label_values(&[self.controller, key]).set(1);
         self.told.lock().insert(key.to_owned());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use koord_api::{
     node_metric::{AggregatePolicy, NodeMemoryCollectPolicy, NodeMetric, NodeMetricCollectPolicy, NodeMetricSpec},
-    slo_config::{COLOCATION_CONFIG, ColocationConfig, ColocationConfigError, ColocationStrategy},
+    slo_config::{COLOCATION_CONFIG, ColocationConfig, ColocationStrategy},
 };
 use koord_resource::{controller, controller::ResourceKind};
 use koord_runtime::{
@@ -24,7 +24,7 @@ use serde_json::Value;
 
 use crate::{
     ConfigSource,
-    colocation::Colocation,
+    colocation::{Colocation, OUT_OF_RANGE, reason},
     config::Complaints,
     one_per_node::{self, Tally},
     view::{ConfigMapView, NodeMetricView, NodeView},
@@ -83,26 +83,22 @@ impl NodeMetricController {
         let Some(config_map) = &change.new else { return };
         self.complaints.begin();
         let read = ColocationConfig::parse(config_map.value.get(COLOCATION_CONFIG));
+        let mut tell = |reason, message| {
+            self.complaints.tell((COLOCATION_CONFIG, reason), message, (&change.key, config_map), reaction);
+        };
         match &read {
             Ok(config) => {
+                config.refusals().into_iter().for_each(|message| tell(OUT_OF_RANGE, message));
                 let mut strategies =
                     std::iter::once(&config.cluster).chain(config.nodes.iter().map(|node| &node.strategy));
                 if let Some(word) = strategies.find_map(unknown_memory_policy) {
                     let message = format!(
                         "{COLOCATION_CONFIG}: metricMemoryCollectPolicy: {word:?} is not among the values that are allowed; the default is used instead"
                     );
-                    let about = (COLOCATION_CONFIG, "ColocationCfgOutOfRange");
-                    self.complaints.tell(about, message, (&change.key, config_map), reaction);
+                    tell(OUT_OF_RANGE, message);
                 }
             }
-            Err(error @ ColocationConfigError::Decode(_)) => {
-                let about = (COLOCATION_CONFIG, "ColocationCfgUnmarshalFailed");
-                self.complaints.tell(about, error.to_string(), (&change.key, config_map), reaction);
-            }
-            // The original tells nobody.
-            Err(error @ ColocationConfigError::OutOfRange) => {
-                self.complaints.count(COLOCATION_CONFIG, &error.to_string());
-            }
+            Err(error) => tell(reason(error), error.to_string()),
         }
         if self.colocation.lock().read(read.ok()) {
             self.nodes.read().keys().for_each(|node| reaction.enqueue(node));

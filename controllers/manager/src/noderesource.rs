@@ -143,13 +143,7 @@ impl NodeResourceController {
         self.complaints.begin();
         let (mistakes, differs) = self.config.lock().read(&config_map.value);
         for mistake in mistakes {
-            match mistake.reason {
-                Some(reason) => {
-                    let about = (mistake.key, reason);
-                    self.complaints.tell(about, mistake.message, (&change.key, config_map), reaction);
-                }
-                None => self.complaints.count(mistake.key, &mistake.message),
-            }
+            self.complaints.tell((mistake.key, mistake.reason), mistake.message, (&change.key, config_map), reaction);
         }
         if differs {
             self.nodes.read().keys().for_each(|node| reaction.enqueue(node));

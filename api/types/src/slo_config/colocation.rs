@@ -1,5 +1,7 @@
 //! `colocation-config`: what best-effort pods may use of a node, and what koordlet measures for it.
 
+use std::ops::RangeInclusive;
+
 use koord_resource::{
     Duration, Schema,
     go_json::{DecodeError, Inline},
@@ -114,24 +116,39 @@ words! {
 impl ColocationStrategy {
     /// Whether the manager would work with it. (The webhook is stricter: `BOUNDS`.)
     pub fn is_valid(&self) -> bool {
-        let positive = |value: Option<i64>| value.is_none_or(|value| value > 0);
-        let not_negative = |value: Option<i64>| value.is_none_or(|value| value >= 0);
-        let percent = |value: Option<i64>| value.is_none_or(|value| (0..=100).contains(&value));
-        positive(self.metric_aggregate_duration_seconds)
-            && positive(self.metric_report_interval_seconds)
-            && self.metric_memory_collect_policy.as_ref().is_none_or(|policy| !policy.as_str().is_empty())
-            && not_negative(self.cpu_reclaim_threshold_percent)
-            && not_negative(self.memory_reclaim_threshold_percent)
-            && positive(self.degrade_time_minutes)
-            && positive(self.update_time_threshold_seconds)
-            && self.resource_diff_threshold.is_none_or(|threshold| threshold > 0.0)
-            && percent(self.mid_cpu_threshold_percent)
-            && percent(self.mid_memory_threshold_percent)
-            && percent(self.mid_unallocated_percent)
-            && not_negative(self.mid_static_cpu_reserved_percent)
-            && not_negative(self.mid_static_memory_reserved_percent)
-            && not_negative(self.batch_cpu_threshold_percent)
-            && not_negative(self.batch_memory_threshold_percent)
+        self.out_of_range().is_none()
+    }
+
+    /// The first value that the manager does not work with.
+    pub fn out_of_range(&self) -> Option<OutOfRange> {
+        const POSITIVE: (RangeInclusive<i64>, &str) = (1..=i64::MAX, "above 0");
+        const NOT_NEGATIVE: (RangeInclusive<i64>, &str) = (0..=i64::MAX, "at least 0");
+        const PERCENT: (RangeInclusive<i64>, &str) = (0..=100, "from 0 to 100");
+        let numbers = [
+            ("metricAggregateDurationSeconds", self.metric_aggregate_duration_seconds, POSITIVE),
+            ("metricReportIntervalSeconds", self.metric_report_interval_seconds, POSITIVE),
+            ("cpuReclaimThresholdPercent", self.cpu_reclaim_threshold_percent, NOT_NEGATIVE),
+            ("memoryReclaimThresholdPercent", self.memory_reclaim_threshold_percent, NOT_NEGATIVE),
+            ("degradeTimeMinutes", self.degrade_time_minutes, POSITIVE),
+            ("updateTimeThresholdSeconds", self.update_time_threshold_seconds, POSITIVE),
+            ("midCPUThresholdPercent", self.mid_cpu_threshold_percent, PERCENT),
+            ("midMemoryThresholdPercent", self.mid_memory_threshold_percent, PERCENT),
+            ("midUnallocatedPercent", self.mid_unallocated_percent, PERCENT),
+            ("midStaticCPUReservedPercent", self.mid_static_cpu_reserved_percent, NOT_NEGATIVE),
+            ("midStaticMemoryReservedPercent", self.mid_static_memory_reserved_percent, NOT_NEGATIVE),
+            ("batchCPUThresholdPercent", self.batch_cpu_threshold_percent, NOT_NEGATIVE),
+            ("batchMemoryThresholdPercent", self.batch_memory_threshold_percent, NOT_NEGATIVE),
+        ];
+        let number = numbers.into_iter().find_map(|(field, number, (range, expected))| {
+            let value = number.filter(|number| !range.contains(number))?.to_string();
+            Some(OutOfRange { field, value, expected })
+        });
+        let threshold = self.resource_diff_threshold.filter(|threshold| *threshold <= 0.0);
+        let field = "resourceDiffThreshold";
+        let threshold = threshold.map(|value| OutOfRange { field, value: value.to_string(), expected: "above 0" });
+        let word = self.metric_memory_collect_policy.as_ref().filter(|policy| policy.as_str().is_empty());
+        let (field, expected) = ("metricMemoryCollectPolicy", "a word");
+        number.or(threshold).or_else(|| word.map(|_| OutOfRange { field, value: r#""""#.to_owned(), expected }))
     }
 
     /// Whether colocation is on.
@@ -197,6 +214,20 @@ pub struct NodeColocation {
     pub profile: NodeProfile,
     /// What holds there.
     pub strategy: ColocationStrategy,
+    /// Why that is the strategy of the cluster.
+    pub refused: Option<OutOfRange>,
+}
+
+/// A value that the manager does not work with.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{field}: {value} is out of range, it must be {expected}")]
+pub struct OutOfRange {
+    /// Its field.
+    pub field: &'static str,
+    /// The value.
+    pub value: String,
+    /// Which values there may be.
+    pub expected: &'static str,
 }
 
 /// Why the last good configuration stays in force.
@@ -205,11 +236,9 @@ pub enum ColocationConfigError {
     /// The text cannot be decoded. The text of this error is that of the event which tells about it.
     #[error("failed to unmarshal colocation config, err: {0}")]
     Decode(#[from] DecodeError),
-    /// A value is out of its range.
-    #[error(
-        "key {COLOCATION_CONFIG}: some value is out of its range (thresholds at least 0, mid thresholds at most 100, durations above 0)"
-    )]
-    OutOfRange,
+    /// A value that holds on all nodes is out of its range.
+    #[error("{COLOCATION_CONFIG}: {0}; the last good configuration stays in force")]
+    OutOfRange(#[from] OutOfRange),
 }
 
 impl Default for ColocationConfig {
@@ -224,15 +253,25 @@ impl ColocationConfig {
         let Some(text) = text.filter(|text| !text.is_empty()) else { return Ok(Self::default()) };
         let section: Inline<ColocationSection, ColocationStrategy> = decode(text)?;
         let cluster = laid_over(&defaults::colocation_strategy(), &section.second);
-        if !cluster.is_valid() {
-            return Err(ColocationConfigError::OutOfRange);
+        if let Some(wrong) = cluster.out_of_range() {
+            return Err(wrong.into());
         }
         let nodes = section.first.node_configs.into_iter().map(|node| {
             let strategy = laid_over(&cluster, &node.second);
-            let strategy = if strategy.is_valid() { strategy } else { cluster.clone() };
-            NodeColocation { profile: node.first, strategy }
+            let refused = strategy.out_of_range();
+            let strategy = if refused.is_none() { strategy } else { cluster.clone() };
+            NodeColocation { profile: node.first, strategy, refused }
         });
         Ok(Self { nodes: nodes.collect(), cluster })
+    }
+
+    /// What is said about some nodes and not taken.
+    pub fn refusals(&self) -> Vec<String> {
+        let refused = self.nodes.iter().enumerate().filter_map(|(index, node)| Some((index, node.refused.as_ref()?)));
+        let told = refused.map(|(index, wrong)| {
+            format!("{COLOCATION_CONFIG}: nodeConfigs[{index}].{wrong}; what holds on all nodes holds there")
+        });
+        told.collect()
     }
 
     /// What holds on a node.
@@ -319,6 +358,14 @@ mod tests {
             (r#"{"metricMemoryCollectPolicy":""}"#, false),
             (r#"{"degradeTimeMinutes":0}"#, false),
             (r#"{"resourceDiffThreshold":1.5}"#, true),
+            (r#"{"resourceDiffThreshold":0}"#, false),
+            (r#"{"resourceDiffThreshold":-0.1}"#, false),
+            (r#"{"updateTimeThresholdSeconds":0}"#, false),
+            (r#"{"metricAggregateDurationSeconds":0}"#, false),
+            (r#"{"cpuReclaimThresholdPercent":-1}"#, false),
+            (r#"{"memoryReclaimThresholdPercent":0}"#, true),
+            (r#"{"midStaticMemoryReservedPercent":-1}"#, false),
+            (r#"{"batchMemoryThresholdPercent":900}"#, true),
             (r#"{"midStaticCPUReservedPercent":300}"#, true),
         ] {
             assert_eq!(ColocationConfig::parse(Some(text)).is_ok(), valid, "{text}");
@@ -410,6 +457,11 @@ mod tests {
             let strategy = config.for_node(&map(&[("pool", pool)]), &map(&[]));
             assert_eq!(strategy.metric_report_interval_seconds, Some(seconds), "{pool}");
         }
+        let told = "colocation-config: nodeConfigs[0].metricReportIntervalSeconds: -1 is out of range, it must be above 0; what holds on all nodes holds there";
+        assert_eq!(config.refusals(), [told]);
+        let error = ColocationConfig::parse(Some(r#"{"midCPUThresholdPercent":101}"#)).unwrap_err().to_string();
+        let told = "colocation-config: midCPUThresholdPercent: 101 is out of range, it must be from 0 to 100; the last good configuration stays in force";
+        assert_eq!(error, told);
     }
 
     #[test]

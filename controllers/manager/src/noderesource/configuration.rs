@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use koord_api::slo_config::{
-    COLOCATION_CONFIG, CPU_NORMALIZATION_CONFIG, ColocationConfig, ColocationConfigError, CpuNormalizationConfig,
+    COLOCATION_CONFIG, CPU_NORMALIZATION_CONFIG, ColocationConfig, CpuNormalizationConfig,
     RESOURCE_AMPLIFICATION_CONFIG, ResourceAmplificationConfig,
 };
 
-use crate::{colocation::Colocation, view::ConfigMapView};
+use crate::{
+    colocation::{Colocation, OUT_OF_RANGE as COLOCATION_OUT_OF_RANGE, reason as colocation_reason},
+    view::ConfigMapView,
+};
 
 /// What the configuration says.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,8 +28,8 @@ pub struct Configuration {
 pub(super) struct Mistake {
     /// The key.
     pub(super) key: &'static str,
-    /// The reason of the event that tells it; none where the original tells nobody.
-    pub(super) reason: Option<&'static str>,
+    /// The reason of the event that tells it.
+    pub(super) reason: &'static str,
     /// What is wrong.
     pub(super) message: String,
 }
@@ -44,10 +47,14 @@ impl InForce {
     pub(super) fn read(&mut self, config_map: &ConfigMapView) -> (Vec<Mistake>, bool) {
         let mut mistakes = Vec::new();
         let colocation = match ColocationConfig::parse(config_map.get(COLOCATION_CONFIG)) {
-            Ok(config) => Some(config),
+            Ok(config) => {
+                let told = config.refusals().into_iter();
+                let key = COLOCATION_CONFIG;
+                mistakes.extend(told.map(|message| Mistake { key, reason: COLOCATION_OUT_OF_RANGE, message }));
+                Some(config)
+            }
             Err(error) => {
-                let reason =
-                    matches!(error, ColocationConfigError::Decode(_)).then_some("ColocationCfgUnmarshalFailed");
+                let reason = colocation_reason(&error);
                 mistakes.push(Mistake { key: COLOCATION_CONFIG, reason, message: error.to_string() });
                 None
             }
@@ -60,7 +67,7 @@ impl InForce {
             }
             Err(error) => mistakes.push(Mistake {
                 key: CPU_NORMALIZATION_CONFIG,
-                reason: Some("CPUNormalizationCfgUnmarshalFailed"),
+                reason: "CPUNormalizationCfgUnmarshalFailed",
                 message: format!("failed to unmarshal CPUNormalizationCfg, err: {error}"),
             }),
         }
@@ -71,7 +78,7 @@ impl InForce {
             }
             Err(error) => mistakes.push(Mistake {
                 key: RESOURCE_AMPLIFICATION_CONFIG,
-                reason: Some("ResourceAmplificationCfgUnmarshalFailed"),
+                reason: "ResourceAmplificationCfgUnmarshalFailed",
                 message: format!("failed to unmarshal amplificationCfg, err: {error}"),
             }),
         }

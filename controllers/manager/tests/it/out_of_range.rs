@@ -27,3 +27,26 @@ fn a_value_that_no_object_may_have_is_told_and_another_one_is_used() {
     reasons.sort_unstable();
     assert_eq!(reasons, ["ColocationCfgOutOfRange", "SLOCfgOutOfRange"]);
 }
+
+#[test]
+fn a_strategy_that_nobody_can_work_with_is_told_and_the_last_good_one_holds() {
+    let mut stage = Stage::new("");
+    let metadata = json!({"name": "slo-controller-config", "namespace": "koordinator-system"});
+    let configure = |stage: &mut Stage, colocation: Value| {
+        let data = json!({"colocation-config": colocation.to_string()});
+        stage.put(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}));
+        stage.settle();
+        let object =
+            json!({"apiVersion": "slo.koordinator.sh/v1alpha1", "kind": "NodeMetric", "metadata": {"name": "n"}});
+        let spec = stage.observe(&object)["spec"]["metricCollectPolicy"]["reportIntervalSeconds"].clone();
+        (spec, stage.reasons("slo-controller-config"))
+    };
+    stage.put(&json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}));
+    let mut strategy = json!({"enable": true, "metricReportIntervalSeconds": 20});
+    assert_eq!(configure(&mut stage, strategy.clone()), (json!(20), vec![]));
+    strategy["nodeConfigs"] = json!([{"nodeSelector": {}, "metricReportIntervalSeconds": 0}]);
+    let out_of_range = "ColocationCfgOutOfRange";
+    assert_eq!(configure(&mut stage, strategy.clone()), (json!(20), vec![out_of_range; 2]), "each controller tells it");
+    strategy["degradeTimeMinutes"] = 0.into();
+    assert_eq!(configure(&mut stage, strategy), (json!(20), vec![out_of_range; 4]));
+}
