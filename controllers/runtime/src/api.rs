@@ -65,7 +65,8 @@ impl Api {
     pub async fn write_because(&self, write: &Write, cause: Option<TraceContext>) -> Result<(), ReconcileError> {
         let request = write.request(self.field_manager);
         let answer = self.call_because(&request, cause).await;
-        let answer = answer.map_err(|error| ReconcileError::new(Fault::Api, format!("{write}: {}", error.message)))?;
+        let answer = answer
+            .map_err(|error| ReconcileError::new(Fault::Api, format!("{write}: {}", error.message)).hindering_all())?;
         write.judge(&answer)
     }
 

@@ -53,6 +53,16 @@ pub enum Retry {
     Never,
 }
 
+impl Retry {
+    /// The time that somebody asked for.
+    pub fn wished(self) -> Option<Duration> {
+        match self {
+            Retry::After(delay) => Some(delay),
+            Retry::Backoff | Retry::Never => None,
+        }
+    }
+}
+
 /// Why a key could not be reconciled.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
@@ -63,21 +73,28 @@ pub struct ReconcileError {
     pub fault: Fault,
     /// What happened, and what a person can do about it.
     pub message: String,
+    /// Whether other writes would fare no better now: nobody answers, or the server has too much to do.
+    pub hinders_all: bool,
 }
 
 impl ReconcileError {
     /// An error that is tried again with growing delay.
     pub fn new(fault: Fault, message: impl Into<String>) -> Self {
-        Self { retry: Retry::Backoff, fault, message: message.into() }
+        Self { retry: Retry::Backoff, fault, message: message.into(), hinders_all: false }
     }
 
     /// An error that nothing but a change can mend.
     pub fn never(fault: Fault, message: impl Into<String>) -> Self {
-        Self { retry: Retry::Never, fault, message: message.into() }
+        Self { retry: Retry::Never, fault, message: message.into(), hinders_all: false }
     }
 
     /// The same error, tried again after a certain time.
     pub fn after(self, delay: Duration) -> Self {
         Self { retry: Retry::After(delay), ..self }
+    }
+
+    /// The same error, which any other write would meet as well.
+    pub fn hindering_all(self) -> Self {
+        Self { hinders_all: true, ..self }
     }
 }

@@ -34,6 +34,7 @@ pub mod otlp;
 pub mod outcome;
 pub mod ownership;
 pub mod patch;
+pub mod plan;
 pub mod projection;
 pub mod queue;
 pub mod random;

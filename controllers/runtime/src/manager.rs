@@ -24,6 +24,7 @@ use crate::{
     lease::Candidacy,
     metrics::Audience,
     outcome::Outcome,
+    plan::Carrying,
     recorder::{EventQueue, write_events},
 };
 
@@ -217,19 +218,20 @@ async fn carry_out(
     outcome: Outcome,
     term: &CancellationToken,
 ) -> Result<Option<Duration>, ReconcileError> {
-    for write in &outcome.plan {
+    let mut plan = Carrying::of(outcome.plan);
+    while let Some(write) = plan.next_write() {
         if term.is_cancelled() {
             // The next leader decides anew; should that be this process, it begins with this key.
             return Ok(Some(Duration::ZERO));
         }
         tracing::debug!(controller = worker.spec().name, %write, "writing");
         let span = worker.begin_write(attempt);
-        let result = api.write_because(write, span.map(|span| span.context())).await;
-        worker.end_write(span, write, result.as_ref().err());
-        worker.written(write, result)?;
+        let result = api.write_because(&write, span.map(|span| span.context())).await;
+        worker.end_write(span, &write, result.as_ref().err());
+        plan.written(&write, worker.written(&write, result));
     }
     worker.tell(outcome.events);
-    Ok(outcome.requeue)
+    plan.end().map(|()| outcome.requeue)
 }
 
 fn metrics_router(core: &Arc<Core>) -> Router {

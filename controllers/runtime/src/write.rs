@@ -121,8 +121,13 @@ impl Write {
         }
         let (reason, message) = answer.status();
         let said = if message.is_empty() { &answer.body } else { &message };
+        // A webhook that denies something chooses the code itself, and means this object.
+        let denied = message.contains("denied the request");
         let error = |fault, advice: &str| {
-            ReconcileError::new(fault, format!("{self}: the API server answered {}: {said}{advice}", answer.code))
+            let text = format!("{self}: the API server answered {}: {said}{advice}", answer.code);
+            let error = ReconcileError::new(fault, text);
+            let hinders_all = matches!(answer.code, 401 | 429 | 502..=504) && !denied;
+            if hinders_all { error.hindering_all() } else { error }
         };
         Err(match answer.code {
             // The cache was behind; the next look decides again.

@@ -10,6 +10,7 @@ use koord_runtime::{
     events::{Correlator, Event, EventSink},
     metrics::Metrics,
     outcome::Outcome,
+    plan::Carrying,
     random::Random,
     reflector::Initial,
     write::Write,
@@ -35,8 +36,9 @@ pub struct Program {
 struct Running {
     worker: Arc<Worker>,
     attempt: Attempt,
-    outcome: Outcome,
-    next: usize,
+    plan: Carrying,
+    events: Vec<Event>,
+    requeue: Option<Duration>,
 }
 
 #[derive(Default)]
@@ -59,6 +61,12 @@ pub(crate) enum Step {
     Write(usize),
     /// Tells an event.
     Tell,
+}
+
+impl Step {
+    pub(crate) fn is_watch(&self) -> bool {
+        matches!(self, Step::Follow(_))
+    }
 }
 
 impl Program {
@@ -158,7 +166,9 @@ impl Program {
             world.note(format_args!("{}: decides about {}", worker.spec().name, attempt.key()));
         }
         match worker.decide(&attempt) {
-            Ok(outcome) => self.running.push(Running { worker, attempt, outcome, next: 0 }),
+            Ok(Outcome { plan, events, requeue }) => {
+                self.running.push(Running { worker, attempt, plan: Carrying::of(plan), events, requeue });
+            }
             Err(error) => {
                 world.note(format_args!("{}: {error}", worker.spec().name));
                 worker.settle(attempt, Err(error));
@@ -168,20 +178,17 @@ impl Program {
 
     fn write(&mut self, index: usize, world: &mut World) {
         let mut running = self.running.remove(index);
-        let Some(write) = running.outcome.plan.get(running.next).cloned() else {
-            running.worker.tell(std::mem::take(&mut running.outcome.events));
-            return running.worker.settle(running.attempt, Ok(running.outcome.requeue));
+        let Some(write) = running.plan.next_write() else {
+            running.worker.tell(running.events);
+            let ended = running.plan.end().map(|()| running.requeue);
+            return running.worker.settle(running.attempt, ended);
         };
-        match running.worker.written(&write, send(&write, world)) {
-            Ok(()) => {
-                running.next += 1;
-                self.running.push(running);
-            }
-            Err(error) => {
-                world.note(format_args!("  {error}"));
-                running.worker.settle(running.attempt, Err(error));
-            }
+        let result = running.worker.written(&write, send(&write, world));
+        if let Err(error) = &result {
+            world.note(format_args!("  {error}"));
         }
+        running.plan.written(&write, result);
+        self.running.push(running);
     }
 
     fn tell(&mut self, world: &mut World) {
@@ -199,6 +206,6 @@ impl Program {
 fn send(write: &Write, world: &mut World) -> Result<(), ReconcileError> {
     match world.send(write, FIELD_MANAGER) {
         Ok(answer) => write.judge(&answer),
-        Err(reason) => Err(ReconcileError::new(Blame::Api, format!("{write}: {reason}"))),
+        Err(reason) => Err(ReconcileError::new(Blame::Api, format!("{write}: {reason}")).hindering_all()),
     }
 }

@@ -35,6 +35,7 @@ use koord_runtime::{
     clock::{Clock as _, ManualClock, SharedClock},
     events::{Event, EventSink, EventType},
     metrics::{Audience, Metrics},
+    plan::Carrying,
     random::Random,
     reflector::Ask,
     write::{Answer, WireRequest},
@@ -222,8 +223,8 @@ impl Stage {
                 let result = match worker.decide(&attempt) {
                     Err(error) => Err(error),
                     Ok(outcome) => {
-                        let mut result = Ok(outcome.requeue);
-                        for write in &outcome.plan {
+                        let mut plan = Carrying::of(outcome.plan);
+                        while let Some(write) = plan.next_write() {
                             self.writes.push(write.to_string());
                             let (kind, refusals) = &mut self.refusals;
                             let refused = if *kind == write.kind.kind { refusals.pop_front() } else { None };
@@ -231,12 +232,10 @@ impl Stage {
                                 Some(refusal) => refusal,
                                 None => self.answer(&write.request("koordinator-manager")),
                             };
-                            if let Err(error) = worker.written(write, write.judge(&answer)) {
-                                result = Err(error);
-                            }
+                            plan.written(&write, worker.written(&write, write.judge(&answer)));
                         }
                         worker.tell(outcome.events);
-                        result
+                        plan.end().map(|()| outcome.requeue)
                     }
                 };
                 if let Err(error) = &result
