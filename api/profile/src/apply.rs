@@ -4,24 +4,9 @@ use koord_api::{priority::SUB_PRIORITY_LABEL, qos::QOS_LABEL};
 
 use crate::{Profile, Texts};
 
-/// Changes labels and annotations of a new object, in the original's order. Maps of a profile are gone through by their
+/// Changes labels and annotations of an object, in the original's order. Maps of a profile are gone through by their
 /// keys.
 pub fn apply<'a>(profile: &'a Profile, labels: &mut Texts<'a>, annotations: &mut Texts<'a>) {
-    change(profile, labels, annotations, Texts::append);
-}
-
-/// Changes labels and annotations of an object that the profile may have changed before: what it appended stands there
-/// once.
-pub fn apply_again<'a>(profile: &'a Profile, labels: &mut Texts<'a>, annotations: &mut Texts<'a>) {
-    change(profile, labels, annotations, Texts::append_once);
-}
-
-fn change<'a>(
-    profile: &'a Profile,
-    labels: &mut Texts<'a>,
-    annotations: &mut Texts<'a>,
-    append: impl Fn(&mut Texts<'a>, &str, &str),
-) {
     let spec = &profile.spec;
     for (key, value) in &spec.labels {
         labels.set(key.as_str(), value.as_str());
@@ -36,7 +21,7 @@ fn change<'a>(
         annotations.copy(old, new);
     }
     for (key, suffix) in &spec.label_suffixes {
-        append(labels, key, suffix);
+        labels.append(key, suffix);
     }
     if let Some(qos) = spec.qos_class.as_ref().filter(|qos| !qos.as_str().is_empty()) {
         labels.set(QOS_LABEL, qos.as_str());

@@ -36,7 +36,7 @@ mod pod_lists;
 mod profile;
 mod texts;
 
-pub use apply::{apply, apply_again};
+pub use apply::apply;
 pub use draw::{Identity, draw, drawn};
 pub use excerpt::Excerpt;
 pub use matching::{Matched, matching, retain_of_namespace};

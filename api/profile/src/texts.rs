@@ -95,13 +95,6 @@ impl<'a> Texts<'a> {
         }
     }
 
-    /// Appends to a value that is there and does not end in the suffix yet.
-    pub fn append_once(&mut self, key: &str, suffix: &str) {
-        if self.get(key).is_some_and(|value| !value.ends_with(suffix)) {
-            self.append(key, suffix);
-        }
-    }
-
     /// Copies a value to another key; a missing one is copied as the empty text. QUIRK, kept as recorded
     /// (`label-keys-mapping-missing-clears`).
     pub fn copy(&mut self, from: &str, to: &'a str) {
@@ -189,7 +182,6 @@ mod tests {
         assert!(texts.unchanged());
         texts.append("c/d", "-x");
         texts.append("missing", "-x");
-        texts.append_once("c/d", "-x");
         texts.copy("missing", "b");
         texts.set("n", "new");
         assert_eq!(

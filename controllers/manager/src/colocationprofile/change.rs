@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use koord_profile::{Excerpt, PodNode, Profile, Texts, apply_again};
+use koord_profile::{Excerpt, PodNode, Profile, Texts, apply};
 use koord_runtime::patch::merge_patch;
 use koord_schema::patch::{PatchError, strategic};
 use serde::Deserialize;
@@ -25,6 +25,10 @@ pub(super) fn change(pod: &str, profiles: &[Arc<Profile>]) -> Result<Map<String,
         profiles.iter().filter_map(|profile| profile.overlay.as_ref().map(|overlay| overlay.touched().clone()));
     let before = touched.fold(texts, Excerpt::and).read(pod)?;
     let mut after = before.clone();
+    // What they appended the last time goes, the last first, so that it stands once and in their order.
+    for profile in profiles.iter().rev() {
+        take_suffixes(profile, &mut after);
+    }
     for profile in profiles {
         after = changed_by(profile, after)?;
     }
@@ -38,11 +42,21 @@ pub(super) fn change(pod: &str, profiles: &[Arc<Profile>]) -> Result<Map<String,
     })
 }
 
+fn take_suffixes(profile: &Profile, pod: &mut Value) {
+    for (key, suffix) in &profile.spec.label_suffixes {
+        if let Some(Value::String(value)) = pod.pointer_mut("/metadata/labels").and_then(|labels| labels.get_mut(key))
+            && let Some(without) = value.strip_suffix(suffix.as_str())
+        {
+            *value = without.to_owned();
+        }
+    }
+}
+
 fn changed_by(profile: &Profile, mut pod: Value) -> Result<Value, ChangeError> {
     let metadata = &pod["metadata"];
     let mut labels = Texts::deserialize(&metadata["labels"])?;
     let mut annotations = Texts::deserialize(&metadata["annotations"])?;
-    apply_again(profile, &mut labels, &mut annotations);
+    apply(profile, &mut labels, &mut annotations);
     let changed = [("labels", labels), ("annotations", annotations)]
         .map(|(field, texts)| (field, if texts.unchanged() { Ok(Value::Null) } else { serde_json::to_value(&texts) }));
     for (field, texts) in changed {
@@ -81,6 +95,19 @@ mod tests {
         let pod = |value: &str| json!({"metadata": {"labels": {"x": value}}, "spec": {}});
         assert_eq!(changed(&pod("v"), &suffix), json!({"metadata": {"labels": {"x": "v-s"}}}));
         assert_eq!(changed(&pod("v-s"), &suffix), json!({}));
+    }
+
+    /// Also when the first of them is applied alone later, or the last one was there before.
+    #[test]
+    fn suffixes_of_several_profiles_stand_once_and_in_their_order() {
+        let (x, y) = (json!({"labelSuffixes": {"k": "-x"}}), json!({"labelSuffixes": {"k": "-y"}}));
+        let pod = |value: &str| json!({"metadata": {"labels": {"k": value}}, "spec": {}});
+        let both = [x, y.clone()];
+        assert_eq!(changed(&pod("v-x-y"), &both), json!({}));
+        assert_eq!(changed(&pod("v-x-y"), &[y]), json!({}));
+        for before in ["v", "v-x", "v-y"] {
+            assert_eq!(changed(&pod(before), &both), json!({"metadata": {"labels": {"k": "v-x-y"}}}), "{before}");
+        }
     }
 
     #[test]

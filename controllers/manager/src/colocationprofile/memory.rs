@@ -39,7 +39,7 @@ impl Memory {
     /// Whether this was applied not long ago.
     pub(super) fn knows(&self, mark: &Mark, settings: &Settings) -> bool {
         let known = self.applied.get(&(Arc::clone(&mark.profile), Arc::clone(&mark.pod)));
-        known.is_some_and(|(revision, at)| *revision == mark.revision && since(*at, mark.at) < settings.force_after)
+        known.is_some_and(|(revision, at)| *revision == mark.revision && is_recent(*at, mark.at, settings))
     }
 
     pub(super) fn keep(&mut self, mark: Mark) {
@@ -66,12 +66,19 @@ impl Memory {
     /// Forgets writes that were never made, and now and then what is too old to matter.
     pub(super) fn tidy(&mut self, settings: &Settings, now: Timestamp) {
         self.under_way.clear();
-        let tidied = *self.tidied.get_or_insert(now);
+        let tidied = self.tidied.get_or_insert(now);
+        *tidied = now.min(*tidied);
+        let tidied = *tidied;
         if since(tidied, now) >= settings.forget_every {
             self.tidied = Some(now);
-            self.applied.retain(|_, (_, at)| since(*at, now) < settings.force_after);
+            self.applied.retain(|_, (_, at)| is_recent(*at, now, settings));
         }
     }
+}
+
+/// Whether something was done not long ago. What lies in the future was done by a clock that was set back since.
+fn is_recent(at: Timestamp, now: Timestamp, settings: &Settings) -> bool {
+    at <= now && since(at, now) < settings.force_after
 }
 
 fn since(then: Timestamp, now: Timestamp) -> Duration {
@@ -145,6 +152,7 @@ mod tests {
         memory.keep(mark(1, 0));
         assert!(memory.knows(&mark(1, 299_999), &settings) && !memory.knows(&mark(1, 300_000), &settings));
         assert!(!memory.knows(&mark(2, 0), &settings));
+        assert!(!memory.knows(&mark(1, -1), &settings), "a clock that was set back has nothing to say");
         memory.tidy(&settings, after(0));
         memory.tidy(&settings, after(599_999));
         assert_eq!(memory.applied.len(), 1);
