@@ -48,6 +48,10 @@ pub enum Fault {
     Behind,
     /// The clock jumps by an hour, forwards or backwards.
     Jump,
+    /// A replica's clock does not show the time that the others' show.
+    Skew,
+    /// A write of a program that stood still for so long that another leads meanwhile reaches the server.
+    Deposed,
     /// An object is replaced by another of the same name.
     Recreated,
     /// An object is deleted and stays, because of a finalizer that nobody takes away for a while.
@@ -66,7 +70,7 @@ pub enum Fault {
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Fault; 28] = [
+    pub const ALL: [Fault; 30] = [
         Fault::StaleList,
         Fault::StaleStart,
         Fault::Crash,
@@ -88,6 +92,8 @@ impl Fault {
         Fault::Slow,
         Fault::Behind,
         Fault::Jump,
+        Fault::Skew,
+        Fault::Deposed,
         Fault::Recreated,
         Fault::Stuck,
         Fault::Terminating,
@@ -134,7 +140,7 @@ impl Fault {
             | Fault::Refused
             | Fault::Outage => 5,
             Fault::Slow | Fault::Behind => 6,
-            Fault::Jump => 7,
+            Fault::Jump | Fault::Skew | Fault::Deposed => 7,
             Fault::Recreated | Fault::Stuck | Fault::Terminating => 8,
             Fault::Malformed => 9,
             Fault::Revoked | Fault::Uncertified | Fault::Unconfigured => 12,

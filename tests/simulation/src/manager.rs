@@ -51,6 +51,8 @@ const COLOCATIONS: [&str; 7] = [
     r#"{"enable":true,"nodeConfigs":[{"nodeSelector":{"matchExpressions":[{"key":"pool","operator":"Like"}]}}]}"#,
 ];
 const NONSENSE: &str = "{not json";
+/// Annotations of one object may have 256 KiB together.
+const NONSENSE_MAX: usize = 200_000;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, Default)]
@@ -134,7 +136,8 @@ impl Scenario for Manager {
                 ("lets go of", code.max(let_go(stage, &slo)), None)
             }
             14 => {
-                let body = json!({"metadata": {"annotations": {"node.koordinator.sh/colocation-strategy": NONSENSE}}});
+                let nonsense = if random.below(8) == 0 { &"x".repeat(NONSENSE_MAX) } else { NONSENSE };
+                let body = json!({"metadata": {"annotations": {"node.koordinator.sh/colocation-strategy": nonsense}}});
                 ("annotates nonsense to", stage.person(&Method::PATCH, &node, &body), Some(Fault::Malformed))
             }
             _ => {

@@ -13,6 +13,7 @@ use axum::{
     body::{Body, BodyDataStream},
 };
 use bytes::Bytes;
+use envtest::{request::ApiRequest, server::Outcome};
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
 use http::{Method, Request, Response, Uri, header};
 use koord_runtime::{
@@ -22,6 +23,7 @@ use koord_runtime::{
 };
 use kube::client::Body as KubeBody;
 use parking_lot::Mutex;
+use serde_json::Value;
 use tower::{Service, ServiceExt};
 
 use crate::{fault::Fault, stage::failure, trace::Trace};
@@ -30,6 +32,8 @@ use crate::{fault::Fault, stage::failure, trace::Trace};
 const DELAY: Duration = Duration::from_secs(3);
 /// How long a watch may be silent, at most.
 const SILENCE: Duration = Duration::from_secs(90);
+/// How long a program that stands still does so, at least, and up to as much again: longer than a lease.
+const STALL: Duration = Duration::from_mins(3);
 /// More requests than this at one moment are a hot loop.
 const REQUESTS_AT_ONCE: u32 = 5_000;
 /// How many revisions a list may be behind, at most.
@@ -48,6 +52,8 @@ struct State {
     trouble: bool,
     outage_until: Moment,
     revoked: Option<Revoked>,
+    /// Until when a replica stands still.
+    stalled: BTreeMap<u64, Moment>,
     /// Writes that were carried out, those of leases aside.
     writes: u64,
     at_once: (Moment, u32),
@@ -91,6 +97,7 @@ impl Weather {
             trouble,
             outage_until: Moment::default(),
             revoked: None,
+            stalled: BTreeMap::new(),
             writes: 0,
             at_once: (Moment::default(), 0),
             broken: None,
@@ -125,6 +132,22 @@ impl Weather {
         state.trouble = false;
         state.outage_until = Moment::default();
         state.revoked = None;
+        state.stalled.clear();
+    }
+
+    /// A replica stands still for a while, its clock and everything that it is about to send with it.
+    fn begin_stall(&self, replica: u64) {
+        let span = STALL + self.span(STALL);
+        self.note(format_args!("{replica} stands still for {} s", span.as_secs()));
+        self.state.lock().stalled.insert(replica, self.clock.moment() + span);
+    }
+
+    /// Waits until this replica goes on.
+    pub(crate) async fn stall(&self, replica: u64) {
+        let until = self.state.lock().stalled.get(&replica).copied();
+        if let Some(until) = until {
+            self.clock.sleep(until.since(self.clock.moment())).await;
+        }
     }
 
     /// Something is wrong that must never be.
@@ -196,7 +219,7 @@ impl Weather {
 
     /// Takes note of a request that was answered, or not.
     fn seen(&self, replica: u64, asked: &Asked, code: u16, fault: Option<Fault>) {
-        let is_write = !matches!(asked.verb, "get" | "list" | "watch");
+        let is_write = is_write(asked);
         if let Some(fault) = fault {
             self.struck(fault);
         }
@@ -210,6 +233,10 @@ impl Weather {
     }
 }
 
+fn is_write(asked: &Asked) -> bool {
+    !matches!(asked.verb, "get" | "list" | "watch")
+}
+
 fn pick(state: &State, faults: &[Fault]) -> Option<Fault> {
     faults.get(usize::try_from(state.random.below(faults.len() as u64)).ok()?).copied()
 }
@@ -217,6 +244,16 @@ fn pick(state: &State, faults: &[Fault]) -> Option<Fault> {
 // === impl Network ===
 
 impl Network {
+    /// Namespace and name of the lease that the replicas stand for.
+    pub(crate) const LEASE: (&str, &str) = ("default", "simulated");
+    /// Where it is.
+    const LEASE_PATH: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases/simulated";
+
+    /// The name of a replica as the lease knows it.
+    pub(crate) fn identity(replica: u64) -> String {
+        format!("replica-{replica}")
+    }
+
     /// A way to the server.
     pub(crate) fn new(server: &envtest::shell::Server, weather: Arc<Weather>, replica: u64) -> Self {
         Self { server: server.clone(), router: server.router(), weather, replica }
@@ -229,6 +266,10 @@ impl Network {
             let delay = self.weather.span(DELAY);
             self.weather.clock.sleep(delay).await;
         }
+        if is_write(&asked) && asked.plural != "leases" && self.weather.chance(60) {
+            self.weather.begin_stall(self.replica);
+        }
+        self.weather.stall(self.replica).await;
         let mut fault = self.weather.of_request(&asked);
         let refusal = match fault {
             Some(Fault::Outage) => {
@@ -256,6 +297,10 @@ impl Network {
                 None => fault = None,
             }
         }
+        if is_write(&asked) && asked.plural != "leases" && self.another_leads() {
+            self.weather.struck(Fault::Deposed);
+            self.weather.note(format_args!("{} writes although another leads", self.replica));
+        }
         let response = self.router.clone().oneshot(Request::from_parts(parts, Body::new(body))).await?;
         let code = response.status().as_u16();
         // So old a state may be unknown to any server.
@@ -271,13 +316,23 @@ impl Network {
         }
     }
 
+    /// Whether the lease is in the name of another replica.
+    fn another_leads(&self) -> bool {
+        let request = ApiRequest::new(Method::GET, Self::LEASE_PATH, String::new());
+        let Outcome::Done(lease) = self.server.with_core(|core| core.handle(&request)) else { return false };
+        let lease: Value = serde_json::from_slice(&lease.body).unwrap_or_default();
+        let holder = lease["spec"]["holderIdentity"].as_str().filter(|holder| !holder.is_empty());
+        holder.is_some_and(|holder| holder != Self::identity(self.replica))
+    }
+
     /// A watch as it comes through.
     fn through(self, body: Body) -> Body {
-        let state = Some((self.weather, body.into_data_stream()));
+        let state = Some((self, body.into_data_stream()));
         Body::from_stream(stream::unfold(state, |state| async move {
-            let (weather, mut bytes) = state?;
-            let (piece, goes_on) = next(&weather, &mut bytes).await?;
-            Some((piece, goes_on.then_some((weather, bytes))))
+            let (network, mut bytes) = state?;
+            let (piece, goes_on) = next(&network.weather, &mut bytes).await?;
+            network.weather.stall(network.replica).await;
+            Some((piece, goes_on.then_some((network, bytes))))
         }))
     }
 }

@@ -4,6 +4,7 @@
 mod config;
 mod node;
 mod pods;
+mod profile;
 mod quantity;
 mod quota;
 mod slo;
@@ -29,6 +30,10 @@ pub(crate) struct Cluster {
     pub(crate) topologies: Vec<Value>,
     pub(crate) profiles: Vec<Value>,
     pub(crate) quotas: Vec<Value>,
+    pub(crate) namespaces: Vec<Value>,
+    /// Pods that wait for a node.
+    pub(crate) waiting: Vec<Value>,
+    pub(crate) colocation_profiles: Vec<Value>,
 }
 
 impl Cluster {
@@ -57,13 +62,15 @@ impl Cluster {
             }
             .check()?;
         }
-        self.profiles.iter().try_for_each(|profile| quota::check(profile, &self.nodes, &self.quotas))
+        self.profiles.iter().try_for_each(|profile| quota::check(profile, &self.nodes, &self.quotas))?;
+        self.waiting.iter().try_for_each(|pod| profile::check(pod, &self.namespaces, &self.colocation_profiles))
     }
 }
 
-/// The object of this name; nothing where there is none.
+/// The object of this name, in a list by names; nothing where there is none.
 fn of<'a>(objects: &'a [Value], name: &str) -> &'a Value {
-    objects.iter().find(|object| object["metadata"]["name"] == name).unwrap_or(&Value::Null)
+    let found = objects.binary_search_by(|object| object["metadata"]["name"].as_str().cmp(&Some(name)));
+    found.map_or(&Value::Null, |index| &objects[index])
 }
 
 /// A label or annotation.

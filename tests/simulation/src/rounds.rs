@@ -1,5 +1,9 @@
 //! Recorded runs: people act while the program stands still, then the program makes everything right, and so on. Nothing
 //! goes wrong but one death, so that what comes of it can be compared with what comes without.
+//!
+//! The program decides nothing while a watch has something to tell. So it never sees half of what people did: whether it
+//! did would be up to chance, and what it writes of a state that passes may stay (a ratio of `1.00`, an amount of `0`),
+//! or be lost with an object that is made anew. All of that is right, and none of it follows from the death.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -45,9 +49,10 @@ impl Simulation<'_> {
     pub fn rounds(&self, seed: u64, crash_after_write: Option<u64>) -> Result<Rounds, Failure> {
         let clock = ManualClock::new(start());
         let stage = self.stage.fork(seed, Arc::clone(&clock) as SharedClock);
-        let world = World::new(stage, clock, Random::seeded(seed), false);
+        let world = World::new(stage, clock, Random::seeded(seed), false, self.scenario.denied());
         let options = Options { faults: false, crash_after_write, ..Options::default() };
         let mut run = Run::new(self.scenario, options, world);
+        run.attentive = true;
         let told = play(&mut run, seed);
         let (deaths, program_writes) = (run.lives.saturating_sub(1), run.world.program_writes);
         let story = run.world.trace.last_lines();

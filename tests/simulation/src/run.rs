@@ -7,6 +7,7 @@ use koord_runtime::{
     Core,
     clock::{Clock, ManualClock, SharedClock},
     random::Random,
+    write::Write,
 };
 
 use crate::{
@@ -26,9 +27,12 @@ pub(crate) const REPORTED: Duration = Duration::from_mins(11);
 const FORGOTTEN: Duration = Duration::from_mins(10);
 /// How long nothing may be written after that.
 const SILENCE: Duration = Duration::from_mins(30);
+/// How often one object that cannot be written may be tried meanwhile: once in five minutes for each of four profiles,
+/// and once when a program starts.
+const DENIALS: u64 = 28;
 /// How far the clock may be set forwards or backwards.
 const JUMP: i64 = 60;
-/// More steps than this without time passing are a hot loop.
+/// What [`Run::steps_at_once`] is for few objects.
 const STEPS_AT_ONCE: u32 = 20_000;
 
 /// Who is simulated, what people do to it, and what should become of it.
@@ -45,6 +49,10 @@ pub trait Scenario: Sync {
     fn conclude(&self, stage: &mut Stage);
     /// What goes on by itself when people leave everything as it is: the agents of nodes report.
     fn report(&self, _stage: &mut Stage, _random: &Random) {}
+    /// Which writes an admission webhook denies for ever.
+    fn denied(&self) -> fn(&Write) -> bool {
+        |_| false
+    }
     /// Whether what is, is what should be.
     fn check(&self, stage: &mut Stage) -> Result<(), String>;
 }
@@ -86,6 +94,8 @@ pub struct Report {
     pub writes: u64,
     /// Writes that the program sent.
     pub program_writes: u64,
+    /// How often several quotas were compared with what they were promised.
+    pub promises: u64,
     /// What went wrong, and how often.
     pub faults: BTreeMap<Fault, u64>,
 }
@@ -125,7 +135,7 @@ impl<'s> Simulation<'s> {
     pub fn run(&self, seed: u64, options: Options) -> Result<Report, Failure> {
         let clock = ManualClock::new(start());
         let stage = self.stage.fork(seed, Arc::clone(&clock) as SharedClock);
-        let world = World::new(stage, clock, Random::seeded(seed), options.faults);
+        let world = World::new(stage, clock, Random::seeded(seed), options.faults, self.scenario.denied());
         let mut run = Run::new(self.scenario, options, world);
         let told = run.tell_all();
         let world = run.world;
@@ -135,6 +145,7 @@ impl<'s> Simulation<'s> {
                 steps: world.trace.len(),
                 writes: world.stage.writes(),
                 program_writes: world.program_writes,
+                promises: 0,
                 faults: world.faults,
             }),
             Err(what) => Err(Failure { seed, what, story: world.trace.last_lines() }),
@@ -153,11 +164,16 @@ pub(crate) struct Run<'s> {
     pub(crate) world: World,
     pub(crate) lives: u64,
     steps: Vec<Step>,
+    /// More steps than this without time passing are a hot loop.
+    pub(crate) steps_at_once: u32,
+    /// Whether nothing is decided while a watch has something to tell.
+    pub(crate) attentive: bool,
 }
 
 impl<'s> Run<'s> {
     pub(crate) fn new(scenario: &'s dyn Scenario, options: Options, world: World) -> Self {
-        Self { scenario, options, world, lives: 0, steps: Vec::new() }
+        let steps_at_once = STEPS_AT_ONCE;
+        Self { scenario, options, world, lives: 0, steps: Vec::new(), steps_at_once, attentive: false }
     }
 
     fn tell_all(&mut self) -> Result<(), String> {
@@ -207,7 +223,7 @@ impl<'s> Run<'s> {
             } else if !person {
                 self.step(program)?;
                 at_once += 1;
-                if at_once > STEPS_AT_ONCE {
+                if at_once > self.steps_at_once {
                     return Err("the program never rests".to_owned());
                 }
             }
@@ -283,6 +299,9 @@ impl<'s> Run<'s> {
         loop {
             while self.world.stage.tidy() > 0 {}
             program.steps(&mut self.steps, &mut self.world);
+            if self.attentive && self.steps.iter().any(Step::is_watch) {
+                self.steps.retain(Step::is_watch);
+            }
             if self.steps.is_empty() {
                 let left = end.since(clock.moment());
                 if left.is_zero() {
@@ -295,7 +314,7 @@ impl<'s> Run<'s> {
             } else {
                 self.step(program)?;
                 at_once += 1;
-                if at_once > STEPS_AT_ONCE {
+                if at_once > self.steps_at_once {
                     return Err("the program never rests although nothing goes wrong any more".to_owned());
                 }
             }
@@ -304,8 +323,14 @@ impl<'s> Run<'s> {
 
     fn silence(&mut self, program: &mut Program, when: &str) -> Result<(), String> {
         let before = self.world.program_writes;
+        self.world.denied.clear();
         self.pass(program, SILENCE)?;
-        match self.world.program_writes - before {
+        // What is denied for ever is tried again, and told of, but not often.
+        let denied = std::mem::take(&mut self.world.denied);
+        if let Some((object, times)) = denied.objects.iter().find(|(_, times)| **times > DENIALS) {
+            return Err(format!("{object} is written {times} times in {SILENCE:?} {when}, and denied each time"));
+        }
+        match self.world.program_writes - before - denied.writes() {
             0 => Ok(()),
             writes => Err(format!("{writes} writes in {SILENCE:?} {when}")),
         }

@@ -48,7 +48,12 @@ impl Environment for StageEnvironment {
 impl Stage {
     /// An empty cluster.
     pub fn new(seed: u64, clock: SharedClock) -> Self {
-        let limits = HistoryLimits { changes: HISTORY, ..HistoryLimits::default() };
+        Self::remembering(seed, clock, HISTORY)
+    }
+
+    /// An empty cluster whose server remembers so many changes for watches.
+    pub(crate) fn remembering(seed: u64, clock: SharedClock, changes: usize) -> Self {
+        let limits = HistoryLimits { changes, ..HistoryLimits::default() };
         let mut core = ApiServer::empty(Self::environment(seed, &clock), limits);
         kinds::install(&mut core);
         Self { server: Server::new(core, Parts::default()), clock, writes: 0 }

@@ -5,11 +5,12 @@
 use http::Method;
 use koord_manager_controllers::{
     ConfigSource,
+    colocationprofile::{self, ColocationProfileController},
     noderesource::{self, NodeResourceController, Plugins},
     quotaprofile::{self, QuotaProfileController},
 };
 use koord_resource::{declare::Profile, document::custom_resource_definition};
-use koord_runtime::{Core, random::Random};
+use koord_runtime::{Core, random::Random, write::Write};
 use serde_json::{Value, json};
 
 use crate::{
@@ -17,6 +18,7 @@ use crate::{
     manager::{CONFIG, METRICS, Manager, NODES, SLOS, put_config},
     oracle::Cluster,
     people::{name_of, replace},
+    waiting,
 };
 
 const NORMALIZATION: &str = "node.koordinator.sh/cpu-normalization-ratio";
@@ -63,6 +65,7 @@ impl Scenario for WholeManager {
         for name in ["default", "koordinator-system"] {
             stage.person(&Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": name}}));
         }
+        waiting::prepare(stage);
         for versions in koord_api::KINDS {
             let definition = custom_resource_definition(versions, Profile::Hardened);
             stage.person(&Method::POST, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition);
@@ -78,13 +81,20 @@ impl Scenario for WholeManager {
         })
         .map_err(|error| error.to_string())?;
         core.add(QuotaProfileController::SPEC, quotaprofile::COMPONENT, QuotaProfileController::wire)
-            .map(drop)
-            .map_err(|error| error.to_string())
+            .map_err(|error| error.to_string())?;
+        let settings = colocationprofile::Settings::default();
+        core.add(ColocationProfileController::SPEC, colocationprofile::COMPONENT, |wiring| {
+            ColocationProfileController::wire(wiring, settings)
+        })
+        .map(drop)
+        .map_err(|error| error.to_string())
     }
 
     fn disturb(&self, stage: &mut Stage, random: &Random) -> Disturbance {
-        if random.below(2) == 0 {
-            return self.of_slos().disturb(stage, random);
+        match random.below(5) {
+            0 | 1 => return self.of_slos().disturb(stage, random),
+            2 => return waiting::disturb(stage, random, self.sensible),
+            _ => {}
         }
         let name = format!("n{}", random.below(NAMES));
         let amount = 1 + random.below(8);
@@ -155,12 +165,13 @@ impl Scenario for WholeManager {
     }
 
     fn collections(&self) -> &'static [&'static str] {
-        &[NODES, SLOS, METRICS, TOPOLOGIES, PROFILES, QUOTAS]
+        &[NODES, SLOS, METRICS, TOPOLOGIES, PROFILES, QUOTAS, PODS, waiting::TEAMS]
     }
 
     /// Nonsense is taken off the nodes: a program that starts tells of what it finds.
     fn conclude(&self, stage: &mut Stage) {
         self.of_slos().conclude(stage);
+        waiting::conclude(stage);
         let data = json!({
             "colocation-config": COLOCATION, "resource-threshold-config": THRESHOLD,
             "cpu-normalization-config": NORMALIZATIONS, "resource-amplification-config": AMPLIFICATIONS,
@@ -185,6 +196,10 @@ impl Scenario for WholeManager {
             }});
             stage.person(&Method::PATCH, &format!("{NODES}/{name}"), &body);
         }
+    }
+
+    fn denied(&self) -> fn(&Write) -> bool {
+        waiting::is_denied
     }
 
     /// Kubelets and koordlets, now and then not all of them, and the zones' sizes change a little.
@@ -215,6 +230,9 @@ impl Scenario for WholeManager {
             topologies: stage.objects(TOPOLOGIES),
             profiles: stage.objects(PROFILES),
             quotas: stage.objects(QUOTAS),
+            namespaces: stage.objects(waiting::NAMESPACES),
+            waiting: waiting::pods(stage),
+            colocation_profiles: stage.objects(waiting::PROFILES),
         };
         cluster.check(stage.clock().now())
     }
@@ -227,7 +245,7 @@ fn replace_or_make(stage: &mut Stage, (object, collection): (&str, &str), body: 
     }
 }
 
-fn size(stage: &mut Stage, node: &str, amount: u64) -> u16 {
+pub(crate) fn size(stage: &mut Stage, node: &str, amount: u64) -> u16 {
     let has = json!({"cpu": (amount * 8).to_string(), "memory": format!("{}Gi", amount * 32), "pods": "110"});
     let body = json!({"status": {"capacity": has, "allocatable": has}});
     stage.person(&Method::PATCH, &format!("{NODES}/{node}/status"), &body)
@@ -248,7 +266,7 @@ fn resize_zones(stage: &mut Stage, node: &str, less: u64) -> u16 {
     stage.person(&Method::PATCH, &path, &json!({"zones": zones}))
 }
 
-fn report(stage: &mut Stage, node: &str, amount: u64) -> u16 {
+pub(crate) fn report(stage: &mut Stage, node: &str, amount: u64) -> u16 {
     let uses = |cpu: u64| json!({"resources": {"cpu": format!("{}m", cpu * 990), "memory": format!("{cpu}Gi")}});
     let class = |number: u64| ["koord-prod", "koord-mid", "koord-batch", "", "koord-free"][index(number, 5)];
     let of_pod = |number: u64| json!({"namespace": "default", "name": format!("{node}-{number}"), "priority": class(number), "podUsage": uses(number)});

@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
 use koord_runtime::{
     clock::{Clock, ManualClock, Moment},
+    key::ObjectKey,
     random::Random,
     write::{Action, Answer, Write},
 };
@@ -30,9 +31,33 @@ pub(crate) struct World {
     pub(crate) broken: Option<String>,
     /// The newest revision that any life has seen.
     pub(crate) seen: u64,
+    /// What was denied lately.
+    pub(crate) denied: Denials,
+    is_denied: fn(&Write) -> bool,
     trouble: bool,
     revoked: Option<Revoked>,
     storm: u64,
+}
+
+/// Writes that an admission webhook denies for ever.
+#[derive(Debug, Default)]
+pub(crate) struct Denials {
+    /// How often each object was to be written.
+    pub(crate) objects: BTreeMap<ObjectKey, u64>,
+    /// How often somebody was told of something meanwhile.
+    told: u64,
+}
+
+impl Denials {
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The writes that follow from denials.
+    pub(crate) fn writes(&self) -> u64 {
+        let denied: u64 = self.objects.values().sum();
+        if denied == 0 { 0 } else { denied + self.told }
+    }
 }
 
 /// A permission that is taken away.
@@ -43,7 +68,13 @@ struct Revoked {
 }
 
 impl World {
-    pub(crate) fn new(stage: Stage, clock: Arc<ManualClock>, random: Random, trouble: bool) -> Self {
+    pub(crate) fn new(
+        stage: Stage,
+        clock: Arc<ManualClock>,
+        random: Random,
+        trouble: bool,
+        is_denied: fn(&Write) -> bool,
+    ) -> Self {
         Self {
             stage,
             clock,
@@ -53,6 +84,8 @@ impl World {
             program_writes: 0,
             broken: None,
             seen: 0,
+            denied: Denials::default(),
+            is_denied,
             trouble,
             revoked: None,
             storm: 0,
@@ -139,6 +172,14 @@ impl World {
             self.wrote(write, Some(Fault::Revoked), refusal.code);
             return Ok(refusal);
         }
+        if (self.is_denied)(write) {
+            *self.denied.objects.entry(write.key.clone()).or_default() += 1;
+            let denial =
+                failure(403, "Forbidden", "admission webhook \"frozen\" denied the request: nobody changes it");
+            self.wrote(write, None, denial.code);
+            return Ok(denial);
+        }
+        self.denied.told += u64::from(write.kind.kind == "Event");
         let fault = self.of_write();
         if let Some(fault) = fault {
             self.struck(fault);

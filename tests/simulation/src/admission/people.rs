@@ -1,11 +1,16 @@
 //! What people write through the webhooks, and what they may expect of it.
 
+use std::time::Duration;
+
 use envtest::{request::ApiRequest, shell::Server};
 use http::Method;
-use koord_runtime::random::Random;
+use koord_runtime::{
+    clock::{Moment, SharedClock},
+    random::Random,
+};
 use serde_json::{Value, json};
 
-use super::{CONFIGURATIONS, SECRET, SECRETS};
+use super::{CONFIGURATIONS, SECRET, SECRETS, way::Way};
 use crate::Fault;
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -24,6 +29,8 @@ const CUSTOM: [(&str, &str, &str); 4] = [
 const CONFIG_MAPS: &str = "/api/v1/namespaces/koordinator-system/configmaps";
 const CONFIG: &str = "slo-controller-config";
 const PARENT: &str = "quota.scheduling.koordinator.sh/parent";
+/// A replica remembers for ten seconds what it has admitted, and a second may pass before the server stores it.
+const REMEMBERED: Duration = Duration::from_secs(9);
 /// Few names, so that things that happen to one name meet.
 const NAMES: u64 = 4;
 
@@ -37,13 +44,21 @@ pub(super) struct Written {
 pub(super) struct People {
     server: Server,
     random: Random,
+    way: Way,
+    clock: SharedClock,
     /// Writes that were carried out.
     pub(super) writes: u64,
+    /// Quotas that were written: at which revision, when, and who admitted it.
+    quotas: Vec<(u64, Moment, u64)>,
+    /// How often several quotas were there and kept all promises.
+    pub(super) kept: u64,
+    /// Whether somebody admitted a quota who could not know all others.
+    unjudged: bool,
 }
 
 impl People {
-    pub(super) fn new(server: Server, random: Random) -> Self {
-        Self { server, random, writes: 0 }
+    pub(super) fn new(server: Server, random: Random, way: Way, clock: SharedClock) -> Self {
+        Self { server, random, way, clock, writes: 0, quotas: Vec::new(), kept: 0, unjudged: false }
     }
 
     /// One thing.
@@ -55,7 +70,7 @@ impl People {
             5 => ("deletes a pod", self.delete(PODS, &format!("p{number}-{amount}")).await?, None),
             6 | 7 => ("writes a profile", self.put(PROFILES, &profile(number, amount)).await?, None),
             8 => ("deletes a profile", self.delete(PROFILES, &format!("c{number}")).await?, None),
-            9 | 10 => ("writes a quota", self.put(QUOTAS, &quota(number, amount)).await?, None),
+            9 | 10 => ("writes a quota", self.put_quota(&quota(number, amount)).await?, None),
             11 => {
                 // As in one `kubectl apply`, and at the same time.
                 let (parent, child) = (quota(0, 8), quota(number, 1));
@@ -64,6 +79,9 @@ impl People {
                     send(&server, &Method::POST, QUOTAS, &parent),
                     send(&other, &Method::POST, QUOTAS, &child)
                 );
+                self.admitted(&parent, &first);
+                self.admitted(&child, &second);
+                self.promised().await?;
                 let code = self.counted(first.0)?.max(self.counted(second.0)?);
                 ("writes parent and child", code, None)
             }
@@ -122,9 +140,59 @@ impl People {
         Ok(())
     }
 
-    /// Everything works: a profile changes pods, quotas keep their promises, nonsense is refused. What was promised before
-    /// is not looked at: while somebody had emptied a configuration, nobody was asked.
+    /// Makes or changes a quota.
+    async fn put_quota(&mut self, quota: &Value) -> Result<u16, String> {
+        let name = quota["metadata"]["name"].as_str().unwrap_or_default();
+        let mut answer = send(&self.server, &Method::POST, QUOTAS, quota).await;
+        if answer.0 == 409 {
+            answer = send(&self.server, &Method::PATCH, &format!("{QUOTAS}/{name}"), quota).await;
+        }
+        self.admitted(quota, &answer);
+        self.promised().await?;
+        self.counted(answer.0)
+    }
+
+    /// Remembers a quota that was written, and whether whoever admitted it could know all others: somebody was asked, and
+    /// what its cache had not heard of yet was admitted by itself, so short a time ago that it remembers.
+    fn admitted(&mut self, quota: &Value, (code, object): &(u16, Value)) {
+        let judge = self.way.judge(quota["metadata"]["name"].as_str().unwrap_or_default());
+        let revision = object["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok());
+        let (200..300, Some(revision)) = (code, revision) else { return };
+        let now = self.clock.moment();
+        let Some(judge) = judge else {
+            self.unjudged = true;
+            return;
+        };
+        let is_known = |(at, when, by): &(u64, Moment, u64)| {
+            *at <= judge.knows || (*by == judge.replica && now.since(*when) < REMEMBERED)
+        };
+        self.unjudged |= !self.quotas.iter().all(is_known);
+        self.quotas.push((revision, now, judge.replica));
+    }
+
+    /// What children are promised, their parent was promised, as long as everybody who admitted it could know.
+    async fn promised(&mut self) -> Result<(), String> {
+        if self.unjudged {
+            return Ok(());
+        }
+        let (_, list) = send(&self.server, &Method::GET, QUOTAS, &Value::Null).await;
+        let quotas: Vec<&Value> = list["items"].as_array().into_iter().flatten().collect();
+        let cpu = |quota: &Value| quota["spec"]["min"]["cpu"].as_str().and_then(|text| text.parse::<u64>().ok());
+        for parent in &quotas {
+            let name = &parent["metadata"]["name"];
+            let children = quotas.iter().filter(|quota| quota["metadata"]["labels"][PARENT] == *name);
+            let sum: u64 = children.filter_map(|quota| cpu(quota)).sum();
+            if cpu(parent).is_some_and(|own| sum > own) {
+                return Err(format!("quota {name} was promised {:?} and promises {sum}", cpu(parent)));
+            }
+        }
+        self.kept += u64::from(quotas.len() > 1);
+        Ok(())
+    }
+
+    /// Everything works: a profile changes pods, quotas keep their promises, nonsense is refused.
     pub(super) async fn check(&mut self) -> Result<(), String> {
+        self.promised().await?;
         self.expect(
             201,
             PROFILES,
@@ -133,7 +201,7 @@ impl People {
             }}),
         )
         .await?;
-        tokio::time::sleep(std::time::Duration::from_mins(1)).await;
+        tokio::time::sleep(Duration::from_mins(1)).await;
         let mut last = pod(0, 1);
         last["metadata"] = json!({"name": "last", "labels": {"last": "yes"}});
         let made = self.expect(201, PODS, &last).await?;

@@ -1,18 +1,20 @@
 //! The way of a review from the server to a replica: a Service with endpoints that are ready, and TLS without sockets.
 
-use std::{str, sync::Arc};
+use std::{collections::BTreeMap, str, sync::Arc};
 
 use bytes::Bytes;
 use envtest::{admission::Transport, shell::BoxFuture};
 use http::{Request, header};
 use http_body_util::{BodyExt, Full};
-use koord_runtime::clock::SharedClock;
+use koord_runtime::{Watch, clock::SharedClock};
 use koord_webhook::{Keeper, Service, certificates::verifies};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::{Fault, network::Weather};
 
+/// Where quotas are validated.
+const QUOTAS: &str = "/validate-scheduling-sigs-k8s-io-v1alpha1-elasticquota";
 /// How long a review may be on its way, at most.
 const DELAY: std::time::Duration = std::time::Duration::from_secs(2);
 
@@ -22,6 +24,15 @@ pub(super) struct Reached {
     pub(super) number: u64,
     pub(super) service: Service,
     pub(super) keeper: Arc<Keeper>,
+    pub(super) quotas: Arc<Watch>,
+}
+
+/// Who validated a quota last, and what it knew.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Judge {
+    pub(super) replica: u64,
+    /// The newest revision that its cache of quotas had heard of.
+    pub(super) knows: u64,
 }
 
 /// See the module.
@@ -33,11 +44,14 @@ struct Shared {
     clock: SharedClock,
     endpoints: Mutex<Vec<Reached>>,
     distrusted: Mutex<u64>,
+    /// By the name of the quota.
+    judges: Mutex<BTreeMap<String, Judge>>,
 }
 
 impl Way {
     pub(super) fn new(weather: Arc<Weather>, clock: SharedClock) -> Self {
-        Self(Arc::new(Shared { weather, clock, endpoints: Mutex::default(), distrusted: Mutex::default() }))
+        let (endpoints, distrusted, judges) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self(Arc::new(Shared { weather, clock, endpoints, distrusted, judges }))
     }
 
     pub(super) fn open(&self, endpoint: Reached) {
@@ -48,6 +62,10 @@ impl Way {
         self.0.endpoints.lock().retain(|endpoint| endpoint.number != number);
     }
 
+    pub(super) fn close_all(&self) {
+        self.0.endpoints.lock().clear();
+    }
+
     /// Reviews that found nobody ready, or nobody to trust.
     pub(super) fn distrusted(&self) -> u64 {
         *self.0.distrusted.lock()
@@ -55,6 +73,11 @@ impl Way {
 
     pub(super) fn forget_distrust(&self) {
         *self.0.distrusted.lock() = 0;
+    }
+
+    /// Who validated the quota of this name since it was asked the last time.
+    pub(super) fn judge(&self, quota: &str) -> Option<Judge> {
+        self.0.judges.lock().remove(quota)
     }
 
     async fn carry(&self, url: &str, ca_bundle: &[u8], review: Vec<u8>) -> Result<Bytes, String> {
@@ -85,6 +108,12 @@ impl Way {
         if uri.path().starts_with("/mutate-") {
             self.examine(&endpoint.service, uri.path(), &review);
         }
+        if uri.path() == QUOTAS
+            && let Some(name) = name_in(&review)
+        {
+            let knows = endpoint.quotas.reflector.lock().revision().0;
+            self.0.judges.lock().insert(name, Judge { replica: endpoint.number, knows });
+        }
         let request = Request::post(uri.clone()).header(header::CONTENT_TYPE, "application/json");
         let request = request.body(Full::new(Bytes::from(review))).map_err(|error| failed(&error.to_string()))?;
         let answer = match endpoint.service.answer(request).await {
@@ -114,6 +143,12 @@ impl Way {
             self.0.weather.breaks(format!("{path} mutates what it has mutated: {patch}, then {more}"));
         }
     }
+}
+
+/// The name of the object that a review is about.
+fn name_in(review: &[u8]) -> Option<String> {
+    let review: Value = serde_json::from_slice(review).ok()?;
+    review["request"]["name"].as_str().map(str::to_owned)
 }
 
 /// The JSON patch of an answer.

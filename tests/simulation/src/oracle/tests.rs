@@ -91,6 +91,7 @@ fn golden() -> Cluster {
             },
             "spec": {"min": {"cpu": "100", "memory": "120G"}, "max": {"cpu": "4611686018427387", "memory": "4611686018427387"}},
         })],
+        ..Cluster::default()
     }
 }
 
