@@ -13,6 +13,7 @@ use koord_schema::patch::{PatchError, strategic};
 use serde_json::{Map, Value, value::RawValue};
 
 use self::glance::{equals, glance, keys};
+pub use self::misfit::misfit;
 use crate::{Excerpt, PodNode, Texts};
 
 /// A strategic merge patch of a pod.

@@ -1,5 +1,5 @@
-//! Values in a patch that no pod can hold. A pod is decoded after it was merged, and the first of them refuses it, in
-//! Go's words.
+//! Values that no pod can hold, in a pod or a patch. A pod is decoded after it was merged, and the first of them refuses
+//! it, in Go's words.
 //!
 //! What is known are the fields of the metadata, the spec and its containers; what stands deeper is left to API servers.
 
@@ -112,9 +112,9 @@ const CONTAINER: Known = &[
     ("workingDir", Text("string")),
 ];
 
-/// Why no pod can be decoded that was merged with this patch; none where it can.
-pub(super) fn misfit(patch: &Map<String, Value>) -> Option<String> {
-    patch.iter().find_map(|(name, part)| {
+/// Why a pod, or a pod that was merged with this patch, cannot be decoded; none where nothing speaks against it.
+pub fn misfit(pod: &Map<String, Value>) -> Option<String> {
+    pod.iter().find_map(|(name, part)| {
         let (go_type, known) = match name.as_str() {
             "metadata" => ("v1.ObjectMeta", METADATA),
             "spec" => ("v1.PodSpec", SPEC),

@@ -139,12 +139,13 @@ impl<'a> Pod<'a> {
 
     /// Reads a pod that must be there.
     pub(crate) fn read(raw: Option<&'a RawValue>) -> Result<Parts<'a>, Denial> {
-        decode::object::<Pod<'a>>(raw)?.parts()
+        let text = raw.map_or("", RawValue::get);
+        decode::object::<Pod<'a>>(raw).map_err(|denial| told(denial, text))?.parts()
     }
 
     /// Reads a pod's text.
     pub(crate) fn read_text(text: &'a str) -> Result<Parts<'a>, Denial> {
-        decode::text::<Pod<'a>>(text)?.parts()
+        decode::text::<Pod<'a>>(text).map_err(|denial| told(denial, text))?.parts()
     }
 
     fn parts(self) -> Result<Parts<'a>, Denial> {
@@ -157,6 +158,12 @@ impl<'a> Pod<'a> {
             status: self.status,
         })
     }
+}
+
+/// The refusal of a text that is no pod, in Go's words where they are known.
+fn told(denial: Denial, text: &str) -> Denial {
+    let misfit = serde_json::from_str(text).ok().and_then(|object| koord_profile::misfit(&object));
+    misfit.map_or(denial, Denial::bad_request)
 }
 
 impl Parts<'_> {
