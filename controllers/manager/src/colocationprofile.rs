@@ -23,6 +23,7 @@ use koord_runtime::{
     key::ObjectKey,
     outcome::Outcome,
     store::Store,
+    uid::Uid,
     write::Write,
 };
 use parking_lot::Mutex;
@@ -130,8 +131,8 @@ fn concerns(
         && drawn(profile, Identity::Named(namespace, key.name())).unwrap_or(false)
 }
 
-fn event(kind: ResourceKind, key: &ObjectKey, uid: &Arc<str>, (reason, message): (&'static str, String)) -> Event {
-    Event { kind, key: key.clone(), uid: Arc::clone(uid), type_: EventType::Warning, reason, message }
+fn event(kind: ResourceKind, key: &ObjectKey, uid: &Uid, (reason, message): (&'static str, String)) -> Event {
+    Event { kind, key: key.clone(), uid: uid.clone(), type_: EventType::Warning, reason, message }
 }
 
 impl Controller for ColocationProfileController {
@@ -151,7 +152,7 @@ impl Controller for ColocationProfileController {
         memory.tidy(&self.settings, now);
         let name: Arc<str> = key.name().into();
         for (pod_key, pod) in pods.iter().filter(|(key, pod)| concerns(&entry.value, key, pod, &namespaces)) {
-            let (profile, pod_uid) = (Arc::clone(&name), Arc::clone(&pod.uid));
+            let (profile, pod_uid) = (Arc::clone(&name), pod.uid.clone());
             let mark = Mark { profile, revision: entry.revision, pod: pod_uid, at: now };
             if memory.knows(&mark, &self.settings) {
                 continue;

@@ -100,7 +100,7 @@ impl Complaints {
         reaction.event(Event {
             kind: ResourceKind::CONFIG_MAP,
             key: at.0.clone(),
-            uid: Arc::clone(&at.1.uid),
+            uid: at.1.uid.clone(),
             type_: EventType::Warning,
             reason,
             message,

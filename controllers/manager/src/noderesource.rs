@@ -223,7 +223,7 @@ fn node_changed(change: &Change<NodeView>, reaction: &mut Reaction) {
         reaction.event(Event {
             kind: ResourceKind::NODE,
             key: change.key.clone(),
-            uid: Arc::clone(&new.uid),
+            uid: new.uid.clone(),
             type_: EventType::Warning,
             reason: "InvalidNodeSetting",
             message: format!("{mistake}; it is ignored"),

@@ -207,7 +207,7 @@ impl Controller for QuotaProfileController {
             Err(error) => outcome.event(Event {
                 kind: ResourceKind::of(&ElasticQuotaProfile::INFO),
                 key: key.clone(),
-                uid: Arc::clone(&entry.uid),
+                uid: entry.uid.clone(),
                 type_: EventType::Warning,
                 reason: "InvalidNodeSelector",
                 message: format!("spec.nodeSelector: {error}; the quota {} is left as it is", quota.name()),
@@ -248,7 +248,7 @@ impl Controller for QuotaProfileController {
             key.namespace() == write.key.namespace() && profile.spec.quota_name == write.key.name()
         };
         let (key, profile) = profiles.iter().find(|(key, profile)| makes(key, &profile.value))?;
-        let uid = Arc::clone(&profile.uid);
+        let uid = profile.uid.clone();
         let message = format!("failed to {verb} quota, err: {error}");
         let kind = ResourceKind::of(&ElasticQuotaProfile::INFO);
         Some(Event { kind, key: key.clone(), uid, type_: EventType::Warning, reason, message })

@@ -19,7 +19,7 @@ pub use node::NodeView;
 pub use node_metric::{ApplicationUsage, Measured, NodeMetricView, Report};
 pub use node_slo::NodeSloView;
 pub use pending_pod::PendingPodView;
-pub use pod::{ByNode, PodView};
+pub use pod::{ByNode, Claim, PodView};
 pub use pod_uses::{PodUsage, PodUses};
 pub use quota_profile::QuotaProfileView;
 pub use topology::TopologyView;

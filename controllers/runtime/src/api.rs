@@ -21,6 +21,34 @@ use crate::{
     write::{Answer, WireRequest, Write},
 };
 
+/// What of the objects of a collection the server shall send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Whole,
+    /// The metadata alone. A server that cannot do that sends everything.
+    Metadata,
+}
+
+impl Part {
+    /// As the header `Accept` of a list asks for it.
+    fn of_list(self) -> &'static str {
+        match self {
+            Self::Whole => WHOLE,
+            Self::Metadata => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json",
+        }
+    }
+
+    /// As the header `Accept` of a watch asks for it.
+    fn of_event(self) -> &'static str {
+        match self {
+            Self::Whole => WHOLE,
+            Self::Metadata => "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json",
+        }
+    }
+}
+
+const WHOLE: &str = "application/json";
+
 /// Sends requests in the name of one program, no faster than allowed.
 #[derive(Clone)]
 pub struct Api {
@@ -64,7 +92,7 @@ impl Api {
     /// Carries out a write that belongs to a trace, of which the API server is told.
     pub async fn write_because(&self, write: &Write, cause: Option<TraceContext>) -> Result<(), ReconcileError> {
         let request = write.request(self.field_manager);
-        let answer = self.call_because(&request, cause).await;
+        let answer = self.call_because(&request, WHOLE, cause).await;
         let answer = answer
             .map_err(|error| ReconcileError::new(Fault::Api, format!("{write}: {}", error.message)).hindering_all())?;
         write.judge(&answer)
@@ -72,17 +100,22 @@ impl Api {
 
     /// Sends a request and reads the whole answer.
     pub async fn call(&self, request: &WireRequest) -> Result<Answer, Failure> {
-        self.call_because(request, None).await
+        self.call_because(request, WHOLE, None).await
     }
 
-    async fn call_because(&self, request: &WireRequest, cause: Option<TraceContext>) -> Result<Answer, Failure> {
+    async fn call_because(
+        &self,
+        request: &WireRequest,
+        accept: &'static str,
+        cause: Option<TraceContext>,
+    ) -> Result<Answer, Failure> {
         let wait = self.bucket.lock().reserve(self.clock.moment());
         self.metrics.rest_limited.with_label_values(&[request.method, &self.host]).observe(wait.as_secs_f64());
         if !wait.is_zero() {
             self.clock.sleep(wait).await;
         }
         let work = async {
-            let response = self.send(request, cause).await?;
+            let response = self.send(request, accept, cause).await?;
             let (code, retry_after) = head(&response);
             let body = read_all(response).await?;
             Ok(Answer { code, retry_after, body })
@@ -96,14 +129,19 @@ impl Api {
 
     /// GET of a path and query, as text.
     pub async fn get(&self, uri: String) -> Result<Answer, Failure> {
-        self.call(&WireRequest { method: "GET", uri, content_type: "application/json", body: String::new() }).await
+        self.call(&read(uri)).await
+    }
+
+    /// Fetches a page of a collection.
+    pub(crate) async fn list(&self, uri: String, part: Part) -> Result<Answer, Failure> {
+        self.call_because(&read(uri), part.of_list(), None).await
     }
 
     /// Starts a watch.
-    pub(crate) async fn watch(&self, uri: String, idle: Duration) -> Result<Lines, Failure> {
-        let request = WireRequest { method: "GET", uri, content_type: "application/json", body: String::new() };
+    pub(crate) async fn watch(&self, uri: String, part: Part, idle: Duration) -> Result<Lines, Failure> {
+        let request = read(uri);
         let opened = async {
-            let response = self.send(&request, None).await?;
+            let response = self.send(&request, part.of_event(), None).await?;
             let (code, retry_after) = head(&response);
             if (200..300).contains(&code) {
                 let frames = response.into_body().into_data_stream();
@@ -119,7 +157,12 @@ impl Api {
         }
     }
 
-    async fn send(&self, request: &WireRequest, cause: Option<TraceContext>) -> Result<Response<Body>, Failure> {
+    async fn send(
+        &self,
+        request: &WireRequest,
+        accept: &'static str,
+        cause: Option<TraceContext>,
+    ) -> Result<Response<Body>, Failure> {
         let mut builder = Request::builder();
         if let Some(cause) = cause {
             builder = builder.header("traceparent", cause.to_string());
@@ -127,7 +170,7 @@ impl Api {
         let built = builder
             .method(request.method)
             .uri(&request.uri)
-            .header(header::ACCEPT, "application/json")
+            .header(header::ACCEPT, accept)
             // An event must not wait in a compressor for the next one.
             .header(header::ACCEPT_ENCODING, "identity")
             .header(header::CONTENT_TYPE, request.content_type)
@@ -142,6 +185,10 @@ impl Api {
         self.metrics.rest_requests.with_label_values(&[code.as_str(), request.method, &self.host]).inc();
         response.map_err(|error| Failure::local(said(&error)))
     }
+}
+
+fn read(uri: String) -> WireRequest {
+    WireRequest { method: "GET", uri, content_type: "application/json", body: String::new() }
 }
 
 /// A refusal as the reflector wants to know it.
@@ -171,7 +218,7 @@ impl Lines {
         self.taken = 0;
         let mut searched = 0;
         loop {
-            if let Some(at) = self.buffer[searched..].iter().position(|byte| *byte == b'\n') {
+            if let Some(at) = memchr::memchr(b'\n', &self.buffer[searched..]) {
                 let end = searched + at;
                 self.taken = end + 1;
                 let line = std::str::from_utf8(&self.buffer[..end]);

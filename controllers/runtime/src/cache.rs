@@ -14,6 +14,7 @@ use crate::{
     intern::Interner,
     key::ObjectKey,
     projection::{Metadata, Projection, Unreadable, decode},
+    uid::Uid,
 };
 
 /// A revision of the API server's store. Kubernetes promises that they are decimal numbers and grow.
@@ -33,7 +34,7 @@ impl Revision {
 #[derive(Debug)]
 pub struct Entry<P> {
     /// Tells apart an object and a later one of the same name.
-    pub uid: Arc<str>,
+    pub uid: Uid,
     /// The revision that was seen last.
     pub revision: Revision,
     /// Counts changes of the spec.
@@ -47,7 +48,7 @@ pub struct Entry<P> {
 impl<P> Clone for Entry<P> {
     fn clone(&self) -> Self {
         Self {
-            uid: Arc::clone(&self.uid),
+            uid: self.uid.clone(),
             revision: self.revision,
             generation: self.generation,
             deleting: self.deleting,
@@ -58,7 +59,7 @@ impl<P> Clone for Entry<P> {
 
 impl<P: PartialEq> Entry<P> {
     fn equals(&self, other: &Self) -> bool {
-        let identity = |entry: &Self| (Arc::clone(&entry.uid), entry.revision, entry.generation, entry.deleting);
+        let identity = |entry: &Self| (entry.uid.clone(), entry.revision, entry.generation, entry.deleting);
         identity(self) == identity(other) && self.value == other.value
     }
 }
@@ -78,7 +79,7 @@ pub struct Change<P> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quarantined {
     /// Tells apart an object and a later one of the same name.
-    pub uid: Arc<str>,
+    pub uid: Uid,
     /// The revision that cannot be read.
     pub revision: Revision,
     /// What is wrong.
@@ -187,7 +188,7 @@ impl<P: Projection> Cache<P> {
                 let (key, revision) = metadata.identify()?;
                 self.listed(&key);
                 self.awaited.remove(&key);
-                let uid = Arc::from(metadata.uid.as_ref());
+                let uid = Uid::from(&*metadata.uid);
                 let quarantined = Quarantined { uid, revision, reason };
                 let known = self.quarantine.insert(key.clone(), quarantined.clone());
                 if known.is_some_and(|known| known == quarantined) {
@@ -236,7 +237,11 @@ impl<P: Projection> Cache<P> {
         let mut gone = self.unlisted.take().unwrap_or_default();
         gone.extend(self.awaited.iter().cloned());
         let gone = gone.into_iter().map(|key| self.drop_key(key));
-        gone.filter_map(|applied| if let Applied::Changed(change) = applied { Some(change) } else { None }).collect()
+        let gone = gone.filter_map(|applied| if let Applied::Changed(change) = applied { Some(change) } else { None });
+        let gone = gone.collect();
+        // A list comes in the order of the keys, which leaves the nodes of the tree half empty; made at once, they are full.
+        self.objects = std::mem::take(&mut self.objects).into_iter().collect();
+        gone
     }
 
     /// The keys of the objects that this cache and another know differently. What cannot be read counts by its
@@ -263,11 +268,11 @@ impl<P: Projection> Cache<P> {
         let identity = Identity { name, namespace, uid: Cow::Borrowed(&*metadata.uid), resource_version };
         let (key, revision) = identity.identify()?;
         let entry = Entry {
-            uid: Arc::from(metadata.uid.as_ref()),
+            uid: Uid::from(&*metadata.uid),
             revision,
             generation: metadata.generation,
             deleting: metadata.deletion_timestamp.is_some(),
-            value: Arc::new(P::project(wire, &mut self.strings)?),
+            value: P::project(wire, &mut self.strings)?.shared(&mut self.strings),
         };
         Ok((key, entry))
     }

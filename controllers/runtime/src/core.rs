@@ -17,7 +17,7 @@ use crate::{
     events::{Event, EventSink, EventType},
     key::ObjectKey,
     metrics::Metrics,
-    projection::Projection,
+    projection::{Metadata, Projection},
     random::Random,
     reflector::{Initial, Reflector, Selection},
     store::{Sink, Store},
@@ -30,6 +30,8 @@ pub struct Watch {
     pub kind: ResourceKind,
     /// Which part of the collection is wanted.
     pub selection: Selection,
+    /// Whether nothing but the metadata of the objects is read: nothing else needs to be sent.
+    pub metadata_only: bool,
     /// The protocol; only its shell locks it.
     pub reflector: Mutex<Reflector>,
     /// Where its findings go.
@@ -145,6 +147,7 @@ impl Core {
         self.watches.push(Arc::new(Watch {
             kind: P::KIND,
             selection: selection.clone(),
+            metadata_only: <P::Wire<'static> as Metadata<'static>>::ONLY,
             reflector: Mutex::new(Reflector::new(selection, self.initial)),
             sink: Arc::clone(&store) as Arc<dyn Sink>,
             projection: TypeId::of::<P>(),
@@ -222,7 +225,7 @@ impl Wiring<'_> {
                 let mut reaction = Reaction::default();
                 react(change, &mut reaction);
                 if let (true, Some(new)) = (tracer.is_on(), &change.new) {
-                    reaction.cause = tracer.seen(P::KIND.kind, change.key.as_str(), &new.uid, new.revision);
+                    reaction.cause = tracer.seen(P::KIND.kind, change.key.as_str(), &new.uid.to_string(), new.revision);
                 }
                 worker.react(reaction);
             }
@@ -256,7 +259,7 @@ fn quarantine<P: Projection>(events: &dyn EventSink, key: &ObjectKey, quarantine
     tracing::warn!(kind = P::KIND.kind, %key, reason = %quarantined.reason, "an object cannot be read");
     let message =
         format!("this {} cannot be read and is ignored until it is mended: {}", P::KIND.kind, quarantined.reason);
-    let (kind, key, uid) = (P::KIND, key.clone(), Arc::clone(&quarantined.uid));
+    let (kind, key, uid) = (P::KIND, key.clone(), quarantined.uid.clone());
     let event = Event { kind, key, uid, type_: EventType::Warning, reason: "Unreadable", message };
     events.record("koord-runtime", event);
 }

@@ -3,7 +3,7 @@
 //! They are core/v1 Events with a source component, as the original writes them; an event that repeats raises the
 //! count of the first. Whatever goes wrong here is never an error of the caller.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use koord_resource::controller::ResourceKind;
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::{
     key::ObjectKey,
     random::Random,
+    uid::Uid,
     write::{Action, Write},
 };
 
@@ -32,7 +33,7 @@ pub struct Event {
     /// The object.
     pub key: ObjectKey,
     /// Tells apart an object and a later one of the same name.
-    pub uid: Arc<str>,
+    pub uid: Uid,
     /// Whether it is good news.
     pub type_: EventType,
     /// One word in CamelCase.
@@ -114,7 +115,7 @@ impl Correlator {
     fn object(&self, component: &str, event: &Event, key: &ObjectKey, time: &str) -> Value {
         let mut involved = json!({
             "apiVersion": event.kind.api_version(), "kind": event.kind.kind,
-            "name": event.key.name(), "uid": event.uid.as_ref(),
+            "name": event.key.name(), "uid": event.uid.to_string(),
         });
         if !event.key.namespace().is_empty() {
             involved["namespace"] = event.key.namespace().into();
@@ -142,7 +143,7 @@ mod tests {
         let event = Event {
             kind: ResourceKind::CONFIG_MAP,
             key: ObjectKey::new("ns", "a"),
-            uid: "u".into(),
+            uid: Uid::from("u"),
             type_: EventType::Warning,
             reason: "Odd",
             message: "it is odd".to_owned(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    api::{Api, refused},
+    api::{Api, Part, refused},
     clock::SharedClock,
     core::Watch,
     metrics::Metrics,
@@ -37,12 +37,13 @@ struct Follower {
 impl Follower {
     async fn run(&self) {
         let path = self.watch.path();
+        let part = self.part();
         loop {
             let ask = self.watch.reflector.lock().ask(self.clock.moment(), &self.random);
             match ask {
                 Ask::Wait(span) => self.clock.sleep(span).await,
-                Ask::List(query) => self.list(format!("{path}?{query}")).await,
-                Ask::Watch { query, idle } => match self.api.watch(format!("{path}?{query}"), idle).await {
+                Ask::List(query) => self.list(format!("{path}?{query}"), part).await,
+                Ask::Watch { query, idle } => match self.api.watch(format!("{path}?{query}"), part, idle).await {
                     Ok(lines) => self.read(lines).await,
                     Err(failure) => self.failed(&failure),
                 },
@@ -50,8 +51,12 @@ impl Follower {
         }
     }
 
-    async fn list(&self, uri: String) {
-        match self.api.get(uri).await {
+    fn part(&self) -> Part {
+        if self.watch.metadata_only { Part::Metadata } else { Part::Whole }
+    }
+
+    async fn list(&self, uri: String, part: Part) {
+        match self.api.list(uri, part).await {
             Ok(answer) if answer.is_success() => {
                 self.with(|reflector, watch| {
                     reflector.page(&answer.body, self.clock.moment(), &self.random, &*watch.sink);

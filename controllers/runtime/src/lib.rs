@@ -42,6 +42,7 @@ pub mod recorder;
 pub mod reflector;
 pub mod store;
 pub mod trace;
+pub mod uid;
 pub mod write;
 
 pub use crate::core::{Core, Watch, Wiring};

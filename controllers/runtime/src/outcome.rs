@@ -77,7 +77,7 @@ impl Outcome {
         let entry = cache.get(key.as_str()).map(|entry| (entry.deleting, &entry.uid));
         let unread = || cache.quarantined(key.as_str()).map(|quarantined| (false, &quarantined.uid));
         if let Some((false, uid)) = entry.or_else(unread) {
-            let action = Action::Delete { uid: std::sync::Arc::clone(uid) };
+            let action = Action::Delete { uid: uid.clone() };
             self.plan.push(Write { kind: P::KIND, key: key.clone(), action });
         }
     }
@@ -137,7 +137,7 @@ fn with_preconditions<P>(mut patch: Value, entry: &Entry<P>) -> Value {
     if let Value::Object(object) = &mut patch {
         let metadata = object.entry("metadata").or_insert_with(|| json!({}));
         if let Value::Object(metadata) = metadata {
-            metadata.insert("uid".to_owned(), entry.uid.as_ref().into());
+            metadata.insert("uid".to_owned(), entry.uid.to_string().into());
             metadata.insert("resourceVersion".to_owned(), entry.revision.0.to_string().into());
         }
     }

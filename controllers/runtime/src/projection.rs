@@ -22,10 +22,18 @@ pub trait Projection: PartialEq + Sized + Send + Sync + 'static {
 
     /// Keeps what is needed. An error quarantines the object.
     fn project(wire: Self::Wire<'_>, strings: &mut Interner) -> Result<Self, Unreadable>;
+
+    /// Puts the value where a cache holds it. Where many objects show the same, `strings.share(self)` keeps it once.
+    fn shared(self, _strings: &mut Interner) -> Arc<Self> {
+        Arc::new(self)
+    }
 }
 
 /// Gives the metadata of what was read.
 pub trait Metadata<'a> {
+    /// Whether nothing else is read. Of such objects the API server is asked to send the metadata alone.
+    const ONLY: bool = false;
+
     /// The object's metadata.
     fn metadata(&self) -> &WireMetadata<'a>;
 }
@@ -92,6 +100,8 @@ pub struct MetadataOnly<'a> {
 }
 
 impl<'a> Metadata<'a> for MetadataOnly<'a> {
+    const ONLY: bool = true;
+
     fn metadata(&self) -> &WireMetadata<'a> {
         &self.metadata
     }

@@ -233,6 +233,13 @@ impl Reflector {
 
     /// A line of the watch came.
     pub fn line(&mut self, line: &str, now: Moment, random: &Random, sink: &dyn Sink) -> Result<(), HangUp> {
+        if self.is_open()
+            && let Some((type_, object)) = wire::split(line)
+            && let Some(Ok(revision)) = change(type_, object, sink)
+        {
+            self.saw(revision);
+            return Ok(());
+        }
         let event: Event<'_> = match serde_json::from_str(line) {
             Ok(event) => event,
             Err(error) => {
@@ -247,9 +254,13 @@ impl Reflector {
             self.state = State::Streaming { open: false };
             sink.begin_list(false);
         }
+        if let Some(seen) = change(&event.type_, event.object.get(), sink) {
+            if let Some(revision) = note(seen) {
+                self.saw(revision);
+            }
+            return Ok(());
+        }
         match event.type_.as_ref() {
-            "ADDED" | "MODIFIED" => self.saw(sink.upsert(event.object.get())),
-            "DELETED" => self.saw(sink.remove(event.object.get())),
             "BOOKMARK" => self.bookmark(event.object, sink),
             "ERROR" => {
                 let status: Status<'_> = serde_json::from_str(event.object.get()).unwrap_or_default();
@@ -337,10 +348,13 @@ impl Reflector {
         };
     }
 
-    fn saw(&mut self, seen: Result<Revision, Unreadable>) {
-        if let Some(revision) = note(seen)
-            && !matches!(self.state, State::Streaming { .. })
-        {
+    /// Whether a line of the watch came before.
+    fn is_open(&self) -> bool {
+        matches!(self.state, State::Watching { heard: true, .. } | State::Streaming { open: false })
+    }
+
+    fn saw(&mut self, revision: Revision) {
+        if !matches!(self.state, State::Streaming { .. }) {
             self.revision = self.revision.max(revision);
         }
     }
@@ -356,6 +370,15 @@ impl Reflector {
             self.state = State::Watching { since: None, heard: true };
         }
         self.revision = self.revision.max(revision);
+    }
+}
+
+/// Hands on the change that an event tells; none of another type.
+fn change(type_: &str, object: &str, sink: &dyn Sink) -> Option<Result<Revision, Unreadable>> {
+    match type_ {
+        "ADDED" | "MODIFIED" => Some(sink.upsert(object)),
+        "DELETED" => Some(sink.remove(object)),
+        _ => None,
     }
 }
 

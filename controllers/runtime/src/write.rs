@@ -1,6 +1,6 @@
 //! A write to the API server as data: what a plan shows, what a shell sends, and what an answer means.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, time::Duration};
 
 use koord_resource::controller::ResourceKind;
 use serde_json::Value;
@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::{
     error::{Fault, ReconcileError},
     key::ObjectKey,
+    uid::Uid,
 };
 
 /// One write.
@@ -36,7 +37,7 @@ pub enum Action {
     /// DELETE of the object with this uid.
     Delete {
         /// Precondition.
-        uid: Arc<str>,
+        uid: Uid,
     },
 }
 
@@ -107,7 +108,7 @@ impl Write {
                 method: "DELETE",
                 uri: object(),
                 content_type: "application/json",
-                body: serde_json::json!({"preconditions": {"uid": uid.as_ref()}, "propagationPolicy": "Background"})
+                body: serde_json::json!({"preconditions": {"uid": uid.to_string()}, "propagationPolicy": "Background"})
                     .to_string(),
             },
         }
@@ -188,7 +189,7 @@ mod tests {
         assert_eq!(line(&patch()), r#"PATCH /api/v1/namespaces/ns/configmaps/a?fieldManager=me {"data":{"a":null}}"#);
         assert_eq!(line(&write(Action::Create(json!({})))), "POST /api/v1/namespaces/ns/configmaps?fieldManager=me {}");
         assert_eq!(
-            line(&write(Action::Delete { uid: "u".into() })),
+            line(&write(Action::Delete { uid: Uid::from("u") })),
             r#"DELETE /api/v1/namespaces/ns/configmaps/a {"preconditions":{"uid":"u"},"propagationPolicy":"Background"}"#
         );
     }
@@ -200,7 +201,7 @@ mod tests {
                 Answer { code, retry_after: (code == 429).then_some(Duration::from_secs(7)), body: body.into() };
             write.judge(&answer).map_err(|error| (error.fault, error.retry))
         };
-        let delete = write(Action::Delete { uid: "u".into() });
+        let delete = write(Action::Delete { uid: Uid::from("u") });
         assert_eq!(judged(&delete, 404, ""), Ok(()), "gone is gone");
         assert_eq!(judged(&patch(), 200, ""), Ok(()));
         assert_eq!(judged(&patch(), 409, ""), Err((Fault::Api, Retry::Backoff)));

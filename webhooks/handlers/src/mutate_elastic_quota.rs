@@ -8,7 +8,7 @@ use koord_resource::{
     field::Path,
     go_json,
 };
-use koord_runtime::cache::Revision;
+use koord_runtime::{cache::Revision, uid::Uid};
 use serde::{Deserialize, Deserializer};
 
 use crate::{
@@ -106,9 +106,9 @@ impl QuotaView<'_> {
     }
 
     /// Which object it is, and in which state; none when it was never stored.
-    pub(crate) fn identity(&self) -> Option<(String, Revision)> {
+    pub(crate) fn identity(&self) -> Option<(Uid, Revision)> {
         let revision = Revision::parse(&self.metadata.resource_version).ok()?;
-        Some((self.metadata.uid.clone().into_owned(), revision))
+        Some((Uid::from(&*self.metadata.uid), revision))
     }
 
     /// Refuses an object of another kind.

@@ -12,6 +12,7 @@ use koord_resource::{
 use koord_runtime::{
     cache::{Cache, Revision},
     key::ObjectKey,
+    uid::Uid,
 };
 
 use crate::{
@@ -73,7 +74,7 @@ fn broken_by_force(unforced: Result<Option<Delta>, Refused>) -> Option<String> {
 struct Delta {
     key: ObjectKey,
     change: Change,
-    before: Option<(String, Revision)>,
+    before: Option<(Uid, Revision)>,
 }
 
 fn decide(

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use koord_runtime::{cache::Revision, key::ObjectKey};
+use koord_runtime::{cache::Revision, key::ObjectKey, uid::Uid};
 
 use super::Settings;
 
@@ -12,14 +12,14 @@ use super::Settings;
 pub(super) struct Mark {
     pub(super) profile: Arc<str>,
     pub(super) revision: Revision,
-    pub(super) pod: Arc<str>,
+    pub(super) pod: Uid,
     pub(super) at: Timestamp,
 }
 
 /// See the module.
 pub(super) struct Memory {
     /// By profile and uid of the pod: at which revision, and when.
-    applied: BTreeMap<(Arc<str>, Arc<str>), (Revision, Timestamp)>,
+    applied: BTreeMap<(Arc<str>, Uid), (Revision, Timestamp)>,
     /// Writes that were asked for, by the pod.
     under_way: BTreeMap<ObjectKey, Mark>,
     tidied: Option<Timestamp>,
@@ -38,7 +38,7 @@ impl Memory {
 
     /// Whether this was applied not long ago.
     pub(super) fn knows(&self, mark: &Mark, settings: &Settings) -> bool {
-        let known = self.applied.get(&(Arc::clone(&mark.profile), Arc::clone(&mark.pod)));
+        let known = self.applied.get(&(Arc::clone(&mark.profile), mark.pod.clone()));
         known.is_some_and(|(revision, at)| *revision == mark.revision && is_recent(*at, mark.at, settings))
     }
 

@@ -17,7 +17,7 @@ use koord_runtime::{cache::Cache, projection::Projection};
 use super::waterfall::Source;
 use crate::{
     amount::{Amount, CpuMemory, Native},
-    view::{DeviceView, Measured, NodeMetricView, NodeView, PodView, Report, TopologyView},
+    view::{Claim, DeviceView, Measured, NodeMetricView, NodeView, PodView, Report, TopologyView},
 };
 
 /// Everything that the amounts of one node depend on.
@@ -62,8 +62,8 @@ pub struct Facts<'a> {
 pub struct PodFacts<'a> {
     /// `namespace/name`.
     pub key: &'a str,
-    /// The pod.
-    pub pod: &'a PodView,
+    /// What of it counts.
+    pub pod: &'a Claim,
     /// What koordlet says that it uses.
     pub usage: Option<CpuMemory>,
 }
@@ -224,7 +224,7 @@ fn pods<'a>(cache: &'a Cache<PodView>, node: &str, report: Option<&'a Report>) -
     let mut usages: BTreeMap<&str, _> = reported.map(|usage| (usage.key, usage)).collect();
     let keys = cache.index().get(node);
     let pods = keys.filter_map(|key| {
-        let pod = value(cache, key.as_str()).filter(|pod| pod.is_active)?;
+        let pod = value(cache, key.as_str()).map(|pod| &*pod.claim).filter(|claim| claim.is_active)?;
         let usage = usages.remove(key.as_str()).map(|usage| usage.usage);
         Some(PodFacts { key: key.as_str(), pod, usage })
     });

@@ -1,6 +1,6 @@
 //! What of a pod counts on its node: class, requests, place.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, cmp::Ordering, sync::Arc};
 
 use k8s_openapi::api::core::v1::Pod;
 use koord_api::{
@@ -12,18 +12,25 @@ use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     index::{By, Term},
     intern::Interner,
-    projection::{Labels, Metadata, Projection, Unreadable, WireMetadata, nullable, text},
+    projection::{Labels, Metadata, Projection, Unreadable, WireMetadata, nullable, part, text},
 };
 use serde::Deserialize;
-use serde_json::{json, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 
 use crate::amount::CpuMemory;
 
-/// What of a pod counts on its node.
+/// A pod and its place.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PodView {
     /// The node; empty before it is scheduled.
     pub node: Arc<str>,
+    /// What of it counts there.
+    pub claim: Arc<Claim>,
+}
+
+/// What of a pod counts on its node: the same for all replicas of a workload, and kept once for them.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Claim {
     /// Whether it is pending or running.
     pub is_active: bool,
     /// Its priority class, by label, priority or QoS class.
@@ -36,10 +43,28 @@ pub struct PodView {
     pub numa_nodes: Box<[i32]>,
 }
 
-impl PodView {
+impl Claim {
     /// Whether it is of class batch or free.
     pub fn is_best_effort(&self) -> bool {
         matches!(self.class, Some(PriorityClass::Batch | PriorityClass::Free))
+    }
+
+    /// By what equal ones are found. The order means nothing.
+    fn parts(&self) -> impl Ord {
+        let Self { is_active, class, is_exclusive, request, numa_nodes } = self;
+        (request.cpu, request.memory, is_active, class, is_exclusive, numa_nodes)
+    }
+}
+
+impl Ord for Claim {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.parts().cmp(&other.parts())
+    }
+}
+
+impl PartialOrd for Claim {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 
@@ -63,7 +88,7 @@ pub struct Wire<'a> {
     #[serde(borrow)]
     metadata: WireMetadata<'a>,
     #[serde(borrow, default)]
-    spec: Option<&'a RawValue>,
+    spec: Option<Spec<'a>>,
     #[serde(borrow, default)]
     status: Option<Status<'a>>,
 }
@@ -87,8 +112,8 @@ struct Spec<'a> {
 struct Container<'a> {
     #[serde(borrow, default, deserialize_with = "nullable")]
     restart_policy: Cow<'a, str>,
-    #[serde(default)]
-    resources: Option<Resources>,
+    #[serde(borrow, default)]
+    resources: Option<&'a RawValue>,
 }
 
 #[derive(Default, Deserialize)]
@@ -128,20 +153,23 @@ impl<'a> Metadata<'a> for Wire<'a> {
 }
 
 impl Container<'_> {
-    fn request(&self) -> CpuMemory {
-        self.resources.as_ref().and_then(|resources| resources.requests).unwrap_or_default()
+    fn request(&self) -> Result<CpuMemory, Unreadable> {
+        let resources: Option<Resources> = part("spec.containers.resources", self.resources)?;
+        Ok(resources.and_then(|resources| resources.requests).unwrap_or_default())
     }
 }
 
 impl Spec<'_> {
     /// The request of the pod: the containers that run together, or an init container where that needs more, then
     /// what the pod says for itself, and the overhead. An init container that is restarted runs beside all that come after it.
-    fn request(&self) -> CpuMemory {
-        let containers = self.containers.iter().flatten();
-        let mut running = containers.map(Container::request).fold(CpuMemory::default(), |sum, more| sum + more);
+    fn request(&self) -> Result<CpuMemory, Unreadable> {
+        let mut running = CpuMemory::default();
+        for container in self.containers.iter().flatten() {
+            running = running + container.request()?;
+        }
         let (mut sidecars, mut starting) = (CpuMemory::default(), CpuMemory::default());
         for container in self.init_containers.iter().flatten() {
-            let request = container.request();
+            let request = container.request()?;
             let needed = if container.restart_policy == "Always" {
                 running = running + request;
                 sidecars = sidecars + request;
@@ -156,7 +184,18 @@ impl Spec<'_> {
             total.cpu = stated.cpu.unwrap_or(total.cpu);
             total.memory = stated.memory.unwrap_or(total.memory);
         }
-        total + self.overhead.unwrap_or_default()
+        Ok(total + self.overhead.unwrap_or_default())
+    }
+
+    /// The class of a pod whose status does not name it, such as one from a file.
+    fn qos(&self) -> KubernetesQos {
+        let containers = |of: &Option<Vec<Container<'_>>>| -> Vec<Value> {
+            let resources = of.iter().flatten().map(|container| text(container.resources));
+            resources.map(|text| json!({"name": "", "resources": serde_json::from_str::<Value>(text).ok()})).collect()
+        };
+        let spec =
+            json!({"containers": containers(&self.containers), "initContainers": containers(&self.init_containers)});
+        KubernetesQos::of_pod(&serde_json::from_value::<Pod>(json!({ "spec": spec })).unwrap_or_default())
     }
 }
 
@@ -166,37 +205,27 @@ impl Projection for PodView {
     type Index = By<PodView, ByNode>;
 
     fn project(wire: Wire<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
-        let spec: Option<Spec<'_>> =
-            serde_json::from_str(text(wire.spec)).map_err(|error| Unreadable::new("spec", error))?;
-        let spec = spec.unwrap_or_default();
+        let spec = wire.spec.unwrap_or_default();
         let status = wire.status.unwrap_or_default();
         let wanted = |key: &str| matches!(key, QOS_LABEL | PRIORITY_CLASS_LABEL);
         let labels = Labels::read_some("metadata.labels", wire.metadata.labels, strings, wanted)?;
         let qos = match QosClass::of_label(labels.get(QOS_LABEL)) {
             Some(qos) => Some(qos),
-            None if status.qos_class.is_empty() => QosClass::of_kubernetes(qos_of_containers(text(wire.spec)).as_str()),
+            None if status.qos_class.is_empty() => QosClass::of_kubernetes(spec.qos().as_str()),
             None => QosClass::of_kubernetes(&status.qos_class),
         };
         let declared = PriorityClass::declared(labels.get(PRIORITY_CLASS_LABEL), spec.priority);
         let place = |key: &str| key == RESOURCE_STATUS.name();
         let annotations = Labels::read_some("metadata.annotations", wire.metadata.annotations, strings, place)?;
-        Ok(Self {
-            node: strings.intern(&spec.node_name),
+        let claim = Claim {
             is_active: matches!(&*status.phase, "Pending" | "Running"),
             class: declared.or_else(|| qos.as_ref().and_then(PriorityClass::of_qos)),
             is_exclusive: qos == Some(QosClass::Lse),
-            request: spec.request(),
+            request: spec.request()?,
             numa_nodes: annotations.get(RESOURCE_STATUS.name()).map_or_else(Box::default, numa_nodes),
-        })
+        };
+        Ok(Self { node: strings.intern(&spec.node_name), claim: strings.share(claim) })
     }
-}
-
-/// The class of a pod whose status does not name it, such as one from a file.
-fn qos_of_containers(spec: &str) -> KubernetesQos {
-    let spec = serde_json::from_str::<serde_json::Value>(spec).unwrap_or_default();
-    let containers = json!({"containers": spec["containers"], "initContainers": spec["initContainers"]});
-    let pod = serde_json::from_value::<Pod>(json!({ "spec": containers })).unwrap_or_default();
-    KubernetesQos::of_pod(&pod)
 }
 
 /// A place that cannot be read is no place: the pod counts on all NUMA nodes.
@@ -212,7 +241,6 @@ fn numa_nodes(text: &str) -> Box<[i32]> {
 mod tests {
     use koord_resource::Quantity;
     use koord_runtime::cache::Cache;
-    use serde_json::Value;
 
     use super::*;
     use crate::amount::Amount;
@@ -237,7 +265,7 @@ mod tests {
         sidecar["restartPolicy"] = "Always".into();
         let spec = json!({"containers": [cpu("1"), cpu("1")], "initContainers": [cpu("3"), sidecar, cpu("4")],
                           "overhead": {"cpu": "100m"}});
-        let request = |spec| pod(json!({}), spec, json!({})).request.cpu;
+        let request = |spec| pod(json!({}), spec, json!({})).claim.request.cpu;
         let amount = |text: &str| Amount::from(&text.parse::<Quantity>().unwrap());
         assert_eq!(request(spec.clone()), amount("6100m"), "the last init container beside the sidecar");
         let mut whole = spec;
@@ -248,7 +276,7 @@ mod tests {
     #[test]
     fn the_class_is_that_of_label_priority_or_qos() {
         let class = |labels: Value, priority: Value, qos: &str| {
-            pod(json!({ "labels": labels }), json!({ "priority": priority }), json!({ "qosClass": qos })).class
+            pod(json!({ "labels": labels }), json!({ "priority": priority }), json!({ "qosClass": qos })).claim.class
         };
         let labelled = |class: &str| json!({ PRIORITY_CLASS_LABEL: class });
         assert_eq!(class(labelled("koord-mid"), json!(9500), "Guaranteed"), Some(PriorityClass::Mid));
@@ -261,7 +289,7 @@ mod tests {
     #[test]
     fn numa_nodes_are_read_where_they_make_sense() {
         let nodes = |text: &str| {
-            pod(json!({"annotations": {RESOURCE_STATUS.name(): text}}), json!({}), json!({})).numa_nodes.to_vec()
+            pod(json!({"annotations": {RESOURCE_STATUS.name(): text}}), json!({}), json!({})).claim.numa_nodes.to_vec()
         };
         assert_eq!(nodes(r#"{"numaNodeResources":[{"node":1},{"node":0},{"node":1}]}"#), [0, 1]);
         assert_eq!(nodes("{"), [0; 0]);

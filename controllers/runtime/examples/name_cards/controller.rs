@@ -71,7 +71,7 @@ impl Controller for NameCards {
         };
         outcome.present(&cards, &card, body(key.name(), node.value.labels.get("pool")))?;
         if !outcome.plan.is_empty() {
-            let (kind, uid) = (ResourceKind::NODE, Arc::clone(&node.uid));
+            let (kind, uid) = (ResourceKind::NODE, node.uid.clone());
             let message = "the node gets a new name card".to_owned();
             let (key, type_, reason) = (key.clone(), EventType::Normal, "NameCard");
             outcome.event(Event { kind, key, uid, type_, reason, message });

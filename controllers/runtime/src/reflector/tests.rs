@@ -158,6 +158,24 @@ fn failures_are_waited_out_and_the_watch_resumes() {
 }
 
 #[test]
+fn a_line_may_be_written_in_any_way_and_a_cut_one_is_found_out() {
+    let mut stage = Stage::new(Initial::Pages);
+    stage.ask();
+    stage.page(9, "", &[]);
+    stage.ask();
+    stage.event("ADDED", &node("a", 10)).unwrap();
+    stage.line(&format!(r#"{{ "object": {}, "type": "ADDED" }}"#, node("b", 11))).unwrap();
+    stage.line(&format!(r#"{{"type":"ADDED","object":{},"other":{{}}}}"#, node("c", 12))).unwrap();
+    stage.line(&format!(r#"{{"type":"ADD\u0045D","object":{}}}"#, node("d", 13))).unwrap();
+    stage.line(r#"{"type":"ADDED","object":{"metadata":{}}}"#).unwrap();
+    assert_eq!(stage.names(), ["a", "b", "c", "d"]);
+    assert_eq!(stage.reflector.revision(), Revision(13));
+    let line = format!(r#"{{"type":"MODIFIED","object":{}}}"#, node("a", 14));
+    assert!(matches!(stage.line(&line[..line.len() - 1]), Err(HangUp::Broken(_))));
+    assert_eq!(stage.reflector.revision(), Revision(13));
+}
+
+#[test]
 fn a_server_that_asks_for_time_gets_it() {
     let mut stage = Stage::new(Initial::Pages);
     stage.ask();

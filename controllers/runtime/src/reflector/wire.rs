@@ -32,6 +32,13 @@ pub(super) struct Event<'a> {
     pub(super) object: &'a RawValue,
 }
 
+/// Type and object of an event that is written as API servers write it. The end of the line is then the end of the
+/// object, which is not read here: should that be wrong, its reader finds out.
+pub(super) fn split(line: &str) -> Option<(&str, &str)> {
+    let (type_, rest) = line.strip_prefix(r#"{"type":""#)?.split_once('"')?;
+    Some((type_, rest.strip_prefix(r#","object":"#)?.strip_suffix('}')?))
+}
+
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Status<'a> {

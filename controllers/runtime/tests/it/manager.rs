@@ -13,17 +13,21 @@ use envtest::{
 use futures::StreamExt;
 use http::Method;
 use jiff::Timestamp;
+use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     Core,
     clock::SystemClock,
+    intern::Interner,
     lease::Candidacy,
     manager::{Manager, Settings},
     metrics::{Audience, Metrics},
+    projection::{Metadata, Projection, Unreadable, WireMetadata},
     random::Random,
     recorder::Recorder,
     reflector::{Initial, Selection},
 };
 use kube::{Client, core::WatchEvent};
+use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 use tokio_util::sync::CancellationToken;
 
@@ -210,4 +214,60 @@ async fn kubes_watch_can_leave_objects_as_text() {
     let first = std::pin::pin!(events).next().await;
     let Some(Ok(WatchEvent::Added(object))) = first else { panic!("no event came") };
     assert!(object.get().contains(r#""name":"n1""#), "{object}");
+}
+
+// === what is fetched ===
+
+/// The kind that the API server gave to the object when it sent it.
+#[derive(PartialEq)]
+struct SentAs(String);
+
+#[derive(Deserialize)]
+struct SentWire<'a> {
+    kind: String,
+    #[serde(borrow)]
+    metadata: WireMetadata<'a>,
+}
+
+impl<'a> Metadata<'a> for SentWire<'a> {
+    const ONLY: bool = true;
+
+    fn metadata(&self) -> &WireMetadata<'a> {
+        &self.metadata
+    }
+}
+
+impl Projection for SentAs {
+    const KIND: ResourceKind = ResourceKind::NODE;
+    type Wire<'a> = SentWire<'a>;
+    type Index = ();
+
+    fn project(wire: SentWire<'_>, _: &mut Interner) -> Result<Self, Unreadable> {
+        Ok(Self(wire.kind))
+    }
+}
+
+async fn is_sent_as_metadata_alone(initial: Initial) {
+    let server = server();
+    send(&server, Method::POST, "/api/v1/nodes", &json!({"metadata": {"name": "listed"}}));
+    let (recorder, told) = Recorder::new(SystemClock::shared());
+    let (random, metrics) = (Random::seeded(7), Metrics::new().unwrap());
+    let mut core = Core::new(SystemClock::shared(), random, metrics, Arc::new(recorder));
+    core.set_initial(initial);
+    let nodes = core.store::<SentAs>(&Selection::default());
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(Manager::new(core, client(&server), told, settings(None)).run(stop.clone()));
+    let sent_as = |name: &str| nodes.read().get(name).map(|node| node.value.0.clone());
+    let listed = eventually("a node that was there", || sent_as("listed")).await;
+    send(&server, Method::POST, "/api/v1/nodes", &json!({"metadata": {"name": "watched"}}));
+    let watched = eventually("a node that came", || sent_as("watched")).await;
+    assert_eq!([listed, watched], ["PartialObjectMetadata"; 2]);
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn of_objects_whose_metadata_alone_is_read_nothing_else_is_fetched() {
+    is_sent_as_metadata_alone(Initial::Stream).await;
+    is_sent_as_metadata_alone(Initial::Pages).await;
 }

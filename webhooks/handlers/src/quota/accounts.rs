@@ -14,6 +14,7 @@ use koord_runtime::{
     cache::Revision,
     key::ObjectKey,
     random::Random,
+    uid::Uid,
     write::{Action, Answer, WireRequest, Write},
 };
 use koord_webhook::{Due, ServiceBuilder};
@@ -89,7 +90,7 @@ struct Waiting {
 /// A quota as it was stored at a revision.
 #[derive(Clone)]
 struct State {
-    uid: Arc<str>,
+    uid: Uid,
     revision: Revision,
     quota: Arc<Quota>,
     requested: ResourceList,
@@ -231,12 +232,7 @@ impl Accounts {
         let quotas = self.ctx.quotas.read();
         let entry = quotas.get(key.as_str())?;
         let requested = entry.value.requested.clone();
-        Some(State {
-            uid: Arc::clone(&entry.uid),
-            revision: entry.revision,
-            quota: Arc::clone(&entry.value),
-            requested,
-        })
+        Some(State { uid: entry.uid.clone(), revision: entry.revision, quota: Arc::clone(&entry.value), requested })
     }
 
     /// What the API server has; what the cache shows where it does not say.
@@ -248,7 +244,7 @@ impl Accounts {
             let Stored { metadata } = serde_json::from_str(&answer.body).ok()?;
             let quota = Arc::new(super::fact::read(&answer.body).ok()?);
             let (revision, requested) = (Revision::parse(&metadata.resource_version).ok()?, quota.requested.clone());
-            Some(State { uid: metadata.uid.into(), revision, quota, requested })
+            Some(State { uid: Uid::from(&*metadata.uid), revision, quota, requested })
         });
         newer(self.shown(key), fresh)
     }
@@ -258,7 +254,7 @@ impl Accounts {
         let Some(books) = self.books.get() else { return Err("quotas cannot be charged yet; try again".to_owned()) };
         let text = koord_resource::go_json::to_string(requested).map_err(|error| error.to_string())?;
         let metadata: Value = json!({
-            "uid": state.uid.as_ref(),
+            "uid": state.uid.to_string(),
             "resourceVersion": state.revision.0.to_string(),
             "annotations": { CHILD_REQUEST.name(): text },
         });

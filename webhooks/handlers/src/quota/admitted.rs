@@ -6,6 +6,7 @@ use koord_runtime::{
     cache::{Cache, Entry, Revision},
     clock::Moment,
     key::ObjectKey,
+    uid::Uid,
 };
 
 use super::Quota;
@@ -28,7 +29,7 @@ pub(crate) struct Pending {
     pub(crate) key: ObjectKey,
     pub(crate) change: Change,
     /// The object that was changed or removed, as its last state was known; none for a new one.
-    before: Option<(String, Revision)>,
+    before: Option<(Uid, Revision)>,
     since: Moment,
 }
 
@@ -38,9 +39,9 @@ impl Pending {
         match (&self.change, shown, &self.before) {
             (Change::Gone, None, _) | (Change::Put(_), Some(_), None) => true,
             (Change::Put(_), None, _) | (Change::Gone, Some(_), None) => false,
-            (Change::Put(_), Some(entry), Some((uid, revision))) => *entry.uid != **uid || entry.revision > *revision,
+            (Change::Put(_), Some(entry), Some((uid, revision))) => entry.uid != *uid || entry.revision > *revision,
             // With finalizers it stays for a while; that it goes is seen.
-            (Change::Gone, Some(entry), Some((uid, _))) => *entry.uid != **uid || entry.deleting,
+            (Change::Gone, Some(entry), Some((uid, _))) => entry.uid != *uid || entry.deleting,
         }
     }
 }
@@ -61,7 +62,7 @@ impl Admitted {
     }
 
     /// A change was admitted. `before`: uid and revision of the object that is changed or removed.
-    pub(crate) fn add(&mut self, key: ObjectKey, change: Change, before: Option<(String, Revision)>, now: Moment) {
+    pub(crate) fn add(&mut self, key: ObjectKey, change: Change, before: Option<(Uid, Revision)>, now: Moment) {
         self.pending.retain(|pending| pending.key != key);
         self.pending.push(Pending { key, change, before, since: now });
     }

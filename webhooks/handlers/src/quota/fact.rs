@@ -242,7 +242,7 @@ impl Projection for QuotaProfile {
 }
 
 /// The quota that a pod names.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct PlacedPod {
     quota: Option<Arc<str>>,
 }
@@ -255,6 +255,11 @@ impl Projection for PlacedPod {
     fn project(wire: MetadataOnly<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
         let labels = Labels::read_some("metadata.labels", wire.metadata.labels, strings, |key| key == NAME)?;
         Ok(Self { quota: labels.get(NAME).filter(|name| !name.is_empty()).map(|name| strings.intern(name)) })
+    }
+
+    /// There are many pods of a quota, and they differ in nothing that is kept.
+    fn shared(self, strings: &mut Interner) -> Arc<Self> {
+        strings.share(self)
     }
 }
 
