@@ -1,7 +1,7 @@
 //! The way to the API server: requests as text, answers as text, watches line by line.
 //!
 //! kube's client brings connection, TLS and authentication. Bodies stay text because caches read them borrowed; lines
-//! of a watch go through one buffer that is used again.
+//! of a watch are read where the connection put them.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use crate::{
     clock::SharedClock,
     error::{Fault, ReconcileError},
+    lines::Lines,
     metrics::Metrics,
     queue::Bucket,
     reflector::Failure,
@@ -138,14 +139,14 @@ impl Api {
     }
 
     /// Starts a watch.
-    pub(crate) async fn watch(&self, uri: String, part: Part, idle: Duration) -> Result<Lines, Failure> {
+    pub(crate) async fn watch(&self, uri: String, part: Part, idle: Duration) -> Result<Events, Failure> {
         let request = read(uri);
         let opened = async {
             let response = self.send(&request, part.of_event(), None).await?;
             let (code, retry_after) = head(&response);
             if (200..300).contains(&code) {
                 let frames = response.into_body().into_data_stream();
-                return Ok(Lines { frames, buffer: Vec::new(), taken: 0, idle, clock: Arc::clone(&self.clock) });
+                return Ok(Events { frames, lines: Lines::default(), idle, clock: Arc::clone(&self.clock) });
             }
             let answer = Answer { code, retry_after, body: read_all(response).await? };
             Err(refused(&answer))
@@ -198,34 +199,22 @@ pub(crate) fn refused(answer: &Answer) -> Failure {
     Failure { code: Some(answer.code), retry_after: answer.retry_after, message }
 }
 
-/// The lines of a watch.
-pub(crate) struct Lines {
+/// The events of a watch, a line each.
+pub(crate) struct Events {
     frames: http_body_util::BodyDataStream<Body>,
-    buffer: Vec<u8>,
-    /// So many bytes of the buffer have been handed out.
-    taken: usize,
+    lines: Lines,
     idle: Duration,
     clock: SharedClock,
 }
 
-impl Lines {
+impl Events {
     /// etcd refuses objects over 1.5 MiB; what is longer than this is no event.
     const LINE_MAX: usize = 16 << 20;
 
     /// The next line; none at the end of the watch.
     pub(crate) async fn next(&mut self) -> Result<Option<&str>, Failure> {
-        self.buffer.drain(..self.taken);
-        self.taken = 0;
-        let mut searched = 0;
-        loop {
-            if let Some(at) = memchr::memchr(b'\n', &self.buffer[searched..]) {
-                let end = searched + at;
-                self.taken = end + 1;
-                let line = std::str::from_utf8(&self.buffer[..end]);
-                return line.map(Some).map_err(|_| Failure::local("a line of the watch is not UTF-8"));
-            }
-            searched = self.buffer.len();
-            if searched > Self::LINE_MAX {
+        while !self.lines.advance() {
+            if self.lines.begun() > Self::LINE_MAX {
                 return Err(Failure::local("a line of the watch is too long"));
             }
             let frame = tokio::select! {
@@ -234,12 +223,14 @@ impl Lines {
                 () = self.clock.sleep(self.idle) => return Err(Failure::local("the watch fell silent")),
             };
             match frame {
-                Some(Ok(bytes)) => self.buffer.extend_from_slice(&bytes),
+                Some(Ok(bytes)) => self.lines.put(bytes),
                 Some(Err(error)) => return Err(Failure::local(said(&error))),
-                None if self.buffer.is_empty() => return Ok(None),
+                None if self.lines.begun() == 0 => return Ok(None),
                 None => return Err(Failure::local("the watch ended in the middle of a line")),
             }
         }
+        let line = std::str::from_utf8(self.lines.line());
+        line.map(Some).map_err(|_| Failure::local("a line of the watch is not UTF-8"))
     }
 }
 

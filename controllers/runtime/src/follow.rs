@@ -67,7 +67,7 @@ impl Follower {
         }
     }
 
-    async fn read(&self, mut lines: crate::api::Lines) {
+    async fn read(&self, mut lines: crate::api::Events) {
         let received = self.metrics.watch_events.with_label_values(&[self.watch.kind.kind]);
         loop {
             match lines.next().await {

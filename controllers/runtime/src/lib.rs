@@ -26,6 +26,7 @@ pub mod index;
 pub mod intern;
 pub mod key;
 pub mod lease;
+mod lines;
 pub mod logs;
 pub mod manager;
 pub mod metrics;
