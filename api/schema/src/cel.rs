@@ -10,6 +10,7 @@ mod cost;
 mod evaluate;
 mod executor;
 mod infer;
+mod optional;
 mod source;
 mod types;
 mod value;
@@ -20,6 +21,7 @@ use kube_cel::cel::IdedExpr;
 
 pub use condition::Condition;
 pub use executor::{STACK_BYTES, STUCK_MAX};
+pub use types::escape;
 
 use crate::{
     AdditionalProperties, Rule, Schema,
@@ -146,6 +148,15 @@ mod tests {
         let (rules, errors) = compiled(with_rule(rule));
         assert_eq!(errors, "[]");
         rules.evaluate(&object, old.as_ref(), LIMIT).to_string()
+    }
+
+    #[test]
+    fn an_optional_field_may_be_absent() {
+        let rule = json!({"rule": "self.?a.orValue(1) != 13 && self.?m[?'k'].orValue('x') != 'y'"});
+        assert_eq!(failures(rule.clone(), json!({}), None), "[]");
+        assert_eq!(failures(rule.clone(), json!({"a": 1, "m": {"k": "v"}}), None), "[]");
+        assert!(failures(rule.clone(), json!({"a": 13}), None).contains("failed rule"));
+        assert!(failures(rule, json!({"m": {"k": "y"}}), None).contains("failed rule"));
     }
 
     #[test]

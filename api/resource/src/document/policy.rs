@@ -238,35 +238,8 @@ fn becomes_immutable(base: &Node, full: &Node) -> bool {
     full.validations.iter().any(|rule| rule.rule == "self == oldSelf" && !base.validations.contains(rule))
 }
 
-/// Words of CEL that cannot be field names.
-const RESERVED: &[&str] = &[
-    "true",
-    "false",
-    "null",
-    "in",
-    "as",
-    "break",
-    "const",
-    "continue",
-    "else",
-    "for",
-    "function",
-    "if",
-    "import",
-    "let",
-    "loop",
-    "package",
-    "namespace",
-    "return",
-    "var",
-    "void",
-    "while",
-];
-
 /// A property's name as CEL accepts it.
 fn escaped(name: &str) -> String {
-    if RESERVED.contains(&name) {
-        return format!("__{name}__");
-    }
-    name.replace("__", "__underscores__").replace('.', "__dot__").replace('-', "__dash__").replace('/', "__slash__")
+    // What CEL cannot write stays as it is: the API server says so of the rule.
+    koord_schema::cel::escape(name).unwrap_or_else(|| name.to_owned())
 }

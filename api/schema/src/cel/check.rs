@@ -11,6 +11,7 @@ use super::{
     Compiled,
     cost::{Cardinality, RULE_COST_MAX, TOTAL_COST_MAX, below, everywhere, over_budget},
     infer::infer,
+    optional,
     source::Source,
     types::Type,
 };
@@ -198,7 +199,9 @@ fn ordered(rule: &serde_json::Value) -> String {
 /// Parses an expression, or reports where it is none.
 pub(super) fn parse(text: &str) -> Result<IdedExpr, String> {
     let parser = Parser::new().max_recursion_depth(DEPTH_MAX).enable_optional_syntax(true);
-    parser.parse(text).map_err(|errors| syntax(&errors, text))
+    let mut expression = parser.parse(text).map_err(|errors| syntax(&errors, text))?;
+    optional::as_indexes(&mut expression);
+    Ok(expression)
 }
 
 fn syntax(errors: &kube_cel::cel::ParseErrors, text: &str) -> String {

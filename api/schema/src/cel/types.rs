@@ -175,7 +175,7 @@ const RESERVED: [&str; 21] = [
 ];
 
 /// The name under which CEL sees a field; `None` where it cannot be written in CEL.
-pub(super) fn escape(name: &str) -> Option<String> {
+pub fn escape(name: &str) -> Option<String> {
     let starts_well = name.starts_with(|c: char| c.is_ascii_alphabetic() || matches!(c, '_' | '.' | '-' | '/'));
     if !starts_well || !name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '/')) {
         return None;
