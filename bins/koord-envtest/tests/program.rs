@@ -65,6 +65,36 @@ fn the_kubeconfig_of_a_killed_run_is_replaced_and_no_other() {
 }
 
 #[test]
+fn what_keeps_it_from_starting_is_said_once_and_nothing_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("file"), "x").unwrap();
+    fs::create_dir(at("broken")).unwrap();
+    fs::write(at("broken/objects.redb"), "this was never a store of objects").unwrap();
+    let taken = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = format!("--port={}", taken.local_addr().unwrap().port());
+    let table = [
+        (port.as_str(), "is in use by another program; choose another with --port"),
+        ("--data-dir=file", "cannot make the data directory"),
+        ("--data-dir=broken", "or name another folder with --data-dir"),
+        ("--token-file=absent", "cannot read the token file"),
+        ("--crds=absent", "cannot read the folder"),
+    ];
+    for (argument, said) in table {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_koord-envtest"));
+        command.args(["--quiet", "--kubeconfig=kubeconfig", argument]).current_dir(folder.path());
+        if argument != port {
+            command.arg("--port=0");
+        }
+        let error = refused(&command.output().unwrap());
+        assert!(error.contains(said), "{argument}: {error}");
+        assert!(error.matches("os error").count() <= 1 && error.lines().count() == 1, "{argument}: {error}");
+        assert!(!kubeconfig(folder.path()).exists(), "{argument}");
+    }
+    assert_eq!(fs::read_to_string(at("broken/objects.redb")).unwrap(), "this was never a store of objects");
+}
+
+#[test]
 fn definitions_as_controller_gen_writes_them_are_served() {
     let folder = tempfile::tempdir().unwrap();
     let definition = "---
