@@ -114,7 +114,12 @@ pub fn patched(
         ApiError::invalid(Subject { group: "", resource: "", name: "" }, &errors)
     };
     let (group, version, kind) = (&definition.group, &definition.version, &definition.kind);
-    if object["kind"] != *kind || !definition.is_api_version(object["apiVersion"].as_str().unwrap_or_default()) {
+    let (given_kind, given_version) = (object["kind"].as_str(), object["apiVersion"].as_str());
+    // The types of built-in objects are known from the path.
+    let is_left_out = |given: Option<&str>| !definition.custom && given.is_none_or(str::is_empty);
+    let is_right = (given_kind == Some(kind.as_str()) || is_left_out(given_kind))
+        && (is_left_out(given_version) || definition.is_api_version(given_version.unwrap_or_default()));
+    if !is_right {
         let api_version = definition.api_version();
         let error = check_type(object, &api_version, kind, definition.custom).err();
         return Err(refused(error.as_ref().map_or("unknown conversion", ApiError::message)));

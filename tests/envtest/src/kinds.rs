@@ -18,6 +18,7 @@ mod service;
 mod webhook_configuration;
 mod workload;
 mod workload_checks;
+mod workload_status;
 
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ use crate::{
     builtins, custom,
     registry::{ResourceDef, SelectableField, Subresource},
     server::ApiServer,
-    strategy::{Generation, Strategy},
+    strategy::{Generation, StatusKeeps, Strategy},
 };
 
 pub use self::priority_class::SYSTEM as SYSTEM_PRIORITY_CLASSES;
@@ -80,7 +81,8 @@ fn strategy(group: &str, plural: &str, has_status: bool) -> Arc<dyn Strategy> {
         ("", "pods") => Arc::new(pod::Pods),
         ("", "nodes") => Arc::new(node::Nodes),
         ("", "services") => Arc::new(service::Services),
-        ("", "endpoints") | ("discovery.k8s.io", "endpointslices") => Arc::new(service::Endpoints),
+        ("", "endpoints") => Arc::new(service::Endpoints),
+        ("discovery.k8s.io", "endpointslices") => Arc::new(service::EndpointSlices),
         ("", "configmaps") => Arc::new(configuration::ConfigMaps),
         ("", "secrets") => Arc::new(configuration::Secrets),
         ("", "events") => Arc::new(event::Events { is_new: false }),
@@ -108,18 +110,35 @@ fn strategy(group: &str, plural: &str, has_status: bool) -> Arc<dyn Strategy> {
             Arc::new(WebhookConfigurations { is_mutating: false })
         }
         ("", "serviceaccounts" | "persistentvolumes" | "persistentvolumeclaims")
-        | ("storage.k8s.io", "storageclasses") => Arc::new(Simple { returns_deleted: true, ..simple }),
-        ("", "resourcequotas") => Arc::new(Simple { returns_deleted: true, metadata_checks: (2, 3), ..simple }),
+        | ("storage.k8s.io", "storageclasses") => {
+            Arc::new(Simple { returns_deleted: true, status_keeps: StatusKeeps::Nothing, ..simple })
+        }
+        ("storage.k8s.io", "csidrivers" | "csinodes" | "volumeattachments") => {
+            Arc::new(Simple { returns_deleted: true, needs_revision: true, ..simple })
+        }
+        ("node.k8s.io", "runtimeclasses") => {
+            Arc::new(Simple { creates_on_update: true, needs_revision: true, ..simple })
+        }
+        ("apiregistration.k8s.io", _) => Arc::new(Simple { needs_revision: true, ..simple }),
+        ("", "resourcequotas") => Arc::new(Simple {
+            returns_deleted: true,
+            metadata_checks: (2, 3),
+            status_keeps: StatusKeeps::Nothing,
+            ..simple
+        }),
         ("", "limitranges") => Arc::new(plain::LimitRanges),
         ("networking.k8s.io", "networkpolicies") => Arc::new(plain::NetworkPolicies),
         ("", "podtemplates") => Arc::new(plain::PodTemplates),
-        ("coordination.k8s.io", "leases") => {
-            Arc::new(Simple { creates_on_update: true, metadata_checks: (2, 3), ..simple })
+        ("coordination.k8s.io", "leases") => Arc::new(plain::Leases),
+        ("admissionregistration.k8s.io", _) => {
+            Arc::new(Simple { generation: Generation::Spec, needs_revision: true, ..simple })
         }
-        (
-            "networking.k8s.io" | "flowcontrol.apiserver.k8s.io" | "admissionregistration.k8s.io" | "resource.k8s.io",
-            _,
-        ) => Arc::new(Simple { generation: Generation::Spec, ..simple }),
+        ("networking.k8s.io", _) => {
+            Arc::new(Simple { generation: Generation::Spec, status_keeps: StatusKeeps::Nothing, ..simple })
+        }
+        ("flowcontrol.apiserver.k8s.io" | "resource.k8s.io", _) => {
+            Arc::new(Simple { generation: Generation::Spec, ..simple })
+        }
         _ => Arc::new(simple),
     }
 }

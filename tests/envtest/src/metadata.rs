@@ -118,8 +118,7 @@ pub fn check_maps(object: &Value, finalizers_rule: FinalizerRule, errors: &mut E
     }
     let all: Vec<&str> = finalizers(object).collect();
     if all.contains(&"orphan") && all.contains(&"foregroundDeletion") {
-        let shown = format!("[{}]", all.join(" "));
-        errors.invalid(&finalizers_at, shown, "finalizer orphan and foregroundDeletion cannot be both set");
+        errors.invalid(&finalizers_at, &all[..], "finalizer orphan and foregroundDeletion cannot be both set");
     }
 }
 
@@ -183,7 +182,11 @@ fn check_owners(owners: &Value, at: &Path<'_>, errors: &mut Errors) {
     for owner in owners.as_array().into_iter().flatten() {
         let part = |field: &str| owner[field].as_str().unwrap_or_default();
         let (api_version, kind) = (part("apiVersion"), part("kind"));
-        let version = api_version.rsplit('/').next().unwrap_or_default();
+        let version = match api_version.split_once('/') {
+            Some((_, version)) if version.contains('/') => "",
+            Some((_, version)) => version,
+            None => api_version,
+        };
         if version.is_empty() {
             errors.invalid(&at.child("apiVersion"), api_version, "version must not be empty");
         }
@@ -217,6 +220,24 @@ fn check_owners(owners: &Value, at: &Path<'_>, errors: &mut Errors) {
             }
         }
     }
+}
+
+/// Drops owners that stand in the list before; gives their uids.
+pub fn drop_duplicate_owners(object: &mut Value) -> Vec<String> {
+    let Some(owners) = object.pointer_mut("/metadata/ownerReferences").and_then(Value::as_array_mut) else {
+        return Vec::new();
+    };
+    let mut kept: Vec<Value> = Vec::with_capacity(owners.len());
+    let mut uids = Vec::new();
+    for owner in std::mem::take(owners) {
+        if kept.contains(&owner) {
+            uids.push(owner["uid"].as_str().unwrap_or_default().to_owned());
+        } else {
+            kept.push(owner);
+        }
+    }
+    *owners = kept;
+    uids
 }
 
 /// An owner as Go prints it, in the order of its fields.

@@ -251,7 +251,9 @@ impl Parser {
                 self.at += 1;
                 let value = self.exact_value()?;
                 let bound = value.parse().map_err(|_| {
-                    format!("values[0][{key}]: Invalid value: \"{value}\": for 'Gt', 'Lt' operators, the value must be an integer")
+                    format!(
+                        "values[0]: Invalid value: \"{value}\": for 'Gt', 'Lt' operators, the value must be an integer"
+                    )
                 })?;
                 if symbol == ">" { LabelOperator::GreaterThan(bound) } else { LabelOperator::LessThan(bound) }
             }
@@ -296,6 +298,9 @@ impl Parser {
             values.insert(String::new());
             return Ok(values);
         }
+        if !matches!(self.peek(), Token::Word(_) | Token::Symbol(",")) {
+            return Err(format!("found '{}', expected: ',', ')' or identifier", self.peek().literal()));
+        }
         loop {
             match self.next() {
                 Token::Word(word) => {
@@ -326,7 +331,7 @@ impl Parser {
 
 fn check_key(key: &str) -> Result<(), String> {
     let errors = koord_schema::names::qualified_name(key);
-    if errors.is_empty() { Ok(()) } else { Err(format!("key: Invalid value: \"{key}\": {}", errors.join("; "))) }
+    if errors.is_empty() { Ok(()) } else { Err(format!("<nil>: Invalid value: \"{key}\": {}", errors.join("; "))) }
 }
 
 fn check_value(key: &str, index: usize, value: &str) -> Result<(), String> {

@@ -261,6 +261,9 @@ impl ApiServer {
         let definition = self.registry.get(&target.group, &target.version, &target.resource);
         let definition = Arc::clone(definition.ok_or_else(ApiError::no_such_resource)?);
         if definition.namespaced && target.namespace.is_empty() && !target.name.is_empty() {
+            if definition.custom {
+                return Ok(Outcome::Done(ApiResponse::plain_not_found()));
+            }
             return Err(ApiError::no_such_resource());
         }
         if !definition.namespaced && !target.namespace.is_empty() {
@@ -288,10 +291,16 @@ impl ApiServer {
     ) -> Result<Outcome, ApiError> {
         let is_collection = target.name.is_empty();
         let needs_namespace = definition.namespaced && target.namespace.is_empty();
-        if definition.custom && needs_namespace && request.method == Method::POST && is_collection {
+        let reads = matches!(request.method, Method::GET | Method::HEAD);
+        if definition.custom && needs_namespace && !reads {
             return Ok(Outcome::Done(ApiResponse::plain_not_found()));
         }
         let verb = match (&request.method, is_collection) {
+            // Custom resources are routed by verb alone, whatever the path is.
+            (&Method::POST, false) if definition.custom => "create",
+            (&Method::PUT | &Method::PATCH, true) if definition.custom => {
+                return Err(ApiError::bad_request("name must be provided"));
+            }
             (&Method::GET, _) if target.watch_prefix => "watch",
             (&Method::GET | &Method::HEAD, true) => "list",
             (&Method::GET | &Method::HEAD, false) => "get",
@@ -300,6 +309,9 @@ impl ApiServer {
             (&Method::PATCH, false) => "patch",
             (&Method::DELETE, false) => "delete",
             (&Method::DELETE, true) if !needs_namespace => "deletecollection",
+            _ if definition.custom => {
+                return Err(ApiError::verb_not_supported("", subject(&definition, "")));
+            }
             _ => return Err(ApiError::method_not_allowed()),
         };
         if !definition.allows(verb) {

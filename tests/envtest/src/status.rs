@@ -92,6 +92,12 @@ impl ApiError {
         Self::new(404, "NotFound", "the server could not find the requested resource").with_details(Map::new())
     }
 
+    /// 405 of a custom resource, which names the verb.
+    pub fn verb_not_supported(verb: &str, subject: Subject<'_>) -> Self {
+        let message = format!("{verb} is not supported on resources of kind \"{}\"", subject.qualified());
+        Self::new(405, "MethodNotAllowed", message).about(Subject { name: "", ..subject })
+    }
+
     /// 405: the resource has no such verb.
     pub fn method_not_allowed() -> Self {
         Self::new(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")

@@ -24,6 +24,17 @@ pub enum Generation {
     Never,
 }
 
+/// Which metadata a write of the subresource `status` does not touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatusKeeps {
+    /// All that users write.
+    Metadata,
+    /// Labels alone.
+    Labels,
+    /// None: the status endpoint writes metadata as the main one does.
+    Nothing,
+}
+
 /// What a kind may look at while it prepares a new object.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
@@ -54,6 +65,16 @@ pub trait Strategy: Send + Sync {
 
     /// Whether `status` is written through its own subresource only.
     fn has_status(&self) -> bool {
+        false
+    }
+
+    /// Which metadata a write of the status leaves as it is.
+    fn status_keeps(&self) -> StatusKeeps {
+        StatusKeeps::Nothing
+    }
+
+    /// Whether the generation moves for what changed in metadata too.
+    fn metadata_moves_generation(&self, _new: &Value, _old: &Value) -> bool {
         false
     }
 

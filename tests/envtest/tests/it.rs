@@ -315,3 +315,81 @@ async fn objects_and_definitions_survive_a_restart() {
     let revision = |map: &ConfigMap| map.metadata.resource_version.as_ref().unwrap().parse::<u64>().unwrap();
     assert!(revision(&next) > revision(&made));
 }
+
+#[test]
+fn storage_and_network_kinds_are_stored_unchecked() {
+    let bodies = [
+        (
+            "/api/v1/namespaces/default/persistentvolumeclaims",
+            json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim"}),
+        ),
+        ("/api/v1/persistentvolumes", json!({"apiVersion": "v1", "kind": "PersistentVolume"})),
+        (
+            "/apis/storage.k8s.io/v1/storageclasses",
+            json!({"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "provisioner": ""}),
+        ),
+        (
+            "/apis/networking.k8s.io/v1/namespaces/default/ingresses",
+            json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress"}),
+        ),
+        (
+            "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies",
+            json!({"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "spec": {"podSelector": {}, "policyTypes": ["Sideways"]}}),
+        ),
+        (
+            "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices",
+            json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv9", "endpoints": []}),
+        ),
+    ];
+    let mut core = Core::new();
+    for (path, mut body) in bodies {
+        body["metadata"] = json!({"name": "x"});
+        core.create(path, &body);
+    }
+}
+
+#[test]
+fn schedules_metrics_and_failure_policies_are_stored_unchecked() {
+    let template = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}});
+    let job = json!({"template": template, "podFailurePolicy": {"rules": [{"action": "Ignore"}]}, "managedBy": "me"});
+    let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"});
+    let bodies = [
+        (
+            "/apis/batch/v1/namespaces/default/cronjobs",
+            json!({"apiVersion": "batch/v1", "kind": "CronJob", "spec": {"schedule": "61 * * * *", "timeZone": "No/Where", "jobTemplate": {"spec": {"template": template}}}}),
+        ),
+        ("/apis/batch/v1/namespaces/default/jobs", json!({"apiVersion": "batch/v1", "kind": "Job", "spec": job})),
+        (
+            "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers",
+            json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "spec": {"scaleTargetRef": target, "maxReplicas": 3, "metrics": [{"type": "Guess"}]}}),
+        ),
+    ];
+    let mut core = Core::new();
+    for (path, mut body) in bodies {
+        body["metadata"] = json!({"name": "x"});
+        core.create(path, &body);
+    }
+}
+
+#[test]
+fn a_status_write_owns_no_metadata_of_a_custom_resource() {
+    let mut core = Core::new();
+    core.create(
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        &json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "cups.example.com"},
+            "spec": {"group": "example.com", "scope": "Namespaced",
+                "names": {"plural": "cups", "singular": "cup", "kind": "Cup", "listKind": "CupList"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+                    "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}]}}),
+    );
+    let cups = "/apis/example.com/v1/namespaces/default/cups";
+    let cup = json!({"apiVersion": "example.com/v1", "kind": "Cup", "metadata": {"name": "a"}, "spec": {"size": 1}});
+    let mut cup = core.create(cups, &cup);
+    cup["metadata"]["labels"] = json!({"a": "b"});
+    cup["status"] = json!({"full": true});
+    let (code, written) = core.ask(http::Method::PUT, &format!("{cups}/a/status"), &cup);
+    assert_eq!((code, &written["metadata"]["labels"]), (200, &serde_json::Value::Null));
+    let owned = &written["metadata"]["managedFields"];
+    let status = owned.as_array().unwrap().iter().find(|entry| entry["subresource"] == "status").unwrap();
+    assert_eq!(status["fieldsV1"], json!({"f:status": {".": {}, "f:full": {}}}));
+}

@@ -12,13 +12,17 @@ use crate::environment::time_text;
 use crate::kinds::check_client;
 use crate::metadata;
 use crate::status::ApiError;
-use crate::strategy::{Generation, Strategy, Surroundings};
+use crate::strategy::{Generation, StatusKeeps, Strategy, Surroundings};
 
 /// The strategy of definitions.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Definitions;
 
 impl Strategy for Definitions {
+    fn status_keeps(&self) -> StatusKeeps {
+        StatusKeeps::Metadata
+    }
+
     fn generation(&self) -> Generation {
         Generation::Spec
     }
@@ -258,7 +262,11 @@ fn check_stored_versions(definition: &Value, errors: &mut Errors) {
     let known: Vec<&Value> = versions.map(|version| &version["name"]).collect();
     for (index, name) in names.iter().enumerate() {
         if !known.contains(&name) {
-            errors.invalid(&at.index(index), name, "must appear in spec.versions");
+            let version = name.as_str().unwrap_or_default();
+            let detail = format!(
+                "missing from spec.versions; {version} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {version} and removes {version} from status.storedVersions"
+            );
+            errors.invalid(&at.index(index), name, detail);
         }
     }
     if let Some(storage) = storage_version(definition)

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::conversion::ConversionWebhook;
 use crate::registry::{Column, ResourceDef, SchemaSource, SelectableField, Subresource};
 use crate::store::ShelfId;
-use crate::strategy::{Generation, Strategy};
+use crate::strategy::{Generation, StatusKeeps, Strategy};
 use crate::tables::json_path::JsonPath;
 
 /// How long the rules of one object may run.
@@ -140,6 +140,10 @@ impl CustomResource {
 }
 
 impl Strategy for CustomResource {
+    fn status_keeps(&self) -> StatusKeeps {
+        StatusKeeps::Metadata
+    }
+
     fn metadata_checks(&self) -> (usize, usize) {
         (2, 2)
     }

@@ -167,7 +167,7 @@ fn check_column(column: &Value, at: &Path<'_>, errors: &mut Errors) {
     if !format.is_empty() && !COLUMN_FORMATS.contains(&format) {
         errors.invalid(&at.child("format"), format, format!("must be one of {}", COLUMN_FORMATS.join(",")));
     }
-    let (here, path) = (at.child("jsonPath"), text(column, "jsonPath"));
+    let (here, path) = (at.child("JSONPath"), text(column, "jsonPath"));
     if path.is_empty() {
         errors.required(&here, "");
     } else if check_simple_path(path, &here, errors)

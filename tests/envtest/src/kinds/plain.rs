@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     names::NameRule,
-    strategy::{Generation, Strategy, Surroundings},
+    strategy::{Generation, StatusKeeps, Strategy, Surroundings},
 };
 
 /// A kind without further rules.
@@ -19,6 +19,8 @@ pub(super) struct Simple {
     pub(super) generation: Generation,
     pub(super) returns_deleted: bool,
     pub(super) creates_on_update: bool,
+    pub(super) needs_revision: bool,
+    pub(super) status_keeps: StatusKeeps,
     pub(super) name_rule: NameRule,
     pub(super) metadata_checks: (usize, usize),
 }
@@ -30,6 +32,8 @@ impl Default for Simple {
             generation: Generation::Untracked,
             returns_deleted: false,
             creates_on_update: false,
+            needs_revision: false,
+            status_keeps: StatusKeeps::Metadata,
             name_rule: NameRule::Subdomain,
             metadata_checks: (2, 4),
         }
@@ -57,8 +61,64 @@ impl Strategy for Simple {
         self.creates_on_update
     }
 
+    fn allows_unconditional_update(&self) -> bool {
+        !self.needs_revision
+    }
+
+    fn status_keeps(&self) -> StatusKeeps {
+        self.status_keeps
+    }
+
     fn returns_deleted(&self) -> bool {
         self.returns_deleted
+    }
+}
+
+/// Leases: who holds one, and for how long.
+pub(super) struct Leases;
+
+impl Strategy for Leases {
+    fn metadata_checks(&self) -> (usize, usize) {
+        (2, 3)
+    }
+
+    fn creates_on_update(&self) -> bool {
+        true
+    }
+
+    fn allows_unconditional_update(&self) -> bool {
+        false
+    }
+
+    fn prepare_create(&self, object: &mut Value, _around: &Surroundings<'_>) {
+        drop_coordinated_election(object);
+    }
+
+    fn prepare_update(&self, new: &mut Value, _old: &Value, _subresource: &str) {
+        drop_coordinated_election(new);
+    }
+
+    fn check_create(&self, object: &Value, errors: &mut Errors) {
+        let at = Path::root("spec");
+        let spec = &object["spec"];
+        if let Some(seconds) = spec["leaseDurationSeconds"].as_i64().filter(|seconds| *seconds <= 0) {
+            errors.invalid(&at.child("leaseDurationSeconds"), seconds, "must be greater than 0");
+        }
+        if let Some(count) = spec["leaseTransitions"].as_i64().filter(|count| *count < 0) {
+            errors.invalid(&at.child("leaseTransitions"), count, "must be greater than or equal to 0");
+        }
+    }
+
+    fn check_update(&self, new: &Value, _old: &Value, _subresource: &str, errors: &mut Errors) {
+        self.check_create(new, errors);
+    }
+}
+
+/// The fields of a kind of election that servers have switched off.
+fn drop_coordinated_election(lease: &mut Value) {
+    if let Some(spec) = lease["spec"].as_object_mut() {
+        spec.remove("strategy");
+        spec.remove("preferredHolder");
     }
 }
 

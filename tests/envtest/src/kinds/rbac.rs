@@ -22,6 +22,10 @@ pub(super) struct Roles {
 }
 
 impl Strategy for Roles {
+    fn creates_on_update(&self) -> bool {
+        true
+    }
+
     fn metadata_checks(&self) -> (usize, usize) {
         (2, 5)
     }
@@ -103,6 +107,10 @@ pub(super) struct Bindings {
 }
 
 impl Strategy for Bindings {
+    fn creates_on_update(&self) -> bool {
+        true
+    }
+
     fn metadata_checks(&self) -> (usize, usize) {
         (2, 5)
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::pod_template::{fill, items};
 use crate::{
     names::NameRule,
-    strategy::{Strategy, Surroundings},
+    strategy::{Generation, Strategy, Surroundings},
 };
 
 const NODE_PORTS: std::ops::Range<u64> = 30000..32768;
@@ -14,6 +14,10 @@ const NODE_PORTS: std::ops::Range<u64> = 30000..32768;
 pub(super) struct Services;
 
 impl Strategy for Services {
+    fn creates_on_update(&self) -> bool {
+        true
+    }
+
     fn metadata_checks(&self) -> (usize, usize) {
         (2, 3)
     }
@@ -189,6 +193,10 @@ fn free_address(around: &Surroundings<'_>) -> String {
 pub(super) struct Endpoints;
 
 impl Strategy for Endpoints {
+    fn creates_on_update(&self) -> bool {
+        true
+    }
+
     fn set_defaults(&self, object: &mut Value) {
         let Some(object) = object.as_object_mut() else { return };
         for subset in items(object, "subsets") {
@@ -196,9 +204,43 @@ impl Strategy for Endpoints {
                 fill(port, "protocol", json!("TCP"));
             }
         }
+    }
+}
+
+/// Both lists of a slice are there even when they say nothing, and an empty one is kept as none.
+fn show_lists(slice: &mut Value) {
+    for list in ["endpoints", "ports"] {
+        if slice[list].as_array().is_none_or(Vec::is_empty) {
+            slice[list] = Value::Null;
+        }
+    }
+}
+
+/// Endpoint slices: like endpoints, and their generation moves with labels too, by which services find them.
+pub(super) struct EndpointSlices;
+
+impl Strategy for EndpointSlices {
+    fn generation(&self) -> Generation {
+        Generation::Spec
+    }
+
+    fn metadata_moves_generation(&self, new: &Value, old: &Value) -> bool {
+        new["metadata"]["labels"] != old["metadata"]["labels"]
+    }
+
+    fn set_defaults(&self, object: &mut Value) {
+        let Some(object) = object.as_object_mut() else { return };
         for port in items(object, "ports") {
             fill(port, "protocol", json!("TCP"));
             fill(port, "name", json!(""));
         }
+    }
+
+    fn prepare_create(&self, object: &mut Value, _around: &Surroundings<'_>) {
+        show_lists(object);
+    }
+
+    fn prepare_update(&self, new: &mut Value, _old: &Value, _subresource: &str) {
+        show_lists(new);
     }
 }

@@ -20,6 +20,10 @@ pub(super) struct WebhookConfigurations {
 }
 
 impl Strategy for WebhookConfigurations {
+    fn allows_unconditional_update(&self) -> bool {
+        false
+    }
+
     fn metadata_checks(&self) -> (usize, usize) {
         (2, 3)
     }

@@ -6,12 +6,12 @@ use serde_json::{Map, Value, json};
 use super::{
     daemon_set,
     pod_template::{self, below, fill, items},
-    workload_checks,
+    workload_checks, workload_status,
 };
 use crate::{
     metadata,
     options::Propagation,
-    strategy::{Generation, Strategy, Surroundings},
+    strategy::{Generation, StatusKeeps, Strategy, Surroundings},
 };
 
 /// Which kind of workload.
@@ -39,6 +39,15 @@ impl Strategy for Workload {
         true
     }
 
+    fn status_keeps(&self) -> StatusKeeps {
+        if *self == Workload::Deployment { StatusKeeps::Labels } else { StatusKeeps::Nothing }
+    }
+
+    fn metadata_moves_generation(&self, new: &Value, old: &Value) -> bool {
+        // Its controller reads annotations.
+        *self == Workload::Deployment && new["metadata"]["annotations"] != old["metadata"]["annotations"]
+    }
+
     fn has_own_field_labels(&self) -> bool {
         matches!(self, Workload::Job | Workload::ReplicationController)
     }
@@ -51,8 +60,11 @@ impl Strategy for Workload {
     }
 
     fn set_defaults(&self, object: &mut Value) {
-        if *self == Workload::DaemonSet {
-            daemon_set::state(object);
+        match self {
+            Workload::DaemonSet => daemon_set::state(object),
+            Workload::ReplicationController => select_by_labels_of_pods(object),
+            Workload::Job => label_like_pods(object),
+            _ => {}
         }
         let Some(spec) = object["spec"].as_object_mut() else { return };
         match self {
@@ -65,7 +77,13 @@ impl Strategy for Workload {
                     rolling(strategy, &[("maxUnavailable", json!("25%")), ("maxSurge", json!("25%"))]);
                 }
             }
-            Workload::ReplicaSet | Workload::ReplicationController => fill(spec, "replicas", json!(1)),
+            Workload::ReplicaSet => fill(spec, "replicas", json!(1)),
+            Workload::ReplicationController => {
+                fill(spec, "replicas", json!(1));
+                if spec.get("minReadySeconds") == Some(&json!(0)) {
+                    spec.remove("minReadySeconds");
+                }
+            }
             Workload::StatefulSet => {
                 fill(spec, "replicas", json!(1));
                 fill(spec, "revisionHistoryLimit", json!(10));
@@ -78,6 +96,17 @@ impl Strategy for Workload {
                 fill(spec, "updateStrategy", json!({}));
                 if let Some(strategy) = below(spec, "updateStrategy") {
                     rolling(strategy, &[("partition", json!(0))]);
+                }
+                for claim in items(spec, "volumeClaimTemplates") {
+                    fill(claim, "apiVersion", json!("v1"));
+                    fill(claim, "kind", json!("PersistentVolumeClaim"));
+                    fill(claim, "status", json!({}));
+                    if let Some(status) = below(claim, "status") {
+                        fill(status, "phase", json!("Pending"));
+                    }
+                    if let Some(spec) = below(claim, "spec") {
+                        fill(spec, "volumeMode", json!("Filesystem"));
+                    }
                 }
             }
             Workload::DaemonSet => {
@@ -143,26 +172,70 @@ impl Strategy for Workload {
 
     fn check_create(&self, object: &Value, errors: &mut Errors) {
         let at = Path::root("spec");
+        workload_checks::name(*self, metadata::text(object, "name"), errors);
         if *self == Workload::CronJob {
             workload_checks::cron_job(&object["spec"], &at, errors);
         } else {
             workload_checks::spec(*self, &object["spec"], &at, errors);
         }
+        if *self == Workload::Job {
+            workload_checks::generated_selector(object, errors);
+        }
     }
 
     fn check_update(&self, new: &Value, old: &Value, subresource: &str, errors: &mut Errors) {
+        if subresource == "status" {
+            workload_status::check(*self, &new["status"], &old["status"], errors);
+        }
         if !subresource.is_empty() {
             return;
         }
-        self.check_create(new, errors);
         let selector = &new["spec"]["selector"];
-        if *self != Workload::ReplicationController && *selector != old["spec"]["selector"] {
-            errors.invalid(&Path::root("spec").child("selector"), selector, "field is immutable");
+        let changes_selector = *selector != old["spec"]["selector"];
+        let selector_at = Path::root("spec");
+        let selector_at = selector_at.child("selector");
+        if *self == Workload::DaemonSet && changes_selector {
+            errors.invalid(&selector_at, selector, "field is immutable");
+        }
+        self.check_create(new, errors);
+        match self {
+            Workload::Deployment | Workload::ReplicaSet | Workload::Job if changes_selector => {
+                errors.invalid(&selector_at, selector, "field is immutable");
+            }
+            Workload::StatefulSet if changes_more_than(MUTABLE_STATEFUL, &new["spec"], &old["spec"]) => {
+                let listed: Vec<String> = MUTABLE_STATEFUL.iter().map(|field| format!("'{field}'")).collect();
+                let (last, others) = listed.split_last().unwrap_or_else(|| unreachable!("the list is not empty"));
+                let message = format!(
+                    "updates to statefulset spec for fields other than {} and {last} are forbidden",
+                    others.join(", ")
+                );
+                errors.forbidden(&Path::root("spec"), message);
+            }
+            _ => {}
         }
         if *self == Workload::Job && new["spec"]["template"] != old["spec"]["template"] {
             errors.invalid(&Path::root("spec").child("template"), &new["spec"]["template"], "field is immutable");
         }
     }
+}
+
+/// What may change in the spec of a StatefulSet.
+const MUTABLE_STATEFUL: &[&str] = &[
+    "replicas",
+    "ordinals",
+    "template",
+    "updateStrategy",
+    "revisionHistoryLimit",
+    "persistentVolumeClaimRetentionPolicy",
+    "minReadySeconds",
+];
+
+fn changes_more_than(mutable: &[&str], new: &Value, old: &Value) -> bool {
+    let fixed = |spec: &Value| -> Map<String, Value> {
+        let fields = spec.as_object().into_iter().flatten();
+        fields.filter(|(field, _)| !mutable.contains(&field.as_str())).map(|(f, v)| (f.clone(), v.clone())).collect()
+    };
+    fixed(new) != fixed(old)
 }
 
 fn rolling(strategy: &mut Map<String, Value>, parameters: &[(&str, Value)]) {
@@ -194,7 +267,7 @@ fn job_defaults(spec: &mut Map<String, Value>) {
     }
     for (name, value) in [
         ("parallelism", json!(1)),
-        ("backoffLimit", json!(6)),
+        ("backoffLimit", json!(if spec.contains_key("backoffLimitPerIndex") { i64::from(i32::MAX) } else { 6 })),
         ("completionMode", json!("NonIndexed")),
         ("suspend", json!(false)),
         ("manualSelector", json!(false)),
@@ -204,12 +277,40 @@ fn job_defaults(spec: &mut Map<String, Value>) {
     }
 }
 
+/// A replication controller that says neither has the labels of its pods, and selects by them.
+fn select_by_labels_of_pods(object: &mut Value) {
+    let labels = object["spec"]["template"]["metadata"]["labels"].clone();
+    let is_empty = |value: &Value| value.as_object().is_none_or(Map::is_empty);
+    if !is_empty(&labels) && is_empty(&object["spec"]["selector"]) {
+        object["spec"]["selector"] = labels;
+    }
+    label_like_pods(object);
+}
+
+/// An object without labels has those of its pods.
+fn label_like_pods(object: &mut Value) {
+    let labels = object["spec"]["template"]["metadata"]["labels"].clone();
+    let has_own = object["metadata"]["labels"].as_object().is_some_and(|labels| !labels.is_empty());
+    if !has_own && labels.as_object().is_some_and(|labels| !labels.is_empty()) {
+        metadata::of_mut(object).insert("labels".to_owned(), labels);
+    }
+}
+
 /// A job selects its pods by its own identity, unless the user selects by hand.
 fn own_pods(object: &mut Value) {
     let uid = metadata::text(object, "uid").to_owned();
     let name = metadata::text(object, "name").to_owned();
+    let has_labels_of_pods = object["metadata"]["labels"] == object["spec"]["template"]["metadata"]["labels"];
     if object["spec"]["manualSelector"] != Value::Bool(true) {
-        object["spec"]["selector"] = json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}});
+        // Labels that the user selects by stay in the selector, where the checks find them.
+        let selector = &mut object["spec"]["selector"];
+        if !selector.is_object() {
+            *selector = json!({});
+        }
+        if !selector["matchLabels"].is_object() {
+            selector["matchLabels"] = json!({});
+        }
+        selector["matchLabels"]["batch.kubernetes.io/controller-uid"] = json!(uid);
         let own = [
             ("controller-uid", &uid),
             ("batch.kubernetes.io/controller-uid", &uid),
@@ -222,8 +323,10 @@ fn own_pods(object: &mut Value) {
             labels[key] = json!(value);
         }
     }
-    let labels = object["spec"]["template"]["metadata"]["labels"].clone();
-    if object["metadata"]["labels"].as_object().is_none_or(Map::is_empty) && labels.is_object() {
+    if has_labels_of_pods {
+        // Labels that were taken from the pods go on being theirs.
+        let labels = object["spec"]["template"]["metadata"]["labels"].clone();
         metadata::of_mut(object).insert("labels".to_owned(), labels);
     }
+    label_like_pods(object);
 }

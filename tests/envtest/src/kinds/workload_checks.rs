@@ -35,7 +35,13 @@ pub(super) fn spec(kind: Workload, spec: &Value, at: &Path<'_>, errors: &mut Err
             not_negative(spec, &["replicas", "minReadySeconds"], at, errors);
             not_negative(&spec["ordinals"], &["start"], &at.child("ordinals"), errors);
             template_with_selector(kind, spec, at, errors);
-            not_negative(spec, &["revisionHistoryLimit"], at, errors);
+            claims(&spec["volumeClaimTemplates"], &at.child("volumeClaimTemplates"), errors);
+            let service = spec["serviceName"].as_str().unwrap_or_default();
+            if !service.is_empty() {
+                for message in koord_schema::names::dns1123_label(service) {
+                    errors.invalid(&at.child("serviceName"), service, message);
+                }
+            }
         }
         Workload::DaemonSet => {
             template_with_selector(kind, spec, at, errors);
@@ -54,6 +60,20 @@ pub(super) fn spec(kind: Workload, spec: &Value, at: &Path<'_>, errors: &mut Err
             }
             owned_template(kind, &spec["template"], &at.child("template"), errors);
         }
+    }
+}
+
+/// The longest name of a CronJob: its jobs' names have eleven characters more.
+const CRON_JOB_NAME_MAX: usize = 52;
+
+/// What the names of pods and hosts ask of the name of their owner.
+pub(super) fn name(kind: Workload, name: &str, errors: &mut Errors) {
+    let at = Path::root("metadata");
+    if kind == Workload::CronJob && name.len() > CRON_JOB_NAME_MAX {
+        errors.invalid(&at.child("name"), name, format!("must be no more than {CRON_JOB_NAME_MAX} characters"));
+    }
+    if kind == Workload::StatefulSet && name.contains('.') {
+        errors.invalid(&at.child("name"), name, "must not contain dots");
     }
 }
 
@@ -91,7 +111,7 @@ pub(super) fn cron_job(spec: &Value, at: &Path<'_>, errors: &mut Errors) {
     self::spec(Workload::CronJob, job_spec, &job_spec_at, errors);
 }
 
-fn not_negative(fields: &Value, names: &[&str], at: &Path<'_>, errors: &mut Errors) {
+pub(super) fn not_negative(fields: &Value, names: &[&str], at: &Path<'_>, errors: &mut Errors) {
     for name in names {
         if let Some(number) = fields[*name].as_i64().filter(|number| *number < 0) {
             errors.invalid(&at.child(name), number, "must be greater than or equal to 0");
@@ -289,6 +309,32 @@ fn stateful_policies(spec: &Value, at: &Path<'_>, errors: &mut Errors) {
     let claims_at = at.child("persistentVolumeClaimRetentionPolicy");
     for field in ["whenDeleted", "whenScaled"] {
         one_of(&spec["persistentVolumeClaimRetentionPolicy"], field, &["Retain", "Delete"], &claims_at, errors);
+    }
+}
+
+/// A claim that every pod of a StatefulSet makes says what it may be used for.
+fn claims(claims: &Value, at: &Path<'_>, errors: &mut Errors) {
+    for (index, claim) in claims.as_array().into_iter().flatten().enumerate() {
+        if claim["spec"]["accessModes"].as_array().is_none_or(Vec::is_empty) {
+            let at = at.index(index);
+            let at = at.child("spec");
+            errors.required(&at.child("accessModes"), "at least 1 access mode is required");
+        }
+    }
+}
+
+/// Who does not select by hand selects by the job's uid and nothing else.
+pub(super) fn generated_selector(job: &Value, errors: &mut Errors) {
+    let selector = &job["spec"]["selector"];
+    if job["spec"]["manualSelector"] == true || !selector.is_object() {
+        return;
+    }
+    let others = selector["matchLabels"].as_object().into_iter().flatten();
+    let is_generated = others
+        .map(|(key, value)| (key.as_str(), value))
+        .eq([("batch.kubernetes.io/controller-uid", &job["metadata"]["uid"])]);
+    if !is_generated {
+        errors.invalid(&Path::root("spec").child("selector"), selector, "`selector` not auto-generated");
     }
 }
 

@@ -4,11 +4,21 @@ use super::{
     ApiServer, Outcome, delete, identity, ownership,
     write::{Admitted, Effect, Phase, Review, Write},
 };
-use crate::{request::ApiRequest, status::ApiError};
+use crate::{metadata, request::ApiRequest, status::ApiError};
 
 /// Whether the server itself writes: it asks no webhooks about that.
 pub(super) fn is_own(request: &ApiRequest) -> bool {
     request.user.name == crate::custom::lifecycle::SERVER_USER
+}
+
+fn warn_of_duplicate_owners(write: &mut Write, when: &str) {
+    let uids = metadata::drop_duplicate_owners(&mut write.object);
+    if !uids.is_empty() {
+        write.warnings.push(format!(
+            ".metadata.ownerReferences contains duplicate entries{when}; API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            uids.join(", ")
+        ));
+    }
 }
 
 impl ApiServer {
@@ -26,6 +36,7 @@ impl ApiServer {
                 identity::keep(&mut write);
             }
         }
+        warn_of_duplicate_owners(&mut write, "");
         write.definition.strategy.set_defaults(&mut write.object);
         if !write.is_applied {
             self.record_ownership(&mut write);
@@ -76,6 +87,7 @@ impl ApiServer {
                 Phase::Mutating => {
                     if let Some(object) = admitted.object {
                         write.object = object;
+                        warn_of_duplicate_owners(&mut write, " after mutating admission happens");
                         write.definition.strategy.set_defaults(&mut write.object);
                         ownership::keep_times_of_unchanged(&mut write);
                     }

@@ -101,7 +101,10 @@ impl ApiServer {
         if let Some(conversion) = convert::of_records(request, definition, objects.iter().map(|(_, record)| *record)) {
             return Ok(conversion);
         }
-        let pending = objects.iter().map(|(key, _)| key.rsplit('/').next().unwrap_or_default().to_owned()).collect();
+        // A limit takes the first of them.
+        let limit = usize::try_from(list.limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
+        let pending =
+            objects.iter().take(limit).map(|(key, _)| key.rsplit('/').next().unwrap_or_default().to_owned()).collect();
         let collection = Collection { pending, done: Vec::new() };
         self.delete_next(request, target, definition, &options, collection)
     }
@@ -122,12 +125,15 @@ impl ApiServer {
             write.collection = Some(Box::new(collection));
             return self.admit(write);
         }
-        let list = json!({
+        let mut list = json!({
             "kind": definition.list_kind,
             "apiVersion": definition.api_version(),
             "metadata": {"resourceVersion": self.store.revision().to_string()},
             "items": collection.done,
         });
+        if definition.custom {
+            list["metadata"]["continue"] = json!("");
+        }
         let representation = negotiate::representation(&request.accept)?;
         Ok(Outcome::Done(ApiResponse::value(200, &list, representation.format)))
     }

@@ -1,7 +1,7 @@
 //! What the server itself does to an object before it is stored: built-in admission, preparation, checks.
 
 use koord_schema::{field::Errors, typed::TypeNode};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{
     ApiServer, kind_subject, subject,
@@ -11,7 +11,7 @@ use crate::{
     environment,
     metadata::{self, FinalizerRule},
     status::{ApiError, Subject},
-    strategy::{Generation, Surroundings},
+    strategy::{Generation, StatusKeeps, Surroundings},
 };
 
 impl ApiServer {
@@ -90,10 +90,12 @@ impl ApiServer {
             Some((_, old)) => {
                 let subresource = write.target.subresource.as_str();
                 if strategy.has_status() {
-                    keep_other_half(&mut write.object, old, subresource);
+                    keep_other_half(&mut write.object, old, subresource, strategy.status_keeps());
                 }
                 strategy.prepare_update(&mut write.object, old, subresource);
-                if moves_generation(strategy.generation(), &write.object, old) {
+                if moves_generation(strategy.generation(), &write.object, old)
+                    || (subresource.is_empty() && strategy.metadata_moves_generation(&write.object, old))
+                {
                     let generation = old["metadata"]["generation"].as_i64().unwrap_or_default().saturating_add(1);
                     metadata::of_mut(&mut write.object).insert("generation".to_owned(), json!(generation));
                 }
@@ -119,31 +121,44 @@ impl ApiServer {
     }
 }
 
-/// The main endpoint does not write status; the status endpoint writes nothing else.
-fn keep_other_half(new: &mut Value, old: &Value, subresource: &str) {
+/// The main endpoint does not write status; the status endpoint writes nothing else, but for the metadata of some kinds.
+fn keep_other_half(new: &mut Value, old: &Value, subresource: &str, keeps: StatusKeeps) {
     let Some(fields) = new.as_object_mut() else { return };
-    if subresource == "status" {
-        let status = fields.remove("status");
-        let managed = fields.get("metadata").and_then(|metadata| metadata.get("managedFields")).cloned();
-        let version = fields.get("metadata").and_then(|metadata| metadata.get("resourceVersion")).cloned();
-        if let Some(old) = old.as_object() {
-            fields.clone_from(old);
-        }
-        match status {
-            Some(status) => fields.insert("status".to_owned(), status),
-            None => fields.remove("status"),
-        };
-        for (field, value) in [("managedFields", managed), ("resourceVersion", version)] {
-            if let Some(value) = value {
-                metadata::of_mut(new).insert(field.to_owned(), value);
+    if subresource != "status" {
+        put(fields, "status", old.get("status"));
+        return;
+    }
+    let written = fields.get("metadata").cloned().unwrap_or_default();
+    let status = fields.remove("status");
+    if let Some(old) = old.as_object() {
+        fields.clone_from(old);
+    }
+    put(fields, "status", status.as_ref());
+    let metadata = metadata::of_mut(new);
+    match keeps {
+        StatusKeeps::Metadata => {
+            for field in ["managedFields", "resourceVersion"] {
+                if let Some(value) = written.get(field) {
+                    metadata.insert(field.to_owned(), value.clone());
+                }
             }
         }
-    } else {
-        match old.get("status") {
-            Some(status) => fields.insert("status".to_owned(), status.clone()),
-            None => fields.remove("status"),
-        };
+        StatusKeeps::Labels | StatusKeeps::Nothing => {
+            if let Value::Object(written) = written {
+                *metadata = written;
+            }
+            if keeps == StatusKeeps::Labels {
+                put(metadata, "labels", old["metadata"].get("labels"));
+            }
+        }
     }
+}
+
+fn put(fields: &mut Map<String, Value>, name: &str, value: Option<&Value>) {
+    match value {
+        Some(value) => fields.insert(name.to_owned(), value.clone()),
+        None => fields.remove(name),
+    };
 }
 
 fn moves_generation(rule: Generation, new: &Value, old: &Value) -> bool {

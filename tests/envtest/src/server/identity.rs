@@ -14,8 +14,7 @@ use crate::{
 };
 
 /// Metadata that no client sets on a new object.
-const SERVER_FIELDS: [&str; 5] =
-    ["resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"];
+const SERVER_FIELDS: [&str; 4] = ["resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"];
 
 /// A new object has no past: the client may not name a revision, and what only the server sets is dropped.
 pub(super) fn check_new(write: &mut Write) -> Result<(), ApiError> {

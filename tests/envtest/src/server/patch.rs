@@ -59,7 +59,7 @@ impl ApiServer {
                 order.options.field_validation,
                 &decode::PatchedBy::Patch,
             )?;
-            check_place(&object, &order.target)?;
+            check_place(&mut object, &order.target)?;
             Decoded { object, warnings }
         };
         let is_conditional =
@@ -117,20 +117,24 @@ fn patched_scale(media_type: &str, order: &Order<'_>, old: &Value) -> Result<Dec
     let definition = &order.definition;
     let shown = subresource::scale_of(definition, old).ok_or_else(ApiError::no_such_resource)?;
     let media_type = if media_type == STRATEGIC_PATCH { MERGE_PATCH } else { media_type };
-    let scale = patched(media_type, &order.request.body, &shown, definition)?;
+    let mut scale = patched(media_type, &order.request.body, &shown, definition)?;
+    let scale_definition = subresource::scale_definition(definition);
+    let scale_definition = ResourceDef { custom: false, ..scale_definition };
+    decode::patched(&mut scale, &scale_definition, order.options.field_validation, &decode::PatchedBy::Patch)?;
+    check_place(&mut scale, &order.target)?;
     let object = subresource::with_scale(definition, old, &scale)?;
     Ok(Decoded { object, warnings: Vec::new() })
 }
 
 /// A patch may neither rename an object nor move it.
-fn check_place(object: &Value, target: &Target) -> Result<(), ApiError> {
+fn check_place(object: &mut Value, target: &Target) -> Result<(), ApiError> {
     identity::check_name(object, target)?;
-    if metadata::text(object, "namespace") != target.namespace {
+    if target.namespace.is_empty() && !metadata::text(object, "namespace").is_empty() {
         return Err(ApiError::bad_request(
             "the namespace of the provided object does not match the namespace sent on the request",
         ));
     }
-    Ok(())
+    identity::match_namespace(target, object)
 }
 
 /// Reads a patch as far as its form goes.

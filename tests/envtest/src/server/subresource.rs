@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use http::Method;
+use koord_schema::field::{Errors, Path};
 use serde_json::{Value, json};
 
 use super::{
-    ApiResponse, ApiServer, Outcome, subject,
+    ApiResponse, ApiServer, Outcome, identity, kind_subject, subject,
     write::{Effect, Order, Write},
 };
 use crate::{
@@ -14,9 +15,10 @@ use crate::{
     metadata,
     negotiate::{self, Format, Route},
     options::FieldValidation,
-    registry::{ResourceDef, ScalePointers},
+    registry::{Column, ResourceDef, ScalePointers},
     request::{ApiRequest, Target},
-    status::ApiError,
+    status::{ApiError, Subject},
+    tables::ColumnDefinition,
 };
 
 impl ApiServer {
@@ -28,7 +30,7 @@ impl ApiServer {
     ) -> Result<Outcome, ApiError> {
         let name = target.subresource.split('/').next().unwrap_or_default();
         if definition.subresource(name).is_none() || target.name.is_empty() {
-            if definition.custom && matches!(name, "status" | "scale") {
+            if definition.custom {
                 return Err(ApiError::not_found(subject(&definition, &target.name)));
             }
             return Err(ApiError::no_such_resource());
@@ -49,6 +51,9 @@ impl ApiServer {
             ("binding" | "eviction", &Method::POST) => self.create_subresource(request, target, definition),
             ("log", &Method::GET) => self.log(request, &target, &definition),
             ("exec" | "attach" | "portforward", &Method::GET | &Method::POST) => self.exec(&target, &definition),
+            (_, method) if definition.custom => {
+                Err(ApiError::verb_not_supported(verb_word(method), subject(&definition, "")))
+            }
             _ => Err(ApiError::method_not_allowed()),
         }
     }
@@ -105,7 +110,7 @@ impl ApiServer {
         let representation = negotiate::representation(&request.accept)?;
         let object = self.parent(definition, target)?;
         let scale = scale_of(definition, &object).ok_or_else(ApiError::no_such_resource)?;
-        Ok(Outcome::Done(ApiResponse::value(200, &scale, representation.format)))
+        Ok(Outcome::Done(self.present(200, &scale_definition(definition), scale, request, representation)))
     }
 
     fn put_scale(
@@ -117,6 +122,9 @@ impl ApiServer {
         let order = Order::read(request, target, definition, "UpdateOptions", false)?;
         let validation = FieldValidation::Ignore;
         let scale = decode::body_as(request, &order.definition, "autoscaling", "v1", "Scale", validation)?.object;
+        if !metadata::text(&scale, "name").is_empty() {
+            identity::check_name(&scale, &order.target)?;
+        }
         let stored = self.stored(&order.definition, &order.target);
         let stored = stored.ok_or_else(|| ApiError::not_found(subject(&order.definition, &order.target.name)))?;
         let object = with_scale(&order.definition, &stored.1, &scale)?;
@@ -167,6 +175,37 @@ impl ApiServer {
     }
 }
 
+/// What a method asks for, in the words of rules.
+fn verb_word(method: &Method) -> &'static str {
+    match *method {
+        Method::POST => "create",
+        Method::DELETE => "delete",
+        _ => "",
+    }
+}
+
+/// The kind `Scale`, as the resource with that subresource shows it.
+pub(super) fn scale_definition(of: &ResourceDef) -> ResourceDef {
+    let mut scale = ResourceDef::new("autoscaling", "v1", "Scale", "scales", of.namespaced, of.shelf);
+    if of.custom {
+        scale.custom = true;
+        let column = |name: &str, type_: &str, description: &str, json_path: &str| Column {
+            name: name.to_owned(),
+            type_: type_.to_owned(),
+            description: description.to_owned(),
+            json_path: json_path.to_owned(),
+            ..Column::default()
+        };
+        let age = ColumnDefinition::custom_age();
+        scale.columns = vec![
+            column("Desired", "integer", "Number of desired replicas", ".spec.replicas"),
+            column("Available", "integer", "Number of actual replicas", ".status.replicas"),
+            column("Age", "date", &age.description, ".metadata.creationTimestamp"),
+        ];
+    }
+    scale
+}
+
 /// The answer to a subresource that creates nothing.
 pub(super) fn done(format: Format) -> Outcome {
     let status = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
@@ -205,18 +244,24 @@ pub(super) fn with_scale(definition: &ResourceDef, old: &Value, scale: &Value) -
     let paths = definition.scale_paths().ok_or_else(ApiError::no_such_resource)?;
     let replicas = scale["spec"]["replicas"].as_i64().unwrap_or_default();
     if replicas < 0 {
-        let mut errors = koord_schema::field::Errors::new();
-        let at = koord_schema::field::Path::root("spec");
-        errors.invalid(&at.child("replicas"), replicas, "must be greater than or equal to 0");
-        let about =
-            crate::status::Subject { group: "autoscaling", resource: "Scale", name: metadata::text(old, "name") };
-        return Err(ApiError::invalid(about, &errors));
+        let mut errors = Errors::new();
+        let name = metadata::text(old, "name");
+        if definition.custom {
+            let at = paths.spec_replicas.replace('/', ".");
+            errors.invalid(&Path::root(&at), replicas, "should be a non-negative integer");
+            return Err(ApiError::invalid(kind_subject(definition, name), &errors));
+        }
+        errors.invalid(&Path::root("spec").child("replicas"), replicas, "must be greater than or equal to 0");
+        return Err(ApiError::invalid(Subject { group: "autoscaling", resource: "Scale", name }, &errors));
     }
     let mut object = old.clone();
     set(&mut object, &paths.spec_replicas, json!(replicas));
+    // What a scale does not say is that of the object: it may leave the revision out where the object may not.
     for field in ["uid", "resourceVersion"] {
         let given = metadata::text(scale, field).to_owned();
-        metadata::of_mut(&mut object).insert(field.to_owned(), json!(given));
+        if !given.is_empty() {
+            metadata::of_mut(&mut object).insert(field.to_owned(), json!(given));
+        }
     }
     Ok(object)
 }

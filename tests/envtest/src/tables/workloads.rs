@@ -51,6 +51,11 @@ pub(super) fn replication_controller(object: &Value, now: Timestamp) -> Vec<Valu
     cells
 }
 
+pub(super) fn scale(object: &Value, now: Timestamp) -> Vec<Value> {
+    let replicas = |path| integer(object, path).into();
+    vec![name(object), replicas("/spec/replicas"), replicas("/status/replicas"), age(object, now)]
+}
+
 pub(super) fn stateful_set(object: &Value, now: Timestamp) -> Vec<Value> {
     let ready = format!("{}/{}", integer(object, "/status/readyReplicas"), integer(object, "/spec/replicas"));
     let [names, images] = containers(object, TEMPLATE);
