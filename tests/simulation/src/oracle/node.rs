@@ -85,10 +85,14 @@ impl Sight<'_> {
     fn check_batch(&self, strategy: &Value, is_believable: bool) -> Result<(), String> {
         // As precise as it is written.
         let ratio = self.normalization().ok().and_then(|ratio| format!("{ratio:.2}").parse().ok()).unwrap_or(1.0);
+        // In thousandths: zones are that exact.
         let amount = |resource: &str, place: Place| {
-            let plain = count(resource, self.batch(strategy, resource, place));
-            let is_faster = resource == "cpu" && ratio > 1.0;
-            if is_faster { up((((plain * 1000) as f64) * ratio) as i128, 1000) } else { plain }
+            let left = self.batch(strategy, resource, place);
+            match resource {
+                "cpu" if ratio > 1.0 => (((up(left, MILLI) * 1000) as f64) * ratio) as i128,
+                "cpu" => up(left, MILLI) * 1000,
+                _ => up(left, MILLI),
+            }
         };
         let origin: Value = self
             .annotation("originExtendedAllocatable")
@@ -96,7 +100,7 @@ impl Sight<'_> {
             .unwrap_or_default();
         for resource in RESOURCES {
             let name = format!("kubernetes.io/batch-{resource}");
-            let whole = is_believable.then(|| amount(resource, Place::Node));
+            let whole = is_believable.then(|| up(amount(resource, Place::Node), 1000));
             let left = whole.map(|whole| (whole - self.taken_by_others(&name)).max(0));
             self.check_amount(&name, left)?;
             let said = nano(&origin["resources"][&name]);
@@ -116,9 +120,9 @@ impl Sight<'_> {
                 let place = Place::Zone(index, zones.len());
                 let expected = if is_believable { amount(resource, place) } else { 0 };
                 for field in ["capacity", "allocatable", "available"] {
-                    if found[field].is_null() || nano(&found[field]) != expected * ONE {
+                    if found[field].is_null() || nano(&found[field]) != expected * MILLI {
                         return self
-                            .wrong(&format!("{field} of {name} in zone {index} is {found} instead of {expected}"));
+                            .wrong(&format!("{field} of {name} in zone {index} is {found} instead of {expected}m"));
                     }
                 }
             }
