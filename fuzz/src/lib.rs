@@ -28,22 +28,6 @@ use koord_schema::{Schema, cel::Rules, field::Path, patch, pattern, typed::Schem
 use koord_webhooks::{Ctx, HANDLERS};
 use serde_json::{Value, json};
 
-/// Every target by its name, which is that of its program and of its seeds' folder.
-pub const TARGETS: [(&str, fn(&[u8])); 12] = [
-    ("annotation", annotation),
-    ("cel", cel),
-    ("duration", duration),
-    ("go_json", go_json),
-    ("overlay", overlay),
-    ("patch", patch),
-    ("pattern", pattern),
-    ("protobuf", protobuf),
-    ("quantity", quantity),
-    ("review", review),
-    ("slo_config", slo_config),
-    ("watch", watch),
-];
-
 /// No input may cost more than this, however slow the sanitizer makes it.
 const SLOWEST: Span = Span::from_secs(5);
 
