@@ -115,7 +115,7 @@ impl Correlator {
     fn object(&self, component: &str, event: &Event, key: &ObjectKey, time: &str) -> Value {
         let mut involved = json!({
             "apiVersion": event.kind.api_version(), "kind": event.kind.kind,
-            "name": event.key.name(), "uid": event.uid.to_string(),
+            "name": event.key.name(), "uid": event.uid,
         });
         if !event.key.namespace().is_empty() {
             involved["namespace"] = event.key.namespace().into();

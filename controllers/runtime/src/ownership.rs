@@ -46,7 +46,7 @@ pub fn controller_reference<P>(
         return Err(OwnershipError::OtherNamespace { owner, dependent });
     }
     Ok(json!({
-        "apiVersion": kind.api_version(), "kind": kind.kind, "name": key.name(), "uid": entry.uid.to_string(),
+        "apiVersion": kind.api_version(), "kind": kind.kind, "name": key.name(), "uid": entry.uid,
         "controller": true, "blockOwnerDeletion": true,
     }))
 }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::{Serialize, Serializer};
+
 /// An object's `metadata.uid`. API servers hand out UUIDs, which are kept as the 16 bytes that they are: a cache holds
 /// one for every object of a cluster. Any other text is kept as it is.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -73,6 +75,13 @@ impl fmt::Debug for Uid {
     }
 }
 
+/// The text that [`fmt::Display`] shows.
+impl Serialize for Uid {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,6 +94,7 @@ mod tests {
         for text in [uuid].into_iter().chain(others).chain(almost) {
             let uid = Uid::from(text);
             assert_eq!(uid.to_string(), text);
+            assert_eq!(serde_json::json!(uid), text);
             assert_eq!(matches!(uid.0, Form::Uuid(_)), text == uuid, "{text}");
         }
         assert!(Uid::default().is_empty() && !Uid::from(uuid).is_empty());

@@ -108,8 +108,7 @@ impl Write {
                 method: "DELETE",
                 uri: object(),
                 content_type: "application/json",
-                body: serde_json::json!({"preconditions": {"uid": uid.to_string()}, "propagationPolicy": "Background"})
-                    .to_string(),
+                body: serde_json::json!({"preconditions": {"uid": uid}, "propagationPolicy": "Background"}).to_string(),
             },
         }
     }

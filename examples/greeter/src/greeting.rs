@@ -66,7 +66,7 @@ impl Controller for Greetings {
         let GreetingSpec { to, times } = &greeting.value.spec;
         let words = vec![format!("Hello, {to}!"); times.unwrap_or(1).into()].join(" ");
         let owner = json!({"apiVersion": "example.com/v1", "kind": "Greeting", "name": key.name(),
-                           "uid": &*greeting.uid, "controller": true});
+                           "uid": greeting.uid, "controller": true});
         let card = json!({"metadata": {"ownerReferences": [owner]}, "data": {"words": words}});
         outcome.present(&cards, key, card.as_object().cloned().unwrap_or_default())?;
         Ok(outcome)

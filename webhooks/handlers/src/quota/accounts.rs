@@ -254,7 +254,7 @@ impl Accounts {
         let Some(books) = self.books.get() else { return Err("quotas cannot be charged yet; try again".to_owned()) };
         let text = koord_resource::go_json::to_string(requested).map_err(|error| error.to_string())?;
         let metadata: Value = json!({
-            "uid": state.uid.to_string(),
+            "uid": state.uid,
             "resourceVersion": state.revision.0.to_string(),
             "annotations": { CHILD_REQUEST.name(): text },
         });
