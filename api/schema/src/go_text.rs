@@ -166,3 +166,15 @@ pub fn shown(value: &Value) -> String {
         other => json(other),
     }
 }
+
+/// What a decoder of Go calls the kind of a JSON value.
+pub fn json_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}

@@ -72,10 +72,16 @@ pub fn drop_empty(metadata: &mut Value) {
 /// Why JSON cannot be read as `metadata` at all, in the words of the API server's decoder.
 pub fn decoding_error(metadata: &Value) -> Option<String> {
     let Value::Object(fields) = metadata else {
-        return Some(format!("json: cannot unmarshal {} into Go value of type v1.ObjectMeta", json_kind(metadata)));
+        return Some(format!(
+            "json: cannot unmarshal {} into Go value of type v1.ObjectMeta",
+            go_text::json_type(metadata)
+        ));
     };
     let cannot = |value: &Value, field: &str, wanted: &str| {
-        format!("json: cannot unmarshal {} into Go struct field ObjectMeta.{field} of type {wanted}", json_kind(value))
+        format!(
+            "json: cannot unmarshal {} into Go struct field ObjectMeta.{field} of type {wanted}",
+            go_text::json_type(value)
+        )
     };
     for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
         let Some(schema) = SCHEMA.properties.get(name) else { continue };
@@ -108,17 +114,6 @@ pub fn decoding_error(metadata: &Value) -> Option<String> {
         }
     }
     None
-}
-
-fn json_kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    }
 }
 
 /// Checks `metadata`; `name_rule` gives the complaints about a name of this kind of object.

@@ -228,7 +228,7 @@ pub fn delete_options(request: &ApiRequest) -> Result<Value, ApiError> {
             _ => false,
         };
         if !fits {
-            let found = json_type(&options[field]);
+            let found = go_text::json_type(&options[field]);
             return Err(ApiError::unclassified(format!(
                 "json: cannot unmarshal {found} into Go struct field DeleteOptions.{field} of type {go}"
             )));
@@ -283,7 +283,7 @@ fn parse(text: &[u8], kind: &str) -> Result<Value, ApiError> {
     }
     Err(unrecognized(&format!(
         "json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
-        json_type(&value)
+        go_text::json_type(&value)
     )))
 }
 
@@ -298,18 +298,6 @@ fn summary(text: &[u8]) -> String {
             let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat();
             if text.len() > SHOWN_MAX / 2 { format!("{} ...", hex(&text[..SHOWN_MAX / 2])) } else { hex(text) }
         }
-    }
-}
-
-/// What Go calls the type of a JSON value.
-pub(crate) fn json_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
     }
 }
 

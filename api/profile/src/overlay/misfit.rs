@@ -3,6 +3,7 @@
 //!
 //! What is known are the fields of the metadata, the spec and its containers; what stands deeper is left to API servers.
 
+use koord_schema::go_text::json_type;
 use serde_json::{Map, Value};
 
 /// What a field holds.
@@ -174,15 +175,7 @@ fn value_misfit(value: &Value, kind: Kind, holder: &str, at: &str) -> Option<Str
 }
 
 fn complaint(value: &Value, holder: &str, at: &str, go_type: &str) -> String {
-    let found = match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
-    };
-    format!("json: cannot unmarshal {found} into Go struct field {holder}.{at} of type {go_type}")
+    format!("json: cannot unmarshal {} into Go struct field {holder}.{at} of type {go_type}", json_type(value))
 }
 
 #[cfg(test)]

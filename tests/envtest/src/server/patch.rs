@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use koord_schema::patch::{self, PatchError};
+use koord_schema::{
+    go_text::json_type,
+    patch::{self, PatchError},
+};
 use serde_json::Value;
 
 use super::{ApiServer, Outcome, identity, ownership, subject, subresource, write::Order};
@@ -78,7 +81,7 @@ impl ApiServer {
             other => {
                 return Err(ApiError::bad_request(format!(
                     "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {} into Go value of type map[string]interface {{}}",
-                    decode::json_type(&other)
+                    json_type(&other)
                 )));
             }
         };
@@ -159,16 +162,15 @@ fn decoded_patch(media_type: &str, body: &[u8]) -> Result<Value, ApiError> {
         Value::Object(_) if media_type != JSON_PATCH => Ok(patch),
         other => {
             let wanted = if media_type == JSON_PATCH { "[]handlers.jsonPatchOp" } else { "map[string]interface {}" };
-            unreadable(&format!("json: cannot unmarshal {} into Go value of type {wanted}", decode::json_type(&other)))
+            unreadable(&format!("json: cannot unmarshal {} into Go value of type {wanted}", json_type(&other)))
         }
     }
 }
 
 /// `op`, `path` and `from` of an operation are strings.
 fn mistake_in_operation(operation: &Value) -> Option<String> {
-    let mistake = |value: &Value, place: &str| {
-        Some(format!("json: cannot unmarshal {} into Go {place}", decode::json_type(value)))
-    };
+    let mistake =
+        |value: &Value, place: &str| Some(format!("json: cannot unmarshal {} into Go {place}", json_type(value)));
     match operation {
         Value::Null => None,
         Value::Object(fields) => ["op", "path", "from"].into_iter().find_map(|name| match fields.get(name)? {
