@@ -267,3 +267,57 @@ pub fn protobuf(data: &[u8]) {
         assert!(object["kind"].is_string() && object["apiVersion"].is_string(), "{object}");
     }
 }
+
+/// The targets by name.
+pub const TARGETS: [(&str, fn(&[u8])); 12] = [
+    ("annotation", annotation),
+    ("cel", cel),
+    ("duration", duration),
+    ("go_json", go_json),
+    ("overlay", overlay),
+    ("patch", patch),
+    ("pattern", pattern),
+    ("protobuf", protobuf),
+    ("quantity", quantity),
+    ("review", review),
+    ("slo_config", slo_config),
+    ("watch", watch),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, fs, path::Path};
+
+    use super::TARGETS;
+
+    fn names(folder: &Path) -> BTreeSet<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        entries.map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn every_target_has_a_program_and_seeds() {
+        let expected: BTreeSet<String> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        assert_eq!(names(&root.join("fuzz_targets")), expected);
+        assert_eq!(names(&root.join("seeds")), expected);
+    }
+
+    /// The seeds, everything that they begin with, and what one wrong bit in each of their bytes makes of them.
+    #[test]
+    fn seeds_and_what_is_near_them_hold() {
+        let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds");
+        for (name, target) in TARGETS {
+            for seed in names(&seeds.join(name)) {
+                let mut input = fs::read(seeds.join(name).join(seed)).unwrap();
+                (0..=input.len()).for_each(|length| target(&input[..length]));
+                for at in 0..input.len() {
+                    let bit = 1 << (at % 8);
+                    input[at] ^= bit;
+                    target(&input);
+                    input[at] ^= bit;
+                }
+            }
+        }
+    }
+}
