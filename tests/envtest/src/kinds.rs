@@ -1,10 +1,12 @@
 //! The built-in kinds: where each one's own rules are.
 
 mod autoscaler;
+mod conditions;
 mod configuration;
 pub(crate) mod daemon_set;
 mod disruption_budget;
 mod event;
+mod job_policies;
 mod namespace;
 mod node;
 mod plain;
@@ -12,9 +14,12 @@ mod pod;
 mod pod_checks;
 mod pod_template;
 mod priority_class;
+mod quota;
 mod rbac;
+mod schedule;
 mod selectors;
 mod service;
+mod warnings;
 mod webhook_configuration;
 mod workload;
 mod workload_checks;
@@ -120,14 +125,10 @@ fn strategy(group: &str, plural: &str, has_status: bool) -> Arc<dyn Strategy> {
             Arc::new(Simple { creates_on_update: true, needs_revision: true, ..simple })
         }
         ("apiregistration.k8s.io", _) => Arc::new(Simple { needs_revision: true, ..simple }),
-        ("", "resourcequotas") => Arc::new(Simple {
-            returns_deleted: true,
-            metadata_checks: (2, 3),
-            status_keeps: StatusKeeps::Nothing,
-            ..simple
-        }),
+        ("", "resourcequotas") => Arc::new(quota::ResourceQuotas),
         ("", "limitranges") => Arc::new(plain::LimitRanges),
         ("networking.k8s.io", "networkpolicies") => Arc::new(plain::NetworkPolicies),
+        ("apps", "controllerrevisions") => Arc::new(plain::Revisions),
         ("", "podtemplates") => Arc::new(plain::PodTemplates),
         ("coordination.k8s.io", "leases") => Arc::new(plain::Leases),
         ("admissionregistration.k8s.io", _) => {
@@ -155,6 +156,7 @@ fn selectable_fields(group: &str, plural: &str) -> Vec<SelectableField> {
             ("spec.hostNetwork", "false"),
             ("status.phase", ""),
             ("status.podIP", ""),
+            ("status.podIPs", ""),
             ("status.nominatedNodeName", ""),
         ],
         ("", "nodes") => &[("spec.unschedulable", "false")],

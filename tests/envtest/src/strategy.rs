@@ -112,6 +112,11 @@ pub trait Strategy: Send + Sync {
     /// Checks a changed object.
     fn check_update(&self, _new: &Value, _old: &Value, _subresource: &str, _errors: &mut Errors) {}
 
+    /// What the client is told about a new or changed object that is right, but hardly meant so.
+    fn warnings(&self, _object: &Value, _old: Option<&Value>) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The seconds that a graceful deletion takes, given the seconds asked for; none deletes at once.
     fn grace_seconds(&self, _object: &Value, _asked: Option<i64>) -> Option<i64> {
         None

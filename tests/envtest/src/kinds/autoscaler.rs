@@ -1,13 +1,17 @@
 //! HorizontalPodAutoscalers, one store in two versions: `v1` knows a single CPU target, and keeps what else `v2` says in
 //! annotations.
 
+mod checks;
 mod metrics;
 
 use koord_schema::field::{Errors, Path};
 use serde_json::{Value, json};
 
 use self::metrics::{Side, flat_text, from_flat_text, in_order};
-use super::pod_template::{below, fill};
+use super::{
+    pod_template::{below, fill},
+    workload_checks::not_negative,
+};
 use crate::{metadata, strategy::Strategy};
 
 const OLD: &str = "autoscaling/v1";
@@ -17,6 +21,7 @@ const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
 const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 /// What is aimed at where nobody says.
 const CPU_PERCENT_DEFAULT: i64 = 80;
+const FIRST_METRIC: &str = "spec.metrics[0].resource.target.averageUtilization";
 /// Fields of the behavior: in `v2`, and as the annotation names them.
 const RULES: [(&str, &str); 4] = [
     ("stabilizationWindowSeconds", "StabilizationWindowSeconds"),
@@ -84,11 +89,7 @@ impl Strategy for Autoscalers {
             errors.invalid(&at.child("maxReplicas"), most, "must be greater than or equal to `minReplicas`");
         }
         let target_at = at.child("scaleTargetRef");
-        for field in ["kind", "name"] {
-            if spec["scaleTargetRef"][field].as_str().unwrap_or_default().is_empty() {
-                errors.required(&target_at.child(field), "");
-            }
-        }
+        checks::reference(&spec["scaleTargetRef"], &target_at, errors);
         if !names_group(&object["spec"]) {
             let given = spec["scaleTargetRef"]["apiVersion"].as_str().unwrap_or_default();
             errors.invalid(&target_at.child("apiVersion"), given, "apiVersion must specify API group");
@@ -97,9 +98,18 @@ impl Strategy for Autoscalers {
             let why = "must specify at least one Object or External metric to support scaling to zero replicas";
             errors.forbidden(&at.child("metrics"), why);
         }
+        checks::metrics(&spec["metrics"], &at.child("metrics"), errors);
+        if let Some(percent) = spec["targetCPUUtilizationPercentage"].as_i64().filter(|percent| *percent < 1) {
+            // The old version's one number is the new version's first metric.
+            errors.invalid(&Path::root(FIRST_METRIC), percent, "must be greater than 0");
+        }
+        checks::behavior(&spec["behavior"], &at.child("behavior"), errors);
     }
 
     fn check_update(&self, new: &Value, old: &Value, subresource: &str, errors: &mut Errors) {
+        if subresource == "status" {
+            not_negative(&new["status"], &["currentReplicas", "desiredReplicas"], &Path::root("status"), errors);
+        }
         if subresource.is_empty() {
             let mut found = Errors::new();
             self.check_create(new, &mut found);

@@ -5,8 +5,10 @@ use serde_json::{Value, json};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 
-use crate::{names, strategy::Strategy};
+use crate::{decode, names, strategy::Strategy};
 
+/// Names the account whose token a secret holds.
+const ACCOUNT: &str = "kubernetes.io/service-account.name";
 const BYTES_MAX: usize = 1024 * 1024;
 const IMMUTABLE: &str = "field is immutable when `immutable` is set";
 
@@ -77,18 +79,45 @@ impl Strategy for Secrets {
         if size > BYTES_MAX {
             errors.add(too_long("data"));
         }
-        let wanted: &[&str] = match object["type"].as_str().unwrap_or_default() {
-            "kubernetes.io/tls" => &["tls.crt", "tls.key"],
-            "kubernetes.io/dockerconfigjson" => &[".dockerconfigjson"],
-            "kubernetes.io/dockercfg" => &[".dockercfg"],
-            "kubernetes.io/ssh-auth" => &["ssh-privatekey"],
-            _ => &[],
-        };
-        for key in wanted {
-            if object["data"].get(key).is_none() {
-                errors.required(&at.key(key), "");
+        let has = |key: &str| object["data"].get(key).is_some();
+        match object["type"].as_str().unwrap_or_default() {
+            "kubernetes.io/service-account-token" => {
+                let account = object["metadata"]["annotations"][ACCOUNT].as_str().unwrap_or_default();
+                if account.is_empty() {
+                    let metadata_at = Path::root("metadata");
+                    errors.required(&metadata_at.child("annotations").key(ACCOUNT), "");
+                }
             }
+            "kubernetes.io/dockercfg" => registries(object, ".dockercfg", errors),
+            "kubernetes.io/dockerconfigjson" => registries(object, ".dockerconfigjson", errors),
+            "kubernetes.io/basic-auth" if !has("username") && !has("password") => {
+                errors.required(&at.key("username"), "");
+                errors.required(&at.key("password"), "");
+            }
+            "kubernetes.io/ssh-auth" if content(object, "ssh-privatekey").is_none_or(|key| key.is_empty()) => {
+                errors.required(&at.key("ssh-privatekey"), "");
+            }
+            "kubernetes.io/tls" => {
+                for key in ["tls.crt", "tls.key"].into_iter().filter(|key| !has(key)) {
+                    errors.required(&at.key(key), "");
+                }
+            }
+            _ => {}
         }
+    }
+
+    fn warnings(&self, object: &Value, _old: Option<&Value>) -> Vec<String> {
+        let has_pem = |key: &str| {
+            let text = content(object, key).unwrap_or_default();
+            String::from_utf8_lossy(&text).contains("-----BEGIN ")
+        };
+        // Of a pair that does not fit, only what is no certificate at all is seen.
+        let lacking = match object["type"].as_str() {
+            Some("kubernetes.io/tls") if !has_pem("tls.crt") => "certificate",
+            Some("kubernetes.io/tls") if !has_pem("tls.key") => "key",
+            _ => return Vec::new(),
+        };
+        vec![format!("tls: failed to find any PEM data in {lacking} input")]
     }
 
     fn check_update(&self, new: &Value, old: &Value, _subresource: &str, errors: &mut Errors) {
@@ -97,6 +126,27 @@ impl Strategy for Secrets {
         }
         check_immutable(new, old, &["data"], errors);
         self.check_create(new, errors);
+    }
+}
+
+/// The bytes behind a key of a secret.
+fn content(secret: &Value, key: &str) -> Option<Vec<u8>> {
+    STANDARD.decode(secret["data"].get(key)?.as_str().unwrap_or_default()).ok()
+}
+
+/// Checks what a secret says of the registries of images: a JSON object.
+fn registries(secret: &Value, key: &str, errors: &mut Errors) {
+    let at = Path::root("data");
+    let at = at.key(key);
+    let Some(text) = content(secret, key) else { return errors.required(&at, "") };
+    let mistake = decode::syntax_mistake(&text).or_else(|| {
+        let value: Value = serde_json::from_slice(&text).ok()?;
+        let is_map = value.is_object() || value.is_null();
+        let kind = koord_schema::go_text::json_type(&value);
+        (!is_map).then(|| format!("json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"))
+    });
+    if let Some(mistake) = mistake {
+        errors.invalid(&at, "<secret contents redacted>", mistake);
     }
 }
 

@@ -3,10 +3,12 @@
 use koord_schema::field::{Errors, FieldError, Mistake, Path};
 use serde_json::{Value, json};
 
-use super::selectors;
+use super::{conditions, selectors, workload_checks::not_negative};
 use crate::strategy::{Generation, Strategy, Surroundings};
 
 const PERCENT: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
+
+const COUNTS: [&str; 4] = ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"];
 
 pub(super) struct DisruptionBudgets;
 
@@ -64,6 +66,11 @@ impl Strategy for DisruptionBudgets {
     fn check_update(&self, new: &Value, _old: &Value, subresource: &str, errors: &mut Errors) {
         if subresource.is_empty() {
             self.check_create(new, errors);
+        }
+        if subresource == "status" {
+            let at = Path::root("status");
+            not_negative(&new["status"], &COUNTS, &at, errors);
+            conditions::check(&new["status"]["conditions"], &at.child("conditions"), errors);
         }
     }
 }

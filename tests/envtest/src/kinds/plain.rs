@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::{
     pod_template::{self, below, fill, items},
-    workload_checks,
+    warnings, workload_checks,
 };
 use crate::{
     names::NameRule,
@@ -196,6 +196,31 @@ impl Strategy for NetworkPolicies {
     }
 }
 
+/// Earlier states of workloads: what they were stays as it is.
+pub(super) struct Revisions;
+
+impl Strategy for Revisions {
+    fn check_create(&self, object: &Value, errors: &mut Errors) {
+        if let Some(revision) = object["revision"].as_i64().filter(|revision| *revision < 0) {
+            errors.invalid(&Path::root("revision"), revision, "must be greater than or equal to 0");
+        }
+        match object.get("data").filter(|data| !data.is_null()) {
+            None => errors.required(&Path::root("data"), "data is mandatory"),
+            Some(data) if !data.is_object() => {
+                errors.required(&Path::root("data"), "data must be a valid JSON object");
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn check_update(&self, new: &Value, old: &Value, _subresource: &str, errors: &mut Errors) {
+        self.check_create(new, errors);
+        if new["data"] != old["data"] {
+            errors.invalid(&Path::root("data"), &new["data"], "field is immutable");
+        }
+    }
+}
+
 /// Templates of pods that nobody runs.
 pub(super) struct PodTemplates;
 
@@ -226,6 +251,10 @@ impl Strategy for PodTemplates {
 
     fn check_update(&self, new: &Value, _old: &Value, _subresource: &str, errors: &mut Errors) {
         self.check_create(new, errors);
+    }
+
+    fn warnings(&self, object: &Value, _old: Option<&Value>) -> Vec<String> {
+        warnings::of_template(&object["template"], "template")
     }
 }
 

@@ -7,12 +7,22 @@ use serde_json::{Map, Value, json};
 use super::{
     pod_checks,
     pod_template::{self, below, fill, items},
+    warnings,
 };
 use crate::strategy::{Generation, Strategy, Surroundings};
 
 pub(super) struct Pods;
 
 impl Strategy for Pods {
+    fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
+        if old.is_some() {
+            return Vec::new();
+        }
+        let mut said: Vec<String> = warnings::host_name(object, "the Pod's hostname").into_iter().collect();
+        said.extend(warnings::of_pod(&object["spec"], "spec"));
+        said
+    }
+
     fn generation(&self) -> Generation {
         Generation::Spec
     }

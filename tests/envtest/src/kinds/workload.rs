@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::{
     daemon_set,
     pod_template::{self, below, fill, items},
-    workload_checks, workload_status,
+    warnings, workload_checks, workload_status,
 };
 use crate::{
     metadata,
@@ -161,13 +161,6 @@ impl Strategy for Workload {
         if *self == Workload::DaemonSet {
             daemon_set::keep(new, old);
         }
-        if *self == Workload::Job {
-            for field in ["selector", "template"] {
-                if new["spec"].get(field).is_none_or(Value::is_null) {
-                    new["spec"][field] = old["spec"][field].clone();
-                }
-            }
-        }
     }
 
     fn check_create(&self, object: &Value, errors: &mut Errors) {
@@ -181,6 +174,30 @@ impl Strategy for Workload {
         if *self == Workload::Job {
             workload_checks::generated_selector(object, errors);
         }
+    }
+
+    fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
+        let mut said = Vec::new();
+        let has_own_rule = matches!(self, Workload::StatefulSet | Workload::DaemonSet);
+        if old.is_none() && !has_own_rule {
+            said.extend(warnings::host_name(object, "Pod names and hostnames"));
+        }
+        // Who only rescales or labels what runs already is not told again.
+        if old.is_none_or(|old| old["metadata"]["generation"] != object["metadata"]["generation"]) {
+            let spec = &object["spec"];
+            said.extend(match self {
+                Workload::CronJob => {
+                    warnings::of_template(&spec["jobTemplate"]["spec"]["template"], "spec.jobTemplate.spec.template")
+                }
+                _ => warnings::of_template(&spec["template"], "spec.template"),
+            });
+        }
+        if *self == Workload::StatefulSet
+            && object["spec"]["revisionHistoryLimit"].as_i64().is_some_and(|limit| limit < 0)
+        {
+            said.push(KEEPS_ALL.to_owned());
+        }
+        said
     }
 
     fn check_update(&self, new: &Value, old: &Value, subresource: &str, errors: &mut Errors) {
@@ -199,7 +216,12 @@ impl Strategy for Workload {
         }
         self.check_create(new, errors);
         match self {
-            Workload::Deployment | Workload::ReplicaSet | Workload::Job if changes_selector => {
+            Workload::Job => {
+                // The real server checks the spec of a changed job twice.
+                workload_checks::spec(*self, &new["spec"], &Path::root("spec"), errors);
+                job_update(new, old, errors);
+            }
+            Workload::Deployment | Workload::ReplicaSet if changes_selector => {
                 errors.invalid(&selector_at, selector, "field is immutable");
             }
             Workload::StatefulSet if changes_more_than(MUTABLE_STATEFUL, &new["spec"], &old["spec"]) => {
@@ -213,11 +235,56 @@ impl Strategy for Workload {
             }
             _ => {}
         }
-        if *self == Workload::Job && new["spec"]["template"] != old["spec"]["template"] {
-            errors.invalid(&Path::root("spec").child("template"), &new["spec"]["template"], "field is immutable");
-        }
     }
 }
+
+/// What of a pod of a suspended job may still change: where it runs, and what is noted about it.
+const MUTABLE_SUSPENDED: [&str; 6] = [
+    "/metadata/labels",
+    "/metadata/annotations",
+    "/spec/affinity",
+    "/spec/nodeSelector",
+    "/spec/schedulingGates",
+    "/spec/tolerations",
+];
+
+/// Checks what of a job stays as it was.
+fn job_update(new: &Value, old: &Value, errors: &mut Errors) {
+    let at = Path::root("spec");
+    let (new, status, old) = (&new["spec"], &old["status"], &old["spec"]);
+    let mut fixed = |field: &str, now: &Value, before: &Value| {
+        if now != before {
+            errors.invalid(&at.child(field), &new[field], "field is immutable");
+        }
+    };
+    let grows_in_tandem = new["completionMode"] == "Indexed";
+    if !grows_in_tandem {
+        fixed("completions", &new["completions"], &old["completions"]);
+    }
+    fixed("selector", &new["selector"], &old["selector"]);
+    let never_ran = old["suspend"] == true && status["startTime"].is_null();
+    let template = |spec: &Value| {
+        let mut template = spec["template"].clone();
+        for path in MUTABLE_SUSPENDED.iter().filter(|_| never_ran) {
+            let (parent, field) = path.rsplit_once('/').unwrap_or_default();
+            if let Some(fields) = template.pointer_mut(parent).and_then(Value::as_object_mut) {
+                fields.remove(field);
+            }
+        }
+        template
+    };
+    fixed("template", &template(new), &template(old));
+    for field in ["completionMode", "podFailurePolicy", "backoffLimitPerIndex", "managedBy", "successPolicy"] {
+        fixed(field, &new[field], &old[field]);
+    }
+    let (now, before) = (&new["completions"], &old["completions"]);
+    if grows_in_tandem && now != before && now.is_i64() && *now != new["parallelism"] {
+        errors.invalid(&at.child("completions"), now, "can only be modified in tandem with spec.parallelism");
+    }
+}
+
+const KEEPS_ALL: &str =
+    "spec.revisionHistoryLimit: a negative value retains all historical revisions; a value >= 0 is recommended";
 
 /// What may change in the spec of a StatefulSet.
 const MUTABLE_STATEFUL: &[&str] = &[

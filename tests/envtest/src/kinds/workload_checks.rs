@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{
     disruption_budget::{check_int_or_percent, check_not_above_all},
-    pod_checks, selectors,
+    job_policies, pod_checks, schedule, selectors,
     workload::Workload,
 };
 use crate::metadata;
@@ -51,7 +51,7 @@ pub(super) fn spec(kind: Workload, spec: &Value, at: &Path<'_>, errors: &mut Err
         }
         Workload::ReplicationController => {
             not_negative(spec, &["minReadySeconds", "replicas"], at, errors);
-            owned_template(kind, &spec["template"], &at.child("template"), errors);
+            controller_template(spec, at, errors);
         }
         Workload::Job | Workload::CronJob => {
             job(spec, at, errors);
@@ -77,27 +77,20 @@ pub(super) fn name(kind: Workload, name: &str, errors: &mut Errors) {
     }
 }
 
-/// Checks the spec of a CronJob. The ranges of a schedule's fields are not checked.
+/// Checks the spec of a CronJob.
 pub(super) fn cron_job(spec: &Value, at: &Path<'_>, errors: &mut Errors) {
     let schedule = spec["schedule"].as_str().unwrap_or_default();
-    let fields: Vec<&str> = schedule.split_whitespace().collect();
     let at_schedule = at.child("schedule");
     if schedule.is_empty() {
         errors.required(&at_schedule, "");
     } else if schedule.contains("TZ") {
         let message = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead";
         errors.invalid(&at_schedule, schedule, message);
-    } else if schedule.starts_with('@') {
-        let known = ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
-        if !known.contains(&schedule) && !schedule.starts_with("@every ") {
-            errors.invalid(&at_schedule, schedule, format!("unrecognized descriptor: {schedule}"));
-        }
-    } else if fields.len() != 5 {
-        let message = format!("expected exactly 5 fields, found {}: [{}]", fields.len(), fields.join(" "));
-        errors.invalid(&at_schedule, schedule, message);
+    } else if let Some(mistake) = schedule::mistake(schedule) {
+        errors.invalid(&at_schedule, schedule, mistake);
     }
-    if spec["timeZone"] == "" {
-        errors.invalid(&at.child("timeZone"), "", "timeZone must be nil or non-empty string");
+    if let Some(zone) = spec["timeZone"].as_str() {
+        time_zone(zone, &at.child("timeZone"), errors);
     }
     not_negative(spec, &["startingDeadlineSeconds"], at, errors);
     one_of(spec, "concurrencyPolicy", &["Allow", "Forbid", "Replace"], at, errors);
@@ -105,10 +98,41 @@ pub(super) fn cron_job(spec: &Value, at: &Path<'_>, errors: &mut Errors) {
     let job_at = at.child("jobTemplate");
     let job_spec_at = job_at.child("spec");
     let job_spec = &spec["jobTemplate"]["spec"];
+    self::spec(Workload::CronJob, job_spec, &job_spec_at, errors);
+    if job_spec["selector"].is_object() {
+        errors.invalid(&job_spec_at.child("selector"), &job_spec["selector"], "`selector` will be auto-generated");
+    }
     if job_spec["manualSelector"] == true {
         errors.not_supported(&job_spec_at.child("manualSelector"), true, &["nil", "false"]);
     }
-    self::spec(Workload::CronJob, job_spec, &job_spec_at, errors);
+}
+
+/// Whether the system knows the zone; where it knows none, whether it could.
+fn is_zone(zone: &str) -> bool {
+    let known = jiff::tz::db();
+    match zone {
+        "UTC" | "Local" => true,
+        _ if zone.eq_ignore_ascii_case("utc") || zone.eq_ignore_ascii_case("local") => false,
+        _ if known.is_definitively_empty() => zone.split('/').all(|part| {
+            let is_common = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+');
+            !part.is_empty() && part.chars().all(is_common)
+        }),
+        _ => known.get(zone).is_ok_and(|found| found.iana_name() == Some(zone)),
+    }
+}
+
+/// Checks the zone that a schedule's times are of.
+fn time_zone(zone: &str, at: &Path<'_>, errors: &mut Errors) {
+    if zone.is_empty() {
+        return errors.invalid(at, zone, "timeZone must be nil or non-empty string");
+    }
+    if zone.eq_ignore_ascii_case("local") {
+        let message = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
+        errors.invalid(at, zone, message);
+    }
+    if !is_zone(zone) {
+        errors.invalid(at, zone, format!("unknown time zone {zone}"));
+    }
 }
 
 pub(super) fn not_negative(fields: &Value, names: &[&str], at: &Path<'_>, errors: &mut Errors) {
@@ -162,6 +186,24 @@ fn template_with_selector(kind: Workload, spec: &Value, at: &Path<'_>, errors: &
     }
 }
 
+/// Checks what a replication controller selects by, and the pods that it makes.
+fn controller_template(spec: &Value, at: &Path<'_>, errors: &mut Errors) {
+    let (selector, template_at) = (&spec["selector"], at.child("template"));
+    let terms: Vec<(&String, &Value)> = selector.as_object().into_iter().flatten().collect();
+    if terms.is_empty() {
+        errors.required(&at.child("selector"), "");
+    }
+    if !spec["template"].is_object() {
+        return errors.required(&template_at, "");
+    }
+    let labels = &spec["template"]["metadata"]["labels"];
+    if !terms.is_empty() && !terms.iter().all(|(key, value)| labels.get(key.as_str()) == Some(*value)) {
+        let metadata_at = template_at.child("metadata");
+        errors.invalid(&metadata_at.child("labels"), labels, "`selector` does not match template `labels`");
+    }
+    owned_template(Workload::ReplicationController, &spec["template"], &template_at, errors);
+}
+
 /// Checks a template of pods.
 pub(super) fn template(template: &Value, at: &Path<'_>, errors: &mut Errors) {
     template_metadata(template, at, errors);
@@ -182,6 +224,10 @@ fn owned_template(kind: Workload, template: &Value, at: &Path<'_>, errors: &mut 
     self::template(template, at, errors);
     let spec = &template["spec"];
     let spec_at = at.child("spec");
+    if spec["ephemeralContainers"].as_array().is_some_and(|containers| !containers.is_empty()) {
+        let why = "ephemeral containers not allowed in pod template";
+        errors.forbidden(&spec_at.child("ephemeralContainers"), why);
+    }
     let policy = spec["restartPolicy"].as_str().unwrap_or_default();
     let policy_at = spec_at.child("restartPolicy");
     let owner = match kind {
@@ -271,7 +317,7 @@ fn daemon_strategy(strategy: &Value, at: &Path<'_>, errors: &mut Errors) {
             let is_set = |value: &Value| share(value) != 0;
             if is_set(unavailable) && share(surge) > 0 {
                 errors.invalid(&surge_at, surge, "may not be set when maxUnavailable is non-zero");
-            } else if (unavailable.is_i64() || unavailable.is_null()) && !is_set(unavailable) && !is_set(surge) {
+            } else if !is_set(unavailable) && !is_set(surge) {
                 errors.required(&unavailable_at, "cannot be 0 when maxSurge is 0");
             }
         }
@@ -374,5 +420,6 @@ fn job(spec: &Value, at: &Path<'_>, errors: &mut Errors) {
             }
         }
     }
+    job_policies::check(spec, at, errors);
     one_of(spec, "podReplacementPolicy", &["Failed", "TerminatingOrFailed"], at, errors);
 }

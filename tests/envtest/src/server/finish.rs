@@ -114,6 +114,10 @@ impl ApiServer {
             }
         }
         if errors.is_empty() {
+            if write.target.subresource.is_empty() && write.effect == Effect::Store {
+                let old = write.old.as_ref().map(|(_, old)| old);
+                write.warnings.extend(strategy.warnings(&write.object, old));
+            }
             Ok(())
         } else {
             Err(ApiError::invalid(kind_subject(&definition, &write.target.name), &errors))

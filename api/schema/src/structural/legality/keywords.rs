@@ -12,6 +12,9 @@ const REASONS: [&str; 4] = ["FieldValueDuplicate", "FieldValueForbidden", "Field
 
 /// Checks the keywords of a whole document.
 pub(super) fn check(document: &Value, at: &Path<'_>, errors: &mut Errors) {
+    if is_true(document, "nullable") {
+        errors.forbidden(&at.child("nullable"), "nullable cannot be true at the root");
+    }
     keywords(document, at, &Surroundings { root: true, ..Surroundings::default() }, errors);
 }
 
