@@ -6,7 +6,7 @@ mod typed;
 use koord_schema::{
     field::{Errors, Path},
     go_text, object_meta, strict,
-    structural::{defaults, prune},
+    structural::{defaults, embedded, prune},
     typed::SchemaNode,
 };
 use serde_json::{Value, json};
@@ -177,6 +177,9 @@ fn shape_custom(definition: &ResourceDef, object: &mut Value, keeps_nulls: bool)
             .collect();
     type_metadata(object)?;
     if let Some(schema) = definition.schema.get() {
+        if let Some(error) = embedded::decoding_error(schema, object) {
+            return Err(error.to_string());
+        }
         defaults::apply(schema, object);
         if !keeps_nulls {
             defaults::drop_needless_nulls(schema, object);

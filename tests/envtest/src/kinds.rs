@@ -164,20 +164,30 @@ fn selectable_fields(group: &str, plural: &str) -> Vec<SelectableField> {
         ("", "services") => &[("spec.clusterIP", ""), ("spec.type", "")],
         ("batch", "jobs") => &[("status.successful", "0")],
         ("", "replicationcontrollers") => &[("status.replicas", "0")],
-        ("" | "events.k8s.io", "events") => &[
-            ("involvedObject.kind", ""),
-            ("involvedObject.namespace", ""),
-            ("involvedObject.name", ""),
-            ("involvedObject.uid", ""),
-            ("involvedObject.apiVersion", ""),
-            ("involvedObject.resourceVersion", ""),
-            ("involvedObject.fieldPath", ""),
-            ("reason", ""),
-            ("reportingComponent", ""),
-            ("source", ""),
-            ("type", ""),
-        ],
+        // Each group reads its own form; what means the same has the same place in both lists.
+        ("events.k8s.io", "events") => {
+            return EVENT_FIELDS.iter().map(|(_, name)| SelectableField::new(name, "")).collect();
+        }
+        ("", "events") => {
+            let source =
+                SelectableField { pointer: "/source/component".to_owned(), ..SelectableField::new("source", "") };
+            return EVENT_FIELDS.iter().map(|(name, _)| SelectableField::new(name, "")).chain([source]).collect();
+        }
         _ => &[],
     };
     fields.iter().map(|(name, absent)| SelectableField::new(name, absent)).collect()
 }
+
+/// What events are selected by: in the core group, and in the newer one.
+const EVENT_FIELDS: [(&str, &str); 10] = [
+    ("involvedObject.kind", "regarding.kind"),
+    ("involvedObject.namespace", "regarding.namespace"),
+    ("involvedObject.name", "regarding.name"),
+    ("involvedObject.uid", "regarding.uid"),
+    ("involvedObject.apiVersion", "regarding.apiVersion"),
+    ("involvedObject.resourceVersion", "regarding.resourceVersion"),
+    ("involvedObject.fieldPath", "regarding.fieldPath"),
+    ("reason", "reason"),
+    ("reportingComponent", "reportingController"),
+    ("type", "type"),
+];

@@ -349,25 +349,55 @@ fn storage_and_network_kinds_are_stored_unchecked() {
 }
 
 #[test]
-fn schedules_metrics_and_failure_policies_are_stored_unchecked() {
-    let template = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}});
-    let job = json!({"template": template, "podFailurePolicy": {"rules": [{"action": "Ignore"}]}, "managedBy": "me"});
-    let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"});
-    let bodies = [
-        (
-            "/apis/batch/v1/namespaces/default/cronjobs",
-            json!({"apiVersion": "batch/v1", "kind": "CronJob", "spec": {"schedule": "61 * * * *", "timeZone": "No/Where", "jobTemplate": {"spec": {"template": template}}}}),
-        ),
-        ("/apis/batch/v1/namespaces/default/jobs", json!({"apiVersion": "batch/v1", "kind": "Job", "spec": job})),
-        (
-            "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers",
-            json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "spec": {"scaleTargetRef": target, "maxReplicas": 3, "metrics": [{"type": "Guess"}]}}),
-        ),
-    ];
+fn a_jobs_status_may_come_in_any_order() {
     let mut core = Core::new();
-    for (path, mut body) in bodies {
-        body["metadata"] = json!({"name": "x"});
-        core.create(path, &body);
+    let template = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}});
+    let job =
+        json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "x"}, "spec": {"template": template}});
+    let jobs = "/apis/batch/v1/namespaces/default/jobs";
+    let mut job = core.create(jobs, &job);
+    for status in
+        [json!({"succeeded": 2}), json!({"succeeded": 1, "conditions": [{"type": "Complete", "status": "True"}]})]
+    {
+        job["status"] = status;
+        let (code, stored) = core.ask(http::Method::PUT, &format!("{jobs}/x/status"), &job);
+        assert_eq!((code, &stored["status"]["succeeded"]), (200, &job["status"]["succeeded"]));
+        job = stored;
+    }
+}
+
+#[test]
+fn both_groups_select_the_same_events() {
+    let mut core = Core::new();
+    let namespace = "namespaces/default/events";
+    for (name, path, body) in [
+        (
+            "old",
+            format!("/api/v1/{namespace}"),
+            json!({"apiVersion": "v1", "kind": "Event", "involvedObject": {"kind": "Pod", "name": "p", "namespace": "default"}}),
+        ),
+        (
+            "new",
+            format!("/apis/events.k8s.io/v1/{namespace}"),
+            json!({"apiVersion": "events.k8s.io/v1", "kind": "Event", "regarding": {"kind": "Pod", "name": "p", "namespace": "default"},
+                "eventTime": "2024-01-01T00:00:00.000000Z", "reportingController": "example.com/c", "reportingInstance": "i",
+                "action": "A", "reason": "R", "type": "Normal"}),
+        ),
+    ] {
+        let mut body = body;
+        body["metadata"] = json!({"name": name});
+        core.create(&path, &body);
+    }
+    for (path, field) in [
+        (format!("/api/v1/{namespace}"), "involvedObject.name"),
+        (format!("/apis/events.k8s.io/v1/{namespace}"), "regarding.name"),
+    ] {
+        let (code, list) =
+            core.ask(http::Method::GET, &format!("{path}?fieldSelector={field}%3Dp"), &serde_json::Value::Null);
+        assert_eq!((code, list["items"].as_array().map(Vec::len)), (200, Some(2)), "{field}");
+        let (_, list) =
+            core.ask(http::Method::GET, &format!("{path}?fieldSelector={field}%3Dq"), &serde_json::Value::Null);
+        assert_eq!(list["items"], json!([]), "{field}");
     }
 }
 

@@ -238,9 +238,9 @@ fn count_indexes(text: &str, completions: i64) -> Result<i64, String> {
 mod tests {
     use super::*;
 
-    fn refused(spec: Value) -> String {
+    fn refused(spec: &Value) -> String {
         let mut errors = Errors::new();
-        check(&spec, &Path::root("spec"), &mut errors);
+        check(spec, &Path::root("spec"), &mut errors);
         errors.to_string()
     }
 
@@ -248,13 +248,13 @@ mod tests {
     fn a_rule_of_failure_looks_at_codes_or_at_conditions() {
         let policy = |rule: Value| json!({"podFailurePolicy": {"rules": [rule]}, "template": {"spec": {"restartPolicy": "Never"}}});
         let codes = |values: Value| json!({"action": "FailJob", "onExitCodes": {"operator": "In", "values": values}});
-        assert_eq!(refused(policy(codes(json!([1, 2])))), "[]");
+        assert_eq!(refused(&policy(codes(json!([1, 2])))), "[]");
         assert_eq!(
-            refused(policy(codes(json!([2, 1])))),
+            refused(&policy(codes(json!([2, 1])))),
             "spec.podFailurePolicy.rules[0].onExitCodes.values: Invalid value: [2,1]: must be ordered"
         );
         assert_eq!(
-            refused(policy(json!({"action": "Ignore"}))),
+            refused(&policy(json!({"action": "Ignore"}))),
             "spec.podFailurePolicy.rules[0]: Invalid value: specifying one of OnExitCodes and OnPodConditions is required"
         );
     }
@@ -269,9 +269,9 @@ mod tests {
 
     #[test]
     fn a_manager_has_a_domain() {
-        assert_eq!(refused(json!({"managedBy": "example.com/jobs"})), "[]");
+        assert_eq!(refused(&json!({"managedBy": "example.com/jobs"})), "[]");
         assert_eq!(
-            refused(json!({"managedBy": "jobs"})),
+            refused(&json!({"managedBy": "jobs"})),
             r#"spec.managedBy: Invalid value: "jobs": must be a domain-prefixed path (such as "acme.io/foo")"#
         );
     }

@@ -28,6 +28,7 @@ pub(super) fn spec(spec: &Value, at: &Path<'_>, errors: &mut Errors) {
             seen.push(name);
         }
     }
+    check_host_ports(spec, &at.child("containers"), errors);
     one_of(spec, "restartPolicy", at, &["Always", "OnFailure", "Never"], errors);
     one_of(spec, "dnsPolicy", at, &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"], errors);
     metadata::check_labels(&spec["nodeSelector"], &at.child("nodeSelector"), errors);
@@ -102,6 +103,27 @@ fn volume_names<'a>(spec: &'a Value, at: &Path<'_>, errors: &mut Errors) -> Vec<
         found.push(name);
     }
     found
+}
+
+/// No two containers take the same port of their node.
+fn check_host_ports(spec: &Value, at: &Path<'_>, errors: &mut Errors) {
+    let mut taken = Vec::new();
+    for (index, container) in list(spec, "containers").enumerate() {
+        let at = at.index(index);
+        let ports_at = at.child("ports");
+        for (index, port) in list(container, "ports").enumerate() {
+            let number = port["hostPort"].as_i64().unwrap_or_default();
+            if number == 0 {
+                continue;
+            }
+            let part = |name: &str| port[name].as_str().unwrap_or_default();
+            let place = format!("{}/{}/{number}", part("protocol"), part("hostIP"));
+            if taken.contains(&place) {
+                errors.duplicate(&ports_at.index(index).child("hostPort"), &place);
+            }
+            taken.push(place);
+        }
+    }
 }
 
 fn check_container(container: &Value, at: &Path<'_>, volumes: &[&str], errors: &mut Errors) {

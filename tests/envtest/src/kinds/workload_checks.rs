@@ -423,3 +423,21 @@ fn job(spec: &Value, at: &Path<'_>, errors: &mut Errors) {
     job_policies::check(spec, at, errors);
     one_of(spec, "podReplacementPolicy", &["Failed", "TerminatingOrFailed"], at, errors);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_are_known_or_look_like_it() {
+        let refused = |zone: &str| {
+            let mut errors = Errors::new();
+            time_zone(zone, &Path::root("timeZone"), &mut errors);
+            !errors.is_empty()
+        };
+        assert!(!refused("UTC") && !refused("Europe/Berlin") && !refused("Etc/GMT+1"));
+        assert!(refused("") && refused("utc") && refused("local") && refused("../x") && refused("Europe/"));
+        // Only a list of zones tells these.
+        assert_eq!(refused("Foo/Bar"), !jiff::tz::db().is_definitively_empty());
+    }
+}
