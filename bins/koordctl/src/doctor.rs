@@ -97,9 +97,15 @@ fn to_text(findings: &[Finding], looked_at: &[Check]) -> String {
     let names: Vec<&str> = looked_at.iter().map(|check| check.name()).collect();
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
     let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
-    let _ = match (errors, warnings) {
-        (0, 0) => writeln!(text, "nothing is wrong with: {}", names.join(", ")),
-        _ => writeln!(text, "\n{errors} errors, {warnings} warnings; looked at: {}", names.join(", ")),
+    let found = format!("{}, {}", counted(errors, "error"), counted(warnings, "warning"));
+    let _ = match names.as_slice() {
+        [] => writeln!(text, "\n{found}; nothing else was looked at"),
+        names if errors + warnings == 0 => writeln!(text, "nothing is wrong with: {}", names.join(", ")),
+        names => writeln!(text, "\n{found}; looked at: {}", names.join(", ")),
     };
     text
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

@@ -185,7 +185,7 @@ fn a_server_that_does_not_answer_is_the_only_finding() {
         text.starts_with("error    server         API server\n") && text.contains("kubectl cluster-info"),
         "{text}"
     );
-    assert!(text.ends_with("1 errors, 0 warnings; looked at: \n"), "{text}");
+    assert!(text.ends_with("1 error, 0 warnings; nothing else was looked at\n"), "{text}");
     let text = String::from_utf8_lossy(&run(&folder.join("none")).stdout).into_owned();
     assert!(text.contains("the kubeconfig") && text.contains("cannot be read"), "{text}");
 }

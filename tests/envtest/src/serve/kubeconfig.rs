@@ -53,7 +53,7 @@ pub enum KubeconfigError {
     #[error(transparent)]
     NotReady(#[from] super::NotReady),
     /// The file system refuses.
-    #[error("cannot write {}: {source}", path.display())]
+    #[error("cannot write {}: {source}; name a file that can be written with --kubeconfig", path.display())]
     Write {
         /// Where the file should be.
         path: PathBuf,
