@@ -23,18 +23,17 @@ pub struct Carrying {
     /// Objects of which a write was refused: what follows was decided for what they would have become.
     refused: BTreeSet<(ResourceKind, ObjectKey)>,
     errors: Vec<ReconcileError>,
-    hindered: bool,
 }
 
 impl Carrying {
     /// A plan of which nothing is written yet.
     pub fn of(plan: Vec<Write>) -> Self {
-        Self { writes: plan.into_iter(), refused: BTreeSet::new(), errors: Vec::new(), hindered: false }
+        Self { writes: plan.into_iter(), refused: BTreeSet::new(), errors: Vec::new() }
     }
 
     /// The write that comes next; none when there is nothing more to do.
     pub fn next_write(&mut self) -> Option<Write> {
-        if self.hindered {
+        if hinder_all(&self.errors) {
             return None;
         }
         self.writes.find(|write| self.refused.is_empty() || !self.refused.contains(&(write.kind, write.key.clone())))
@@ -43,7 +42,6 @@ impl Carrying {
     /// Hears what became of a write.
     pub fn written(&mut self, write: &Write, result: Result<(), ReconcileError>) {
         if let Err(error) = result {
-            self.hindered |= error.hinders_all;
             self.refused.insert((write.kind, write.key.clone()));
             self.errors.push(error);
         }
@@ -74,7 +72,11 @@ fn together(mut errors: Vec<ReconcileError>) -> Option<ReconcileError> {
         more => format!("; and {more} more"),
     };
     let message = format!("{} writes failed: {}{more}", errors.len(), words.join("; "));
-    Some(ReconcileError { retry, fault, message, hinders_all: errors.iter().any(|error| error.hinders_all) })
+    Some(ReconcileError { retry, fault, message, hinders_all: hinder_all(&errors) })
+}
+
+fn hinder_all(errors: &[ReconcileError]) -> bool {
+    errors.iter().any(|error| error.hinders_all)
 }
 
 #[cfg(test)]

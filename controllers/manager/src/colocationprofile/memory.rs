@@ -66,11 +66,10 @@ impl Memory {
     /// Forgets writes that were never made, and now and then what is too old to matter.
     pub(super) fn tidy(&mut self, settings: &Settings, now: Timestamp) {
         self.under_way.clear();
-        let tidied = self.tidied.get_or_insert(now);
-        *tidied = now.min(*tidied);
-        let tidied = *tidied;
-        if since(tidied, now) >= settings.forget_every {
-            self.tidied = Some(now);
+        let tidied = self.tidied.map_or(now, |tidied| tidied.min(now));
+        let is_due = since(tidied, now) >= settings.forget_every;
+        self.tidied = Some(if is_due { now } else { tidied });
+        if is_due {
             self.applied.retain(|_, (_, at)| is_recent(*at, now, settings));
         }
     }
