@@ -268,27 +268,24 @@ pub fn protobuf(data: &[u8]) {
     }
 }
 
-/// The targets by name.
-pub const TARGETS: [(&str, fn(&[u8])); 12] = [
-    ("annotation", annotation),
-    ("cel", cel),
-    ("duration", duration),
-    ("go_json", go_json),
-    ("overlay", overlay),
-    ("patch", patch),
-    ("pattern", pattern),
-    ("protobuf", protobuf),
-    ("quantity", quantity),
-    ("review", review),
-    ("slo_config", slo_config),
-    ("watch", watch),
-];
-
 #[cfg(test)]
 mod tests {
     use std::{collections::BTreeSet, fs, path::Path};
 
-    use super::TARGETS;
+    const TARGETS: [(&str, fn(&[u8])); 12] = [
+        ("annotation", super::annotation),
+        ("cel", super::cel),
+        ("duration", super::duration),
+        ("go_json", super::go_json),
+        ("overlay", super::overlay),
+        ("patch", super::patch),
+        ("pattern", super::pattern),
+        ("protobuf", super::protobuf),
+        ("quantity", super::quantity),
+        ("review", super::review),
+        ("slo_config", super::slo_config),
+        ("watch", super::watch),
+    ];
 
     fn names(folder: &Path) -> BTreeSet<String> {
         let entries = fs::read_dir(folder).unwrap();
