@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| koord_fuzz::annotation(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz_rules::annotation(data));

@@ -1,6 +1,8 @@
-//! What must hold of any input at all. Each function is one fuzz target; it panics where something does not hold.
+//! What must hold of any input. Each function is one fuzz target; it panics where something does not hold.
 //!
-//! Where an input has several parts, its first byte chooses and the rest is text.
+//! Where an input has several parts, its first byte chooses and the rest is text. The programs that libFuzzer runs are in
+//! `fuzz/`, outside the workspace; the tests here run the same functions on the seeds.
+#![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc)]
 
 use std::{
     collections::BTreeMap,
@@ -292,18 +294,29 @@ mod tests {
         entries.map(|entry| entry.unwrap().path().file_stem().unwrap().to_str().unwrap().to_owned()).collect()
     }
 
+    fn fuzz() -> &'static Path {
+        Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz"))
+    }
+
+    /// The programs are built by cargo-fuzz alone; each is one call of its function, so their text says whether they would compile.
     #[test]
     fn every_target_has_a_program_and_seeds() {
         let expected: BTreeSet<String> = TARGETS.iter().map(|(name, _)| (*name).to_owned()).collect();
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        assert_eq!(names(&root.join("fuzz_targets")), expected);
-        assert_eq!(names(&root.join("seeds")), expected);
+        assert_eq!(names(&fuzz().join("fuzz_targets")), expected);
+        assert_eq!(names(&fuzz().join("seeds")), expected);
+        let manifest = fs::read_to_string(fuzz().join("Cargo.toml")).unwrap();
+        for name in expected {
+            let program = fs::read_to_string(fuzz().join(format!("fuzz_targets/{name}.rs"))).unwrap();
+            let call = format!("libfuzzer_sys::fuzz_target!(|data: &[u8]| fuzz_rules::{name}(data));");
+            assert_eq!(program, format!("#![no_main]\n\n{call}\n"));
+            assert!(manifest.contains(&format!("name = \"{name}\"\npath = \"fuzz_targets/{name}.rs\"\n")), "{name}");
+        }
     }
 
     /// The seeds, everything that they begin with, and what one wrong bit in each of their bytes makes of them.
     #[test]
     fn seeds_and_what_is_near_them_hold() {
-        let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("seeds");
+        let seeds = fuzz().join("seeds");
         for (name, target) in TARGETS {
             for seed in names(&seeds.join(name)) {
                 let mut input = fs::read(seeds.join(name).join(seed)).unwrap();
