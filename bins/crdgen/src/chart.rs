@@ -14,7 +14,10 @@ use koord_runtime::gates::Stage;
 use koord_webhooks::{Ctx, HANDLERS};
 use serde_json::{Value, json};
 
-use crate::generate::{COMMAND, Document, MANAGER_ROLE, NAMESPACE, PROFILE_ROLE, yaml_text};
+use crate::{
+    document::{COMMAND, Document, yaml_text},
+    installation::{MANAGER_ROLE, NAMESPACE, PROFILE_ROLE},
+};
 
 /// The folder of the chart's data.
 pub(crate) const FILES: &str = "charts/koordinator/files";

@@ -6,7 +6,9 @@
 
 pub mod chart;
 pub mod compare;
+pub mod document;
 pub mod generate;
+mod installation;
 pub mod monitoring;
 
 use std::{
@@ -17,6 +19,7 @@ use std::{
 
 use anyhow::{Context as _, Result, bail};
 use clap::{Parser, ValueEnum};
+use document::Document;
 use koord_resource::{
     declare,
     document::{custom_resource_definition, yaml},
@@ -123,7 +126,7 @@ fn repository_around(start: &Path) -> Result<PathBuf> {
     }
 }
 
-fn check(root: &Path, documents: &[generate::Document]) -> Result<Answer> {
+fn check(root: &Path, documents: &[Document]) -> Result<Answer> {
     let mut text = String::new();
     for document in documents {
         let path = root.join(&document.path);
@@ -143,7 +146,7 @@ fn check(root: &Path, documents: &[generate::Document]) -> Result<Answer> {
     Ok(differing(text))
 }
 
-fn write(root: &Path, documents: &[generate::Document]) -> Result<Answer> {
+fn write(root: &Path, documents: &[Document]) -> Result<Answer> {
     let mut text = String::new();
     for document in documents {
         let path = root.join(&document.path);

@@ -11,7 +11,10 @@ use koord_resource::document::yaml;
 use koord_runtime::metrics::{Description, Kind};
 use serde_json::{Value, json};
 
-use crate::generate::{COMMAND, Document, NAMESPACE};
+use crate::{
+    document::{COMMAND, Document},
+    installation::NAMESPACE,
+};
 
 const SERVICE: &str = "koordinator-manager-metrics";
 

@@ -1,0 +1,14 @@
+//! Names of the default installation.
+
+/// The namespace of koord-manager.
+pub(crate) const NAMESPACE: &str = "koordinator-system";
+/// The ClusterRole and Role of koord-manager.
+pub(crate) const MANAGER_ROLE: &str = "koord-manager-role";
+/// The ClusterRole of the controller of ClusterColocationProfiles, which is behind a gate.
+pub(crate) const PROFILE_ROLE: &str = "koord-manager-colocation-profile-role";
+/// The Service of the webhooks.
+pub(crate) const SERVICE: &str = "koordinator-webhook-service";
+/// The configuration of the mutating webhooks.
+pub(crate) const MUTATING_CONFIGURATION: &str = "koordinator-mutating-webhook-configuration";
+/// The configuration of the validating webhooks.
+pub(crate) const VALIDATING_CONFIGURATION: &str = "koordinator-validating-webhook-configuration";
