@@ -13,6 +13,7 @@ pub mod fieldset;
 pub mod go_text;
 pub mod managed_fields;
 pub mod names;
+pub mod nesting;
 pub mod object_meta;
 pub mod patch;
 pub mod pattern;

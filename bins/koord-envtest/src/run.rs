@@ -63,7 +63,8 @@ async fn seed(cluster: &Cluster, folder: &Path) -> Result<()> {
         if !is_manifest {
             continue;
         }
-        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = fs::File::open(&path).and_then(yaml::read_text);
+        let text = text.with_context(|| format!("cannot read {}", path.display()))?;
         let documents = yaml::documents(&text).map_err(|error| anyhow!("{}: {error}", path.display()))?;
         objects.extend(documents.into_iter().map(|object| (path.clone(), object)));
     }

@@ -8,7 +8,7 @@ mod flags;
 mod place;
 mod quotas;
 
-use std::{fmt, fmt::Write as _};
+use std::{cell::OnceCell, fmt, fmt::Write as _};
 
 use anyhow::{Result, ensure};
 use koord_api::{catalogue, quota, slo_config};
@@ -21,13 +21,12 @@ use koord_resource::{
         structural::{prune, validate_object},
     },
 };
-use place::{Step, line_of, steps};
+use place::{Line, Step, line_of, steps};
 use serde_json::{Value, json};
 
 use crate::{
     Answer,
     cli::{LintArgs, OutputFormat},
-    complaint::of_yaml,
     manifests::{self, File},
     names::question,
     reviewer::{Resource, Reviewer},
@@ -143,7 +142,7 @@ fn parse(file: &File) -> Vec<Parsed<'_>> {
             }
             Ok(value) if !file.is_named && value["apiVersion"].is_null() && value["kind"].is_null() => Ok(Vec::new()),
             Ok(value) => Ok(vec![value]),
-            Err(error) => Err(of_yaml(&error)),
+            Err(error) => Err(error.to_string()),
         };
         Parsed { file: &file.name, start, text, objects }
     };
@@ -170,6 +169,8 @@ struct Document<'t> {
     file: &'t str,
     start: usize,
     text: &'t str,
+    /// What stands in the text, once something is to be pointed at.
+    lines: OnceCell<Vec<Line<'t>>>,
     /// Kind and name, for messages.
     object: String,
     findings: Vec<Finding>,
@@ -183,7 +184,8 @@ impl Document<'_> {
     }
 
     fn add(&mut self, at: &[Step], is_error: bool, message: String, suggestion: Option<String>) {
-        let line = self.start + line_of(self.text, at) + 1;
+        let lines = self.lines.get_or_init(|| place::lines(self.text));
+        let line = self.start + line_of(lines, at) + 1;
         let (file, object) = (self.file.to_owned(), self.object.clone());
         self.findings.push(Finding { file, line, object, is_error, message, suggestion });
     }

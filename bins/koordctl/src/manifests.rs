@@ -2,14 +2,12 @@
 
 use std::{
     fs,
-    io::Read as _,
     path::{Path, PathBuf},
 };
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use envtest::yaml::{documents, read_text};
 use serde_json::{Value, json};
-
-use crate::complaint::of_yaml;
 
 /// A file with its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,8 +25,7 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<File>> {
     let mut files = Vec::new();
     for path in paths {
         if path == Path::new("-") {
-            let mut text = String::new();
-            std::io::stdin().read_to_string(&mut text).context("standard input cannot be read")?;
+            let text = read_text(std::io::stdin()).context("standard input cannot be read")?;
             files.push(File { name: "-".to_owned(), text, is_named: true });
         } else {
             collect(path, true, &mut files)?;
@@ -40,7 +37,7 @@ pub fn read(paths: &[PathBuf]) -> Result<Vec<File>> {
 fn collect(path: &Path, is_named: bool, files: &mut Vec<File>) -> Result<()> {
     let cannot = || format!("{} cannot be read", path.display());
     if !path.is_dir() {
-        let text = fs::read_to_string(path).with_context(cannot)?;
+        let text = fs::File::open(path).and_then(read_text).with_context(cannot)?;
         files.push(File { name: path.display().to_string(), text, is_named });
         return Ok(());
     }
@@ -69,9 +66,8 @@ fn collect(path: &Path, is_named: bool, files: &mut Vec<File>) -> Result<()> {
 pub fn objects(paths: &[PathBuf]) -> Result<Vec<Value>> {
     let mut objects = Vec::new();
     for File { name, text, is_named } in read(paths)? {
-        let documents =
-            envtest::yaml::documents(&text).map_err(|error| anyhow!("{name} is no YAML: {}", of_yaml(&error)))?;
-        for mut document in documents {
+        let found = documents(&text).map_err(|error| anyhow!("{name} is no YAML: {error}"))?;
+        for mut document in found {
             match document.get_mut("items").map(Value::take) {
                 Some(Value::Array(items)) => objects.extend(items),
                 _ if document["kind"].is_string() => objects.push(document),

@@ -5,7 +5,7 @@ mod typed;
 
 use koord_schema::{
     field::{Errors, Path},
-    go_text, object_meta, strict,
+    go_text, nesting, object_meta, strict,
     structural::{defaults, embedded, prune},
     typed::SchemaNode,
 };
@@ -240,9 +240,17 @@ pub fn delete_options(request: &ApiRequest) -> Result<Value, ApiError> {
     Ok(options)
 }
 
-/// What is wrong with JSON text, as Go words it.
-pub fn syntax_mistake(text: &[u8]) -> Option<String> {
-    syntax::mistake(text)
+/// Reads JSON text that nests no deeper than an object may; the error is worded as Go words it.
+pub fn json(text: &[u8]) -> Result<Value, String> {
+    const TOO_DEEP: &str = "exceeded max depth";
+    match serde_json::from_slice(text) {
+        Ok(value) if nesting::depth(&value) > nesting::DEPTH_MAX => Err(TOO_DEEP.to_owned()),
+        Ok(value) => Ok(value),
+        Err(error) => Err(syntax::mistake(text).unwrap_or_else(|| match error.to_string() {
+            library if library.starts_with("recursion limit") => TOO_DEEP.to_owned(),
+            library => library,
+        })),
+    }
 }
 
 /// The body as JSON text.
@@ -274,13 +282,7 @@ fn parse(text: &[u8], kind: &str) -> Result<Value, ApiError> {
             summary(text)
         ))
     };
-    let value: Value = match serde_json::from_slice(text) {
-        Ok(value) => value,
-        Err(error) => {
-            let why = syntax::mistake(text).unwrap_or_else(|| error.to_string());
-            return Err(unrecognized(&why));
-        }
-    };
+    let value = json(text).map_err(|why| unrecognized(&why))?;
     if value.is_object() {
         return Ok(value);
     }

@@ -7,6 +7,7 @@
 mod admit;
 mod caretaker;
 mod change;
+mod collection;
 mod commit;
 mod convert;
 mod delete;
@@ -341,7 +342,7 @@ impl ApiServer {
             "update" => self.update(request, target, definition),
             "patch" => self.patch(request, target, definition),
             "delete" => self.delete(request, target, definition),
-            _ => self.delete_collection(request, &target, &definition),
+            _ => self.delete_collection(request, target, definition),
         }
     }
 

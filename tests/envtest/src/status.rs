@@ -204,7 +204,11 @@ impl ApiError {
     /// Sends along what was warned of before the failure.
     #[must_use]
     pub fn after_warnings(mut self, mut earlier: Vec<String>) -> Self {
-        earlier.append(&mut self.0.warnings);
+        for warning in std::mem::take(&mut self.0.warnings) {
+            if !earlier.contains(&warning) {
+                earlier.push(warning);
+            }
+        }
         self.0.warnings = earlier;
         self
     }

@@ -1,56 +1,163 @@
-//! YAML bodies, in and out.
+//! YAML and JSON texts, in and out.
 
-use std::sync::LazyLock;
+mod continuation;
 
+use std::{
+    io::{self, Read},
+    sync::LazyLock,
+};
+
+use koord_schema::{nesting, strict};
 use regex::Regex;
 use serde_json::Value;
+use serde_saphyr::budget::BudgetBreach;
 
-/// What the parser says of a quoted text that goes on no further right than its key. Go's YAML, and so every file that
+/// Most bytes of one text.
+pub const TEXT_BYTES_MAX: u64 = 256 << 20;
+/// Most documents of one text.
+const DOCUMENTS_MAX: usize = 100_000;
+/// What the parser says of a quoted scalar that goes on no further right than its key. Go's YAML, and so every file that
 /// controller-gen ever wrote, allows that.
 const SHALLOW_CONTINUATION: &str = "invalid indentation in multiline quoted scalar";
-/// Most lines of one text that are moved for it.
-const MOVED_LINES_MAX: usize = 1_000;
 
-/// Reads one YAML document.
-pub fn parse(text: &str) -> Result<Value, serde_saphyr::Error> {
-    as_go_reads(text, |text| serde_saphyr::from_str(text))
+/// Why a text cannot be read, in one line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct YamlError {
+    message: String,
+    /// Line of the mistake, from 1; 0 when it has no place.
+    pub line: u64,
 }
 
-/// Reads every document of a file; empty ones are left out.
-pub fn documents(text: &str) -> Result<Vec<Value>, serde_saphyr::Error> {
-    let documents: Vec<Value> = as_go_reads(text, |text| serde_saphyr::from_multiple(text))?;
+/// Reads a whole text that is no longer than [`TEXT_BYTES_MAX`], so that an endless input is refused.
+pub fn read_text(source: impl Read) -> io::Result<String> {
+    let mut text = String::new();
+    let read = source.take(TEXT_BYTES_MAX + 1).read_to_string(&mut text)?;
+    if read as u64 > TEXT_BYTES_MAX {
+        let message = format!("it is longer than {} MiB", TEXT_BYTES_MAX >> 20);
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    Ok(text)
+}
+
+/// Reads one document.
+pub fn parse(text: &str) -> Result<Value, YamlError> {
+    match json(text) {
+        Some(value) => Ok(value),
+        None => as_go_reads(text, |text, options| serde_saphyr::from_str_with_options(text, options)),
+    }
+}
+
+/// Reads every document of a text; empty ones are left out.
+pub fn documents(text: &str) -> Result<Vec<Value>, YamlError> {
+    if let Some(value) = json(text) {
+        return Ok(vec![value]);
+    }
+    let documents: Vec<Value> =
+        as_go_reads(text, |text, options| serde_saphyr::from_multiple_with_options(text, options))?;
     Ok(documents.into_iter().filter(|document| !document.is_null()).collect())
 }
 
-/// Moves lines of quoted texts to the right where the parser wants them there. The blanks before such a line are no part
-/// of the text, so nothing changes its meaning.
-fn as_go_reads<T>(text: &str, read: impl Fn(&str) -> Result<T, serde_saphyr::Error>) -> Result<T, serde_saphyr::Error> {
-    let mut error = match read(text) {
+/// A text that is JSON, read as such: a fraction of the work. What YAML refuses of it is left to YAML.
+fn json(text: &str) -> Option<Value> {
+    if !text.trim_start().starts_with(['{', '[']) {
+        return None;
+    }
+    let value: Value = serde_json::from_str(text).ok()?;
+    (nesting::depth(&value) <= nesting::DEPTH_MAX && strict::duplicates(text.as_bytes()).is_empty()).then_some(value)
+}
+
+/// Reads YAML, once more with the continuation lines of quoted scalars moved to the right where the parser wants that.
+fn as_go_reads<T>(
+    text: &str,
+    read: impl Fn(&str, serde_saphyr::Options) -> Result<T, serde_saphyr::Error>,
+) -> Result<T, YamlError> {
+    let error = match read(text, limits(text)) {
         Ok(value) => return Ok(value),
         Err(error) => error,
     };
-    let mut moved = text.to_owned();
-    for _ in 0..MOVED_LINES_MAX {
-        let Some(start) = shallow_line(&error, &moved) else { break };
-        moved.insert_str(start, "    ");
-        match read(&moved) {
-            Ok(value) => return Ok(value),
-            Err(next) => error = next,
-        }
+    if !is_shallow_continuation(&error) {
+        return Err(YamlError::of(&error));
     }
-    Err(error)
+    match continuation::indented(text) {
+        Some(moved) => read(&moved, limits(&moved)).map_err(|error| YamlError::of(&error)),
+        None => Err(YamlError::of(&error)),
+    }
 }
 
-/// Where the line begins that is not far enough right for the parser.
-fn shallow_line(error: &serde_saphyr::Error, text: &str) -> Option<usize> {
-    let serde_saphyr::Error::ExternalMessage { msg, location, .. } = error.without_snippet() else { return None };
-    if msg != SHALLOW_CONTINUATION {
-        return None;
+/// A text can hold no more events and nodes than bytes; only what aliases multiply needs a limit of its own.
+fn limits(text: &str) -> serde_saphyr::Options {
+    let most = text.len().saturating_mul(2).saturating_add(64);
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_events: most,
+            max_nodes: most,
+            max_total_scalar_bytes: most,
+            max_total_comment_bytes: most,
+            max_documents: DOCUMENTS_MAX,
+            max_depth: nesting::DEPTH_MAX,
+            flow_nesting_limit: nesting::DEPTH_MAX + 1,
+        },
     }
-    let before = usize::try_from(location.line()).ok()?.checked_sub(1)?;
-    let lines = text.split_inclusive('\n');
-    let start = lines.take(before).map(str::len).sum();
-    (start < text.len()).then_some(start)
+}
+
+/// What the parser says of flow collections that nest too deep.
+const FLOW_TOO_DEEP: &str = "recursion limit exceeded";
+
+fn is_shallow_continuation(error: &serde_saphyr::Error) -> bool {
+    matches!(error.without_snippet(), serde_saphyr::Error::ExternalMessage { msg, .. } if msg == SHALLOW_CONTINUATION)
+}
+
+// === impl YamlError ===
+
+impl YamlError {
+    fn of(error: &serde_saphyr::Error) -> Self {
+        use serde_saphyr::Error;
+        let error = match error.without_snippet() {
+            Error::AliasError { error, .. } => error.without_snippet(),
+            error => error,
+        };
+        let location = error.location();
+        let own = match error {
+            Error::Budget { breach, .. } => Some(of_breach(breach)),
+            Error::ExternalMessage { msg, .. } if msg == FLOW_TOO_DEEP => Some(too_deep()),
+            Error::AliasReplayCounterOverflow { .. }
+            | Error::AliasReplayLimitExceeded { .. }
+            | Error::AliasExpansionLimitExceeded { .. }
+            | Error::AliasReplayStackDepthExceeded { .. } => Some(TOO_MANY_ALIASES.to_owned()),
+            Error::DuplicateMappingKey { key, .. } => Some(match key {
+                Some(key) => format!("the key {key:?} stands twice in one mapping"),
+                None => "a key stands twice in one mapping".to_owned(),
+            }),
+            Error::MultipleDocuments { .. } => Some("more than one document, where one is expected".to_owned()),
+            _ => None,
+        };
+        let message = match (own, location) {
+            (Some(own), Some(at)) => format!("{own} at line {}, column {}", at.line(), at.column()),
+            (Some(own), None) => own,
+            (None, _) => {
+                let text = error.to_string();
+                let text = text.lines().next().unwrap_or_default();
+                text.strip_prefix("error: ").unwrap_or(text).to_owned()
+            }
+        };
+        Self { message, line: location.map_or(0, |at| at.line()) }
+    }
+}
+
+const TOO_MANY_ALIASES: &str = "its aliases stand for too much";
+
+fn too_deep() -> String {
+    format!("nested deeper than {} levels", nesting::DEPTH_MAX)
+}
+
+fn of_breach(breach: &BudgetBreach) -> String {
+    match breach {
+        BudgetBreach::Depth { .. } => too_deep(),
+        BudgetBreach::Documents { .. } => format!("more than {DOCUMENTS_MAX} documents"),
+        // The others are bounded by the text itself, unless aliases repeat parts of it.
+        _ => TOO_MANY_ALIASES.to_owned(),
+    }
 }
 
 /// Writes an object with sorted keys, as kubectl and the API server do.
@@ -83,6 +190,64 @@ mod tests {
     #[test]
     fn other_mistakes_are_reported_where_they_are() {
         let error = parse("a: 'one\ntwo'\nb: [1\nc: 2\n").unwrap_err();
-        assert!(error.location().is_some_and(|at| at.line() >= 3), "{error}");
+        assert!(error.line >= 3, "{error}");
+        assert_eq!(parse("a: [").unwrap_err().to_string(), "unclosed bracket '[' at line 1, column 4");
+    }
+
+    #[test]
+    fn mistakes_name_no_option_of_a_library() {
+        let nested = "[".repeat(130) + &"]".repeat(130);
+        let blocks: String = (0..130).map(|depth| " ".repeat(depth) + "a:\n").collect();
+        let bomb: String = (1..=9)
+            .map(|n| format!("a{n}: &a{n} [{}]\n", vec![format!("*a{}", n - 1); 10].join(",")))
+            .fold("a0: &a0 [x]\n".to_owned(), |text, line| text + &line);
+        for (text, words) in [
+            (nested.as_str(), "nested deeper than 120 levels"),
+            (blocks.as_str(), "nested deeper than 120 levels"),
+            (bomb.as_str(), "its aliases stand for too much"),
+            ("a: 1\na: 2\n", "the key \"a\" stands twice in one mapping at line 2, column 1"),
+            ("{\"a\": 1, \"a\": 2}", "the key \"a\" stands twice in one mapping at line 1, column 10"),
+            ("a: 1\n---\nb: 2\n", "more than one document, where one is expected"),
+        ] {
+            let message = parse(text).unwrap_err().to_string();
+            assert!(message.contains(words), "{message}");
+            for word in ["budget", "Options", "Policy", "max_", "from_", "limit"] {
+                assert!(!message.contains(word), "{message}");
+            }
+        }
+    }
+
+    #[test]
+    fn thousands_of_pods_are_read_as_json_and_as_yaml() {
+        let pod = |n: usize| {
+            json!({"kind": "Pod", "metadata": {"name": format!("p{n}"), "labels": {"a": "b"}},
+            "spec": {"containers": (0..8).map(|n| json!({"name": n.to_string(), "args": ["x", "y"]})).collect::<Vec<_>>()}})
+        };
+        let list = json!({"kind": "List", "items": (0..3_000).map(pod).collect::<Vec<_>>()});
+        assert_eq!(parse(&list.to_string()).unwrap(), list);
+        assert_eq!(parse(&to_text(&list)).unwrap(), list);
+    }
+
+    /// Most that a text of ten times the size may cost; a quadratic one would cost a hundred times as much.
+    const RATIO_MAX: u32 = 40;
+
+    #[test]
+    fn the_work_for_shallow_continuation_lines_grows_with_the_text_and_no_faster() {
+        let text = |count: usize| (0..count).map(|n| format!("k{n}: 'one\ntwo'\n")).collect::<String>();
+        let work = |count: usize| {
+            let text = text(count);
+            let start = std::time::Instant::now();
+            assert_eq!(parse(&text).unwrap()["k0"], "one two");
+            start.elapsed()
+        };
+        let (small, large) = (work(1_000), work(10_000));
+        assert!(large < small * RATIO_MAX, "{small:?} for 1000 texts, {large:?} for 10000");
+    }
+
+    #[test]
+    fn an_endless_input_is_refused() {
+        let error = read_text(io::repeat(b' ')).unwrap_err();
+        assert_eq!(error.to_string(), "it is longer than 256 MiB");
+        assert_eq!(read_text("a: 1".as_bytes()).unwrap(), "a: 1");
     }
 }

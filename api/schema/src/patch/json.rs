@@ -3,13 +3,12 @@
 use serde_json::{Map, Value};
 
 use super::PatchError;
+use crate::nesting::{DEPTH_MAX, depth};
 
 /// Most operations in one patch.
 pub const OPERATIONS_MAX: usize = 10_000;
 /// Most bytes that all `copy` operations of one patch may copy.
 pub const COPY_BYTES_MAX: usize = 3 * 1024 * 1024;
-/// Deepest nesting of the result; deeper documents could be written but never read again.
-pub const DEPTH_MAX: usize = 120;
 
 /// Applies a patch, a JSON array of operations, to a document.
 ///
@@ -170,14 +169,6 @@ fn check_depth(path: &str, value: &Value) -> Result<(), PatchError> {
         return Err(fails(path, &format!("the result would be nested deeper than {DEPTH_MAX} levels")));
     }
     Ok(())
-}
-
-fn depth(value: &Value) -> usize {
-    match value {
-        Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
-        Value::Object(fields) => 1 + fields.values().map(depth).max().unwrap_or(0),
-        _ => 0,
-    }
 }
 
 #[cfg(test)]

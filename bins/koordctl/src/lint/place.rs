@@ -28,10 +28,14 @@ pub(super) fn steps(path: &str) -> Vec<Step> {
     steps
 }
 
+/// The lines of a text, taken apart.
+pub(super) fn lines(text: &str) -> Vec<Line<'_>> {
+    text.lines().enumerate().flat_map(|(number, line)| Line::parts(number, line)).collect()
+}
+
 /// The line (from 0) of the deepest step that is found in block style; the first line of content where none is.
-pub(super) fn line_of(text: &str, steps: &[Step]) -> usize {
-    let lines: Vec<Line<'_>> = text.lines().enumerate().flat_map(|(number, line)| Line::parts(number, line)).collect();
-    let mut region = &lines[..];
+pub(super) fn line_of(lines: &[Line<'_>], steps: &[Step]) -> usize {
+    let mut region = lines;
     let mut found = lines.first().map_or(0, |line| line.number);
     for step in steps {
         let Some(first) = region.first() else { break };
@@ -54,7 +58,7 @@ pub(super) fn line_of(text: &str, steps: &[Step]) -> usize {
 }
 
 /// A dash, or what stands on a line apart from dashes.
-struct Line<'t> {
+pub(super) struct Line<'t> {
     number: usize,
     column: usize,
     is_dash: bool,
@@ -129,13 +133,13 @@ spec:
             ("spec.rows[0][1]", 16),
             ("status", 1),
         ] {
-            assert_eq!(line_of(TEXT, &steps(path)), line, "{path}");
+            assert_eq!(line_of(&lines(TEXT), &steps(path)), line, "{path}");
         }
     }
 
     #[test]
     fn other_styles_point_at_the_nearest_line() {
-        assert_eq!(line_of("", &steps("a.b")), 0);
-        assert_eq!(line_of("\n{\"spec\": {\"a\": 1}}", &steps("spec.a")), 1);
+        assert_eq!(line_of(&lines(""), &steps("a.b")), 0);
+        assert_eq!(line_of(&lines("\n{\"spec\": {\"a\": 1}}"), &steps("spec.a")), 1);
     }
 }

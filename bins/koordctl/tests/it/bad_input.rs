@@ -44,6 +44,8 @@ fn every_wrong_flag_is_named_with_what_would_be_right() {
         (&["up", &format!("--data-dir={in_file}")], &["cannot make the data directory", &in_file]),
         (&["up", "--data-dir=/proc/koord"], &["cannot make the data directory", "/proc/koord"]),
         (&["up", &format!("--data-dir={other}")], &["objects.redb", "Not a redb database", "--data-dir"]),
+        // inputs
+        (&["lint", "-f", "/dev/zero"], &["/dev/zero cannot be read", "longer than 256 MiB"]),
         // other commands
         (&["crd", "diff", "--kubeconfig=/nonexistent"], &["the kubeconfig /nonexistent cannot be read"]),
         (&["crd", "apply", &format!("--kubeconfig={in_file}")], &["the kubeconfig", &in_file]),

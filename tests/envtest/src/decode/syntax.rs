@@ -4,11 +4,37 @@
 pub(super) fn mistake(text: &[u8]) -> Option<String> {
     let mut scanner = Scanner { text, at: 0 };
     scanner.space();
-    let result = scanner.value(0).and_then(|()| {
+    let result = scanner.value().and_then(|()| {
         scanner.space();
         if scanner.at < text.len() { Err(scanner.unexpected("after top-level value")) } else { Ok(()) }
     });
     result.err()
+}
+
+/// Deeper nesting is refused, as by Go.
+const DEPTH_MAX: usize = 10_000;
+
+/// An object or array whose end is still to come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Open {
+    Object,
+    Array,
+}
+
+impl Open {
+    fn end(self) -> u8 {
+        match self {
+            Open::Object => b'}',
+            Open::Array => b']',
+        }
+    }
+
+    fn context(self) -> &'static str {
+        match self {
+            Open::Object => "after object key:value pair",
+            Open::Array => "after array element",
+        }
+    }
 }
 
 struct Scanner<'a> {
@@ -43,78 +69,76 @@ impl Scanner<'_> {
         }
     }
 
-    fn value(&mut self, depth: usize) -> Result<(), String> {
-        const BEGIN: &str = "looking for beginning of value";
-        if depth > 10_000 {
-            return Err("exceeded max depth".to_owned());
+    /// One value with all that is in it. The open objects and arrays are kept in a list, not on the stack.
+    fn value(&mut self) -> Result<(), String> {
+        let mut open: Vec<Open> = Vec::new();
+        loop {
+            let opened = match self.peek() {
+                Some(b'{') => Some(Open::Object),
+                Some(b'[') => Some(Open::Array),
+                _ => None,
+            };
+            if let Some(opened) = opened {
+                if open.len() >= DEPTH_MAX {
+                    return Err("exceeded max depth".to_owned());
+                }
+                self.at += 1;
+                self.space();
+                if self.peek() != Some(opened.end()) {
+                    open.push(opened);
+                    self.key(opened)?;
+                    continue;
+                }
+                self.at += 1;
+            } else {
+                self.scalar()?;
+            }
+            loop {
+                let Some(&innermost) = open.last() else { return Ok(()) };
+                self.space();
+                match self.peek() {
+                    Some(b',') => {
+                        self.at += 1;
+                        self.space();
+                        self.key(innermost)?;
+                        break;
+                    }
+                    Some(end) if end == innermost.end() => {
+                        self.at += 1;
+                        open.pop();
+                    }
+                    _ => return Err(self.unexpected(innermost.context())),
+                }
+            }
         }
+    }
+
+    /// What stands before a value: in an object its key, in an array nothing.
+    fn key(&mut self, within: Open) -> Result<(), String> {
+        if within == Open::Array {
+            return Ok(());
+        }
+        if self.peek() != Some(b'"') {
+            return Err(self.unexpected("looking for beginning of object key string"));
+        }
+        self.string()?;
+        self.space();
+        if self.peek() != Some(b':') {
+            return Err(self.unexpected("after object key"));
+        }
+        self.at += 1;
+        self.space();
+        Ok(())
+    }
+
+    fn scalar(&mut self) -> Result<(), String> {
         match self.peek() {
-            Some(b'{') => self.object(depth),
-            Some(b'[') => self.array(depth),
             Some(b'"') => self.string(),
             Some(b't') => self.literal("true"),
             Some(b'f') => self.literal("false"),
             Some(b'n') => self.literal("null"),
             Some(b'-' | b'0'..=b'9') => self.number(),
-            _ => Err(self.unexpected(BEGIN)),
-        }
-    }
-
-    fn object(&mut self, depth: usize) -> Result<(), String> {
-        self.at += 1;
-        self.space();
-        if self.peek() == Some(b'}') {
-            self.at += 1;
-            return Ok(());
-        }
-        loop {
-            if self.peek() != Some(b'"') {
-                return Err(self.unexpected("looking for beginning of object key string"));
-            }
-            self.string()?;
-            self.space();
-            if self.peek() != Some(b':') {
-                return Err(self.unexpected("after object key"));
-            }
-            self.at += 1;
-            self.space();
-            self.value(depth + 1)?;
-            self.space();
-            match self.peek() {
-                Some(b',') => {
-                    self.at += 1;
-                    self.space();
-                }
-                Some(b'}') => {
-                    self.at += 1;
-                    return Ok(());
-                }
-                _ => return Err(self.unexpected("after object key:value pair")),
-            }
-        }
-    }
-
-    fn array(&mut self, depth: usize) -> Result<(), String> {
-        self.at += 1;
-        self.space();
-        if self.peek() == Some(b']') {
-            self.at += 1;
-            return Ok(());
-        }
-        loop {
-            self.value(depth + 1)?;
-            self.space();
-            match self.peek() {
-                Some(b',') => {
-                    self.at += 1;
-                    self.space();
-                }
-                Some(b']') => {
-                    self.at += 1;
-                    return Ok(());
-                }
-                _ => return Err(self.unexpected("after array element")),
-            }
+            _ => Err(self.unexpected("looking for beginning of value")),
         }
     }
 
@@ -208,6 +232,24 @@ mod tests {
         ] {
             assert_eq!(mistake(text.as_bytes()).as_deref(), Some(words), "{text}");
         }
+        for (text, words) in [
+            ("[1,]", "invalid character ']' looking for beginning of value"),
+            ("{\"a\":1,}", "invalid character '}' looking for beginning of object key string"),
+            ("[[1}", "invalid character '}' after array element"),
+            ("{\"a\":{\"b\":[]]", "invalid character ']' after object key:value pair"),
+        ] {
+            assert_eq!(mistake(text.as_bytes()).as_deref(), Some(words), "{text}");
+        }
+        assert_eq!(mistake(br#"[[], {}, {"a": {}}]"#), None);
         assert_eq!(mistake(br#" {"a": [1, -2.5e3, "x\u00e9", null]} "#), None);
+    }
+
+    #[test]
+    fn nesting_needs_no_stack() {
+        let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+        assert_eq!(mistake(nested(10_000).as_bytes()), None);
+        for depth in [10_001, 2_000_000] {
+            assert_eq!(mistake(nested(depth).as_bytes()).as_deref(), Some("exceeded max depth"));
+        }
     }
 }

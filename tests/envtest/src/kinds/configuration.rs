@@ -139,12 +139,14 @@ fn registries(secret: &Value, key: &str, errors: &mut Errors) {
     let at = Path::root("data");
     let at = at.key(key);
     let Some(text) = content(secret, key) else { return errors.required(&at, "") };
-    let mistake = decode::syntax_mistake(&text).or_else(|| {
-        let value: Value = serde_json::from_slice(&text).ok()?;
-        let is_map = value.is_object() || value.is_null();
-        let kind = koord_schema::go_text::json_type(&value);
-        (!is_map).then(|| format!("json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"))
-    });
+    let mistake = match decode::json(&text) {
+        Err(mistake) => Some(mistake),
+        Ok(Value::Object(_) | Value::Null) => None,
+        Ok(other) => {
+            let kind = koord_schema::go_text::json_type(&other);
+            Some(format!("json: cannot unmarshal {kind} into Go value of type map[string]interface {{}}"))
+        }
+    };
     if let Some(mistake) = mistake {
         errors.invalid(&at, "<secret contents redacted>", mistake);
     }

@@ -1,30 +1,22 @@
-//! Delete and deletecollection: preconditions, grace, finalizers.
+//! Delete: preconditions, grace, finalizers.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::{
-    ApiResponse, ApiServer, Outcome, convert, kind_subject, subject,
+    ApiServer, Outcome, kind_subject, subject,
     write::{Effect, Operation, Write},
 };
 use crate::{
-    encode, environment,
-    filter::Filter,
-    metadata, negotiate,
-    options::{DeleteOptions, ListOptions, Propagation},
+    encode, environment, metadata, negotiate,
+    options::{DeleteOptions, Propagation},
     registry::ResourceDef,
     request::{ApiRequest, Target},
     status::{self, ApiError},
+    store::Record,
 };
-
-/// The rest of a deletecollection.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Collection {
-    pending: VecDeque<String>,
-    done: Vec<Value>,
-}
 
 const JOB_WARNING: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";
 
@@ -38,8 +30,23 @@ enum Ending {
     Pending,
 }
 
-/// What a delete that does not say what becomes of dependents is told.
-fn warning(definition: &ResourceDef, options: &DeleteOptions) -> Option<&'static str> {
+/// What a delete did.
+pub(super) enum Deletion {
+    /// The object is gone, or is marked as being deleted.
+    Done {
+        /// The object before.
+        before: Arc<Record>,
+        /// The object after; its last state when it is gone.
+        object: Value,
+        /// Whether it is gone.
+        is_gone: bool,
+    },
+    /// The stored object is now one that a webhook must convert first: the request starts anew.
+    Unconverted,
+}
+
+/// The warning for a delete that does not say what becomes of dependents.
+pub(super) fn warning(definition: &ResourceDef, options: &DeleteOptions) -> Option<&'static str> {
     let says_nothing = options.propagation.is_none() && options.as_sent["orphanDependents"].is_null();
     (definition.plural == "jobs" && !definition.custom && says_nothing).then_some(JOB_WARNING)
 }
@@ -53,8 +60,10 @@ impl ApiServer {
     ) -> Result<Outcome, ApiError> {
         let options = DeleteOptions::read(request)?;
         let warnings: Vec<String> = warning(&definition, &options).map(ToOwned::to_owned).into_iter().collect();
-        let admitted = self.delete_write(request, target, definition, options).and_then(|write| self.admit(write));
-        admitted.map_err(|error| error.with_warnings(warnings))
+        let write = self.delete_write(request, target, definition, options);
+        let admission = write.and_then(|write| self.admit(write));
+        let outcome = admission.and_then(|admission| self.carry_out(admission, None));
+        outcome.map_err(|error| error.with_warnings(warnings))
     }
 
     /// A delete of one object, before admission.
@@ -81,109 +90,58 @@ impl ApiServer {
             old: Some(stored),
             is_conditional: false,
             is_applied: false,
-            collection: None,
             warnings: Vec::new(),
         })
     }
 
-    pub(super) fn delete_collection(
-        &mut self,
-        request: &ApiRequest,
-        target: &Target,
-        definition: &Arc<ResourceDef>,
-    ) -> Result<Outcome, ApiError> {
-        let list = ListOptions::read(request)?;
-        let options = DeleteOptions::read(request)?;
-        let filter = Filter::new(definition, target, &list)?;
-        let shelf = self.store.shelf(definition.shelf);
-        let objects: Vec<_> =
-            shelf.range(&filter.prefix, "").filter(|(key, record)| filter.matches(key, record)).collect();
-        if let Some(conversion) = convert::of_records(request, definition, objects.iter().map(|(_, record)| *record)) {
-            return Ok(conversion);
-        }
-        // A limit takes the first of them.
-        let limit = usize::try_from(list.limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
-        let pending =
-            objects.iter().take(limit).map(|(key, _)| key.rsplit('/').next().unwrap_or_default().to_owned()).collect();
-        let collection = Collection { pending, done: Vec::new() };
-        self.delete_next(request, target, definition, &options, collection)
-    }
-
-    fn delete_next(
-        &mut self,
-        request: &ApiRequest,
-        target: &Target,
-        definition: &Arc<ResourceDef>,
-        options: &DeleteOptions,
-        mut collection: Collection,
-    ) -> Result<Outcome, ApiError> {
-        while let Some(name) = collection.pending.pop_front() {
-            let target = Target { name, ..target.clone() };
-            let Ok(mut write) = self.delete_write(request, target, Arc::clone(definition), options.clone()) else {
-                continue;
-            };
-            write.collection = Some(Box::new(collection));
-            return self.admit(write);
-        }
-        let mut list = json!({
-            "kind": definition.list_kind,
-            "apiVersion": definition.api_version(),
-            "metadata": {"resourceVersion": self.store.revision().to_string()},
-            "items": collection.done,
-        });
-        if definition.custom {
-            list["metadata"]["continue"] = json!("");
-        }
-        let representation = negotiate::representation(&request.accept)?;
-        Ok(Outcome::Done(ApiResponse::value(200, &list, representation.format)))
+    /// Deletes an object that admission lets go, and answers the client.
+    pub(super) fn delete_admitted(&mut self, mut write: Write, options: &DeleteOptions) -> Result<Outcome, ApiError> {
+        let Deletion::Done { object, is_gone, before: _ } = self.delete_stored(&write, options)? else {
+            return Ok(self.handle(&write.request));
+        };
+        let definition = Arc::clone(&write.definition);
+        write.warnings.extend(warning(&definition, options).map(ToOwned::to_owned));
+        let code = if !is_gone && asks_for_cascade(options) { 202 } else { 200 };
+        let body = if is_gone && !definition.strategy.returns_deleted() {
+            let uid = metadata::text(&object, "uid");
+            status::success(&definition.group, &definition.plural, &write.target.name, uid)
+        } else {
+            object
+        };
+        Ok(Outcome::Done(self.answer(&write, code, body)))
     }
 
     /// Deletes an object that admission lets go.
-    pub(super) fn delete_admitted(&mut self, mut write: Write, options: &DeleteOptions) -> Result<Outcome, ApiError> {
-        let definition = Arc::clone(&write.definition);
-        let key = definition.key(&write.target.namespace, &write.target.name);
+    pub(super) fn delete_stored(&mut self, write: &Write, options: &DeleteOptions) -> Result<Deletion, ApiError> {
+        let definition = &write.definition;
+        let name = write.target.name.as_str();
+        let key = definition.key(&write.target.namespace, name);
         let record = self.store.shelf(definition.shelf).get(&key).cloned();
-        let name = write.target.name.clone();
-        let record = record.ok_or_else(|| ApiError::not_found(subject(&definition, &name)))?;
+        let record = record.ok_or_else(|| ApiError::not_found(subject(definition, name)))?;
         if definition.lacks_conversion(&record) {
-            // Somebody was faster while webhooks were asked.
-            return Ok(self.handle(&write.request.clone()));
+            return Ok(Deletion::Unconverted);
         }
-        let old = encode::value(&definition, &record);
-        check_preconditions(&definition, &name, options, &old)?;
-        let ending = self.ending(&definition, &old, options)?;
-        let before = write.collection.is_some().then(|| old.clone());
-        let (object, is_gone) = match ending {
+        let old = encode::value(definition, &record);
+        check_preconditions(definition, name, options, &old)?;
+        let (object, is_gone) = match self.ending(definition, &old, options)? {
             Ending::Gone(mut last) => {
                 if !write.dry_run {
                     if last != old {
-                        self.put_state(&definition, &key, &record, &mut last);
+                        self.put_state(definition, &key, &record, &mut last);
                     }
-                    last = self.remove_state(&definition, &key, &record, last);
+                    last = self.remove_state(definition, &key, &record, last);
                 }
                 (last, true)
             }
             Ending::Stays(mut object) => {
                 if !write.dry_run {
-                    self.put_state(&definition, &key, &record, &mut object);
+                    self.put_state(definition, &key, &record, &mut object);
                 }
                 (object, false)
             }
             Ending::Pending => (old, false),
         };
-        if let Some(mut collection) = write.collection.take() {
-            collection.done.extend(before.map(|object| list_item(&definition, object)));
-            let target = Target { name: String::new(), ..write.target };
-            return self.delete_next(&write.request, &target, &definition, options, *collection);
-        }
-        write.warnings.extend(warning(&definition, options).map(ToOwned::to_owned));
-        let code = if !is_gone && asks_for_cascade(options) { 202 } else { 200 };
-        let body = if is_gone && !definition.strategy.returns_deleted() {
-            status::success(&definition.group, &definition.plural, &name, metadata::text(&object, "uid"))
-        } else {
-            object
-        };
-        Ok(Outcome::Done(self.answer(&write, code, body)))
+        Ok(Deletion::Done { before: record, object, is_gone })
     }
 
     fn ending(&mut self, definition: &ResourceDef, old: &Value, options: &DeleteOptions) -> Result<Ending, ApiError> {
@@ -215,21 +173,12 @@ impl ApiServer {
 }
 
 /// Validating webhooks see how long a graceful deletion will take, not how long the client asked for.
-pub(super) fn tell_grace(write: &mut Write) {
+pub(super) fn set_grace_of_review(write: &mut Write) {
     let (Effect::Delete(options), Some((_, old))) = (&write.effect, &write.old) else { return };
     let asked = options.grace_period_seconds.map(|seconds| if seconds < 0 { 1 } else { seconds });
     if let Some(seconds) = write.definition.strategy.grace_seconds(old, asked).filter(|_| !metadata::is_deleting(old)) {
         write.options["gracePeriodSeconds"] = json!(seconds);
     }
-}
-
-/// A collection is answered with its objects as they were, like a list.
-fn list_item(definition: &ResourceDef, mut object: Value) -> Value {
-    if let Some(fields) = object.as_object_mut().filter(|_| !definition.custom) {
-        fields.remove("apiVersion");
-        fields.remove("kind");
-    }
-    object
 }
 
 enum Grace {

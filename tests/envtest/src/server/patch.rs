@@ -145,8 +145,9 @@ fn decoded_patch(media_type: &str, body: &[u8]) -> Result<Value, ApiError> {
     // Only strategic patches are read without saying what was read.
     let prefix = if media_type == STRATEGIC_PATCH { "" } else { "error decoding patch: " };
     let unreadable = |mistake: &str| Err(ApiError::bad_request(format!("{prefix}{mistake}")));
-    let Ok(patch) = serde_json::from_slice::<Value>(body) else {
-        return unreadable(decode::syntax_mistake(body).as_deref().unwrap_or("invalid JSON"));
+    let patch = match decode::json(body) {
+        Ok(patch) => patch,
+        Err(mistake) => return unreadable(&mistake),
     };
     match patch {
         Value::Null if media_type == MERGE_PATCH => Err(ApiError::bad_request("Invalid JSON Patch")),

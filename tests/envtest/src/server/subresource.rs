@@ -83,7 +83,8 @@ impl ApiServer {
         metadata::of_mut(&mut decoded.object).insert("name".to_owned(), json!(order.target.name));
         let mut write = Write { effect: Effect::Subresource, ..order.write(None, decoded, false) };
         self.record_ownership(&mut write);
-        self.admit(write)
+        let admission = self.admit(write)?;
+        self.carry_out(admission, None)
     }
 
     /// Does what the reviewed argument asks for.

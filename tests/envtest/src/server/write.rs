@@ -78,8 +78,6 @@ pub(super) struct Write {
     pub(super) is_conditional: bool,
     /// Whether the object comes from server-side apply, which has recorded its ownership already.
     pub(super) is_applied: bool,
-    /// Objects of a collection that are still to be deleted, by name, and those that are done.
-    pub(super) collection: Option<Box<super::delete::Collection>>,
     pub(super) warnings: Vec<String>,
 }
 
@@ -101,6 +99,8 @@ pub(super) struct Order<'a> {
 pub struct Review {
     pub(super) phase: Phase,
     pub(super) write: Write,
+    /// What follows the write in a deletecollection.
+    pub(super) rest: Option<Box<super::collection::Collection>>,
 }
 
 /// What webhooks are told about a write.
@@ -169,7 +169,6 @@ impl<'a> Order<'a> {
             old,
             is_conditional,
             is_applied: false,
-            collection: None,
             warnings: new.warnings,
         }
     }
@@ -193,7 +192,7 @@ impl Review {
             // A namespace is reviewed as being in itself.
             namespace: if is_namespace(&write.definition) { &write.target.name } else { &write.target.namespace },
             // The objects of a collection are reviewed without their names.
-            name: if write.collection.is_some() { "" } else { &write.target.name },
+            name: if self.rest.is_some() { "" } else { &write.target.name },
             object: &write.object,
             old_object: write.old.as_ref().map(|(_, object)| object),
             dry_run: write.dry_run,

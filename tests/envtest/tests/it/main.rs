@@ -1,6 +1,8 @@
 //! The embedded server as `kube::Client` sees it, without a socket.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod nesting;
+
 use envtest::{
     environment::SeededEnvironment,
     faults::{Fault, Rule},
