@@ -12,6 +12,7 @@ use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject, PostParams},
 };
+use kube_runtime::wait::{Condition as _, await_condition, conditions};
 use serde_json::{Value, json};
 
 use crate::{
@@ -99,25 +100,34 @@ const ESTABLISHED_MAX: Duration = Duration::from_secs(30);
 
 /// Waits until the server serves all of these definitions.
 pub async fn established(client: &Client, definitions: &[Value]) -> Result<()> {
-    let api = api(client);
-    let deadline = tokio::time::Instant::now() + ESTABLISHED_MAX;
+    let typed: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let all_served = async {
+        for definition in definitions {
+            let name = name(definition)?;
+            let served = await_condition(typed.clone(), name, conditions::is_crd_established());
+            served.await.with_context(|| format!("{name} cannot be watched"))?;
+        }
+        Ok(())
+    };
+    match tokio::time::timeout(ESTABLISHED_MAX, all_served).await {
+        Ok(served) => served,
+        Err(_) => bail!("not served after {ESTABLISHED_MAX:?}: {}", not_established(&typed, definitions).await?),
+    }
+}
+
+/// The definitions that the server does not serve, each with its conditions.
+async fn not_established(api: &Api<CustomResourceDefinition>, definitions: &[Value]) -> Result<String> {
+    let mut missing = Vec::new();
     for definition in definitions {
         let name = name(definition)?;
-        loop {
-            let found = api.get_opt(name).await.with_context(|| format!("{name} cannot be read"))?;
-            let conditions = found.as_ref().map(|found| &found.data["status"]["conditions"]);
-            let holds = |condition: &Value| condition["type"] == "Established" && condition["status"] == "True";
-            if conditions.and_then(Value::as_array).is_some_and(|conditions| conditions.iter().any(holds)) {
-                break;
-            }
-            if tokio::time::Instant::now() > deadline {
-                let conditions = conditions.cloned().unwrap_or_default();
-                bail!("{name} is not served after {ESTABLISHED_MAX:?}; its conditions are {conditions}");
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
+        let found = api.get_opt(name).await.with_context(|| format!("{name} cannot be read"))?;
+        if conditions::is_crd_established().matches_object(found.as_ref()) {
+            continue;
         }
+        let reported = found.and_then(|found| found.status).and_then(|status| status.conditions).unwrap_or_default();
+        missing.push(format!("{name} (conditions {})", serde_json::to_string(&reported)?));
     }
-    Ok(())
+    Ok(missing.join(", "))
 }
 
 fn name(definition: &Value) -> Result<&str> {

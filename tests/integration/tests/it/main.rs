@@ -18,4 +18,5 @@ mod scrape;
 mod servers;
 mod suite;
 mod traces;
+mod watchers;
 mod webhooks;
