@@ -125,7 +125,7 @@ impl Fraction {
 impl Text for Fraction {
     fn read(text: &str) -> Result<Self, String> {
         let number = go_text::parse_float(text).ok_or_else(|| "not a number".to_owned())?;
-        Self::new(number).ok_or_else(|| "below 0".to_owned())
+        Self::new(number).ok_or_else(|| "not a number from 0".to_owned())
     }
 
     fn write(&self) -> String {
@@ -522,7 +522,7 @@ mod tests {
         for (text, percent) in [("0.29", 28), ("0.57", 56), ("0.58", 57), ("1.1", 110)] {
             assert_eq!(read(&NODE_CPU_RECLAIM_RATIO, text).unwrap().percent(), percent, "{text}");
         }
-        assert_eq!(read(&NODE_CPU_RECLAIM_RATIO, "-0.1"), Err("below 0".to_owned()));
+        assert_eq!(read(&NODE_CPU_RECLAIM_RATIO, "-0.1"), Err("not a number from 0".to_owned()));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{ArgAction, Parser};
-use koord_manager_controllers::colocationprofile;
+use koord_manager_controllers::{colocationprofile, selected::selects};
 use koord_runtime::{
     flags::{Klog, count, from_go, listen_address, span, switch},
     gates::Gates,
@@ -237,16 +237,7 @@ impl Options {
 
     /// Whether `--controllers` lets a controller run.
     pub fn runs(&self, controller: &str) -> bool {
-        let mut all = false;
-        for word in self.controllers.iter().map(|word| word.trim()) {
-            match word.strip_prefix('-') {
-                Some(excluded) if excluded == controller => return false,
-                None if word == controller => return true,
-                None if word == "*" => all = true,
-                _ => {}
-            }
-        }
-        all
+        selects(&self.controllers, controller)
     }
 }
 

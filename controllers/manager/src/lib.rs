@@ -15,6 +15,7 @@ pub mod noderesource;
 pub mod nodeslo;
 mod one_per_node;
 pub mod quotaprofile;
+pub mod selected;
 pub mod view;
 
 pub use config::ConfigSource;

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use koord_api::quota::NAME as QUOTA_NAME;
 use koord_profile::{NamespaceLabels, Profile};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
@@ -65,8 +64,8 @@ impl Ctx {
             priority_classes: follow.when(new_pods || reservations, &all),
             quotas,
             quota_profiles: follow.when(trees, &all),
-            // Of other pods nothing is asked.
-            pods: follow.when(all_quotas, &Selection { labels: QUOTA_NAME.to_owned(), ..Selection::default() }),
+            // Also pods without a quota's name: they belong to a quota by their namespace.
+            pods: follow.when(all_quotas, &all),
             gated: Gated::watch(&mut follow, &gate, &settings),
             awaited: follow.awaited,
             admitted: Mutex::default(),
@@ -254,6 +253,16 @@ mod tests {
         assert_eq!(ctx.synced(), watched.is_empty());
         watched.sort_unstable();
         watched
+    }
+
+    #[test]
+    fn pods_that_belong_to_a_quota_by_their_namespace_are_watched_too() {
+        let clock = ManualClock::new(jiff::Timestamp::UNIX_EPOCH);
+        let mut core = Core::new(clock, Random::seeded(1), Metrics::new().unwrap(), Arc::new(Nobody));
+        Ctx::watch(&mut core, |gate| gate == "ElasticValidatingWebhook", Settings::default());
+        let watches = core.watches();
+        let pods = watches.iter().find(|watch| watch.kind.plural == "pods").unwrap();
+        assert_eq!((&pods.selection, pods.metadata_only), (&Selection::default(), true));
     }
 
     #[test]

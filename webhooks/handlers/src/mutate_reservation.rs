@@ -73,8 +73,7 @@ struct SpecView<'a> {
     unschedulable: Option<bool>,
     #[serde(borrow, deserialize_with = "text")]
     allocate_policy: std::borrow::Cow<'a, str>,
-    #[serde(borrow, deserialize_with = "text")]
-    ttl: std::borrow::Cow<'a, str>,
+    ttl: Option<Duration>,
 }
 
 #[derive(Default, Deserialize)]
@@ -126,8 +125,8 @@ fn changed_by(profile: &Profile, reservation: &Value, ctx: &Ctx) -> Result<Value
     metadata.labels.write(&root_metadata.child("labels"), &mut patch)?;
     metadata.annotations.write(&root_metadata.child("annotations"), &mut patch)?;
 
-    let class = profile::priority_class(ctx, profile)?;
     if let Some(template) = view.spec.and_then(|spec| spec.template) {
+        let class = profile::priority_class(ctx, profile)?;
         let at = spec.child("template");
         let at = at.child("spec");
         let scheduler = profile.spec.scheduler_name.as_str();
@@ -174,19 +173,49 @@ mod tests {
 
     use super::*;
 
+    /// The answer about a new reservation where one profile applies to all.
+    fn created(reservation: &Value, profile: &Value) -> Verdict {
+        let ctx = Ctx::detached(|_| false);
+        let profile = json!({"metadata": {"name": "p", "uid": "u", "resourceVersion": "1"}, "spec": profile});
+        ctx.put("ClusterColocationProfile", &profile.to_string()).unwrap();
+        let object = RawValue::from_string(reservation.to_string()).unwrap();
+        let resource = GroupVersionResource { resource: "reservations".into(), ..GroupVersionResource::default() };
+        let request = Request { operation: Operation::Create, object: Some(&object), resource, ..Request::default() };
+        (HANDLER.call)(&request, &ctx)
+    }
+
+    #[test]
+    fn a_ttl_that_is_no_duration_refuses_the_reservation() {
+        let denial = |ttl: Value| {
+            let reservation = json!({"metadata": {"name": "r"}, "spec": {"ttl": ttl}});
+            created(&reservation, &json!({})).denial.map(|denial| (denial.code, denial.message))
+        };
+        let refused = |message: &str| Some((400, message.to_owned()));
+        assert_eq!(denial(json!("soon")), refused(r#"time: invalid duration "soon""#));
+        assert_eq!(denial(json!("5")), refused(r#"time: missing unit in duration "5""#));
+        assert_eq!(denial(json!("1d")), refused(r#"time: unknown unit "d" in duration "1d""#));
+        assert_eq!(denial(json!("")), refused(r#"time: invalid duration """#));
+        assert_eq!([json!("0"), json!("24h"), Value::Null].map(denial), [None, None, None]);
+    }
+
+    #[test]
+    fn without_a_template_no_priority_class_is_needed() {
+        let profile = json!({"labels": {"a": "b"}, "priorityClassName": "missing"});
+        let denial = |spec: Value| created(&json!({"metadata": {"name": "r"}, "spec": spec}), &profile).denial;
+        assert_eq!(denial(json!({})), None);
+        let refusal = denial(json!({"template": {}})).unwrap();
+        assert_eq!(
+            (refusal.code, refusal.message.as_str()),
+            (500, r#"priorityclasses.scheduling.k8s.io "missing" not found"#)
+        );
+    }
+
     #[test]
     fn a_patch_that_no_reservation_can_hold_refuses_it() {
         let refusal = |patch: Value| {
-            let ctx = Ctx::detached(|_| false);
-            let profile =
-                json!({"metadata": {"name": "p", "uid": "u", "resourceVersion": "1"}, "spec": {"patch": patch}});
-            ctx.put("ClusterColocationProfile", &profile.to_string()).unwrap();
-            let reservation = r#"{"metadata":{"name":"r"},"spec":{"owners":[{}],"ttl":"1h","allocateOnce":true}}"#;
-            let object = RawValue::from_string(reservation.to_owned()).unwrap();
-            let resource = GroupVersionResource { resource: "reservations".into(), ..GroupVersionResource::default() };
-            let request =
-                Request { operation: Operation::Create, object: Some(&object), resource, ..Request::default() };
-            (HANDLER.call)(&request, &ctx).denial.map(|denial| denial.code)
+            let reservation =
+                json!({"metadata": {"name": "r"}, "spec": {"owners": [{}], "ttl": "1h", "allocateOnce": true}});
+            created(&reservation, &json!({ "patch": patch })).denial.map(|denial| denial.code)
         };
         for spec in [json!({"allocateOnce": "no"}), json!({"ttl": 5}), json!({"taints": {}}), json!({"owners": "x"})] {
             assert_eq!(refusal(json!({ "spec": spec })), Some(500), "{spec}");

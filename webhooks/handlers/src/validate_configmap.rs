@@ -75,7 +75,9 @@ fn validate(request: &Request<'_>, ctx: &Ctx) -> Result<Vec<String>, Denial> {
         _ => return Ok(Vec::new()),
     };
     let metadata = map.metadata.take().unwrap_or_default();
-    let (namespace, name) = (metadata.namespace.unwrap_or_default(), metadata.name.unwrap_or_default());
+    let namespace = metadata.namespace.filter(|namespace| !namespace.is_empty());
+    let (namespace, name) =
+        (namespace.unwrap_or_else(|| request.namespace.to_string()), metadata.name.unwrap_or_default());
     let wanted = &ctx.settings.slo_config;
     if namespace != wanted.namespace || name != wanted.name {
         return Ok(Vec::new());
@@ -108,6 +110,31 @@ mod tests {
 
     use super::*;
     use crate::{mutate_node_status, validate_node};
+
+    #[test]
+    fn a_config_map_without_a_namespace_is_in_that_of_the_request() {
+        let denial = |namespace: &str, object: &str| {
+            let object = format!(
+                r#"{{"metadata":{{"name":"slo-controller-config"{object}}},"data":{{"colocation-config":"x"}}}}"#
+            );
+            let object = RawValue::from_string(object).unwrap();
+            let resource = GroupVersionResource { resource: "configmaps".into(), ..GroupVersionResource::default() };
+            let request = Request {
+                operation: Operation::Create,
+                object: Some(&object),
+                namespace: namespace.into(),
+                resource,
+                ..Request::default()
+            };
+            (HANDLER.call)(&request, &Ctx::detached(|_| true)).denial.map(|denial| denial.message)
+        };
+        for object in ["", r#","namespace":"""#, r#","namespace":null"#] {
+            let message = denial("koordinator-system", object).unwrap();
+            assert!(message.contains("in configmap koordinator-system/slo-controller-config"), "{message}");
+            assert_eq!(denial("default", object), None);
+        }
+        assert_eq!(denial("koordinator-system", r#","namespace":"default""#), None);
+    }
 
     #[test]
     fn what_is_changed_or_removed_must_be_readable_too() {

@@ -56,10 +56,6 @@ pub fn decode<'a>(content_type: &str, body: &'a [u8]) -> Result<Review<'a>, Deni
     let wire = wire.unwrap_or_default();
     let mut envelope = Envelope { api_version: wire.api_version, kind: wire.kind };
     if envelope == Envelope::NONE {
-        // The original takes it for a review about nothing, and allows it.
-        if wire.request.is_none() {
-            return Err(Denial::bad_request("the body is no AdmissionReview: it has neither kind nor request"));
-        }
         envelope =
             Envelope { api_version: Cow::Borrowed("admission.k8s.io/v1"), kind: Cow::Borrowed("AdmissionReview") };
     }
@@ -216,15 +212,16 @@ mod tests {
     }
 
     #[test]
-    fn a_body_that_says_nothing_is_refused() {
-        for review in ["{}", "null", r#"{"request":null}"#] {
-            let answer = refused("application/json", review);
-            assert_eq!(answer["response"]["allowed"], false, "{review}");
-            let message = &answer["response"]["status"]["message"];
-            assert_eq!(message, "the body is no AdmissionReview: it has neither kind nor request");
+    fn a_review_without_a_request_is_decided_as_one_about_nothing() {
+        let whole = r#"{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}"#;
+        for review in ["{}", "null", r#"{"request":null}"#, whole] {
+            let answer = answer(review, &Verdict::allow());
+            assert_eq!(answer["response"]["allowed"], true, "{review}");
+            assert_eq!(
+                (&answer["apiVersion"], &answer["kind"]),
+                (&json!("admission.k8s.io/v1"), &json!("AdmissionReview"))
+            );
         }
-        let empty = r#"{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}"#;
-        assert_eq!(answer(empty, &Verdict::allow())["response"]["allowed"], true, "as in the original");
     }
 
     #[test]

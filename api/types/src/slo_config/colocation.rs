@@ -183,11 +183,10 @@ impl ColocationStrategy {
 /// QUIRK: cut, not rounded, so that "0.29" gives 28 (spec/manager.md 6.1). QUIRK: what no percentage can say, such as
 /// "NaN", is 0, as recorded (`noderesource/labels-nan`).
 fn ratio_percent(text: &str) -> Option<i64> {
-    const BEYOND: [&str; 3] = ["nan", "inf", "infinity"];
-    if BEYOND.contains(&text.strip_prefix('+').unwrap_or(text).to_ascii_lowercase().as_str()) {
-        return Some(0);
+    let percent = crate::go_text::parse_float(text)? * 100.0;
+    if percent < 0.0 {
+        return None;
     }
-    let percent = crate::go_text::parse_float(text).filter(|ratio| *ratio >= 0.0)? * 100.0;
     Some(if percent < i64::MAX as f64 { percent as i64 } else { 0 })
 }
 

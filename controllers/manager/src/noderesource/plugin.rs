@@ -1,5 +1,7 @@
 //! The parts of the controller that can be switched off one by one.
 
+use crate::selected::selects;
+
 /// A part of the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Plugin {
@@ -56,16 +58,9 @@ impl Default for Plugins {
 }
 
 impl Plugins {
-    /// Those that a list like that of `--noderesource-plugins` names: of `NAME`, `-NAME` and `*`, the first that fits
-    /// a part decides about it.
+    /// Those that a list like that of `--noderesource-plugins` [selects].
     pub fn chosen<S: AsRef<str>>(words: &[S], gpu_shares: bool) -> Self {
-        let is_on = |plugin: &Plugin| {
-            let decided = words.iter().map(|word| word.as_ref().trim()).find_map(|word| match word.strip_prefix('-') {
-                Some(name) => (name == plugin.name()).then_some(false),
-                None => (word == "*" || word == plugin.name()).then_some(true),
-            });
-            decided.unwrap_or(false)
-        };
+        let is_on = |plugin: &Plugin| selects(words, plugin.name());
         Self { on: Plugin::ALL.into_iter().filter(is_on).collect(), gpu_shares }
     }
 
@@ -80,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_word_that_fits_decides() {
+    fn a_list_selects_plugins_by_name() {
         let on = |words: &[&str]| {
             let plugins = Plugins::chosen(words, false);
             Plugin::ALL.into_iter().filter(|plugin| plugins.has(*plugin)).map(Plugin::name).collect::<Vec<_>>()
@@ -88,7 +83,7 @@ mod tests {
         assert_eq!(on(&["*"]).len(), 6);
         assert_eq!(on(&["BatchResource", " MidResource"]), ["MidResource", "BatchResource"]);
         assert_eq!(on(&["-BatchResource", "*"]).len(), 5);
-        assert_eq!(on(&["*", "-BatchResource"]).len(), 6);
+        assert_eq!(on(&["*", "-BatchResource"]).len(), 5);
         assert_eq!(on(&["none"]), [""; 0]);
     }
 }

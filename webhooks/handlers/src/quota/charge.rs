@@ -117,6 +117,9 @@ pub(crate) fn admit(
     requested: &ResourceList,
     amounts: &ResourceList,
 ) -> Result<ResourceList, Denial> {
+    if let Some(error) = &quota.decode_error {
+        return Err(Denial::bad_request(error.to_string()));
+    }
     let limit = quota.admission.as_ref().unwrap_or(&quota.max);
     let total = requested.plus(amounts);
     let over: Vec<&str> = total.exceeding(limit).into_iter().filter(|name| amounts.contains(name)).collect();

@@ -23,6 +23,8 @@ use koord_runtime::{
 };
 use serde::Deserialize;
 
+use crate::decode;
+
 /// A quota's place in the tree and its bounds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Quota {
@@ -50,12 +52,14 @@ pub(crate) struct Quota {
     pub(crate) admission: Option<ResourceList>,
     /// What its pods request together.
     pub(crate) requested: ResourceList,
+    /// Why an annotation that quota admission reads cannot be decoded; pods are refused meanwhile.
+    pub(crate) decode_error: Option<Box<str>>,
     /// Its share where quotas compete.
     pub(crate) shared_weight: ResourceList,
 }
 
 impl Quota {
-    /// Reads labels and annotations. Text that makes no sense says nothing.
+    /// Reads labels and annotations. An annotation that cannot be decoded counts as absent, except for quota admission.
     pub(crate) fn placed<'t>(
         namespace: &str,
         name: &str,
@@ -64,6 +68,14 @@ impl Quota {
     ) -> Self {
         let parent = label(PARENT).filter(|parent| !parent.is_empty());
         let root = if name == ROOT_QUOTA { "" } else { ROOT_QUOTA };
+        let mut decode_error = None;
+        let mut counted = |key: &str| {
+            let text = annotation(key).filter(|text| !text.is_empty())?;
+            let amounts = serde_json::from_str::<Option<ResourceList>>(text);
+            amounts.map_err(|error| decode_error = Some(decode::json_reason(text, &error).into())).ok().flatten()
+        };
+        let requested = counted(CHILD_REQUEST.name()).unwrap_or_default();
+        let admission = counted(ADMISSION.name()).filter(|limit| !limit.is_empty());
         Self {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
@@ -75,8 +87,9 @@ impl Quota {
             lends: label(ALLOW_LENT_RESOURCE.name()) != Some("false"),
             guaranteed: annotation(GUARANTEED.name()).and_then(json).unwrap_or_default(),
             namespaces: annotation(NAMESPACES.name()).and_then(json).unwrap_or_default(),
-            admission: annotation(ADMISSION.name()).and_then(json).filter(|limit: &ResourceList| !limit.is_empty()),
-            requested: annotation(CHILD_REQUEST.name()).and_then(json).unwrap_or_default(),
+            admission,
+            requested,
+            decode_error,
             shared_weight: annotation(SHARED_WEIGHT.name()).and_then(json).unwrap_or_default(),
             ..Self::default()
         }

@@ -193,3 +193,16 @@ async fn a_quota_that_is_missing_is_told_before_devices_and_a_full_one_after_the
     assert!(refusal("q").await.unwrap_err().contains("the requested GPU must be percentage of 100"));
     assert_eq!(server.charged("d/q"), None);
 }
+
+#[tokio::test]
+async fn a_quota_with_an_annotation_that_cannot_be_decoded_admits_no_pod_until_it_is_repaired() {
+    let (server, service) = stage(2, Duration::ZERO);
+    let change = |charged: &str| server.change(server.quotas.lock().get_mut("d/q").unwrap(), charged.into());
+    change("{x");
+    let refusal = create(&service, false).await.unwrap_err();
+    assert_eq!(refusal, "invalid character 'x' looking for beginning of object key string");
+    assert_eq!(server.charged("d/q"), None);
+    change(r#"{"cpu":"1"}"#);
+    create(&service, false).await.unwrap();
+    assert_eq!(server.charged("d/q"), Some(json!({"cpu": "2"})));
+}
