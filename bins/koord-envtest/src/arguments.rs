@@ -48,8 +48,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
 
-    /// Also do what a cluster's controllers do for users: ServiceAccount `default` and ConfigMap `kube-root-ca.crt` in every
-    /// namespace, rules of aggregated ClusterRoles. Without it the server is alone, as kube-apiserver is.
+    /// Also do what kube-controller-manager does: collect garbage, empty and remove namespaces that are being deleted, keep
+    /// ServiceAccount `default` and ConfigMap `kube-root-ca.crt` in every namespace and the rules of aggregated ClusterRoles.
+    /// Without it the server is alone, as kube-apiserver is.
     #[arg(long)]
     pub(crate) controllers: bool,
 

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
-use envtest::cluster::{Cluster, Options};
+use envtest::cluster::{Cluster, Controllers, Options};
 use envtest::serve::{Kubeconfig, Owner};
 use envtest::yaml;
 use serde_json::Value;
@@ -27,7 +27,7 @@ async fn serve(arguments: &Arguments) -> Result<()> {
         tls_names: arguments.tls_names.clone(),
         token_file: arguments.token_file.clone(),
         service_aliases: arguments.service_aliases.clone(),
-        takes_care: arguments.controllers,
+        controllers: arguments.controllers.then(Controllers::default),
         data_dir: arguments.data_dir.clone(),
         ..Options::default()
     })

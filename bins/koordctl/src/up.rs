@@ -48,7 +48,7 @@ impl Cluster {
     pub async fn start(args: &UpArgs, progress: &mut Progress) -> Result<Self> {
         let kubeconfig = std::path::absolute(&args.kubeconfig)
             .with_context(|| format!("--kubeconfig {}", args.kubeconfig.display()))?;
-        let place = server::Place { port: args.port, data_dir: args.data_dir.clone(), takes_care: !args.no_manager };
+        let place = server::Place { port: args.port, data_dir: args.data_dir.clone() };
         let may_replace = Kubeconfig::check(&kubeconfig, args.force, &place.owner())?;
         manager::checked(&args.feature_gates, args.metrics_addr)?;
         let time = Arc::new(ClusterTime::begin(args.speed(), args.data_dir.as_deref())?);

@@ -40,15 +40,27 @@ pub struct Options {
     pub environment: Box<dyn Environment>,
     /// How much history watches can go back.
     pub history: HistoryLimits,
-    /// How long after a change garbage is collected and ending namespaces are emptied; none leaves them.
-    pub tidies_after: Option<Duration>,
-    /// Whether namespaces get their ServiceAccount `default` and ConfigMap `kube-root-ca.crt`, and aggregated roles their
-    /// rules, as the controllers of a cluster do it. A server alone does not.
-    pub takes_care: bool,
+    /// What kube-controller-manager does in a cluster, done by the server itself. Without it the server is alone, as
+    /// kube-apiserver is: objects whose owners are gone stay, and so do namespaces that are being deleted.
+    pub controllers: Option<Controllers>,
     /// Where objects are kept over restarts; none keeps them in memory alone.
     pub data_dir: Option<PathBuf>,
     /// Notes what users ask for over the socket.
     pub recorder: Option<Recorder>,
+}
+
+/// Garbage collection, the deletion of namespaces, ServiceAccount `default` and ConfigMap `kube-root-ca.crt` in every
+/// namespace, and the rules of aggregated ClusterRoles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Controllers {
+    /// How long after a change garbage is collected and terminating namespaces are emptied.
+    pub delay: Duration,
+}
+
+impl Default for Controllers {
+    fn default() -> Self {
+        Self { delay: Duration::from_secs(2) }
+    }
 }
 
 impl Default for Options {
@@ -60,8 +72,7 @@ impl Default for Options {
             service_aliases: Vec::new(),
             environment: Box::new(SystemEnvironment::default()),
             history: HistoryLimits::default(),
-            tidies_after: Some(Duration::from_secs(2)),
-            takes_care: false,
+            controllers: None,
             data_dir: None,
             recorder: None,
         }
@@ -133,8 +144,7 @@ impl Cluster {
             service_aliases,
             environment,
             history,
-            tidies_after,
-            takes_care,
+            controllers,
             data_dir,
             recorder,
         } = options;
@@ -163,14 +173,15 @@ impl Cluster {
         };
         crate::bootstrap::run(&mut core)?;
         auth::bootstrap::install(&mut core);
-        if takes_care {
-            core.take_care(listener.authority_pem());
+        if controllers.is_some() {
+            core.maintain_default_objects(listener.authority_pem());
         }
         let pages: Vec<Box<dyn crate::shell::Pages>> =
             vec![Box::new(StandardPages::default()), Box::new(Reviews::new(Arc::clone(&tokens)))];
         let webhooks = Webhooks::new(service_aliases);
         let conversion = Some(Box::new(webhooks.converter()) as _);
-        let parts = Parts { pages, admission: Some(Box::new(webhooks)), conversion, tidies_after, journal };
+        let garbage_collection = controllers.map(|controllers| controllers.delay);
+        let parts = Parts { pages, admission: Some(Box::new(webhooks)), conversion, garbage_collection, journal };
         let server = Server::new(core, parts);
         server.settled().await?;
         Ok(Self { server, listener, tokens, admin_token, recorder })

@@ -5,11 +5,11 @@
 //! conversion webhook must bring into another version are asked for in the same way ([`ApiServer::resume_converted`]).
 
 mod admit;
-mod caretaker;
 mod change;
 mod collection;
 mod commit;
 mod convert;
+mod default_objects;
 mod delete;
 mod finish;
 mod garbage;
@@ -31,7 +31,7 @@ use bytes::Bytes;
 use http::Method;
 use serde_json::Value;
 
-pub(crate) use self::caretaker::aggregated_rules;
+pub(crate) use self::default_objects::aggregated_rules;
 pub use self::{
     convert::Conversion,
     watch::{Frame, Watch},
@@ -63,7 +63,7 @@ pub struct ApiServer {
     changed: Vec<(ShelfId, u64)>,
     unfollowed: Vec<(ShelfId, String)>,
     garbage: garbage::Garbage,
-    caretaker: Option<caretaker::Caretaker>,
+    default_objects: Option<default_objects::DefaultObjects>,
     journal: Option<Vec<crate::journal::Entry>>,
 }
 
@@ -188,7 +188,7 @@ impl ApiServer {
             changed: Vec::new(),
             unfollowed: Vec::new(),
             garbage: garbage::Garbage::default(),
-            caretaker: None,
+            default_objects: None,
             journal: None,
         }
     }
@@ -204,7 +204,7 @@ impl ApiServer {
             changed: self.changed.clone(),
             unfollowed: self.unfollowed.clone(),
             garbage: self.garbage.clone(),
-            caretaker: self.caretaker.clone(),
+            default_objects: self.default_objects.clone(),
             journal: self.journal.as_ref().map(|_| Vec::new()),
         }
     }
@@ -254,7 +254,7 @@ impl ApiServer {
                 return;
             }
             crate::custom::lifecycle::follow(self, &changed);
-            self.care_for(&changed);
+            self.reconcile_default_objects(&changed);
         }
     }
 

@@ -87,8 +87,8 @@ struct Shared {
     admission: Option<Box<dyn Admission>>,
     conversion: Option<Box<dyn Conversion>>,
     pages: Vec<Box<dyn Pages>>,
-    tidies_after: Option<Duration>,
-    is_tidying: AtomicBool,
+    garbage_collection: Option<Duration>,
+    is_collecting: AtomicBool,
     faults: Faults,
     journal: Option<Journal>,
 }
@@ -102,8 +102,8 @@ pub struct Parts {
     pub conversion: Option<Box<dyn Conversion>>,
     /// Pages beside the resources, asked in order.
     pub pages: Vec<Box<dyn Pages>>,
-    /// How long after a change garbage is collected and ending namespaces are emptied; none leaves that to the caller.
-    pub tidies_after: Option<Duration>,
+    /// How long after a change garbage is collected and terminating namespaces are emptied; none leaves that to the caller.
+    pub garbage_collection: Option<Duration>,
     /// Where changes are kept; the core must have been told to keep a journal.
     pub journal: Option<Journal>,
 }
@@ -119,8 +119,8 @@ impl Server {
             admission: parts.admission,
             conversion: parts.conversion,
             pages: parts.pages,
-            tidies_after: parts.tidies_after,
-            is_tidying: AtomicBool::new(false),
+            garbage_collection: parts.garbage_collection,
+            is_collecting: AtomicBool::new(false),
             faults: Faults::default(),
             journal: parts.journal,
         });
@@ -153,9 +153,9 @@ impl Server {
 
     /// Works on the core; with a data directory, the receipt tells when what was done or decided is on disk.
     fn change<T>(&self, work: impl FnOnce(&mut ApiServer) -> T) -> (T, Option<Receipt>) {
-        let (result, receipt, is_untidy) = self.shared.change(work);
-        if is_untidy {
-            self.tidy_later();
+        let (result, receipt, has_garbage) = self.shared.change(work);
+        if has_garbage {
+            self.collect_garbage_later();
         }
         (result, receipt)
     }
@@ -165,11 +165,11 @@ impl Server {
         &self.shared.faults
     }
 
-    /// Starts a task that tidies until nothing is left to do, unless one is at work already.
-    fn tidy_later(&self) {
-        let Some(delay) = self.shared.tidies_after else { return };
+    /// Starts a task that collects garbage until none is left, unless one runs already.
+    fn collect_garbage_later(&self) {
+        let Some(delay) = self.shared.garbage_collection else { return };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        if self.shared.is_tidying.swap(true, Ordering::AcqRel) {
+        if self.shared.is_collecting.swap(true, Ordering::AcqRel) {
             return;
         }
         let shared = Arc::downgrade(&self.shared);
@@ -178,14 +178,14 @@ impl Server {
                 tokio::time::sleep(delay).await;
                 let Some(shared) = shared.upgrade() else { return };
                 let server = Server { shared };
-                let (writes, revision) = server.with_core(|core| (core.tidy(), core.store.revision()));
+                let (writes, revision) = server.with_core(|core| (core.collect_garbage(), core.store.revision()));
                 if writes > 0 {
                     continue;
                 }
-                server.shared.is_tidying.store(false, Ordering::Release);
+                server.shared.is_collecting.store(false, Ordering::Release);
                 // What changed while the flag was still up started no task of its own.
                 if server.with_core(|core| core.store.revision()) != revision {
-                    server.tidy_later();
+                    server.collect_garbage_later();
                 }
                 return;
             }
@@ -304,12 +304,12 @@ impl Server {
 // === impl Shared ===
 
 impl Shared {
-    /// Works on the core; the last value is whether it is to be tidied.
+    /// Works on the core; the last value is whether there may be garbage.
     fn change<T>(&self, work: impl FnOnce(&mut ApiServer) -> T) -> (T, Option<Receipt>, bool) {
         let mut core = self.core.lock();
         let result = work(&mut core);
         let changed = core.take_changed();
-        let is_untidy = core.is_untidy();
+        let has_garbage = core.has_garbage();
         let entries = core.take_journal();
         // Under the lock, so that the order on disk is that of the revisions.
         let receipt = self
@@ -325,7 +325,7 @@ impl Shared {
                 }
             }
         }
-        (result, receipt, is_untidy)
+        (result, receipt, has_garbage)
     }
 }
 

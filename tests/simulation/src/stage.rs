@@ -116,7 +116,7 @@ impl Stage {
 
     /// Collects garbage and empties ending namespaces, as the controllers of Kubernetes do; how much there was to do.
     pub fn tidy(&mut self) -> usize {
-        self.server.with_core(ApiServer::tidy)
+        self.server.with_core(ApiServer::collect_garbage)
     }
 
     /// The newest revision.

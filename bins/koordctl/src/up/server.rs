@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::Result;
 use envtest::{
-    cluster::{Cluster, Options},
+    cluster::{Cluster, Controllers, Options},
     environment::Environment,
     serve::{Kubeconfig, Owner},
 };
@@ -19,14 +19,12 @@ use tokio::{sync::watch, task::JoinHandle};
 /// The name of cluster and context in the kubeconfig.
 const CLUSTER: &str = "koord";
 
-/// Where the server stands, and what it does besides serving.
+/// Where the server stands.
 pub struct Place {
     /// Port of its socket; 0 takes any free one.
     pub port: u16,
     /// Where objects are kept over restarts.
     pub data_dir: Option<PathBuf>,
-    /// Whether it also does what a cluster's controllers do for namespaces and roles.
-    pub takes_care: bool,
 }
 
 impl Place {
@@ -51,14 +49,14 @@ impl Embedded {
     /// With a data directory there are objects of earlier runs, whose uids may not come again: there the seed is mixed with the time.
     pub async fn start(place: Place, clock: SharedClock, seed: u64) -> Result<Self> {
         let owner = place.owner();
-        let Place { port, data_dir, takes_care } = place;
+        let Place { port, data_dir } = place;
         let seed = if data_dir.is_some() { seed ^ clock.now().as_nanosecond() as u64 } else { seed };
         let environment = Surroundings { clock, random: Random::seeded(seed) };
         let options = Options {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
             environment: Box::new(environment),
             data_dir,
-            takes_care,
+            controllers: Some(Controllers::default()),
             ..Options::default()
         };
         let cluster = Cluster::bind(options).await?;

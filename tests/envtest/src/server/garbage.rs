@@ -1,7 +1,7 @@
-//! What the controller manager does in a real cluster: dependents follow their owners, namespaces end with their objects.
+//! Garbage collection and the deletion of namespaces, as kube-controller-manager does them in a real cluster.
 //!
-//! Nothing here runs by itself. [`ApiServer::tidy`] is one deterministic pass over what changed since the last; a
-//! simulation calls it as a step, the shell after a moment of quiet. Its writes ask no webhooks.
+//! Nothing here runs by itself. [`ApiServer::collect_garbage`] is one deterministic pass over what changed since the last;
+//! a simulation calls it as a step, a server with controllers some time after a change. Its writes ask no webhooks.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -23,12 +23,12 @@ use crate::{
 /// One object: its shelf and key.
 type Place = (ShelfId, Arc<str>);
 
-/// What is known about owners, and what is still to be looked at.
+/// Dependents by owner, and the objects of the next pass.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Garbage {
     /// Objects by the identity of an owner.
     dependents: BTreeMap<Box<str>, BTreeSet<Place>>,
-    /// Objects to look at in the next pass.
+    /// Objects to examine in the next pass.
     suspects: BTreeSet<Place>,
     /// Objects that wait for their dependents, by identity.
     waiting: BTreeMap<Box<str>, Place>,
@@ -53,6 +53,8 @@ impl Garbage {
     pub(super) fn note_removed(&mut self, shelf: ShelfId, key: &str, old: Option<&Record>, object: &Value) {
         let place = (shelf, Arc::from(key));
         self.forget_owners(&place, old);
+        // A server without controllers keeps no list of what it will never look at.
+        self.suspects.remove(&place);
         let uid = metadata::text(object, "uid");
         self.waiting.remove(uid);
         if let Some(dependents) = self.dependents.get(uid) {
@@ -87,25 +89,25 @@ impl Garbage {
     }
 }
 
-/// How one owner reference stands.
+/// The state of an owner.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Owner {
-    Solid,
+    Present,
     WaitingForDependents,
     Absent,
 }
 
 impl ApiServer {
-    /// Whether [`Self::tidy`] may have something to do.
-    pub fn is_untidy(&self) -> bool {
+    /// Whether [`Self::collect_garbage`] may have something to do.
+    pub fn has_garbage(&self) -> bool {
         !self.garbage.suspects.is_empty() || !self.garbage.ending.is_empty()
     }
 
     /// One pass of garbage collection and namespace deletion; gives the number of writes. Cascades take several passes.
-    pub fn tidy(&mut self) -> usize {
+    pub fn collect_garbage(&mut self) -> usize {
         let before = self.store.revision();
         for place in std::mem::take(&mut self.garbage.suspects) {
-            self.look_at(&place);
+            self.examine(&place);
         }
         for namespace in self.garbage.ending.clone() {
             self.empty_namespace(&namespace);
@@ -113,7 +115,7 @@ impl ApiServer {
         usize::try_from(self.store.revision() - before).unwrap_or(usize::MAX)
     }
 
-    fn look_at(&mut self, place: &Place) {
+    fn examine(&mut self, place: &Place) {
         let (shelf, key) = place;
         let Some(record) = self.store.shelf(*shelf).get(key).cloned() else { return };
         let Some(definition) = self.registry.storing(*shelf, &record).cloned() else { return };
@@ -159,14 +161,14 @@ impl ApiServer {
         }
     }
 
-    /// Deletes an object whose owners are all gone, and forgets single owners that are.
+    /// Deletes an object whose owners are all absent; removes the references to absent owners where others are present.
     fn check_owners(&mut self, definition: &ResourceDef, object: &Value) {
         let references: Vec<Value> = object["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
         let mut absent = Vec::new();
-        let (mut solid, mut waiting) = (false, false);
+        let (mut is_present, mut waiting) = (false, false);
         for reference in &references {
             match self.owner(definition, object, reference) {
-                Owner::Solid => solid = true,
+                Owner::Present => is_present = true,
                 Owner::WaitingForDependents => {
                     waiting = true;
                     absent.push(reference["uid"].as_str().unwrap_or_default());
@@ -178,7 +180,7 @@ impl ApiServer {
             return;
         }
         let key = definition.key(metadata::text(object, "namespace"), metadata::text(object, "name"));
-        if solid {
+        if is_present {
             self.drop_owners(&(definition.shelf, Arc::from(key)), &|owner| absent.contains(&owner));
             return;
         }
@@ -198,10 +200,10 @@ impl ApiServer {
     fn owner(&self, definition: &ResourceDef, object: &Value, reference: &Value) -> Owner {
         let part = |name: &str| reference[name].as_str().unwrap_or_default();
         let (group, version) = crate::builtins::split_group_version(part("apiVersion"));
-        // A kind that is not served may come back; its objects are not judged.
-        let Some(kind) = self.registry.by_kind(group, version, part("kind")) else { return Owner::Solid };
+        // A kind that is not served may come back; its objects count as present.
+        let Some(kind) = self.registry.by_kind(group, version, part("kind")) else { return Owner::Present };
         if kind.namespaced && !definition.namespaced {
-            return Owner::Solid;
+            return Owner::Present;
         }
         let namespace = if kind.namespaced { metadata::text(object, "namespace") } else { "" };
         let owner = self.object(kind, namespace, part("name"));
@@ -210,7 +212,7 @@ impl ApiServer {
             Some(owner) => {
                 let waits = metadata::is_deleting(&owner)
                     && metadata::finalizers(&owner).any(|finalizer| finalizer == "foregroundDeletion");
-                if waits { Owner::WaitingForDependents } else { Owner::Solid }
+                if waits { Owner::WaitingForDependents } else { Owner::Present }
             }
         }
     }
@@ -232,7 +234,7 @@ impl ApiServer {
         self.ask(Method::PATCH, definition, object, "", &patch, "application/merge-patch+json");
     }
 
-    /// Deletes what an ending namespace holds; when nothing is left, lets it go.
+    /// Deletes the content of a terminating namespace, then removes the namespace's finalizer.
     fn empty_namespace(&mut self, name: &str) {
         let Some(namespaces) = self.registry.get("", "v1", "namespaces").cloned() else { return };
         let Some(namespace) = self.object(&namespaces, "", name).filter(metadata::is_deleting) else {

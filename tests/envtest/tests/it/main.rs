@@ -1,6 +1,7 @@
 //! The embedded server as `kube::Client` sees it, without a socket.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod controllers;
 mod nesting;
 
 use envtest::{
@@ -135,9 +136,9 @@ impl Core {
         made
     }
 
-    fn tidy(&mut self) {
+    fn collect_garbage(&mut self) {
         for _ in 0..20 {
-            if self.0.tidy() == 0 {
+            if self.0.collect_garbage() == 0 {
                 return;
             }
         }
@@ -165,10 +166,10 @@ fn dependents_follow_their_owner() {
     let owner = core.create(MAPS, &json!({"metadata": {"name": "owner"}}));
     let child = core.create(MAPS, &owned_by(&owner, "child"));
     core.create(MAPS, &owned_by(&child, "grandchild"));
-    core.tidy();
+    core.collect_garbage();
     assert!(core.exists(&format!("{MAPS}/grandchild")));
     core.ask(http::Method::DELETE, &format!("{MAPS}/owner"), &serde_json::Value::Null);
-    core.tidy();
+    core.collect_garbage();
     assert!(!core.exists(&format!("{MAPS}/child")));
     assert!(!core.exists(&format!("{MAPS}/grandchild")));
 }
@@ -181,7 +182,7 @@ fn a_foreground_deletion_waits_for_dependents() {
     child["metadata"]["finalizers"] = json!(["x.y/z"]);
     core.create(MAPS, &child);
     core.ask(http::Method::DELETE, &format!("{MAPS}/owner"), &json!({"propagationPolicy": "Foreground"}));
-    core.tidy();
+    core.collect_garbage();
     assert!(core.exists(&format!("{MAPS}/owner")), "its child is held by a finalizer");
     let mut patch = ApiRequest::new(
         http::Method::PATCH,
@@ -190,7 +191,7 @@ fn a_foreground_deletion_waits_for_dependents() {
     );
     patch.content_type = "application/merge-patch+json".to_owned();
     core.0.handle(&patch);
-    core.tidy();
+    core.collect_garbage();
     assert!(!core.exists(&format!("{MAPS}/child")));
     assert!(!core.exists(&format!("{MAPS}/owner")));
 }
@@ -201,7 +202,7 @@ fn orphans_lose_their_owner_and_stay() {
     let owner = core.create(MAPS, &json!({"metadata": {"name": "owner"}}));
     core.create(MAPS, &owned_by(&owner, "child"));
     core.ask(http::Method::DELETE, &format!("{MAPS}/owner"), &json!({"propagationPolicy": "Orphan"}));
-    core.tidy();
+    core.collect_garbage();
     assert!(!core.exists(&format!("{MAPS}/owner")));
     let (code, child) = core.ask(http::Method::GET, &format!("{MAPS}/child"), &serde_json::Value::Null);
     assert_eq!((code, child["metadata"].get("ownerReferences")), (200, None));
@@ -215,13 +216,13 @@ fn a_namespace_ends_with_all_it_holds() {
     let held = json!({"metadata": {"name": "s", "finalizers": ["x.y/z"]}});
     core.create("/api/v1/namespaces/n/secrets", &held);
     core.ask(http::Method::DELETE, "/api/v1/namespaces/n", &serde_json::Value::Null);
-    core.tidy();
+    core.collect_garbage();
     assert!(!core.exists("/api/v1/namespaces/n/configmaps/a"));
     assert!(core.exists("/api/v1/namespaces/n"), "a secret is held by a finalizer");
     let (_, mut secret) = core.ask(http::Method::GET, "/api/v1/namespaces/n/secrets/s", &serde_json::Value::Null);
     secret["metadata"]["finalizers"] = json!([]);
     core.ask(http::Method::PUT, "/api/v1/namespaces/n/secrets/s", &secret);
-    core.tidy();
+    core.collect_garbage();
     assert!(!core.exists("/api/v1/namespaces/n"));
 }
 

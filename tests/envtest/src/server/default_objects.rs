@@ -1,7 +1,8 @@
-//! What a cluster's controllers do at once, and users count on: every namespace has its ServiceAccount `default` and its
-//! ConfigMap `kube-root-ca.crt`, and aggregated ClusterRoles hold the rules of the roles that they select.
+//! The default objects of a cluster: every namespace has its ServiceAccount `default` and its ConfigMap
+//! `kube-root-ca.crt`, and aggregated ClusterRoles hold the rules of the roles that they select.
 //!
-//! A server alone does none of it; [`ApiServer::take_care`] makes it begin.
+//! In a real cluster kube-controller-manager maintains them. A server does so after
+//! [`ApiServer::maintain_default_objects`].
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -18,9 +19,9 @@ const ROOT_CA: &str = "kube-root-ca.crt";
 const DESCRIPTION: &str = "kubernetes.io/description";
 const ROOT_CA_DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when using internal endpoints such as the internal service IP or kubernetes.default.svc. No other usage is guaranteed across distributions of Kubernetes clusters.";
 
-/// What a caretaker looks after.
+/// The kinds of the default objects.
 #[derive(Clone, Debug)]
-pub(super) struct Caretaker {
+pub(super) struct DefaultObjects {
     authority_pem: Arc<str>,
     namespaces: Arc<ResourceDef>,
     service_accounts: Arc<ResourceDef>,
@@ -29,8 +30,8 @@ pub(super) struct Caretaker {
 }
 
 impl ApiServer {
-    /// Looks after namespaces and aggregated roles from now on. `authority_pem` is what clients verify the server with.
-    pub fn take_care(&mut self, authority_pem: &str) {
+    /// Maintains the default objects from now on. `authority_pem` is what clients verify the server with.
+    pub fn maintain_default_objects(&mut self, authority_pem: &str) {
         let find = |group: &str, plural: &str| self.registry.any_version(group, plural).cloned();
         let (Some(namespaces), Some(service_accounts), Some(config_maps), Some(cluster_roles)) = (
             find("", "namespaces"),
@@ -45,45 +46,46 @@ impl ApiServer {
             self.unfollowed.extend(keys);
         }
         let authority_pem = Arc::from(authority_pem);
-        self.caretaker = Some(Caretaker { authority_pem, namespaces, service_accounts, config_maps, cluster_roles });
+        self.default_objects =
+            Some(DefaultObjects { authority_pem, namespaces, service_accounts, config_maps, cluster_roles });
         self.follow_changes();
     }
 
-    /// Puts right what these changes put wrong.
-    pub(super) fn care_for(&mut self, changed: &[(ShelfId, String)]) {
-        let Some(caretaker) = self.caretaker.clone() else { return };
+    /// Creates and repairs the default objects that these changes concern.
+    pub(super) fn reconcile_default_objects(&mut self, changed: &[(ShelfId, String)]) {
+        let Some(kinds) = self.default_objects.clone() else { return };
         let mut namespaces = BTreeSet::new();
         for (shelf, key) in changed {
             let owned = |kind: &ResourceDef, name: &str| {
                 key.strip_suffix(name).and_then(|rest| rest.strip_suffix('/')).filter(|_| *shelf == kind.shelf)
             };
-            if *shelf == caretaker.namespaces.shelf {
+            if *shelf == kinds.namespaces.shelf {
                 namespaces.insert(key.as_str());
             }
-            namespaces.extend(owned(&caretaker.service_accounts, "default"));
-            namespaces.extend(owned(&caretaker.config_maps, ROOT_CA));
+            namespaces.extend(owned(&kinds.service_accounts, "default"));
+            namespaces.extend(owned(&kinds.config_maps, ROOT_CA));
         }
         for namespace in namespaces {
-            self.furnish(&caretaker, namespace);
+            self.ensure_default_objects(&kinds, namespace);
         }
-        if changed.iter().any(|(shelf, _)| *shelf == caretaker.cluster_roles.shelf) {
-            self.aggregate_roles(&caretaker.cluster_roles);
+        if changed.iter().any(|(shelf, _)| *shelf == kinds.cluster_roles.shelf) {
+            self.aggregate_roles(&kinds.cluster_roles);
         }
     }
 
-    fn furnish(&mut self, caretaker: &Caretaker, namespace: &str) {
-        let is_active = self.object(&caretaker.namespaces, "", namespace).is_some_and(|it| !metadata::is_deleting(&it));
+    fn ensure_default_objects(&mut self, kinds: &DefaultObjects, namespace: &str) {
+        let is_active = self.object(&kinds.namespaces, "", namespace).is_some_and(|it| !metadata::is_deleting(&it));
         if !is_active {
             return;
         }
         let base = format!("/api/v1/namespaces/{namespace}");
-        if self.object(&caretaker.service_accounts, namespace, "default").is_none() {
+        if self.object(&kinds.service_accounts, namespace, "default").is_none() {
             let account = json!({"metadata": {"name": "default", "namespace": namespace}});
             self.write_own(Method::POST, &format!("{base}/serviceaccounts"), &account);
         }
-        let data = json!({"ca.crt": caretaker.authority_pem.as_ref()});
+        let data = json!({"ca.crt": kinds.authority_pem.as_ref()});
         let annotations = json!({DESCRIPTION: ROOT_CA_DESCRIPTION});
-        match self.object(&caretaker.config_maps, namespace, ROOT_CA) {
+        match self.object(&kinds.config_maps, namespace, ROOT_CA) {
             None => {
                 let map = json!({"metadata": {"name": ROOT_CA, "annotations": annotations}, "data": data});
                 self.write_own(Method::POST, &format!("{base}/configmaps"), &map);
@@ -131,7 +133,7 @@ impl ApiServer {
             && answer.code >= 400
         {
             // Quotas and the like may refuse; the next change of the namespace brings another try.
-            tracing::debug!(path, code = answer.code, "the server was refused by its own rules");
+            tracing::debug!(path, code = answer.code, "the server refused a write of its own default objects");
         }
     }
 }
@@ -189,15 +191,15 @@ mod tests {
     }
 
     #[test]
-    fn every_namespace_has_its_account_and_its_root_certificate() {
+    fn every_namespace_has_its_default_objects() {
         let mut core = core();
         assert_eq!(get(&mut core, "/api/v1/namespaces/default/serviceaccounts/default")["code"], 404);
-        core.take_care("PEM");
+        core.maintain_default_objects("PEM");
         send(&mut core, Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": "n"}}));
         for namespace in ["default", "kube-system", "n"] {
             let base = format!("/api/v1/namespaces/{namespace}");
             let account = get(&mut core, &format!("{base}/serviceaccounts/default"));
-            assert_eq!(account["metadata"]["managedFields"], Value::Null, "nothing of it was said by anyone");
+            assert_eq!(account["metadata"]["managedFields"], Value::Null, "it has no fields that anybody manages");
             assert_eq!(account["metadata"]["name"], "default");
             let map = get(&mut core, &format!("{base}/configmaps/{ROOT_CA}"));
             assert_eq!(map["data"], json!({"ca.crt": "PEM"}));
@@ -206,9 +208,9 @@ mod tests {
     }
 
     #[test]
-    fn what_a_user_takes_away_comes_back_until_the_namespace_ends() {
+    fn default_objects_that_a_user_removes_are_created_again_until_the_namespace_ends() {
         let mut core = core();
-        core.take_care("PEM");
+        core.maintain_default_objects("PEM");
         let path = format!("/api/v1/namespaces/default/configmaps/{ROOT_CA}");
         send(&mut core, Method::PATCH, &path, &json!({"data": {"ca.crt": "forged", "more": "x"}}));
         assert_eq!(get(&mut core, &path)["data"], json!({"ca.crt": "PEM"}));
@@ -221,16 +223,16 @@ mod tests {
         send(&mut core, Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": "n"}}));
         send(&mut core, Method::DELETE, "/api/v1/namespaces/n", &Value::Null);
         for _ in 0..5 {
-            core.tidy();
+            core.collect_garbage();
         }
         assert_eq!(get(&mut core, "/api/v1/namespaces/n")["code"], 404);
     }
 
     #[test]
-    fn a_role_adds_its_rules_to_the_aggregated_ones_by_its_label() {
+    fn a_role_adds_its_rules_to_the_roles_that_aggregate_its_label() {
         let mut core = core();
         let before = core.store.revision();
-        core.take_care("PEM");
+        core.maintain_default_objects("PEM");
         assert_eq!(
             core.store.revision() - before,
             8,
