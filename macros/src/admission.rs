@@ -3,11 +3,11 @@
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
 use syn::{
-    Expr, FnArg, GenericArgument, ItemFn, PathArguments, Token, Type, parse::Parser, punctuated::Punctuated,
-    spanned::Spanned,
+    Expr, FnArg, GenericArgument, ItemFn, Path, PathArguments, Signature, Token, Type, parse::Parser,
+    punctuated::Punctuated, spanned::Spanned,
 };
 
-use crate::{entry, handler::Handler, model::Item, report::Report, words};
+use crate::{entry, handler::Handler, model::Item, rbac::Permissions, report::Report, words};
 
 /// The function as it is, and a constant with its name in capitals.
 pub(crate) fn attribute(words: TokenStream, function: &ItemFn) -> TokenStream {
@@ -19,43 +19,113 @@ pub(crate) fn attribute(words: TokenStream, function: &ItemFn) -> TokenStream {
 }
 
 fn expand(words: TokenStream, function: &ItemFn) -> syn::Result<TokenStream> {
-    let (krate, words) = take_crate(entry::entries(words)?)?;
-    let signature = &function.sig;
-    let handler = Handler::parse(&words, signature.ident.span(), None)?;
-    let wrong = || {
-        syn::Error::new(
-            signature.span(),
-            "a handler is `fn(&Review<T>, &Snapshot) -> Verdict`, or `fn(&Request<'_>, &Snapshot) -> Verdict`",
-        )
+    let words = entry::entries(words)?;
+    let (krate, words) = take_path(words, "crate")?;
+    let krate = krate.unwrap_or_else(|| syn::parse_quote!(::koord_resource));
+    let (within, words) = take_path(words, "within")?;
+    let (declared, words) = take_path(words, "declared")?;
+    let (ident, visibility) = (&function.sig.ident, &function.vis);
+    let Arguments { reviewed, snapshot, adds_errors } = Arguments::of(&function.sig)?;
+    // The snapshot of the whole table, of which the function sees a part.
+    let (table, part) = match &within {
+        Some(path) => (owner(path)?, quote!(#path(snapshot))),
+        None => (quote!(#snapshot), quote!(snapshot)),
     };
-    let mut inputs = signature.inputs.iter();
-    let (Some(FnArg::Typed(first)), Some(FnArg::Typed(second)), None) = (inputs.next(), inputs.next(), inputs.next())
-    else {
-        return Err(wrong());
-    };
-    let (Type::Reference(first), Type::Reference(second)) = (&*first.ty, &*second.ty) else { return Err(wrong()) };
-    let reviewed = reviewed(&first.elem).ok_or_else(wrong)?;
-    let (ident, visibility, snapshot) = (&signature.ident, &function.vis, &second.elem);
-    let decide = if let Reviewed::Object(object) = reviewed {
-        quote!(match #krate::admission::Review::<#object>::decode(request) {
-            Ok(review) => #krate::admission::Verdict::from(#ident(&review, snapshot)),
+    let decide = match (reviewed, adds_errors, &declared) {
+        (Reviewed::Object(object), true, Some(declared)) => {
+            quote!(#krate::admission::validate_with::<#object, _>(request, &#declared, #part, #ident))
+        }
+        (_, true, _) => {
+            let message = "a function that adds errors to a type's own rules needs `declared = Type::VALIDATING`";
+            return Err(syn::Error::new(function.sig.span(), message));
+        }
+        (Reviewed::Object(object), false, _) => quote!(match #krate::admission::Review::<#object>::decode(request) {
+            Ok(review) => #krate::admission::Verdict::from(#ident(&review, #part)),
             Err(denial) => #krate::admission::Verdict::deny(denial),
-        })
-    } else {
-        quote!(#krate::admission::Verdict::from(#ident(request, snapshot)))
+        }),
+        (Reviewed::Request, false, _) => quote!(#krate::admission::Verdict::from(#ident(request, #part))),
     };
     let call = quote!(|request, snapshot| #decide);
-    let object = match reviewed {
-        Reviewed::Object(object) => Some(quote!(#object)),
-        Reviewed::Request => None,
+    let value = if let Some(declared) = declared {
+        attached(&krate, &declared, &words, &call)?
+    } else {
+        let object = match reviewed {
+            Reviewed::Object(object) => Some(quote!(#object)),
+            Reviewed::Request => None,
+        };
+        Handler::parse(&words, ident.span(), None)?.expand(&krate, object.as_ref(), &call)?
     };
-    let value = handler.expand(&krate, object.as_ref(), &call)?;
     let constant = constant_name(ident);
     let documentation = format!("The handler [`{ident}`] with its path and its entries.");
     Ok(quote! {
         #[doc = #documentation]
-        #visibility const #constant: #krate::admission::Handler<#snapshot> = #value;
+        #visibility const #constant: #krate::admission::Handler<#table> = #value;
     })
+}
+
+/// A function that decides for a handler which a type declares; what its snapshot reads stands beside it.
+fn attached(krate: &Path, declared: &Path, words: &[entry::Entry], call: &TokenStream) -> syn::Result<TokenStream> {
+    if let Some(word) = words.iter().find(|word| word.name() != "rbac") {
+        return Err(word
+            .wrong(&format!("the type declares `{}`; beside `declared` stand `within` and `rbac` alone", word.word)));
+    }
+    let permissions = words.iter().map(Permissions::parse).collect::<syn::Result<Vec<_>>>()?;
+    let rules: Vec<TokenStream> = permissions.iter().flat_map(|permissions| permissions.expand(krate)).collect();
+    let handler = quote!(#declared.decided_by(#call));
+    Ok(if rules.is_empty() { handler } else { quote!(#krate::admission::Handler { rbac: &[#(#rules),*], ..#handler }) })
+}
+
+/// The type whose function a path names: `Caches` of `Caches::nodes`.
+fn owner(path: &Path) -> syn::Result<TokenStream> {
+    let mut owner = path.clone();
+    owner.segments.pop();
+    owner.segments.pop_punct();
+    if owner.segments.is_empty() {
+        return Err(syn::Error::new_spanned(
+            path,
+            "`within` names a function of the table's snapshot, as in `Caches::nodes`",
+        ));
+    }
+    Ok(quote!(#owner))
+}
+
+/// The arguments of a handler.
+struct Arguments<'f> {
+    reviewed: Reviewed<'f>,
+    snapshot: &'f Type,
+    /// Whether the function adds to the errors of the type's own rules, in place of deciding alone.
+    adds_errors: bool,
+}
+
+impl<'f> Arguments<'f> {
+    fn of(signature: &'f Signature) -> syn::Result<Self> {
+        let wrong = || {
+            syn::Error::new(
+                signature.span(),
+                "a handler is `fn(&Review<T>, &Snapshot) -> Verdict`, `fn(&Request<'_>, &Snapshot) -> Verdict`, or `fn(&Review<T>, &Snapshot, &mut Errors)`",
+            )
+        };
+        let arguments: Vec<&Type> = signature
+            .inputs
+            .iter()
+            .filter_map(|argument| match argument {
+                FnArg::Typed(typed) => Some(&*typed.ty),
+                FnArg::Receiver(_) => None,
+            })
+            .collect();
+        let ([Type::Reference(review), Type::Reference(snapshot), rest @ ..], true) =
+            (arguments.as_slice(), arguments.len() == signature.inputs.len())
+        else {
+            return Err(wrong());
+        };
+        let adds_errors = match rest {
+            [] => false,
+            [Type::Reference(errors)] if errors.mutability.is_some() => true,
+            _ => return Err(wrong()),
+        };
+        let reviewed = reviewed(&review.elem).ok_or_else(wrong)?;
+        Ok(Arguments { reviewed, snapshot: &snapshot.elem, adds_errors })
+    }
 }
 
 /// What a handler wants to see.
@@ -88,14 +158,10 @@ fn constant_name(function: &Ident) -> Ident {
     Ident::new(&function.to_string().trim_start_matches("r#").to_uppercase(), function.span())
 }
 
-/// `crate = path` among the words, taken out.
-fn take_crate(words: Vec<entry::Entry>) -> syn::Result<(syn::Path, Vec<entry::Entry>)> {
-    let (krate, words): (Vec<_>, Vec<_>) = words.into_iter().partition(|word| word.name() == "crate");
-    let krate = match krate.first() {
-        Some(word) => word.path()?,
-        None => syn::parse_quote!(::koord_resource),
-    };
-    Ok((krate, words))
+/// `word = path` among the words, taken out.
+fn take_path(words: Vec<entry::Entry>, name: &str) -> syn::Result<(Option<Path>, Vec<entry::Entry>)> {
+    let (found, words): (Vec<_>, Vec<_>) = words.into_iter().partition(|word| word.name() == name);
+    Ok((found.first().map(entry::Entry::path).transpose()?, words))
 }
 
 /// A table of handlers: functions with `#[admission]` by their name, and whatever else is a `Handler`.
@@ -116,10 +182,12 @@ pub(crate) fn table(tokens: TokenStream) -> TokenStream {
     quote!(&[#(#elements),*])
 }
 
-/// The handlers that a type derives from its own rules: `validating_handler()` and `mutating_handler()`.
+/// What a type declares of its handlers: `VALIDATING` and `MUTATING`, and the handlers themselves where the object is all
+/// that they need.
 pub(crate) fn derived(item: &Item<'_>, report: &Report) -> TokenStream {
     let (krate, ident) = (&item.krate, item.ident);
-    let mut functions = TokenStream::new();
+    let mut members = TokenStream::new();
+    let mut seen = Vec::new();
     for entry in item.entries.iter().filter(|entry| entry.name() == "admission") {
         let Some(parts) = report.keep(entry.list()) else { continue };
         if let Err(error) = words::only(&parts, &["mutate", "validate"]) {
@@ -128,28 +196,46 @@ pub(crate) fn derived(item: &Item<'_>, report: &Report) -> TokenStream {
         }
         for part in &parts {
             let mutating = part.name() == "mutate";
+            if seen.contains(&mutating) {
+                report.add(part.wrong(&format!(
+                    "`{}` is said twice; one path may have several entries: `entry(…), entry(…)`",
+                    part.word
+                )));
+            }
+            seen.push(mutating);
             let handler = part.list().and_then(|words| Handler::parse(&words, part.span(), Some(mutating)));
             let Some(handler) = report.keep(handler) else { continue };
-            let code = handler.code;
-            let (name, call, documentation) = if mutating {
+            let Some(declaration) = report.keep(handler.declaration(krate, &quote!(#ident))) else { continue };
+            let (constant, name, call, what) = if mutating {
                 (
+                    format_ident!("MUTATING"),
                     format_ident!("mutating_handler"),
-                    quote!(#krate::admission::mutate::<Self, C>),
-                    "The handler that gives defaults and normalises, as the type's `Mutate` says.",
+                    quote!(|request, _| #krate::admission::mutate::<Self>(request)),
+                    "gives defaults and normalises",
                 )
             } else {
                 (
+                    format_ident!("VALIDATING"),
                     format_ident!("validating_handler"),
-                    quote!(#krate::admission::validate::<Self, C, #code>),
-                    "The handler that refuses what breaks the type's admission rules.",
+                    quote!(|request, _| #krate::admission::validate::<Self>(request, &Self::VALIDATING)),
+                    "denies what breaks the type's rules",
                 )
             };
-            let Some(value) = report.keep(handler.expand(krate, Some(&quote!(#ident)), &call)) else { continue };
-            functions.extend(quote! {
+            let documentation = format!("The path and the entries of the handler that {what}.");
+            members.extend(quote! {
                 #[doc = #documentation]
-                pub const fn #name<C: ?Sized>() -> #krate::admission::Handler<C> { #value }
+                pub const #constant: #krate::admission::Declaration = #declaration;
             });
+            if !handler.snapshot {
+                let documentation = format!("The handler that {what}.");
+                members.extend(quote! {
+                    #[doc = #documentation]
+                    pub const fn #name<C: ?Sized>() -> #krate::admission::Handler<C> {
+                        Self::#constant.decided_by(#call)
+                    }
+                });
+            }
         }
     }
-    if functions.is_empty() { functions } else { quote!(#[automatically_derived] impl #ident { #functions }) }
+    if members.is_empty() { members } else { quote!(#[automatically_derived] impl #ident { #members }) }
 }

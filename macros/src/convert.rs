@@ -1,70 +1,16 @@
-//! `added`, `renamed` and `changed`: how a field differs in older versions of its kind, and `#[derive(Convert)]`.
+//! `#[derive(Convert)]`: the way between the versions of a kind, by what its fields say about older versions.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::{Ident, Path, Type};
 
 use crate::{
-    entry::Entry,
+    change::{Change, ChangeKind, rank},
     marker::Markers,
     model::{Body, Field, Item},
     report::Report,
-    schema::with_bound,
     shape::{Shape, may_have_rules},
-    words,
 };
-
-/// One difference between a field and its form in versions before `since`.
-#[derive(Clone, Debug)]
-pub(crate) struct Change {
-    /// The first version that has the field as it is declared.
-    pub(crate) since: String,
-    pub(crate) kind: ChangeKind,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) enum ChangeKind {
-    /// The field did not exist.
-    Added,
-    /// The field had another JSON name.
-    Renamed { from: String },
-    /// The field had another type; two functions translate.
-    Changed { from: Box<Type>, up: Path, down: Path },
-}
-
-impl Change {
-    pub(crate) fn parse(entry: &Entry) -> syn::Result<Self> {
-        let word = entry.name();
-        let parts = entry.list()?;
-        let known: &[&str] = match word.as_str() {
-            "added" => &["since"],
-            "renamed" => &["since", "from"],
-            _ => &["since", "from", "up", "down"],
-        };
-        words::only(&parts, known)?;
-        let part = |name: &str| {
-            parts
-                .iter()
-                .find(|part| part.name() == name)
-                .ok_or_else(|| entry.wrong(&format!("`{word}` needs `{name} = …`")))
-        };
-        let since = part("since")?.string()?;
-        if rank(&since.value()).is_none() {
-            return Err(syn::Error::new(since.span(), "a version is like \"v1\", \"v1beta1\" or \"v2alpha3\""));
-        }
-        let since = since.value();
-        let kind = match word.as_str() {
-            "added" => ChangeKind::Added,
-            "renamed" => ChangeKind::Renamed { from: part("from")?.string()?.value() },
-            _ => ChangeKind::Changed {
-                from: Box::new(part("from")?.type_()?),
-                up: part("up")?.path()?,
-                down: part("down")?.path()?,
-            },
-        };
-        Ok(Change { since, kind })
-    }
-}
 
 /// How a field looks in the versions before one of its changes, or in the newest.
 pub(crate) struct Form<'f> {
@@ -90,21 +36,6 @@ pub(crate) fn forms<'f>(field: &'f Field<'_>) -> Vec<Form<'f>> {
     }
     forms.reverse();
     forms
-}
-
-/// The order of versions: released before beta before alpha, then by number.
-fn rank(version: &str) -> Option<(u8, u32, u32)> {
-    let digits = version.strip_prefix('v')?;
-    let end = digits.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(digits.len());
-    let (major, rest) = digits.split_at(end);
-    let major = major.parse().ok()?;
-    let stage = |name: &str| rest.strip_prefix(name).and_then(|minor| minor.parse().ok());
-    match (stage("beta"), stage("alpha")) {
-        _ if rest.is_empty() => Some((3, major, 0)),
-        (Some(minor), _) => Some((2, major, minor)),
-        (None, Some(minor)) => Some((1, major, minor)),
-        (None, None) => None,
-    }
 }
 
 /// Notes changes that cannot be undone.
@@ -143,7 +74,7 @@ pub(crate) fn check(item: &Item<'_>, report: &Report) {
 /// The implementation of `Convert`.
 pub(crate) fn expand(item: &Item<'_>) -> TokenStream {
     let (ident, krate) = (item.ident, &item.krate);
-    let generics = with_bound(item, &quote!(#krate::Convert));
+    let generics = item.bounded(&quote!(#krate::Convert));
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     let up = function(item, Way::Up);
     let down = function(item, Way::Down);

@@ -29,7 +29,10 @@ const ENTRY: &[&str] = &[
 ];
 
 /// Words about the handler itself.
-const HANDLER: &[&str] = &["path", "gate", "entry", "rbac", "object_type", "mutating", "validating", "code"];
+const HANDLER: &[&str] = &["path", "gate", "entry", "rbac", "object_type", "mutating", "validating"];
+
+/// Words about a handler that a type declares.
+const DECLARED: &[&str] = &["path", "gate", "entry", "rbac", "object_type", "code", "warns", "snapshot"];
 
 const OPERATIONS: &[&str] = &["Create", "Update", "Delete", "Connect"];
 
@@ -41,8 +44,12 @@ pub(crate) struct Handler {
     gate: Option<LitStr>,
     object_type: Option<LitStr>,
     rbac: Vec<Permissions>,
-    /// The code of a refusal of a derived handler.
-    pub(crate) code: u16,
+    /// The code of a denial by the type's own rules.
+    code: u16,
+    /// The field manager whose requests are never denied.
+    warns: Option<LitStr>,
+    /// Whether a function decides that is attached where a snapshot is known.
+    pub(crate) snapshot: bool,
     entries: Vec<WebhookEntry>,
 }
 
@@ -76,7 +83,8 @@ struct Requirement {
 impl Handler {
     /// Reads the words; `mutating` is known where they stand in `mutate(…)` or `validate(…)`.
     pub(crate) fn parse(words: &[Entry], span: Span, mutating: Option<bool>) -> syn::Result<Self> {
-        let known: Vec<&str> = HANDLER.iter().chain(ENTRY).copied().collect();
+        let own = if mutating.is_some() { DECLARED } else { HANDLER };
+        let known: Vec<&str> = own.iter().chain(ENTRY).copied().collect();
         words::only(words, &known)?;
         let find = |name: &str| words.iter().find(|word| word.name() == name);
         let path = find("path").ok_or_else(|| syn::Error::new(span, "a handler needs `path = \"/…\"`"))?.string()?;
@@ -92,6 +100,13 @@ impl Handler {
             (None, false, false) if path.value().starts_with("/validate") => false,
             _ => return Err(syn::Error::new(span, "a handler is either `mutating` or `validating`")),
         };
+        if let Some(word) = find("code").or_else(|| find("warns")).filter(|_| mutating) {
+            return Err(word.wrong(&format!(
+                "`{}` is about denials, and a mutating handler gives defaults; put it into `validate(…)`",
+                word.word
+            )));
+        }
+        let snapshot = flag("snapshot")?;
         let code = find("code").map(Entry::unsigned).transpose()?.unwrap_or(422);
         let code = u16::try_from(code)
             .ok()
@@ -129,17 +144,31 @@ impl Handler {
                 .collect::<syn::Result<Vec<_>>>()?,
             path,
             code,
+            warns: find("warns").map(Entry::string).transpose()?,
+            snapshot,
             entries,
         })
     }
 
-    /// The constant; `object` is the declared type that the handler reviews, where there is one.
+    /// The constant `Handler` of a function; `object` is the declared type that it reviews, where there is one.
     pub(crate) fn expand(
         &self,
         krate: &Path,
         object: Option<&TokenStream>,
         call: &TokenStream,
     ) -> syn::Result<TokenStream> {
+        let members = self.members(krate, object)?;
+        Ok(quote!(#krate::admission::Handler { #members call: #call, }))
+    }
+
+    /// The constant `Declaration` of a type.
+    pub(crate) fn declaration(&self, krate: &Path, object: &TokenStream) -> syn::Result<TokenStream> {
+        let (members, code) = (self.members(krate, Some(object))?, self.code);
+        let warns = self.warns.as_ref().map_or_else(|| quote!(None), |manager| quote!(Some(#manager)));
+        Ok(quote!(#krate::admission::Declaration { #members code: #code, warns: #warns, }))
+    }
+
+    fn members(&self, krate: &Path, object: Option<&TokenStream>) -> syn::Result<TokenStream> {
         let Handler { path, gate, .. } = self;
         let gate = gate.as_ref().map_or_else(|| quote!(None), |gate| quote!(Some(#gate)));
         let rules = self.rbac.iter().flat_map(|permissions| permissions.expand(krate));
@@ -155,14 +184,13 @@ impl Handler {
                 ));
             }
         };
-        Ok(quote!(#krate::admission::Handler {
+        Ok(quote! {
             path: #path,
             gate: #gate,
             entries: &[#(#entries),*],
             rbac: &[#(#rules),*],
             object_type: #object_type,
-            call: #call,
-        }))
+        })
     }
 }
 

@@ -10,6 +10,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod admission;
+mod change;
 mod check;
 mod controller;
 mod convert;
@@ -110,7 +111,10 @@ pub fn derive_projection(input: TokenStream) -> TokenStream {
 /// Makes a function an admission handler: a constant `Handler` with the function's name in capitals stands beside it.
 ///
 /// The function is `fn(&Review<T>, &Snapshot) -> Verdict` or `fn(&Request<'_>, &Snapshot) -> Verdict`; whatever becomes a
-/// `Verdict` may be returned.
+/// `Verdict` may be returned. `within = Caches::nodes` gives it a part of the table's snapshot.
+///
+/// `declared = Type::VALIDATING` takes path, entries, gate and code from the type. There the function may also be
+/// `fn(&Review<T>, &Snapshot, &mut Errors)`, which adds to the errors of the type's own rules.
 #[proc_macro_attribute]
 pub fn admission(words: TokenStream, item: TokenStream) -> TokenStream {
     let function = parse_macro_input!(item as syn::ItemFn);

@@ -4,7 +4,7 @@ use proc_macro2::Span;
 use syn::{Ident, Path};
 
 use crate::{
-    convert::Change,
+    change::Change,
     entry::Entry,
     json::{Json, Number},
     report::Report,

@@ -113,6 +113,15 @@ impl<'a> Item<'a> {
         })
     }
 
+    /// The generics with a bound on every type parameter.
+    pub(crate) fn bounded(&self, bound: &proc_macro2::TokenStream) -> Generics {
+        let mut generics = self.generics.clone();
+        for parameter in generics.type_params_mut() {
+            parameter.bounds.push(syn::parse_quote!(#bound));
+        }
+        generics
+    }
+
     /// The named fields of a struct.
     pub(crate) fn fields(&self) -> &[Field<'a>] {
         match &self.body {
@@ -171,6 +180,13 @@ impl<'a> Field<'a> {
             has_serde_default: serde.default || default,
             serde,
         }
+    }
+
+    /// The function by which serde leaves a value out that is there; none where only `None` is left out.
+    pub(crate) fn left_out_if(&self) -> Option<Path> {
+        let path = self.serde.skip_serializing_if.as_ref().and_then(|path| path.parse::<Path>().ok())?;
+        let is_none = path.segments.last().is_some_and(|last| last.ident == "is_none");
+        (!is_none).then_some(path)
     }
 
     /// Whether an object without the field is refused.

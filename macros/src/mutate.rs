@@ -9,7 +9,6 @@ use crate::{
     marker::{Keyword, Marker},
     model::{Body, Content, Field, Item, Variant},
     report::Report,
-    schema::with_bound,
     shape::may_have_rules,
 };
 
@@ -30,7 +29,7 @@ pub(crate) fn check(item: &Item<'_>, report: &Report) {
 /// The implementation of `Mutate`.
 pub(crate) fn expand(item: &Item<'_>) -> TokenStream {
     let (ident, krate) = (item.ident, &item.krate);
-    let generics = with_bound(item, &quote!(#krate::Mutate));
+    let generics = item.bounded(&quote!(#krate::Mutate));
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     let mut body = match &item.body {
         Body::Struct(fields) => struct_code(item, fields),
@@ -49,7 +48,8 @@ fn struct_code(item: &Item<'_>, fields: &[Field<'_>]) -> TokenStream {
     let krate = &item.krate;
     let constants = fields.iter().filter(|field| field.peeled.optional).filter_map(|field| {
         let (literal, member) = (default(field)?, &field.member);
-        Some(quote!(#krate::mutate::default(&mut self.#member, #krate::serde_json::json!(#literal));))
+        let absent = field.left_out_if().map_or_else(|| quote!(Option::is_none), |path| quote!(#path));
+        Some(quote!(#krate::mutate::default(&mut self.#member, #absent, #krate::serde_json::json!(#literal));))
     });
     let computed = fields.iter().filter_map(|field| {
         let (path, member) = (field.markers.default_fn.as_ref()?, &field.member);

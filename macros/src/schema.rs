@@ -17,7 +17,7 @@ use crate::{
 /// The implementation of `Schema`.
 pub(crate) fn expand(item: &Item<'_>) -> TokenStream {
     let (ident, krate) = (item.ident, &item.krate);
-    let generics = with_bound(item, &quote!(#krate::Schema));
+    let generics = item.bounded(&quote!(#krate::Schema));
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     let (shape, body) = match &item.body {
         Body::Struct(fields) => (quote!(#krate::declare::Shape::Object), object(item, &item.description, fields)),
@@ -48,15 +48,6 @@ pub(crate) fn expand(item: &Item<'_>) -> TokenStream {
         }
         #late
     }
-}
-
-/// The generics with a bound on every type parameter.
-pub(crate) fn with_bound(item: &Item<'_>, bound: &TokenStream) -> syn::Generics {
-    let mut generics = item.generics.clone();
-    for parameter in generics.type_params_mut() {
-        parameter.bounds.push(syn::parse_quote!(#bound));
-    }
-    generics
 }
 
 fn object(item: &Item<'_>, description: &str, fields: &[Field<'_>]) -> TokenStream {

@@ -1,6 +1,7 @@
 //! `#[derive(Validate)]`: the rules of a type as Rust.
 
 mod changes;
+mod place;
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -10,8 +11,6 @@ use crate::{
     json::{Json, Number},
     marker::{Count, Keyword, Marker},
     model::{Body, Content, Field, Item, Variant},
-    schema::with_bound,
-    serde::Tagging,
     shape::{Peeled, Shape, Wrapper, may_have_rules, peel},
 };
 
@@ -26,7 +25,7 @@ enum Part {
 /// The implementation of `Validate`.
 pub(crate) fn expand(item: &Item<'_>) -> TokenStream {
     let (ident, krate) = (item.ident, &item.krate);
-    let generics = with_bound(item, &quote!(#krate::Validate));
+    let generics = item.bounded(&quote!(#krate::Validate));
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     let arguments = quote!(at: &#krate::field::Path<'_>, errors: &mut #krate::field::Errors);
     // A part without rules is left to the trait.
@@ -70,12 +69,7 @@ fn body(item: &Item<'_>, part: Part) -> TokenStream {
 // === fields ===
 
 fn field_code(item: &Item<'_>, field: &Field<'_>, value: &TokenStream, old: &TokenStream, part: Part) -> TokenStream {
-    let code = inner_code(item, field, value, old, part);
-    if code.is_empty() || field.serde.flatten {
-        return code;
-    }
-    let name = &field.name;
-    quote!({ let at = &at.child(#name); #code })
+    place::of_field(field, inner_code(item, field, value, old, part))
 }
 
 /// Everything about one field, with `at` naming it.
@@ -95,8 +89,7 @@ fn inner_code(item: &Item<'_>, field: &Field<'_>, value: &TokenStream, old: &Tok
         present.extend(field.markers.checks.iter().map(|check: &Path| quote!(#check(value, at, errors);)));
     }
     let present = unwrapped(&field.peeled, value, &present);
-    let condition = field.serde.skip_serializing_if.as_ref().filter(|_| !field.peeled.optional);
-    code.extend(match condition.and_then(|condition| condition.parse::<Path>().ok()) {
+    code.extend(match field.left_out_if() {
         // What is left out of the JSON is absent for the schema.
         Some(condition) if !present.is_empty() => quote!(if !#condition(#value) { #present }),
         _ => present,
@@ -245,10 +238,9 @@ fn one_of(item: &Item<'_>, count: Count, names: &[String]) -> TokenStream {
     };
     let fields = item.fields().iter().filter(|field| names.contains(&field.name)).map(|field| {
         let (member, name) = (&field.member, &field.name);
-        let condition = field.serde.skip_serializing_if.as_ref().and_then(|path| path.parse::<Path>().ok());
-        match condition {
-            _ if field.peeled.optional => quote!((#name, self.#member.is_some())),
+        match field.left_out_if() {
             Some(condition) => quote!((#name, !#condition(&self.#member))),
+            None if field.peeled.optional => quote!((#name, self.#member.is_some())),
             None => quote!((#name, true)),
         }
     });
@@ -310,15 +302,6 @@ fn arm(item: &Item<'_>, all: &[Variant<'_>], variant: &Variant<'_>, part: Part) 
     if code.is_empty() {
         return None;
     }
-    let step = variant_name(item, variant).map(|name| quote!(let at = &at.child(#name);));
+    let step = place::of_variant(item, variant);
     Some(quote!(#pattern => { #step #code }))
-}
-
-/// The name of the member that holds the variant, if one does.
-fn variant_name<'v>(item: &'v Item<'_>, variant: &'v Variant<'_>) -> Option<&'v str> {
-    match &item.serde.tagging {
-        Tagging::External => Some(&variant.name),
-        Tagging::Adjacent(_, content) => Some(content),
-        Tagging::Internal(_) | Tagging::Untagged => None,
-    }
 }

@@ -7,8 +7,8 @@ mod steps;
 
 use std::{borrow::Cow, collections::BTreeMap, fmt};
 
-pub use derived::{mutate, validate};
-pub use entry::{FailurePolicy, Handler, Selector, WebhookEntry, WebhookKind};
+pub use derived::{mutate, validate, validate_with};
+pub use entry::{Declaration, FailurePolicy, Handler, Selector, WebhookEntry, WebhookKind};
 pub use patch::Patch;
 use serde::{Deserialize, Deserializer, Serialize, de, de::DeserializeOwned};
 use serde_json::value::RawValue;
@@ -129,7 +129,7 @@ pub struct GroupVersionResource<'a> {
     pub resource: Cow<'a, str>,
 }
 
-/// Who asks.
+/// The user who makes a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct UserInfo<'a> {
@@ -170,7 +170,7 @@ pub struct Request<'a> {
     pub namespace: Cow<'a, str>,
     /// What is being done.
     pub operation: Operation,
-    /// Who asks, not decoded yet: few handlers want to know. See [`Request::user`].
+    /// The user, not decoded yet: few handlers need it. See [`Request::user`].
     #[serde(borrow)]
     pub user_info: Option<&'a RawValue>,
     /// The object as it would become; absent on delete.
@@ -188,7 +188,7 @@ pub struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// In whose name fields are written; empty where nobody said so.
+    /// The field manager of the request; empty where it names none.
     pub fn field_manager(&self) -> Cow<'a, str> {
         #[derive(Default, Deserialize)]
         #[serde(default, rename_all = "camelCase")]
@@ -200,7 +200,7 @@ impl<'a> Request<'a> {
         options.unwrap_or_default().field_manager
     }
 
-    /// Who asks.
+    /// The user who makes the request.
     pub fn user(&self) -> Result<UserInfo<'a>, Denial> {
         let Some(raw) = self.user_info else { return Ok(UserInfo::default()) };
         serde_json::from_str(raw.get()).map_err(|error| Denial::bad_request(format!("request.userInfo: {error}")))
@@ -241,7 +241,7 @@ pub struct Verdict {
     /// Annotations of the audit event.
     pub audit_annotations: BTreeMap<String, String>,
     /// The refusal may soon be none: what it misses could be on its way to the caches. Whoever answers may ask again
-    /// for a moment before it tells the user.
+    /// for a moment before it answers the user.
     pub unsettled: bool,
     /// How long each part of the decision took; empty where the decision has no parts.
     pub steps: Steps,
@@ -287,12 +287,12 @@ pub struct Denial {
     pub message: String,
     /// Single fields to blame.
     pub causes: Vec<crate::field::FieldError>,
-    /// Where to mend it and how, for refusals whose message is the original's and says neither. It is not sent with
+    /// Which field to fix and how, for denials whose message is the original's and says neither. It is not sent with
     /// the answer: replies to API servers are the original's. Programs that explain a refusal show it.
     pub advice: Option<&'static Advice>,
 }
 
-/// What mends a refused request.
+/// How to fix a denied request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Advice {
     /// What breaks the rule.
@@ -329,7 +329,7 @@ impl fmt::Display for Advice {
 }
 
 impl Denial {
-    /// Adds what mends it.
+    /// Adds how to fix it.
     #[must_use]
     pub fn advise(mut self, advice: &'static Advice) -> Self {
         self.advice = Some(advice);

@@ -14,9 +14,10 @@ pub trait Mutate {
     fn mutate(&mut self) {}
 }
 
-/// Fills in a constant default. A literal that is no value of the type, which tests show, changes nothing.
-pub fn default<T: DeserializeOwned>(field: &mut Option<T>, literal: Value) {
-    if field.is_none() {
+/// Fills in a constant default where the field is `absent`: where serde leaves it out. A literal that is no value of the
+/// type, which tests show, changes nothing.
+pub fn default<T: DeserializeOwned>(field: &mut Option<T>, absent: impl Fn(&Option<T>) -> bool, literal: Value) {
+    if absent(field) {
         *field = serde_json::from_value(literal).ok();
     }
 }

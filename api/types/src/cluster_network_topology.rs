@@ -1,7 +1,7 @@
-//! ClusterNetworkTopology: the layers of the network between nodes, and where each node is.
+//! ClusterNetworkTopology: the layers of the cluster's network, and the nodes in them.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use koord_resource::{Resource, Schema};
+use koord_resource::{Resource, Schema, Validate};
 use serde::{Deserialize, Serialize};
 
 /// The layer of the whole cluster, which always exists.
@@ -9,79 +9,79 @@ pub const CLUSTER_LAYER: &str = "ClusterTopologyLayer";
 /// The layer of single nodes, which always exists.
 pub const NODE_LAYER: &str = "NodeTopologyLayer";
 
-/// The layers of the network, from single nodes to the whole cluster.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Resource, Schema)]
+/// Describes the layers of the cluster's network, from single nodes to the whole cluster.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Resource, Schema, Validate)]
 #[koord(group = "scheduling.koordinator.sh", version = "v1alpha1", scope = "Cluster", status)]
 #[koord(hardened(category = "koordinator", short_name = "cnt"))]
 #[koord(hardened(column(name = "Age", type = "date", path = ".metadata.creationTimestamp")))]
 pub struct ClusterNetworkTopology {
-    /// Name, labels and annotations.
+    /// Standard object metadata.
     #[serde(default)]
     pub metadata: ObjectMeta,
     /// The layers.
     #[serde(default)]
     pub spec: ClusterNetworkTopologySpec,
-    /// The places that the nodes' labels make up.
+    /// The topology nodes computed from the nodes' labels.
     #[serde(default)]
     pub status: ClusterNetworkTopologyStatus,
 }
 
 /// The layers.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterNetworkTopologySpec {
-    /// One entry per layer; each names the layer above it.
+    /// The layers; each names its parent layer.
     pub network_topology_spec: Vec<NetworkTopologySpec>,
 }
 
-/// One layer.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// A layer of the network.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 #[serde(rename_all = "camelCase")]
 pub struct NetworkTopologySpec {
-    /// Labels of nodes of which any one names the node's place in this layer.
+    /// Keys of the node labels whose value names the node's position in this layer. Any of them may be set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub label_key: Vec<String>,
-    /// Name of the layer above; empty for the layer of the whole cluster.
+    /// Name of the parent layer; empty for the cluster layer.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub parent_topology_layer: String,
     /// Name of the layer.
     pub topology_layer: String,
 }
 
-/// The places that the nodes' labels make up.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// The topology nodes computed from the nodes' labels.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterNetworkTopologyStatus {
-    /// One entry per place.
+    /// The topology nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub detail_status: Vec<NetworkTopologyDetail>,
 }
 
-/// One place in the network.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// A topology node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 #[serde(rename_all = "camelCase")]
 pub struct NetworkTopologyDetail {
-    /// The place.
+    /// The topology node.
     pub topology_info: TopologyInfo,
-    /// The place above it.
+    /// The parent topology node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_topology_info: Option<TopologyInfo>,
-    /// Name of the layer below.
+    /// Name of the child layer.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub child_topology_layer: String,
-    /// Names of the places below.
+    /// Names of the child topology nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub child_topology_names: Vec<String>,
-    /// How many nodes are in the place.
+    /// Number of nodes in the topology node.
     pub node_num: i32,
 }
 
-/// One place by its layer and name.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Schema)]
+/// Identifies a topology node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, Schema, Validate)]
 #[serde(rename_all = "camelCase")]
 pub struct TopologyInfo {
     /// Name of the layer.
     pub topology_layer: String,
-    /// Name of the place in its layer.
+    /// Name of the topology node in its layer.
     pub topology_name: String,
 }

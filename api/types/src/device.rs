@@ -1,40 +1,53 @@
-//! Device: the GPUs, FPGAs and network cards of one node. The object has the node's name.
+//! Device: the GPUs, FPGAs and RDMA devices of one node. The object has the node's name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta};
-use koord_resource::{Resource, ResourceList, Schema};
+use koord_resource::{
+    Resource, ResourceList, Schema, Validate,
+    field::{Errors, Path},
+};
 use serde::{Deserialize, Serialize};
 
-use crate::word::{self, words};
+use crate::{
+    attached::not_negative,
+    word::{self, words},
+};
 
-/// The devices of one node.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Resource, Schema)]
+/// Reports the devices of one node, and which pods they are allocated to.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Resource, Schema, Validate)]
 #[koord(group = "scheduling.koordinator.sh", version = "v1alpha1", scope = "Cluster")]
 #[koord(hardened(category = "koordinator"))]
+#[koord(admission(validate(
+    path = "/validate-scheduling-koordinator-sh-v1alpha1-device",
+    name = "vdevice.koordinator.sh",
+    on = [Create, Update],
+    gate = "DeclaredWebhooks"
+)))]
 #[koord(hardened(column(name = "Age", type = "date", path = ".metadata.creationTimestamp")))]
 pub struct Device {
-    /// Name, labels and annotations. Labels tell the model and the driver of GPUs.
+    /// Standard object metadata. Labels name the model and the driver of GPUs.
     #[serde(default)]
     pub metadata: ObjectMeta,
-    /// What the node has.
+    /// The devices of the node.
     #[serde(default)]
     pub spec: DeviceSpec,
-    /// What is allocated.
+    /// The allocated devices.
     #[serde(default)]
     pub status: DeviceStatus,
 }
 
-/// What the node has.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// The devices of the node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 pub struct DeviceSpec {
-    /// One entry per device.
+    /// The devices.
+    #[koord(check(minors_are_unique))]
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DeviceInfo>,
 }
 
-/// One device.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// A device.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 #[serde(rename_all = "camelCase")]
 pub struct DeviceInfo {
     /// Unique id of the device, such as a GPU's UUID.
@@ -43,29 +56,30 @@ pub struct DeviceInfo {
     /// Minor number, unique among the devices of one type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub minor: Option<i32>,
-    /// Number of the module that the device is part of.
+    /// Physical id of the module that the device is part of.
     #[serde(rename = "moduleID", default, skip_serializing_if = "Option::is_none")]
     pub module_id: Option<i32>,
     /// Type of the device: `gpu`, `fpga`, `rdma` or another.
     #[serde(rename = "type", default, skip_serializing_if = "word::is_unset")]
     pub type_: Option<DeviceType>,
-    /// Labels that pods select devices by.
+    /// Labels for the selection of devices by pods.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
-    /// Whether the device works.
+    /// Whether the device is healthy.
     #[serde(default)]
     #[koord(required, default = false)]
     pub health: bool,
-    /// What the device has, by resource name.
+    /// The resources of the device, by resource name.
+    #[koord(check(not_negative))]
     #[serde(default, skip_serializing_if = "ResourceList::is_empty")]
     pub resources: ResourceList,
-    /// Where the device sits.
+    /// The location of the device in the node's topology.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<DeviceTopology>,
-    /// Its virtual functions, in groups.
+    /// Groups of virtual functions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vf_groups: Vec<VirtualFunctionGroup>,
-    /// Conditions; `Healthy` tells why a device does not work.
+    /// Conditions of the device; `Healthy` explains why a device is unhealthy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }
@@ -77,33 +91,33 @@ words! {
         Gpu = "gpu",
         /// A field-programmable gate array.
         Fpga = "fpga",
-        /// A network card with remote direct memory access.
+        /// A network device with remote direct memory access.
         Rdma = "rdma",
     }
 }
 
-/// Where a device sits.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Schema)]
+/// The location of a device in the node's topology.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Schema, Validate)]
 #[serde(rename_all = "camelCase")]
 pub struct DeviceTopology {
-    /// Number of the CPU socket.
+    /// ID of the CPU socket.
     #[serde(rename = "socketID")]
     pub socket_id: i32,
-    /// Number of the NUMA node.
+    /// ID of the NUMA node.
     #[serde(rename = "nodeID")]
     pub node_id: i32,
-    /// The PCIe switch.
+    /// ID of the PCIe switch.
     #[serde(rename = "pcieID")]
     pub pcie_id: String,
-    /// Address on the bus, such as `0000:1a:00.0`.
+    /// Address on the PCI bus, such as `0000:1a:00.0`.
     #[serde(rename = "busID", default, skip_serializing_if = "String::is_empty")]
     pub bus_id: String,
 }
 
 /// Virtual functions with the same labels.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Schema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Schema, Validate)]
 pub struct VirtualFunctionGroup {
-    /// Labels that pods select virtual functions by.
+    /// Labels for the selection of virtual functions by pods.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, String>,
     /// The virtual functions.
@@ -112,36 +126,36 @@ pub struct VirtualFunctionGroup {
 }
 
 /// One virtual function.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Schema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Schema, Validate)]
 pub struct VirtualFunction {
-    /// Minor number.
+    /// Minor number of the virtual function.
     pub minor: i32,
-    /// Address on the bus.
+    /// Address on the PCI bus.
     #[serde(rename = "busID", default, skip_serializing_if = "String::is_empty")]
     pub bus_id: String,
 }
 
-/// What is allocated.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// The allocated devices.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 pub struct DeviceStatus {
-    /// One entry per type of device.
+    /// The allocated devices, by device type.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allocations: Vec<DeviceAllocation>,
 }
 
-/// Which devices of one type are allocated.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// The allocated devices of one type.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 pub struct DeviceAllocation {
     /// Type of the devices.
     #[serde(rename = "type", default, skip_serializing_if = "word::is_unset")]
     pub type_: Option<DeviceType>,
-    /// One entry per pod.
+    /// The allocations, one per pod.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub entries: Vec<DeviceAllocationItem>,
 }
 
-/// Which devices one pod has.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// The devices of one pod.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 pub struct DeviceAllocationItem {
     /// Name of the pod.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -155,4 +169,18 @@ pub struct DeviceAllocationItem {
     /// Minor numbers of the devices.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub minors: Vec<i32>,
+}
+
+// === attached rules ===
+
+fn minors_are_unique(devices: &[DeviceInfo], at: &Path<'_>, errors: &mut Errors) {
+    let mut seen = BTreeSet::new();
+    for (index, device) in devices.iter().enumerate() {
+        let type_ = device.type_.as_ref().map_or("", DeviceType::as_str);
+        if let Some(minor) = device.minor
+            && !seen.insert((type_, minor))
+        {
+            errors.duplicate(&at.index(index).child("minor"), minor);
+        }
+    }
 }

@@ -1,40 +1,60 @@
-//! ElasticQuota: how much the pods of one quota may use together, and how much they are promised.
+//! ElasticQuota: the guaranteed and the maximum resources of a group of pods.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use koord_resource::{Resource, ResourceList, Schema};
+use koord_resource::{Resource, ResourceList, Schema, Validate};
 use serde::{Deserialize, Serialize};
 
-/// A share of the cluster that belongs to a group of pods.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Resource, Schema)]
+/// Limits the resources of a group of pods, and guarantees a part of them. Quotas form a tree: a child shares the resources
+/// of its parent.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Resource, Schema, Validate)]
 #[koord(group = "scheduling.sigs.k8s.io", version = "v1alpha1", scope = "Namespaced")]
+#[koord(admission(
+    mutate(
+        path = "/mutate-scheduling-sigs-k8s-io-v1alpha1-elasticquota",
+        name = "melasticquota.koordinator.sh",
+        on = [Create],
+        gate = "ElasticMutatingWebhook",
+        failure_policy = Fail,
+        snapshot
+    ),
+    validate(
+        path = "/validate-scheduling-sigs-k8s-io-v1alpha1-elasticquota",
+        name = "velasticquota.koordinator.sh",
+        on = [Create, Update, Delete],
+        gate = "ElasticValidatingWebhook",
+        failure_policy = Fail,
+        code = 400,
+        snapshot
+    )
+))]
 #[koord(annotation("api-approved.kubernetes.io", "https://github.com/kubernetes-sigs/scheduler-plugins/pull/52"))]
 pub struct ElasticQuota {
-    /// Name, labels and annotations; the quota's place in the tree stands in labels.
+    /// Standard object metadata. Labels name the parent quota and the tree.
     #[serde(default)]
     pub metadata: ObjectMeta,
-    /// What is wanted.
+    /// The guaranteed and the maximum resources.
     #[serde(default)]
     pub spec: ElasticQuotaSpec,
-    /// What is seen.
+    /// The observed usage.
     #[serde(default)]
     pub status: ElasticQuotaStatus,
 }
 
-/// Promise and bound of a quota.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// The guaranteed and the maximum resources of a quota.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 pub struct ElasticQuotaSpec {
-    /// What is promised: pods of the quota get this much even when others want it.
+    /// The guaranteed resources: pods of the quota may use these even under contention.
     #[serde(default, skip_serializing_if = "ResourceList::is_empty")]
     pub min: ResourceList,
-    /// What can never be exceeded.
+    /// The maximum resources: pods of the quota may never use more.
     #[serde(default, skip_serializing_if = "ResourceList::is_empty")]
     pub max: ResourceList,
 }
 
-/// Use of a quota.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// The observed usage of a quota.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 pub struct ElasticQuotaStatus {
-    /// What the pods of the quota request together.
+    /// The resources requested by the pods of the quota.
     #[serde(default, skip_serializing_if = "ResourceList::is_empty")]
     pub used: ResourceList,
 }

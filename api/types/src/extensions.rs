@@ -1,7 +1,7 @@
-//! Fields of third parties.
+//! Third-party extensions.
 
 use koord_resource::{
-    Schema,
+    Mutate, Schema, Validate,
     declare::{Emit, Shape, object},
     schema,
 };
@@ -26,14 +26,15 @@ impl Extensions {
     }
 }
 
+impl Validate for Extensions {}
+
+impl Mutate for Extensions {}
+
 impl Schema for Extensions {
     const SHAPE: Shape = Shape::Object;
 
     fn schema(_: Emit) -> schema::Schema {
-        schema::Schema {
-            preserve_unknown_fields: Some(true),
-            ..object("Fields of third parties, below the key Object.")
-        }
+        schema::Schema { preserve_unknown_fields: Some(true), ..object("Third-party extensions, in the field Object.") }
     }
 }
 

@@ -2,6 +2,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod attached;
 pub mod catalogue;
 pub mod cluster_colocation_profile;
 pub mod cluster_network_topology;

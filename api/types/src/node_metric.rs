@@ -1,9 +1,9 @@
-//! NodeMetric: what a node and its pods use, as koordlet measures it. The object has the node's name.
+//! NodeMetric: resource usage of a node and its pods, reported by koordlet. The object has the node's name.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use koord_resource::{Duration, Resource, ResourceList, Schema};
+use koord_resource::{Duration, Resource, ResourceList, Schema, Validate};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -12,55 +12,55 @@ use crate::{
     word::{self, words},
 };
 
-/// What a node and its pods use.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Resource, Schema)]
+/// Reports the resource usage of one node and its pods.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Resource, Schema, Validate)]
 #[koord(group = "slo.koordinator.sh", version = "v1alpha1", scope = "Cluster", status)]
 #[koord(hardened(category = "koordinator", short_name = "nm"))]
 #[koord(hardened(column(name = "CPU", type = "string", path = ".status.nodeMetric.nodeUsage.resources.cpu")))]
 #[koord(hardened(column(name = "Memory", type = "string", path = ".status.nodeMetric.nodeUsage.resources.memory")))]
 #[koord(hardened(column(name = "Updated", type = "date", path = ".status.updateTime")))]
 pub struct NodeMetric {
-    /// Name, labels and annotations.
+    /// Standard object metadata.
     #[serde(default)]
     pub metadata: ObjectMeta,
-    /// What koordlet is to measure.
+    /// How koordlet collects metrics.
     #[serde(default)]
     pub spec: NodeMetricSpec,
-    /// What koordlet measured.
+    /// The collected metrics.
     #[serde(default)]
     pub status: NodeMetricStatus,
 }
 
-/// What koordlet is to measure.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// How koordlet collects metrics.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeMetricSpec {
-    /// How, and how often.
+    /// The collection policy.
     #[serde(rename = "metricCollectPolicy", default, skip_serializing_if = "Option::is_none")]
     pub collect_policy: Option<NodeMetricCollectPolicy>,
 }
 
-/// How, and how often, koordlet measures.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// How, and how often, koordlet collects metrics.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeMetricCollectPolicy {
-    /// Over how many seconds usage is averaged.
+    /// The window of the average usage, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aggregate_duration_seconds: Option<i64>,
-    /// How many seconds lie between two reports.
+    /// The interval between two reports, in seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub report_interval_seconds: Option<i64>,
-    /// Over which further windows usage is aggregated.
+    /// Additional windows over which usage is aggregated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_aggregate_policy: Option<AggregatePolicy>,
-    /// Whether memory that only caches files counts as used: `usageWithoutPageCache`, or `usageWithHotPageCache` for what
-    /// is used often. (`usageWithPageCache` is accepted, but no koordlet measures it yet.)
+    /// Whether memory usage includes the page cache: `usageWithoutPageCache`, or `usageWithHotPageCache` for the frequently
+    /// used part. (`usageWithPageCache` is accepted, but no koordlet collects it yet.)
     #[serde(default, skip_serializing_if = "word::is_unset")]
     pub node_memory_collect_policy: Option<NodeMemoryCollectPolicy>,
 }
 
 /// Windows over which usage is aggregated.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Schema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Schema, Validate)]
 pub struct AggregatePolicy {
     /// Lengths of the windows, as durations such as `5m0s`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -68,77 +68,77 @@ pub struct AggregatePolicy {
 }
 
 words! {
-    /// Whether memory that only caches files counts as used.
+    /// Whether memory usage includes the page cache.
     pub enum NodeMemoryCollectPolicy {
-        /// The part of it counts that is used often.
+        /// The frequently used part of it.
         UsageWithHotPageCache = "usageWithHotPageCache",
-        /// It does not count.
+        /// It does not.
         UsageWithoutPageCache = "usageWithoutPageCache",
-        /// All of it counts. No koordlet measures this yet.
+        /// All of it. No koordlet collects this yet.
         UsageWithPageCache = "usageWithPageCache",
     }
 }
 
-/// What koordlet measured.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// The collected metrics.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeMetricStatus {
-    /// When it was measured.
+    /// Last time the metrics were reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_time: Option<Time>,
-    /// What the node uses.
+    /// Usage of the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_metric: Option<NodeMetricInfo>,
-    /// What each pod uses.
+    /// Usage of each pod.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pods_metric: Vec<PodMetricInfo>,
-    /// What each application outside pods uses.
+    /// Usage of each application outside of pods.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_application_metric: Vec<HostApplicationMetricInfo>,
-    /// How much of what prod pods requested they are not expected to use.
+    /// The requested resources that prod pods are predicted not to use.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prod_reclaimable_metric: Option<PredictionMetric>,
-    /// How much prod pods and the system are expected to use at most, with a safety margin.
+    /// The predicted peak usage of prod pods and the system, with a safety margin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prod_peak_metric: Option<PredictionMetric>,
 }
 
-/// What a node uses.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// Usage of a node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeMetricInfo {
-    /// Average use of the whole node.
+    /// Average usage of the node.
     #[serde(default)]
     pub node_usage: ResourceMap,
-    /// Use of the whole node over other windows.
+    /// Usage of the node, aggregated over other windows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aggregated_node_usages: Vec<AggregatedUsage>,
-    /// Average use of everything but pods.
+    /// Average usage of everything but pods.
     #[serde(default)]
     pub system_usage: ResourceMap,
-    /// Use of everything but pods over other windows.
+    /// Usage of everything but pods, aggregated over other windows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aggregated_system_usages: Vec<AggregatedUsage>,
-    /// Average use per NUMA node.
+    /// Average usage of each NUMA node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub numa_usages: Vec<NumaUsage>,
 }
 
 /// Amounts of resources, and devices.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 pub struct ResourceMap {
     /// Amounts by resource name.
     #[serde(default, skip_serializing_if = "ResourceList::is_empty")]
     pub resources: ResourceList,
-    /// Devices, with the amounts that are used of each.
+    /// Devices with their used amounts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<DeviceInfo>,
 }
 
-/// Use over one window.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// Usage over one window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 pub struct AggregatedUsage {
-    /// Use by kind of aggregate: `avg`, `p50`, `p90`, `p95` or `p99`.
+    /// Usage by aggregation type: `avg`, `p50`, `p90`, `p95` or `p99`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub usage: BTreeMap<AggregationType, ResourceMap>,
     /// Length of the window.
@@ -147,38 +147,38 @@ pub struct AggregatedUsage {
 }
 
 words! {
-    /// How samples become one value.
+    /// How samples are aggregated.
     pub open enum AggregationType {
-        /// Their mean.
+        /// The average.
         Average = "avg",
-        /// 99 of 100 are not larger.
+        /// The 99th percentile.
         P99 = "p99",
-        /// 95 of 100 are not larger.
+        /// The 95th percentile.
         P95 = "p95",
-        /// 90 of 100 are not larger.
+        /// The 90th percentile.
         P90 = "p90",
-        /// Half of them are not larger.
+        /// The median.
         P50 = "p50",
     }
 }
 
-/// Use of one NUMA node.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// Usage of one NUMA node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 #[serde(rename_all = "camelCase")]
 pub struct NumaUsage {
-    /// Number of the NUMA node.
+    /// ID of the NUMA node.
     #[serde(rename = "numaNodeID")]
     pub numa_node_id: i32,
-    /// Use of all of it.
+    /// Usage of the NUMA node.
     #[serde(default)]
     pub node_usage: ResourceMap,
-    /// Use of everything but pods.
+    /// Usage of everything but pods.
     #[serde(default)]
     pub system_usage: ResourceMap,
 }
 
-/// What one pod uses.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// Usage of one pod.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 #[serde(rename_all = "camelCase")]
 pub struct PodMetricInfo {
     /// Name of the pod.
@@ -187,7 +187,7 @@ pub struct PodMetricInfo {
     /// Namespace of the pod.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
-    /// Average use.
+    /// Average usage.
     #[serde(default)]
     pub pod_usage: ResourceMap,
     /// Priority class of the pod: `koord-prod`, `koord-mid`, `koord-batch` or `koord-free`.
@@ -196,18 +196,18 @@ pub struct PodMetricInfo {
     /// QoS class of the pod.
     #[serde(rename = "qos", default, skip_serializing_if = "String::is_empty")]
     pub qos: String,
-    /// Measurements of third parties.
+    /// Third-party metrics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extensions: Option<Extensions>,
 }
 
-/// What one application outside pods uses.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// Usage of one application outside of pods.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 pub struct HostApplicationMetricInfo {
     /// Name of the application.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Average use.
+    /// Average usage.
     #[serde(default)]
     pub usage: ResourceMap,
     /// Priority class of the application.
@@ -218,10 +218,10 @@ pub struct HostApplicationMetricInfo {
     pub qos: String,
 }
 
-/// An expectation.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// A prediction.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 pub struct PredictionMetric {
-    /// Amounts.
+    /// The predicted amounts.
     #[serde(default)]
     pub resource: ResourceMap,
 }

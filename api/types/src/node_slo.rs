@@ -1,7 +1,8 @@
-//! NodeSLO: how koordlet shares one node between latency-sensitive and best-effort pods. The object has the node's name.
+//! NodeSLO: the QoS strategies that koordlet enforces on one node. The object has the node's name.
 
 mod cpu_burst;
 mod host_application;
+mod ordered;
 mod qos;
 mod system;
 mod threshold;
@@ -9,7 +10,8 @@ mod threshold;
 pub use cpu_burst::{CpuBurstPolicy, CpuBurstStrategy};
 pub use host_application::{CgroupBase, CgroupPath, HostApplicationSpec, HostApplicationStrategy};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use koord_resource::{Resource, Schema};
+use koord_resource::{Mutate, Resource, Schema, Validate};
+pub use ordered::Ordered;
 pub use qos::{
     BlkIoQosCfg, BlockCfg, BlockType, CpuPolicy, CpuQosCfg, IoCfg, MemoryQosCfg, NetQosPolicy, NetworkQosCfg,
     ResctrlQosCfg, ResourceQos, ResourceQosPolicies, ResourceQosStrategy,
@@ -20,49 +22,56 @@ pub use threshold::{CpuEvictPolicy, CpuSuppressPolicy, ResourceThresholdStrategy
 
 use crate::extensions::Extensions;
 
-/// How koordlet shares one node.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Resource, Schema)]
+/// The QoS strategies that koordlet enforces on one node. koord-manager derives them from `slo-controller-config`.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Resource, Schema, Validate, Mutate)]
 #[koord(group = "slo.koordinator.sh", version = "v1alpha1", scope = "Cluster", status)]
 #[koord(hardened(category = "koordinator"))]
+#[koord(admission(validate(
+    path = "/validate-slo-koordinator-sh-v1alpha1-nodeslo",
+    name = "vnodeslo.koordinator.sh",
+    on = [Create, Update],
+    gate = "DeclaredWebhooks",
+    warns = "koordinator-manager"
+)))]
 #[koord(hardened(column(name = "Suppress", type = "boolean", path = ".spec.resourceUsedThresholdWithBE.enable")))]
 #[koord(hardened(column(name = "Burst", type = "string", path = ".spec.cpuBurstStrategy.policy")))]
 #[koord(hardened(column(name = "Age", type = "date", path = ".metadata.creationTimestamp")))]
 pub struct NodeSLO {
-    /// Name, labels and annotations.
+    /// Standard object metadata.
     #[serde(default)]
     pub metadata: ObjectMeta,
-    /// What koordlet does.
+    /// The strategies.
     #[serde(default)]
     pub spec: NodeSLOSpec,
-    /// Nothing yet.
+    /// Unused.
     #[serde(default)]
     pub status: NodeSLOStatus,
 }
 
-/// What koordlet does. The manager writes it from the ConfigMap `slo-controller-config`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// The strategies that koordlet enforces.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate, Mutate)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeSLOSpec {
-    /// When best-effort pods get fewer CPUs, and when they are evicted.
+    /// Thresholds of node usage at which BE pods are suppressed or evicted.
     #[serde(rename = "resourceUsedThresholdWithBE", default, skip_serializing_if = "Option::is_none")]
     pub resource_used_threshold_with_be: Option<ResourceThresholdStrategy>,
-    /// What each QoS class gets.
+    /// Resource isolation of each QoS class.
     #[serde(rename = "resourceQOSStrategy", default, skip_serializing_if = "Option::is_none")]
     pub resource_qos_strategy: Option<ResourceQosStrategy>,
-    /// When containers may use more CPU than their limit.
+    /// When containers may burst above their CPU limit.
     #[serde(rename = "cpuBurstStrategy", default, skip_serializing_if = "Option::is_none")]
     pub cpu_burst_strategy: Option<CpuBurstStrategy>,
-    /// Settings of the whole node.
+    /// System parameters of the node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_strategy: Option<SystemStrategy>,
-    /// Strategies of third parties.
+    /// Third-party strategies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extensions: Option<Extensions>,
-    /// Applications outside pods.
+    /// Applications that run outside of pods.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub host_applications: Vec<HostApplicationSpec>,
 }
 
-/// Nothing yet.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// Unused.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate, Mutate)]
 pub struct NodeSLOStatus {}

@@ -1,13 +1,13 @@
-//! PodGroup: pods of which a minimum must be scheduled together.
+//! PodGroup: gang scheduling of a group of pods.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use koord_resource::{Resource, ResourceList, Schema};
+use koord_resource::{Resource, ResourceList, Schema, Validate};
 use serde::{Deserialize, Serialize};
 
 use crate::word::{self, words};
 
-/// Pods of which a minimum must be scheduled together.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Resource, Schema)]
+/// A group of pods for gang scheduling: none is bound until the minimum number can be scheduled.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Resource, Schema, Validate)]
 #[koord(group = "scheduling.sigs.k8s.io", version = "v1alpha1", scope = "Namespaced")]
 #[koord(annotation("api-approved.kubernetes.io", "https://github.com/kubernetes-sigs/scheduler-plugins/pull/52"))]
 #[koord(hardened(category = "koordinator", short_name = "pg"))]
@@ -16,55 +16,55 @@ use crate::word::{self, words};
 #[koord(hardened(column(name = "Running", type = "integer", path = ".status.running")))]
 #[koord(hardened(column(name = "Age", type = "date", path = ".metadata.creationTimestamp")))]
 pub struct PodGroup {
-    /// Name, labels and annotations. Pods name their group in the label `pod-group.scheduling.sigs.k8s.io`.
+    /// Standard object metadata. Pods name their group in the label `pod-group.scheduling.sigs.k8s.io`.
     #[serde(default)]
     pub metadata: ObjectMeta,
-    /// How many pods.
+    /// The minimum of the group.
     #[serde(default)]
     pub spec: PodGroupSpec,
-    /// How far the group got.
+    /// The progress of the group.
     #[serde(default)]
     pub status: PodGroupStatus,
 }
 
-/// How many pods.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// The minimum of the group.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 #[serde(rename_all = "camelCase")]
 pub struct PodGroupSpec {
-    /// How many pods must be scheduled together.
+    /// The minimum number of pods to schedule together.
     #[serde(default, skip_serializing_if = "word::is_zero")]
     pub min_member: i32,
-    /// How much must be free before any of the pods is tried.
+    /// The minimum resources to schedule the group; without them none of its pods is scheduled.
     #[serde(default, skip_serializing_if = "ResourceList::is_empty")]
     pub min_resources: ResourceList,
-    /// How many seconds the first pods wait for the others.
+    /// How many seconds scheduled pods wait for the rest of the group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule_timeout_seconds: Option<i32>,
 }
 
-/// How far the group got.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// The progress of the group.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 #[serde(rename_all = "camelCase")]
 pub struct PodGroupStatus {
-    /// The phase: `Pending`, `Running`, `PreScheduling`, `Scheduling`, `Scheduled`, `Unknown`, `Finished` or `Failed`.
+    /// The phase of the group: `Pending`, `Running`, `PreScheduling`, `Scheduling`, `Scheduled`, `Unknown`, `Finished` or `Failed`.
     #[serde(default, skip_serializing_if = "word::is_unset")]
     pub phase: Option<PodGroupPhase>,
     /// The workload whose pods are in the group, as namespace/name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub occupied_by: String,
-    /// How many pods have a node.
+    /// Number of scheduled pods.
     #[serde(default, skip_serializing_if = "word::is_zero")]
     pub scheduled: i32,
-    /// How many pods run.
+    /// Number of running pods.
     #[serde(default, skip_serializing_if = "word::is_zero")]
     pub running: i32,
-    /// How many pods ended well.
+    /// Number of succeeded pods.
     #[serde(default, skip_serializing_if = "word::is_zero")]
     pub succeeded: i32,
-    /// How many pods failed.
+    /// Number of failed pods.
     #[serde(default, skip_serializing_if = "word::is_zero")]
     pub failed: i32,
-    /// When the first pods of the group were tried.
+    /// Time at which scheduling of the group started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule_start_time: Option<Time>,
 }
@@ -72,21 +72,21 @@ pub struct PodGroupStatus {
 words! {
     /// Phase of a group of pods.
     pub open enum PodGroupPhase {
-        /// Too few pods exist.
+        /// Fewer pods than the minimum exist.
         Pending = "Pending",
-        /// Enough pods run.
+        /// The minimum number of pods runs.
         Running = "Running",
-        /// Enough pods exist.
+        /// The minimum number of pods exists.
         PreScheduling = "PreScheduling",
-        /// Some pods have a node.
+        /// Some pods are scheduled.
         Scheduling = "Scheduling",
-        /// Enough pods have a node.
+        /// The minimum number of pods is scheduled.
         Scheduled = "Scheduled",
         /// The state of some pods is not known.
         Unknown = "Unknown",
-        /// Enough pods ended well.
+        /// The minimum number of pods succeeded.
         Finished = "Finished",
-        /// Too many pods failed.
+        /// Too many pods failed to reach the minimum.
         Failed = "Failed",
     }
 }

@@ -1,17 +1,23 @@
-//! PodMigrationJob: moves one pod to another node, by eviction once its new place is reserved.
+//! PodMigrationJob: migrates one pod to another node, by default after resources for its replacement are reserved.
 
 use k8s_openapi::{
     api::core::v1::ObjectReference,
     apimachinery::pkg::apis::meta::v1::{DeleteOptions, ObjectMeta, Time},
 };
-use koord_resource::{Resource, Schema};
+use koord_resource::{
+    Mutate, Resource, Schema, Validate,
+    field::{Errors, Path},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::word::{self, words};
+use crate::{
+    attached::duration,
+    word::{self, words},
+};
 
-/// Moves one pod to another node.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Resource, Schema)]
+/// Migrates one pod to another node: its resources are reserved there, and then the pod is evicted.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Resource, Schema, Validate, Mutate)]
 #[koord(group = "scheduling.koordinator.sh", version = "v1alpha1", scope = "Cluster", status, short_name = "pmj")]
 #[koord(column(name = "Phase", type = "string", path = ".status.phase"))]
 #[koord(column(name = "Status", type = "string", path = ".status.status"))]
@@ -23,60 +29,77 @@ use crate::word::{self, words};
 #[koord(column(name = "NewPod", type = "string", path = ".status.podRef.name"))]
 #[koord(column(name = "TTL", type = "string", path = ".spec.ttl"))]
 #[koord(hardened(category = "koordinator"))]
+#[koord(admission(
+    mutate(
+        path = "/mutate-scheduling-koordinator-sh-v1alpha1-podmigrationjob",
+        name = "mpodmigrationjob.koordinator.sh",
+        on = [Create],
+        gate = "DeclaredWebhooks"
+    ),
+    validate(
+        path = "/validate-scheduling-koordinator-sh-v1alpha1-podmigrationjob",
+        name = "vpodmigrationjob.koordinator.sh",
+        on = [Create, Update],
+        gate = "DeclaredWebhooks"
+    )
+))]
 pub struct PodMigrationJob {
-    /// Name, labels and annotations.
+    /// Standard object metadata.
     #[serde(default)]
     pub metadata: ObjectMeta,
-    /// Which pod, and how.
+    /// The pod to migrate, and how.
     #[serde(default)]
     pub spec: PodMigrationJobSpec,
-    /// How far it got.
+    /// The progress of the migration.
     #[serde(default)]
     pub status: PodMigrationJobStatus,
 }
 
-/// Which pod, and how.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// The pod to migrate, and how.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate, Mutate)]
 #[serde(rename_all = "camelCase")]
 pub struct PodMigrationJobSpec {
-    /// Whether the job waits until this is false again.
+    /// Whether the job is paused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
-    /// How long the job may take, as a duration such as `5m`; absent leaves it to the descheduler, `0s` is for ever.
+    /// How long the job may take, as a duration such as `5m`; `0s` sets no limit. Defaults to the descheduler's setting.
+    #[koord(check(duration), admission(default = "5m0s"))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<String>,
-    /// Whether the new place is reserved before the pod is evicted: `ReservationFirst` or `EvictDirectly`. Absent leaves it
-    /// to the descheduler.
+    /// Whether resources are reserved before the pod is evicted: `ReservationFirst` or `EvictDirectly`. Defaults to the
+    /// descheduler's setting.
+    #[koord(admission(default = "ReservationFirst", enumeration("ReservationFirst", "EvictDirectly")))]
     #[serde(default, skip_serializing_if = "word::is_unset")]
     pub mode: Option<PodMigrationJobMode>,
-    /// The pod.
+    /// The pod to migrate.
+    #[koord(check(names_a_pod), check_update(same_pod))]
     pub pod_ref: ObjectReference,
-    /// How the new place is reserved.
+    /// How resources for the replacement pod are reserved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservation_options: Option<PodMigrateReservationOptions>,
-    /// How the pod is deleted or evicted.
+    /// Options of the pod's deletion or eviction.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delete_options: Option<DeleteOptions>,
 }
 
 words! {
-    /// Whether the new place is reserved first.
+    /// Whether resources are reserved before the pod is evicted.
     pub open enum PodMigrationJobMode {
-        /// The pod is evicted once its new place is reserved.
+        /// The pod is evicted once resources for its replacement are reserved.
         ReservationFirst = "ReservationFirst",
-        /// The pod is evicted at once.
+        /// The pod is evicted without a reservation.
         EvictDirectly = "EvictDirectly",
     }
 }
 
-/// How the new place is reserved.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// How resources for the replacement pod are reserved.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate, Mutate)]
 #[serde(rename_all = "camelCase")]
 pub struct PodMigrateReservationOptions {
-    /// An existing Reservation; absent to make one.
+    /// An existing Reservation to use; absent to create one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reservation_ref: Option<ObjectReference>,
-    /// The Reservation to make: its `metadata` and `spec`. What is absent is taken from the pod.
+    /// The `metadata` and `spec` of the Reservation to create. Absent fields are derived from the pod.
     #[koord(schemaless, preserve_unknown_fields)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<Value>,
@@ -86,38 +109,38 @@ pub struct PodMigrateReservationOptions {
 }
 
 /// Reserved for later use.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate, Mutate)]
 pub struct PodMigrationJobPreemptionOptions {}
 
-/// How far the job got.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// The progress of the migration.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate, Mutate)]
 #[serde(rename_all = "camelCase")]
 pub struct PodMigrationJobStatus {
-    /// The phase: `Pending`, `Running`, `Succeeded`, `Failed` or `Aborted`.
+    /// The phase of the job: `Pending`, `Running`, `Succeeded`, `Failed` or `Aborted`.
     #[serde(default, skip_serializing_if = "word::is_unset")]
     pub phase: Option<PodMigrationJobPhase>,
-    /// The last step, as one word.
+    /// Machine-readable status of the current step.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub status: String,
-    /// Why the job is in its phase, as one word.
+    /// Machine-readable reason for the phase.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// Why the job is in its phase, for people.
+    /// Human-readable message about the phase.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// One entry per step.
+    /// The conditions of the steps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<PodMigrationJobCondition>,
-    /// The pod that took the place of the one that moved.
+    /// The replacement pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_ref: Option<ObjectReference>,
-    /// Pods that had to leave the new place.
+    /// Pods that were preempted for the Reservation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub preempted_pods_ref: Vec<ObjectReference>,
-    /// How the pods that had to leave move on.
+    /// The Reservations of preempted pods.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub preempted_pods_reservation: Vec<PodMigrationJobPreemptedReservation>,
-    /// The node that the pod moves to.
+    /// The node that the Reservation is scheduled to.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub node_name: String,
 }
@@ -125,61 +148,61 @@ pub struct PodMigrationJobStatus {
 words! {
     /// Phase of a job.
     pub open enum PodMigrationJobPhase {
-        /// Not begun.
+        /// Not started.
         Pending = "Pending",
-        /// Under way.
+        /// In progress.
         Running = "Running",
-        /// The pod moved.
+        /// The pod was migrated.
         Succeeded = "Succeeded",
-        /// The pod did not move.
+        /// The pod was not migrated.
         Failed = "Failed",
-        /// Given up.
+        /// Canceled.
         Aborted = "Aborted",
     }
 }
 
 words! {
-    /// A step of a job.
+    /// A step of a PodMigrationJob.
     pub open enum PodMigrationJobConditionType {
         /// The Reservation exists.
         ReservationCreated = "ReservationCreated",
-        /// The Reservation has a node.
+        /// The Reservation was scheduled.
         ReservationScheduled = "ReservationScheduled",
-        /// Other pods had to leave.
+        /// Other pods were preempted.
         Preemption = "Preemption",
         /// The pod was evicted.
         Eviction = "Eviction",
-        /// The new pod has a node.
+        /// The replacement pod was scheduled.
         PodScheduled = "PodScheduled",
-        /// The new pod uses the Reservation.
+        /// The replacement pod was bound to the Reservation.
         PodBoundReservation = "PodBoundReservation",
-        /// The new pod is ready.
+        /// The replacement pod is ready.
         BoundPodReady = "BoundPodReady",
-        /// The Reservation is used.
+        /// The Reservation was bound.
         ReservationBound = "ReservationBound",
     }
 }
 
 words! {
-    /// Why a step is where it is.
+    /// Reason of a step's condition.
     pub open enum PodMigrationJobReason {
         /// It took longer than `ttl`.
         Timeout = "Timeout",
-        /// The Reservation could not be made.
+        /// The Reservation could not be created.
         FailedCreateReservation = "FailedCreateReservation",
         /// The Reservation expired.
         ReservationExpired = "ReservationExpired",
         /// No node fits.
         Unschedulable = "Unschedulable",
-        /// The pod may not be moved.
+        /// The pod may not be migrated.
         ForbiddenMigratePod = "ForbiddenMigratePod",
-        /// The pod is gone.
+        /// The pod does not exist.
         MissingPod = "MissingPod",
-        /// The Reservation is gone.
+        /// The Reservation does not exist.
         MissingReservation = "MissingReservation",
-        /// Other pods are leaving.
+        /// Other pods are being preempted.
         Preempting = "Preempting",
-        /// Other pods have left.
+        /// Other pods were preempted.
         PreemptComplete = "PreemptComplete",
         /// The pod is being evicted.
         Evicting = "Evicting",
@@ -187,41 +210,41 @@ words! {
         FailedEvict = "FailedEvict",
         /// The pod was evicted.
         EvictComplete = "EvictComplete",
-        /// No pod uses the Reservation yet.
+        /// The replacement pod was not bound to the Reservation yet.
         WaitForPodBindReservation = "WaitForPodBindReservation",
-        /// The new pod is not ready yet.
+        /// The replacement pod is not ready yet.
         WaitForBoundPodReady = "WaitForBoundPodReady",
     }
 }
 
-/// One step of a job.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Schema)]
+/// The condition of one step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Schema, Validate, Mutate)]
 #[serde(rename_all = "camelCase")]
 pub struct PodMigrationJobCondition {
-    /// Which step: `ReservationCreated`, `ReservationScheduled`, `Preemption`, `Eviction`, `PodScheduled`,
+    /// Type of the condition: `ReservationCreated`, `ReservationScheduled`, `Preemption`, `Eviction`, `PodScheduled`,
     /// `PodBoundReservation`, `BoundPodReady` or `ReservationBound`.
     #[serde(rename = "type")]
     pub type_: PodMigrationJobConditionType,
     /// `True`, `False` or `Unknown`.
     pub status: String,
-    /// When the step was last looked at.
+    /// Last time the condition was probed.
     #[koord(nullable)]
     #[serde(default)]
     pub last_probe_time: Option<Time>,
-    /// When the status last changed.
+    /// Last time the status changed.
     #[koord(nullable)]
     #[serde(default)]
     pub last_transition_time: Option<Time>,
-    /// Why, as one word.
+    /// Machine-readable reason of the last transition.
     #[serde(default, skip_serializing_if = "word::is_unset")]
     pub reason: Option<PodMigrationJobReason>,
-    /// Why, for people.
+    /// Human-readable message about the last transition.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
 
-/// How a pod that had to leave moves on.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// The Reservation of a preempted pod.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate, Mutate)]
 #[serde(rename_all = "camelCase")]
 pub struct PodMigrationJobPreemptedReservation {
     /// Namespace of the Reservation.
@@ -230,16 +253,34 @@ pub struct PodMigrationJobPreemptedReservation {
     /// Name of the Reservation.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// The node that it is on.
+    /// The node that the Reservation is scheduled to.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub node_name: String,
-    /// Its phase.
+    /// Phase of the Reservation.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub phase: String,
-    /// The pod that had to leave.
+    /// The preempted pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preempted_pod_ref: Option<ObjectReference>,
-    /// The pods that use the Reservation.
+    /// The pods bound to the Reservation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pods_ref: Vec<ObjectReference>,
+}
+
+// === attached rules ===
+
+fn names_a_pod(pod: &ObjectReference, at: &Path<'_>, errors: &mut Errors) {
+    for (name, value) in [("namespace", &pod.namespace), ("name", &pod.name)] {
+        if value.as_deref().unwrap_or_default().is_empty() {
+            errors.required(&at.child(name), "the job must name the pod that it moves");
+        }
+    }
+}
+
+/// The uid may be added once the pod was found.
+fn same_pod(new: &ObjectReference, old: &ObjectReference, at: &Path<'_>, errors: &mut Errors) {
+    let known = old.uid.as_deref().is_some_and(|uid| !uid.is_empty());
+    if new.namespace != old.namespace || new.name != old.name || (known && new.uid != old.uid) {
+        errors.forbidden(at, "field is immutable; create another job for another pod");
+    }
 }

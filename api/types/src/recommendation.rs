@@ -1,13 +1,13 @@
-//! Recommendation: what the containers of a workload should request, as learnt from their use.
+//! Recommendation: resource requests for a workload, estimated from its observed usage.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, ObjectMeta, Time};
-use koord_resource::{Resource, ResourceList, Schema};
+use koord_resource::{Resource, ResourceList, Schema, Validate};
 use serde::{Deserialize, Serialize};
 
 use crate::word::words;
 
-/// Requests that fit the observed use of a workload.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Resource, Schema)]
+/// Recommends resource requests for a workload, estimated from its observed usage.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Resource, Schema, Validate)]
 #[koord(group = "analysis.koordinator.sh", version = "v1alpha1", scope = "Namespaced", status, short_name = "recom")]
 #[koord(column(name = "Age", type = "date", path = ".metadata.creationTimestamp"))]
 #[koord(column(name = "Type", type = "string", path = ".spec.target.type"))]
@@ -16,35 +16,35 @@ use crate::word::words;
 #[koord(column(name = "LastUpdateTime", type = "date", path = ".status.updateTime"))]
 #[koord(hardened(category = "koordinator"))]
 pub struct Recommendation {
-    /// Name, labels and annotations.
+    /// Standard object metadata.
     #[serde(default)]
     pub metadata: ObjectMeta,
-    /// For which pods.
+    /// The workload to analyze.
     #[serde(default)]
     pub spec: RecommendationSpec,
-    /// What was learnt.
+    /// The recommended requests.
     #[serde(default)]
     pub status: RecommendationStatus,
 }
 
-/// Whose requests are recommended.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// The workload to analyze.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 pub struct RecommendationSpec {
-    /// The pods that are observed.
+    /// The pods to analyze.
     pub target: RecommendationTarget,
 }
 
-/// A workload, or pods chosen by labels.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// A workload, or pods selected by labels.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 #[serde(rename_all = "camelCase")]
 pub struct RecommendationTarget {
-    /// Whether `workload` or `podSelector` says which pods are meant.
+    /// Which field selects the pods: `workload` or `podSelector`.
     #[serde(rename = "type")]
     pub type_: TargetType,
-    /// The workload, when type is `workload`.
+    /// The workload, for type `workload`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<CrossVersionObjectReference>,
-    /// The pods' labels, when type is `podSelector`.
+    /// The label selector of the pods, for type `podSelector`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_selector: Option<LabelSelector>,
 }
@@ -57,7 +57,7 @@ impl Default for TargetType {
 }
 
 words! {
-    /// How the target of a recommendation is named.
+    /// How the pods of a Recommendation are selected.
     pub open enum TargetType {
         /// By a workload.
         Workload = "workload",
@@ -66,8 +66,8 @@ words! {
     }
 }
 
-/// One object of the same namespace, in whichever version.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// Refers to an object in the same namespace.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 #[serde(rename_all = "camelCase")]
 pub struct CrossVersionObjectReference {
     /// Kind of the object, such as `Deployment`.
@@ -79,38 +79,38 @@ pub struct CrossVersionObjectReference {
     pub api_version: String,
 }
 
-/// What was learnt.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// The recommended requests.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 #[serde(rename_all = "camelCase")]
 pub struct RecommendationStatus {
-    /// The recommended requests.
+    /// The recommended requests of the pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pod_status: Option<RecommendedPodStatus>,
-    /// When the recommendation was last computed.
+    /// Last time the recommendation was updated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_time: Option<Time>,
-    /// How sure it is: `LowConfidence`, `NoObjectsMatched`, `FetchingHistory`, `ConfigDeprecated`, `ConfigUnsupported`.
+    /// The quality of the recommendation: `LowConfidence`, `NoObjectsMatched`, `FetchingHistory`, `ConfigDeprecated`, `ConfigUnsupported`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }
 
 /// The recommended requests of a pod.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 #[serde(rename_all = "camelCase")]
 pub struct RecommendedPodStatus {
-    /// One entry per container.
+    /// The recommended requests of each container.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub container_statuses: Vec<RecommendedContainerStatus>,
 }
 
 /// The recommended requests of one container.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 #[serde(rename_all = "camelCase")]
 pub struct RecommendedContainerStatus {
     /// Name of the container.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub container_name: String,
-    /// What it should request.
+    /// The recommended requests.
     #[serde(default, skip_serializing_if = "ResourceList::is_empty")]
     pub resources: ResourceList,
 }

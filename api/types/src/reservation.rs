@@ -1,17 +1,24 @@
-//! Reservation: room on a node that is kept for pods to come.
+//! Reservation: reserves node resources for pods that match its owners.
 
 use k8s_openapi::{
     api::core::v1::{ObjectReference, PodTemplateSpec, Taint},
     apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, Time},
 };
-use koord_resource::{Resource, ResourceList, Schema};
+use koord_resource::{
+    Mutate, Resource, ResourceList, Schema, Validate,
+    field::{Errors, Path},
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::word::{self, words};
+use crate::{
+    attached::{duration, not_negative, selector_parses},
+    word::{self, words},
+};
 
-/// Room on a node that is kept for its owners.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Resource, Schema)]
+/// Reserves node resources for pods that match its owners. The scheduler places a Reservation like a pod; pods that match
+/// an owner may then use the reserved resources.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Resource, Schema, Validate, Mutate)]
 #[koord(group = "scheduling.koordinator.sh", version = "v1alpha1", scope = "Cluster", status)]
 #[koord(column(name = "Phase", type = "string", path = ".status.phase"))]
 #[koord(column(name = "Age", type = "date", path = ".metadata.creationTimestamp"))]
@@ -19,53 +26,70 @@ use crate::word::{self, words};
 #[koord(column(name = "TTL", type = "string", path = ".spec.ttl"))]
 #[koord(column(name = "Expires", type = "string", path = ".spec.expires"))]
 #[koord(hardened(category = "koordinator", short_name = "rsv"))]
+#[koord(check_update(template_is_fixed_once_available))]
+#[koord(admission(
+    mutate(
+        path = "/mutate-reservation",
+        name = "mreservation-create.koordinator.sh",
+        on = [Create],
+        gate = "ReservationMutatingWebhook",
+        failure_policy = Fail,
+        snapshot
+    ),
+    validate(
+        path = "/validate-scheduling-koordinator-sh-v1alpha1-reservation",
+        name = "vreservation.koordinator.sh",
+        on = [Create, Update],
+        gate = "DeclaredWebhooks"
+    )
+))]
 pub struct Reservation {
-    /// Name, labels and annotations.
+    /// Standard object metadata.
     #[serde(default)]
     pub metadata: ObjectMeta,
-    /// How much is kept, and for whom.
+    /// The resources to reserve, and the pods that may use them.
     #[serde(default)]
     pub spec: ReservationSpec,
-    /// Where it is kept, and who uses it.
+    /// The node that the resources are reserved on, and their current use.
     #[serde(default)]
     pub status: ReservationStatus,
 }
 
-/// How much is kept, and for whom.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// The resources to reserve, and the pods that may use them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate, Mutate)]
 #[serde(rename_all = "camelCase")]
 pub struct ReservationSpec {
-    /// A pod template: the room that such a pod needs is kept, on a node where it could run.
-    #[koord(schemaless, preserve_unknown_fields)]
+    /// A pod template. Its resource requests are reserved, and its node name, affinity and tolerations select the node.
+    #[koord(schemaless, preserve_unknown_fields, check(requests_are_legal))]
     pub template: Value,
-    /// Who may use the room. A pod that matches any owner may.
+    /// The pods that may use the reserved resources. A pod that matches any owner may.
     #[koord(min_items = 1)]
     pub owners: Vec<ReservationOwner>,
-    /// How long the room is kept, as a duration such as `24h`; `0s` is for ever. `expires` goes before it.
-    #[koord(default = "24h")]
+    /// How long the Reservation lasts, as a duration such as `24h`; `0s` never expires. Ignored when `expires` is set.
+    #[koord(default = "24h", check(duration))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<String>,
-    /// Until when the room is kept.
+    /// The time at which the Reservation expires. Takes precedence over `ttl`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<Time>,
-    /// Whether the room is kept where pods already run that will be moved away.
+    /// Whether resources of running pods may be reserved, for use once those pods are gone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pre_allocation: bool,
-    /// How such pods are chosen.
+    /// How the running pods for `preAllocation` are selected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pre_allocation_policy: Option<PreAllocationPolicy>,
-    /// Whether the room is given up once its first owner has left. Absent is true.
+    /// Whether the Reservation succeeds, and releases its resources, once one owner was allocated. Defaults to true.
     #[koord(default = true)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allocate_once: Option<bool>,
-    /// Whether owners may use more than the room has: `Aligned` lets them use free room of the node as well, `Restricted`
-    /// does not. Absent is `Aligned`.
+    /// How owners allocate resources: `Aligned` from the Reservation first and then from the node, `Restricted` from the
+    /// Reservation alone for the resources that it reserves. Defaults to `Aligned`.
     #[serde(default, skip_serializing_if = "word::is_unset")]
     pub allocate_policy: Option<ReservationAllocatePolicy>,
-    /// Whether no further owner may use the room.
+    /// Whether no further pod may be scheduled to the Reservation.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unschedulable: bool,
-    /// Taints that owners must tolerate.
+    /// Taints that owner pods must tolerate to use the Reservation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub taints: Vec<Taint>,
 }
@@ -76,107 +100,108 @@ impl ReservationSpec {
         PodTemplateSpec::deserialize(&self.template)
     }
 
-    /// Whether the room is given up once its first owner has left.
+    /// Whether the Reservation succeeds once one owner was allocated.
     pub fn is_allocate_once(&self) -> bool {
         self.allocate_once.unwrap_or(true)
     }
 }
 
-/// Pods that may use the room. All conditions that are set must hold.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// Selects pods that may use the reserved resources. All fields that are set must match.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate, Mutate)]
 #[serde(rename_all = "camelCase")]
 #[koord(min_properties = 1)]
 pub struct ReservationOwner {
-    /// This very pod.
+    /// The pod with this namespace, name and uid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<ObjectReference>,
-    /// Pods of this controller.
+    /// Pods owned by this controller.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<ReservationControllerReference>,
-    /// Pods with these labels.
+    /// Pods that match this label selector.
+    #[koord(check(selector_parses))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label_selector: Option<LabelSelector>,
 }
 
-/// A controller of pods, such as a ReplicaSet.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// Refers to a controller of pods, such as a ReplicaSet.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate, Mutate)]
 #[serde(rename_all = "camelCase")]
 #[koord(map_type = "atomic")]
 pub struct ReservationControllerReference {
     /// API version of the controller.
     pub api_version: String,
-    /// Whether the owner stays until this object is gone.
+    /// Whether foreground deletion of the controller waits for this object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_owner_deletion: Option<bool>,
-    /// Whether it is the managing controller of the pods.
+    /// Whether the reference is to the managing controller of the pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub controller: Option<bool>,
     /// Kind of the controller.
     pub kind: String,
     /// Name of the controller.
     pub name: String,
-    /// UID of the controller; empty for any.
+    /// UID of the controller; empty matches any.
     pub uid: String,
-    /// Namespace of the controller and its pods; empty for any.
+    /// Namespace of the controller and its pods; empty matches any.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub namespace: String,
 }
 
-/// How pods are chosen whose room is kept before they are moved away.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// How the running pods for `preAllocation` are selected.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate, Mutate)]
 #[serde(rename_all = "camelCase")]
 pub struct PreAllocationPolicy {
-    /// Where such pods are looked for: `Default` among those that match the owners, `Cluster` everywhere.
+    /// Which pods are candidates: `Default` those that match the owners, `Cluster` all pods labeled as pre-allocatable.
     #[koord(default = "Default")]
     #[serde(default, skip_serializing_if = "word::is_unset")]
     pub mode: Option<PreAllocationMode>,
-    /// Whether the room of several pods may be put together.
+    /// Whether the resources of several pods may be combined.
     #[koord(default = false)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enable_multiple: Option<bool>,
 }
 
 words! {
-    /// Where pods are looked for whose room is kept.
+    /// Which running pods are candidates for pre-allocation.
     pub enum PreAllocationMode {
-        /// Among the pods that match the owners.
+        /// Pods that match the owners.
         Default = "Default",
-        /// Among all pods that are marked as such.
+        /// All pods labeled as pre-allocatable.
         Cluster = "Cluster",
     }
 }
 
 words! {
-    /// Whether owners may use more than the room has.
+    /// How owners allocate resources.
     pub enum ReservationAllocatePolicy {
-        /// They may use free room of the node as well.
+        /// From the Reservation first, and from the node for what it lacks.
         Aligned = "Aligned",
-        /// Of the resources that the reservation has they may use only its own.
+        /// From the Reservation alone, for the resources that it reserves.
         Restricted = "Restricted",
     }
 }
 
-/// Where the room is kept, and who uses it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// The node that the resources are reserved on, and their current use.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate, Mutate)]
 #[serde(rename_all = "camelCase")]
 pub struct ReservationStatus {
     /// The phase: `Pending`, `Available`, `Succeeded`, `Waiting` or `Failed`.
     #[koord(default = "Pending")]
     #[serde(default, skip_serializing_if = "word::is_unset")]
     pub phase: Option<ReservationPhase>,
-    /// Whether it is scheduled and ready.
+    /// The conditions `Scheduled` and `Ready`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<ReservationCondition>,
-    /// The pods that use the room.
+    /// The pods that currently use the Reservation.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub current_owners: Vec<ObjectReference>,
-    /// The node that the room is on.
+    /// The node that the resources are reserved on.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub node_name: String,
-    /// How much is kept.
+    /// The reserved resources.
     #[serde(default, skip_serializing_if = "ResourceList::is_empty")]
     pub allocatable: ResourceList,
-    /// How much of it is used.
+    /// The reserved resources that owners use.
     #[serde(default, skip_serializing_if = "ResourceList::is_empty")]
     pub allocated: ResourceList,
 }
@@ -184,23 +209,23 @@ pub struct ReservationStatus {
 words! {
     /// Phase of a reservation.
     pub open enum ReservationPhase {
-        /// Not on a node yet.
+        /// Not scheduled yet.
         Pending = "Pending",
-        /// Ready for its owners.
+        /// Scheduled; owners may use it.
         Available = "Available",
-        /// Used up.
+        /// Allocated to its owner, and released.
         Succeeded = "Succeeded",
-        /// Waits for the pods whose room it keeps to leave.
+        /// Waits for pre-allocated pods to terminate.
         Waiting = "Waiting",
-        /// Expired, or its node is gone.
+        /// Expired, or its node was deleted.
         Failed = "Failed",
     }
 }
 
 words! {
-    /// What a condition of a reservation is about.
+    /// Type of a Reservation's condition.
     pub open enum ReservationConditionType {
-        /// Whether it has a node.
+        /// Whether it was scheduled.
         Scheduled = "Scheduled",
         /// Whether owners may use it.
         Ready = "Ready",
@@ -208,41 +233,79 @@ words! {
 }
 
 words! {
-    /// Why a condition of a reservation has its status.
+    /// Reason of a Reservation's condition.
     pub open enum ReservationReason {
-        /// It has a node.
+        /// It was scheduled.
         Scheduled = "Scheduled",
         /// No node fits.
         Unschedulable = "Unschedulable",
         /// Owners may use it.
         Available = "Available",
-        /// It is used up.
+        /// It was allocated to its owner.
         Succeeded = "Succeeded",
-        /// Its time is over.
+        /// It expired.
         Expired = "Expired",
     }
 }
 
-/// One aspect of a reservation's state.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// An observed condition of a Reservation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate, Mutate)]
 #[serde(rename_all = "camelCase")]
 pub struct ReservationCondition {
-    /// Which aspect: `Scheduled` or `Ready`.
+    /// Type of the condition: `Scheduled` or `Ready`.
     #[serde(rename = "type", default, skip_serializing_if = "word::is_unset")]
     pub type_: Option<ReservationConditionType>,
     /// `True`, `False` or `Unknown`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub status: String,
-    /// Why, as one word.
+    /// Machine-readable reason of the last transition.
     #[serde(default, skip_serializing_if = "word::is_unset")]
     pub reason: Option<ReservationReason>,
-    /// Why, for people.
+    /// Human-readable message about the last transition.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// When the aspect was last looked at.
+    /// Last time the condition was probed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_probe_time: Option<Time>,
-    /// When the status last changed.
+    /// Last time the status changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_transition_time: Option<Time>,
+}
+
+// === attached rules ===
+
+/// The template is kept as it was written, so its requests are read as plain JSON.
+fn requests_are_legal(template: &Value, at: &Path<'_>, errors: &mut Errors) {
+    let spec = at.child("spec");
+    let mut has_containers = false;
+    for name in ["initContainers", "containers"] {
+        let list = spec.child(name);
+        let containers = template.get("spec").and_then(|spec| spec.get(name)).and_then(Value::as_array);
+        for (index, container) in containers.into_iter().flatten().enumerate() {
+            has_containers |= name == "containers";
+            let at = list.index(index);
+            let at = at.child("resources");
+            for name in ["requests", "limits"] {
+                let at = at.child(name);
+                let Some(amounts) = container.get("resources").and_then(|resources| resources.get(name)) else {
+                    continue;
+                };
+                match Option::<ResourceList>::deserialize(amounts) {
+                    Ok(amounts) => not_negative(&amounts.unwrap_or_default(), &at, errors),
+                    Err(error) => errors.invalid(&at, amounts, error.to_string()),
+                }
+            }
+        }
+    }
+    if !has_containers {
+        let detail = "the template must have the containers whose resources are reserved";
+        errors.required(&spec.child("containers"), detail);
+    }
+}
+
+fn template_is_fixed_once_available(new: &Reservation, old: &Reservation, at: &Path<'_>, errors: &mut Errors) {
+    if old.status.phase == Some(ReservationPhase::Available) && new.spec.template != old.spec.template {
+        let detail = "field is immutable once the reservation is Available";
+        errors.forbidden(&at.child("spec").child("template"), detail);
+    }
 }

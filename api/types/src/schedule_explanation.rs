@@ -1,12 +1,12 @@
-//! ScheduleExplanation: why a pod, or a group of pods, has no node.
+//! ScheduleExplanation: explains why a pod, or a group of pods, cannot be scheduled.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use koord_resource::{Resource, Schema};
+use koord_resource::{Mutate, Resource, Schema, Validate};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Why a pod, or a group of pods, has no node.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize, Resource, Schema)]
+/// Explains why a pod, or a group of pods, cannot be scheduled.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Resource, Schema, Validate, Mutate)]
 #[koord(
     group = "scheduling.koordinator.sh",
     version = "v1alpha1",
@@ -19,102 +19,102 @@ use serde_json::Value;
 #[koord(hardened(column(name = "Message", type = "string", path = ".status.failedMessage")))]
 #[koord(hardened(column(name = "Age", type = "date", path = ".metadata.creationTimestamp")))]
 pub struct ScheduleExplanation {
-    /// Name, labels and annotations.
+    /// Standard object metadata.
     #[serde(default)]
     pub metadata: ObjectMeta,
-    /// What is asked.
+    /// The pods to explain.
     #[serde(default)]
     pub spec: ScheduleExplanationSpec,
-    /// The answer.
+    /// The explanation.
     #[serde(default)]
     pub status: ScheduleExplanationStatus,
 }
 
-/// What is asked: about an existing object, or about a template.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// The pods to explain: existing ones, or a template.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate, Mutate)]
 #[serde(rename_all = "camelCase")]
 pub struct ScheduleExplanationSpec {
-    /// The value of the label `scheduling.koordinator.sh/questioned-object-key` of the pods in question.
+    /// The value of the label `scheduling.koordinator.sh/questioned-object-key` of the pods to explain.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub question_object_key: String,
-    /// An object that does not exist yet.
+    /// A template of pods that do not exist.
     #[koord(schemaless, preserve_unknown_fields)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question_object_template: Option<Value>,
-    /// How long the answer is kept, as a duration such as `24h`.
+    /// How long the explanation is kept, as a duration such as `24h`.
     #[koord(default = "24h")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<String>,
 }
 
-/// The answer.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// The explanation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate, Mutate)]
 #[serde(rename_all = "camelCase")]
 pub struct ScheduleExplanationStatus {
-    /// Whether there is room.
+    /// Whether all pods can be scheduled.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub schedulable: bool,
-    /// Whether there would be room if less important pods left.
+    /// Whether all pods can be scheduled after lower-priority pods are preempted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub schedulable_after_preemption: bool,
-    /// Why there is no room.
+    /// Why the pods cannot be scheduled.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub failed_message: String,
-    /// One entry per place in the network that was tried.
+    /// Explanations by topology domain.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub detailed_explanation: Vec<DetailedExplanation>,
-    /// When the answer was last computed.
+    /// Last time the explanation was updated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_update_time: Option<Time>,
 }
 
-/// The answer for one place in the network.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// The explanation for one topology domain.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate, Mutate)]
 #[serde(rename_all = "camelCase")]
 pub struct DetailedExplanation {
-    /// Name of the place.
+    /// Name of the topology domain.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub topology_domain: String,
-    /// Whether there is room.
+    /// Whether all pods can be scheduled.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub schedulable: bool,
-    /// Whether there would be room if less important pods left.
+    /// Whether all pods can be scheduled after lower-priority pods are preempted.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub schedulable_after_preemption: bool,
-    /// Why there is no room.
+    /// Why the pods cannot be scheduled.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub failed_message: String,
-    /// What came out without preemption.
+    /// Result of scheduling without preemption.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule_explanation: Option<ScheduleResult>,
-    /// What came out with preemption.
+    /// Result of scheduling with preemption.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preempt_explanation: Option<ScheduleResult>,
-    /// The pods that would leave, by node.
+    /// The pods that would be preempted, by node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub node_possible_victims: Vec<NodePossibleVictims>,
 }
 
-/// What came out of one attempt.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// Result of one scheduling attempt.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate, Mutate)]
 #[serde(rename_all = "camelCase")]
 pub struct ScheduleResult {
-    /// Whether every pod found a node.
+    /// Whether a feasible node was found for every pod.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub schedulable: bool,
-    /// Why not.
+    /// Why the attempt failed.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub failed_message: String,
-    /// The pods that found a node.
+    /// The pods with a feasible node.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub feasible_scheduling_result: Vec<FeasiblePod>,
-    /// Why nodes did not fit, ordered by plugin, by reason, and those first where preemption might help.
+    /// Why nodes were filtered out, ordered by plugin and reason; those where preemption might help come first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub node_failed_details: Vec<NodeFailedDetail>,
 }
 
-/// A pod that found a node.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Schema)]
+/// A pod with a feasible node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Schema, Validate, Mutate)]
 #[serde(rename_all = "camelCase")]
 pub struct FeasiblePod {
     /// Namespace of the pod.
@@ -126,22 +126,22 @@ pub struct FeasiblePod {
     /// UID of the pod.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uid: String,
-    /// The node.
+    /// The feasible node.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub node_name: String,
 }
 
-/// Nodes that did not fit for the same reason.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Schema)]
+/// Nodes that were filtered out for the same reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Schema, Validate, Mutate)]
 #[serde(rename_all = "camelCase")]
 pub struct NodeFailedDetail {
-    /// The plugin that refused them.
+    /// The plugin that filtered them out.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub failed_plugin: String,
-    /// Why.
+    /// The reason.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// Whether they might fit if less important pods left.
+    /// Whether preemption of lower-priority pods might help.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub preempt_might_help: bool,
     /// Names of the nodes, in order.
@@ -149,20 +149,20 @@ pub struct NodeFailedDetail {
     pub failed_nodes: Vec<String>,
 }
 
-/// The pods of one node that would leave.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Schema)]
+/// The pods that would be preempted on one node.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Schema, Validate, Mutate)]
 #[serde(rename_all = "camelCase")]
 pub struct NodePossibleVictims {
-    /// The node.
+    /// Name of the node.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub node_name: String,
-    /// The pods.
+    /// The pods that would be preempted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub possible_victims: Vec<PossibleVictim>,
 }
 
-/// A pod that would leave.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Schema)]
+/// A pod that would be preempted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Schema, Validate, Mutate)]
 #[serde(rename_all = "camelCase")]
 pub struct PossibleVictim {
     /// Namespace of the pod.

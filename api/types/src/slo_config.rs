@@ -15,7 +15,7 @@ mod resource_amplification;
 mod strategy;
 mod switchable;
 
-pub use bounds::{BOUNDS, Bound, PAIRS, Pair};
+pub use bounds::{Bound, FieldPath, Limits, Pair, limits};
 pub use colocation::{
     CalculatePolicy, ColocationConfig, ColocationConfigError, ColocationStrategy, MetricAggregatePolicy,
     NodeColocation, OutOfRange,

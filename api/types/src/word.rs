@@ -38,6 +38,18 @@ macro_rules! words {
                 koord_resource::declare::choice("", Self::TEXTS)
             }
         }
+
+        impl koord_resource::Validate for $name {
+            fn validate_schema(
+                &self,
+                at: &koord_resource::field::Path<'_>,
+                errors: &mut koord_resource::field::Errors,
+            ) {
+                if let Self::Other(text) = self {
+                    errors.not_supported(at, text, Self::TEXTS);
+                }
+            }
+        }
     };
     ($(#[$doc:meta])* $visibility:vis open enum $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)* }) => {
         words!(@type $(#[$doc])* $visibility $name { $($(#[$variant_doc])* $variant = $text,)* });
@@ -49,6 +61,8 @@ macro_rules! words {
                 koord_resource::declare::text("")
             }
         }
+
+        impl koord_resource::Validate for $name {}
     };
     (@type $(#[$doc:meta])* $visibility:vis $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)* }) => {
         $(#[$doc])*
@@ -79,6 +93,8 @@ macro_rules! words {
                 }
             }
         }
+
+        impl koord_resource::Mutate for $name {}
 
         impl $crate::word::Word for $name {
             fn as_str(&self) -> &str {

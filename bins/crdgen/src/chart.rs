@@ -85,7 +85,7 @@ pub(crate) struct Entry {
 /// Every entry of one configuration.
 pub(crate) fn entries(kind: WebhookKind) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
-    for handler in &HANDLERS {
+    for handler in HANDLERS {
         // What depends on the installation is taken out again.
         let service = WebhookService { namespace: "", name: "", ca_bundle: "" };
         let mut one = webhook_configuration(kind, "", std::slice::from_ref(handler), &service);

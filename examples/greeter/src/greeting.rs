@@ -6,7 +6,7 @@ use koord::{Mutate, Projection, Resource, Schema, Validate, jiff::Timestamp};
 use koord::{k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta, runtime::outcome::Owned};
 use koord::{serde::Deserialize, serde::Serialize, serde_json::Value, serde_json::json};
 
-/// Words for somebody: kept in a ConfigMap of the same name.
+/// A greeting, published in a ConfigMap of the same name.
 #[derive(Clone, Deserialize, Resource, Schema, Validate, Mutate)]
 #[serde(crate = "koord::serde")]
 #[koord(group = "example.com", version = "v1", scope = "Namespaced")]
@@ -16,20 +16,20 @@ pub(crate) struct Greeting {
     spec: GreetingSpec,
 }
 
-/// Whom to greet, and how.
+/// The greeting to publish.
 #[derive(Clone, PartialEq, Serialize, Deserialize, Schema, Validate, Mutate)]
 #[serde(crate = "koord::serde")]
 struct GreetingSpec {
-    /// Who is greeted.
+    /// Name of the recipient.
     #[koord(min_length = 1, max_length = 40)]
     to: String,
-    /// How often.
+    /// How often the greeting is repeated.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[koord(default = 1, minimum = 1, maximum = 9)]
     times: Option<u8>,
 }
 
-/// What the cache keeps of a Greeting; nothing else of it wakes the controller.
+/// What the cache keeps of a Greeting; changes of other fields trigger no reconcile request.
 #[derive(PartialEq, Projection)]
 #[koord(kind = Greeting, runtime = koord::runtime)]
 struct GreetingView {
@@ -49,7 +49,7 @@ impl Owned for ConfigMapView {
     }
 }
 
-/// Declares what shall be. The runtime writes the difference, and nothing when there is none.
+/// Declares the desired ConfigMap. The runtime writes the difference, and nothing when there is none.
 #[koord::controller(name = "greeting", for = greetings, owns(cards), runtime = koord::runtime)]
 pub(crate) struct Greetings {
     greetings: Arc<Store<GreetingView>>,

@@ -7,6 +7,7 @@ use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::{Member, Type};
 
+use super::place;
 use crate::{
     marker::{Keyword, Marker},
     model::{Body, Content, Field, Item, Variant},
@@ -96,7 +97,7 @@ fn arm(item: &Item<'_>, variant: &Variant<'_>) -> Option<TokenStream> {
             let mut code = TokenStream::new();
             for (index, field) in fields.iter().enumerate() {
                 let (new, old) = (format_ident!("field_{index}"), format_ident!("old_{index}"));
-                let field_code = super::field_code(item, field, &quote!(#new), &quote!(#old), super::Part::Update);
+                let field_code = place::of_field(field, of_field(item, field, &quote!(#new), &quote!(#old)));
                 if let (Member::Named(member), false) = (&field.member, field_code.is_empty()) {
                     new_members.extend(quote!(#member: #new,));
                     old_members.extend(quote!(#member: #old,));
@@ -109,7 +110,7 @@ fn arm(item: &Item<'_>, variant: &Variant<'_>) -> Option<TokenStream> {
     if code.is_empty() {
         return None;
     }
-    let step = super::variant_name(item, variant).map(|name| quote!(let at = &at.child(#name);));
+    let step = place::of_variant(item, variant);
     Some(quote!((#new_pattern, #old_pattern) => { #step #code }))
 }
 

@@ -3,8 +3,9 @@
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use koord_resource::{
     Mutate, Resource, Schema, Validate, admission,
-    admission::{Denial, Handler, Operation, Request, Review, Verdict, WebhookKind},
+    admission::{Denial, FailurePolicy, Handler, Operation, Patch, Request, Review, Verdict, WebhookKind},
     document::{WebhookService, webhook_configuration},
+    field::{Errors, Path},
     handlers,
 };
 use serde::{Deserialize, Serialize};
@@ -32,8 +33,57 @@ struct MoveSpec {
     target: String,
 }
 
+/// A crate that fits into what is free; the free space is in the snapshot, and the label of the crate is set by it.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize, Resource, Schema, Validate)]
+#[koord(group = "example.com", version = "v1", scope = "Cluster")]
+#[koord(admission(
+    mutate(path = "/mutate-crate", name = "mcrate.example.com", on = [Create], snapshot),
+    validate(
+        path = "/validate-crate",
+        gate = "Crates",
+        failure_policy = Fail,
+        entry(name = "vcrate.example.com", on = [Create]),
+        entry(name = "vcrate-update.example.com", on = [Update], object_selector("heavy", Exists)),
+        warns = "crane",
+        snapshot,
+    ),
+))]
+struct Crate {
+    metadata: ObjectMeta,
+    #[koord(admission(minimum = 1))]
+    size: i32,
+}
+
 struct Snapshot {
     frozen: bool,
+    storage: Storage,
+}
+
+struct Storage {
+    free: i32,
+}
+
+impl Snapshot {
+    fn storage(&self) -> &Storage {
+        &self.storage
+    }
+}
+
+/// A crate may grow by what is free.
+#[admission(declared = Crate::VALIDATING, within = Snapshot::storage, rbac(group = "", resource = "nodes", verbs = [list]))]
+fn validate_crate(review: &Review<'_, Crate>, storage: &Storage, errors: &mut Errors) {
+    let (Some(new), old) = (&review.object, review.old_object.as_ref().map_or(0, |old| old.size)) else { return };
+    if new.size - old > storage.free {
+        errors.invalid(&Path::root("size"), new.size, format!("only {} is free", storage.free));
+    }
+}
+
+/// Names the free space.
+#[admission(declared = Crate::MUTATING)]
+fn mutate_crate(_: &Request<'_>, snapshot: &Snapshot) -> Result<Patch, Denial> {
+    let mut patch = Patch::default();
+    patch.add(&Path::root("free"), &snapshot.storage.free)?;
+    Ok(patch)
 }
 
 /// Says no while all is frozen.
@@ -52,14 +102,15 @@ fn validate_pod(review: &Review<'_, Pod>, snapshot: &Snapshot) -> Verdict {
     if snapshot.frozen { Verdict::deny(Denial::forbidden(format!("{name} has to wait"))) } else { Verdict::allow() }
 }
 
-const HANDLERS: &[Handler<Snapshot>] = handlers![validate_pod, Move::mutating_handler(), Move::validating_handler()];
+const HANDLERS: &[Handler<Snapshot>] =
+    handlers![validate_pod, Move::mutating_handler(), Move::validating_handler(), validate_crate, mutate_crate];
 
 fn ask(path: &str, operation: Operation, object: &Value, old: Option<&Value>) -> Verdict {
     let raw = |value: &Value| RawValue::from_string(value.to_string()).unwrap();
     let (object, old) = (raw(object), old.map(raw));
     let request = Request { operation, object: Some(&object), old_object: old.as_deref(), ..Request::default() };
     let handler = HANDLERS.iter().find(|handler| handler.path == path).unwrap();
-    (handler.call)(&request, &Snapshot { frozen: true })
+    (handler.call)(&request, &Snapshot { frozen: true, storage: Storage { free: 5 } })
 }
 
 fn message(verdict: &Verdict) -> (u16, String) {
@@ -99,18 +150,62 @@ fn a_derived_handler_refuses_what_breaks_the_rules() {
 }
 
 #[test]
+fn an_attached_function_sees_the_snapshot_after_the_rules_of_the_type() {
+    let object = |size: i32| json!({"metadata": {}, "size": size});
+    let path = "/validate-crate";
+    assert_eq!(message(&ask(path, Operation::Create, &object(5), None)).0, 200);
+    assert_eq!(
+        message(&ask(path, Operation::Create, &object(6), None)),
+        (422, "size: Invalid value: 6: only 5 is free".to_owned())
+    );
+    assert_eq!(message(&ask(path, Operation::Update, &object(8), Some(&object(4)))).0, 200, "only growth counts");
+    let small = ask(path, Operation::Create, &object(0), None);
+    assert_eq!(small.denial.map(|denial| denial.causes.len()), Some(1), "the type's own rule");
+    assert_eq!(
+        ask("/mutate-crate", Operation::Create, &object(1), None).patch.as_str(),
+        r#"[{"op":"add","path":"/free","value":5}]"#
+    );
+}
+
+#[test]
+fn a_trusted_field_manager_is_warned_and_not_denied() {
+    let object = RawValue::from_string(json!({"metadata": {}, "size": 9}).to_string()).unwrap();
+    let options = RawValue::from_string(json!({"fieldManager": "crane"}).to_string()).unwrap();
+    let request =
+        Request { operation: Operation::Create, object: Some(&object), options: Some(&options), ..Request::default() };
+    let snapshot = Snapshot { frozen: false, storage: Storage { free: 5 } };
+    let verdict = (VALIDATE_CRATE.call)(&request, &snapshot);
+    assert_eq!((verdict.denial, verdict.warnings), (None, vec!["size: Invalid value: 9: only 5 is free".to_owned()]));
+}
+
+#[test]
+fn a_declaration_has_the_entries_and_the_function_the_permissions() {
+    assert_eq!((Crate::VALIDATING.gate, Crate::VALIDATING.rbac.len()), (Some("Crates"), 0));
+    assert_eq!(VALIDATE_CRATE.rbac.len(), 1);
+    let entries: Vec<_> = VALIDATE_CRATE.entries.iter().map(|entry| (entry.name, entry.failure_policy)).collect();
+    let fail = FailurePolicy::Fail;
+    assert_eq!(
+        entries,
+        [("vcrate.example.com", fail), ("vcrate-update.example.com", fail)],
+        "as said, despite the gate"
+    );
+}
+
+#[test]
 fn a_derived_handler_changes_only_what_it_must() {
     let object = json!({"metadata": {"name": "m"}, "spec": {"target": "a", "unknown": {"kept": 1}}});
     let verdict = ask("/mutate-move", Operation::Create, &object, None);
     assert_eq!(verdict.patch.as_str(), r#"[{"op":"add","path":"/spec/mode","value":"Slow"}]"#);
     let given = json!({"metadata": {}, "spec": {"target": "a", "mode": "Fast"}});
     assert!(ask("/mutate-move", Operation::Create, &given, None).patch.is_empty());
+    let incomplete = json!({"metadata": {}, "spec": {}});
+    assert_eq!(ask("/mutate-move", Operation::Create, &incomplete, None), Verdict::allow(), "the schema denies it");
 }
 
 #[test]
 fn the_table_becomes_both_webhook_configurations() {
     let service = WebhookService { namespace: "system", name: "webhook-service", ca_bundle: "Cg==" };
-    let validating = webhook_configuration(WebhookKind::Validating, "v", HANDLERS, &service);
+    let validating = webhook_configuration(WebhookKind::Validating, "v", &HANDLERS[..3], &service);
     let client = |path: &str| json!({"caBundle": "Cg==", "service": {"name": "webhook-service", "namespace": "system", "path": path}});
     assert_eq!(
         validating["webhooks"],
@@ -144,5 +239,8 @@ fn the_table_becomes_both_webhook_configurations() {
     let [validate_pod, ..] = HANDLERS else { panic!() };
     let rules: Vec<_> = validate_pod.rbac.iter().map(|rule| (rule.group, rule.resource, rule.verbs)).collect();
     assert_eq!(rules, [("", "pods", &["get", "list"][..]), ("", "nodes", &["get", "list"][..])]);
-    assert_eq!(HANDLERS.iter().map(|handler| handler.object_type).collect::<Vec<_>>(), ["pod", "move", "move"]);
+    assert_eq!(
+        HANDLERS.iter().map(|handler| handler.object_type).collect::<Vec<_>>(),
+        ["pod", "move", "move", "crate", "crate"]
+    );
 }

@@ -92,7 +92,7 @@ impl Admission {
             WholeManager::default().prepare(&mut stage);
             let service = WebhookService { namespace: "koordinator-system", name: SERVICE, ca_bundle: "Cg==" };
             for (kind, path, name) in CONFIGURATIONS {
-                let configuration = webhook_configuration(kind, name, &koord_webhooks::HANDLERS, &service);
+                let configuration = webhook_configuration(kind, name, koord_webhooks::HANDLERS, &service);
                 stage.person(&http::Method::POST, path, &configuration);
             }
             stage

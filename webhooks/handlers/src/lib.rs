@@ -1,4 +1,7 @@
-//! Koordinator's admission handlers: one file per path, each a pure function of a request and what the caches show.
+//! Koordinator's admission handlers: pure functions of a request and what the caches show.
+//!
+//! Kinds whose objects are all that a decision needs have derived handlers, and their rules stand in `koord-api`. The
+//! others have one file per path here.
 //!
 //! It knows no sockets and writes nothing. Read first: [`Ctx`] (what handlers see), [`mutate_pod`] (the most frequent
 //! one), [`HANDLERS`] (the table that the program serves).
@@ -6,9 +9,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod ctx;
-pub mod declared;
 mod decode;
-mod entries;
 mod follow;
 mod gated;
 mod metrics;
@@ -31,33 +32,34 @@ mod warnings;
 use std::sync::Arc;
 
 pub use ctx::{Ctx, Switches};
-use koord_resource::admission::Handler;
+use koord_api::{device::Device, node_slo::NodeSLO, pod_migration_job::PodMigrationJob, reservation::Reservation};
+use koord_resource::{admission::Handler, handlers};
 use koord_webhook::ServiceBuilder;
 pub use metrics::METRICS;
 pub use quota::{Accounts, Books, Retries};
 pub use settings::{BindingPolicy, ObjectName, Settings};
 
 /// Every handler, in the order of the paths in the webhook configurations.
-pub static HANDLERS: [Handler<Ctx>; 14] = [
-    mutate_pod::HANDLER,
-    mutate_elastic_quota::HANDLER,
-    mutate_node_status::HANDLER,
-    mutate_reservation::HANDLER,
-    validate_pod::HANDLER,
-    validate_configmap::HANDLER,
-    validate_elastic_quota::HANDLER,
-    validate_node::HANDLER,
-    validate_pod_binding::HANDLER,
-    declared::VALIDATE_RESERVATION,
-    declared::MUTATE_POD_MIGRATION_JOB,
-    declared::VALIDATE_POD_MIGRATION_JOB,
-    declared::VALIDATE_NODE_SLO,
-    declared::VALIDATE_DEVICE,
+pub static HANDLERS: &[Handler<Ctx>] = handlers![
+    mutate_pod::mutate_pod,
+    mutate_elastic_quota::mutate_elastic_quota,
+    mutate_node_status::mutate_node_status,
+    mutate_reservation::mutate_reservation,
+    validate_pod::validate_pod,
+    validate_configmap::validate_configmap,
+    validate_elastic_quota::validate_elastic_quota,
+    validate_node::validate_node,
+    validate_pod_binding::validate_pod_binding,
+    Reservation::validating_handler(),
+    PodMigrationJob::mutating_handler(),
+    PodMigrationJob::validating_handler(),
+    NodeSLO::validating_handler(),
+    Device::validating_handler(),
 ];
 
 /// Serves every handler whose gate is on.
 pub fn serve(mut builder: ServiceBuilder, ctx: &Arc<Ctx>, gate: impl Fn(&str) -> bool) -> ServiceBuilder {
-    for handler in &HANDLERS {
+    for handler in HANDLERS {
         if handler.gate.is_none_or(&gate) {
             let ctx = Arc::clone(ctx);
             builder = builder.handler(handler, move || Arc::clone(&ctx));

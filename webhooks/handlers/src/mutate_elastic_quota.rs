@@ -1,10 +1,13 @@
 //! `/mutate-…-elasticquota`: new quotas get their place in the tree and their shared weight.
 
-use koord_api::quota::{self, PARENT, ROOT_QUOTA as ROOT, TREE_ID};
+use koord_api::{
+    elastic_quota::ElasticQuota,
+    quota::{self, PARENT, ROOT_QUOTA as ROOT, TREE_ID},
+};
 use koord_profile::Texts;
 use koord_resource::{
     ResourceList,
-    admission::{Denial, Handler, Operation, Patch, Request, Verdict, or_default, text},
+    admission::{Denial, Operation, Patch, Request, Verdict, or_default, text},
     field::Path,
     go_json,
 };
@@ -12,20 +15,20 @@ use koord_runtime::{cache::Revision, uid::Uid};
 use serde::{Deserialize, Deserializer};
 
 use crate::{
-    Ctx, decode, entries,
+    Ctx, decode,
     pod::Amounts,
     quota::{Forest, Quota, Refused, World, advice},
 };
 
-/// The handler.
-pub const HANDLER: Handler<Ctx> = Handler {
-    path: "/mutate-scheduling-sigs-k8s-io-v1alpha1-elasticquota",
-    gate: Some("ElasticMutatingWebhook"),
-    entries: &[entries::MUTATE_QUOTA],
-    rbac: &entries::QUOTA_RULES,
-    object_type: "elasticquota",
-    call: |request, ctx| mutate(request, ctx).map_or_else(Verdict::from, Verdict::patched),
-};
+/// Gives new quotas their place in the tree and their shared weight.
+#[koord_resource::admission(
+    declared = ElasticQuota::MUTATING,
+    rbac(group = "scheduling.sigs.k8s.io", resource = "elasticquotas", verbs = [list, watch]),
+    rbac(group = "", resource = "pods", verbs = [list, watch]),
+)]
+pub fn mutate_elastic_quota(request: &Request<'_>, ctx: &Ctx) -> Verdict {
+    mutate(request, ctx).map_or_else(Verdict::from, Verdict::patched)
+}
 
 /// The annotation with the weights by which what is lent is shared.
 pub(crate) const SHARED_WEIGHT: &str = quota::SHARED_WEIGHT.name();
@@ -205,7 +208,7 @@ mod tests {
         let object = serde_json::value::RawValue::from_string(object.to_owned()).unwrap();
         let resource = GroupVersionResource { resource: "elasticquotas".into(), ..GroupVersionResource::default() };
         let request = Request { operation: Operation::Create, object: Some(&object), resource, ..Request::default() };
-        (HANDLER.call)(&request, &Ctx::detached(|_| false))
+        mutate_elastic_quota(&request, &Ctx::detached(|_| false))
     }
 
     #[test]

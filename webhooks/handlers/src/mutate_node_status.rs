@@ -7,24 +7,26 @@ use koord_api::node_annotations::{RAW_ALLOCATABLE, RESOURCE_AMPLIFICATION_RATIO}
 use koord_profile::Texts;
 use koord_resource::{
     ResourceList,
-    admission::{Denial, Handler, Operation, Patch, Request, text},
+    admission::{Denial, Operation, Patch, Request, text},
     field::Path,
     go_json,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{Ctx, decode, entries, pod::Amounts};
+use crate::{Ctx, decode, pod::Amounts};
 
-/// The handler.
-pub const HANDLER: Handler<Ctx> = Handler {
-    path: "/mutate-node-status",
-    gate: Some("NodeMutatingWebhook"),
-    entries: &[entries::MUTATE_NODE_STATUS],
-    rbac: &[],
-    object_type: "node",
-    call: |request, _| mutate(request).into(),
-};
+/// Keeps the amplified amounts of a node.
+#[koord_resource::admission(
+    path = "/mutate-node-status",
+    gate = "NodeMutatingWebhook",
+    name = "mnode-status.koordinator.sh",
+    on = [Create, Update],
+    object_type = "node", groups = [""], versions = ["v1"], resources = ["nodes/status"],
+)]
+pub fn mutate_node_status(request: &Request<'_>, _: &Ctx) -> Result<Patch, Denial> {
+    mutate(request)
+}
 
 /// What is amplified.
 const AMPLIFIED: [&str; 2] = ["cpu", "memory"];

@@ -15,33 +15,45 @@ use std::sync::Arc;
 
 use koord_profile::{Excerpt, Matched, Overlay, PodNode, Profile, Texts};
 use koord_resource::{
-    admission::{Denial, Handler, Operation, Patch, Request, Stopwatch, Verdict},
+    admission::{Denial, Operation, Patch, Request, Stopwatch, Verdict},
     field::Path,
 };
 use koord_schema::patch::{json, strategic};
 use serde_json::Value;
 
 use crate::{
-    Ctx, entries,
+    Ctx,
     pod::{Amounts, Container, Parts, Pod},
     profile, warnings,
 };
 
-/// The handler.
-pub const HANDLER: Handler<Ctx> = Handler {
-    path: "/mutate-pod",
-    gate: Some("PodMutatingWebhook"),
-    entries: &[entries::MUTATE_POD_CREATE, entries::MUTATE_POD_UPDATE],
-    rbac: &entries::POD_RULES,
-    object_type: "pod",
-    call: |request, ctx| {
-        let mut remarks = Remarks::default();
-        let mut watch = Stopwatch::default();
-        let outcome = mutate(request, ctx, &mut remarks, &mut watch);
-        let verdict = Verdict { steps: watch.stop(), warnings: remarks.overridden, ..outcome.into() };
-        remarks.unknown.iter().fold(verdict, |verdict, profile| not_applied(verdict, profile, request))
-    },
-};
+/// Applies profiles to new pods. Namespaces of the control plane, and pods that the cluster itself runs on, are left alone.
+#[koord_resource::admission(
+    path = "/mutate-pod",
+    gate = "PodMutatingWebhook",
+    failure_policy = Fail,
+    object_type = "pod", groups = [""], versions = ["v1"], resources = ["pods"],
+    namespace_selector("control-plane", DoesNotExist),
+    match_condition(name = "outside-kube-system", expression = "request.namespace != 'kube-system'"),
+    entry(name = "mpod-create.koordinator.sh", on = [Create]),
+    entry(
+        name = "mpod-update.koordinator.sh",
+        on = [Update],
+        object_selector("pod.koordinator.sh/mutating-update", In, ["true"])
+    ),
+    rbac(group = "config.koordinator.sh", resource = "clustercolocationprofiles", verbs = [list, watch]),
+    rbac(group = "", resource = "namespaces", verbs = [list, watch]),
+    rbac(group = "scheduling.k8s.io", resource = "priorityclasses", verbs = [list, watch]),
+    rbac(group = "quota.koordinator.sh", resource = "elasticquotaprofiles", verbs = [list, watch]),
+    rbac(group = "scheduling.sigs.k8s.io", resource = "elasticquotas", verbs = [list, watch]),
+)]
+pub fn mutate_pod(request: &Request<'_>, ctx: &Ctx) -> Verdict {
+    let mut remarks = Remarks::default();
+    let mut watch = Stopwatch::default();
+    let outcome = mutate(request, ctx, &mut remarks, &mut watch);
+    let verdict = Verdict { steps: watch.stop(), warnings: remarks.overridden, ..outcome.into() };
+    remarks.unknown.iter().fold(verdict, |verdict, profile| not_applied(verdict, profile, request))
+}
 
 /// The namespace is surely on its way to the cache: the API server knows it.
 fn not_applied(verdict: Verdict, profile: &Profile, request: &Request<'_>) -> Verdict {
@@ -289,7 +301,7 @@ mod tests {
         let object = RawValue::from_string(pod.to_string()).unwrap();
         let resource = GroupVersionResource { resource: "pods".into(), ..GroupVersionResource::default() };
         let request = Request { operation: Operation::Create, object: Some(&object), resource, ..Request::default() };
-        let verdict = (HANDLER.call)(&request, ctx);
+        let verdict = mutate_pod(&request, ctx);
         assert_eq!(verdict.denial, None);
         json::apply(pod.clone(), &serde_json::from_slice(verdict.patch.as_bytes()).unwrap()).unwrap()
     }
@@ -331,7 +343,7 @@ mod tests {
                 RawValue::from_string(r#"{"metadata":{"name":"n"},"spec":{"containers":[]}}"#.to_owned()).unwrap();
             let resource = GroupVersionResource { resource: "pods".into(), ..GroupVersionResource::default() };
             let request = Request { operation: Operation::Create, object: Some(&pod), resource, ..Request::default() };
-            let denial = (HANDLER.call)(&request, &ctx).denial.unwrap();
+            let denial = mutate_pod(&request, &ctx).denial.unwrap();
             let told = "json: cannot unmarshal string into Go struct field PodSpec.spec.hostNetwork of type bool";
             assert_eq!((denial.code, denial.message.as_str()), (500, told), "{patch}");
         }
@@ -354,7 +366,7 @@ mod tests {
             resource,
             ..Request::default()
         };
-        let verdict = (HANDLER.call)(&request, &ctx);
+        let verdict = mutate_pod(&request, &ctx);
         assert_eq!((verdict.patch.is_empty(), verdict.unsettled, verdict.denial), (true, true, None));
         assert_eq!(
             verdict.warnings,
@@ -363,7 +375,7 @@ mod tests {
             ]
         );
         put("Namespace", r#"{"metadata":{"name":"new","uid":"n","resourceVersion":"2","labels":{"team":"x"}}}"#);
-        let verdict = (HANDLER.call)(&request, &ctx);
+        let verdict = mutate_pod(&request, &ctx);
         assert_eq!(verdict.patch.as_str(), r#"[{"op":"add","path":"/metadata/labels","value":{"a":"b"}}]"#);
         assert!(!verdict.unsettled && verdict.warnings.is_empty());
     }

@@ -4,10 +4,11 @@
 
 mod merge;
 
+use koord_api::reservation::Reservation;
 use koord_profile::{Matched, Profile, Texts, apply};
 use koord_resource::{
     Duration,
-    admission::{Denial, Handler, Operation, Patch, Request, Stopwatch, Verdict, text},
+    admission::{Denial, Operation, Patch, Request, Stopwatch, Verdict, text},
     field::Path,
 };
 use koord_schema::patch::{json, strategic};
@@ -15,23 +16,21 @@ use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
 use self::merge::ReservationNode;
-use crate::{Ctx, decode, entries, profile, warnings};
+use crate::{Ctx, decode, profile, warnings};
 
-/// The handler.
-pub const HANDLER: Handler<Ctx> = Handler {
-    path: "/mutate-reservation",
-    gate: Some("ReservationMutatingWebhook"),
-    entries: &[entries::MUTATE_RESERVATION],
-    rbac: &entries::PROFILE_RULES,
-    object_type: "reservation",
-    call: |request, ctx| {
-        let mut watch = Stopwatch::default();
-        watch.begin("ClusterColocationProfile");
-        let mut overridden = Vec::new();
-        let verdict = Verdict::from(mutate(request, ctx, &mut overridden));
-        Verdict { steps: watch.stop(), warnings: overridden, ..verdict }
-    },
-};
+/// Applies profiles to new Reservations.
+#[koord_resource::admission(
+    declared = Reservation::MUTATING,
+    rbac(group = "config.koordinator.sh", resource = "clustercolocationprofiles", verbs = [list, watch]),
+    rbac(group = "scheduling.k8s.io", resource = "priorityclasses", verbs = [list, watch]),
+)]
+pub fn mutate_reservation(request: &Request<'_>, ctx: &Ctx) -> Verdict {
+    let mut watch = Stopwatch::default();
+    watch.begin("ClusterColocationProfile");
+    let mut overridden = Vec::new();
+    let verdict = Verdict::from(mutate(request, ctx, &mut overridden));
+    Verdict { steps: watch.stop(), warnings: overridden, ..verdict }
+}
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
@@ -181,7 +180,7 @@ mod tests {
         let object = RawValue::from_string(reservation.to_string()).unwrap();
         let resource = GroupVersionResource { resource: "reservations".into(), ..GroupVersionResource::default() };
         let request = Request { operation: Operation::Create, object: Some(&object), resource, ..Request::default() };
-        (HANDLER.call)(&request, &ctx)
+        mutate_reservation(&request, &ctx)
     }
 
     #[test]

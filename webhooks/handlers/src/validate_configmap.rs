@@ -5,27 +5,32 @@
 use std::collections::BTreeMap;
 
 use koord_api::slo_config::CHECKED_KEYS;
-use koord_resource::admission::{Denial, Handler, Operation, Request, Verdict};
+use koord_resource::admission::{Denial, Operation, Request, Verdict};
 use serde::Deserialize;
 
 use crate::{
-    Ctx, decode, entries,
+    Ctx, decode,
     slo_config::{Checked, Example, check, conflict},
     warnings,
 };
 
-/// The handler.
-pub const HANDLER: Handler<Ctx> = Handler {
-    path: "/validate-configmap",
-    gate: Some("ConfigMapValidatingWebhook"),
-    entries: &[entries::VALIDATE_CONFIG_MAP],
-    rbac: &entries::CONFIG_MAP_RULES,
-    object_type: "configmap",
-    call: |request, ctx| match validate(request, ctx) {
+/// Checks the configuration of the node controllers.
+#[koord_resource::admission(
+    path = "/validate-configmap",
+    gate = "ConfigMapValidatingWebhook",
+    failure_policy = Fail,
+    name = "vconfigmap.koordinator.sh",
+    on = [Create, Update, Delete],
+    object_type = "configmap", groups = [""], versions = ["v1"], resources = ["configmaps"],
+    object_selector("koordinator.sh/configmap-type", In, ["slo-controller-config"]),
+    rbac(group = "", resource = "nodes", verbs = [list, watch]),
+)]
+pub fn validate_configmap(request: &Request<'_>, ctx: &Ctx) -> Verdict {
+    match validate(request, ctx) {
         Ok(warnings) => Verdict { warnings, ..Verdict::allow() },
         Err(denial) => Verdict::deny(denial),
-    },
-};
+    }
+}
 
 /// A ConfigMap. Absent and `null` are the same everywhere.
 #[derive(Default, Deserialize)]
@@ -126,7 +131,7 @@ mod tests {
                 resource,
                 ..Request::default()
             };
-            (HANDLER.call)(&request, &Ctx::detached(|_| true)).denial.map(|denial| denial.message)
+            validate_configmap(&request, &Ctx::detached(|_| true)).denial.map(|denial| denial.message)
         };
         for object in ["", r#","namespace":"""#, r#","namespace":null"#] {
             let message = denial("koordinator-system", object).unwrap();
@@ -139,9 +144,9 @@ mod tests {
     #[test]
     fn what_is_changed_or_removed_must_be_readable_too() {
         let kinds = [
-            ("ConfigMap", "configmaps", "", HANDLER),
-            ("Node", "nodes", "", validate_node::HANDLER),
-            ("Node", "nodes", "status", mutate_node_status::HANDLER),
+            ("ConfigMap", "configmaps", "", VALIDATE_CONFIGMAP),
+            ("Node", "nodes", "", validate_node::VALIDATE_NODE),
+            ("Node", "nodes", "status", mutate_node_status::MUTATE_NODE_STATUS),
         ];
         for (kind, resource, sub_resource, handler) in kinds {
             let raw = |text: String| RawValue::from_string(text).unwrap();

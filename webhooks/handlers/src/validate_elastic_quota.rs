@@ -2,12 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use koord_api::quota::{
-    self, ALLOW_FORCE_UPDATE, DEFAULT_QUOTA, IS_PARENT, MAX_STRICT_CHECK_RESOURCE_KEYS, NAMESPACES, PARENT, TREE_ID,
+use koord_api::{
+    elastic_quota::ElasticQuota,
+    quota::{
+        self, ALLOW_FORCE_UPDATE, DEFAULT_QUOTA, IS_PARENT, MAX_STRICT_CHECK_RESOURCE_KEYS, NAMESPACES, PARENT, TREE_ID,
+    },
 };
 use koord_resource::{
     Quantity, ResourceList,
-    admission::{Denial, Handler, Operation, Request, Verdict},
+    admission::{Denial, Operation, Request, Verdict},
 };
 use koord_runtime::{
     cache::{Cache, Revision},
@@ -16,26 +19,21 @@ use koord_runtime::{
 };
 
 use crate::{
-    Ctx, decode, entries,
+    Ctx, decode,
     mutate_elastic_quota::{QuotaView, SHARED_WEIGHT},
     quota::{Change, Forest, PlacedPod, Proposal, Refusal, Refused, Rules, Tree, advice},
     warnings,
 };
 
-/// The handler.
-pub const HANDLER: Handler<Ctx> = Handler {
-    path: "/validate-scheduling-sigs-k8s-io-v1alpha1-elasticquota",
-    gate: Some("ElasticValidatingWebhook"),
-    entries: &[entries::VALIDATE_QUOTA],
-    rbac: &entries::QUOTA_RULES,
-    object_type: "elasticquota",
-    call: review,
-};
-
 const STRICT_KEYS: &str = MAX_STRICT_CHECK_RESOURCE_KEYS.name();
 
 /// Decides by what is known now, and remembers what it admits until the cache shows it.
-fn review(request: &Request<'_>, ctx: &Ctx) -> Verdict {
+#[koord_resource::admission(
+    declared = ElasticQuota::VALIDATING,
+    rbac(group = "scheduling.sigs.k8s.io", resource = "elasticquotas", verbs = [list, watch]),
+    rbac(group = "", resource = "pods", verbs = [list, watch]),
+)]
+pub fn validate_elastic_quota(request: &Request<'_>, ctx: &Ctx) -> Verdict {
     let (quotas, pods, now) = (ctx.quotas.read(), ctx.pods.read(), ctx.clock.moment());
     let mut admitted = ctx.admitted.lock();
     let forest = Forest::new(&quotas, admitted.settle(&quotas, now));

@@ -2,24 +2,27 @@
 
 use koord_api::slo_config::CHECKED_KEYS;
 use koord_profile::Texts;
-use koord_resource::admission::{Denial, Handler, Operation, Patch, Request};
+use koord_resource::admission::{Denial, Operation, Patch, Request};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{
-    Ctx, decode, entries,
+    Ctx, decode,
     slo_config::{Example, conflict, strategies},
 };
 
-/// The handler.
-pub const HANDLER: Handler<Ctx> = Handler {
-    path: "/validate-node",
-    gate: Some("NodeValidatingWebhook"),
-    entries: &[entries::VALIDATE_NODE],
-    rbac: &entries::NODE_RULES,
-    object_type: "node",
-    call: |request, ctx| validate(request, ctx).map(|()| Patch::default()).into(),
-};
+/// Checks the labels of nodes.
+#[koord_resource::admission(
+    path = "/validate-node",
+    gate = "NodeValidatingWebhook",
+    name = "vnode.koordinator.sh",
+    on = [Create, Update],
+    object_type = "node", groups = [""], versions = ["v1"], resources = ["nodes"],
+    rbac(group = "", resource = "configmaps", verbs = [list, watch]),
+)]
+pub fn validate_node(request: &Request<'_>, ctx: &Ctx) -> Result<Patch, Denial> {
+    validate(request, ctx).map(|()| Patch::default())
+}
 
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

@@ -10,26 +10,34 @@ mod required_labels;
 pub(crate) use self::quota::quota_of;
 use jiff::Timestamp;
 use koord_resource::{
-    admission::{Denial, Handler, Operation, Request, Stopwatch, Verdict},
+    admission::{Denial, Operation, Request, Stopwatch, Verdict},
     field::{Errors, Path},
 };
 
 use crate::{
-    Ctx, entries,
+    Ctx,
     pod::{Parts, Pod},
     quota::charge::{self, Charge},
     warnings,
 };
 
-/// The handler.
-pub const HANDLER: Handler<Ctx> = Handler {
-    path: "/validate-pod",
-    gate: Some("PodValidatingWebhook"),
-    entries: &[entries::VALIDATE_POD],
-    rbac: &entries::POD_CHECK_RULES,
-    object_type: "pod",
-    call: |request, ctx| decide(request, ctx, None).0,
-};
+/// Checks pods. Admitted pods are charged to their quota; a ConfigMap names the labels that they must have.
+#[koord_resource::admission(
+    path = "/validate-pod",
+    gate = "PodValidatingWebhook",
+    failure_policy = Fail,
+    name = "vpod.koordinator.sh",
+    on = [Create, Update],
+    object_type = "pod", groups = [""], versions = ["v1"], resources = ["pods"],
+    namespace_selector("control-plane", DoesNotExist),
+    match_condition(name = "outside-kube-system", expression = "request.namespace != 'kube-system'"),
+    rbac(group = "scheduling.sigs.k8s.io", resource = "elasticquotas", verbs = [get, list, patch, watch]),
+    rbac(group = "", resource = "pods", verbs = [list, watch]),
+    rbac(group = "", resource = "configmaps", verbs = [list, watch]),
+)]
+pub fn validate_pod(request: &Request<'_>, ctx: &Ctx) -> Verdict {
+    decide(request, ctx, None).0
+}
 
 /// What is decided about a pod, and what it costs its quota where it is to be charged at this time.
 pub(crate) fn decide(request: &Request<'_>, ctx: &Ctx, charged: Option<Timestamp>) -> (Verdict, Option<Charge>) {

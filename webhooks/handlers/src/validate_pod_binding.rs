@@ -1,24 +1,23 @@
 //! `/validate-pod-binding`: only some users may bind pods to nodes.
 
-use koord_resource::admission::{Denial, Handler, Operation, Request, Verdict};
+use koord_resource::admission::{Denial, Operation, Request, Verdict};
 
-use crate::{Ctx, entries, settings::BindingPolicy};
-
-/// The handler. It is served with the other checks of pods, and lets everything pass while its own gate is off.
-pub const HANDLER: Handler<Ctx> = Handler {
-    path: "/validate-pod-binding",
-    gate: Some("PodValidatingWebhook"),
-    entries: &[entries::VALIDATE_POD_BINDING],
-    rbac: &entries::BINDING_RULES,
-    object_type: "pod",
-    call: validate,
-};
+use crate::{Ctx, settings::BindingPolicy};
 
 /// Why a binding is admitted or not; the name stands in the metric.
 type Decision = &'static str;
 const DENIED: Decision = "denied";
 
-fn validate(request: &Request<'_>, ctx: &Ctx) -> Verdict {
+/// Served with the other checks of pods; admits everything while its own gate is off.
+#[koord_resource::admission(
+    path = "/validate-pod-binding",
+    gate = "PodValidatingWebhook",
+    name = "vpodbinding.koordinator.sh",
+    on = [Create],
+    object_type = "pod", groups = [""], versions = ["v1"], resources = ["pods/binding"],
+    rbac(group = "", resource = "pods", verbs = [list, watch]),
+)]
+pub fn validate_pod_binding(request: &Request<'_>, ctx: &Ctx) -> Verdict {
     let policy = &ctx.settings.bindings;
     let of_bindings = request.resource.resource == "pods" && request.sub_resource == "binding";
     let concerned = of_bindings && request.operation == Operation::Create;
@@ -111,7 +110,7 @@ mod tests {
                 resource,
                 ..Request::default()
             };
-            let verdict = (HANDLER.call)(&request, &ctx);
+            let verdict = validate_pod_binding(&request, &ctx);
             (verdict.denial.is_none(), verdict.unsettled)
         };
         assert_eq!(decide("koord-scheduler", "a", "plain"), (true, false));

@@ -6,33 +6,67 @@ use koord_schema::{
 };
 use serde_json::Value;
 
-use super::{Denial, Operation, Patch, Request, Review, Verdict};
+use super::{Declaration, Denial, Operation, Patch, Request, Review, Verdict};
 use crate::{Mutate, Resource, Validate};
 
-/// Refuses objects that break the admission rules of their type, with the code `CODE`.
+/// Denies objects that break the admission rules of their type.
 ///
 /// An update may keep what was wrong before, so that an object from before a rule can still lose its finalizers; and
-/// nothing stands in the way of an object that is being deleted.
-pub fn validate<T: Resource + Validate, C: ?Sized, const CODE: u16>(request: &Request<'_>, _: &C) -> Verdict {
-    if !request.sub_resource.is_empty() || !matches!(request.operation, Operation::Create | Operation::Update) {
+/// an object that is being deleted is always admitted. A request by the field manager `declaration.warns` is admitted
+/// with a warning for each broken rule.
+pub fn validate<T: Resource + Validate>(request: &Request<'_>, declaration: &Declaration) -> Verdict {
+    decide::<T>(request, declaration, |_, _| {})
+}
+
+/// The same, and then the rules of a function that sees the object, its old version and a snapshot.
+pub fn validate_with<T: Resource + Validate, C: ?Sized>(
+    request: &Request<'_>,
+    declaration: &Declaration,
+    snapshot: &C,
+    rules: impl Fn(&Review<'_, T>, &C, &mut Errors),
+) -> Verdict {
+    decide(request, declaration, |review, errors| rules(review, snapshot, errors))
+}
+
+fn decide<T: Resource + Validate>(
+    request: &Request<'_>,
+    declaration: &Declaration,
+    rules: impl Fn(&Review<'_, T>, &mut Errors),
+) -> Verdict {
+    if !is_written(request) {
         return Verdict::allow();
     }
     let review = match Review::<T>::decode(request) {
         Ok(review) => review,
         Err(denial) => return Verdict::deny(denial),
     };
-    let Some(object) = review.object.filter(|object| object.metadata().deletion_timestamp.is_none()) else {
-        return Verdict::allow();
+    let Some(object) = &review.object else {
+        return Verdict::deny(Denial::bad_request("there is no content to decode"));
     };
-    let mut errors = broken(&object);
-    if let Some(old) = review.old_object.filter(|_| request.operation == Operation::Update) {
-        let before: Vec<FieldError> = broken(&old).iter().cloned().collect();
+    if object.metadata().deletion_timestamp.is_some() {
+        return Verdict::allow();
+    }
+    let mut errors = broken(object);
+    if let Some(old) = review.old_object.as_ref().filter(|_| request.operation == Operation::Update) {
+        let before: Vec<FieldError> = broken(old).iter().cloned().collect();
         let mut left = Errors::new();
         errors.iter().filter(|error| !before.contains(error)).for_each(|error| left.add(error.clone()));
-        object.validate_update(&old, &Path::root(""), &mut left);
+        object.validate_update(old, &Path::root(""), &mut left);
         errors = left;
     }
-    if errors.is_empty() { Verdict::allow() } else { Verdict::deny(Denial { code: CODE, ..Denial::invalid(&errors) }) }
+    rules(&review, &mut errors);
+    if errors.is_empty() {
+        Verdict::allow()
+    } else if declaration.warns.is_some_and(|manager| manager == request.field_manager()) {
+        Verdict { warnings: errors.iter().map(ToString::to_string).collect(), ..Verdict::allow() }
+    } else {
+        Verdict::deny(Denial { code: declaration.code, ..Denial::invalid(&errors) })
+    }
+}
+
+/// Whether a request writes the object itself.
+fn is_written(request: &Request<'_>) -> bool {
+    request.sub_resource.is_empty() && matches!(request.operation, Operation::Create | Operation::Update)
 }
 
 fn broken<T: Validate>(object: &T) -> Errors {
@@ -45,16 +79,17 @@ fn broken<T: Validate>(object: &T) -> Errors {
 ///
 /// Only what the type's `Mutate` changed goes into the patch: fields that the type does not know stay, and so do values
 /// that the user wrote in another form.
-pub fn mutate<T: Resource + Mutate, C: ?Sized>(request: &Request<'_>, _: &C) -> Verdict {
-    if !request.sub_resource.is_empty() || !matches!(request.operation, Operation::Create | Operation::Update) {
+pub fn mutate<T: Resource + Mutate>(request: &Request<'_>) -> Verdict {
+    if !is_written(request) {
         return Verdict::allow();
     }
     let Some(raw) = request.object else { return Verdict::allow() };
-    let decoded = serde_json::from_str::<Value>(raw.get()).and_then(|raw| Ok((T::deserialize(&raw)?, raw)));
-    let (mut object, raw) = match decoded {
-        Ok(decoded) => decoded,
+    let raw: Value = match serde_json::from_str(raw.get()) {
+        Ok(raw) => raw,
         Err(error) => return Verdict::deny(Denial::bad_request(error.to_string())),
     };
+    // Mutation comes before the schema: the API server denies what cannot be decoded, and names every field.
+    let Ok(mut object) = T::deserialize(&raw) else { return Verdict::allow() };
     patched(&mut object, &raw).map_err(Denial::from).into()
 }
 

@@ -19,6 +19,37 @@ pub struct Handler<C: ?Sized> {
     pub call: fn(&Request<'_>, &C) -> Verdict,
 }
 
+/// What a type declares of one of its handlers: everything but the function that decides.
+///
+/// `admission(validate(…))` and `admission(mutate(…))` on a type make the constants `VALIDATING` and `MUTATING`. Where the
+/// object is all that a decision needs, the type has the handlers too (`validating_handler`, `mutating_handler`); where
+/// it needs a snapshot, a function is attached where the snapshot is known: `#[admission(declared = Type::VALIDATING)]`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Declaration {
+    /// URL path.
+    pub path: &'static str,
+    /// Feature gate that serves the path; none serves it always.
+    pub gate: Option<&'static str>,
+    /// Entries in the webhook configurations.
+    pub entries: &'static [WebhookEntry],
+    /// What the handler's snapshot needs to read.
+    pub rbac: &'static [RbacRule],
+    /// For metrics.
+    pub object_type: &'static str,
+    /// HTTP code of a denial by the type's own rules.
+    pub code: u16,
+    /// The field manager whose requests are never denied: broken rules become warnings.
+    pub warns: Option<&'static str>,
+}
+
+impl Declaration {
+    /// The handler that decides by a function.
+    pub const fn decided_by<C: ?Sized>(self, call: fn(&Request<'_>, &C) -> Verdict) -> Handler<C> {
+        let Self { path, gate, entries, rbac, object_type, .. } = self;
+        Handler { path, gate, entries, rbac, object_type, call }
+    }
+}
+
 /// Which of the two webhook configurations an entry belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WebhookKind {

@@ -1,6 +1,6 @@
-//! Applications that run outside pods.
+//! Applications that run outside of pods.
 
-use koord_resource::Schema;
+use koord_resource::{Mutate, Schema, Validate};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -8,8 +8,8 @@ use crate::{
     word::{self, words},
 };
 
-/// An application outside pods.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Schema)]
+/// An application that runs outside of pods.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Schema, Validate, Mutate)]
 #[serde(rename_all = "camelCase")]
 pub struct HostApplicationSpec {
     /// Name of the application.
@@ -22,43 +22,43 @@ pub struct HostApplicationSpec {
     #[koord(schemaless, type = "string")]
     #[serde(default, skip_serializing_if = "word::is_unset")]
     pub qos: Option<QosClass>,
-    /// Where its processes are.
+    /// The cgroup of the application.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cgroup_path: Option<CgroupPath>,
-    /// How it is treated.
+    /// The QoS strategy of the application.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strategy: Option<HostApplicationStrategy>,
 }
 
-/// Where processes are, in the hierarchy of cgroups.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Schema)]
+/// The path of a cgroup.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Schema, Validate, Mutate)]
 #[serde(rename_all = "camelCase")]
 pub struct CgroupPath {
-    /// Where `parentDir` begins: `CgroupRoot`, `Kubepods`, `KubepodsBurstable` or `KubepodsBesteffort`.
+    /// The directory that contains `parentDir`: `CgroupRoot`, `Kubepods`, `KubepodsBurstable` or `KubepodsBesteffort`.
     #[serde(default, skip_serializing_if = "word::is_unset")]
     pub base: Option<CgroupBase>,
-    /// Directory below the base.
+    /// Directory in the base.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub parent_dir: String,
-    /// Directory below `parentDir`.
+    /// Directory in `parentDir`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub relative_path: String,
 }
 
 words! {
-    /// Where a path of cgroups begins.
+    /// The base directory of a cgroup's path.
     pub open enum CgroupBase {
-        /// At the root.
+        /// The root cgroup.
         CgroupRoot = "CgroupRoot",
-        /// Where all pods are.
+        /// The cgroup of all pods.
         Kubepods = "Kubepods",
-        /// Where burstable pods are.
+        /// The cgroup of Burstable pods.
         KubepodsBurstable = "KubepodsBurstable",
-        /// Where best-effort pods are.
+        /// The cgroup of BestEffort pods.
         KubepodsBesteffort = "KubepodsBesteffort",
     }
 }
 
-/// How an application outside pods is treated.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Schema)]
+/// The QoS strategy of an application that runs outside of pods.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Schema, Validate, Mutate)]
 pub struct HostApplicationStrategy {}

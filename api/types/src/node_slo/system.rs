@@ -1,36 +1,40 @@
-//! Settings of the whole node.
+//! System parameters of a node.
 
 use std::collections::BTreeMap;
 
-use koord_resource::{Quantity, Schema};
+use koord_resource::{Mutate, Quantity, Schema, Validate};
 use serde::{Deserialize, Serialize};
 
-/// Settings of the whole node.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// System parameters of a node.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate, Mutate)]
 #[serde(rename_all = "camelCase")]
 pub struct SystemStrategy {
-    /// Memory that the kernel keeps free, in ten-thousandths of all memory.
+    /// `min_free_kbytes`, in 1/10000 of the node's memory.
+    #[koord(admission(minimum = 0, exclusive_minimum))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_free_kbytes_factor: Option<i64>,
-    /// Distance between the kernel's memory watermarks, in ten-thousandths of all memory.
+    /// `watermark_scale_factor`: the distance between the memory watermarks, in 1/10000 of the node's memory.
+    #[koord(admission(minimum = 0, exclusive_minimum, maximum = 400))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watermark_scale_factor: Option<i64>,
-    /// 1 to reclaim memory of removed cgroups in the background, else 0.
+    /// 1 to reclaim the memory of deleted cgroups in the background, else 0.
+    #[koord(admission(minimum = 0, maximum = 1))]
     #[serde(rename = "memcgReapBackGround", default, skip_serializing_if = "Option::is_none")]
     pub memcg_reap_background: Option<i64>,
-    /// 1 to switch the kernel's group identities on, else 0.
+    /// 1 to enable the kernel's group identity, else 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sched_group_identity_enabled: Option<i64>,
-    /// Watermark of the kernel's idle saver.
+    /// `sched_idle_saver_wmark` of the kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sched_idle_saver_wmark: Option<i64>,
-    /// Features of the kernel's scheduler, by name.
+    /// Features of the kernel scheduler to enable or disable, by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub sched_features: BTreeMap<String, bool>,
-    /// 1 to limit memory that only caches files, else 0.
+    /// 1 to enable the page cache limit, else 0.
+    #[koord(admission(minimum = 0, maximum = 1))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_cache_limit_enabled: Option<i64>,
-    /// Bandwidth of the node's network, in bits per second.
+    /// Total network bandwidth of the node, in bits per second.
     ///
     /// The Go client has no way to leave it out and writes `0`; in configurations absent means "as inherited".
     #[serde(default, skip_serializing_if = "Option::is_none")]

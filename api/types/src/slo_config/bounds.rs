@@ -1,51 +1,176 @@
-//! Which values administrators may write, as data: the webhook refuses others, and so does lint.
+//! Which values administrators may write, as data: the webhook of the ConfigMap denies others, and so does lint.
 //!
-//! The manager itself is laxer ([`super::ColocationStrategy::is_valid`]); these bounds are those of the original's webhook.
+//! The types of the strategies declare the bounds, for the CRD (`minimum = 0`) and for admission
+//! (`admission(maximum = 100)`); here both are read from the schema. The manager itself accepts more: what the CRD of
+//! NodeSLO allows, and [`super::ColocationStrategy::is_valid`].
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt, sync::LazyLock};
 
-use super::{COLOCATION_CONFIG, CPU_BURST_CONFIG, RESOURCE_QOS_CONFIG, RESOURCE_THRESHOLD_CONFIG, SYSTEM_CONFIG};
+use koord_resource::{
+    Schema,
+    declare::Emit,
+    schema::{self, SchemaType},
+};
+
+use super::{
+    CHECKED_KEYS, COLOCATION_CONFIG, CPU_BURST_CONFIG, ColocationStrategy, RESOURCE_QOS_CONFIG,
+    RESOURCE_THRESHOLD_CONFIG,
+};
+use crate::node_slo::{
+    CpuBurstStrategy, Ordered, ResctrlQosCfg, ResourceQosStrategy, ResourceThresholdStrategy, SystemStrategy,
+};
+
+/// What holds for the numbers of one key's strategies.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Limits {
+    /// The bounds of single numbers, in the order of the strategy's fields.
+    pub bounds: Vec<Bound>,
+    /// Pairs of numbers.
+    pub pairs: Vec<Pair>,
+}
 
 /// The bounds of one number.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
-    /// Key of the ConfigMap.
-    pub key: &'static str,
-    /// Where the number stands in a strategy, and for `resource-qos-config` in a class: JSON names joined by dots.
-    pub path: &'static str,
-    /// The same in Go's field names, as messages say it.
-    pub go_path: &'static str,
+    /// The field in a strategy.
+    pub field: FieldPath,
     /// What must hold.
-    pub rules: &'static [Rule],
+    pub rules: Vec<Rule>,
+}
+
+/// Two numbers of which one must be greater. Where only one of them is set the original denies both.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// The greater one.
+    pub upper: FieldPath,
+    /// The smaller one.
+    pub lower: FieldPath,
+}
+
+/// A field of a strategy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldPath {
+    /// JSON names joined by dots.
+    pub json: String,
+    /// The same in Go's field names, as messages name it.
+    pub go: String,
 }
 
 /// What must hold for a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Rule {
-    /// It is not smaller.
+    /// It is at least this.
     AtLeast(f64),
-    /// It is not larger.
+    /// It is at most this.
     AtMost(f64),
-    /// It is larger.
+    /// It is greater than this.
     Above(f64),
 }
 
-/// Two numbers of which one must be larger. Where only one of them is set the original refuses both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Pair {
-    /// Key of the ConfigMap.
-    pub key: &'static str,
-    /// The larger one, as in [`Bound::path`].
-    pub upper: &'static str,
-    /// The smaller one.
-    pub lower: &'static str,
-    /// The larger one in Go's field names.
-    pub go_upper: &'static str,
-    /// The smaller one in Go's field names.
-    pub go_lower: &'static str,
+/// What holds for the numbers of one of [`CHECKED_KEYS`]; nothing for other keys.
+pub fn limits(key: &str) -> &'static Limits {
+    static NOTHING: Limits = Limits { bounds: Vec::new(), pairs: Vec::new() };
+    static LIMITS: LazyLock<BTreeMap<&str, Limits>> =
+        LazyLock::new(|| CHECKED_KEYS.into_iter().map(|key| (key, Limits::of(key))).collect());
+    LIMITS.get(key).unwrap_or(&NOTHING)
+}
+
+/// QUIRK: the original's webhook does not check these, though the CRD of NodeSLO bounds them. A value that is out of
+/// bounds is admitted here, and the controller brings it within (`numbers_that_the_original_does_not_check_are_admitted`).
+const UNCHECKED: [&str; 6] = [
+    "memoryAllocatableEvictThresholdPercent",
+    "memoryAllocatableEvictLowerPercent",
+    "cpuEvictThresholdPercent",
+    "cpuEvictLowerPercent",
+    "cpuAllocatableEvictThresholdPercent",
+    "cpuAllocatableEvictLowerPercent",
+];
+
+impl Limits {
+    fn of(key: &str) -> Self {
+        let cx = Emit::default().with_admission();
+        let schema = match key {
+            COLOCATION_CONFIG => ColocationStrategy::schema(cx),
+            RESOURCE_THRESHOLD_CONFIG => ResourceThresholdStrategy::schema(cx),
+            RESOURCE_QOS_CONFIG => ResourceQosStrategy::schema(cx),
+            CPU_BURST_CONFIG => CpuBurstStrategy::schema(cx),
+            _ => SystemStrategy::schema(cx),
+        };
+        let mut limits = Self::default();
+        limits.object(&schema, &FieldPath::default());
+        if key == RESOURCE_THRESHOLD_CONFIG {
+            limits.pairs(&ResourceThresholdStrategy::ORDERED, &FieldPath::default());
+        }
+        limits
+    }
+
+    /// The numbers of an object and of the objects in it. Nothing in a list is checked: no two lists are one.
+    fn object(&mut self, schema: &schema::Schema, at: &FieldPath) {
+        for (name, schema) in schema.properties.iter().filter(|(name, _)| !UNCHECKED.contains(&name.as_str())) {
+            let field = at.child(name);
+            match schema.type_ {
+                Some(SchemaType::Object) => {
+                    self.object(schema, &field);
+                    if name == "resctrlQOS" {
+                        self.pairs(&ResctrlQosCfg::ORDERED, &field);
+                    }
+                }
+                Some(SchemaType::Integer | SchemaType::Number) => {
+                    let rules = Rule::of(schema);
+                    if !rules.is_empty() {
+                        self.bounds.push(Bound { field, rules });
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn pairs<T>(&mut self, pairs: &[Ordered<T>], at: &FieldPath) {
+        let pair = |pair: &Ordered<T>| Pair { upper: at.child(pair.upper.0), lower: at.child(pair.lower.0) };
+        self.pairs.extend(pairs.iter().map(pair));
+    }
+}
+
+impl FieldPath {
+    /// The path of a field in this one.
+    fn child(&self, name: &str) -> Self {
+        let join = |path: &str, name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        let go = go_name(name);
+        // Some structs of Go embed another one, which is named like a field.
+        let go = match name {
+            "cpuQOS" | "memoryQOS" | "blkioQOS" | "resctrlQOS" | "networkQOS" => format!("{go}.{go}"),
+            "cpuBurstPercent" | "cfsQuotaBurstPercent" | "cfsQuotaBurstPeriodSeconds" => format!("CPUBurstConfig.{go}"),
+            _ => go,
+        };
+        Self { json: join(&self.json, name), go: join(&self.go, &go) }
+    }
+
+    /// The last of Go's names.
+    pub fn go_field(&self) -> &str {
+        self.go.rsplit('.').next().unwrap_or(&self.go)
+    }
+}
+
+/// The name of Go's field with a JSON name: its first word is a capitalized word or an abbreviation.
+fn go_name(json: &str) -> String {
+    let end = json.find(|letter: char| letter.is_ascii_uppercase()).unwrap_or(json.len());
+    let (first, rest) = json.split_at(end);
+    match first {
+        "cpu" | "cat" | "mba" | "cfs" | "lsr" | "ls" | "be" => format!("{}{rest}", first.to_ascii_uppercase()),
+        _ => json.chars().take(1).map(|letter| letter.to_ascii_uppercase()).chain(json.chars().skip(1)).collect(),
+    }
 }
 
 impl Rule {
+    /// The bounds of a schema, the lower one first.
+    fn of(schema: &schema::Schema) -> Vec<Self> {
+        let number = |number: &Option<serde_json::Number>| number.as_ref().and_then(serde_json::Number::as_f64);
+        let least = if schema.exclusive_minimum { Self::Above } else { Self::AtLeast };
+        let lower = number(&schema.minimum).map(least);
+        lower.into_iter().chain(number(&schema.maximum).map(Self::AtMost)).collect()
+    }
+
     /// Whether the rule holds for a number.
     pub fn holds(self, number: f64) -> bool {
         match self {
@@ -83,169 +208,118 @@ fn grouped(number: f64) -> String {
     text
 }
 
-const PERCENT: &[Rule] = &[Rule::AtLeast(0.0), Rule::AtMost(100.0)];
-const NOT_NEGATIVE: &[Rule] = &[Rule::AtLeast(0.0)];
-const FROM_ONE: &[Rule] = &[Rule::AtLeast(1.0)];
-const SWITCH: &[Rule] = &[Rule::AtLeast(0.0), Rule::AtMost(1.0)];
-
-const fn colocation(path: &'static str, go_path: &'static str, rules: &'static [Rule]) -> Bound {
-    Bound { key: COLOCATION_CONFIG, path, go_path, rules }
-}
-
-const fn threshold(path: &'static str, go_path: &'static str, rules: &'static [Rule]) -> Bound {
-    Bound { key: RESOURCE_THRESHOLD_CONFIG, path, go_path, rules }
-}
-
-const fn qos(path: &'static str, go_path: &'static str, rules: &'static [Rule]) -> Bound {
-    Bound { key: RESOURCE_QOS_CONFIG, path, go_path, rules }
-}
-
-const fn burst(path: &'static str, go_path: &'static str, rules: &'static [Rule]) -> Bound {
-    Bound { key: CPU_BURST_CONFIG, path, go_path, rules }
-}
-
-const fn system(path: &'static str, go_path: &'static str, rules: &'static [Rule]) -> Bound {
-    Bound { key: SYSTEM_CONFIG, path, go_path, rules }
-}
-
-/// All bounds, in the order of Go's fields.
-pub const BOUNDS: &[Bound] = &[
-    colocation("metricAggregateDurationSeconds", "MetricAggregateDurationSeconds", FROM_ONE),
-    colocation("metricReportIntervalSeconds", "MetricReportIntervalSeconds", FROM_ONE),
-    colocation("cpuReclaimThresholdPercent", "CPUReclaimThresholdPercent", NOT_NEGATIVE),
-    colocation("memoryReclaimThresholdPercent", "MemoryReclaimThresholdPercent", NOT_NEGATIVE),
-    colocation("degradeTimeMinutes", "DegradeTimeMinutes", FROM_ONE),
-    colocation("updateTimeThresholdSeconds", "UpdateTimeThresholdSeconds", FROM_ONE),
-    colocation("resourceDiffThreshold", "ResourceDiffThreshold", &[Rule::Above(0.0), Rule::AtMost(1.0)]),
-    colocation("midCPUThresholdPercent", "MidCPUThresholdPercent", PERCENT),
-    colocation("midMemoryThresholdPercent", "MidMemoryThresholdPercent", PERCENT),
-    colocation("midUnallocatedPercent", "MidUnallocatedPercent", PERCENT),
-    colocation("midStaticCPUReservedPercent", "MidStaticCPUReservedPercent", PERCENT),
-    colocation("midStaticMemoryReservedPercent", "MidStaticMemoryReservedPercent", PERCENT),
-    colocation("batchCPUThresholdPercent", "BatchCPUThresholdPercent", NOT_NEGATIVE),
-    colocation("batchMemoryThresholdPercent", "BatchMemoryThresholdPercent", NOT_NEGATIVE),
-    threshold("cpuSuppressThresholdPercent", "CPUSuppressThresholdPercent", PERCENT),
-    threshold("cpuSuppressMinPercent", "CPUSuppressMinPercent", PERCENT),
-    threshold("memoryEvictThresholdPercent", "MemoryEvictThresholdPercent", PERCENT),
-    threshold("memoryEvictLowerPercent", "MemoryEvictLowerPercent", PERCENT),
-    threshold("cpuEvictBESatisfactionUpperPercent", "CPUEvictBESatisfactionUpperPercent", PERCENT),
-    threshold("cpuEvictBESatisfactionLowerPercent", "CPUEvictBESatisfactionLowerPercent", PERCENT),
-    threshold("cpuEvictBEUsageThresholdPercent", "CPUEvictBEUsageThresholdPercent", PERCENT),
-    threshold("cpuEvictTimeWindowSeconds", "CPUEvictTimeWindowSeconds", &[Rule::Above(0.0)]),
-    threshold(
-        "allocatableEvictPriorityThreshold",
-        "AllocatableEvictPriorityThreshold",
-        &[Rule::AtLeast(0.0), Rule::AtMost(7999.0)],
-    ),
-    qos("cpuQOS.groupIdentity", "CPUQOS.CPUQOS.GroupIdentity", &[Rule::AtLeast(-1.0), Rule::AtMost(2.0)]),
-    qos("cpuQOS.schedIdle", "CPUQOS.CPUQOS.SchedIdle", SWITCH),
-    qos("memoryQOS.minLimitPercent", "MemoryQOS.MemoryQOS.MinLimitPercent", PERCENT),
-    qos("memoryQOS.lowLimitPercent", "MemoryQOS.MemoryQOS.LowLimitPercent", PERCENT),
-    qos("memoryQOS.throttlingPercent", "MemoryQOS.MemoryQOS.ThrottlingPercent", PERCENT),
-    qos("memoryQOS.wmarkRatio", "MemoryQOS.MemoryQOS.WmarkRatio", PERCENT),
-    qos(
-        "memoryQOS.wmarkScalePermill",
-        "MemoryQOS.MemoryQOS.WmarkScalePermill",
-        &[Rule::AtLeast(1.0), Rule::AtMost(1000.0)],
-    ),
-    qos("memoryQOS.wmarkMinAdj", "MemoryQOS.MemoryQOS.WmarkMinAdj", &[Rule::AtLeast(-25.0), Rule::AtMost(50.0)]),
-    qos("memoryQOS.priorityEnable", "MemoryQOS.MemoryQOS.PriorityEnable", SWITCH),
-    qos("memoryQOS.priority", "MemoryQOS.MemoryQOS.Priority", &[Rule::AtLeast(0.0), Rule::AtMost(12.0)]),
-    qos("memoryQOS.oomKillGroup", "MemoryQOS.MemoryQOS.OomKillGroup", SWITCH),
-    qos("memoryQOS.pageCacheLimitPercent", "MemoryQOS.MemoryQOS.PageCacheLimitPercent", PERCENT),
-    qos("resctrlQOS.catRangeStartPercent", "ResctrlQOS.ResctrlQOS.CATRangeStartPercent", PERCENT),
-    qos("resctrlQOS.catRangeEndPercent", "ResctrlQOS.ResctrlQOS.CATRangeEndPercent", PERCENT),
-    qos("resctrlQOS.mbaPercent", "ResctrlQOS.ResctrlQOS.MBAPercent", PERCENT),
-    burst("cpuBurstPercent", "CPUBurstConfig.CPUBurstPercent", &[Rule::AtLeast(1.0), Rule::AtMost(10000.0)]),
-    burst("cfsQuotaBurstPercent", "CPUBurstConfig.CFSQuotaBurstPercent", &[Rule::AtLeast(100.0)]),
-    burst("cfsQuotaBurstPeriodSeconds", "CPUBurstConfig.CFSQuotaBurstPeriodSeconds", &[Rule::AtLeast(-1.0)]),
-    burst("sharePoolThresholdPercent", "SharePoolThresholdPercent", PERCENT),
-    system("minFreeKbytesFactor", "MinFreeKbytesFactor", &[Rule::Above(0.0)]),
-    system("watermarkScaleFactor", "WatermarkScaleFactor", &[Rule::Above(0.0), Rule::AtMost(400.0)]),
-    system("memcgReapBackGround", "MemcgReapBackGround", SWITCH),
-    system("pageCacheLimitEnabled", "PageCacheLimitEnabled", SWITCH),
-];
-
-const fn pair(upper: &'static str, lower: &'static str, go_upper: &'static str, go_lower: &'static str) -> Pair {
-    Pair { key: RESOURCE_THRESHOLD_CONFIG, upper, lower, go_upper, go_lower }
-}
-
-/// All pairs.
-pub const PAIRS: &[Pair] = &[
-    pair(
-        "memoryEvictThresholdPercent",
-        "memoryEvictLowerPercent",
-        "MemoryEvictThresholdPercent",
-        "MemoryEvictLowerPercent",
-    ),
-    pair(
-        "memoryAllocatableEvictThresholdPercent",
-        "memoryAllocatableEvictLowerPercent",
-        "MemoryAllocatableEvictThresholdPercent",
-        "MemoryAllocatableEvictLowerPercent",
-    ),
-    pair(
-        "cpuEvictBESatisfactionUpperPercent",
-        "cpuEvictBESatisfactionLowerPercent",
-        "CPUEvictBESatisfactionUpperPercent",
-        "CPUEvictBESatisfactionLowerPercent",
-    ),
-    pair("cpuEvictThresholdPercent", "cpuEvictLowerPercent", "CPUEvictThresholdPercent", "CPUEvictLowerPercent"),
-    pair(
-        "cpuAllocatableEvictThresholdPercent",
-        "cpuAllocatableEvictLowerPercent",
-        "CPUAllocatableEvictThresholdPercent",
-        "CPUAllocatableEvictLowerPercent",
-    ),
-    Pair {
-        key: RESOURCE_QOS_CONFIG,
-        upper: "resctrlQOS.catRangeEndPercent",
-        lower: "resctrlQOS.catRangeStartPercent",
-        go_upper: "ResctrlQOS.ResctrlQOS.CATRangeEndPercent",
-        go_lower: "ResctrlQOS.ResctrlQOS.CATRangeStartPercent",
-    },
-];
-
 #[cfg(test)]
 mod tests {
-    use koord_resource::{Schema, declare::Emit, schema};
-
     use super::*;
-    use crate::{
-        node_slo::{CpuBurstStrategy, ResourceQos, ResourceThresholdStrategy, SystemStrategy},
-        slo_config::{ColocationStrategy, defaults},
-    };
+    use crate::slo_config::{RESOURCE_QOS_CONFIG, SYSTEM_CONFIG, defaults};
 
-    fn schema_of(key: &str) -> schema::Schema {
-        let cx = Emit::default();
-        match key {
-            COLOCATION_CONFIG => ColocationStrategy::schema(cx),
-            RESOURCE_THRESHOLD_CONFIG => ResourceThresholdStrategy::schema(cx),
-            RESOURCE_QOS_CONFIG => ResourceQos::schema(cx),
-            CPU_BURST_CONFIG => CpuBurstStrategy::schema(cx),
-            _ => SystemStrategy::schema(cx),
-        }
+    /// Every bound of a key: its path in Go's names, and the rules.
+    fn shown(key: &str) -> Vec<String> {
+        let shown = |bound: &Bound| {
+            let rules: Vec<String> = bound.rules.iter().map(ToString::to_string).collect();
+            format!("{} {}", bound.field.go, rules.join(", "))
+        };
+        limits(key).bounds.iter().map(shown).collect()
     }
 
     #[test]
-    fn every_path_leads_to_a_number_within_the_bounds_of_the_crd() {
-        let rows = BOUNDS.iter().map(|bound| (bound.key, bound.path, bound.rules));
-        let pairs = PAIRS.iter().flat_map(|pair| [(pair.key, pair.upper, &[][..]), (pair.key, pair.lower, &[])]);
-        for (key, path, rules) in rows.chain(pairs) {
-            let mut schema = schema_of(key);
-            for step in path.split('.') {
-                schema = schema.properties.get(step).unwrap_or_else(|| panic!("{key}: no {path}")).clone();
-            }
-            assert!(matches!(schema.type_, Some(schema::SchemaType::Integer | schema::SchemaType::Number)), "{path}");
-            for rule in rules {
-                let (minimum, maximum) = (&schema.minimum, &schema.maximum);
-                let looser = match *rule {
-                    Rule::AtLeast(least) => minimum.as_ref().is_some_and(|number| number.as_f64() > Some(least)),
-                    Rule::AtMost(most) => maximum.as_ref().is_some_and(|number| number.as_f64() < Some(most)),
-                    Rule::Above(_) => false,
-                };
-                assert!(!looser, "{path}: {rule}");
-            }
+    fn bounds_are_those_of_the_original() {
+        const PERCENT: &str = "must be 0 or greater, must be 100 or less";
+        const SWITCH: &str = "must be 0 or greater, must be 1 or less";
+        let expect = |key: &str, rows: &[(&str, &str)]| {
+            let rows: Vec<String> = rows.iter().map(|(field, rules)| format!("{field} {rules}")).collect();
+            assert_eq!(shown(key), rows, "{key}");
+        };
+        expect(
+            COLOCATION_CONFIG,
+            &[
+                ("MetricAggregateDurationSeconds", "must be 1 or greater"),
+                ("MetricReportIntervalSeconds", "must be 1 or greater"),
+                ("CPUReclaimThresholdPercent", "must be 0 or greater"),
+                ("MemoryReclaimThresholdPercent", "must be 0 or greater"),
+                ("DegradeTimeMinutes", "must be 1 or greater"),
+                ("UpdateTimeThresholdSeconds", "must be 1 or greater"),
+                ("ResourceDiffThreshold", "must be greater than 0, must be 1 or less"),
+                ("MidCPUThresholdPercent", PERCENT),
+                ("MidMemoryThresholdPercent", PERCENT),
+                ("MidUnallocatedPercent", PERCENT),
+                ("MidStaticCPUReservedPercent", PERCENT),
+                ("MidStaticMemoryReservedPercent", PERCENT),
+                ("BatchCPUThresholdPercent", "must be 0 or greater"),
+                ("BatchMemoryThresholdPercent", "must be 0 or greater"),
+            ],
+        );
+        expect(
+            RESOURCE_THRESHOLD_CONFIG,
+            &[
+                ("CPUSuppressThresholdPercent", PERCENT),
+                ("CPUSuppressMinPercent", PERCENT),
+                ("MemoryEvictThresholdPercent", PERCENT),
+                ("MemoryEvictLowerPercent", PERCENT),
+                ("CPUEvictBESatisfactionUpperPercent", PERCENT),
+                ("CPUEvictBESatisfactionLowerPercent", PERCENT),
+                ("CPUEvictBEUsageThresholdPercent", PERCENT),
+                ("CPUEvictTimeWindowSeconds", "must be greater than 0"),
+                ("AllocatableEvictPriorityThreshold", "must be 0 or greater, must be 7,999 or less"),
+            ],
+        );
+        expect(
+            CPU_BURST_CONFIG,
+            &[
+                ("CPUBurstConfig.CPUBurstPercent", "must be 1 or greater, must be 10,000 or less"),
+                ("CPUBurstConfig.CFSQuotaBurstPercent", "must be 100 or greater"),
+                ("CPUBurstConfig.CFSQuotaBurstPeriodSeconds", "must be -1 or greater"),
+                ("SharePoolThresholdPercent", PERCENT),
+            ],
+        );
+        expect(
+            SYSTEM_CONFIG,
+            &[
+                ("MinFreeKbytesFactor", "must be greater than 0"),
+                ("WatermarkScaleFactor", "must be greater than 0, must be 400 or less"),
+                ("MemcgReapBackGround", SWITCH),
+                ("PageCacheLimitEnabled", SWITCH),
+            ],
+        );
+        let qos = shown(RESOURCE_QOS_CONFIG);
+        let class = [
+            ("CPUQOS.CPUQOS.GroupIdentity", "must be -1 or greater, must be 2 or less"),
+            ("CPUQOS.CPUQOS.SchedIdle", SWITCH),
+            ("MemoryQOS.MemoryQOS.MinLimitPercent", PERCENT),
+            ("MemoryQOS.MemoryQOS.LowLimitPercent", PERCENT),
+            ("MemoryQOS.MemoryQOS.ThrottlingPercent", PERCENT),
+            ("MemoryQOS.MemoryQOS.WmarkRatio", PERCENT),
+            ("MemoryQOS.MemoryQOS.WmarkScalePermill", "must be 1 or greater, must be 1,000 or less"),
+            ("MemoryQOS.MemoryQOS.WmarkMinAdj", "must be -25 or greater, must be 50 or less"),
+            ("MemoryQOS.MemoryQOS.PriorityEnable", SWITCH),
+            ("MemoryQOS.MemoryQOS.Priority", "must be 0 or greater, must be 12 or less"),
+            ("MemoryQOS.MemoryQOS.OomKillGroup", SWITCH),
+            ("MemoryQOS.MemoryQOS.PageCacheLimitPercent", PERCENT),
+            ("ResctrlQOS.ResctrlQOS.CATRangeStartPercent", PERCENT),
+            ("ResctrlQOS.ResctrlQOS.CATRangeEndPercent", PERCENT),
+            ("ResctrlQOS.ResctrlQOS.MBAPercent", PERCENT),
+        ];
+        let expected = ["LSRClass", "LSClass", "BEClass", "SystemClass", "CgroupRoot"]
+            .into_iter()
+            .flat_map(|name| class.iter().map(move |(field, rules)| format!("{name}.{field} {rules}")));
+        assert_eq!(qos, expected.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn pairs_stand_beside_their_numbers() {
+        let pairs = &limits(RESOURCE_QOS_CONFIG).pairs;
+        assert_eq!(pairs.len(), 5, "one per class");
+        assert_eq!(pairs[2].upper.json, "beClass.resctrlQOS.catRangeEndPercent");
+        assert_eq!(pairs[2].lower.go, "BEClass.ResctrlQOS.ResctrlQOS.CATRangeStartPercent");
+        assert_eq!(limits(RESOURCE_THRESHOLD_CONFIG).pairs.len(), 5);
+    }
+
+    #[test]
+    fn numbers_that_the_original_does_not_check_are_admitted() {
+        let schema = ResourceThresholdStrategy::schema(Emit::default());
+        for name in UNCHECKED {
+            assert!(!Rule::of(&schema.properties[name]).is_empty(), "the CRD bounds {name}");
+            assert!(limits(RESOURCE_THRESHOLD_CONFIG).bounds.iter().all(|bound| bound.field.json != name));
         }
     }
 
@@ -255,14 +329,17 @@ mod tests {
             (COLOCATION_CONFIG, serde_json::to_value(defaults::colocation_strategy()).unwrap()),
             (RESOURCE_THRESHOLD_CONFIG, serde_json::to_value(defaults::resource_threshold_strategy()).unwrap()),
             (CPU_BURST_CONFIG, serde_json::to_value(defaults::cpu_burst_strategy()).unwrap()),
-            (RESOURCE_QOS_CONFIG, serde_json::to_value(defaults::none_resource_qos()).unwrap()),
+            (RESOURCE_QOS_CONFIG, serde_json::to_value(defaults::full_resource_qos_strategy()).unwrap()),
         ];
         for (key, strategy) in strategies {
-            for bound in BOUNDS.iter().filter(|bound| bound.key == key) {
-                let pointer = format!("/{}", bound.path.replace('.', "/"));
+            let mut compared = 0;
+            for bound in &limits(key).bounds {
+                let pointer = format!("/{}", bound.field.json.replace('.', "/"));
                 let Some(number) = strategy.pointer(&pointer).and_then(serde_json::Value::as_f64) else { continue };
                 assert!(bound.rules.iter().all(|rule| rule.holds(number)), "{key} {pointer} {number}");
+                compared += 1;
             }
+            assert!(compared > 1, "{key}");
         }
     }
 

@@ -1,9 +1,8 @@
 //! `colocation-config`: what best-effort pods may use of a node, and what koordlet measures for it.
 
-use std::ops::RangeInclusive;
-
 use koord_resource::{
-    Duration, Schema,
+    Duration, Schema, Validate,
+    field::{Errors, FieldError, Mistake, Path},
     go_json::{DecodeError, Inline},
 };
 use serde::{Deserialize, Serialize};
@@ -23,77 +22,91 @@ use crate::{
     word::words,
 };
 
-/// How colocation works on a node. What is absent is as inherited.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+/// The colocation strategy of a node. Absent fields are inherited.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ColocationStrategy {
-    /// Whether best-effort pods may use what others leave.
+    /// Whether unused resources are offered to batch and mid pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enable: Option<bool>,
-    /// Over how many seconds usage is averaged.
+    /// The window of the average usage, in seconds.
+    #[koord(minimum = 1)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric_aggregate_duration_seconds: Option<i64>,
-    /// How many seconds lie between two reports of usage.
+    /// The interval between two usage reports, in seconds.
+    #[koord(minimum = 1)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric_report_interval_seconds: Option<i64>,
-    /// Over which further windows usage is aggregated.
+    /// Additional windows over which usage is aggregated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric_aggregate_policy: Option<MetricAggregatePolicy>,
-    /// Whether memory that only caches files counts as used. An empty text makes the whole strategy invalid.
+    /// Whether memory usage includes the page cache. An empty string makes the whole strategy invalid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric_memory_collect_policy: Option<NodeMemoryCollectPolicy>,
-    /// Use of CPU by everything but best-effort pods, in percent of the node, that leaves nothing for them.
+    /// CPU usage of prod pods and the system, in percent of the node, at which no batch CPU is left.
+    #[koord(minimum = 0)]
     #[serde(rename = "cpuReclaimThresholdPercent", skip_serializing_if = "Option::is_none")]
     pub cpu_reclaim_threshold_percent: Option<i64>,
-    /// By what the CPU of others is measured.
+    /// How the CPU consumption of prod pods is computed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_calculate_policy: Option<CalculatePolicy>,
-    /// Use of memory by everything but best-effort pods, in percent of the node, that leaves nothing for them.
+    /// Memory usage of prod pods and the system, in percent of the node, at which no batch memory is left.
+    #[koord(minimum = 0)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_reclaim_threshold_percent: Option<i64>,
-    /// By what the memory of others is measured.
+    /// How the memory consumption of prod pods is computed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_calculate_policy: Option<CalculatePolicy>,
-    /// After how many minutes without a report nothing is left for best-effort pods.
+    /// After how many minutes without a usage report the node is degraded: no batch and mid resources.
+    #[koord(minimum = 1)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub degrade_time_minutes: Option<i64>,
     /// After how many seconds amounts on a node are written again although they hardly changed.
+    #[koord(minimum = 1)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub update_time_threshold_seconds: Option<i64>,
-    /// Relative change of an amount, as a fraction, below which it is not written.
+    /// Relative change of an amount, as a fraction, below which the node is not updated.
+    #[koord(minimum = 0, exclusive_minimum, admission(maximum = 1))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_diff_threshold: Option<f64>,
-    /// `static` to give mid pods fixed shares of the node; absent to give them what prod pods leave.
+    /// `static` to reserve fixed shares of the node for mid pods. Defaults to the predicted unused resources of prod pods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mid_reclaim_mode: Option<String>,
-    /// The most CPU that mid pods get, in percent of the node.
+    /// Maximum mid CPU, in percent of the node.
+    #[koord(minimum = 0, maximum = 100)]
     #[serde(rename = "midCPUThresholdPercent", skip_serializing_if = "Option::is_none")]
     pub mid_cpu_threshold_percent: Option<i64>,
-    /// The most memory that mid pods get, in percent of the node.
+    /// Maximum mid memory, in percent of the node.
+    #[koord(minimum = 0, maximum = 100)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mid_memory_threshold_percent: Option<i64>,
-    /// The share, in percent, of what no pod requests that mid pods get.
+    /// The share of unrequested resources offered as mid resources, in percent.
+    #[koord(minimum = 0, maximum = 100)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mid_unallocated_percent: Option<i64>,
-    /// CPU that mid pods get in static mode, in percent of the node.
+    /// Mid CPU in static mode, in percent of the node.
+    #[koord(minimum = 0, admission(maximum = 100))]
     #[serde(rename = "midStaticCPUReservedPercent", skip_serializing_if = "Option::is_none")]
     pub mid_static_cpu_reserved_percent: Option<i64>,
-    /// Memory that mid pods get in static mode, in percent of the node.
+    /// Mid memory in static mode, in percent of the node.
+    #[koord(minimum = 0, admission(maximum = 100))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mid_static_memory_reserved_percent: Option<i64>,
-    /// The most CPU that best-effort pods get, in percent of the node; absent for no bound.
+    /// Maximum batch CPU, in percent of the node; absent sets no limit.
+    #[koord(minimum = 0)]
     #[serde(rename = "batchCPUThresholdPercent", skip_serializing_if = "Option::is_none")]
     pub batch_cpu_threshold_percent: Option<i64>,
-    /// The most memory that best-effort pods get, in percent of the node; absent for no bound.
+    /// Maximum batch memory, in percent of the node; absent sets no limit.
+    #[koord(minimum = 0)]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch_memory_threshold_percent: Option<i64>,
-    /// Settings of third parties.
+    /// Third-party settings.
     #[serde(skip_serializing_if = "Map::is_empty")]
     pub extensions: Map<String, Value>,
 }
 
 /// Windows over which usage is aggregated.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Schema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Schema, Validate)]
 #[serde(default)]
 pub struct MetricAggregatePolicy {
     /// Lengths of the windows, as durations such as `5m0s`.
@@ -102,53 +115,33 @@ pub struct MetricAggregatePolicy {
 }
 
 words! {
-    /// By what the consumption of others is measured. What is unknown counts as `usage`.
+    /// How the consumption of prod pods is computed. Unknown values count as `usage`.
     pub open enum CalculatePolicy {
-        /// By what they use.
+        /// By their usage.
         Usage = "usage",
-        /// By what they request.
+        /// By their requests.
         Request = "request",
-        /// By the larger of both.
+        /// By the greater of both.
         MaxUsageRequest = "maxUsageRequest",
     }
 }
 
 impl ColocationStrategy {
-    /// Whether the manager would work with it. (The webhook is stricter: `BOUNDS`.)
+    /// Whether the manager accepts it. (The webhook is stricter: [`super::limits`].)
     pub fn is_valid(&self) -> bool {
         self.out_of_range().is_none()
     }
 
-    /// The first value that the manager does not work with.
+    /// The first value that the manager does not accept.
     pub fn out_of_range(&self) -> Option<OutOfRange> {
-        const POSITIVE: (RangeInclusive<i64>, &str) = (1..=i64::MAX, "above 0");
-        const NOT_NEGATIVE: (RangeInclusive<i64>, &str) = (0..=i64::MAX, "at least 0");
-        const PERCENT: (RangeInclusive<i64>, &str) = (0..=100, "from 0 to 100");
-        let numbers = [
-            ("metricAggregateDurationSeconds", self.metric_aggregate_duration_seconds, POSITIVE),
-            ("metricReportIntervalSeconds", self.metric_report_interval_seconds, POSITIVE),
-            ("cpuReclaimThresholdPercent", self.cpu_reclaim_threshold_percent, NOT_NEGATIVE),
-            ("memoryReclaimThresholdPercent", self.memory_reclaim_threshold_percent, NOT_NEGATIVE),
-            ("degradeTimeMinutes", self.degrade_time_minutes, POSITIVE),
-            ("updateTimeThresholdSeconds", self.update_time_threshold_seconds, POSITIVE),
-            ("midCPUThresholdPercent", self.mid_cpu_threshold_percent, PERCENT),
-            ("midMemoryThresholdPercent", self.mid_memory_threshold_percent, PERCENT),
-            ("midUnallocatedPercent", self.mid_unallocated_percent, PERCENT),
-            ("midStaticCPUReservedPercent", self.mid_static_cpu_reserved_percent, NOT_NEGATIVE),
-            ("midStaticMemoryReservedPercent", self.mid_static_memory_reserved_percent, NOT_NEGATIVE),
-            ("batchCPUThresholdPercent", self.batch_cpu_threshold_percent, NOT_NEGATIVE),
-            ("batchMemoryThresholdPercent", self.batch_memory_threshold_percent, NOT_NEGATIVE),
-        ];
-        let number = numbers.into_iter().find_map(|(field, number, (range, expected))| {
-            let value = number.filter(|number| !range.contains(number))?.to_string();
-            Some(OutOfRange { field, value, expected })
-        });
-        let threshold = self.resource_diff_threshold.filter(|threshold| *threshold <= 0.0);
-        let field = "resourceDiffThreshold";
-        let threshold = threshold.map(|value| OutOfRange { field, value: value.to_string(), expected: "above 0" });
-        let word = self.metric_memory_collect_policy.as_ref().filter(|policy| policy.as_str().is_empty());
-        let (field, expected) = ("metricMemoryCollectPolicy", "a word");
-        number.or(threshold).or_else(|| word.map(|_| OutOfRange { field, value: r#""""#.to_owned(), expected }))
+        let mut errors = Errors::new();
+        self.validate_schema(&Path::root(""), &mut errors);
+        // A word that this version does not know is accepted, an empty one is not.
+        let unset = self.metric_memory_collect_policy.as_ref().is_some_and(|policy| policy.as_str().is_empty());
+        let error = errors.iter().find(|error| error.mistake == Mistake::Invalid || unset)?;
+        let FieldError { field, value, detail, .. } = error.clone();
+        let expected = detail.strip_prefix(&format!("{field} in body should ")).unwrap_or("be set").to_owned();
+        Some(OutOfRange { field, value, expected })
     }
 
     /// Whether colocation is on.
@@ -217,16 +210,16 @@ pub struct NodeColocation {
     pub refused: Option<OutOfRange>,
 }
 
-/// A value that the manager does not work with.
+/// A value that the manager does not accept.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{field}: {value} is out of range, it must be {expected}")]
+#[error("{field}: {value} is out of range, it must {expected}")]
 pub struct OutOfRange {
     /// Its field.
-    pub field: &'static str,
+    pub field: String,
     /// The value.
     pub value: String,
-    /// Which values there may be.
-    pub expected: &'static str,
+    /// Which values are accepted, such as `be greater than 0`.
+    pub expected: String,
 }
 
 /// Why the last good configuration stays in force.
@@ -456,10 +449,10 @@ mod tests {
             let strategy = config.for_node(&map(&[("pool", pool)]), &map(&[]));
             assert_eq!(strategy.metric_report_interval_seconds, Some(seconds), "{pool}");
         }
-        let told = "colocation-config: nodeConfigs[0].metricReportIntervalSeconds: -1 is out of range, it must be above 0; what holds on all nodes holds there";
+        let told = "colocation-config: nodeConfigs[0].metricReportIntervalSeconds: -1 is out of range, it must be greater than or equal to 1; what holds on all nodes holds there";
         assert_eq!(config.refusals(), [told]);
         let error = ColocationConfig::parse(Some(r#"{"midCPUThresholdPercent":101}"#)).unwrap_err().to_string();
-        let told = "colocation-config: midCPUThresholdPercent: 101 is out of range, it must be from 0 to 100; the last good configuration stays in force";
+        let told = "colocation-config: midCPUThresholdPercent: 101 is out of range, it must be less than or equal to 100; the last good configuration stays in force";
         assert_eq!(error, told);
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use koord_resource::Schema;
+use koord_resource::{Schema, Validate};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -12,7 +12,7 @@ use super::{
 use crate::node_annotations::CpuBasicInfo;
 
 /// How much faster CPUs are. What is absent is as inherited.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CpuNormalizationStrategy {
     /// Whether nodes are told how much faster their CPUs are.
@@ -27,7 +27,7 @@ pub struct CpuNormalizationStrategy {
 }
 
 /// How much faster one model of CPU is, depending on what is switched on. 1.0 is as fast as the reference.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ModelRatios {
     /// With neither hyper-threading nor turbo.

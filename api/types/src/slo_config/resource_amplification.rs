@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use koord_resource::Schema;
+use koord_resource::{Schema, Validate};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -11,7 +11,7 @@ use super::{
 };
 
 /// How much more nodes promise. What is absent is as inherited.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ResourceAmplificationStrategy {
     /// Whether nodes promise more than they have.

@@ -4,4 +4,5 @@
 mod keys;
 mod kinds;
 mod recordings;
+mod rules;
 mod samples;

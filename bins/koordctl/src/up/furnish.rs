@@ -90,7 +90,7 @@ pub async fn no_webhooks(client: &Client) -> Result<()> {
 fn webhook_configurations() -> [Value; 2] {
     let service = WebhookService { namespace: NAMESPACE, name: SERVICE, ca_bundle: NO_AUTHORITY };
     [(WebhookKind::Mutating, MUTATING), (WebhookKind::Validating, VALIDATING)]
-        .map(|(kind, name)| webhook_configuration(kind, name, &HANDLERS, &service))
+        .map(|(kind, name)| webhook_configuration(kind, name, HANDLERS, &service))
 }
 
 fn objects() -> Vec<Value> {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod chart;
+mod circles;
 mod conversions;
 mod doors;
 mod images;

@@ -7,7 +7,7 @@ use koord_profile::{Identity, Profile, Texts, draw};
 use koord_resource::admission::{Denial, GroupVersionResource, Operation, Request};
 use serde_json::{Value, value::RawValue};
 
-use super::{HANDLER, apply_profile, changed, drawn, fits, matched, merged, write};
+use super::{apply_profile, changed, drawn, fits, matched, merged, mutate_pod, write};
 use crate::{Ctx, pod::Pod, validate_pod};
 
 /// What becomes of a pod.
@@ -90,7 +90,7 @@ pub fn rehearse(ctx: &Ctx, pod: &Value, namespace: &str, uid: &str) -> Result<Re
         }
         profiles.push(tried);
     }
-    let verdict = (HANDLER.call)(&request, ctx);
+    let verdict = mutate_pod(&request, ctx);
     let mut warnings = verdict.warnings;
     let mutated = match verdict.denial {
         Some(denial) => Err(denial),
@@ -98,7 +98,7 @@ pub fn rehearse(ctx: &Ctx, pod: &Value, namespace: &str, uid: &str) -> Result<Re
     };
     let outcome = mutated.and_then(|pod| {
         let raw = RawValue::from_string(pod.to_string())?;
-        let verdict = (validate_pod::HANDLER.call)(&self::request(&raw, namespace, uid), ctx);
+        let verdict = validate_pod::validate_pod(&self::request(&raw, namespace, uid), ctx);
         warnings.extend(verdict.warnings);
         verdict.denial.map_or(Ok(pod), Err)
     });

@@ -128,7 +128,7 @@ impl Accounts {
             return builder;
         }
         let accounts = Arc::clone(self);
-        builder.settle(validate_pod::HANDLER.path, move |request| {
+        builder.settle(validate_pod::VALIDATE_POD.path, move |request| {
             let (verdict, charge) = validate_pod::decide(request, &accounts.ctx, Some(accounts.ctx.clock.now()));
             (verdict, charge.map(|charge| Arc::clone(&accounts).due(charge, request.dry_run)))
         })

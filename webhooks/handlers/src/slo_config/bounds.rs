@@ -1,9 +1,10 @@
-//! Numbers within their bounds, and pairs of which one must be the larger.
+//! Numbers within their bounds, and pairs of which one must be greater.
 
 use std::collections::BTreeMap;
 
 use koord_api::slo_config::{
-    BOUNDS, COLOCATION_CONFIG, CPU_BURST_CONFIG, Draft, PAIRS, RESOURCE_QOS_CONFIG, RESOURCE_THRESHOLD_CONFIG,
+    Bound, COLOCATION_CONFIG, CPU_BURST_CONFIG, Draft, FieldPath, Pair, RESOURCE_QOS_CONFIG, RESOURCE_THRESHOLD_CONFIG,
+    limits,
 };
 use serde_json::Value;
 
@@ -34,57 +35,33 @@ fn go_names(key: &str) -> (&'static str, &'static str, &'static str, &'static st
     }
 }
 
-/// The classes of a QoS strategy, by their JSON and Go names. The strategies of other keys have none.
-const CLASSES: [(&str, &str); 5] = [
-    ("lsrClass", "LSRClass"),
-    ("lsClass", "LSClass"),
-    ("beClass", "BEClass"),
-    ("systemClass", "SystemClass"),
-    ("cgroupRoot", "CgroupRoot"),
-];
-
 fn check(key: &str, go_path: &str, strategy: &Value, broken: &mut Broken) {
-    if key != RESOURCE_QOS_CONFIG {
-        return check_numbers(key, go_path, strategy, broken);
-    }
-    for (class, go_class) in CLASSES {
-        if let Some(class) = strategy.get(class) {
-            check_numbers(key, &format!("{go_path}.{go_class}"), class, broken);
+    let limits = limits(key);
+    for Bound { field, rules } in &limits.bounds {
+        let Some(number) = number(strategy, field) else { continue };
+        if let Some(rule) = rules.iter().find(|rule| !rule.holds(number)) {
+            broken.insert(format!("{go_path}.{}", field.go), format!("{} {rule}", field.go_field()));
         }
     }
-}
-
-fn check_numbers(key: &str, go_path: &str, numbers: &Value, broken: &mut Broken) {
-    for bound in BOUNDS.iter().filter(|bound| bound.key == key) {
-        let Some(number) = number(numbers, bound.path) else { continue };
-        if let Some(rule) = bound.rules.iter().find(|rule| !rule.holds(number)) {
-            let text = format!("{} {rule}", last(bound.go_path));
-            broken.insert(format!("{go_path}.{}", bound.go_path), text);
-        }
-    }
-    for pair in PAIRS.iter().filter(|pair| pair.key == key) {
-        let (upper, lower) = (number(numbers, pair.upper), number(numbers, pair.lower));
-        // QUIRK: a number whose partner is absent is refused, as recorded (`threshold-memory-evict-alone`).
-        if upper.zip(lower).is_some_and(|(upper, lower)| upper > lower) {
+    for Pair { upper, lower } in &limits.pairs {
+        let (upper_number, lower_number) = (number(strategy, upper), number(strategy, lower));
+        // QUIRK: a number whose partner is absent is denied, as recorded (`threshold-memory-evict-alone`).
+        if upper_number.zip(lower_number).is_some_and(|(upper, lower)| upper > lower) {
             continue;
         }
-        let (go_upper, go_lower) = (last(pair.go_upper), last(pair.go_lower));
-        let mut tell = |number: Option<f64>, field: &str, text: String| {
+        let (go_upper, go_lower) = (upper.go_field(), lower.go_field());
+        let mut add = |number: Option<f64>, field: &FieldPath, text: String| {
             if number.is_some() {
-                broken.entry(format!("{go_path}.{field}")).or_insert(text);
+                broken.entry(format!("{go_path}.{}", field.go)).or_insert(text);
             }
         };
-        tell(upper, pair.go_upper, format!("{go_upper} must be greater than {go_lower}"));
-        tell(lower, pair.go_lower, format!("{go_lower} must be less than {go_upper}"));
+        add(upper_number, upper, format!("{go_upper} must be greater than {go_lower}"));
+        add(lower_number, lower, format!("{go_lower} must be less than {go_upper}"));
     }
 }
 
-fn number(numbers: &Value, path: &str) -> Option<f64> {
-    path.split('.').try_fold(numbers, |value, name| value.get(name))?.as_f64()
-}
-
-fn last(go_path: &str) -> &str {
-    go_path.rsplit('.').next().unwrap_or(go_path)
+fn number(strategy: &Value, field: &FieldPath) -> Option<f64> {
+    field.json.split('.').try_fold(strategy, |value, name| value.get(name))?.as_f64()
 }
 
 #[cfg(test)]

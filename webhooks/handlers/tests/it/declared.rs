@@ -72,14 +72,14 @@ fn reservations() {
     accepts(&reservation());
     accepts(&with(reservation(), "/spec/ttl", json!("0s")));
     rejects(
-        &with(reservation(), "/spec/owners", json!([])),
+        &with(reservation(), "/spec/owners/0/labelSelector", json!({"matchLabels": {"app": "a b"}})),
         None,
-        &["spec.owners: Required value: at least one owner must be able to use the reservation"],
-    );
-    rejects(
-        &with(reservation(), "/spec/owners/0", json!({})),
-        None,
-        &["spec.owners[0]: Required value: set object, controller or labelSelector"],
+        &[concat!(
+            r#"spec.owners[0].labelSelector: Invalid value: {"matchLabels":{"app":"a b"}}: values[0][app]: Invalid value: "a b": "#,
+            "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and ",
+            "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is ",
+            "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
+        )],
     );
     rejects(
         &with(reservation(), "/spec/ttl", json!("1 day")),

@@ -6,5 +6,6 @@ mod charges;
 mod config_sync;
 mod declared;
 mod properties;
+mod readme;
 mod recordings;
 mod replay;
