@@ -105,6 +105,7 @@ impl Inhabitants {
         let of = koord_api::KINDS.len();
         furnish::definitions(client, args.profile, |done| progress.count(done, of)).await?;
         furnish::installation(client).await?;
+        furnish::permissions(client).await?;
 
         let certificates = TempDir::new().context("no folder for certificates")?;
         let mut manager = if args.no_manager {
@@ -113,6 +114,7 @@ impl Inhabitants {
         } else {
             progress.step("koord-manager");
             furnish::webhooks(client).await?;
+            furnish::no_lease(client).await?;
             Some(RunningManager::start(&Settings {
                 client,
                 clock,

@@ -31,7 +31,9 @@ const HANDSHAKE_MAX: Duration = Duration::from_secs(5);
 pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Report) {
     let configurations = report.read(webhooks::configurations(cluster).await);
     let host = configurations.as_ref().and_then(|both| host_of(both)).unwrap_or_else(|| cluster.installed.dns_name());
-    let stored = stored(cluster, &host, report).await;
+    // An entry with a URL calls a koord-manager that need not keep its certificates in a Secret.
+    let needs_secret = configurations.as_ref().is_none_or(|both| calls_service(both));
+    let stored = stored(cluster, &host, needs_secret, report).await;
     let Some(configurations) = configurations else { return };
     // Entries mostly call the same place with the same authorities: each pair is looked at once.
     let mut calls: BTreeMap<(Call, String), String> = BTreeMap::new();
@@ -155,18 +157,25 @@ fn host_of(configurations: &[Configuration]) -> Option<String> {
     entries.find(|entry| matches!(Target::of(entry), Some(Target::Url(_)))).and_then(Call::of).map(|call| call.host)
 }
 
+fn calls_service(configurations: &[Configuration]) -> bool {
+    let mut entries = configurations.iter().flat_map(Configuration::entries);
+    entries.any(|entry| !matches!(Target::of(entry), Some(Target::Url(_))))
+}
+
 /// The certificates of the Secret for this host, when it is there and can be read.
-async fn stored(cluster: &Cluster, host: &str, report: &mut Report) -> Option<CertificateSet> {
+async fn stored(cluster: &Cluster, host: &str, is_needed: bool, report: &mut Report) -> Option<CertificateSet> {
     let installed = &cluster.installed;
     let (namespace, name) = (&installed.namespace, &installed.secret);
     let object = format!("Secret {namespace}/{name}");
     let read = cluster.get(&format!("/api/v1/namespaces/{namespace}/secrets/{name}")).await;
     let Some(secret) = report.read(read)? else {
-        report.note(
-            object,
-            "it is not there: no koord-manager keeps its certificates in this namespace",
-            "nothing, where it keeps them in a folder (WEBHOOK_CERT_DIR) or runs elsewhere (--namespace)",
-        );
+        if is_needed {
+            report.note(
+                object,
+                "it is not there: no koord-manager keeps its certificates in this namespace",
+                "nothing, where it keeps them in a folder (WEBHOOK_CERT_DIR) or runs elsewhere (--namespace)",
+            );
+        }
         return None;
     };
     let entries: BTreeMap<String, Vec<u8>> = secret["data"]

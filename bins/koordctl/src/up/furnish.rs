@@ -49,6 +49,33 @@ pub async fn installation(client: &Client) -> Result<()> {
     Ok(())
 }
 
+/// What the roles of the default installation are written in; applied to a cluster, they are the same.
+const PERMISSIONS: [&str; 3] = [
+    include_str!("../../../../config/rbac/service_account.yaml"),
+    include_str!("../../../../config/rbac/role.yaml"),
+    include_str!("../../../../config/rbac/role_binding.yaml"),
+];
+
+/// Creates the ServiceAccount of koord-manager with its roles and bindings, so that another koord-manager can run as it.
+pub async fn permissions(client: &Client) -> Result<()> {
+    for file in PERMISSIONS {
+        let documents: Vec<Value> = serde_saphyr::from_multiple(file).context("config/rbac is no YAML")?;
+        for object in documents.into_iter().filter(Value::is_object) {
+            create(client, object).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Deletes the Lease of an earlier run. The process that held it is gone, because its data directory is ours.
+pub async fn no_lease(client: &Client) -> Result<()> {
+    let lease = json!({
+        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": koord_manager::NAME, "namespace": NAMESPACE},
+    });
+    remove(client, lease).await
+}
+
 /// Makes room for the production pods of the nodes.
 pub async fn shop(client: &Client) -> Result<()> {
     let name = hollow::workload::NAMESPACE;
@@ -78,11 +105,7 @@ pub async fn webhooks(client: &Client) -> Result<()> {
 /// Removes the webhook configurations of an earlier run: with nobody to answer them, no pod could be created.
 pub async fn no_webhooks(client: &Client) -> Result<()> {
     for configuration in webhook_configurations() {
-        let (api, object) = typed(client, configuration)?;
-        match api.delete(&object.name_any(), &DeleteParams::default()).await {
-            Err(kube::Error::Api(status)) if status.code == 404 => {}
-            result => drop(result.with_context(|| format!("{} cannot be removed", object.name_any()))?),
-        }
+        remove(client, configuration).await?;
     }
     Ok(())
 }
@@ -116,8 +139,13 @@ fn objects() -> Vec<Value> {
         },
         "data": {"colocation-config": json!({"enable": true}).to_string()},
     });
+    // Webhooks leave namespaces with this label alone, so that koord-manager can start while nobody answers.
+    let installed = json!({
+        "apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": NAMESPACE, "labels": {"control-plane": "koordinator"}},
+    });
     // Real clusters have the first two from the start.
-    let namespaces = [namespace(hollow::node::LEASE_NAMESPACE), namespace("default"), namespace(NAMESPACE)];
+    let namespaces = [namespace(hollow::node::LEASE_NAMESPACE), namespace("default"), installed];
     namespaces.into_iter().chain(priorities.map(priority)).chain([configuration]).collect()
 }
 
@@ -131,6 +159,14 @@ async fn create(client: &Client, object: Value) -> Result<()> {
     match api.create(&PostParams::default(), &object).await {
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
         result => result.map(drop).with_context(|| format!("{} cannot be created", object.name_any())),
+    }
+}
+
+async fn remove(client: &Client, object: Value) -> Result<()> {
+    let (api, object) = typed(client, object)?;
+    match api.delete(&object.name_any(), &DeleteParams::default()).await {
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        result => result.map(drop).with_context(|| format!("{} cannot be removed", object.name_any())),
     }
 }
 

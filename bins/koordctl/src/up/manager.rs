@@ -40,7 +40,7 @@ pub struct Settings<'a> {
 }
 
 impl RunningManager {
-    /// Starts it. It has no rival in this cluster and therefore needs no election, and no limit on its requests.
+    /// Starts it, without a limit on its requests.
     pub fn start(settings: &Settings) -> Result<Self> {
         let checked = checked(settings.feature_gates, settings.metrics)?;
         let surroundings = Surroundings {
@@ -111,15 +111,8 @@ impl RunningManager {
 pub fn checked(feature_gates: &str, metrics: Option<SocketAddr>) -> Result<Checked> {
     let gates = format!("--feature-gates={feature_gates}");
     let metrics = format!("--metrics-addr={}", metrics.map_or_else(|| "0".to_owned(), |address| address.to_string()));
-    let arguments = [
-        "koord-manager",
-        "--enable-leader-election=false",
-        &metrics,
-        "--health-probe-addr=0",
-        "--rest-config-qps=0",
-        "--admission-warnings",
-        &gates,
-    ];
+    let arguments =
+        ["koord-manager", &metrics, "--health-probe-addr=0", "--rest-config-qps=0", "--admission-warnings", &gates];
     Options::from_arguments(arguments.map(str::to_owned)).and_then(Options::check).map_err(one_line)
 }
 

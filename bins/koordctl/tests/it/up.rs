@@ -29,6 +29,26 @@ fn a_cluster_comes_up_tells_what_to_try_and_leaves_nothing_behind() {
     assert!(!kubeconfig.exists());
 }
 
+#[test]
+fn a_fresh_cluster_has_nothing_wrong_and_says_so_again_after_it_was_killed() {
+    let kubeconfig = folder("fresh").join("koord.kubeconfig");
+    let data = format!("--data-dir={}", folder("fresh-data").display());
+    let looks = || {
+        let doctor = koordctl().args(["doctor", "--kubeconfig"]).arg(&kubeconfig).output().unwrap();
+        let text = String::from_utf8_lossy(&doctor.stdout).into_owned();
+        let all = "server, definitions, webhooks, certificates, permissions, lease, configuration, objects, nodes";
+        assert_eq!(text, format!("nothing is wrong with: {all}\n"), "{doctor:?}");
+        assert!(doctor.status.success(), "{doctor:?}");
+    };
+    let mut up = Up::start(&kubeconfig, &[&data]);
+    looks();
+    up.kill();
+    let begin = Instant::now();
+    let _again = Up::start(&kubeconfig, &[&data, "--force"]);
+    assert!(begin.elapsed() < Duration::from_secs(10), "it waits for the Lease of the earlier run to expire");
+    looks();
+}
+
 /// Reports of a node, by the cluster's clock: what of its CPU was in use when.
 #[derive(Default)]
 struct Reports {
