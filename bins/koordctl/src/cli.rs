@@ -453,11 +453,23 @@ pub struct QuotaArgs {
 /// How an answer is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum OutputFormat {
-    /// For people
+    /// For people: amounts in human units, as wide as the terminal
     #[default]
     Table,
-    /// For programs
+    /// For programs: exact amounts
     Json,
+    /// As JSON, written as YAML
+    Yaml,
+}
+
+impl OutputFormat {
+    /// An answer for programs.
+    pub fn document(self, answer: &serde_json::Value) -> anyhow::Result<String> {
+        match self {
+            Self::Yaml => Ok(koord_resource::document::yaml::document(answer)?),
+            Self::Json | Self::Table => Ok(format!("{}\n", serde_json::to_string_pretty(answer)?)),
+        }
+    }
 }
 
 /// Options of the explanations about a node.

@@ -29,10 +29,11 @@ use self::{
 use crate::{
     Answer, FAILED,
     cli::{Check, DoctorArgs, OutputFormat},
+    screen::Screen,
 };
 
 /// Looks.
-pub async fn run(args: &DoctorArgs) -> Result<Answer> {
+pub async fn run(args: &DoctorArgs, screen: Screen) -> Result<Answer> {
     Gates::parse(GATES, &args.feature_gates).map_err(|error| anyhow!("--feature-gates: {error}"))?;
     let wanted = |check: &Check| (args.only.is_empty() || args.only.contains(check)) && !args.skip.contains(check);
     let checks: Vec<Check> = Check::ALL.into_iter().filter(wanted).collect();
@@ -58,8 +59,8 @@ pub async fn run(args: &DoctorArgs) -> Result<Answer> {
         Some(Severity::Error) => FAILED,
     };
     let text = match args.answer.output {
-        OutputFormat::Json => format!("{}\n", serde_json::to_string_pretty(&to_json(&findings, &looked_at))?),
-        OutputFormat::Table => to_text(&findings, &looked_at),
+        OutputFormat::Table => to_text(&findings, &looked_at, screen),
+        format => format.document(&to_json(&findings, &looked_at))?,
     };
     Ok(Answer { text, code })
 }
@@ -87,22 +88,24 @@ fn to_json(findings: &[Finding], looked_at: &[Check]) -> Value {
     })
 }
 
-fn to_text(findings: &[Finding], looked_at: &[Check]) -> String {
+fn to_text(findings: &[Finding], looked_at: &[Check], screen: Screen) -> String {
     let mut text = String::new();
     for Finding { check, severity, object, problem, remedy } in findings {
         let _ = writeln!(text, "{:<7}  {:<13}  {object}", severity.word(), check.name());
-        let _ = writeln!(text, "    {problem}");
-        let _ = writeln!(text, "    → {remedy}");
+        let _ = writeln!(text, "{}", screen.wrapped(problem, "    ", "    "));
+        let _ = writeln!(text, "{}", screen.wrapped(remedy, "    → ", "      "));
     }
     let names: Vec<&str> = looked_at.iter().map(|check| check.name()).collect();
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
     let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
     let found = format!("{}, {}", counted(errors, "error"), counted(warnings, "warning"));
-    let _ = match names.as_slice() {
-        [] => writeln!(text, "\n{found}; nothing else was looked at"),
-        names if errors + warnings == 0 => writeln!(text, "nothing is wrong with: {}", names.join(", ")),
-        names => writeln!(text, "\n{found}; looked at: {}", names.join(", ")),
+    let end = match names.as_slice() {
+        [] => format!("{found}; nothing else was looked at"),
+        names if errors + warnings == 0 => format!("nothing is wrong with: {}", names.join(", ")),
+        names => format!("{found}; looked at: {}", names.join(", ")),
     };
+    let gap = if names.is_empty() || errors + warnings > 0 { "\n" } else { "" };
+    let _ = writeln!(text, "{gap}{}", screen.wrapped(&end, "", "  "));
     text
 }
 

@@ -6,12 +6,13 @@ mod objects;
 pub(crate) mod quota;
 mod slo;
 
-use std::fmt::Write as _;
-
 use anyhow::{Context as _, Result, bail};
-use koord_manager_controllers::noderesource::{
-    About, Caches, Explanation, Facts, Plugins, explain,
-    waterfall::{Operation, Term},
+use koord_manager_controllers::{
+    amount::{Amount, Native},
+    noderesource::{
+        About, Caches, Explanation, Facts, Plugins, explain,
+        waterfall::{Operation, Term},
+    },
 };
 use serde_json::{Value, json};
 
@@ -19,20 +20,22 @@ use self::objects::Objects;
 use crate::{
     Answer,
     cli::{ExplainArgs, ExplainCommand, OutputFormat},
+    screen::Screen,
+    table, units,
 };
 
 /// Explains.
-pub async fn run(command: &ExplainCommand) -> Result<Answer> {
+pub async fn run(command: &ExplainCommand, screen: Screen) -> Result<Answer> {
     match command {
-        ExplainCommand::Slo(args) => slo::explain(&Objects::gather(args).await?, args),
-        ExplainCommand::Batch(args) => amounts(&Objects::gather(args).await?, args, About::Batch),
-        ExplainCommand::Mid(args) => amounts(&Objects::gather(args).await?, args, About::Mid),
-        ExplainCommand::Zone(args) => amounts(&Objects::gather(args).await?, args, About::Zones),
-        ExplainCommand::Quota(args) => quota::run(args).await,
+        ExplainCommand::Slo(args) => slo::explain(&Objects::gather(args).await?, args, screen),
+        ExplainCommand::Batch(args) => amounts(&Objects::gather(args).await?, args, About::Batch, screen),
+        ExplainCommand::Mid(args) => amounts(&Objects::gather(args).await?, args, About::Mid, screen),
+        ExplainCommand::Zone(args) => amounts(&Objects::gather(args).await?, args, About::Zones, screen),
+        ExplainCommand::Quota(args) => quota::run(args, screen).await,
     }
 }
 
-fn amounts(objects: &Objects, args: &ExplainArgs, about: About) -> Result<Answer> {
+fn amounts(objects: &Objects, args: &ExplainArgs, about: About, screen: Screen) -> Result<Answer> {
     let node = args.node.as_str();
     let caches = Caches {
         nodes: &objects.nodes,
@@ -49,34 +52,28 @@ fn amounts(objects: &Objects, args: &ExplainArgs, about: About) -> Result<Answer
         bail!("the NodeResourceTopology of {node} names no zone with CPU or memory, so that nothing is written there");
     }
     Ok(Answer::success(match args.answer.output {
-        OutputFormat::Json => {
-            let amounts: Vec<Value> = explanations.iter().map(Explanation::to_json).collect();
-            pretty(&json!({"node": node, "amounts": amounts}))?
-        }
         OutputFormat::Table => {
-            let texts: Vec<String> = explanations.iter().map(|explanation| table(node, explanation)).collect();
+            let texts: Vec<String> =
+                explanations.iter().map(|explanation| waterfall(node, explanation, screen)).collect();
             texts.join("\n")
+        }
+        format => {
+            let amounts: Vec<Value> = explanations.iter().map(Explanation::to_json).collect();
+            format.document(&json!({"node": node, "amounts": amounts}))?
         }
     }))
 }
 
-pub(crate) fn pretty(value: &Value) -> Result<String> {
-    Ok(format!("{}\n", serde_json::to_string_pretty(value)?))
-}
-
-fn table(node: &str, explanation: &Explanation) -> String {
-    let mut text = String::new();
-    let amount = explanation.amount.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string);
-    let _ = write!(text, "{} on {node}: {amount}", explanation.resource);
-    if let Some(reset) = explanation.reset {
-        let _ = write!(text, ", because {reset}");
-    }
-    text.push('\n');
-    let shown = |term: &Term| explanation.native.quantity(term.amount).to_string();
-    let widest = |lengths: &mut dyn Iterator<Item = usize>| lengths.max().unwrap_or_default();
-    let number = widest(&mut explanation.terms.iter().map(|term| shown(term).len()));
-    let what = widest(&mut explanation.terms.iter().map(|term| term.what.len()));
-    for term in &explanation.terms {
+fn waterfall(node: &str, explanation: &Explanation, screen: Screen) -> String {
+    let shown = |amount: Amount| match explanation.native {
+        Native::Memory => units::bytes(amount.units()),
+        Native::Cpu => explanation.native.quantity(amount).to_string(),
+    };
+    let name = &explanation.resource;
+    let amount = explanation.amount.as_ref().map_or_else(|| "none".to_owned(), |amount| shown(Amount::from(amount)));
+    let reset = explanation.reset.map(|reset| format!(", because {reset}")).unwrap_or_default();
+    let number = explanation.terms.iter().map(|term| shown(term.amount).len()).max().unwrap_or_default();
+    let row = |term: &Term| {
         let sign = match term.operation {
             Operation::Start => ' ',
             Operation::Part => '·',
@@ -90,9 +87,13 @@ fn table(node: &str, explanation: &Explanation) -> String {
         // Parts stand to the right of what they add up to.
         let (left, right) = if term.operation == Operation::Part { (4, 0) } else { (0, 4) };
         let source = format!("{} {}", term.source.object, term.source.field);
-        let amount = format!("{:left$}{sign} {:>number$}{:right$}", "", shown(term), "");
-        let line = format!("  {amount}  {:<what$}  {}", term.what, source.trim());
-        let _ = writeln!(text, "{}", line.trim_end());
-    }
-    text
+        vec![
+            format!("  {:left$}{sign} {:>number$}{:right$}", "", shown(term.amount), ""),
+            term.what.to_string(),
+            source.trim().to_owned(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = explanation.terms.iter().map(row).collect();
+    let head = screen.wrapped(&format!("{name} on {node}: {amount}{reset}"), "", "  ");
+    format!("{head}\n{}", table::lines(&rows, screen))
 }

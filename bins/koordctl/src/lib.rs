@@ -1,6 +1,8 @@
 //! koordctl, as a library: each command is a module.
 //!
-//! [`cli`] says what can be asked for, [`run`] does it. `up` is also what the integration suite starts its clusters with.
+//! It decides nothing itself: what it explains, plans and refuses comes from the functions of koord-manager. Read first:
+//! [`cli`] (the commands and their options), [`run`] (which carries one out), [`up::Cluster`] (the cluster of `up`, which the
+//! integration suite starts too).
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
@@ -19,13 +21,16 @@ pub mod plan;
 pub mod profile;
 pub mod reference;
 pub mod reviewer;
+pub mod screen;
 pub mod table;
+pub mod units;
 pub mod up;
 pub mod version;
 
 use anyhow::Result;
 use clap::CommandFactory as _;
 pub use cli::Cli;
+use screen::Screen;
 
 /// The exit code of a command that could not be carried out.
 pub const FAILED: u8 = 2;
@@ -58,14 +63,19 @@ pub fn command(program: &str) -> clap::Command {
     Cli::command().bin_name(if is_plugin { "kubectl koord" } else { "koordctl" })
 }
 
-/// Does what the command line asks for.
+/// Does what the command line asks for; the answer fits into the terminal.
 pub async fn run(cli: Cli) -> Result<Answer> {
+    run_on(cli, Screen::of_stdout()).await
+}
+
+/// Does what the command line asks for, with an answer for this screen.
+pub async fn run_on(cli: Cli, screen: Screen) -> Result<Answer> {
     match cli.command {
         cli::Command::Crd { command } => crd::run(&command).await,
-        cli::Command::Doctor(args) => doctor::run(&args).await,
-        cli::Command::Explain { command } => explain::run(&command).await,
-        cli::Command::Profile { command } => profile::run(&command).await,
-        cli::Command::Plan(args) => plan::run(&args).await,
+        cli::Command::Doctor(args) => doctor::run(&args, screen).await,
+        cli::Command::Explain { command } => explain::run(&command, screen).await,
+        cli::Command::Profile { command } => profile::run(&command, screen).await,
+        cli::Command::Plan(args) => plan::run(&args, screen).await,
         cli::Command::Lint(args) => lint::run(&args),
         cli::Command::Version(args) => Ok(version::run(&args).await),
         cli::Command::Completion { shell } => {
@@ -73,6 +83,6 @@ pub async fn run(cli: Cli) -> Result<Answer> {
             clap_complete::generate(shell, &mut Cli::command(), "koordctl", &mut script);
             Ok(Answer::success(String::from_utf8(script)?))
         }
-        cli::Command::Up(args) => up::run(&args).await,
+        cli::Command::Up(args) => up::run(&args, screen).await,
     }
 }

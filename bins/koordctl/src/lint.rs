@@ -82,9 +82,9 @@ pub fn run(args: &LintArgs) -> Result<Answer> {
     let mut text = String::new();
     match args.output {
         OutputFormat::Table => findings.iter().try_for_each(|finding| writeln!(text, "{finding}"))?,
-        OutputFormat::Json => {
+        format => {
             let list: Vec<Value> = findings.iter().map(Finding::to_json).collect();
-            text = format!("{}\n", serde_json::to_string_pretty(&json!({ "findings": list }))?);
+            text = format.document(&json!({ "findings": list }))?;
         }
     }
     let is_right = findings.iter().all(|finding| !finding.is_error);

@@ -14,13 +14,14 @@ async fn main() -> ExitCode {
     let program = std::env::args_os().next().unwrap_or_default();
     let matches = koordctl::command(&program.to_string_lossy()).get_matches();
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    let for_programs = cli.command.output() == Some(OutputFormat::Json);
+    let for_programs = cli.command.output().filter(|format| *format != OutputFormat::Table);
     match koordctl::run(cli).await {
         Ok(answer) => print(&answer.text, answer.code),
         Err(error) => {
             let why = in_words(&error);
             let _ = writeln!(io::stderr(), "koordctl: {why}");
-            let text = if for_programs { format!("{:#}\n", json!({ "error": why })) } else { String::new() };
+            let text =
+                for_programs.and_then(|format| format.document(&json!({ "error": why })).ok()).unwrap_or_default();
             print(&text, koordctl::FAILED)
         }
     }

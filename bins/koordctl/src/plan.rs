@@ -17,6 +17,7 @@ use anyhow::{Result, anyhow, ensure};
 use jiff::Timestamp;
 use koord_manager::{Checked, Options};
 use koord_manager_controllers::CONTROLLERS;
+use koord_resource::Quantity;
 use koord_runtime::{
     Core,
     clock::ManualClock,
@@ -33,10 +34,12 @@ use crate::{
     Answer, FAILED,
     cli::{OutputFormat, PlanArgs},
     names::question,
+    screen::Screen,
+    units,
 };
 
 /// Plans.
-pub async fn run(args: &PlanArgs) -> Result<Answer> {
+pub async fn run(args: &PlanArgs, screen: Screen) -> Result<Answer> {
     let checked = options(args)?;
     let source = source::Source::open(args).await?;
     let now = args.at.unwrap_or_else(|| source.time());
@@ -50,12 +53,12 @@ pub async fn run(args: &PlanArgs) -> Result<Answer> {
     let (steps, problems) = decide(&core, stored);
     let plan = Plan { steps, problems, events: told.take() };
     let text = match args.answer.output {
-        OutputFormat::Json => format!("{}\n", serde_json::to_string_pretty(&plan.to_json(now))?),
         OutputFormat::Table => {
             let coloured =
                 std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty());
-            plan.to_text(coloured)
+            plan.to_text(coloured, screen)
         }
+        format => format.document(&plan.to_json(now))?,
     };
     let code = match (&plan.problems[..], &plan.steps[..]) {
         ([], []) => 0,
@@ -158,15 +161,21 @@ const BOLD: &str = "\x1b[1m";
 const PLAIN: &str = "\x1b[0m";
 
 impl Plan {
-    fn to_text(&self, coloured: bool) -> String {
+    fn to_text(&self, coloured: bool, screen: Screen) -> String {
         let mut text = String::new();
         let mut line = |colour: &str, line: String| {
+            let line = screen.wrapped(&line, "", "    ");
             let _ = if coloured { writeln!(text, "{colour}{line}{PLAIN}") } else { writeln!(text, "{line}") };
         };
         for Step { controller, write, changes } in &self.steps {
             let (word, part) = words(&write.action);
             line(BOLD, format!("{word} {}{part} {}  # {controller}", write.kind.kind, write.key));
             for Change { path, from, to } in changes {
+                let resource = path.trim_end_matches(']');
+                let shown = [from, to].map(|value| value.as_ref().map(|value| in_units(resource, value)));
+                // What looks equal in units is shown as it is written.
+                let exact = [from, to].map(|value| value.as_ref().map(Value::to_string));
+                let [from, to] = if shown[0] == shown[1] { exact } else { shown };
                 for (sign, colour, value) in [("-", RED, from), ("+", GREEN, to)] {
                     if let Some(value) = value {
                         line(colour, format!("{sign} {path}: {value}"));
@@ -215,6 +224,14 @@ impl Plan {
             "problems": problems.collect::<Vec<_>>(),
         })
     }
+}
+
+/// A value, in human units where it is an amount of bytes.
+fn in_units(resource: &str, value: &Value) -> String {
+    let amount = value.as_str().and_then(|text| text.parse::<Quantity>().ok());
+    let shown = amount.map(|amount| units::amount(resource, &amount));
+    // Everything else stays as it is written.
+    shown.filter(|shown| shown.ends_with('i')).map_or_else(|| value.to_string(), |shown| format!("{shown:?}"))
 }
 
 /// What a write does, and to which part.

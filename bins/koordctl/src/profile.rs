@@ -15,15 +15,15 @@ use self::{report::Report, surroundings::Surroundings};
 use crate::{
     Answer,
     cli::{OutputFormat, ProfileCommand, ProfileTestArgs},
-    explain::pretty,
     manifests,
+    screen::Screen,
 };
 
 /// Stands for the uid of the request, from which pods without a name draw.
 const UID: &str = "koordctl";
 
 /// Does what is asked about profiles.
-pub async fn run(command: &ProfileCommand) -> Result<Answer> {
+pub async fn run(command: &ProfileCommand, screen: Screen) -> Result<Answer> {
     let ProfileCommand::Test(args) = command;
     let pods = pods(args)?;
     let surroundings = Surroundings::gather(args).await?;
@@ -34,12 +34,12 @@ pub async fn run(command: &ProfileCommand) -> Result<Answer> {
         reports.push(Report { shown, namespace, object, rehearsal, surroundings: &surroundings });
     }
     let text = match args.answer.output {
-        OutputFormat::Json => {
+        OutputFormat::Json | OutputFormat::Yaml => {
             let pods: Vec<Value> = reports.iter().map(Report::to_json).collect();
-            pretty(&json!({"pods": pods, "setAside": surroundings.set_aside_json()}))?
+            args.answer.output.document(&json!({"pods": pods, "setAside": surroundings.set_aside_json()}))?
         }
         OutputFormat::Table => {
-            let texts: Vec<String> = reports.iter().map(Report::to_text).collect();
+            let texts: Vec<String> = reports.iter().map(|report| report.to_text(screen)).collect();
             format!("{}{}", surroundings.set_aside_text(), texts.join("\n"))
         }
     };

@@ -31,7 +31,7 @@ use tempfile::TempDir;
 use time::ClusterTime;
 use tokio::task::JoinSet;
 
-use crate::{Answer, cli::UpArgs};
+use crate::{Answer, cli::UpArgs, screen::Screen};
 
 /// A running cluster on the embedded server.
 pub struct Cluster {
@@ -181,16 +181,16 @@ fn remove_if_ours(file: &Path, ours: &Kubeconfig) {
 }
 
 /// Runs a cluster until ctrl-C, or plays a scenario in it.
-pub async fn run(args: &UpArgs) -> Result<Answer> {
-    let Some(name) = &args.scenario else { return run_cluster(args, None).await };
+pub async fn run(args: &UpArgs, screen: Screen) -> Result<Answer> {
+    let Some(name) = &args.scenario else { return run_cluster(args, None, screen).await };
     if name == scenario::LIST {
         return Ok(Answer::success(scenario::list()?));
     }
     let scenario = scenario::find(name)?;
-    run_cluster(&scenario.arguments(args)?, Some(scenario)).await
+    run_cluster(&scenario.arguments(args)?, Some(scenario), screen).await
 }
 
-async fn run_cluster(args: &UpArgs, scenario: Option<Scenario>) -> Result<Answer> {
+async fn run_cluster(args: &UpArgs, scenario: Option<Scenario>, screen: Screen) -> Result<Answer> {
     logs::init(args.verbose);
     let mut interrupted = Interrupt::listen()?;
     let mut progress = Progress::shown();
@@ -202,13 +202,14 @@ async fn run_cluster(args: &UpArgs, scenario: Option<Scenario>) -> Result<Answer
     drop(progress);
     // Whoever reads this may have stopped reading; the cluster goes on.
     let ahead = cluster.time().is_ahead();
-    let greeting = greeting::greeting(args, cluster.url(), &cluster.kubeconfig, ahead);
+    let greeting = greeting::greeting(args, cluster.url(), &cluster.kubeconfig, ahead, screen);
     let _ = writeln!(std::io::stdout(), "{greeting}");
     let theatre = Theatre {
         client: cluster.client().clone(),
         clock: Arc::clone(&cluster.time().clock),
         kubeconfig: cluster.kubeconfig.clone(),
         speed: args.speed(),
+        screen,
     };
     let playing = async {
         match scenario {

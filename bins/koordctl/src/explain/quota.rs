@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 use koord_api::quota::{self, ALLOCATED, CHILD_REQUEST, GUARANTEED, REQUEST, RUNTIME, TREE_ID};
-use koord_resource::{Quantity, ResourceList, admission::Denial};
+use koord_resource::{ResourceList, admission::Denial};
 use serde_json::{Value, json};
 
 use self::{bounds::Bounds, what_if::Step};
@@ -18,15 +18,15 @@ pub(crate) use self::{
     bounds::contradiction,
     tree::{Quota, Tree},
 };
-use super::pretty;
 use crate::{
     Answer,
     cli::{OutputFormat, QuotaArgs},
-    table,
+    screen::Screen,
+    table, units,
 };
 
 /// Explains.
-pub(super) async fn run(args: &QuotaArgs) -> Result<Answer> {
+pub(super) async fn run(args: &QuotaArgs, screen: Screen) -> Result<Answer> {
     let mut tree = Tree::gather(args).await?;
     let steps = what_if::play(&mut tree, args)?;
     let explained = match tree.named(&args.name, args.namespace.as_deref()) {
@@ -37,20 +37,20 @@ pub(super) async fn run(args: &QuotaArgs) -> Result<Answer> {
     };
     let admitted = steps.iter().all(|step| step.refusal.is_none());
     let text = match args.answer.output {
-        OutputFormat::Json => {
+        OutputFormat::Json | OutputFormat::Yaml => {
             let mut json = json!({"quota": explained.as_ref().map(Explained::to_json)});
             if !args.what_if.is_empty() {
                 json["whatIf"] = steps.iter().map(Step::to_json).collect();
             }
-            pretty(&json)?
+            args.answer.output.document(&json)?
         }
         OutputFormat::Table => {
-            let mut text: String = steps.iter().map(Step::to_text).collect();
+            let mut text: String = steps.iter().map(|step| step.to_text(screen)).collect();
             if let Some(explained) = &explained {
                 if !text.is_empty() {
                     text.push_str(if admitted { "\nThen:\n\n" } else { "\nWith what is admitted:\n\n" });
                 }
-                text.push_str(&explained.to_text());
+                text.push_str(&explained.to_text(screen));
             }
             text
         }
@@ -152,7 +152,7 @@ impl<'t> Explained<'t> {
         json
     }
 
-    fn to_text(&self) -> String {
+    fn to_text(&self, screen: Screen) -> String {
         let quota = self.quota;
         let mut text = format!("ElasticQuota {}", quota.key());
         let tree = quota.label(TREE_ID);
@@ -173,15 +173,15 @@ impl<'t> Explained<'t> {
             facts.push(("namespaces", namespaces.join(", ")));
         }
         let facts: Vec<Vec<String>> = facts.into_iter().map(|(name, fact)| vec![format!("  {name}"), fact]).collect();
-        text.push_str(&table::lines(&facts));
+        text.push_str(&table::lines(&facts, screen));
         text.push('\n');
-        text.push_str(&table::lines(&self.rows()));
+        text.push_str(&table::lines(&self.rows(), screen));
         text.push('\n');
         match &self.bounds {
-            Ok(bounds) => text.push_str(&bounds.to_text()),
+            Ok(bounds) => text.push_str(&bounds.to_text(screen)),
             Err(denial) => {
                 text.push_str("As it is stored it breaks a rule; every change that does not mend it is refused:\n");
-                text.push_str(&refusal_text(denial));
+                text.push_str(&refusal_text(denial, screen));
             }
         }
         text
@@ -205,8 +205,10 @@ impl<'t> Explained<'t> {
         let head = std::iter::once("resource".to_owned()).chain(columns.iter().map(|(name, _)| (*name).to_owned()));
         let mut rows = vec![head.collect()];
         for resource in resources {
-            let amount =
-                |amounts: &ResourceList| amounts.get(resource).map_or_else(|| "-".to_owned(), Quantity::to_string);
+            let amount = |amounts: &ResourceList| match amounts.get(resource) {
+                Some(amount) => units::amount(resource, amount),
+                None => "-".to_owned(),
+            };
             let row = std::iter::once(resource.to_owned()).chain(columns.iter().map(|(_, amounts)| amount(amounts)));
             rows.push(row.collect());
         }
@@ -243,10 +245,11 @@ fn refusal_json(denial: &Denial) -> Value {
     json
 }
 
-fn refusal_text(denial: &Denial) -> String {
-    let mut text = format!("    {}\n", denial.message);
+fn refusal_text(denial: &Denial, screen: Screen) -> String {
+    let mut text = screen.wrapped(&denial.message, "    ", "    ") + "\n";
     if let Some(advice) = &denial.advice {
-        let _ = writeln!(text, "    field   {}\n    remedy  {}", advice.field, advice.remedy);
+        let remedy = screen.wrapped(advice.remedy, "    remedy  ", "            ");
+        let _ = writeln!(text, "    field   {}\n{remedy}", advice.field);
     }
     text
 }

@@ -1,7 +1,5 @@
 //! Where each value of a NodeSLO came from: the part for some nodes, the part for all, or the default.
 
-use std::fmt::Write as _;
-
 use anyhow::{Result, bail};
 use koord_api::{
     label_selector,
@@ -13,10 +11,12 @@ use koord_api::{
 };
 use serde_json::{Value, json};
 
-use super::{objects::Objects, pretty};
+use super::objects::Objects;
 use crate::{
     Answer,
     cli::{ExplainArgs, OutputFormat},
+    screen::Screen,
+    table,
 };
 
 /// The fields of a NodeSLO's spec with the keys that they come from.
@@ -35,7 +35,7 @@ struct Line {
     origin: String,
 }
 
-pub(super) fn explain(objects: &Objects, args: &ExplainArgs) -> Result<Answer> {
+pub(super) fn explain(objects: &Objects, args: &ExplainArgs, screen: Screen) -> Result<Answer> {
     let Some(node) = objects.nodes.get(&args.node) else { bail!("there is no node {}", args.node) };
     let (labels, annotations) = (node.value.labels.to_map(), node.value.annotations.to_map());
     let nothing = std::collections::BTreeMap::new();
@@ -86,12 +86,12 @@ pub(super) fn explain(objects: &Objects, args: &ExplainArgs) -> Result<Answer> {
         });
     }
     Ok(Answer::success(match args.answer.output {
-        OutputFormat::Json => {
+        OutputFormat::Table => table(&lines, screen),
+        format => {
             let lines =
                 lines.iter().map(|line| json!({"field": line.field, "value": line.value, "origin": line.origin}));
-            pretty(&json!({"node": args.node, "values": lines.collect::<Vec<_>>()}))?
+            format.document(&json!({"node": args.node, "values": lines.collect::<Vec<_>>()}))?
         }
-        OutputFormat::Table => table(&lines),
     }))
 }
 
@@ -106,13 +106,9 @@ fn leaves(path: &str, value: &Value, see: &mut dyn FnMut(&str, &Value)) {
     }
 }
 
-fn table(lines: &[Line]) -> String {
+fn table(lines: &[Line], screen: Screen) -> String {
     let value = |line: &Line| line.value.as_str().map_or_else(|| line.value.to_string(), str::to_owned);
-    let width = |of: &dyn Fn(&Line) -> usize| lines.iter().map(of).max().unwrap_or_default();
-    let (fields, values) = (width(&|line| line.field.len()), width(&|line| value(line).len()));
-    let mut text = String::new();
-    for line in lines {
-        let _ = writeln!(text, "{:<fields$}  {:<values$}  {}", line.field, value(line), line.origin);
-    }
-    text
+    let rows: Vec<Vec<String>> =
+        lines.iter().map(|line| vec![line.field.clone(), value(line), line.origin.clone()]).collect();
+    table::lines(&rows, screen)
 }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::surroundings::Surroundings;
 use crate::{
     plan::changes::{Change, changes},
+    screen::Screen,
     table,
 };
 
@@ -65,7 +66,7 @@ impl Report<'_> {
         format!("{message}{advice}")
     }
 
-    pub(super) fn to_text(&self) -> String {
+    pub(super) fn to_text(&self, screen: Screen) -> String {
         let mut text = format!("{}\n", self.shown);
         let mut order = 0;
         for (tried, changed) in self.rehearsal.profiles.iter().zip(self.changes_by_profile()) {
@@ -77,10 +78,10 @@ impl Report<'_> {
             };
             // Writing into a String cannot fail.
             let _ = writeln!(text, "\n{place} ClusterColocationProfile {} {}", tried.name, verdict(tried));
-            text.push_str(&indented(&self.reasons(tried)));
+            text.push_str(&indented(&self.reasons(tried), screen));
             match (&changed, &tried.after) {
                 (Some(changed), _) if changed.is_empty() => text.push_str("   it changes nothing\n"),
-                (Some(changed), _) => text.push_str(&indented(&rows(changed))),
+                (Some(changed), _) => text.push_str(&indented(&rows(changed), screen)),
                 (None, Some(Err(denial))) => {
                     let _ = writeln!(text, "   it cannot be applied: {}", self.refusal(denial));
                 }
@@ -89,7 +90,7 @@ impl Report<'_> {
         }
         for (title, changed) in [("What follows from it", self.following()), ("In all", self.in_all())] {
             if !changed.is_empty() {
-                let _ = write!(text, "\n{title}:\n{}", indented(&rows(&changed)));
+                let _ = write!(text, "\n{title}:\n{}", indented(&rows(&changed), screen));
             }
         }
         match &self.rehearsal.outcome {
@@ -207,8 +208,8 @@ fn rows(changed: &[Change]) -> Vec<Vec<String>> {
     changed.iter().map(row).collect()
 }
 
-fn indented(rows: &[Vec<String>]) -> String {
-    table::lines(rows).lines().fold(String::new(), |mut text, line| {
+fn indented(rows: &[Vec<String>], screen: Screen) -> String {
+    table::lines(rows, screen.beside(3)).lines().fold(String::new(), |mut text, line| {
         let _ = writeln!(text, "   {line}");
         text
     })

@@ -2,10 +2,10 @@
 
 use std::{fmt::Write as _, path::Path};
 
-use crate::cli::UpArgs;
+use crate::{cli::UpArgs, screen::Screen};
 
 /// The text that is printed when everything runs.
-pub fn greeting(args: &UpArgs, server: &str, kubeconfig: &Path, ahead: bool) -> String {
+pub fn greeting(args: &UpArgs, server: &str, kubeconfig: &Path, ahead: bool, screen: Screen) -> String {
     let mut text = format!("\nA cluster with {} hollow nodes runs at {server}.\n", args.nodes);
     if args.no_manager {
         text.push_str("koord-manager is not part of it (--no-manager).\n");
@@ -21,8 +21,16 @@ pub fn greeting(args: &UpArgs, server: &str, kubeconfig: &Path, ahead: bool) -> 
         "\nTry, in another terminal:\n\n  export KUBECONFIG={}\n",
         shell_word(&kubeconfig.display().to_string())
     );
-    for (command, says) in commands(args) {
-        let _ = writeln!(text, "  {command:<58} # {says}");
+    let commands = commands(args);
+    let widest =
+        commands.iter().map(|(command, says)| command.len().max(58) + says.len() + 5).max().unwrap_or_default();
+    let is_narrow = screen.columns().is_some_and(|columns| widest > columns);
+    for (command, says) in commands {
+        let _ = if is_narrow {
+            writeln!(text, "  # {says}\n  {command}")
+        } else {
+            writeln!(text, "  {command:<58} # {says}")
+        };
     }
     text.push_str("\nctrl-C ends it.\n");
     text
@@ -83,10 +91,20 @@ mod tests {
 
     #[test]
     fn a_path_with_a_space_can_be_pasted() {
-        let text = greeting(&args(&[]), "https://127.0.0.1:6443", Path::new("/home/me/my cluster/koord's"), false);
+        let text = greeting(
+            &args(&[]),
+            "https://127.0.0.1:6443",
+            Path::new("/home/me/my cluster/koord's"),
+            false,
+            Screen::ENDLESS,
+        );
         assert!(text.contains(r"export KUBECONFIG='/home/me/my cluster/koord'\''s'"), "{text}");
         assert!(!text.contains("times as fast"));
-        assert!(greeting(&args(&["--speed=60"]), "", Path::new("k"), false).contains("60 times as fast"));
-        assert!(greeting(&args(&[]), "", Path::new("k"), true).contains("ahead of yours"));
+        let of = |more: &[&str], ahead, screen| greeting(&args(more), "", Path::new("k"), ahead, screen);
+        assert!(of(&["--speed=60"], false, Screen::ENDLESS).contains("60 times as fast"));
+        assert!(of(&[], true, Screen::ENDLESS).contains("ahead of yours"));
+        // A command that is longer than the terminal still stands alone on its line.
+        let narrow = of(&[], false, Screen::of(80));
+        assert!(narrow.contains("\n  # machines that are not there\n  kubectl get nodes\n"), "{narrow}");
     }
 }

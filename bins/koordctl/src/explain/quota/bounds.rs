@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     reviewer::{QUOTAS, Reviewer},
+    screen::Screen,
     table,
 };
 
@@ -82,7 +83,7 @@ impl Bounds {
         Ok(Self(bounds))
     }
 
-    pub(super) fn to_text(&self) -> String {
+    pub(super) fn to_text(&self, screen: Screen) -> String {
         let mut rows = vec![["change", "as far as", "then"].map(str::to_owned).to_vec()];
         for Bound { change, limit, refusal } in &self.0 {
             let (far, then) = match (limit, refusal) {
@@ -92,7 +93,7 @@ impl Bounds {
             };
             rows.push(vec![change.clone(), far, then.unwrap_or_default()]);
         }
-        table::lines(&rows)
+        table::lines(&rows, screen)
     }
 
     pub(super) fn to_json(&self) -> Value {

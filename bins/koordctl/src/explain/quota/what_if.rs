@@ -10,7 +10,7 @@ use super::{
     refusal_json, refusal_text,
     tree::{self, Tree},
 };
-use crate::{cli::QuotaArgs, manifests, reviewer::QUOTAS};
+use crate::{cli::QuotaArgs, manifests, reviewer::QUOTAS, screen::Screen};
 
 /// What became of one proposed change.
 pub(super) struct Step {
@@ -69,10 +69,10 @@ fn play_one(tree: &mut Tree, proposal: &Value) -> Result<Step> {
 }
 
 impl Step {
-    pub(super) fn to_text(&self) -> String {
+    pub(super) fn to_text(&self, screen: Screen) -> String {
         match &self.refusal {
             None => format!("{} {}: admitted\n", self.operation, self.key),
-            Some(denial) => format!("{} {}: refused\n{}", self.operation, self.key, refusal_text(denial)),
+            Some(denial) => format!("{} {}: refused\n{}", self.operation, self.key, refusal_text(denial, screen)),
         }
     }
 

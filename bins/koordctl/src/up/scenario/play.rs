@@ -17,6 +17,7 @@ use super::{
     keys::Keys,
     pacing::{Next, Pacing},
 };
+use crate::screen::Screen;
 
 /// Where a scenario is played.
 pub struct Theatre {
@@ -28,6 +29,8 @@ pub struct Theatre {
     pub kubeconfig: PathBuf,
     /// How fast the cluster's time runs.
     pub speed: f64,
+    /// What it is shown on.
+    pub screen: Screen,
 }
 
 /// How long a consequence may take, in the cluster's time: longer than a report is believed.
@@ -69,7 +72,7 @@ pub async fn play(scenario: &Scenario, theatre: &Theatre, by_hand: bool) -> Resu
     if !pacing.waits() && pacing.linger(reading, paused).await == Next::Quit {
         return Ok(());
     }
-    print(&format!("\n{}", scenario.end.trim_end()));
+    print(&format!("\n{}", paragraphs(&scenario.end, theatre.screen)));
     if stage.is_terminal {
         print("The cluster stays until you press q or ctrl-C.");
         pacing.enough().await;
@@ -79,7 +82,7 @@ pub async fn play(scenario: &Scenario, theatre: &Theatre, by_hand: bool) -> Resu
 
 impl Theatre {
     async fn perform(&self, step: &Step, stage: &Stage) -> Result<()> {
-        print(&format!("{}\n", step.says.trim_end()));
+        print(&format!("{}\n", paragraphs(&step.says, self.screen)));
         let mut conditions = Vec::new();
         for condition in &step.until {
             conditions.push((condition, condition.before(&self.client).await?));
@@ -109,7 +112,7 @@ impl Theatre {
         }
         for show in &step.show {
             stage.command(&show.command());
-            printed(&show.print(&self.client, &self.kubeconfig).await?);
+            printed(&show.print(&self.client, &self.kubeconfig, self.screen.beside(4)).await?);
         }
         Ok(())
     }
@@ -139,6 +142,15 @@ impl Stage {
     fn faint(&self, text: &str) -> String {
         if self.styled { format!("\u{1b}[2m{text}\u{1b}[0m") } else { text.to_owned() }
     }
+}
+
+/// Text whose paragraphs are apart by empty lines, wrapped for the screen.
+fn paragraphs(text: &str, screen: Screen) -> String {
+    if screen.columns().is_none() {
+        return text.trim_end().to_owned();
+    }
+    let wrapped = |paragraph: &str| screen.wrapped(&paragraph.split_whitespace().collect::<Vec<_>>().join(" "), "", "");
+    text.trim_end().split("\n\n").map(wrapped).collect::<Vec<_>>().join("\n\n")
 }
 
 /// Whoever reads may have stopped reading; what happens goes on.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::object::{Object, Place};
-use crate::Cli;
+use crate::{Cli, screen::Screen};
 
 /// Something to look at.
 #[derive(Clone, Debug, Deserialize)]
@@ -36,7 +36,7 @@ impl Show {
     }
 
     /// What it prints.
-    pub async fn print(&self, client: &Client, kubeconfig: &Path) -> Result<String> {
+    pub async fn print(&self, client: &Client, kubeconfig: &Path, screen: Screen) -> Result<String> {
         match self {
             Show::Field(place) => Ok(place.read(client).await?.unwrap_or_default()),
             Show::Koordctl(words) => {
@@ -44,11 +44,11 @@ impl Show {
                 let kubeconfig = ["--kubeconfig".into(), kubeconfig.as_os_str().to_owned()];
                 let cli =
                     Cli::try_parse_from(arguments.chain(kubeconfig)).with_context(|| format!("koordctl {words}"))?;
-                Ok(Box::pin(crate::run(cli)).await?.text)
+                Ok(Box::pin(crate::run_on(cli, screen)).await?.text)
             }
             Show::Events(object) => {
                 let events = events(client, object).await?;
-                let lines: Vec<String> = events.iter().map(Event::line).collect();
+                let lines: Vec<String> = events.iter().map(|event| screen.wrapped(&event.line(), "", "    ")).collect();
                 Ok(lines.join("\n"))
             }
         }
