@@ -18,7 +18,7 @@ fn the_operator_is_the_one_that_is_built_and_fits_in_eighty_lines() {
 #[test]
 fn it_has_exactly_two_commands() {
     let commands: Vec<&str> = README.split("```sh\n").skip(1).map(|rest| rest.split("\n```").next().unwrap()).collect();
-    assert_eq!(commands, ["cargo run --release --bin koordctl -- up", "cargo test --workspace"]);
+    assert_eq!(commands, ["cargo run --bin koordctl -- up", "cargo test --workspace"]);
 }
 
 /// Every relative link of the pages that a newcomer reads.
