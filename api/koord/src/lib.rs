@@ -10,7 +10,33 @@
 //! # fn main() {}
 //! ```
 //!
-//! Read first: `docs/library.md`, which leads from an empty crate to a tested operator.
+//! # Where to begin
+//!
+//! To write an operator: `docs/library.md` leads from an empty crate to a tested operator, and `examples/greeter` is one in
+//! a file. To read the code, in this order; each page says what its crate is, what it does not know, and which types to
+//! read first:
+//!
+//! | crate | what it is |
+//! |---|---|
+//! | [`koord_schema`](../koord_schema/index.html) | structural schemas, CEL, JSON, merge and strategic-merge patches: pure functions of JSON |
+//! | [`koord_resource`](../koord_resource/index.html) | what a declared type is: identity, schema, validation, mutation, conversion, handlers, roles |
+//! | [`koord_macros`](../koord_macros/index.html) | the derives and attributes that implement it |
+//! | [`koord_runtime`](../koord_runtime/index.html) | watches, caches, queues, leader election, reconcilers and the manager around them |
+//! | [`koord_webhook`](../koord_webhook/index.html) | the webhook server: TLS, certificates, AdmissionReview, conversion |
+//! | [`envtest`](../envtest/index.html) | a Kubernetes API server that runs in a test |
+//!
+//! Koordinator, made with them:
+//!
+//! | crate | what it is |
+//! |---|---|
+//! | [`koord_api`](../koord_api/index.html) | the 13 kinds, and the protocol of labels, annotations and configuration |
+//! | [`koord_profile`](../koord_profile/index.html) | which profiles apply to a pod, and what they change |
+//! | [`koord_manager_controllers`](../koord_manager_controllers/index.html) | the controllers of koord-manager |
+//! | [`koord_webhooks`](../koord_webhooks/index.html) | the admission handlers of koord-manager |
+//! | [`koord_manager`](../koord_manager/index.html), [`koordctl`](../koordctl/index.html), [`crdgen`](../crdgen/index.html) | the programs |
+//! | [`hollow`](../hollow/index.html) | nodes without machines, for tests and `koordctl up` |
+//!
+//! `docs/architecture.md` shows which crate may depend on which, and the invariants that hold between them.
 
 pub use koord_resource::*;
 pub use koord_resource::{k8s_openapi, serde, serde_json};

@@ -1,6 +1,7 @@
 //! What crdgen does: CustomResourceDefinitions, reference pages and sample skeletons out of the declared kinds.
 //!
-//! [`generate::documents`] says which files there are and what is in them; [`compare`] holds definitions against others.
+//! It knows no cluster. Read first: [`generate::documents`] (which files there are and what is in them), [`compare`] (which
+//! compares definitions with others), [`document::Document`].
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

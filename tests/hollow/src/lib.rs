@@ -3,7 +3,8 @@
 //! Hollow nodes register themselves and renew their leases, a hollow kubelet lets bound pods run and finishes their deletion, a hollow koordlet
 //! reports how busy each node is. What they write is decided by pure functions of a seed and the time: [`node`], [`pod`], [`usage`].
 //!
-//! Nothing here knows a server; anything that `kube::Client` can reach will do.
+//! Nothing here knows a server; anything that `kube::Client` can reach will do. Read first: [`Fleet`] (the nodes of a seed),
+//! [`Kubelet`] and [`Koordlet`] (what runs on them).
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
