@@ -1,0 +1,182 @@
+//! Each row of docs/divergences.md names a test that exists and can show the difference.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use integration::installed::repository;
+
+const PAGE: &str = "docs/divergences.md";
+
+/// What a row may say about the direction.
+const DIRECTIONS: [&str; 3] = ["stricter", "laxer", "different"];
+
+/// A test that compares recordings shows where we agree, not where we differ. Those that are named by a row all the same
+/// compare what we do with what the row says.
+const REPLAYS: [&str; 2] = ["replay::", "recordings_agree"];
+
+struct Row {
+    line: usize,
+    what: String,
+    direction: String,
+    /// Commands of the last column, as `cargo test` takes them.
+    tests: Vec<String>,
+}
+
+fn rows(page: &str) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (index, line) in page.lines().enumerate() {
+        let Some(cells) = line.strip_prefix("| ").and_then(|rest| rest.strip_suffix(" |")) else { continue };
+        // `\|` is no border.
+        let cells: Vec<String> =
+            cells.replace("\\|", "\u{0}").split(" | ").map(|cell| cell.replace('\u{0}', "|")).collect();
+        let [what, _, _, direction, _, test] = &cells[..] else {
+            panic!("{PAGE}:{}: {} columns instead of six", index + 1, cells.len())
+        };
+        if what == "what" {
+            continue;
+        }
+        let mut tests: Vec<String> = Vec::new();
+        for command in test.split('`').filter(|part| part.starts_with("-p ") || part.starts_with("…::")) {
+            // `…` stands for the module of the test before.
+            let command = match (command.strip_prefix("…::"), tests.last().and_then(|last| last.rsplit_once("::"))) {
+                (Some(name), Some((before, _))) => format!("{before}::{name}"),
+                _ => command.to_owned(),
+            };
+            tests.push(command);
+        }
+        rows.push(Row { line: index + 1, what: what.clone(), direction: direction.clone(), tests });
+    }
+    rows
+}
+
+/// The folder of each package, by its name.
+fn packages() -> BTreeMap<String, PathBuf> {
+    let manifest = fs::read_to_string(repository("Cargo.toml")).unwrap();
+    let members = manifest.split_once("members = [").unwrap().1.split_once(']').unwrap().0;
+    let folders = members.split('"').skip(1).step_by(2).map(repository);
+    let named = |folder: PathBuf| {
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        let name = manifest.split_once("name = \"").unwrap().1.split_once('"').unwrap().0.to_owned();
+        (name, folder)
+    };
+    folders.map(named).collect()
+}
+
+/// Where a command finds its test: the roots of the program, and the path of the test in it.
+fn place(command: &str, packages: &BTreeMap<String, PathBuf>) -> Result<(Vec<PathBuf>, Vec<String>), String> {
+    let words: Vec<&str> = command.split(' ').collect();
+    let (package, target, test) = match words[..] {
+        ["-p", package, test] | ["-p", package, "--lib", test] => (package, None, test),
+        ["-p", package, "--test", target, test] => (package, Some(target), test),
+        _ => return Err(format!("{command:?} is none of `-p PACKAGE [--lib|--test NAME] PATH`")),
+    };
+    let folder = packages.get(package).ok_or_else(|| format!("there is no package {package}"))?;
+    let roots = match target {
+        None => vec![folder.join("src")],
+        Some(target) => vec![
+            folder.join(format!("tests/{target}")),
+            folder.join(format!("tests/{target}.rs")),
+            // the one of this package, whose target has a name of its own
+            folder.join("tests/it"),
+        ],
+    };
+    Ok((roots, test.split("::").map(str::to_owned).collect()))
+}
+
+/// Every Rust file below a root, with the path of its module.
+fn modules(root: &Path, at: &[String], found: &mut Vec<(Vec<String>, PathBuf)>) {
+    if root.is_file() {
+        found.push((at.to_vec(), root.to_owned()));
+    }
+    for entry in fs::read_dir(root).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let below: Vec<String> = at.iter().cloned().chain([name.clone()]).collect();
+        if path.is_dir() {
+            modules(&path, &below, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            let is_root = matches!(name.as_str(), "lib" | "main" | "mod");
+            found.push((if is_root { at.to_vec() } else { below }, path));
+        }
+    }
+}
+
+/// Whether a test of this path is in one of the roots.
+fn exists(roots: &[PathBuf], path: &[String]) -> bool {
+    let (name, within) = path.split_last().unwrap();
+    let mut files = Vec::new();
+    roots.iter().for_each(|root| modules(root, &[], &mut files));
+    files.iter().any(|(module, file)| {
+        let Some(inline) = within.strip_prefix(&module[..]) else { return false };
+        let text = fs::read_to_string(file).unwrap();
+        inline.iter().all(|inner| text.contains(&format!("mod {inner} {{"))) && is_test(&text, name)
+    })
+}
+
+/// Whether the function is marked as a test, by whatever runtime or macro.
+fn is_test(text: &str, name: &str) -> bool {
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let starts = [format!("fn {name}("), format!("async fn {name}(")];
+    let declared = |line: &&str| starts.iter().any(|start| line.starts_with(start.as_str()));
+    lines.iter().enumerate().filter(|(_, line)| declared(line)).any(|(index, _)| {
+        let above = lines[..index].iter().rev().take_while(|line| line.starts_with('#') || line.starts_with("//"));
+        above.into_iter().any(|line| line.starts_with("#[") && line.contains("test"))
+    })
+}
+
+/// What is wrong with a row.
+fn mistakes(row: &Row, packages: &BTreeMap<String, PathBuf>) -> Vec<String> {
+    let mut mistakes = Vec::new();
+    if row.tests.is_empty() {
+        mistakes.push("no test shows it".to_owned());
+    }
+    if !DIRECTIONS.contains(&row.direction.as_str()) {
+        mistakes.push(format!("{:?} is no direction", row.direction));
+    }
+    for test in &row.tests {
+        match place(test, packages) {
+            Err(error) => mistakes.push(error),
+            Ok((roots, path)) if !exists(&roots, &path) => mistakes.push(format!("there is no test {test}")),
+            Ok(_) if REPLAYS.iter().any(|replay| test.contains(replay)) => {
+                mistakes.push(format!("{test} compares recordings, which show where we agree"));
+            }
+            Ok(_) => {}
+        }
+    }
+    mistakes.into_iter().map(|mistake| format!("{PAGE}:{}: {}: {mistake}", row.line, row.what)).collect()
+}
+
+#[test]
+fn every_row_names_a_test_that_exists_and_can_show_it() {
+    let page = fs::read_to_string(repository(PAGE)).unwrap();
+    let (rows, packages) = (rows(&page), packages());
+    assert!(rows.len() > 50, "{} rows were found", rows.len());
+    let mistakes: Vec<String> = rows.iter().flat_map(|row| mistakes(row, &packages)).collect();
+    assert!(mistakes.is_empty(), "{}", mistakes.join("\n"));
+}
+
+#[test]
+fn a_row_that_shows_nothing_is_found() {
+    let packages = packages();
+    let row = |test: &str| {
+        let page = format!(
+            "| what | original | ours | direction | why | test |\n|---|---|---|---|---|---|\n| a | b | c | laxer | d | {test} |"
+        );
+        rows(&page).iter().flat_map(|row| mistakes(row, &packages)).collect::<Vec<_>>()
+    };
+    let this = "`-p integration --test integration divergences::a_row_that_shows_nothing_is_found`";
+    assert_eq!(row(this), Vec::<String>::new());
+    for (test, expected) in [
+        ("none", "no test shows it"),
+        ("`-p integration --test integration divergences::rows`", "there is no test"),
+        ("`-p integration --test integration divergence::a_row_that_shows_nothing_is_found`", "there is no test"),
+        ("`-p nowhere a::b`", "there is no package nowhere"),
+        ("`-p koord-webhooks --test it replay::our_selection_agrees`", "compares recordings"),
+    ] {
+        let found = row(test);
+        assert!(found.len() == 1 && found[0].contains(expected), "{test}: {found:?}");
+    }
+}
