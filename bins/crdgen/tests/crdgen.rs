@@ -3,6 +3,7 @@
 
 use std::{
     fs,
+    io::Write as _,
     path::{Path, PathBuf},
 };
 
@@ -33,9 +34,13 @@ fn the_structure_of_all_kinds_is_the_originals() {
 fn the_structure_is_that_of_the_shared_files_where_they_are() {
     let shared = std::env::var_os("KOORD_SHARED").map_or_else(|| root().join("../shared"), PathBuf::from);
     let folder = shared.join("data/crds");
-    if folder.exists() {
-        assert_eq!(diff(&folder, "compatible").text, "");
+    if !folder.exists() {
+        // Not through the print macros: the test harness keeps those to itself.
+        let line = "SKIPPED structures of the original's CRDs: KOORD_SHARED names no folder with them";
+        let _ = writeln!(std::io::stderr(), "{line}");
+        return;
     }
+    assert_eq!(diff(&folder, "compatible").text, "");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use koord_resource::Quantity;
 use koord_runtime::random::Random;
-use koordctl::{Answer, Cli, run};
+use koordctl::{Answer, Cli, run_on, screen::Screen};
 use serde_json::{Map, Value, json};
 
 /// How many clusters are thrown together.
@@ -207,7 +207,7 @@ fn answer(file: &str, line: &[&str]) -> Value {
     let line = ["koordctl"].iter().chain(line).copied().chain(["-o", "json", AT, "-f", file]);
     let cli = <Cli as clap::Parser>::try_parse_from(line).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let Answer { text, .. } = runtime.block_on(run(cli)).unwrap();
+    let Answer { text, .. } = runtime.block_on(run_on(cli, Screen::ENDLESS)).unwrap();
     serde_json::from_str(&text).unwrap()
 }
 

@@ -92,7 +92,9 @@ impl Cluster {
         };
         let line = std::iter::once("koordctl").chain(command.iter().copied()).chain([kubeconfig.as_str()]);
         let cli = <Cli as clap::Parser>::try_parse_from(line.chain(after.iter().copied())).unwrap();
-        self.runtime.block_on(koordctl::run(cli)).map_err(|error| in_words(&error))
+        self.runtime
+            .block_on(koordctl::run_on(cli, koordctl::screen::Screen::ENDLESS))
+            .map_err(|error| in_words(&error))
     }
 
     /// Creates an object; its status, where it says one, is written too.

@@ -1,6 +1,6 @@
 //! `koordctl explain`, from files.
 
-use koordctl::{Answer, Cli, run};
+use koordctl::{Answer, Cli, run_on, screen::Screen};
 
 /// A node with one prod pod, as `kubectl get -o yaml` writes it.
 const OBJECTS: &str = r#"
@@ -43,7 +43,8 @@ fn explained(arguments: &[&str]) -> Result<String, String> {
     let given = arguments.iter().map(|argument| (*argument).to_owned());
     let cli =
         <Cli as clap::Parser>::try_parse_from(start.chain(given).chain(["-f".to_owned(), file.display().to_string()]));
-    let answer = tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(run(cli.unwrap()));
+    let answer =
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(run_on(cli.unwrap(), Screen::ENDLESS));
     let Answer { text, code } = answer.map_err(|error| format!("{error:#}"))?;
     assert_eq!(code, 0);
     Ok(text)
@@ -102,4 +103,32 @@ fn values_of_a_node_slo_name_their_origin() {
         let (found, from) = rest.trim().split_once(' ').unwrap_or_default();
         assert_eq!((found, from.trim()), (value, origin), "{field}");
     }
+}
+
+#[test]
+fn memory_is_shown_in_binary_units_and_exactly_to_programs() {
+    let about = ["batch", "node-1", "--at", "2026-01-01T00:05:00Z"];
+    let text = explained(&about).unwrap();
+    // 120 GB of capacity.
+    let capacity = text.lines().find(|line| line.contains("status.capacity.memory")).unwrap();
+    assert!(capacity.contains(" 111.76Gi "), "{text}");
+    let json: serde_json::Value =
+        serde_json::from_str(&explained(&[&about[..], &["-o", "json"]].concat()).unwrap()).unwrap();
+    let yaml: serde_json::Value =
+        serde_saphyr::from_str(&explained(&[&about[..], &["-o", "yaml"]].concat()).unwrap()).unwrap();
+    assert_eq!(json, yaml);
+    assert_eq!(json["amounts"][1]["terms"][0]["amount"], "120G");
+}
+
+#[test]
+fn a_waterfall_fits_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("objects.yaml").display().to_string();
+    std::fs::write(&file, OBJECTS).unwrap();
+    let line = ["koordctl", "explain", "batch", "node-1", "--at", "2026-01-01T00:05:00Z", "-f", &file];
+    let cli = <Cli as clap::Parser>::try_parse_from(line).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let Answer { text, .. } = runtime.block_on(run_on(cli, Screen::of(100))).unwrap();
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+    assert!(text.split_whitespace().any(|word| word == "status.nodeMetric.systemUsage"), "words stay whole: {text}");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use koordctl::{Answer, Cli, run};
+use koordctl::{Answer, Cli, run_on, screen::Screen};
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
@@ -47,7 +47,7 @@ fn from_files(text: &str, arguments: &[&str]) -> Result<Answer, String> {
     let line = ["koordctl", "plan", "-f", &file, AT].into_iter().chain(arguments.iter().copied());
     let cli = <Cli as clap::Parser>::try_parse_from(line).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(run(cli)).map_err(|error| format!("{error:#}"))
+    runtime.block_on(run_on(cli, Screen::ENDLESS)).map_err(|error| format!("{error:#}"))
 }
 
 fn yaml() -> String {

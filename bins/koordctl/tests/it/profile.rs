@@ -1,6 +1,6 @@
 //! `koordctl profile test`: with profiles of files and of a cluster.
 
-use koordctl::{Answer, Cli, run};
+use koordctl::{Answer, Cli, run_on, screen::Screen};
 use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
@@ -64,7 +64,7 @@ fn tested(pod: &str, profiles: &str, arguments: &[&str]) -> Result<Answer, Strin
     let (pod, profiles) = (at("pod.yaml"), at("profiles.yaml"));
     let line = ["koordctl", "profile", "test", "-f", &pod, "--profiles", &profiles];
     let cli = <Cli as clap::Parser>::try_parse_from(line.iter().chain(arguments)).unwrap();
-    let answer = tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(run(cli));
+    let answer = tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(run_on(cli, Screen::ENDLESS));
     answer.map_err(|error| format!("{error:#}"))
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn koordctl_with_little_room(kilobytes: u32) -> Command {
 }
 
 fn quiet(mut command: Command) -> Command {
-    command.env_remove("KUBECONFIG").stdin(Stdio::null());
+    command.env_remove("KUBECONFIG").env_remove("COLUMNS").stdin(Stdio::null());
     command
 }
 

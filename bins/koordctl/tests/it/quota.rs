@@ -1,6 +1,6 @@
 //! `koordctl explain quota`, from files: amounts, bounds, and changes that are tried out.
 
-use koordctl::{Answer, Cli, run};
+use koordctl::{Answer, Cli, run_on, screen::Screen};
 use serde_json::Value;
 
 use crate::cluster::Cluster;
@@ -50,7 +50,7 @@ fn asked(arguments: &[&str], change: &str) -> Result<Answer, String> {
         line.extend(["--what-if".to_owned(), at("change.yaml")]);
     }
     let cli = <Cli as clap::Parser>::try_parse_from(line).unwrap();
-    let answer = tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(run(cli));
+    let answer = tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(run_on(cli, Screen::ENDLESS));
     answer.map_err(|error| format!("{error:#}"))
 }
 
@@ -149,7 +149,8 @@ fn a_quota_that_is_inconsistent_in_the_store_says_so() {
     std::fs::write(&file, change).unwrap();
     let line = ["koordctl", "explain", "quota", "team-a", "-f"].map(str::to_owned);
     let cli = <Cli as clap::Parser>::try_parse_from(line.into_iter().chain([file.display().to_string()])).unwrap();
-    let answer = tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(run(cli)).unwrap();
+    let answer =
+        tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(run_on(cli, Screen::ENDLESS)).unwrap();
     assert!(answer.text.contains("As it is stored it breaks a rule"), "{}", answer.text);
     assert_eq!(row(&answer.text, "cpu"), "cpu 40 90 30500m 50 90 100 80 -20");
 }

@@ -203,6 +203,31 @@ async fn the_second_replica_takes_over_when_the_first_gives_the_lease_back() {
     two.await.unwrap().unwrap();
 }
 
+#[tokio::test]
+async fn a_program_that_loses_the_lease_runs_on_and_leads_again() {
+    let server = server();
+    let candidacy = Candidacy { retry: Duration::from_millis(50), ..Candidacy::new("kube-system", "cards", "one") };
+    let stop = CancellationToken::new();
+    let manager = manager(&server, Initial::Stream, Some(candidacy));
+    let mut leads = manager.leading();
+    let running = tokio::spawn(manager.run(stop.clone()));
+    let limit = Duration::from_secs(20);
+    tokio::time::timeout(limit, leads.wait_for(|leads| *leads)).await.unwrap().unwrap();
+
+    let path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/cards";
+    let now = Timestamp::now();
+    let taken = json!({"holderIdentity": "another", "leaseDurationSeconds": 1, "renewTime": format!("{now:.6}")});
+    send(&server, Method::PATCH, path, &json!({"spec": taken}));
+    tokio::time::timeout(limit, leads.wait_for(|leads| !*leads)).await.unwrap().unwrap();
+    assert!(!running.is_finished(), "the process goes on");
+    // The other never renews it.
+    tokio::time::timeout(limit, leads.wait_for(|leads| *leads)).await.unwrap().unwrap();
+    send(&server, Method::POST, "/api/v1/nodes", &json!({"metadata": {"name": "n1"}}));
+    eventually("a card after the election", || card(&server, "n1")).await;
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
 /// The trial on which the design rests: kube's own decoder can leave objects as text. The runtime reads lines itself
 /// because then one buffer serves all events and a broken line can be told from a malformed object.
 #[tokio::test]

@@ -141,7 +141,7 @@ impl Inspected<'_> {
     async fn koordctl(&self, arguments: &[&str]) -> Result<Answer> {
         let line = ["koordctl"].iter().chain(arguments).copied().map(OsStr::new);
         let line = line.chain([OsStr::new("--kubeconfig"), self.kubeconfig.as_os_str()]);
-        koordctl::run(koordctl::Cli::try_parse_from(line)?).await
+        koordctl::run_on(koordctl::Cli::try_parse_from(line)?, koordctl::screen::Screen::ENDLESS).await
     }
 
     /// What is found, and the exit code; of these checks alone, where some are named.

@@ -49,7 +49,7 @@ async fn definitions(place: &Place, kubeconfig: &Path) -> Result<()> {
     let koordctl = async |arguments: &[&str]| {
         let arguments = ["koordctl"].iter().chain(arguments).copied().map(OsStr::new);
         let arguments = arguments.chain([OsStr::new("--kubeconfig"), kubeconfig.as_os_str()]);
-        koordctl::run(koordctl::Cli::try_parse_from(arguments)?).await
+        koordctl::run_on(koordctl::Cli::try_parse_from(arguments)?, koordctl::screen::Screen::ENDLESS).await
     };
     let version = koordctl(&["version"]).await?;
     ensure!(version.text.contains("server v1.34"), "{}", version.text);

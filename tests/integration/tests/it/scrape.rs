@@ -98,6 +98,8 @@ pub(crate) fn check(address: SocketAddr) -> Result<()> {
     }
     let all = families(&get(address, "/all-metrics")?)?;
     ensure!(all == together, "/all-metrics is not the other three pages together");
+    let of_go = all.keys().find(|name| name.starts_with("go_"));
+    ensure!(of_go.is_none(), "{of_go:?} is served, and no Go runs here");
     for Description { name, .. } in &table {
         ensure!(all.contains_key(*name) || AT_TIMES.contains(name), "{name} is described and not served");
     }

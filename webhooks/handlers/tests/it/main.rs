@@ -5,6 +5,7 @@ mod allocations;
 mod charges;
 mod config_sync;
 mod declared;
+mod divergences;
 mod properties;
 mod readme;
 mod recordings;
