@@ -2,7 +2,7 @@
 
 use textwrap::{Options, WordSplitter, WrapAlgorithm};
 
-/// Narrower than this nothing is wrapped: it would be one word a line.
+/// On a narrower terminal nothing is wrapped: it would be one word a line.
 const COLUMNS_MIN: usize = 40;
 
 /// How wide an answer may be.
@@ -17,13 +17,13 @@ impl Screen {
 
     /// A terminal with so many columns.
     pub fn of(columns: usize) -> Self {
-        Self { columns: Some(columns.max(COLUMNS_MIN)) }
+        Self { columns: Some(columns) }
     }
 
     /// The terminal that standard output is, or what the variable `COLUMNS` says.
     pub fn of_stdout() -> Self {
         let named = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-        named.or_else(terminal_columns).filter(|columns| *columns > 0).map_or(Self::ENDLESS, Self::of)
+        named.or_else(terminal_columns).filter(|columns| *columns >= COLUMNS_MIN).map_or(Self::ENDLESS, Self::of)
     }
 
     /// What is left beside an indentation.
