@@ -425,7 +425,7 @@ data:
         let found = found(text);
         assert_eq!(
             found[0],
-            "f.yaml:7: ConfigMap slo-controller-config: nobody reads the key \"colocation-confg\"\n    did you mean \"colocation-config\"?"
+            "f.yaml:7: ConfigMap slo-controller-config: unknown key \"colocation-confg\"\n    did you mean \"colocation-config\"?"
         );
         assert!(
             found.iter().any(

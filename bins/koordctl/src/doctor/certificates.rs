@@ -139,12 +139,12 @@ impl Call {
             ),
             (Some(_), Some(at)) => report.error(
                 object,
-                format!("nobody answers on {at}, where --webhook-at says that {address} can be reached: {error}"),
+                format!("no answer from {at}, where --webhook-at says that {address} can be reached: {error}"),
                 "let the port-forward run, and see that it has a ready pod: kubectl port-forward says in its output why not",
             ),
             (None, _) => report.error(
                 object,
-                format!("nobody answers on {address}: {error}"),
+                format!("no answer from {address}: {error}"),
                 "let koord-manager run there, with WEBHOOK_HOST and WEBHOOK_PORT as the entry says",
             ),
         }

@@ -24,12 +24,12 @@ pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Repo
     let edit = format!("kubectl -n {namespace} edit configmap {name}");
     let reviewer = match Reviewer::new(&args.feature_gates) {
         Ok(reviewer) => reviewer,
-        Err(error) => return report.warning(object, format!("it is not checked: {error}"), "mend --feature-gates"),
+        Err(error) => return report.warning(object, format!("it is not checked: {error}"), "fix --feature-gates"),
     };
     for mistake in configuration::mistakes(&reviewer, &found) {
         let object = format!("{object}, key {}", mistake.key);
         let suggestion = mistake.suggestion.map(|suggestion| format!(" ({suggestion})")).unwrap_or_default();
-        let remedy = format!("mend the key{suggestion}: {edit}");
+        let remedy = format!("fix the key{suggestion}: {edit}");
         if mistake.unreadable {
             let problem = format!(
                 "{}; koord-manager goes on with the key's last good value, and a new leader with the default",

@@ -74,7 +74,7 @@ pub(super) async fn look(cluster: &Cluster, report: &mut Report) {
     }
     let Some(lease) = leases.iter().find(|lease| lease.namespace == *namespace) else {
         if held.is_empty() {
-            report.error(object, "nobody has ever led here: no controller of koord-manager works", logs);
+            report.error(object, "no koord-manager has led here: no controller of koord-manager works", logs);
         } else {
             let there = "look there: koordctl doctor --namespace, or set --leader-election-namespace";
             report.warning(object, format!("it is not there, but another is held: {}", few(&held)), there);
@@ -82,7 +82,7 @@ pub(super) async fn look(cluster: &Cluster, report: &mut Report) {
         return;
     };
     if lease.holder.is_empty() {
-        return report.error(object, "nobody holds it: no controller of koord-manager works", logs);
+        return report.error(object, "it has no holder: no controller of koord-manager works", logs);
     }
     match lease.age(now) {
         None => report.warning(object, format!("{} holds it without a renewTime", lease.holder), logs),

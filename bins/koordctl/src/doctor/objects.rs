@@ -34,13 +34,13 @@ pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Repo
             return report.warning(
                 "koord-manager",
                 format!("its caches cannot be made: {error:#}"),
-                "mend --feature-gates",
+                "fix --feature-gates",
             );
         }
     };
     let mut tree = match Tree::empty(&args.feature_gates) {
         Ok(tree) => tree,
-        Err(error) => return report.warning("koord-manager", format!("{error:#}"), "mend --feature-gates"),
+        Err(error) => return report.warning("koord-manager", format!("{error:#}"), "fix --feature-gates"),
     };
     for (collection, watches) in source::collections(&core) {
         let Some(kind) = watches.first().map(|watch| watch.kind) else { continue };
@@ -71,7 +71,7 @@ pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Repo
         report.warning(
             format!("{} {key}", kind.kind),
             problem,
-            format!("mend or delete it: kubectl {namespace}edit {}.{} {}", kind.plural, kind.group, key.name())
+            format!("fix or delete it: kubectl {namespace}edit {}.{} {}", kind.plural, kind.group, key.name())
                 .replace(". ", " "),
         );
     }

@@ -85,7 +85,7 @@ pub(super) async fn look(cluster: &Cluster, report: &mut Report) {
         if configuration.entries().is_empty() {
             report.warning(
                 &configuration.object,
-                "it has no entries: API servers call nobody",
+                "it has no entries: API servers call no webhook",
                 "see which feature gates koord-manager runs with; if its annotation \"template\" is empty too, install it anew",
             );
         }
@@ -130,7 +130,7 @@ fn check_target(cluster: &Cluster, object: &str, entry: &Value, report: &mut Rep
             (path.unwrap_or_default(), None)
         }
         None => {
-            report.error(object, "it calls nobody", "delete the entry, or install the configuration anew");
+            report.error(object, "it names neither a Service nor a URL", "delete the entry, or install the configuration anew");
             return None;
         }
     };

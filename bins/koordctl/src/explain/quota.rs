@@ -180,7 +180,7 @@ impl<'t> Explained<'t> {
         match &self.bounds {
             Ok(bounds) => text.push_str(&bounds.to_text(screen)),
             Err(denial) => {
-                text.push_str("As it is stored it breaks a rule; every change that does not mend it is refused:\n");
+                text.push_str("As it is stored it breaks a rule; every change that does not fix it is refused:\n");
                 text.push_str(&refusal_text(denial, screen));
             }
         }

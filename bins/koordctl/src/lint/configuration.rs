@@ -28,7 +28,7 @@ pub(crate) fn mistakes(reviewer: &Reviewer, object: &Value) -> Vec<Mistake> {
             |message: String, unreadable: bool| Mistake { key: key.clone(), message, suggestion: None, unreadable };
         if !slo_config::KEYS.contains(&key.as_str()) {
             let suggestion = question(key, slo_config::KEYS.iter().copied());
-            mistakes.push(Mistake { suggestion, ..mistake(format!("nobody reads the key {key:?}"), false) });
+            mistakes.push(Mistake { suggestion, ..mistake(format!("unknown key {key:?}"), false) });
             continue;
         }
         // The handler looks at the ConfigMap of the configuration, whatever this one is called.

@@ -147,7 +147,7 @@ pub(super) async fn fill(core: &Core, source: Source) -> Result<Stored> {
                 let Err(error) = listed.await else { continue };
                 missing.note(error).with_context(|| {
                     let plural = kind.plural;
-                    format!("{plural} cannot be listed, so that nobody knows what would be written; `koordctl doctor` says more")
+                    format!("{plural} cannot be listed, so that the plan is not known; `koordctl doctor` says more")
                 })?;
             }
             missing.none()?;

@@ -60,7 +60,7 @@ impl Report<'_> {
             text if text.starts_with("priorityclasses") && self.surroundings.of_files => {
                 "; add the PriorityClass to the files that --profiles names"
             }
-            text if text.starts_with("priorityclasses") => "; create the PriorityClass, or mend spec.priorityClassName",
+            text if text.starts_with("priorityclasses") => "; create the PriorityClass, or fix spec.priorityClassName",
             _ => "",
         };
         format!("{message}{advice}")
@@ -178,7 +178,7 @@ fn verdict(tried: &Tried) -> &'static str {
     match &tried.chance {
         _ if tried.after.is_some() => "applies",
         _ if !tried.matches() => "does not match",
-        Some(Chance { percent: Err(_), .. }) => "matches, but nobody understands its probability",
+        Some(Chance { percent: Err(_), .. }) => "matches, but its probability is invalid",
         Some(chance) if !chance.favours() => "matches, but chance is against it",
         _ => "matches, but the pod is refused before",
     }

@@ -126,9 +126,9 @@ fn objects() -> Vec<Value> {
     };
     let priorities = [
         ("koord-prod", 9000, "Production: latency matters, resources are guaranteed."),
-        ("koord-mid", 7000, "Between: runs on what production has reserved and will not use soon."),
-        ("koord-batch", 5000, "Batch: runs on what others leave, and gives way first."),
-        ("koord-free", 3000, "Free: runs when nobody else wants to."),
+        ("koord-mid", 7000, "Mid: runs on what production has reserved and will not use soon."),
+        ("koord-batch", 5000, "Batch: runs on what others leave, and is evicted first."),
+        ("koord-free", 3000, "Free: runs when no other pod needs the resources."),
     ];
     let configuration = json!({
         "apiVersion": "v1", "kind": "ConfigMap",

@@ -411,7 +411,7 @@ fn the_certificate_that_is_presented_is_looked_at() {
     api.create(MUTATING, &other).unwrap();
     let found = doctor("other");
     assert!(found.iter().any(|why| why.contains("does not verify the certificate that 127.0.0.1:")), "{found:?}");
-    assert!(found.iter().any(|why| why.contains("nobody answers on 127.0.0.1:1")), "{found:?}");
+    assert!(found.iter().any(|why| why.contains("no answer from 127.0.0.1:1")), "{found:?}");
 
     api.create(&format!("/api/v1/namespaces/{SYSTEM}/secrets"), &secret(&certificates(Timestamp::now()))).unwrap();
     let found = doctor(MUTATING_NAME);
@@ -446,7 +446,7 @@ fn what_the_service_presents_is_looked_at_where_it_can_be_reached() {
     let problem = other[0]["problem"].as_str().unwrap();
     assert!(problem.contains("does not verify the certificate that koordinator-webhook-service."), "{other:#}");
     let nobody = told(&["--webhook-at=127.0.0.1:1"]);
-    assert!(nobody[0]["problem"].as_str().unwrap().starts_with("nobody answers on 127.0.0.1:1"), "{nobody:#}");
+    assert!(nobody[0]["problem"].as_str().unwrap().starts_with("no answer from 127.0.0.1:1"), "{nobody:#}");
     assert_eq!((nobody.as_array().unwrap().len(), &nobody[0]["severity"]), (1, &"error".into()));
 }
 
@@ -518,7 +518,7 @@ fn a_leader_that_is_missing_late_or_not_alone_is_found() {
     let cluster = Cluster::furnished("doctor-lease");
     let now = Timestamp::now();
     let ours = format!("{LEASES}/koordinator-manager");
-    finds(&cluster, "lease", "error", "Lease koordinator-system/koordinator-manager", "nobody has ever led here");
+    finds(&cluster, "lease", "error", "Lease koordinator-system/koordinator-manager", "no koord-manager has led here");
     cluster.create(LEASES, &lease("koordinator-manager", now));
     cluster.create(LEASES, &lease("another-program", now));
     assert_eq!(findings(&cluster, &["--only=lease"]), (vec![], 0));
@@ -530,7 +530,7 @@ fn a_leader_that_is_missing_late_or_not_alone_is_found() {
     with(json!({"renewTime": null}));
     finds(&cluster, "lease", "warning", "Lease", "one holds it without a renewTime");
     with(json!({"holderIdentity": "", "renewTime": null}));
-    finds(&cluster, "lease", "error", "Lease", "nobody holds it");
+    finds(&cluster, "lease", "error", "Lease", "it has no holder");
 
     let elsewhere = LEASES.replace(SYSTEM, "default");
     cluster.create(&elsewhere, &lease("koordinator-manager", Timestamp::now() + SignedDuration::from_secs(3)));
@@ -559,7 +559,7 @@ fn every_key_of_the_configuration_is_looked_at() {
         "ResourceThresholdCfg.ClusterStrategy.CPUSuppressThresholdPercent: ",
     );
     with(json!({"resource-threshold-config": null, "colocation-confg": "{}"}));
-    finds(&cluster, "configuration", "warning", "key colocation-confg", "nobody reads the key");
+    finds(&cluster, "configuration", "warning", "key colocation-confg", "unknown key");
     with(json!({"colocation-confg": null}));
     cluster.patch(&path, &json!({"metadata": {"labels": null}}));
     finds(&cluster, "configuration", "note", "ConfigMap", "it lacks the label koordinator.sh/configmap-type");

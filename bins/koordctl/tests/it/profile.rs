@@ -151,7 +151,7 @@ fn what_cannot_be_tested_is_said_with_a_remedy() {
     assert!(text.starts_with("odd is set aside and concerns no pod until it is mended: spec.selector: "), "{text}");
     let half = "{kind: ClusterColocationProfile, metadata: {name: half}, spec: {probability: half}}";
     let answer = tested(POD, half, &[]).unwrap();
-    assert!(answer.text.contains("matches, but nobody understands its probability"), "{}", answer.text);
+    assert!(answer.text.contains("matches, but its probability is invalid"), "{}", answer.text);
     assert_eq!(answer.code, 1);
 }
 

@@ -70,7 +70,7 @@ impl Inspected<'_> {
         place.run(&["create", "-f", "-"], Some(&NODE.replace("NAME", "inspected")))?;
         let (found, code) = self.doctor("lease,certificates,nodes").await?;
         ensure!(code == koordctl::FAILED, "{found:#?}");
-        for problem in ["nobody has ever led here", "its caBundle holds no certificate", "there is no NodeMetric"] {
+        for problem in ["no koord-manager has led here", "its caBundle holds no certificate", "there is no NodeMetric"] {
             ensure!(found.iter().any(|finding| finding.contains(problem)), "{problem}: {found:#?}");
         }
 
@@ -91,7 +91,7 @@ impl Inspected<'_> {
         place.run(&["delete", "nodeslo", "inspected"], None)?;
         let (found, code) = self.doctor("lease,nodes").await?;
         ensure!(code == koordctl::FAILED, "{found:#?}");
-        for problem in ["nobody holds it", "inspected-too: there is no NodeMetric"] {
+        for problem in ["it has no holder", "inspected-too: there is no NodeMetric"] {
             ensure!(found.iter().any(|finding| finding.contains(problem)), "{problem}: {found:#?}");
         }
         let expected = [
