@@ -130,7 +130,11 @@ fn check_target(cluster: &Cluster, object: &str, entry: &Value, report: &mut Rep
             (path.unwrap_or_default(), None)
         }
         None => {
-            report.error(object, "it names neither a Service nor a URL", "delete the entry, or install the configuration anew");
+            report.error(
+                object,
+                "it names neither a Service nor a URL",
+                "delete the entry, or install the configuration anew",
+            );
             return None;
         }
     };

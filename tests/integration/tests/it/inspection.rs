@@ -70,7 +70,8 @@ impl Inspected<'_> {
         place.run(&["create", "-f", "-"], Some(&NODE.replace("NAME", "inspected")))?;
         let (found, code) = self.doctor("lease,certificates,nodes").await?;
         ensure!(code == koordctl::FAILED, "{found:#?}");
-        for problem in ["no koord-manager has led here", "its caBundle holds no certificate", "there is no NodeMetric"] {
+        for problem in ["no koord-manager has led here", "its caBundle holds no certificate", "there is no NodeMetric"]
+        {
             ensure!(found.iter().any(|finding| finding.contains(problem)), "{problem}: {found:#?}");
         }
 
