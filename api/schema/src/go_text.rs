@@ -167,6 +167,19 @@ pub fn shown(value: &Value) -> String {
     }
 }
 
+/// The Go type that a decoder without a schema reads a JSON value into.
+pub fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(number) if number.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
 /// What a decoder of Go calls the kind of a JSON value.
 pub fn json_type(value: &Value) -> &'static str {
     match value {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Schema, SchemaType,
-    field::{Errors, Path},
+    field::{Errors, FieldError, Mistake, Path},
     go_text, names,
 };
 
@@ -155,7 +155,7 @@ pub fn validate(metadata: &Value, namespaced: bool, name_rule: fn(&str) -> Vec<S
     if let Some(annotations) = metadata.get("annotations") {
         validate_annotations(annotations, &at.child("annotations"), &mut errors);
     }
-    if let Some(Value::Array(references)) = metadata.get("ownerReferences") {
+    if let Some(references) = metadata.get("ownerReferences") {
         validate_owner_references(references, &at.child("ownerReferences"), &mut errors);
     }
     if let Some(Value::Array(finalizers)) = metadata.get("finalizers") {
@@ -195,37 +195,61 @@ pub fn validate_annotations(annotations: &Value, at: &Path<'_>, errors: &mut Err
     }
 }
 
-fn validate_owner_references(references: &[Value], at: &Path<'_>, errors: &mut Errors) {
+/// Checks the owners of an object.
+pub fn validate_owner_references(owners: &Value, at: &Path<'_>, errors: &mut Errors) {
     let mut controller: Option<&Value> = None;
-    for reference in references {
-        let text = |name: &str| reference.get(name).and_then(Value::as_str).unwrap_or_default();
-        let version = text("apiVersion");
-        if version.is_empty() || version.ends_with('/') {
-            errors.invalid(&at.child("apiVersion"), version, "version must not be empty");
+    for owner in owners.as_array().into_iter().flatten() {
+        let part = |field: &str| owner[field].as_str().unwrap_or_default();
+        let (api_version, kind) = (part("apiVersion"), part("kind"));
+        let version = match api_version.split_once('/') {
+            Some((_, version)) if version.contains('/') => "",
+            Some((_, version)) => version,
+            None => api_version,
+        };
+        if version.is_empty() {
+            errors.invalid(&at.child("apiVersion"), api_version, "version must not be empty");
         }
-        for name in ["kind", "name", "uid"] {
-            if text(name).is_empty() {
-                errors.invalid(&at.child(name), "", "must not be empty");
+        for (field, value) in [("kind", kind), ("name", part("name")), ("uid", part("uid"))] {
+            if value.is_empty() {
+                errors.invalid(&at.child(field), value, "must not be empty");
             }
         }
-        if text("kind") == "Event" && matches!(version, "v1" | "events.k8s.io/v1") {
-            errors.invalid(at, reference, format!("{version}, Kind=Event is disallowed from being an owner"));
+        if kind == "Event" && api_version == "v1" {
+            errors.invalid(at, owner, "/v1, Kind=Event is disallowed from being an owner");
         }
-        if reference.get("controller").and_then(Value::as_bool) == Some(true) {
-            match controller.and_then(|first| first.get("name")) {
-                None => controller = Some(reference),
-                Some(first) => errors.invalid(
-                    at,
-                    references,
-                    format!(
-                        "Only one reference can have Controller set to true. Found \"true\" in references for {} and {}",
-                        go_text::plain(first),
-                        text("name")
-                    ),
-                ),
+        if owner["controller"] == Value::Bool(true) {
+            if let Some(first) = controller {
+                let named = |owner: &Value| {
+                    let part = |field: &str| owner[field].as_str().unwrap_or_default().to_owned();
+                    format!("{}/{}", part("kind"), part("name"))
+                };
+                let (one, two) = (named(first), named(owner));
+                let message = format!(
+                    "Only one reference can have Controller set to true. Found \"true\" in references for {one} and {two}"
+                );
+                let shown: Vec<String> = owners.as_array().into_iter().flatten().map(owner_text).collect();
+                errors.add(FieldError {
+                    mistake: Mistake::Invalid,
+                    field: at.to_string(),
+                    value: format!("[{}]", shown.join(",")),
+                    detail: message,
+                });
+            } else {
+                controller = Some(owner);
             }
         }
     }
+}
+
+/// An owner as Go prints it, in the order of its fields.
+fn owner_text(owner: &Value) -> String {
+    let fields = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+    let shown: Vec<String> = fields
+        .iter()
+        .filter(|field| !owner[**field].is_null())
+        .map(|field| format!("\"{field}\":{}", owner[*field]))
+        .collect();
+    format!("{{{}}}", shown.join(","))
 }
 
 #[cfg(test)]

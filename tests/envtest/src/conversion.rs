@@ -1,7 +1,7 @@
 //! Versions of a custom kind whose fields differ: what a conversion webhook is asked, and what its answer means.
 //!
 //! Objects are stored in one version. The core never waits: a request that needs an object in another version leads to
-//! [`crate::server::Outcome::Convert`], and goes on when it is given the converted objects.
+//! an outcome of the core, and goes on when it is given the converted objects.
 
 mod answer;
 

@@ -1,11 +1,11 @@
 //! Custom resources: definitions are checked, named, established and served at run time.
 //!
-//! [`definitions`] is the strategy of the kind CustomResourceDefinition, [`resources`] what a definition serves, and
-//! [`lifecycle`] the deterministic pass that follows every change of a definition.
+//! [`definitions`] is the strategy of the kind CustomResourceDefinition, [`resources`] what a definition serves. The core
+//! of the server brings names, conditions and what is served up to date after every change of a definition.
 
+pub(crate) mod conditions;
 pub mod definitions;
-pub mod lifecycle;
-mod names;
+pub(crate) mod names;
 pub mod resources;
 mod versions;
 
@@ -16,4 +16,4 @@ pub const PLURAL: &str = "customresourcedefinitions";
 /// Holds a definition until its objects are gone.
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 /// Says that a definition in a protected group was approved.
-const APPROVAL_ANNOTATION: &str = "api-approved.kubernetes.io";
+pub(crate) const APPROVAL_ANNOTATION: &str = "api-approved.kubernetes.io";

@@ -13,14 +13,25 @@ use serde_json::{Value, json};
 
 use self::typed::Decoding;
 use crate::{
-    options::FieldValidation,
     protobuf::{self, ProtobufError},
     registry::ResourceDef,
     request::ApiRequest,
     status::{ApiError, Subject},
 };
 
-/// A decoded object and what the client should be told about it.
+/// What happens to fields that the kind does not know.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FieldValidation {
+    /// They are dropped.
+    Ignore,
+    /// They are dropped and the client is warned.
+    #[default]
+    Warn,
+    /// The request is refused.
+    Strict,
+}
+
+/// A decoded object and the warnings about it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Decoded {
     /// The object, with `apiVersion` and `kind`.

@@ -5,11 +5,15 @@ use std::{borrow::Cow, io::Write as _, sync::Arc};
 use bytes::Bytes;
 use serde_json::{Map, Value};
 
-use crate::{metadata, registry::ResourceDef, store::Record};
+use crate::{
+    metadata,
+    registry::ResourceDef,
+    store::{ChangeKind, ObjectText, Record},
+};
 
-/// Writes an object as a record of its kind at `revision`. An object that a webhook converts comes in the version that it
-/// is stored in.
-pub fn record(definition: &ResourceDef, object: &mut Value, revision: u64) -> Record {
+/// Writes an object as a record of its kind at `revision`, with the line by which watches report it. An object that a
+/// webhook converts comes in the version that it is stored in.
+pub fn record(definition: &ResourceDef, object: &mut Value, revision: u64, change: ChangeKind) -> Record {
     metadata::of_mut(object).insert("resourceVersion".to_owned(), Value::String(revision.to_string()));
     let labels = sorted_labels(object);
     let fields = definition
@@ -23,11 +27,12 @@ pub fn record(definition: &ResourceDef, object: &mut Value, revision: u64) -> Re
         .flatten()
         .filter_map(|owner| owner["uid"].as_str().map(Box::from))
         .collect();
-    let version = match (&definition.conversion, object["apiVersion"].as_str()) {
+    let version: Arc<str> = match (&definition.conversion, object["apiVersion"].as_str()) {
         (Some(_), Some(version)) => Arc::from(version),
         _ => Arc::from(definition.api_version()),
     };
-    Record { revision, version, tail: tail(object), labels, fields, owners }
+    let text = text(change, &head_of(&version, &definition.kind), object);
+    Record { revision, version, text, labels, fields, owners }
 }
 
 fn sorted_labels(object: &Value) -> Box<[(Box<str>, Box<str>)]> {
@@ -47,11 +52,17 @@ fn field_text<'a>(value: Option<&'a Value>, absent: &'a str) -> Cow<'a, str> {
     }
 }
 
-/// `"metadata":{…},…}`: metadata first, the rest in its order, no `apiVersion` and `kind`.
-fn tail(object: &Value) -> Bytes {
+/// What ends the line of a watch, behind the object.
+const EVENT_END: &[u8] = b"}\n";
+
+/// The line of a watch, and the tail that is a part of it: metadata first, the rest in its order, no `apiVersion` and `kind`.
+fn text(change: ChangeKind, head: &str, object: &Value) -> ObjectText {
     let empty = Map::new();
     let object = object.as_object().unwrap_or(&empty);
     let mut out = Vec::with_capacity(512);
+    out.extend_from_slice(change.event_prefix().as_bytes());
+    out.extend_from_slice(head.as_bytes());
+    let start = out.len();
     out.extend_from_slice(b"\"metadata\":");
     write(&mut out, object.get("metadata").unwrap_or(&Value::Null));
     for (key, value) in object {
@@ -63,7 +74,24 @@ fn tail(object: &Value) -> Bytes {
         }
     }
     out.push(b'}');
-    Bytes::from(out.into_boxed_slice())
+    let end = out.len();
+    out.extend_from_slice(EVENT_END);
+    ObjectText::new(Bytes::from(out.into_boxed_slice()), start..end)
+}
+
+/// The line of a watch that reports a record as `change`. Where the record was written for that, the bytes are shared.
+pub fn event(definition: &ResourceDef, head: &str, record: &Record, change: ChangeKind) -> Bytes {
+    let prefix = change.event_prefix();
+    let is_written =
+        record.text.line().strip_prefix(prefix.as_bytes()).is_some_and(|rest| rest.starts_with(head.as_bytes()));
+    if is_written && !needs_conversion(definition, record) {
+        return record.text.line().clone();
+    }
+    let mut out = Vec::with_capacity(prefix.len() + head.len() + record.tail().len() + EVENT_END.len());
+    out.extend_from_slice(prefix.as_bytes());
+    append_object(&mut out, definition, head, record);
+    out.extend_from_slice(EVENT_END);
+    Bytes::from(out)
 }
 
 fn write(out: &mut Vec<u8>, value: &Value) {
@@ -73,11 +101,11 @@ fn write(out: &mut Vec<u8>, value: &Value) {
 
 /// `{"apiVersion":…,"kind":…,`: what stands before the tail.
 pub fn head(definition: &ResourceDef) -> String {
-    format!(
-        "{{\"apiVersion\":{},\"kind\":{},",
-        Value::String(definition.api_version()),
-        Value::String(definition.kind.clone())
-    )
+    head_of(&definition.api_version(), &definition.kind)
+}
+
+fn head_of(api_version: &str, kind: &str) -> String {
+    format!("{{\"apiVersion\":{},\"kind\":{},", Value::from(api_version), Value::from(kind))
 }
 
 /// Appends the whole object as `definition`'s version writes it.
@@ -86,7 +114,7 @@ pub fn append_object(out: &mut Vec<u8>, definition: &ResourceDef, head: &str, re
         write(out, &value(definition, record));
     } else {
         out.extend_from_slice(head.as_bytes());
-        out.extend_from_slice(&record.tail);
+        out.extend_from_slice(record.tail());
     }
 }
 
@@ -103,14 +131,14 @@ pub fn append_item(out: &mut Vec<u8>, definition: &ResourceDef, head: &str, reco
         write(out, &object);
     } else {
         out.push(b'{');
-        out.extend_from_slice(&record.tail);
+        out.extend_from_slice(record.tail());
     }
 }
 
 /// The whole object as JSON text.
 pub fn object_bytes(definition: &ResourceDef, record: &Record) -> Bytes {
     let head = head(definition);
-    let mut out = Vec::with_capacity(head.len() + record.tail.len());
+    let mut out = Vec::with_capacity(head.len() + record.tail().len());
     append_object(&mut out, definition, &head, record);
     Bytes::from(out)
 }
@@ -140,9 +168,9 @@ pub fn stored_value(definition: &ResourceDef, record: &Record) -> Value {
 }
 
 fn parsed(definition: &ResourceDef, record: &Record, version: String) -> Value {
-    let mut text = Vec::with_capacity(record.tail.len() + 1);
+    let mut text = Vec::with_capacity(record.tail().len() + 1);
     text.push(b'{');
-    let _ = text.write_all(&record.tail);
+    let _ = text.write_all(record.tail());
     // The tail was written by `tail` above.
     let mut object: Value = serde_json::from_slice(&text).unwrap_or_default();
     if let Some(object) = object.as_object_mut() {
@@ -156,16 +184,16 @@ fn needs_conversion(definition: &ResourceDef, record: &Record) -> bool {
     definition.strategy.converts(&record.version, &definition.api_version())
 }
 
-/// The tail with another `resourceVersion`: the state of an object that a watch sees leave at a later revision.
-pub fn at_revision(record: &Record, revision: u64) -> Record {
-    let mut text = vec![b'{'];
-    text.extend_from_slice(&record.tail);
-    let mut object: Value = serde_json::from_slice(&text).unwrap_or_default();
+/// A record with another `resourceVersion`: the state of an object that leaves the selection of a watch at a later revision.
+pub fn at_revision(definition: &ResourceDef, record: &Record, revision: u64) -> Record {
+    let mut json = vec![b'{'];
+    json.extend_from_slice(record.tail());
+    let mut object: Value = serde_json::from_slice(&json).unwrap_or_default();
     metadata::of_mut(&mut object).insert("resourceVersion".to_owned(), Value::String(revision.to_string()));
     Record {
         revision,
         version: Arc::clone(&record.version),
-        tail: tail(&object),
+        text: text(ChangeKind::Deleted, &head_of(&record.version, &definition.kind), &object),
         labels: record.labels.clone(),
         fields: record.fields.clone(),
         owners: record.owners.clone(),
@@ -185,10 +213,19 @@ mod tests {
         let definition = ResourceDef::new("", "v1", "ConfigMap", "configmaps", true, shelf);
         let mut object =
             json!({"data": {"k": "v"}, "kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}});
-        let record = record(&definition, &mut object, 7);
+        let record = record(&definition, &mut object, 7, ChangeKind::Added);
         assert_eq!(
             object_bytes(&definition, &record),
             r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","resourceVersion":"7"},"data":{"k":"v"}}"#
         );
+        let line = event(&definition, &head(&definition), &record, ChangeKind::Added);
+        assert_eq!(line.as_ptr(), record.text.line().as_ptr(), "watchers share the bytes");
+        let modified = event(&definition, &head(&definition), &record, ChangeKind::Modified);
+        assert_eq!(
+            modified,
+            r#"{"type":"MODIFIED","object":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","resourceVersion":"7"},"data":{"k":"v"}}}
+"#
+        );
+        assert_eq!(line.strip_prefix(br#"{"type":"ADDED""#), modified.strip_prefix(br#"{"type":"MODIFIED""#));
     }
 }

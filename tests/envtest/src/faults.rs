@@ -105,6 +105,11 @@ impl Faults {
         self.rules.lock().clear();
     }
 
+    /// Whether any rule is left.
+    pub(crate) fn has_rules(&self) -> bool {
+        !self.rules.lock().is_empty()
+    }
+
     /// Starts an empty record.
     pub fn start_record(&self) {
         *self.record.lock() = Some(BTreeSet::new());
@@ -117,7 +122,7 @@ impl Faults {
 
     /// Takes note of a request and says what befalls it.
     pub(crate) fn of_request(&self, request: &ApiRequest) -> Option<Fault> {
-        let has_rules = !self.rules.lock().is_empty();
+        let has_rules = self.has_rules();
         let mut record = self.record.lock();
         if !has_rules && record.is_none() {
             return None;

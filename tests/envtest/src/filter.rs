@@ -6,7 +6,7 @@ use crate::{
     request::Target,
     selector::{FieldSelector, LabelSelector},
     status::ApiError,
-    store::Record,
+    store::{Change, Record},
 };
 
 /// Selectors of one request, checked against the kind.
@@ -55,6 +55,21 @@ impl Filter {
     /// Whether nothing but the namespace narrows the selection.
     pub fn is_plain(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    /// A selectable field that must have one value, by its place in a record: what watchers are found by.
+    pub(crate) fn exact_field(&self) -> Option<(usize, &str)> {
+        self.fields.requirements.iter().zip(&self.places).find_map(|(term, place)| match place {
+            Place::Selectable(index) if term.equal => Some((*index, term.value.as_str())),
+            _ => None,
+        })
+    }
+
+    /// Whether a watch of these objects reports the change.
+    pub(crate) fn concerns(&self, change: &Change) -> bool {
+        change.key.starts_with(&self.prefix)
+            && (self.matches(&change.key, &change.new)
+                || change.old.as_ref().is_some_and(|old| self.matches(&change.key, old)))
     }
 
     /// Whether the object is meant; its key must start with the prefix.

@@ -3,7 +3,7 @@
 mod autoscaler;
 mod conditions;
 mod configuration;
-pub(crate) mod daemon_set;
+mod daemon_set;
 mod disruption_budget;
 mod event;
 mod job_policies;
@@ -27,7 +27,6 @@ mod workload_status;
 
 use std::sync::Arc;
 
-pub(crate) use self::webhook_configuration::check_client;
 use self::{plain::Simple, webhook_configuration::WebhookConfigurations, workload::Workload};
 use crate::{
     builtins, custom,

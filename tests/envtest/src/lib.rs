@@ -5,41 +5,61 @@
 //! that serves `kube::Client` in process and any other client over a socket.
 //!
 //! Read first: [`server::ApiServer`], [`registry::ResourceDef`], [`strategy::Strategy`].
+//!
+//! # Rooms
+//!
+//! The modules below stand in groups. A module uses its own group and the groups above it, never one below, and no two
+//! modules use each other; a test reads the sources for that.
+//!
+//! 1. texts and plain data: requests, statuses, names, stored bytes, the types of built-in kinds
+//! 2. what a resource is: definitions, strategies, selection, and the ways between bodies, values and records
+//! 3. the core: routes, admission, storage, watches, garbage collection
+//! 4. the built-in kinds, and the objects of a new server
+//! 5. the shell: HTTP and streams
+//! 6. what stands around it: webhooks, authentication, documents, TLS
+//! 7. a whole server, as programs start it
 // A shelf is not oneself.
 #![allow(clippy::similar_names)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
-pub mod admission;
-pub mod auth;
-pub mod bootstrap;
 pub mod builtins;
-pub mod cluster;
+pub mod client_config;
+pub mod environment;
+pub mod metadata;
+pub mod names;
+pub mod negotiate;
+pub mod protobuf;
+pub mod request;
+pub mod selector;
+pub mod status;
+pub mod store;
+pub mod yaml;
+
 pub mod conversion;
 pub mod custom;
 pub mod decode;
 pub mod discovery;
 pub mod encode;
-pub mod environment;
 pub mod faults;
 pub mod filter;
 pub mod journal;
-pub mod kinds;
-pub mod metadata;
-pub mod names;
-pub mod negotiate;
-pub mod openapi;
 pub mod options;
-pub mod pages;
 pub mod present;
-pub mod protobuf;
 pub mod registry;
-pub mod request;
-pub mod selector;
-pub mod serve;
-pub mod server;
-pub mod shell;
-pub mod status;
-pub mod store;
 pub mod strategy;
 pub mod tables;
-pub mod yaml;
+
+pub mod server;
+
+pub mod bootstrap;
+pub mod kinds;
+
+pub mod shell;
+
+pub mod admission;
+pub mod auth;
+pub mod openapi;
+pub mod pages;
+pub mod serve;
+
+pub mod cluster;

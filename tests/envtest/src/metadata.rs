@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 
 use koord_schema::{
-    field::{Errors, FieldError, Mistake, Path},
-    names,
+    field::{Errors, Path},
+    names, object_meta,
 };
 use serde_json::{Map, Value};
 
 use crate::names::NameRule;
 
-const ANNOTATIONS_BYTES_MAX: usize = 256 * 1024;
+/// The annotation that holds the generation of a DaemonSet's template.
+pub(crate) const DAEMON_SET_GENERATION: &str = "deprecated.daemonset.template.generation";
 
 /// Text of a metadata field; empty when absent.
 pub fn text<'a>(object: &'a Value, field: &str) -> &'a str {
@@ -103,9 +104,10 @@ pub fn check_new(
 /// Checks labels, annotations, owners and finalizers.
 pub fn check_maps(object: &Value, finalizers_rule: FinalizerRule, errors: &mut Errors) {
     let at = Path::root("metadata");
-    check_labels(&object["metadata"]["labels"], &at.child("labels"), errors);
-    check_annotations(&object["metadata"]["annotations"], &at.child("annotations"), errors);
-    check_owners(&object["metadata"]["ownerReferences"], &at.child("ownerReferences"), errors);
+    let metadata = &object["metadata"];
+    object_meta::validate_labels(&metadata["labels"], &at.child("labels"), errors);
+    object_meta::validate_annotations(&metadata["annotations"], &at.child("annotations"), errors);
+    object_meta::validate_owner_references(&metadata["ownerReferences"], &at.child("ownerReferences"), errors);
     let finalizers_at = at.child("finalizers");
     for (index, finalizer) in finalizers(object).enumerate() {
         for message in names::qualified_name(finalizer) {
@@ -145,83 +147,6 @@ pub fn finalizer_warnings(new: &Value, old: Option<&Value>) -> Vec<String> {
     warnings
 }
 
-/// Checks keys and values of labels.
-pub fn check_labels(labels: &Value, at: &Path<'_>, errors: &mut Errors) {
-    for (key, value) in labels.as_object().into_iter().flatten() {
-        for message in names::qualified_name(key) {
-            errors.invalid(at, key, message);
-        }
-        let value = value.as_str().unwrap_or_default();
-        for message in names::label_value(value) {
-            errors.invalid(at, value, message);
-        }
-    }
-}
-
-/// Checks keys and total size of annotations.
-pub fn check_annotations(annotations: &Value, at: &Path<'_>, errors: &mut Errors) {
-    let mut size = 0;
-    for (key, value) in annotations.as_object().into_iter().flatten() {
-        for message in names::qualified_name(&key.to_lowercase()) {
-            errors.invalid(at, key, message);
-        }
-        size += key.len() + value.as_str().map_or(0, str::len);
-    }
-    if size > ANNOTATIONS_BYTES_MAX {
-        errors.add(FieldError {
-            mistake: Mistake::TooLong,
-            field: at.to_string(),
-            value: String::new(),
-            detail: format!("may not be more than {ANNOTATIONS_BYTES_MAX} bytes"),
-        });
-    }
-}
-
-fn check_owners(owners: &Value, at: &Path<'_>, errors: &mut Errors) {
-    let mut controller: Option<&Value> = None;
-    for owner in owners.as_array().into_iter().flatten() {
-        let part = |field: &str| owner[field].as_str().unwrap_or_default();
-        let (api_version, kind) = (part("apiVersion"), part("kind"));
-        let version = match api_version.split_once('/') {
-            Some((_, version)) if version.contains('/') => "",
-            Some((_, version)) => version,
-            None => api_version,
-        };
-        if version.is_empty() {
-            errors.invalid(&at.child("apiVersion"), api_version, "version must not be empty");
-        }
-        for (field, value) in [("kind", kind), ("name", part("name")), ("uid", part("uid"))] {
-            if value.is_empty() {
-                errors.invalid(&at.child(field), value, "must not be empty");
-            }
-        }
-        if kind == "Event" && api_version == "v1" {
-            errors.invalid(at, owner, "/v1, Kind=Event is disallowed from being an owner");
-        }
-        if owner["controller"] == Value::Bool(true) {
-            if let Some(first) = controller {
-                let named = |owner: &Value| {
-                    let part = |field: &str| owner[field].as_str().unwrap_or_default().to_owned();
-                    format!("{}/{}", part("kind"), part("name"))
-                };
-                let (one, two) = (named(first), named(owner));
-                let message = format!(
-                    "Only one reference can have Controller set to true. Found \"true\" in references for {one} and {two}"
-                );
-                let shown: Vec<String> = owners.as_array().into_iter().flatten().map(owner_text).collect();
-                errors.add(FieldError {
-                    mistake: Mistake::Invalid,
-                    field: at.to_string(),
-                    value: format!("[{}]", shown.join(",")),
-                    detail: message,
-                });
-            } else {
-                controller = Some(owner);
-            }
-        }
-    }
-}
-
 /// Drops owners that stand in the list before; gives their uids.
 pub fn drop_duplicate_owners(object: &mut Value) -> Vec<String> {
     let Some(owners) = object.pointer_mut("/metadata/ownerReferences").and_then(Value::as_array_mut) else {
@@ -238,17 +163,6 @@ pub fn drop_duplicate_owners(object: &mut Value) -> Vec<String> {
     }
     *owners = kept;
     uids
-}
-
-/// An owner as Go prints it, in the order of its fields.
-fn owner_text(owner: &Value) -> String {
-    let fields = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
-    let shown: Vec<String> = fields
-        .iter()
-        .filter(|field| !owner[**field].is_null())
-        .map(|field| format!("\"{field}\":{}", owner[*field]))
-        .collect();
-    format!("{{{}}}", shown.join(","))
 }
 
 /// Checks that a change keeps what says which object it is, and begins no new work on one that is being deleted.

@@ -7,23 +7,13 @@ use koord_schema::{
 use serde_json::{Map, Value, json};
 
 use crate::{
+    decode::{self, FieldValidation},
     request::ApiRequest,
     status::{ApiError, Subject},
+    strategy::Propagation,
 };
 
 const MANAGER_CHARACTERS_MAX: usize = 128;
-
-/// What happens to fields that the kind does not know.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FieldValidation {
-    /// They are dropped.
-    Ignore,
-    /// They are dropped and the client is warned.
-    #[default]
-    Warn,
-    /// The request is refused.
-    Strict,
-}
 
 /// Options of a create, update or patch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -118,17 +108,6 @@ pub fn manager(parameter: &str, user_agent: &str) -> String {
     user_agent.split('/').next().unwrap_or_default().chars().take(MANAGER_CHARACTERS_MAX).collect()
 }
 
-/// What happens to the dependents of a deleted object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Propagation {
-    /// They lose their owner.
-    Orphan,
-    /// They are deleted afterwards.
-    Background,
-    /// They are deleted first.
-    Foreground,
-}
-
 /// Options of a delete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteOptions {
@@ -152,7 +131,7 @@ impl DeleteOptions {
     /// Reads the body, or the query when there is no body.
     pub fn read(request: &ApiRequest) -> Result<Self, ApiError> {
         let mut errors = Errors::new();
-        let body = if request.body.is_empty() { Value::Null } else { crate::decode::delete_options(request)? };
+        let body = if request.body.is_empty() { Value::Null } else { decode::delete_options(request)? };
         let (grace, policy, orphan);
         let dry_run: Vec<String>;
         if body.is_object() {

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{kinds::daemon_set, registry::ResourceDef, request::ApiRequest, status::ApiError};
+use crate::{metadata::DAEMON_SET_GENERATION, registry::ResourceDef, request::ApiRequest, status::ApiError};
 
 /// How much of each object the rows of a table carry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,12 +35,27 @@ impl Include {
 /// The object without everything but its metadata.
 pub fn partial_metadata(object: &Value, version: &str) -> Value {
     let mut metadata = object.get("metadata").cloned().unwrap_or_else(|| Value::Object(Map::new()));
-    daemon_set::hide(object, &mut metadata);
+    hide_generation(object, &mut metadata);
     json!({
         "kind": "PartialObjectMetadata",
         "apiVersion": format!("meta.k8s.io/{version}"),
         "metadata": metadata,
     })
+}
+
+/// QUIRK: the real server shapes metadata from its own form of the object, where the generation is still a field
+/// (recording `table/workloads`).
+fn hide_generation(object: &Value, metadata: &mut Value) {
+    if object["kind"] != "DaemonSet" || !object["apiVersion"].as_str().unwrap_or_default().starts_with("apps/") {
+        return;
+    }
+    let Some(fields) = metadata.as_object_mut() else { return };
+    if let Some(annotations) = fields.get_mut("annotations").and_then(Value::as_object_mut) {
+        annotations.remove(DAEMON_SET_GENERATION);
+        if annotations.is_empty() {
+            fields.remove("annotations");
+        }
+    }
 }
 
 /// A list of metadata; `list` is the metadata of the list itself.

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use http::Method;
+use serde_json::{Value, json};
 
 /// Who asks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,7 +17,27 @@ pub struct User {
     pub extra: Vec<(String, Vec<String>)>,
 }
 
+/// Name of the user in whose name the server itself writes.
+pub const SERVER_USER: &str = "system:apiserver";
+
 impl User {
+    /// The user in whose name the server itself writes.
+    pub fn server() -> Self {
+        Self { name: SERVER_USER.to_owned(), groups: vec!["system:masters".to_owned()], ..Self::default() }
+    }
+
+    /// The `UserInfo` of reviews.
+    pub fn info(&self) -> Value {
+        let mut info = json!({"username": self.name, "groups": self.groups});
+        if !self.uid.is_empty() {
+            info["uid"] = json!(self.uid);
+        }
+        if !self.extra.is_empty() {
+            info["extra"] = self.extra.iter().map(|(key, values)| (key.clone(), json!(values))).collect();
+        }
+        info
+    }
+
     /// The user that in-process clients act as.
     pub fn admin() -> Self {
         Self {

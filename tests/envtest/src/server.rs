@@ -10,6 +10,7 @@ mod collection;
 mod commit;
 mod convert;
 mod default_objects;
+mod definitions;
 mod delete;
 mod finish;
 mod garbage;
@@ -253,7 +254,7 @@ impl ApiServer {
             if changed.is_empty() {
                 return;
             }
-            crate::custom::lifecycle::follow(self, &changed);
+            definitions::follow(self, &changed);
             self.reconcile_default_objects(&changed);
         }
     }
@@ -363,10 +364,10 @@ impl ApiServer {
         self.create_subresource(request, target, pods)
     }
 
-    /// Shelves on which readers see changes since the last call.
-    pub fn take_changed(&mut self) -> Vec<ShelfId> {
+    /// Changes that readers see since the last call, by collection and revision.
+    pub fn take_changed(&mut self) -> Vec<(ShelfId, u64)> {
         let shown = self.store.shown();
-        self.changed.extract_if(.., |(_, revision)| *revision <= shown).map(|(shelf, _)| shelf).collect()
+        self.changed.extract_if(.., |(_, revision)| *revision <= shown).collect()
     }
 
     /// Whether any admission webhook is configured.

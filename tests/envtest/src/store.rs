@@ -26,14 +26,23 @@ pub struct Record {
     pub revision: u64,
     /// The `apiVersion` it is written in, such as `apps/v1`.
     pub version: Arc<str>,
-    /// `"metadata":{…},…}`: the JSON object without its opening brace, `apiVersion` and `kind`.
-    pub tail: Bytes,
+    /// The object as text.
+    pub text: ObjectText,
     /// Labels, sorted by key.
     pub labels: Box<[(Box<str>, Box<str>)]>,
     /// Values of the kind's selectable fields, in the order in which the kind declares them.
     pub fields: Box<[Box<str>]>,
     /// Identities of owners.
     pub owners: Box<[Box<str>]>,
+}
+
+/// The text of an object: the line of a watch that reports how it became like this, which every watcher sends, and within
+/// it the *tail*, which all answers share.
+#[derive(Clone, Debug)]
+pub struct ObjectText {
+    line: Bytes,
+    tail_start: u32,
+    tail_end: u32,
 }
 
 /// What happened to an object.
@@ -60,6 +69,52 @@ pub struct Change {
     pub old: Option<Arc<Record>>,
     /// When, in seconds since 1970.
     pub at_seconds: i64,
+}
+
+impl Record {
+    /// `"metadata":{…},…}`: the JSON object without its opening brace, `apiVersion` and `kind`.
+    pub fn tail(&self) -> &[u8] {
+        self.text.tail()
+    }
+}
+
+impl ObjectText {
+    /// A line of a watch, and the place of the tail in it.
+    pub fn new(line: Bytes, tail: std::ops::Range<usize>) -> Self {
+        Self { line, tail_start: tail.start as u32, tail_end: tail.end as u32 }
+    }
+
+    /// A tail without its line, of a kind that is not known.
+    pub fn of_tail(tail: Bytes) -> Self {
+        let length = tail.len();
+        Self::new(tail, 0..length)
+    }
+
+    /// The tail.
+    pub fn tail(&self) -> &[u8] {
+        &self.line[self.tail_start as usize..self.tail_end as usize]
+    }
+
+    /// The tail, with a share in the bytes.
+    pub fn shared_tail(&self) -> Bytes {
+        self.line.slice(self.tail_start as usize..self.tail_end as usize)
+    }
+
+    /// The line of a watch; the tail alone where the kind is not known.
+    pub fn line(&self) -> &Bytes {
+        &self.line
+    }
+}
+
+impl ChangeKind {
+    /// The beginning of the line of a watch.
+    pub fn event_prefix(self) -> &'static str {
+        match self {
+            ChangeKind::Added => r#"{"type":"ADDED","object":"#,
+            ChangeKind::Modified => r#"{"type":"MODIFIED","object":"#,
+            ChangeKind::Deleted => r#"{"type":"DELETED","object":"#,
+        }
+    }
 }
 
 impl Change {
@@ -160,7 +215,7 @@ impl Store {
         let mut undone = Vec::new();
         for (index, shelf) in (0..).zip(&mut self.shelves) {
             while let Some(change) = shelf.log.pop_back_if(|change| change.revision() > shown) {
-                shelf.log_bytes -= change.new.tail.len();
+                shelf.log_bytes -= change.new.tail().len();
                 match &change.old {
                     Some(old) => shelf.objects.insert(Arc::clone(&change.key), Arc::clone(old)),
                     None => shelf.objects.remove(&change.key),
@@ -305,6 +360,12 @@ impl Shelf {
         Ok(View::new(self, self.log.range(self.later_than(revision)..)))
     }
 
+    /// The change that has this revision; none when it is not, or no longer, in the log.
+    pub fn change_at(&self, revision: u64) -> Option<&Change> {
+        let index = self.log.partition_point(|change| change.revision() < revision);
+        self.log.get(index).filter(|change| change.revision() == revision)
+    }
+
     /// Changes after `revision`, oldest first.
     pub fn changes_after(&self, revision: u64) -> Result<impl Iterator<Item = &Change>, RevisionError> {
         self.check(revision)?;
@@ -325,7 +386,7 @@ impl Shelf {
 
     fn remember(&mut self, change: Change, limits: HistoryLimits, shown: u64) {
         let now = change.at_seconds;
-        self.log_bytes += change.new.tail.len();
+        self.log_bytes += change.new.tail().len();
         self.log.push_back(change);
         self.trim(limits, now, shown);
     }
@@ -342,7 +403,7 @@ impl Shelf {
 
     fn forget_oldest(&mut self) {
         if let Some(change) = self.log.pop_front() {
-            self.log_bytes -= change.new.tail.len();
+            self.log_bytes -= change.new.tail().len();
             self.forgotten = self.forgotten.max(change.revision());
         }
     }
@@ -356,7 +417,7 @@ mod tests {
         Record {
             revision,
             version: Arc::from("v1"),
-            tail: Bytes::copy_from_slice(text.as_bytes()),
+            text: ObjectText::of_tail(Bytes::copy_from_slice(text.as_bytes())),
             labels: Box::default(),
             fields: Box::default(),
             owners: Box::default(),
@@ -423,7 +484,7 @@ mod tests {
         let revision = store.next_revision();
         store.remove(id, "n/b", record(revision, "n/b"), 0);
         let seen = |store: &Store| -> Vec<String> {
-            let text = |record: &Record| String::from_utf8(record.tail.to_vec()).unwrap();
+            let text = |record: &Record| String::from_utf8(record.tail().to_vec()).unwrap();
             store.view(id).range("n/", "").map(|(key, record)| format!("{key}={}", text(record))).collect()
         };
         assert_eq!(seen(&store), ["n/a=n/a", "n/b=n/b"]);

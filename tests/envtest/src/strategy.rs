@@ -6,10 +6,20 @@ use serde_json::Value;
 
 use crate::{
     names::NameRule,
-    options::Propagation,
     status::ApiError,
     store::{ShelfId, Store},
 };
+
+/// What happens to the dependents of a deleted object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagation {
+    /// They lose their owner.
+    Orphan,
+    /// They are deleted afterwards.
+    Background,
+    /// They are deleted first.
+    Foreground,
+}
 
 /// When `metadata.generation` moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -152,11 +152,11 @@ impl Stage {
     /// The next lines of a watch.
     pub(crate) fn lines(&mut self, watch: &mut Watch, limit: usize) -> Vec<String> {
         let frames = self.server.with_core(|core| core.poll_watch(watch, limit));
-        frames.into_iter().map(|frame| line(frame.text)).collect()
+        frames.into_iter().map(|frame| line(frame.text.to_vec())).collect()
     }
 
     pub(crate) fn bookmark(&mut self, watch: &mut Watch) -> Option<String> {
-        self.server.with_core(|core| core.bookmark(watch)).map(|frame| line(frame.text))
+        self.server.with_core(|core| core.bookmark(watch)).map(|frame| line(frame.text.to_vec()))
     }
 
     fn handle(&mut self, request: &WireRequest) -> Result<Answer, Box<Watch>> {

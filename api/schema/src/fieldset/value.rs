@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Entry, FieldSet, Step};
 use crate::{
-    go_text::{plain, quote},
+    go_text::{go_type, plain, quote},
     typed::{Shape, TypeNode},
 };
 
@@ -169,19 +169,6 @@ fn missing_identity<N: TypeNode>(item: &Value, node: &N) -> String {
             )
         }
         _ => "associative list with keys may not have non-map elements".to_owned(),
-    }
-}
-
-/// The Go type that holds a JSON value.
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
     }
 }
 

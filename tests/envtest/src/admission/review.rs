@@ -1,7 +1,7 @@
 //! `AdmissionReview`: what a webhook is told, and what its answer means.
 
 use base64::Engine;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::registry::ResourceDef;
 use crate::server::{Attributes, Operation};
@@ -24,19 +24,10 @@ pub(super) fn request(
     version: &str,
     uid: &str,
 ) -> Value {
-    let user = about.user;
-    let mut info = json!({"username": user.name, "groups": user.groups});
-    if !user.uid.is_empty() {
-        info["uid"] = json!(user.uid);
-    }
-    if !user.extra.is_empty() {
-        info["extra"] =
-            user.extra.iter().map(|(key, values)| (key.clone(), json!(values))).collect::<Map<_, _>>().into();
-    }
     let mut request = json!({
         "uid": uid, "kind": kind(definition, about.subresource), "resource": resource(definition),
         "requestKind": kind(about.definition, about.subresource), "requestResource": resource(about.definition),
-        "operation": about.operation.word(), "userInfo": info,
+        "operation": about.operation.word(), "userInfo": about.user.info(),
         "object": object, "oldObject": old,
         "dryRun": about.dry_run, "options": options(about),
     });

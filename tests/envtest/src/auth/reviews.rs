@@ -111,7 +111,7 @@ impl Reviews {
             }
             Review::OwnIdentity => {
                 object["metadata"]["creationTimestamp"] = json!(environment::time_text(core.now()));
-                object["status"] = json!({"userInfo": user_info(&request.user)});
+                object["status"] = json!({"userInfo": request.user.info()});
             }
             Review::Token => self.review_token(core, &spec, &mut object)?,
             Review::TokenRequest => self.issue(core, target, &mut object)?,
@@ -128,7 +128,7 @@ impl Reviews {
         }
         object["status"] = match self.tokens.user(token, core.now()) {
             Some(user) => {
-                json!({"authenticated": true, "user": user_info(&user), "audiences": [super::tokens::ISSUER]})
+                json!({"authenticated": true, "user": user.info(), "audiences": [super::tokens::ISSUER]})
             }
             None => json!({"user": {}, "error": "invalid bearer token"}),
         };
@@ -327,16 +327,4 @@ fn rules(core: &ApiServer, user: &User, namespace: &str) -> Value {
         status["evaluationError"] = json!(broken.join(", "));
     }
     status
-}
-
-fn user_info(user: &User) -> Value {
-    let mut info = json!({"username": user.name, "groups": user.groups});
-    if !user.uid.is_empty() {
-        info["uid"] = json!(user.uid);
-    }
-    if !user.extra.is_empty() {
-        info["extra"] =
-            user.extra.iter().map(|(key, values)| (key.clone(), json!(values))).collect::<Map<_, _>>().into();
-    }
-    info
 }

@@ -1,6 +1,9 @@
 //! The answer of a conversion webhook, and what it may not change.
 
-use koord_schema::field::{Errors, Path};
+use koord_schema::{
+    field::{Errors, Path},
+    go_text::go_type,
+};
 use serde_json::Value;
 
 use super::printed_kind;
@@ -114,25 +117,12 @@ fn check_entries(field: &'static str, entries: &Value, before: Option<&Value>) -
     }
     let (mut errors, metadata) = (Errors::new(), Path::root("metadata"));
     if field == "labels" {
-        metadata::check_labels(entries, &metadata.child("labels"), &mut errors);
+        koord_schema::object_meta::validate_labels(entries, &metadata.child("labels"), &mut errors);
     } else {
         // The real server names the field in the singular here.
-        metadata::check_annotations(entries, &metadata.child("annotation"), &mut errors);
+        koord_schema::object_meta::validate_annotations(entries, &metadata.child("annotation"), &mut errors);
     }
     if errors.is_empty() { Ok(()) } else { Err(errors.to_string()) }
-}
-
-/// The name of the type that Go decodes a JSON value into.
-fn go_type(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "<nil>",
-        Value::Bool(_) => "bool",
-        Value::Number(number) if number.is_f64() => "float64",
-        Value::Number(_) => "int64",
-        Value::String(_) => "string",
-        Value::Array(_) => "[]interface {}",
-        Value::Object(_) => "map[string]interface {}",
-    }
 }
 
 #[cfg(test)]

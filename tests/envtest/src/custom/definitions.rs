@@ -7,9 +7,9 @@ use koord_schema::names;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use serde_json::{Value, json};
 
-use super::{APPROVAL_ANNOTATION, CLEANUP_FINALIZER, lifecycle, versions};
+use super::{APPROVAL_ANNOTATION, CLEANUP_FINALIZER, conditions, versions};
+use crate::client_config;
 use crate::environment::time_text;
-use crate::kinds::check_client;
 use crate::metadata;
 use crate::status::ApiError;
 use crate::strategy::{Generation, StatusKeeps, Strategy, Surroundings};
@@ -106,7 +106,7 @@ impl Strategy for Definitions {
                 errors.invalid(at, new, "field is immutable");
             }
         };
-        if lifecycle::has_condition(old, "Established") {
+        if conditions::has_condition(old, "Established") {
             keep(&spec.child("scope"), "/spec/scope");
             keep(&names.child("kind"), "/spec/names/kind");
         }
@@ -130,7 +130,7 @@ impl Strategy for Definitions {
         fields.insert("generation".to_owned(), json!(generation.saturating_add(1)));
         let message = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
         let condition = super::names::condition("Terminating", true, "InstanceDeletionPending", message);
-        lifecycle::set_condition(&mut ending, condition, now);
+        conditions::set_condition(&mut ending, condition, now);
         Ok(Some(ending))
     }
 }
@@ -218,7 +218,7 @@ fn check_conversion(conversion: &Value, at: &Path<'_>, errors: &mut Errors) {
             match config {
                 None => errors.required(&config_at, "required when strategy is set to Webhook"),
                 Some(config) => {
-                    check_client(config, &config_at, errors);
+                    client_config::check(config, &config_at, errors);
                     check_bundle(text(config, "caBundle"), &config_at.child("caBundle"), errors);
                 }
             }
@@ -277,7 +277,7 @@ fn check_stored_versions(definition: &Value, errors: &mut Errors) {
 }
 
 /// Whether a group belongs to the Kubernetes community, which approves what is put there.
-pub(super) fn is_protected(group: &str) -> bool {
+pub(crate) fn is_protected(group: &str) -> bool {
     group == "k8s.io" || group == "kubernetes.io" || group.ends_with(".k8s.io") || group.ends_with(".kubernetes.io")
 }
 

@@ -8,7 +8,7 @@ use crate::registry::ResourceDef;
 
 /// The names that other definitions of the same group have been given.
 #[derive(Debug, Default)]
-pub(super) struct Taken {
+pub(crate) struct Taken {
     resources: BTreeSet<String>,
     kinds: BTreeSet<String>,
 }
@@ -17,14 +17,14 @@ pub(super) struct Taken {
 
 impl Taken {
     /// Adds the names of what is served.
-    pub(super) fn add_served(&mut self, served: &ResourceDef) {
+    pub(crate) fn add_served(&mut self, served: &ResourceDef) {
         self.resources.extend([served.plural.clone(), served.singular.clone()]);
         self.resources.extend(served.short_names.iter().cloned());
         self.kinds.extend([served.kind.clone(), served.list_kind.clone()]);
     }
 
     /// Adds the accepted names of a definition.
-    pub(super) fn add(&mut self, definition: &Value) {
+    pub(crate) fn add(&mut self, definition: &Value) {
         let names = &definition["status"]["acceptedNames"];
         let short_names = names["shortNames"].as_array().into_iter().flatten();
         let resources = [&names["plural"], &names["singular"]].into_iter().chain(short_names);
@@ -37,7 +37,7 @@ impl Taken {
 }
 
 /// The names that a definition has from now on, and the condition `NamesAccepted`, without its time.
-pub(super) fn accept(definition: &Value, taken: &Taken) -> (Value, Value) {
+pub(crate) fn accept(definition: &Value, taken: &Taken) -> (Value, Value) {
     let wanted = &definition["spec"]["names"];
     let held = &definition["status"]["acceptedNames"];
     let mut accepted = held.as_object().cloned().unwrap_or_default();
@@ -88,7 +88,7 @@ fn set(names: &mut Map<String, Value>, field: &str, value: &Value) {
 }
 
 /// A condition without its time.
-pub(super) fn condition(type_: &str, status: bool, reason: &str, message: &str) -> Value {
+pub(crate) fn condition(type_: &str, status: bool, reason: &str, message: &str) -> Value {
     let status = if status { "True" } else { "False" };
     json!({"type": type_, "status": status, "reason": reason, "message": message})
 }

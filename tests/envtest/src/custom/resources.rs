@@ -30,7 +30,7 @@ struct CustomResource {
 }
 
 /// The definitions of all versions that are served.
-pub(super) fn served(definition: &Value, shelf: ShelfId) -> Vec<ResourceDef> {
+pub(crate) fn served(definition: &Value, shelf: ShelfId) -> Vec<ResourceDef> {
     let spec = &definition["spec"];
     let empty = Vec::new();
     let versions = spec["versions"].as_array().unwrap_or(&empty);
@@ -57,7 +57,7 @@ fn one(definition: &Value, version: &Value, shelf: ShelfId) -> ResourceDef {
         .map(ToOwned::to_owned)
         .to_vec();
     def.is_storage_version = version["storage"] == true;
-    def.is_terminating = super::lifecycle::has_condition(definition, "Terminating");
+    def.is_terminating = super::conditions::has_condition(definition, "Terminating");
     def.deprecation = (version["deprecated"] == true).then(|| {
         let warning = version["deprecationWarning"].as_str().map(ToOwned::to_owned);
         warning.unwrap_or_else(|| format!("{group}/{name} {kind} is deprecated"))

@@ -2,10 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::metadata;
-
-/// Where the generation stands.
-const ANNOTATION: &str = "deprecated.daemonset.template.generation";
+use crate::metadata::{self, DAEMON_SET_GENERATION as ANNOTATION};
 
 fn generation(object: &Value) -> i64 {
     let text = object["metadata"]["annotations"][ANNOTATION].as_str().unwrap_or_default();
@@ -38,21 +35,6 @@ pub(super) fn keep(new: &mut Value, old: &Value) {
     set(new, generation(old).saturating_add(i64::from(is_changed)));
 }
 
-/// QUIRK: the real server shapes metadata from its own form of the object, where the generation is still a field
-/// (recording `table/workloads`).
-pub(crate) fn hide(object: &Value, metadata: &mut Value) {
-    if object["kind"] != "DaemonSet" || !object["apiVersion"].as_str().unwrap_or_default().starts_with("apps/") {
-        return;
-    }
-    let Some(fields) = metadata.as_object_mut() else { return };
-    if let Some(annotations) = fields.get_mut("annotations").and_then(Value::as_object_mut) {
-        annotations.remove(ANNOTATION);
-        if annotations.is_empty() {
-            fields.remove("annotations");
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -73,8 +55,6 @@ mod tests {
         changed["spec"]["template"]["a"] = json!(2);
         keep(&mut changed, &set);
         assert_eq!(generation(&changed), 2);
-        let mut shown = changed["metadata"].clone();
-        hide(&changed, &mut shown);
-        assert_eq!(shown, json!({}));
+        assert_eq!(crate::present::partial_metadata(&changed, "v1")["metadata"], json!({}));
     }
 }

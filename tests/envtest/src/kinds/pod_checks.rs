@@ -7,8 +7,6 @@ use koord_schema::{
 };
 use serde_json::Value;
 
-use crate::metadata;
-
 /// Checks the spec of a new pod.
 pub(super) fn spec(spec: &Value, at: &Path<'_>, errors: &mut Errors) {
     let volumes = volume_names(spec, at, errors);
@@ -31,7 +29,7 @@ pub(super) fn spec(spec: &Value, at: &Path<'_>, errors: &mut Errors) {
     check_host_ports(spec, &at.child("containers"), errors);
     one_of(spec, "restartPolicy", at, &["Always", "OnFailure", "Never"], errors);
     one_of(spec, "dnsPolicy", at, &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"], errors);
-    metadata::check_labels(&spec["nodeSelector"], &at.child("nodeSelector"), errors);
+    koord_schema::object_meta::validate_labels(&spec["nodeSelector"], &at.child("nodeSelector"), errors);
     for field in ["hostname", "subdomain"] {
         label(spec, field, at, errors);
     }

@@ -6,12 +6,12 @@ use koord_schema::{
 };
 use serde_json::Value;
 
-use crate::{metadata, selector::LabelSelector};
+use crate::selector::LabelSelector;
 
 /// Checks a selector; tells whether anything can be selected by it.
 pub(super) fn check(selector: &Value, at: &Path<'_>, errors: &mut Errors) -> bool {
     let before = errors.len();
-    metadata::check_labels(&selector["matchLabels"], &at.child("matchLabels"), errors);
+    koord_schema::object_meta::validate_labels(&selector["matchLabels"], &at.child("matchLabels"), errors);
     let list_at = at.child("matchExpressions");
     for (index, term) in selector["matchExpressions"].as_array().into_iter().flatten().enumerate() {
         let at = list_at.index(index);

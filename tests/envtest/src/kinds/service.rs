@@ -155,7 +155,7 @@ impl Strategy for Services {
                 errors.not_supported(&at.child("protocol"), protocol, &["SCTP", "TCP", "UDP"]);
             }
         }
-        crate::metadata::check_labels(&spec["selector"], &at.child("selector"), errors);
+        koord_schema::object_meta::validate_labels(&spec["selector"], &at.child("selector"), errors);
     }
 
     fn check_update(&self, new: &Value, old: &Value, subresource: &str, errors: &mut Errors) {

@@ -10,8 +10,7 @@ use super::{
 };
 use crate::{
     metadata,
-    options::Propagation,
-    strategy::{Generation, StatusKeeps, Strategy, Surroundings},
+    strategy::{Generation, Propagation, StatusKeeps, Strategy, Surroundings},
 };
 
 /// Which kind of workload.

@@ -8,7 +8,6 @@ use super::{
     job_policies, pod_checks, schedule, selectors,
     workload::Workload,
 };
-use crate::metadata;
 
 /// Completions and parallelism of an indexed job.
 const INDEXES_MAX: i64 = 100_000;
@@ -211,8 +210,12 @@ pub(super) fn template(template: &Value, at: &Path<'_>, errors: &mut Errors) {
 }
 
 fn template_metadata(template: &Value, at: &Path<'_>, errors: &mut Errors) {
-    metadata::check_labels(&template["metadata"]["labels"], &at.child("labels"), errors);
-    metadata::check_annotations(&template["metadata"]["annotations"], &at.child("annotations"), errors);
+    koord_schema::object_meta::validate_labels(&template["metadata"]["labels"], &at.child("labels"), errors);
+    koord_schema::object_meta::validate_annotations(
+        &template["metadata"]["annotations"],
+        &at.child("annotations"),
+        errors,
+    );
 }
 
 /// Checks a template of pods that a workload runs: not every pod may be one of its.

@@ -10,7 +10,11 @@ use super::{
     delete, identity, ownership,
     write::{Admitted, Effect, Phase, Review, Write},
 };
-use crate::{metadata, request::ApiRequest, status::ApiError};
+use crate::{
+    metadata,
+    request::{ApiRequest, SERVER_USER},
+    status::ApiError,
+};
 
 /// How far a write has come.
 #[derive(Debug)]
@@ -23,7 +27,7 @@ pub(super) enum Admission {
 
 /// Whether the server itself writes: it asks no webhooks about that.
 pub(super) fn is_own(request: &ApiRequest) -> bool {
-    request.user.name == crate::custom::lifecycle::SERVER_USER
+    request.user.name == SERVER_USER
 }
 
 fn warn_of_duplicate_owners(write: &mut Write, when: &str) {

@@ -8,7 +8,7 @@ use super::{
     subject,
     write::{Effect, Write},
 };
-use crate::{encode, metadata, registry::ResourceDef, status::ApiError};
+use crate::{encode, metadata, registry::ResourceDef, status::ApiError, store::ChangeKind};
 
 impl ApiServer {
     /// Carries a write out that admission has let pass.
@@ -77,9 +77,10 @@ impl ApiServer {
     /// Stores an object at the next revision, which is written into it.
     pub(crate) fn put_object(&mut self, definition: &ResourceDef, key: &str, object: &mut Value) {
         let revision = self.store.next_revision();
-        let record = encode::record(definition, object, revision);
         let now = self.environment.now().as_second();
         let old = self.store.shelf(definition.shelf).get(key);
+        let change = if old.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
+        let record = encode::record(definition, object, revision, change);
         self.garbage.note_put(definition.shelf, key, old.map(AsRef::as_ref), &record, object);
         self.note_change(definition, key, Some(&record));
         self.store.put(definition.shelf, key, record, now);
@@ -90,7 +91,7 @@ impl ApiServer {
     /// Removes an object; `last` is its final state, given back with the revision of the deletion.
     pub(crate) fn remove_object(&mut self, definition: &ResourceDef, key: &str, mut last: Value) -> Value {
         let revision = self.store.next_revision();
-        let record = encode::record(definition, &mut last, revision);
+        let record = encode::record(definition, &mut last, revision, ChangeKind::Deleted);
         let now = self.environment.now().as_second();
         let old = self.store.shelf(definition.shelf).get(key);
         self.garbage.note_removed(definition.shelf, key, old.map(AsRef::as_ref), &last);

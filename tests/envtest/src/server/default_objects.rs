@@ -11,8 +11,11 @@ use serde_json::{Value, json};
 
 use super::{ApiServer, Outcome};
 use crate::{
-    custom::lifecycle::server_user, encode, metadata, registry::ResourceDef, request::ApiRequest,
-    selector::LabelSelector, store::ShelfId,
+    encode, metadata,
+    registry::ResourceDef,
+    request::{ApiRequest, User},
+    selector::LabelSelector,
+    store::ShelfId,
 };
 
 const ROOT_CA: &str = "kube-root-ca.crt";
@@ -128,7 +131,7 @@ impl ApiServer {
                 request.query.push((name.to_owned(), value.to_owned()));
             }
         }
-        request.user = server_user();
+        request.user = User::server();
         if let Outcome::Done(answer) = self.handle_own(&request)
             && answer.code >= 400
         {

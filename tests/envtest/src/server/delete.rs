@@ -11,11 +11,12 @@ use super::{
 };
 use crate::{
     encode, environment, metadata, negotiate,
-    options::{DeleteOptions, Propagation},
+    options::DeleteOptions,
     registry::ResourceDef,
     request::{ApiRequest, Target},
     status::{self, ApiError},
     store::Record,
+    strategy::Propagation,
 };
 
 const JOB_WARNING: &str = "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background to remove them or set propagationPolicy=Orphan to suppress this warning";

@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 
 use super::{ApiServer, Outcome};
 use crate::{
-    custom::lifecycle::SERVER_USER,
     encode, metadata,
     registry::ResourceDef,
     request::{ApiRequest, User},
@@ -299,7 +298,7 @@ impl ApiServer {
         let mut request = ApiRequest::new(method, &path, body.to_string());
         content_type.clone_into(&mut request.content_type);
         "kube-controller-manager".clone_into(&mut request.user_agent);
-        request.user = User { name: SERVER_USER.to_owned(), ..User::admin() };
+        request.user = User::server();
         match self.handle(&request) {
             Outcome::Done(answer) if answer.code < 400 || answer.code == 404 => {}
             _ => {

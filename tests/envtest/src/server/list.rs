@@ -187,7 +187,7 @@ fn cut<'a>(
 
 /// The text of a list.
 pub(super) fn list_bytes(definition: &ResourceDef, records: &[Arc<Record>], list: &Value) -> Vec<u8> {
-    let size: usize = records.iter().map(|record| record.tail.len() + 64).sum();
+    let size: usize = records.iter().map(|record| record.tail().len() + 64).sum();
     let mut out = Vec::with_capacity(size + 256);
     let kind = json!(definition.list_kind);
     let api_version = json!(definition.api_version());

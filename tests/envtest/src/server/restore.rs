@@ -9,7 +9,7 @@ use crate::{
     encode,
     journal::{Contents, Entry},
     registry::ResourceDef,
-    store::{Record, ShelfId},
+    store::{ChangeKind, ObjectText, Record, ShelfId},
 };
 
 impl ApiServer {
@@ -33,7 +33,7 @@ impl ApiServer {
                 shelf: self.store.shelf_name(shelf).to_owned(),
                 key: change.key.to_string(),
                 revision: change.old.as_ref().map_or(shown, |old| old.revision),
-                object: change.old.as_ref().map(|old| (Arc::clone(&old.version), old.tail.clone())),
+                object: change.old.as_ref().map(|old| (Arc::clone(&old.version), old.text.shared_tail())),
             });
         }
         self.follow_changes();
@@ -78,12 +78,14 @@ impl ApiServer {
                 .or_else(|| self.registry.iter().find(|known| known.shelf == shelf))
                 .cloned();
             let record = match &definition {
-                Some(definition) => Record { version, ..encode::record(definition, &mut object, entry.revision) },
+                Some(definition) => {
+                    Record { version, ..encode::record(definition, &mut object, entry.revision, ChangeKind::Added) }
+                }
                 // A kind that is not served: kept as it is.
                 None => Record {
                     revision: entry.revision,
                     version,
-                    tail,
+                    text: ObjectText::of_tail(tail),
                     labels: Box::default(),
                     fields: Box::default(),
                     owners: Box::default(),
@@ -102,7 +104,7 @@ impl ApiServer {
                 shelf: self.store.shelf_name(shelf).to_owned(),
                 key: key.to_owned(),
                 revision: self.store.revision(),
-                object: record.map(|record| (Arc::clone(&record.version), record.tail.clone())),
+                object: record.map(|record| (Arc::clone(&record.version), record.text.shared_tail())),
             });
         }
     }

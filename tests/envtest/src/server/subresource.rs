@@ -8,13 +8,12 @@ use serde_json::{Value, json};
 
 use super::{
     ApiResponse, ApiServer, Outcome, identity, kind_subject, subject,
-    write::{Effect, Order, Write},
+    write::{Effect, Order, Phase, Write},
 };
 use crate::{
-    decode::{self, Decoded},
+    decode::{self, Decoded, FieldValidation},
     metadata,
     negotiate::{self, Format, Route},
-    options::FieldValidation,
     registry::{Column, ResourceDef, ScalePointers},
     request::{ApiRequest, Target},
     status::{ApiError, Subject},
@@ -82,7 +81,10 @@ impl ApiServer {
         }
         metadata::of_mut(&mut decoded.object).insert("name".to_owned(), json!(order.target.name));
         let mut write = Write { effect: Effect::Subresource, ..order.write(None, decoded, false) };
-        self.record_ownership(&mut write);
+        // The argument is not stored: its owners matter to webhooks alone.
+        if self.has_webhooks(Phase::Mutating) || self.has_webhooks(Phase::Validating) {
+            self.record_ownership(&mut write);
+        }
         let admission = self.admit(write)?;
         self.carry_out(admission, None)
     }

@@ -2,6 +2,7 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
+use bytes::Bytes;
 use serde_json::{Value, json};
 
 use super::{ApiResponse, ApiServer, Outcome};
@@ -32,7 +33,7 @@ pub struct Watch {
     /// Objects that were there when the watch began.
     initial: VecDeque<Arc<Record>>,
     /// Events of which the first waits for a conversion webhook.
-    waiting: VecDeque<(&'static str, Arc<Record>)>,
+    waiting: VecDeque<(ChangeKind, Arc<Record>)>,
     /// Whether the end of the initial objects is still to be marked.
     marks_initial_end: bool,
     sends_bookmarks: bool,
@@ -49,14 +50,14 @@ pub struct Watch {
 /// One line of a watch stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// JSON text with its newline.
-    pub text: Vec<u8>,
+    /// JSON text with its newline; shared by the watchers of an object.
+    pub text: Bytes,
 }
 
 impl Frame {
     /// The line that ends a watch with a failure.
     pub fn error(error: &ApiError) -> Self {
-        line("ERROR", error.to_status().to_string().as_bytes())
+        line(r#"{"type":"ERROR","object":"#, &error.to_status())
     }
 }
 
@@ -107,6 +108,21 @@ impl Watch {
             }
             Err(error) => self.failure = Some(error),
         }
+    }
+
+    /// Which objects are watched.
+    pub(crate) fn filter(&self) -> &Filter {
+        &self.filter
+    }
+
+    /// Whether everything up to `revision` has been sent.
+    pub(crate) fn is_at(&self, revision: u64) -> bool {
+        self.cursor >= revision && self.initial.is_empty() && self.waiting.is_empty()
+    }
+
+    /// Passes over changes up to `revision`, none of which concerns this watch.
+    pub(crate) fn pass_over(&mut self, revision: u64) {
+        self.cursor = self.cursor.max(revision);
     }
 
     /// The kind that is watched.
@@ -179,7 +195,7 @@ impl ApiServer {
             && watch.waiting.is_empty()
             && let Some(record) = watch.initial.pop_front()
         {
-            watch.waiting.push_back(("ADDED", record));
+            watch.waiting.push_back((ChangeKind::Added, record));
             self.drain(watch, &mut frames);
         }
         if !watch.waiting.is_empty() {
@@ -194,7 +210,7 @@ impl ApiServer {
         }
         let newest = self.store.shown();
         let shelf = self.store.shelf(watch.definition.shelf);
-        let mut found: Vec<(&'static str, Arc<Record>)> = Vec::new();
+        let mut found: Vec<(ChangeKind, Arc<Record>)> = Vec::new();
         match shelf.changes_after(watch.cursor) {
             Err(_) => {
                 let gone = ApiError::expired(format!("too old resource version: {} ({newest})", watch.cursor));
@@ -215,14 +231,15 @@ impl ApiServer {
                     let is_in = change.kind != ChangeKind::Deleted && watch.filter.matches(&change.key, &change.new);
                     let was_in = change.old.as_ref().is_some_and(|old| watch.filter.matches(&change.key, old));
                     match (was_in, is_in) {
-                        (false, true) => found.push(("ADDED", Arc::clone(&change.new))),
-                        (true, true) => found.push(("MODIFIED", Arc::clone(&change.new))),
+                        (false, true) => found.push((ChangeKind::Added, Arc::clone(&change.new))),
+                        (true, true) => found.push((ChangeKind::Modified, Arc::clone(&change.new))),
                         (true, false) if change.kind == ChangeKind::Deleted => {
-                            found.push(("DELETED", Arc::clone(&change.new)));
+                            found.push((ChangeKind::Deleted, Arc::clone(&change.new)));
                         }
                         (true, false) => {
                             if let Some(old) = &change.old {
-                                found.push(("DELETED", Arc::new(encode::at_revision(old, change.revision()))));
+                                let last = encode::at_revision(&watch.definition, old, change.revision());
+                                found.push((ChangeKind::Deleted, Arc::new(last)));
                             }
                         }
                         (false, false) => {}
@@ -241,10 +258,10 @@ impl ApiServer {
 
     /// Makes frames of what waits, up to the first event whose object a webhook must convert.
     fn drain(&mut self, watch: &mut Watch, frames: &mut Vec<Frame>) {
-        while let Some((kind, record)) =
+        while let Some((change, record)) =
             watch.waiting.pop_front_if(|(_, record)| !watch.definition.lacks_conversion(record))
         {
-            frames.push(self.frame(watch, kind, &record));
+            frames.push(self.frame(watch, change, &record));
         }
     }
 
@@ -261,17 +278,13 @@ impl ApiServer {
         Some(bookmark(watch, false))
     }
 
-    fn frame(&mut self, watch: &mut Watch, kind: &str, record: &Record) -> Frame {
+    fn frame(&mut self, watch: &mut Watch, change: ChangeKind, record: &Record) -> Frame {
         let definition = &watch.definition;
         match watch.representation.shape {
-            Shape::Object => {
-                let mut object = Vec::with_capacity(record.tail.len() + 96);
-                encode::append_object(&mut object, definition, &watch.head, record);
-                line(kind, &object)
-            }
+            Shape::Object => Frame { text: encode::event(definition, &watch.head, record, change) },
             Shape::Metadata(version) | Shape::MetadataList(version) => {
                 let object = present::partial_metadata(&encode::value(definition, record), version);
-                line(kind, object.to_string().as_bytes())
+                line(change.event_prefix(), &object)
             }
             Shape::Table(version) => {
                 let now = self.environment.now();
@@ -280,7 +293,7 @@ impl ApiServer {
                 let printer = Printer::new(definition, version, watch.include, now);
                 let table = printer.table([object], &list, !watch.sent_columns);
                 watch.sent_columns = true;
-                line(kind, table.to_string().as_bytes())
+                line(change.event_prefix(), &table)
             }
         }
     }
@@ -298,15 +311,11 @@ fn bookmark(watch: &Watch, ends_initial: bool) -> Frame {
     if let Shape::Metadata(version) | Shape::MetadataList(version) = watch.representation.shape {
         object = present::partial_metadata(&object, version);
     }
-    line("BOOKMARK", object.to_string().as_bytes())
+    line(r#"{"type":"BOOKMARK","object":"#, &object)
 }
 
-fn line(kind: &str, object: &[u8]) -> Frame {
-    let mut text = Vec::with_capacity(object.len() + 40);
-    text.extend_from_slice(format!("{{\"type\":\"{kind}\",\"object\":").as_bytes());
-    text.extend_from_slice(object);
-    text.extend_from_slice(b"}\n");
-    Frame { text }
+fn line(prefix: &str, object: &Value) -> Frame {
+    Frame { text: Bytes::from(format!("{prefix}{object}}}\n")) }
 }
 
 /// A watch that could not be opened is answered like any request.

@@ -3,6 +3,7 @@
 
 mod controllers;
 mod nesting;
+mod rooms;
 
 use envtest::{
     environment::SeededEnvironment,

@@ -1,4 +1,4 @@
-//! The pass that follows every change of a definition: names, conditions, what is served, and deletion.
+//! The pass that follows every change of a CustomResourceDefinition: names, conditions, what is served, and deletion.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -7,49 +7,18 @@ use http::Method;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::names::{Taken, accept, condition};
-use super::{APPROVAL_ANNOTATION, CLEANUP_FINALIZER, GROUP, PLURAL, definitions, resources};
+use super::ApiServer;
+use crate::custom::conditions::{has_condition, set_condition};
+use crate::custom::names::{Taken, accept, condition};
+use crate::custom::{APPROVAL_ANNOTATION, CLEANUP_FINALIZER, GROUP, PLURAL, definitions, resources};
 use crate::environment::time_text;
 use crate::registry::ResourceDef;
 use crate::request::{ApiRequest, User};
-use crate::server::ApiServer;
 use crate::store::{Record, ShelfId};
 use crate::{encode, metadata};
 
-/// Whether a condition of a definition is true.
-pub fn has_condition(definition: &Value, type_: &str) -> bool {
-    let conditions = definition["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.into_iter().any(|condition| condition["type"] == type_ && condition["status"] == "True")
-}
-
-/// Sets a condition, with the time of its last transition.
-pub(super) fn set_condition(definition: &mut Value, mut condition: Value, now: Timestamp) {
-    condition["lastTransitionTime"] = json!(time_text(now));
-    if !definition["status"]["conditions"].is_array() {
-        definition["status"]["conditions"] = json!([]);
-    }
-    let Some(conditions) = definition["status"]["conditions"].as_array_mut() else { return };
-    match conditions.iter_mut().find(|known| known["type"] == condition["type"]) {
-        Some(known) => {
-            if known["status"] == condition["status"] {
-                condition["lastTransitionTime"] = known["lastTransitionTime"].clone();
-            }
-            *known = condition;
-        }
-        None => conditions.push(condition),
-    }
-}
-
-/// The user in whose name the server writes about definitions.
-pub const SERVER_USER: &str = "system:apiserver";
-
-/// That user.
-pub(crate) fn server_user() -> User {
-    User { name: SERVER_USER.to_owned(), groups: vec!["system:masters".to_owned()], ..User::default() }
-}
-
 /// Brings definitions' status, and what is served, up to date. `changed` are the objects that changed, by shelf and key.
-pub fn follow(core: &mut ApiServer, changed: &[(ShelfId, String)]) {
+pub(super) fn follow(core: &mut ApiServer, changed: &[(ShelfId, String)]) {
     let Some(kind) = core.registry.get(GROUP, "v1", PLURAL).cloned() else { return };
     let mut due: VecDeque<String> =
         changed.iter().filter(|(shelf, _)| *shelf == kind.shelf).map(|(_, name)| name.clone()).collect();
@@ -178,7 +147,7 @@ fn write(core: &mut ApiServer, name: &str, subresource: &str, patch: &Value) {
     let mut request = ApiRequest::new(Method::PATCH, &path, patch.to_string());
     "application/merge-patch+json".clone_into(&mut request.content_type);
     "kube-apiserver".clone_into(&mut request.user_agent);
-    request.user = server_user();
+    request.user = User::server();
     // The server asks no webhooks about its own writes, so this is done when it returns.
     let _ = core.handle_own(&request);
 }

@@ -1,0 +1,101 @@
+//! HTTP requests to requests of the core, and its answers to responses.
+
+use axum::{
+    body::Body,
+    extract::{Request, State},
+    response::Response,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+
+use super::{Server, stream};
+use crate::{
+    request::{ApiRequest, User, parse_query},
+    server::{ApiResponse, ApiServer},
+    status::ApiError,
+};
+
+/// The largest body that is read, as in the real server.
+const BODY_BYTES_MAX: usize = 3 * 1024 * 1024;
+
+pub(super) async fn serve(State(server): State<Server>, request: Request) -> Response {
+    let mut response = serve_undated(&server, request).await;
+    if let Some(date) = date(server.with_core(ApiServer::now)) {
+        response.headers_mut().insert(header::DATE, date);
+    }
+    response
+}
+
+async fn serve_undated(server: &Server, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let body = match Limited::new(body, BODY_BYTES_MAX).collect().await {
+        Ok(body) => body.to_bytes(),
+        Err(error) if error.is::<LengthLimitError>() => {
+            let message = format!("Request entity too large: limit is {BODY_BYTES_MAX}");
+            return respond(&ApiError::new(413, "RequestEntityTooLarge", message).into());
+        }
+        Err(error) => return respond(&ApiError::bad_request(error.to_string()).into()),
+    };
+    let header =
+        |name: HeaderName| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+    let mut request = ApiRequest::new(parts.method.clone(), parts.uri.path(), body);
+    request.query = parse_query(parts.uri.query().unwrap_or_default());
+    request.content_type = header(header::CONTENT_TYPE);
+    request.accept = accept(&parts.headers);
+    request.user_agent = header(header::USER_AGENT);
+    if let Some(user) = parts.extensions.get::<User>() {
+        request.user = user.clone();
+    }
+    for pages in &server.shared.pages {
+        let page = server.with_core(|core| pages.page(core, &request, &parts.headers));
+        if let Some(page) = page {
+            return page;
+        }
+    }
+    match server.answer(&request).await {
+        Ok(answer) => respond(&answer),
+        Err(watch) => {
+            let warnings = watch.warnings().to_vec();
+            let mut response = Response::new(stream::body(server, watch));
+            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            warn(response.headers_mut(), &warnings);
+            response
+        }
+    }
+}
+
+/// The cluster's time, which need not be the machine's.
+fn date(now: jiff::Timestamp) -> Option<HeaderValue> {
+    let text = jiff::fmt::rfc2822::DateTimePrinter::new().timestamp_to_rfc9110_string(&now).ok()?;
+    HeaderValue::from_str(&text).ok()
+}
+
+/// All `Accept` headers as one.
+fn accept(headers: &HeaderMap) -> String {
+    let values: Vec<&str> = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
+    values.join(",")
+}
+
+/// The HTTP response of an answer.
+pub fn respond(answer: &ApiResponse) -> Response {
+    let mut response = Response::new(Body::from(answer.body.clone()));
+    *response.status_mut() = StatusCode::from_u16(answer.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    if answer.code != 204 {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(answer.content_type));
+    }
+    if let Some(seconds) = answer.retry_after_seconds {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    warn(headers, &answer.warnings);
+    response
+}
+
+fn warn(headers: &mut HeaderMap, warnings: &[String]) {
+    for warning in warnings {
+        let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
+            headers.append(header::WARNING, value);
+        }
+    }
+}
