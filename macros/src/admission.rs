@@ -27,13 +27,22 @@ fn expand(words: TokenStream, function: &ItemFn) -> syn::Result<TokenStream> {
     let (ident, visibility) = (&function.sig.ident, &function.vis);
     let Arguments { reviewed, snapshot, adds_errors } = Arguments::of(&function.sig)?;
     // The snapshot of the whole table, of which the function sees a part.
-    let (table, part) = match &within {
-        Some(path) => (owner(path)?, quote!(#path(snapshot))),
-        None => (quote!(#snapshot), quote!(snapshot)),
+    let (table, part) = match (&within, snapshot) {
+        (Some(path), _) => (owner(path)?, quote!(#path(snapshot))),
+        (None, Type::Reference(snapshot)) => {
+            let snapshot = &snapshot.elem;
+            (quote!(#snapshot), quote!(snapshot))
+        }
+        (None, view) => {
+            let message = "a handler sees `&Snapshot`; a view by value needs `within = Snapshot::view`";
+            return Err(syn::Error::new(view.span(), message));
+        }
     };
     let decide = match (reviewed, adds_errors, &declared) {
         (Reviewed::Object(object), true, Some(declared)) => {
-            quote!(#krate::admission::validate_with::<#object, _>(request, &#declared, #part, #ident))
+            quote!(#krate::admission::validate_with::<#object>(request, &#declared, |review, errors| {
+                #ident(review, #part, errors);
+            }))
         }
         (_, true, _) => {
             let message = "a function that adds errors to a type's own rules needs `declared = Type::VALIDATING`";
@@ -92,6 +101,7 @@ fn owner(path: &Path) -> syn::Result<TokenStream> {
 /// The arguments of a handler.
 struct Arguments<'f> {
     reviewed: Reviewed<'f>,
+    /// `&Snapshot`, or a view by value.
     snapshot: &'f Type,
     /// Whether the function adds to the errors of the type's own rules, in place of deciding alone.
     adds_errors: bool,
@@ -113,7 +123,7 @@ impl<'f> Arguments<'f> {
                 FnArg::Receiver(_) => None,
             })
             .collect();
-        let ([Type::Reference(review), Type::Reference(snapshot), rest @ ..], true) =
+        let ([Type::Reference(review), snapshot, rest @ ..], true) =
             (arguments.as_slice(), arguments.len() == signature.inputs.len())
         else {
             return Err(wrong());
@@ -124,7 +134,7 @@ impl<'f> Arguments<'f> {
             _ => return Err(wrong()),
         };
         let reviewed = reviewed(&review.elem).ok_or_else(wrong)?;
-        Ok(Arguments { reviewed, snapshot: &snapshot.elem, adds_errors })
+        Ok(Arguments { reviewed, snapshot, adds_errors })
     }
 }
 

@@ -111,7 +111,7 @@ pub fn derive_projection(input: TokenStream) -> TokenStream {
 /// Makes a function an admission handler: a constant `Handler` with the function's name in capitals stands beside it.
 ///
 /// The function is `fn(&Review<T>, &Snapshot) -> Verdict` or `fn(&Request<'_>, &Snapshot) -> Verdict`; whatever becomes a
-/// `Verdict` may be returned. `within = Caches::nodes` gives it a part of the table's snapshot.
+/// `Verdict` may be returned. `within = Caches::nodes` gives it a part of the table's snapshot, by reference or as a view.
 ///
 /// `declared = Type::VALIDATING` takes path, entries, gate and code from the type. There the function may also be
 /// `fn(&Review<T>, &Snapshot, &mut Errors)`, which adds to the errors of the type's own rules.

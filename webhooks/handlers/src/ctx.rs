@@ -17,11 +17,14 @@ use prometheus::IntCounterVec;
 use serde::Deserialize;
 
 use crate::{
+    config::NodeLabels,
     follow::Follow,
-    gated::Gated,
     metrics,
+    node::ConfigMapData,
+    pod::validate_binding::PodMarks,
     quota::{Admitted, PlacedPod, Quota, QuotaProfile},
-    settings::Settings,
+    settings::{ObjectName, Settings},
+    validate_pod::RequiredLabels,
 };
 
 /// The caches and switches of all handlers.
@@ -35,7 +38,10 @@ pub struct Ctx {
     /// Changes of quotas that were admitted and that the cache does not show yet.
     pub(crate) admitted: Mutex<Admitted>,
     pub(crate) clock: SharedClock,
-    pub(crate) gated: Gated,
+    pub(crate) slo_config: Arc<Store<ConfigMapData>>,
+    pub(crate) node_labels: Arc<Store<NodeLabels>>,
+    pub(crate) required_labels: Arc<Store<RequiredLabels>>,
+    pub(crate) pod_marks: Arc<Store<PodMarks>>,
     /// Decisions about bindings, counted by their reasons.
     pub(crate) binding_decisions: Option<IntCounterVec>,
     /// Flags.
@@ -66,7 +72,10 @@ impl Ctx {
             quota_profiles: follow.when(trees, &all),
             // Also pods without a quota's name: they belong to a quota by their namespace.
             pods: follow.when(all_quotas, &all),
-            gated: Gated::watch(&mut follow, &gate, &settings),
+            slo_config: follow.when(gate("NodeValidatingWebhook"), &only(&settings.slo_config)),
+            node_labels: follow.when(gate("ConfigMapValidatingWebhook"), &all),
+            required_labels: follow.when(gate("EnablePodEnhancedValidator"), &only(&settings.required_labels)),
+            pod_marks: follow.when(gate("BindingAdmissionWebhook"), &all),
             awaited: follow.awaited,
             admitted: Mutex::default(),
             clock,
@@ -88,7 +97,10 @@ impl Ctx {
             admitted: Mutex::default(),
             clock: SystemClock::shared(),
             binding_decisions: None,
-            gated: Gated::default(),
+            slo_config: Arc::default(),
+            node_labels: Arc::default(),
+            required_labels: Arc::default(),
+            pod_marks: Arc::default(),
             settings: Settings::default(),
             switches: Switches::of(gate),
             awaited: Vec::new(),
@@ -107,18 +119,31 @@ impl Ctx {
 
     /// Puts an object, as JSON text, into the cache of its kind; others are passed over.
     pub fn put(&self, kind: &str, object: &str) -> Result<(), Unreadable> {
-        self.gated.put(kind, object)?;
         match kind {
+            "ConfigMap" => {
+                self.slo_config.upsert(object)?;
+                self.required_labels.upsert(object)
+            }
+            "Node" => self.node_labels.upsert(object),
             "ClusterColocationProfile" => self.profiles.upsert(object),
             "Namespace" => self.namespaces.upsert(object),
             "PriorityClass" => self.priority_classes.upsert(object),
             "ElasticQuota" => self.quotas.upsert(object),
             "ElasticQuotaProfile" => self.quota_profiles.upsert(object),
-            "Pod" => self.pods.upsert(object),
+            "Pod" => {
+                self.pod_marks.upsert(object)?;
+                self.pods.upsert(object)
+            }
             _ => return Ok(()),
         }
         .map(drop)
     }
+}
+
+/// One object by its name.
+fn only(object: &ObjectName) -> Selection {
+    let fields = format!("metadata.name={}", object.name);
+    Selection { namespace: object.namespace.clone(), fields, labels: String::new() }
 }
 
 fn binding_decisions(core: &Core) -> Option<IntCounterVec> {

@@ -8,25 +8,22 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod config;
 mod ctx;
 mod decode;
 mod follow;
-mod gated;
 mod metrics;
 pub mod mutate_elastic_quota;
-pub mod mutate_node_status;
 pub mod mutate_pod;
-pub mod mutate_reservation;
-mod pod;
+pub mod node;
+pub mod pod;
 mod profile;
 mod quota;
+pub mod reservation;
 mod settings;
 mod slo_config;
-pub mod validate_configmap;
 pub mod validate_elastic_quota;
-pub mod validate_node;
 pub mod validate_pod;
-pub mod validate_pod_binding;
 mod warnings;
 
 use std::sync::Arc;
@@ -43,13 +40,13 @@ pub use settings::{BindingPolicy, ObjectName, Settings};
 pub static HANDLERS: &[Handler<Ctx>] = handlers![
     mutate_pod::mutate_pod,
     mutate_elastic_quota::mutate_elastic_quota,
-    mutate_node_status::mutate_node_status,
-    mutate_reservation::mutate_reservation,
+    node::mutate_status::mutate_node_status,
+    reservation::mutate::mutate_reservation,
     validate_pod::validate_pod,
-    validate_configmap::validate_configmap,
+    config::validate::validate_configmap,
     validate_elastic_quota::validate_elastic_quota,
-    validate_node::validate_node,
-    validate_pod_binding::validate_pod_binding,
+    node::validate::validate_node,
+    pod::validate_binding::validate_pod_binding,
     Reservation::validating_handler(),
     PodMigrationJob::mutating_handler(),
     PodMigrationJob::validating_handler(),

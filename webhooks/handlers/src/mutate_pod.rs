@@ -161,7 +161,7 @@ fn apply_profile<'a>(pod: &mut Parts<'a>, profile: &'a Profile, ctx: &Ctx) -> Re
         pod.spec.scheduler_name = profile.spec.scheduler_name.as_str().into();
         pod.spec.changed.scheduler_name = true;
     }
-    if let Some(class) = profile::priority_class(ctx, profile)? {
+    if let Some(class) = profile::priority_class(&ctx.priority_classes, profile)? {
         pod.spec.priority_class_name = profile.spec.priority_class_name.as_str().into();
         pod.spec.priority = Some(class.value);
         pod.spec.preemption_policy = class.preemption_policy.clone().into();

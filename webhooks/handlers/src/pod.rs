@@ -2,6 +2,7 @@
 
 mod requests;
 mod resources;
+pub mod validate_binding;
 mod view;
 
 pub(crate) use requests::request_of;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use koord_profile::{Identity, Profile};
 use koord_resource::admission::{Denial, Request};
+use koord_runtime::store::Store;
 
-use crate::{Ctx, ctx::PriorityClassValue};
+use crate::ctx::PriorityClassValue;
 
 /// Whether the profile's probability lets it apply to the object of a request.
 pub(crate) fn drawn(profile: &Profile, request: &Request<'_>, namespace: &str, name: &str) -> Result<bool, Denial> {
@@ -14,12 +15,15 @@ pub(crate) fn drawn(profile: &Profile, request: &Request<'_>, namespace: &str, n
 }
 
 /// The PriorityClass that a profile names; none when it names none.
-pub(crate) fn priority_class(ctx: &Ctx, profile: &Profile) -> Result<Option<Arc<PriorityClassValue>>, Denial> {
+pub(crate) fn priority_class(
+    classes: &Store<PriorityClassValue>,
+    profile: &Profile,
+) -> Result<Option<Arc<PriorityClassValue>>, Denial> {
     let name = profile.spec.priority_class_name.as_str();
     if name.is_empty() {
         return Ok(None);
     }
-    let found = ctx.priority_classes.read().get(name).map(|entry| Arc::clone(&entry.value));
+    let found = classes.read().get(name).map(|entry| Arc::clone(&entry.value));
     let missing = || Denial::internal(format!("priorityclasses.scheduling.k8s.io \"{name}\" not found"));
     found.map(Some).ok_or_else(missing)
 }
@@ -31,6 +35,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::Ctx;
 
     #[test]
     fn a_retry_of_a_named_pod_decides_the_same() {

@@ -7,7 +7,7 @@ mod devices;
 mod quota;
 mod required_labels;
 
-pub(crate) use self::quota::quota_of;
+pub(crate) use self::{quota::quota_of, required_labels::RequiredLabels};
 use jiff::Timestamp;
 use koord_resource::{
     admission::{Denial, Operation, Request, Stopwatch, Verdict},

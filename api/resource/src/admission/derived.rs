@@ -15,20 +15,11 @@ use crate::{Mutate, Resource, Validate};
 /// an object that is being deleted is always admitted. A request by the field manager `declaration.warns` is admitted
 /// with a warning for each broken rule.
 pub fn validate<T: Resource + Validate>(request: &Request<'_>, declaration: &Declaration) -> Verdict {
-    decide::<T>(request, declaration, |_, _| {})
+    validate_with::<T>(request, declaration, |_, _| {})
 }
 
-/// The same, and then the rules of a function that sees the object, its old version and a snapshot.
-pub fn validate_with<T: Resource + Validate, C: ?Sized>(
-    request: &Request<'_>,
-    declaration: &Declaration,
-    snapshot: &C,
-    rules: impl Fn(&Review<'_, T>, &C, &mut Errors),
-) -> Verdict {
-    decide(request, declaration, |review, errors| rules(review, snapshot, errors))
-}
-
-fn decide<T: Resource + Validate>(
+/// The same, and then the rules of a function that sees the object and its old version, and has a snapshot of its own.
+pub fn validate_with<T: Resource + Validate>(
     request: &Request<'_>,
     declaration: &Declaration,
     rules: impl Fn(&Review<'_, T>, &mut Errors),

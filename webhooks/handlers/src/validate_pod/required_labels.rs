@@ -1,6 +1,13 @@
 //! Labels that pods of some namespaces must have, by a ConfigMap.
 
-use koord_resource::admission::Denial;
+use std::collections::BTreeMap;
+
+use koord_resource::{admission::Denial, controller::ResourceKind, go_json};
+use koord_runtime::{
+    intern::Interner,
+    projection::{Metadata, Projection, Unreadable, WireMetadata},
+};
+use serde::Deserialize;
 
 use crate::{Ctx, pod::Parts};
 
@@ -12,7 +19,7 @@ pub(super) fn check(pod: &Parts<'_>, namespace: &str, ctx: &Ctx) -> Result<(), D
     if pod.metadata.labels.get(SKIP) == Some("true") {
         return Ok(());
     }
-    let config = ctx.gated.required_labels.read();
+    let config = ctx.required_labels.read();
     let Some(entry) = config.get(&ctx.settings.required_labels.key()) else { return Ok(()) };
     for rule in &entry.value.0 {
         if rule.namespace_whitelist.iter().any(|exempt| exempt == namespace) {
@@ -30,4 +37,70 @@ pub(super) fn check(pod: &Parts<'_>, namespace: &str, ctx: &Ctx) -> Result<(), D
         }
     }
     Ok(())
+}
+
+// === the cache of the rules ===
+
+/// Labels that pods must have, by a ConfigMap.
+#[derive(Debug, PartialEq)]
+pub(crate) struct RequiredLabels(pub(crate) Vec<LabelRule>);
+
+/// Labels that pods of most namespaces must have.
+#[derive(Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct LabelRule {
+    pub(crate) required_labels: Vec<String>,
+    pub(crate) namespace_whitelist: Vec<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct ConfigMapWire<'a> {
+    #[serde(borrow)]
+    metadata: WireMetadata<'a>,
+    data: Option<BTreeMap<String, String>>,
+}
+
+impl<'a> Metadata<'a> for ConfigMapWire<'a> {
+    fn metadata(&self) -> &WireMetadata<'a> {
+        &self.metadata
+    }
+}
+
+impl Projection for RequiredLabels {
+    const KIND: ResourceKind = ResourceKind::CONFIG_MAP;
+    type Wire<'a> = ConfigMapWire<'a>;
+    type Index = ();
+
+    /// Rules that cannot be read leave the last good ones in force.
+    fn project(wire: ConfigMapWire<'_>, _: &mut Interner) -> Result<Self, Unreadable> {
+        let data = wire.data.unwrap_or_default();
+        let enabled = data.get("enable").is_some_and(|text| text.trim().eq_ignore_ascii_case("true"));
+        let rules = data.get("rules").filter(|text| enabled && !text.is_empty());
+        let rules = rules.map(|text| go_json::from_str(text)).transpose();
+        Ok(Self(rules.map_err(|error| Unreadable::new("data.rules", error))?.unwrap_or_default()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use koord_runtime::store::{Sink as _, Store};
+
+    use super::*;
+
+    #[test]
+    fn rules_that_cannot_be_read_leave_the_last_good_ones_in_force() {
+        let cache = Store::<RequiredLabels>::default();
+        let put = |revision: u32, data: &str| {
+            let metadata = format!(r#"{{"namespace":"n","name":"c","uid":"u","resourceVersion":"{revision}"}}"#);
+            cache.upsert(&format!(r#"{{"metadata":{metadata},"data":{data}}}"#)).unwrap();
+            let cache = cache.read();
+            let rules = cache.get("n/c").map_or(0, |entry| entry.value.0.len());
+            (rules, cache.quarantined("n/c").map(|quarantined| quarantined.reason.to_string()))
+        };
+        assert_eq!(put(1, r#"{"enable":" True ","rules":"[{\"requiredLabels\":[\"app\"]}]"}"#), (1, None));
+        let (rules, reason) = put(2, r#"{"enable":"true","rules":"["}"#);
+        assert_eq!((rules, reason.as_deref()), (1, Some("data.rules: unexpected end of JSON input")));
+        assert_eq!(put(3, r#"{"enable":"false","rules":"["}"#), (0, None));
+    }
 }

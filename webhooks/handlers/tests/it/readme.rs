@@ -2,9 +2,12 @@
 
 use std::{fs, path::Path};
 
-use koord_resource::admission::{Operation, Request};
+use koord_resource::{
+    admission::{Operation, Request, WebhookKind},
+    document::{WebhookService, webhook_configuration},
+};
 use koord_webhooks::{Ctx, HANDLERS};
-use serde_json::{json, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 
 const README: &str = include_str!("../../../../README.md");
 
@@ -18,16 +21,36 @@ fn blocks() -> Vec<(&'static str, &'static str)> {
 #[test]
 fn every_line_of_the_excerpts_stands_in_the_file_that_they_name() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let excerpts: Vec<_> = blocks().into_iter().filter(|(language, _)| *language != "text").collect();
-    assert_eq!(excerpts.len(), 3);
+    let named = |text: &'static str| text.lines().next().unwrap().trim_start_matches(['/', '#', ' ']);
+    let excerpts: Vec<_> = blocks().into_iter().filter(|(_, text)| root.join(named(text)).is_file()).collect();
+    assert_eq!(excerpts.len(), 2);
     for (_, excerpt) in excerpts {
-        let mut lines = excerpt.lines();
-        let name = lines.next().unwrap().trim_start_matches(['/', '#', ' ']);
+        let (name, mut lines) = (named(excerpt), excerpt.lines().skip(1));
         let file = fs::read_to_string(root.join(name)).unwrap();
         let mut rest = file.lines();
         for line in lines.filter(|line| !line.ends_with('…')) {
             assert!(rest.any(|original| original == line), "{name} has no such line at this place: {line}");
         }
+    }
+}
+
+#[test]
+fn the_entry_is_the_one_that_the_handlers_make() {
+    let (_, text) = blocks().into_iter().find(|(_, text)| text.contains("ValidatingWebhookConfiguration")).unwrap();
+    let shown: Value = serde_saphyr::from_str(text).unwrap();
+    let service = WebhookService { namespace: "n", name: "s", ca_bundle: "Cg==" };
+    let made = webhook_configuration(WebhookKind::Validating, "v", HANDLERS, &service);
+    let entry = made["webhooks"].as_array().unwrap().iter().find(|entry| entry["name"] == shown["name"]).unwrap();
+    assert!(holds(entry, &shown), "{entry}");
+}
+
+/// Whether a value is as shown, beside what is not shown.
+fn holds(value: &Value, shown: &Value) -> bool {
+    match (value, shown) {
+        (Value::Object(value), Value::Object(shown)) => {
+            shown.iter().all(|(name, shown)| value.get(name).is_some_and(|value| holds(value, shown)))
+        }
+        (value, shown) => value == shown,
     }
 }
 

@@ -2,8 +2,6 @@
 //!
 //! What concerns the pod (scheduler and priority class) goes to the template. Resources are not translated.
 
-mod merge;
-
 use koord_api::reservation::Reservation;
 use koord_profile::{Matched, Profile, Texts, apply};
 use koord_resource::{
@@ -15,20 +13,21 @@ use koord_schema::patch::{json, strategic};
 use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
-use self::merge::ReservationNode;
+use super::{ReservationView, merge::ReservationNode};
 use crate::{Ctx, decode, profile, warnings};
 
 /// Applies profiles to new Reservations.
 #[koord_resource::admission(
     declared = Reservation::MUTATING,
+    within = Ctx::reservations,
     rbac(group = "config.koordinator.sh", resource = "clustercolocationprofiles", verbs = [list, watch]),
     rbac(group = "scheduling.k8s.io", resource = "priorityclasses", verbs = [list, watch]),
 )]
-pub fn mutate_reservation(request: &Request<'_>, ctx: &Ctx) -> Verdict {
+pub fn mutate_reservation(request: &Request<'_>, view: ReservationView<'_>) -> Verdict {
     let mut watch = Stopwatch::default();
     watch.begin("ClusterColocationProfile");
     let mut overridden = Vec::new();
-    let verdict = Verdict::from(mutate(request, ctx, &mut overridden));
+    let verdict = Verdict::from(mutate(request, view, &mut overridden));
     Verdict { steps: watch.stop(), warnings: overridden, ..verdict }
 }
 
@@ -83,49 +82,49 @@ struct TemplateView<'a> {
 }
 
 /// `overridden` takes what profiles overwrite, where it is to be told.
-fn mutate(request: &Request<'_>, ctx: &Ctx, overridden: &mut Vec<String>) -> Result<Patch, Denial> {
+fn mutate(request: &Request<'_>, view: ReservationView<'_>, overridden: &mut Vec<String>) -> Result<Patch, Denial> {
     if !request.sub_resource.is_empty() || request.resource.resource != "reservations" {
         return Ok(Patch::default());
     }
-    let view: View<'_> = decode::object(request.object)?;
+    let reservation: View<'_> = decode::object(request.object)?;
     decode::kind(
-        &view.api_version,
-        &view.kind,
+        &reservation.api_version,
+        &reservation.kind,
         ("scheduling.koordinator.sh/v1alpha1", "Reservation"),
         "*v1alpha1.Reservation",
     )?;
     let (Operation::Create, Some(object)) = (request.operation, request.object) else { return Ok(Patch::default()) };
-    let metadata = view.metadata.unwrap_or_default();
+    let metadata = reservation.metadata.unwrap_or_default();
     let (labels, name) = (metadata.labels, metadata.name.as_ref());
-    let matched = koord_profile::matching(&ctx.profiles.read(), &labels);
+    let matched = koord_profile::matching(&view.profiles.read(), &labels);
     let before: Value = decode::text(object.get())?;
     let mut after = before.clone();
     let mut applied = Matched::new();
     for profile in matched {
         if profile::drawn(&profile, request, "", name)? {
-            after = changed_by(&profile, &after, ctx)?;
+            after = changed_by(&profile, &after, view)?;
             applied.push(profile);
         }
     }
-    if ctx.settings.admission_warnings {
+    if view.warns {
         *overridden = warnings::of_profiles(&labels, &metadata.annotations, &[], &applied);
     }
     Ok(Patch::between(&before, &after)?)
 }
 
-fn changed_by(profile: &Profile, reservation: &Value, ctx: &Ctx) -> Result<Value, Denial> {
+fn changed_by(profile: &Profile, reservation: &Value, view: ReservationView<'_>) -> Result<Value, Denial> {
     let broken = |denial: Denial| Denial::internal(denial.message);
     let text = reservation.to_string();
-    let view: View<'_> = decode::text(&text).map_err(broken)?;
+    let decoded: View<'_> = decode::text(&text).map_err(broken)?;
     let mut patch = Patch::default();
     let (root_metadata, spec) = (Path::root("metadata"), Path::root("spec"));
-    let mut metadata = view.metadata.unwrap_or_default();
+    let mut metadata = decoded.metadata.unwrap_or_default();
     apply(profile, &mut metadata.labels, &mut metadata.annotations);
     metadata.labels.write(&root_metadata.child("labels"), &mut patch)?;
     metadata.annotations.write(&root_metadata.child("annotations"), &mut patch)?;
 
-    if let Some(template) = view.spec.and_then(|spec| spec.template) {
-        let class = profile::priority_class(ctx, profile)?;
+    if let Some(template) = decoded.spec.and_then(|spec| spec.template) {
+        let class = profile::priority_class(view.priority_classes, profile)?;
         let at = spec.child("template");
         let at = at.child("spec");
         let scheduler = profile.spec.scheduler_name.as_str();
@@ -180,7 +179,7 @@ mod tests {
         let object = RawValue::from_string(reservation.to_string()).unwrap();
         let resource = GroupVersionResource { resource: "reservations".into(), ..GroupVersionResource::default() };
         let request = Request { operation: Operation::Create, object: Some(&object), resource, ..Request::default() };
-        mutate_reservation(&request, &ctx)
+        (MUTATE_RESERVATION.call)(&request, &ctx)
     }
 
     #[test]

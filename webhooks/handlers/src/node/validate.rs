@@ -6,6 +6,7 @@ use koord_resource::admission::{Denial, Operation, Patch, Request};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::NodeView;
 use crate::{
     Ctx, decode,
     slo_config::{Example, conflict, strategies},
@@ -16,12 +17,13 @@ use crate::{
     path = "/validate-node",
     gate = "NodeValidatingWebhook",
     name = "vnode.koordinator.sh",
+    within = Ctx::nodes,
     on = [Create, Update],
     object_type = "node", groups = [""], versions = ["v1"], resources = ["nodes"],
     rbac(group = "", resource = "configmaps", verbs = [list, watch]),
 )]
-pub fn validate_node(request: &Request<'_>, ctx: &Ctx) -> Result<Patch, Denial> {
-    validate(request, ctx).map(|()| Patch::default())
+pub fn validate_node(request: &Request<'_>, view: NodeView<'_>) -> Result<Patch, Denial> {
+    validate(request, view).map(|()| Patch::default())
 }
 
 #[derive(Default, Deserialize)]
@@ -49,7 +51,7 @@ fn read(raw: Option<&RawValue>) -> Result<Metadata<'_>, Denial> {
 }
 
 /// New nodes pass: they must be able to join whatever the configuration says.
-fn validate(request: &Request<'_>, ctx: &Ctx) -> Result<(), Denial> {
+fn validate(request: &Request<'_>, view: NodeView<'_>) -> Result<(), Denial> {
     let of_nodes = request.sub_resource.is_empty() && request.resource.resource == "nodes";
     if !of_nodes {
         return Ok(());
@@ -62,8 +64,8 @@ fn validate(request: &Request<'_>, ctx: &Ctx) -> Result<(), Denial> {
     if request.operation != Operation::Update || read(request.old_object)?.labels.same(&node.labels) {
         return Ok(());
     }
-    let config = ctx.gated.slo_config.read();
-    let Some(entry) = config.get(&ctx.settings.slo_config.key()) else { return Ok(()) };
+    let config = view.slo_config.read();
+    let Some(entry) = config.get(&view.name.key()) else { return Ok(()) };
     let Some(data) = &entry.value.data else { return Ok(()) };
     let name = node.name.unwrap_or_default();
     for key in CHECKED_KEYS {

@@ -8,6 +8,7 @@ use koord_api::slo_config::CHECKED_KEYS;
 use koord_resource::admission::{Denial, Operation, Request, Verdict};
 use serde::Deserialize;
 
+use super::ConfigView;
 use crate::{
     Ctx, decode,
     slo_config::{Checked, Example, check, conflict},
@@ -20,13 +21,14 @@ use crate::{
     gate = "ConfigMapValidatingWebhook",
     failure_policy = Fail,
     name = "vconfigmap.koordinator.sh",
+    within = Ctx::config,
     on = [Create, Update, Delete],
     object_type = "configmap", groups = [""], versions = ["v1"], resources = ["configmaps"],
     object_selector("koordinator.sh/configmap-type", In, ["slo-controller-config"]),
     rbac(group = "", resource = "nodes", verbs = [list, watch]),
 )]
-pub fn validate_configmap(request: &Request<'_>, ctx: &Ctx) -> Verdict {
-    match validate(request, ctx) {
+pub fn validate_configmap(request: &Request<'_>, view: ConfigView<'_>) -> Verdict {
+    match validate(request, view) {
         Ok(warnings) => Verdict { warnings, ..Verdict::allow() },
         Err(denial) => Verdict::deny(denial),
     }
@@ -64,7 +66,7 @@ impl ConfigMap {
 }
 
 /// What the user should know although the ConfigMap is admitted, or why it is not.
-fn validate(request: &Request<'_>, ctx: &Ctx) -> Result<Vec<String>, Denial> {
+fn validate(request: &Request<'_>, view: ConfigView<'_>) -> Result<Vec<String>, Denial> {
     let of_config_maps = request.sub_resource.is_empty() && request.resource.resource == "configmaps";
     if !of_config_maps {
         return Ok(Vec::new());
@@ -83,25 +85,25 @@ fn validate(request: &Request<'_>, ctx: &Ctx) -> Result<Vec<String>, Denial> {
     let namespace = metadata.namespace.filter(|namespace| !namespace.is_empty());
     let (namespace, name) =
         (namespace.unwrap_or_else(|| request.namespace.to_string()), metadata.name.unwrap_or_default());
-    let wanted = &ctx.settings.slo_config;
+    let wanted = view.name;
     if namespace != wanted.namespace || name != wanted.name {
         return Ok(Vec::new());
     }
     let data = map.data();
-    let names_needed = ctx.settings.strategy_names_needed;
+    let names_needed = view.names_needed;
     let checked = Checked { namespace: &namespace, name: &name, data: &data, names_needed };
     let changed = |key: &str| data.get(key).is_some_and(|text| !text.is_empty() && old.get(key) != Some(text));
     let mut chosen = Vec::new();
     for key in CHECKED_KEYS.into_iter().filter(|key| changed(key)) {
         chosen.push((key, check(key, &checked)?));
     }
-    let nodes = ctx.gated.nodes.read();
+    let nodes = view.nodes.read();
     for (key, chosen) in &chosen {
         for (name, entry) in nodes.iter() {
             conflict(key, chosen, &Example { name: name.as_str(), label: |key: &str| entry.value.0.get(key) })?;
         }
     }
-    if !ctx.settings.admission_warnings {
+    if !view.warns {
         return Ok(Vec::new());
     }
     let texts = data.iter().map(|(key, text)| (key.as_str(), text.as_str()));
@@ -114,7 +116,7 @@ mod tests {
     use serde_json::value::RawValue;
 
     use super::*;
-    use crate::{mutate_node_status, validate_node};
+    use crate::node::{mutate_status::MUTATE_NODE_STATUS, validate::VALIDATE_NODE};
 
     #[test]
     fn a_config_map_without_a_namespace_is_in_that_of_the_request() {
@@ -131,7 +133,7 @@ mod tests {
                 resource,
                 ..Request::default()
             };
-            validate_configmap(&request, &Ctx::detached(|_| true)).denial.map(|denial| denial.message)
+            (VALIDATE_CONFIGMAP.call)(&request, &Ctx::detached(|_| true)).denial.map(|denial| denial.message)
         };
         for object in ["", r#","namespace":"""#, r#","namespace":null"#] {
             let message = denial("koordinator-system", object).unwrap();
@@ -145,8 +147,8 @@ mod tests {
     fn what_is_changed_or_removed_must_be_readable_too() {
         let kinds = [
             ("ConfigMap", "configmaps", "", VALIDATE_CONFIGMAP),
-            ("Node", "nodes", "", validate_node::VALIDATE_NODE),
-            ("Node", "nodes", "status", mutate_node_status::MUTATE_NODE_STATUS),
+            ("Node", "nodes", "", VALIDATE_NODE),
+            ("Node", "nodes", "status", MUTATE_NODE_STATUS),
         ];
         for (kind, resource, sub_resource, handler) in kinds {
             let raw = |text: String| RawValue::from_string(text).unwrap();

@@ -1,6 +1,18 @@
 //! `/validate-pod-binding`: only some users may bind pods to nodes.
 
-use koord_resource::admission::{Denial, Operation, Request, Verdict};
+use std::{collections::BTreeMap, sync::Arc};
+
+use koord_resource::{
+    admission::{Denial, Operation, Request, Verdict},
+    controller::ResourceKind,
+};
+use koord_runtime::{
+    intern::Interner,
+    projection::{MetadataOnly, Projection, Unreadable},
+    store::Store,
+};
+use prometheus::IntCounterVec;
+use serde_json::value::RawValue;
 
 use crate::{Ctx, settings::BindingPolicy};
 
@@ -8,31 +20,55 @@ use crate::{Ctx, settings::BindingPolicy};
 type Decision = &'static str;
 const DENIED: Decision = "denied";
 
+/// What decisions about bindings see: the pods, and the program's policy.
+#[derive(Clone, Copy)]
+pub struct BindingView<'c> {
+    pub(crate) pods: &'c Store<PodMarks>,
+    pub(crate) policy: &'c BindingPolicy,
+    /// Whether the gate `BindingAdmissionWebhook` is on.
+    pub(crate) enabled: bool,
+    /// Decisions, counted by their reasons.
+    pub(crate) decisions: Option<&'c IntCounterVec>,
+}
+
+impl Ctx {
+    /// What decisions about bindings see.
+    pub(crate) fn bindings(&self) -> BindingView<'_> {
+        BindingView {
+            pods: &self.pod_marks,
+            policy: &self.settings.bindings,
+            enabled: self.switches.binding_admission,
+            decisions: self.binding_decisions.as_ref(),
+        }
+    }
+}
+
 /// Served with the other checks of pods; admits everything while its own gate is off.
 #[koord_resource::admission(
     path = "/validate-pod-binding",
     gate = "PodValidatingWebhook",
     name = "vpodbinding.koordinator.sh",
+    within = Ctx::bindings,
     on = [Create],
     object_type = "pod", groups = [""], versions = ["v1"], resources = ["pods/binding"],
     rbac(group = "", resource = "pods", verbs = [list, watch]),
 )]
-pub fn validate_pod_binding(request: &Request<'_>, ctx: &Ctx) -> Verdict {
-    let policy = &ctx.settings.bindings;
+pub fn validate_pod_binding(request: &Request<'_>, view: BindingView<'_>) -> Verdict {
+    let policy = view.policy;
     let of_bindings = request.resource.resource == "pods" && request.sub_resource == "binding";
     let concerned = of_bindings && request.operation == Operation::Create;
-    if !ctx.switches.binding_admission || policy.users.is_empty() || !concerned {
+    if !view.enabled || policy.users.is_empty() || !concerned {
         return Verdict::allow();
     }
     let decided = match by_request(request, policy) {
-        Ok(decided) => decided.or_else(|| by_pod(request, ctx)),
+        Ok(decided) => decided.or_else(|| by_pod(request, view)),
         Err(denial) => return Verdict::deny(denial),
     };
     let Some(decision) = decided else {
         // The pod is surely on its way to the cache; without it nobody can say more than that it may be bound.
         return Verdict { unsettled: true, ..Verdict::allow() };
     };
-    if let Some(decisions) = &ctx.binding_decisions {
+    if let Some(decisions) = view.decisions {
         decisions.with_label_values(&[decision]).inc();
     }
     if decision == DENIED {
@@ -56,13 +92,12 @@ fn by_request(request: &Request<'_>, policy: &BindingPolicy) -> Result<Option<De
 }
 
 /// What the pod decides; none while it is not known.
-fn by_pod(request: &Request<'_>, ctx: &Ctx) -> Option<Decision> {
-    let policy = &ctx.settings.bindings;
-    let pods = ctx.gated.marks.read();
+fn by_pod(request: &Request<'_>, view: BindingView<'_>) -> Option<Decision> {
+    let policy = view.policy;
+    let pods = view.pods.read();
     let pod = &pods.get(&format!("{}/{}", request.namespace, request.name))?.value;
-    let marked = |wanted: &[String], keys: &[std::sync::Arc<str>]| {
-        wanted.iter().any(|wanted| keys.iter().any(|key| **key == **wanted))
-    };
+    let marked =
+        |wanted: &[String], keys: &[Arc<str>]| wanted.iter().any(|wanted| keys.iter().any(|key| **key == **wanted));
     Some(if marked(&policy.bypass_labels, &pod.labels) {
         "bypass_label"
     } else if marked(&policy.bypass_annotations, &pod.annotations) {
@@ -74,10 +109,38 @@ fn by_pod(request: &Request<'_>, ctx: &Ctx) -> Option<Decision> {
     })
 }
 
+// === the cache of pods ===
+
+/// The keys of a pod's labels and annotations.
+#[derive(Debug, PartialEq)]
+pub(crate) struct PodMarks {
+    pub(crate) labels: Box<[Arc<str>]>,
+    pub(crate) annotations: Box<[Arc<str>]>,
+}
+
+impl Projection for PodMarks {
+    const KIND: ResourceKind = ResourceKind::POD;
+    type Wire<'a> = MetadataOnly<'a>;
+    type Index = ();
+
+    fn project(wire: MetadataOnly<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
+        Ok(Self {
+            labels: keys("metadata.labels", wire.metadata.labels, strings)?,
+            annotations: keys("metadata.annotations", wire.metadata.annotations, strings)?,
+        })
+    }
+}
+
+fn keys(field: &'static str, raw: Option<&RawValue>, strings: &mut Interner) -> Result<Box<[Arc<str>]>, Unreadable> {
+    let Some(raw) = raw else { return Ok(Box::default()) };
+    let map: Option<BTreeMap<String, &RawValue>> =
+        serde_json::from_str(raw.get()).map_err(|error| Unreadable::new(field, error))?;
+    Ok(map.unwrap_or_default().keys().map(|key| strings.intern(key)).collect())
+}
+
 #[cfg(test)]
 mod tests {
     use koord_resource::admission::GroupVersionResource;
-    use serde_json::value::RawValue;
 
     use super::*;
     use crate::Settings;
@@ -110,7 +173,7 @@ mod tests {
                 resource,
                 ..Request::default()
             };
-            let verdict = validate_pod_binding(&request, &ctx);
+            let verdict = (VALIDATE_POD_BINDING.call)(&request, &ctx);
             (verdict.denial.is_none(), verdict.unsettled)
         };
         assert_eq!(decide("koord-scheduler", "a", "plain"), (true, false));

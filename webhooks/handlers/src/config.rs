@@ -1,0 +1,50 @@
+//! The configuration of the node controllers.
+
+pub mod validate;
+
+use koord_resource::controller::ResourceKind;
+use koord_runtime::{
+    intern::Interner,
+    projection::{Labels, MetadataOnly, Projection, Unreadable},
+    store::Store,
+};
+
+use crate::{Ctx, settings::ObjectName};
+
+/// What decisions about the configuration see: the nodes, and what the program's flags say.
+#[derive(Clone, Copy)]
+pub struct ConfigView<'c> {
+    pub(crate) nodes: &'c Store<NodeLabels>,
+    /// The name of the configuration.
+    pub(crate) name: &'c ObjectName,
+    /// Whether strategies for some nodes must have a unique name.
+    pub(crate) names_needed: bool,
+    /// Whether users are warned about what has no effect.
+    pub(crate) warns: bool,
+}
+
+impl Ctx {
+    /// What decisions about the configuration see.
+    pub(crate) fn config(&self) -> ConfigView<'_> {
+        ConfigView {
+            nodes: &self.node_labels,
+            name: &self.settings.slo_config,
+            names_needed: self.settings.strategy_names_needed,
+            warns: self.settings.admission_warnings,
+        }
+    }
+}
+
+/// The labels of a node.
+#[derive(Debug, PartialEq)]
+pub(crate) struct NodeLabels(pub(crate) Labels);
+
+impl Projection for NodeLabels {
+    const KIND: ResourceKind = ResourceKind::NODE;
+    type Wire<'a> = MetadataOnly<'a>;
+    type Index = ();
+
+    fn project(wire: MetadataOnly<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
+        Ok(Self(Labels::read("metadata.labels", wire.metadata.labels, strings)?))
+    }
+}

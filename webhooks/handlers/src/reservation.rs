@@ -1,0 +1,29 @@
+//! Reservations, as far as a decision needs more than the object; their other rules stand on the type.
+
+mod merge;
+pub mod mutate;
+
+use koord_profile::Profile;
+use koord_runtime::store::Store;
+
+use crate::{Ctx, ctx::PriorityClassValue};
+
+/// What decisions about Reservations see: the profiles, and the PriorityClasses that they name.
+#[derive(Clone, Copy)]
+pub struct ReservationView<'c> {
+    pub(crate) profiles: &'c Store<Profile>,
+    pub(crate) priority_classes: &'c Store<PriorityClassValue>,
+    /// Whether users are warned about what profiles overwrite.
+    pub(crate) warns: bool,
+}
+
+impl Ctx {
+    /// What decisions about Reservations see.
+    pub(crate) fn reservations(&self) -> ReservationView<'_> {
+        ReservationView {
+            profiles: &self.profiles,
+            priority_classes: &self.priority_classes,
+            warns: self.settings.admission_warnings,
+        }
+    }
+}
