@@ -59,7 +59,7 @@ pub(crate) fn expand(input: &DeriveInput, report: &Report) -> Option<TokenStream
             fn project(
                 wire: #wire<'_>,
                 strings: &mut #runtime::intern::Interner,
-            ) -> ::core::result::Result<Self, #runtime::projection::Unreadable> {
+            ) -> ::core::result::Result<Self, #runtime::projection::DecodeError> {
                 let _ = &strings;
                 Ok(Self { #(#values)* })
             }

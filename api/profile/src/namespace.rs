@@ -3,7 +3,7 @@
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     intern::Interner,
-    projection::{Labels, MetadataOnly, Projection, Unreadable},
+    projection::{DecodeError, Labels, MetadataOnly, Projection},
 };
 
 /// The labels of a namespace.
@@ -15,7 +15,7 @@ impl Projection for NamespaceLabels {
     type Wire<'a> = MetadataOnly<'a>;
     type Index = ();
 
-    fn project(wire: MetadataOnly<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
+    fn project(wire: MetadataOnly<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
         Ok(Self(Labels::read("metadata.labels", wire.metadata.labels, strings)?))
     }
 }

@@ -8,7 +8,7 @@ use koord_api::{
 use koord_resource::{Resource, controller::ResourceKind};
 use koord_runtime::{
     intern::Interner,
-    projection::{Labels, Metadata, Projection, Unreadable, WireMetadata},
+    projection::{DecodeError, Labels, Metadata, Projection, WireMetadata},
 };
 use serde::Deserialize;
 
@@ -60,9 +60,9 @@ impl Projection for Profile {
     type Index = ();
 
     /// A profile whose selector cannot be understood is set aside: it must not match every pod, as in the original.
-    fn project(wire: Wire<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
+    fn project(wire: Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
         let selector = |field, selector: &Option<LabelSelector>| match selector {
-            Some(selector) => Selector::new(selector).map_err(|error| Unreadable::new(field, error)),
+            Some(selector) => Selector::new(selector).map_err(|error| DecodeError::new(field, error)),
             None => Ok(Selector::default()),
         };
         let annotations = Labels::read("metadata.annotations", wire.metadata.annotations, strings)?;

@@ -15,7 +15,7 @@ use koord_runtime::{
     Core,
     clock::{SharedClock, SystemClock},
     gates::Gates,
-    lease::Candidacy,
+    lease::LeaderElectionConfig,
     manager::{Manager, Settings},
     metrics::Metrics,
     otlp::{Endpoint, export},
@@ -102,14 +102,14 @@ pub async fn run_with(checked: Checked, surroundings: Surroundings, stop: Cancel
 
     let host = host_name();
     let identity = format!("{host}_{}", random.uuid());
-    let candidacy = options
+    let leader_election = options
         .enable_leader_election
-        .then(|| Candidacy::new(options.leader_election_namespace.clone(), NAME, identity));
+        .then(|| LeaderElectionConfig::new(options.leader_election_namespace.clone(), NAME, identity));
     let settings = Settings {
         field_manager: NAME,
         requests_per_second: options.rest_config_qps,
         requests_burst: options.rest_config_burst,
-        candidacy,
+        leader_election,
         metrics: metrics_address,
         health,
         host,

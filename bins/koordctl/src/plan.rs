@@ -136,7 +136,7 @@ fn decide(core: &Core, mut stored: source::Stored) -> (Vec<Step>, Vec<Problem>) 
             match worker.decide(&attempt) {
                 Ok(outcome) => {
                     decided.insert(key, outcome.plan);
-                    worker.tell(outcome.events);
+                    worker.record(outcome.events);
                 }
                 Err(error) => problems.push(Problem { controller, key, message: error.to_string() }),
             }

@@ -1,11 +1,16 @@
 //! The colocation configuration in force: a state machine over the edits of the ConfigMap.
 
+use std::sync::LazyLock;
+
 use koord_api::slo_config::{ColocationConfig, ColocationConfigError};
 
-/// The reason of the event that tells of a value which is not taken. The original tells nobody.
+/// In force where there is no ConfigMap.
+static DEFAULT: LazyLock<ColocationConfig> = LazyLock::new(ColocationConfig::default);
+
+/// The reason of the event about a value that is not taken. The original records none.
 pub(crate) const OUT_OF_RANGE: &str = "ColocationCfgOutOfRange";
 
-/// The reason of the event that tells of a mistake.
+/// The reason of the event about a configuration error.
 pub(crate) fn reason(error: &ColocationConfigError) -> &'static str {
     match error {
         ColocationConfigError::Decode(_) => "ColocationCfgUnmarshalFailed",
@@ -16,7 +21,7 @@ pub(crate) fn reason(error: &ColocationConfigError) -> &'static str {
 /// The configuration in force, and whether it is what stands in the ConfigMap.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) enum Colocation {
-    /// Nobody has seen a ConfigMap yet.
+    /// No ConfigMap was seen yet.
     #[default]
     Unseen,
     /// What stands in the ConfigMap.
@@ -46,15 +51,25 @@ impl Colocation {
     }
 
     /// The configuration in force and whether it may change objects that already exist; none when there is none.
-    /// Where no ConfigMap was there when it was first needed, the defaults hold from then on.
-    pub(crate) fn current(&mut self) -> Option<(&ColocationConfig, bool)> {
-        if *self == Self::Unseen {
-            *self = Self::Kept(ColocationConfig::default());
-        }
+    /// Where no ConfigMap was seen yet, the defaults are in force.
+    pub(crate) fn current(&self) -> Option<(&ColocationConfig, bool)> {
         match self {
             Self::Good(config) => Some((config, true)),
             Self::Kept(config) => Some((config, false)),
-            Self::Unseen | Self::Unusable => None,
+            Self::Unseen => Some((&DEFAULT, false)),
+            Self::Unusable => None,
+        }
+    }
+
+    /// Whether a decision with this configuration has to be remembered.
+    pub(crate) fn is_unseen(&self) -> bool {
+        *self == Self::Unseen
+    }
+
+    /// A decision was made although no ConfigMap was seen yet: the defaults stay in force from now on.
+    pub(crate) fn decided(&mut self) {
+        if self.is_unseen() {
+            *self = Self::Kept(DEFAULT.clone());
         }
     }
 }
@@ -68,6 +83,7 @@ mod tests {
     }
 
     fn in_force(colocation: &mut Colocation) -> Option<(i64, bool)> {
+        colocation.decided();
         let (config, trusted) = colocation.current()?;
         Some((config.cluster.metric_report_interval_seconds.unwrap(), trusted))
     }
@@ -88,6 +104,8 @@ mod tests {
     #[test]
     fn without_a_config_map_the_defaults_create_objects_and_change_none() {
         let mut colocation = Colocation::default();
+        let undecided = colocation.current().map(|(config, _)| config.clone());
+        assert_eq!((undecided, colocation.is_unseen()), (Some(ColocationConfig::default()), true));
         assert_eq!(in_force(&mut colocation), Some((60, false)));
         colocation.read(None);
         assert_eq!(in_force(&mut colocation), Some((60, false)), "the defaults were in force");

@@ -17,7 +17,7 @@ use koord_resource::{Resource as _, controller, controller::ResourceKind};
 use koord_runtime::{
     Wiring,
     cache::{Cache, Change, Entry},
-    controller::{Controller, Reaction},
+    controller::{Controller, Requests},
     error::{Fault, ReconcileError},
     events::{Event, EventType},
     key::ObjectKey,
@@ -81,7 +81,7 @@ pub struct ColocationProfileController {
     namespaces: Arc<Store<NamespaceLabels>>,
     pods: Arc<Store<PendingPodView>>,
     settings: Settings,
-    memory: Mutex<Memory>,
+    memory: Arc<Mutex<Memory>>,
 }
 
 impl ColocationProfileController {
@@ -92,7 +92,7 @@ impl ColocationProfileController {
             namespaces: wiring.reads(),
             pods: wiring.reads_some(&PendingPodView::selection()),
             profiles: Arc::clone(&profiles),
-            memory: Mutex::new(Memory::new(&settings)),
+            memory: Arc::new(Mutex::new(Memory::new(&settings))),
             settings,
         });
         wiring.on(&profiles, profile_changed);
@@ -104,9 +104,24 @@ impl ColocationProfileController {
     }
 }
 
-fn profile_changed(change: &Change<Profile>, reaction: &mut Reaction) {
+impl ColocationProfileController {
+    /// Remembers what becomes of the write to a pod. What the API server refuses for good is not tried again before its
+    /// time; everything else at the next reconcile.
+    fn remember_write(&self, outcome: &mut Outcome, pod: &ObjectKey, mark: Mark) {
+        let memory = Arc::clone(&self.memory);
+        outcome.remember_of(ResourceKind::POD, pod, move |result| {
+            let mut memory = memory.lock();
+            memory.allowance.take(mark.at);
+            if result.err().is_none_or(|error| error.fault != Fault::Api) {
+                memory.keep(mark);
+            }
+        });
+    }
+}
+
+fn profile_changed(change: &Change<Profile>, requests: &mut Requests) {
     if change.new.is_some() {
-        reaction.enqueue(&change.key);
+        requests.enqueue(&change.key);
     }
 }
 
@@ -148,9 +163,11 @@ impl Controller for ColocationProfileController {
             outcome.event(event(kind, key, &entry.uid, ("InvalidProbability", message)));
             return Ok(outcome);
         }
-        let mut memory = self.memory.lock();
-        memory.tidy(&self.settings, now);
+        let memory = self.memory.lock();
+        let mut allowance = memory.allowance.at(now);
         let name: Arc<str> = key.name().into();
+        // Pods that need no write.
+        let mut marks = Vec::new();
         for (pod_key, pod) in pods.iter().filter(|(key, pod)| concerns(&entry.value, key, pod, &namespaces)) {
             let (profile, pod_uid) = (Arc::clone(&name), pod.uid.clone());
             let mark = Mark { profile, revision: entry.revision, pod: pod_uid, at: now };
@@ -164,47 +181,44 @@ impl Controller for ColocationProfileController {
             let mut applied = vec![Arc::clone(&entry.value)];
             applied.extend(later.map(|(_, later)| Arc::clone(&later.value)));
             match change::change(&pod.value.object, &applied) {
-                Ok(patch) if patch.is_empty() => memory.keep(mark),
-                Ok(_) if !memory.allowance.take(now) => {
-                    if let Some(wait) = memory.allowance.wait() {
+                Ok(patch) if patch.is_empty() => marks.push(mark),
+                Ok(_) if !allowance.take(now) => {
+                    if let Some(wait) = allowance.wait() {
                         outcome.requeue_after(wait.max(LOOK_AGAIN_MIN));
                     }
                     break;
                 }
                 Ok(patch) => {
-                    memory.begin(pod_key.clone(), mark);
                     outcome.change(&pods, pod_key, "", patch);
+                    self.remember_write(&mut outcome, pod_key, mark);
                 }
                 Err(error) => {
-                    memory.keep(mark);
+                    marks.push(mark);
                     let message = format!("ClusterColocationProfile {name} is not applied: {error}");
                     outcome.event(event(ResourceKind::POD, pod_key, &pod.uid, ("ProfileNotApplied", message)));
                 }
             }
         }
+        drop(memory);
+        let (memory, settings) = (Arc::clone(&self.memory), self.settings.clone());
+        outcome.remember_of(ResourceKind::of(&ClusterColocationProfile::INFO), key, move |_| {
+            let mut memory = memory.lock();
+            memory.tidy(&settings, now);
+            marks.into_iter().for_each(|mark| memory.keep(mark));
+        });
         if entry.value.spec.selector.is_some() && !self.settings.interval.is_zero() {
             outcome.requeue_after(self.settings.interval);
         }
         Ok(outcome)
     }
 
-    /// What the API server refuses for good is not asked again before its time; everything else at the next look.
-    fn written(&self, write: &Write, result: Result<(), &ReconcileError>) {
-        let mut memory = self.memory.lock();
-        match result {
-            Err(error) if error.fault == Fault::Api => {}
-            _ => memory.done(&write.key),
-        }
-    }
-
-    fn failed(&self, write: &Write, error: &ReconcileError) -> Option<Event> {
+    fn failed(&self, key: &ObjectKey, write: &Write, error: &ReconcileError) -> Option<Event> {
         if error.fault == Fault::Api {
             return None;
         }
         let pods = self.pods.read();
         let uid = &pods.get(write.key.as_str())?.uid;
-        let memory = self.memory.lock();
-        let message = format!("ClusterColocationProfile {} is not applied: {error}", memory.profile_of(&write.key)?);
+        let message = format!("ClusterColocationProfile {} is not applied: {error}", key.name());
         Some(event(ResourceKind::POD, &write.key, uid, ("ProfileNotApplied", message)))
     }
 }

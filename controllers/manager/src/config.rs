@@ -7,7 +7,7 @@ use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     Wiring,
     cache::Entry,
-    controller::Reaction,
+    controller::Requests,
     events::{Event, EventType},
     key::ObjectKey,
     metrics::{Audience, Description, Metrics, Unit},
@@ -46,7 +46,7 @@ impl ConfigSource {
 }
 
 /// Tells the mistakes of a configuration: an event on the ConfigMap and a metric, once per edit.
-pub(crate) struct Complaints {
+pub(crate) struct ConfigErrors {
     controller: &'static str,
     counter: IntCounterVec,
     invalid: IntGaugeVec,
@@ -69,7 +69,7 @@ pub(crate) const INVALID: Description = Description::gauge(
 .unit(Unit::YesNo)
 .advice("Mend the key; the event on the ConfigMap says what is wrong, `koordctl lint -f` shows line and remedy.");
 
-impl Complaints {
+impl ConfigErrors {
     pub(crate) fn new(metrics: &Metrics, controller: &'static str) -> prometheus::Result<Self> {
         let (counter, invalid) = (metrics.counter(ERRORS)?, metrics.gauge(INVALID)?);
         Ok(Self { controller, counter, invalid, told: Mutex::default() })
@@ -94,10 +94,10 @@ impl Complaints {
         (key, reason): (&str, &'static str),
         message: String,
         at: (&ObjectKey, &Entry<ConfigMapView>),
-        reaction: &mut Reaction,
+        requests: &mut Requests,
     ) {
         self.count(key, &message);
-        reaction.event(Event {
+        requests.event(Event {
             kind: ResourceKind::CONFIG_MAP,
             key: at.0.clone(),
             uid: at.1.uid.clone(),

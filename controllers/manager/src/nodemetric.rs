@@ -11,7 +11,7 @@ use koord_resource::{controller, controller::ResourceKind};
 use koord_runtime::{
     Wiring,
     cache::Change,
-    controller::{Controller, Reaction},
+    controller::{Controller, Requests},
     error::{Fault, ReconcileError},
     key::ObjectKey,
     metrics::{Audience, Description},
@@ -25,7 +25,7 @@ use serde_json::Value;
 use crate::{
     ConfigSource,
     colocation::{Colocation, OUT_OF_RANGE, reason},
-    config::Complaints,
+    config::ConfigErrors,
     one_per_node::{self, Tally},
     view::{ConfigMapView, NodeMetricView, NodeView},
 };
@@ -52,8 +52,8 @@ pub const COMPONENT: &str = "nodemetric-controller";
 pub struct NodeMetricController {
     nodes: Arc<Store<NodeView>>,
     metrics: Arc<Store<NodeMetricView>>,
-    colocation: Mutex<Colocation>,
-    complaints: Complaints,
+    colocation: Arc<Mutex<Colocation>>,
+    config_errors: ConfigErrors,
     writes: Tally,
     specs: Tally,
 }
@@ -66,25 +66,25 @@ impl NodeMetricController {
         let controller = Arc::new(Self {
             nodes: Arc::clone(&nodes),
             metrics: Arc::clone(&metrics),
-            colocation: Mutex::default(),
-            complaints: Complaints::new(wiring.metrics(), Self::SPEC.name)?,
+            colocation: Arc::default(),
+            config_errors: ConfigErrors::new(wiring.metrics(), Self::SPEC.name)?,
             writes: Tally(wiring.metrics().counter(WRITES)?),
             specs: Tally(wiring.metrics().counter(SPECS)?),
         });
         wiring.on(&nodes, one_per_node::node_changed);
         wiring.on(&metrics, spec_changed);
-        let heard = Arc::clone(&controller);
-        wiring.on(&config_map, move |change, reaction| heard.configured(change, reaction));
+        let this = Arc::clone(&controller);
+        wiring.on(&config_map, move |change, requests| this.configured(change, requests));
         Ok(controller)
     }
 
     /// The ConfigMap changed. Its deletion changes nothing.
-    fn configured(&self, change: &Change<ConfigMapView>, reaction: &mut Reaction) {
+    fn configured(&self, change: &Change<ConfigMapView>, requests: &mut Requests) {
         let Some(config_map) = &change.new else { return };
-        self.complaints.begin();
+        self.config_errors.begin();
         let read = ColocationConfig::parse(config_map.value.get(COLOCATION_CONFIG));
         let mut tell = |reason, message| {
-            self.complaints.tell((COLOCATION_CONFIG, reason), message, (&change.key, config_map), reaction);
+            self.config_errors.tell((COLOCATION_CONFIG, reason), message, (&change.key, config_map), requests);
         };
         match &read {
             Ok(config) => {
@@ -101,21 +101,21 @@ impl NodeMetricController {
             Err(error) => tell(reason(error), error.to_string()),
         }
         if self.colocation.lock().read(read.ok()) {
-            self.nodes.read().keys().for_each(|node| reaction.enqueue(node));
+            self.nodes.read().keys().for_each(|node| requests.enqueue(node));
             // Nodes may have gone while there was no configuration to decide with.
-            self.metrics.read().keys().for_each(|metric| reaction.enqueue(metric));
+            self.metrics.read().keys().for_each(|metric| requests.enqueue(metric));
         }
     }
 }
 
 /// A NodeMetric came, went, or has another spec; what koordlet reports in it does not matter here.
-fn spec_changed(change: &Change<NodeMetricView>, reaction: &mut Reaction) {
+fn spec_changed(change: &Change<NodeMetricView>, requests: &mut Requests) {
     let is_same = match (&change.old, &change.new) {
         (Some(old), Some(new)) => old.uid == new.uid && !new.value.has_other_spec(&old.value),
         _ => false,
     };
     if !is_same {
-        reaction.enqueue(&change.key);
+        requests.enqueue(&change.key);
     }
 }
 
@@ -147,10 +147,10 @@ fn collect_policy(strategy: &ColocationStrategy) -> NodeMetricCollectPolicy {
 impl Controller for NodeMetricController {
     fn reconcile(&self, key: &ObjectKey, _: Timestamp) -> Result<Outcome, ReconcileError> {
         let (nodes, metrics) = (self.nodes.read(), self.metrics.read());
-        let mut colocation = self.colocation.lock();
-        // Without any configuration that could be read, nothing is touched; the next edit wakes every node.
+        let colocation = self.colocation.lock();
+        // Without any configuration that could be read, nothing is touched; the next edit triggers every node.
         let Some((config, trusted)) = colocation.current() else { return Ok(Outcome::settled()) };
-        one_per_node::keep(key, &nodes, &metrics, |node, stored| {
+        let mut outcome = one_per_node::keep(key, &nodes, &metrics, |node, stored| {
             if stored.is_some() && !trusted {
                 return Ok(None);
             }
@@ -160,10 +160,15 @@ impl Controller for NodeMetricController {
             let spec: Result<Value, _> = serde_json::to_value(&spec);
             self.specs.count(spec.is_ok(), "getNodeMetricCollectPolicy");
             spec.map(Some).map_err(|error| ReconcileError::never(Fault::Bug, error.to_string()))
-        })
+        })?;
+        if colocation.is_unseen() {
+            let memory = Arc::clone(&self.colocation);
+            outcome.remember(move || memory.lock().decided());
+        }
+        Ok(outcome)
     }
 
-    fn written(&self, write: &Write, result: Result<(), &ReconcileError>) {
+    fn written(&self, _: &ObjectKey, write: &Write, result: Result<(), &ReconcileError>) {
         let reason = match write.action {
             Action::Create(_) => "createNodeMetric",
             Action::Patch { .. } => "updateNodeMetric",

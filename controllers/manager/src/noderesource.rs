@@ -37,11 +37,12 @@ use koord_resource::{controller, controller::ResourceKind};
 use koord_runtime::{
     Wiring,
     cache::Change,
-    controller::{Controller, Reaction, same_key},
+    controller::{Controller, Requests, same_key},
     error::ReconcileError,
     events::{Event, EventType},
     key::ObjectKey,
     outcome::Outcome,
+    projection::Projection as _,
     reflector::Selection,
     store::Store,
     write::{Action, Write},
@@ -57,7 +58,7 @@ use self::{
 };
 use crate::{
     ConfigSource,
-    config::Complaints,
+    config::ConfigErrors,
     view::{ConfigMapView, DeviceView, NodeMetricView, NodeView, PodView, TopologyView},
 };
 
@@ -80,10 +81,10 @@ pub struct NodeResourceController {
     pods: Arc<Store<PodView>>,
     topologies: Arc<Store<TopologyView>>,
     devices: Arc<Store<DeviceView>>,
-    config: Mutex<InForce>,
+    config: Arc<Mutex<InForce>>,
     plugins: Plugins,
-    complaints: Complaints,
-    synced: Mutex<Synced>,
+    config_errors: ConfigErrors,
+    synced: Arc<Mutex<Synced>>,
     counts: Counts,
 }
 
@@ -111,42 +112,47 @@ impl NodeResourceController {
             pods,
             topologies: Arc::clone(&topologies),
             devices: Arc::clone(&devices),
-            config: Mutex::default(),
+            config: Arc::default(),
             plugins,
-            complaints: Complaints::new(wiring.metrics(), Self::SPEC.name)?,
-            synced: Mutex::default(),
+            config_errors: ConfigErrors::new(wiring.metrics(), Self::SPEC.name)?,
+            synced: Arc::default(),
         });
         wiring.on(&nodes, node_changed);
         wiring.on(&devices, same_key);
-        let heard = Arc::clone(&controller);
-        wiring.on(&metrics, move |change, reaction| {
+        let this = Arc::clone(&controller);
+        wiring.on(&metrics, move |change, requests| {
             if change.new.is_none() {
-                heard.synced.lock().nodes.remove(&change.key);
+                this.synced.lock().nodes.remove(&change.key);
             }
-            reaction.enqueue(&change.key);
+            requests.enqueue(&change.key);
         });
-        let heard = Arc::clone(&controller);
-        wiring.on(&topologies, move |change, reaction| {
+        let this = Arc::clone(&controller);
+        wiring.on(&topologies, move |change, requests| {
             if change.new.is_none() {
-                heard.synced.lock().topologies.remove(&change.key);
+                this.synced.lock().topologies.remove(&change.key);
             }
-            reaction.enqueue(&change.key);
+            requests.enqueue(&change.key);
         });
-        let heard = Arc::clone(&controller);
-        wiring.on(&config_map, move |change, reaction| heard.configured(change, reaction));
+        let this = Arc::clone(&controller);
+        wiring.on(&config_map, move |change, requests| this.configured(change, requests));
         Ok(controller)
     }
 
     /// The ConfigMap changed. Its deletion changes nothing; a key that cannot be read leaves its last good value.
-    fn configured(&self, change: &Change<ConfigMapView>, reaction: &mut Reaction) {
+    fn configured(&self, change: &Change<ConfigMapView>, requests: &mut Requests) {
         let Some(config_map) = &change.new else { return };
-        self.complaints.begin();
+        self.config_errors.begin();
         let (mistakes, differs) = self.config.lock().read(&config_map.value);
         for mistake in mistakes {
-            self.complaints.tell((mistake.key, mistake.reason), mistake.message, (&change.key, config_map), reaction);
+            self.config_errors.tell(
+                (mistake.key, mistake.reason),
+                mistake.message,
+                (&change.key, config_map),
+                requests,
+            );
         }
         if differs {
-            self.nodes.read().keys().for_each(|node| reaction.enqueue(node));
+            self.nodes.read().keys().for_each(|node| requests.enqueue(node));
         }
     }
 
@@ -163,8 +169,11 @@ impl NodeResourceController {
         let wait = Duration::from_secs(
             facts.strategy.update_time_threshold_seconds.and_then(|wait| u64::try_from(wait).ok()).unwrap_or_default(),
         );
-        let mut synced = self.synced.lock();
-        let left = remaining(synced.nodes.get(key), wait, facts.now);
+        let (node_synced, zones_synced) = {
+            let synced = self.synced.lock();
+            (synced.nodes.get(key).copied(), synced.topologies.get(key).copied())
+        };
+        let left = remaining(node_synced, wait, facts.now);
         let is_empty = difference.is_empty();
         let Difference { metadata, status, is_large, is_pressing } = difference;
         let nodes = caches.nodes;
@@ -172,7 +181,7 @@ impl NodeResourceController {
             // The status of a node may be written together with its metadata.
             let subresource = if status.is_empty() { "" } else { "status" };
             outcome.change(nodes, key, subresource, parts([("metadata", metadata), ("status", status)]));
-            synced.nodes.insert(key.clone(), facts.now);
+            self.remember_synced(outcome, ResourceKind::NODE, key, facts.now);
         } else if is_pressing {
             outcome.change(nodes, key, "", parts([("metadata", metadata)]));
             outcome.requeue = left.filter(|_| !status.is_empty());
@@ -180,30 +189,44 @@ impl NodeResourceController {
             outcome.requeue = left;
         }
         let (Some(wanted), Some(topology)) = (&decision.zones, facts.topology) else { return };
-        let left = remaining(synced.topologies.get(key), wait, facts.now);
+        let left = remaining(zones_synced, wait, facts.now);
         let rules = ZoneRules {
             threshold: facts.strategy.resource_diff_threshold.unwrap_or_default(),
             small_too: left.is_none(),
             only_known: decision.reset.is_some(),
         };
-        if left.is_none() {
-            synced.topologies.insert(key.clone(), facts.now);
+        let zones = difference::zones(topology.zones(), wanted, rules);
+        if left.is_none() || zones.is_some() {
+            self.remember_synced(outcome, TopologyView::KIND, key, facts.now);
         }
-        if let Some(zones) = difference::zones(topology.zones(), wanted, rules) {
+        if let Some(zones) = zones {
             let patch = Map::from_iter([("zones".to_owned(), zones)]);
             outcome.change(caches.topologies, key, "", patch);
-            synced.topologies.insert(key.clone(), facts.now);
         } else if let Some(left) = left
             && difference::zones(topology.zones(), wanted, ZoneRules { small_too: true, ..rules }).is_some()
         {
             outcome.requeue_after(left);
         }
     }
+
+    /// Remembers, once an object was written, that all its amounts are up to date; where it could not be written, that
+    /// they are not.
+    fn remember_synced(&self, outcome: &mut Outcome, kind: ResourceKind, key: &ObjectKey, now: Timestamp) {
+        let (synced, of) = (Arc::clone(&self.synced), key.clone());
+        outcome.remember_of(kind, key, move |result| {
+            let mut synced = synced.lock();
+            let times = if kind == ResourceKind::NODE { &mut synced.nodes } else { &mut synced.topologies };
+            match result {
+                Ok(()) => _ = times.insert(of, now),
+                Err(_) => _ = times.remove(&of),
+            }
+        });
+    }
 }
 
 /// The time until small changes are written; none when it is time.
-fn remaining(last: Option<&Timestamp>, wait: Duration, now: Timestamp) -> Option<Duration> {
-    let since = now.duration_since(*last?);
+fn remaining(last: Option<Timestamp>, wait: Duration, now: Timestamp) -> Option<Duration> {
+    let since = now.duration_since(last?);
     let since = Duration::try_from(since).unwrap_or_default();
     // Strictly more than the threshold has to pass.
     Some(wait.checked_sub(since)? + Duration::from_secs(1))
@@ -215,12 +238,12 @@ fn parts<const N: usize>(parts: [(&str, Map<String, Value>); N]) -> Map<String, 
 }
 
 /// A node came, went or changed. What nobody can understand on it is told once per edit.
-fn node_changed(change: &Change<NodeView>, reaction: &mut Reaction) {
-    reaction.enqueue(&change.key);
+fn node_changed(change: &Change<NodeView>, requests: &mut Requests) {
+    requests.enqueue(&change.key);
     let Some(new) = &change.new else { return };
     let told = change.old.as_ref().map(|old| mistakes::of(&old.value)).unwrap_or_default();
     for mistake in mistakes::of(&new.value).into_iter().filter(|mistake| !told.contains(mistake)) {
-        reaction.event(Event {
+        requests.event(Event {
             kind: ResourceKind::NODE,
             key: change.key.clone(),
             uid: new.uid.clone(),
@@ -234,14 +257,25 @@ fn node_changed(change: &Change<NodeView>, reaction: &mut Reaction) {
 impl Controller for NodeResourceController {
     fn reconcile(&self, key: &ObjectKey, now: Timestamp) -> Result<Outcome, ReconcileError> {
         let mut outcome = Outcome::settled();
-        // Without any configuration that could be read, nothing is touched; the next edit wakes every node.
-        let Some(config) = self.config.lock().current() else { return Ok(outcome) };
+        // Without any configuration that could be read, nothing is touched; the next edit triggers every node.
+        let (config, is_unseen) = {
+            let mut config = self.config.lock();
+            (config.current(), config.is_unseen())
+        };
+        let Some(config) = config else { return Ok(outcome) };
+        if is_unseen {
+            let memory = Arc::clone(&self.config);
+            outcome.remember(move || memory.lock().decided());
+        }
         let (nodes, metrics, pods) = (self.nodes.read(), self.metrics.read(), self.pods.read());
         let (topologies, devices) = (self.topologies.read(), self.devices.read());
         if nodes.get(key.as_str()).is_none() {
-            let mut synced = self.synced.lock();
-            synced.nodes.remove(key);
-            synced.topologies.remove(key);
+            let (synced, gone) = (Arc::clone(&self.synced), key.clone());
+            outcome.remember(move || {
+                let mut synced = synced.lock();
+                synced.nodes.remove(&gone);
+                synced.topologies.remove(&gone);
+            });
             self.counts.forget(key.name());
             return Ok(outcome);
         }
@@ -259,23 +293,14 @@ impl Controller for NodeResourceController {
         Ok(outcome)
     }
 
-    fn written(&self, write: &Write, result: Result<(), &ReconcileError>) {
-        let mut synced = self.synced.lock();
-        let (is_node, is_status) = match &write.action {
-            Action::Patch { subresource, .. } => (write.kind == ResourceKind::NODE, *subresource == "status"),
-            Action::Create(_) | Action::Delete { .. } => return,
-        };
-        if result.is_err() {
-            let of = if is_node { &mut synced.nodes } else { &mut synced.topologies };
-            of.remove(&write.key);
-        }
-        match (is_node, is_status) {
-            (true, true) => self.counts.writes.count(result.is_ok(), "updateNodeStatus"),
-            (true, false) => self.counts.writes.count(result.is_ok(), "patchNodeMeta"),
-            (false, _) => {
-                self.counts.writes.count(result.is_ok(), "updateNodeResourceTopology");
-                self.counts.ran(Plugin::BatchResource, result.is_ok(), "NodePreUpdate");
-            }
+    fn written(&self, _: &ObjectKey, write: &Write, result: Result<(), &ReconcileError>) {
+        let Action::Patch { subresource, .. } = &write.action else { return };
+        if write.kind == ResourceKind::NODE {
+            let reason = if *subresource == "status" { "updateNodeStatus" } else { "patchNodeMeta" };
+            self.counts.writes.count(result.is_ok(), reason);
+        } else {
+            self.counts.writes.count(result.is_ok(), "updateNodeResourceTopology");
+            self.counts.ran(Plugin::BatchResource, result.is_ok(), "NodePreUpdate");
         }
     }
 }

@@ -19,7 +19,7 @@ use koord_resource::{
 use koord_runtime::{
     Wiring,
     cache::Change,
-    controller::{Controller, Reaction, same_key},
+    controller::{Controller, Requests, same_key},
     error::{Fault, ReconcileError},
     key::ObjectKey,
     metrics::{Audience, Description},
@@ -32,7 +32,7 @@ use serde_json::{Value, json};
 
 use crate::{
     ConfigSource,
-    config::Complaints,
+    config::ConfigErrors,
     one_per_node::{self, Tally},
     view::{ConfigMapView, NodeSloView, NodeView},
 };
@@ -64,7 +64,7 @@ pub struct NodeSloController {
     nodes: Arc<Store<NodeView>>,
     slos: Arc<Store<NodeSloView>>,
     config: RwLock<NodeSloConfig>,
-    complaints: Complaints,
+    config_errors: ConfigErrors,
     writes: Tally,
     specs: Tally,
 }
@@ -78,22 +78,22 @@ impl NodeSloController {
             nodes: Arc::clone(&nodes),
             slos: Arc::clone(&slos),
             config: RwLock::default(),
-            complaints: Complaints::new(wiring.metrics(), Self::SPEC.name)?,
+            config_errors: ConfigErrors::new(wiring.metrics(), Self::SPEC.name)?,
             writes: Tally(wiring.metrics().counter(WRITES)?),
             specs: Tally(wiring.metrics().counter(SPECS)?),
         });
         wiring.on(&nodes, one_per_node::node_changed);
         wiring.on(&slos, same_key);
-        let heard = Arc::clone(&controller);
-        wiring.on(&config_map, move |change, reaction| heard.configured(change, reaction));
+        let this = Arc::clone(&controller);
+        wiring.on(&config_map, move |change, requests| this.configured(change, requests));
         Ok(controller)
     }
 
     /// The ConfigMap changed. Its deletion changes nothing; a key that cannot be read leaves its last good value,
     /// and a value that the CRD does not allow is told while its bound is in force.
-    fn configured(&self, change: &Change<ConfigMapView>, reaction: &mut Reaction) {
+    fn configured(&self, change: &Change<ConfigMapView>, requests: &mut Requests) {
         let Some(config_map) = &change.new else { return };
-        self.complaints.begin();
+        self.config_errors.begin();
         let nothing = BTreeMap::new();
         let data = config_map.value.data().unwrap_or(&nothing);
         let (next, errors) = self.config.read().update(data);
@@ -102,12 +102,12 @@ impl NodeSloController {
                 SectionError::Unreadable { .. } => "SLOCfgUnmarshalFailed",
                 SectionError::OutOfRange { .. } => "SLOCfgOutOfRange",
             };
-            self.complaints.tell((error.key(), reason), error.to_string(), (&change.key, config_map), reaction);
+            self.config_errors.tell((error.key(), reason), error.to_string(), (&change.key, config_map), requests);
         }
         let differs = *self.config.read() != next;
         *self.config.write() = next;
         if differs {
-            self.nodes.read().keys().for_each(|node| reaction.enqueue(node));
+            self.nodes.read().keys().for_each(|node| requests.enqueue(node));
         }
     }
 
@@ -156,7 +156,7 @@ impl Controller for NodeSloController {
         })
     }
 
-    fn written(&self, write: &Write, result: Result<(), &ReconcileError>) {
+    fn written(&self, _: &ObjectKey, write: &Write, result: Result<(), &ReconcileError>) {
         let reason = match write.action {
             Action::Create(_) => "createNodeSLO",
             Action::Patch { .. } => "updateNodeSLO",

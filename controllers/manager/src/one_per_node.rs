@@ -2,7 +2,7 @@
 
 use koord_runtime::{
     cache::{Cache, Change, Entry},
-    controller::Reaction,
+    controller::Requests,
     error::ReconcileError,
     key::ObjectKey,
     outcome::{Outcome, Owned},
@@ -13,13 +13,13 @@ use serde_json::{Map, Value};
 use crate::view::NodeView;
 
 /// A node came, went, or changed in a way that matters.
-pub(crate) fn node_changed(change: &Change<NodeView>, reaction: &mut Reaction) {
+pub(crate) fn node_changed(change: &Change<NodeView>, requests: &mut Requests) {
     let matters = match (&change.old, &change.new) {
-        (Some(old), Some(new)) => old.uid != new.uid || new.value.stirs(&old.value),
+        (Some(old), Some(new)) => old.uid != new.uid || new.value.triggers_reconcile(&old.value),
         _ => true,
     };
     if matters {
-        reaction.enqueue(&change.key);
+        requests.enqueue(&change.key);
     }
 }
 

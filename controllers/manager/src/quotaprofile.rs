@@ -15,7 +15,7 @@ use koord_resource::{Quantity, Resource as _, ResourceList, controller, controll
 use koord_runtime::{
     Wiring,
     cache::{Cache, Change},
-    controller::{Controller, Reaction},
+    controller::{Controller, Requests},
     error::{Fault, ReconcileError},
     events::{Event, EventType},
     key::ObjectKey,
@@ -63,9 +63,9 @@ impl QuotaProfileController {
     }
 }
 
-fn profile_changed(change: &Change<QuotaProfileView>, reaction: &mut Reaction) {
+fn profile_changed(change: &Change<QuotaProfileView>, requests: &mut Requests) {
     if change.new.is_some() {
-        reaction.enqueue(&change.key);
+        requests.enqueue(&change.key);
     }
 }
 
@@ -220,7 +220,7 @@ impl Controller for QuotaProfileController {
                 }
                 let root = Root::of(key, profile, &tree, totals);
                 if let Some(unread) = quotas.quarantined(quota.as_str()) {
-                    let message = format!("ElasticQuota {quota} cannot be read ({}); mend or delete it", unread.reason);
+                    let message = format!("ElasticQuota {quota} cannot be read ({}); fix or delete it", unread.reason);
                     return Err(ReconcileError::never(Fault::User, message));
                 }
                 if let Some(known) = quotas.get(quota.as_str()) {
@@ -236,7 +236,7 @@ impl Controller for QuotaProfileController {
         Ok(outcome)
     }
 
-    fn failed(&self, write: &Write, error: &ReconcileError) -> Option<Event> {
+    fn failed(&self, key: &ObjectKey, write: &Write, error: &ReconcileError) -> Option<Event> {
         let (reason, verb) = match write.action {
             _ if write.kind.plural != ElasticQuota::INFO.plural => return None,
             Action::Create(_) => ("CreateQuotaFailed", "create"),
@@ -244,10 +244,7 @@ impl Controller for QuotaProfileController {
             Action::Delete { .. } => return None,
         };
         let profiles = self.profiles.read();
-        let makes = |key: &ObjectKey, profile: &QuotaProfileView| {
-            key.namespace() == write.key.namespace() && profile.spec.quota_name == write.key.name()
-        };
-        let (key, profile) = profiles.iter().find(|(key, profile)| makes(key, &profile.value))?;
+        let profile = profiles.get(key.as_str())?;
         let uid = profile.uid.clone();
         let message = format!("failed to {verb} quota, err: {error}");
         let kind = ResourceKind::of(&ElasticQuotaProfile::INFO);

@@ -9,14 +9,14 @@ use futures::StreamExt;
 use http::{Request, Response, header};
 use http_body_util::BodyExt;
 use kube::{Client, client::Body};
-use parking_lot::Mutex;
 
 use crate::{
     clock::SharedClock,
     error::{Fault, ReconcileError},
+    lease::Leadership,
+    limiter::Limiter,
     lines::Lines,
     metrics::Metrics,
-    queue::Bucket,
     reflector::Failure,
     trace::TraceContext,
     write::{Answer, WireRequest, Write},
@@ -54,7 +54,9 @@ const WHOLE: &str = "application/json";
 #[derive(Clone)]
 pub struct Api {
     client: Client,
-    bucket: Arc<Mutex<Bucket>>,
+    limiter: Limiter,
+    /// Without the lead nothing is written.
+    leadership: Leadership,
     clock: SharedClock,
     metrics: Metrics,
     field_manager: &'static str,
@@ -72,11 +74,22 @@ impl Api {
         clock: SharedClock,
         metrics: Metrics,
         field_manager: &'static str,
-        (per_second, burst): (f32, u32),
+        limit: (f32, u32),
     ) -> Self {
-        let bucket = Bucket::new(f64::from(per_second), f64::from(burst));
-        let host = Arc::from("in-process");
-        Self { client, bucket: Arc::new(Mutex::new(bucket)), clock, metrics, field_manager, host }
+        let (limiter, leadership) = (Limiter::new(limit, Arc::clone(&clock)), Leadership::without_election());
+        Self { client, limiter, leadership, clock, metrics, field_manager, host: Arc::from("in-process") }
+    }
+
+    /// The same with a limit of its own: its requests and those of others do not wait for each other.
+    pub fn with_own_limit(mut self, limit: (f32, u32)) -> Self {
+        self.limiter = Limiter::new(limit, Arc::clone(&self.clock));
+        self
+    }
+
+    /// The same for what only the leader may write: a write that has waited until the lead was over is not started.
+    pub fn as_leader(mut self, leadership: Leadership) -> Self {
+        self.leadership = leadership;
+        self
     }
 
     /// The same with the host and port of the API server's URL, for the metrics.
@@ -90,12 +103,12 @@ impl Api {
         self.write_because(write, None).await
     }
 
-    /// Carries out a write that belongs to a trace, of which the API server is told.
+    /// Carries out a write that belongs to a trace, whose context is sent along.
     pub async fn write_because(&self, write: &Write, cause: Option<TraceContext>) -> Result<(), ReconcileError> {
         let request = write.request(self.field_manager);
         let answer = self.call_because(&request, WHOLE, cause).await;
         let answer = answer
-            .map_err(|error| ReconcileError::new(Fault::Api, format!("{write}: {}", error.message)).hindering_all())?;
+            .map_err(|error| ReconcileError::new(Fault::Api, format!("{write}: {}", error.message)).aborting_plan())?;
         write.judge(&answer)
     }
 
@@ -110,10 +123,10 @@ impl Api {
         accept: &'static str,
         cause: Option<TraceContext>,
     ) -> Result<Answer, Failure> {
-        let wait = self.bucket.lock().reserve(self.clock.moment());
-        self.metrics.rest_limited.with_label_values(&[request.method, &self.host]).observe(wait.as_secs_f64());
-        if !wait.is_zero() {
-            self.clock.sleep(wait).await;
+        let waited = self.limiter.acquire().await;
+        self.metrics.rest_limited.with_label_values(&[request.method, &self.host]).observe(waited.as_secs_f64());
+        if request.method != "GET" && !self.leadership.holds(self.clock.moment()) {
+            return Err(Failure::local("not sent: this process does not lead any more"));
         }
         let work = async {
             let response = self.send(request, accept, cause).await?;

@@ -7,13 +7,15 @@ use std::{
     sync::Arc,
 };
 
+use parking_lot::Mutex;
 use serde::Deserialize;
 
 use crate::{
     index::Index,
     intern::Interner,
     key::ObjectKey,
-    projection::{Metadata, Projection, Unreadable, decode},
+    panics::{PanicGuard, Panicked, Place, Task},
+    projection::{DecodeError, Metadata, Projection, decode},
     uid::Uid,
 };
 
@@ -23,10 +25,10 @@ pub struct Revision(pub u64);
 
 impl Revision {
     /// Reads a `resourceVersion`.
-    pub fn parse(text: &str) -> Result<Self, Unreadable> {
+    pub fn parse(text: &str) -> Result<Self, DecodeError> {
         text.parse()
             .map(Self)
-            .map_err(|_| Unreadable::new("metadata.resourceVersion", format_args!("{text:?} is not a decimal number")))
+            .map_err(|_| DecodeError::new("metadata.resourceVersion", format_args!("{text:?} is not a decimal number")))
     }
 }
 
@@ -75,15 +77,17 @@ pub struct Change<P> {
     pub new: Option<Entry<P>>,
 }
 
-/// An object that exists but cannot be read. Its last good projection, if there ever was one, stays in the cache.
+/// An object that exists but cannot be decoded. Its last good projection, if there ever was one, stays in the cache.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Quarantined {
     /// Tells apart an object and a later one of the same name.
     pub uid: Uid,
-    /// The revision that cannot be read.
+    /// The revision that cannot be decoded.
     pub revision: Revision,
     /// What is wrong.
-    pub reason: Unreadable,
+    pub reason: DecodeError,
+    /// Whether the projection panicked. The object is fine, so it is decoded again with the next list.
+    pub panicked: bool,
 }
 
 /// What became of one event.
@@ -93,39 +97,57 @@ pub enum Applied<P> {
     Changed(Change<P>),
     /// Nothing that the projection reads has changed, or the event is older than what is known.
     Unchanged,
-    /// The object cannot be read and was put into quarantine.
+    /// The object cannot be decoded and was put into quarantine.
     Quarantined(ObjectKey, Quarantined),
 }
 
-/// The projected objects of one kind, their indexes, and those that cannot be read.
+/// An object that was listed, added or modified, decoded: what goes into a cache.
+#[derive(Debug)]
+pub struct Decoded<P> {
+    key: ObjectKey,
+    revision: Revision,
+    object: Result<Entry<P>, Quarantined>,
+}
+
+/// The strings and values that the objects of a cache share. Decoding locks them, reading the cache does not.
+pub type SharedStrings = Arc<Mutex<Interner>>;
+
+/// The projected objects of one kind, their indexes, and those that cannot be decoded.
 pub struct Cache<P: Projection> {
     objects: BTreeMap<ObjectKey, Entry<P>>,
     index: P::Index,
     quarantine: BTreeMap<ObjectKey, Quarantined>,
-    strings: Interner,
+    strings: SharedStrings,
     /// While a list comes in: what was there before and has not been listed yet.
     unlisted: Option<BTreeSet<ObjectKey>>,
-    /// Objects that this program made and that were not seen yet.
-    awaited: BTreeSet<ObjectKey>,
+    /// Objects that this program created and that no watch has shown yet.
+    expected: BTreeSet<ObjectKey>,
     /// The newest deletion that was seen. An object that is not known and older than this is gone already.
     deleted: Revision,
+    guard: PanicGuard,
 }
 
 impl<P: Projection> Default for Cache<P> {
     fn default() -> Self {
-        Self {
-            objects: BTreeMap::new(),
-            index: P::Index::default(),
-            quarantine: BTreeMap::new(),
-            strings: Interner::default(),
-            unlisted: None,
-            awaited: BTreeSet::new(),
-            deleted: Revision::default(),
-        }
+        Self::guarded(PanicGuard::default())
     }
 }
 
 impl<P: Projection> Cache<P> {
+    /// An empty cache in which panics are counted.
+    pub fn guarded(guard: PanicGuard) -> Self {
+        Self {
+            objects: BTreeMap::new(),
+            index: P::Index::default(),
+            quarantine: BTreeMap::new(),
+            strings: SharedStrings::default(),
+            unlisted: None,
+            expected: BTreeSet::new(),
+            deleted: Revision::default(),
+            guard,
+        }
+    }
+
     /// The object of a key (`namespace/name`, or `name` for cluster scope).
     pub fn get(&self, key: &str) -> Option<&Entry<P>> {
         self.objects.get(key)
@@ -175,32 +197,47 @@ impl<P: Projection> Cache<P> {
 
     /// How many different texts the objects share.
     pub fn strings_len(&self) -> usize {
-        self.strings.len()
+        self.strings.lock().len()
     }
 
     /// An object was listed, added or modified. Gives the object's revision and what became of it; an error
-    /// means that not even its name can be read.
-    pub fn upsert(&mut self, raw: &str) -> Result<(Revision, Applied<P>), Unreadable> {
-        match self.project(raw) {
-            Ok((key, entry)) => Ok((entry.revision, self.insert(key, entry))),
-            Err(reason) => {
-                let Named { metadata } = decode(raw)?;
-                let (key, revision) = metadata.identify()?;
-                self.listed(&key);
-                self.awaited.remove(&key);
-                let uid = Uid::from(&*metadata.uid);
-                let quarantined = Quarantined { uid, revision, reason };
-                let known = self.quarantine.insert(key.clone(), quarantined.clone());
-                if known.is_some_and(|known| known == quarantined) {
-                    return Ok((revision, Applied::Unchanged));
-                }
-                Ok((revision, Applied::Quarantined(key, quarantined)))
-            }
+    /// means that not even its name can be decoded.
+    pub fn upsert(&mut self, raw: &str) -> Result<(Revision, Applied<P>), DecodeError> {
+        let decoded = Decoded::read(raw, &mut self.strings.lock(), &self.guard)?;
+        Ok((decoded.revision, self.apply(decoded)))
+    }
+
+    /// The same for an object that was decoded with the strings of this cache ([`Cache::strings`]).
+    pub fn apply(&mut self, decoded: Decoded<P>) -> Applied<P> {
+        let Decoded { key, revision, object } = decoded;
+        match object {
+            Ok(entry) => self.insert(key, entry),
+            Err(quarantined) => self.quarantine(key, Quarantined { revision, ..quarantined }),
         }
     }
 
+    /// What the objects share.
+    pub fn strings(&self) -> &SharedStrings {
+        &self.strings
+    }
+
+    /// Whether there are objects that only a new list can bring back.
+    pub fn wants_list(&self) -> bool {
+        self.quarantine.values().any(|quarantined| quarantined.panicked)
+    }
+
+    fn quarantine(&mut self, key: ObjectKey, quarantined: Quarantined) -> Applied<P> {
+        self.listed(&key);
+        self.expected.remove(&key);
+        let known = self.quarantine.insert(key.clone(), quarantined.clone());
+        if known.is_some_and(|known| known == quarantined) {
+            return Applied::Unchanged;
+        }
+        Applied::Quarantined(key, quarantined)
+    }
+
     /// An object was deleted.
-    pub fn remove(&mut self, raw: &str) -> Result<(Revision, Applied<P>), Unreadable> {
+    pub fn remove(&mut self, raw: &str) -> Result<(Revision, Applied<P>), DecodeError> {
         let Named { metadata } = decode(raw)?;
         let (key, revision) = metadata.identify()?;
         self.deleted = self.deleted.max(revision);
@@ -214,16 +251,16 @@ impl<P: Projection> Cache<P> {
         Ok((revision, applied))
     }
 
-    /// This program made an object. Should it be gone before it was ever seen, because the watch broke meanwhile, that
-    /// is a change all the same: whoever decided that it shall be must decide again.
-    pub fn await_object(&mut self, key: &ObjectKey) {
+    /// This program created an object. Should it be gone before a watch has shown it, because the watch broke meanwhile,
+    /// that is a change all the same: the controller that wants it must decide again.
+    pub fn expect_creation(&mut self, key: &ObjectKey) {
         if !self.objects.contains_key(key) && !self.quarantine.contains_key(key) {
-            self.awaited.insert(key.clone());
+            self.expected.insert(key.clone());
         }
     }
 
     /// A whole list follows: what it does not name will be gone at [`Cache::end_list`].
-    /// With `forget_revisions`, also older revisions are believed: the server was restored from a backup.
+    /// With `forget_revisions`, also older revisions are accepted: the server was restored from a backup.
     pub fn begin_list(&mut self, forget_revisions: bool) {
         self.unlisted = Some(self.objects.keys().chain(self.quarantine.keys()).cloned().collect());
         if forget_revisions {
@@ -235,7 +272,7 @@ impl<P: Projection> Cache<P> {
     /// The list is complete.
     pub fn end_list(&mut self) -> Vec<Change<P>> {
         let mut gone = self.unlisted.take().unwrap_or_default();
-        gone.extend(self.awaited.iter().cloned());
+        gone.extend(self.expected.iter().cloned());
         let gone = gone.into_iter().map(|key| self.drop_key(key));
         let gone = gone.filter_map(|applied| if let Applied::Changed(change) = applied { Some(change) } else { None });
         let gone = gone.collect();
@@ -260,23 +297,6 @@ impl<P: Projection> Cache<P> {
         keys(self).union(&keys(other)).filter(|key| differs(key)).cloned().collect()
     }
 
-    fn project(&mut self, raw: &str) -> Result<(ObjectKey, Entry<P>), Unreadable> {
-        let wire: P::Wire<'_> = decode(raw)?;
-        let metadata = wire.metadata();
-        let (name, namespace) = (Cow::Borrowed(&*metadata.name), Cow::Borrowed(&*metadata.namespace));
-        let resource_version = Cow::Borrowed(&*metadata.resource_version);
-        let identity = Identity { name, namespace, uid: Cow::Borrowed(&*metadata.uid), resource_version };
-        let (key, revision) = identity.identify()?;
-        let entry = Entry {
-            uid: Uid::from(&*metadata.uid),
-            revision,
-            generation: metadata.generation,
-            deleting: metadata.deletion_timestamp.is_some(),
-            value: P::project(wire, &mut self.strings)?.shared(&mut self.strings),
-        };
-        Ok((key, entry))
-    }
-
     fn insert(&mut self, key: ObjectKey, entry: Entry<P>) -> Applied<P> {
         self.listed(&key);
         // Events of a watch come in order, those of a list do not: only there an old revision may be news.
@@ -288,7 +308,9 @@ impl<P: Projection> Cache<P> {
             Some(_) => self.quarantine.remove(&key).is_some(),
             None => false,
         };
-        if let Some(known) = self.objects.get_mut(&key) {
+        let known = self.objects.get_mut(&key);
+        let old = known.as_ref().map(|known| Arc::clone(&known.value));
+        if let Some(known) = known {
             if entry.revision < known.revision {
                 return Applied::Unchanged;
             }
@@ -298,22 +320,42 @@ impl<P: Projection> Cache<P> {
                 known.generation = entry.generation;
                 return Applied::Unchanged;
             }
-            self.index.remove(&key, &known.value);
         }
-        self.awaited.remove(&key);
-        self.index.insert(&key, &entry.value);
+        if let Err(panicked) = self.index_again(&key, old.as_deref(), Some(&entry.value)) {
+            return self.quarantine(key, Quarantined::by_panic(entry.uid, entry.revision, &panicked));
+        }
+        self.expected.remove(&key);
         let old = self.objects.insert(key.clone(), entry.clone());
         Applied::Changed(Change { key, old, new: Some(entry) })
+    }
+
+    /// Brings the index from the old value of an object to its new one. When a term panics, the index is made anew of
+    /// the objects that the cache holds.
+    fn index_again(&mut self, key: &ObjectKey, old: Option<&P>, new: Option<&P>) -> Result<(), Panicked> {
+        let index = &mut self.index;
+        let changed = self.guard.catch(Place::Projection, Task("watch", P::KIND.kind), || {
+            if let Some(old) = old {
+                index.remove(key, old);
+            }
+            if let Some(new) = new {
+                index.insert(key, new);
+            }
+        });
+        changed.inspect_err(|_| {
+            self.index = P::Index::default();
+            self.objects.iter().for_each(|(key, entry)| self.index.insert(key, &entry.value));
+        })
     }
 
     fn drop_key(&mut self, key: ObjectKey) -> Applied<P> {
         let quarantined = self.quarantine.remove(&key);
         let old = self.objects.remove(&key);
-        let awaited = self.awaited.remove(&key);
+        let expected = self.expected.remove(&key);
         if let Some(entry) = &old {
-            self.index.remove(&key, &entry.value);
+            // The object is gone whatever becomes of the index, which is made anew when a term panics.
+            let _ = self.index_again(&key, Some(&entry.value), None);
         }
-        if old.is_none() && quarantined.is_none() && !awaited {
+        if old.is_none() && quarantined.is_none() && !expected {
             return Applied::Unchanged;
         }
         Applied::Changed(Change { key, old, new: None })
@@ -323,6 +365,53 @@ impl<P: Projection> Cache<P> {
         if let Some(unlisted) = &mut self.unlisted {
             unlisted.remove(key);
         }
+    }
+}
+
+impl Quarantined {
+    fn by_panic(uid: Uid, revision: Revision, panicked: &Panicked) -> Self {
+        let reason = DecodeError::new("object", format_args!("the projection {panicked}"));
+        Self { uid, revision, reason, panicked: true }
+    }
+}
+
+impl<P: Projection> Decoded<P> {
+    /// Decodes an object; an error means that not even its name can be decoded.
+    pub fn read(raw: &str, strings: &mut Interner, guard: &PanicGuard) -> Result<Self, DecodeError> {
+        let projected = guard.catch(Place::Projection, Task("watch", P::KIND.kind), || Self::project(raw, strings));
+        let quarantined = match projected {
+            Ok(Ok((key, entry))) => return Ok(Self { key, revision: entry.revision, object: Ok(entry) }),
+            Ok(Err(reason)) => {
+                Quarantined { uid: Uid::default(), revision: Revision::default(), reason, panicked: false }
+            }
+            Err(panicked) => Quarantined::by_panic(Uid::default(), Revision::default(), &panicked),
+        };
+        let Named { metadata } = decode(raw)?;
+        let (key, revision) = metadata.identify()?;
+        let uid = Uid::from(&*metadata.uid);
+        Ok(Self { key, revision, object: Err(Quarantined { uid, revision, ..quarantined }) })
+    }
+
+    /// The revision of the object.
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    fn project(raw: &str, strings: &mut Interner) -> Result<(ObjectKey, Entry<P>), DecodeError> {
+        let wire: P::Wire<'_> = decode(raw)?;
+        let metadata = wire.metadata();
+        let (name, namespace) = (Cow::Borrowed(&*metadata.name), Cow::Borrowed(&*metadata.namespace));
+        let resource_version = Cow::Borrowed(&*metadata.resource_version);
+        let identity = Identity { name, namespace, uid: Cow::Borrowed(&*metadata.uid), resource_version };
+        let (key, revision) = identity.identify()?;
+        let entry = Entry {
+            uid: Uid::from(&*metadata.uid),
+            revision,
+            generation: metadata.generation,
+            deleting: metadata.deletion_timestamp.is_some(),
+            value: P::project(wire, strings)?.shared(strings),
+        };
+        Ok((key, entry))
     }
 }
 
@@ -347,9 +436,9 @@ struct Identity<'a> {
 }
 
 impl Identity<'_> {
-    fn identify(&self) -> Result<(ObjectKey, Revision), Unreadable> {
+    fn identify(&self) -> Result<(ObjectKey, Revision), DecodeError> {
         if self.name.is_empty() {
-            return Err(Unreadable::new("metadata.name", "is absent"));
+            return Err(DecodeError::new("metadata.name", "is absent"));
         }
         Ok((ObjectKey::new(&self.namespace, &self.name), Revision::parse(&self.resource_version)?))
     }
@@ -406,7 +495,7 @@ mod tests {
         type Wire<'a> = PodWire<'a>;
         type Index = By<Self, ByNode>;
 
-        fn project(wire: PodWire<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
+        fn project(wire: PodWire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
             Ok(Self { node: strings.intern(&wire.spec.node_name) })
         }
     }
@@ -505,17 +594,17 @@ mod tests {
     fn what_was_made_and_is_gone_before_it_was_seen_is_a_change() {
         let mut cache = Cache::<PodView>::default();
         let key = ObjectKey::new("d", "a");
-        cache.await_object(&key);
+        cache.expect_creation(&key);
         cache.begin_list(false);
         assert_eq!(cache.end_list().iter().map(|change| change.key.to_string()).collect::<Vec<_>>(), ["d/a"]);
         cache.begin_list(false);
         assert!(cache.end_list().is_empty(), "it is told once");
 
-        cache.await_object(&key);
+        cache.expect_creation(&key);
         assert_eq!(told(&cache.remove(&pod("a", "1", 8, "n1")).unwrap().1), "d/a: - -> -");
-        cache.await_object(&key);
+        cache.expect_creation(&key);
         cache.upsert(&pod("a", "2", 9, "n1")).unwrap();
-        cache.await_object(&key);
+        cache.expect_creation(&key);
         cache.begin_list(false);
         cache.upsert(&pod("a", "2", 9, "n1")).unwrap();
         assert!(cache.end_list().is_empty(), "it was seen");

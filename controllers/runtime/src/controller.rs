@@ -1,11 +1,6 @@
 //! A controller: a queue of keys, and a function from a key and the caches to an outcome.
 
-use std::{
-    collections::BTreeMap,
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use koord_resource::controller::ControllerSpec;
@@ -20,55 +15,58 @@ use crate::{
     key::ObjectKey,
     metrics::Metrics,
     outcome::Outcome,
+    panics::{PanicGuard, Panicked, Place, Task},
+    plan::{Executed, Execution, Kept},
     queue::WorkQueue,
     store::Sink,
     trace::{Open, Role, TraceContext, Tracer},
     write::{Action, Write},
 };
 
-/// What a controller does with one key. It reads caches and returns what shall be; it writes nothing itself.
+/// What a controller does with one key. It reads caches and returns the desired state; it writes nothing itself.
 pub trait Controller: Send + Sync + 'static {
-    /// Decides about a key.
+    /// Decides about a key. It changes no memory of the controller ([`Outcome::remember`]): two decisions in a row on the
+    /// same view are equal.
     fn reconcile(&self, key: &ObjectKey, now: Timestamp) -> Result<Outcome, ReconcileError>;
 
-    /// Hears what became of each write of its outcomes; for counting.
-    fn written(&self, _write: &Write, _result: Result<(), &ReconcileError>) {}
+    /// Is notified of the result of each write that was decided about `key`; for counting.
+    fn written(&self, _key: &ObjectKey, _write: &Write, _result: Result<(), &ReconcileError>) {}
 
-    /// What users shall be told about a write that failed.
-    fn failed(&self, _write: &Write, _error: &ReconcileError) -> Option<Event> {
+    /// The event about a write that was decided about `key` and failed.
+    fn failed(&self, _key: &ObjectKey, _write: &Write, _error: &ReconcileError) -> Option<Event> {
         None
     }
 }
 
-/// What a controller makes of a change in a cache.
+/// Reconcile requests and events that follow from a change in a cache.
 #[derive(Debug, Default)]
-pub struct Reaction {
+pub struct Requests {
     keys: Vec<(ObjectKey, Duration)>,
     events: Vec<Event>,
-    /// The event that it follows from, in a trace.
+    /// The event that they follow from, in a trace.
     pub(crate) cause: Option<TraceContext>,
 }
 
-impl Reaction {
-    /// This key has to be looked at.
+impl Requests {
+    /// Reconciles this key.
     pub fn enqueue(&mut self, key: &ObjectKey) {
         self.enqueue_after(key, Duration::ZERO);
     }
 
-    /// This key has to be looked at after a while.
+    /// Reconciles this key after a while.
     pub fn enqueue_after(&mut self, key: &ObjectKey, delay: Duration) {
         self.keys.push((key.clone(), delay));
     }
 
-    /// Users shall be told this.
+    /// Records an event.
     pub fn event(&mut self, event: Event) {
         self.events.push(event);
     }
 }
 
-/// A predicate: the key of the changed object itself has to be looked at.
-pub fn same_key<P>(change: &Change<P>, reaction: &mut Reaction) {
-    reaction.enqueue(&change.key);
+/// Enqueues the changed object itself.
+pub fn same_key<P>(change: &Change<P>, requests: &mut Requests) {
+    requests.enqueue(&change.key);
 }
 
 /// A controller with its queue, as the shells drive it: take a key, decide, write, settle.
@@ -80,6 +78,7 @@ pub struct Worker {
     clock: SharedClock,
     metrics: Metrics,
     events: Arc<dyn EventSink>,
+    guard: PanicGuard,
     component: &'static str,
     /// The caches that must be complete before the first decision.
     reads: Vec<Arc<dyn Sink>>,
@@ -103,9 +102,9 @@ impl Worker {
         component: &'static str,
         controller: Arc<dyn Controller>,
         reads: Vec<Arc<dyn Sink>>,
-        surroundings: (SharedClock, Metrics, Tracer, Arc<dyn EventSink>),
+        environment: (SharedClock, Metrics, Tracer, Arc<dyn EventSink>, PanicGuard),
     ) -> Self {
-        let (clock, metrics, tracer, events) = surroundings;
+        let (clock, metrics, tracer, events, guard) = environment;
         metrics.max_concurrent.with_label_values(&[spec.name]).set(i64::try_from(spec.concurrency).unwrap_or(i64::MAX));
         for result in ["success", "error", "requeue", "requeue_after"] {
             metrics.reconcile_total.with_label_values(&[spec.name, result]);
@@ -122,6 +121,7 @@ impl Worker {
             clock,
             metrics,
             events,
+            guard,
             component,
             reads,
             tracer,
@@ -145,22 +145,25 @@ impl Worker {
         queue.depth() + queue.waiting()
     }
 
-    /// Takes what a change led to.
-    pub fn react(&self, reaction: Reaction) {
+    /// Takes the requests that follow from a change.
+    pub fn enqueue(&self, requests: Requests) {
         let now = self.clock.moment();
-        if !reaction.keys.is_empty() {
-            if let Some(cause) = reaction.cause {
-                self.causes.lock().extend(reaction.keys.iter().map(|(key, _)| (key.clone(), cause)));
+        if !requests.keys.is_empty() {
+            if let Some(cause) = requests.cause {
+                self.causes.lock().extend(requests.keys.iter().map(|(key, _)| (key.clone(), cause)));
             }
             let mut queue = self.queue.lock();
-            for (key, delay) in reaction.keys {
+            for (key, delay) in requests.keys {
                 queue.add_after(key, delay, now);
             }
+            let ready = queue.depth();
             drop(queue);
-            self.wakeup.notify_waiters();
-            self.wakeup.notify_one();
+            // Not more workers than there are keys; one more learns when the next key is due.
+            for _ in 0..ready.min(self.spec.concurrency).max(1) {
+                self.wakeup.notify_one();
+            }
         }
-        for event in reaction.events {
+        for event in requests.events {
             self.events.record(self.component, event);
         }
     }
@@ -205,6 +208,10 @@ impl Worker {
             tokio::pin!(woken);
             woken.as_mut().enable();
             if let Some(attempt) = self.take() {
+                if self.backlog() > 0 {
+                    // Another worker waits for the next key meanwhile.
+                    self.wakeup.notify_one();
+                }
                 return attempt;
             }
             match self.next_due() {
@@ -228,19 +235,36 @@ impl Worker {
         Some(due.since(self.clock.moment()))
     }
 
-    /// Decides about a key. A panic counts as our own fault and is kept inside.
+    /// Decides about a key. A panic is a failure of that key.
     pub fn decide(&self, attempt: &Attempt) -> Result<Outcome, ReconcileError> {
         let now = self.clock.now();
-        let decided = catch_unwind(AssertUnwindSafe(|| self.controller.reconcile(&attempt.key, now)));
-        decided.unwrap_or_else(|panic| {
+        let decided = self.guard.catch(Place::Reconcile, self.task(), || self.controller.reconcile(&attempt.key, now));
+        decided.unwrap_or_else(|panicked| {
             self.metrics.reconcile_panics.with_label_values(&[self.spec.name]).inc();
-            let said = panic.downcast_ref::<&str>().map(ToString::to_string);
-            let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-            Err(ReconcileError::new(Fault::Bug, format!("the controller panicked: {said}; please report it")))
+            Err(self.bug(&panicked))
         })
     }
 
-    /// Ends an attempt: `written` is the outcome's requeue time after all its writes went well, or what went wrong.
+    /// Ends an attempt whose execution panicked. The key is tried again.
+    pub fn abandon(&self, attempt: Attempt, panicked: &Panicked) {
+        self.settle(attempt, Err(self.bug(panicked)));
+    }
+
+    /// The error of a key about which the controller panicked.
+    fn bug(&self, panicked: &Panicked) -> ReconcileError {
+        ReconcileError::new(Fault::Bug, format!("the controller {} {panicked}", self.spec.name))
+    }
+
+    pub(crate) fn guard(&self) -> &PanicGuard {
+        &self.guard
+    }
+
+    /// The name of its tasks.
+    pub fn task(&self) -> Task<'static> {
+        Task("controller", self.spec.name)
+    }
+
+    /// Ends an attempt: `written` is the requeue time after all writes succeeded, or what went wrong.
     pub fn settle(&self, attempt: Attempt, written: Result<Option<Duration>, ReconcileError>) {
         let Attempt { key, started, cause, span } = attempt;
         if let Some(span) = span {
@@ -296,19 +320,46 @@ impl Worker {
         }
     }
 
-    /// Says what became of a write of the outcome.
-    pub fn written(&self, write: &Write, result: Result<(), ReconcileError>) -> Result<(), ReconcileError> {
+    /// Records the result of a write of an execution.
+    pub fn written(
+        &self,
+        attempt: &Attempt,
+        execution: &mut Execution,
+        write: &Write,
+        result: Result<(), ReconcileError>,
+    ) {
         if let (Ok(()), Action::Create(_)) = (&result, &write.action) {
-            self.reads.iter().for_each(|cache| cache.made(&write.kind, &write.key));
+            self.reads.iter().for_each(|cache| cache.expect_creation(&write.kind, &write.key));
         }
-        self.controller.written(write, result.as_ref().copied());
-        let failure = result.as_ref().err().and_then(|error| self.controller.failed(write, error));
-        self.tell(failure.into_iter().collect());
-        result
+        let (controller, key) = (&self.controller, &attempt.key);
+        // A panic is counted; the write is what it is.
+        let _ = self.guard.catch(Place::Written, self.task(), || {
+            controller.written(key, write, result.as_ref().copied());
+        });
+        if let Err(error) = &result {
+            let event = self.guard.catch(Place::Failed, self.task(), || controller.failed(key, write, error));
+            self.record(event.ok().flatten());
+        }
+        self.keep(execution.written(write, result));
     }
 
-    /// Tells the events of an outcome.
-    pub fn tell(&self, events: Vec<Event>) {
+    /// Ends an attempt whose plan was executed.
+    pub fn finish(&self, attempt: Attempt, execution: Execution) {
+        let Executed { result, kept, events } = execution.end();
+        self.keep(kept);
+        self.record(events);
+        self.settle(attempt, result);
+    }
+
+    fn keep(&self, kept: Vec<Kept>) {
+        for kept in kept {
+            // What is not remembered is decided again.
+            let _ = self.guard.catch(Place::Remember, self.task(), || kept.keep());
+        }
+    }
+
+    /// Records events in the name of the controller.
+    pub fn record(&self, events: impl IntoIterator<Item = Event>) {
         for event in events {
             self.events.record(self.component, event);
         }

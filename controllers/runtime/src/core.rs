@@ -1,72 +1,50 @@
 //! All watches and controllers of a program, wired together, before any socket or task exists.
 //!
-//! The manager puts tasks around this; the step simulation drives it by hand.
+//! The manager runs tasks around this; the step simulation drives it by hand.
 
 use std::{
-    any::{Any, TypeId},
+    collections::BTreeMap,
+    panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{Arc, OnceLock, Weak},
+    time::Duration,
 };
 
 use koord_resource::controller::{ControllerSpec, ResourceKind};
-use parking_lot::Mutex;
 
 use crate::{
     cache::{Change, Quarantined},
-    clock::SharedClock,
-    controller::{Controller, Reaction, Worker},
+    clock::{Moment, SharedClock},
+    controller::{Controller, Requests, Worker},
     events::{Event, EventSink, EventType},
     key::ObjectKey,
     metrics::Metrics,
-    projection::{Metadata, Projection},
+    panics::{Injector, PanicGuard},
+    projection::Projection,
     random::Random,
-    reflector::{Initial, Reflector, Selection},
-    store::{Sink, Store},
+    reflector::{Initial, Selection},
+    store::{Sink, Sizes, Store},
     trace::Tracer,
+    watch::Watch,
 };
 
-/// A cache and the protocol that keeps it.
-pub struct Watch {
-    /// The kind that is watched.
-    pub kind: ResourceKind,
-    /// Which part of the collection is wanted.
-    pub selection: Selection,
-    /// Whether nothing but the metadata of the objects is read: nothing else needs to be sent.
-    pub metadata_only: bool,
-    /// The protocol; only its shell locks it.
-    pub reflector: Mutex<Reflector>,
-    /// Where its findings go.
-    pub sink: Arc<dyn Sink>,
-    projection: TypeId,
-    store: Arc<AnyStore>,
-    compare: fn(&AnyStore, &AnyStore) -> Vec<ObjectKey>,
-}
+/// A watch that has not heard from the API server for this long is stale. A quiet one is opened anew every five minutes.
+const STALE: Duration = Duration::from_mins(15);
+/// The task of a watch that has not done anything for this long hangs: its longest request, pause or silence is shorter.
+const HANGS: Duration = Duration::from_mins(15);
 
-type AnyStore = dyn Any + Send + Sync;
-
-impl Watch {
-    /// The keys of the objects that the caches of two watches know differently: for checking one against the other.
-    /// Nothing when they are caches of different projections.
-    pub fn differences(&self, other: &Watch) -> Vec<ObjectKey> {
-        (self.compare)(&*self.store, &*other.store)
-    }
-
-    /// The URL path of the collection.
-    pub fn path(&self) -> String {
-        self.kind.url_path(&self.selection.namespace, None)
-    }
-}
-
-/// See the module.
+/// The watches and controllers of a program.
 pub struct Core {
     clock: SharedClock,
     random: Random,
     metrics: Metrics,
     tracer: Tracer,
     events: Arc<dyn EventSink>,
+    guard: PanicGuard,
     initial: Initial,
     namespace: String,
     watches: Vec<Arc<Watch>>,
     workers: Vec<Arc<Worker>>,
+    started: Moment,
 }
 
 impl Core {
@@ -74,7 +52,18 @@ impl Core {
     pub fn new(clock: SharedClock, random: Random, metrics: Metrics, events: Arc<dyn EventSink>) -> Self {
         let (initial, namespace) = (Initial::default(), String::new());
         let (tracer, watches, workers) = (Tracer::default(), Vec::new(), Vec::new());
-        Self { clock, random, metrics, tracer, events, initial, namespace, watches, workers }
+        let (guard, started) = (PanicGuard::new(metrics.panics.clone()), clock.moment());
+        Self { clock, random, metrics, tracer, events, guard, initial, namespace, watches, workers, started }
+    }
+
+    /// Injects panics, in tests, into everything that is added from now on.
+    pub fn inject_panics(&mut self, injector: Injector) {
+        self.guard = self.guard.clone().injecting(injector);
+    }
+
+    /// Catches and counts panics.
+    pub fn guard(&self) -> &PanicGuard {
+        &self.guard
     }
 
     /// Records traces, of controllers that are added from now on.
@@ -129,32 +118,71 @@ impl Core {
         self.watches.iter().all(|watch| watch.sink.synced())
     }
 
+    /// Whether the caches can be trusted: every one is complete, and none is stale. The reason names the kinds.
+    pub fn readiness(&self) -> Result<(), String> {
+        let incomplete = |watch: &Watch| !watch.sink.synced();
+        self.kinds(incomplete).map_or(Ok(()), |kinds| Err(format!("caches are not complete: {kinds}")))?;
+        let stale = |watch: &Watch| self.age(watch) >= STALE;
+        self.kinds(stale).map_or(Ok(()), |kinds| {
+            Err(format!("no word from the API server for {} minutes: {kinds}", STALE.as_secs() / 60))
+        })
+    }
+
+    /// Whether the task of every watch does what it has to, whether the API server answers or not. The reason names
+    /// the kinds.
+    pub fn liveness(&self) -> Result<(), String> {
+        let hangs = |watch: &Watch| {
+            let progress = watch.reflector.try_lock().map(|reflector| reflector.progress());
+            progress.is_some_and(|at| self.clock.moment().since(at.unwrap_or(self.started)) >= HANGS)
+        };
+        self.kinds(hangs).map_or(Ok(()), |kinds| {
+            Err(format!("watches have done nothing for {} minutes: {kinds}", HANGS.as_secs() / 60))
+        })
+    }
+
+    /// The time since the API server last answered or sent something for a watch.
+    fn age(&self, watch: &Watch) -> Duration {
+        let contact = watch.reflector.lock().contact();
+        self.clock.moment().since(contact.unwrap_or(self.started))
+    }
+
+    /// The kinds of the watches of which something is true; none when it is true of none.
+    fn kinds(&self, is_true: impl Fn(&Watch) -> bool) -> Option<String> {
+        let kinds: Vec<&str> =
+            self.watches.iter().filter(|watch| is_true(watch)).map(|watch| watch.kind.kind).collect();
+        (!kinds.is_empty()).then(|| kinds.join(", "))
+    }
+
     /// The shared cache of a projection, watched from the start of the program on. Who asks for the same part of
-    /// the same projection gets the same cache.
+    /// the same projection gets the same cache; caches of the same part of a kind share one watch.
     pub fn store<P: Projection>(&mut self, selection: &Selection) -> Arc<Store<P>> {
+        let guard = self.guard.clone();
+        let events = Arc::clone(&self.events);
+        self.watch(P::KIND, selection).store(|| {
+            let store = Store::<P>::guarded(guard);
+            store.on_quarantine(move |key, quarantined| quarantine::<P>(&*events, key, quarantined));
+            store
+        })
+    }
+
+    /// Feeds a part of a collection to a sink that is no cache: state that is derived from every event.
+    pub fn sink(&mut self, kind: ResourceKind, selection: &Selection, sink: Arc<dyn Sink>) {
+        self.watch(kind, selection).attach(sink);
+    }
+
+    /// The watch of a part of a collection.
+    fn watch(&mut self, kind: ResourceKind, selection: &Selection) -> Arc<Watch> {
         let mut selection = selection.clone();
-        if P::KIND.namespaced && selection.namespace.is_empty() {
+        if kind.namespaced && selection.namespace.is_empty() {
             selection.namespace.clone_from(&self.namespace);
         }
-        let known =
-            self.watches.iter().find(|watch| watch.projection == TypeId::of::<P>() && watch.selection == selection);
-        if let Some(store) = known.and_then(|watch| Arc::clone(&watch.store).downcast::<Store<P>>().ok()) {
-            return store;
+        let known = self.watches.iter().find(|watch| watch.kind == kind && watch.selection == selection);
+        if let Some(watch) = known {
+            return Arc::clone(watch);
         }
-        let store = Arc::new(Store::<P>::default());
-        let events = Arc::clone(&self.events);
-        store.on_quarantine(move |key, quarantined| quarantine::<P>(&*events, key, quarantined));
-        self.watches.push(Arc::new(Watch {
-            kind: P::KIND,
-            selection: selection.clone(),
-            metadata_only: <P::Wire<'static> as Metadata<'static>>::ONLY,
-            reflector: Mutex::new(Reflector::new(selection, self.initial)),
-            sink: Arc::clone(&store) as Arc<dyn Sink>,
-            projection: TypeId::of::<P>(),
-            store: Arc::clone(&store) as Arc<AnyStore>,
-            compare: differences::<P>,
-        }));
-        store
+        let watch = Arc::new(Watch::new(kind, selection, self.initial, self.guard.clone()));
+        self.watches.push(Arc::clone(&watch));
+        watch
     }
 
     /// Adds a controller. `component` names it in events; `wire` asks for caches, connects them, and makes it.
@@ -168,9 +196,10 @@ impl Core {
         let mut wiring = Wiring { core: self, slot: Arc::clone(&slot), reads: Vec::new() };
         let controller = wire(&mut wiring)?;
         let reads = wiring.reads;
-        let surroundings =
-            (Arc::clone(&self.clock), self.metrics.clone(), self.tracer.clone(), Arc::clone(&self.events));
-        let worker = Arc::new(Worker::new(spec, component, controller, reads, surroundings));
+        let events = Arc::clone(&self.events);
+        let environment =
+            (Arc::clone(&self.clock), self.metrics.clone(), self.tracer.clone(), events, self.guard.clone());
+        let worker = Arc::new(Worker::new(spec, component, controller, reads, environment));
         // The slot was made here and is filled once.
         let _ = slot.set(Arc::downgrade(&worker));
         self.workers.push(Arc::clone(&worker));
@@ -179,11 +208,21 @@ impl Core {
 
     /// Brings gauges up to date; before metrics are served.
     pub fn refresh_metrics(&self) {
-        let number = |size: usize| i64::try_from(size).unwrap_or(i64::MAX);
+        let mut kinds: BTreeMap<&str, (Sizes, u64, Duration)> = BTreeMap::new();
         for watch in &self.watches {
-            let (sizes, kind) = (watch.sink.sizes(), &[watch.kind.kind]);
-            let restarts = i64::try_from(watch.reflector.lock().restarts()).unwrap_or(i64::MAX);
-            self.metrics.watch_restarts.with_label_values(kind).set(restarts);
+            let (sizes, restarts) = (watch.sink.sizes(), watch.reflector.lock().restarts());
+            let (sum, all_restarts, oldest) = kinds.entry(watch.kind.kind).or_default();
+            sum.objects += sizes.objects;
+            sum.quarantined += sizes.quarantined;
+            sum.strings += sizes.strings;
+            *all_restarts += restarts;
+            *oldest = self.age(watch).max(*oldest);
+        }
+        let number = |size: usize| i64::try_from(size).unwrap_or(i64::MAX);
+        for (kind, (sizes, restarts, age)) in kinds {
+            let kind = &[kind];
+            self.metrics.watch_restarts.with_label_values(kind).set(i64::try_from(restarts).unwrap_or(i64::MAX));
+            self.metrics.watch_age.with_label_values(kind).set(i64::try_from(age.as_secs()).unwrap_or(i64::MAX));
             self.metrics.cache_objects.with_label_values(kind).set(number(sizes.objects));
             self.metrics.cache_quarantined.with_label_values(kind).set(number(sizes.quarantined));
             self.metrics.cache_strings.with_label_values(kind).set(number(sizes.strings));
@@ -212,22 +251,24 @@ impl Wiring<'_> {
         store
     }
 
-    /// Says what a change in a cache leads to.
-    pub fn on<P: Projection>(
-        &self,
-        store: &Store<P>,
-        react: impl Fn(&Change<P>, &mut Reaction) + Send + Sync + 'static,
-    ) {
+    /// Says which reconcile requests follow from a change in a cache. Should that panic, the changed object itself is
+    /// reconciled at once, and the change is repeated later.
+    pub fn on<P: Projection>(&self, store: &Store<P>, map: impl Fn(&Change<P>, &mut Requests) + Send + Sync + 'static) {
         let slot = Arc::clone(&self.slot);
         let tracer = self.core.tracer.clone();
         store.listen(move |change| {
-            if let Some(worker) = slot.get().and_then(Weak::upgrade) {
-                let mut reaction = Reaction::default();
-                react(change, &mut reaction);
-                if let (true, Some(new)) = (tracer.is_on(), &change.new) {
-                    reaction.cause = tracer.seen(P::KIND.kind, change.key.as_str(), &new.uid.to_string(), new.revision);
-                }
-                worker.react(reaction);
+            let Some(worker) = slot.get().and_then(Weak::upgrade) else { return };
+            let mut requests = Requests::default();
+            let mapped = catch_unwind(AssertUnwindSafe(|| map(change, &mut requests)));
+            if mapped.is_err() {
+                requests.enqueue(&change.key);
+            }
+            if let (true, Some(new)) = (tracer.is_on(), &change.new) {
+                requests.cause = tracer.seen(P::KIND.kind, change.key.as_str(), &new.uid.to_string(), new.revision);
+            }
+            worker.enqueue(requests);
+            if let Err(panic) = mapped {
+                resume_unwind(panic);
             }
         });
     }
@@ -248,18 +289,11 @@ impl Wiring<'_> {
     }
 }
 
-fn differences<P: Projection>(one: &AnyStore, another: &AnyStore) -> Vec<ObjectKey> {
-    match (one.downcast_ref::<Store<P>>(), another.downcast_ref::<Store<P>>()) {
-        (Some(one), Some(another)) => one.read().differences(&another.read()),
-        _ => Vec::new(),
-    }
-}
-
 fn quarantine<P: Projection>(events: &dyn EventSink, key: &ObjectKey, quarantined: &Quarantined) {
     tracing::warn!(kind = P::KIND.kind, %key, reason = %quarantined.reason, "an object cannot be read");
     let message =
-        format!("this {} cannot be read and is ignored until it is mended: {}", P::KIND.kind, quarantined.reason);
+        format!("this {} cannot be read and is ignored until it is fixed: {}", P::KIND.kind, quarantined.reason);
     let (kind, key, uid) = (P::KIND, key.clone(), quarantined.uid.clone());
-    let event = Event { kind, key, uid, type_: EventType::Warning, reason: "Unreadable", message };
+    let event = Event { kind, key, uid, type_: EventType::Warning, reason: "DecodeError", message };
     events.record("koord-runtime", event);
 }

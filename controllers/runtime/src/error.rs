@@ -64,7 +64,7 @@ impl Retry {
 }
 
 /// Why a key could not be reconciled.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct ReconcileError {
     /// When to try again.
@@ -73,19 +73,20 @@ pub struct ReconcileError {
     pub fault: Fault,
     /// What happened, and what a person can do about it.
     pub message: String,
-    /// Whether other writes would fare no better now: nobody answers, or the server has too much to do.
-    pub hinders_all: bool,
+    /// Whether the rest of the plan is aborted, because no other write would succeed now: the server does not answer, or
+    /// is overloaded.
+    pub aborts_plan: bool,
 }
 
 impl ReconcileError {
     /// An error that is tried again with growing delay.
     pub fn new(fault: Fault, message: impl Into<String>) -> Self {
-        Self { retry: Retry::Backoff, fault, message: message.into(), hinders_all: false }
+        Self { retry: Retry::Backoff, fault, message: message.into(), aborts_plan: false }
     }
 
-    /// An error that nothing but a change can mend.
+    /// An error that nothing but a change can fix.
     pub fn never(fault: Fault, message: impl Into<String>) -> Self {
-        Self { retry: Retry::Never, fault, message: message.into(), hinders_all: false }
+        Self { retry: Retry::Never, fault, message: message.into(), aborts_plan: false }
     }
 
     /// The same error, tried again after a certain time.
@@ -93,8 +94,8 @@ impl ReconcileError {
         Self { retry: Retry::After(delay), ..self }
     }
 
-    /// The same error, which any other write would meet as well.
-    pub fn hindering_all(self) -> Self {
-        Self { hinders_all: true, ..self }
+    /// The same error, which aborts the rest of the plan.
+    pub fn aborting_plan(self) -> Self {
+        Self { aborts_plan: true, ..self }
     }
 }

@@ -50,9 +50,9 @@ pub trait EventSink: Send + Sync + 'static {
 
 /// Drops every event.
 #[derive(Debug, Default)]
-pub struct Silent;
+pub struct NoopSink;
 
-impl EventSink for Silent {
+impl EventSink for NoopSink {
     fn record(&self, _: &'static str, _: Event) {}
 }
 

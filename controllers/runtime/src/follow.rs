@@ -1,4 +1,4 @@
-//! The task that keeps one cache equal to the API server: does what the reflector asks and tells it what came.
+//! The task of a watch: does what the reflector asks and reports what came.
 
 use std::sync::Arc;
 
@@ -7,39 +7,36 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     api::{Api, Part, refused},
     clock::SharedClock,
-    core::Watch,
     metrics::Metrics,
+    panics::{PanicGuard, Place},
     random::Random,
     reflector::{Ask, Failure, Reflector},
+    watch::Watch,
 };
 
-/// Follows a collection until `stop`. The clock must run in real time.
-pub(crate) async fn follow(
-    watch: Arc<Watch>,
-    api: Api,
-    clock: SharedClock,
-    random: Random,
-    metrics: Metrics,
-    stop: CancellationToken,
-) {
-    let follower = Follower { watch, api, clock, random, metrics };
-    tokio::select! { biased; () = stop.cancelled() => {}, () = follower.run() => {} }
-}
-
-struct Follower {
-    watch: Arc<Watch>,
-    api: Api,
-    clock: SharedClock,
-    random: Random,
-    metrics: Metrics,
+/// Follows a collection. The clock must run in real time.
+#[derive(Clone)]
+pub(crate) struct Follower {
+    pub(crate) watch: Arc<Watch>,
+    pub(crate) api: Api,
+    pub(crate) clock: SharedClock,
+    pub(crate) random: Random,
+    pub(crate) metrics: Metrics,
+    pub(crate) guard: PanicGuard,
 }
 
 impl Follower {
-    async fn run(&self) {
+    /// Follows the collection until `stop`.
+    pub(crate) async fn run(self, stop: CancellationToken) {
+        tokio::select! { biased; () = stop.cancelled() => {}, () = self.follow() => {} }
+    }
+
+    async fn follow(&self) {
         let path = self.watch.path();
         let part = self.part();
         loop {
-            let ask = self.watch.reflector.lock().ask(self.clock.moment(), &self.random);
+            self.guard.inject(Place::Watch);
+            let ask = self.with(|reflector, watch| reflector.ask(self.clock.moment(), &self.random, &*watch.sink));
             match ask {
                 Ask::Wait(span) => self.clock.sleep(span).await,
                 Ask::List(query) => self.list(format!("{path}?{query}"), part).await,
@@ -52,7 +49,7 @@ impl Follower {
     }
 
     fn part(&self) -> Part {
-        if self.watch.metadata_only { Part::Metadata } else { Part::Whole }
+        if self.watch.metadata_only() { Part::Metadata } else { Part::Whole }
     }
 
     async fn list(&self, uri: String, part: Part) {
@@ -74,10 +71,10 @@ impl Follower {
                 Ok(Some("")) => {}
                 Ok(Some(line)) => {
                     received.inc();
-                    let heard = self
+                    let read = self
                         .with(|reflector, watch| reflector.line(line, self.clock.moment(), &self.random, &*watch.sink));
-                    if let Err(hang_up) = heard {
-                        tracing::debug!(kind = self.watch.kind.kind, %hang_up, "watch ended");
+                    if let Err(error) = read {
+                        tracing::debug!(kind = self.watch.kind.kind, %error, "watch ended");
                         return;
                     }
                 }
@@ -90,7 +87,7 @@ impl Follower {
     fn failed(&self, failure: &Failure) {
         let kind = self.watch.kind.kind;
         if failure.code == Some(404) {
-            tracing::warn!(kind, "the API server does not know this kind; is its CRD installed?");
+            tracing::warn!(kind, "the API server does not serve this kind; is its CRD installed?");
         } else {
             tracing::debug!(kind, code = failure.code, reason = failure.message, "watch failed");
         }

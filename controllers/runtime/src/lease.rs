@@ -4,34 +4,35 @@
 //! the lease when that is longer ago than its holder says that it lasts. Writes are PUTs with resourceVersion, so that
 //! of two candidates one loses with a conflict. A Go and a Rust replica can share a lease.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Moment;
 
-/// Who stands for election, where, and how patient everybody is.
+/// How a program takes part in leader election.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Candidacy {
+pub struct LeaderElectionConfig {
     /// Namespace of the Lease.
     pub namespace: String,
     /// Name of the Lease.
     pub name: String,
-    /// Who we are: unique per process.
+    /// The identity of this process: unique.
     pub identity: String,
-    /// How long others wait before they take over.
+    /// How long other candidates wait before they take over.
     pub lease: Duration,
     /// How long the leader keeps trying to renew before it steps down; shorter than `lease`.
     pub renew: Duration,
     /// Pause between tries.
     pub retry: Duration,
-    /// Whether a leader that stops gives the lease back, so that another takes over at once.
+    /// Whether a leader that stops releases the lease, so that another takes over at once.
     pub release: bool,
 }
 
-impl Candidacy {
-    /// The default durations of controller-runtime: 15 s, 10 s, 2 s; a leader that stops gives the lease back.
+impl LeaderElectionConfig {
+    /// The default durations of controller-runtime: 15 s, 10 s, 2 s; a leader that stops releases the lease.
     pub fn new(namespace: impl Into<String>, name: impl Into<String>, identity: impl Into<String>) -> Self {
         Self {
             namespace: namespace.into(),
@@ -88,10 +89,59 @@ impl Record {
     }
 }
 
-/// See the module.
+/// Until when a process may start writes as the leader, by its own clock. Cheap to clone.
+///
+/// A leader may start a write as long as its last renewal was requested less than the renew deadline ago. No other
+/// candidate takes over before the lease duration has passed, which is longer: what was started in time has the
+/// difference to arrive. A request that is on its way for longer than that cannot be called back; client-go has the same limit.
+#[derive(Clone, Debug)]
+pub struct Leadership(Arc<Mutex<Until>>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Until {
+    /// The process does not lead.
+    NotLeading,
+    /// The lead ends at this moment.
+    Deadline(Moment),
+    /// There is no election.
+    Always,
+}
+
+impl Leadership {
+    /// That of a program without leader election.
+    pub fn without_election() -> Self {
+        Self(Arc::new(Mutex::new(Until::Always)))
+    }
+
+    /// That of a candidate, which does not lead yet.
+    pub fn of_candidate() -> Self {
+        Self(Arc::new(Mutex::new(Until::NotLeading)))
+    }
+
+    /// Whether a write may be started at this moment.
+    pub fn holds(&self, now: Moment) -> bool {
+        match *self.0.lock() {
+            Until::NotLeading => false,
+            Until::Deadline(deadline) => now < deadline,
+            Until::Always => true,
+        }
+    }
+
+    /// Takes the state of the election.
+    pub(crate) fn follow(&self, election: &Election) {
+        *self.0.lock() = election.deadline().map_or(Until::NotLeading, Until::Deadline);
+    }
+
+    /// The lead is over.
+    pub(crate) fn end(&self) {
+        *self.0.lock() = Until::NotLeading;
+    }
+}
+
+/// Leader election, seen from one candidate.
 #[derive(Debug)]
 pub struct Election {
-    candidacy: Candidacy,
+    config: LeaderElectionConfig,
     /// The record that was seen last, and when it last changed, by our clock.
     observed: Option<(Record, Moment)>,
     leading: bool,
@@ -102,8 +152,8 @@ pub struct Election {
 /// What to do about the lease.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
-    /// Somebody else leads.
-    Stand,
+    /// Another candidate leads.
+    Wait,
     /// POST this lease: there is none.
     Create(Lease),
     /// PUT this lease.
@@ -111,25 +161,30 @@ pub enum Step {
 }
 
 impl Election {
-    /// Nobody is known to lead.
-    pub fn new(candidacy: Candidacy) -> Self {
-        Self { candidacy, observed: None, leading: false, renewed: Moment::default() }
+    /// No leader is known.
+    pub fn new(config: LeaderElectionConfig) -> Self {
+        Self { config, observed: None, leading: false, renewed: Moment::default() }
     }
 
-    /// Our candidacy.
-    pub fn candidacy(&self) -> &Candidacy {
-        &self.candidacy
+    /// How this process takes part.
+    pub fn config(&self) -> &LeaderElectionConfig {
+        &self.config
     }
 
-    /// Whether we may act as leader at this moment: also a leader that merely cannot reach the server any more must
-    /// stop before others may start.
+    /// Whether this process leads at this moment: also a leader that cannot reach the server must stop before others may
+    /// start.
     pub fn leads(&self, moment: Moment) -> bool {
-        self.leading && moment.since(self.renewed) < self.candidacy.renew
+        self.deadline().is_some_and(|deadline| moment < deadline)
+    }
+
+    /// When the lead ends unless it is renewed; none without the lead.
+    pub fn deadline(&self) -> Option<Moment> {
+        self.leading.then(|| self.renewed + self.config.renew)
     }
 
     /// The longest that one try may take: a leader must know in time that it could not renew.
     pub fn patience(&self, moment: Moment) -> Duration {
-        let renew = self.candidacy.renew;
+        let renew = self.config.renew;
         if self.leads(moment) { renew.saturating_sub(moment.since(self.renewed)) } else { renew }
     }
 
@@ -142,20 +197,20 @@ impl Election {
     pub fn read(&mut self, lease: Option<Lease>, now: Timestamp, moment: Moment) -> Step {
         let Some(lease) = lease else {
             let mut metadata = serde_json::Map::new();
-            metadata.insert("name".to_owned(), self.candidacy.name.as_str().into());
-            metadata.insert("namespace".to_owned(), self.candidacy.namespace.as_str().into());
+            metadata.insert("name".to_owned(), self.config.name.as_str().into());
+            metadata.insert("namespace".to_owned(), self.config.namespace.as_str().into());
             return Step::Create(Lease { metadata, spec: self.record(None, now) });
         };
         if self.observed.as_ref().is_none_or(|(record, _)| *record != lease.spec) {
             self.observed = Some((lease.spec.clone(), moment));
         }
         let changed = self.observed.as_ref().map_or(moment, |(_, changed)| *changed);
-        let ours = lease.spec.holder_identity.as_deref() == Some(&self.candidacy.identity);
+        let ours = lease.spec.holder_identity.as_deref() == Some(&self.config.identity);
         let held = lease.spec.holder_identity.as_deref().is_some_and(|holder| !holder.is_empty());
         if !ours {
             self.leading = false;
             if held && moment.since(changed) < lease.spec.lasts() {
-                return Step::Stand;
+                return Step::Wait;
             }
         }
         let spec = self.record(Some(&lease.spec), now);
@@ -169,10 +224,10 @@ impl Election {
         self.renewed = moment;
     }
 
-    /// What to PUT when a leader stops and gives the lease back.
+    /// What to PUT when a leader stops and releases the lease.
     pub fn release(&self, lease: Lease, now: Timestamp) -> Option<Lease> {
-        let ours = lease.spec.holder_identity.as_deref() == Some(&self.candidacy.identity);
-        if !self.candidacy.release || !ours {
+        let ours = lease.spec.holder_identity.as_deref() == Some(&self.config.identity);
+        if !self.config.release || !ours {
             return None;
         }
         let spec = Record {
@@ -189,11 +244,11 @@ impl Election {
         // A first record starts at 0; taking over from anybody, even from nobody, counts.
         let known = old.is_some();
         let old = old.cloned().unwrap_or_default();
-        let ours = old.holder_identity.as_deref() == Some(&self.candidacy.identity);
+        let ours = old.holder_identity.as_deref() == Some(&self.config.identity);
         let transitions = old.lease_transitions.unwrap_or_default();
         Record {
-            holder_identity: Some(self.candidacy.identity.clone()),
-            lease_duration_seconds: Some(i64::try_from(self.candidacy.lease.as_secs()).unwrap_or(i64::MAX)),
+            holder_identity: Some(self.config.identity.clone()),
+            lease_duration_seconds: Some(i64::try_from(self.config.lease.as_secs()).unwrap_or(i64::MAX)),
             acquire_time: if ours { old.acquire_time } else { Some(micro_time(now)) },
             renew_time: Some(micro_time(now)),
             lease_transitions: Some(transitions.saturating_add(i64::from(known && !ours))),
@@ -220,7 +275,7 @@ mod tests {
     }
 
     fn election(identity: &str) -> Election {
-        Election::new(Candidacy::new("koordinator-system", "koordinator-manager", identity))
+        Election::new(LeaderElectionConfig::new("koordinator-system", "koordinator-manager", identity))
     }
 
     fn held_by(holder: &str, renewed: &str) -> Lease {
@@ -247,6 +302,12 @@ mod tests {
         assert!(!a.leads(at(0)), "not before the write went well");
         a.written(&lease, at(0));
         assert!(a.leads(at(9)));
+        let leadership = Leadership::of_candidate();
+        assert!(!leadership.holds(at(9)));
+        leadership.follow(&a);
+        assert!(leadership.holds(at(9)) && !leadership.holds(at(10)), "no write is started after the renew deadline");
+        leadership.end();
+        assert!(!leadership.holds(at(9)) && Leadership::without_election().holds(at(9)));
         assert_eq!(a.patience(at(7)), Duration::from_secs(3), "a try that hangs must not outlast leadership");
         assert!(!a.leads(at(10)), "a leader that cannot renew stops before others may start");
     }
@@ -255,9 +316,9 @@ mod tests {
     fn a_lease_is_taken_when_its_record_has_not_changed_for_its_length_by_our_own_clock() {
         let mut b = election("b");
         // The holder's clock is years off; only our own counts.
-        assert_eq!(b.read(Some(held_by("a", "1999-01-01T00:00:00.000000Z")), now(), at(100)), Step::Stand);
-        assert_eq!(b.read(Some(held_by("a", "1999-01-01T00:00:02.000000Z")), now(), at(114)), Step::Stand);
-        assert_eq!(b.read(Some(held_by("a", "1999-01-01T00:00:02.000000Z")), now(), at(128)), Step::Stand);
+        assert_eq!(b.read(Some(held_by("a", "1999-01-01T00:00:00.000000Z")), now(), at(100)), Step::Wait);
+        assert_eq!(b.read(Some(held_by("a", "1999-01-01T00:00:02.000000Z")), now(), at(114)), Step::Wait);
+        assert_eq!(b.read(Some(held_by("a", "1999-01-01T00:00:02.000000Z")), now(), at(128)), Step::Wait);
         let Step::Update(lease) = b.read(Some(held_by("a", "1999-01-01T00:00:02.000000Z")), now(), at(129)) else {
             panic!()
         };
@@ -279,7 +340,7 @@ mod tests {
         let mut a = election("a");
         a.written(&held_by("a", "x"), at(0));
         assert!(a.leads(at(1)));
-        assert_eq!(a.read(Some(held_by("b", "y")), now(), at(2)), Step::Stand);
+        assert_eq!(a.read(Some(held_by("b", "y")), now(), at(2)), Step::Wait);
         assert!(!a.leads(at(2)));
         assert_eq!(a.leader(), Some("b"));
     }
@@ -289,13 +350,13 @@ mod tests {
         let mut patient = held_by("a", "x");
         patient.spec.lease_duration_seconds = Some(60);
         let mut b = election("b");
-        assert_eq!(b.read(Some(patient.clone()), now(), at(0)), Step::Stand);
-        assert_eq!(b.read(Some(patient.clone()), now(), at(59)), Step::Stand);
+        assert_eq!(b.read(Some(patient.clone()), now(), at(0)), Step::Wait);
+        assert_eq!(b.read(Some(patient.clone()), now(), at(59)), Step::Wait);
         assert!(matches!(b.read(Some(patient), now(), at(60)), Step::Update(_)));
     }
 
     #[test]
-    fn a_lease_that_was_given_back_is_taken_at_once() {
+    fn a_released_lease_is_taken_at_once() {
         let mut a = election("a");
         assert!(a.release(held_by("b", "x"), now()).is_none(), "only our own");
         let released = a.release(held_by("a", "x"), now()).unwrap();
@@ -306,12 +367,12 @@ mod tests {
         );
         let Step::Update(taken) = election("b").read(Some(released), now(), at(0)) else { panic!() };
         assert_eq!((taken.spec.holder_identity.as_deref(), taken.spec.lease_transitions), (Some("b"), Some(4)));
-        a.candidacy.release = false;
+        a.config.release = false;
         assert!(a.release(held_by("a", "x"), now()).is_none(), "unless it is to be kept");
     }
 
     #[test]
-    fn an_empty_lease_that_somebody_made_is_taken_at_once() {
+    fn an_empty_lease_is_taken_at_once() {
         let Step::Update(taken) = election("a").read(Some(Lease::default()), now(), at(0)) else { panic!() };
         assert_eq!((taken.spec.lease_duration_seconds, taken.spec.lease_transitions), (Some(15), Some(1)));
     }

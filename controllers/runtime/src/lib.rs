@@ -26,6 +26,7 @@ pub mod index;
 pub mod intern;
 pub mod key;
 pub mod lease;
+mod limiter;
 mod lines;
 pub mod logs;
 pub mod manager;
@@ -34,6 +35,7 @@ pub mod metrics;
 pub mod otlp;
 pub mod outcome;
 pub mod ownership;
+pub mod panics;
 pub mod patch;
 pub mod plan;
 pub mod projection;
@@ -42,8 +44,13 @@ pub mod random;
 pub mod recorder;
 pub mod reflector;
 pub mod store;
+pub mod tasks;
 pub mod trace;
 pub mod uid;
+mod watch;
 pub mod write;
 
-pub use crate::core::{Core, Watch, Wiring};
+pub use crate::{
+    core::{Core, Wiring},
+    watch::Watch,
+};

@@ -8,6 +8,7 @@ use std::{
 };
 
 use axum::{Router, routing::get};
+use futures::FutureExt;
 use kube::Client;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -17,16 +18,20 @@ use crate::{
     clock::{SharedClock, SystemClock},
     controller::{Attempt, Worker},
     core::Core,
-    election::stand,
-    error::ReconcileError,
-    follow::follow,
+    election::Candidate,
+    follow::Follower,
     health::Health,
-    lease::Candidacy,
+    lease::{LeaderElectionConfig, Leadership},
     metrics::Audience,
     outcome::Outcome,
-    plan::Carrying,
-    recorder::{EventQueue, write_events},
+    panics::{Place, Task},
+    plan::Execution,
+    recorder::{EventQueue, EventWriter},
+    tasks::{TaskError, Tasks},
 };
+
+/// The Lease is read and written with a limit of its own, requests per second and at once: it must not wait for others.
+const LEASE_LIMIT: (f32, u32) = (5.0, 10);
 
 /// How a manager runs.
 #[derive(Clone, Debug)]
@@ -37,8 +42,8 @@ pub struct Settings {
     pub requests_per_second: f32,
     /// Requests that may come at once.
     pub requests_burst: u32,
-    /// Whether and how to stand for election; none leads at once.
-    pub candidacy: Option<Candidacy>,
+    /// How to take part in leader election; none leads at once.
+    pub leader_election: Option<LeaderElectionConfig>,
     /// Where the metrics are served; none serves them nowhere.
     pub metrics: Option<SocketAddr>,
     /// Where health and readiness are served; none serves them nowhere.
@@ -62,36 +67,48 @@ pub enum RunError {
         /// What the operating system said.
         source: std::io::Error,
     },
+    /// A task cannot go on, and so the program cannot.
+    #[error(transparent)]
+    Task(#[from] TaskError),
 }
 
-/// See the module.
+/// Runs a [`Core`].
 pub struct Manager {
     core: Arc<Core>,
     api: Api,
     clock: SharedClock,
     health: Health,
     settings: Settings,
-    told: EventQueue,
-    leading: watch::Sender<bool>,
+    events: EventQueue,
+    leading: Arc<watch::Sender<bool>>,
+    tasks: Tasks,
 }
 
 impl Manager {
-    /// A manager over everything that `core` has wired. `told` is the other end of the recorder that the core
+    /// A manager over everything that `core` has wired. `events` is the other end of the recorder that the core
     /// was given as its event sink.
-    pub fn new(core: Core, client: Client, told: EventQueue, settings: Settings) -> Self {
-        Self::timed_by(SystemClock::shared(), core, client, told, settings)
+    pub fn new(core: Core, client: Client, events: EventQueue, settings: Settings) -> Self {
+        Self::timed_by(SystemClock::shared(), core, client, events, settings)
     }
 
     /// A manager whose leases, waits and timeouts follow another clock than the operating system's: for simulations,
     /// where nobody else keeps real time either.
-    pub fn timed_by(clock: SharedClock, core: Core, client: Client, told: EventQueue, settings: Settings) -> Self {
+    pub fn timed_by(clock: SharedClock, core: Core, client: Client, events: EventQueue, settings: Settings) -> Self {
         let limit = (settings.requests_per_second, settings.requests_burst);
         let api = Api::new(client, Arc::clone(&clock), core.metrics().clone(), settings.field_manager, limit);
-        let (health, leading) = (Health::default(), watch::Sender::new(false));
-        Self { core: Arc::new(core), api, clock, health, settings, told, leading }
+        let tasks = Tasks::new(core.guard().clone(), Arc::clone(&clock), core.random().clone());
+        let (core, health, leading) = (Arc::new(core), Health::default(), Arc::new(watch::Sender::new(false)));
+        let ready = Arc::clone(&core);
+        health.ready("caches", move || ready.readiness());
+        let live = (Arc::clone(&core), tasks.clone());
+        health.live("tasks", move || {
+            let (core, tasks) = &live;
+            tasks.alive().map_err(|error| error.to_string()).and_then(|()| core.liveness())
+        });
+        Self { core, api, clock, health, settings, events, leading, tasks }
     }
 
-    /// Tells the metrics of requests the host and port in the API server's URL; kube's client keeps it to itself.
+    /// Names the API server in the metrics of requests by the host and port in its URL.
     pub fn at_host(mut self, host: &str) -> Self {
         self.api = self.api.at_host(host);
         self
@@ -112,86 +129,185 @@ impl Manager {
         self.leading.subscribe()
     }
 
+    /// Supervises tasks: those of the manager, and others of the program.
+    pub fn tasks(&self) -> &Tasks {
+        &self.tasks
+    }
+
     /// What is wired.
     pub fn core(&self) -> &Arc<Core> {
         &self.core
     }
 
     /// Runs until `stop`. Watches, metrics and health run on every replica, controllers on the leader alone.
-    /// Losing the lease stops the controllers cleanly and stands for election again.
+    /// Losing the lease stops the controllers cleanly and runs for election again. A task that panics starts again; one
+    /// that cannot go on is an error that ends all others.
     pub async fn run(self, stop: CancellationToken) -> Result<(), RunError> {
         let metrics = listen(self.settings.metrics, "metrics", "--metrics-addr").await?;
         let health = listen(self.settings.health, "health", "--health-probe-addr").await?;
+        let stop = stop.child_token();
         let mut tasks = JoinSet::new();
         if let Some(listener) = metrics {
-            tasks.spawn(serve(listener, metrics_router(&self.core), stop.clone()));
+            tasks.spawn(serve(listener, metrics_router(&self.core), stop.clone()).map(Ok));
         }
         if let Some(listener) = health {
-            tasks.spawn(serve(listener, self.health.router(), stop.clone()));
+            tasks.spawn(serve(listener, self.health.router(), stop.clone()).map(Ok));
         }
-        let random = self.core.random();
-        for watch in self.core.watches() {
-            let surroundings = (Arc::clone(&self.clock), random.clone(), self.core.metrics().clone());
-            let (clock, random, metrics) = surroundings;
-            tasks.spawn(follow(Arc::clone(watch), self.api.clone(), clock, random, metrics, stop.clone()));
-        }
-        tasks.spawn(write_events(self.told, self.api.clone(), random.clone(), self.settings.host, stop.clone()));
+        self.spawn_watches(&mut tasks, &stop);
+        let (random, guard) = (self.core.random().clone(), self.core.guard().clone());
+        let queue = Arc::new(tokio::sync::Mutex::new(self.events));
+        let (api, host) = (self.api.clone(), self.settings.host);
+        let writer = EventWriter { queue, api, random: random.clone(), host, guard: guard.clone() };
+        let run = {
+            let stop = stop.clone();
+            move || writer.clone().run(stop.clone())
+        };
+        spawn(&mut tasks, &self.tasks, Task("events", ""), &stop, run);
         let (leading, idle) = (self.leading.subscribe(), CancellationToken::new());
-        if let Some(candidacy) = self.settings.candidacy {
-            let (api, clock) = (self.api.clone(), Arc::clone(&self.clock));
-            let metrics = self.core.metrics().clone();
-            let ends = (stop.clone(), idle.clone());
-            tasks.spawn(stand(candidacy, api, clock, random.clone(), metrics, self.leading, ends));
+        let leadership = if let Some(config) = self.settings.leader_election {
+            let leadership = Leadership::of_candidate();
+            let candidate = Candidate {
+                config,
+                api: self.api.clone().with_own_limit(LEASE_LIMIT),
+                clock: Arc::clone(&self.clock),
+                random,
+                metrics: self.core.metrics().clone(),
+                guard,
+                leading: self.leading,
+                leadership: leadership.clone(),
+            };
+            let (end, idle) = (stop.clone(), idle.clone());
+            let run = move || candidate.clone().run(end.clone(), idle.clone());
+            spawn(&mut tasks, &self.tasks, Task("leader election", ""), &stop, run);
+            leadership
         } else {
             self.leading.send_replace(true);
-            let stop = stop.clone();
+            let (stop, leading) = (stop.clone(), self.leading);
             tasks.spawn(async move {
                 stop.cancelled().await;
-                drop(self.leading);
+                drop(leading);
+                Ok(())
             });
-        }
-        let (core, api, clock) = (Arc::clone(&self.core), self.api.clone(), Arc::clone(&self.clock));
+            Leadership::without_election()
+        };
+        let leader =
+            Leader { core: self.core, api: self.api.as_leader(leadership), clock: self.clock, tasks: self.tasks };
+        let end = stop.clone();
         tasks.spawn(async move {
-            // Also when a worker panics: a lease that is never given back would be waited for.
+            // However the workers end: a lease that is not released would be waited for.
             let _idle = idle.drop_guard();
-            lead(core, api, clock, leading, stop).await;
+            leader.lead(leading, end).await
         });
+        let mut result = Ok(());
         while let Some(ended) = tasks.join_next().await {
-            if let Err(error) = ended {
-                tracing::error!(%error, "a task of the manager ended badly");
-            }
+            let error = match ended {
+                Ok(Ok(())) => continue,
+                Ok(Err(error)) => error,
+                Err(error) => TaskError::Ended { task: error.to_string() },
+            };
+            tracing::error!(%error, "the program cannot go on");
+            stop.cancel();
+            result = result.and(Err(RunError::Task(error)));
         }
-        Ok(())
+        result
+    }
+
+    fn spawn_watches(&self, tasks: &mut JoinSet<Result<(), TaskError>>, stop: &CancellationToken) {
+        for watch in self.core.watches() {
+            let follower = Follower {
+                watch: Arc::clone(watch),
+                api: self.api.clone(),
+                clock: Arc::clone(&self.clock),
+                random: self.core.random().clone(),
+                metrics: self.core.metrics().clone(),
+                guard: self.core.guard().clone(),
+            };
+            let (end, mut is_first) = (stop.clone(), true);
+            let run = move || {
+                if !std::mem::take(&mut is_first) {
+                    // What was under way is unknown; a new list brings cache and server together.
+                    follower.watch.reflector.lock().reset();
+                }
+                follower.clone().run(end.clone())
+            };
+            spawn(tasks, &self.tasks, watch.task(), stop, run);
+        }
     }
 }
 
-/// Runs the controllers while this process leads.
-async fn lead(
+/// Runs a supervised task beside the others.
+fn spawn<F: Future<Output = ()> + Send + 'static>(
+    tasks: &mut JoinSet<Result<(), TaskError>>,
+    supervisor: &Tasks,
+    task: Task<'static>,
+    stop: &CancellationToken,
+    start: impl FnMut() -> F + Send + 'static,
+) {
+    let (supervisor, stop) = (supervisor.clone(), stop.clone());
+    tasks.spawn(async move { supervisor.supervise(task, &stop, start).await });
+}
+
+/// What runs on the leader alone.
+struct Leader {
     core: Arc<Core>,
     api: Api,
     clock: SharedClock,
-    mut leading: watch::Receiver<bool>,
-    stop: CancellationToken,
-) {
-    loop {
-        let elected = tokio::select! {
-            biased;
-            () = stop.cancelled() => return,
-            elected = leading.wait_for(|leads| *leads) => elected.is_ok(),
-        };
-        if !elected {
-            return;
-        }
-        let term = stop.child_token();
-        let mut workers = JoinSet::new();
-        for worker in core.workers() {
-            for _ in 0..worker.spec().concurrency.max(1) {
-                workers.spawn(work(Arc::clone(worker), api.clone(), Arc::clone(&clock), term.clone()));
+    tasks: Tasks,
+}
+
+impl Leader {
+    /// Runs the controllers while this process leads.
+    async fn lead(self, mut leading: watch::Receiver<bool>, stop: CancellationToken) -> Result<(), TaskError> {
+        loop {
+            let elected = tokio::select! {
+                biased;
+                () = stop.cancelled() => return Ok(()),
+                elected = leading.wait_for(|leads| *leads) => elected.is_ok(),
+            };
+            if !elected {
+                // The sender lives as long as leader election, which only `stop` ends.
+                return Ok(());
             }
+            let term = stop.child_token();
+            let mut workers = JoinSet::new();
+            for worker in self.core.workers() {
+                for _ in 0..worker.spec().concurrency.max(1) {
+                    let (worker, api) = (Arc::clone(worker), self.api.clone());
+                    let (clock, end, task) = (Arc::clone(&self.clock), term.clone(), worker.task());
+                    let run = move || work(Arc::clone(&worker), api.clone(), Arc::clone(&clock), end.clone());
+                    spawn(&mut workers, &self.tasks, task, &term, run);
+                }
+            }
+            let failed = tokio::select! {
+                biased;
+                () = stop.cancelled() => None,
+                failed = first_error_or_never(&mut workers) => Some(failed),
+                _ = leading.wait_for(|leads| !*leads) => None,
+            };
+            term.cancel();
+            let failed = failed.or(first_error(&mut workers).await);
+            failed.map_or(Ok(()), Err)?;
         }
-        tokio::select! { biased; () = stop.cancelled() => {}, _ = leading.wait_for(|leads| !*leads) => {} }
-        term.cancel();
-        while workers.join_next().await.is_some() {}
+    }
+}
+
+/// The error of the first task that cannot go on; none when all have ended well.
+async fn first_error(tasks: &mut JoinSet<Result<(), TaskError>>) -> Option<TaskError> {
+    while let Some(ended) = tasks.join_next().await {
+        match ended {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return Some(error),
+            Err(error) => return Some(TaskError::Ended { task: error.to_string() }),
+        }
+    }
+    None
+}
+
+/// The error of the first task that cannot go on.
+async fn first_error_or_never(tasks: &mut JoinSet<Result<(), TaskError>>) -> TaskError {
+    match first_error(tasks).await {
+        Some(error) => error,
+        None => std::future::pending().await,
     }
 }
 
@@ -203,35 +319,44 @@ async fn work(worker: Arc<Worker>, api: Api, clock: SharedClock, term: Cancellat
     }
     loop {
         let attempt = tokio::select! { biased; () = term.cancelled() => return, attempt = worker.taken() => attempt };
-        let written = match worker.decide(&attempt) {
-            Err(error) => Err(error),
-            Ok(outcome) => carry_out(&worker, &attempt, &api, outcome, &term).await,
+        let outcome = match worker.decide(&attempt) {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                worker.settle(attempt, Err(error));
+                continue;
+            }
         };
-        worker.settle(attempt, written);
+        let executed = execute(&worker, &attempt, &api, outcome, &term);
+        match worker.guard().catch_async(Place::Execution, worker.task(), executed).await {
+            Ok(Some(execution)) => worker.finish(attempt, execution),
+            // The next leader decides anew; should that be this process, it begins with this key.
+            Ok(None) => worker.settle(attempt, Ok(Some(Duration::ZERO))),
+            Err(panicked) => worker.abandon(attempt, &panicked),
+        }
     }
 }
 
-async fn carry_out(
+/// Executes a plan; none when the term ended before.
+async fn execute(
     worker: &Worker,
     attempt: &Attempt,
     api: &Api,
     outcome: Outcome,
     term: &CancellationToken,
-) -> Result<Option<Duration>, ReconcileError> {
-    let mut plan = Carrying::of(outcome.plan);
-    while let Some(write) = plan.next_write() {
+) -> Option<Execution> {
+    let mut execution = Execution::of(outcome);
+    while let Some(write) = execution.next_write() {
         if term.is_cancelled() {
-            // The next leader decides anew; should that be this process, it begins with this key.
-            return Ok(Some(Duration::ZERO));
+            return None;
         }
+        worker.guard().inject(Place::Execution);
         tracing::debug!(controller = worker.spec().name, %write, "writing");
         let span = worker.begin_write(attempt);
         let result = api.write_because(&write, span.map(|span| span.context())).await;
         worker.end_write(span, &write, result.as_ref().err());
-        plan.written(&write, worker.written(&write, result));
+        worker.written(attempt, &mut execution, &write, result);
     }
-    worker.tell(outcome.events);
-    plan.end().map(|()| outcome.requeue)
+    Some(execution)
 }
 
 fn metrics_router(core: &Arc<Core>) -> Router {

@@ -49,6 +49,8 @@ pub struct Metrics {
     pub(crate) cache_strings: IntGaugeVec,
     pub(crate) watch_restarts: IntGaugeVec,
     pub(crate) watch_events: IntCounterVec,
+    pub(crate) watch_age: IntGaugeVec,
+    pub(crate) panics: IntCounterVec,
     pub(crate) trace_spans: IntCounterVec,
 }
 
@@ -147,6 +149,8 @@ impl Metrics {
             cache_strings: of.gauge(runtime::CACHE_STRINGS)?,
             watch_restarts: of.gauge(runtime::WATCH_RESTARTS)?,
             watch_events: of.counter(runtime::WATCH_EVENTS)?,
+            watch_age: of.gauge(runtime::WATCH_AGE)?,
+            panics: of.counter(runtime::PANICS)?,
             trace_spans: of.counter(runtime::TRACE_SPANS)?,
             registries,
         })

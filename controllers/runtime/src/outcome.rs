@@ -1,9 +1,11 @@
-//! What a reconcile decides: objects that shall or shall not be, events to tell, when to look again.
+//! What a reconcile decides: objects that shall exist or not, events to record, when to reconcile again.
 //!
 //! A controller declares; the difference between what it declares and what the cache shows is the plan, and the plan
 //! is what gets written. Nothing is written when there is no difference.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
+
+use koord_resource::controller::ResourceKind;
 
 use serde_json::{Map, Value, json};
 
@@ -33,10 +35,26 @@ pub trait Owned: Projection {
 pub struct Outcome {
     /// The difference between what was declared and what the caches show.
     pub plan: Vec<Write>,
-    /// What users shall be told about objects.
+    /// Events about objects.
     pub events: Vec<Event>,
-    /// Look again after this time although nothing may have changed.
+    /// Reconcile again after this time although nothing may have changed.
     pub requeue: Option<Duration>,
+    /// What the controller remembers once the plan is executed.
+    pub(crate) memory: Vec<Memory>,
+}
+
+/// Something that a controller remembers of a decision. A decision changes nothing itself: two decisions in a row on the
+/// same view are equal.
+pub(crate) struct Memory {
+    /// The object whose writes it follows; none for what follows the plan as a whole.
+    pub(crate) of: Option<(ResourceKind, ObjectKey)>,
+    pub(crate) keep: Box<dyn FnOnce(Result<(), &ReconcileError>) + Send>,
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory").field("of", &self.of).finish_non_exhaustive()
+    }
 }
 
 impl Outcome {
@@ -45,10 +63,36 @@ impl Outcome {
         Self::default()
     }
 
+    /// Whether another decision is the same: its plan, its events, and when to reconcile again.
+    pub fn is_same(&self, other: &Self) -> bool {
+        (&self.plan, &self.events, self.requeue) == (&other.plan, &other.events, other.requeue)
+    }
+
+    /// Keeps something in the controller's memory when the whole plan was executed without an error.
+    pub fn remember(&mut self, keep: impl FnOnce() + Send + 'static) {
+        let keep = Box::new(|result: Result<(), &ReconcileError>| {
+            if result.is_ok() {
+                keep()
+            }
+        });
+        self.memory.push(Memory { of: None, keep });
+    }
+
+    /// Keeps something in the controller's memory when the writes of this plan to an object have been answered; at once
+    /// when there are none. It is dropped when the plan ends before they are sent.
+    pub fn remember_of(
+        &mut self,
+        kind: ResourceKind,
+        key: &ObjectKey,
+        keep: impl FnOnce(Result<(), &ReconcileError>) + Send + 'static,
+    ) {
+        self.memory.push(Memory { of: Some((kind, key.clone())), keep: Box::new(keep) });
+    }
+
     /// This object shall exist, and its owned parts shall be `body`. What it holds besides is left alone.
     ///
     /// The decision rests on what the cache shows, so a change carries uid and resourceVersion as preconditions. An
-    /// object that exists but cannot be read is an error: overwriting what we do not understand helps nobody.
+    /// object that exists but cannot be decoded is an error: what is not understood is not overwritten.
     pub fn present<P: Owned>(
         &mut self,
         cache: &Cache<P>,
@@ -56,11 +100,11 @@ impl Outcome {
         body: Map<String, Value>,
     ) -> Result<(), ReconcileError> {
         if let Some(quarantined) = cache.quarantined(key.as_str()) {
-            let message = format!("{} {key} cannot be read ({}); mend or delete it", P::KIND.kind, quarantined.reason);
+            let message = format!("{} {key} cannot be read ({}); fix or delete it", P::KIND.kind, quarantined.reason);
             return Err(ReconcileError::never(Fault::User, message));
         }
         let action = match cache.get(key.as_str()) {
-            // A dying object cannot be kept; its deletion wakes us.
+            // A terminating object cannot be kept; its deletion triggers the next reconcile.
             Some(entry) if entry.deleting => return Ok(()),
             Some(entry) => match merge_patch(&entry.value.owned(), &Value::Object(body)) {
                 None => return Ok(()),
@@ -122,12 +166,12 @@ impl Outcome {
         }
     }
 
-    /// Users shall be told this.
+    /// Records an event.
     pub fn event(&mut self, event: Event) {
         self.events.push(event);
     }
 
-    /// Look again after this time.
+    /// Reconcile again after this time.
     pub fn requeue_after(&mut self, delay: Duration) {
         self.requeue = Some(self.requeue.map_or(delay, |known| known.min(delay)));
     }
@@ -176,7 +220,7 @@ mod tests {
     use super::*;
     use crate::{
         intern::Interner,
-        projection::{Metadata, Unreadable, WireMetadata},
+        projection::{DecodeError, Metadata, WireMetadata},
     };
 
     #[derive(PartialEq)]
@@ -201,7 +245,7 @@ mod tests {
         type Wire<'a> = SettingsWire<'a>;
         type Index = ();
 
-        fn project(wire: SettingsWire<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
+        fn project(wire: SettingsWire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
             Ok(Self(strings.intern(wire.data.get())))
         }
     }

@@ -1,59 +1,130 @@
-//! A plan on its way to the server, as a state machine: which write comes next, and what becomes of the whole.
+//! The execution of a plan as a state machine: which write comes next, what the controller remembers, and the result.
 //!
-//! What is refused for one object says nothing about the others, so the writes to them go on; what cannot be reached or
-//! is asked too much is left in peace. In the end one error tells of all refusals.
+//! A refusal of one object says nothing about the others, so the writes to them go on; where the server cannot be reached
+//! or is overloaded, the plan is aborted. One error reports all refusals.
 
-use std::{collections::BTreeSet, time::Duration, vec};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+    vec,
+};
 
 use koord_resource::controller::ResourceKind;
 
 use crate::{
     error::{ReconcileError, Retry},
+    events::Event,
     key::ObjectKey,
+    outcome::{Memory, Outcome},
     write::Write,
 };
 
-/// So many refusals are told in words; the others are counted.
-const TOLD: usize = 5;
+/// So many refusals are reported in words; the others are counted.
+const REPORTED: usize = 5;
 
-/// See the module.
+/// A plan that is being executed.
 #[derive(Debug)]
-pub struct Carrying {
+pub struct Execution {
     writes: vec::IntoIter<Write>,
+    /// Writes that were not answered yet, by object.
+    open: BTreeMap<(ResourceKind, ObjectKey), usize>,
     /// Objects of which a write was refused: what follows was decided for what they would have become.
     refused: BTreeSet<(ResourceKind, ObjectKey)>,
     errors: Vec<ReconcileError>,
+    memory: Vec<Memory>,
+    events: Vec<Event>,
+    requeue: Option<Duration>,
 }
 
-impl Carrying {
-    /// A plan of which nothing is written yet.
-    pub fn of(plan: Vec<Write>) -> Self {
-        Self { writes: plan.into_iter(), refused: BTreeSet::new(), errors: Vec::new() }
+/// The end of an execution.
+pub(crate) struct Executed {
+    /// When to reconcile again, or what went wrong.
+    pub(crate) result: Result<Option<Duration>, ReconcileError>,
+    /// What is to be kept in the controller's memory.
+    pub(crate) kept: Vec<Kept>,
+    /// Events about objects.
+    pub(crate) events: Vec<Event>,
+}
+
+impl Execution {
+    /// The execution of an outcome, of which nothing is written yet.
+    pub fn of(outcome: Outcome) -> Self {
+        let Outcome { plan, events, requeue, memory } = outcome;
+        let mut open: BTreeMap<_, usize> = BTreeMap::new();
+        for write in &plan {
+            *open.entry((write.kind, write.key.clone())).or_default() += 1;
+        }
+        Self { writes: plan.into_iter(), open, refused: BTreeSet::new(), errors: Vec::new(), memory, events, requeue }
     }
 
     /// The write that comes next; none when there is nothing more to do.
     pub fn next_write(&mut self) -> Option<Write> {
-        if hinder_all(&self.errors) {
+        if abort_plan(&self.errors) {
             return None;
         }
         self.writes.find(|write| self.refused.is_empty() || !self.refused.contains(&(write.kind, write.key.clone())))
     }
 
-    /// Hears what became of a write.
-    pub fn written(&mut self, write: &Write, result: Result<(), ReconcileError>) {
+    /// Records the result of a write. Gives what is to be kept of it in the controller's memory.
+    #[must_use]
+    pub(crate) fn written(&mut self, write: &Write, result: Result<(), ReconcileError>) -> Vec<Kept> {
+        let object = (write.kind, write.key.clone());
+        let is_last = match self.open.get_mut(&object) {
+            Some(open) => {
+                *open = open.saturating_sub(1);
+                *open == 0
+            }
+            None => false,
+        };
+        if is_last || result.is_err() {
+            self.open.remove(&object);
+        }
+        let kept = if is_last || result.is_err() {
+            self.take_memory(|of| of == Some(&object), result.as_ref().err())
+        } else {
+            Vec::new()
+        };
         if let Err(error) = result {
-            self.refused.insert((write.kind, write.key.clone()));
+            self.refused.insert(object);
             self.errors.push(error);
         }
+        kept
     }
 
-    /// What became of the whole.
-    pub fn end(self) -> Result<(), ReconcileError> {
-        together(self.errors).map_or(Ok(()), Err)
+    /// The end: nothing more is sent.
+    pub(crate) fn end(mut self) -> Executed {
+        let open = std::mem::take(&mut self.open);
+        let succeeded = self.errors.is_empty() && open.is_empty();
+        let kept = self.take_memory(|of| of.map_or(succeeded, |of| !open.contains_key(of)), None);
+        let result = together(self.errors).map_or(Ok(self.requeue), Err);
+        Executed { result, kept, events: self.events }
+    }
+
+    fn take_memory(
+        &mut self,
+        mut is_due: impl FnMut(Option<&(ResourceKind, ObjectKey)>) -> bool,
+        error: Option<&ReconcileError>,
+    ) -> Vec<Kept> {
+        let (due, rest) = std::mem::take(&mut self.memory).into_iter().partition(|memory| is_due(memory.of.as_ref()));
+        self.memory = rest;
+        let due: Vec<Memory> = due;
+        due.into_iter().map(|Memory { keep, .. }| Kept { keep, error: error.cloned() }).collect()
     }
 }
 
-/// One error for several. The server's own wish when to come back counts more than our delays.
+/// What is to be kept in a controller's memory, with the result of the writes that it follows.
+pub(crate) struct Kept {
+    keep: Box<dyn FnOnce(Result<(), &ReconcileError>) + Send>,
+    error: Option<ReconcileError>,
+}
+
+impl Kept {
+    pub(crate) fn keep(self) {
+        (self.keep)(self.error.as_ref().map_or(Ok(()), Err));
+    }
+}
+
+/// One error for several. A delay that the server asks for counts more than our own.
 fn together(mut errors: Vec<ReconcileError>) -> Option<ReconcileError> {
     if errors.len() < 2 {
         return errors.pop();
@@ -66,21 +137,25 @@ fn together(mut errors: Vec<ReconcileError>) -> Option<ReconcileError> {
         None => Retry::Never,
     };
     let fault = errors.iter().map(|error| error.fault).max()?;
-    let words: Vec<&str> = errors.iter().take(TOLD).map(|error| error.message.as_str()).collect();
-    let more = match errors.len().saturating_sub(TOLD) {
+    let words: Vec<&str> = errors.iter().take(REPORTED).map(|error| error.message.as_str()).collect();
+    let more = match errors.len().saturating_sub(REPORTED) {
         0 => String::new(),
         more => format!("; and {more} more"),
     };
     let message = format!("{} writes failed: {}{more}", errors.len(), words.join("; "));
-    Some(ReconcileError { retry, fault, message, hinders_all: hinder_all(&errors) })
+    Some(ReconcileError { retry, fault, message, aborts_plan: abort_plan(&errors) })
 }
 
-fn hinder_all(errors: &[ReconcileError]) -> bool {
-    errors.iter().any(|error| error.hinders_all)
+fn abort_plan(errors: &[ReconcileError]) -> bool {
+    errors.iter().any(|error| error.aborts_plan)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use parking_lot::Mutex;
+
     use super::*;
     use crate::{
         error::Fault,
@@ -95,16 +170,16 @@ mod tests {
     /// What is sent of these writes, when the first one to each object is answered with its code; and what comes of it.
     fn carried_out(plan: &[(&'static str, u16)]) -> (String, Result<(), ReconcileError>) {
         let writes = plan.iter().flat_map(|(name, _)| [write(name, "status"), write(name, "")]).collect();
-        let mut carrying = Carrying::of(writes);
+        let mut execution = Execution::of(Outcome { plan: writes, ..Outcome::default() });
         let mut sent = String::new();
-        while let Some(write) = carrying.next_write() {
+        while let Some(write) = execution.next_write() {
             sent += write.key.name();
             let (_, code) = plan.iter().find(|(name, _)| *name == write.key.name()).unwrap();
             let retry_after = (*code == 429).then_some(Duration::from_secs(7));
             let result = write.judge(&Answer { code: *code, retry_after, body: "why".to_owned() });
-            carrying.written(&write, result);
+            execution.written(&write, result).into_iter().for_each(Kept::keep);
         }
-        (sent, carrying.end())
+        (sent, execution.end().result.map(drop))
     }
 
     #[test]
@@ -134,5 +209,36 @@ mod tests {
         let refused = ["a", "b", "c", "d", "e", "f", "g"].map(|name| (name, 422));
         let message = carried_out(&refused).1.unwrap_err().message;
         assert!(message.starts_with("7 writes failed: ") && message.ends_with("; and 2 more"), "{message}");
+    }
+
+    #[test]
+    fn memory_follows_the_writes_to_its_object() {
+        let remembered = |codes: &[(&'static str, u16)]| {
+            let log = Arc::new(Mutex::new(Vec::new()));
+            let mut outcome = Outcome::settled();
+            for (name, _) in codes {
+                outcome.plan.extend([write(name, "status"), write(name, "")]);
+            }
+            for name in ["a", "b", "c", "unwritten"] {
+                let log = Arc::clone(&log);
+                outcome.remember_of(ResourceKind::POD, &ObjectKey::new("ns", name), move |result| {
+                    log.lock().push(format!("{name} {}", result.is_ok()));
+                });
+            }
+            let whole = Arc::clone(&log);
+            outcome.remember(move || whole.lock().push("whole".to_owned()));
+            let mut execution = Execution::of(outcome);
+            while let Some(write) = execution.next_write() {
+                let (_, code) = codes.iter().find(|(name, _)| *name == write.key.name()).unwrap();
+                let result = write.judge(&Answer { code: *code, ..Answer::default() });
+                execution.written(&write, result).into_iter().for_each(Kept::keep);
+            }
+            execution.end().kept.into_iter().for_each(Kept::keep);
+            let log = log.lock().join(", ");
+            log
+        };
+        assert_eq!(remembered(&[("a", 200), ("b", 200)]), "a true, b true, c true, unwritten true, whole");
+        assert_eq!(remembered(&[("a", 200), ("b", 403), ("c", 200)]), "a true, b false, c true, unwritten true");
+        assert_eq!(remembered(&[("a", 503), ("b", 200)]), "a false, c true, unwritten true", "nothing is sent of b");
     }
 }

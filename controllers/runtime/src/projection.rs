@@ -21,7 +21,7 @@ pub trait Projection: PartialEq + Sized + Send + Sync + 'static {
     type Index: Index<Self>;
 
     /// Keeps what is needed. An error quarantines the object.
-    fn project(wire: Self::Wire<'_>, strings: &mut Interner) -> Result<Self, Unreadable>;
+    fn project(wire: Self::Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError>;
 
     /// Puts the value where a cache holds it. Where many objects show the same, `strings.share(self)` keeps it once.
     fn shared(self, _strings: &mut Interner) -> Arc<Self> {
@@ -41,14 +41,14 @@ pub trait Metadata<'a> {
 /// Why an object cannot be projected: the field and what is wrong with it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {reason}")]
-pub struct Unreadable {
+pub struct DecodeError {
     /// Path of the field, such as `metadata.labels`; empty when the text does not even parse.
     pub field: &'static str,
     /// What is wrong.
     pub reason: String,
 }
 
-impl Unreadable {
+impl DecodeError {
     /// A field that cannot be read.
     pub fn new(field: &'static str, reason: impl fmt::Display) -> Self {
         Self { field, reason: reason.to_string() }
@@ -113,7 +113,7 @@ pub struct Labels(Box<[(Arc<str>, Arc<str>)]>);
 
 impl Labels {
     /// Reads a JSON object of strings; none and `null` give no labels.
-    pub fn read(field: &'static str, raw: Option<&RawValue>, strings: &mut Interner) -> Result<Self, Unreadable> {
+    pub fn read(field: &'static str, raw: Option<&RawValue>, strings: &mut Interner) -> Result<Self, DecodeError> {
         Self::read_some(field, raw, strings, |_| true)
     }
 
@@ -123,10 +123,10 @@ impl Labels {
         raw: Option<&RawValue>,
         strings: &mut Interner,
         wanted: impl Fn(&str) -> bool,
-    ) -> Result<Self, Unreadable> {
+    ) -> Result<Self, DecodeError> {
         let Some(raw) = raw else { return Ok(Self::default()) };
         let map: Option<BTreeMap<Text<'_>, Text<'_>>> =
-            serde_json::from_str(raw.get()).map_err(|error| Unreadable::new(field, error))?;
+            serde_json::from_str(raw.get()).map_err(|error| DecodeError::new(field, error))?;
         let pairs = map.unwrap_or_default();
         let wanted = pairs.iter().filter(|(key, _)| wanted(&key.0));
         Ok(Self(wanted.map(|(key, value)| (strings.intern(&key.0), strings.intern(&value.0))).collect()))
@@ -154,8 +154,8 @@ impl Labels {
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// A member of an object as a projection keeps it; an absent one is read as `null`.
-pub fn part<T: de::DeserializeOwned>(field: &'static str, raw: Option<&RawValue>) -> Result<T, Unreadable> {
-    serde_json::from_str(text(raw)).map_err(|error| Unreadable::new(field, error))
+pub fn part<T: de::DeserializeOwned>(field: &'static str, raw: Option<&RawValue>) -> Result<T, DecodeError> {
+    serde_json::from_str(text(raw)).map_err(|error| DecodeError::new(field, error))
 }
 
 /// A member of an object as JSON text; an absent one is `null`.
@@ -164,8 +164,8 @@ pub fn text(raw: Option<&RawValue>) -> &str {
 }
 
 /// Decodes what a projection reads, and says where it stopped.
-pub(crate) fn decode<'a, W: Deserialize<'a>>(raw: &'a str) -> Result<W, Unreadable> {
-    serde_json::from_str(raw).map_err(|error| Unreadable::new("object", error))
+pub(crate) fn decode<'a, W: Deserialize<'a>>(raw: &'a str) -> Result<W, DecodeError> {
+    serde_json::from_str(raw).map_err(|error| DecodeError::new("object", error))
 }
 
 /// Reads an optional string that may be `null`.

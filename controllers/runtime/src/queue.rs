@@ -175,6 +175,18 @@ impl Bucket {
         Self { per_second, burst, tokens: burst, last: Moment::default() }
     }
 
+    /// The time until a token may be used at once.
+    pub fn wait(&self, now: Moment) -> Duration {
+        if self.per_second <= 0.0 {
+            return Duration::ZERO;
+        }
+        let gained = now.since(self.last).as_secs_f64() * self.per_second;
+        let missing = 1.0 - (self.tokens + gained).min(self.burst);
+        // Timers know no less than a millisecond, and must not fire before their time.
+        let seconds = if missing > 1e-9 { missing / self.per_second } else { return Duration::ZERO };
+        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX).max(Duration::from_millis(1))
+    }
+
     /// Takes a token and gives the time until it may be used.
     pub fn reserve(&mut self, now: Moment) -> Duration {
         if self.per_second <= 0.0 {

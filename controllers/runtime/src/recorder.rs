@@ -1,31 +1,34 @@
 //! The task that writes events, and the sink in front of it.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
-use tokio::sync::mpsc;
+use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     api::Api,
     clock::SharedClock,
     events::{Correlator, Event, EventSink},
+    panics::{PanicGuard, Place},
     random::Random,
 };
 
 /// Events that wait to be written; when the API server cannot keep up, further ones are dropped.
 const WAITING_MAX: usize = 1000;
 
-type Told = (&'static str, Event, Timestamp);
+type Recorded = (&'static str, Event, Timestamp);
 
 /// Hands events to the task that writes them.
 #[derive(Debug)]
 pub struct Recorder {
-    queue: mpsc::Sender<Told>,
+    queue: mpsc::Sender<Recorded>,
     clock: SharedClockDebug,
 }
 
 /// The other end of a [`Recorder`].
 #[derive(Debug)]
-pub struct EventQueue(mpsc::Receiver<Told>);
+pub struct EventQueue(mpsc::Receiver<Recorded>);
 
 struct SharedClockDebug(SharedClock);
 
@@ -51,25 +54,35 @@ impl EventSink for Recorder {
     }
 }
 
-/// Writes events until `stop`.
-pub(crate) async fn write_events(
-    mut waiting: EventQueue,
-    api: Api,
-    random: Random,
-    host: String,
-    stop: CancellationToken,
-) {
-    let mut correlator = Correlator::new(host);
-    loop {
-        let told = tokio::select! { biased; () = stop.cancelled() => return, told = waiting.0.recv() => told };
-        let Some((component, event, now)) = told else { return };
-        let write = correlator.write(component, event.clone(), now, &random);
-        let Err(error) = api.write(&write).await else { continue };
-        // The Event that a count belonged to may have expired; then the event is told anew, once.
-        correlator.forget(&write.key);
-        let again = correlator.write(component, event, now, &random);
-        if let Err(second) = api.write(&again).await {
-            tracing::debug!(%error, %second, "an event could not be written");
+/// The task that writes events.
+#[derive(Clone)]
+pub(crate) struct EventWriter {
+    /// Shared with the next run of the task.
+    pub(crate) queue: Arc<Mutex<EventQueue>>,
+    pub(crate) api: Api,
+    pub(crate) random: Random,
+    pub(crate) host: String,
+    pub(crate) guard: PanicGuard,
+}
+
+impl EventWriter {
+    /// Writes events until `stop`.
+    pub(crate) async fn run(self, stop: CancellationToken) {
+        let Self { queue, api, random, host, guard } = self;
+        let mut queue = queue.lock().await;
+        let mut correlator = Correlator::new(host);
+        loop {
+            let waiting = tokio::select! { biased; () = stop.cancelled() => return, next = queue.0.recv() => next };
+            let Some((component, event, now)) = waiting else { return stop.cancelled().await };
+            guard.inject(Place::Events);
+            let write = correlator.write(component, event.clone(), now, &random);
+            let Err(error) = api.write(&write).await else { continue };
+            // The Event that a count belonged to may have expired; then the event is written anew, once.
+            correlator.forget(&write.key);
+            let again = correlator.write(component, event, now, &random);
+            if let Err(second) = api.write(&again).await {
+                tracing::debug!(%error, %second, "an event could not be written");
+            }
         }
     }
 }

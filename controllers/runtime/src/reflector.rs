@@ -1,6 +1,6 @@
 //! Keeps a cache equal to a collection of the API server: the protocol of list and watch as a state machine.
 //!
-//! A shell asks it what to do ([`Reflector::ask`]), does that, and tells it what came back. It knows no sockets and
+//! A shell asks it what to do ([`Reflector::ask`]), does that, and reports the result. It knows no sockets and
 //! no clock, so the same code runs behind tokio and inside the step simulation. The rules are client-go's: list by
 //! pages or stream the initial events, watch from there, resume at the last revision, list again when that has
 //! expired, and wait 0.8 s to 30 s (with jitter, reset after two quiet minutes) after failures.
@@ -20,7 +20,7 @@ use self::{
     query::Query,
     wire::{Bookmark, Event, Page, Status},
 };
-use crate::{cache::Revision, clock::Moment, projection::Unreadable, random::Random, store::Sink};
+use crate::{cache::Revision, clock::Moment, projection::DecodeError, random::Random, store::Sink};
 
 /// How the first content of a cache is fetched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub enum Ask {
     /// GET the collection with this query; answer with [`Reflector::page`] or [`Reflector::failed`].
     List(String),
     /// GET the collection with this query and feed every line to [`Reflector::line`]; then [`Reflector::closed`].
-    /// When nothing at all comes for `idle`, the connection is dead: hang up.
+    /// When nothing at all comes for `idle`, the connection is dead: close it.
     Watch {
         /// Query of the request.
         query: String,
@@ -69,13 +69,13 @@ impl Failure {
 
 /// Why a watch must be ended before the server ends it.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub enum HangUp {
+pub enum WatchError {
     /// The server reported an error inside the stream.
     #[error("the server ended the watch: {0}")]
-    Told(String),
+    Status(String),
     /// The line is not a watch event: bytes were lost.
     #[error("a broken line in the watch: {0}")]
-    Broken(String),
+    Malformed(String),
 }
 
 /// The part of the collection that is wanted.
@@ -101,6 +101,10 @@ pub struct Reflector {
     stale_lists: u32,
     backoff: Backoff,
     restarts: u64,
+    /// When the server last answered or sent something; none before the first time.
+    contact: Option<Moment>,
+    /// When the shell last asked or reported something; none before the first time.
+    progress: Option<Moment>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -138,6 +142,8 @@ impl Reflector {
             stale_lists: 0,
             backoff: Backoff::default(),
             restarts: 0,
+            contact: None,
+            progress: None,
         };
         reflector.restart();
         reflector.restarts = 0;
@@ -159,8 +165,25 @@ impl Reflector {
         self.restarts
     }
 
-    /// What to do next.
-    pub fn ask(&mut self, now: Moment, random: &Random) -> Ask {
+    /// When the server last answered or sent something; none before the first time.
+    pub fn contact(&self) -> Option<Moment> {
+        self.contact
+    }
+
+    /// When the shell last asked or reported something; none before the first time.
+    pub fn progress(&self) -> Option<Moment> {
+        self.progress
+    }
+
+    /// The shell was interrupted where nobody knows: the collection is fetched anew.
+    pub fn reset(&mut self) {
+        self.restart();
+    }
+
+    /// What to do next. What panicked in the sink is repeated before.
+    pub fn ask(&mut self, now: Moment, random: &Random, sink: &dyn Sink) -> Ask {
+        self.progress = Some(now);
+        let wants_list = sink.recover();
         if let State::Resting { until, then } = self.state {
             if now < until {
                 return Ask::Wait(until.since(now));
@@ -169,6 +192,9 @@ impl Reflector {
                 Then::List => self.restart(),
                 Then::Watch => self.state = State::Watching { since: None, heard: false },
             }
+        }
+        if wants_list && matches!(self.state, State::Watching { .. }) {
+            self.restart();
         }
         let mut query = Query::of(&self.selection);
         match &mut self.state {
@@ -198,6 +224,7 @@ impl Reflector {
 
     /// A page of the list came.
     pub fn page(&mut self, body: &str, now: Moment, random: &Random, sink: &dyn Sink) {
+        self.was_in_contact(now);
         let State::Listing { token } = &self.state else { return };
         let first = token.is_empty();
         let page: Page<'_> = match serde_json::from_str(body) {
@@ -232,7 +259,8 @@ impl Reflector {
     }
 
     /// A line of the watch came.
-    pub fn line(&mut self, line: &str, now: Moment, random: &Random, sink: &dyn Sink) -> Result<(), HangUp> {
+    pub fn line(&mut self, line: &str, now: Moment, random: &Random, sink: &dyn Sink) -> Result<(), WatchError> {
+        self.was_in_contact(now);
         if self.is_open()
             && let Some((type_, object)) = wire::split(line)
             && let Some(Ok(revision)) = change(type_, object, sink)
@@ -244,7 +272,7 @@ impl Reflector {
             Ok(event) => event,
             Err(error) => {
                 self.interrupted(None, &format!("a broken line: {error}"), now, random);
-                return Err(HangUp::Broken(error.to_string()));
+                return Err(WatchError::Malformed(error.to_string()));
             }
         };
         if let State::Watching { heard, .. } = &mut self.state {
@@ -265,11 +293,11 @@ impl Reflector {
             "ERROR" => {
                 let status: Status<'_> = serde_json::from_str(event.object.get()).unwrap_or_default();
                 self.interrupted(Some(status.code), &status.message, now, random);
-                return Err(HangUp::Told(format!("{} {}", status.code, status.message)));
+                return Err(WatchError::Status(format!("{} {}", status.code, status.message)));
             }
             other => {
                 self.interrupted(None, "an unknown type of event", now, random);
-                return Err(HangUp::Broken(format!("unknown type {other:?}")));
+                return Err(WatchError::Malformed(format!("unknown type {other:?}")));
             }
         }
         Ok(())
@@ -277,6 +305,7 @@ impl Reflector {
 
     /// The watch ended without an error.
     pub fn closed(&mut self, now: Moment, random: &Random) {
+        self.was_in_contact(now);
         match self.state {
             State::Watching { since, heard } => {
                 if !heard && since.is_some_and(|since| now.since(since) < Self::SHORT) {
@@ -294,6 +323,7 @@ impl Reflector {
 
     /// A request failed, or the connection of a watch broke.
     pub fn failed(&mut self, failure: &Failure, now: Moment, random: &Random) {
+        self.progress = Some(now);
         let cannot_stream = matches!(failure.code, Some(400 | 403 | 404 | 405 | 406 | 415 | 422));
         match self.state {
             State::Streaming { .. } if cannot_stream => {
@@ -348,6 +378,10 @@ impl Reflector {
         };
     }
 
+    fn was_in_contact(&mut self, now: Moment) {
+        (self.contact, self.progress) = (Some(now), Some(now));
+    }
+
     /// Whether a line of the watch came before.
     fn is_open(&self) -> bool {
         matches!(self.state, State::Watching { heard: true, .. } | State::Streaming { open: false })
@@ -368,13 +402,16 @@ impl Reflector {
             }
             sink.end_list();
             self.state = State::Watching { since: None, heard: true };
+        } else {
+            // Lists wait for the end of the watch.
+            sink.recover();
         }
         self.revision = self.revision.max(revision);
     }
 }
 
 /// Hands on the change that an event tells; none of another type.
-fn change(type_: &str, object: &str, sink: &dyn Sink) -> Option<Result<Revision, Unreadable>> {
+fn change(type_: &str, object: &str, sink: &dyn Sink) -> Option<Result<Revision, DecodeError>> {
     match type_ {
         "ADDED" | "MODIFIED" => Some(sink.upsert(object)),
         "DELETED" => Some(sink.remove(object)),
@@ -382,6 +419,6 @@ fn change(type_: &str, object: &str, sink: &dyn Sink) -> Option<Result<Revision,
     }
 }
 
-fn note(seen: Result<Revision, Unreadable>) -> Option<Revision> {
+fn note(seen: Result<Revision, DecodeError>) -> Option<Revision> {
     seen.inspect_err(|reason| tracing::warn!(%reason, "an object without a readable name was skipped")).ok()
 }

@@ -1,32 +1,40 @@
-//! A cache that parts of a program share: written by one watch, read by many, heard by controllers.
+//! A cache that parts of a program share: written by one watch, read by many; controllers are notified of its changes.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use koord_resource::controller::ResourceKind;
-use parking_lot::{RwLock, RwLockReadGuard};
-
-use crate::{
-    cache::{Applied, Cache, Change, Quarantined, Revision},
-    key::ObjectKey,
-    projection::{Projection, Unreadable},
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicBool, Ordering},
 };
 
-/// Where a watch puts what it hears. All methods take JSON text of one object.
+use koord_resource::controller::ResourceKind;
+use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+
+use crate::{
+    cache::{Applied, Cache, Change, Decoded, Entry, Quarantined, Revision, SharedStrings},
+    key::ObjectKey,
+    panics::{PanicGuard, Place, Task},
+    projection::{DecodeError, Projection},
+};
+
+/// Where a watch puts what it receives. All methods take JSON text of one object.
 pub trait Sink: Send + Sync {
-    /// An object was listed, added or modified. Gives its revision; an error means that not even its name can be read.
-    fn upsert(&self, raw: &str) -> Result<Revision, Unreadable>;
+    /// An object was listed, added or modified. Gives its revision; an error means that not even its name can be decoded.
+    fn upsert(&self, raw: &str) -> Result<Revision, DecodeError>;
     /// An object was deleted.
-    fn remove(&self, raw: &str) -> Result<Revision, Unreadable>;
-    /// This program made an object; see [`Cache::await_object`].
-    fn made(&self, _kind: &ResourceKind, _key: &ObjectKey) {}
+    fn remove(&self, raw: &str) -> Result<Revision, DecodeError>;
+    /// This program created an object; see [`Cache::expect_creation`].
+    fn expect_creation(&self, _kind: &ResourceKind, _key: &ObjectKey) {}
     /// A whole list follows; see [`Cache::begin_list`].
     fn begin_list(&self, forget_revisions: bool);
-    /// The list is complete: from now on the cache can be believed.
+    /// The list is complete: from now on the cache can be trusted.
     fn end_list(&self);
     /// Whether one list was completed.
     fn synced(&self) -> bool;
     /// How many objects are known, how many are quarantined, and how many texts they share.
     fn sizes(&self) -> Sizes;
+    /// Repeats what was left undone because something panicked. Says whether a new list is needed for the rest.
+    fn recover(&self) -> bool {
+        false
+    }
 }
 
 /// Figures of a cache, for metrics.
@@ -34,77 +42,127 @@ pub trait Sink: Send + Sync {
 pub struct Sizes {
     /// Objects that are known.
     pub objects: usize,
-    /// Objects that cannot be read.
+    /// Objects that cannot be decoded.
     pub quarantined: usize,
     /// Different texts that the objects share.
     pub strings: usize,
 }
 
-type Listener<P> = Box<dyn Fn(&Change<P>) + Send + Sync>;
 type Alarm = Box<dyn Fn(&ObjectKey, &Quarantined) + Send + Sync>;
 
 /// A shared [`Cache`].
 pub struct Store<P: Projection> {
     cache: RwLock<Cache<P>>,
+    strings: SharedStrings,
     listeners: RwLock<Vec<Listener<P>>>,
     alarms: RwLock<Vec<Alarm>>,
     synced: AtomicBool,
+    guard: PanicGuard,
+}
+
+/// Is notified of changes, and again of those during which it panicked.
+struct Listener<P> {
+    notify: Box<dyn Fn(&Change<P>) + Send + Sync>,
+    /// Objects of whose change it was not notified, with the state that it knows; owned and updated by the watch's task.
+    missed: Mutex<BTreeMap<ObjectKey, Option<Entry<P>>>>,
 }
 
 impl<P: Projection> Default for Store<P> {
     fn default() -> Self {
-        Self {
-            cache: RwLock::default(),
-            listeners: RwLock::default(),
-            alarms: RwLock::default(),
-            synced: AtomicBool::new(false),
-        }
+        Self::guarded(PanicGuard::default())
     }
 }
 
 impl<P: Projection> Store<P> {
+    /// An empty store in which panics are counted.
+    pub fn guarded(guard: PanicGuard) -> Self {
+        let cache = Cache::guarded(guard.clone());
+        Self {
+            strings: SharedStrings::clone(cache.strings()),
+            cache: RwLock::new(cache),
+            listeners: RwLock::default(),
+            alarms: RwLock::default(),
+            synced: AtomicBool::new(false),
+            guard,
+        }
+    }
+
     /// A consistent view. Keep it short: the watch waits meanwhile.
     pub fn read(&self) -> RwLockReadGuard<'_, Cache<P>> {
         self.cache.read()
     }
 
-    /// Calls back after every change, in order, outside of the cache's lock.
+    /// Calls back after every change, in order, outside of the cache's lock. A listener that panics is called again for
+    /// the object with its next change, or when the watch is opened again.
     pub fn listen(&self, listener: impl Fn(&Change<P>) + Send + Sync + 'static) {
-        self.listeners.write().push(Box::new(listener));
+        self.listeners.write().push(Listener { notify: Box::new(listener), missed: Mutex::default() });
     }
 
-    /// Calls back when an object cannot be read.
+    /// Calls back when an object cannot be decoded.
     pub fn on_quarantine(&self, alarm: impl Fn(&ObjectKey, &Quarantined) + Send + Sync + 'static) {
         self.alarms.write().push(Box::new(alarm));
     }
 
-    fn tell(&self, applied: &Applied<P>) {
+    fn notify(&self, applied: Applied<P>) {
         match applied {
-            Applied::Changed(change) => self.listeners.read().iter().for_each(|listener| listener(change)),
+            Applied::Changed(change) => {
+                self.listeners.read().iter().for_each(|listener| listener.notify(&change, &self.guard));
+            }
             Applied::Quarantined(key, quarantined) => {
-                self.alarms.read().iter().for_each(|alarm| alarm(key, quarantined));
+                for alarm in &*self.alarms.read() {
+                    // The log line and the metric of the panic are all that is left of the alarm.
+                    let _ =
+                        self.guard.catch(Place::Listener, Task("watch", P::KIND.kind), || alarm(&key, &quarantined));
+                }
             }
             Applied::Unchanged => {}
         }
     }
 }
 
+impl<P: Projection> Listener<P> {
+    fn notify(&self, change: &Change<P>, guard: &PanicGuard) {
+        let missed = self.missed.lock().remove(&change.key);
+        let since_missed;
+        let change = match missed {
+            None => change,
+            Some(old) => {
+                since_missed = Change { key: change.key.clone(), old, new: change.new.clone() };
+                &since_missed
+            }
+        };
+        if guard.catch(Place::Listener, Task("watch", P::KIND.kind), || (self.notify)(change)).is_err() {
+            self.missed.lock().insert(change.key.clone(), change.old.clone());
+        }
+    }
+
+    fn notify_again(&self, store: &Store<P>) {
+        let missed: Vec<ObjectKey> = self.missed.lock().keys().cloned().collect();
+        for key in missed {
+            let new = store.read().get(key.as_str()).cloned();
+            self.notify(&Change { key, old: None, new }, &store.guard);
+        }
+    }
+}
+
 impl<P: Projection> Sink for Store<P> {
-    fn upsert(&self, raw: &str) -> Result<Revision, Unreadable> {
-        let (revision, applied) = self.cache.write().upsert(raw)?;
-        self.tell(&applied);
+    fn upsert(&self, raw: &str) -> Result<Revision, DecodeError> {
+        let decoded = Decoded::read(raw, &mut self.strings.lock(), &self.guard)?;
+        let revision = decoded.revision();
+        let applied = self.cache.write().apply(decoded);
+        self.notify(applied);
         Ok(revision)
     }
 
-    fn remove(&self, raw: &str) -> Result<Revision, Unreadable> {
+    fn remove(&self, raw: &str) -> Result<Revision, DecodeError> {
         let (revision, applied) = self.cache.write().remove(raw)?;
-        self.tell(&applied);
+        self.notify(applied);
         Ok(revision)
     }
 
-    fn made(&self, kind: &ResourceKind, key: &ObjectKey) {
+    fn expect_creation(&self, kind: &ResourceKind, key: &ObjectKey) {
         if *kind == P::KIND {
-            self.cache.write().await_object(key);
+            self.cache.write().expect_creation(key);
         }
     }
 
@@ -115,7 +173,7 @@ impl<P: Projection> Sink for Store<P> {
     fn end_list(&self) {
         let gone = self.cache.write().end_list();
         for change in gone {
-            self.tell(&Applied::Changed(change));
+            self.notify(Applied::Changed(change));
         }
         self.synced.store(true, Ordering::Release);
     }
@@ -127,5 +185,82 @@ impl<P: Projection> Sink for Store<P> {
     fn sizes(&self) -> Sizes {
         let cache = self.cache.read();
         Sizes { objects: cache.len(), quarantined: cache.quarantine_len(), strings: cache.strings_len() }
+    }
+
+    fn recover(&self) -> bool {
+        self.listeners.read().iter().for_each(|listener| listener.notify_again(self));
+        self.cache.read().wants_list()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, atomic::AtomicU32};
+
+    use super::*;
+    use crate::{intern::Interner, panics::Injector, projection::MetadataOnly};
+
+    #[derive(Debug, PartialEq)]
+    struct Generation(i64);
+
+    impl Projection for Generation {
+        const KIND: ResourceKind = ResourceKind::NODE;
+        type Wire<'a> = MetadataOnly<'a>;
+        type Index = ();
+
+        fn project(wire: MetadataOnly<'_>, _: &mut Interner) -> Result<Self, DecodeError> {
+            assert_ne!(wire.metadata.generation, 13, "unlucky");
+            Ok(Self(wire.metadata.generation))
+        }
+    }
+
+    fn node(revision: u64, generation: i64) -> String {
+        format!(r#"{{"metadata":{{"name":"n","uid":"u","resourceVersion":"{revision}","generation":{generation}}}}}"#)
+    }
+
+    #[test]
+    fn an_object_whose_projection_panics_is_quarantined_until_the_next_list() {
+        let store = Store::<Generation>::default();
+        store.upsert(&node(1, 1)).unwrap();
+        assert_eq!(store.upsert(&node(2, 13)), Ok(Revision(2)));
+        assert_eq!(store.read().get("n").unwrap().value.0, 1, "the last good value stays");
+        let reason = store.read().quarantined("n").unwrap().reason.to_string();
+        assert!(reason.starts_with("object: the projection panicked: ") && reason.contains("unlucky"), "{reason}");
+        assert!(store.recover(), "a new list decodes it again");
+        store.begin_list(false);
+        store.upsert(&node(3, 3)).unwrap();
+        store.end_list();
+        assert!(!store.recover() && store.synced());
+    }
+
+    #[test]
+    fn a_listener_that_panics_is_notified_of_what_it_missed() {
+        let (store, seen) = (Store::<Generation>::default(), Arc::new(Mutex::new(Vec::new())));
+        let log = Arc::clone(&seen);
+        let calls = AtomicU32::new(0);
+        store.listen(move |change| {
+            assert!(![1, 2].contains(&calls.fetch_add(1, Ordering::Relaxed)), "not now");
+            let generation = |entry: &Option<Entry<Generation>>| entry.as_ref().map(|entry| entry.value.0);
+            log.lock().push((generation(&change.old), generation(&change.new)));
+        });
+        for generation in 1..=3 {
+            store.upsert(&node(generation, generation.cast_signed())).unwrap();
+        }
+        assert_eq!(*seen.lock(), [(None, Some(1))], "it missed two changes");
+        store.recover();
+        store.recover();
+        assert_eq!(*seen.lock(), [(None, Some(1)), (Some(1), Some(3))], "from what it knows to what is");
+    }
+
+    #[test]
+    fn an_injected_panic_strikes_each_place_of_a_store() {
+        for place in [Place::Projection, Place::Listener] {
+            let injector: Injector = Arc::new(move |at| assert_ne!(at, place));
+            let store = Store::<Generation>::guarded(PanicGuard::default().injecting(injector));
+            store.listen(|_| {});
+            store.upsert(&node(1, 1)).unwrap();
+            assert_eq!(store.read().quarantined("n").is_some(), place == Place::Projection);
+            assert_eq!(store.listeners.read()[0].missed.lock().len(), usize::from(place == Place::Listener));
+        }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Nothing that Kubernetes stores says which request made it. What ties a review to its consequences is the object's
 //! uid: a review that admits a change is remembered by it for a minute; the first revision of that uid that a watch
-//! shows is the change that was admitted; the keys that it stirs are decided because of it; and what those decisions
+//! shows is the change that was admitted; the keys that it triggers_reconcile are decided because of it; and what those decisions
 //! write is caused by them. Writes carry the W3C header `traceparent`, so that an API server with tracing passes it on
 //! to the webhooks that its request calls.
 //!

@@ -126,8 +126,8 @@ impl Write {
         let error = |fault, advice: &str| {
             let text = format!("{self}: the API server answered {}: {said}{advice}", answer.code);
             let error = ReconcileError::new(fault, text);
-            let hinders_all = matches!(answer.code, 401 | 429 | 502..=504) && !denied;
-            if hinders_all { error.hindering_all() } else { error }
+            let aborts_plan = matches!(answer.code, 401 | 429 | 502..=504) && !denied;
+            if aborts_plan { error.aborting_plan() } else { error }
         };
         Err(match answer.code {
             // The cache was behind; the next look decides again.

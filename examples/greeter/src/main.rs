@@ -41,7 +41,7 @@ async fn run() -> Result<(), Box<dyn Error>> {
         field_manager: "greeter",
         requests_per_second: 20.0,
         requests_burst: 30,
-        candidacy: None,
+        leader_election: None,
         metrics: None,
         health: None,
         host: "greeter".to_owned(),

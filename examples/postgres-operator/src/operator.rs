@@ -7,7 +7,7 @@ use koord::{
     runtime::{
         Core,
         clock::SystemClock,
-        lease::Candidacy,
+        lease::LeaderElectionConfig,
         manager::{Manager, Settings},
         metrics::Metrics,
         random::Random,
@@ -63,7 +63,7 @@ pub async fn run(
         field_manager: NAME,
         requests_per_second: 20.0,
         requests_burst: 30,
-        candidacy: Some(Candidacy::new(NAMESPACE, NAME, &host)),
+        leader_election: Some(LeaderElectionConfig::new(NAMESPACE, NAME, &host)),
         metrics: None,
         health: None,
         host,

@@ -187,7 +187,7 @@ fn manager(server: &Server) -> Manager {
         field_manager: "postgres-operator",
         requests_per_second: 0.0,
         requests_burst: 0,
-        candidacy: None,
+        leader_election: None,
         metrics: None,
         health: None,
         host: "test".to_owned(),

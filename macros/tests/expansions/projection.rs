@@ -8,7 +8,7 @@ impl ::koord_runtime::projection::Projection for CardView {
     fn project(
         wire: CardViewWire<'_>,
         strings: &mut ::koord_runtime::intern::Interner,
-    ) -> ::core::result::Result<Self, ::koord_runtime::projection::Unreadable> {
+    ) -> ::core::result::Result<Self, ::koord_runtime::projection::DecodeError> {
         let _ = &strings;
         Ok(Self {
             spec: ::koord_runtime::projection::part("spec", wire.spec)?,

@@ -249,7 +249,7 @@ pub fn watch(data: &[u8]) {
     let initial = if choice == 0 { Initial::Stream } else { Initial::Pages };
     let mut reflector = Reflector::new(Selection::default(), initial);
     for line in text.lines() {
-        reflector.ask(now, &random);
+        reflector.ask(now, &random, &store);
         if choice == 2 {
             reflector.page(line, now, &random, &store);
         }
@@ -260,7 +260,7 @@ pub fn watch(data: &[u8]) {
         now = now + Span::from_secs(60);
     }
     reflector.closed(now, &random);
-    reflector.ask(now, &random);
+    reflector.ask(now, &random, &store);
 }
 
 /// A protobuf body is read as an object with its kind, or refused.

@@ -6,6 +6,7 @@ use envtest::server::Watch;
 use koord_runtime::{
     Core,
     clock::Moment,
+    panics::Task,
     random::Random,
     reflector::{Ask, Failure, Reflector},
     write::Answer,
@@ -24,6 +25,8 @@ const IN_FLIGHT: usize = 256;
 const LAG: u64 = 30;
 /// How long a slow line is silent, at most.
 const SILENCE: Duration = Duration::from_mins(2);
+/// How long a task that panicked waits before it starts again.
+const PAUSE: Duration = Duration::from_secs(1);
 /// How far one watch falls behind the others, at least, and up to as much again.
 const BEHIND: Duration = Duration::from_hours(1);
 
@@ -67,6 +70,17 @@ impl Connection {
     /// A connection that cannot be made before `start`.
     pub(crate) fn starting_at(watch: Arc<koord_runtime::Watch>, start: Moment) -> Self {
         Self { line: Line::Idle(start), ..Self::new(watch) }
+    }
+
+    /// The name of its task.
+    pub(crate) fn task(&self) -> Task<'static> {
+        self.watch.task()
+    }
+
+    /// Its task has panicked: the connection is lost, and a new list brings cache and server together.
+    pub(crate) fn start_again(&mut self, now: Moment) {
+        self.watch.reflector.lock().reset();
+        (self.line, self.held) = (Line::Idle(now + PAUSE), None);
     }
 
     /// When it last delivered something.
@@ -130,7 +144,7 @@ impl Connection {
 
     fn connect(&mut self, reflector: &mut Reflector, now: Moment, random: &Random, world: &mut World) {
         let path = self.watch.path();
-        let ask = reflector.ask(now, random);
+        let ask = reflector.ask(now, random, &*self.watch.sink);
         if world.faulty() {
             world.note(format_args!("{path}: {ask:?}"));
         }
@@ -253,8 +267,8 @@ impl Connection {
         }
         self.heard = now;
         for line in lines {
-            if let Err(hang_up) = reflector.line(&line, now, random, &*self.watch.sink) {
-                world.note(format_args!("{path}: hung up: {hang_up}"));
+            if let Err(error) = reflector.line(&line, now, random, &*self.watch.sink) {
+                world.note(format_args!("{path}: {error}"));
                 return;
             }
             if world.faulty() && !line.starts_with(r#"{"type":"BOOKMARK""#) {

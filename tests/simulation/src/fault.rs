@@ -1,6 +1,6 @@
 //! What goes wrong, and how often.
 
-use koord_runtime::random::Random;
+use koord_runtime::{panics::Place, random::Random};
 
 /// One thing that goes wrong. It is counted when it has really happened: a list that merely could have been old is
 /// none.
@@ -50,7 +50,7 @@ pub enum Fault {
     Jump,
     /// A replica's clock does not show the time that the others' show.
     Skew,
-    /// A write of a program that stood still for so long that another leads meanwhile reaches the server.
+    /// A program stands still in the middle of its plan for so long that another leads meanwhile. It may start no other write.
     Deposed,
     /// An object is replaced by another of the same name.
     Recreated,
@@ -66,11 +66,13 @@ pub enum Fault {
     Uncertified,
     /// Somebody resets the authorities or the entries of a webhook configuration.
     Unconfigured,
+    /// Code of the program panics.
+    Panic(Place),
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Fault; 30] = [
+    pub const ALL: [Fault; 40] = [
         Fault::StaleList,
         Fault::StaleStart,
         Fault::Crash,
@@ -101,6 +103,16 @@ impl Fault {
         Fault::Revoked,
         Fault::Uncertified,
         Fault::Unconfigured,
+        Fault::Panic(Place::Projection),
+        Fault::Panic(Place::Listener),
+        Fault::Panic(Place::Reconcile),
+        Fault::Panic(Place::Written),
+        Fault::Panic(Place::Failed),
+        Fault::Panic(Place::Remember),
+        Fault::Panic(Place::Execution),
+        Fault::Panic(Place::Watch),
+        Fault::Panic(Place::Election),
+        Fault::Panic(Place::Events),
     ];
 
     /// What may befall a write.
@@ -123,7 +135,7 @@ impl Fault {
     pub const fn injector(self) -> u8 {
         match self {
             Fault::StaleList | Fault::StaleStart => 1,
-            Fault::Crash => 2,
+            Fault::Crash | Fault::Panic(_) => 2,
             Fault::Missed => 3,
             Fault::Cut
             | Fault::Closed

@@ -15,6 +15,7 @@ pub mod manager;
 pub mod name_cards;
 mod network;
 mod oracle;
+mod panics;
 mod people;
 mod program;
 mod quiet;

@@ -26,7 +26,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tower::{Service, ServiceExt};
 
-use crate::{fault::Fault, stage::failure, trace::Trace};
+use crate::{fault::Fault, panics::Panics, stage::failure, trace::Trace};
 
 /// How long an answer may be on its way, at most.
 const DELAY: Duration = Duration::from_secs(3);
@@ -41,6 +41,7 @@ const LAG: u64 = 30;
 
 /// What goes wrong between programs and the server, and what was seen of their requests.
 pub(crate) struct Weather {
+    pub(crate) panics: Arc<Panics>,
     clock: SharedClock,
     state: Mutex<State>,
 }
@@ -54,11 +55,23 @@ struct State {
     revoked: Option<Revoked>,
     /// Until when a replica stands still.
     stalled: BTreeMap<u64, Moment>,
+    /// When the replica of this number has last asked for the lease, and got it.
+    renewed: BTreeMap<u64, Moment>,
     /// Writes that were carried out, those of leases aside.
     writes: u64,
     at_once: (Moment, u32),
     broken: Option<String>,
 }
+
+/// What every replica writes, whether it leads or not: the lease, events, and the certificates of its webhooks.
+const OF_EVERY_REPLICA: [&str; 6] = [
+    "leases",
+    "events",
+    "secrets",
+    "mutatingwebhookconfigurations",
+    "validatingwebhookconfigurations",
+    "customresourcedefinitions",
+];
 
 /// A permission that is taken away.
 struct Revoked {
@@ -90,6 +103,7 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 impl Weather {
     pub(crate) fn new(clock: SharedClock, random: Random, trouble: bool) -> Arc<Self> {
+        let panics = Panics::new(random.number(), trouble);
         let state = State {
             random,
             trace: Trace::new(),
@@ -98,11 +112,12 @@ impl Weather {
             outage_until: Moment::default(),
             revoked: None,
             stalled: BTreeMap::new(),
+            renewed: BTreeMap::new(),
             writes: 0,
             at_once: (Moment::default(), 0),
             broken: None,
         };
-        Arc::new(Self { clock, state: Mutex::new(state) })
+        Arc::new(Self { panics, clock, state: Mutex::new(state) })
     }
 
     pub(crate) fn note(&self, what: fmt::Arguments<'_>) {
@@ -128,6 +143,7 @@ impl Weather {
 
     /// From now on nothing goes wrong.
     pub(crate) fn make_peace(&self) {
+        self.panics.stop();
         let mut state = self.state.lock();
         state.trouble = false;
         state.outage_until = Moment::default();
@@ -150,6 +166,28 @@ impl Weather {
         }
     }
 
+    /// A replica starts a request. A write of its controllers must not begin after the renew deadline has passed: what has
+    /// begun before may arrive later, as with client-go.
+    fn started(&self, replica: u64, asked: &Asked) {
+        if !is_write(asked) || OF_EVERY_REPLICA.contains(&asked.plural.as_str()) {
+            return;
+        }
+        let now = self.clock.moment();
+        let renewed = self.state.lock().renewed.get(&replica).copied();
+        if renewed.is_none_or(|renewed| now.since(renewed) >= Network::RENEW) {
+            self.breaks(format!("{replica} starts {} {} without the lead", asked.method, asked.uri));
+        }
+    }
+
+    /// A replica was answered that it has got the lease, with a request that it started at this moment; or released it.
+    fn renewed(&self, replica: u64, started: Option<Moment>) {
+        let renewed = &mut self.state.lock().renewed;
+        match started {
+            Some(started) => renewed.insert(replica, started),
+            None => renewed.remove(&replica),
+        };
+    }
+
     /// Something is wrong that must never be.
     pub(crate) fn breaks(&self, what: String) {
         self.state.lock().broken.get_or_insert(what);
@@ -166,7 +204,9 @@ impl Weather {
     /// The hash and the length of the story, its end, and what went wrong.
     pub(crate) fn story(&self) -> (u64, u64, String, BTreeMap<Fault, u64>) {
         let state = self.state.lock();
-        (state.trace.hash(), state.trace.len(), state.trace.last_lines(), state.faults.clone())
+        let mut faults = state.faults.clone();
+        faults.extend(self.panics.faults());
+        (state.trace.hash(), state.trace.len(), state.trace.last_lines(), faults)
     }
 
     pub(crate) fn chance(&self, one_in: u64) -> bool {
@@ -244,10 +284,13 @@ fn pick(state: &State, faults: &[Fault]) -> Option<Fault> {
 // === impl Network ===
 
 impl Network {
-    /// Namespace and name of the lease that the replicas stand for.
+    /// Namespace and name of the lease of the replicas.
     pub(crate) const LEASE: (&str, &str) = ("default", "simulated");
     /// Where it is.
     const LEASE_PATH: &str = "/apis/coordination.k8s.io/v1/namespaces/default/leases/simulated";
+
+    /// How long a leader may start writes after it has renewed the lease.
+    pub(crate) const RENEW: Duration = Duration::from_secs(80);
 
     /// The name of a replica as the lease knows it.
     pub(crate) fn identity(replica: u64) -> String {
@@ -262,14 +305,20 @@ impl Network {
     async fn carry(self, request: Request<KubeBody>) -> Result<Response<Body>, BoxError> {
         let (mut parts, body) = request.into_parts();
         let asked = Asked::of(&parts.method, &parts.uri);
+        let started = self.weather.clock.moment();
         if self.weather.chance(4) {
             let delay = self.weather.span(DELAY);
             self.weather.clock.sleep(delay).await;
         }
-        if is_write(&asked) && asked.plural != "leases" && self.weather.chance(60) {
+        let stalls = is_write(&asked) && asked.plural != "leases" && self.weather.chance(60);
+        if stalls {
             self.weather.begin_stall(self.replica);
         }
         self.weather.stall(self.replica).await;
+        if stalls && self.another_leads() {
+            self.weather.struck(Fault::Deposed);
+            self.weather.note(format_args!("{}: another leads meanwhile", self.replica));
+        }
         let mut fault = self.weather.of_request(&asked);
         let refusal = match fault {
             Some(Fault::Outage) => {
@@ -297,10 +346,6 @@ impl Network {
                 None => fault = None,
             }
         }
-        if is_write(&asked) && asked.plural != "leases" && self.another_leads() {
-            self.weather.struck(Fault::Deposed);
-            self.weather.note(format_args!("{} writes although another leads", self.replica));
-        }
         let response = self.router.clone().oneshot(Request::from_parts(parts, Body::new(body))).await?;
         let code = response.status().as_u16();
         // So old a state may be unknown to any server.
@@ -311,6 +356,11 @@ impl Network {
             Some(Fault::Lost) if self.weather.chance(2) => Err(connection_lost()),
             // The client has to give up by itself.
             Some(Fault::Lost) => std::future::pending().await,
+            _ if is_write(&asked) && asked.plural == "leases" && code < 300 => {
+                let holds = self.holder() == Some(Self::identity(self.replica));
+                self.weather.renewed(self.replica, holds.then_some(started));
+                Ok(response)
+            }
             _ if asked.verb == "watch" && code < 300 => Ok(response.map(|body| self.through(body))),
             _ => Ok(response),
         }
@@ -318,11 +368,15 @@ impl Network {
 
     /// Whether the lease is in the name of another replica.
     fn another_leads(&self) -> bool {
+        self.holder().is_some_and(|holder| holder != Self::identity(self.replica))
+    }
+
+    /// In whose name the lease is.
+    fn holder(&self) -> Option<String> {
         let request = ApiRequest::new(Method::GET, Self::LEASE_PATH, String::new());
-        let Outcome::Done(lease) = self.server.with_core(|core| core.handle(&request)) else { return false };
-        let lease: Value = serde_json::from_slice(&lease.body).unwrap_or_default();
-        let holder = lease["spec"]["holderIdentity"].as_str().filter(|holder| !holder.is_empty());
-        holder.is_some_and(|holder| holder != Self::identity(self.replica))
+        let Outcome::Done(lease) = self.server.with_core(|core| core.handle(&request)) else { return None };
+        let lease: Value = serde_json::from_slice(&lease.body).ok()?;
+        lease["spec"]["holderIdentity"].as_str().filter(|holder| !holder.is_empty()).map(str::to_owned)
     }
 
     /// A watch as it comes through.
@@ -377,6 +431,7 @@ impl Service<Request<KubeBody>> for Network {
     }
 
     fn call(&mut self, request: Request<KubeBody>) -> Self::Future {
+        self.weather.started(self.replica, &Asked::of(request.method(), request.uri()));
         self.clone().carry(request).boxed()
     }
 }

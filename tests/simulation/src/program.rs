@@ -9,8 +9,8 @@ use koord_runtime::{
     error::{Fault as Blame, ReconcileError},
     events::{Correlator, Event, EventSink},
     metrics::Metrics,
-    outcome::Outcome,
-    plan::Carrying,
+    panics::{Place, Task},
+    plan::Execution,
     random::Random,
     reflector::Initial,
     write::Write,
@@ -36,9 +36,7 @@ pub struct Program {
 struct Running {
     worker: Arc<Worker>,
     attempt: Attempt,
-    plan: Carrying,
-    events: Vec<Event>,
-    requeue: Option<Duration>,
+    execution: Execution,
 }
 
 #[derive(Default)]
@@ -82,6 +80,7 @@ impl Program {
         let initial = if random.below(2) == 0 { Initial::Stream } else { Initial::Pages };
         let mut core = Core::new(clock, random, metrics, Arc::clone(&told) as Arc<dyn EventSink>);
         core.set_initial(initial);
+        core.inject_panics(world.panics.injector());
         scenario.wire(&mut core)?;
         let late = world.random.below(2 * core.watches().len() as u64);
         let connect = |(index, watch): (usize, &Arc<_>)| {
@@ -153,8 +152,13 @@ impl Program {
     fn follow(&mut self, index: usize, world: &mut World) {
         let others = self.connections.iter().enumerate().filter(|(other, _)| *other != index);
         let others_heard: Moment = others.map(|(_, other)| other.heard()).max().unwrap_or_default();
-        if let Some(connection) = self.connections.get_mut(index) {
+        let Some(connection) = self.connections.get_mut(index) else { return };
+        let stepped = self.core.guard().catch(Place::Watch, connection.task(), || {
             connection.step(&self.core, others_heard, world);
+        });
+        if stepped.is_err() {
+            world.note(format_args!("{} panics", connection.task()));
+            connection.start_again(self.core.clock().moment());
         }
     }
 
@@ -165,10 +169,15 @@ impl Program {
         if world.faulty() {
             world.note(format_args!("{}: decides about {}", worker.spec().name, attempt.key()));
         }
-        match worker.decide(&attempt) {
-            Ok(Outcome { plan, events, requeue }) => {
-                self.running.push(Running { worker, attempt, plan: Carrying::of(plan), events, requeue });
-            }
+        let (decided, again) = (worker.decide(&attempt), world.without_panics(|| worker.decide(&attempt)));
+        if let (Ok(decided), Ok(again)) = (&decided, &again)
+            && !decided.is_same(again)
+        {
+            let (controller, key) = (worker.spec().name, attempt.key());
+            world.broken = Some(format!("{controller}: two decisions about {key} differ: {decided:?}, {again:?}"));
+        }
+        match decided {
+            Ok(outcome) => self.running.push(Running { worker, attempt, execution: Execution::of(outcome) }),
             Err(error) => {
                 world.note(format_args!("{}: {error}", worker.spec().name));
                 worker.settle(attempt, Err(error));
@@ -178,26 +187,33 @@ impl Program {
 
     fn write(&mut self, index: usize, world: &mut World) {
         let mut running = self.running.remove(index);
-        let Some(write) = running.plan.next_write() else {
-            running.worker.tell(running.events);
-            let ended = running.plan.end().map(|()| running.requeue);
-            return running.worker.settle(running.attempt, ended);
+        let Some(write) = running.execution.next_write() else {
+            return running.worker.finish(running.attempt, running.execution);
         };
-        let result = running.worker.written(&write, send(&write, world));
-        if let Err(error) = &result {
-            world.note(format_args!("  {error}"));
+        let Running { worker, attempt, execution } = &mut running;
+        let executed = self.core.guard().catch(Place::Execution, worker.task(), || {
+            let result = send(&write, world);
+            if let Err(error) = &result {
+                world.note(format_args!("  {error}"));
+            }
+            worker.written(attempt, execution, &write, result);
+        });
+        match executed {
+            Ok(()) => self.running.push(running),
+            Err(panicked) => running.worker.abandon(running.attempt, &panicked),
         }
-        running.plan.written(&write, result);
-        self.running.push(running);
     }
 
     fn tell(&mut self, world: &mut World) {
         let told = self.told.0.lock().pop_front();
         if let Some((component, event)) = told {
-            let write = self.correlator.write(component, event, self.core.clock().now(), self.core.random());
-            if send(&write, world).is_err() {
-                self.correlator.forget(&write.key);
-            }
+            // An event is lost with a panic.
+            let _ = self.core.guard().catch(Place::Events, Task("events", ""), || {
+                let write = self.correlator.write(component, event, self.core.clock().now(), self.core.random());
+                if send(&write, world).is_err() {
+                    self.correlator.forget(&write.key);
+                }
+            });
         }
     }
 }
@@ -206,6 +222,6 @@ impl Program {
 fn send(write: &Write, world: &mut World) -> Result<(), ReconcileError> {
     match world.send(write, FIELD_MANAGER) {
         Ok(answer) => write.judge(&answer),
-        Err(reason) => Err(ReconcileError::new(Blame::Api, format!("{write}: {reason}")).hindering_all()),
+        Err(reason) => Err(ReconcileError::new(Blame::Api, format!("{write}: {reason}")).aborting_plan()),
     }
 }

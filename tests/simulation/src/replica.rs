@@ -9,7 +9,7 @@ use koord_runtime::{
     Core,
     api::Api,
     clock::{Clock, Moment, SharedClock},
-    lease::Candidacy,
+    lease::LeaderElectionConfig,
     manager::{Manager, RunError, Settings},
     metrics::Metrics,
     random::Random,
@@ -76,19 +76,20 @@ impl Replicas {
         let random = Random::seeded(self.random.number());
         let mut core = Core::new(Arc::clone(&clock), random, metrics, Arc::new(recorder));
         core.set_initial(if self.chance(2) { Initial::Stream } else { Initial::Pages });
+        core.inject_panics(self.weather.panics.injector());
         let wired = wire(&mut core)?;
-        let candidacy = Candidacy {
+        let leader_election = LeaderElectionConfig {
             lease: Duration::from_mins(2),
-            renew: Duration::from_secs(80),
+            renew: Network::RENEW,
             retry: Duration::from_secs(20),
             release: self.chance(2),
-            ..Candidacy::new(Network::LEASE.0, Network::LEASE.1, Network::identity(number))
+            ..LeaderElectionConfig::new(Network::LEASE.0, Network::LEASE.1, Network::identity(number))
         };
         let settings = Settings {
             field_manager: "simulated",
             requests_per_second: 20.0,
             requests_burst: 30,
-            candidacy: Some(candidacy),
+            leader_election: Some(leader_election),
             metrics: None,
             health: None,
             host: "simulated".to_owned(),

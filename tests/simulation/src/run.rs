@@ -146,7 +146,7 @@ impl<'s> Simulation<'s> {
                 writes: world.stage.writes(),
                 program_writes: world.program_writes,
                 promises: 0,
-                faults: world.faults,
+                faults: world.all_faults(),
             }),
             Err(what) => Err(Failure { seed, what, story: world.trace.last_lines() }),
         }

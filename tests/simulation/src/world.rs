@@ -11,6 +11,7 @@ use koord_runtime::{
 
 use crate::{
     fault::Fault,
+    panics::Panics,
     stage::{Stage, failure},
     trace::Trace,
 };
@@ -26,6 +27,7 @@ pub(crate) struct World {
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) random: Random,
     pub(crate) trace: Trace,
+    pub(crate) panics: Arc<Panics>,
     pub(crate) faults: BTreeMap<Fault, u64>,
     pub(crate) program_writes: u64,
     pub(crate) broken: Option<String>,
@@ -78,6 +80,7 @@ impl World {
         Self {
             stage,
             clock,
+            panics: Panics::new(random.clone().number(), trouble),
             random,
             trace: Trace::new(),
             faults: BTreeMap::new(),
@@ -104,6 +107,7 @@ impl World {
     /// From now on nothing goes wrong.
     pub(crate) fn make_peace(&mut self) {
         self.trouble = false;
+        self.panics.stop();
         self.revoked = None;
         self.storm = 0;
     }
@@ -116,6 +120,18 @@ impl World {
     /// Up to so much time.
     pub(crate) fn span(&self, longest: Duration) -> Duration {
         Duration::from_millis(self.random.below(u64::try_from(longest.as_millis()).unwrap_or(u64::MAX)))
+    }
+
+    /// Runs this without panics.
+    pub(crate) fn without_panics<R>(&self, work: impl FnOnce() -> R) -> R {
+        self.panics.suspend(work)
+    }
+
+    /// Everything that went wrong, and how often.
+    pub(crate) fn all_faults(&self) -> BTreeMap<Fault, u64> {
+        let mut faults = self.faults.clone();
+        faults.extend(self.panics.faults());
+        faults
     }
 
     pub(crate) fn struck(&mut self, fault: Fault) {

@@ -15,6 +15,7 @@ use std::{
     time::Instant,
 };
 
+use koord_runtime::panics::Place;
 use simulation::{
     Admission, Failure, Fault, Options, Report, Rounds, Scenario, Simulation, manager::Manager, name_cards::NameCards,
     whole_manager::WholeManager,
@@ -139,13 +140,15 @@ fn seeds<'s>(run: impl Fn() -> Run<'s> + Sync, name: &str, seeds: &[u64], expect
 
 /// What befalls one program in front of which there are no webhooks.
 fn all_but(never: &[Fault]) -> Vec<Fault> {
-    let of_others = [Fault::Uncertified, Fault::Unconfigured, Fault::Skew, Fault::Deposed];
+    let of_others =
+        [Fault::Uncertified, Fault::Unconfigured, Fault::Skew, Fault::Deposed, Fault::Panic(Place::Election)];
     Fault::ALL.into_iter().filter(|fault| !never.contains(fault) && !of_others.contains(fault)).collect()
 }
 
 #[test]
 fn name_cards_survive_everything() {
-    let expected = all_but(&[Fault::Malformed, Fault::Outage]);
+    // Name cards remember nothing.
+    let expected = all_but(&[Fault::Malformed, Fault::Outage, Fault::Panic(Place::Remember)]);
     seeds(|| steps(&NameCards), "name_cards_survive", &chosen(60, 1), &expected);
 }
 
@@ -157,12 +160,13 @@ fn all_controllers_survive_everything_together() {
 
 #[test]
 fn the_manager_survives_everything() {
-    let expected = all_but(&[Fault::Terminating, Fault::Outage]);
+    // What these two controllers remember, they remember once.
+    let expected = all_but(&[Fault::Terminating, Fault::Outage, Fault::Panic(Place::Remember)]);
     seeds(|| steps(&MANAGER), "the_manager_survives", &chosen(40, 1), &expected);
 }
 
 /// What goes wrong on the way between the real tasks and the server, or with programs as a whole.
-const OF_TASKS: [Fault; 19] = [
+const OF_TASKS: [Fault; 28] = [
     Fault::StaleList,
     Fault::Crash,
     Fault::Cut,
@@ -182,6 +186,15 @@ const OF_TASKS: [Fault; 19] = [
     Fault::Recreated,
     Fault::Stuck,
     Fault::Revoked,
+    Fault::Panic(Place::Projection),
+    Fault::Panic(Place::Listener),
+    Fault::Panic(Place::Reconcile),
+    Fault::Panic(Place::Written),
+    Fault::Panic(Place::Failed),
+    Fault::Panic(Place::Execution),
+    Fault::Panic(Place::Watch),
+    Fault::Panic(Place::Election),
+    Fault::Panic(Place::Events),
 ];
 
 #[test]

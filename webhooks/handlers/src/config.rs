@@ -5,7 +5,7 @@ pub mod validate;
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     intern::Interner,
-    projection::{Labels, MetadataOnly, Projection, Unreadable},
+    projection::{DecodeError, Labels, MetadataOnly, Projection},
     store::Store,
 };
 
@@ -44,7 +44,7 @@ impl Projection for NodeLabels {
     type Wire<'a> = MetadataOnly<'a>;
     type Index = ();
 
-    fn project(wire: MetadataOnly<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
+    fn project(wire: MetadataOnly<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
         Ok(Self(Labels::read("metadata.labels", wire.metadata.labels, strings)?))
     }
 }

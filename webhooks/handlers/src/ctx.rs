@@ -8,7 +8,7 @@ use koord_runtime::{
     Core,
     clock::{SharedClock, SystemClock},
     intern::Interner,
-    projection::{Metadata, Projection, Unreadable, WireMetadata},
+    projection::{DecodeError, Metadata, Projection, WireMetadata},
     reflector::Selection,
     store::{Sink, Store},
 };
@@ -118,7 +118,7 @@ impl Ctx {
     }
 
     /// Puts an object, as JSON text, into the cache of its kind; others are passed over.
-    pub fn put(&self, kind: &str, object: &str) -> Result<(), Unreadable> {
+    pub fn put(&self, kind: &str, object: &str) -> Result<(), DecodeError> {
         match kind {
             "ConfigMap" => {
                 self.slo_config.upsert(object)?;
@@ -247,7 +247,7 @@ impl Projection for PriorityClassValue {
     type Wire<'a> = PriorityClassWire<'a>;
     type Index = ();
 
-    fn project(wire: PriorityClassWire<'_>, _: &mut Interner) -> Result<Self, Unreadable> {
+    fn project(wire: PriorityClassWire<'_>, _: &mut Interner) -> Result<Self, DecodeError> {
         let preemption_policy = wire.preemption_policy.unwrap_or_else(|| "PreemptLowerPriority".to_owned());
         Ok(Self { value: wire.value, preemption_policy })
     }
@@ -287,7 +287,7 @@ mod tests {
         Ctx::watch(&mut core, |gate| gate == "ElasticValidatingWebhook", Settings::default());
         let watches = core.watches();
         let pods = watches.iter().find(|watch| watch.kind.plural == "pods").unwrap();
-        assert_eq!((&pods.selection, pods.metadata_only), (&Selection::default(), true));
+        assert_eq!((&pods.selection, pods.metadata_only()), (&Selection::default(), true));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     Core,
     intern::Interner,
-    projection::{Metadata, Projection, Unreadable, WireMetadata},
+    projection::{DecodeError, Metadata, Projection, WireMetadata},
     reflector::Selection,
 };
 use serde::Deserialize;
@@ -117,7 +117,7 @@ impl<K: Watched> Projection for Fingerprint<K> {
     type Wire<'a> = Wire<'a>;
     type Index = ();
 
-    fn project(wire: Wire<'_>, _: &mut Interner) -> Result<Self, Unreadable> {
+    fn project(wire: Wire<'_>, _: &mut Interner) -> Result<Self, DecodeError> {
         let mut hasher = DefaultHasher::new();
         for part in [wire.metadata.annotations, wire.data, wire.webhooks, wire.spec] {
             part.map(RawValue::get).hash(&mut hasher);

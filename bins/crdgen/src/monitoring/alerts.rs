@@ -147,7 +147,7 @@ pub const ALERTS: &[Alert] = &[
         severity: Severity::Warning,
         summary: "{{ $value }} objects of kind {{ $labels.kind }} cannot be read",
         meaning: "They are set aside: what was known of them last counts, they are not written, and all others go on.",
-        runbook: "`koordctl doctor` lists them; the event `Unreadable` on each says what is wrong with it.",
+        runbook: "`koordctl doctor` lists them; the event `DecodeError` on each says what is wrong with it.",
     },
     Alert {
         name: "KoordNodesWithoutFreshMetrics",

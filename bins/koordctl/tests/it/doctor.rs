@@ -614,7 +614,7 @@ fn an_object_that_cannot_be_read_is_found() {
         "/apis/slo.koordinator.sh/v1alpha1/nodemetrics",
         &json!({"apiVersion": "slo.koordinator.sh/v1alpha1", "kind": "NodeMetric", "metadata": {"name": "n1"}, "status": 5}),
     );
-    finds(&cluster, "objects", "warning", "NodeMetric n1", "Unreadable: this NodeMetric cannot be read");
+    finds(&cluster, "objects", "warning", "NodeMetric n1", "DecodeError: this NodeMetric cannot be read");
 }
 
 #[test]

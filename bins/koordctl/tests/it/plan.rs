@@ -134,7 +134,7 @@ fn what_cannot_be_decided_is_a_problem() {
     assert_eq!(code, 2, "{text}");
     assert!(text.contains("nodemetric cannot decide about n2: NodeMetric n2 cannot be read"), "{text}");
     assert!(text.contains("change NodeMetric n1"), "one broken object does not hide the rest: {text}");
-    assert!(text.contains("warning Unreadable on NodeMetric n2"), "{text}");
+    assert!(text.contains("warning DecodeError on NodeMetric n2"), "{text}");
 
     assert!(from_files("", &["--", "--noderesource-plugin=x"]).unwrap_err().contains("'--noderesource-plugins'"));
     assert!(from_files(": [", &[]).unwrap_err().contains("objects.yaml is no YAML"));

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use koord_runtime::{cache::Revision, key::ObjectKey, uid::Uid};
+use koord_runtime::{cache::Revision, uid::Uid};
 
 use super::Settings;
 
@@ -16,24 +16,17 @@ pub(super) struct Mark {
     pub(super) at: Timestamp,
 }
 
-/// See the module.
+/// What the controller remembers from one reconcile to the next.
 pub(super) struct Memory {
     /// By profile and uid of the pod: at which revision, and when.
     applied: BTreeMap<(Arc<str>, Uid), (Revision, Timestamp)>,
-    /// Writes that were asked for, by the pod.
-    under_way: BTreeMap<ObjectKey, Mark>,
     tidied: Option<Timestamp>,
     pub(super) allowance: Allowance,
 }
 
 impl Memory {
     pub(super) fn new(settings: &Settings) -> Self {
-        Self {
-            applied: BTreeMap::new(),
-            under_way: BTreeMap::new(),
-            tidied: None,
-            allowance: Allowance::new(settings.per_second, settings.burst),
-        }
+        Self { applied: BTreeMap::new(), tidied: None, allowance: Allowance::new(settings.per_second, settings.burst) }
     }
 
     /// Whether this was applied not long ago.
@@ -46,26 +39,8 @@ impl Memory {
         self.applied.insert((mark.profile, mark.pod), (mark.revision, mark.at));
     }
 
-    /// A write to a pod begins; it is remembered when it is done.
-    pub(super) fn begin(&mut self, pod: ObjectKey, mark: Mark) {
-        self.under_way.insert(pod, mark);
-    }
-
-    /// The write to a pod is made, or refused for good.
-    pub(super) fn done(&mut self, pod: &ObjectKey) {
-        if let Some(mark) = self.under_way.get(pod).cloned() {
-            self.keep(mark);
-        }
-    }
-
-    /// The profile for which a pod is written.
-    pub(super) fn profile_of(&self, pod: &ObjectKey) -> Option<&str> {
-        self.under_way.get(pod).map(|mark| &*mark.profile)
-    }
-
-    /// Forgets writes that were never made, and now and then what is too old to matter.
+    /// Forgets now and then what is too old to matter.
     pub(super) fn tidy(&mut self, settings: &Settings, now: Timestamp) {
-        self.under_way.clear();
         let tidied = self.tidied.map_or(now, |tidied| tidied.min(now));
         let is_due = since(tidied, now) >= settings.forget_every;
         self.tidied = Some(if is_due { now } else { tidied });
@@ -99,11 +74,16 @@ impl Allowance {
         Self { per_second: f64::from(per_second).max(0.0), most, left: most, at: None }
     }
 
+    /// What is left at this moment, for a decision that takes nothing of it yet.
+    pub(super) fn at(&self, now: Timestamp) -> Self {
+        let passed = self.at.map_or(Duration::ZERO, |at| since(at, now));
+        let left = (self.left + passed.as_secs_f64() * self.per_second).min(self.most);
+        Self { left, at: Some(now), ..*self }
+    }
+
     /// Takes one, if there is one.
     pub(super) fn take(&mut self, now: Timestamp) -> bool {
-        let passed = self.at.map_or(Duration::ZERO, |at| since(at, now));
-        self.at = Some(now);
-        self.left = (self.left + passed.as_secs_f64() * self.per_second).min(self.most);
+        *self = self.at(now);
         let any = self.left >= 1.0;
         if any {
             self.left -= 1.0;

@@ -28,7 +28,7 @@ pub struct Configuration {
 pub(super) struct Mistake {
     /// The key.
     pub(super) key: &'static str,
-    /// The reason of the event that tells it.
+    /// The reason of the event about it.
     pub(super) reason: &'static str,
     /// What is wrong.
     pub(super) message: String,
@@ -95,5 +95,15 @@ impl InForce {
         let shared = Arc::new(Configuration { colocation: colocation.clone(), ..self.rest.clone() });
         self.shared = Some(Arc::clone(&shared));
         Some(shared)
+    }
+
+    /// Whether a decision with this configuration has to be remembered.
+    pub(super) fn is_unseen(&self) -> bool {
+        self.colocation.is_unseen()
+    }
+
+    /// A decision was made.
+    pub(super) fn decided(&mut self) {
+        self.colocation.decided();
     }
 }

@@ -9,7 +9,7 @@ use koord_api::{
 use koord_resource::{Resource as _, ResourceList, controller::ResourceKind};
 use koord_runtime::{
     intern::Interner,
-    projection::{Labels, Metadata, Projection, Unreadable, WireMetadata, nullable},
+    projection::{DecodeError, Labels, Metadata, Projection, WireMetadata, nullable},
 };
 use serde::Deserialize;
 
@@ -60,7 +60,7 @@ impl Projection for DeviceView {
     type Wire<'a> = Wire<'a>;
     type Index = ();
 
-    fn project(wire: Wire<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
+    fn project(wire: Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
         let wanted = |key: &str| [GPU_VENDOR.name(), GPU_MODEL.name(), GPU_DRIVER_VERSION.name()].contains(&key);
         let (mut working, mut gpus) = (BTreeMap::<Box<str>, i64>::new(), ResourceList::new());
         for device in wire.spec.and_then(|spec| spec.devices).unwrap_or_default() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use koord_resource::{ResourceList, controller::ResourceKind};
 use koord_runtime::{
     intern::Interner,
-    projection::{Labels, Metadata, Projection, Unreadable, WireMetadata},
+    projection::{DecodeError, Labels, Metadata, Projection, WireMetadata},
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -30,7 +30,7 @@ pub struct NodeView {
 impl NodeView {
     /// Whether a change matters to those who keep one object per node. QUIRK: a changed annotation alone does not, as
     /// recorded (`nodemetric/annotate`, `nodeslo/node-annotate`); it takes effect with the next change that does.
-    pub fn stirs(&self, old: &Self) -> bool {
+    pub fn triggers_reconcile(&self, old: &Self) -> bool {
         self.labels != old.labels || self.allocatable != old.allocatable
     }
 
@@ -91,7 +91,7 @@ impl Projection for NodeView {
     type Wire<'a> = Wire<'a>;
     type Index = ();
 
-    fn project(wire: Wire<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
+    fn project(wire: Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
         let ours = |key: &str| key.starts_with("node.koordinator.sh/");
         let annotations = wire.metadata.annotations;
         let status = wire.status.unwrap_or_default();

@@ -8,7 +8,7 @@ use koord_resource::{Resource as _, controller::ResourceKind};
 use koord_runtime::{
     intern::Interner,
     outcome::Owned,
-    projection::{Metadata, Projection, Unreadable, WireMetadata, nullable, text},
+    projection::{DecodeError, Metadata, Projection, WireMetadata, nullable, text},
 };
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
@@ -175,16 +175,16 @@ impl Projection for NodeMetricView {
     type Wire<'a> = Wire<'a>;
     type Index = ();
 
-    fn project(wire: Wire<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
+    fn project(wire: Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
         let report = wire.status.map(Report::read).transpose()?.filter(|report| *report != Report::default());
         Ok(Self { spec: strings.intern(text(wire.spec)), report: report.map(Box::new) })
     }
 }
 
 impl Report {
-    fn read(status: Status<'_>) -> Result<Self, Unreadable> {
+    fn read(status: Status<'_>) -> Result<Self, DecodeError> {
         let updated = status.update_time.map(|time| time.parse());
-        let updated = updated.transpose().map_err(|error| Unreadable::new("status.updateTime", error))?;
+        let updated = updated.transpose().map_err(|error| DecodeError::new("status.updateTime", error))?;
         let pods = status.pods_metric.unwrap_or_default();
         let pods = PodUses::pack(pods.iter().map(|pod| {
             let class = PriorityClass::named(&pod.priority);

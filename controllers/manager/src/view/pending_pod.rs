@@ -3,7 +3,7 @@
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     intern::Interner,
-    projection::{Labels, Metadata, Projection, Unreadable, WireMetadata, text},
+    projection::{DecodeError, Labels, Metadata, Projection, WireMetadata, text},
     reflector::Selection,
 };
 use serde::Deserialize;
@@ -45,7 +45,7 @@ impl Projection for PendingPodView {
     type Wire<'a> = Wire<'a>;
     type Index = ();
 
-    fn project(wire: Wire<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
+    fn project(wire: Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
         let Wire { metadata, spec } = wire;
         let mut object = String::from(r#"{"metadata":{"#);
         let parts = [

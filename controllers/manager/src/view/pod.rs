@@ -12,7 +12,7 @@ use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     index::{By, Term},
     intern::Interner,
-    projection::{Labels, Metadata, Projection, Unreadable, WireMetadata, nullable, part, text},
+    projection::{DecodeError, Labels, Metadata, Projection, WireMetadata, nullable, part, text},
 };
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
@@ -153,7 +153,7 @@ impl<'a> Metadata<'a> for Wire<'a> {
 }
 
 impl Container<'_> {
-    fn request(&self) -> Result<CpuMemory, Unreadable> {
+    fn request(&self) -> Result<CpuMemory, DecodeError> {
         let resources: Option<Resources> = part("spec.containers.resources", self.resources)?;
         Ok(resources.and_then(|resources| resources.requests).unwrap_or_default())
     }
@@ -162,7 +162,7 @@ impl Container<'_> {
 impl Spec<'_> {
     /// The request of the pod: the containers that run together, or an init container where that needs more, then
     /// what the pod says for itself, and the overhead. An init container that is restarted runs beside all that come after it.
-    fn request(&self) -> Result<CpuMemory, Unreadable> {
+    fn request(&self) -> Result<CpuMemory, DecodeError> {
         let mut running = CpuMemory::default();
         for container in self.containers.iter().flatten() {
             running = running + container.request()?;
@@ -204,7 +204,7 @@ impl Projection for PodView {
     type Wire<'a> = Wire<'a>;
     type Index = By<PodView, ByNode>;
 
-    fn project(wire: Wire<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
+    fn project(wire: Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
         let spec = wire.spec.unwrap_or_default();
         let status = wire.status.unwrap_or_default();
         let wanted = |key: &str| matches!(key, QOS_LABEL | PRIORITY_CLASS_LABEL);

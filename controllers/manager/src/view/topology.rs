@@ -6,7 +6,7 @@ use koord_api::{node_annotations::CPU_BASIC_INFO, node_resource_topology::v1alph
 use koord_resource::{Resource as _, controller::ResourceKind};
 use koord_runtime::{
     intern::Interner,
-    projection::{Labels, Metadata, Projection, Unreadable, WireMetadata, text},
+    projection::{DecodeError, Labels, Metadata, Projection, WireMetadata, text},
 };
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
@@ -50,7 +50,7 @@ impl Projection for TopologyView {
     type Wire<'a> = Wire<'a>;
     type Index = ();
 
-    fn project(wire: Wire<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
+    fn project(wire: Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
         let wanted = |key: &str| key == CPU_BASIC_INFO.name();
         let annotations = Labels::read_some("metadata.annotations", wire.metadata.annotations, strings, wanted)?;
         let cpu = annotations.get(CPU_BASIC_INFO.name()).map(|text| strings.intern(text));

@@ -35,7 +35,7 @@ use koord_runtime::{
     clock::{Clock as _, ManualClock, SharedClock},
     events::{Event, EventSink, EventType},
     metrics::{Audience, Metrics},
-    plan::Carrying,
+    plan::Execution,
     random::Random,
     reflector::Ask,
     write::{Answer, WireRequest},
@@ -220,30 +220,29 @@ impl Stage {
             for worker in self.core.workers().to_vec() {
                 let Some(attempt) = worker.take() else { continue };
                 busy = true;
-                let result = match worker.decide(&attempt) {
-                    Err(error) => Err(error),
-                    Ok(outcome) => {
-                        let mut plan = Carrying::of(outcome.plan);
-                        while let Some(write) = plan.next_write() {
-                            self.writes.push(write.to_string());
-                            let (kind, refusals) = &mut self.refusals;
-                            let refused = if *kind == write.kind.kind { refusals.pop_front() } else { None };
-                            let answer = match refused {
-                                Some(refusal) => refusal,
-                                None => self.answer(&write.request("koordinator-manager")),
-                            };
-                            plan.written(&write, worker.written(&write, write.judge(&answer)));
-                        }
-                        worker.tell(outcome.events);
-                        plan.end().map(|()| outcome.requeue)
+                let mut execution = match worker.decide(&attempt) {
+                    Ok(outcome) => Execution::of(outcome),
+                    Err(error) => {
+                        assert!(self.refusals_allowed, "{error}");
+                        worker.settle(attempt, Err(error));
+                        continue;
                     }
                 };
-                if let Err(error) = &result
-                    && !self.refusals_allowed
-                {
-                    panic!("{error}");
+                while let Some(write) = execution.next_write() {
+                    self.writes.push(write.to_string());
+                    let (kind, refusals) = &mut self.refusals;
+                    let refused = if *kind == write.kind.kind { refusals.pop_front() } else { None };
+                    let answer = match refused {
+                        Some(refusal) => refusal,
+                        None => self.answer(&write.request("koordinator-manager")),
+                    };
+                    let result = write.judge(&answer);
+                    if let Err(error) = &result {
+                        assert!(self.refusals_allowed, "{error}");
+                    }
+                    worker.written(&attempt, &mut execution, &write, result);
                 }
-                worker.settle(attempt, result);
+                worker.finish(attempt, execution);
             }
             if !busy {
                 return;
@@ -257,7 +256,9 @@ impl Stage {
         let (now, random) = (self.core.clock().moment(), self.core.random().clone());
         let mut reflector = watch.reflector.lock();
         let Some(open) = &mut self.open[index] else {
-            let Ask::Watch { query, .. } = reflector.ask(now, &random) else { panic!("a watch is expected") };
+            let Ask::Watch { query, .. } = reflector.ask(now, &random, &*watch.sink) else {
+                panic!("a watch is expected")
+            };
             let request = ApiRequest::new(Method::GET, &format!("{}?{query}", watch.path()), "");
             let Outcome::Watch(opened) = self.server.handle(&request) else { panic!("{query}") };
             self.open[index] = Some(opened);

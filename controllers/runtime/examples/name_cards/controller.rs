@@ -55,7 +55,7 @@ impl NameCards {
         let selection = Selection { namespace: NAMESPACE.to_owned(), ..Selection::default() };
         let (nodes, cards) = (wiring.reads::<NodeView>(), wiring.reads_some::<CardView>(&selection));
         wiring.on(&nodes, same_key);
-        wiring.on(&cards, |change, reaction| reaction.enqueue(&ObjectKey::cluster(change.key.name())));
+        wiring.on(&cards, |change, requests| requests.enqueue(&ObjectKey::cluster(change.key.name())));
         Arc::new(Self { nodes, cards })
     }
 }

@@ -45,7 +45,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         field_manager: "name-cards",
         requests_per_second: 0.0,
         requests_burst: 0,
-        candidacy: None,
+        leader_election: None,
         metrics: None,
         health: None,
         host: "example".to_owned(),

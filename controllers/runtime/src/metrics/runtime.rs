@@ -125,7 +125,7 @@ pub(super) const CACHE_QUARANTINED: Description = Description::gauge(
     &["kind"],
     "Objects per kind that cannot be read; what was known of them last counts.",
 )
-.advice("The event `Unreadable` on the object says what is wrong with it; `koordctl doctor` lists them.");
+.advice("The event `DecodeError` on the object says what is wrong with it; `koordctl doctor` lists them.");
 pub(super) const CACHE_STRINGS: Description =
     Description::gauge("koord_cache_shared_texts", &["kind"], "Different texts that the objects of a kind share.");
 pub(super) const WATCH_RESTARTS: Description = Description::gauge(
@@ -137,6 +137,20 @@ pub(super) const WATCH_RESTARTS: Description = Description::gauge(
 pub(super) const WATCH_EVENTS: Description =
     Description::counter("koord_watch_events_total", &["kind"], "Lines received from watches per kind.")
         .advice("Says which kind is being written when the manager is busy.");
+
+pub(super) const PANICS: Description = Description::counter(
+    "koord_panics_total",
+    &["task", "place"],
+    "Panics that were caught, by task and place. The task goes on or starts again.",
+)
+.advice("A defect of the program; report it with the log line `a panic was caught`. A task that panics again and again ends the process.");
+pub(super) const WATCH_AGE: Description = Description::gauge(
+    "koord_watch_age_seconds",
+    &["kind"],
+    "Seconds since the API server last sent or answered anything for the watches of a kind; the oldest counts.",
+)
+.unit(Unit::Seconds)
+.advice("Above 300: the API server cannot be reached, or refuses to list or watch this kind; look at its CRD and at permissions (`koordctl doctor`).");
 
 pub(super) const TRACE_SPANS: Description = Description::counter(
     "koord_trace_spans_total",
@@ -184,5 +198,7 @@ pub const RUNTIME: &[Description] = &[
     CACHE_STRINGS,
     WATCH_RESTARTS,
     WATCH_EVENTS,
+    WATCH_AGE,
+    PANICS,
     TRACE_SPANS,
 ];

@@ -19,7 +19,7 @@ impl Projection for Name {
     type Wire<'a> = MetadataOnly<'a>;
     type Index = ();
 
-    fn project(wire: MetadataOnly<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
+    fn project(wire: MetadataOnly<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
         Ok(Self(strings.intern(&wire.metadata.name)))
     }
 }
@@ -42,7 +42,7 @@ impl Stage {
     }
 
     fn ask(&mut self) -> String {
-        match self.reflector.ask(self.now, &self.random) {
+        match self.reflector.ask(self.now, &self.random, &self.store) {
             Ask::List(query) => format!("list {query}"),
             Ask::Watch { query, .. } => {
                 let parameters = query.split('&').filter(|parameter| !parameter.starts_with("timeoutSeconds"));
@@ -64,11 +64,11 @@ impl Stage {
         self.reflector.page(&body, self.now, &self.random, &self.store);
     }
 
-    fn line(&mut self, line: &str) -> Result<(), HangUp> {
+    fn line(&mut self, line: &str) -> Result<(), WatchError> {
         self.reflector.line(line, self.now, &self.random, &self.store)
     }
 
-    fn event(&mut self, type_: &str, object: &str) -> Result<(), HangUp> {
+    fn event(&mut self, type_: &str, object: &str) -> Result<(), WatchError> {
         self.line(&format!(r#"{{"type":"{type_}","object":{object}}}"#))
     }
 
@@ -150,7 +150,7 @@ fn failures_are_waited_out_and_the_watch_resumes() {
     stage.fail(500);
     assert_eq!(stage.ask(), "wait backoff..");
     assert_eq!(stage.ask(), WATCH_FROM_9);
-    assert!(matches!(stage.line(r#"{"type":"ADDED","obj"#), Err(HangUp::Broken(_))));
+    assert!(matches!(stage.line(r#"{"type":"ADDED","obj"#), Err(WatchError::Malformed(_))));
     assert_eq!(stage.ask(), "wait backoff..");
     assert_eq!(stage.ask(), WATCH_FROM_9);
     stage.reflector.closed(stage.now, &stage.random);
@@ -171,7 +171,7 @@ fn a_line_may_be_written_in_any_way_and_a_cut_one_is_found_out() {
     assert_eq!(stage.names(), ["a", "b", "c", "d"]);
     assert_eq!(stage.reflector.revision(), Revision(13));
     let line = format!(r#"{{"type":"MODIFIED","object":{}}}"#, node("a", 14));
-    assert!(matches!(stage.line(&line[..line.len() - 1]), Err(HangUp::Broken(_))));
+    assert!(matches!(stage.line(&line[..line.len() - 1]), Err(WatchError::Malformed(_))));
     assert_eq!(stage.reflector.revision(), Revision(13));
 }
 
@@ -181,7 +181,7 @@ fn a_server_that_asks_for_time_gets_it() {
     stage.ask();
     let failure = Failure { code: Some(429), retry_after: Some(Duration::from_secs(77)), message: String::new() };
     stage.reflector.failed(&failure, stage.now, &stage.random);
-    assert_eq!(stage.reflector.ask(stage.now, &stage.random), Ask::Wait(Duration::from_secs(77)));
+    assert_eq!(stage.reflector.ask(stage.now, &stage.random, &stage.store), Ask::Wait(Duration::from_secs(77)));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use envtest::shell::Server;
 use http::Method;
 use jiff::Timestamp;
-use koord_runtime::{lease::Candidacy, reflector::Initial};
+use koord_runtime::{lease::LeaderElectionConfig, reflector::Initial};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -96,13 +96,13 @@ struct Ours {
 
 impl Ours {
     fn stand(server: &Server) -> Self {
-        let candidacy = Candidacy {
+        let leader_election = LeaderElectionConfig {
             lease: Duration::from_secs(1),
             renew: Duration::from_millis(700),
             retry: RETRY,
-            ..Candidacy::new("kube-system", "cards", "ours")
+            ..LeaderElectionConfig::new("kube-system", "cards", "ours")
         };
-        let manager = manager(server, Initial::Stream, Some(candidacy));
+        let manager = manager(server, Initial::Stream, Some(leader_election));
         let (leads, stop) = (manager.leading(), CancellationToken::new());
         let ends = stop.clone();
         let running = tokio::spawn(async move { manager.run(ends).await.unwrap() });

@@ -6,3 +6,4 @@ mod manager;
 #[path = "../../examples/name_cards/controller.rs"]
 mod name_cards;
 mod sources;
+mod supervision;

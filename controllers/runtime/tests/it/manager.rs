@@ -18,10 +18,10 @@ use koord_runtime::{
     Core,
     clock::SystemClock,
     intern::Interner,
-    lease::Candidacy,
+    lease::LeaderElectionConfig,
     manager::{Manager, Settings},
     metrics::{Audience, Metrics},
-    projection::{Metadata, Projection, Unreadable, WireMetadata},
+    projection::{DecodeError, Metadata, Projection, WireMetadata},
     random::Random,
     recorder::Recorder,
     reflector::{Initial, Selection},
@@ -61,25 +61,25 @@ fn client(server: &Server) -> Client {
     Client::new(server.router(), "default")
 }
 
-fn settings(candidacy: Option<Candidacy>) -> Settings {
+fn settings(leader_election: Option<LeaderElectionConfig>) -> Settings {
     Settings {
         field_manager: "cards",
         requests_per_second: 0.0,
         requests_burst: 0,
-        candidacy,
+        leader_election,
         metrics: None,
         health: None,
         host: "test".to_owned(),
     }
 }
 
-pub(crate) fn manager(server: &Server, initial: Initial, candidacy: Option<Candidacy>) -> Manager {
+pub(crate) fn manager(server: &Server, initial: Initial, leader_election: Option<LeaderElectionConfig>) -> Manager {
     let (recorder, told) = Recorder::new(SystemClock::shared());
     let random = Random::seeded(7);
     let mut core = Core::new(SystemClock::shared(), random, Metrics::new().unwrap(), Arc::new(recorder));
     core.set_initial(initial);
     core.add(NameCards::SPEC, COMPONENT, |wiring| Ok::<_, Infallible>(NameCards::wire(wiring))).unwrap();
-    Manager::new(core, client(server), told, settings(candidacy)).at_host("10.96.0.1:443")
+    Manager::new(core, client(server), told, settings(leader_election)).at_host("10.96.0.1:443")
 }
 
 async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
@@ -174,18 +174,18 @@ fn a_restricted_program_watches_one_namespace_and_the_cluster() {
 #[tokio::test]
 async fn the_second_replica_takes_over_when_the_first_gives_the_lease_back() {
     let server = server();
-    let candidacy = |identity: &str| Candidacy {
+    let leader_election = |identity: &str| LeaderElectionConfig {
         retry: Duration::from_millis(50),
         release: true,
-        ..Candidacy::new("kube-system", "cards", identity)
+        ..LeaderElectionConfig::new("kube-system", "cards", identity)
     };
     let (first, second) = (CancellationToken::new(), CancellationToken::new());
-    let one = manager(&server, Initial::Stream, Some(candidacy("one")));
+    let one = manager(&server, Initial::Stream, Some(leader_election("one")));
     let mut leads = one.leading();
     let one = tokio::spawn(one.run(first.clone()));
     tokio::time::timeout(Duration::from_secs(5), leads.wait_for(|leads| *leads)).await.unwrap().unwrap();
 
-    let two = manager(&server, Initial::Stream, Some(candidacy("two")));
+    let two = manager(&server, Initial::Stream, Some(leader_election("two")));
     let mut leads = two.leading();
     let two = tokio::spawn(two.run(second.clone()));
     tokio::time::sleep(Duration::from_millis(300)).await;
@@ -206,9 +206,12 @@ async fn the_second_replica_takes_over_when_the_first_gives_the_lease_back() {
 #[tokio::test]
 async fn a_program_that_loses_the_lease_runs_on_and_leads_again() {
     let server = server();
-    let candidacy = Candidacy { retry: Duration::from_millis(50), ..Candidacy::new("kube-system", "cards", "one") };
+    let config = LeaderElectionConfig {
+        retry: Duration::from_millis(50),
+        ..LeaderElectionConfig::new("kube-system", "cards", "one")
+    };
     let stop = CancellationToken::new();
-    let manager = manager(&server, Initial::Stream, Some(candidacy));
+    let manager = manager(&server, Initial::Stream, Some(config));
     let mut leads = manager.leading();
     let running = tokio::spawn(manager.run(stop.clone()));
     let limit = Duration::from_secs(20);
@@ -267,7 +270,7 @@ impl Projection for SentAs {
     type Wire<'a> = SentWire<'a>;
     type Index = ();
 
-    fn project(wire: SentWire<'_>, _: &mut Interner) -> Result<Self, Unreadable> {
+    fn project(wire: SentWire<'_>, _: &mut Interner) -> Result<Self, DecodeError> {
         Ok(Self(wire.kind))
     }
 }

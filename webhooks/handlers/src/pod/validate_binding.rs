@@ -8,7 +8,7 @@ use koord_resource::{
 };
 use koord_runtime::{
     intern::Interner,
-    projection::{MetadataOnly, Projection, Unreadable},
+    projection::{DecodeError, MetadataOnly, Projection},
     store::Store,
 };
 use prometheus::IntCounterVec;
@@ -123,7 +123,7 @@ impl Projection for PodMarks {
     type Wire<'a> = MetadataOnly<'a>;
     type Index = ();
 
-    fn project(wire: MetadataOnly<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
+    fn project(wire: MetadataOnly<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
         Ok(Self {
             labels: keys("metadata.labels", wire.metadata.labels, strings)?,
             annotations: keys("metadata.annotations", wire.metadata.annotations, strings)?,
@@ -131,10 +131,10 @@ impl Projection for PodMarks {
     }
 }
 
-fn keys(field: &'static str, raw: Option<&RawValue>, strings: &mut Interner) -> Result<Box<[Arc<str>]>, Unreadable> {
+fn keys(field: &'static str, raw: Option<&RawValue>, strings: &mut Interner) -> Result<Box<[Arc<str>]>, DecodeError> {
     let Some(raw) = raw else { return Ok(Box::default()) };
     let map: Option<BTreeMap<String, &RawValue>> =
-        serde_json::from_str(raw.get()).map_err(|error| Unreadable::new(field, error))?;
+        serde_json::from_str(raw.get()).map_err(|error| DecodeError::new(field, error))?;
     Ok(map.unwrap_or_default().keys().map(|key| strings.intern(key)).collect())
 }
 

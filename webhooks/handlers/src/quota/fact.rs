@@ -19,7 +19,7 @@ use koord_runtime::{
     index::{By, Index, Term},
     intern::Interner,
     key::ObjectKey,
-    projection::{Labels, Metadata, MetadataOnly, Projection, Unreadable, WireMetadata},
+    projection::{DecodeError, Labels, Metadata, MetadataOnly, Projection, WireMetadata},
 };
 use serde::Deserialize;
 
@@ -102,8 +102,8 @@ impl Quota {
 }
 
 /// Reads a quota's JSON text.
-pub(crate) fn read(text: &str) -> Result<Quota, Unreadable> {
-    let wire = serde_json::from_str(text).map_err(|error| Unreadable::new("the quota", error))?;
+pub(crate) fn read(text: &str) -> Result<Quota, DecodeError> {
+    let wire = serde_json::from_str(text).map_err(|error| DecodeError::new("the quota", error))?;
     Quota::project(wire, &mut Interner::default())
 }
 
@@ -140,7 +140,7 @@ impl Projection for Quota {
     type Wire<'a> = QuotaWire<'a>;
     type Index = QuotaNames;
 
-    fn project(wire: QuotaWire<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
+    fn project(wire: QuotaWire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
         let QuotaWire { metadata, spec } = wire;
         let labels = Labels::read("metadata.labels", metadata.labels, strings)?;
         let annotations = Labels::read("metadata.annotations", metadata.annotations, strings)?;
@@ -245,7 +245,7 @@ impl Projection for QuotaProfile {
     type Wire<'a> = QuotaProfileWire<'a>;
     type Index = ();
 
-    fn project(wire: QuotaProfileWire<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
+    fn project(wire: QuotaProfileWire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
         let labels = Labels::read("metadata.labels", wire.metadata.labels, strings)?;
         Ok(Self {
             tree_id: labels.get(TREE_ID).unwrap_or_default().to_owned(),
@@ -265,7 +265,7 @@ impl Projection for PlacedPod {
     type Wire<'a> = MetadataOnly<'a>;
     type Index = By<Self, ByQuota>;
 
-    fn project(wire: MetadataOnly<'_>, strings: &mut Interner) -> Result<Self, Unreadable> {
+    fn project(wire: MetadataOnly<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
         let labels = Labels::read_some("metadata.labels", wire.metadata.labels, strings, |key| key == NAME)?;
         Ok(Self { quota: labels.get(NAME).filter(|name| !name.is_empty()).map(|name| strings.intern(name)) })
     }

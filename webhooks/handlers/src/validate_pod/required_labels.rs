@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use koord_resource::{admission::Denial, controller::ResourceKind, go_json};
 use koord_runtime::{
     intern::Interner,
-    projection::{Metadata, Projection, Unreadable, WireMetadata},
+    projection::{DecodeError, Metadata, Projection, WireMetadata},
 };
 use serde::Deserialize;
 
@@ -73,12 +73,12 @@ impl Projection for RequiredLabels {
     type Index = ();
 
     /// Rules that cannot be read leave the last good ones in force.
-    fn project(wire: ConfigMapWire<'_>, _: &mut Interner) -> Result<Self, Unreadable> {
+    fn project(wire: ConfigMapWire<'_>, _: &mut Interner) -> Result<Self, DecodeError> {
         let data = wire.data.unwrap_or_default();
         let enabled = data.get("enable").is_some_and(|text| text.trim().eq_ignore_ascii_case("true"));
         let rules = data.get("rules").filter(|text| enabled && !text.is_empty());
         let rules = rules.map(|text| go_json::from_str(text)).transpose();
-        Ok(Self(rules.map_err(|error| Unreadable::new("data.rules", error))?.unwrap_or_default()))
+        Ok(Self(rules.map_err(|error| DecodeError::new("data.rules", error))?.unwrap_or_default()))
     }
 }
 

@@ -1,0 +1,166 @@
+//! Panics of code that the runtime calls: each is caught where it can be confined, counted, and logged.
+//!
+//! What may panic is code of controllers (projections, listeners, decisions, hooks) and a task as a whole. A test may
+//! inject panics at each of these places ([`PanicGuard::injecting`]).
+
+use std::{
+    any::Any,
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+};
+
+use futures::FutureExt;
+use prometheus::IntCounterVec;
+
+/// Where a panic is caught.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// The projection of one object, or its terms in an index. The object is quarantined.
+    Projection,
+    /// A listener of a cache. It is notified of the change again later.
+    Listener,
+    /// The decision about one key. The key is tried again.
+    Reconcile,
+    /// A controller's hook that is notified of the result of a write.
+    Written,
+    /// A controller's hook that makes an event of a failed write.
+    Failed,
+    /// What a decision wants to remember.
+    Remember,
+    /// The execution of a plan. The key is tried again.
+    Execution,
+    /// The task of a watch. It starts again with a new list.
+    Watch,
+    /// The task of leader election. It starts again without the lead.
+    Election,
+    /// The task that writes events. The event is dropped.
+    Events,
+    /// Any other task.
+    Task,
+}
+
+/// Whose code it is: `watch Pod`, `controller nodeslo`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Task<'a>(pub &'static str, pub &'a str);
+
+/// A panic that was caught, in words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("panicked: {0}; please report it")]
+pub struct Panicked(pub String);
+
+/// Panics on purpose, in tests: called at each place, before the code there runs and after it.
+pub type Injector = Arc<dyn Fn(Place) + Send + Sync>;
+
+/// Catches panics, counts them by task and place, and logs them.
+#[derive(Clone, Default)]
+pub struct PanicGuard {
+    counter: Option<IntCounterVec>,
+    injector: Option<Injector>,
+}
+
+impl Place {
+    /// The place as a label of the metric.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Projection => "projection",
+            Self::Listener => "listener",
+            Self::Reconcile => "reconcile",
+            Self::Written => "written",
+            Self::Failed => "failed",
+            Self::Remember => "remember",
+            Self::Execution => "execution",
+            Self::Watch => "watch",
+            Self::Election => "election",
+            Self::Events => "events",
+            Self::Task => "task",
+        }
+    }
+}
+
+impl fmt::Display for Task<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(role, name) = self;
+        if name.is_empty() { f.write_str(role) } else { write!(f, "{role} {name}") }
+    }
+}
+
+impl PanicGuard {
+    /// A guard that counts in this metric, which has the labels `task` and `place`.
+    pub fn new(counter: IntCounterVec) -> Self {
+        Self { counter: Some(counter), injector: None }
+    }
+
+    /// The same guard with a fault injector.
+    pub fn injecting(self, injector: Injector) -> Self {
+        Self { injector: Some(injector), ..self }
+    }
+
+    /// Runs this, unless it panics.
+    pub fn catch<R>(&self, place: Place, task: Task<'_>, work: impl FnOnce() -> R) -> Result<R, Panicked> {
+        let work = || {
+            self.inject(place);
+            let result = work();
+            self.inject(place);
+            result
+        };
+        catch_unwind(AssertUnwindSafe(work)).map_err(|payload| self.caught(place, task, &*payload))
+    }
+
+    /// Runs this to its end, unless it panics.
+    pub async fn catch_async<F: Future>(&self, place: Place, task: Task<'_>, work: F) -> Result<F::Output, Panicked> {
+        let ended = AssertUnwindSafe(work).catch_unwind().await;
+        ended.map_err(|payload| self.caught(place, task, &*payload))
+    }
+
+    /// A place in a task at which a test may inject a panic.
+    pub fn inject(&self, place: Place) {
+        if let Some(injector) = &self.injector {
+            injector(place);
+        }
+    }
+
+    fn caught(&self, place: Place, task: Task<'_>, payload: &(dyn Any + Send)) -> Panicked {
+        let message = payload.downcast_ref::<&str>().map(ToString::to_string);
+        let message = message.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
+        if let Some(counter) = &self.counter {
+            counter.with_label_values(&[task.to_string().as_str(), place.as_str()]).inc();
+        }
+        tracing::error!(%task, place = place.as_str(), message, "a panic was caught");
+        Panicked(message)
+    }
+}
+
+impl fmt::Debug for PanicGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PanicGuard").field("injects", &self.injector.is_some()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::{Audience, Metrics};
+
+    #[tokio::test]
+    async fn a_panic_is_caught_counted_and_told_in_words() {
+        let metrics = Metrics::new().unwrap();
+        let guard = PanicGuard::new(metrics.panics.clone());
+        assert_eq!(guard.catch(Place::Listener, Task("watch", "Pod"), || 7), Ok(7));
+        let panicked = guard.catch(Place::Listener, Task("watch", "Pod"), || panic!("odd {}", 1)).map(|()| 0);
+        assert_eq!(panicked.unwrap_err().to_string(), "panicked: odd 1; please report it");
+        let panicked = guard.catch_async(Place::Task, Task("export", ""), async { panic!("even") }).await.map(|()| 0);
+        assert_eq!(panicked, Err(Panicked("even".to_owned())));
+        let text = metrics.text(&[Audience::Runtime]);
+        assert!(text.contains(r#"koord_panics_total{place="listener",task="watch Pod"} 1"#), "{text}");
+        assert!(text.contains(r#"koord_panics_total{place="task",task="export"} 1"#), "{text}");
+    }
+
+    #[test]
+    fn an_injected_panic_is_caught_like_any_other() {
+        let injector: Injector = Arc::new(|place| assert_ne!(place, Place::Written));
+        let guard = PanicGuard::default().injecting(injector);
+        assert!(guard.catch(Place::Written, Task("controller", "a"), || ()).is_err());
+        assert!(guard.catch(Place::Failed, Task("controller", "a"), || ()).is_ok());
+    }
+}

@@ -1,0 +1,184 @@
+//! One watch of a collection and everything that it feeds: caches of several projections, and other sinks.
+
+use std::{
+    any::{Any, TypeId},
+    sync::Arc,
+};
+
+use koord_resource::controller::ResourceKind;
+use parking_lot::{Mutex, RwLock};
+
+use crate::{
+    cache::Revision,
+    key::ObjectKey,
+    panics::{PanicGuard, Place, Task},
+    projection::{DecodeError, Metadata, Projection},
+    reflector::{Initial, Reflector, Selection},
+    store::{Sink, Sizes, Store},
+};
+
+/// The watch of a part of a collection, and what it feeds.
+pub struct Watch {
+    /// The kind that is watched.
+    pub kind: ResourceKind,
+    /// Which part of the collection is wanted.
+    pub selection: Selection,
+    /// The protocol; only its shell locks it.
+    pub reflector: Mutex<Reflector>,
+    /// Where its findings go.
+    pub sink: Arc<dyn Sink>,
+    sinks: Arc<Sinks>,
+}
+
+/// The sinks of one watch. What one of them does with an object does not concern the others.
+struct Sinks {
+    kind: ResourceKind,
+    sinks: RwLock<Vec<Attached>>,
+    guard: PanicGuard,
+}
+
+struct Attached {
+    sink: Arc<dyn Sink>,
+    metadata_only: bool,
+    /// Set when the sink panicked: it gets a new list.
+    panicked: Mutex<bool>,
+    cache: Option<AttachedCache>,
+}
+
+struct AttachedCache {
+    projection: TypeId,
+    store: Arc<AnyStore>,
+    compare: fn(&AnyStore, &AnyStore) -> Vec<ObjectKey>,
+}
+
+type AnyStore = dyn Any + Send + Sync;
+
+// === impl Watch ===
+
+impl Watch {
+    pub(crate) fn new(kind: ResourceKind, selection: Selection, initial: Initial, guard: PanicGuard) -> Self {
+        let reflector = Mutex::new(Reflector::new(selection.clone(), initial));
+        let sinks = Arc::new(Sinks { kind, sinks: RwLock::default(), guard });
+        Self { kind, selection, reflector, sink: Arc::clone(&sinks) as Arc<dyn Sink>, sinks }
+    }
+
+    /// The URL path of the collection.
+    pub fn path(&self) -> String {
+        self.kind.url_path(&self.selection.namespace, None)
+    }
+
+    /// Whether nothing but the metadata of the objects is read: nothing else needs to be sent.
+    pub fn metadata_only(&self) -> bool {
+        self.sinks.sinks.read().iter().all(|attached| attached.metadata_only)
+    }
+
+    /// The name of its task.
+    pub fn task(&self) -> Task<'static> {
+        Task("watch", self.kind.kind)
+    }
+
+    /// The keys of the objects that the caches of two watches know differently: for checking one against the other.
+    pub fn differences(&self, other: &Watch) -> Vec<ObjectKey> {
+        let (ours, theirs) = (self.sinks.sinks.read(), other.sinks.sinks.read());
+        let caches = ours.iter().filter_map(|attached| attached.cache.as_ref());
+        let twin = |cache: &AttachedCache| {
+            let mut others = theirs.iter().filter_map(|attached| attached.cache.as_ref());
+            others.find(|other| other.projection == cache.projection).map(|other| Arc::clone(&other.store))
+        };
+        caches.filter_map(|cache| Some((cache.compare)(&*cache.store, &*twin(cache)?))).flatten().collect()
+    }
+
+    /// The cache of a projection, which is attached when it is asked for the first time.
+    pub(crate) fn store<P: Projection>(&self, make: impl FnOnce() -> Store<P>) -> Arc<Store<P>> {
+        let mut sinks = self.sinks.sinks.write();
+        let mut caches = sinks.iter().filter_map(|attached| attached.cache.as_ref());
+        let known = caches.find(|cache| cache.projection == TypeId::of::<P>());
+        if let Some(store) = known.and_then(|cache| Arc::clone(&cache.store).downcast::<Store<P>>().ok()) {
+            return store;
+        }
+        let store = Arc::new(make());
+        let any = Arc::clone(&store) as Arc<AnyStore>;
+        sinks.push(Attached {
+            sink: Arc::clone(&store) as Arc<dyn Sink>,
+            metadata_only: <P::Wire<'static> as Metadata<'static>>::ONLY,
+            panicked: Mutex::new(false),
+            cache: Some(AttachedCache { projection: TypeId::of::<P>(), store: any, compare: differences::<P> }),
+        });
+        store
+    }
+
+    /// Attaches a sink that is no cache. It gets whole objects.
+    pub(crate) fn attach(&self, sink: Arc<dyn Sink>) {
+        let attached = Attached { sink, metadata_only: false, panicked: Mutex::new(false), cache: None };
+        self.sinks.sinks.write().push(attached);
+    }
+}
+
+fn differences<P: Projection>(one: &AnyStore, another: &AnyStore) -> Vec<ObjectKey> {
+    match (one.downcast_ref::<Store<P>>(), another.downcast_ref::<Store<P>>()) {
+        (Some(one), Some(another)) => one.read().differences(&another.read()),
+        _ => Vec::new(),
+    }
+}
+
+// === impl Sinks ===
+
+impl Sinks {
+    /// Hands something to every sink. Gives the first answer, which is as good as any: all decode the same name.
+    fn each<R>(&self, hand: impl Fn(&dyn Sink) -> R) -> Option<R> {
+        let mut first = None;
+        for attached in &*self.sinks.read() {
+            let handed = self.guard.catch(Place::Listener, Task("watch", self.kind.kind), || hand(&*attached.sink));
+            match handed {
+                Ok(answer) => _ = first.get_or_insert(answer),
+                Err(_) => *attached.panicked.lock() = true,
+            }
+        }
+        first
+    }
+}
+
+impl Sink for Sinks {
+    fn upsert(&self, raw: &str) -> Result<Revision, DecodeError> {
+        self.each(|sink| sink.upsert(raw)).unwrap_or_else(|| Err(DecodeError::new("object", "was not taken")))
+    }
+
+    fn remove(&self, raw: &str) -> Result<Revision, DecodeError> {
+        self.each(|sink| sink.remove(raw)).unwrap_or_else(|| Err(DecodeError::new("object", "was not taken")))
+    }
+
+    fn expect_creation(&self, kind: &ResourceKind, key: &ObjectKey) {
+        self.each(|sink| sink.expect_creation(kind, key));
+    }
+
+    fn begin_list(&self, forget_revisions: bool) {
+        self.sinks.read().iter().for_each(|attached| *attached.panicked.lock() = false);
+        self.each(|sink| sink.begin_list(forget_revisions));
+    }
+
+    fn end_list(&self) {
+        self.each(|sink| sink.end_list());
+    }
+
+    fn synced(&self) -> bool {
+        self.sinks.read().iter().all(|attached| attached.sink.synced())
+    }
+
+    fn sizes(&self) -> Sizes {
+        self.sinks.read().iter().map(|attached| attached.sink.sizes()).fold(Sizes::default(), |sum, sizes| Sizes {
+            objects: sum.objects.max(sizes.objects),
+            quarantined: sum.quarantined.max(sizes.quarantined),
+            strings: sum.strings + sizes.strings,
+        })
+    }
+
+    fn recover(&self) -> bool {
+        let mut wants_list = false;
+        for attached in &*self.sinks.read() {
+            let recovered =
+                self.guard.catch(Place::Listener, Task("watch", self.kind.kind), || attached.sink.recover());
+            wants_list |= recovered.unwrap_or(true) || *attached.panicked.lock();
+        }
+        wants_list
+    }
+}

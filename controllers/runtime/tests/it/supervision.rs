@@ -1,0 +1,192 @@
+//! What panics starts again, what cannot go on ends the program, and a leader that lost its lease starts no write.
+//! On paused time, over kube's client and the embedded API server in the same process.
+
+use std::{
+    convert::Infallible,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use axum::{
+    extract::Request,
+    http::StatusCode,
+    middleware::{Next, from_fn},
+    response::IntoResponse,
+};
+use envtest::shell::Server;
+use http::Method;
+use jiff::Timestamp;
+use koord_runtime::{
+    Core,
+    clock::{ScaledClock, SharedClock},
+    lease::LeaderElectionConfig,
+    manager::{Manager, RunError, Settings},
+    metrics::{Audience, Metrics},
+    panics::{Injector, Place},
+    random::Random,
+    recorder::Recorder,
+    tasks::TaskError,
+};
+use kube::Client;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    manager::{send, server},
+    name_cards::{COMPONENT, NameCards},
+};
+
+fn manager(server: &Server, client: Client, injector: Injector, settings: Settings) -> Manager {
+    let clock: SharedClock = ScaledClock::shared(Timestamp::UNIX_EPOCH, 1.0);
+    for name in ["n1", "n2", "n3", "n4", "n5", "n6"] {
+        send(server, Method::POST, "/api/v1/nodes", &json!({"metadata": {"name": name}}));
+    }
+    let (recorder, events) = Recorder::new(Arc::clone(&clock));
+    let mut core = Core::new(Arc::clone(&clock), Random::seeded(7), Metrics::new().unwrap(), Arc::new(recorder));
+    core.inject_panics(injector);
+    core.add(NameCards::SPEC, COMPONENT, |wiring| Ok::<_, Infallible>(NameCards::wire(wiring))).unwrap();
+    Manager::timed_by(clock, core, client, events, settings)
+}
+
+fn settings() -> Settings {
+    Settings {
+        field_manager: "cards",
+        requests_per_second: 0.0,
+        requests_burst: 0,
+        leader_election: None,
+        metrics: None,
+        health: None,
+        host: "test".to_owned(),
+    }
+}
+
+fn cards(server: &Server) -> usize {
+    let cards = send(server, Method::GET, "/api/v1/namespaces/cards/configmaps", &Value::Null);
+    cards["items"].as_array().unwrap().len()
+}
+
+/// Panics at a place the first so many times that it is passed.
+fn at_first(place: Place, times: u32) -> Injector {
+    let left = AtomicU32::new(times);
+    Arc::new(move |at| {
+        let strikes =
+            at == place && left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok();
+        assert!(!strikes, "injected");
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_panics_at_first_does_its_work_in_the_end_and_is_counted() {
+    let cases = [
+        (Place::Projection, "projection", "watch Node"),
+        (Place::Listener, "listener", "watch Node"),
+        (Place::Reconcile, "reconcile", "controller name-cards"),
+        (Place::Written, "written", "controller name-cards"),
+        (Place::Execution, "execution", "controller name-cards"),
+        (Place::Watch, "task", "watch Node"),
+        (Place::Election, "task", "leader election"),
+        (Place::Events, "task", "events"),
+    ];
+    for (place, label, task) in cases {
+        let server = server();
+        let leader_election = Some(LeaderElectionConfig::new("kube-system", "cards", "one"));
+        let settings = Settings { leader_election, ..settings() };
+        let client = Client::new(server.router(), "default");
+        let manager = manager(&server, client, at_first(place, 3), settings);
+        let (core, health, stop) = (Arc::clone(manager.core()), manager.health().clone(), CancellationToken::new());
+        let running = tokio::spawn(manager.run(stop.clone()));
+        // A watch is opened anew within five minutes.
+        tokio::time::sleep(Duration::from_mins(8)).await;
+        assert_eq!(cards(&server), 6, "{place:?}");
+        assert_eq!(health.is_ready(), Ok(()), "{place:?}");
+        let text = core.metrics().text(&[Audience::Runtime]);
+        let counted = format!(r#"koord_panics_total{{place="{label}",task="{task}"}}"#);
+        assert!(text.contains(&counted), "{counted} is missing in\n{text}");
+        stop.cancel();
+        running.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_task_that_cannot_go_on_ends_the_program_with_its_name() {
+    let server = server();
+    let client = Client::new(server.router(), "default");
+    let manager = manager(&server, client, at_first(Place::Watch, u32::MAX), settings());
+    let tasks = manager.tasks().clone();
+    let ended = tokio::time::timeout(Duration::from_mins(10), manager.run(CancellationToken::new())).await.unwrap();
+    let Err(RunError::Task(TaskError::GivenUp { task, last })) = ended else { panic!("{ended:?}") };
+    assert_eq!(last.to_string(), "panicked: injected; please report it");
+    assert!(["watch Node", "watch ConfigMap"].contains(&task.as_str()), "{task}");
+    assert!(tasks.alive().is_err(), "liveness knows");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_without_word_from_the_server_makes_the_program_unready_but_not_dead() {
+    let server = server();
+    let is_down = Arc::new(AtomicBool::new(false));
+    let down = Arc::clone(&is_down);
+    let router = server.router().layer(from_fn(move |request: Request, next: Next| {
+        let is_down = down.load(Ordering::Relaxed);
+        async move { if is_down { StatusCode::SERVICE_UNAVAILABLE.into_response() } else { next.run(request).await } }
+    }));
+    let client = Client::new(router, "default");
+    let manager = manager(&server, client, Arc::new(|_| {}), settings());
+    let (core, health, stop) = (Arc::clone(manager.core()), manager.health().clone(), CancellationToken::new());
+    assert_eq!(health.is_ready(), Err("caches: caches are not complete: Node, ConfigMap".to_owned()));
+    let running = tokio::spawn(manager.run(stop.clone()));
+    tokio::time::sleep(Duration::from_hours(1)).await;
+    assert_eq!((health.is_ready(), core.liveness()), (Ok(()), Ok(())), "in a quiet cluster");
+    is_down.store(true, Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_mins(25)).await;
+    let reason = "caches: no word from the API server for 15 minutes: Node, ConfigMap";
+    assert_eq!((health.is_ready(), core.liveness()), (Err(reason.to_owned()), Ok(())));
+    is_down.store(false, Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_mins(2)).await;
+    assert_eq!(health.is_ready(), Ok(()));
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+/// The limit lets one write through in ten seconds, and the lease is lost after fifteen: of six writes that are due, those
+/// that have waited until then are not started, although their workers were already under way.
+#[tokio::test(start_paused = true)]
+async fn a_write_that_waited_until_the_lease_was_lost_is_not_started() {
+    let server = server();
+    let frozen = Arc::new(AtomicBool::new(false));
+    let is_frozen = Arc::clone(&frozen);
+    let router = server.router().layer(from_fn(move |request: Request, next: Next| {
+        let refused = request.uri().path().contains("/leases") && is_frozen.load(Ordering::Relaxed);
+        async move { if refused { StatusCode::INTERNAL_SERVER_ERROR.into_response() } else { next.run(request).await } }
+    }));
+    let leader_election = LeaderElectionConfig {
+        lease: Duration::from_secs(20),
+        renew: Duration::from_secs(15),
+        ..LeaderElectionConfig::new("kube-system", "cards", "one")
+    };
+    // Two lists or watches and one write at once; then the limit.
+    let limit = (0.1, 3);
+    let settings = Settings {
+        requests_per_second: limit.0,
+        requests_burst: limit.1,
+        leader_election: Some(leader_election),
+        ..settings()
+    };
+    let manager = manager(&server, Client::new(router, "default"), Arc::new(|_| {}), settings);
+    let (mut leads, stop) = (manager.leading(), CancellationToken::new());
+    let running = tokio::spawn(manager.run(stop.clone()));
+    leads.wait_for(|leads| *leads).await.unwrap();
+    frozen.store(true, Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_secs(18)).await;
+    let written = cards(&server);
+    assert!(written < 6 && !*leads.borrow(), "{written} cards while it led");
+    tokio::time::sleep(Duration::from_mins(10)).await;
+    assert_eq!(cards(&server), written, "a write was started without the lead");
+    frozen.store(false, Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_mins(20)).await;
+    assert_eq!(cards(&server), 6, "the lead came back");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
