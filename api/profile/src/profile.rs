@@ -1,15 +1,13 @@
 //! A profile as caches keep it.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use koord_api::{
-    cluster_colocation_profile::{ClusterColocationProfile, ClusterColocationProfileSpec},
-    label_selector::Selector,
-};
+use koord_api::cluster_colocation_profile::{ClusterColocationProfile, ClusterColocationProfileSpec};
 use koord_resource::{Resource, controller::ResourceKind};
 use koord_runtime::{
     intern::Interner,
     projection::{DecodeError, Labels, Metadata, Projection, WireMetadata},
 };
+use koord_scheduling::Selector;
 use serde::Deserialize;
 
 use crate::Overlay;

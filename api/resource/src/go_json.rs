@@ -15,3 +15,14 @@ pub use inline::Inline;
 pub use merge::{merge, merge_values};
 pub use parse::{SyntaxError, check};
 pub use write::{float_text, to_string};
+
+/// Why a text could not be decoded: in Go's words where it is no JSON, else [without the position](without_position).
+pub fn reason(text: &str, error: &serde_json::Error) -> String {
+    check(text).map_or_else(|syntax| syntax.to_string(), |()| without_position(error))
+}
+
+/// A decode error without the position, which means nothing to users who wrote YAML.
+pub fn without_position(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.rfind(" at line ").map_or(text.as_str(), |end| &text[..end]).to_owned()
+}

@@ -6,8 +6,6 @@ use koord_resource::{
     field::{Errors, Path},
 };
 
-use crate::label_selector;
-
 /// A duration as Go writes it, that is not negative.
 pub(crate) fn duration(text: &str, at: &Path<'_>, errors: &mut Errors) {
     match text.parse::<Duration>() {
@@ -28,7 +26,7 @@ pub(crate) fn not_negative(amounts: &ResourceList, at: &Path<'_>, errors: &mut E
 
 /// Every term of a selector is legal.
 pub(crate) fn selector_parses(selector: &LabelSelector, at: &Path<'_>, errors: &mut Errors) {
-    if let Err(error) = label_selector::check(selector) {
+    if let Err(error) = koord_scheduling::check(selector) {
         errors.invalid(at, selector, error.to_string());
     }
 }

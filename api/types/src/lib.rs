@@ -4,9 +4,9 @@
 
 mod attached;
 pub mod catalogue;
+pub mod classes;
 pub mod cluster_colocation_profile;
 pub mod cluster_network_topology;
-pub mod cpuset;
 pub mod device;
 pub mod device_protocol;
 pub mod elastic_quota;
@@ -14,7 +14,6 @@ pub mod elastic_quota_profile;
 pub mod extensions;
 pub mod gang;
 pub mod go_text;
-pub mod label_selector;
 pub mod node_annotations;
 pub mod node_metric;
 pub mod node_resource_topology;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use koord_resource::{Quantity, ResourceList, go_json};
+use koord_scheduling::{CpuSet, ParseCpuSetError};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    cpuset::CpuSet,
     go_text,
     protocol::{Flag, Key, Labels, ProtocolError, Text, json_texts, word_texts},
     slo_config::ColocationStrategy,
@@ -256,7 +256,7 @@ impl NodeReservation {
 
     /// Which CPUs are kept; none where only their amount is said.
     pub fn cpus(&self) -> Result<CpuSet, ProtocolError> {
-        self.reserved_cpus.parse().map_err(|error: crate::cpuset::ParseCpuSetError| ProtocolError {
+        self.reserved_cpus.parse().map_err(|error: ParseCpuSetError| ProtocolError {
             key: NODE_RESERVATION.name(),
             value: self.reserved_cpus.clone(),
             reason: error.to_string(),

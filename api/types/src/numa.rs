@@ -1,10 +1,10 @@
 //! Which CPUs and NUMA nodes a pod wants and has, and what NodeResourceTopologies say about them.
 
 use koord_resource::ResourceList;
+use koord_scheduling::{CpuSet, ParseCpuSetError};
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    cpuset::{CpuSet, ParseCpuSetError},
     node_annotations::NumaTopologyPolicy,
     protocol::{Key, json_texts},
     word::{self, words},

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::api::resource::Quantity as TextQuantity};
-use koord_resource::{Quantity, ResourceList};
+use koord_resource::Quantity;
+use koord_scheduling::{Bounds, kubernetes_qos};
 
 use crate::{protocol::Labels, word::words};
 
@@ -79,31 +80,25 @@ impl KubernetesQos {
 
     /// The class that follows from the requests and limits of CPU and memory of all containers.
     fn computed(pod: &Pod) -> Self {
-        let Some(spec) = &pod.spec else { return Self::BestEffort };
-        let (mut requests, mut limits) = (ResourceList::new(), ResourceList::new());
-        let mut all_limited = true;
-        for container in spec.containers.iter().chain(spec.init_containers.iter().flatten()) {
-            let resources = container.resources.as_ref();
-            requests.add(&compute(resources.and_then(|resources| resources.requests.as_ref())));
-            let limited = compute(resources.and_then(|resources| resources.limits.as_ref()));
-            all_limited &= limited.len() == 2;
-            limits.add(&limited);
-        }
-        if requests.is_empty() && limits.is_empty() {
-            Self::BestEffort
-        } else if all_limited && requests == limits {
-            Self::Guaranteed
-        } else {
-            Self::Burstable
-        }
+        let spec = pod.spec.iter();
+        let containers = spec.flat_map(|spec| spec.containers.iter().chain(spec.init_containers.iter().flatten()));
+        // Texts that are no quantities count as nothing; the API server refuses them.
+        let amount = |amounts: Option<&BTreeMap<String, TextQuantity>>, name: &str| {
+            amounts?.get(name).and_then(|text| Quantity::try_from(text).ok())
+        };
+        let amounts: Vec<[[Option<Quantity>; 2]; 2]> = containers
+            .map(|container| {
+                let resources = container.resources.as_ref();
+                let requests = resources.and_then(|resources| resources.requests.as_ref());
+                let limits = resources.and_then(|resources| resources.limits.as_ref());
+                ["cpu", "memory"].map(|name| [amount(requests, name), amount(limits, name)])
+            })
+            .collect();
+        let bounds = amounts.iter().map(|container| {
+            container.each_ref().map(|[request, limit]| Bounds { request: request.as_ref(), limit: limit.as_ref() })
+        });
+        Self::from(kubernetes_qos(bounds))
     }
-}
-
-/// CPU and memory, where there is some. Texts that are no quantities count as nothing; the API server refuses them.
-fn compute(resources: Option<&BTreeMap<String, TextQuantity>>) -> ResourceList {
-    let resources = resources.into_iter().flatten().filter(|(name, _)| matches!(name.as_str(), "cpu" | "memory"));
-    let amounts = resources.filter_map(|(name, text)| Some((name.as_str(), Quantity::try_from(text).ok()?)));
-    amounts.filter(|(_, amount)| amount.signum() > 0).collect()
 }
 
 #[cfg(test)]

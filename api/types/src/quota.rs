@@ -2,10 +2,7 @@
 
 use koord_resource::ResourceList;
 
-use crate::{
-    elastic_quota::ElasticQuota,
-    protocol::{Flag, Key, Labels},
-};
+use crate::protocol::{Flag, Key};
 
 /// Name of the quota that every tree begins with. It cannot be changed.
 pub const ROOT_QUOTA: &str = "koordinator-root-quota";
@@ -72,32 +69,6 @@ pub const ADMISSION: Key<ResourceList> = Key::new("quota.scheduling.koordinator.
 pub const MAX_STRICT_CHECK_RESOURCE_KEYS: Key<Vec<String>> =
     Key::new("quota.scheduling.koordinator.sh/max-strict-check-resource-keys", NAMES);
 
-/// The quota above. A quota that names none is below the root, which itself is below nothing.
-pub fn parent<'a>(name: &str, labels: &'a Labels) -> &'a str {
-    match labels.get(PARENT).filter(|parent| !parent.is_empty()) {
-        Some(parent) => parent,
-        None if name == ROOT_QUOTA => "",
-        None => ROOT_QUOTA,
-    }
-}
-
-/// Whether others may use what the quota does not.
-pub fn allows_lending(labels: &Labels) -> bool {
-    !ALLOW_LENT_RESOURCE.is_denied(labels)
-}
-
-/// In which proportion what is idle is shared: as annotated, or like what the quota may use at most.
-pub fn shared_weight(quota: &ElasticQuota) -> ResourceList {
-    let annotations = quota.metadata.annotations.as_ref();
-    let annotated = annotations.and_then(|annotations| SHARED_WEIGHT.get(annotations).ok().flatten());
-    annotated.filter(|weight| !weight.is_zero()).unwrap_or_else(|| quota.spec.max.clone())
-}
-
-/// Namespaces whose pods belong to the quota; none where the annotation makes no sense.
-pub fn namespaces(annotations: &Labels) -> Vec<String> {
-    NAMESPACES.get(annotations).ok().flatten().unwrap_or_default()
-}
-
 /// Whether a quota's name belongs to the scheduler, so that nobody may change it.
 pub fn is_reserved(name: &str) -> bool {
     matches!(name, ROOT_QUOTA | SYSTEM_QUOTA)
@@ -116,14 +87,9 @@ pub fn tree_id(namespace: &str, name: &str) -> String {
 mod tests {
     use koord_resource::{Quantity, quantity::Format};
     use proptest::{collection::btree_map, prelude::*};
-    use serde_json::json;
 
     use super::*;
     use crate::protocol::laws::{keeps_values, reads_any_text};
-
-    fn map(pairs: &[(&str, &str)]) -> Labels {
-        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
-    }
 
     #[test]
     fn every_key_reads_any_text() {
@@ -149,39 +115,10 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_that_names_no_parent_is_below_the_root() {
-        assert_eq!(parent("a", &map(&[(PARENT, "")])), ROOT_QUOTA);
-        assert_eq!(parent("a", &map(&[])), ROOT_QUOTA);
-        assert_eq!(parent("a", &map(&[(PARENT, "b")])), "b");
-        assert_eq!(parent(ROOT_QUOTA, &map(&[])), "");
-    }
-
-    #[test]
-    fn a_weight_that_makes_no_sense_is_what_the_quota_may_use() {
-        let quota = |weight: &str| -> ElasticQuota {
-            serde_json::from_value(json!({
-                "metadata": {"annotations": {SHARED_WEIGHT.name(): weight}},
-                "spec": {"max": {"cpu": "4"}}
-            }))
-            .unwrap()
-        };
-        let cpu = |weight: &str| shared_weight(&quota(weight)).amount("cpu").value();
-        assert_eq!([r#"{"cpu":"2"}"#, "x", r#"{"cpu":"0"}"#, "{}"].map(cpu), [2, 4, 4, 4]);
-    }
-
-    #[test]
     fn tree_ids_are_fnv_hashes() {
         assert_eq!(tree_id("", "profile1"), "2862972692226656278");
         assert_eq!(tree_id("", "profile2"), "2862971592715028067");
         assert_eq!(tree_id("default", "profile1"), "3288849408605801223");
         assert_eq!(tree_id("kube-system", "p"), "14173809139698806377");
-    }
-
-    #[test]
-    fn only_false_forbids_lending() {
-        assert!(allows_lending(&map(&[])));
-        assert!(allows_lending(&map(&[(ALLOW_LENT_RESOURCE.name(), "no")])));
-        assert!(!allows_lending(&map(&[(ALLOW_LENT_RESOURCE.name(), "false")])));
-        assert_eq!(namespaces(&map(&[(NAMESPACES.name(), "[")])), Vec::<String>::new());
     }
 }

@@ -199,6 +199,9 @@ impl Document<'_> {
             "document".clone_into(&mut self.object);
             return self.find(&[], "an object needs apiVersion and kind".to_owned(), None);
         }
+        if let Some(kind) = koord_config::Kind::of(object) {
+            return self.component(kind, object);
+        }
         self.refused.clear();
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         self.keys(object);
@@ -223,6 +226,15 @@ impl Document<'_> {
             for mistake in flags::mistakes(object) {
                 self.find(&steps(&mistake.path), mistake.message, mistake.suggestion);
             }
+        }
+    }
+
+    /// A configuration of a component, which is no object of the API server.
+    fn component(&mut self, kind: koord_config::Kind, document: &Value) {
+        kind.name().clone_into(&mut self.object);
+        for problem in kind.check(document) {
+            let at: Vec<Step> = problem.path.iter().map(Step::from).collect();
+            self.find(&at, problem.to_string(), problem.suggestion);
         }
     }
 
@@ -344,6 +356,38 @@ mod tests {
     fn found(text: &str) -> Vec<String> {
         let file = File { name: "f.yaml".to_owned(), text: text.to_owned(), is_named: true };
         lint(&[file], &Reviewer::default()).iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn configurations_of_components_are_checked_with_file_and_line() {
+        let text = "\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles:
+- schedulerName: koord-scheduler
+  plugins:
+    filter:
+      enabled:
+      - name: LoadAwareSheduling
+  pluginConfig:
+  - name: Reservation
+    args:
+      gcDurationSecond: 5
+---
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerConfiguration
+deschedulingInterval: 10
+";
+        let mut found = found(text);
+        found.sort();
+        assert_eq!(
+            found,
+            [
+                "f.yaml:12: KubeSchedulerConfiguration: profiles[0].pluginConfig[0].args.gcDurationSecond: unknown field\n    did you mean gcDurationSeconds?",
+                "f.yaml:16: DeschedulerConfiguration: deschedulingInterval: must be a text, not a whole number",
+                "f.yaml:8: KubeSchedulerConfiguration: profiles[0].plugins.filter.enabled[0].name: there is no plugin \"LoadAwareSheduling\"\n    did you mean LoadAwareScheduling?",
+            ]
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::{
 };
 
 use koord_resource::{Quantity, quantity::Format};
+use koord_scheduling::Amounts;
 use serde::{Deserialize, Deserializer};
 
 const NANO: i128 = 1_000_000_000;
@@ -173,6 +174,16 @@ impl CpuMemory {
     /// The larger of each.
     pub fn max(self, other: Self) -> Self {
         self.map(|native, amount| amount.max(other.of(native)))
+    }
+}
+
+impl Amounts for CpuMemory {
+    fn add(&mut self, other: &Self) {
+        *self = *self + *other;
+    }
+
+    fn larger(self, other: Self) -> Self {
+        self.max(other)
     }
 }
 

@@ -7,7 +7,6 @@ use koord_api::{
     elastic_quota::{ElasticQuota, ElasticQuotaSpec},
     elastic_quota_profile::ElasticQuotaProfile,
     go_text,
-    label_selector::Selector,
     protocol::Text as _,
     quota::{IS_ROOT, PROFILE, RESOURCE_KEYS, TOTAL_RESOURCE, TREE_ID, UNSCHEDULABLE_RESOURCE, tree_id},
 };
@@ -24,6 +23,7 @@ use koord_runtime::{
     store::Store,
     write::{Action, Write},
 };
+use koord_scheduling::Selector;
 use serde_json::{Map, Value, json};
 
 use crate::view::{ElasticQuotaView, NodeView, QuotaProfileView};

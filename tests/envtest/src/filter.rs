@@ -1,10 +1,12 @@
 //! Which objects of a kind a list, watch or deletecollection is about.
 
+use koord_scheduling::Selector;
+
 use crate::{
     options::ListOptions,
     registry::ResourceDef,
     request::Target,
-    selector::{FieldSelector, LabelSelector},
+    selector::{self, FieldSelector},
     status::ApiError,
     store::{Change, Record},
 };
@@ -12,7 +14,7 @@ use crate::{
 /// Selectors of one request, checked against the kind.
 #[derive(Clone, Debug)]
 pub struct Filter {
-    labels: LabelSelector,
+    labels: Selector,
     fields: FieldSelector,
     /// What keys start with.
     pub prefix: String,
@@ -32,7 +34,7 @@ enum Place {
 impl Filter {
     /// Reads the selectors of a request.
     pub fn new(definition: &ResourceDef, target: &Target, options: &ListOptions) -> Result<Self, ApiError> {
-        let labels = LabelSelector::parse(&options.label_selector).map_err(ApiError::bad_request)?;
+        let labels = Selector::parse(&options.label_selector).map_err(ApiError::bad_request)?;
         let mut fields = FieldSelector::parse(&options.field_selector).map_err(ApiError::bad_request)?;
         if !target.name.is_empty() {
             fields.requirements.push(crate::selector::FieldRequirement {
@@ -54,7 +56,7 @@ impl Filter {
 
     /// Whether nothing but the namespace narrows the selection.
     pub fn is_plain(&self) -> bool {
-        self.labels.is_empty() && self.fields.is_empty()
+        self.labels.is_everything() && self.fields.is_empty()
     }
 
     /// A selectable field that must have one value, by its place in a record: what watchers are found by.
@@ -82,7 +84,7 @@ impl Filter {
                 Place::Selectable(index) => record.fields.get(*index).map_or("", AsRef::as_ref),
             };
             (value == term.value) == term.equal
-        }) && self.labels.matches_record(record)
+        }) && selector::selects_record(&self.labels, record)
     }
 }
 

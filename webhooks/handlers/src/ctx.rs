@@ -22,7 +22,7 @@ use crate::{
     metrics,
     node::ConfigMapData,
     pod::validate_binding::PodMarks,
-    quota::{Admitted, PlacedPod, Quota, QuotaProfile},
+    quota::{Admitted, CachedQuota, PlacedPod, QuotaProfile},
     settings::{ObjectName, Settings},
     validate_pod::RequiredLabels,
 };
@@ -32,7 +32,7 @@ pub struct Ctx {
     pub(crate) profiles: Arc<Store<Profile>>,
     pub(crate) namespaces: Arc<Store<NamespaceLabels>>,
     pub(crate) priority_classes: Arc<Store<PriorityClassValue>>,
-    pub(crate) quotas: Arc<Store<Quota>>,
+    pub(crate) quotas: Arc<Store<CachedQuota>>,
     pub(crate) quota_profiles: Arc<Store<QuotaProfile>>,
     pub(crate) pods: Arc<Store<PlacedPod>>,
     /// Changes of quotas that were admitted and that the cache does not show yet.

@@ -1,6 +1,6 @@
 //! Decoding of a request's object, with the refusals of the original's decoder.
 
-use koord_resource::{admission::Denial, go_json, strict_json};
+use koord_resource::{admission::Denial, go_json::without_position, strict_json};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -12,18 +12,7 @@ pub(crate) fn object<'a, T: Deserialize<'a>>(raw: Option<&'a RawValue>) -> Resul
 
 /// Decodes an object's JSON text.
 pub(crate) fn text<'a, T: Deserialize<'a>>(text: &'a str) -> Result<T, Denial> {
-    strict_json::from_str(text).map_err(|error| Denial::bad_request(reason(&error)))
-}
-
-/// The error without the position, which means nothing to whoever wrote YAML.
-pub(crate) fn reason(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    text.rfind(" at line ").map_or(text.as_str(), |end| &text[..end]).to_owned()
-}
-
-/// Why the text of an annotation cannot be read: in Go's words where it is no JSON.
-pub(crate) fn json_reason(text: &str, error: &serde_json::Error) -> String {
-    go_json::check(text).map_or_else(|syntax| syntax.to_string(), |()| reason(error))
+    strict_json::from_str(text).map_err(|error| Denial::bad_request(without_position(&error)))
 }
 
 /// Refuses an object of another kind. What the object does not say of kind and version is as it should be.

@@ -12,7 +12,7 @@ use prometheus::{
     proto::MetricFamily,
 };
 
-use crate::quota::Quota;
+use crate::quota::CachedQuota;
 
 pub(crate) const BINDING_DECISIONS: Description = Description::counter(
     "koord_manager_webhook_binding_admission_decisions_total",
@@ -34,12 +34,12 @@ pub const METRICS: &[Description] = &[BINDING_DECISIONS, SHARED_WEIGHTS];
 
 /// Tells weights from the cache when somebody asks, so that quotas that are gone have none.
 struct SharedWeights {
-    quotas: Arc<Store<Quota>>,
+    quotas: Arc<Store<CachedQuota>>,
     shape: GaugeVec,
 }
 
 /// Shows the weights of all quotas of a cache.
-pub(crate) fn show_shared_weights(metrics: &Metrics, quotas: &Arc<Store<Quota>>) {
+pub(crate) fn show_shared_weights(metrics: &Metrics, quotas: &Arc<Store<CachedQuota>>) {
     let shown =
         weights().and_then(|shape| metrics.adopt(SHARED_WEIGHTS, SharedWeights { quotas: Arc::clone(quotas), shape }));
     if let Err(error) = shown {
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn weights_are_those_of_the_quotas_that_exist() {
-        let (metrics, quotas) = (Metrics::new().unwrap(), Arc::<Store<Quota>>::default());
+        let (metrics, quotas) = (Metrics::new().unwrap(), Arc::<Store<CachedQuota>>::default());
         show_shared_weights(&metrics, &quotas);
         let quota = |name: &str, weight: &str| {
             let annotations = serde_json::json!({"quota.scheduling.koordinator.sh/shared-weight": weight});

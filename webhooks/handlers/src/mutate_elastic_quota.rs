@@ -17,7 +17,7 @@ use serde::{Deserialize, Deserializer};
 use crate::{
     Ctx, decode,
     pod::Amounts,
-    quota::{Forest, Quota, Refused, World, advice},
+    quota::{Forest, Quota, Quotas as _, Refused, World, advice},
 };
 
 /// Gives new quotas their place in the tree and their shared weight.
@@ -179,7 +179,7 @@ fn shared_weight(current: &str, spec: &QuotaSpec<'_>) -> Result<Option<String>, 
     }
     let mut weights: ResourceList = serde_json::from_str::<Option<ResourceList>>(current)
         .map_err(|error| {
-            let reason = decode::json_reason(current, &error);
+            let reason = go_json::reason(current, &error);
             Denial::bad_request(format!("fillDefaultQuotaInfo unmarshal sharedWeight failed:{reason}"))
                 .advise(advice::WEIGHTS)
         })?

@@ -1,41 +1,40 @@
-//! The tree of quotas: what is kept of each, how the tree looks while admitted changes are on their way, and the
-//! rules that keep it sound.
+//! The tree of quotas while admitted changes are not confirmed by the watch, and what pods are charged to it.
 //!
-//! A decision must count what was admitted a moment ago, although the watch does not show it yet, and must not believe
-//! it either: a later webhook may have refused it. So the rules are asked about the tree as it is [shown](World::Shown)
-//! and as it is [expected](World::Expected) and what lies between, and where the answers differ the decision waits.
+//! A decision must count a change that was admitted a moment ago, although the watch does not show it yet, and must not
+//! rely on it either: a later webhook may have refused it. So the rules of `koord-quota` are evaluated on the tree as it
+//! is [shown](World::Shown), as it is [expected](World::Expected), and with both; where the answers differ the decision
+//! waits.
 
 mod accounts;
 mod admitted;
-pub(crate) mod advice;
 pub(crate) mod charge;
 mod debug;
 mod fact;
-mod rules;
 mod tree;
 
 use koord_resource::admission::{Denial, Verdict};
 use koord_runtime::{cache::Cache, key::ObjectKey};
+
+pub(crate) use koord_quota::{Proposal, Quota, Quotas, Refusal, Rules, advice};
 
 pub use self::accounts::{Accounts, Books, Retries};
 use self::admitted::Pending;
 pub(crate) use self::{
     admitted::{Admitted, Change},
     debug::page as debug_page,
-    fact::{PlacedPod, Quota, QuotaProfile},
-    rules::{Proposal, Refusal, Rules},
+    fact::{CachedQuota, PlacedPod, Pods, QuotaProfile, key_of},
     tree::{Tree, World},
 };
 
 /// What decisions about quotas see.
 pub(crate) struct Forest<'a> {
-    shown: &'a Cache<Quota>,
+    shown: &'a Cache<CachedQuota>,
     pending: Vec<&'a Pending>,
 }
 
 impl<'a> Forest<'a> {
     /// What is shown, and what was admitted and is not shown yet.
-    pub(crate) fn new(shown: &'a Cache<Quota>, pending: &'a [Pending]) -> Self {
+    pub(crate) fn new(shown: &'a Cache<CachedQuota>, pending: &'a [Pending]) -> Self {
         Self { shown, pending: pending.iter().collect() }
     }
 

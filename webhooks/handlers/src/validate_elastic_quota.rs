@@ -8,10 +8,8 @@ use koord_api::{
         self, ALLOW_FORCE_UPDATE, DEFAULT_QUOTA, IS_PARENT, MAX_STRICT_CHECK_RESOURCE_KEYS, NAMESPACES, PARENT, TREE_ID,
     },
 };
-use koord_resource::{
-    Quantity, ResourceList,
-    admission::{Denial, Operation, Request, Verdict},
-};
+use koord_quota::{Amounts, check_amounts};
+use koord_resource::admission::{Denial, Operation, Request, Verdict};
 use koord_runtime::{
     cache::{Cache, Revision},
     key::ObjectKey,
@@ -21,11 +19,11 @@ use koord_runtime::{
 use crate::{
     Ctx, decode,
     mutate_elastic_quota::{QuotaView, SHARED_WEIGHT},
-    quota::{Change, Forest, PlacedPod, Proposal, Refusal, Refused, Rules, Tree, advice},
+    quota::{
+        Change, Forest, PlacedPod, Pods, Proposal, Quota, Quotas as _, Refusal, Refused, Rules, Tree, advice, key_of,
+    },
     warnings,
 };
-
-const STRICT_KEYS: &str = MAX_STRICT_CHECK_RESOURCE_KEYS.name();
 
 /// Decides by what is known now, and remembers what it admits until the cache shows it.
 #[koord_resource::admission(
@@ -84,20 +82,21 @@ fn decide(
     if !request.sub_resource.is_empty() || request.resource.resource != "elasticquotas" {
         return Ok(None);
     }
+    let bound = Pods(pods);
     match request.operation {
         Operation::Create => {
             let view: QuotaView<'_> = decode::object(request.object)?;
             view.check_kind()?;
             let quota = view.place(&request.namespace);
-            let key = quota.key();
+            let key = key_of(&quota);
             forest.without_creation_of(&key).ask(|tree| {
                 if tree.find(&quota.name).is_some() {
                     let message = format!("AddQuota quota already exist:{}", quota.name);
                     return Err(Refusal::broken(message, advice::NAME_TAKEN));
                 }
-                let proposal = Proposal { quota: &quota, old: None, tree, pods, rules };
+                let proposal = Proposal { quota: &quota, old: None, tree, pods: &bound, rules };
                 proposal.namespaces_are_free()?;
-                check(&view)?;
+                check(&view, &quota)?;
                 proposal.fits()
             })?;
             Ok(Some(Delta { key, change: Change::Put(quota.into()), before: None }))
@@ -117,16 +116,16 @@ fn decide(
                 return Err(Denial::bad_request(message).advise(advice::RESERVED).into());
             }
             let (quota, before) = (view.place(&request.namespace), old.place(&request.namespace));
-            let key = quota.key();
+            let key = key_of(&quota);
             forest.without_changes_of(&key).ask(|tree| {
-                let proposal = Proposal { quota: &quota, old: Some(&before), tree, pods, rules };
+                let proposal = Proposal { quota: &quota, old: Some(&before), tree, pods: &bound, rules };
                 proposal.namespaces_are_free()?;
                 if tree.find(&quota.name).is_none() && !tree.is_unreadable(key.as_str()) {
                     let name = &quota.name;
                     let message = format!("UpdateQuota quota not exist in quotaInfoMap:{name}");
                     return Err(Refusal::missing(message, advice::UNKNOWN));
                 }
-                check(&view)?;
+                check(&view, &quota)?;
                 proposal.fits()
             })?;
             Ok(Some(Delta { key, change: Change::Put(quota.into()), before: old.identity() }))
@@ -183,83 +182,17 @@ fn placement_or_amounts_changed(new: &QuotaView<'_>, old: &QuotaView<'_>) -> boo
         || (new.spec.min(), new.spec.max()) != (old.spec.min(), old.spec.max())
 }
 
-/// What a quota must be by itself, whatever the tree looks like.
-fn check(quota: &QuotaView<'_>) -> Result<(), Denial> {
-    let name = &quota.metadata.name;
-    let (max, min, used) = (quota.spec.max(), quota.spec.min(), &quota.status.used);
-    let refuse = |message: String, advice| Err(Denial::bad_request(message).advise(advice));
-    if let Some(negative) = negatives(&max) {
-        return refuse(format!("{name} quota.Spec.Max's value < 0, in dimensions :{negative}"), advice::NEGATIVE_MAX);
-    }
-    if let Some(negative) = negatives(&min) {
-        return refuse(format!("{name} quota.Spec.Min's value < 0, in dimensions :{negative}"), advice::NEGATIVE_MIN);
-    }
-    if let Some(text) = quota.metadata.annotations.get(SHARED_WEIGHT) {
-        let weights: ResourceList = serde_json::from_str::<Option<ResourceList>>(text)
-            .map_err(|error| Denial::bad_request(decode::json_reason(text, &error)).advise(advice::WEIGHTS))?
-            .unwrap_or_default();
-        if let Some(negative) = negatives(&weights) {
-            return refuse(
-                format!("{name} quota.Annotation[{SHARED_WEIGHT}]'s value < 0, in dimension :{negative}"),
-                advice::WEIGHTS,
-            );
-        }
-    }
-    for (key, promised) in &min {
-        match max.get(key) {
-            None => {
-                let message =
-                    format!("resourceKey {key} of quota {name} is included in min, which is not included in max");
-                return refuse(message, advice::MIN_WITHOUT_MAX);
-            }
-            Some(bound) if promised > bound => {
-                return refuse(
-                    format!("resourceKey {key} of quota {name} min {promised} > max {bound}"),
-                    advice::MIN_OVER_MAX,
-                );
-            }
-            Some(_) => {}
-        }
-    }
-    for key in strict_keys(quota)? {
-        let Some(in_use) = used.get(&key) else { continue };
-        match max.get(&key) {
-            None => {
-                let message = format!(
-                    "resourceKey {key} of quota {name} is included in used, which is not included in max but should check max >= used"
-                );
-                return refuse(message, advice::MAX_BELOW_USED);
-            }
-            Some(bound) if bound < in_use => {
-                return refuse(
-                    format!("resourceKey {key} of quota {name} max {bound} < used {in_use}"),
-                    advice::MAX_BELOW_USED,
-                );
-            }
-            Some(_) => {}
-        }
-    }
-    Ok(())
-}
-
-/// The resources with negative amounts, as Go prints a list.
-fn negatives(amounts: &ResourceList) -> Option<String> {
-    let negative: Vec<&str> =
-        amounts.iter().filter(|(_, quantity)| Quantity::is_negative(quantity)).map(|(name, _)| name.as_str()).collect();
-    (!negative.is_empty()).then(|| format!("[{}]", negative.join(" ")))
-}
-
-fn strict_keys(quota: &QuotaView<'_>) -> Result<Vec<String>, Denial> {
-    let text = quota.metadata.annotations.get(STRICT_KEYS).unwrap_or_default();
-    if text.is_empty() {
-        return Ok(Vec::new());
-    }
-    let keys = serde_json::from_str::<Option<Vec<String>>>(text).map_err(|error| {
-        let (name, reason) = (&quota.metadata.name, decode::json_reason(text, &error));
-        Denial::bad_request(format!("{name} quota.Annotation[{STRICT_KEYS}]'s value is invalid: {reason}"))
-            .advise(advice::STRICT_KEYS)
-    })?;
-    Ok(keys.unwrap_or_default())
+/// What the amounts of a quota must be, whatever the tree looks like.
+fn check(view: &QuotaView<'_>, quota: &Quota) -> Result<(), Denial> {
+    let annotations = &view.metadata.annotations;
+    check_amounts(&Amounts {
+        name: &quota.name,
+        min: &quota.min,
+        max: &quota.max,
+        used: &view.status.used,
+        shared_weight: annotations.get(SHARED_WEIGHT),
+        strict_keys: annotations.get(MAX_STRICT_CHECK_RESOURCE_KEYS.name()),
+    })
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ use koord_api::{
 use koord_profile::{Field, Profile, Texts, overridden};
 use koord_runtime::cache::Cache;
 
-use crate::{pod::Parts, quota::Quota};
+use crate::{pod::Parts, quota::CachedQuota};
 
 /// The scheduler that the API server gives pods that name none.
 const DEFAULT_SCHEDULER: &str = "default-scheduler";
@@ -44,7 +44,7 @@ pub(crate) fn of_new_pod(pod: &Parts<'_>, applied: &[Arc<Profile>]) -> Vec<Strin
 
 /// Of a pod that is admitted: labels and annotations that nobody can read, and a quota that does not exist. What
 /// stood there before is not told again.
-pub(crate) fn of_admitted_pod(pod: &Parts<'_>, old: Option<&Parts<'_>>, quotas: &Cache<Quota>) -> Vec<String> {
+pub(crate) fn of_admitted_pod(pod: &Parts<'_>, old: Option<&Parts<'_>>, quotas: &Cache<CachedQuota>) -> Vec<String> {
     let mut warnings = Vec::new();
     for (part, texts, before) in [
         ("labels", &pod.metadata.labels, old.map(|old| &old.metadata.labels)),
@@ -62,7 +62,7 @@ pub(crate) fn of_admitted_pod(pod: &Parts<'_>, old: Option<&Parts<'_>>, quotas: 
     warnings
 }
 
-fn missing_quota(name: &str, quotas: &Cache<Quota>) -> Option<String> {
+fn missing_quota(name: &str, quotas: &Cache<CachedQuota>) -> Option<String> {
     let known = name.is_empty() || name == DEFAULT_QUOTA || is_reserved(name) || quotas.index().named(name).is_some();
     (!known).then(|| format!("there is no ElasticQuota {name:?}; the pod counts to none until it is created"))
 }

@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use koord_resource::{Schema, declare::Emit, go_json, go_json::Inline};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use crate::{label_selector, protocol::Labels};
+use crate::protocol::Labels;
 
 /// Which nodes are meant.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub struct NodeProfile {
 impl NodeProfile {
     /// Whether a node with these labels is meant. A selector that nobody understands means no node.
     pub fn selects(&self, labels: &Labels) -> bool {
-        label_selector::matches(self.node_selector.as_ref(), labels).unwrap_or(false)
+        koord_scheduling::matches(self.node_selector.as_ref(), labels).unwrap_or(false)
     }
 }
 

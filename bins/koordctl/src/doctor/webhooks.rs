@@ -3,7 +3,6 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use koord_api::label_selector;
 use koord_resource::schema::cel::Condition;
 use koord_webhooks::HANDLERS;
 use serde_json::{Value, json};
@@ -234,7 +233,7 @@ fn catches(object: &str, entry: &Value, system: &[(String, BTreeMap<String, Stri
     let selector = selector.unwrap_or_default();
     let caught: Vec<String> = system
         .iter()
-        .filter(|(_, labels)| label_selector::matches(Some(&selector), labels).unwrap_or(true))
+        .filter(|(_, labels)| koord_scheduling::matches(Some(&selector), labels).unwrap_or(true))
         .filter(|(name, _)| conditions_hold(entry, name))
         .map(|(name, _)| name.clone())
         .collect();

@@ -9,7 +9,7 @@ mod what_if;
 use std::fmt::Write as _;
 
 use anyhow::Result;
-use koord_api::quota::{self, ALLOCATED, CHILD_REQUEST, GUARANTEED, REQUEST, RUNTIME, TREE_ID};
+use koord_api::quota::{ALLOCATED, CHILD_REQUEST, GUARANTEED, REQUEST, RUNTIME};
 use koord_resource::{ResourceList, admission::Denial};
 use serde_json::{Value, json};
 
@@ -68,6 +68,8 @@ struct Explained<'t> {
     below: Vec<&'t Quota>,
     brothers: Vec<&'t Quota>,
     pods: usize,
+    /// What it may use now, computed here.
+    runtime: Option<ResourceList>,
     bounds: Result<Bounds, Denial>,
 }
 
@@ -87,6 +89,7 @@ impl<'t> Explained<'t> {
             below: tree.below(quota).collect(),
             brothers,
             pods: tree.pods_of(quota),
+            runtime: tree.runtime(quota),
             bounds: Bounds::of(tree, quota),
             quota,
         }
@@ -109,7 +112,7 @@ impl<'t> Explained<'t> {
             annotated(&ALLOCATED),
             annotated(&RUNTIME),
             annotated(&GUARANTEED),
-            quota::shared_weight(typed),
+            self.quota.place.weights().clone(),
         ]
     }
 
@@ -126,10 +129,10 @@ impl<'t> Explained<'t> {
         let mut json = json!({
             "name": self.quota.name(),
             "namespace": self.quota.namespace(),
-            "treeID": self.quota.label(TREE_ID),
-            "isParent": self.quota.is_parent(),
-            "lends": self.quota.lends(),
-            "namespaces": self.quota.bound_namespaces(),
+            "treeID": self.quota.place.tree_id,
+            "isParent": self.quota.place.is_parent,
+            "lends": self.quota.place.lends,
+            "namespaces": self.quota.place.namespaces,
             "pods": self.pods,
             "above": names(&self.above),
             "below": names(&self.below),
@@ -138,6 +141,9 @@ impl<'t> Explained<'t> {
         });
         for (name, amounts) in AMOUNTS.iter().zip(self.amounts()) {
             json[name] = json!(amounts);
+        }
+        if let Some(runtime) = &self.runtime {
+            json["computedRuntime"] = json!(runtime);
         }
         if let Some(left) = self.left_above() {
             json["leftOfParentsMin"] = json!(left);
@@ -155,7 +161,7 @@ impl<'t> Explained<'t> {
     fn to_text(&self, screen: Screen) -> String {
         let quota = self.quota;
         let mut text = format!("ElasticQuota {}", quota.key());
-        let tree = quota.label(TREE_ID);
+        let tree = quota.place.tree_id.as_str();
         let _ = match tree {
             "" => writeln!(text, ", outside of all quota trees"),
             tree => writeln!(text, ", in tree {tree}"),
@@ -164,11 +170,11 @@ impl<'t> Explained<'t> {
         let top = self.missing.as_ref().map_or_else(|| "root".to_owned(), |missing| format!("{missing} (not there)"));
         let mut facts = vec![
             ("above", std::iter::once(top).chain(chain).collect::<Vec<_>>().join(" › ")),
-            ("below", if quota.is_parent() { list(&self.below) } else { "a leaf: pods, no quotas".to_owned() }),
-            ("lends", if quota.lends() { "what it does not use" } else { "nothing" }.to_owned()),
+            ("below", if quota.place.is_parent { list(&self.below) } else { "a leaf: pods, no quotas".to_owned() }),
+            ("lends", if quota.place.lends { "what it does not use" } else { "nothing" }.to_owned()),
             ("pods", self.pods.to_string()),
         ];
-        let namespaces = quota.bound_namespaces();
+        let namespaces = &quota.place.namespaces;
         if !namespaces.is_empty() {
             facts.push(("namespaces", namespaces.join(", ")));
         }
@@ -191,6 +197,9 @@ impl<'t> Explained<'t> {
     fn rows(&self) -> Vec<Vec<String>> {
         let mut columns: Vec<(&str, ResourceList)> = AMOUNTS.into_iter().zip(self.amounts()).collect();
         columns.retain(|(name, amounts)| !amounts.is_empty() || matches!(*name, "min" | "max" | "used"));
+        if let Some(runtime) = &self.runtime {
+            columns.push(("runtime (computed)", runtime.clone()));
+        }
         if !self.below.is_empty() {
             columns.push(("min below", min_sum(&self.below)));
         }

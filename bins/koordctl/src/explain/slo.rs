@@ -2,7 +2,6 @@
 
 use anyhow::{Result, bail};
 use koord_api::{
-    label_selector,
     node_annotations::NETWORK_BANDWIDTH,
     slo_config::{
         CPU_BURST_CONFIG, HOST_APPLICATION_CONFIG, NodeSloConfig, RESOURCE_QOS_CONFIG, RESOURCE_THRESHOLD_CONFIG,
@@ -58,7 +57,7 @@ pub(super) fn explain(objects: &Objects, args: &ExplainArgs, screen: Screen) -> 
         let strategies = section[list].as_array().map(Vec::as_slice).unwrap_or_default();
         let chosen = strategies.iter().find(|strategy| {
             let selector = serde_json::from_value(strategy["nodeSelector"].clone()).ok();
-            label_selector::matches(selector.as_ref(), &labels).unwrap_or(false)
+            koord_scheduling::matches(selector.as_ref(), &labels).unwrap_or(false)
         });
         let name = |strategy: &Value| format!("{key} {list}[{}]", strategy["name"].as_str().unwrap_or_default());
         leaves(field, &spec[field], &mut |path, value| {

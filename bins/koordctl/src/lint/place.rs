@@ -7,6 +7,15 @@ pub(super) enum Step {
     Index(usize),
 }
 
+impl From<&koord_config::Step> for Step {
+    fn from(step: &koord_config::Step) -> Self {
+        match step {
+            koord_config::Step::Key(key) => Self::Key(key.clone()),
+            koord_config::Step::Index(index) => Self::Index(*index),
+        }
+    }
+}
+
 /// The steps of a path such as `spec.owners[0].object` or `metadata.labels[a.b/c]`.
 pub(super) fn steps(path: &str) -> Vec<Step> {
     let mut steps = Vec::new();

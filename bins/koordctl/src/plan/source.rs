@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, Result, anyhow};
-use envtest::selector::{FieldSelector, LabelSelector};
+use envtest::selector::FieldSelector;
 use jiff::Timestamp;
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{Core, Watch, reflector::Selection};
+use koord_scheduling::Selector;
 use serde_json::Value;
 
 use kube::Client;
@@ -187,8 +188,8 @@ pub(crate) fn feed(watches: &[&Watch], text: &str) -> Result<()> {
 fn selects(selection: &Selection, object: &Value) -> Result<bool> {
     let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let fields = FieldSelector::parse(&selection.fields).map_err(|error| anyhow!(error))?;
-    let labels = LabelSelector::parse(&selection.labels).map_err(|error| anyhow!(error))?;
+    let labels = Selector::parse(&selection.labels).map_err(|error| anyhow!(error))?;
     Ok((selection.namespace.is_empty() || selection.namespace == text("/metadata/namespace"))
         && fields.matches(|field| text(&format!("/{}", field.replace('.', "/"))))
-        && labels.matches(|label| object["metadata"]["labels"][label].as_str()))
+        && labels.selects(|label| object["metadata"]["labels"][label].as_str()))
 }

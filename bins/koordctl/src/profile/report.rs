@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use koord_api::label_selector::Outcome;
 use koord_resource::admission::Denial;
+use koord_scheduling::Outcome;
 use koord_webhooks::mutate_pod::rehearsal::{Chance, Rehearsal, Tried};
 use serde_json::{Value, json};
 

@@ -4,6 +4,7 @@ use std::{borrow::Cow, cmp::Ordering, sync::Arc};
 
 use k8s_openapi::api::core::v1::Pod;
 use koord_api::{
+    classes::Classes,
     numa::RESOURCE_STATUS,
     priority::{PRIORITY_CLASS_LABEL, PriorityClass},
     qos::{KubernetesQos, QOS_LABEL, QosClass},
@@ -14,6 +15,7 @@ use koord_runtime::{
     intern::Interner,
     projection::{DecodeError, Labels, Metadata, Projection, WireMetadata, nullable, part, text},
 };
+use koord_scheduling::PodRequests;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
@@ -160,31 +162,21 @@ impl Container<'_> {
 }
 
 impl Spec<'_> {
-    /// The request of the pod: the containers that run together, or an init container where that needs more, then
-    /// what the pod says for itself, and the overhead. An init container that is restarted runs beside all that come after it.
+    /// The request of the pod as a whole.
     fn request(&self) -> Result<CpuMemory, DecodeError> {
-        let mut running = CpuMemory::default();
+        let mut requests = PodRequests::default();
         for container in self.containers.iter().flatten() {
-            running = running + container.request()?;
+            requests.container(container.request()?);
         }
-        let (mut sidecars, mut starting) = (CpuMemory::default(), CpuMemory::default());
         for container in self.init_containers.iter().flatten() {
-            let request = container.request()?;
-            let needed = if container.restart_policy == "Always" {
-                running = running + request;
-                sidecars = sidecars + request;
-                sidecars
-            } else {
-                request + sidecars
-            };
-            starting = starting.max(needed);
+            requests.init_container(container.request()?, container.restart_policy == "Always");
         }
-        let mut total = running.max(starting);
-        if let Some(stated) = self.resources.as_ref().and_then(|resources| resources.requests.as_ref()) {
-            total.cpu = stated.cpu.unwrap_or(total.cpu);
-            total.memory = stated.memory.unwrap_or(total.memory);
-        }
-        Ok(total + self.overhead.unwrap_or_default())
+        let stated = self.resources.as_ref().and_then(|resources| resources.requests.as_ref());
+        let whole = |sum: CpuMemory| CpuMemory {
+            cpu: stated.and_then(|stated| stated.cpu).unwrap_or(sum.cpu),
+            memory: stated.and_then(|stated| stated.memory).unwrap_or(sum.memory),
+        };
+        Ok(requests.total(whole, self.overhead.as_ref()))
     }
 
     /// The class of a pod whose status does not name it, such as one from a file.
@@ -209,18 +201,17 @@ impl Projection for PodView {
         let status = wire.status.unwrap_or_default();
         let wanted = |key: &str| matches!(key, QOS_LABEL | PRIORITY_CLASS_LABEL);
         let labels = Labels::read_some("metadata.labels", wire.metadata.labels, strings, wanted)?;
-        let qos = match QosClass::of_label(labels.get(QOS_LABEL)) {
-            Some(qos) => Some(qos),
-            None if status.qos_class.is_empty() => QosClass::of_kubernetes(spec.qos().as_str()),
-            None => QosClass::of_kubernetes(&status.qos_class),
+        let kubernetes = || match &*status.qos_class {
+            "" => spec.qos().as_str().to_owned(),
+            shown => shown.to_owned(),
         };
-        let declared = PriorityClass::declared(labels.get(PRIORITY_CLASS_LABEL), spec.priority);
+        let classes = Classes::of(|key| labels.get(key), spec.priority, kubernetes);
         let place = |key: &str| key == RESOURCE_STATUS.name();
         let annotations = Labels::read_some("metadata.annotations", wire.metadata.annotations, strings, place)?;
         let claim = Claim {
             is_active: matches!(&*status.phase, "Pending" | "Running"),
-            class: declared.or_else(|| qos.as_ref().and_then(PriorityClass::of_qos)),
-            is_exclusive: qos == Some(QosClass::Lse),
+            class: classes.priority,
+            is_exclusive: classes.qos == Some(QosClass::Lse),
             request: spec.request()?,
             numa_nodes: annotations.get(RESOURCE_STATUS.name()).map_or_else(Box::default, numa_nodes),
         };

@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::caller::Place;
 use super::matching::Rule;
 use crate::encode;
-use crate::selector::LabelSelector;
 use crate::server::{ApiServer, Phase};
+use koord_scheduling::Selector;
 
 const GROUP: &str = "admissionregistration.k8s.io";
 const TIMEOUT_SECONDS_DEFAULT: u64 = 10;
@@ -21,8 +21,8 @@ pub(super) struct Webhook {
     pub(super) rules: Vec<Rule>,
     /// Whether other versions of a matching resource match too.
     pub(super) equivalent: bool,
-    pub(super) namespace_selector: Result<LabelSelector, String>,
-    pub(super) object_selector: Result<LabelSelector, String>,
+    pub(super) namespace_selector: Result<Selector, String>,
+    pub(super) object_selector: Result<Selector, String>,
     pub(super) conditions: Vec<String>,
     /// Whether a call that fails lets the request pass.
     pub(super) ignores_failure: bool,
@@ -73,7 +73,7 @@ fn read(webhook: &Value) -> Webhook {
 }
 
 /// A selector object as the text that selectors are read from.
-fn label_selector(selector: &Value) -> Result<LabelSelector, String> {
+fn label_selector(selector: &Value) -> Result<Selector, String> {
     let mut parts = Vec::new();
     for (key, value) in selector["matchLabels"].as_object().into_iter().flatten() {
         parts.push(format!("{key}={}", value.as_str().unwrap_or_default()));
@@ -90,5 +90,5 @@ fn label_selector(selector: &Value) -> Result<LabelSelector, String> {
             other => return Err(format!("\"{other}\" is not a valid label selector operator")),
         });
     }
-    LabelSelector::parse(&parts.join(","))
+    Selector::parse(&parts.join(","))
 }

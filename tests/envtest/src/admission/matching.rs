@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::configuration::Webhook;
 use crate::registry::ResourceDef;
-use crate::selector::LabelSelector;
 use crate::server::{ApiServer, Attributes, Operation};
+use koord_scheduling::Selector;
 
 /// One rule of a webhook.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,7 +87,7 @@ pub(super) fn find(core: &ApiServer, webhook: &Webhook, about: &Attributes<'_>) 
     }
     let selector = webhook.object_selector.as_ref().map_err(Clone::clone)?;
     let old = about.old_object.unwrap_or(&Value::Null);
-    let is_selected = selector.is_empty() || selects(selector, about.object) || selects(selector, old);
+    let is_selected = selector.is_everything() || selects(selector, about.object) || selects(selector, old);
     Ok(is_selected.then_some(found))
 }
 
@@ -107,13 +107,13 @@ fn by_rules(core: &ApiServer, webhook: &Webhook, about: &Attributes<'_>) -> Opti
     core.registry.iter().filter(is_same).find(|other| wants(other)).map(|other| Match::Equivalent(Arc::clone(other)))
 }
 
-fn selects(selector: &LabelSelector, object: &Value) -> bool {
-    object.is_object() && selector.matches(|key| object["metadata"]["labels"].get(key).and_then(Value::as_str))
+fn selects(selector: &Selector, object: &Value) -> bool {
+    object.is_object() && selector.selects(|key| object["metadata"]["labels"].get(key).and_then(Value::as_str))
 }
 
 fn namespace_matches(core: &ApiServer, webhook: &Webhook, about: &Attributes<'_>) -> Result<bool, String> {
     let selector = webhook.namespace_selector.as_ref().map_err(Clone::clone)?;
-    if selector.is_empty() {
+    if selector.is_everything() {
         return Ok(true);
     }
     let is_namespace = about.definition.group.is_empty() && about.definition.plural == "namespaces";

@@ -6,7 +6,7 @@ use koord_schema::{
 };
 use serde_json::Value;
 
-use crate::selector::LabelSelector;
+use crate::selector;
 
 /// Checks a selector; tells whether anything can be selected by it.
 pub(super) fn check(selector: &Value, at: &Path<'_>, errors: &mut Errors) -> bool {
@@ -49,7 +49,7 @@ pub(super) fn is_empty(selector: &Value) -> bool {
 
 /// Whether labels are selected; an absent selector selects nothing.
 pub(super) fn matches(selector: &Value, labels: &Value) -> bool {
-    LabelSelector::from_object(selector).is_some_and(|selector| selector.matches(|key| labels.get(key)?.as_str()))
+    selector::of_object(selector).is_some_and(|selector| selector.selects(|key| labels.get(key)?.as_str()))
 }
 
 #[cfg(test)]

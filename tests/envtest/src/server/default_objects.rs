@@ -14,7 +14,7 @@ use crate::{
     encode, metadata,
     registry::ResourceDef,
     request::{ApiRequest, User},
-    selector::LabelSelector,
+    selector,
     store::ShelfId,
 };
 
@@ -145,10 +145,10 @@ impl ApiServer {
 pub(crate) fn aggregated_rules(role: &Value, all: &[Value]) -> Vec<Value> {
     let mut rules: Vec<Value> = Vec::new();
     for selector in role["aggregationRule"]["clusterRoleSelectors"].as_array().into_iter().flatten() {
-        let Some(selector) = LabelSelector::from_object(selector) else { continue };
+        let Some(selector) = selector::of_object(selector) else { continue };
         for other in all.iter().filter(|other| other["metadata"]["name"] != role["metadata"]["name"]) {
             let labels = &other["metadata"]["labels"];
-            if !selector.matches(|key| labels.get(key).and_then(Value::as_str)) {
+            if !selector.selects(|key| labels.get(key).and_then(Value::as_str)) {
                 continue;
             }
             for rule in other["rules"].as_array().into_iter().flatten() {

@@ -9,7 +9,7 @@ use crate::{
     options::DeleteOptions,
     registry::ResourceDef,
     request::Target,
-    selector::LabelSelector,
+    selector,
     status::{ApiError, Subject},
 };
 
@@ -99,8 +99,8 @@ impl ApiServer {
             .range(&prefix, "")
             .map(|(_, record)| encode::value(&definition, record))
             .filter(|budget| {
-                LabelSelector::from_object(&budget["spec"]["selector"])
-                    .is_some_and(|selector| selector.matches(|key| labels.get(key).and_then(Value::as_str)))
+                selector::of_object(&budget["spec"]["selector"])
+                    .is_some_and(|selector| selector.selects(|key| labels.get(key).and_then(Value::as_str)))
             })
             .collect();
         if matching.len() > 1 {

@@ -285,7 +285,7 @@ fn selector_text(paths: &ScalePointers, object: &Value) -> Option<String> {
     match found {
         Value::String(text) => Some(text.clone()),
         Value::Object(fields) if fields.contains_key("matchLabels") || fields.contains_key("matchExpressions") => {
-            crate::selector::LabelSelector::from_object(found).map(|selector| selector.to_string())
+            crate::selector::of_object(found).map(|selector| selector.to_string())
         }
         // A replication controller's selector is a plain map.
         Value::Object(fields) => {

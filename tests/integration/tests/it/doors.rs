@@ -12,17 +12,32 @@ const DOORS: &[(&str, &[&str])] = &[
     ("koord-schema", &[]),
     ("koord-macros", &[]),
     ("koord-resource", &["koord-schema", "koord-macros"]),
-    ("koord-api", &["koord-resource", "koord-schema"]),
+    ("koord-scheduling", &["koord-resource", "koord-schema"]),
+    ("koord-api", &["koord-resource", "koord-scheduling", "koord-schema"]),
+    ("koord-config", &["koord-resource"]),
+    ("koord-quota", &["koord-api", "koord-resource", "koord-scheduling", "koord-schema"]),
     ("koord-runtime", &["koord-resource", "koord-schema"]),
     ("koord-webhook", &["koord-resource", "koord-runtime", "koord-schema"]),
     ("koord", &["koord-macros", "koord-resource", "koord-schema", "koord-runtime", "koord-webhook", "envtest"]),
-    ("koord-profile", &["koord-api", "koord-resource", "koord-runtime", "koord-schema"]),
-    ("koord-manager-controllers", &["koord-api", "koord-profile", "koord-resource", "koord-runtime", "koord-schema"]),
+    ("koord-profile", &["koord-api", "koord-resource", "koord-runtime", "koord-scheduling", "koord-schema"]),
+    (
+        "koord-manager-controllers",
+        &["koord-api", "koord-profile", "koord-resource", "koord-runtime", "koord-scheduling", "koord-schema"],
+    ),
     (
         "koord-webhooks",
-        &["koord-api", "koord-profile", "koord-resource", "koord-runtime", "koord-schema", "koord-webhook"],
+        &[
+            "koord-api",
+            "koord-profile",
+            "koord-quota",
+            "koord-resource",
+            "koord-runtime",
+            "koord-scheduling",
+            "koord-schema",
+            "koord-webhook",
+        ],
     ),
-    ("envtest", &["koord-schema", "koord-resource"]),
+    ("envtest", &["koord-schema", "koord-resource", "koord-scheduling"]),
     ("hollow", &["koord-api", "koord-resource", "koord-runtime"]),
 ];
 
@@ -40,6 +55,12 @@ const FORBIDDEN: &[(&str, &[&str], &str)] = &[
     ("koord-manager-controllers", &["koord-webhooks"], "brains meet in koord-api or in a crate of their own"),
     ("koord-resource", &["tokio", "kube", "hyper", "axum"], "what a declared type is needs no input and output"),
     ("koord-schema", &["tokio", "kube", "hyper", "axum", "k8s-openapi"], "schemas are data"),
+    (
+        "koord-scheduling",
+        &["tokio", "kube", "hyper", "axum", "koord-api"],
+        "the embedded server and every operator use it",
+    ),
+    ("koord-quota", &["tokio", "kube", "hyper", "axum", "koord-runtime"], "rules are functions of plain data"),
 ];
 
 struct Crate {

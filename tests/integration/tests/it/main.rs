@@ -5,6 +5,7 @@
 mod chart;
 mod circles;
 mod conversions;
+mod dependencies;
 mod divergences;
 mod doors;
 mod images;

@@ -67,7 +67,7 @@ pub(super) fn annotate(pod: &mut Parts<'_>) -> Result<(), Denial> {
     let written: Written<'_> = serde_json::from_str(current).map_err(|error| {
         Denial::internal(format!(
             "failed to get current extended resource spec, err: {}",
-            crate::decode::json_reason(current, &error)
+            koord_resource::go_json::reason(current, &error)
         ))
     })?;
     if !written.says(pod) {

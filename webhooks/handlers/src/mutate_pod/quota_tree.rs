@@ -18,9 +18,8 @@ pub(super) fn bind(pod: &mut Parts<'_>, ctx: &Ctx, namespace: &str) -> Result<()
     // QUIRK: a profile without a node selector adds a term that no node fulfils (`quota-tree-empty-selector`).
     let wanted = expressions(&entry.value);
     let affinity: Value = match pod.spec.affinity {
-        Some(raw) => {
-            serde_json::from_str(raw.get()).map_err(|error| Denial::bad_request(crate::decode::reason(&error)))?
-        }
+        Some(raw) => serde_json::from_str(raw.get())
+            .map_err(|error| Denial::bad_request(koord_resource::go_json::without_position(&error)))?,
         None => Value::Null,
     };
     pod.spec.changed.affinity = Some(bound(affinity, &wanted));

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use koord_api::label_selector::Outcome;
 use koord_profile::{Identity, Profile, Texts, draw};
 use koord_resource::admission::{Denial, GroupVersionResource, Operation, Request};
+use koord_scheduling::Outcome;
 use serde_json::{Value, value::RawValue};
 
 use super::{apply_profile, changed, drawn, fits, matched, merged, mutate_pod, write};

@@ -1,34 +1,22 @@
-//! What a pod requests as a whole, as the scheduler counts it.
+//! What a pod requests as a whole.
 
 use koord_resource::Quantity;
+use koord_scheduling::PodRequests;
 
-use super::view::Parts;
+use super::{Container, view::Parts};
 
-/// The request of the pod: the containers that run together, or an init container where that needs more, and the
-/// overhead. An init container that is restarted runs beside all that come after it.
+/// The request of the pod for one resource.
 pub(crate) fn request_of(pod: &Parts<'_>, name: &str) -> Quantity {
-    let of = |container: &super::Container<'_>| container.resources.requests.get(name).cloned().unwrap_or_default();
-    // The first amount keeps the form in which it was written, as long as nothing is added to it.
-    let mut containers = pod.spec.containers.iter().map(of);
-    let mut running = containers.next().unwrap_or_default();
-    for request in containers {
-        running += &request;
+    let of = |container: &Container<'_>| container.resources.requests.get(name).cloned().unwrap_or_default();
+    let mut requests = PodRequests::default();
+    for container in &pod.spec.containers {
+        requests.container(of(container));
     }
-    let (mut sidecars, mut starting) = (Quantity::ZERO, Quantity::ZERO);
     for container in &pod.spec.init_containers {
-        let request = of(container);
-        let needed = if container.restart_policy == "Always" {
-            running += &request;
-            sidecars += &request;
-            sidecars.clone()
-        } else {
-            request + &sidecars
-        };
-        starting = starting.max(needed);
+        requests.init_container(of(container), container.restart_policy == "Always");
     }
-    let mut total = running.max(starting);
-    if let Some(overhead) = pod.spec.overhead.get(name) {
-        total += overhead;
-    }
-    total
+    // Other resources cannot be requested for a pod as a whole.
+    let can_be_whole = matches!(name, "cpu" | "memory") || name.starts_with("hugepages-");
+    let whole = pod.spec.resources.requests.get(name).filter(|_| can_be_whole).cloned();
+    requests.total(|sum| whole.unwrap_or(sum), pod.spec.overhead.get(name))
 }

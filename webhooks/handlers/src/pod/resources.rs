@@ -182,6 +182,6 @@ fn read(json: &str) -> Result<Quantity, String> {
         Some(text) => text.parse::<Quantity>().map_err(|error| error.to_string()),
         None => serde_json::from_str::<Option<Quantity>>(json)
             .map(Option::unwrap_or_default)
-            .map_err(|error| crate::decode::reason(&error)),
+            .map_err(|error| koord_resource::go_json::without_position(&error)),
     }
 }

@@ -4,14 +4,13 @@ use std::{borrow::Cow, sync::LazyLock};
 
 use jiff::{SignedDuration, Timestamp};
 use koord_api::{
+    classes::Classes,
     priority::{PRIORITY_CLASS_LABEL, PriorityClass},
     qos::{QOS_LABEL, QosClass},
 };
 use koord_profile::{Excerpt, Texts};
-use koord_resource::{
-    Quantity,
-    admission::{Denial, or_default, text},
-};
+use koord_resource::admission::{Denial, or_default, text};
+use koord_scheduling::{Bounds, kubernetes_qos};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -62,6 +61,9 @@ pub(crate) struct Spec<'a> {
     pub(crate) containers: Vec<Container<'a>>,
     #[serde(borrow, deserialize_with = "or_default")]
     pub(crate) overhead: Amounts<'a>,
+    /// Of the pod as a whole.
+    #[serde(borrow, deserialize_with = "or_default")]
+    pub(crate) resources: Resources<'a>,
     pub(crate) priority: Option<i32>,
     #[serde(borrow)]
     pub(crate) affinity: Option<&'a RawValue>,
@@ -126,7 +128,7 @@ impl<'a> Pod<'a> {
 
     fn shown(more_of_spec: &[&str]) -> Excerpt {
         let containers = || Excerpt::Items(Box::new(Excerpt::whole_fields(&["name", "restartPolicy", "resources"])));
-        let whole = ["overhead", "priority", "schedulerName", "priorityClassName", "preemptionPolicy"];
+        let whole = ["overhead", "resources", "priority", "schedulerName", "priorityClassName", "preemptionPolicy"];
         let lists = Excerpt::fields([("initContainers", containers()), ("containers", containers())]);
         Excerpt::fields([
             ("apiVersion", Excerpt::Whole),
@@ -179,10 +181,7 @@ impl Parts<'_> {
 
     /// The priority class that the pod has: as declared, or by its QoS.
     pub(crate) fn class(&self) -> Option<PriorityClass> {
-        self.declared_class().or_else(|| {
-            let qos = self.declared_qos().or_else(|| QosClass::of_kubernetes(self.kubernetes_qos()))?;
-            PriorityClass::of_qos(&qos)
-        })
+        Classes::of(|key| self.metadata.labels.get(key), self.spec.priority, || self.kubernetes_qos()).priority
     }
 
     /// Whether the pod needs nothing any more.
@@ -197,23 +196,9 @@ impl Parts<'_> {
         if !self.status.qos_class.is_empty() {
             return &self.status.qos_class;
         }
-        let positive = |quantity: Option<&Quantity>| quantity.is_some_and(|quantity| quantity.signum() > 0);
-        let mut any = false;
-        let mut guaranteed = true;
-        for Container { resources: Resources { requests, limits }, .. } in
-            self.spec.containers.iter().chain(&self.spec.init_containers)
-        {
-            for name in ["cpu", "memory"] {
-                let (request, limit) = (requests.get(name), limits.get(name));
-                any |= positive(request) || positive(limit);
-                // A request that is absent is defaulted to the limit by the API server.
-                guaranteed &= positive(limit) && request.is_none_or(|request| Some(request) == limit);
-            }
-        }
-        match (any, guaranteed) {
-            (false, _) => "BestEffort",
-            (true, true) => "Guaranteed",
-            (true, false) => "Burstable",
-        }
+        let containers = self.spec.containers.iter().chain(&self.spec.init_containers);
+        kubernetes_qos(containers.map(|Container { resources: Resources { requests, limits }, .. }| {
+            ["cpu", "memory"].map(|name| Bounds { request: requests.get(name), limit: limits.get(name) })
+        }))
     }
 }

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
 use super::{
-    Quota,
+    CachedQuota,
     charge::{self, Charge},
 };
 use crate::{Ctx, validate_pod};
@@ -92,7 +92,7 @@ struct Waiting {
 struct State {
     uid: Uid,
     revision: Revision,
-    quota: Arc<Quota>,
+    quota: Arc<CachedQuota>,
     requested: ResourceList,
 }
 

@@ -9,7 +9,7 @@ use koord_runtime::{
     uid::Uid,
 };
 
-use super::Quota;
+use super::{CachedQuota, Quota};
 
 /// How long an admitted change is waited for. Then it has probably been refused by somebody else.
 const KEPT_FOR: Duration = Duration::from_secs(10);
@@ -35,7 +35,7 @@ pub(crate) struct Pending {
 
 impl Pending {
     /// Whether the watch shows this change, or something later.
-    fn is_shown(&self, shown: Option<&Entry<Quota>>) -> bool {
+    fn is_shown(&self, shown: Option<&Entry<CachedQuota>>) -> bool {
         match (&self.change, shown, &self.before) {
             (Change::Gone, None, _) | (Change::Put(_), Some(_), None) => true,
             (Change::Put(_), None, _) | (Change::Gone, Some(_), None) => false,
@@ -54,7 +54,7 @@ pub(crate) struct Admitted {
 
 impl Admitted {
     /// Forgets what is shown by now and what was waited for too long.
-    pub(crate) fn settle(&mut self, shown: &Cache<Quota>, now: Moment) -> &[Pending] {
+    pub(crate) fn settle(&mut self, shown: &Cache<CachedQuota>, now: Moment) -> &[Pending] {
         self.pending.retain(|pending| {
             now.since(pending.since) < KEPT_FOR && !pending.is_shown(shown.get(pending.key.as_str()))
         });

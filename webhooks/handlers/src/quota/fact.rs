@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::Deref,
     sync::Arc,
 };
 
@@ -9,13 +10,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use koord_api::{
     elastic_quota::ElasticQuota,
     elastic_quota_profile::ElasticQuotaProfile,
-    quota::{
-        ADMISSION, ALLOW_FORCE_UPDATE, ALLOW_LENT_RESOURCE, CHILD_REQUEST, GUARANTEED, IS_PARENT, IS_ROOT, NAME,
-        NAMESPACES, PARENT, ROOT_QUOTA, SHARED_WEIGHT, TREE_ID,
-    },
+    quota::{NAME, TREE_ID},
 };
+use koord_quota::{BoundPods, Quota};
 use koord_resource::{Resource, ResourceList, admission::or_default, controller::ResourceKind};
 use koord_runtime::{
+    cache::Cache,
     index::{By, Index, Term},
     intern::Interner,
     key::ObjectKey,
@@ -23,92 +23,27 @@ use koord_runtime::{
 };
 use serde::Deserialize;
 
-use crate::decode;
-
-/// A quota's place in the tree and its bounds.
+/// A quota as a cache keeps it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Quota {
-    pub(crate) namespace: String,
-    pub(crate) name: String,
-    /// The quota above; empty for the root.
-    pub(crate) parent: String,
-    /// The tree; empty outside of all.
-    pub(crate) tree_id: String,
-    /// Whether others may stand below it.
-    pub(crate) is_parent: bool,
-    /// Whether its tree begins with it.
-    pub(crate) begins_tree: bool,
-    /// Whether a change may break a promise.
-    pub(crate) forced: bool,
-    /// Whether others may use what it does not.
-    pub(crate) lends: bool,
-    pub(crate) min: ResourceList,
-    pub(crate) max: ResourceList,
-    /// What it is sure to get, as the scheduler has written it.
-    pub(crate) guaranteed: ResourceList,
-    /// Namespaces that are bound to it.
-    pub(crate) namespaces: Vec<String>,
-    /// What pods may request when they are created; none where that is `max`.
-    pub(crate) admission: Option<ResourceList>,
-    /// What its pods request together.
-    pub(crate) requested: ResourceList,
-    /// Why an annotation that quota admission reads cannot be decoded; pods are refused meanwhile.
-    pub(crate) decode_error: Option<Box<str>>,
-    /// Its share where quotas compete.
-    pub(crate) shared_weight: ResourceList,
+pub(crate) struct CachedQuota(pub(crate) Quota);
+
+impl Deref for CachedQuota {
+    type Target = Quota;
+
+    fn deref(&self) -> &Quota {
+        &self.0
+    }
 }
 
-impl Quota {
-    /// Reads labels and annotations. An annotation that cannot be decoded counts as absent, except for quota admission.
-    pub(crate) fn placed<'t>(
-        namespace: &str,
-        name: &str,
-        label: impl Fn(&str) -> Option<&'t str>,
-        annotation: impl Fn(&str) -> Option<&'t str>,
-    ) -> Self {
-        let parent = label(PARENT).filter(|parent| !parent.is_empty());
-        let root = if name == ROOT_QUOTA { "" } else { ROOT_QUOTA };
-        let mut decode_error = None;
-        let mut counted = |key: &str| {
-            let text = annotation(key).filter(|text| !text.is_empty())?;
-            let amounts = serde_json::from_str::<Option<ResourceList>>(text);
-            amounts.map_err(|error| decode_error = Some(decode::json_reason(text, &error).into())).ok().flatten()
-        };
-        let requested = counted(CHILD_REQUEST.name()).unwrap_or_default();
-        let admission = counted(ADMISSION.name()).filter(|limit| !limit.is_empty());
-        Self {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-            parent: parent.unwrap_or(root).to_owned(),
-            tree_id: label(TREE_ID).unwrap_or_default().to_owned(),
-            is_parent: label(IS_PARENT.name()) == Some("true"),
-            begins_tree: label(IS_ROOT.name()) == Some("true"),
-            forced: label(ALLOW_FORCE_UPDATE.name()) == Some("true"),
-            lends: label(ALLOW_LENT_RESOURCE.name()) != Some("false"),
-            guaranteed: annotation(GUARANTEED.name()).and_then(json).unwrap_or_default(),
-            namespaces: annotation(NAMESPACES.name()).and_then(json).unwrap_or_default(),
-            admission,
-            requested,
-            decode_error,
-            shared_weight: annotation(SHARED_WEIGHT.name()).and_then(json).unwrap_or_default(),
-            ..Self::default()
-        }
-    }
-
-    /// Its key in a cache.
-    pub(crate) fn key(&self) -> ObjectKey {
-        ObjectKey::new(&self.namespace, &self.name)
-    }
+/// The key of a quota in a cache.
+pub(crate) fn key_of(quota: &Quota) -> ObjectKey {
+    ObjectKey::new(&quota.namespace, &quota.name)
 }
 
 /// Reads a quota's JSON text.
-pub(crate) fn read(text: &str) -> Result<Quota, DecodeError> {
+pub(crate) fn read(text: &str) -> Result<CachedQuota, DecodeError> {
     let wire = serde_json::from_str(text).map_err(|error| DecodeError::new("the quota", error))?;
-    Quota::project(wire, &mut Interner::default())
-}
-
-fn json<T: serde::de::DeserializeOwned>(text: &str) -> Option<T> {
-    serde_json::from_str::<Option<T>>(text).ok().flatten()
+    CachedQuota::project(wire, &mut Interner::default())
 }
 
 /// What is read of an ElasticQuota.
@@ -135,7 +70,7 @@ impl<'a> Metadata<'a> for QuotaWire<'a> {
     }
 }
 
-impl Projection for Quota {
+impl Projection for CachedQuota {
     const KIND: ResourceKind = ResourceKind::of(&ElasticQuota::INFO);
     type Wire<'a> = QuotaWire<'a>;
     type Index = QuotaNames;
@@ -145,8 +80,8 @@ impl Projection for Quota {
         let labels = Labels::read("metadata.labels", metadata.labels, strings)?;
         let annotations = Labels::read("metadata.annotations", metadata.annotations, strings)?;
         let quota =
-            Self::placed(&metadata.namespace, &metadata.name, |key| labels.get(key), |key| annotations.get(key));
-        Ok(Self { min: spec.min, max: spec.max, ..quota })
+            Quota::placed(&metadata.namespace, &metadata.name, |key| labels.get(key), |key| annotations.get(key));
+        Ok(Self(Quota { min: spec.min, max: spec.max, ..quota }))
     }
 }
 
@@ -190,8 +125,8 @@ impl QuotaNames {
     }
 }
 
-impl Index<Quota> for QuotaNames {
-    fn insert(&mut self, key: &ObjectKey, quota: &Quota) {
+impl Index<CachedQuota> for QuotaNames {
+    fn insert(&mut self, key: &ObjectKey, quota: &CachedQuota) {
         for (keys, names) in self.places(quota) {
             for name in names {
                 keys.entry(name.clone()).or_default().insert(key.clone());
@@ -199,7 +134,7 @@ impl Index<Quota> for QuotaNames {
         }
     }
 
-    fn remove(&mut self, key: &ObjectKey, quota: &Quota) {
+    fn remove(&mut self, key: &ObjectKey, quota: &CachedQuota) {
         for (keys, names) in self.places(quota) {
             for name in names {
                 let Some(found) = keys.get_mut(name) else { continue };
@@ -285,5 +220,18 @@ impl Term<PlacedPod> for ByQuota {
 
     fn terms(pod: &PlacedPod, found_by: &mut dyn FnMut(Arc<str>)) {
         pod.quota.iter().cloned().for_each(found_by);
+    }
+}
+
+/// The pods of a cache.
+pub(crate) struct Pods<'a>(pub(crate) &'a Cache<PlacedPod>);
+
+impl BoundPods for Pods<'_> {
+    fn of_quota(&self, quota: &str) -> bool {
+        self.0.index().get(quota).next().is_some()
+    }
+
+    fn in_namespace(&self, namespace: &str) -> bool {
+        self.0.in_namespace(namespace).next().is_some()
     }
 }

@@ -4,7 +4,7 @@ use koord_api::quota::{DEFAULT_QUOTA, NAME, PREEMPTIBLE};
 use koord_resource::admission::{Denial, Operation, Request};
 use koord_runtime::cache::Cache;
 
-use crate::{Ctx, pod::Parts, quota::Quota};
+use crate::{Ctx, pod::Parts, quota::CachedQuota};
 
 pub(super) fn check(pod: &Parts<'_>, old: Option<&Parts<'_>>, request: &Request<'_>, ctx: &Ctx) -> Result<(), Denial> {
     if old.is_some_and(|old| old.metadata.labels.get(PREEMPTIBLE.name()) != pod.metadata.labels.get(PREEMPTIBLE.name()))
@@ -27,7 +27,7 @@ pub(super) fn check(pod: &Parts<'_>, old: Option<&Parts<'_>>, request: &Request<
 
 /// The pod's quota: named by its label, else with the name of the namespace and in it, else bound to the namespace, else
 /// the default. Empty where only the label counts and there is none.
-pub(crate) fn quota_of(pod: &Parts<'_>, request: &Request<'_>, ctx: &Ctx, quotas: &Cache<Quota>) -> String {
+pub(crate) fn quota_of(pod: &Parts<'_>, request: &Request<'_>, ctx: &Ctx, quotas: &Cache<CachedQuota>) -> String {
     let namespace = if pod.metadata.namespace.is_empty() { &request.namespace } else { &pod.metadata.namespace };
     let label = pod.metadata.labels.get(NAME).filter(|name| !name.is_empty());
     match label {

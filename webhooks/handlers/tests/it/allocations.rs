@@ -109,7 +109,7 @@ fn a_patch_costs_what_it_touches_and_not_the_whole_pod() {
     ];
     // What the later steps look at becomes a tree.
     let resources = r#"{"spec":{"containers":[{"name":"executor","resources":{"limits":{"cpu":"2"}}}]}}"#.to_owned();
-    let table = beside.into_iter().chain([(resources, 642)]);
+    let table = beside.into_iter().chain([(resources, 643)]);
     for (patch, most) in table {
         let ctx = ctx(&PROFILE.replace(r#""labels":{"#, &format!(r#""patch":{patch},"labels":{{"#)));
         // The first review also makes what all share.

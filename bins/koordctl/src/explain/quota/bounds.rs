@@ -74,7 +74,7 @@ impl Bounds {
         bounds.push(whole(reviewer, stored, "bound another resource in max", |object| {
             object["spec"]["max"]["koordinator.sh/another"] = "1".into();
         }));
-        let flipped = if quota.is_parent() { "false" } else { "true" };
+        let flipped = if quota.place.is_parent { "false" } else { "true" };
         bounds.push(whole(reviewer, stored, &format!("is-parent={flipped}"), |object| {
             object["metadata"]["labels"][koord_api::quota::IS_PARENT.name()] = flipped.into();
         }));

@@ -1,13 +1,15 @@
 //! The quotas of a cluster or of files, as objects and as the webhook's handlers know them.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use anyhow::{Context as _, Result, bail};
 use koord_api::{
     elastic_quota::ElasticQuota,
-    quota::{self, IS_PARENT, NAME, ROOT_QUOTA},
+    quota::{DEFAULT_QUOTA, NAME, SYSTEM_QUOTA},
 };
-use koord_resource::{Resource as _, controller::ResourceKind};
+use koord_quota::{Demand, Quota as Place, Snapshot, Top};
+use koord_resource::{Resource as _, ResourceList, controller::ResourceKind};
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use crate::{cli::QuotaArgs, connect, listing, manifests, names::question, permission::Missing, reviewer::Reviewer};
@@ -17,6 +19,8 @@ pub(crate) struct Quota {
     /// As it is stored.
     pub(super) object: Value,
     pub(super) typed: ElasticQuota,
+    /// Its place in the tree.
+    pub(super) place: Arc<Place>,
 }
 
 impl Quota {
@@ -26,7 +30,8 @@ impl Quota {
         object["apiVersion"] = kind.api_version().into();
         object["kind"] = kind.kind.into();
         let typed = serde_json::from_value(object.clone())?;
-        Ok(Self { object, typed })
+        let place = Arc::new(Place::from(&typed));
+        Ok(Self { object, typed, place })
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -40,31 +45,6 @@ impl Quota {
     pub(crate) fn key(&self) -> String {
         format!("{}/{}", self.namespace(), self.name())
     }
-
-    pub(super) fn label(&self, name: &str) -> &str {
-        self.typed.metadata.labels.as_ref().and_then(|labels| labels.get(name)).map_or("", String::as_str)
-    }
-
-    pub(super) fn is_parent(&self) -> bool {
-        self.label(IS_PARENT.name()) == "true"
-    }
-
-    pub(super) fn lends(&self) -> bool {
-        self.typed.metadata.labels.as_ref().is_none_or(quota::allows_lending)
-    }
-
-    pub(super) fn bound_namespaces(&self) -> Vec<String> {
-        self.typed.metadata.annotations.as_ref().map(quota::namespaces).unwrap_or_default()
-    }
-
-    /// The name of the quota above; the root's where none is named.
-    fn parent(&self) -> &str {
-        match self.label(quota::PARENT) {
-            "" if self.name() == ROOT_QUOTA => "",
-            "" => ROOT_QUOTA,
-            parent => parent,
-        }
-    }
 }
 
 /// All quotas.
@@ -73,6 +53,8 @@ pub(crate) struct Tree {
     quotas: BTreeMap<String, Quota>,
     /// How many pods name a quota.
     pods: BTreeMap<String, usize>,
+    /// What the nodes can allocate together.
+    nodes: ResourceList,
     /// The handlers, which know the same.
     pub(super) reviewer: Reviewer,
 }
@@ -80,7 +62,12 @@ pub(crate) struct Tree {
 impl Tree {
     /// Without quotas.
     pub(crate) fn empty(feature_gates: &str) -> Result<Self> {
-        Ok(Self { quotas: BTreeMap::new(), pods: BTreeMap::new(), reviewer: Reviewer::new(feature_gates)? })
+        Ok(Self {
+            quotas: BTreeMap::new(),
+            pods: BTreeMap::new(),
+            nodes: ResourceList::new(),
+            reviewer: Reviewer::new(feature_gates)?,
+        })
     }
 
     /// All quotas that can be read.
@@ -109,6 +96,12 @@ impl Tree {
                 missing.note(error).context("the pods cannot be listed")?;
             }
             missing.none()?;
+            // Without the nodes everything but the runtime can be explained.
+            let nodes = ResourceKind::NODE.url_path("", None);
+            let _ = listing::each(&client, &nodes, "", listing::Part::Whole, |object| {
+                tree.add("Node", serde_json::from_str(object)?)
+            })
+            .await;
         } else {
             for object in manifests::objects(&args.filename)? {
                 let kind = object["kind"].as_str().unwrap_or_default().to_owned();
@@ -131,6 +124,10 @@ impl Tree {
                     *self.pods.entry(name.to_owned()).or_default() += 1;
                 }
                 self.reviewer.know(kind, &object.to_string())
+            }
+            "Node" => {
+                self.nodes.add(&ResourceList::deserialize(&object["status"]["allocatable"]).unwrap_or_default());
+                Ok(())
             }
             _ => Ok(()),
         }
@@ -177,24 +174,46 @@ impl Tree {
         self.quotas.values().find(|quota| quota.name() == name)
     }
 
-    /// The quotas above, nearest first and without the root, and the name of the next one where it is missing.
-    pub(super) fn above<'t>(&'t self, quota: &'t Quota) -> (Vec<&'t Quota>, Option<String>) {
-        let mut above: Vec<&Quota> = Vec::new();
-        let mut parent = quota.parent();
-        while !parent.is_empty() && parent != ROOT_QUOTA {
-            let Some(next) = self.find(parent) else { return (above, Some(parent.to_owned())) };
-            // Stored quotas may go round in a circle.
-            if next.name() == quota.name() || above.iter().any(|known| known.name() == next.name()) {
-                return (above, Some(format!("{parent}, which is below")));
-            }
-            above.push(next);
-            parent = next.parent();
-        }
-        (above, None)
+    fn snapshot(&self) -> Snapshot {
+        self.quotas.values().map(|quota| Arc::clone(&quota.place)).collect()
+    }
+
+    /// The ancestors, nearest first and without the root, and the name of the next one where it is missing.
+    pub(super) fn above(&self, quota: &Quota) -> (Vec<&Quota>, Option<String>) {
+        let snapshot = self.snapshot();
+        let above = snapshot.above(&quota.place);
+        let quotas = above.quotas.iter().filter_map(|above| self.find(&above.name)).collect();
+        let missing = match above.top {
+            Top::Root => None,
+            Top::Missing(name) => Some(name.to_owned()),
+            Top::Circle(name) => Some(format!("{name}, which is below")),
+        };
+        (quotas, missing)
     }
 
     pub(super) fn below<'t>(&'t self, quota: &'t Quota) -> impl Iterator<Item = &'t Quota> {
-        self.quotas.values().filter(|other| other.parent() == quota.name())
+        self.quotas.values().filter(|other| other.place.parent == quota.name())
+    }
+
+    /// What the quota may use now, by what the quotas' annotations say is requested; none where the resources of its
+    /// tree are not known.
+    pub(super) fn runtime(&self, quota: &Quota) -> Option<ResourceList> {
+        let tree_id = &quota.place.tree_id;
+        let of_tree = || self.quotas.values().map(|quota| &quota.place).filter(|place| place.tree_id == *tree_id);
+        let own = of_tree().find(|place| place.begins_tree && !place.total.is_empty());
+        let total = own.map_or(&self.nodes, |root| &root.total);
+        if total.is_empty() {
+            return None;
+        }
+        let used = [SYSTEM_QUOTA, DEFAULT_QUOTA].into_iter().filter_map(|name| self.find(name));
+        let used = used.fold(ResourceList::new(), |sum, quota| sum.plus(&quota.typed.status.used));
+        let total = total.minus(&used.only(&total.names().collect::<Vec<_>>()));
+        // What a parent's children request is theirs.
+        let leaves = of_tree().filter(|place| !place.is_parent);
+        let requests = leaves.map(|place| (place.name.as_str(), place.requested.clone())).collect();
+        let snapshot: Snapshot = of_tree().map(Arc::clone).collect();
+        let demand = Demand { total: &total, requests: &requests, scale_min: true, guarantee: false };
+        koord_quota::runtime(&snapshot, demand).remove(quota.name())
     }
 
     pub(super) fn pods_of(&self, quota: &Quota) -> usize {

@@ -1,13 +1,13 @@
 //! Selecting objects by their labels, as `metav1.LabelSelectorAsSelector` does.
 
-use std::fmt;
+mod text;
+
+use std::{collections::BTreeMap, fmt};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use koord_resource::schema::go_text::quote;
+use koord_schema::{go_text::quote, names};
 
-use crate::protocol::Labels;
-
-/// Why a selector selects nothing.
+/// Why a selector is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectorError {
     /// An operator that does not exist.
@@ -38,37 +38,61 @@ pub struct Outcome {
     pub holds: bool,
 }
 
-/// A selector that was understood, ready to be evaluated for many objects without copying their labels.
+/// A parsed selector, ready to be evaluated for many objects without copying their labels.
+///
+/// It is the one engine for labels: of objects that users write ([`Selector::new`]), of objects that are stored
+/// already ([`Selector::stored`]), and of the text form of requests ([`Selector::parse`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
     /// All of them must hold.
     terms: Box<[Term]>,
 }
 
+/// What a selector says about one label.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Term {
-    In(String, Vec<String>),
-    NotIn(String, Vec<String>),
-    Exists(String),
-    Absent(String),
+pub(crate) struct Term {
+    pub(crate) key: String,
+    pub(crate) test: Test,
+}
+
+/// What must be so of a label. Lists of values are sorted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Test {
+    In(Vec<String>),
+    /// Also where there is no such label.
+    NotIn(Vec<String>),
+    Exists,
+    Absent,
+    /// An integer above this one.
+    Above(i64),
+    /// An integer below this one.
+    Below(i64),
 }
 
 impl Selector {
-    /// Understands a selector.
+    /// Parses a selector; one that the API server would refuse is refused.
     pub fn new(selector: &LabelSelector) -> Result<Self, SelectorError> {
         check(selector)?;
-        let labels = selector.match_labels.iter().flatten();
-        let labels = labels.map(|(key, value)| Term::In(key.clone(), vec![value.clone()]));
-        let expressions = selector.match_expressions.iter().flatten().map(|term| {
-            let (key, values) = (term.key.clone(), term.values.clone().unwrap_or_default());
-            match term.operator.as_str() {
-                "In" => Term::In(key, values),
-                "NotIn" => Term::NotIn(key, values),
-                "Exists" => Term::Exists(key),
-                _ => Term::Absent(key),
-            }
-        });
-        Ok(Self { terms: labels.chain(expressions).collect() })
+        Ok(Self::of_terms(terms(selector).collect::<Option<Vec<Term>>>().unwrap_or_default()))
+    }
+
+    /// Parses a selector of a stored object, which may be older than the rules for keys and values. None where an
+    /// operator is unknown: such a selector selects nothing.
+    ///
+    /// The terms are in the order of their keys, as the API server shows selectors.
+    pub fn stored(selector: &LabelSelector) -> Option<Self> {
+        let mut terms = terms(selector).collect::<Option<Vec<Term>>>()?;
+        terms.sort_by(|one, other| one.key.cmp(&other.key));
+        Some(Self::of_terms(terms))
+    }
+
+    /// Parses the text form of requests, such as `a=b,c in (d,e),!f`, with the API server's grammar and messages.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        text::parse(text).map(Self::of_terms)
+    }
+
+    pub(crate) fn of_terms(terms: Vec<Term>) -> Self {
+        Self { terms: terms.into() }
     }
 
     /// Whether it selects every object.
@@ -76,64 +100,106 @@ impl Selector {
         self.terms.is_empty()
     }
 
-    /// Whether an object with these labels is selected. An object without a label is not in any set, so `NotIn`
-    /// selects it.
+    /// Whether an object with these labels is selected.
     pub fn selects<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> bool {
-        self.terms.iter().all(|term| term.holds(label(term.key())))
+        self.terms.iter().all(|term| term.holds(label(&term.key)))
     }
 
-    /// The same, term by term, for whoever wants to know why.
+    /// The same, term by term, for explanations.
     pub fn outcomes<'a>(&self, label: impl Fn(&str) -> Option<&'a str>) -> Vec<Outcome> {
         let outcome = |term: &Term| {
-            let found = label(term.key());
-            let (key, found, holds) = (term.key().to_owned(), found.map(str::to_owned), term.holds(found));
+            let found = label(&term.key);
+            let (key, found, holds) = (term.key.clone(), found.map(str::to_owned), term.holds(found));
             Outcome { term: term.to_string(), key, found, holds }
         };
         self.terms.iter().map(outcome).collect()
     }
+
+    /// The values of which a label must have one; none where the selector does not say.
+    pub(crate) fn only_values(&self, key: &str) -> Option<&[String]> {
+        self.terms.iter().filter(|term| term.key == key).find_map(|term| match &term.test {
+            Test::In(values) => Some(values.as_slice()),
+            _ => None,
+        })
+    }
+}
+
+/// The terms of a selector; none in the place of one with an unknown operator.
+fn terms(selector: &LabelSelector) -> impl Iterator<Item = Option<Term>> {
+    let labels = selector.match_labels.iter().flatten();
+    let labels = labels.map(|(key, value)| Some(Term { key: key.clone(), test: Test::In(vec![value.clone()]) }));
+    let expressions = selector.match_expressions.iter().flatten().map(|term| {
+        let values = || {
+            let mut values = term.values.clone().unwrap_or_default();
+            values.sort_unstable();
+            values.dedup();
+            values
+        };
+        let test = match term.operator.as_str() {
+            "In" => Test::In(values()),
+            "NotIn" => Test::NotIn(values()),
+            "Exists" => Test::Exists,
+            "DoesNotExist" => Test::Absent,
+            _ => return None,
+        };
+        Some(Term { key: term.key.clone(), test })
+    });
+    labels.chain(expressions)
 }
 
 impl Term {
-    fn key(&self) -> &str {
-        match self {
-            Self::In(key, _) | Self::NotIn(key, _) | Self::Exists(key) | Self::Absent(key) => key,
-        }
-    }
-
     /// Whether it holds for an object whose label of this key has this value.
     fn holds(&self, label: Option<&str>) -> bool {
         let among = |values: &[String]| label.is_some_and(|value| values.iter().any(|one| one == value));
-        match self {
-            Self::In(_, values) => among(values),
-            Self::NotIn(_, values) => !among(values),
-            Self::Exists(_) => label.is_some(),
-            Self::Absent(_) => label.is_none(),
+        let number = || label.and_then(|value| value.parse::<i64>().ok());
+        match &self.test {
+            Test::In(values) => among(values),
+            Test::NotIn(values) => !among(values),
+            Test::Exists => label.is_some(),
+            Test::Absent => label.is_none(),
+            Test::Above(bound) => number().is_some_and(|value| value > *bound),
+            Test::Below(bound) => number().is_some_and(|value| value < *bound),
         }
     }
 }
 
-/// As kubectl writes selectors.
+/// As the API server and kubectl write selectors.
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, term) in self.terms.iter().enumerate() {
+            if index > 0 {
+                f.write_str(",")?;
+            }
+            term.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
 impl fmt::Display for Term {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::In(key, values) => match values.as_slice() {
+        let key = &self.key;
+        match &self.test {
+            Test::In(values) => match values.as_slice() {
                 [value] => write!(f, "{key}={value}"),
                 values => write!(f, "{key} in ({})", values.join(",")),
             },
-            Self::NotIn(key, values) => write!(f, "{key} notin ({})", values.join(",")),
-            Self::Exists(key) => f.write_str(key),
-            Self::Absent(key) => write!(f, "!{key}"),
+            Test::NotIn(values) => write!(f, "{key} notin ({})", values.join(",")),
+            Test::Exists => f.write_str(key),
+            Test::Absent => write!(f, "!{key}"),
+            Test::Above(bound) => write!(f, "{key}>{bound}"),
+            Test::Below(bound) => write!(f, "{key}<{bound}"),
         }
     }
 }
 
 /// Whether a selector selects an object. An absent selector selects nothing, an empty one everything.
-pub fn matches(selector: Option<&LabelSelector>, labels: &Labels) -> Result<bool, SelectorError> {
+pub fn matches(selector: Option<&LabelSelector>, labels: &BTreeMap<String, String>) -> Result<bool, SelectorError> {
     let Some(selector) = selector else { return Ok(false) };
     Ok(Selector::new(selector)?.selects(|key| labels.get(key).map(String::as_str)))
 }
 
-/// Whether the API server would understand a selector.
+/// Refuses a selector that the API server would refuse.
 pub fn check(selector: &LabelSelector) -> Result<(), SelectorError> {
     for (key, value) in selector.match_labels.iter().flatten() {
         check_key(key)?;
@@ -168,12 +234,8 @@ pub fn check(selector: &LabelSelector) -> Result<(), SelectorError> {
     Ok(())
 }
 
-const NAME_DETAIL: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-const PREFIX_DETAIL: &str = "prefix part a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-const VALUE_DETAIL: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
-
 fn check_key(key: &str) -> Result<(), SelectorError> {
-    let details = qualified_name_errors(key);
+    let details = names::qualified_name(key);
     if details.is_empty() {
         return Ok(());
     }
@@ -181,67 +243,12 @@ fn check_key(key: &str) -> Result<(), SelectorError> {
 }
 
 fn check_value(key: &str, index: usize, value: &str) -> Result<(), SelectorError> {
-    let mut details = Vec::new();
-    if value.len() > 63 {
-        details.push("must be no more than 63 bytes".to_owned());
-    }
-    if !value.is_empty() && !is_name(value) {
-        details.push(VALUE_DETAIL.to_owned());
-    }
+    let details = names::label_value(value);
     if details.is_empty() {
         return Ok(());
     }
-    Err(SelectorError::Invalid {
-        field: format!("values[{index}][{key}]"),
-        value: quote(value),
-        detail: details.join("; "),
-    })
-}
-
-/// What is wrong with the key of a label or annotation.
-pub fn qualified_name_errors(key: &str) -> Vec<String> {
-    let mut details = Vec::new();
-    let name = match key.split_once('/') {
-        None => key,
-        Some((_, name)) if name.contains('/') => {
-            details.push("a qualified name must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')".to_owned());
-            return details;
-        }
-        Some((prefix, name)) => {
-            if prefix.is_empty() {
-                details.push("prefix part must be non-empty".to_owned());
-            } else if !is_subdomain(prefix) {
-                details.push(PREFIX_DETAIL.to_owned());
-            }
-            name
-        }
-    };
-    if name.is_empty() {
-        details.push("name part must be non-empty".to_owned());
-    } else if name.len() > 63 {
-        details.push("name part must be no more than 63 bytes".to_owned());
-    }
-    if !is_name(name) {
-        details.push(NAME_DETAIL.to_owned());
-    }
-    details
-}
-
-fn is_name(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let inner = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
-    let ends = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
-    ends(bytes.first()) && ends(bytes.last()) && bytes.iter().all(inner)
-}
-
-fn is_subdomain(text: &str) -> bool {
-    let lower = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let part = |part: &str| {
-        let bytes = part.as_bytes();
-        let ends = |byte: Option<&u8>| byte.is_some_and(|byte| lower(*byte));
-        ends(bytes.first()) && ends(bytes.last()) && bytes.iter().all(|byte| lower(*byte) || *byte == b'-')
-    };
-    text.len() <= 253 && text.split('.').all(part)
+    let field = format!("values[{index}][{key}]");
+    Err(SelectorError::Invalid { field, value: quote(value), detail: details.join("; ") })
 }
 
 #[cfg(test)]
@@ -254,7 +261,7 @@ mod tests {
         serde_json::from_value(json).unwrap()
     }
 
-    fn labels(pairs: &[(&str, &str)]) -> Labels {
+    fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
         pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
     }
 
@@ -282,6 +289,16 @@ mod tests {
         ] {
             assert_eq!(matches(Some(&selector(json.clone())), &node), Ok(expected), "{json}");
         }
+    }
+
+    #[test]
+    fn a_stored_selector_is_older_than_the_rules_for_values() {
+        let stored = |json: Value| Selector::stored(&selector(json)).map(|selector| selector.to_string());
+        let odd = json!({"matchExpressions": [{"key": "b", "operator": "In", "values": ["y", "-", "y"]}, {"key": "a", "operator": "Exists"}]});
+        assert_eq!(stored(odd.clone()).as_deref(), Some("a,b in (-,y)"));
+        assert!(Selector::new(&selector(odd)).is_err());
+        assert_eq!(stored(json!({"matchExpressions": [{"key": "a", "operator": "Nope"}]})), None);
+        assert!(Selector::stored(&LabelSelector::default()).is_some_and(|selector| selector.is_everything()));
     }
 
     #[test]

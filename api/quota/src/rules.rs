@@ -1,31 +1,32 @@
-//! What must hold between a quota and those above and below it.
+//! What must hold between a quota, its parent and its children.
+
+use std::collections::BTreeSet;
 
 use koord_api::quota::ROOT_QUOTA;
 use koord_resource::{
     ResourceList,
     admission::{Advice, Denial},
 };
-use koord_runtime::cache::Cache;
 
-use super::{PlacedPod, Quota, Tree, advice, tree::sum};
+use crate::{Quota, Quotas, advice, sum};
 
 /// Why a change is refused.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Refusal {
+pub enum Refusal {
     /// It breaks a rule.
     Broken(Denial),
-    /// Something is not there that may be on its way.
+    /// It refers to an object that a cache does not show; it may do so in a moment.
     Missing(Denial),
 }
 
 impl Refusal {
-    /// It breaks a rule, and this mends it.
-    pub(crate) fn broken(message: String, advice: &'static Advice) -> Self {
+    /// It breaks a rule; the advice says how to repair it.
+    pub fn broken(message: String, advice: &'static Advice) -> Self {
         Self::Broken(Denial::bad_request(message).advise(advice))
     }
 
-    /// Something is not there that may be on its way; if it does not come, this mends it.
-    pub(crate) fn missing(message: String, advice: &'static Advice) -> Self {
+    /// It refers to an object that a cache does not show; the advice is for when it stays so.
+    pub fn missing(message: String, advice: &'static Advice) -> Self {
         Self::Missing(Denial::bad_request(message).advise(advice))
     }
 }
@@ -38,23 +39,37 @@ impl From<Denial> for Refusal {
 
 /// Which rules are in force.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Rules {
-    /// Resources may be added to a quota before those below it have them.
-    pub(crate) fewer_keys_below: bool,
-    /// What a quota promises must be guaranteed by those above it.
-    pub(crate) guarantee: bool,
-    /// No quota may break a promise, whatever its label says.
-    pub(crate) unforced: bool,
+pub struct Rules {
+    /// A quota may bound resources that its children do not bound (`ElasticQuotaEnableUpdateResourceKey`).
+    pub fewer_keys_below: bool,
+    /// The ancestors of a quota must be able to guarantee its `min` (`ElasticQuotaGuaranteeUsage`).
+    pub guarantee: bool,
+    /// The label `allow-force-update` has no effect.
+    pub unforced: bool,
 }
 
-/// A quota as it shall be, in a tree where it is not yet so.
-pub(crate) struct Proposal<'a> {
-    pub(crate) quota: &'a Quota,
-    /// How it is now; none for a new one.
-    pub(crate) old: Option<&'a Quota>,
-    pub(crate) tree: Tree<'a>,
-    pub(crate) pods: &'a Cache<PlacedPod>,
-    pub(crate) rules: Rules,
+/// The pods that belong to quotas.
+pub trait BoundPods {
+    /// Whether a pod's label names this quota.
+    fn of_quota(&self, quota: &str) -> bool;
+
+    /// Whether there is a pod in this namespace.
+    fn in_namespace(&self, namespace: &str) -> bool;
+}
+
+/// A new or changed quota, and the tree that does not contain the change yet.
+#[derive(Clone, Copy)]
+pub struct Proposal<'a, T> {
+    /// The quota after the change.
+    pub quota: &'a Quota,
+    /// The quota before the change; none for a new one.
+    pub old: Option<&'a Quota>,
+    /// The quotas that exist.
+    pub tree: T,
+    /// The pods that exist.
+    pub pods: &'a dyn BoundPods,
+    /// Which rules are in force.
+    pub rules: Rules,
 }
 
 type Checked = Result<(), Refusal>;
@@ -63,9 +78,9 @@ fn broken(message: String, advice: &'static Advice) -> Checked {
     Err(Refusal::broken(message, advice))
 }
 
-impl<'a> Proposal<'a> {
-    /// Namespaces belong to one quota each.
-    pub(crate) fn namespaces_are_free(&self) -> Checked {
+impl<'a, T: Quotas<'a>> Proposal<'a, T> {
+    /// A namespace belongs to one quota.
+    pub fn namespaces_are_free(&self) -> Checked {
         let quota = self.quota;
         for namespace in &quota.namespaces {
             let Some(owner) = self.tree.bound_to(namespace).filter(|owner| *owner != quota.name) else { continue };
@@ -85,8 +100,8 @@ impl<'a> Proposal<'a> {
         Ok(())
     }
 
-    /// All rules about its place in the tree.
-    pub(crate) fn fits(&self) -> Checked {
+    /// All rules about its place in the tree, in the order of the original.
+    pub fn fits(&self) -> Checked {
         if self.quota.name == ROOT_QUOTA {
             return Ok(());
         }
@@ -102,7 +117,7 @@ impl<'a> Proposal<'a> {
         if (self.quota.forced && !self.rules.unforced) || self.quota.begins_tree {
             return Ok(());
         }
-        self.promises(above, &below)?;
+        self.mins(above, &below)?;
         if self.rules.guarantee && !self.quota.tree_id.is_empty() {
             self.guarantees()?;
         }
@@ -113,7 +128,7 @@ impl<'a> Proposal<'a> {
         self.tree.below(&self.quota.name)
     }
 
-    /// A quota with others below it stays a parent; one with pods stays a leaf.
+    /// A quota with children stays a parent; one with pods stays a leaf.
     fn kind_of_node(&self, below: &[&Quota]) -> Checked {
         let (Some(old), quota) = (self.old, self.quota) else { return Ok(()) };
         let name = &quota.name;
@@ -125,8 +140,7 @@ impl<'a> Proposal<'a> {
         }
         let has_pods = || {
             let mut namespaces = std::iter::once(name).chain(&old.namespaces);
-            self.pods.index().get(name.as_str()).next().is_some()
-                || namespaces.any(|namespace| self.pods.in_namespace(namespace).next().is_some())
+            self.pods.of_quota(name) || namespaces.any(|namespace| self.pods.in_namespace(namespace))
         };
         if !old.is_parent && quota.is_parent && has_pods() {
             return broken(
@@ -161,7 +175,7 @@ impl<'a> Proposal<'a> {
         Ok(())
     }
 
-    /// The quota above: one that may have others below it, and that is not below this one.
+    /// The parent: one that may have children, and that is not below this one.
     fn parent(&self, parent: &str) -> Result<&'a Quota, Refusal> {
         let name = &self.quota.name;
         let Some(above) = self.tree.find(parent).filter(|above| above.name != *name) else {
@@ -180,16 +194,15 @@ impl<'a> Proposal<'a> {
         Ok(above)
     }
 
-    /// A quota and all above it; ends before the root, and where stored quotas go round in a circle.
-    fn ancestors(&self, first: &'a Quota) -> impl Iterator<Item = &'a Quota> {
-        let (tree, mut seen) = (self.tree, Vec::new());
+    /// A quota and its ancestors; ends also where stored quotas are their own ancestors.
+    fn ancestors(&self, first: &'a Quota) -> impl Iterator<Item = &'a Quota> + use<'a, T> {
+        let (tree, mut seen) = (self.tree, BTreeSet::from([first.name.as_str()]));
         std::iter::successors(Some(first), move |quota| {
-            seen.push(quota.name.as_str());
-            tree.find(&quota.parent).filter(|above| !seen.contains(&above.name.as_str()))
+            tree.find(&quota.parent).filter(|above| seen.insert(above.name.as_str()))
         })
     }
 
-    /// What is bounded below is bounded above, and what is promised below is promised above.
+    /// Parent and children bound the same resources, and the resources of a `min` are among those of the parent's.
     fn resources(&self, above: Option<&Quota>, below: &[&Quota]) -> Checked {
         if let Some(above) = above {
             self.bounded(above, self.quota, above, self.quota)?;
@@ -219,8 +232,8 @@ impl<'a> Proposal<'a> {
         wrong_resources(&relation, advice::MAX_RESOURCES)
     }
 
-    /// No more is promised below than above.
-    fn promises(&self, above: Option<&Quota>, below: &[&Quota]) -> Checked {
+    /// The mins of children do not exceed that of their parent.
+    fn mins(&self, above: Option<&Quota>, below: &[&Quota]) -> Checked {
         if let Some(above) = above {
             let siblings = self.siblings(above);
             let total = sum(siblings, |quota| &quota.min).plus(&self.quota.min);
@@ -242,12 +255,12 @@ impl<'a> Proposal<'a> {
         Ok(())
     }
 
-    /// The others below a quota.
+    /// The other children of a quota.
     fn siblings(&self, above: &Quota) -> impl Iterator<Item = &'a Quota> {
         self.tree.below(&above.name).into_iter().filter(|sibling| sibling.name != self.quota.name)
     }
 
-    /// Somebody above guarantees what this quota promises: either has enough, or gets it from further above.
+    /// An ancestor can guarantee the `min`: it has enough, or its own ancestors do.
     fn guarantees(&self) -> Checked {
         let quota = self.quota;
         if !exceeds(&quota.min, &quota.guaranteed) {
@@ -286,7 +299,7 @@ fn wrong_resources(relation: &str, advice: &'static Advice) -> Checked {
     broken(message, advice)
 }
 
-/// Whether there is more of any resource than the limit says; what the limit does not name is nothing.
+/// Whether there is more of any resource than the limit allows; a resource that the limit does not name is limited to 0.
 fn exceeds(amounts: &ResourceList, limit: &ResourceList) -> bool {
     !amounts.exceeding_completely(limit).is_empty()
 }

@@ -3,15 +3,15 @@
 use std::{collections::BTreeSet, fmt, str::FromStr};
 
 /// The largest CPU number that is understood. Larger ones are mistakes, and ranges up to them would fill the memory.
-const CPU_MAX: u32 = 65_535;
+pub const CPU_MAX: u32 = 65_535;
 
 /// A set of CPU numbers.
 ///
 /// ```
-/// use koord_api::cpuset::CpuSet;
+/// use koord_scheduling::CpuSet;
 /// let cpus: CpuSet = "8,0-1,2,10-11".parse()?;
 /// assert_eq!(cpus.to_string(), "0-2,8,10-11");
-/// # Ok::<(), koord_api::cpuset::ParseCpuSetError>(())
+/// # Ok::<(), koord_scheduling::ParseCpuSetError>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CpuSet(BTreeSet<u32>);
@@ -41,6 +41,31 @@ impl CpuSet {
     /// Whether a CPU is in the set.
     pub fn contains(&self, cpu: u32) -> bool {
         self.0.contains(&cpu)
+    }
+
+    /// The CPUs in either set.
+    pub fn union(&self, other: &Self) -> Self {
+        Self(&self.0 | &other.0)
+    }
+
+    /// The CPUs in both sets.
+    pub fn intersection(&self, other: &Self) -> Self {
+        Self(&self.0 & &other.0)
+    }
+
+    /// The CPUs that are not in the other set.
+    pub fn difference(&self, other: &Self) -> Self {
+        Self(&self.0 - &other.0)
+    }
+
+    /// Whether all CPUs are in the other set too.
+    pub fn is_subset(&self, other: &Self) -> bool {
+        self.0.is_subset(&other.0)
+    }
+
+    /// The CPUs with the lowest numbers, at most `count`.
+    pub fn first(&self, count: usize) -> Self {
+        self.iter().take(count).collect()
     }
 
     /// The CPUs in order.
@@ -119,6 +144,30 @@ mod tests {
         fn any_set_survives(cpus in proptest::collection::btree_set(0..2000_u32, 0..50)) {
             let cpus = CpuSet(cpus);
             prop_assert_eq!(cpus.to_string().parse::<CpuSet>(), Ok(cpus));
+        }
+    }
+
+    #[test]
+    fn the_first_cpus_are_those_with_the_lowest_numbers() {
+        let cpus: CpuSet = "8,0-2,10-11".parse().unwrap();
+        assert_eq!([0, 2, 4, 9].map(|count| cpus.first(count).to_string()), ["", "0-1", "0-2,8", "0-2,8,10-11"]);
+    }
+
+    proptest! {
+        #[test]
+        fn set_operations_agree_with_membership(
+            one in proptest::collection::btree_set(0..40_u32, 0..30),
+            other in proptest::collection::btree_set(0..40_u32, 0..30),
+        ) {
+            let (one, other) = (CpuSet(one), CpuSet(other));
+            for cpu in 0..40 {
+                let (a, b) = (one.contains(cpu), other.contains(cpu));
+                prop_assert_eq!(one.union(&other).contains(cpu), a || b);
+                prop_assert_eq!(one.intersection(&other).contains(cpu), a && b);
+                prop_assert_eq!(one.difference(&other).contains(cpu), a && !b);
+            }
+            prop_assert_eq!(one.is_subset(&other), one.difference(&other).is_empty());
+            prop_assert_eq!(one.union(&other).len() + one.intersection(&other).len(), one.len() + other.len());
         }
     }
 

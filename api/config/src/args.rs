@@ -1,0 +1,102 @@
+//! Arguments of plugins: typed, checked, completed.
+
+use std::fmt;
+
+use schemars::{JsonSchema, SchemaGenerator};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use crate::{Problem, Problems, Step, check_schema};
+
+/// The arguments of a plugin.
+pub trait Args: Serialize + DeserializeOwned + JsonSchema + Default {
+    /// The plugin's name; the kind is this with `Args`.
+    const PLUGIN: &'static str;
+
+    /// Sets what is not set, as the component does before it runs.
+    fn complete(&mut self) {}
+
+    /// Of complete arguments, what their schema cannot say.
+    fn check(&self, _: &mut Problems) {}
+}
+
+/// A type of arguments, for tables.
+#[derive(Clone, Copy)]
+pub struct PluginArgs {
+    /// The plugin's name.
+    pub plugin: &'static str,
+    schema: fn() -> Value,
+    complete: fn(&Value) -> Result<(Value, Vec<Problem>), serde_json::Error>,
+}
+
+impl fmt::Debug for PluginArgs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PluginArgs").field("plugin", &self.plugin).finish_non_exhaustive()
+    }
+}
+
+/// The JSON Schema of a type, with the definitions that it refers to.
+pub(crate) fn schema<T: JsonSchema>() -> Value {
+    SchemaGenerator::default().into_root_schema_for::<T>().to_value()
+}
+
+impl PluginArgs {
+    /// The row of a type.
+    pub const fn of<T: Args>() -> Self {
+        Self {
+            plugin: T::PLUGIN,
+            schema: schema::<T>,
+            complete: |value| {
+                let mut args: T = serde_json::from_value(value.clone())?;
+                args.complete();
+                let mut problems = Problems::default();
+                args.check(&mut problems);
+                Ok((serde_json::to_value(args)?, problems.into_vec()))
+            },
+        }
+    }
+
+    /// The JSON Schema.
+    pub fn schema(&self) -> Value {
+        (self.schema)()
+    }
+
+    /// What is wrong with the arguments of a document at this path. `api_version` is the one that they may state.
+    pub fn problems(&self, args: &Value, api_version: &str, at: &[Step]) -> Vec<Problem> {
+        let (args, mut problems) = self.untyped(args, api_version, at);
+        let root = self.schema();
+        problems.extend(check_schema(&root, &root, &args, at));
+        if problems.is_empty() {
+            match (self.complete)(&args) {
+                Ok((_, found)) => problems.extend(found.into_iter().map(|found| below(at, found))),
+                Err(error) => {
+                    problems.push(Problem { path: at.to_vec(), message: error.to_string(), suggestion: None })
+                }
+            }
+        }
+        problems
+    }
+
+    /// The arguments with all that is not set.
+    pub fn complete(&self, args: &Value, api_version: &str) -> Result<Value, serde_json::Error> {
+        let (args, _) = self.untyped(args, api_version, &[]);
+        (self.complete)(&args).map(|(complete, _)| complete)
+    }
+
+    /// The arguments without their version and kind, which must be right where they are stated.
+    fn untyped(&self, args: &Value, api_version: &str, at: &[Step]) -> (Value, Vec<Problem>) {
+        let mut problems = Problems::below(at);
+        let mut args = if args.is_null() { Value::Object(serde_json::Map::new()) } else { args.clone() };
+        for (key, wanted) in [("apiVersion", api_version.to_owned()), ("kind", format!("{}Args", self.plugin))] {
+            let stated = args.as_object_mut().and_then(|args| args.remove(key));
+            if stated.is_some_and(|stated| stated != wanted.as_str()) {
+                problems.add(&[key], format!("must be {wanted:?}"));
+            }
+        }
+        (args, problems.into_vec())
+    }
+}
+
+fn below(at: &[Step], problem: Problem) -> Problem {
+    Problem { path: at.iter().cloned().chain(problem.path).collect(), ..problem }
+}

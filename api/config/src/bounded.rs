@@ -1,0 +1,56 @@
+//! Values with bounds and forms, as types that know their schema.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+macro_rules! schema {
+    ($name:ident => $($schema:tt)*) => {
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!($($schema)*)
+            }
+        }
+    };
+}
+
+/// A percentage from 0 to 100.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Percent(pub i64);
+
+schema!(Percent => {"type": "integer", "minimum": 0, "maximum": 100});
+
+/// A weight or a factor in percent, above 0 and at most 100.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Weight(pub i64);
+
+schema!(Weight => {"type": "integer", "minimum": 1, "maximum": 100});
+
+impl Default for Weight {
+    fn default() -> Self {
+        Self(1)
+    }
+}
+
+/// The schema of a duration of at least 0, such as `1m30s`.
+#[derive(Debug)]
+pub struct DurationText;
+
+schema!(DurationText => {"type": "string", "format": "duration"});
+
+/// The schema of an amount of at least 0, such as `500m` or `4Gi`.
+#[derive(Debug)]
+pub struct QuantityText;
+
+schema!(QuantityText => {"type": ["string", "number"], "format": "quantity"});

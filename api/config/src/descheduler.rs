@@ -1,0 +1,297 @@
+//! `DeschedulerConfiguration` with the arguments of Koordinator's plugins (`spec/descheduler.md` 1, 4 and 5.1).
+
+mod balance;
+mod low_node_load;
+mod migration_controller;
+mod shared;
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
+use koord_resource::Duration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+pub use self::{
+    balance::{CustomPriorityArgs, FragmentationAwareArgs, ScaleDownBinPackArgs},
+    low_node_load::{AnomalyCondition, LowNodeLoadArgs, NodePool},
+    migration_controller::MigrationControllerArgs,
+    shared::{Namespaces, PodSelector},
+};
+use crate::{
+    ClientConnection, DurationText, LeaderElection, PluginArgs, PluginConfig, PluginSet, Problem, Problems, Step,
+    check_schema, strict::nearest,
+};
+
+/// Group and version.
+pub const API_VERSION: &str = "descheduler/v1alpha2";
+
+/// The arguments that are decoded strictly.
+pub const PLUGINS: &[PluginArgs] = &[
+    PluginArgs::of::<MigrationControllerArgs>(),
+    PluginArgs::of::<LowNodeLoadArgs>(),
+    PluginArgs::of::<CustomPriorityArgs>(),
+    PluginArgs::of::<FragmentationAwareArgs>(),
+    PluginArgs::of::<ScaleDownBinPackArgs>(),
+];
+
+/// Plugins of the community, whose arguments are not looked at.
+const OTHER_PLUGINS: &[&str] = &[
+    "DefaultEvictor",
+    "HighNodeUtilization",
+    "LowNodeUtilization",
+    "PodLifeTime",
+    "RemoveDuplicates",
+    "RemoveFailedPods",
+    "RemovePodsHavingTooManyRestarts",
+    "RemovePodsViolatingInterPodAntiAffinity",
+    "RemovePodsViolatingNodeAffinity",
+    "RemovePodsViolatingNodeTaints",
+    "RemovePodsViolatingTopologySpreadConstraint",
+];
+
+/// The plugin that evicts and filters by default.
+const MIGRATION_CONTROLLER: &str = "MigrationController";
+
+/// The configuration of the descheduler.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct DeschedulerConfiguration {
+    /// descheduler/v1alpha2
+    pub api_version: String,
+    /// DeschedulerConfiguration
+    pub kind: String,
+    /// Leader election between replicas.
+    pub leader_election: LeaderElection,
+    /// How the API server is reached.
+    pub client_connection: ClientConnection,
+    /// Whether profiles of the process are served. Default true.
+    pub enable_profiling: Option<bool>,
+    /// Whether they contain contention. Default true where profiles are served.
+    pub enable_contention_profiling: Option<bool>,
+    /// Where health is served. Default 0.0.0.0:10251; port 0 serves none.
+    pub healthz_bind_address: Option<String>,
+    /// Where metrics are served. Default 0.0.0.0:10251; port 0 serves none.
+    pub metrics_bind_address: Option<String>,
+    /// How often pods are descheduled; 0 does it once.
+    #[schemars(with = "Option<DurationText>")]
+    pub descheduling_interval: Option<Duration>,
+    /// Whether nothing is evicted. Default false.
+    pub dry_run: bool,
+    /// The profiles. Default one with the default plugins.
+    pub profiles: Vec<Profile>,
+    /// The nodes whose pods are descheduled. Default all.
+    #[schemars(with = "Option<std::collections::BTreeMap<String, Value>>")]
+    pub node_selector: Option<LabelSelector>,
+    /// The most pods to evict from one node in a cycle. 0 evicts nothing.
+    pub max_no_of_pods_to_evict_per_node: Option<u32>,
+    /// The most pods to evict in one namespace in a cycle. 0 evicts nothing.
+    pub max_no_of_pods_to_evict_per_namespace: Option<u32>,
+    /// The most pods to evict in a cycle. 0 evicts nothing.
+    pub max_no_of_pods_to_evict_total: Option<u32>,
+}
+
+/// Plugins that work together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Profile {
+    /// The name. Default koord-descheduler for a single profile.
+    pub name: String,
+    /// The nodes whose pods are descheduled, of those of the configuration.
+    #[schemars(with = "Option<std::collections::BTreeMap<String, Value>>")]
+    pub node_selector: Option<LabelSelector>,
+    /// The plugins by extension point.
+    pub plugins: Option<Plugins>,
+    /// The arguments of plugins.
+    pub plugin_config: Vec<PluginConfig>,
+}
+
+/// The plugins by extension point.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Plugins {
+    /// Plugins that look at each pod.
+    pub deschedule: PluginSet,
+    /// Plugins that look at all nodes.
+    pub balance: PluginSet,
+    /// The plugin that evicts. Default MigrationController.
+    pub evict: PluginSet,
+    /// Plugins that keep pods. Default MigrationController.
+    pub filter: PluginSet,
+}
+
+impl Plugins {
+    fn sets(&self) -> [(&'static str, &PluginSet); 4] {
+        [("deschedule", &self.deschedule), ("balance", &self.balance), ("evict", &self.evict), ("filter", &self.filter)]
+    }
+
+    /// Merges every set with the default plugins.
+    fn complete(&mut self) {
+        for set in [&mut self.deschedule, &mut self.balance] {
+            set.disabled.clear();
+        }
+        for set in [&mut self.evict, &mut self.filter] {
+            let off = set.disabled.iter().any(|plugin| matches!(plugin.name.as_str(), "*" | MIGRATION_CONTROLLER));
+            let written = set.enabled.iter().position(|plugin| plugin.name == MIGRATION_CONTROLLER);
+            if !off {
+                let first = written.map(|at| set.enabled.remove(at)).unwrap_or_default();
+                set.enabled.insert(0, crate::Plugin { name: MIGRATION_CONTROLLER.to_owned(), ..first });
+            }
+            set.disabled.clear();
+        }
+    }
+}
+
+fn args_of(plugin: &str) -> Option<&'static PluginArgs> {
+    PLUGINS.iter().find(|args| args.plugin == plugin)
+}
+
+fn known_plugins() -> impl Iterator<Item = &'static str> {
+    PLUGINS.iter().map(|args| args.plugin).chain(OTHER_PLUGINS.iter().copied())
+}
+
+/// What is wrong with a document.
+pub(crate) fn check(document: &Value) -> Vec<Problem> {
+    let root = crate::args::schema::<DeschedulerConfiguration>();
+    let mut problems = check_schema(&root, &root, document, &[]);
+    let typed = serde_json::from_value::<DeschedulerConfiguration>(document.clone());
+    let mut configuration = match typed {
+        Ok(configuration) if problems.is_empty() => configuration,
+        Ok(_) => return problems,
+        Err(error) if problems.is_empty() => {
+            return vec![Problem { path: Vec::new(), message: error.to_string(), suggestion: None }];
+        }
+        Err(_) => return problems,
+    };
+    let mut found = Problems::default();
+    configuration.complete();
+    configuration.leader_election.check(&mut found);
+    for (key, address) in [
+        ("healthzBindAddress", &configuration.healthz_bind_address),
+        ("metricsBindAddress", &configuration.metrics_bind_address),
+    ] {
+        check_address(key, address.as_deref().unwrap_or_default(), &mut found);
+    }
+    let mut names = BTreeSet::new();
+    for (index, profile) in configuration.profiles.iter().enumerate() {
+        let at = index.to_string();
+        if profile.name.is_empty() {
+            found.add(&["profiles", &at, "name"], "must be set where there are several profiles");
+        } else if !names.insert(&profile.name) {
+            found.add(&["profiles", &at, "name"], format!("{:?} stands twice", profile.name));
+        }
+        profile.check(&at, &mut found);
+    }
+    problems.extend(found.into_vec());
+    for (profile, written) in configuration.profiles.iter().enumerate() {
+        for (index, config) in written.plugin_config.iter().enumerate() {
+            let key = |key: &str| Step::Key(key.to_owned());
+            let at = [key("profiles"), Step::Index(profile), key("pluginConfig"), Step::Index(index), key("args")];
+            if let Some(args) = args_of(&config.name) {
+                problems.extend(args.problems(&config.args, API_VERSION, &at));
+            }
+        }
+    }
+    problems
+}
+
+fn check_address(key: &str, address: &str, problems: &mut Problems) {
+    let port = match address.rsplit_once(':') {
+        Some((host, port)) if host.is_empty() || !host.contains(':') || host.starts_with('[') => port,
+        _ => {
+            return problems.add(&[key], format!("{address:?} is no address such as 0.0.0.0:10251"));
+        }
+    };
+    if port.parse::<u16>().is_err() {
+        problems.add(&[key], format!("{port:?} is no port"));
+    }
+}
+
+impl Profile {
+    fn check(&self, at: &str, problems: &mut Problems) {
+        let known = |problems: &mut Problems, keys: &[&str], name: &str| {
+            if name != "*" && !known_plugins().any(|known| known == name) {
+                problems.suggest(keys, format!("there is no plugin {name:?}"), nearest(name, known_plugins()));
+            }
+        };
+        for (set, plugins) in self.plugins.iter().flat_map(Plugins::sets) {
+            let mut seen = BTreeSet::new();
+            for (index, plugin) in plugins.enabled.iter().enumerate() {
+                let index = index.to_string();
+                let keys = ["profiles", at, "plugins", set, "enabled", &index, "name"];
+                known(problems, &keys, &plugin.name);
+                if !seen.insert(&plugin.name) {
+                    problems.add(&keys, format!("{:?} stands twice", plugin.name));
+                }
+            }
+            if set == "evict" && plugins.enabled.len() > 1 {
+                let off = "disable * or MigrationController, which evicts by default".to_owned();
+                let message = "only one plugin can evict";
+                problems.suggest(&["profiles", at, "plugins", "evict", "enabled"], message, Some(off));
+            }
+        }
+        let mut seen = BTreeSet::new();
+        for (index, config) in self.plugin_config.iter().enumerate() {
+            let index = index.to_string();
+            let keys = ["profiles", at, "pluginConfig", &index, "name"];
+            known(problems, &keys, &config.name);
+            if !seen.insert(&config.name) {
+                problems.add(&keys, format!("{:?} stands twice", config.name));
+            }
+        }
+    }
+}
+
+impl DeschedulerConfiguration {
+    fn complete(&mut self) {
+        let profiling = *self.enable_profiling.get_or_insert(true);
+        if profiling {
+            self.enable_contention_profiling.get_or_insert(true);
+        }
+        for address in [&mut self.healthz_bind_address, &mut self.metrics_bind_address] {
+            let address = address.get_or_insert_with(|| "0.0.0.0:10251".to_owned());
+            if address.parse::<std::net::IpAddr>().is_ok() {
+                address.push_str(":10251");
+            } else if address.starts_with(':') {
+                address.insert_str(0, "0.0.0.0");
+            }
+        }
+        self.descheduling_interval.get_or_insert(Duration::ZERO);
+        self.leader_election.complete("koord-descheduler", "koordinator-system");
+        self.client_connection.complete();
+        if self.profiles.is_empty() {
+            self.profiles.push(Profile::default());
+        }
+        if let [profile] = self.profiles.as_mut_slice()
+            && profile.name.is_empty()
+        {
+            "koord-descheduler".clone_into(&mut profile.name);
+        }
+        for profile in &mut self.profiles {
+            profile.plugins.get_or_insert_default().complete();
+        }
+    }
+}
+
+/// A document with all that is not set.
+pub(crate) fn complete(document: &Value) -> Result<Value, serde_json::Error> {
+    let mut configuration: DeschedulerConfiguration = serde_json::from_value(document.clone())?;
+    configuration.complete();
+    for profile in &mut configuration.profiles {
+        let enabled = profile.plugins.iter().flat_map(Plugins::sets).flat_map(|(_, set)| &set.enabled);
+        let enabled: BTreeSet<&str> =
+            enabled.filter_map(|plugin| args_of(&plugin.name)).map(|args| args.plugin).collect();
+        for plugin in enabled {
+            if profile.plugin_config.iter().all(|config| config.name != plugin) {
+                profile.plugin_config.push(PluginConfig { name: plugin.to_owned(), args: json!({}) });
+            }
+        }
+        for config in &mut profile.plugin_config {
+            if let Some(args) = args_of(&config.name) {
+                config.args = args.complete(&config.args, API_VERSION)?;
+            }
+        }
+    }
+    serde_json::to_value(configuration)
+}

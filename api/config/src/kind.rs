@@ -1,0 +1,74 @@
+//! The kinds of configurations that are known.
+
+use serde_json::Value;
+
+use crate::{Effective, PluginArgs, Problem, descheduler, scheduler};
+
+/// A kind of configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `KubeSchedulerConfiguration` of `kubescheduler.config.k8s.io/v1`.
+    Scheduler,
+    /// `DeschedulerConfiguration` of `descheduler/v1alpha2`.
+    Descheduler,
+}
+
+impl Kind {
+    /// All kinds.
+    pub const ALL: [Self; 2] = [Self::Scheduler, Self::Descheduler];
+
+    /// The kind of a document, by its version and kind.
+    pub fn of(document: &Value) -> Option<Self> {
+        let is = |kind: &Self| document["apiVersion"] == kind.api_version() && document["kind"] == kind.name();
+        Self::ALL.into_iter().find(is)
+    }
+
+    /// Group and version.
+    pub const fn api_version(self) -> &'static str {
+        match self {
+            Self::Scheduler => scheduler::API_VERSION,
+            Self::Descheduler => descheduler::API_VERSION,
+        }
+    }
+
+    /// The name of the kind.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Scheduler => "KubeSchedulerConfiguration",
+            Self::Descheduler => "DeschedulerConfiguration",
+        }
+    }
+
+    /// The plugins whose arguments are known.
+    pub fn plugins(self) -> &'static [PluginArgs] {
+        match self {
+            Self::Scheduler => scheduler::PLUGINS,
+            Self::Descheduler => descheduler::PLUGINS,
+        }
+    }
+
+    /// The JSON Schema, without the arguments of plugins.
+    pub fn schema(self) -> Value {
+        match self {
+            Self::Scheduler => crate::args::schema::<scheduler::SchedulerConfiguration>(),
+            Self::Descheduler => crate::args::schema::<descheduler::DeschedulerConfiguration>(),
+        }
+    }
+
+    /// What is wrong with a document.
+    pub fn check(self, document: &Value) -> Vec<Problem> {
+        match self {
+            Self::Scheduler => scheduler::check(document),
+            Self::Descheduler => descheduler::check(document),
+        }
+    }
+
+    /// What is in force with a document that [`Kind::check`] finds right.
+    pub fn effective(self, document: &Value) -> Result<Effective, serde_json::Error> {
+        let complete = match self {
+            Self::Scheduler => scheduler::complete(document)?,
+            Self::Descheduler => descheduler::complete(document)?,
+        };
+        Ok(Effective::new(complete, document))
+    }
+}

@@ -1,0 +1,68 @@
+//! Leader election of a component.
+
+use koord_resource::Duration;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{DurationText, Problems};
+
+/// Leader election between the replicas of a component.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct LeaderElection {
+    /// Whether only one replica works at a time. Default true.
+    pub leader_elect: Option<bool>,
+    /// How long other replicas wait before they take over a lease that is not renewed. Default 15s.
+    #[schemars(with = "Option<DurationText>")]
+    pub lease_duration: Option<Duration>,
+    /// How long the leader tries to renew before it stops leading. Default 10s.
+    #[schemars(with = "Option<DurationText>")]
+    pub renew_deadline: Option<Duration>,
+    /// How long replicas wait between attempts. Default 2s.
+    #[schemars(with = "Option<DurationText>")]
+    pub retry_period: Option<Duration>,
+    /// The kind of the lock. Default leases.
+    pub resource_lock: Option<String>,
+    /// The name of the lock.
+    pub resource_name: Option<String>,
+    /// The namespace of the lock.
+    pub resource_namespace: Option<String>,
+}
+
+impl LeaderElection {
+    /// Sets what is not set.
+    pub(crate) fn complete(&mut self, name: &str, namespace: &str) {
+        self.leader_elect.get_or_insert(true);
+        self.lease_duration.get_or_insert(Duration::from_secs(15));
+        self.renew_deadline.get_or_insert(Duration::from_secs(10));
+        self.retry_period.get_or_insert(Duration::from_secs(2));
+        self.resource_lock.get_or_insert_with(|| "leases".to_owned());
+        self.resource_name.get_or_insert_with(|| name.to_owned());
+        self.resource_namespace.get_or_insert_with(|| namespace.to_owned());
+    }
+
+    /// Of a complete value.
+    pub(crate) fn check(&self, problems: &mut Problems) {
+        if self.leader_elect != Some(true) {
+            return;
+        }
+        let (lease, renew, retry) = (self.lease_duration, self.renew_deadline, self.retry_period);
+        for (key, duration) in [("leaseDuration", lease), ("renewDeadline", renew), ("retryPeriod", retry)] {
+            if duration.is_none_or(|duration| duration <= Duration::ZERO) {
+                problems.add(&["leaderElection", key], "must be longer than 0");
+            }
+        }
+        if lease <= renew {
+            problems.add(&["leaderElection", "leaseDuration"], "must be longer than renewDeadline");
+        }
+        for (key, text) in [
+            ("resourceLock", &self.resource_lock),
+            ("resourceName", &self.resource_name),
+            ("resourceNamespace", &self.resource_namespace),
+        ] {
+            if text.as_deref().is_none_or(str::is_empty) {
+                problems.add(&["leaderElection", key], "must not be empty");
+            }
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! What is wrong with a document, and where.
+
+use std::fmt;
+
+/// One step of a path into a document.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Step {
+    /// A member of an object.
+    Key(String),
+    /// An item of a list, from 0.
+    Index(usize),
+}
+
+/// A mistake in a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The field.
+    pub path: Vec<Step>,
+    /// What is wrong.
+    pub message: String,
+    /// What would be right, where that is known.
+    pub suggestion: Option<String>,
+}
+
+/// A path as it is written in messages, such as `profiles[0].schedulerName`.
+pub fn path_text(path: &[Step]) -> String {
+    let mut text = String::new();
+    for step in path {
+        match step {
+            Step::Index(index) => text.push_str(&format!("[{index}]")),
+            Step::Key(key) if key.contains(['.', '/']) => text.push_str(&format!("[{key}]")),
+            Step::Key(key) => {
+                if !text.is_empty() {
+                    text.push('.');
+                }
+                text.push_str(key);
+            }
+        }
+    }
+    text
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.path.is_empty() {
+            return f.write_str(&self.message);
+        }
+        write!(f, "{}: {}", path_text(&self.path), self.message)
+    }
+}
+
+/// Collects the problems below one field.
+#[derive(Debug, Default)]
+pub struct Problems {
+    at: Vec<Step>,
+    found: Vec<Problem>,
+}
+
+impl Problems {
+    /// Below a field of a document.
+    pub fn below(at: &[Step]) -> Self {
+        Self { at: at.to_vec(), found: Vec::new() }
+    }
+
+    /// A problem of a member, given by its keys and those of its members.
+    pub fn add(&mut self, keys: &[&str], message: impl Into<String>) {
+        self.suggest(keys, message, None);
+    }
+
+    /// The same with what would be right.
+    pub fn suggest(&mut self, keys: &[&str], message: impl Into<String>, suggestion: Option<String>) {
+        let keys = keys.iter().map(|key| key.parse().map_or_else(|_| Step::Key((*key).to_owned()), Step::Index));
+        let path = self.at.iter().cloned().chain(keys).collect();
+        self.found.push(Problem { path, message: message.into(), suggestion });
+    }
+
+    /// What was found.
+    pub fn into_vec(self) -> Vec<Problem> {
+        self.found
+    }
+}

@@ -1,0 +1,293 @@
+//! `KubeSchedulerConfiguration` with the arguments of Koordinator's plugins (`spec/scheduler.md` 1.1).
+
+mod coscheduling;
+mod device_share;
+mod elastic_quota;
+mod load_aware;
+mod node_numa;
+mod others;
+mod reservation;
+mod scoring;
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+pub use self::{
+    coscheduling::CoschedulingArgs,
+    device_share::DeviceShareArgs,
+    elastic_quota::ElasticQuotaArgs,
+    load_aware::{Aggregated, AggregationType, LoadAwareSchedulingArgs},
+    node_numa::NodeNumaResourceArgs,
+    others::{NodeResourcesFitPlusArgs, ScarceResourceAvoidanceArgs, SchedulingHintArgs},
+    reservation::ReservationArgs,
+    scoring::{ResourceWeight, ScoringStrategy, ScoringType},
+};
+use crate::{
+    ClientConnection, LeaderElection, PluginArgs, PluginConfig, PluginSet, Problem, Problems, Step, check_schema,
+    strict::nearest,
+};
+
+/// Group and version.
+pub const API_VERSION: &str = "kubescheduler.config.k8s.io/v1";
+
+/// The arguments that Koordinator adds.
+pub const PLUGINS: &[PluginArgs] = &[
+    PluginArgs::of::<LoadAwareSchedulingArgs>(),
+    PluginArgs::of::<NodeNumaResourceArgs>(),
+    PluginArgs::of::<ReservationArgs>(),
+    PluginArgs::of::<ElasticQuotaArgs>(),
+    PluginArgs::of::<CoschedulingArgs>(),
+    PluginArgs::of::<DeviceShareArgs>(),
+    PluginArgs::of::<NodeResourcesFitPlusArgs>(),
+    PluginArgs::of::<ScarceResourceAvoidanceArgs>(),
+    PluginArgs::of::<SchedulingHintArgs>(),
+];
+
+/// Plugins of Kubernetes, and those of Koordinator without arguments. Arguments of theirs are not looked at.
+const OTHER_PLUGINS: &[&str] = &[
+    "DefaultBinder",
+    "DefaultPreBind",
+    "DefaultPreemption",
+    "DynamicResources",
+    "GangScheduling",
+    "ImageLocality",
+    "InterPodAffinity",
+    "NodeAffinity",
+    "NodeDeclaredFeatures",
+    "NodeName",
+    "NodePorts",
+    "NodeResourcesBalancedAllocation",
+    "NodeResourcesFit",
+    "NodeUnschedulable",
+    "NodeVolumeLimits",
+    "PodTopologySpread",
+    "PrioritySort",
+    "SchedulingGates",
+    "TaintToleration",
+    "VolumeBinding",
+    "VolumeRestrictions",
+    "VolumeZone",
+];
+
+/// The configuration of the scheduler.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct SchedulerConfiguration {
+    /// kubescheduler.config.k8s.io/v1
+    pub api_version: String,
+    /// KubeSchedulerConfiguration
+    pub kind: String,
+    /// Nodes that are looked at side by side. Default 16.
+    #[schemars(range(min = 1))]
+    pub parallelism: Option<i32>,
+    /// Leader election between replicas.
+    pub leader_election: LeaderElection,
+    /// How the API server is reached.
+    pub client_connection: ClientConnection,
+    /// Whether profiles of the process are served. Default true.
+    pub enable_profiling: Option<bool>,
+    /// Whether they contain contention. Default true.
+    pub enable_contention_profiling: Option<bool>,
+    /// The share of nodes to score; 0 adapts to their number.
+    #[schemars(range(min = 0, max = 100))]
+    pub percentage_of_nodes_to_score: Option<i32>,
+    /// The first pause of a pod that could not be scheduled. Default 1.
+    #[schemars(range(min = 1))]
+    pub pod_initial_backoff_seconds: Option<i64>,
+    /// Its longest pause. Default 10.
+    #[schemars(range(min = 1))]
+    pub pod_max_backoff_seconds: Option<i64>,
+    /// Whether caches are filled when the replica becomes leader, not before. Default false.
+    pub delay_cache_until_active: bool,
+    /// The profiles, by the names that pods give in schedulerName.
+    pub profiles: Vec<Profile>,
+    /// Webhooks that take part in scheduling.
+    pub extenders: Vec<Value>,
+}
+
+/// Which plugins schedule the pods of one scheduler name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Profile {
+    /// The name. Default default-scheduler.
+    pub scheduler_name: String,
+    /// The share of nodes to score, instead of that of the configuration.
+    #[schemars(range(min = 0, max = 100))]
+    pub percentage_of_nodes_to_score: Option<i32>,
+    /// The plugins by extension point.
+    pub plugins: Option<Plugins>,
+    /// The arguments of plugins.
+    pub plugin_config: Vec<PluginConfig>,
+}
+
+/// The plugins by extension point.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+#[expect(missing_docs, reason = "each is the extension point of its name")]
+pub struct Plugins {
+    pub pre_enqueue: PluginSet,
+    pub queue_sort: PluginSet,
+    pub pre_filter: PluginSet,
+    pub filter: PluginSet,
+    pub post_filter: PluginSet,
+    pub pre_score: PluginSet,
+    pub score: PluginSet,
+    pub reserve: PluginSet,
+    pub permit: PluginSet,
+    pub pre_bind: PluginSet,
+    pub bind: PluginSet,
+    pub post_bind: PluginSet,
+    pub multi_point: PluginSet,
+}
+
+impl Plugins {
+    fn sets(&self) -> [(&'static str, &PluginSet); 13] {
+        [
+            ("preEnqueue", &self.pre_enqueue),
+            ("queueSort", &self.queue_sort),
+            ("preFilter", &self.pre_filter),
+            ("filter", &self.filter),
+            ("postFilter", &self.post_filter),
+            ("preScore", &self.pre_score),
+            ("score", &self.score),
+            ("reserve", &self.reserve),
+            ("permit", &self.permit),
+            ("preBind", &self.pre_bind),
+            ("bind", &self.bind),
+            ("postBind", &self.post_bind),
+            ("multiPoint", &self.multi_point),
+        ]
+    }
+}
+
+fn args_of(plugin: &str) -> Option<&'static PluginArgs> {
+    PLUGINS.iter().find(|args| args.plugin == plugin)
+}
+
+fn known_plugins() -> impl Iterator<Item = &'static str> {
+    PLUGINS.iter().map(|args| args.plugin).chain(OTHER_PLUGINS.iter().copied())
+}
+
+/// What is wrong with a document.
+pub(crate) fn check(document: &Value) -> Vec<Problem> {
+    let root = crate::args::schema::<SchedulerConfiguration>();
+    let mut problems = check_schema(&root, &root, document, &[]);
+    let Some(mut configuration) =
+        serde_json::from_value::<SchedulerConfiguration>(document.clone()).ok().filter(|_| problems.is_empty())
+    else {
+        return problems;
+    };
+    configuration.complete();
+    let mut found = Problems::default();
+    configuration.leader_election.check(&mut found);
+    if configuration.pod_max_backoff_seconds < configuration.pod_initial_backoff_seconds {
+        found.add(&["podMaxBackoffSeconds"], "must not be less than podInitialBackoffSeconds");
+    }
+    let mut names = BTreeSet::new();
+    for (index, profile) in configuration.profiles.iter().enumerate() {
+        let at = ["profiles", &index.to_string()].map(str::to_owned);
+        if !names.insert(&profile.scheduler_name) {
+            found.add(&[&at[0], &at[1], "schedulerName"], format!("{:?} stands twice", profile.scheduler_name));
+        }
+        profile.check(&at, &mut found);
+    }
+    problems.extend(found.into_vec());
+    for (profile, written) in configuration.profiles.iter().enumerate() {
+        for (index, config) in written.plugin_config.iter().enumerate() {
+            let at = [
+                Step::Key("profiles".to_owned()),
+                Step::Index(profile),
+                Step::Key("pluginConfig".to_owned()),
+                Step::Index(index),
+                Step::Key("args".to_owned()),
+            ];
+            if let Some(args) = args_of(&config.name) {
+                problems.extend(args.problems(&config.args, API_VERSION, &at));
+            }
+        }
+    }
+    problems
+}
+
+impl Profile {
+    fn check(&self, at: &[String; 2], problems: &mut Problems) {
+        let known = |problems: &mut Problems, rest: &[&str], name: &str| {
+            if name != "*" && !known_plugins().any(|known| known == name) {
+                let keys: Vec<&str> = at.iter().map(String::as_str).chain(rest.iter().copied()).collect();
+                problems.suggest(&keys, format!("there is no plugin {name:?}"), nearest(name, known_plugins()));
+            }
+        };
+        for (set, plugins) in self.plugins.iter().flat_map(Plugins::sets) {
+            for (list, plugins) in [("enabled", &plugins.enabled), ("disabled", &plugins.disabled)] {
+                let mut seen = BTreeSet::new();
+                for (index, plugin) in plugins.iter().enumerate() {
+                    let index = index.to_string();
+                    known(problems, &["plugins", set, list, &index, "name"], &plugin.name);
+                    if !seen.insert(&plugin.name) {
+                        let keys = [&at[0], &at[1], "plugins", set, list, &index, "name"].map(|key: &str| key);
+                        problems.add(&keys, format!("{:?} stands twice", plugin.name));
+                    }
+                }
+            }
+        }
+        let mut seen = BTreeSet::new();
+        for (index, config) in self.plugin_config.iter().enumerate() {
+            let index = index.to_string();
+            known(problems, &["pluginConfig", &index, "name"], &config.name);
+            if !seen.insert(&config.name) {
+                problems
+                    .add(&[&at[0], &at[1], "pluginConfig", &index, "name"], format!("{:?} stands twice", config.name));
+            }
+        }
+    }
+
+    /// The plugins of Koordinator that some extension point enables.
+    fn enabled(&self) -> BTreeSet<&'static str> {
+        let sets = self.plugins.iter().flat_map(Plugins::sets);
+        let named = sets.flat_map(|(_, set)| &set.enabled).filter_map(|plugin| args_of(&plugin.name));
+        named.map(|args| args.plugin).collect()
+    }
+}
+
+impl SchedulerConfiguration {
+    fn complete(&mut self) {
+        self.parallelism.get_or_insert(16);
+        self.enable_profiling.get_or_insert(true);
+        self.enable_contention_profiling.get_or_insert(true);
+        self.percentage_of_nodes_to_score.get_or_insert(0);
+        self.pod_initial_backoff_seconds.get_or_insert(1);
+        self.pod_max_backoff_seconds.get_or_insert(10);
+        self.leader_election.complete("kube-scheduler", "kube-system");
+        self.client_connection.complete();
+        if self.profiles.is_empty() {
+            self.profiles.push(Profile::default());
+        }
+        if let [profile] = self.profiles.as_mut_slice()
+            && profile.scheduler_name.is_empty()
+        {
+            "default-scheduler".clone_into(&mut profile.scheduler_name);
+        }
+    }
+}
+
+/// A document with all that is not set. Arguments of enabled plugins are there even when the document has none.
+pub(crate) fn complete(document: &Value) -> Result<Value, serde_json::Error> {
+    let mut configuration: SchedulerConfiguration = serde_json::from_value(document.clone())?;
+    configuration.complete();
+    for profile in &mut configuration.profiles {
+        for plugin in profile.enabled() {
+            if profile.plugin_config.iter().all(|config| config.name != plugin) {
+                profile.plugin_config.push(PluginConfig { name: plugin.to_owned(), args: json!({}) });
+            }
+        }
+        for config in &mut profile.plugin_config {
+            if let Some(args) = args_of(&config.name) {
+                config.args = args.complete(&config.args, API_VERSION)?;
+            }
+        }
+    }
+    serde_json::to_value(configuration)
+}

@@ -1,0 +1,57 @@
+//! Arguments of NodeNUMAResource.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{ScoringStrategy, ScoringType};
+use crate::{Args, Problems};
+
+/// Arguments of NodeNUMAResource.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct NodeNumaResourceArgs {
+    /// How CPUs are bound where pod and node do not say. Default FullPCPUs.
+    #[serde(rename = "defaultCPUBindPolicy")]
+    pub default_cpu_bind_policy: Option<CpuBindPolicy>,
+    /// How nodes are scored.
+    pub scoring_strategy: Option<ScoringStrategy>,
+    /// How NUMA nodes are scored.
+    pub numa_scoring_strategy: Option<ScoringStrategy>,
+}
+
+/// How CPUs are bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum CpuBindPolicy {
+    /// As by default.
+    #[serde(rename = "")]
+    Unset,
+    /// To whole cores.
+    #[serde(rename = "FullPCPUs")]
+    FullPcpus,
+    /// To one CPU per core.
+    #[serde(rename = "SpreadByPCPUs")]
+    SpreadByPcpus,
+}
+
+impl Args for NodeNumaResourceArgs {
+    const PLUGIN: &'static str = "NodeNUMAResource";
+
+    fn complete(&mut self) {
+        self.default_cpu_bind_policy.get_or_insert(CpuBindPolicy::FullPcpus);
+        self.scoring_strategy.get_or_insert_default();
+        self.numa_scoring_strategy.get_or_insert_default();
+    }
+
+    fn check(&self, problems: &mut Problems) {
+        let strategies =
+            [("scoringStrategy", &self.scoring_strategy), ("numaScoringStrategy", &self.numa_scoring_strategy)];
+        for (key, strategy) in strategies {
+            if strategy.as_ref().is_some_and(|strategy| strategy.type_ == ScoringType::BalancedAllocation) {
+                problems.add(
+                    &[key, "type"],
+                    "the plugin has no scorer for BalancedAllocation; use LeastAllocated or MostAllocated",
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Arguments of the smaller plugins.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::ScoringType;
+use crate::{Args, Weight};
+
+/// Arguments of NodeResourcesFitPlus.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct NodeResourcesFitPlusArgs {
+    /// How each resource is scored.
+    pub resources: BTreeMap<String, ResourceScore>,
+}
+
+/// How a resource is scored.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ResourceScore {
+    /// The rule.
+    #[serde(rename = "type")]
+    pub type_: ScoringType,
+    /// Its weight.
+    pub weight: Weight,
+}
+
+impl Args for NodeResourcesFitPlusArgs {
+    const PLUGIN: &'static str = "NodeResourcesFitPlus";
+}
+
+/// Arguments of ScarceResourceAvoidance.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct ScarceResourceAvoidanceArgs {
+    /// Resources whose nodes are kept for pods that request them.
+    pub resources: Vec<String>,
+}
+
+impl Args for ScarceResourceAvoidanceArgs {
+    const PLUGIN: &'static str = "ScarceResourceAvoidance";
+}
+
+/// Arguments of SchedulingHint.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct SchedulingHintArgs {
+    /// The most nodes that a hint may name. Default 100.
+    #[schemars(range(min = 1))]
+    pub max_hint_nodes: Option<i64>,
+}
+
+impl Args for SchedulingHintArgs {
+    const PLUGIN: &'static str = "SchedulingHint";
+
+    fn complete(&mut self) {
+        self.max_hint_nodes.get_or_insert(100);
+    }
+}

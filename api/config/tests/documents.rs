@@ -1,0 +1,219 @@
+//! Documents as operators write them: what is refused, and what is in force.
+
+use koord_config::{Kind, Origin, path_text};
+use serde_json::{Value, json};
+
+fn scheduler(plugin_config: Value) -> Value {
+    json!({
+        "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"schedulerName": "koord-scheduler", "pluginConfig": plugin_config}],
+    })
+}
+
+fn descheduler(profiles: Value) -> Value {
+    json!({"apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerConfiguration", "profiles": profiles})
+}
+
+fn problems(document: &Value) -> Vec<String> {
+    let problems = Kind::of(document).unwrap().check(document);
+    problems
+        .into_iter()
+        .map(|problem| match &problem.suggestion {
+            Some(suggestion) => format!("{problem} ({suggestion})"),
+            None => problem.to_string(),
+        })
+        .collect()
+}
+
+/// What is wrong with arguments of a plugin of the scheduler, without the common part of the path.
+fn of_args(plugin: &str, args: Value) -> Vec<String> {
+    let found = problems(&scheduler(json!([{"name": plugin, "args": args}])));
+    found.iter().map(|problem| problem.replace("profiles[0].pluginConfig[0].args.", "")).collect()
+}
+
+#[test]
+fn a_document_belongs_to_a_kind_by_its_version_and_kind() {
+    assert_eq!(Kind::of(&scheduler(json!([]))), Some(Kind::Scheduler));
+    assert_eq!(Kind::of(&descheduler(json!([]))), Some(Kind::Descheduler));
+    let policy = json!({"apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerPolicy"});
+    assert_eq!(Kind::of(&policy), None);
+}
+
+#[test]
+fn the_defaults_of_every_plugin_pass_their_own_checks() {
+    for kind in Kind::ALL {
+        for plugin in kind.plugins().iter().filter(|plugin| plugin.plugin != "CustomPriority") {
+            let complete = plugin.complete(&Value::Null, kind.api_version()).unwrap();
+            assert_eq!(plugin.problems(&complete, kind.api_version(), &[]), [], "{}", plugin.plugin);
+        }
+    }
+}
+
+#[test]
+fn a_mistake_is_reported_with_its_field_and_what_would_be_right() {
+    for (plugin, args, wanted) in [
+        (
+            "Reservation",
+            json!({"gcDurationSecond": 5}),
+            "gcDurationSecond: unknown field (did you mean gcDurationSeconds?)",
+        ),
+        ("Reservation", json!({"resyncIntervalSeconds": -1}), "resyncIntervalSeconds: must be 0 or greater"),
+        (
+            "Reservation",
+            json!({"minCandidateNodesPercentage": 101}),
+            "minCandidateNodesPercentage: must be 100 or less",
+        ),
+        (
+            "Reservation",
+            json!({"ignoredResources": ["cpu"]}),
+            "ignoredResources[0]: \"cpu\" is no extended resource, such as example.com/device",
+        ),
+        (
+            "LoadAwareScheduling",
+            json!({"nodeMetricExpirationSeconds": 0}),
+            "nodeMetricExpirationSeconds: must be 1 or greater",
+        ),
+        (
+            "LoadAwareScheduling",
+            json!({"usageThresholds": {"cpu": "65"}}),
+            "usageThresholds.cpu: must be a whole number, not a text",
+        ),
+        (
+            "LoadAwareScheduling",
+            json!({"resourceWeights": {"gpu": 1}}),
+            "resourceWeights.gpu: has no entry in estimatedScalingFactors",
+        ),
+        (
+            "LoadAwareScheduling",
+            json!({"aggregated": {"usageAggregationType": "p96"}}),
+            "aggregated.usageAggregationType: \"p96\" is none of avg, p50, p90, p95, p99 (did you mean p90?)",
+        ),
+        (
+            "NodeNUMAResource",
+            json!({"scoringStrategy": {"type": "BalancedAllocation"}}),
+            "scoringStrategy.type: the plugin has no scorer for BalancedAllocation; use LeastAllocated or MostAllocated",
+        ),
+        (
+            "Coscheduling",
+            json!({"defaultTimeout": "10"}),
+            "defaultTimeout: time: missing unit in duration \"10\" (durations are texts such as 90s, 5m or 1h30m)",
+        ),
+        ("ElasticQuota", json!({"defaultQuotaGroupMax": {"cpu": "-1"}}), "defaultQuotaGroupMax.cpu: must be 0 or more"),
+        ("SchedulingHint", json!({"maxHintNodes": 0}), "maxHintNodes: must be 1 or greater"),
+        ("DeviceShare", json!({"kind": "DeviceArgs"}), "kind: must be \"DeviceShareArgs\""),
+    ] {
+        assert_eq!(of_args(plugin, args), [wanted], "{plugin}");
+    }
+}
+
+#[test]
+fn unknown_and_duplicate_plugins_are_found() {
+    let document = json!({
+        "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "parallelism": 0,
+        "profiles": [
+            {"schedulerName": "a", "plugins": {"filter": {"enabled": [{"name": "Reservations"}, {"name": "DeviceShare"}, {"name": "DeviceShare"}]}}},
+            {"schedulerName": "b", "pluginConfig": [{"name": "Reservation"}, {"name": "Reservation"}]},
+            {"schedulerName": "a"},
+        ],
+    });
+    assert_eq!(problems(&document), ["parallelism: must be 1 or greater"], "the form comes first");
+    let mut document = document;
+    document["parallelism"] = json!(16);
+    assert_eq!(
+        problems(&document),
+        [
+            "profiles[0].plugins.filter.enabled[0].name: there is no plugin \"Reservations\" (did you mean Reservation?)",
+            "profiles[0].plugins.filter.enabled[2].name: \"DeviceShare\" stands twice",
+            "profiles[1].pluginConfig[1].name: \"Reservation\" stands twice",
+            "profiles[2].schedulerName: \"a\" stands twice",
+        ]
+    );
+}
+
+#[test]
+fn a_descheduler_has_one_evictor_and_thresholds_in_order() {
+    let args = json!({"lowThresholds": {"cpu": 80}, "highThresholds": {"cpu": 75}, "nodePools": [{"name": "p", "highThresholds": {"cpu": -1}}]});
+    let document = descheduler(json!([{
+        "name": "p", "pluginConfig": [{"name": "LowNodeLoad", "args": args}],
+        "plugins": {"evict": {"enabled": [{"name": "DefaultEvictor"}]}, "balance": {"enabled": [{"name": "LowNodeLoad"}]}},
+    }]));
+    assert_eq!(
+        problems(&document),
+        [
+            "profiles[0].plugins.evict.enabled: only one plugin can evict (disable * or MigrationController, which evicts by default)",
+            "profiles[0].pluginConfig[0].args.lowThresholds.cpu: must not exceed highThresholds",
+            "profiles[0].pluginConfig[0].args.nodePools[0].highThresholds.cpu: must be 0 or greater",
+            "profiles[0].pluginConfig[0].args.nodePools[0].lowThresholds.cpu: must not exceed highThresholds",
+        ]
+    );
+    let address = |address: &str| {
+        let mut document = descheduler(json!([]));
+        document["healthzBindAddress"] = address.into();
+        problems(&document)
+    };
+    assert_eq!(
+        [address("1.2.3.4"), address(":8080"), address("localhost:0"), address("[::]:1")],
+        [const { Vec::<String>::new() }; 4]
+    );
+    assert_eq!(address("0.0.0.0:111:222").len(), 1);
+    assert_eq!(address("").len(), 1);
+}
+
+#[test]
+fn what_is_in_force_names_where_each_value_comes_from() {
+    let mut document = scheduler(json!([{"name": "LoadAwareScheduling", "args": {"usageThresholds": {"cpu": 50}}}]));
+    document["profiles"][0]["plugins"] = json!({"reserve": {"enabled": [{"name": "Coscheduling"}]}});
+    let effective = Kind::Scheduler.effective(&document).unwrap();
+    let config = &effective.value["profiles"][0]["pluginConfig"];
+    assert_eq!(config[0]["args"]["usageThresholds"], json!({"cpu": 50}));
+    assert_eq!(config[0]["args"]["estimatedScalingFactors"], json!({"cpu": 85, "memory": 70}));
+    assert_eq!((&config[1]["name"], &config[1]["args"]["defaultTimeout"]), (&json!("Coscheduling"), &json!("10m0s")));
+    let origin = |wanted: &str| {
+        let found = effective.leaves.iter().find(|(path, _)| path_text(path) == wanted);
+        match &found.unwrap_or_else(|| panic!("{wanted}")).1 {
+            Origin::Default => "default".to_owned(),
+            Origin::Document(path) => path_text(path),
+        }
+    };
+    let threshold = "profiles[0].pluginConfig[0].args.usageThresholds.cpu";
+    assert_eq!(origin(threshold), threshold);
+    assert_eq!(origin("profiles[0].pluginConfig[0].args.estimatedScalingFactors.cpu"), "default");
+    assert_eq!(origin("profiles[0].pluginConfig[1].args.defaultTimeout"), "default");
+    assert_eq!(origin("parallelism"), "default");
+}
+
+#[test]
+fn what_is_in_force_is_right_and_stays_what_it_is() {
+    let low_node_load = json!([{"plugins": {"balance": {"enabled": [{"name": "LowNodeLoad"}]}}}]);
+    for document in [scheduler(json!([{"name": "ElasticQuota"}])), descheduler(json!([])), descheduler(low_node_load)] {
+        let kind = Kind::of(&document).unwrap();
+        assert_eq!(problems(&document), [""; 0]);
+        let once = kind.effective(&document).unwrap().value;
+        if kind == Kind::Scheduler {
+            assert_eq!(problems(&once), [""; 0]);
+        }
+        assert_eq!(kind.effective(&once).unwrap().value, once);
+    }
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(16))]
+
+    #[test]
+    fn any_document_is_checked_without_a_panic(key in "[a-z]{1,8}", value in "[ -~]{0,12}", number in -5_i64..200) {
+        let members = [json!(value), json!(number), Value::Null, json!([number]), json!({ key.as_str(): value })];
+        for kind in Kind::ALL {
+            for member in &members {
+                let mut document = json!({"apiVersion": kind.api_version(), "kind": kind.name()});
+                for known in ["profiles", "leaderElection", "clientConnection", "healthzBindAddress", key.as_str()] {
+                    document[known] = member.clone();
+                    kind.check(&document);
+                }
+                for plugin in kind.plugins() {
+                    plugin.problems(&json!({ key.as_str(): member }), kind.api_version(), &[]);
+                    plugin.problems(member, kind.api_version(), &[]);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! What the amounts of one quota must be, whatever its tree looks like.
+
+use koord_api::quota::{MAX_STRICT_CHECK_RESOURCE_KEYS, SHARED_WEIGHT};
+use koord_resource::{Quantity, ResourceList, admission::Denial, go_json};
+
+use crate::advice;
+
+/// The amounts of a quota, and the annotations that are about them.
+#[derive(Clone, Copy, Debug)]
+pub struct Amounts<'a> {
+    /// The quota's name.
+    pub name: &'a str,
+    /// What it gets in any case.
+    pub min: &'a ResourceList,
+    /// What it gets at most.
+    pub max: &'a ResourceList,
+    /// What its pods use.
+    pub used: &'a ResourceList,
+    /// The annotation with its weights.
+    pub shared_weight: Option<&'a str>,
+    /// The annotation with the resources whose `max` must not be below what is used.
+    pub strict_keys: Option<&'a str>,
+}
+
+/// Refuses amounts that contradict each other.
+pub fn check_amounts(quota: &Amounts<'_>) -> Result<(), Denial> {
+    let Amounts { name, min, max, used, shared_weight, .. } = *quota;
+    let refuse = |message: String, advice| Err(Denial::bad_request(message).advise(advice));
+    if let Some(negative) = negatives(max) {
+        return refuse(format!("{name} quota.Spec.Max's value < 0, in dimensions :{negative}"), advice::NEGATIVE_MAX);
+    }
+    if let Some(negative) = negatives(min) {
+        return refuse(format!("{name} quota.Spec.Min's value < 0, in dimensions :{negative}"), advice::NEGATIVE_MIN);
+    }
+    if let Some(text) = shared_weight {
+        let weights: ResourceList = serde_json::from_str::<Option<ResourceList>>(text)
+            .map_err(|error| Denial::bad_request(go_json::reason(text, &error)).advise(advice::WEIGHTS))?
+            .unwrap_or_default();
+        if let Some(negative) = negatives(&weights) {
+            let annotation = SHARED_WEIGHT.name();
+            return refuse(
+                format!("{name} quota.Annotation[{annotation}]'s value < 0, in dimension :{negative}"),
+                advice::WEIGHTS,
+            );
+        }
+    }
+    for (key, promised) in min {
+        match max.get(key) {
+            None => {
+                let message =
+                    format!("resourceKey {key} of quota {name} is included in min, which is not included in max");
+                return refuse(message, advice::MIN_WITHOUT_MAX);
+            }
+            Some(bound) if promised > bound => {
+                return refuse(
+                    format!("resourceKey {key} of quota {name} min {promised} > max {bound}"),
+                    advice::MIN_OVER_MAX,
+                );
+            }
+            Some(_) => {}
+        }
+    }
+    for key in strict_keys(quota)? {
+        let Some(in_use) = used.get(&key) else { continue };
+        match max.get(&key) {
+            None => {
+                let message = format!(
+                    "resourceKey {key} of quota {name} is included in used, which is not included in max but should check max >= used"
+                );
+                return refuse(message, advice::MAX_BELOW_USED);
+            }
+            Some(bound) if bound < in_use => {
+                return refuse(
+                    format!("resourceKey {key} of quota {name} max {bound} < used {in_use}"),
+                    advice::MAX_BELOW_USED,
+                );
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
+/// The resources with negative amounts, as Go prints a list.
+fn negatives(amounts: &ResourceList) -> Option<String> {
+    let negative: Vec<&str> =
+        amounts.iter().filter(|(_, quantity)| Quantity::is_negative(quantity)).map(|(name, _)| name.as_str()).collect();
+    (!negative.is_empty()).then(|| format!("[{}]", negative.join(" ")))
+}
+
+fn strict_keys(quota: &Amounts<'_>) -> Result<Vec<String>, Denial> {
+    let text = quota.strict_keys.unwrap_or_default();
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    let keys = serde_json::from_str::<Option<Vec<String>>>(text).map_err(|error| {
+        let (name, annotation, reason) =
+            (quota.name, MAX_STRICT_CHECK_RESOURCE_KEYS.name(), go_json::reason(text, &error));
+        Denial::bad_request(format!("{name} quota.Annotation[{annotation}]'s value is invalid: {reason}"))
+            .advise(advice::STRICT_KEYS)
+    })?;
+    Ok(keys.unwrap_or_default())
+}

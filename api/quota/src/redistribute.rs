@@ -1,0 +1,194 @@
+//! How one resource of a quota is divided among its children (`spec/scheduler.md` 3D.4).
+
+/// A child of a quota, in amounts of one resource: thousandths of cores for CPU, whole units for everything else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Child<'a> {
+    /// Decides where remainders are equal.
+    pub name: &'a str,
+    /// What it requests, at most its `max`.
+    pub request: i64,
+    /// What it gets in any case.
+    pub min: i64,
+    /// What it is guaranteed beyond that.
+    pub guaranteed: i64,
+    /// Its share of what is left.
+    pub weight: i64,
+    /// Whether others may use what it does not request of its `min`.
+    pub lends: bool,
+}
+
+/// What each child may use of a total, in the order of the children.
+///
+/// Every child gets what it requests up to its `min` or what it is guaranteed, whichever is larger; a child that does
+/// not lend gets that in any case. These amounts are given even when their sum exceeds the total. What is left is
+/// divided among the children that request more, by weight, until they have what they request or nothing is left.
+/// Children without a weight get nothing of it. Rounding loses nothing: a division hands out the exact amount.
+pub fn redistribute(total: i64, children: &[Child<'_>]) -> Vec<i64> {
+    let mut runtime = Vec::with_capacity(children.len());
+    let mut needy = Vec::new();
+    let mut left = i128::from(total);
+    for (index, child) in children.iter().enumerate() {
+        let promised = child.min.max(child.guaranteed);
+        let own = if child.request > promised {
+            needy.push(index);
+            promised
+        } else if child.lends {
+            child.request
+        } else {
+            promised
+        };
+        left -= i128::from(own);
+        runtime.push(own);
+    }
+    // Every round either satisfies a child or is the last one.
+    while left > 0 {
+        let shares = shares(left, children, &needy);
+        if shares.is_empty() {
+            break;
+        }
+        let mut surplus = 0;
+        needy.clear();
+        for (index, share) in shares {
+            let wanted = i128::from(children[index].request);
+            let sum = i128::from(runtime[index]) + share;
+            if sum >= wanted {
+                surplus += sum - wanted;
+            } else {
+                needy.push(index);
+            }
+            // At most the request, which is an i64.
+            runtime[index] = i64::try_from(sum.min(wanted)).unwrap_or(children[index].request);
+        }
+        left = surplus;
+    }
+    runtime
+}
+
+/// An amount divided by weight among some of the children: whole shares first, then one more for the largest
+/// remainders, by name where they are equal.
+fn shares(amount: i128, children: &[Child<'_>], among: &[usize]) -> Vec<(usize, i128)> {
+    let weighted: Vec<usize> = among.iter().copied().filter(|index| children[*index].weight > 0).collect();
+    let weight = |index: usize| i128::from(children[index].weight);
+    let weights: i128 = weighted.iter().map(|index| weight(*index)).sum();
+    // Both factors have at most 63 bits, so the product fits.
+    let mut shares: Vec<(usize, i128)> =
+        weighted.iter().map(|index| (*index, weight(*index) * amount / weights)).collect();
+    let given: i128 = shares.iter().map(|(_, share)| share).sum();
+    let mut by_remainder: Vec<usize> = (0..shares.len()).collect();
+    by_remainder.sort_by_key(|at| {
+        let index = shares[*at].0;
+        (std::cmp::Reverse(weight(index) * amount % weights), children[index].name)
+    });
+    let residual = usize::try_from(amount - given).unwrap_or(usize::MAX);
+    for at in by_remainder.into_iter().take(residual) {
+        shares[at].1 += 1;
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn child(name: &str, weight: i64, request: i64, min: i64) -> Child<'_> {
+        Child { name, request, min, guaranteed: 0, weight, lends: true }
+    }
+
+    #[test]
+    fn what_is_left_is_shared_by_weight() {
+        let d = |weight, guaranteed| Child { guaranteed, ..child("d", weight, 70, 15) };
+        let with = |d| [child("a", 40, 5, 10), child("b", 60, 20, 15), child("c", 50, 40, 20), d];
+        assert_eq!(redistribute(100, &with(d(80, 0))), [5, 20, 35, 40]);
+        assert_eq!(redistribute(100, &with(d(0, 0))), [5, 20, 40, 15]);
+        assert_eq!(redistribute(100, &with(d(0, 45))), [5, 20, 30, 45]);
+    }
+
+    #[test]
+    fn rounding_is_exact_and_prefers_the_first_names() {
+        let names: Vec<String> = (0..10).map(|index| format!("borrower-{index:02}")).collect();
+        let mut children = vec![child("donor", 1, 0, 3)];
+        children
+            .extend(names.iter().enumerate().map(|(index, name)| child(name, 1, 100, if index < 8 { 8 } else { 7 })));
+        let runtime = redistribute(81, &children);
+        assert_eq!(runtime, [0, 9, 9, 9, 8, 8, 8, 8, 8, 7, 7]);
+        assert_eq!(runtime.iter().sum::<i64>(), 81);
+    }
+
+    #[test]
+    fn a_child_that_does_not_lend_keeps_its_min() {
+        let keeper = Child { lends: false, ..child("q2", 1, 0, 40) };
+        assert_eq!(redistribute(100, &[child("q1", 96, 96, 60), keeper]), [60, 40]);
+    }
+
+    #[test]
+    fn two_peers_share_what_the_other_does_not_request() {
+        let peers = |first, second| redistribute(100, &[child("a", 1, first, 60), child("b", 1, second, 50)]);
+        assert_eq!(peers(0, 90), [0, 90]);
+        assert_eq!(peers(30, 90), [30, 70]);
+        assert_eq!(peers(60, 90), [60, 50], "mins are honoured even beyond the total");
+        let both = [child("a", 1, 80, 50), child("b", 1, 100, 50)];
+        assert_eq!(redistribute(120, &both), [60, 60]);
+        assert_eq!(redistribute(120, &both[..1]), [80]);
+    }
+
+    #[test]
+    fn amounts_of_bytes_need_products_of_more_than_64_bits() {
+        let request = i64::MAX / 2;
+        let children =
+            [child("a", i64::MAX, request, 0), child("b", i64::MAX, request, 0), child("c", i64::MAX, request, 0)];
+        let third = (1_i64 << 60) / 3;
+        assert_eq!(redistribute(1 << 60, &children), [third + 1, third, third]);
+        assert_eq!(redistribute(i64::MAX, &[]), [0; 0]);
+    }
+
+    fn any_children() -> impl Strategy<Value = Vec<(i64, i64, i64, i64, bool)>> {
+        let amount = || prop_oneof![0..100_i64, 0..i64::MAX];
+        proptest::collection::vec(
+            (amount(), amount(), 0..50_i64, prop_oneof![Just(0), 1..10_i64, amount()], any::<bool>()),
+            0..12,
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn nobody_gets_less_than_promised_or_more_than_requested(children in any_children(), total in prop_oneof![-10..1000_i64, 0..i64::MAX]) {
+            let names: Vec<String> = (0..children.len()).map(|index| format!("q{index:02}")).collect();
+            let children: Vec<Child<'_>> = children.iter().zip(&names)
+                .map(|((request, min, guaranteed, weight, lends), name)| Child {
+                    name, request: *request, min: *min, guaranteed: *guaranteed, weight: *weight, lends: *lends,
+                })
+                .collect();
+            let runtime = redistribute(total, &children);
+            let (mut promised_sum, mut satisfied) = (0_i128, true);
+            for (child, runtime) in children.iter().zip(&runtime) {
+                let promised = child.min.max(child.guaranteed);
+                let least = if child.lends { promised.min(child.request) } else { promised };
+                prop_assert!(*runtime >= least);
+                prop_assert!(*runtime <= least.max(child.request));
+                prop_assert!(child.weight > 0 || *runtime == least);
+                promised_sum += i128::from(least);
+                satisfied &= child.weight == 0 || *runtime >= child.request;
+            }
+            let sum: i128 = runtime.iter().map(|runtime| i128::from(*runtime)).sum();
+            prop_assert!(sum <= i128::from(total).max(promised_sum));
+            // Either everybody who has a weight is satisfied, or nothing is left.
+            prop_assert!(satisfied || sum == i128::from(total).max(promised_sum));
+        }
+
+        #[test]
+        fn the_order_of_the_children_does_not_matter(children in any_children(), total in 0..1000_i64) {
+            let names: Vec<String> = (0..children.len()).map(|index| format!("q{index:02}")).collect();
+            let mut children: Vec<Child<'_>> = children.iter().zip(&names)
+                .map(|((request, min, guaranteed, weight, lends), name)| Child {
+                    name, request: *request, min: *min, guaranteed: *guaranteed, weight: *weight, lends: *lends,
+                })
+                .collect();
+            let mut forwards = redistribute(total, &children);
+            children.reverse();
+            forwards.reverse();
+            prop_assert_eq!(redistribute(total, &children), forwards);
+        }
+    }
+}
