@@ -110,7 +110,8 @@ async fn run(name: &str, queries: Vec<String>, expected: u64) {
     }
     let (seen, after) = (begun.elapsed(), cpu());
     watches.iter().for_each(tokio::task::JoinHandle::abort);
-    let cpu_us = before.zip(after).map_or(0.0, |(before, after)| (after - before).as_secs_f64() * 1e6 / PODS as f64);
+    let cpu_us =
+        before.zip(after).map_or(0.0, |(before, after)| after.saturating_sub(before).as_secs_f64() * 1e6 / PODS as f64);
     let rate = PODS as f64 / written.as_secs_f64();
     println!(
         "{name}: {rate:.0} pods/s, {cpu_us:.0} µs CPU per pod, {} lines, all seen after {:.2} s",

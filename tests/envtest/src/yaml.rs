@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn the_work_for_shallow_continuation_lines_grows_with_the_text_and_no_faster() {
-        let text = |count: usize| (0..count).map(|n| format!("k{n}: 'one\ntwo'\n")).collect::<String>();
+        let text = |count: usize| (0..count).map(|n| format!("k{n}: 'one\ntwo'\n")).collect::<Vec<_>>().concat();
         let work = |count: usize| {
             let text = text(count);
             let start = std::time::Instant::now();

@@ -32,9 +32,12 @@ pub(super) struct Watchers {
 #[derive(Default)]
 struct Collection {
     /// Watches of the objects with one value of one field, such as the pods of a node.
-    by_field: BTreeMap<usize, BTreeMap<Box<str>, BTreeMap<u64, Arc<Watcher>>>>,
-    others: BTreeMap<u64, Arc<Watcher>>,
+    by_field: BTreeMap<usize, BTreeMap<Box<str>, Group>>,
+    others: Group,
 }
+
+/// Watches in the order in which they began.
+type Group = BTreeMap<u64, Arc<Watcher>>;
 
 struct Watcher {
     filter: Filter,

@@ -28,7 +28,9 @@ fn groups() -> BTreeMap<String, usize> {
 
 fn files(path: PathBuf, found: &mut Vec<PathBuf>) {
     if path.is_dir() {
-        fs::read_dir(path).unwrap().for_each(|entry| files(entry.unwrap().path(), found));
+        for entry in fs::read_dir(path).unwrap() {
+            files(entry.unwrap().path(), found);
+        }
     } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("tests.rs") {
         found.push(path);
     }
@@ -101,9 +103,9 @@ fn no_two_modules_use_each_other() {
         assert!(!free.is_empty(), "these modules use each other: {graph:#?}");
         for module in free {
             graph.remove(&module);
-            graph.values_mut().for_each(|used| {
+            for used in graph.values_mut() {
                 used.remove(&module);
-            });
+            }
         }
     }
 }
