@@ -60,12 +60,11 @@ pub fn parse_float(text: &str) -> Option<f64> {
         _ => {}
     }
     let plain = without_underscores(magnitude)?;
-    let number = match plain.strip_prefix("0x").or_else(|| plain.strip_prefix("0X")) {
-        Some(hexadecimal) => hexadecimal_float(hexadecimal)?,
-        None => {
-            let decimal = plain.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
-            plain.parse().ok().filter(|number: &f64| decimal && number.is_finite() && !plain.starts_with(['+', '-']))?
-        }
+    let number = if let Some(hexadecimal) = plain.strip_prefix("0x").or_else(|| plain.strip_prefix("0X")) {
+        hexadecimal_float(hexadecimal)?
+    } else {
+        let decimal = plain.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
+        plain.parse().ok().filter(|number: &f64| decimal && number.is_finite() && !plain.starts_with(['+', '-']))?
     };
     Some(sign * number)
 }

@@ -57,7 +57,7 @@ fn of_several_nodes_that_conflict_with_strategies_the_first_by_name_is_named() {
 #[test]
 fn the_entry_for_the_configuration_takes_reviews_of_both_versions() {
     let service = WebhookService { namespace: "n", name: "s", ca_bundle: "" };
-    let configuration = webhook_configuration(WebhookKind::Validating, "v", &HANDLERS, &service);
+    let configuration = webhook_configuration(WebhookKind::Validating, "v", HANDLERS, &service);
     let entries = configuration["webhooks"].as_array().unwrap();
     let entry = entries.iter().find(|entry| entry["name"] == "vconfigmap.koordinator.sh").unwrap();
     let versions: BTreeSet<&str> =

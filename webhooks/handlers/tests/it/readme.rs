@@ -25,7 +25,7 @@ fn every_line_of_the_excerpts_stands_in_the_file_that_they_name() {
     let excerpts: Vec<_> = blocks().into_iter().filter(|(_, text)| root.join(named(text)).is_file()).collect();
     assert_eq!(excerpts.len(), 2);
     for (_, excerpt) in excerpts {
-        let (name, mut lines) = (named(excerpt), excerpt.lines().skip(1));
+        let (name, lines) = (named(excerpt), excerpt.lines().skip(1));
         let file = fs::read_to_string(root.join(name)).unwrap();
         let mut rest = file.lines();
         for line in lines.filter(|line| !line.ends_with('…')) {

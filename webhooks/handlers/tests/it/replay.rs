@@ -289,7 +289,7 @@ async fn play_all(recordings: Vec<Recording>) -> BTreeMap<String, (usize, usize)
         match difference {
             Some(Difference::Text(_)) if has_own_text => *agreed += 1,
             None if has_own_text => {
-                wrong.push(format!("{} has the same text; strike it off the list", recording.title()))
+                wrong.push(format!("{} has the same text; strike it off the list", recording.title()));
             }
             None => *agreed += 1,
             Some(Difference::Text(text) | Difference::Answer(text)) => {
