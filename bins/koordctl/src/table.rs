@@ -52,7 +52,7 @@ fn wrapped(row: &[String], last: usize, room: Screen) -> Vec<Vec<String>> {
     let text = room.wrapped(word, "", "");
     let mut parts = text.lines();
     let mut first = row.to_vec();
-    first[last] = parts.next().unwrap_or_default().to_owned();
+    parts.next().unwrap_or_default().clone_into(&mut first[last]);
     let rest = parts.map(|part| {
         let mut blank = vec![String::new(); last];
         blank.push(part.to_owned());

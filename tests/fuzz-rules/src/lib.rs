@@ -257,7 +257,7 @@ pub fn watch(data: &[u8]) {
             let failure = Failure { code: Some(410), ..Failure::default() };
             reflector.failed(&failure, now, &random);
         }
-        now = now + Span::from_secs(60);
+        now = now + Span::from_mins(1);
     }
     reflector.closed(now, &random);
     reflector.ask(now, &random, &store);
@@ -274,7 +274,10 @@ pub fn protobuf(data: &[u8]) {
 mod tests {
     use std::{collections::BTreeSet, fs, path::Path};
 
-    const TARGETS: [(&str, fn(&[u8])); 12] = [
+    /// The name of a program, and what it calls.
+    type Target = (&'static str, fn(&[u8]));
+
+    const TARGETS: [Target; 12] = [
         ("annotation", super::annotation),
         ("cel", super::cel),
         ("duration", super::duration),
