@@ -240,6 +240,10 @@ fn words(action: &Action) -> (&'static str, String) {
         Action::Create(_) => ("create", String::new()),
         Action::Patch { subresource: "", .. } => ("change", String::new()),
         Action::Patch { subresource, .. } => ("change", format!("/{subresource}")),
-        Action::Delete { .. } => ("delete", String::new()),
+        Action::Update { subresource: "", .. } => ("change", String::new()),
+        Action::Update { subresource, .. } => ("change", format!("/{subresource}")),
+        Action::Delete(_) => ("delete", String::new()),
+        Action::Bind { .. } => ("bind", String::new()),
+        Action::Evict(_) => ("evict", String::new()),
     }
 }

@@ -17,7 +17,7 @@ use koord_runtime::{
     metrics::{Audience, Description},
     outcome::Outcome,
     store::Store,
-    write::{Action, Write},
+    write::Write,
 };
 use parking_lot::Mutex;
 use serde_json::Value;
@@ -169,11 +169,6 @@ impl Controller for NodeMetricController {
     }
 
     fn written(&self, _: &ObjectKey, write: &Write, result: Result<(), &ReconcileError>) {
-        let reason = match write.action {
-            Action::Create(_) => "createNodeMetric",
-            Action::Patch { .. } => "updateNodeMetric",
-            Action::Delete { .. } => "deleteNodeMetric",
-        };
-        self.writes.count(result.is_ok(), reason);
+        self.writes.count(result.is_ok(), &one_per_node::reason(write));
     }
 }

@@ -25,7 +25,7 @@ use koord_runtime::{
     metrics::{Audience, Description},
     outcome::Outcome,
     store::Store,
-    write::{Action, Write},
+    write::Write,
 };
 use parking_lot::RwLock;
 use serde_json::{Value, json};
@@ -157,12 +157,7 @@ impl Controller for NodeSloController {
     }
 
     fn written(&self, _: &ObjectKey, write: &Write, result: Result<(), &ReconcileError>) {
-        let reason = match write.action {
-            Action::Create(_) => "createNodeSLO",
-            Action::Patch { .. } => "updateNodeSLO",
-            Action::Delete { .. } => "deleteNodeSLO",
-        };
-        self.writes.count(result.is_ok(), reason);
+        self.writes.count(result.is_ok(), &one_per_node::reason(write));
     }
 }
 

@@ -6,6 +6,7 @@ use koord_runtime::{
     error::ReconcileError,
     key::ObjectKey,
     outcome::{Outcome, Owned},
+    write::Write,
 };
 use prometheus::IntCounterVec;
 use serde_json::{Map, Value};
@@ -44,6 +45,12 @@ pub(crate) fn keep<P: Owned>(
         outcome.present(objects, key, Map::from_iter([("spec".to_owned(), spec)]))?;
     }
     Ok(outcome)
+}
+
+/// What a write is called in the original's metrics: `createNodeSLO`.
+pub(crate) fn reason(write: &Write) -> String {
+    let verb = if write.action.verb() == "patch" { "update" } else { write.action.verb() };
+    format!("{verb}{}", write.kind.kind)
 }
 
 /// Counts successes and failures by reason, as the original does.

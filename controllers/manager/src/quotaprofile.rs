@@ -241,7 +241,7 @@ impl Controller for QuotaProfileController {
             _ if write.kind.plural != ElasticQuota::INFO.plural => return None,
             Action::Create(_) => ("CreateQuotaFailed", "create"),
             Action::Patch { .. } => ("UpdateQuotaFailed", "update"),
-            Action::Delete { .. } => return None,
+            _ => return None,
         };
         let profiles = self.profiles.read();
         let profile = profiles.get(key.as_str())?;

@@ -38,10 +38,17 @@ pub trait Controller: Send + Sync + 'static {
     }
 }
 
+/// When a key is to be reconciled.
+#[derive(Clone, Copy, Debug)]
+enum Delay {
+    Priority(i32),
+    After(Duration),
+}
+
 /// Reconcile requests and events that follow from a change in a cache.
 #[derive(Debug, Default)]
 pub struct Requests {
-    keys: Vec<(ObjectKey, Duration)>,
+    keys: Vec<(ObjectKey, Delay)>,
     events: Vec<Event>,
     /// The event that they follow from, in a trace.
     pub(crate) cause: Option<TraceContext>,
@@ -53,9 +60,14 @@ impl Requests {
         self.enqueue_after(key, Duration::ZERO);
     }
 
+    /// Reconciles this key before all keys of lower priority; without this it is 0.
+    pub fn enqueue_with_priority(&mut self, key: &ObjectKey, priority: i32) {
+        self.keys.push((key.clone(), Delay::Priority(priority)));
+    }
+
     /// Reconciles this key after a while.
     pub fn enqueue_after(&mut self, key: &ObjectKey, delay: Duration) {
-        self.keys.push((key.clone(), delay));
+        self.keys.push((key.clone(), Delay::After(delay)));
     }
 
     /// Records an event.
@@ -154,7 +166,10 @@ impl Worker {
             }
             let mut queue = self.queue.lock();
             for (key, delay) in requests.keys {
-                queue.add_after(key, delay, now);
+                match delay {
+                    Delay::Priority(priority) => queue.add_with_priority(key, priority, now),
+                    Delay::After(delay) => queue.add_after(key, delay, now),
+                }
             }
             let ready = queue.depth();
             drop(queue);
@@ -187,11 +202,7 @@ impl Worker {
     /// The write is over.
     pub(crate) fn end_write(&self, span: Option<Open>, write: &Write, error: Option<&ReconcileError>) {
         let Some(span) = span else { return };
-        let verb = match &write.action {
-            Action::Create(_) => "create",
-            Action::Patch { .. } => "patch",
-            Action::Delete { .. } => "delete",
-        };
+        let verb = write.action.verb();
         let attributes = vec![
             ("k8s.object.kind", write.kind.kind.to_owned()),
             ("k8s.object.key", write.key.as_str().to_owned()),

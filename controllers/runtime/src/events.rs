@@ -3,14 +3,16 @@
 //! They are core/v1 Events with a source component, as the original writes them; an event that repeats raises the
 //! count of the first. Whatever goes wrong here is never an error of the caller.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
 use koord_resource::controller::ResourceKind;
 use serde_json::{Value, json};
 
 use crate::{
+    clock::Moment,
     key::ObjectKey,
+    queue::Bucket,
     random::Random,
     uid::Uid,
     write::{Action, Write},
@@ -60,8 +62,13 @@ impl EventSink for NoopSink {
 #[derive(Debug)]
 pub struct Correlator {
     known: BTreeMap<(&'static str, Event), Known>,
+    /// How many events a component may still write about an object.
+    buckets: BTreeMap<Subject, Bucket>,
     host: String,
 }
+
+/// A component and an object that it writes events about.
+type Subject = (&'static str, ResourceKind, ObjectKey, Uid);
 
 #[derive(Debug)]
 struct Known {
@@ -73,16 +80,43 @@ struct Known {
 impl Correlator {
     /// More different events than this are not remembered.
     const KNOWN_MAX: usize = 4096;
+    /// Events that a component may write about one object at once.
+    const BURST: f64 = 25.0;
+    /// And after that: one in five minutes.
+    const PER_SECOND: f64 = 1.0 / 300.0;
     /// The server drops events after an hour; a later repetition is a new one.
     const FORGET_AFTER_SECONDS: i64 = 3000;
 
     /// For a program on this host.
     pub fn new(host: impl Into<String>) -> Self {
-        Self { known: BTreeMap::new(), host: host.into() }
+        Self { known: BTreeMap::new(), buckets: BTreeMap::new(), host: host.into() }
     }
 
-    /// The write that tells an event.
-    pub fn write(&mut self, component: &'static str, event: Event, now: Timestamp, random: &Random) -> Write {
+    /// Whether a component has written so many events about an object lately that this one is dropped. The limits are those
+    /// of client-go's spam filter.
+    fn is_spam(&mut self, component: &'static str, event: &Event, now: Timestamp) -> bool {
+        let now = Moment::at(Duration::from_secs(u64::try_from(now.as_second()).unwrap_or_default()));
+        let subject = (component, event.kind, event.key.clone(), event.uid.clone());
+        if self.buckets.len() >= Self::KNOWN_MAX && !self.buckets.contains_key(&subject) {
+            self.buckets.retain(|_, bucket| !bucket.is_full(now));
+            if self.buckets.len() >= Self::KNOWN_MAX {
+                self.buckets.clear();
+            }
+        }
+        let bucket = self.buckets.entry(subject).or_insert_with(|| Bucket::new(Self::PER_SECOND, Self::BURST));
+        !bucket.take(now)
+    }
+
+    /// The write of an event; none when there were too many about its object.
+    pub fn write(&mut self, component: &'static str, event: Event, now: Timestamp, random: &Random) -> Option<Write> {
+        if self.is_spam(component, &event, now) {
+            return None;
+        }
+        Some(self.aggregate(component, event, now, random))
+    }
+
+    /// A new Event, or a higher count of an equal one.
+    fn aggregate(&mut self, component: &'static str, event: Event, now: Timestamp, random: &Random) -> Write {
         let time = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let fresh = |known: &Known| now.as_second() - known.last.as_second() < Self::FORGET_AFTER_SECONDS;
         let subject = (component, event);
@@ -138,6 +172,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn of_too_many_events_about_one_object_some_are_dropped() {
+        let (mut correlator, random) = (Correlator::new("h"), Random::seeded(1));
+        let mut written = |name: &str, second| {
+            let event = Event {
+                kind: ResourceKind::CONFIG_MAP,
+                key: ObjectKey::new("ns", name),
+                uid: Uid::from("u"),
+                type_: EventType::Warning,
+                reason: "Odd",
+                message: "it is odd".to_owned(),
+            };
+            correlator.write("c", event, Timestamp::from_second(second).unwrap(), &random).is_some()
+        };
+        assert_eq!((0..40).filter(|_| written("a", 0)).count(), 25);
+        assert!(written("b", 0), "another object has events of its own");
+        assert!(!written("a", 299) && written("a", 300) && !written("a", 301), "then one in five minutes");
+    }
+
+    #[test]
     fn a_repeated_event_raises_the_count_of_the_first() {
         let (mut correlator, random) = (Correlator::new("h"), Random::seeded(1));
         let event = Event {
@@ -149,7 +202,7 @@ mod tests {
             message: "it is odd".to_owned(),
         };
         let mut tell = |second, event: &Event| {
-            correlator.write("c", event.clone(), Timestamp::from_second(second).unwrap(), &random)
+            correlator.write("c", event.clone(), Timestamp::from_second(second).unwrap(), &random).unwrap()
         };
         let first = tell(0, &event);
         let Action::Create(object) = &first.action else { panic!("{first}") };

@@ -11,6 +11,7 @@
 
 pub mod api;
 pub mod cache;
+pub mod changes;
 pub mod clock;
 pub mod condition;
 pub mod controller;

@@ -26,12 +26,10 @@ impl Limiter {
         let mut bucket = self.line.lock().await;
         loop {
             let now = self.clock.moment();
-            let wait = bucket.wait(now);
-            if wait.is_zero() {
-                bucket.reserve(now);
+            if bucket.take(now) {
                 return now.since(start);
             }
-            self.clock.sleep(wait).await;
+            self.clock.sleep(bucket.wait(now)).await;
         }
     }
 }

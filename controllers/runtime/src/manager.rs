@@ -8,7 +8,7 @@ use std::{
 };
 
 use axum::{Router, routing::get};
-use futures::FutureExt;
+use futures::{FutureExt, future::BoxFuture};
 use kube::Client;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -82,6 +82,13 @@ pub struct Manager {
     events: EventQueue,
     leading: Arc<watch::Sender<bool>>,
     tasks: Tasks,
+    leader_tasks: Vec<LeaderTask>,
+}
+
+/// A task that runs on the leader alone.
+struct LeaderTask {
+    task: Task<'static>,
+    start: Arc<dyn Fn(Api, CancellationToken) -> BoxFuture<'static, ()> + Send + Sync>,
 }
 
 impl Manager {
@@ -105,13 +112,26 @@ impl Manager {
             let (core, tasks) = &live;
             tasks.alive().map_err(|error| error.to_string()).and_then(|()| core.liveness())
         });
-        Self { core, api, clock, health, settings, events, leading, tasks }
+        Self { core, api, clock, health, settings, events, leading, tasks, leader_tasks: Vec::new() }
     }
 
     /// Names the API server in the metrics of requests by the host and port in its URL.
     pub fn at_host(mut self, host: &str) -> Self {
         self.api = self.api.at_host(host);
         self
+    }
+
+    /// Runs this, too, while this process leads: until the token is cancelled, and again in the next term. It writes through
+    /// the given way to the API server, which starts no write without the lead. The Lease is released after it has ended.
+    pub fn while_leading<F>(
+        &mut self,
+        name: &'static str,
+        start: impl Fn(Api, CancellationToken) -> F + Send + Sync + 'static,
+    ) where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let start = Arc::new(move |api, end| start(api, end).boxed());
+        self.leader_tasks.push(LeaderTask { task: Task("leader task", name), start });
     }
 
     /// The checks behind health and readiness.
@@ -190,8 +210,13 @@ impl Manager {
             });
             Leadership::without_election()
         };
-        let leader =
-            Leader { core: self.core, api: self.api.as_leader(leadership), clock: self.clock, tasks: self.tasks };
+        let leader = Leader {
+            core: self.core,
+            api: self.api.as_leader(leadership),
+            clock: self.clock,
+            tasks: self.tasks,
+            leader_tasks: self.leader_tasks,
+        };
         let end = stop.clone();
         tasks.spawn(async move {
             // However the workers end: a lease that is not released would be waited for.
@@ -253,6 +278,7 @@ struct Leader {
     api: Api,
     clock: SharedClock,
     tasks: Tasks,
+    leader_tasks: Vec<LeaderTask>,
 }
 
 impl Leader {
@@ -277,6 +303,10 @@ impl Leader {
                     let run = move || work(Arc::clone(&worker), api.clone(), Arc::clone(&clock), end.clone());
                     spawn(&mut workers, &self.tasks, task, &term, run);
                 }
+            }
+            for LeaderTask { task, start } in &self.leader_tasks {
+                let (start, api, end) = (Arc::clone(start), self.api.clone(), term.clone());
+                spawn(&mut workers, &self.tasks, *task, &term, move || start(api.clone(), end.clone()));
             }
             let failed = tokio::select! {
                 biased;

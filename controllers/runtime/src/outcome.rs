@@ -16,7 +16,7 @@ use crate::{
     key::ObjectKey,
     patch::merge_patch,
     projection::Projection,
-    write::{Action, Write},
+    write::{Action, Deletion, Write},
 };
 
 /// A projection that keeps all of what our controllers write into such objects.
@@ -121,7 +121,7 @@ impl Outcome {
         let entry = cache.get(key.as_str()).map(|entry| (entry.deleting, &entry.uid));
         let unread = || cache.quarantined(key.as_str()).map(|quarantined| (false, &quarantined.uid));
         if let Some((false, uid)) = entry.or_else(unread) {
-            let action = Action::Delete { uid: uid.clone() };
+            let action = Action::Delete(Deletion::of(uid.clone()));
             self.plan.push(Write { kind: P::KIND, key: key.clone(), action });
         }
     }

@@ -1,10 +1,11 @@
 //! The work queue of a controller, with client-go's semantics, as a state machine: time comes in with every call.
 //!
-//! A key is in the queue at most once; a key that is added while it is being worked on comes back when that work is
+//! Keys come in the order in which they were added, those of a higher priority first. A key is in the queue at most once; a key that is added while it is being worked on comes back when that work is
 //! done; a key that fails waits longer each time; a key added for later keeps the earliest of its times.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
     time::Duration,
 };
 
@@ -15,10 +16,10 @@ use crate::{clock::Moment, key::ObjectKey};
 /// Keys that wait for a controller.
 #[derive(Debug)]
 pub struct WorkQueue {
-    /// Keys to hand out, oldest first, each with the moment it was added.
-    ready: VecDeque<(ObjectKey, Moment)>,
+    /// Keys to hand out: the highest priority first, then the oldest.
+    ready: BTreeSet<(Reverse<i32>, u64, ObjectKey)>,
     /// Keys that need work: those in `ready`, and those of `processing` that were added again.
-    dirty: BTreeSet<ObjectKey>,
+    dirty: BTreeMap<ObjectKey, Added>,
     /// Keys that are being worked on, and since when.
     processing: BTreeMap<ObjectKey, Moment>,
     /// Keys to add later: by time, and the time of each key.
@@ -29,6 +30,14 @@ pub struct WorkQueue {
     limit: RateLimit,
     adds: u64,
     retries: u64,
+}
+
+/// How a key was added.
+#[derive(Clone, Copy, Debug)]
+struct Added {
+    priority: i32,
+    number: u64,
+    at: Moment,
 }
 
 /// A key to work on.
@@ -44,8 +53,8 @@ impl WorkQueue {
     /// An empty queue.
     pub fn new(limit: RateLimit) -> Self {
         Self {
-            ready: VecDeque::new(),
-            dirty: BTreeSet::new(),
+            ready: BTreeSet::new(),
+            dirty: BTreeMap::new(),
             processing: BTreeMap::new(),
             later: BTreeSet::new(),
             due: BTreeMap::new(),
@@ -59,13 +68,26 @@ impl WorkQueue {
 
     /// A key needs work now.
     pub fn add(&mut self, key: ObjectKey, now: Moment) {
-        if !self.dirty.insert(key.clone()) {
-            return;
-        }
+        self.add_with_priority(key, 0, now);
+    }
+
+    /// A key needs work now, before all keys of lower priority. A key that is in the queue already keeps the higher of
+    /// its priorities.
+    pub fn add_with_priority(&mut self, key: ObjectKey, priority: i32, now: Moment) {
+        let at = match self.dirty.get(&key) {
+            Some(known) if known.priority >= priority => return,
+            Some(known) => {
+                self.ready.remove(&(Reverse(known.priority), known.number, key.clone()));
+                known.at
+            }
+            None => now,
+        };
         self.adds += 1;
+        let added = Added { priority, number: self.adds, at };
         if !self.processing.contains_key(&key) {
-            self.ready.push_back((key, now));
+            self.ready.insert((Reverse(priority), added.number, key.clone()));
         }
+        self.dirty.insert(key, added);
     }
 
     /// A key needs work after a while; an earlier time that it already has stays.
@@ -108,17 +130,18 @@ impl WorkQueue {
     /// Hands out the next key, if one is ready.
     pub fn take(&mut self, now: Moment) -> Option<Taken> {
         self.ripen(now);
-        let (key, added) = self.ready.pop_front()?;
-        self.dirty.remove(&key);
+        let (_, _, key) = self.ready.pop_first()?;
+        let waited = self.dirty.remove(&key).map_or(Duration::ZERO, |added| now.since(added.at));
         self.processing.insert(key.clone(), now);
-        Some(Taken { key, waited: now.since(added) })
+        Some(Taken { key, waited })
     }
 
     /// The work on a key is finished, well or badly. Gives how long it took.
     pub fn done(&mut self, key: &ObjectKey, now: Moment) -> Duration {
         let Some(started) = self.processing.remove(key) else { return Duration::ZERO };
-        if self.dirty.contains(key) {
-            self.ready.push_back((key.clone(), now));
+        if let Some(added) = self.dirty.get_mut(key) {
+            added.at = now;
+            self.ready.insert((Reverse(added.priority), added.number, key.clone()));
         }
         now.since(started)
     }
@@ -187,6 +210,20 @@ impl Bucket {
         Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX).max(Duration::from_millis(1))
     }
 
+    /// Takes a token, if one may be used at once.
+    pub fn take(&mut self, now: Moment) -> bool {
+        let may = self.wait(now).is_zero();
+        if may {
+            self.reserve(now);
+        }
+        may
+    }
+
+    /// Whether nothing was taken for so long that all tokens are back.
+    pub fn is_full(&self, now: Moment) -> bool {
+        self.per_second <= 0.0 || self.tokens + now.since(self.last).as_secs_f64() * self.per_second >= self.burst
+    }
+
     /// Takes a token and gives the time until it may be used.
     pub fn reserve(&mut self, now: Moment) -> Duration {
         if self.per_second <= 0.0 {
@@ -228,6 +265,23 @@ mod tests {
         assert_eq!(queue.take(ms(7)).unwrap(), Taken { key: key("a"), waited: Duration::from_millis(7) });
         assert_eq!(taken(&mut queue, ms(7)).as_deref(), Some("b"));
         assert_eq!(taken(&mut queue, ms(7)), None);
+    }
+
+    #[test]
+    fn a_key_of_higher_priority_overtakes() {
+        let mut queue = WorkQueue::new(RateLimit::DEFAULT);
+        queue.add(key("a"), ms(0));
+        queue.add(key("b"), ms(0));
+        queue.add_with_priority(key("urgent"), 10, ms(1));
+        queue.add_with_priority(key("later"), -10, ms(1));
+        queue.add_with_priority(key("b"), 5, ms(2));
+        queue.add(key("urgent"), ms(3));
+        let order: Vec<_> = std::iter::from_fn(|| queue.take(ms(4))).map(|taken| taken.key.to_string()).collect();
+        assert_eq!((order, queue.depth()), (["urgent", "b", "a", "later"].map(str::to_owned).to_vec(), 0));
+        queue.add_with_priority(key("a"), 7, ms(5));
+        assert_eq!(taken(&mut queue, ms(5)), None, "it is worked on");
+        queue.done(&key("a"), ms(6));
+        assert_eq!(queue.take(ms(8)).unwrap(), Taken { key: key("a"), waited: Duration::from_millis(2) });
     }
 
     #[test]

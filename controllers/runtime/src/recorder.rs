@@ -75,12 +75,14 @@ impl EventWriter {
             let waiting = tokio::select! { biased; () = stop.cancelled() => return, next = queue.0.recv() => next };
             let Some((component, event, now)) = waiting else { return stop.cancelled().await };
             guard.inject(Place::Events);
-            let write = correlator.write(component, event.clone(), now, &random);
+            let Some(write) = correlator.write(component, event.clone(), now, &random) else { continue };
             let Err(error) = api.write(&write).await else { continue };
             // The Event that a count belonged to may have expired; then the event is written anew, once.
             correlator.forget(&write.key);
             let again = correlator.write(component, event, now, &random);
-            if let Err(second) = api.write(&again).await {
+            if let Some(again) = again
+                && let Err(second) = api.write(&again).await
+            {
                 tracing::debug!(%error, %second, "an event could not be written");
             }
         }

@@ -3,9 +3,10 @@
 use std::{fmt, time::Duration};
 
 use koord_resource::controller::ResourceKind;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
+    cache::Revision,
     error::{Fault, ReconcileError},
     key::ObjectKey,
     uid::Uid,
@@ -34,11 +35,77 @@ pub enum Action {
         /// The patch.
         patch: Value,
     },
-    /// DELETE of the object with this uid.
-    Delete {
+    /// PUT of a whole object or subresource; its `metadata.resourceVersion` is the precondition.
+    Update {
+        /// `status` or another subresource; empty for the object itself.
+        subresource: &'static str,
+        /// The object.
+        object: Value,
+    },
+    /// DELETE of the object.
+    Delete(Deletion),
+    /// Binds a pod to a node.
+    Bind {
         /// Precondition.
         uid: Uid,
+        /// The node.
+        node: String,
     },
+    /// Evicts a pod: deletes it unless a disruption budget forbids that now (429).
+    Evict(Deletion),
+}
+
+/// How an object is deleted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Deletion {
+    /// Precondition: the object with this uid.
+    pub uid: Uid,
+    /// Precondition: the object at this revision; none for any.
+    pub revision: Option<Revision>,
+    /// How long the object has to end; none for its own time.
+    pub grace: Option<Duration>,
+}
+
+impl Deletion {
+    /// Deletes the object with this uid.
+    pub fn of(uid: Uid) -> Self {
+        Self { uid, ..Self::default() }
+    }
+
+    /// Only at this revision.
+    pub fn at(self, revision: Revision) -> Self {
+        Self { revision: Some(revision), ..self }
+    }
+
+    /// With this time to end, in whole seconds.
+    pub fn within(self, grace: Duration) -> Self {
+        Self { grace: Some(grace), ..self }
+    }
+
+    /// As `DeleteOptions`.
+    fn options(&self) -> Value {
+        let mut preconditions = json!({ "uid": self.uid });
+        if let Some(revision) = self.revision {
+            preconditions["resourceVersion"] = revision.0.to_string().into();
+        }
+        let mut options = json!({ "preconditions": preconditions, "propagationPolicy": "Background" });
+        if let Some(grace) = self.grace {
+            options["gracePeriodSeconds"] = grace.as_secs().into();
+        }
+        options
+    }
+}
+
+impl Action {
+    /// The verb for which a permission is needed.
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Self::Create(_) | Self::Bind { .. } | Self::Evict(_) => "create",
+            Self::Patch { .. } => "patch",
+            Self::Update { .. } => "update",
+            Self::Delete(_) => "delete",
+        }
+    }
 }
 
 /// A write as an HTTP request.
@@ -104,18 +171,49 @@ impl Write {
                     body: patch.to_string(),
                 }
             }
-            Action::Delete { uid } => WireRequest {
+            Action::Update { subresource, object: body } => {
+                let slash = if subresource.is_empty() { "" } else { "/" };
+                WireRequest {
+                    method: "PUT",
+                    uri: format!("{}{slash}{subresource}?fieldManager={field_manager}", object()),
+                    content_type: "application/json",
+                    body: body.to_string(),
+                }
+            }
+            Action::Delete(deletion) => WireRequest {
                 method: "DELETE",
                 uri: object(),
                 content_type: "application/json",
-                body: serde_json::json!({"preconditions": {"uid": uid}, "propagationPolicy": "Background"}).to_string(),
+                body: deletion.options().to_string(),
+            },
+            Action::Bind { uid, node } => WireRequest {
+                method: "POST",
+                uri: format!("{}/binding?fieldManager={field_manager}", object()),
+                content_type: "application/json",
+                body: json!({
+                    "apiVersion": "v1", "kind": "Binding",
+                    "metadata": {"name": self.key.name(), "namespace": self.key.namespace(), "uid": uid},
+                    "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+                })
+                .to_string(),
+            },
+            Action::Evict(deletion) => WireRequest {
+                method: "POST",
+                uri: format!("{}/eviction", object()),
+                content_type: "application/json",
+                body: json!({
+                    "apiVersion": "policy/v1", "kind": "Eviction",
+                    "metadata": {"name": self.key.name(), "namespace": self.key.namespace()},
+                    "deleteOptions": deletion.options(),
+                })
+                .to_string(),
             },
         }
     }
 
     /// What an answer to this write means.
     pub fn judge(&self, answer: &Answer) -> Result<(), ReconcileError> {
-        let gone = answer.code == 404 && matches!(self.action, Action::Delete { .. });
+        let gone = answer.code == 404 && matches!(self.action, Action::Delete(_) | Action::Evict(_));
         if answer.is_success() || gone {
             return Ok(());
         }
@@ -126,13 +224,15 @@ impl Write {
         let error = |fault, advice: &str| {
             let text = format!("{self}: the API server answered {}: {said}{advice}", answer.code);
             let error = ReconcileError::new(fault, text);
-            let aborts_plan = matches!(answer.code, 401 | 429 | 502..=504) && !denied;
+            // An eviction that a budget forbids says nothing about other writes.
+            let budget = answer.code == 429 && matches!(self.action, Action::Evict(_));
+            let aborts_plan = matches!(answer.code, 401 | 429 | 502..=504) && !denied && !budget;
             if aborts_plan { error.aborting_plan() } else { error }
         };
         Err(match answer.code {
             // The cache was behind; the next look decides again.
             409 => error(Fault::Api, ""),
-            404 if reason == "NotFound" && matches!(self.action, Action::Patch { .. }) => error(Fault::Api, ""),
+            404 if reason == "NotFound" && !matches!(self.action, Action::Create(_)) => error(Fault::Api, ""),
             404 if reason == "NotFound" && message.starts_with("namespaces ") => {
                 error(Fault::User, "; create the namespace")
             }
@@ -159,15 +259,17 @@ impl fmt::Display for Write {
             Action::Create(_) => write!(f, "create {} {key}", kind.kind),
             Action::Patch { subresource: "", patch } => write!(f, "patch {} {key} {patch}", kind.kind),
             Action::Patch { subresource, patch } => write!(f, "patch {}/{subresource} {key} {patch}", kind.kind),
-            Action::Delete { .. } => write!(f, "delete {} {key}", kind.kind),
+            Action::Update { subresource: "", .. } => write!(f, "update {} {key}", kind.kind),
+            Action::Update { subresource, .. } => write!(f, "update {}/{subresource} {key}", kind.kind),
+            Action::Delete(_) => write!(f, "delete {} {key}", kind.kind),
+            Action::Bind { node, .. } => write!(f, "bind {} {key} to {node}", kind.kind),
+            Action::Evict(_) => write!(f, "evict {} {key}", kind.kind),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::error::Retry;
 
@@ -188,9 +290,20 @@ mod tests {
         assert_eq!(line(&patch()), r#"PATCH /api/v1/namespaces/ns/configmaps/a?fieldManager=me {"data":{"a":null}}"#);
         assert_eq!(line(&write(Action::Create(json!({})))), "POST /api/v1/namespaces/ns/configmaps?fieldManager=me {}");
         assert_eq!(
-            line(&write(Action::Delete { uid: Uid::from("u") })),
+            line(&write(Action::Delete(Deletion::of(Uid::from("u"))))),
             r#"DELETE /api/v1/namespaces/ns/configmaps/a {"preconditions":{"uid":"u"},"propagationPolicy":"Background"}"#
         );
+        let deletion = Deletion::of(Uid::from("u")).at(Revision(7)).within(Duration::from_secs(5));
+        let options = r#"{"gracePeriodSeconds":5,"preconditions":{"resourceVersion":"7","uid":"u"},"propagationPolicy":"Background"}"#;
+        let sent = write(Action::Delete(deletion)).request("me").body;
+        assert_eq!(serde_json::from_str::<Value>(&sent).unwrap(), serde_json::from_str::<Value>(options).unwrap());
+        let update = write(Action::Update { subresource: "status", object: json!({}) });
+        assert_eq!(line(&update), "PUT /api/v1/namespaces/ns/configmaps/a/status?fieldManager=me {}");
+        let evict = write(Action::Evict(Deletion::of(Uid::from("u"))));
+        assert!(line(&evict).starts_with("POST /api/v1/namespaces/ns/configmaps/a/eviction {"));
+        let forbidden = Answer { code: 429, ..Answer::default() };
+        let aborts = |write: &Write| write.judge(&forbidden).unwrap_err().aborts_plan;
+        assert!(!aborts(&evict) && aborts(&update), "a budget says nothing about other objects");
     }
 
     #[test]
@@ -200,7 +313,7 @@ mod tests {
                 Answer { code, retry_after: (code == 429).then_some(Duration::from_secs(7)), body: body.into() };
             write.judge(&answer).map_err(|error| (error.fault, error.retry))
         };
-        let delete = write(Action::Delete { uid: Uid::from("u") });
+        let delete = write(Action::Delete(Deletion::of(Uid::from("u"))));
         assert_eq!(judged(&delete, 404, ""), Ok(()), "gone is gone");
         assert_eq!(judged(&patch(), 200, ""), Ok(()));
         assert_eq!(judged(&patch(), 409, ""), Err((Fault::Api, Retry::Backoff)));

@@ -209,7 +209,8 @@ impl Program {
         if let Some((component, event)) = told {
             // An event is lost with a panic.
             let _ = self.core.guard().catch(Place::Events, Task("events", ""), || {
-                let write = self.correlator.write(component, event, self.core.clock().now(), self.core.random());
+                let now = self.core.clock().now();
+                let Some(write) = self.correlator.write(component, event, now, self.core.random()) else { return };
                 if send(&write, world).is_err() {
                     self.correlator.forget(&write.key);
                 }

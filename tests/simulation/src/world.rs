@@ -179,11 +179,7 @@ impl World {
             self.broken = Some(format!("a change does not name what it was decided on: {write}"));
         }
         let request = write.request(field_manager);
-        let verb = match write.action {
-            Action::Create(_) => "create",
-            Action::Patch { .. } => "patch",
-            Action::Delete { .. } => "delete",
-        };
+        let verb = write.action.verb();
         if let Some(refusal) = self.gated(verb, write.kind.plural) {
             self.wrote(write, Some(Fault::Revoked), refusal.code);
             return Ok(refusal);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use koord_resource::schema::patch::merge;
 use koord_runtime::write::Action;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// One field that gets another value.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,7 +21,9 @@ pub(crate) struct Change {
 pub(crate) fn planned(action: &Action, before: &Value) -> Value {
     match action {
         Action::Create(object) => object.clone(),
-        Action::Delete { .. } => Value::Null,
+        Action::Update { object, .. } => object.clone(),
+        Action::Delete(_) | Action::Evict(_) => Value::Null,
+        Action::Bind { node, .. } => merge::apply(before.clone(), &json!({"spec": {"nodeName": node}})),
         Action::Patch { patch, .. } => {
             let mut patch = patch.clone();
             // What the write is decided on is a precondition, and no change.
@@ -79,8 +81,6 @@ fn below(path: &str, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -106,7 +106,7 @@ mod tests {
     fn objects_that_come_and_go_change_in_every_field() {
         let object = json!({"kind": "K", "spec": {}});
         assert_eq!(changes(&Value::Null, &planned(&Action::Create(object.clone()), &Value::Null)).len(), 2);
-        let gone = planned(&Action::Delete { uid: "u".into() }, &object);
+        let gone = planned(&Action::Delete(koord_runtime::write::Deletion::of("u".into())), &object);
         assert!(changes(&object, &gone).iter().all(|change| change.to.is_none()));
     }
 }

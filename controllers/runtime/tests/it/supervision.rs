@@ -19,16 +19,25 @@ use axum::{
 use envtest::shell::Server;
 use http::Method;
 use jiff::Timestamp;
+use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     Core,
+    cache::Revision,
     clock::{ScaledClock, SharedClock},
+    error::Fault,
+    key::ObjectKey,
     lease::LeaderElectionConfig,
     manager::{Manager, RunError, Settings},
     metrics::{Audience, Metrics},
     panics::{Injector, Place},
+    projection::DecodeError,
     random::Random,
     recorder::Recorder,
+    reflector::Selection,
+    store::{Sink, Sizes},
     tasks::TaskError,
+    uid::Uid,
+    write::{Action, Deletion, Write},
 };
 use kube::Client;
 use serde_json::{Value, json};
@@ -36,7 +45,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     manager::{send, server},
-    name_cards::{COMPONENT, NameCards},
+    name_cards::{COMPONENT, NameCards, NodeView},
 };
 
 fn manager(server: &Server, client: Client, injector: Injector, settings: Settings) -> Manager {
@@ -187,6 +196,137 @@ async fn a_write_that_waited_until_the_lease_was_lost_is_not_started() {
     frozen.store(false, Ordering::Relaxed);
     tokio::time::sleep(Duration::from_mins(20)).await;
     assert_eq!(cards(&server), 6, "the lead came back");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+/// Between two terms the task ends, and the Lease is released after it.
+#[tokio::test(start_paused = true)]
+async fn a_task_of_the_leader_is_drained_before_the_lease_is_released() {
+    let server = server();
+    let leader_election = Some(LeaderElectionConfig::new("kube-system", "cards", "one"));
+    let client = Client::new(server.router(), "default");
+    let mut manager = manager(&server, client, Arc::new(|_| {}), Settings { leader_election, ..settings() });
+    let holder = {
+        let server = server.clone();
+        move || {
+            let path = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/cards";
+            send(&server, Method::GET, path, &Value::Null)["spec"]["holderIdentity"].clone()
+        }
+    };
+    let at_its_end = Arc::new(std::sync::Mutex::new(None));
+    let (seen, look) = (Arc::clone(&at_its_end), holder.clone());
+    manager.while_leading("rebalance", move |_, end| {
+        let (seen, look) = (Arc::clone(&seen), look.clone());
+        async move {
+            end.cancelled().await;
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            *seen.lock().unwrap() = Some(look());
+        }
+    });
+    let (mut leads, stop) = (manager.leading(), CancellationToken::new());
+    let running = tokio::spawn(manager.run(stop.clone()));
+    leads.wait_for(|leads| *leads).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    stop.cancel();
+    running.await.unwrap().unwrap();
+    assert_eq!(at_its_end.lock().unwrap().clone(), Some(json!("one")), "the lease was still held when the task ended");
+    assert_eq!(holder(), json!(""), "and is released now");
+}
+
+/// Bindings, evictions and deletions as the server understands them, with their preconditions.
+#[tokio::test(start_paused = true)]
+async fn pods_are_bound_evicted_and_deleted_only_as_decided() {
+    let server = server();
+    let client = Client::new(server.router(), "default");
+    let manager = manager(&server, client, Arc::new(|_| {}), settings());
+    let path = "/api/v1/namespaces/default/pods";
+    let pod = |name: &str| json!({"metadata": {"name": name}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let create = |name: &str| {
+        let made = send(&server, Method::POST, path, &pod(name));
+        (Uid::from(made["metadata"]["uid"].as_str().unwrap()), ObjectKey::new("default", name))
+    };
+    let api = manager.api();
+    let write = async |key: &ObjectKey, action| {
+        let written = api.write(&Write { kind: ResourceKind::POD, key: key.clone(), action }).await;
+        written.map_err(|error| error.fault)
+    };
+    let stored = |key: &ObjectKey| send(&server, Method::GET, &format!("{path}/{}", key.name()), &Value::Null);
+
+    let (uid, key) = create("a");
+    let bind = |uid: &str| Action::Bind { uid: uid.into(), node: "n1".to_owned() };
+    assert_eq!(write(&key, bind("another")).await, Err(Fault::Api), "another pod of this name");
+    assert_eq!(write(&key, bind(&uid.to_string())).await, Ok(()));
+    assert_eq!(stored(&key)["spec"]["nodeName"], "n1");
+    assert_eq!(write(&key, bind(&uid.to_string())).await, Err(Fault::Api), "it is bound already");
+
+    let mut running = stored(&key);
+    running["status"]["phase"] = "Running".into();
+    let update = |object: &Value| Action::Update { subresource: "status", object: object.clone() };
+    assert_eq!(write(&key, update(&running)).await, Ok(()));
+    assert_eq!(stored(&key)["status"]["phase"], "Running");
+    assert_eq!(write(&key, update(&running)).await, Err(Fault::Api), "decided on an old revision");
+
+    let stale = Deletion::of(uid.clone()).at(Revision(1));
+    assert_eq!(write(&key, Action::Delete(stale)).await, Err(Fault::Api));
+    let slowly = Deletion::of(uid).within(Duration::from_secs(7));
+    assert_eq!(write(&key, Action::Delete(slowly)).await, Ok(()));
+    assert_eq!(stored(&key)["metadata"]["deletionGracePeriodSeconds"], 7);
+
+    let (uid, key) = create("b");
+    assert_eq!(write(&key, Action::Evict(Deletion::of("another".into()))).await, Err(Fault::Api));
+    assert_eq!(write(&key, Action::Evict(Deletion::of(uid))).await, Ok(()));
+    assert_eq!(stored(&key)["code"], 404);
+}
+
+/// A sink that is no cache shares the watch of a cache.
+#[tokio::test(start_paused = true)]
+async fn one_watch_feeds_caches_and_other_sinks() {
+    #[derive(Default)]
+    struct Names(std::sync::Mutex<Vec<String>>, AtomicBool);
+
+    impl Sink for Names {
+        fn upsert(&self, raw: &str) -> Result<Revision, DecodeError> {
+            let object: Value = serde_json::from_str(raw).map_err(|error| DecodeError::new("object", error))?;
+            self.0.lock().unwrap().push(object["metadata"]["name"].as_str().unwrap_or_default().to_owned());
+            Revision::parse(object["metadata"]["resourceVersion"].as_str().unwrap_or_default())
+        }
+
+        fn remove(&self, raw: &str) -> Result<Revision, DecodeError> {
+            self.upsert(raw)
+        }
+
+        fn begin_list(&self, _: bool) {}
+
+        fn end_list(&self) {
+            self.1.store(true, Ordering::Relaxed);
+        }
+
+        fn synced(&self) -> bool {
+            self.1.load(Ordering::Relaxed)
+        }
+
+        fn sizes(&self) -> Sizes {
+            Sizes::default()
+        }
+    }
+
+    let server = server();
+    for name in ["n1", "n2"] {
+        send(&server, Method::POST, "/api/v1/nodes", &json!({"metadata": {"name": name}}));
+    }
+    let clock: SharedClock = ScaledClock::shared(Timestamp::UNIX_EPOCH, 1.0);
+    let (recorder, events) = Recorder::new(Arc::clone(&clock));
+    let mut core = Core::new(Arc::clone(&clock), Random::seeded(7), Metrics::new().unwrap(), Arc::new(recorder));
+    let names = Arc::new(Names::default());
+    let nodes = core.store::<NodeView>(&Selection::default());
+    core.sink(ResourceKind::NODE, &Selection::default(), Arc::clone(&names) as _);
+    assert_eq!(core.watches().len(), 1);
+    let stop = CancellationToken::new();
+    let manager = Manager::timed_by(clock, core, Client::new(server.router(), "default"), events, settings());
+    let running = tokio::spawn(manager.run(stop.clone()));
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    assert_eq!((nodes.read().len(), names.0.lock().unwrap().clone()), (2, vec!["n1".to_owned(), "n2".to_owned()]));
     stop.cancel();
     running.await.unwrap().unwrap();
 }
