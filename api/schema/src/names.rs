@@ -4,6 +4,7 @@
 
 const LABEL_1123: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const SUBDOMAIN_1123: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
+const SUBDOMAIN_1123_UNDERSCORES: &str = r"_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*";
 const LABEL_1035: &str = "[a-z]([-a-z0-9]*[a-z0-9])?";
 const QUALIFIED: &str = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]";
 const LABEL_VALUE: &str = "(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?";
@@ -36,6 +37,24 @@ pub fn dns1123_subdomain(name: &str) -> Vec<String> {
         wrong.push(shape(
             "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character",
             SUBDOMAIN_1123,
+            &["example.com"],
+        ));
+    }
+    wrong
+}
+
+/// A DNS-1123 subdomain whose labels may have underscores, such as the search path of a resolver.
+pub fn dns1123_subdomain_with_underscores(name: &str) -> Vec<String> {
+    let mut wrong = too_long(name, SUBDOMAIN_CHARS_MAX);
+    let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let is_part = |part: &str| {
+        let part = part.strip_prefix('_').unwrap_or(part);
+        part.starts_with(edge) && part.ends_with(edge) && part.chars().all(|c| edge(c) || c == '-' || c == '_')
+    };
+    if !name.split('.').all(is_part) {
+        wrong.push(shape(
+            "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' or '.', and must start and end with an alphanumeric character",
+            SUBDOMAIN_1123_UNDERSCORES,
             &["example.com"],
         ));
     }

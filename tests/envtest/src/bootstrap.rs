@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     kinds::SYSTEM_PRIORITY_CLASSES,
+    metadata,
     request::ApiRequest,
     server::{ApiServer, Outcome},
     status::ApiError,
@@ -31,10 +32,14 @@ pub fn run(core: &mut ApiServer) -> Result<(), ApiError> {
 }
 
 fn create(core: &mut ApiServer, path: &str, object: &Value) -> Result<(), ApiError> {
+    let known = ApiRequest::new(Method::GET, &format!("{path}/{}", metadata::text(object, "name")), "");
+    if matches!(core.handle(&known), Outcome::Done(response) if response.code == 200) {
+        return Ok(());
+    }
     let mut request = ApiRequest::new(Method::POST, path, object.to_string());
     "kube-apiserver".clone_into(&mut request.user_agent);
     match core.handle(&request) {
-        Outcome::Done(response) if matches!(response.code, 201 | 409) => Ok(()),
+        Outcome::Done(response) if response.code == 201 => Ok(()),
         Outcome::Done(response) => {
             let message = String::from_utf8_lossy(&response.body).into_owned();
             Err(ApiError::internal(format!("cannot make {path}: {message}")))

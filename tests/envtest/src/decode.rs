@@ -62,6 +62,9 @@ pub fn body_as(
     let text = json_text(request)?;
     let mut object = parse(&text, kind)?;
     let is_own_kind = definition.custom && kind == definition.kind;
+    if !is_own_kind {
+        check_type_fields(&object, &text, kind)?;
+    }
     if is_own_kind {
         check_custom_type(&object, &text, &api_version, definition)?;
         print_whole_numbers_whole(&mut object);
@@ -132,8 +135,10 @@ pub fn patched(
         && (is_left_out(given_version) || definition.is_api_version(given_version.unwrap_or_default()));
     if !is_right {
         let api_version = definition.api_version();
+        let unregistered = unregistered(object, &api_version, kind).filter(|_| !definition.custom);
         let error = check_type(object, &api_version, kind, definition.custom).err();
-        return Err(refused(error.as_ref().map_or("unknown conversion", ApiError::message)));
+        let why = unregistered.as_deref().or(error.as_ref().map(ApiError::message)).unwrap_or("unknown conversion");
+        return Err(refused(why));
     }
     let complaints: Vec<String> = match typed::kind(group, version, kind).filter(|_| !definition.custom) {
         Some(node) => {
@@ -286,13 +291,27 @@ fn json_text(request: &ApiRequest) -> Result<Vec<u8>, ApiError> {
     }
 }
 
+/// 400: a body that does not say what it is.
+fn unrecognized(text: &[u8], kind: &str, why: &str) -> ApiError {
+    ApiError::bad_request(format!(
+        "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: {why} ({})",
+        summary(text)
+    ))
+}
+
+/// Checks that `apiVersion` and `kind` are strings where they are given.
+fn check_type_fields(object: &Value, text: &[u8], kind: &str) -> Result<(), ApiError> {
+    let wrong =
+        ["apiVersion", "kind"].into_iter().find(|field| !matches!(object[*field], Value::Null | Value::String(_)));
+    wrong.map_or(Ok(()), |field| {
+        let found = go_text::json_type(&object[field]);
+        let why = format!("json: cannot unmarshal {found} into Go struct field .{field} of type string");
+        Err(unrecognized(text, kind, &why))
+    })
+}
+
 fn parse(text: &[u8], kind: &str) -> Result<Value, ApiError> {
-    let unrecognized = |why: &str| {
-        ApiError::bad_request(format!(
-            "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: {why} ({})",
-            summary(text)
-        ))
-    };
+    let unrecognized = |why: &str| unrecognized(text, kind, why);
     let value = json(text).map_err(|why| unrecognized(&why))?;
     if value.is_object() {
         return Ok(value);
@@ -362,6 +381,14 @@ fn print_whole_numbers_whole(value: &mut Value) {
 fn check_type(object: &Value, api_version: &str, kind: &str, is_custom: bool) -> Result<(), ApiError> {
     let (given_version, given_kind) =
         (object["apiVersion"].as_str().unwrap_or_default(), object["kind"].as_str().unwrap_or_default());
+    if !is_custom && let Some(why) = unregistered(object, api_version, kind) {
+        let shown = if given_kind.is_empty() { kind } else { given_kind };
+        let version = if given_version.is_empty() { api_version } else { given_version };
+        let (_, short) = crate::builtins::split_group_version(version);
+        return Err(ApiError::bad_request(format!(
+            "{shown} in version \"{short}\" cannot be handled as a {kind}: {why}"
+        )));
+    }
     if !given_version.is_empty()
         && given_version != api_version
         && (given_kind.is_empty() || given_kind == kind || is_custom)
@@ -386,9 +413,22 @@ fn check_type(object: &Value, api_version: &str, kind: &str, is_custom: bool) ->
             "{given_kind} in version \"{short}\" cannot be handled as a {kind}: converting ({short}.{given_kind}) to ({own}.{kind}): unknown conversion"
         )));
     }
-    Err(ApiError::bad_request(format!(
-        "no kind \"{given_kind}\" is registered for version \"{version}\" in scheme \"pkg/api/legacyscheme/scheme.go:30\""
-    )))
+    Ok(())
+}
+
+/// What is wrong with the type of an object of which no built-in kind is; what is left out is that of the path.
+fn unregistered(object: &Value, api_version: &str, kind: &str) -> Option<String> {
+    let given = |field: &str, known: &str| match object[field].as_str() {
+        None | Some("") => known.to_owned(),
+        Some(given) => given.to_owned(),
+    };
+    let (kind, version) = (given("kind", kind), given("apiVersion", api_version));
+    let (group, short) = crate::builtins::split_group_version(&version);
+    typed::kind(group, short, &kind).is_none().then(|| {
+        format!(
+            "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/api/legacyscheme/scheme.go:30\""
+        )
+    })
 }
 
 #[cfg(test)]

@@ -265,6 +265,23 @@ pub fn is_healthy(path: &str) -> bool {
     matches!(endpoint, "healthz" | "livez" | "readyz") && (check.is_empty() || CHECKS.contains(&check))
 }
 
+/// The paths that are served beside those of resources.
+pub fn index(registry: &Registry) -> Value {
+    let mut paths: Vec<String> =
+        ["/api", "/apis", "/apis/", "/openapi/v3", "/openapi/v3/", "/version"].map(Into::into).into();
+    for (group, versions) in groups(registry) {
+        let base = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{group}") };
+        paths.extend(versions.iter().map(|version| format!("{base}/{version}")));
+        paths.extend((!group.is_empty()).then_some(base));
+    }
+    for endpoint in ["healthz", "livez", "readyz"] {
+        paths.push(format!("/{endpoint}"));
+        paths.extend(CHECKS.iter().map(|check| format!("/{endpoint}/{check}")));
+    }
+    paths.sort();
+    json!({ "paths": paths })
+}
+
 /// Each check of a health endpoint in a line, as `?verbose` asks for.
 pub fn health_in_words(endpoint: &str) -> String {
     let lines: Vec<String> = CHECKS.iter().map(|check| format!("[+]{check} ok\n")).collect();
@@ -279,6 +296,22 @@ mod tests {
     fn health_can_be_asked_for_check_by_check() {
         assert_eq!(health_in_words("livez"), "[+]ping ok\n[+]log ok\n[+]etcd ok\nlivez check passed\n");
         assert!(is_healthy("/readyz/ping") && is_healthy("/livez") && !is_healthy("/readyz/unknown"));
+    }
+
+    #[test]
+    fn the_index_names_what_is_served() {
+        let now = "2026-01-02T03:04:05Z".parse().unwrap();
+        let environment = Box::new(crate::environment::SeededEnvironment::new(1, now));
+        let mut core = crate::server::ApiServer::empty(environment, crate::store::HistoryLimits::default());
+        crate::kinds::install(&mut core);
+        let index = index(&core.registry);
+        let paths: Vec<&str> = index["paths"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+        for path in
+            ["/api", "/api/v1", "/apis", "/apis/apps", "/apis/apps/v1", "/healthz/ping", "/openapi/v3", "/version"]
+        {
+            assert!(paths.contains(&path), "{path} is not in {paths:?}");
+        }
+        assert!(paths.is_sorted());
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! The built-in kinds: where each one's own rules are.
 
 mod autoscaler;
+mod claim_spec;
 mod conditions;
 mod configuration;
 mod daemon_set;
 mod disruption_budget;
+mod endpoints;
 mod event;
 mod job_policies;
 mod namespace;
@@ -85,8 +87,8 @@ fn strategy(group: &str, plural: &str, has_status: bool) -> Arc<dyn Strategy> {
         ("", "pods") => Arc::new(pod::Pods),
         ("", "nodes") => Arc::new(node::Nodes),
         ("", "services") => Arc::new(service::Services),
-        ("", "endpoints") => Arc::new(service::Endpoints),
-        ("discovery.k8s.io", "endpointslices") => Arc::new(service::EndpointSlices),
+        ("", "endpoints") => Arc::new(endpoints::Endpoints),
+        ("discovery.k8s.io", "endpointslices") => Arc::new(endpoints::EndpointSlices),
         ("", "configmaps") => Arc::new(configuration::ConfigMaps),
         ("", "secrets") => Arc::new(configuration::Secrets),
         ("", "events") => Arc::new(event::Events { is_new: false }),

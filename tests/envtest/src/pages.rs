@@ -37,6 +37,7 @@ impl Pages for StandardPages {
                 text(StatusCode::OK, TEXT, discovery::health_in_words(endpoint))
             }
             ["healthz" | "livez" | "readyz", ..] if discovery::is_healthy(path) => text(StatusCode::OK, TEXT, "ok"),
+            [] | [""] => json(&discovery::index(registry)),
             ["version"] => offered(Route::Json, request, discovery::version),
             ["api"] if Route::Object.accepts(&request.accept).is_err() => {
                 offered(Route::Object, request, || Value::Null)

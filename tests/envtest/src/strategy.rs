@@ -56,12 +56,14 @@ pub struct Surroundings<'a> {
     pub random: u64,
     /// The present time, as objects state it.
     pub now: &'a str,
+    /// Whether nothing will be stored.
+    pub dry_run: bool,
 }
 
 /// The rules of one kind. Every method has the answer of a plain kind, such as ConfigMap without its own rules.
 ///
 /// Objects are the JSON that clients send, with `apiVersion` and `kind`. The order of a write is: defaults, metadata,
-/// mutating admission, `prepare_*`, `check_*`, validating admission.
+/// mutating admission, `allocate`, `prepare_*`, `check_*`, validating admission.
 pub trait Strategy: Send + Sync {
     /// The rule of the kind's names.
     fn name_rule(&self) -> NameRule {
@@ -112,6 +114,18 @@ pub trait Strategy: Send + Sync {
 
     /// Built-in admission of the kind's own new objects, before webhooks; what it sets, the client does not own.
     fn admit_create(&self, _object: &mut Value) {}
+
+    /// Takes for a new or changed object what the cluster has only once, such as addresses. What is refused here is not
+    /// checked further.
+    fn allocate(
+        &self,
+        _object: &mut Value,
+        _old: Option<&Value>,
+        _around: &Surroundings<'_>,
+        _errors: &mut Errors,
+    ) -> Result<(), ApiError> {
+        Ok(())
+    }
 
     /// Keeps what this endpoint may not change; `subresource` is empty for the object itself.
     fn prepare_update(&self, _new: &mut Value, _old: &Value, _subresource: &str) {}

@@ -6,12 +6,11 @@ pub mod helm;
 pub mod installed;
 pub mod kubectl;
 pub mod load;
-pub mod real_server;
 
 pub use helm::Helm;
 pub use installed::Installed;
 pub use kubectl::Kubectl;
-pub use real_server::RealServer;
+pub use parity::RealServer;
 
 /// Says on the terminal that something cannot be tested here.
 pub fn skipped(what: &str, why: &str) {

@@ -109,7 +109,7 @@ impl Answer {
         Self { body, ..head }
     }
 
-    fn headers(&self, normaliser: &mut Normaliser) -> Value {
+    pub(crate) fn headers(&self, normaliser: &mut Normaliser) -> Value {
         let mut headers = Map::new();
         if !self.content_type.is_empty() {
             headers.insert("Content-Type".to_owned(), Value::from(self.content_type.clone()));
@@ -471,7 +471,7 @@ fn sorted_keys(value: &Value) -> Vec<String> {
 static MESSAGE_PARTS: LazyLock<Regex> = LazyLock::new(|| Regex::new(r", |\n|: \[|\]$|\]: ").expect("message parts"));
 
 /// For messages whose parts the real server gives in the order of a hash map.
-fn without_order(mut body: Value) -> Value {
+pub(crate) fn without_order(mut body: Value) -> Value {
     if let Some(message) = body.get("message").and_then(Value::as_str) {
         let mut parts: Vec<&str> = MESSAGE_PARTS.split(message).filter(|part| !part.is_empty()).collect();
         parts.sort_unstable();
@@ -515,7 +515,7 @@ fn quoted(path: &str) -> String {
     quoted
 }
 
-fn diff(recorded: &Value, got: &Value) -> String {
+pub(crate) fn diff(recorded: &Value, got: &Value) -> String {
     let pretty = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default();
     similar::TextDiff::from_lines(&pretty(recorded), &pretty(got))
         .unified_diff()

@@ -36,6 +36,9 @@ pub fn install(core: &mut ApiServer) {
 }
 
 fn create(core: &mut ApiServer, plural: &str, object: &Value) {
+    let mut object = object.clone();
+    // The real server puts right at its start what has been changed, unless this says otherwise.
+    object["metadata"]["annotations"] = json!({"rbac.authorization.kubernetes.io/autoupdate": "true"});
     let path = format!("/apis/rbac.authorization.k8s.io/v1/{plural}");
     let mut request = ApiRequest::new(Method::POST, &path, object.to_string());
     "kube-apiserver".clone_into(&mut request.user_agent);

@@ -1,7 +1,7 @@
 //! Pods: defaults, quality of service, what an update may change, graceful deletion.
 
 use koord_resource::Quantity;
-use koord_schema::field::{Errors, Path};
+use koord_schema::field::Errors;
 use serde_json::{Map, Value, json};
 
 use super::{
@@ -44,9 +44,11 @@ impl Strategy for Pods {
                 requests_from_limits(container);
             }
         }
+        pod_checks::resources::complete(&mut object["spec"]);
     }
 
     fn prepare_create(&self, object: &mut Value, around: &Surroundings<'_>) {
+        pod_checks::scheduling::merge_label_keys(object);
         let quality = quality_of_service(&object["spec"]);
         object["status"] = json!({"phase": "Pending", "qosClass": quality});
         let is_gated = object["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty());
@@ -90,15 +92,7 @@ impl Strategy for Pods {
     }
 
     fn check_create(&self, object: &Value, errors: &mut Errors) {
-        let spec_at = Path::root("spec");
-        pod_checks::spec(&object["spec"], &spec_at, errors);
-        if object["spec"]["ephemeralContainers"].as_array().is_some_and(|list| !list.is_empty()) {
-            errors.forbidden(&spec_at.child("ephemeralContainers"), "cannot be set on create");
-        }
-        let is_gated = object["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty());
-        if is_gated && object["spec"]["nodeName"].as_str().is_some_and(|name| !name.is_empty()) {
-            errors.forbidden(&spec_at.child("nodeName"), "cannot be set until all schedulingGates have been cleared");
-        }
+        pod_checks::new_pod(object, errors);
     }
 
     fn check_update(&self, new: &Value, old: &Value, subresource: &str, errors: &mut Errors) {
@@ -160,22 +154,27 @@ fn requests_from_limits(container: &mut Map<String, Value>) {
     }
 }
 
-/// Guaranteed when every container's cpu and memory limits are set and equal its requests, `BestEffort` when nothing is set.
+/// Guaranteed when every container's cpu and memory limits are set and equal its requests, `BestEffort` when nothing is
+/// set. What the pod as a whole has counts instead, where it has any.
 pub(super) fn quality_of_service(spec: &Value) -> &'static str {
     let mut anything = false;
     let mut guaranteed = true;
-    for list in ["containers", "initContainers"] {
-        for container in spec[list].as_array().into_iter().flatten() {
-            for name in ["cpu", "memory"] {
-                let read = |which: &str| -> Option<Quantity> {
-                    let text = container["resources"][which][name].as_str()?;
-                    text.parse().ok().filter(|quantity: &Quantity| !quantity.is_zero())
-                };
-                let (request, limit) = (read("requests"), read("limits"));
-                anything |= request.is_some() || limit.is_some();
-                guaranteed &= limit.is_some() && (request.is_none() || request == limit);
-            }
+    let mut count = |resources: &Value| {
+        for name in ["cpu", "memory"] {
+            let read = |which: &str| -> Option<Quantity> {
+                let text = resources[which][name].as_str()?;
+                text.parse().ok().filter(|quantity: &Quantity| !quantity.is_zero())
+            };
+            let (request, limit) = (read("requests"), read("limits"));
+            anything |= request.is_some() || limit.is_some();
+            guaranteed &= limit.is_some() && (request.is_none() || request == limit);
         }
+    };
+    if spec["resources"].is_object() {
+        count(&spec["resources"]);
+    } else {
+        let containers = ["containers", "initContainers"].into_iter().filter_map(|list| spec[list].as_array());
+        containers.flatten().for_each(|container| count(&container["resources"]));
     }
     match (anything, guaranteed) {
         (false, _) => "BestEffort",

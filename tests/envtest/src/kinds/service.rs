@@ -1,15 +1,17 @@
-//! Services: addresses, ports, policies.
+//! Services: defaults, and what follows from a change of type.
 
-use koord_schema::field::{Errors, Path};
-use serde_json::{Value, json};
+mod allocation;
+mod checks;
+
+use koord_schema::field::Errors;
+use serde_json::{Map, Value, json};
 
 use super::pod_template::{fill, items};
 use crate::{
     names::NameRule,
-    strategy::{Generation, Strategy, Surroundings},
+    status::ApiError,
+    strategy::{Strategy, Surroundings},
 };
-
-const NODE_PORTS: std::ops::Range<u64> = 30000..32768;
 
 pub(super) struct Services;
 
@@ -40,207 +42,167 @@ impl Strategy for Services {
 
     fn set_defaults(&self, object: &mut Value) {
         let Some(spec) = object["spec"].as_object_mut() else { return };
-        fill(spec, "sessionAffinity", json!("None"));
-        fill(spec, "type", json!("ClusterIP"));
-        if spec["sessionAffinity"] == "ClientIP" {
-            fill(spec, "sessionAffinityConfig", json!({"clientIP": {"timeoutSeconds": 10800}}));
+        fill_empty(spec, "sessionAffinity", "None");
+        fill_empty(spec, "type", "ClusterIP");
+        let affinity = spec["sessionAffinity"].clone();
+        if affinity == "None" {
+            spec.remove("sessionAffinityConfig");
+        } else if affinity == "ClientIP"
+            && spec.get("sessionAffinityConfig").is_none_or(|config| config["clientIP"]["timeoutSeconds"].is_null())
+        {
+            spec.insert("sessionAffinityConfig".to_owned(), json!({"clientIP": {"timeoutSeconds": 10800}}));
         }
-        let kind = spec["type"].as_str().unwrap_or_default().to_owned();
         for port in items(spec, "ports") {
-            fill(port, "protocol", json!("TCP"));
-            let number = port.get("port").cloned().unwrap_or_default();
-            fill(port, "targetPort", number);
+            fill_empty(port, "protocol", "TCP");
+            let is_open = port.get("targetPort").is_none_or(|target| *target == 0 || *target == "");
+            if is_open {
+                let number = port.get("port").cloned().unwrap_or(json!(0));
+                port.insert("targetPort".to_owned(), number);
+            }
         }
-        if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
-            fill(spec, "externalTrafficPolicy", json!("Cluster"));
+        if is_external(spec) {
+            fill_empty(spec, "externalTrafficPolicy", "Cluster");
         }
-        if kind != "ExternalName" {
+        if matches!(kind(spec), "ClusterIP" | "NodePort" | "LoadBalancer") {
             fill(spec, "internalTrafficPolicy", json!("Cluster"));
         }
-        if kind == "LoadBalancer" {
+        if kind(spec) == "LoadBalancer" {
             fill(spec, "allocateLoadBalancerNodePorts", json!(true));
         }
     }
 
-    fn prepare_create(&self, object: &mut Value, around: &Surroundings<'_>) {
+    fn prepare_create(&self, object: &mut Value, _around: &Surroundings<'_>) {
         object["status"] = json!({"loadBalancer": {}});
-        let Some(spec) = object["spec"].as_object_mut() else { return };
-        let kind = spec.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
-        if kind == "ExternalName" {
-            return;
-        }
-        fill(spec, "ipFamilyPolicy", json!("SingleStack"));
-        fill(spec, "ipFamilies", json!(["IPv4"]));
-        if spec.get("clusterIP").and_then(Value::as_str).unwrap_or_default().is_empty() {
-            spec.insert("clusterIP".to_owned(), json!(free_address(around)));
-        }
-        let address = spec["clusterIP"].clone();
-        fill(spec, "clusterIPs", json!([address]));
-        if matches!(kind.as_str(), "NodePort" | "LoadBalancer") {
-            let mut offset = around.random;
-            for port in items(spec, "ports") {
-                let number = NODE_PORTS.start + offset % (NODE_PORTS.end - NODE_PORTS.start);
-                fill(port, "nodePort", json!(number));
-                offset = offset.wrapping_add(1);
-            }
-        }
+    }
+
+    fn allocate(
+        &self,
+        object: &mut Value,
+        old: Option<&Value>,
+        around: &Surroundings<'_>,
+        errors: &mut Errors,
+    ) -> Result<(), ApiError> {
+        allocation::allocate(object, old, around, errors)
     }
 
     fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str) {
         if subresource.is_empty()
             && let (Some(spec), Some(before)) = (new["spec"].as_object_mut(), old["spec"].as_object())
         {
-            let stays = spec.get("type") == before.get("type");
-            for field in ["ipFamilyPolicy", "ipFamilies"] {
-                if let Some(value) = before.get(field) {
-                    fill(spec, field, value.clone());
-                }
-            }
-            let is_empty = spec.get("clusterIP").and_then(Value::as_str).unwrap_or_default().is_empty();
-            if is_empty
-                && stays
-                && let Some(value) = before.get("clusterIP")
-            {
-                spec.insert("clusterIP".to_owned(), value.clone());
-            }
-            // The first of `clusterIPs` follows `clusterIP`.
-            let address = spec.get("clusterIP").cloned();
-            let changed = address.as_ref() != before.get("clusterIP");
-            if let Some(address) = address
-                && (changed || !spec.contains_key("clusterIPs"))
-            {
-                spec.insert("clusterIPs".to_owned(), json!([address]));
-            }
-            let known: Vec<Value> = before.get("ports").and_then(Value::as_array).cloned().unwrap_or_default();
-            for port in items(spec, "ports") {
-                let same = known.iter().find(|known| {
-                    known.get("port") == port.get("port") && known.get("protocol") == port.get("protocol")
-                });
-                if let Some(number) = same.and_then(|known| known.get("nodePort")).filter(|_| stays) {
-                    fill(port, "nodePort", number.clone());
-                }
-            }
+            drop_what_the_type_lost(spec, before);
         }
     }
 
     fn check_create(&self, object: &Value, errors: &mut Errors) {
-        let at = Path::root("spec");
-        let spec = &object["spec"];
-        let kind = spec["type"].as_str().unwrap_or_default();
-        let kinds = ["ClusterIP", "ExternalName", "LoadBalancer", "NodePort"];
-        if !kinds.contains(&kind) {
-            errors.not_supported(&at.child("type"), kind, &kinds);
-        }
-        let ports = spec["ports"].as_array().map_or(&[][..], Vec::as_slice);
-        if ports.is_empty() && spec["clusterIP"] != "None" && kind != "ExternalName" {
-            errors.required(&at.child("ports"), "");
-        }
-        let ports_at = at.child("ports");
-        for (index, port) in ports.iter().enumerate() {
-            let at = ports_at.index(index);
-            let name = port["name"].as_str().unwrap_or_default();
-            if name.is_empty() && ports.len() > 1 {
-                errors.required(&at.child("name"), "");
-            } else if !name.is_empty() {
-                for message in koord_schema::names::dns1123_label(name) {
-                    errors.invalid(&at.child("name"), name, message);
-                }
-            }
-            let number = port["port"].as_i64().unwrap_or_default();
-            if !(1..=65535).contains(&number) {
-                errors.invalid(&at.child("port"), number, "must be between 1 and 65535, inclusive");
-            }
-            let protocol = port["protocol"].as_str().unwrap_or_default();
-            if !matches!(protocol, "TCP" | "UDP" | "SCTP") {
-                errors.not_supported(&at.child("protocol"), protocol, &["SCTP", "TCP", "UDP"]);
-            }
-        }
-        koord_schema::object_meta::validate_labels(&spec["selector"], &at.child("selector"), errors);
+        checks::service(object, None, errors);
     }
 
     fn check_update(&self, new: &Value, old: &Value, subresource: &str, errors: &mut Errors) {
-        if !subresource.is_empty() {
-            return;
+        if subresource.is_empty() {
+            checks::changes(new, old, errors);
+            checks::service(new, Some(old), errors);
+        } else {
+            checks::load_balancer(new, errors);
         }
-        let (now, before) = (&new["spec"], &old["spec"]);
-        if now["type"] == before["type"] && before["clusterIP"].is_string() && now["clusterIP"] != before["clusterIP"] {
-            let at = Path::root("spec");
-            errors.invalid(&at.child("clusterIPs").index(0), &now["clusterIPs"], "may not change once set");
-        }
-        self.check_create(new, errors);
     }
 }
 
-/// An address of 10.0.0.0/16 that no other service has.
-fn free_address(around: &Surroundings<'_>) -> String {
-    let mut number = around.random;
-    for _ in 0..256 {
-        let address = format!("10.0.{}.{}", (number >> 8) & 0xff, 1 + number % 254);
-        let is_taken = around
-            .store
-            .shelf(around.shelf)
-            .range("", "")
-            .any(|(_, record)| record.fields.first().is_some_and(|known| **known == *address));
-        if !is_taken {
-            return address;
-        }
-        number = number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+/// Sets a text that is absent or empty.
+fn fill_empty(fields: &mut Map<String, Value>, name: &str, value: &str) {
+    if fields.get(name).is_none_or(|known| known.is_null() || *known == "") {
+        fields.insert(name.to_owned(), json!(value));
     }
-    "10.0.0.2".to_owned()
 }
 
-/// Endpoints default the protocol of their ports.
-pub(super) struct Endpoints;
+fn text<'a>(spec: &'a Map<String, Value>, name: &str) -> &'a str {
+    spec.get(name).and_then(Value::as_str).unwrap_or_default()
+}
 
-impl Strategy for Endpoints {
-    fn creates_on_update(&self) -> bool {
-        true
-    }
+fn kind(spec: &Map<String, Value>) -> &str {
+    text(spec, "type")
+}
 
-    fn set_defaults(&self, object: &mut Value) {
-        let Some(object) = object.as_object_mut() else { return };
-        for subset in items(object, "subsets") {
-            for port in items(subset, "ports") {
-                fill(port, "protocol", json!("TCP"));
+fn has_node_ports(spec: &Map<String, Value>) -> bool {
+    matches!(kind(spec), "NodePort" | "LoadBalancer")
+}
+
+fn needs_health_check(spec: &Map<String, Value>) -> bool {
+    kind(spec) == "LoadBalancer" && text(spec, "externalTrafficPolicy") == "Local"
+}
+
+/// Whether it is reached from outside of the cluster.
+fn is_external(spec: &Map<String, Value>) -> bool {
+    let has_addresses = spec.get("externalIPs").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+    has_node_ports(spec) || (kind(spec) == "ClusterIP" && has_addresses)
+}
+
+fn node_ports(spec: &Map<String, Value>) -> Vec<i64> {
+    let ports = spec.get("ports").and_then(Value::as_array).into_iter().flatten();
+    ports.filter_map(|port| port["nodePort"].as_i64()).filter(|number| *number != 0).collect()
+}
+
+/// A service that changes its type loses what only the old type has, unless the client said otherwise.
+fn drop_what_the_type_lost(spec: &mut Map<String, Value>, before: &Map<String, Value>) {
+    let has_address = |spec: &Map<String, Value>| kind(spec) != "ExternalName";
+    let unset_if_same = |spec: &mut Map<String, Value>, fields: &[&str]| {
+        for field in fields {
+            if spec.get(*field) == before.get(*field) {
+                spec.remove(*field);
             }
         }
+    };
+    if has_address(before) && !has_address(spec) {
+        if spec.get("clusterIPs") == before.get("clusterIPs") {
+            unset_if_same(spec, &["clusterIP"]);
+            spec.remove("clusterIPs");
+        }
+        unset_if_same(spec, &["ipFamilies", "ipFamilyPolicy"]);
+    }
+    let known_ports = node_ports(before);
+    if has_node_ports(before) && !has_node_ports(spec) && node_ports(spec).iter().all(|port| known_ports.contains(port))
+    {
+        items(spec, "ports").for_each(|port| drop(port.remove("nodePort")));
+    }
+    if needs_health_check(before) && !needs_health_check(spec) {
+        unset_if_same(spec, &["healthCheckNodePort"]);
+    }
+    if kind(before) == "LoadBalancer" && kind(spec) != "LoadBalancer" {
+        unset_if_same(spec, &["allocateLoadBalancerNodePorts", "loadBalancerClass"]);
+    }
+    if is_external(before) && !is_external(spec) {
+        unset_if_same(spec, &["externalTrafficPolicy"]);
     }
 }
 
-/// Both lists of a slice are there even when they say nothing, and an empty one is kept as none.
-fn show_lists(slice: &mut Value) {
-    for list in ["endpoints", "ports"] {
-        if slice[list].as_array().is_none_or(Vec::is_empty) {
-            slice[list] = Value::Null;
-        }
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Endpoint slices: like endpoints, and their generation moves with labels too, by which services find them.
-pub(super) struct EndpointSlices;
-
-impl Strategy for EndpointSlices {
-    fn generation(&self) -> Generation {
-        Generation::Spec
-    }
-
-    fn metadata_moves_generation(&self, new: &Value, old: &Value) -> bool {
-        new["metadata"]["labels"] != old["metadata"]["labels"]
+    #[test]
+    fn a_service_that_becomes_internal_loses_what_was_allocated() {
+        let old = json!({"spec": {
+            "type": "LoadBalancer", "clusterIP": "10.0.0.7", "clusterIPs": ["10.0.0.7"], "externalTrafficPolicy": "Cluster",
+            "allocateLoadBalancerNodePorts": true, "ports": [{"port": 80, "nodePort": 30080}],
+        }});
+        let mut new = old.clone();
+        new["spec"]["type"] = json!("ClusterIP");
+        Services.prepare_update(&mut new, &old, "");
+        let left =
+            json!({"type": "ClusterIP", "clusterIP": "10.0.0.7", "clusterIPs": ["10.0.0.7"], "ports": [{"port": 80}]});
+        assert_eq!(new["spec"], left);
     }
 
-    fn set_defaults(&self, object: &mut Value) {
-        let Some(object) = object.as_object_mut() else { return };
-        for port in items(object, "ports") {
-            fill(port, "protocol", json!("TCP"));
-            fill(port, "name", json!(""));
-        }
-    }
-
-    fn prepare_create(&self, object: &mut Value, _around: &Surroundings<'_>) {
-        show_lists(object);
-    }
-
-    fn prepare_update(&self, new: &mut Value, _old: &Value, _subresource: &str) {
-        show_lists(new);
+    #[test]
+    fn defaults_follow_the_type() {
+        let mut service =
+            json!({"spec": {"ports": [{"port": 80, "targetPort": 0}], "sessionAffinityConfig": {"clientIP": {}}}});
+        Services.set_defaults(&mut service);
+        assert_eq!(
+            service["spec"],
+            json!({
+                "type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster",
+                "ports": [{"port": 80, "targetPort": 80, "protocol": "TCP"}],
+            })
+        );
     }
 }

@@ -48,6 +48,16 @@ pub(super) fn of_pod(spec: &Value, at: &str) -> Vec<String> {
             said.push(format!(r#"{at}.nodeSelector[{old}]: deprecated since {since}; use "{new}" instead"#));
         }
     }
+    for (index, constraint) in list(spec, "topologySpreadConstraints").enumerate() {
+        let at = format!("{at}.topologySpreadConstraints[{index}]");
+        let topology = constraint["topologyKey"].as_str().unwrap_or_default();
+        if let Some((_, since, new)) = OLD_NODE_LABELS.iter().find(|(old, _, _)| *old == topology) {
+            said.push(format!(r#"{at}.topologyKey: {topology} is deprecated since {since}; use "{new}" instead"#));
+        }
+        if constraint["labelSelector"].is_null() {
+            said.push(format!("{at}.labelSelector: a null labelSelector results in matching no pod"));
+        }
+    }
     for (index, ip) in repeated(spec, "hostAliases", "ip") {
         said.push(format!("{at}.hostAliases[{index}].ip: duplicate ip {ip:?}"));
     }

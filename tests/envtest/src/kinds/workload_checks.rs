@@ -5,7 +5,9 @@ use serde_json::Value;
 
 use super::{
     disruption_budget::{check_int_or_percent, check_not_above_all},
-    job_policies, pod_checks, schedule, selectors,
+    job_policies,
+    pod_checks::{self, Owner},
+    schedule, selectors,
     workload::Workload,
 };
 
@@ -206,7 +208,7 @@ fn controller_template(spec: &Value, at: &Path<'_>, errors: &mut Errors) {
 /// Checks a template of pods.
 pub(super) fn template(template: &Value, at: &Path<'_>, errors: &mut Errors) {
     template_metadata(template, at, errors);
-    pod_checks::spec(&template["spec"], &at.child("spec"), errors);
+    pod_checks::spec(&template["spec"], Owner::Template, &at.child("spec"), errors);
 }
 
 fn template_metadata(template: &Value, at: &Path<'_>, errors: &mut Errors) {

@@ -65,6 +65,21 @@ impl ApiServer {
             let old = write.old.as_ref().map(|(_, old)| old);
             write.warnings.extend(metadata::finalizer_warnings(&write.object, old));
         }
+        let now = environment::time_text(self.environment.now());
+        let random = match &write.old {
+            None => self.environment.random(),
+            // What changes an object needs no randomness of its own.
+            Some((record, _)) => record.revision,
+        };
+        let around =
+            Surroundings { store: &self.store, shelf: definition.shelf, random, now: &now, dry_run: write.dry_run };
+        if write.target.subresource.is_empty() {
+            let old = write.old.as_ref().map(|(_, old)| old);
+            strategy.allocate(&mut write.object, old, &around, &mut errors)?;
+            if !errors.is_empty() {
+                return Err(ApiError::invalid(kind_subject(&definition, &write.target.name), &errors));
+            }
+        }
         match &write.old {
             None => {
                 if strategy.has_status()
@@ -79,9 +94,6 @@ impl ApiServer {
                 if strategy.generation() != Generation::Untracked {
                     metadata::of_mut(&mut write.object).insert("generation".to_owned(), json!(1));
                 }
-                let now = environment::time_text(self.environment.now());
-                let random = self.environment.random();
-                let around = Surroundings { store: &self.store, shelf: definition.shelf, random, now: &now };
                 strategy.prepare_create(&mut write.object, &around);
                 let rule = strategy.name_rule();
                 metadata::check_new(&write.object, definition.namespaced, rule, finalizers_rule, &mut errors);

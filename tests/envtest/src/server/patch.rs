@@ -194,7 +194,12 @@ fn patched(media_type: &str, body: &[u8], old: &Value, definition: &ResourceDef)
     let result = match media_type {
         JSON_PATCH => patch::json::apply(object, &patch),
         STRATEGIC_PATCH => match definition.builtin_type() {
-            Some(node) => patch::strategic::apply(object, &patch, &node),
+            // What a strategic patch says of the type is not read.
+            Some(node) => patch::strategic::apply(object, &patch, &node).map(|mut object| {
+                object["apiVersion"] = old["apiVersion"].clone();
+                object["kind"] = old["kind"].clone();
+                object
+            }),
             None => return Err(ApiError::unsupported_media_type("")),
         },
         _ => Ok(patch::merge::apply(object, &patch)),

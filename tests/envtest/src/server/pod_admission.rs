@@ -23,6 +23,9 @@ impl ApiServer {
             self.admit_limits(write)?;
             self.admit_priority(write)?;
         }
+        if write.operation == Operation::Update {
+            keep_priority(write);
+        }
         if write.operation != Operation::Delete {
             add_tolerations(&mut write.object);
         }
@@ -65,7 +68,7 @@ impl ApiServer {
             ));
         }
         let given = write.object["spec"]["preemptionPolicy"].clone();
-        if given.is_string() && given != policy && class.is_some() {
+        if given.is_string() && given != policy {
             let (given, policy) = (given.as_str().unwrap_or_default(), policy.as_str().unwrap_or_default());
             return Err(Self::forbid(
                 write,
@@ -181,6 +184,16 @@ impl ApiServer {
             }
         }
         Ok(())
+    }
+}
+
+/// A client that does not repeat what admission resolved keeps it.
+fn keep_priority(write: &mut Write) {
+    let Some((_, old)) = &write.old else { return };
+    for field in ["priority", "preemptionPolicy"] {
+        if write.object["spec"].is_object() && write.object["spec"][field].is_null() && !old["spec"][field].is_null() {
+            write.object["spec"][field] = old["spec"][field].clone();
+        }
     }
 }
 

@@ -27,7 +27,7 @@ impl ApiServer {
         let record = self.store.view(definition.shelf).get(&key);
         let record = record.ok_or_else(|| ApiError::not_found(subject(definition, &target.name)))?;
         if let Some(asked) = request.parameter("resourceVersion").filter(|asked| !asked.is_empty()) {
-            let asked = asked.parse::<u64>().map_err(|_| super::list::invalid_version(asked))?;
+            let asked = asked.parse::<u64>().map_err(|_| ApiError::unclassified(super::list::version_error(asked)))?;
             if asked > self.store.shown() {
                 return Err(super::list::too_large(asked, self.store.shown()));
             }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use kube::config::KubeConfigOptions;
+use kube::config::{KubeConfigOptions, Kubeconfig};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
 };
@@ -59,6 +59,8 @@ impl Drop for Program {
 
 /// The bearer token of the administrator.
 pub const ADMIN_TOKEN: &str = "integration-admin";
+/// The bearer token of the user `dev` of group `devs`, who may do nothing.
+pub const DEV_TOKEN: &str = "integration-dev";
 
 /// How long the programs may take until they answer.
 const START_MAX: Duration = Duration::from_mins(2);
@@ -100,7 +102,7 @@ impl RealServer {
             ],
         )?;
         let ca = certificates(folder.path())?;
-        fs::write(at("tokens.csv"), format!("{ADMIN_TOKEN},admin,uid,system:masters\n"))?;
+        fs::write(at("tokens.csv"), format!("{ADMIN_TOKEN},admin,uid,system:masters\n{DEV_TOKEN},dev,,devs\n"))?;
         let apiserver = spawn(
             &assets.join("kube-apiserver"),
             &at("apiserver.log"),
@@ -115,7 +117,7 @@ impl RealServer {
                 "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
                 format!("--service-account-key-file={}", at("account.pub").display()),
                 format!("--service-account-signing-key-file={}", at("account.key").display()),
-                "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
+                "--service-cluster-ip-range=10.0.0.0/16".to_owned(),
                 "--authorization-mode=RBAC".to_owned(),
                 // as in every cluster whose nodes have agents
                 "--allow-privileged=true".to_owned(),
@@ -143,7 +145,8 @@ impl RealServer {
     }
 
     async fn wait_until_ready(&self, begin: Instant) -> Result<()> {
-        let config = koordctl::connect::from_file(&self.kubeconfig, &KubeConfigOptions::default()).await?;
+        let kubeconfig = Kubeconfig::read_from(&self.kubeconfig)?;
+        let config = kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await?;
         let client = kube::Client::try_from(config)?;
         loop {
             let answer = client.request_text(http::Request::get("/readyz").body(Vec::new())?).await;
