@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// An address; the zeros that other parsers refuse are dropped.
-pub(crate) fn parse_ip(text: &str) -> Option<IpAddr> {
+pub fn parse_ip(text: &str) -> Option<IpAddr> {
     if text.contains(':') {
         let (head, tail) = text.rsplit_once(':')?;
         if tail.contains('.') {
@@ -26,7 +26,7 @@ fn ipv4(text: &str) -> Option<Ipv4Addr> {
 }
 
 /// Whether a network is written as an address with the length of its prefix.
-pub(crate) fn is_network(text: &str) -> bool {
+pub fn is_network(text: &str) -> bool {
     let Some((address, length)) = text.split_once('/') else { return false };
     let most = match parse_ip(address) {
         Some(IpAddr::V4(_)) => 32,
@@ -37,7 +37,7 @@ pub(crate) fn is_network(text: &str) -> bool {
 }
 
 /// Whether an address belongs to IPv6; those that embed an IPv4 address do not.
-pub(crate) fn is_ipv6(address: IpAddr) -> bool {
+pub fn is_ipv6(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(address) if address.to_ipv4_mapped().is_none())
 }
 

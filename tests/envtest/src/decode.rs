@@ -422,7 +422,11 @@ fn unregistered(object: &Value, api_version: &str, kind: &str) -> Option<String>
         None | Some("") => known.to_owned(),
         Some(given) => given.to_owned(),
     };
-    let (kind, version) = (given("kind", kind), given("apiVersion", api_version));
+    let (given_kind, version) = (given("kind", kind), given("apiVersion", api_version));
+    if given_kind == kind && version == api_version {
+        return None;
+    }
+    let kind = given_kind;
     let (group, short) = crate::builtins::split_group_version(&version);
     typed::kind(group, short, &kind).is_none().then(|| {
         format!(

@@ -22,7 +22,7 @@
 #![allow(clippy::similar_names)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
-mod addresses;
+pub mod addresses;
 pub mod builtins;
 pub mod client_config;
 pub mod environment;

@@ -24,6 +24,9 @@ use crate::{
 
 /// The namespace of all objects, in collections as `{NS}`.
 const NAMESPACE: &str = "differential";
+/// Content types that are wrong for most requests.
+const OTHER_TYPES: [&str; 5] =
+    ["text/plain", "application/yaml", "application/json", "application/merge-patch+json", ""];
 const AT_ONCE: usize = 8;
 /// No answer takes longer.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -215,12 +218,7 @@ impl Seeds {
         };
         match random.random_range(0..40) {
             0 => body.truncate(body.len() / 2),
-            1 => {
-                content = ["text/plain", "application/yaml", "application/json", "application/merge-patch+json", ""]
-                    .choose(&mut random)
-                    .copied()
-                    .unwrap_or_default()
-            }
+            1 => content = OTHER_TYPES.choose(&mut random).copied().unwrap_or_default(),
             2 => query.push(
                 ["fieldManager=a%20b%0a", "dryRun=Some", "fieldValidation=Loud", "pretty=1"]
                     .choose(&mut random)?
@@ -347,7 +345,9 @@ impl Seeds {
         let mut body = normaliser.body(&body);
         let mut is_known = false;
         if let Some(causes) = body.pointer_mut("/details/causes").and_then(Value::as_array_mut) {
-            causes.iter_mut().for_each(|cause| is_known |= self.hide_known(cause));
+            for cause in causes {
+                is_known |= self.hide_known(cause);
+            }
         }
         if is_known && let Some(status) = body.as_object_mut() {
             // It repeats the causes.

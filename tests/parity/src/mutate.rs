@@ -137,7 +137,9 @@ fn replace(place: &mut Value, random: &mut StdRng) {
 
 fn part_of_pool(key: &str, pool: &[Value], random: &mut StdRng) -> Option<Value> {
     let mut found = Vec::new();
-    pool.iter().for_each(|object| find(object, key, &mut found));
+    for object in pool {
+        find(object, key, &mut found);
+    }
     found.choose(random).map(|value| (*value).clone())
 }
 
@@ -154,7 +156,9 @@ fn find<'v>(value: &'v Value, key: &str, found: &mut Vec<&'v Value>) {
 
 fn sibling_of_pool(key: &str, pool: &[Value], random: &mut StdRng) -> Option<(String, Value)> {
     let mut found = Vec::new();
-    pool.iter().for_each(|object| owners(object, key, &mut found));
+    for object in pool {
+        owners(object, key, &mut found);
+    }
     let fields = found.choose(random)?;
     let (name, value) = fields.iter().collect::<Vec<_>>().choose(random).copied()?;
     Some((name.clone(), value.clone()))

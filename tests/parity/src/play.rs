@@ -429,7 +429,9 @@ fn project(step: &Value, body: &Value) -> Value {
     let body = mark_list_revision(body);
     let failure =
         body.get("kind") == Some(&Value::from("Status")) && body.get("status") == Some(&Value::from("Failure"));
-    let Some(projection) = step.get("project").filter(|_| step.get("projectErrors").is_some() || !failure) else {
+    let is_open = |projection: &&Value| projection.as_array().is_none_or(|paths| !paths.is_empty());
+    let projected = step.get("project").filter(is_open);
+    let Some(projection) = projected.filter(|_| step.get("projectErrors").is_some() || !failure) else {
         return body;
     };
     let at = |path: &Value| lookup(&body, path.as_str().unwrap_or_default()).cloned().unwrap_or(Value::Null);

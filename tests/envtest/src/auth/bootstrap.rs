@@ -138,3 +138,25 @@ fn namespaced_rules(verbs: &[&str], include: impl Fn(&str) -> bool) -> Value {
     };
     Value::Array(rules.into_iter().map(rule).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{environment::SeededEnvironment, kinds, server::Outcome, store::HistoryLimits};
+
+    #[test]
+    fn roles_of_users_have_their_rules_from_the_start() {
+        let now = "2026-01-02T03:04:05Z".parse().unwrap();
+        let mut core = ApiServer::empty(Box::new(SeededEnvironment::new(1, now)), HistoryLimits::default());
+        kinds::install(&mut core);
+        crate::bootstrap::run(&mut core).unwrap();
+        install(&mut core);
+        for name in ["view", "edit", "admin"] {
+            let path = format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}");
+            let Outcome::Done(answer) = core.handle(&ApiRequest::new(Method::GET, &path, "")) else { panic!("{name}") };
+            let role: Value = serde_json::from_slice(&answer.body).unwrap();
+            assert!(role["rules"].as_array().is_some_and(|rules| !rules.is_empty()), "{role}");
+            assert_eq!(role["metadata"]["annotations"]["rbac.authorization.kubernetes.io/autoupdate"], "true");
+        }
+    }
+}

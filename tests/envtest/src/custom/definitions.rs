@@ -222,6 +222,15 @@ fn check_conversion(conversion: &Value, at: &Path<'_>, errors: &mut Errors) {
                     check_bundle(text(config, "caBundle"), &config_at.child("caBundle"), errors);
                 }
             }
+            for (index, version) in reviews.iter().enumerate() {
+                let name = version.as_str().unwrap_or_default();
+                if reviews[..index].contains(version) {
+                    errors.invalid(&reviews_at.index(index), name, "duplicate version");
+                }
+                for message in names::dns1035_label(name) {
+                    errors.invalid(&reviews_at.index(index), name, message);
+                }
+            }
             if reviews.is_empty() {
                 errors.required(&reviews_at, "");
             } else if !reviews.iter().any(|version| version == "v1" || version == "v1beta1") {

@@ -54,6 +54,9 @@ pub(super) fn check(spec: &Value, at: &Path<'_>, errors: &mut Errors, rest: impl
         check_deprecation(version, &here, errors);
         for part in SHARED {
             if !is_shared(versions, part) {
+                let of_status =
+                    if is_shared(versions, "subresources") { versions } else { std::slice::from_ref(version) };
+                check_root(part, part, version, of_status, &here, errors);
                 check_part(part, part, &version[part], &here, errors);
             }
         }
@@ -64,10 +67,17 @@ pub(super) fn check(spec: &Value, at: &Path<'_>, errors: &mut Errors, rest: impl
     if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
         errors.add(refusal(&list, versions, "must have exactly one version marked as storage version"));
     }
+    // The first version is also the one of the field that older clients know.
+    let first = versions.first().and_then(|version| version["name"].as_str()).unwrap_or_default();
+    let wrong = names::dns1035_label(first);
+    if !first.is_empty() && !wrong.is_empty() {
+        errors.invalid(&at.child("version"), first, wrong.join(","));
+    }
     rest(errors);
     for part in SHARED {
         if is_shared(versions, part) {
             let name = if part == "schema" { "validation" } else { part };
+            check_root(part, name, &versions[0], versions, at, errors);
             check_part(part, name, &versions[0][part], at, errors);
         }
     }
@@ -83,6 +93,20 @@ fn check_deprecation(version: &Value, at: &Path<'_>, errors: &mut Errors) {
         errors.invalid(&here, warning, "must not be empty");
     } else if warning.chars().any(char::is_control) {
         errors.invalid(&here, warning, "must only contain printable characters");
+    }
+}
+
+/// A status is a field of its object, so an object must be at the root where one of `versions` has the subresource.
+fn check_root(part: &str, name: &str, version: &Value, versions: &[Value], at: &Path<'_>, errors: &mut Errors) {
+    let has_status = versions.iter().any(|version| version["subresources"]["status"].is_object());
+    let schema = &version["schema"]["openAPIV3Schema"];
+    let kind = schema["type"].as_str().unwrap_or_default();
+    if part == "schema" && has_status && !kind.is_empty() && kind != "object" {
+        let here = at.child(name);
+        let root = here.child("openAPIV3Schema");
+        let message =
+            "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
+        errors.invalid(&root.child("type"), kind, message);
     }
 }
 

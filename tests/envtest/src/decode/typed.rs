@@ -74,6 +74,8 @@ const OMITTED_WHEN_ZERO: &[&str] = &[
 /// What a decoded object leaves to be said.
 #[derive(Debug, Default)]
 pub(super) struct Decoding {
+    /// Where in the path keys of maps stand.
+    keys: Vec<std::ops::Range<usize>>,
     /// Paths of fields that the kind does not know.
     pub(super) unknown: Vec<String>,
     path: String,
@@ -124,7 +126,7 @@ impl Decoding {
                         if is_leaf {
                             self.walk(values, owner, value)?;
                         } else {
-                            self.below(key, |decoding| decoding.walk(values, owner, value))?;
+                            self.below_key(key, |decoding| decoding.walk(values, owner, value))?;
                         }
                     }
                     Ok(())
@@ -249,6 +251,15 @@ impl Decoding {
         result
     }
 
+    /// The entry of a map: errors name the fields of structs alone.
+    fn below_key<T>(&mut self, key: &str, visit: impl FnOnce(&mut Self) -> T) -> T {
+        let start = self.path.len();
+        self.keys.push(start..start + key.len() + usize::from(start > 0));
+        let result = self.below(key, visit);
+        self.keys.pop();
+        result
+    }
+
     fn deeper<T>(&mut self, visit: impl FnOnce(&mut Self) -> T) -> T {
         self.depth += 1;
         let result = visit(self);
@@ -270,7 +281,9 @@ impl Decoding {
             Value::Array(_) => "array".to_owned(),
             Value::Object(_) => "object".to_owned(),
         };
-        format!("json: cannot unmarshal {found} into Go struct field {owner}.{} of type {go}", self.path)
+        let mut path = self.path.clone();
+        self.keys.iter().rev().for_each(|key| path.replace_range(key.clone(), ""));
+        format!("json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {go}")
     }
 }
 
@@ -409,6 +422,11 @@ mod tests {
             (
                 json!({"spec": {"containers": [{"name": 5}]}}),
                 "json: cannot unmarshal number into Go struct field Container.spec.containers.name of type string",
+            ),
+            (
+                // The real server names a text's own type, here v1.Protocol.
+                json!({"spec": {"containers": [{"ports": [{"protocol": 6}]}]}}),
+                "json: cannot unmarshal number into Go struct field ContainerPort.spec.containers.ports.protocol of type string",
             ),
             (
                 json!({"spec": {"priority": "high"}}),

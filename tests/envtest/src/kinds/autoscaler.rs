@@ -12,7 +12,10 @@ use super::{
     pod_template::{below, fill},
     workload_checks::not_negative,
 };
-use crate::{metadata, strategy::Strategy};
+use crate::{
+    metadata,
+    strategy::{Strategy, Surroundings},
+};
 
 const OLD: &str = "autoscaling/v1";
 const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
@@ -75,6 +78,14 @@ impl Strategy for Autoscalers {
         }
     }
 
+    fn prepare_create(&self, object: &mut Value, _around: &Surroundings<'_>) {
+        show_metrics(object);
+    }
+
+    fn prepare_update(&self, new: &mut Value, _old: &Value, _subresource: &str) {
+        show_metrics(new);
+    }
+
     fn check_create(&self, object: &Value, errors: &mut Errors) {
         let at = Path::root("spec");
         let spec = &object["spec"];
@@ -128,6 +139,13 @@ impl Strategy for Autoscalers {
 
     fn convert(&self, object: &mut Value, from: &str, _to: &str) {
         if from == OLD { to_new(object) } else { to_old(object) }
+    }
+}
+
+/// The newer form has a list of metrics even when none was seen.
+fn show_metrics(object: &mut Value) {
+    if object["apiVersion"] != OLD && object["status"]["currentMetrics"].is_null() {
+        object["status"]["currentMetrics"] = Value::Null;
     }
 }
 
@@ -229,6 +247,7 @@ fn to_new(object: &mut Value) {
         let resource = json!({"name": "cpu", "current": {"averageUtilization": percent}});
         object["status"]["currentMetrics"] = json!([{"type": "Resource", "resource": resource}]);
     }
+    show_metrics(object);
     let conditions = note(CONDITIONS).and_then(|text| serde_json::from_str::<Value>(text).ok());
     if let Some(conditions) = conditions.filter(Value::is_array) {
         object["status"]["conditions"] = conditions;

@@ -37,7 +37,10 @@ impl Continue {
         let text = URL_SAFE_NO_PAD.decode(token.trim_end_matches('=')).map_err(|error| invalid(&error.to_string()))?;
         let token: Value = serde_json::from_slice(&text).map_err(|error| invalid(&error.to_string()))?;
         if token["v"] != "meta.k8s.io/v1" {
-            return Err(invalid(&format!("server does not recognize this encoded version {}", token["v"].as_str().unwrap_or_default())));
+            return Err(invalid(&format!(
+                "server does not recognize this encoded version {}",
+                token["v"].as_str().unwrap_or_default()
+            )));
         }
         let start = token["start"].as_str().unwrap_or_default();
         if start.is_empty() || start.starts_with('/') {

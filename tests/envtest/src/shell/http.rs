@@ -10,6 +10,7 @@ use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use super::{Server, stream};
 use crate::{
+    negotiate::{self, Format},
     request::{ApiRequest, User, parse_query},
     server::{ApiResponse, ApiServer},
     status::ApiError,
@@ -53,7 +54,7 @@ async fn serve_undated(server: &Server, request: Request) -> Response {
         }
     }
     match server.answer(&request).await {
-        Ok(answer) => respond(&answer),
+        Ok(answer) => respond(&as_accepted(answer, &request.accept)),
         Err(watch) => {
             let warnings = watch.warnings().to_vec();
             let mut response = Response::new(stream::body(server, watch));
@@ -62,6 +63,17 @@ async fn serve_undated(server: &Server, request: Request) -> Response {
             response
         }
     }
+}
+
+/// Failures in the text form that the client prefers.
+fn as_accepted(answer: ApiResponse, accept: &str) -> ApiResponse {
+    let wants_yaml = negotiate::representation(accept).is_ok_and(|wanted| wanted.format == Format::Yaml);
+    if answer.code < 400 || answer.content_type != "application/json" || !wants_yaml {
+        return answer;
+    }
+    let status = serde_json::from_slice(&answer.body).unwrap_or_default();
+    let ApiResponse { content_type, body, .. } = ApiResponse::value(answer.code, &status, Format::Yaml);
+    ApiResponse { content_type, body, ..answer }
 }
 
 /// The cluster's time, which need not be the machine's.

@@ -371,6 +371,21 @@ fn a_jobs_status_may_come_in_any_order() {
 }
 
 #[test]
+fn a_changed_template_of_a_job_is_shown_as_json() {
+    let mut core = Core::new();
+    let template = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}});
+    let job =
+        json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "x"}, "spec": {"template": template}});
+    let jobs = "/apis/batch/v1/namespaces/default/jobs";
+    let mut job = core.create(jobs, &job);
+    job["spec"]["template"]["spec"]["containers"][0]["image"] = json!("other");
+    let (code, answer) = core.ask(http::Method::PUT, &format!("{jobs}/x"), &job);
+    let message = answer["message"].as_str().unwrap_or_default();
+    assert_eq!(code, 422);
+    assert!(message.contains(r#""restartPolicy":"Never""#) && message.ends_with("field is immutable"), "{message}");
+}
+
+#[test]
 fn both_groups_select_the_same_events() {
     let mut core = Core::new();
     let namespace = "namespaces/default/events";

@@ -197,7 +197,7 @@ fn app_armor(profile: &Value, at: &Path<'_>, errors: &mut Errors) {
 }
 
 /// The containers of a pod, in the order in which the real server visits them.
-fn containers<'a>(spec: &'a Value) -> impl Iterator<Item = (&'static str, usize, &'a Value)> {
+fn containers(spec: &Value) -> impl Iterator<Item = (&'static str, usize, &Value)> {
     ["initContainers", "containers", "ephemeralContainers"]
         .into_iter()
         .flat_map(|field| list(spec, field).enumerate().map(move |(index, container)| (field, index, container)))
@@ -393,6 +393,15 @@ mod tests {
             errors.to_string(),
             r#"c: Invalid value: {"Capabilities":null,"Privileged":true,"SELinuxOptions":null,"WindowsOptions":null,"RunAsUser":null,"RunAsGroup":null,"RunAsNonRoot":null,"ReadOnlyRootFilesystem":null,"AllowPrivilegeEscalation":false,"ProcMount":null,"SeccompProfile":null,"AppArmorProfile":null}: cannot set `allowPrivilegeEscalation` to false and `privileged` to true"#
         );
+    }
+
+    #[test]
+    fn what_options_of_windows_say_is_not_checked() {
+        let mut errors = Errors::new();
+        let options = json!({"windowsOptions": {"runAsUserName": "a\\b\\c", "gmsaCredentialSpecName": "-"}});
+        of_container(&options, &Path::root("c"), true, &mut errors);
+        of_pod(&json!({"securityContext": options}), &Path::root("p"), &mut errors);
+        assert_eq!(errors.to_string(), "[]");
     }
 
     #[test]

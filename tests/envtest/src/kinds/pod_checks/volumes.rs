@@ -463,6 +463,13 @@ mod tests {
     }
 
     #[test]
+    fn what_volumes_of_single_vendors_say_is_not_checked() {
+        for kind in ["iscsi", "rbd", "cinder", "fc", "azureDisk", "vsphereVolume", "portworxVolume"] {
+            assert_eq!(refused(&json!({"volumes": [{"name": "v", kind: {}}]})), "[]", "{kind}");
+        }
+    }
+
+    #[test]
     fn projected_sources_write_different_files() {
         let items = json!([{"key": "a", "path": "x"}]);
         let sources = json!([{"secret": {"name": "s", "items": items}}, {"configMap": {"name": "c", "items": items}}]);

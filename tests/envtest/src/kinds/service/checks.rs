@@ -481,7 +481,7 @@ pub(super) fn load_balancer(object: &Value, errors: &mut Errors) {
 mod tests {
     use super::*;
 
-    fn refused(spec: Value) -> String {
+    fn refused(spec: &Value) -> String {
         let mut errors = Errors::new();
         service(&json!({"spec": spec}), None, &mut errors);
         errors.to_string()
@@ -500,21 +500,21 @@ mod tests {
 
     #[test]
     fn a_plain_service_is_right() {
-        assert_eq!(refused(plain(&json!({}))), "[]");
+        assert_eq!(refused(&plain(&json!({}))), "[]");
     }
 
     #[test]
     fn fields_belong_to_types() {
         assert_eq!(
-            refused(plain(&json!({"externalTrafficPolicy": "Local"}))),
+            refused(&plain(&json!({"externalTrafficPolicy": "Local"}))),
             "spec.externalTrafficPolicy: Invalid value: \"Local\": may only be set for externally-accessible services"
         );
         assert_eq!(
-            refused(plain(&json!({"type": "ExternalName", "internalTrafficPolicy": null}))),
+            refused(&plain(&json!({"type": "ExternalName", "internalTrafficPolicy": null}))),
             "spec.externalName: Required value"
         );
         assert_eq!(
-            refused(plain(
+            refused(&plain(
                 &json!({"type": "NodePort", "clusterIP": "None", "clusterIPs": ["None"], "externalTrafficPolicy": "Cluster"})
             )),
             "spec.clusterIPs[0]: Invalid value: \"None\": may not be set to 'None' for NodePort services"
