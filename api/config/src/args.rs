@@ -20,13 +20,16 @@ pub trait Args: Serialize + DeserializeOwned + JsonSchema + Default {
     fn check(&self, _: &mut Problems) {}
 }
 
+/// Complete arguments, and what is wrong with them.
+type Completed = Result<(Value, Vec<Problem>), serde_json::Error>;
+
 /// A type of arguments, for tables.
 #[derive(Clone, Copy)]
 pub struct PluginArgs {
     /// The plugin's name.
     pub plugin: &'static str,
     schema: fn() -> Value,
-    complete: fn(&Value) -> Result<(Value, Vec<Problem>), serde_json::Error>,
+    complete: fn(&Value) -> Completed,
 }
 
 impl fmt::Debug for PluginArgs {

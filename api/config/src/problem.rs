@@ -27,8 +27,8 @@ pub fn path_text(path: &[Step]) -> String {
     let mut text = String::new();
     for step in path {
         match step {
-            Step::Index(index) => text.push_str(&format!("[{index}]")),
-            Step::Key(key) if key.contains(['.', '/']) => text.push_str(&format!("[{key}]")),
+            Step::Index(index) => text.extend(["[", &index.to_string(), "]"]),
+            Step::Key(key) if key.contains(['.', '/']) => text.extend(["[", key, "]"]),
             Step::Key(key) => {
                 if !text.is_empty() {
                     text.push('.');

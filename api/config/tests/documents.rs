@@ -1,5 +1,7 @@
 //! Documents as operators write them: what is refused, and what is in force.
 
+#![allow(clippy::unwrap_used, clippy::panic, clippy::needless_pass_by_value)]
+
 use koord_config::{Kind, Origin, path_text};
 use serde_json::{Value, json};
 

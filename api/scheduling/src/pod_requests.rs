@@ -99,8 +99,12 @@ mod tests {
 
     fn total(containers: &[i64], init: &[(i64, bool)], overhead: i64) -> i64 {
         let mut requests = PodRequests::default();
-        containers.iter().for_each(|cores| requests.container(Cores(*cores)));
-        init.iter().for_each(|(cores, restarted)| requests.init_container(Cores(*cores), *restarted));
+        for cores in containers {
+            requests.container(Cores(*cores));
+        }
+        for (cores, restarted) in init {
+            requests.init_container(Cores(*cores), *restarted);
+        }
         requests.total(|sum| sum, Some(&Cores(overhead))).0
     }
 
