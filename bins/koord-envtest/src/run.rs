@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use crate::arguments::Arguments;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    koord_listen::raise_open_files();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
     runtime.block_on(serve(arguments))
 }

@@ -65,6 +65,18 @@ fn the_kubeconfig_of_a_killed_run_is_replaced_and_no_other() {
 }
 
 #[test]
+fn a_data_directory_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let data = folder.path().join("data");
+    start(folder.path(), &["--data-dir=data"], "");
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&data), 0o700);
+    let files: Vec<PathBuf> = fs::read_dir(&data).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(!files.is_empty() && files.iter().all(|file| mode(file) == 0o600), "{files:?}");
+}
+
+#[test]
 fn what_keeps_it_from_starting_is_said_once_and_nothing_is_lost() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);

@@ -12,6 +12,7 @@ fn main() -> ExitCode {
         Err(error) => error.exit(),
     };
     logs::init(options.logs.verbosity, logs::Format::Text);
+    koord_listen::raise_open_files();
     match serve(options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -188,7 +188,7 @@ async fn webhook_server(
     let builder = koord_webhooks::serve(builder, &ctx, |gate| gates.enabled(gate));
     let accounts = Accounts::new(ctx, retries, core.random().clone());
     let service = accounts.settle(builder).build();
-    let server = koord_webhook::Server::open(environment, service, clock).await?;
+    let server = koord_webhook::Server::open(environment, service, clock)?;
     server.watch(core);
     Ok(Some((server, accounts)))
 }

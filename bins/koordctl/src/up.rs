@@ -27,7 +27,6 @@ use manager::{RunningManager, Settings};
 use progress::Progress;
 use scenario::{Scenario, Theatre, play};
 use server::Embedded;
-use tempfile::TempDir;
 use time::ClusterTime;
 use tokio::task::JoinSet;
 
@@ -95,7 +94,6 @@ impl Cluster {
 pub struct Inhabitants {
     parts: JoinSet<()>,
     manager: Option<RunningManager>,
-    _certificates: TempDir,
 }
 
 impl Inhabitants {
@@ -107,7 +105,6 @@ impl Inhabitants {
         furnish::installation(client).await?;
         furnish::permissions(client).await?;
 
-        let certificates = TempDir::new().context("no folder for certificates")?;
         let mut manager = if args.no_manager {
             furnish::no_webhooks(client).await?;
             None
@@ -121,7 +118,6 @@ impl Inhabitants {
                 seed: args.seed,
                 feature_gates: &args.feature_gates,
                 metrics: args.metrics_addr,
-                certificates: certificates.path(),
             })?)
         };
 
@@ -143,7 +139,7 @@ impl Inhabitants {
             fleet.populate(client, pods_per_node, |done| progress.count(done, of)).await?;
         }
         progress.finish();
-        Ok(Self { parts, manager, _certificates: certificates })
+        Ok(Self { parts, manager })
     }
 
     /// Waits until a part ends by itself, which means that something is wrong; for ever, if nothing is.
@@ -192,6 +188,7 @@ pub async fn run(args: &UpArgs, screen: Screen) -> Result<Answer> {
 
 async fn run_cluster(args: &UpArgs, scenario: Option<Scenario>, screen: Screen) -> Result<Answer> {
     logs::init(args.verbose);
+    koord_listen::raise_open_files();
     let mut interrupted = Interrupt::listen()?;
     let mut progress = Progress::shown();
     let mut cluster = tokio::select! {

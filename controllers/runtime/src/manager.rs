@@ -1,14 +1,10 @@
 //! Runs a [`Core`]: tasks around its watches and controllers, leader election, and the endpoints.
 
-use std::{
-    io,
-    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
-    sync::Arc,
-    time::Duration,
-};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use axum::{Router, routing::get};
 use futures::{FutureExt, future::BoxFuture};
+use koord_listen::{BindError, Limits, Server, bind};
 use kube::Client;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -56,16 +52,14 @@ pub struct Settings {
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// An address is taken or not ours.
-    #[error("cannot listen on {address} for {purpose}: {source}; choose another address with {flag}")]
+    #[error("{source} ({purpose}); choose another address with {flag}")]
     Listen {
-        /// The address.
-        address: SocketAddr,
         /// `metrics` or `health`.
         purpose: &'static str,
         /// The flag that sets it.
         flag: &'static str,
-        /// What the operating system said.
-        source: std::io::Error,
+        /// The address, and what the operating system said.
+        source: BindError,
     },
     /// A task cannot go on, and so the program cannot.
     #[error(transparent)]
@@ -163,8 +157,8 @@ impl Manager {
     /// Losing the lease stops the controllers cleanly and runs for election again. A task that panics starts again; one
     /// that cannot go on is an error that ends all others.
     pub async fn run(self, stop: CancellationToken) -> Result<(), RunError> {
-        let metrics = listen(self.settings.metrics, "metrics", "--metrics-addr").await?;
-        let health = listen(self.settings.health, "health", "--health-probe-addr").await?;
+        let metrics = listen(self.settings.metrics, "metrics", "--metrics-addr")?;
+        let health = listen(self.settings.health, "health", "--health-probe-addr")?;
         let stop = stop.child_token();
         let mut tasks = JoinSet::new();
         if let Some(listener) = metrics {
@@ -404,24 +398,15 @@ fn metrics_router(core: &Arc<Core>) -> Router {
         .route("/all-metrics", page(&[Audience::Runtime, Audience::Internal, Audience::External]))
 }
 
-async fn listen(
+fn listen(
     address: Option<SocketAddr>,
     purpose: &'static str,
     flag: &'static str,
 ) -> Result<Option<TcpListener>, RunError> {
-    let Some(address) = address else { return Ok(None) };
-    let mut bound = TcpListener::bind(address).await;
-    // Every interface is meant, also on machines without IPv6.
-    if bound.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::AddrInUse)
-        && address.ip() == Ipv6Addr::UNSPECIFIED
-    {
-        bound = TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())).await;
-    }
-    bound.map(Some).map_err(|source| RunError::Listen { address, purpose, flag, source })
+    let bound = address.map(bind).transpose();
+    bound.map_err(|source| RunError::Listen { purpose, flag, source })
 }
 
 async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
-    // Who only reads health and metrics loses nothing when the process goes.
-    let served = axum::serve(listener, router).with_graceful_shutdown(stop.clone().cancelled_owned()).into_future();
-    tokio::select! { biased; () = stop.cancelled() => {}, _ = served => {} }
+    Server::new(Limits::small()).serve(listener, None, router, stop.cancelled_owned()).await;
 }

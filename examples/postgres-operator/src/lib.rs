@@ -40,11 +40,15 @@ pub const NAMESPACE: &str = "postgres";
 /// The name of the operator, its Service and its webhook configurations.
 pub const NAME: &str = "postgres-operator";
 
+/// The Secret with the certificates of the webhooks.
+const CERTIFICATES: &str = "postgres-operator-certs";
+
 /// Everything that a cluster must be told.
 pub fn manifests() -> Vec<Value> {
     let service = WebhookService { namespace: NAMESPACE, name: NAME, ca_bundle: "Cg==" };
     let rules = CONTROLLERS.iter().flat_map(ControllerSpec::rbac_rules);
-    let rules: Vec<_> = rules.chain(webhook::RBAC).chain([webhook::CONVERSION_RBAC]).collect();
+    let rules: Vec<_> =
+        rules.chain(webhook::rbac(&[CERTIFICATES], &[NAME], &[NAME])).chain([webhook::CONVERSION_RBAC]).collect();
     let mut manifests = vec![converted_resource_definition(DATABASE, Profile::Compatible, &service)];
     manifests.extend(roles(NAME, &rules, NAMESPACE));
     manifests.push(webhook_configuration(WebhookKind::Mutating, NAME, HANDLERS, &service));

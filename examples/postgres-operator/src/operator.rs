@@ -18,7 +18,7 @@ use koord::{
     webhook::{self, Server, ServiceBuilder},
 };
 
-use crate::{CONVERSIONS, HANDLERS, NAME, NAMESPACE, controller::Databases};
+use crate::{CERTIFICATES, CONVERSIONS, HANDLERS, NAME, NAMESPACE, controller::Databases};
 
 /// The webhook server's settings: the process's environment, and the names in [`manifests`](crate::manifests).
 pub fn environment() -> Result<webhook::Environment, webhook::EnvironmentError> {
@@ -32,7 +32,7 @@ fn own(variable: &str) -> Option<&'static str> {
     match variable {
         "POD_NAMESPACE" => Some(NAMESPACE),
         "SERVICE_NAME" | "MUTATING_WEBHOOK_NAME" | "VALIDATING_WEBHOOK_NAME" => Some(NAME),
-        "SECRET_NAME" => Some("postgres-operator-certs"),
+        "SECRET_NAME" => Some(CERTIFICATES),
         "WEBHOOK_PORT" => Some("9443"),
         _ => None,
     }
@@ -55,7 +55,7 @@ pub async fn run(
     for handler in HANDLERS {
         service = service.handler(handler, || &());
     }
-    let server = Server::open(environment, service.build(), clock).await?;
+    let server = Server::open(environment, service.build(), clock)?;
     server.watch(&mut core);
 
     let host = std::env::var("HOSTNAME").unwrap_or_else(|_| NAME.to_owned());

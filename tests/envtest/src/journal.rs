@@ -8,6 +8,9 @@
 mod disk;
 
 use std::{
+    fs::{DirBuilder, OpenOptions, Permissions},
+    io,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::{Arc, OnceLock, Weak},
     time::Duration,
@@ -127,13 +130,20 @@ impl Receipt {
     }
 }
 
+/// Makes an empty file if there is none, and takes it from everybody but its owner.
+fn private(path: &Path) -> io::Result<()> {
+    let file = OpenOptions::new().append(true).create(true).mode(0o600).open(path)?;
+    file.set_permissions(Permissions::from_mode(0o600))
+}
+
 // === impl Journal ===
 
 impl Journal {
-    /// Opens or makes the file in `folder` and reads it.
+    /// Opens or makes the file in `folder` and reads it. Secrets are among the objects: nobody else may read it.
     pub fn open(folder: &Path) -> Result<(Self, Contents), JournalError> {
-        std::fs::create_dir_all(folder).map_err(|source| JournalError::Folder { path: folder.to_owned(), source })?;
         let path = folder.join("objects.redb");
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder).and_then(|()| private(&path));
+        made.map_err(|source| JournalError::Folder { path: folder.to_owned(), source })?;
         let file = path.clone();
         Self::open_with(&path, Box::new(move || redb::Database::create(&file)))
     }

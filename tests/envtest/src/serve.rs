@@ -6,14 +6,13 @@ mod probe;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
-use hyper_util::rt::{TokioExecutor, TokioIo};
-use hyper_util::server::conn::auto::Builder;
-use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
+use koord_listen::{BindError, Limits, Server, bind};
+use rustls::ServerConfig;
+use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio_rustls::TlsAcceptor;
 
 pub use certificates::{Authority, CertificateError};
 pub use kubeconfig::{Kubeconfig, KubeconfigError, Owner};
@@ -31,13 +30,8 @@ pub enum ServeError {
         port: u16,
     },
     /// The address cannot be listened on.
-    #[error("cannot listen on {address}: {source}")]
-    Bind {
-        /// The address asked for.
-        address: SocketAddr,
-        /// What the system said.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Bind(BindError),
     /// The certificate cannot be made or used.
     #[error(transparent)]
     Certificate(#[from] CertificateError),
@@ -48,7 +42,7 @@ pub struct TlsListener {
     listener: TcpListener,
     address: SocketAddr,
     authority: Authority,
-    acceptor: TlsAcceptor,
+    tls: Arc<ServerConfig>,
 }
 
 // === impl TlsListener ===
@@ -56,16 +50,17 @@ pub struct TlsListener {
 impl TlsListener {
     /// Binds `address`; port 0 takes any free one. `names` are further names that the certificate is for.
     pub async fn bind(address: SocketAddr, names: &[String]) -> Result<Self, ServeError> {
-        let listener = TcpListener::bind(address).await.map_err(|source| match source.kind() {
-            std::io::ErrorKind::AddrInUse => {
+        let listener = bind(address).map_err(|error| {
+            if error.is_in_use() {
                 ServeError::PortInUse { host: address.ip().to_string(), port: address.port() }
+            } else {
+                ServeError::Bind(error)
             }
-            _ => ServeError::Bind { address, source },
         })?;
-        let address = listener.local_addr().map_err(|source| ServeError::Bind { address, source })?;
+        let address = listener.local_addr().map_err(|source| ServeError::Bind(BindError { address, source }))?;
         let authority = Authority::new()?;
-        let config = authority.server_config(address.ip(), names)?;
-        Ok(Self { listener, address, authority, acceptor: TlsAcceptor::from(Arc::new(config)) })
+        let tls = Arc::new(authority.server_config(address.ip(), names)?);
+        Ok(Self { listener, address, authority, tls })
     }
 
     /// Where clients connect: the bound address, or loopback when all addresses are bound.
@@ -88,53 +83,22 @@ impl TlsListener {
         self.authority.pem()
     }
 
-    /// Answers connections until `stop` turns true, then closes those that are idle.
+    /// Answers connections until `stop` turns true, then closes those that are idle. Watches have no end of their own
+    /// and are cut then.
     pub async fn run(self, router: Router, mut stop: watch::Receiver<bool>) {
-        loop {
-            tokio::select! {
-                biased;
-                () = stopped(&mut stop) => return,
-                accepted = self.listener.accept() => match accepted {
-                    Ok((stream, _)) => {
-                        let connection = connection(stream, self.acceptor.clone(), router.clone(), stop.clone());
-                        tokio::spawn(connection);
-                    }
-                    // Out of file descriptors, or a client that left at once: neither is a reason to stop.
-                    Err(error) => {
-                        tracing::warn!(%error, "a connection could not be accepted");
-                        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-                    }
-                },
-            }
-        }
+        let stopped = async move {
+            let _ = stop.wait_for(|stop| *stop).await;
+        };
+        Server::new(limits()).serve(self.listener, Some(self.tls), router, stopped).await;
     }
 }
 
-async fn connection(stream: TcpStream, acceptor: TlsAcceptor, router: Router, mut stop: watch::Receiver<bool>) {
-    let _ = stream.set_nodelay(true);
-    let stream = match acceptor.accept(stream).await {
-        Ok(stream) => stream,
-        Err(error) => return tracing::debug!(%error, "TLS handshake failed"),
-    };
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder.http2().max_concurrent_streams(1000);
-    let connection = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    tokio::pin!(connection);
-    tokio::select! {
-        result = connection.as_mut() => {
-            if let Err(error) = result {
-                tracing::debug!(%error, "connection ended");
-            }
-            return;
-        }
-        () = stopped(&mut stop) => {}
+/// Each node's kubelet and koordlet may keep connections of their own, all from this machine.
+fn limits() -> Limits {
+    Limits {
+        connections_max: 16_384,
+        connections_per_peer_max: 16_384,
+        drain_max: Duration::from_millis(200),
+        ..Limits::default()
     }
-    connection.as_mut().graceful_shutdown();
-    // Watches have no end of their own.
-    let _ = tokio::time::timeout(std::time::Duration::from_millis(200), connection).await;
-}
-
-/// Waits until the server is to stop.
-async fn stopped(stop: &mut watch::Receiver<bool>) {
-    let _ = stop.wait_for(|stop| *stop).await;
 }

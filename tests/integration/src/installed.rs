@@ -119,8 +119,8 @@ impl Process {
     /// What the variables say, on this machine: the ports of a pod are its own, here one machine has one of each.
     fn environment(&self, reach: Reach, certificates: &Path) -> Result<Environment> {
         let described = Environment::from(|name| self.variables.get(name).cloned())?;
-        let cert_dir = certificates.to_owned();
-        let described = Environment { second_port: None, listen: Ipv4Addr::LOCALHOST, cert_dir, ..described };
+        let cert_dir = Some(certificates.to_owned());
+        let described = Environment { second_port: None, listen: Ipv4Addr::LOCALHOST.into(), cert_dir, ..described };
         Ok(match reach {
             Reach::Service(port) => Environment { port, ..described },
             Reach::Loopback => {

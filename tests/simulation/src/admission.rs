@@ -169,7 +169,7 @@ impl Play {
         // Where its certificates are copied to.
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
         let environment = Environment {
-            cert_dir: folder.path().join("certificates"),
+            cert_dir: Some(folder.path().join("certificates")),
             cert_writer: CertWriter::Secret,
             ..Environment::from(|_| None).map_err(|error| error.to_string())?
         };

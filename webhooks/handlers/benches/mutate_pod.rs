@@ -14,17 +14,17 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use koord_listen::{Limits, Server, bind};
 use koord_runtime::clock::SystemClock;
 use koord_webhook::{
     Metrics, Service, ServiceBuilder,
     certificates::{HotCertificate, decide},
-    listen, serve, tls,
+    tls,
 };
 use koord_webhooks::Ctx;
 use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::{CertificateDer, ServerName, pem::PemObject};
 use serde_json::Value;
-use tokio_util::sync::CancellationToken;
 
 const REVIEW: &[u8] = include_bytes!("../tests/data/pod_review_3kb.json");
 const PRIORITY_CLASS: &str =
@@ -87,10 +87,13 @@ async fn over_tls(connections: usize, reviews: usize) {
     let set = decide(None, host, false, now).unwrap().set;
     let certificate = Arc::new(HotCertificate::default());
     certificate.swap(&set).unwrap();
-    let (listener, stop) = (listen(([127, 0, 0, 1], 0).into()).await.unwrap(), CancellationToken::new());
+    let listener = bind(([127, 0, 0, 1], 0).into()).unwrap();
     let address = listener.local_addr().unwrap();
     let server = service(Some(&profile("")));
-    tokio::spawn(serve(listener, tls(certificate).unwrap(), server, SystemClock::shared(), stop.clone()));
+    let (tls, router) = (tls(certificate).unwrap(), server.router());
+    let serving = tokio::spawn(async move {
+        Server::new(Limits::default()).serve(listener, Some(tls), router, std::future::pending()).await;
+    });
 
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(CertificateDer::pem_slice_iter(set.ca_certs.as_bytes()).map(Result::unwrap));
@@ -136,7 +139,7 @@ async fn over_tls(connections: usize, reviews: usize) {
         at(50),
         at(99)
     );
-    stop.cancel();
+    serving.abort();
 }
 
 fn main() {

@@ -1,11 +1,19 @@
 //! The settings of the server, as the original's environment variables give them.
 
-use std::{env, net::Ipv4Addr, path::PathBuf};
+use std::{
+    env,
+    net::{IpAddr, Ipv6Addr},
+    path::PathBuf,
+};
 
 /// The original's port, to which its Service still points.
 pub const ORIGINAL_PORT: u16 = 9876;
 /// Our port when none is set.
 pub const DEFAULT_PORT: u16 = 9443;
+
+pub(crate) const SECRET: &str = "koordinator-webhook-certs";
+pub(crate) const MUTATING: &str = "koordinator-mutating-webhook-configuration";
+pub(crate) const VALIDATING: &str = "koordinator-validating-webhook-configuration";
 
 /// The settings of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,12 +22,13 @@ pub struct Environment {
     pub port: u16,
     /// See `port`.
     pub second_port: Option<u16>,
-    /// The address to listen on: all of this machine's, or only the host's when that is an IPv4 address of the loopback.
-    pub listen: Ipv4Addr,
+    /// The address to listen on: all of this machine's, of both families, or the host when that is an address of the
+    /// loopback.
+    pub listen: IpAddr,
     /// The name that API servers call, instead of a Service.
     pub host: Option<String>,
-    /// Where certificates are kept as files.
-    pub cert_dir: PathBuf,
+    /// Where certificates are written as files, for other programs of the pod and for the next start.
+    pub cert_dir: Option<PathBuf>,
     /// Where certificates come from.
     pub cert_writer: CertWriter,
     /// The namespace of the Secret and the Service.
@@ -39,7 +48,7 @@ pub struct Environment {
 pub enum CertWriter {
     /// A Secret, shared by all replicas.
     Secret,
-    /// The folder: for one replica outside of the cluster.
+    /// The folder, and without one the memory of the process: for one replica outside of the cluster.
     Folder,
 }
 
@@ -70,8 +79,13 @@ impl Environment {
             }
         };
         let host = set("WEBHOOK_HOST");
-        let loopback = host.as_deref().and_then(|host| host.parse::<Ipv4Addr>().ok()).filter(Ipv4Addr::is_loopback);
+        let loopback = host.as_deref().and_then(|host| host.parse().ok()).filter(IpAddr::is_loopback);
+        let cert_dir = set("WEBHOOK_CERT_DIR").map(PathBuf::from);
         let cert_writer = match (set("WEBHOOK_CERT_WRITER").as_deref(), &host) {
+            (Some("fs"), _) if cert_dir.is_none() => {
+                let wanted = "WEBHOOK_CERT_DIR must name a folder that only this program can write";
+                return Err(wrong("WEBHOOK_CERT_WRITER", "fs".to_owned(), wanted));
+            }
             (Some("fs"), _) | (None, Some(_)) => CertWriter::Folder,
             (Some("secret"), _) | (None, None) => CertWriter::Secret,
             (Some(other), _) => {
@@ -81,16 +95,15 @@ impl Environment {
         Ok(Self {
             port,
             second_port,
-            listen: loopback.unwrap_or(Ipv4Addr::UNSPECIFIED),
+            listen: loopback.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED)),
             host,
-            cert_dir: set("WEBHOOK_CERT_DIR")
-                .map_or_else(|| env::temp_dir().join("koordinator-webhook-certs"), PathBuf::from),
+            cert_dir,
             cert_writer,
             namespace: or("POD_NAMESPACE", "koordinator-system"),
-            secret: or("SECRET_NAME", "koordinator-webhook-certs"),
+            secret: or("SECRET_NAME", SECRET),
             service: or("SERVICE_NAME", "koordinator-webhook-service"),
-            mutating: or("MUTATING_WEBHOOK_NAME", "koordinator-mutating-webhook-configuration"),
-            validating: or("VALIDATING_WEBHOOK_NAME", "koordinator-validating-webhook-configuration"),
+            mutating: or("MUTATING_WEBHOOK_NAME", MUTATING),
+            validating: or("VALIDATING_WEBHOOK_NAME", VALIDATING),
         })
     }
 
@@ -127,9 +140,19 @@ mod tests {
     fn a_host_means_certificates_in_the_folder_unless_the_writer_is_named() {
         let host = ("WEBHOOK_HOST", "127.0.0.1");
         assert_eq!(given(&[host]).unwrap().cert_writer, CertWriter::Folder);
-        assert_eq!(given(&[host]).unwrap().listen, Ipv4Addr::LOCALHOST);
+        assert_eq!(given(&[host]).unwrap().listen, std::net::Ipv4Addr::LOCALHOST);
+        assert_eq!(given(&[("WEBHOOK_HOST", "::1")]).unwrap().listen, Ipv6Addr::LOCALHOST);
         assert_eq!(given(&[host, ("WEBHOOK_CERT_WRITER", "secret")]).unwrap().cert_writer, CertWriter::Secret);
         assert_eq!(given(&[("WEBHOOK_HOST", "")]).unwrap().host, None);
+    }
+
+    #[test]
+    fn no_folder_is_written_unless_one_is_named() {
+        assert_eq!(given(&[]).unwrap().cert_dir, None);
+        assert_eq!(given(&[("WEBHOOK_HOST", "127.0.0.1")]).unwrap().cert_dir, None);
+        let fs = ("WEBHOOK_CERT_WRITER", "fs");
+        assert!(given(&[fs]).unwrap_err().to_string().contains("WEBHOOK_CERT_DIR must name a folder"));
+        assert_eq!(given(&[fs, ("WEBHOOK_CERT_DIR", "/a")]).unwrap().cert_dir, Some("/a".into()));
     }
 
     #[test]

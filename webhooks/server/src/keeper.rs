@@ -4,7 +4,7 @@
 //! and presents the certificate. It runs on every replica: the passes of several agree, and writes carry the revision
 //! that was read, so that of two replicas that want to write one reads again.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, os::unix::fs::DirBuilderExt, sync::Arc, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use jiff::Timestamp;
@@ -40,7 +40,7 @@ pub struct Keeper {
     environment: Environment,
     served: Served,
     port: u16,
-    folder: Folder,
+    folder: Option<Folder>,
     certificate: Arc<HotCertificate>,
     clock: SharedClock,
     wake: Arc<Notify>,
@@ -110,7 +110,7 @@ impl Keeper {
     /// `port` is the one that entries with a host point at.
     pub fn new(environment: Environment, served: Served, port: u16, clock: SharedClock) -> Self {
         Self {
-            folder: Folder::new(&environment.cert_dir),
+            folder: environment.cert_dir.as_ref().map(Folder::new),
             environment,
             served,
             port,
@@ -291,7 +291,10 @@ impl Keeper {
     /// What is stored, and the revision of the Secret.
     async fn stored(&self, api: &Api) -> Result<(Option<CertificateSet>, Option<String>), KeepError> {
         if self.environment.cert_writer == CertWriter::Folder {
-            return Ok((self.folder.read()?, None));
+            let held = self.held.read().clone();
+            let Some(folder) = &self.folder else { return Ok((held, None)) };
+            let read = folder.read()?;
+            return Ok((read.map(|set| set.with_authority_keys(&held.unwrap_or_default())), None));
         }
         let uri = self.secret_uri(Some(&self.environment.secret));
         let Some(secret) = read(api, uri).await? else { return Ok((None, None)) };
@@ -307,7 +310,11 @@ impl Keeper {
 
     async fn store(&self, api: &Api, set: &CertificateSet, revision: Option<&str>) -> Result<(), KeepError> {
         if self.environment.cert_writer == CertWriter::Folder {
-            return Ok(self.folder.write(set, self.clock.now())?);
+            return self
+                .folder
+                .as_ref()
+                .map_or(Ok(()), |folder| folder.write(set, self.clock.now()))
+                .map_err(Into::into);
         }
         let entries = set.entries();
         let mut data: Value = entries.into_iter().map(|(name, bytes)| (name, BASE64.encode(bytes))).collect();
@@ -335,12 +342,13 @@ impl Keeper {
 
     /// Other programs of the Pod may read the files. The server itself does not need them.
     fn copy_to_folder(&self, set: &CertificateSet) {
+        let Some(folder) = &self.folder else { return };
         if self.environment.cert_writer == CertWriter::Folder {
             return;
         }
-        let copied = self.folder.read().and_then(|stored| match stored {
-            Some(stored) if stored == *set => Ok(()),
-            _ => self.folder.write(set, self.clock.now()),
+        let copied = folder.read().and_then(|stored| match stored {
+            Some(stored) if stored.public_entries() == set.public_entries() => Ok(()),
+            _ => folder.write(set, self.clock.now()),
         });
         if let Err(error) = copied {
             tracing::warn!(%error, "the certificates are served, but not copied to files");
@@ -349,9 +357,7 @@ impl Keeper {
 
     /// Wakes when somebody changes the folder. Passes at the usual times find what the system does not report.
     fn watch_folder(&self) -> Option<notify::RecommendedWatcher> {
-        if self.environment.cert_writer != CertWriter::Folder {
-            return None;
-        }
+        let folder = self.folder.as_ref().filter(|_| self.environment.cert_writer == CertWriter::Folder)?;
         let wake = self.waker();
         let watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
             if event.is_ok_and(|event| !event.kind.is_access()) {
@@ -359,8 +365,8 @@ impl Keeper {
             }
         });
         let watching = watcher.and_then(|mut watcher| {
-            let path = self.folder.path();
-            std::fs::create_dir_all(path).map_err(notify::Error::io)?;
+            let path = folder.path();
+            std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(notify::Error::io)?;
             watcher.watch(path, RecursiveMode::NonRecursive).map(|()| watcher)
         });
         watching.inspect_err(|error| tracing::warn!(%error, "changes of the folder are noticed late")).ok()

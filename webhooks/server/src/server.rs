@@ -2,14 +2,15 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
+use koord_listen::{BindError, Limits, bind};
 use koord_runtime::{Core, api::Api, clock::SharedClock};
 use tokio::{net::TcpListener, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Environment, ListenError, Service,
+    Environment, Service,
     keeper::{Keeper, Served},
-    listener::{listen, serve, tls},
+    tls,
 };
 
 /// A webhook server that holds its ports.
@@ -19,15 +20,14 @@ pub struct Server {
     listeners: Vec<TcpListener>,
     service: Service,
     keeper: Arc<Keeper>,
-    clock: SharedClock,
 }
 
 /// Why the server cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// The port cannot be used.
-    #[error(transparent)]
-    Listen(#[from] ListenError),
+    #[error("{0}; set WEBHOOK_PORT to a free port")]
+    Listen(#[from] BindError),
     /// TLS cannot be set up.
     #[error("cannot set up TLS: {0}")]
     Tls(#[from] rustls::Error),
@@ -35,21 +35,21 @@ pub enum ServeError {
 
 impl Server {
     /// Takes the ports. A second port that is taken is none of our business.
-    pub async fn open(environment: Environment, service: Service, clock: SharedClock) -> Result<Self, ServeError> {
+    pub fn open(environment: Environment, service: Service, clock: SharedClock) -> Result<Self, ServeError> {
         let address = |port| SocketAddr::from((environment.listen, port));
-        let first = listen(address(environment.port)).await?;
+        let first = bind(address(environment.port))?;
         // Port 0 lets the system choose.
         let port = first.local_addr().map_or(environment.port, |address| address.port());
         let mut listeners = vec![first];
         if let Some(second) = environment.second_port {
-            match listen(address(second)).await {
+            match bind(address(second)) {
                 Ok(listener) => listeners.push(listener),
                 Err(error) => tracing::warn!(%error, "the original's port is not served"),
             }
         }
-        let keeper = Keeper::new(environment, Served::by(&service), port, Arc::clone(&clock));
+        let keeper = Keeper::new(environment, Served::by(&service), port, clock);
         let keeper = Arc::new(keeper.telling(service.metrics().clone()));
-        Ok(Self { listeners, service, keeper, clock })
+        Ok(Self { listeners, service, keeper })
     }
 
     /// Follows the Secret, the configurations and the definitions of converted kinds, so that changes are noticed at once.
@@ -71,10 +71,10 @@ impl Server {
     /// Serves until it is told to stop.
     pub async fn run(self, api: Api, stop: CancellationToken) -> Result<(), ServeError> {
         let tls = tls(Arc::clone(self.keeper.certificate()))?;
-        let mut tasks = JoinSet::new();
+        let (server, mut tasks) = (koord_listen::Server::new(Limits::default()), JoinSet::new());
         for listener in self.listeners {
-            let (tls, service, clock) = (Arc::clone(&tls), self.service.clone(), Arc::clone(&self.clock));
-            tasks.spawn(serve(listener, tls, service, clock, stop.clone()));
+            let (server, tls, router, stop) = (server.clone(), Arc::clone(&tls), self.service.router(), stop.clone());
+            tasks.spawn(async move { server.serve(listener, Some(tls), router, stop.cancelled_owned()).await });
         }
         self.keeper.run(&api, &stop).await;
         while tasks.join_next().await.is_some() {}

@@ -3,16 +3,18 @@
 use std::{
     collections::BTreeMap,
     convert::Infallible,
+    error::Error,
     ops::Deref,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
     time::Duration,
 };
 
+use axum::{Router, body::Body, extract::Request as HttpRequest, response::Response, routing::any};
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::{HeaderValue, Method, Response, StatusCode, header, request::Parts};
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http::{HeaderValue, Method, StatusCode, header, request::Parts};
+use koord_listen::ReadError;
 use koord_resource::{
     admission::{Denial, Handler, Request, Verdict, WebhookKind},
     convert::{self, CONVERT_PATH, Conversion},
@@ -22,6 +24,7 @@ use koord_runtime::{
     trace::{Open, TraceContext, Tracer},
 };
 use prometheus::IntGauge;
+use tower::Service as _;
 
 use crate::{
     metrics::{Metrics, PathMetrics},
@@ -46,8 +49,6 @@ pub type Due = BoxFuture<'static, Result<(), Denial>>;
 
 type Decide = Box<dyn Fn(&Request<'_>) -> (Verdict, Option<Due>) + Send + Sync>;
 type Ready = Box<dyn Fn() -> bool + Send + Sync>;
-type Answer = Response<Full<Bytes>>;
-
 /// What answers on a path.
 enum Route {
     Admission { decide: Decide, metrics: PathMetrics },
@@ -68,6 +69,7 @@ pub struct Page {
 #[derive(Clone)]
 pub struct Service {
     inner: Arc<Inner>,
+    router: Router,
 }
 
 struct Inner {
@@ -154,7 +156,14 @@ impl ServiceBuilder {
     /// The finished table.
     pub fn build(self) -> Service {
         let Self { routes, ready, metrics, clock, tracer } = self;
-        Service { inner: Arc::new(Inner { routes, ready, metrics, clock, tracer }) }
+        let inner = Arc::new(Inner { routes, ready, metrics, clock, tracer });
+        let not_found = async || text(StatusCode::NOT_FOUND, "404 page not found\n");
+        let router = inner.routes.keys().copied().fold(Router::new(), |router, path| {
+            let inner = Arc::clone(&inner);
+            // What is no review is answered as one that says so, whatever its method.
+            router.route(path, any(async move |request: HttpRequest| inner.answer(path, request).await))
+        });
+        Service { inner, router: router.fallback(not_found) }
     }
 }
 
@@ -177,38 +186,57 @@ impl Service {
         }
     }
 
-    /// Answers one HTTP request.
-    pub async fn answer<B>(&self, request: http::Request<B>) -> Result<Answer, Infallible>
-    where
-        B: http_body::Body<Data = Bytes>,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
-    {
-        let (head, body) = request.into_parts();
-        let Some(route) = self.inner.routes.get(head.uri.path()) else {
-            return Ok(text(StatusCode::NOT_FOUND, b"404 page not found\n".to_vec()));
-        };
-        let Route::Admission { metrics, .. } = route else { return Ok(self.by(route, &head, body).await) };
-        let start = self.inner.clock.moment();
-        metrics.in_flight.inc();
-        // Also when the caller hangs up and this future is dropped.
-        let _in_flight = InFlight(&metrics.in_flight);
-        let answer = self.by(route, &head, body).await;
-        metrics.answered(answer.status(), self.inner.clock.moment().since(start));
-        Ok(answer)
+    /// What answers requests: every path of the table, exactly.
+    pub fn router(&self) -> Router {
+        self.router.clone()
     }
 
-    async fn by<B>(&self, route: &Route, head: &Parts, body: B) -> Answer
+    /// Answers one request without a connection.
+    pub async fn answer<B>(&self, request: http::Request<B>) -> Result<Response, Infallible>
     where
-        B: http_body::Body<Data = Bytes>,
-        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<Box<dyn Error + Send + Sync>>,
     {
-        let body = match Limited::new(body, BODY_BYTES_MAX).collect().await {
-            Ok(body) => body.to_bytes(),
-            Err(error) if error.is::<LengthLimitError>() => {
-                let message = format!("the review has more than {BODY_BYTES_MAX} bytes");
-                return text(StatusCode::PAYLOAD_TOO_LARGE, message.into_bytes());
+        self.router().call(request.map(Body::new)).await
+    }
+
+    /// Decides about one review by what the caches show now, without HTTP and without what is due: for tests and benches.
+    pub fn decide(&self, path: &str, body: &[u8]) -> Option<Vec<u8>> {
+        let Route::Admission { decide, metrics } = self.inner.routes.get(path)? else { return None };
+        let review = match review::decode("application/json", body) {
+            Ok(review) => review,
+            Err(denial) => return Some(review::refuse(denial)),
+        };
+        let start = self.inner.clock.moment();
+        let (verdict, _) = self.inner.verdict(decide, metrics, &review.request);
+        self.inner.observe(metrics, &review.request, &verdict, start);
+        Some(review.answer(&verdict))
+    }
+}
+
+impl Inner {
+    /// Answers a request to a path of the table.
+    async fn answer(&self, path: &str, request: HttpRequest) -> Response {
+        let Some(route) = self.routes.get(path) else { return text(StatusCode::NOT_FOUND, "") };
+        let (head, body) = request.into_parts();
+        let Route::Admission { metrics, .. } = route else { return self.by(route, &head, body).await };
+        let start = self.clock.moment();
+        metrics.in_flight.inc();
+        // Also when the caller goes away and this future is dropped.
+        let _in_flight = InFlight(&metrics.in_flight);
+        let answer = self.by(route, &head, body).await;
+        metrics.answered(answer.status(), self.clock.moment().since(start));
+        answer
+    }
+
+    async fn by(&self, route: &Route, head: &Parts, body: Body) -> Response {
+        let body = match koord_listen::read(body, BODY_BYTES_MAX).await {
+            Ok(body) => body,
+            Err(ReadError::TooLarge(max)) => {
+                return text(StatusCode::PAYLOAD_TOO_LARGE, format!("the review has more than {max} bytes"));
             }
-            Err(_) => return text(StatusCode::BAD_REQUEST, b"the body broke off".to_vec()),
+            Err(error @ ReadError::Broken(_)) => return text(error.status(), "the body broke off"),
+            Err(error) => return text(error.status(), error.to_string()),
         };
         match route {
             Route::Page(answer) => {
@@ -221,25 +249,12 @@ impl Service {
                 // A GET has no review, whatever it carries.
                 let body = if head.method == Method::GET { Bytes::new() } else { body };
                 let content_type = content_type.unwrap_or_default();
-                let caller = self.inner.tracer.is_on().then(|| head.headers.get("traceparent")).flatten();
+                let caller = self.tracer.is_on().then(|| head.headers.get("traceparent")).flatten();
                 let caller = caller.and_then(|value| TraceContext::parse(value.to_str().ok()?));
-                let span = self.inner.tracer.open(caller).map(|span| (span, caller.is_some(), head.uri.path()));
+                let span = self.tracer.open(caller).map(|span| (span, caller.is_some(), head.uri.path()));
                 json(self.review(decide, metrics, (content_type, &body), span).await)
             }
         }
-    }
-
-    /// Decides about one review by what the caches show now, without HTTP and without what is due: for tests and benches.
-    pub fn decide(&self, path: &str, body: &[u8]) -> Option<Vec<u8>> {
-        let Route::Admission { decide, metrics } = self.inner.routes.get(path)? else { return None };
-        let review = match review::decode("application/json", body) {
-            Ok(review) => review,
-            Err(denial) => return Some(review::refuse(denial)),
-        };
-        let start = self.inner.clock.moment();
-        let (verdict, _) = self.verdict(decide, metrics, &review.request);
-        self.observe(metrics, &review.request, &verdict, start);
-        Some(review.answer(&verdict))
     }
 
     /// Answers a review. A refusal that is unsettled is thought over until the caches have caught up.
@@ -254,10 +269,10 @@ impl Service {
             Ok(review) => review,
             Err(denial) => return review::refuse(denial),
         };
-        let start = self.inner.clock.moment();
+        let start = self.clock.moment();
         let (mut verdict, mut due) = self.verdict(decide, metrics, &review.request);
-        while verdict.unsettled && self.inner.clock.moment() < start + SETTLE_MAX {
-            self.inner.clock.sleep(SETTLE_EVERY).await;
+        while verdict.unsettled && self.clock.moment() < start + SETTLE_MAX {
+            self.clock.sleep(SETTLE_EVERY).await;
             (verdict, due) = self.verdict(decide, metrics, &review.request);
         }
         if let (true, Some(denial)) = (verdict.unsettled, &mut verdict.denial) {
@@ -268,14 +283,14 @@ impl Service {
         }
         self.observe(metrics, &review.request, &verdict, start);
         if let Some((span, has_parent, path)) = span {
-            traced::record(&self.inner.tracer, span, has_parent, path, &review.request, &verdict);
+            traced::record(&self.tracer, span, has_parent, path, &review.request, &verdict);
         }
         review.answer(&verdict)
     }
 
     /// What the handler says at this moment.
     fn verdict(&self, decide: &Decide, metrics: &PathMetrics, request: &Request<'_>) -> (Verdict, Option<Due>) {
-        if !(self.inner.ready)() {
+        if !(self.ready)() {
             let denial = Denial::internal("the caches of the webhook server are not complete yet; try again");
             return (Verdict::deny(denial), None);
         }
@@ -292,7 +307,7 @@ impl Service {
     }
 
     fn observe(&self, metrics: &PathMetrics, request: &Request<'_>, verdict: &Verdict, start: Moment) {
-        let spent = self.inner.clock.moment().since(start);
+        let spent = self.clock.moment().since(start);
         metrics.observe(request.operation, verdict, spent);
     }
 }
@@ -307,32 +322,35 @@ impl Drop for InFlight<'_> {
 }
 
 /// Converts the objects of one review. What is no review is answered with 400 and nothing else.
-fn convert(table: &[Conversion], body: &[u8]) -> Answer {
+fn convert(table: &[Conversion], body: &[u8]) -> Response {
     match catch_unwind(|| convert::answer_text(body, table)) {
         Ok(Some(answer)) => json(answer),
-        Ok(None) => text(StatusCode::BAD_REQUEST, Vec::new()),
+        Ok(None) => text(StatusCode::BAD_REQUEST, ""),
         Err(_) => {
             tracing::error!("a conversion broke off; this is a defect");
-            text(StatusCode::INTERNAL_SERVER_ERROR, b"the conversion broke off; this is a defect".to_vec())
+            text(StatusCode::INTERNAL_SERVER_ERROR, "the conversion broke off; this is a defect")
         }
     }
 }
 
-fn text(status: StatusCode, body: Vec<u8>) -> Answer {
-    let mut answer = Response::new(Full::new(Bytes::from(body)));
-    *answer.status_mut() = status;
-    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    answer
+fn text(status: StatusCode, body: impl Into<Body>) -> Response {
+    with(status, "text/plain; charset=utf-8", body)
 }
 
-fn json(body: Vec<u8>) -> Answer {
-    let mut answer = Response::new(Full::new(Bytes::from(body)));
-    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+fn json(body: Vec<u8>) -> Response {
+    with(StatusCode::OK, "application/json", body)
+}
+
+fn with(status: StatusCode, content_type: &'static str, body: impl Into<Body>) -> Response {
+    let mut answer = Response::new(body.into());
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     answer
 }
 
 #[cfg(test)]
 mod tests {
+    use http_body_util::{BodyExt, Full};
     use koord_resource::admission::WebhookEntry;
     use koord_runtime::{
         clock::SystemClock,

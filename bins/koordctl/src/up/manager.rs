@@ -2,7 +2,6 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
-    path::Path,
     time::Duration,
 };
 
@@ -35,8 +34,6 @@ pub struct Settings<'a> {
     pub feature_gates: &'a str,
     /// Where it serves its metrics.
     pub metrics: Option<SocketAddr>,
-    /// Where it keeps its certificates.
-    pub certificates: &'a Path,
 }
 
 impl RunningManager {
@@ -51,9 +48,9 @@ impl RunningManager {
             webhook: Environment {
                 port: 0,
                 second_port: None,
-                listen: Ipv4Addr::LOCALHOST,
+                listen: Ipv4Addr::LOCALHOST.into(),
                 host: Some("127.0.0.1".to_owned()),
-                cert_dir: settings.certificates.to_owned(),
+                cert_dir: None,
                 cert_writer: CertWriter::Folder,
                 namespace: NAMESPACE.to_owned(),
                 secret: "koordinator-webhook-certs".to_owned(),

@@ -5,6 +5,8 @@
 
 use std::{
     fs,
+    io::Write as _,
+    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
@@ -70,7 +72,9 @@ impl ClusterTime {
         let mark = self.clock.now().checked_add(ahead).unwrap_or(Timestamp::MAX);
         // In one piece, so that a power failure leaves the old mark or the new.
         let next = file.with_extension("next");
-        let _ = fs::write(&next, format!("{mark}\n")).and_then(|()| fs::rename(&next, file));
+        let written = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&next);
+        let written = written.and_then(|mut next| writeln!(next, "{mark}"));
+        let _ = written.and_then(|()| fs::rename(&next, file));
     }
 }
 

@@ -6,7 +6,7 @@ use axum::{
     response::Response,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use koord_listen::ReadError;
 
 use super::{Server, stream};
 use crate::{
@@ -29,13 +29,9 @@ pub(super) async fn serve(State(server): State<Server>, request: Request) -> Res
 
 async fn serve_undated(server: &Server, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let body = match Limited::new(body, BODY_BYTES_MAX).collect().await {
-        Ok(body) => body.to_bytes(),
-        Err(error) if error.is::<LengthLimitError>() => {
-            let message = format!("Request entity too large: limit is {BODY_BYTES_MAX}");
-            return respond(&ApiError::new(413, "RequestEntityTooLarge", message).into());
-        }
-        Err(error) => return respond(&ApiError::bad_request(error.to_string()).into()),
+    let body = match koord_listen::read(body, BODY_BYTES_MAX).await {
+        Ok(body) => body,
+        Err(error) => return respond(&refusal(&error).into()),
     };
     let header =
         |name: HeaderName| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
@@ -74,6 +70,18 @@ fn as_accepted(answer: ApiResponse, accept: &str) -> ApiResponse {
     let status = serde_json::from_slice(&answer.body).unwrap_or_default();
     let ApiResponse { content_type, body, .. } = ApiResponse::value(answer.code, &status, Format::Yaml);
     ApiResponse { content_type, body, ..answer }
+}
+
+/// The answer to a body that could not be read.
+fn refusal(error: &ReadError) -> ApiError {
+    match error {
+        ReadError::TooLarge(max) => {
+            ApiError::new(413, "RequestEntityTooLarge", format!("Request entity too large: limit is {max}"))
+        }
+        ReadError::Slow(message) => ApiError::new(408, "Timeout", message.clone()),
+        ReadError::NoRoom(message) => ApiError::new(429, "TooManyRequests", message.clone()),
+        ReadError::Broken(message) => ApiError::bad_request(message.clone()),
+    }
 }
 
 /// The cluster's time, which need not be the machine's.

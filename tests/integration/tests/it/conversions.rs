@@ -7,7 +7,6 @@ use koord_webhook::{
     certificates::{self, HotCertificate},
 };
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
 use crate::suite::{Scene, on_every_server};
 
@@ -81,7 +80,7 @@ async fn serve(tell: &std::sync::mpsc::Sender<Webhooks>) {
     let certificate = std::sync::Arc::new(HotCertificate::default());
     certificate.swap(&made).unwrap();
     let metrics = Metrics::register(&koord_runtime::metrics::Metrics::new().unwrap());
-    let mut service = ServiceBuilder::new(metrics.unwrap(), std::sync::Arc::clone(&clock));
+    let mut service = ServiceBuilder::new(metrics.unwrap(), clock);
     for (path, change) in ANSWERS {
         service = service.page(path, |body| {
             let mut review = honest(body);
@@ -92,11 +91,12 @@ async fn serve(tell: &std::sync::mpsc::Sender<Webhooks>) {
     service = service.page("/no-json", |_| Page { body: b"hello".to_vec(), ..Page::default() });
     service =
         service.page("/breaks", |_| Page { status: http::StatusCode::INTERNAL_SERVER_ERROR, body: b"broken".to_vec() });
-    let listener = koord_webhook::listen(([127, 0, 0, 1], 0).into()).await.unwrap();
+    let listener = koord_listen::bind(([127, 0, 0, 1], 0).into()).unwrap();
     let address = listener.local_addr().unwrap();
     tell.send(Webhooks { address, authority: made.ca_certs.clone() }).unwrap();
     let tls = koord_webhook::tls(certificate).unwrap();
-    koord_webhook::serve(listener, tls, service.build(), clock, CancellationToken::new()).await;
+    let server = koord_listen::Server::new(koord_listen::Limits::default());
+    server.serve(listener, Some(tls), service.build().router(), std::future::pending()).await;
 }
 
 /// A kind `size` in v1, which is stored, and `width` in v2, converted by the webhook of a path.

@@ -16,8 +16,9 @@ const DOORS: &[(&str, &[&str])] = &[
     ("koord-api", &["koord-resource", "koord-scheduling", "koord-schema"]),
     ("koord-config", &["koord-resource"]),
     ("koord-quota", &["koord-api", "koord-resource", "koord-scheduling", "koord-schema"]),
-    ("koord-runtime", &["koord-resource", "koord-schema"]),
-    ("koord-webhook", &["koord-resource", "koord-runtime", "koord-schema"]),
+    ("koord-listen", &[]),
+    ("koord-runtime", &["koord-listen", "koord-resource", "koord-schema"]),
+    ("koord-webhook", &["koord-listen", "koord-resource", "koord-runtime", "koord-schema"]),
     ("koord", &["koord-macros", "koord-resource", "koord-schema", "koord-runtime", "koord-webhook", "envtest"]),
     ("koord-profile", &["koord-api", "koord-resource", "koord-runtime", "koord-scheduling", "koord-schema"]),
     (
@@ -37,7 +38,7 @@ const DOORS: &[(&str, &[&str])] = &[
             "koord-webhook",
         ],
     ),
-    ("envtest", &["koord-schema", "koord-resource", "koord-scheduling"]),
+    ("envtest", &["koord-listen", "koord-schema", "koord-resource", "koord-scheduling"]),
     ("hollow", &["koord-api", "koord-resource", "koord-runtime"]),
 ];
 

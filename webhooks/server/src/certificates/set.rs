@@ -21,6 +21,7 @@ pub struct CertificateSet {
     pub changed_at: Option<Timestamp>,
 }
 
+const CA_KEY: &str = "ca-key.pem";
 const NEXT_CA_KEY: &str = "next-ca-key.pem";
 const NEXT_CA_CERT: &str = "next-ca-cert.pem";
 const CHANGED_AT: &str = "ca-changed-at";
@@ -30,6 +31,12 @@ impl CertificateSet {
     pub const CA_CERT: &str = "ca-cert.pem";
     /// The entries beyond the original's six.
     pub const OTHER_ENTRIES: [&str; 3] = [NEXT_CA_KEY, NEXT_CA_CERT, CHANGED_AT];
+    const ENTRIES: [&str; 6] = [CA_KEY, Self::CA_CERT, "key.pem", "tls.key", "cert.pem", "tls.crt"];
+
+    /// The names of all entries that there may be.
+    pub fn all_names() -> impl Iterator<Item = &'static str> {
+        Self::ENTRIES.into_iter().chain(Self::OTHER_ENTRIES)
+    }
 
     /// Reads the entries. The server's key and certificate stand twice; the names that other programs read win.
     pub fn of_entries(entries: &BTreeMap<String, Vec<u8>>) -> Self {
@@ -38,7 +45,7 @@ impl CertificateSet {
         };
         let either = |first: &str, second: &str| text(first).or_else(|| text(second)).unwrap_or_default();
         Self {
-            ca_key: text("ca-key.pem").unwrap_or_default(),
+            ca_key: text(CA_KEY).unwrap_or_default(),
             ca_certs: text(Self::CA_CERT).unwrap_or_default(),
             key: either("tls.key", "key.pem"),
             cert: either("tls.crt", "cert.pem"),
@@ -50,7 +57,7 @@ impl CertificateSet {
     /// The entries to store.
     pub fn entries(&self) -> BTreeMap<String, Vec<u8>> {
         let mut entries = BTreeMap::from([
-            ("ca-key.pem", &self.ca_key),
+            (CA_KEY, &self.ca_key),
             (Self::CA_CERT, &self.ca_certs),
             ("key.pem", &self.key),
             ("tls.key", &self.key),
@@ -63,6 +70,22 @@ impl CertificateSet {
         let changed_at = self.changed_at.map(|time| time.to_string());
         entries.extend(changed_at.as_ref().map(|time| (CHANGED_AT, time)));
         entries.into_iter().map(|(name, text)| (name.to_owned(), text.clone().into_bytes())).collect()
+    }
+
+    /// The entries that may be written to files: no key of an authority, nor what is of use only with one.
+    pub fn public_entries(&self) -> BTreeMap<String, Vec<u8>> {
+        let mut entries = self.entries();
+        entries.retain(|name, _| ![CA_KEY, NEXT_CA_KEY, NEXT_CA_CERT].contains(&name.as_str()));
+        entries
+    }
+
+    /// The set that was read from files, with the keys of authorities that `held` has of the same set.
+    pub fn with_authority_keys(mut self, held: &Self) -> Self {
+        if self.ca_certs == held.ca_certs {
+            self.ca_key.clone_from(&held.ca_key);
+            self.next.clone_from(&held.next);
+        }
+        self
     }
 }
 

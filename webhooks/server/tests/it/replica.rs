@@ -2,12 +2,13 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
+use koord_listen::{Limits, Server, bind};
 use koord_resource::admission::{Handler, Request, Verdict, WebhookEntry};
 use koord_runtime::{
     api::Api,
     clock::{ManualClock, SystemClock},
 };
-use koord_webhook::{Environment, Keeper, Metrics, Served, ServiceBuilder, listen, serve, tls};
+use koord_webhook::{Environment, Keeper, Metrics, Served, ServiceBuilder, tls};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -51,10 +52,13 @@ impl Replica {
         keeper.pass(&api).await.unwrap();
         let metrics = Metrics::register(&koord_runtime::metrics::Metrics::new().unwrap()).unwrap();
         let service = ServiceBuilder::new(metrics, SystemClock::shared()).handler(&HANDLER, || &()).build();
-        let listener = listen(([127, 0, 0, 1], 0).into()).await.unwrap();
+        let listener = bind(([127, 0, 0, 1], 0).into()).unwrap();
         let (address, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
         let tls = tls(Arc::clone(keeper.certificate())).unwrap();
-        tokio::spawn(serve(listener, tls, service, SystemClock::shared(), stop.clone()));
+        let stopped = stop.clone().cancelled_owned();
+        tokio::spawn(async move {
+            Server::new(Limits::default()).serve(listener, Some(tls), service.router(), stopped).await;
+        });
         Self { server, api, clock, keeper, address, stop, _folder: folder }
     }
 

@@ -1,0 +1,252 @@
+//! Accepts connections and serves them within the limits.
+
+use std::{
+    pin::{Pin, pin},
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use axum::{Router, http::Request};
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use hyper::{body::Incoming, service::service_fn};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::conn::auto,
+};
+use rustls::ServerConfig;
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::{TcpListener, TcpStream},
+    time::{Instant, sleep, sleep_until, timeout},
+};
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use tower::Service as _;
+
+use crate::{
+    Limits,
+    body::Arriving,
+    connections::{Connection, Connections, InFlight},
+    open_files::open_files_max,
+    stream::Watched,
+};
+
+/// How long a connection that is closed may take to say so to its client.
+const CLOSE_MAX: Duration = Duration::from_millis(500);
+/// Most bytes of what a client sends ahead on an HTTP/1.1 connection: also the longest head.
+const BUFFER_BYTES: usize = 32 * 1024;
+/// Most bytes of a body that an HTTP/2 client sends ahead, on a stream and on a connection.
+const WINDOW_BYTES: u32 = 64 * 1024;
+/// How often the log says that connections are turned away.
+const LOG_EVERY: Duration = Duration::from_mins(1);
+
+/// Serves HTTP within limits. The listeners of one server share its connections and its budget for bodies.
+#[derive(Clone, Debug)]
+pub struct Server {
+    connections: Arc<Connections>,
+}
+
+// === impl Server ===
+
+impl Server {
+    /// A server with these limits, and no more connections than the process may open files for.
+    pub fn new(limits: Limits) -> Self {
+        Self { connections: Connections::new(limits.within_open_files(open_files_max())) }
+    }
+
+    /// How many connections are open.
+    pub fn connections(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// How many connections were refused or closed for others so far.
+    pub fn turned_away(&self) -> u64 {
+        self.connections.turned_away()
+    }
+
+    /// Serves what a listener accepts, with TLS if it is given, until `stop`; then lets running requests finish.
+    pub async fn serve(
+        &self,
+        listener: TcpListener,
+        tls: Option<Arc<ServerConfig>>,
+        router: Router,
+        stop: impl Future<Output = ()> + Send,
+    ) {
+        let acceptor = tls.map(TlsAcceptor::from);
+        let (stopping, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let mut stop = pin!(stop);
+        let mut logged: Option<(Instant, u64)> = None;
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = stop.as_mut() => break,
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, peer)) => {
+                    if let Some(connection) = self.connections.admit(peer.ip()) {
+                        let (acceptor, router) = (acceptor.clone(), router.clone());
+                        tasks.spawn(connected(stream, Arc::new(connection), acceptor, router, stopping.clone()));
+                    }
+                }
+                Err(error) => {
+                    // A client that was gone at once, or no more files: neither is a reason to stop.
+                    tracing::debug!(%error, "a connection could not be accepted");
+                    self.connections.shed();
+                    sleep(Duration::from_millis(20)).await;
+                }
+            }
+            self.log_turned_away(&mut logged);
+        }
+        stopping.cancel();
+        tasks.close();
+        let _ = timeout(self.connections.limits.drain_max, tasks.wait()).await;
+    }
+
+    fn log_turned_away(&self, logged: &mut Option<(Instant, u64)>) {
+        let count = self.turned_away();
+        let (at, known) = logged.unwrap_or((Instant::now(), 0));
+        if count > known && (logged.is_none() || at.elapsed() >= LOG_EVERY) {
+            let max = self.connections.limits.connections_max;
+            tracing::warn!(count = count - known, max, "connections were closed or refused to make room for new ones");
+            *logged = Some((Instant::now(), count));
+        }
+    }
+}
+
+/// One connection from its first byte to its last.
+async fn connected(
+    stream: TcpStream,
+    connection: Arc<Connection>,
+    acceptor: Option<TlsAcceptor>,
+    router: Router,
+    stopping: CancellationToken,
+) {
+    // Answers are small and waited for.
+    let _ = stream.set_nodelay(true);
+    // A client that says nothing costs no more than its socket.
+    tokio::select! {
+        biased;
+        _ = stream.readable() => {}
+        () = overdue(&connection) => return,
+        () = connection.ended.cancelled() => return,
+        () = stopping.cancelled() => return,
+    }
+    match acceptor {
+        None => {
+            connection.handshaken();
+            Box::pin(serve(stream, connection, false, router, stopping)).await;
+        }
+        Some(acceptor) => {
+            let Some(stream) = Box::pin(handshake(acceptor, stream, &connection, &stopping)).await else { return };
+            connection.handshaken();
+            let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+            Box::pin(serve(stream, connection, is_http2, router, stopping)).await;
+        }
+    }
+}
+
+async fn handshake(
+    acceptor: TlsAcceptor,
+    stream: TcpStream,
+    connection: &Connection,
+    stopping: &CancellationToken,
+) -> Option<TlsStream<TcpStream>> {
+    tokio::select! {
+        biased;
+        shaken = acceptor.accept(stream) => {
+            shaken.inspect_err(|error| tracing::debug!(%error, "TLS handshake failed")).ok()
+        }
+        () = overdue(connection) => None,
+        () = connection.ended.cancelled() => None,
+        () = stopping.cancelled() => None,
+    }
+}
+
+async fn serve<S>(stream: S, connection: Arc<Connection>, is_http2: bool, router: Router, stopping: CancellationToken)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let answer = {
+        let connection = Arc::clone(&connection);
+        service_fn(move |request: Request<Incoming>| {
+            let request_in_flight = InFlight::begin(Arc::clone(&connection));
+            let kept = Arc::clone(&request_in_flight);
+            let request = request.map(|body| axum::body::Body::new(Arriving::new(body, request_in_flight)));
+            let answer = router.clone().call(request);
+            async move { answer.await.map(|response| response.map(|body| Answer { body, _request: kept })) }
+        })
+    };
+    let limits = connection.limits();
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    // Heads are timed by `overdue`, together with everything else that can be late.
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(BUFFER_BYTES);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(limits.streams_max)
+        .initial_stream_window_size(WINDOW_BYTES)
+        .initial_connection_window_size(WINDOW_BYTES)
+        .keep_alive_interval(limits.ping_every)
+        .keep_alive_timeout(limits.ping_max);
+    let builder = if is_http2 { builder.http2_only() } else { builder.http1_only() };
+    // Between the requests of HTTP/2 come frames that begin no head, such as answers to pings.
+    let stream = TokioIo::new(Watched::new(stream, Arc::clone(&connection), !is_http2));
+    let mut serving = pin!(builder.serve_connection(stream, answer));
+    let drain_max = tokio::select! {
+        biased;
+        ended = serving.as_mut() => {
+            if let Err(error) = ended {
+                tracing::debug!(error, "connection ended early");
+            }
+            return;
+        }
+        () = connection.ended.cancelled() => CLOSE_MAX,
+        () = overdue(&connection) => CLOSE_MAX,
+        () = stopping.cancelled() => limits.drain_max,
+    };
+    serving.as_mut().graceful_shutdown();
+    let _ = timeout(drain_max, serving).await;
+}
+
+/// Waits until a stage of the connection has lasted too long.
+async fn overdue(connection: &Connection) {
+    // Stages change without a word to this task: it looks again when the shortest of them could be over.
+    let look_again = connection.limits().header_max;
+    loop {
+        let now = Instant::now();
+        let deadline = connection.deadline();
+        if deadline.is_some_and(|deadline| deadline <= now) {
+            return;
+        }
+        sleep_until(deadline.map_or(now + look_again, |deadline| deadline.min(now + look_again))).await;
+    }
+}
+
+/// The body of an answer. Its request is in flight until the answer is sent.
+struct Answer {
+    body: axum::body::Body,
+    _request: Arc<InFlight>,
+}
+
+impl Body for Answer {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

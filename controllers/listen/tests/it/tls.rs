@@ -1,0 +1,97 @@
+//! TLS in front: a handshake has its time, and the protocol is the one agreed on.
+
+use std::{sync::Arc, time::Duration};
+
+use koord_listen::{Limits, Server, bind};
+use rustls::{ClientConfig, RootCertStore, ServerConfig, pki_types::ServerName};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::{Instant, timeout},
+};
+use tokio_rustls::TlsConnector;
+
+use crate::client::{SOON, router};
+
+fn configs(protocol: &[u8]) -> (Arc<ServerConfig>, Arc<ClientConfig>) {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = rcgen::CertificateParams::new(["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut server = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], key.serialize_der().try_into().unwrap())
+        .unwrap();
+    server.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let mut roots = RootCertStore::empty();
+    roots.add(certificate.der().clone()).unwrap();
+    let mut client = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    client.alpn_protocols = vec![protocol.to_vec()];
+    (Arc::new(server), Arc::new(client))
+}
+
+#[tokio::test]
+async fn a_handshake_that_does_not_come_is_closed_and_others_are_served() {
+    let (server_config, client_config) = configs(b"http/1.1");
+    let handshake_max = Duration::from_millis(300);
+    let server = Server::new(Limits { handshake_max, ..Limits::default() });
+    let listener = bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = server.clone();
+    tokio::spawn(async move {
+        serving.serve(listener, Some(server_config), router(), std::future::pending()).await;
+    });
+    let begin = Instant::now();
+    let mut silent = TcpStream::connect(address).await.unwrap();
+    let connector = TlsConnector::from(client_config);
+    let socket = TcpStream::connect(address).await.unwrap();
+    let mut stream = connector.connect(ServerName::try_from("localhost").unwrap(), socket).await.unwrap();
+    stream.write_all(b"GET /length HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    let _ = stream.read_to_string(&mut answer).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert_eq!(timeout(SOON, silent.read(&mut [0; 1])).await.unwrap().unwrap_or(0), 0);
+    assert!(begin.elapsed() >= handshake_max);
+}
+
+#[tokio::test]
+async fn http2_idles_between_pings_and_is_closed_when_it_never_asks() {
+    let (server_config, client_config) = configs(b"h2");
+    let limit = Duration::from_millis(300);
+    let ping_every = Duration::from_millis(50);
+    let limits = Limits { header_max: limit, idle_max: limit * 4, ping_every, ..Limits::default() };
+    let server = Server::new(limits);
+    let listener = bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let address = listener.local_addr().unwrap();
+    let serving = server.clone();
+    tokio::spawn(async move {
+        serving.serve(listener, Some(server_config), router(), std::future::pending()).await;
+    });
+    let connect = async || {
+        let socket = TcpStream::connect(address).await.unwrap();
+        let connector = TlsConnector::from(Arc::clone(&client_config));
+        connector.connect(ServerName::try_from("localhost").unwrap(), socket).await.unwrap()
+    };
+    // The handshake is done, nothing follows.
+    let begin = Instant::now();
+    let mut silent = connect().await;
+    // What comes are the server's settings.
+    let _ = timeout(SOON, silent.read_to_end(&mut Vec::new())).await.expect("the connection is closed");
+    assert!(begin.elapsed() >= limit);
+
+    let executor = hyper_util::rt::TokioExecutor::new();
+    let stream = hyper_util::rt::TokioIo::new(connect().await);
+    let (mut sender, connection) = hyper::client::conn::http2::handshake(executor, stream).await.unwrap();
+    let mut connection = tokio::spawn(connection);
+    let ask = || http::Request::get("https://localhost/length").body(String::new()).unwrap();
+    let begin = Instant::now();
+    assert_eq!(sender.send_request(ask()).await.unwrap().status(), 200);
+    // Answers to pings begin no head.
+    let _ = timeout(SOON, &mut connection).await.expect("an idle connection is closed in the end");
+    assert!(begin.elapsed() >= limit * 4, "{:?}", begin.elapsed());
+}
