@@ -73,7 +73,7 @@ impl PluginArgs {
             match (self.complete)(&args) {
                 Ok((_, found)) => problems.extend(found.into_iter().map(|found| below(at, found))),
                 Err(error) => {
-                    problems.push(Problem { path: at.to_vec(), message: error.to_string(), suggestion: None })
+                    problems.push(Problem { path: at.to_vec(), message: error.to_string(), suggestion: None });
                 }
             }
         }

@@ -157,12 +157,9 @@ pub(crate) fn check(document: &Value) -> Vec<Problem> {
     let mut problems = check_schema(&root, &root, document, &[]);
     let typed = serde_json::from_value::<DeschedulerConfiguration>(document.clone());
     let mut configuration = match typed {
-        Ok(configuration) if problems.is_empty() => configuration,
-        Ok(_) => return problems,
-        Err(error) if problems.is_empty() => {
-            return vec![Problem { path: Vec::new(), message: error.to_string(), suggestion: None }];
-        }
-        Err(_) => return problems,
+        _ if !problems.is_empty() => return problems,
+        Ok(configuration) => configuration,
+        Err(error) => return vec![Problem { path: Vec::new(), message: error.to_string(), suggestion: None }],
     };
     let mut found = Problems::default();
     configuration.complete();

@@ -129,7 +129,7 @@ impl<'a> Walk<'a> {
                 let duration = value.as_str().unwrap_or_default().parse::<Duration>();
                 match duration {
                     Err(error) => {
-                        self.add(error.to_string(), Some("durations are texts such as 90s, 5m or 1h30m".to_owned()))
+                        self.add(error.to_string(), Some("durations are texts such as 90s, 5m or 1h30m".to_owned()));
                     }
                     Ok(duration) if duration.is_negative() => self.add("must be 0 or longer".to_owned(), None),
                     Ok(_) => {}

@@ -136,14 +136,14 @@ mod tests {
         NodeAffinity::required(&serde_json::from_value(spec).unwrap())
     }
 
-    fn holds(term: Value) -> bool {
+    fn holds(term: &Value) -> bool {
         affinity(&json!([term])).selects("n1", label)
     }
 
     #[test]
     fn every_operator_selects_nodes_by_their_labels() {
         let expression = |key: &str, operator: &str, values: &[&str]| {
-            holds(json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]}))
+            holds(&json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]}))
         };
         for (key, operator, values) in [
             ("zone", "In", &["b", "a"][..]),
@@ -180,7 +180,7 @@ mod tests {
     fn terms_are_alternatives_and_an_empty_one_selects_nothing() {
         assert!(NodeAffinity::default().selects("n1", label));
         assert!(!affinity(&json!([])).selects("n1", label));
-        assert!(!holds(json!({})));
+        assert!(!holds(&json!({})));
         let zone = |zone: &str| json!({"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]});
         assert!(affinity(&json!([zone("b"), {}, zone("a")])).selects("n1", label));
     }
@@ -188,8 +188,8 @@ mod tests {
     #[test]
     fn fields_select_by_name() {
         let named = |operator: &str, names: &[&str]| json!({"matchFields": [{"key": "metadata.name", "operator": operator, "values": names}]});
-        assert!(holds(named("In", &["n1"])) && holds(named("NotIn", &["n2"])));
-        assert!(!holds(named("In", &["n2"])) && !holds(named("In", &["n1", "n2"])) && !holds(named("Exists", &[])));
+        assert!(holds(&named("In", &["n1"])) && holds(&named("NotIn", &["n2"])));
+        assert!(!holds(&named("In", &["n2"])) && !holds(&named("In", &["n1", "n2"])) && !holds(&named("Exists", &[])));
         let names = |terms: &Value| {
             affinity(terms).names().map(|names| names.into_iter().map(str::to_owned).collect::<Vec<_>>())
         };

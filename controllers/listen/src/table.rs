@@ -126,12 +126,11 @@ impl Table {
     /// The connection to close first, of one peer or of the one with the most connections.
     pub(crate) fn least(&self, of: Option<Peer>) -> Option<Id> {
         let first = |own: &OfPeer| own.closable.first().copied();
-        let least = match of {
-            Some(peer) => self.peers.get(&peer).and_then(first),
-            None => {
-                let peers = self.peers.values().filter_map(|own| Some((Reverse(own.count), first(own)?)));
-                peers.min().map(|(_, least)| least)
-            }
+        let least = if let Some(peer) = of {
+            self.peers.get(&peer).and_then(first)
+        } else {
+            let peers = self.peers.values().filter_map(|own| Some((Reverse(own.count), first(own)?)));
+            peers.min().map(|(_, least)| least)
         };
         least.map(|(_, _, id)| id)
     }

@@ -204,7 +204,9 @@ impl Controller for ColocationProfileController {
         outcome.remember_of(ResourceKind::of(&ClusterColocationProfile::INFO), key, move |_| {
             let mut memory = memory.lock();
             memory.tidy(&settings, now);
-            marks.into_iter().for_each(|mark| memory.keep(mark));
+            for mark in marks {
+                memory.keep(mark);
+            }
         });
         if entry.value.spec.selector.is_some() && !self.settings.interval.is_zero() {
             outcome.requeue_after(self.settings.interval);

@@ -209,7 +209,7 @@ impl Manager {
             api: self.api.as_leader(leadership),
             clock: self.clock,
             tasks: self.tasks,
-            leader_tasks: self.leader_tasks,
+            own_tasks: self.leader_tasks,
         };
         let end = stop.clone();
         tasks.spawn(async move {
@@ -272,7 +272,7 @@ struct Leader {
     api: Api,
     clock: SharedClock,
     tasks: Tasks,
-    leader_tasks: Vec<LeaderTask>,
+    own_tasks: Vec<LeaderTask>,
 }
 
 impl Leader {
@@ -298,7 +298,7 @@ impl Leader {
                     spawn(&mut workers, &self.tasks, task, &term, run);
                 }
             }
-            for LeaderTask { task, start } in &self.leader_tasks {
+            for LeaderTask { task, start } in &self.own_tasks {
                 let (start, api, end) = (Arc::clone(start), self.api.clone(), term.clone());
                 spawn(&mut workers, &self.tasks, *task, &term, move || start(api.clone(), end.clone()));
             }

@@ -48,8 +48,11 @@ pub struct Outcome {
 pub(crate) struct Memory {
     /// The object whose writes it follows; none for what follows the plan as a whole.
     pub(crate) of: Option<(ResourceKind, ObjectKey)>,
-    pub(crate) keep: Box<dyn FnOnce(Result<(), &ReconcileError>) + Send>,
+    pub(crate) keep: Keep,
 }
+
+/// Keeps something, given the result of the writes that it follows.
+pub(crate) type Keep = Box<dyn FnOnce(Result<(), &ReconcileError>) + Send>;
 
 impl fmt::Debug for Memory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -72,7 +75,7 @@ impl Outcome {
     pub fn remember(&mut self, keep: impl FnOnce() + Send + 'static) {
         let keep = Box::new(|result: Result<(), &ReconcileError>| {
             if result.is_ok() {
-                keep()
+                keep();
             }
         });
         self.memory.push(Memory { of: None, keep });

@@ -15,7 +15,7 @@ use crate::{
     error::{ReconcileError, Retry},
     events::Event,
     key::ObjectKey,
-    outcome::{Memory, Outcome},
+    outcome::{Keep, Memory, Outcome},
     write::Write,
 };
 
@@ -114,7 +114,7 @@ impl Execution {
 
 /// What is to be kept in a controller's memory, with the result of the writes that it follows.
 pub(crate) struct Kept {
-    keep: Box<dyn FnOnce(Result<(), &ReconcileError>) + Send>,
+    keep: Keep,
     error: Option<ReconcileError>,
 }
 

@@ -60,9 +60,11 @@ pub struct Store<P: Projection> {
     guard: PanicGuard,
 }
 
+type Notify<P> = dyn Fn(&Change<P>) + Send + Sync;
+
 /// Is notified of changes, and again of those during which it panicked.
 struct Listener<P> {
-    notify: Box<dyn Fn(&Change<P>) + Send + Sync>,
+    notify: Box<Notify<P>>,
     /// Objects of whose change it was not notified, with the state that it knows; owned and updated by the watch's task.
     missed: Mutex<BTreeMap<ObjectKey, Option<Entry<P>>>>,
 }

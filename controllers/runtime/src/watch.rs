@@ -33,7 +33,7 @@ pub struct Watch {
 /// The sinks of one watch. What one of them does with an object does not concern the others.
 struct Sinks {
     kind: ResourceKind,
-    sinks: RwLock<Vec<Attached>>,
+    attached: RwLock<Vec<Attached>>,
     guard: PanicGuard,
 }
 
@@ -58,7 +58,7 @@ type AnyStore = dyn Any + Send + Sync;
 impl Watch {
     pub(crate) fn new(kind: ResourceKind, selection: Selection, initial: Initial, guard: PanicGuard) -> Self {
         let reflector = Mutex::new(Reflector::new(selection.clone(), initial));
-        let sinks = Arc::new(Sinks { kind, sinks: RwLock::default(), guard });
+        let sinks = Arc::new(Sinks { kind, attached: RwLock::default(), guard });
         Self { kind, selection, reflector, sink: Arc::clone(&sinks) as Arc<dyn Sink>, sinks }
     }
 
@@ -69,7 +69,7 @@ impl Watch {
 
     /// Whether nothing but the metadata of the objects is read: nothing else needs to be sent.
     pub fn metadata_only(&self) -> bool {
-        self.sinks.sinks.read().iter().all(|attached| attached.metadata_only)
+        self.sinks.attached.read().iter().all(|attached| attached.metadata_only)
     }
 
     /// The name of its task.
@@ -79,7 +79,7 @@ impl Watch {
 
     /// The keys of the objects that the caches of two watches know differently: for checking one against the other.
     pub fn differences(&self, other: &Watch) -> Vec<ObjectKey> {
-        let (ours, theirs) = (self.sinks.sinks.read(), other.sinks.sinks.read());
+        let (ours, theirs) = (self.sinks.attached.read(), other.sinks.attached.read());
         let caches = ours.iter().filter_map(|attached| attached.cache.as_ref());
         let twin = |cache: &AttachedCache| {
             let mut others = theirs.iter().filter_map(|attached| attached.cache.as_ref());
@@ -90,7 +90,7 @@ impl Watch {
 
     /// The cache of a projection, which is attached when it is asked for the first time.
     pub(crate) fn store<P: Projection>(&self, make: impl FnOnce() -> Store<P>) -> Arc<Store<P>> {
-        let mut sinks = self.sinks.sinks.write();
+        let mut sinks = self.sinks.attached.write();
         let mut caches = sinks.iter().filter_map(|attached| attached.cache.as_ref());
         let known = caches.find(|cache| cache.projection == TypeId::of::<P>());
         if let Some(store) = known.and_then(|cache| Arc::clone(&cache.store).downcast::<Store<P>>().ok()) {
@@ -110,7 +110,7 @@ impl Watch {
     /// Attaches a sink that is no cache. It gets whole objects.
     pub(crate) fn attach(&self, sink: Arc<dyn Sink>) {
         let attached = Attached { sink, metadata_only: false, panicked: Mutex::new(false), cache: None };
-        self.sinks.sinks.write().push(attached);
+        self.sinks.attached.write().push(attached);
     }
 }
 
@@ -127,7 +127,7 @@ impl Sinks {
     /// Hands something to every sink. Gives the first answer, which is as good as any: all decode the same name.
     fn each<R>(&self, hand: impl Fn(&dyn Sink) -> R) -> Option<R> {
         let mut first = None;
-        for attached in &*self.sinks.read() {
+        for attached in &*self.attached.read() {
             let handed = self.guard.catch(Place::Listener, Task("watch", self.kind.kind), || hand(&*attached.sink));
             match handed {
                 Ok(answer) => _ = first.get_or_insert(answer),
@@ -152,7 +152,7 @@ impl Sink for Sinks {
     }
 
     fn begin_list(&self, forget_revisions: bool) {
-        self.sinks.read().iter().for_each(|attached| *attached.panicked.lock() = false);
+        self.attached.read().iter().for_each(|attached| *attached.panicked.lock() = false);
         self.each(|sink| sink.begin_list(forget_revisions));
     }
 
@@ -161,11 +161,11 @@ impl Sink for Sinks {
     }
 
     fn synced(&self) -> bool {
-        self.sinks.read().iter().all(|attached| attached.sink.synced())
+        self.attached.read().iter().all(|attached| attached.sink.synced())
     }
 
     fn sizes(&self) -> Sizes {
-        self.sinks.read().iter().map(|attached| attached.sink.sizes()).fold(Sizes::default(), |sum, sizes| Sizes {
+        self.attached.read().iter().map(|attached| attached.sink.sizes()).fold(Sizes::default(), |sum, sizes| Sizes {
             objects: sum.objects.max(sizes.objects),
             quarantined: sum.quarantined.max(sizes.quarantined),
             strings: sum.strings + sizes.strings,
@@ -174,7 +174,7 @@ impl Sink for Sinks {
 
     fn recover(&self) -> bool {
         let mut wants_list = false;
-        for attached in &*self.sinks.read() {
+        for attached in &*self.attached.read() {
             let recovered =
                 self.guard.catch(Place::Listener, Task("watch", self.kind.kind), || attached.sink.recover());
             wants_list |= recovered.unwrap_or(true) || *attached.panicked.lock();

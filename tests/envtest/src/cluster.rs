@@ -148,7 +148,7 @@ impl Cluster {
             data_dir,
             recorder,
         } = options;
-        let listener = TlsListener::bind(address, &tls_names).await?;
+        let listener = TlsListener::bind(address, &tls_names)?;
         let admin_token = secret()?;
         let mut tokens = Tokens::new(secret()?.as_bytes());
         let groups = vec!["system:masters".to_owned()];

@@ -49,7 +49,7 @@ pub struct TlsListener {
 
 impl TlsListener {
     /// Binds `address`; port 0 takes any free one. `names` are further names that the certificate is for.
-    pub async fn bind(address: SocketAddr, names: &[String]) -> Result<Self, ServeError> {
+    pub fn bind(address: SocketAddr, names: &[String]) -> Result<Self, ServeError> {
         let listener = bind(address).map_err(|error| {
             if error.is_in_use() {
                 ServeError::PortInUse { host: address.ip().to_string(), port: address.port() }

@@ -4,7 +4,7 @@
 //! The rules are enumerated from the schemas, and an object is made for each that breaks this rule alone. `rules.txt` lists
 //! them, so that a marker that is taken away is missed: `UPDATE_RULES=1 cargo test -p koord-api --test it rules` writes it.
 
-use std::{fs, path::Path};
+use std::{fmt::Write as _, fs, path::Path};
 
 use koord_api::{
     KINDS, cluster_colocation_profile::ClusterColocationProfile, cluster_network_topology::ClusterNetworkTopology,
@@ -315,7 +315,7 @@ fn every_rule_denies_what_nothing_else_denies() {
             check(&kind, rule, admission);
             let steps: Vec<&str> = rule.steps.iter().map(Step::text).collect();
             let part = if admission { "admission" } else { "CRD" };
-            lines += &format!("{} {} {} ({part})\n", kind.name, steps.join("."), rule.text);
+            writeln!(lines, "{} {} {} ({part})", kind.name, steps.join("."), rule.text).unwrap();
         }
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules.txt");
