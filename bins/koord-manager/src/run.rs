@@ -98,7 +98,7 @@ pub async fn run_with(checked: Checked, surroundings: Surroundings, stop: Cancel
     let settings = options.webhook_settings();
     // Connections, certificates and waiting for a cache are between machines, whose time is real.
     let real = SystemClock::shared();
-    let webhooks = webhook_server(webhook, &mut core, &gates, &metrics, real, settings, retries).await?;
+    let webhooks = webhook_server(webhook, &mut core, &gates, &metrics, real, settings, retries)?;
 
     let host = host_name();
     let identity = format!("{host}_{}", random.uuid());
@@ -170,7 +170,7 @@ pub fn add_controllers(core: &mut Core, checked: &Checked) -> anyhow::Result<()>
 }
 
 /// The webhook server with every handler whose gate is on; none when the gate of the whole framework is off.
-async fn webhook_server(
+fn webhook_server(
     environment: koord_webhook::Environment,
     core: &mut Core,
     gates: &Gates,

@@ -238,10 +238,8 @@ fn in_units(resource: &str, value: &Value) -> String {
 fn words(action: &Action) -> (&'static str, String) {
     match action {
         Action::Create(_) => ("create", String::new()),
-        Action::Patch { subresource: "", .. } => ("change", String::new()),
-        Action::Patch { subresource, .. } => ("change", format!("/{subresource}")),
-        Action::Update { subresource: "", .. } => ("change", String::new()),
-        Action::Update { subresource, .. } => ("change", format!("/{subresource}")),
+        Action::Patch { subresource: "", .. } | Action::Update { subresource: "", .. } => ("change", String::new()),
+        Action::Patch { subresource, .. } | Action::Update { subresource, .. } => ("change", format!("/{subresource}")),
         Action::Delete(_) => ("delete", String::new()),
         Action::Bind { .. } => ("bind", String::new()),
         Action::Evict(_) => ("evict", String::new()),

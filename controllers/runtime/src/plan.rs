@@ -234,8 +234,7 @@ mod tests {
                 execution.written(&write, result).into_iter().for_each(Kept::keep);
             }
             execution.end().kept.into_iter().for_each(Kept::keep);
-            let log = log.lock().join(", ");
-            log
+            log.lock().join(", ")
         };
         assert_eq!(remembered(&[("a", 200), ("b", 200)]), "a true, b true, c true, unwritten true, whole");
         assert_eq!(remembered(&[("a", 200), ("b", 403), ("c", 200)]), "a true, b false, c true, unwritten true");

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::watch;
 
-const MAX: Duration = Duration::from_secs(60);
+const MAX: Duration = Duration::from_mins(1);
 
 /// Both, until this is dropped.
 pub(crate) struct Running {

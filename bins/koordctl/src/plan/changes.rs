@@ -20,8 +20,7 @@ pub(crate) struct Change {
 /// The object as a write leaves it; null when it is gone.
 pub(crate) fn planned(action: &Action, before: &Value) -> Value {
     match action {
-        Action::Create(object) => object.clone(),
-        Action::Update { object, .. } => object.clone(),
+        Action::Create(object) | Action::Update { object, .. } => object.clone(),
         Action::Delete(_) | Action::Evict(_) => Value::Null,
         Action::Bind { node, .. } => merge::apply(before.clone(), &json!({"spec": {"nodeName": node}})),
         Action::Patch { patch, .. } => {

@@ -13,7 +13,7 @@ fn read(path: impl AsRef<Path>) -> String {
 }
 
 /// The names of the lines `name = …` and `name.workspace = …` in a section of a manifest.
-fn names<'t>(manifest: &'t str, is_section: impl Fn(&str) -> bool) -> BTreeMap<&'t str, &'t str> {
+fn names(manifest: &str, is_section: impl Fn(&str) -> bool) -> BTreeMap<&str, &str> {
     let (mut inside, mut names) = (false, BTreeMap::new());
     for line in manifest.lines() {
         if line.starts_with('[') {

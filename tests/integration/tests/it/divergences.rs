@@ -107,7 +107,9 @@ fn modules(root: &Path, at: &[String], found: &mut Vec<(Vec<String>, PathBuf)>) 
 fn exists(roots: &[PathBuf], path: &[String]) -> bool {
     let (name, within) = path.split_last().unwrap();
     let mut files = Vec::new();
-    roots.iter().for_each(|root| modules(root, &[], &mut files));
+    for root in roots {
+        modules(root, &[], &mut files);
+    }
     files.iter().any(|(module, file)| {
         let Some(inline) = within.strip_prefix(&module[..]) else { return false };
         let text = fs::read_to_string(file).unwrap();
