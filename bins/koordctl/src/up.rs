@@ -15,7 +15,7 @@ pub mod time;
 use std::{
     io::Write as _,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, atomic::AtomicUsize},
 };
 
 use anyhow::{Context as _, Result};
@@ -125,11 +125,11 @@ impl Inhabitants {
         progress.step("nodes");
         let fleet = Fleet::drawn(args.seed, args.nodes);
         fleet.register(client, clock, |done| progress.count(done, args.nodes as usize)).await?;
-        animate(&mut parts, &fleet, client, &SystemClock::shared(), clock);
+        let reported = animate(&mut parts, &fleet, client, &SystemClock::shared(), clock);
         if let Some(manager) = &mut manager {
             progress.step("NodeSLOs and NodeMetrics");
             let of = args.nodes as usize;
-            manager.settled(client, of, |made| progress.count(made, of)).await?;
+            manager.settled(client, of, &reported, |made| progress.count(made, of)).await?;
         }
         let pods_per_node = args.pods_per_node();
         if pods_per_node > 0 && args.nodes > 0 {
@@ -159,14 +159,22 @@ impl Inhabitants {
     }
 }
 
-/// Lets the nodes live. Leases are real time, as everything that others wait for; what is reported is the cluster's time.
-fn animate(parts: &mut JoinSet<()>, fleet: &Fleet, client: &Client, real: &SharedClock, scaled: &SharedClock) {
+/// Lets the nodes live, and gives the number of those that have reported. Leases are real time, as everything that others wait for; what is reported is the cluster's time.
+fn animate(
+    parts: &mut JoinSet<()>,
+    fleet: &Fleet,
+    client: &Client,
+    real: &SharedClock,
+    scaled: &SharedClock,
+) -> Arc<AtomicUsize> {
     let roster = Roster::default();
     let kubelet = Kubelet::new(fleet.clone(), client.clone(), Arc::clone(scaled), roster.clone());
     let koordlet = Koordlet::new(fleet.clone(), client.clone(), Arc::clone(scaled), roster);
     parts.spawn(fleet.clone().keep_alive(client.clone(), Arc::clone(real)));
     parts.spawn(kubelet.run());
+    let reported = koordlet.answered();
     parts.spawn(koordlet.run());
+    reported
 }
 
 fn remove_if_ours(file: &Path, ours: &Kubeconfig) {

@@ -96,6 +96,13 @@ impl PanicGuard {
         Self { injector: Some(injector), ..self }
     }
 
+    /// Serves the counter of a task before anything panics, so that its first panic is an increase.
+    pub fn count_from_zero(&self, place: Place, task: Task<'_>) {
+        if let Some(counter) = &self.counter {
+            counter.with_label_values(&[task.to_string().as_str(), place.as_str()]);
+        }
+    }
+
     /// Runs this, unless it panics.
     pub fn catch<R>(&self, place: Place, task: Task<'_>, work: impl FnOnce() -> R) -> Result<R, Panicked> {
         let work = || {
@@ -146,6 +153,7 @@ mod tests {
     async fn a_panic_is_caught_counted_and_told_in_words() {
         let metrics = Metrics::new().unwrap();
         let guard = PanicGuard::new(metrics.panics.clone());
+        guard.count_from_zero(Place::Task, Task("events", ""));
         assert_eq!(guard.catch(Place::Listener, Task("watch", "Pod"), || 7), Ok(7));
         let panicked = guard.catch(Place::Listener, Task("watch", "Pod"), || panic!("odd {}", 1)).map(|()| 0);
         assert_eq!(panicked.unwrap_err().to_string(), "panicked: odd 1; please report it");
@@ -154,6 +162,7 @@ mod tests {
         let text = metrics.text(&[Audience::Runtime]);
         assert!(text.contains(r#"koord_panics_total{place="listener",task="watch Pod"} 1"#), "{text}");
         assert!(text.contains(r#"koord_panics_total{place="task",task="export"} 1"#), "{text}");
+        assert!(text.contains(r#"koord_panics_total{place="task",task="events"} 0"#), "{text}");
     }
 
     #[test]

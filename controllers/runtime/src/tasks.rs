@@ -82,6 +82,7 @@ impl Tasks {
         stop: &CancellationToken,
         mut start: impl FnMut() -> F,
     ) -> Result<(), TaskError> {
+        self.guard.count_from_zero(Place::Task, task);
         let mut panics = Panics::default();
         loop {
             let error = match self.guard.catch_async(Place::Task, task, start()).await {

@@ -126,7 +126,7 @@ impl Server {
         }
     }
 
-    /// The tower service that answers for the server. Requests carry their [`User`] as an extension; without one they
+    /// The tower service that answers for the server. Requests carry their [`User`](crate::request::User) as an extension; without one they
     /// come from the in-process administrator.
     pub fn router(&self) -> Router {
         Router::new().fallback(http::serve).with_state(self.clone())

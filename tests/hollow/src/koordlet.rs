@@ -1,6 +1,12 @@
 //! The hollow koordlet of a whole fleet: reports each node's NodeMetric at the pace that its policy asks for.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use futures::{StreamExt as _, stream};
 use koord_runtime::clock::{Moment, SharedClock};
@@ -25,6 +31,7 @@ pub struct Koordlet {
     client: Client,
     clock: SharedClock,
     roster: Roster,
+    answered: Arc<AtomicUsize>,
 }
 
 /// When a node reports next, by which policy, and what it has been told.
@@ -34,6 +41,7 @@ struct Turn {
     orders: Orders,
     /// How long to wait for a NodeMetric that is not there yet, in sixtieths of an interval.
     patience: u32,
+    has_answer: bool,
 }
 
 /// See [`Turn::patience`].
@@ -42,7 +50,12 @@ const PATIENCE_MAX: u32 = 8;
 impl Koordlet {
     /// A koordlet for all nodes of a fleet; intervals and times of reports are the clock's.
     pub fn new(fleet: Fleet, client: Client, clock: SharedClock, roster: Roster) -> Self {
-        Self { fleet, client, clock, roster }
+        Self { fleet, client, clock, roster, answered: Arc::default() }
+    }
+
+    /// The number of nodes whose NodeMetric was reached at least once.
+    pub fn answered(&self) -> Arc<AtomicUsize> {
+        Arc::clone(&self.answered)
     }
 
     /// Works for as long as it is polled.
@@ -56,6 +69,7 @@ impl Koordlet {
                 policy: CollectPolicy::default(),
                 orders: Orders::default(),
                 patience: 1,
+                has_answer: false,
             })
             .collect();
         loop {
@@ -70,6 +84,9 @@ impl Koordlet {
         let answered = if turn.orders.stopped { self.look(node).await } else { self.report(node, turn).await };
         match answered {
             Ok(node_metric) => {
+                if !std::mem::replace(&mut turn.has_answer, true) {
+                    self.answered.fetch_add(1, Ordering::Relaxed);
+                }
                 turn.policy = CollectPolicy::read(&node_metric);
                 let orders = Orders::read(&node_metric);
                 if std::mem::replace(&mut turn.orders, orders) != orders {

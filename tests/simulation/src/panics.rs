@@ -27,9 +27,9 @@ pub(crate) struct Panics {
 /// How rarely each place panics: places that are passed often do so rarely, so that every run has a few of each.
 fn one_in(place: Place) -> u64 {
     match place {
-        Place::Projection => 500,
+        Place::Projection | Place::Watch => 500,
         Place::Listener => 400,
-        Place::Reconcile | Place::Watch => 120,
+        Place::Reconcile => 120,
         Place::Election => 80,
         Place::Written | Place::Execution | Place::Events | Place::Task => 60,
         Place::Remember => 30,

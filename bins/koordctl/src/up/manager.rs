@@ -2,6 +2,7 @@
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
+    sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
 
@@ -65,7 +66,13 @@ impl RunningManager {
     }
 
     /// Waits until every node has what the controllers make for it and the API server trusts the webhooks.
-    pub async fn settled(&mut self, client: &Client, nodes: usize, mut progress: impl FnMut(usize)) -> Result<()> {
+    pub async fn settled(
+        &mut self,
+        client: &Client,
+        nodes: usize,
+        reported: &AtomicUsize,
+        mut progress: impl FnMut(usize),
+    ) -> Result<()> {
         /// The longest time in which nothing more comes about.
         const STANDSTILL_MAX: Duration = Duration::from_secs(30);
         let mut made = 0;
@@ -75,6 +82,7 @@ impl RunningManager {
                 return self.ended().await;
             }
             let now = count(client, "nodeslos").await?.min(count(client, "nodemetrics").await?);
+            let now = now.min(reported.load(Ordering::Relaxed));
             if now >= nodes && trusted(client).await? {
                 return Ok(());
             }
@@ -84,7 +92,7 @@ impl RunningManager {
             }
             if since.elapsed() > STANDSTILL_MAX {
                 bail!(
-                    "koord-manager does not settle: {made} of {nodes} nodes have a NodeSLO and a NodeMetric; -v shows what it does"
+                    "koord-manager does not settle: {made} of {nodes} nodes have a NodeSLO and a report in their NodeMetric; -v shows what it does"
                 );
             }
             tokio::time::sleep(Duration::from_millis(20)).await;

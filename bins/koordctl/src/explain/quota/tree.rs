@@ -95,13 +95,15 @@ impl Tree {
             if let Err(error) = read.await {
                 missing.note(error).context("the pods cannot be listed")?;
             }
-            missing.none()?;
-            // Without the nodes everything but the runtime can be explained.
+            // The runtime quota is a share of what all nodes have.
             let nodes = ResourceKind::NODE.url_path("", None);
-            let _ = listing::each(&client, &nodes, "", listing::Part::Whole, |object| {
+            let read = listing::each(&client, &nodes, "", listing::Part::Whole, |object| {
                 tree.add("Node", serde_json::from_str(object)?)
-            })
-            .await;
+            });
+            if let Err(error) = read.await {
+                missing.note(error).context("the nodes cannot be listed")?;
+            }
+            missing.none()?;
         } else {
             for object in manifests::objects(&args.filename)? {
                 let kind = object["kind"].as_str().unwrap_or_default().to_owned();
