@@ -118,8 +118,8 @@ impl Fault {
     /// What may befall a write.
     const OF_A_WRITE: [Fault; 6] =
         [Fault::Conflict, Fault::TooMany, Fault::ErrorBefore, Fault::ErrorAfter, Fault::Lost, Fault::Refused];
-    /// What may befall a watch.
-    const OF_A_WATCH: [Fault; 9] = [
+    /// What may befall a watch. Falling behind takes hours in which nothing else may happen to it, so it is drawn more often.
+    const OF_A_WATCH: [Fault; 11] = [
         Fault::Missed,
         Fault::Expired,
         Fault::Cut,
@@ -128,6 +128,8 @@ impl Fault {
         Fault::Redelivery,
         Fault::Bookmark,
         Fault::Slow,
+        Fault::Behind,
+        Fault::Behind,
         Fault::Behind,
     ];
 

@@ -106,6 +106,8 @@ impl Embedded {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             service_aliases: vec![alias.parse()?],
             recorder: Some(recorder.clone()),
+            // Namespaces end, and what belongs to what is gone goes, as beside a controller manager.
+            controllers: true,
             ..Options::default()
         };
         let cluster = Cluster::bind(options).await?;

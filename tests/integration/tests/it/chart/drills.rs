@@ -225,7 +225,8 @@ async fn another_release_takes_the_original_over_when_it_is_told_to() {
     let before = Before::arrange(place, &helm, &original_chart(&folder)).await;
     let refused = helm.try_run(&["install", "koord-manager", &chart()]).unwrap();
     assert!(refused.code != 0 && refused.stderr.contains("invalid ownership metadata"), "{}", refused.stderr);
-    helm.run(&["install", "koord-manager", &chart(), "--take-ownership"]).unwrap();
+    // Ports are merged by their number: another one would stand beside the original's, under the same name.
+    helm.run(&["install", "koord-manager", &chart(), "--take-ownership", "--set=manager.webhook.port=9876"]).unwrap();
     assert_eq!(secret(place), before.secret);
     for (name, bundle) in bundles(place) {
         assert_eq!(bundle, before.authority, "{name}");
