@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use envtest::{
     auth::recorder::Recorder,
-    cluster::{Cluster, Options},
+    cluster::{Cluster, Controllers, Options},
 };
 use integration::{
     Installed, Kubectl, RealServer,
@@ -107,7 +107,7 @@ impl Embedded {
             service_aliases: vec![alias.parse()?],
             recorder: Some(recorder.clone()),
             // Namespaces end, and what belongs to what is gone goes, as beside a controller manager.
-            controllers: true,
+            controllers: Some(Controllers::default()),
             ..Options::default()
         };
         let cluster = Cluster::bind(options).await?;
