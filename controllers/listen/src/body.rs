@@ -19,7 +19,7 @@ use crate::{budget::Charge, connections::InFlight};
 /// A body that waits for room asks again this often: others may have become slow meanwhile.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 /// A body is collected in pieces of this size: one that grows would be copied again and again, and leave holes.
-const CHUNK_BYTES: usize = 64 * 1024;
+const CHUNK_BYTES: usize = 16 * 1024;
 
 /// Why a body does not arrive.
 #[derive(Debug, thiserror::Error)]
