@@ -67,6 +67,11 @@ impl Panics {
         result
     }
 
+    /// How often a place has panicked.
+    pub(crate) fn count(&self, place: Place) -> u64 {
+        self.struck.lock().get(&place).copied().unwrap_or_default()
+    }
+
     /// How often each place has panicked.
     pub(crate) fn faults(&self) -> BTreeMap<Fault, u64> {
         self.struck.lock().iter().map(|(place, times)| (Fault::Panic(*place), *times)).collect()
