@@ -21,6 +21,7 @@ use crate::Fault;
 pub(crate) struct Panics {
     random: Random,
     on: AtomicBool,
+    never: &'static [Place],
     struck: Mutex<BTreeMap<Place, u64>>,
 }
 
@@ -38,15 +39,17 @@ fn one_in(place: Place) -> u64 {
 }
 
 impl Panics {
-    pub(crate) fn new(seed: u64, on: bool) -> Arc<Self> {
-        Arc::new(Self { random: Random::seeded(seed), on: AtomicBool::new(on), struck: Mutex::default() })
+    /// `never` are the places that do not panic.
+    pub(crate) fn new(seed: u64, on: bool, never: &'static [Place]) -> Arc<Self> {
+        Arc::new(Self { random: Random::seeded(seed), on: AtomicBool::new(on), never, struck: Mutex::default() })
     }
 
     /// What a program takes.
     pub(crate) fn injector(self: &Arc<Self>) -> Injector {
         let panics = Arc::clone(self);
         Arc::new(move |place| {
-            if panics.on.load(Ordering::Relaxed) && panics.random.below(one_in(place)) == 0 {
+            let may = panics.on.load(Ordering::Relaxed) && !panics.never.contains(&place);
+            if may && panics.random.below(one_in(place)) == 0 {
                 *panics.struck.lock().entry(place).or_default() += 1;
                 // Past the hook that prints panics: these are wanted.
                 resume_unwind(Box::new("injected"));
@@ -65,11 +68,6 @@ impl Panics {
         let result = work();
         self.on.store(was_on, Ordering::Relaxed);
         result
-    }
-
-    /// How often a place has panicked.
-    pub(crate) fn count(&self, place: Place) -> u64 {
-        self.struck.lock().get(&place).copied().unwrap_or_default()
     }
 
     /// How often each place has panicked.

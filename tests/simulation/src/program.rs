@@ -153,16 +153,11 @@ impl Program {
         let others = self.connections.iter().enumerate().filter(|(other, _)| *other != index);
         let others_heard: Moment = others.map(|(_, other)| other.heard()).max().unwrap_or_default();
         let Some(connection) = self.connections.get_mut(index) else { return };
-        let before = world.panics.count(Place::Projection);
         let stepped = self.core.guard().catch(Place::Watch, connection.task(), || {
             connection.step(&self.core, others_heard, world);
         });
         if stepped.is_err() {
             world.note(format_args!("{} panics", connection.task()));
-            connection.start_again(self.core.clock().moment());
-        } else if world.panics.count(Place::Projection) > before {
-            // The object stays in quarantine until it changes or is listed again, which may take hours. That the panic does
-            // not come back is a thing of the simulation alone, so the list comes soon.
             connection.start_again(self.core.clock().moment());
         }
     }

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 use koord_runtime::{
     clock::{Clock, ManualClock, Moment},
     key::ObjectKey,
+    panics::Place,
     random::Random,
     write::{Action, Answer, Write},
 };
@@ -80,7 +81,8 @@ impl World {
         Self {
             stage,
             clock,
-            panics: Panics::new(random.clone().number(), trouble),
+            // What was set aside for a panic stays so until it changes, and the oracle knows nothing of that. Tasks have it.
+            panics: Panics::new(random.clone().number(), trouble, &[Place::Projection]),
             random,
             trace: Trace::new(),
             faults: BTreeMap::new(),
