@@ -43,6 +43,17 @@ pub(crate) fn schema<T: JsonSchema>() -> Value {
     SchemaGenerator::default().into_root_schema_for::<T>().to_value()
 }
 
+/// A document as its type, unless something is wrong with it.
+pub(crate) fn decode<T: JsonSchema + DeserializeOwned>(document: &Value) -> Result<T, Vec<Problem>> {
+    let root = schema::<T>();
+    let problems = check_schema(&root, &root, document, &[]);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    serde_json::from_value(document.clone())
+        .map_err(|error| vec![Problem { path: Vec::new(), message: error.to_string(), suggestion: None }])
+}
+
 impl PluginArgs {
     /// The row of a type.
     pub const fn of<T: Args>() -> Self {

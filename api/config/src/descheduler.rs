@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use koord_resource::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub use self::{
     balance::{CustomPriorityArgs, FragmentationAwareArgs, ScaleDownBinPackArgs},
@@ -20,8 +20,8 @@ pub use self::{
     shared::{Namespaces, PodSelector},
 };
 use crate::{
-    ClientConnection, DurationText, LeaderElection, PluginArgs, PluginConfig, PluginSet, Problem, Problems, Step,
-    check_schema, strict::nearest,
+    ClientConnection, DurationText, LeaderElection, PluginArgs, PluginConfig, PluginSet, Problem, Problems,
+    args::decode, catalogue::Catalogue,
 };
 
 /// Group and version.
@@ -143,23 +143,13 @@ impl Plugins {
     }
 }
 
-fn args_of(plugin: &str) -> Option<&'static PluginArgs> {
-    PLUGINS.iter().find(|args| args.plugin == plugin)
-}
-
-fn known_plugins() -> impl Iterator<Item = &'static str> {
-    PLUGINS.iter().map(|args| args.plugin).chain(OTHER_PLUGINS.iter().copied())
-}
+const CATALOGUE: Catalogue = Catalogue { api_version: API_VERSION, declared: PLUGINS, others: OTHER_PLUGINS };
 
 /// What is wrong with a document.
 pub(crate) fn check(document: &Value) -> Vec<Problem> {
-    let root = crate::args::schema::<DeschedulerConfiguration>();
-    let mut problems = check_schema(&root, &root, document, &[]);
-    let typed = serde_json::from_value::<DeschedulerConfiguration>(document.clone());
-    let mut configuration = match typed {
-        _ if !problems.is_empty() => return problems,
+    let mut configuration = match decode::<DeschedulerConfiguration>(document) {
         Ok(configuration) => configuration,
-        Err(error) => return vec![Problem { path: Vec::new(), message: error.to_string(), suggestion: None }],
+        Err(problems) => return problems,
     };
     let mut found = Problems::default();
     configuration.complete();
@@ -180,15 +170,9 @@ pub(crate) fn check(document: &Value) -> Vec<Problem> {
         }
         profile.check(&at, &mut found);
     }
-    problems.extend(found.into_vec());
-    for (profile, written) in configuration.profiles.iter().enumerate() {
-        for (index, config) in written.plugin_config.iter().enumerate() {
-            let key = |key: &str| Step::Key(key.to_owned());
-            let at = [key("profiles"), Step::Index(profile), key("pluginConfig"), Step::Index(index), key("args")];
-            if let Some(args) = args_of(&config.name) {
-                problems.extend(args.problems(&config.args, API_VERSION, &at));
-            }
-        }
+    let mut problems = found.into_vec();
+    for (index, profile) in configuration.profiles.iter().enumerate() {
+        problems.extend(CATALOGUE.problems_of_args(index, &profile.plugin_config));
     }
     problems
 }
@@ -207,36 +191,15 @@ fn check_address(key: &str, address: &str, problems: &mut Problems) {
 
 impl Profile {
     fn check(&self, at: &str, problems: &mut Problems) {
-        let known = |problems: &mut Problems, keys: &[&str], name: &str| {
-            if name != "*" && !known_plugins().any(|known| known == name) {
-                problems.suggest(keys, format!("there is no plugin {name:?}"), nearest(name, known_plugins()));
-            }
-        };
         for (set, plugins) in self.plugins.iter().flat_map(Plugins::sets) {
-            let mut seen = BTreeSet::new();
-            for (index, plugin) in plugins.enabled.iter().enumerate() {
-                let index = index.to_string();
-                let keys = ["profiles", at, "plugins", set, "enabled", &index, "name"];
-                known(problems, &keys, &plugin.name);
-                if !seen.insert(&plugin.name) {
-                    problems.add(&keys, format!("{:?} stands twice", plugin.name));
-                }
-            }
+            CATALOGUE.check_plugins(&plugins.enabled, &["profiles", at, "plugins", set, "enabled"], problems);
             if set == "evict" && plugins.enabled.len() > 1 {
                 let off = "disable * or MigrationController, which evicts by default".to_owned();
                 let message = "only one plugin can evict";
                 problems.suggest(&["profiles", at, "plugins", "evict", "enabled"], message, Some(off));
             }
         }
-        let mut seen = BTreeSet::new();
-        for (index, config) in self.plugin_config.iter().enumerate() {
-            let index = index.to_string();
-            let keys = ["profiles", at, "pluginConfig", &index, "name"];
-            known(problems, &keys, &config.name);
-            if !seen.insert(&config.name) {
-                problems.add(&keys, format!("{:?} stands twice", config.name));
-            }
-        }
+        CATALOGUE.check_configured(&self.plugin_config, &["profiles", at, "pluginConfig"], problems);
     }
 }
 
@@ -275,20 +238,9 @@ impl DeschedulerConfiguration {
 pub(crate) fn complete(document: &Value) -> Result<Value, serde_json::Error> {
     let mut configuration: DeschedulerConfiguration = serde_json::from_value(document.clone())?;
     configuration.complete();
-    for profile in &mut configuration.profiles {
-        let enabled = profile.plugins.iter().flat_map(Plugins::sets).flat_map(|(_, set)| &set.enabled);
-        let enabled: BTreeSet<&str> =
-            enabled.filter_map(|plugin| args_of(&plugin.name)).map(|args| args.plugin).collect();
-        for plugin in enabled {
-            if profile.plugin_config.iter().all(|config| config.name != plugin) {
-                profile.plugin_config.push(PluginConfig { name: plugin.to_owned(), args: json!({}) });
-            }
-        }
-        for config in &mut profile.plugin_config {
-            if let Some(args) = args_of(&config.name) {
-                config.args = args.complete(&config.args, API_VERSION)?;
-            }
-        }
+    for Profile { plugins, plugin_config, .. } in &mut configuration.profiles {
+        let sets = plugins.iter().flat_map(Plugins::sets);
+        CATALOGUE.complete(plugin_config, sets.flat_map(|(_, set)| &set.enabled))?;
     }
     serde_json::to_value(configuration)
 }

@@ -25,6 +25,7 @@
 
 mod args;
 mod bounded;
+mod catalogue;
 mod client_connection;
 pub mod descheduler;
 mod effective;

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 pub use self::{
     coscheduling::CoschedulingArgs,
@@ -26,8 +26,8 @@ pub use self::{
     scoring::{ResourceWeight, ScoringStrategy, ScoringType},
 };
 use crate::{
-    ClientConnection, LeaderElection, PluginArgs, PluginConfig, PluginSet, Problem, Problems, Step, check_schema,
-    strict::nearest,
+    ClientConnection, LeaderElection, PluginArgs, PluginConfig, PluginSet, Problem, Problems, args::decode,
+    catalogue::Catalogue,
 };
 
 /// Group and version.
@@ -163,22 +163,13 @@ impl Plugins {
     }
 }
 
-fn args_of(plugin: &str) -> Option<&'static PluginArgs> {
-    PLUGINS.iter().find(|args| args.plugin == plugin)
-}
-
-fn known_plugins() -> impl Iterator<Item = &'static str> {
-    PLUGINS.iter().map(|args| args.plugin).chain(OTHER_PLUGINS.iter().copied())
-}
+const CATALOGUE: Catalogue = Catalogue { api_version: API_VERSION, declared: PLUGINS, others: OTHER_PLUGINS };
 
 /// What is wrong with a document.
 pub(crate) fn check(document: &Value) -> Vec<Problem> {
-    let root = crate::args::schema::<SchedulerConfiguration>();
-    let mut problems = check_schema(&root, &root, document, &[]);
-    let Some(mut configuration) =
-        serde_json::from_value::<SchedulerConfiguration>(document.clone()).ok().filter(|_| problems.is_empty())
-    else {
-        return problems;
+    let mut configuration = match decode::<SchedulerConfiguration>(document) {
+        Ok(configuration) => configuration,
+        Err(problems) => return problems,
     };
     configuration.complete();
     let mut found = Problems::default();
@@ -188,67 +179,27 @@ pub(crate) fn check(document: &Value) -> Vec<Problem> {
     }
     let mut names = BTreeSet::new();
     for (index, profile) in configuration.profiles.iter().enumerate() {
-        let at = ["profiles", &index.to_string()].map(str::to_owned);
+        let at = index.to_string();
         if !names.insert(&profile.scheduler_name) {
-            found.add(&[&at[0], &at[1], "schedulerName"], format!("{:?} stands twice", profile.scheduler_name));
+            found.add(&["profiles", &at, "schedulerName"], format!("{:?} stands twice", profile.scheduler_name));
         }
         profile.check(&at, &mut found);
     }
-    problems.extend(found.into_vec());
-    for (profile, written) in configuration.profiles.iter().enumerate() {
-        for (index, config) in written.plugin_config.iter().enumerate() {
-            let at = [
-                Step::Key("profiles".to_owned()),
-                Step::Index(profile),
-                Step::Key("pluginConfig".to_owned()),
-                Step::Index(index),
-                Step::Key("args".to_owned()),
-            ];
-            if let Some(args) = args_of(&config.name) {
-                problems.extend(args.problems(&config.args, API_VERSION, &at));
-            }
-        }
+    let mut problems = found.into_vec();
+    for (index, profile) in configuration.profiles.iter().enumerate() {
+        problems.extend(CATALOGUE.problems_of_args(index, &profile.plugin_config));
     }
     problems
 }
 
 impl Profile {
-    fn check(&self, at: &[String; 2], problems: &mut Problems) {
-        let known = |problems: &mut Problems, rest: &[&str], name: &str| {
-            if name != "*" && !known_plugins().any(|known| known == name) {
-                let keys: Vec<&str> = at.iter().map(String::as_str).chain(rest.iter().copied()).collect();
-                problems.suggest(&keys, format!("there is no plugin {name:?}"), nearest(name, known_plugins()));
-            }
-        };
+    fn check(&self, at: &str, problems: &mut Problems) {
         for (set, plugins) in self.plugins.iter().flat_map(Plugins::sets) {
             for (list, plugins) in [("enabled", &plugins.enabled), ("disabled", &plugins.disabled)] {
-                let mut seen = BTreeSet::new();
-                for (index, plugin) in plugins.iter().enumerate() {
-                    let index = index.to_string();
-                    known(problems, &["plugins", set, list, &index, "name"], &plugin.name);
-                    if !seen.insert(&plugin.name) {
-                        let keys = [&at[0], &at[1], "plugins", set, list, &index, "name"].map(|key: &str| key);
-                        problems.add(&keys, format!("{:?} stands twice", plugin.name));
-                    }
-                }
+                CATALOGUE.check_plugins(plugins, &["profiles", at, "plugins", set, list], problems);
             }
         }
-        let mut seen = BTreeSet::new();
-        for (index, config) in self.plugin_config.iter().enumerate() {
-            let index = index.to_string();
-            known(problems, &["pluginConfig", &index, "name"], &config.name);
-            if !seen.insert(&config.name) {
-                problems
-                    .add(&[&at[0], &at[1], "pluginConfig", &index, "name"], format!("{:?} stands twice", config.name));
-            }
-        }
-    }
-
-    /// The plugins of Koordinator that some extension point enables.
-    fn enabled(&self) -> BTreeSet<&'static str> {
-        let sets = self.plugins.iter().flat_map(Plugins::sets);
-        let named = sets.flat_map(|(_, set)| &set.enabled).filter_map(|plugin| args_of(&plugin.name));
-        named.map(|args| args.plugin).collect()
+        CATALOGUE.check_configured(&self.plugin_config, &["profiles", at, "pluginConfig"], problems);
     }
 }
 
@@ -277,17 +228,9 @@ impl SchedulerConfiguration {
 pub(crate) fn complete(document: &Value) -> Result<Value, serde_json::Error> {
     let mut configuration: SchedulerConfiguration = serde_json::from_value(document.clone())?;
     configuration.complete();
-    for profile in &mut configuration.profiles {
-        for plugin in profile.enabled() {
-            if profile.plugin_config.iter().all(|config| config.name != plugin) {
-                profile.plugin_config.push(PluginConfig { name: plugin.to_owned(), args: json!({}) });
-            }
-        }
-        for config in &mut profile.plugin_config {
-            if let Some(args) = args_of(&config.name) {
-                config.args = args.complete(&config.args, API_VERSION)?;
-            }
-        }
+    for Profile { plugins, plugin_config, .. } in &mut configuration.profiles {
+        let sets = plugins.iter().flat_map(Plugins::sets);
+        CATALOGUE.complete(plugin_config, sets.flat_map(|(_, set)| &set.enabled))?;
     }
     serde_json::to_value(configuration)
 }

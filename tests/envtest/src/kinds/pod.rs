@@ -1,6 +1,7 @@
 //! Pods: defaults, quality of service, what an update may change, graceful deletion.
 
 use koord_resource::Quantity;
+use koord_scheduling::{Bounds, kubernetes_qos};
 use koord_schema::field::Errors;
 use serde_json::{Map, Value, json};
 
@@ -157,30 +158,22 @@ fn requests_from_limits(container: &mut Map<String, Value>) {
 /// Guaranteed when every container's cpu and memory limits are set and equal its requests, `BestEffort` when nothing is
 /// set. What the pod as a whole has counts instead, where it has any.
 pub(super) fn quality_of_service(spec: &Value) -> &'static str {
-    let mut anything = false;
-    let mut guaranteed = true;
-    let mut count = |resources: &Value| {
-        for name in ["cpu", "memory"] {
-            let read = |which: &str| -> Option<Quantity> {
-                let text = resources[which][name].as_str()?;
-                text.parse().ok().filter(|quantity: &Quantity| !quantity.is_zero())
-            };
-            let (request, limit) = (read("requests"), read("limits"));
-            anything |= request.is_some() || limit.is_some();
-            guaranteed &= limit.is_some() && (request.is_none() || request == limit);
-        }
+    let of_pod = spec["resources"].is_object().then_some(&spec["resources"]);
+    let of_containers = ["containers", "initContainers"].into_iter().filter_map(|list| spec[list].as_array()).flatten();
+    let resources: Vec<&Value> = match of_pod {
+        Some(resources) => vec![resources],
+        None => of_containers.map(|container| &container["resources"]).collect(),
     };
-    if spec["resources"].is_object() {
-        count(&spec["resources"]);
-    } else {
-        let containers = ["containers", "initContainers"].into_iter().filter_map(|list| spec[list].as_array());
-        containers.flatten().for_each(|container| count(&container["resources"]));
-    }
-    match (anything, guaranteed) {
-        (false, _) => "BestEffort",
-        (true, true) => "Guaranteed",
-        (true, false) => "Burstable",
-    }
+    let read = |resources: &Value, which: &str, name: &str| -> Option<Quantity> {
+        resources[which][name].as_str()?.parse().ok()
+    };
+    let amounts: Vec<[[Option<Quantity>; 2]; 2]> = resources
+        .iter()
+        .map(|resources| ["cpu", "memory"].map(|name| ["requests", "limits"].map(|which| read(resources, which, name))))
+        .collect();
+    kubernetes_qos(amounts.iter().map(|amounts| {
+        amounts.each_ref().map(|[request, limit]| Bounds { request: request.as_ref(), limit: limit.as_ref() })
+    }))
 }
 
 #[cfg(test)]
@@ -194,6 +187,8 @@ mod tests {
         assert_eq!(quality_of_service(&pod(json!({"requests": {"cpu": "1"}}))), "Burstable");
         let all = json!({"cpu": "1", "memory": "1Gi"});
         assert_eq!(quality_of_service(&pod(json!({"requests": all, "limits": all}))), "Guaranteed");
+        let nothing_asked = json!({"cpu": "0", "memory": "1Gi"});
+        assert_eq!(quality_of_service(&pod(json!({"requests": nothing_asked, "limits": all}))), "Burstable");
     }
 
     #[test]

@@ -1,0 +1,85 @@
+//! The plugins that a component knows, and what its profiles may say of them.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use crate::{Plugin, PluginArgs, PluginConfig, Problem, Problems, Step, strict::nearest};
+
+/// The plugins of one component.
+pub(crate) struct Catalogue {
+    /// Group and version of the component's configuration, which arguments may state.
+    pub(crate) api_version: &'static str,
+    /// Plugins whose arguments are declared.
+    pub(crate) declared: &'static [PluginArgs],
+    /// All others. Their arguments are not checked.
+    pub(crate) others: &'static [&'static str],
+}
+
+impl Catalogue {
+    /// Checks the names of a list of plugins at these keys: each is known and stands once.
+    pub(crate) fn check_plugins(&self, plugins: &[Plugin], keys: &[&str], problems: &mut Problems) {
+        self.check_names(plugins.iter().map(|plugin| plugin.name.as_str()), keys, problems);
+    }
+
+    /// The same for the plugins that are configured.
+    pub(crate) fn check_configured(&self, configs: &[PluginConfig], keys: &[&str], problems: &mut Problems) {
+        self.check_names(configs.iter().map(|config| config.name.as_str()), keys, problems);
+    }
+
+    fn check_names<'n>(&self, names: impl Iterator<Item = &'n str>, keys: &[&str], problems: &mut Problems) {
+        let mut seen = BTreeSet::new();
+        for (index, name) in names.enumerate() {
+            let index = index.to_string();
+            let keys: Vec<&str> = keys.iter().copied().chain([index.as_str(), "name"]).collect();
+            if name != "*" && !self.names().any(|known| known == name) {
+                problems.suggest(&keys, format!("there is no plugin {name:?}"), nearest(name, self.names()));
+            }
+            if !seen.insert(name) {
+                problems.add(&keys, format!("{name:?} stands twice"));
+            }
+        }
+    }
+
+    /// What is wrong with the arguments in the profile of this index.
+    pub(crate) fn problems_of_args(&self, profile: usize, configs: &[PluginConfig]) -> Vec<Problem> {
+        let key = |key: &str| Step::Key(key.to_owned());
+        let mut problems = Vec::new();
+        for (index, config) in configs.iter().enumerate() {
+            if let Some(args) = self.args_of(&config.name) {
+                let at = [key("profiles"), Step::Index(profile), key("pluginConfig"), Step::Index(index), key("args")];
+                problems.extend(args.problems(&config.args, self.api_version, &at));
+            }
+        }
+        problems
+    }
+
+    /// Fills in all arguments. Those of enabled plugins are there even when the document has none.
+    pub(crate) fn complete<'p>(
+        &self,
+        configs: &mut Vec<PluginConfig>,
+        enabled: impl Iterator<Item = &'p Plugin>,
+    ) -> Result<(), serde_json::Error> {
+        let enabled: BTreeSet<&str> =
+            enabled.filter_map(|plugin| self.args_of(&plugin.name)).map(|args| args.plugin).collect();
+        for plugin in enabled {
+            if configs.iter().all(|config| config.name != plugin) {
+                configs.push(PluginConfig { name: plugin.to_owned(), args: json!({}) });
+            }
+        }
+        for config in configs {
+            if let Some(args) = self.args_of(&config.name) {
+                config.args = args.complete(&config.args, self.api_version)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn args_of(&self, plugin: &str) -> Option<&'static PluginArgs> {
+        self.declared.iter().find(|args| args.plugin == plugin)
+    }
+
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.declared.iter().map(|args| args.plugin).chain(self.others.iter().copied())
+    }
+}
