@@ -221,7 +221,8 @@ impl Controller for QuotaProfileController {
                 let root = Root::of(key, profile, &tree, totals);
                 if let Some(unread) = quotas.quarantined(quota.as_str()) {
                     let message = format!("ElasticQuota {quota} cannot be read ({}); fix or delete it", unread.reason);
-                    return Err(ReconcileError::never(Fault::User, message));
+                    // No change of a quota wakes its profile, so what was repaired is found by looking again.
+                    return Err(ReconcileError::new(Fault::User, message).after(ROUND));
                 }
                 if let Some(known) = quotas.get(quota.as_str()) {
                     outcome.change(&quotas, &quota, "", root.difference(&known.value));

@@ -103,7 +103,7 @@ type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 impl Weather {
     pub(crate) fn new(clock: SharedClock, random: Random, trouble: bool) -> Arc<Self> {
-        let panics = Panics::new(random.number(), trouble, &[]);
+        let panics = Panics::new(random.number(), trouble);
         let state = State {
             random,
             trace: Trace::new(),

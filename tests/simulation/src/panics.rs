@@ -21,7 +21,6 @@ use crate::Fault;
 pub(crate) struct Panics {
     random: Random,
     on: AtomicBool,
-    never: &'static [Place],
     struck: Mutex<BTreeMap<Place, u64>>,
 }
 
@@ -39,17 +38,15 @@ fn one_in(place: Place) -> u64 {
 }
 
 impl Panics {
-    /// `never` are the places that do not panic.
-    pub(crate) fn new(seed: u64, on: bool, never: &'static [Place]) -> Arc<Self> {
-        Arc::new(Self { random: Random::seeded(seed), on: AtomicBool::new(on), never, struck: Mutex::default() })
+    pub(crate) fn new(seed: u64, on: bool) -> Arc<Self> {
+        Arc::new(Self { random: Random::seeded(seed), on: AtomicBool::new(on), struck: Mutex::default() })
     }
 
     /// What a program takes.
     pub(crate) fn injector(self: &Arc<Self>) -> Injector {
         let panics = Arc::clone(self);
         Arc::new(move |place| {
-            let may = panics.on.load(Ordering::Relaxed) && !panics.never.contains(&place);
-            if may && panics.random.below(one_in(place)) == 0 {
+            if panics.on.load(Ordering::Relaxed) && panics.random.below(one_in(place)) == 0 {
                 *panics.struck.lock().entry(place).or_default() += 1;
                 // Past the hook that prints panics: these are wanted.
                 resume_unwind(Box::new("injected"));

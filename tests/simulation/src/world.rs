@@ -5,7 +5,6 @@ use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 use koord_runtime::{
     clock::{Clock, ManualClock, Moment},
     key::ObjectKey,
-    panics::Place,
     random::Random,
     write::{Action, Answer, Write},
 };
@@ -22,7 +21,7 @@ const REVOCATION: Duration = Duration::from_mins(1);
 /// Conflicts that one storm has, at most.
 const STORM: u64 = 6;
 
-/// See the module.
+/// The cluster, the clock, and what goes wrong in a run.
 pub(crate) struct World {
     pub(crate) stage: Stage,
     pub(crate) clock: Arc<ManualClock>,
@@ -81,8 +80,7 @@ impl World {
         Self {
             stage,
             clock,
-            // What was set aside for a panic stays so until it changes, and the oracle knows nothing of that. Tasks have it.
-            panics: Panics::new(random.clone().number(), trouble, &[Place::Projection]),
+            panics: Panics::new(random.clone().number(), trouble),
             random,
             trace: Trace::new(),
             faults: BTreeMap::new(),

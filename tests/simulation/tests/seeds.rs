@@ -140,14 +140,8 @@ fn seeds<'s>(run: impl Fn() -> Run<'s> + Sync, name: &str, seeds: &[u64], expect
 
 /// What befalls one program in front of which there are no webhooks.
 fn all_but(never: &[Fault]) -> Vec<Fault> {
-    let of_others = [
-        Fault::Uncertified,
-        Fault::Unconfigured,
-        Fault::Skew,
-        Fault::Deposed,
-        Fault::Panic(Place::Election),
-        Fault::Panic(Place::Projection),
-    ];
+    let of_others =
+        [Fault::Uncertified, Fault::Unconfigured, Fault::Skew, Fault::Deposed, Fault::Panic(Place::Election)];
     Fault::ALL.into_iter().filter(|fault| !never.contains(fault) && !of_others.contains(fault)).collect()
 }
 

@@ -119,6 +119,27 @@ fn a_quota_that_is_refused_is_told_on_its_profile() {
 }
 
 #[test]
+fn a_quota_that_was_malformed_becomes_the_root_of_its_profile_once_it_is_repaired() {
+    let mut stage = Stage::new("");
+    stage.refusals_allowed = true;
+    let quota = |max: Value| {
+        json!({"apiVersion": "scheduling.sigs.k8s.io/v1alpha1", "kind": "ElasticQuota",
+               "metadata": {"name": "q", "namespace": "default"}, "spec": {"max": max}})
+    };
+    stage.put(&quota(json!({"cpu": "much"})));
+    stage.put(&json!({
+        "apiVersion": "quota.koordinator.sh/v1alpha1", "kind": "ElasticQuotaProfile",
+        "metadata": {"name": "p", "namespace": "default", "labels": {"quota.scheduling.koordinator.sh/tree-id": "t"}},
+        "spec": {"quotaName": "q", "nodeSelector": {}},
+    }));
+    assert_eq!(tries(&mut stage, "ElasticQuota"), 0);
+    stage.put(&quota(json!({"cpu": "1"})));
+    assert_eq!(tries(&mut stage, "ElasticQuota"), 1);
+    let quota = observed(&mut stage, "scheduling.sigs.k8s.io/v1alpha1", "ElasticQuota", "q");
+    assert_eq!(quota["metadata"]["labels"]["quota.scheduling.koordinator.sh/is-root"], "true", "{quota}");
+}
+
+#[test]
 fn a_pod_gets_what_its_profile_says_unless_that_is_refused_for_good() {
     const FOR_GOOD: [u16; 3] = [400, 403, 422];
     for refusal in REFUSALS {
