@@ -1,5 +1,6 @@
 //! Admission webhooks: mutating ones in order, validating ones at once.
 
+mod answer;
 mod caller;
 mod client;
 mod conditions;
@@ -211,7 +212,7 @@ async fn apply(
     let definition = found.definition(about);
     let seen = in_version(server, object, about.definition, definition).await?;
     let patched = apply_operations(seen, patch).map_err(ApiError::internal)?;
-    let patched = decode::reshaped(patched, definition, about.subresource).map_err(ApiError::internal)?;
+    let patched = decode::reshaped(patched, definition, about.subresource)?;
     in_version(server, &patched, definition, about.definition).await
 }
 
@@ -232,12 +233,14 @@ async fn in_version(server: &Server, object: &Value, from: &ResourceDef, to: &Re
 
 /// Applies a JSON patch operation by operation, so that the one that fails can be told in the API server's words.
 fn apply_operations(mut object: Value, patch: &Value) -> Result<Value, String> {
-    let Some(operations) = patch.as_array() else {
-        return Err("a JSON patch must be an array of operations".to_owned());
-    };
-    for operation in operations {
+    for operation in patch.as_array().into_iter().flatten() {
         let text = |field: &str| operation[field].as_str().unwrap_or_default();
         let (kind, path) = (text("op"), text("path"));
+        // The library of kube-apiserver lets these two address the document as a whole.
+        if path.is_empty() && matches!(kind, "add" | "replace") {
+            object = operation["value"].clone();
+            continue;
+        }
         object = json::apply(object, &Value::Array(vec![operation.clone()])).map_err(|error| match kind {
             "remove" => {
                 let key = path.rsplit('/').next().unwrap_or_default();

@@ -17,6 +17,11 @@ pub fn check(client: &Value, at: &Path<'_>, errors: &mut Errors) {
 
 fn check_url(url: &str, at: &Path<'_>, errors: &mut Errors) {
     const FORM: &str = "; desired format: https://host[/path]";
+    if url.starts_with(':') {
+        let why = format!("url must be a valid URL: parse {url:?}: missing protocol scheme");
+        errors.required(at, format!("{why}{FORM}"));
+        return;
+    }
     let (scheme, rest) = url.split_once("://").unwrap_or(("", ""));
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));

@@ -12,6 +12,7 @@ use koord_schema::{
 use serde_json::{Value, json};
 
 use self::typed::Decoding;
+pub(crate) use self::typed::check_base64;
 use crate::{
     protobuf::{self, ProtobufError},
     registry::ResourceDef,
@@ -171,14 +172,26 @@ fn unconverted(definition: &ResourceDef, namespace: &str, name: &str, why: &str)
 }
 
 /// Reads an object that a webhook's patch made; unknown fields are dropped, and the error is the decoder's own.
-pub fn reshaped(mut object: Value, definition: &ResourceDef, subresource: &str) -> Result<Value, String> {
+pub fn reshaped(mut object: Value, definition: &ResourceDef, subresource: &str) -> Result<Value, ApiError> {
     let body = definition.subresource(subresource).and_then(|sub| sub.body.clone());
     let (group, version, kind) =
         body.unwrap_or_else(|| (definition.group.clone(), definition.version.clone(), definition.kind.clone()));
     let is_own_kind = definition.custom && kind == definition.kind;
-    match typed::kind(&group, &version, &kind).filter(|_| !is_own_kind) {
-        Some(node) => Decoding::default().object(node, &kind, &mut object)?,
-        None => drop(shape_custom(definition, &mut object, false)?),
+    let Some(node) = typed::kind(&group, &version, &kind).filter(|_| !is_own_kind) else {
+        shape_custom(definition, &mut object, false).map_err(ApiError::internal)?;
+        return Ok(object);
+    };
+    let api_version = if group.is_empty() { version } else { format!("{group}/{version}") };
+    if let Some(why) =
+        unregistered(&object, &api_version, &kind).or_else(|| unconvertible(&object, &api_version, &kind))
+    {
+        return Err(ApiError::unclassified(why));
+    }
+    Decoding::default().object(node, &kind, &mut object).map_err(ApiError::internal)?;
+    for (field, own) in [("apiVersion", api_version), ("kind", kind)] {
+        if object[field].as_str().is_none_or(str::is_empty) {
+            object[field] = json!(own);
+        }
     }
     Ok(object)
 }
@@ -301,13 +314,23 @@ fn unrecognized(text: &[u8], kind: &str, why: &str) -> ApiError {
 
 /// Checks that `apiVersion` and `kind` are strings where they are given.
 fn check_type_fields(object: &Value, text: &[u8], kind: &str) -> Result<(), ApiError> {
-    let wrong =
-        ["apiVersion", "kind"].into_iter().find(|field| !matches!(object[*field], Value::Null | Value::String(_)));
-    wrong.map_or(Ok(()), |field| {
-        let found = go_text::json_type(&object[field]);
-        let why = format!("json: cannot unmarshal {found} into Go struct field .{field} of type string");
-        Err(unrecognized(text, kind, &why))
-    })
+    type_field_mistake(object).map_or(Ok(()), |why| Err(unrecognized(text, kind, &why)))
+}
+
+/// What is wrong with an `apiVersion` or `kind` that is no string.
+pub(crate) fn type_field_mistake(object: &Value) -> Option<String> {
+    let is_wrong = |field: &&str| !matches!(object[*field], Value::Null | Value::String(_));
+    let field = ["apiVersion", "kind"].into_iter().find(is_wrong)?;
+    let found = go_text::json_type(&object[field]);
+    Some(format!("json: cannot unmarshal {found} into Go struct field .{field} of type string"))
+}
+
+/// What is wrong with a value that is no object and so has neither.
+pub(crate) fn no_type_fields(value: &Value) -> String {
+    format!(
+        "json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
+        go_text::json_type(value)
+    )
 }
 
 fn parse(text: &[u8], kind: &str) -> Result<Value, ApiError> {
@@ -316,10 +339,7 @@ fn parse(text: &[u8], kind: &str) -> Result<Value, ApiError> {
     if value.is_object() {
         return Ok(value);
     }
-    Err(unrecognized(&format!(
-        "json: cannot unmarshal {} into Go value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; Kind string \"json:\\\"kind,omitempty\\\"\" }}",
-        go_text::json_type(&value)
-    )))
+    Err(unrecognized(&no_type_fields(&value)))
 }
 
 /// The beginning of a refused body: text when it looks like an object, else hexadecimal digits.
@@ -405,15 +425,26 @@ fn check_type(object: &Value, api_version: &str, kind: &str, is_custom: bool) ->
             "the kind in the data ({given_kind}) does not match the expected kind ({kind})"
         )));
     }
-    let version = if given_version.is_empty() { api_version } else { given_version };
-    let (group, short) = crate::builtins::split_group_version(version);
-    if typed::kind(group, short, given_kind).is_some() {
-        let own = api_version.split_once('/').map_or("core", |(group, _)| group.split('.').next().unwrap_or_default());
-        return Err(ApiError::bad_request(format!(
-            "{given_kind} in version \"{short}\" cannot be handled as a {kind}: converting ({short}.{given_kind}) to ({own}.{kind}): unknown conversion"
-        )));
+    match unconvertible(object, api_version, kind) {
+        Some(why) => {
+            let version = if given_version.is_empty() { api_version } else { given_version };
+            let (_, short) = crate::builtins::split_group_version(version);
+            Err(ApiError::bad_request(format!(
+                "{given_kind} in version \"{short}\" cannot be handled as a {kind}: {why}"
+            )))
+        }
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// Why an object of another built-in kind is none of this one.
+fn unconvertible(object: &Value, api_version: &str, kind: &str) -> Option<String> {
+    let given_kind = object["kind"].as_str().filter(|given| !given.is_empty() && *given != kind)?;
+    let version = object["apiVersion"].as_str().filter(|given| !given.is_empty()).unwrap_or(api_version);
+    let (group, short) = crate::builtins::split_group_version(version);
+    typed::kind(group, short, given_kind)?;
+    let own = api_version.split_once('/').map_or("core", |(group, _)| group.split('.').next().unwrap_or_default());
+    Some(format!("converting ({short}.{given_kind}) to ({own}.{kind}): unknown conversion"))
 }
 
 /// What is wrong with the type of an object of which no built-in kind is; what is left out is that of the path.

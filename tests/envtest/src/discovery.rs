@@ -125,7 +125,12 @@ pub fn resource_list(registry: &Registry, group: &str, version: &str) -> Option<
         resources.extend(definition.subresources.iter().map(|sub| subresource(definition, sub)));
     }
     resources.sort_by(|one, two| one["name"].as_str().cmp(&two["name"].as_str()));
-    Some(json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version, "resources": resources}))
+    let mut list = json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": resources});
+    // QUIRK: the list of the core group has no version of its own.
+    if !group.is_empty() {
+        list["apiVersion"] = json!("v1");
+    }
+    Some(list)
 }
 
 fn in_version<'a>(registry: &'a Registry, group: &str, version: &str) -> Vec<&'a Arc<ResourceDef>> {
@@ -254,21 +259,65 @@ pub fn version() -> Value {
     Value::Object(fields.iter().map(|(key, text)| ((*key).to_owned(), json!(text))).collect::<Map<_, _>>())
 }
 
-/// The checks of the health endpoints.
-const CHECKS: [&str; 3] = ["ping", "log", "etcd"];
+/// The checks of the health endpoints, named as those of kube-apiserver; a server that answers passes them all.
+const CHECKS: [&str; 34] = [
+    "ping",
+    "log",
+    "etcd",
+    "etcd-readiness",
+    "informer-sync",
+    "poststarthook/start-apiserver-admission-initializer",
+    "poststarthook/generic-apiserver-start-informers",
+    "poststarthook/priority-and-fairness-config-consumer",
+    "poststarthook/priority-and-fairness-filter",
+    "poststarthook/storage-object-count-tracker-hook",
+    "poststarthook/start-apiextensions-informers",
+    "poststarthook/start-apiextensions-controllers",
+    "poststarthook/crd-informer-synced",
+    "poststarthook/start-system-namespaces-controller",
+    "poststarthook/start-cluster-authentication-info-controller",
+    "poststarthook/start-kube-apiserver-identity-lease-controller",
+    "poststarthook/start-kube-apiserver-identity-lease-garbage-collector",
+    "poststarthook/start-legacy-token-tracking-controller",
+    "poststarthook/start-service-ip-repair-controllers",
+    "poststarthook/rbac/bootstrap-roles",
+    "poststarthook/scheduling/bootstrap-system-priority-classes",
+    "poststarthook/priority-and-fairness-config-producer",
+    "poststarthook/bootstrap-controller",
+    "poststarthook/start-kubernetes-service-cidr-controller",
+    "poststarthook/start-kube-aggregator-informers",
+    "poststarthook/apiservice-status-local-available-controller",
+    "poststarthook/apiservice-status-remote-available-controller",
+    "poststarthook/apiservice-registration-controller",
+    "poststarthook/apiservice-discovery-controller",
+    "poststarthook/kube-apiserver-autoregistration",
+    "autoregister-completion",
+    "poststarthook/apiservice-openapi-controller",
+    "poststarthook/apiservice-openapiv3-controller",
+    "shutdown",
+];
+/// Checks that only `/readyz` has.
+const READINESS_CHECKS: [&str; 3] = ["etcd-readiness", "informer-sync", "shutdown"];
+
+/// The checks of one endpoint, in order.
+fn checks(endpoint: &str) -> impl Iterator<Item = &'static str> {
+    let is_ready = endpoint == "readyz";
+    CHECKS.into_iter().filter(move |check| is_ready || !READINESS_CHECKS.contains(check))
+}
 
 /// Whether a health path has an answer: the three endpoints, and the checks below them that a client may name.
 pub fn is_healthy(path: &str) -> bool {
     let mut parts = path.trim_start_matches('/').splitn(2, '/');
     let endpoint = parts.next().unwrap_or_default();
     let check = parts.next().unwrap_or_default();
-    matches!(endpoint, "healthz" | "livez" | "readyz") && (check.is_empty() || CHECKS.contains(&check))
+    matches!(endpoint, "healthz" | "livez" | "readyz")
+        && (check.is_empty() || checks(endpoint).any(|known| known == check))
 }
 
 /// The paths that are served beside those of resources.
 pub fn index(registry: &Registry) -> Value {
     let mut paths: Vec<String> =
-        ["/api", "/apis", "/apis/", "/openapi/v3", "/openapi/v3/", "/version"].map(Into::into).into();
+        ["/api", "/apis", "/apis/", "/openapi/v2", "/openapi/v3", "/openapi/v3/", "/version"].map(Into::into).into();
     for (group, versions) in groups(registry) {
         let base = if group.is_empty() { "/api".to_owned() } else { format!("/apis/{group}") };
         paths.extend(versions.iter().map(|version| format!("{base}/{version}")));
@@ -276,16 +325,30 @@ pub fn index(registry: &Registry) -> Value {
     }
     for endpoint in ["healthz", "livez", "readyz"] {
         paths.push(format!("/{endpoint}"));
-        paths.extend(CHECKS.iter().map(|check| format!("/{endpoint}/{check}")));
+        paths.extend(checks(endpoint).map(|check| format!("/{endpoint}/{check}")));
     }
     paths.sort();
     json!({ "paths": paths })
 }
 
-/// Each check of a health endpoint in a line, as `?verbose` asks for.
-pub fn health_in_words(endpoint: &str) -> String {
-    let lines: Vec<String> = CHECKS.iter().map(|check| format!("[+]{check} ok\n")).collect();
-    format!("{}{endpoint} check passed\n", lines.concat())
+/// Each check of a health endpoint in a line, as `?verbose` asks for, without those that the client excludes.
+pub fn health_in_words(endpoint: &str, excluded: &[&str]) -> String {
+    let mut text: String = checks(endpoint)
+        .map(|check| match excluded.contains(&check) {
+            true => format!("[+]{check} excluded: ok\n"),
+            false => format!("[+]{check} ok\n"),
+        })
+        .collect();
+    let unknown: Vec<String> = excluded
+        .iter()
+        .filter(|name| checks(endpoint).all(|check| check != **name))
+        .map(|name| format!("{name:?}"))
+        .collect();
+    if !unknown.is_empty() {
+        let unknown = unknown.join(",");
+        text.push_str(&format!("warn: some health checks cannot be excluded: no matches for {unknown}\n"));
+    }
+    text + &format!("{endpoint} check passed\n")
 }
 
 #[cfg(test)]
@@ -294,7 +357,10 @@ mod tests {
 
     #[test]
     fn health_can_be_asked_for_check_by_check() {
-        assert_eq!(health_in_words("livez"), "[+]ping ok\n[+]log ok\n[+]etcd ok\nlivez check passed\n");
+        let words = health_in_words("livez", &["etcd", "none"]);
+        assert!(words.starts_with("[+]ping ok\n[+]log ok\n[+]etcd excluded: ok\n"), "{words}");
+        assert!(words.ends_with("no matches for \"none\"\nlivez check passed\n"), "{words}");
+        assert!(is_healthy("/readyz/informer-sync") && !is_healthy("/livez/informer-sync"));
         assert!(is_healthy("/readyz/ping") && is_healthy("/livez") && !is_healthy("/readyz/unknown"));
     }
 

@@ -49,7 +49,8 @@ pub enum Route {
 // === impl Route ===
 
 impl Route {
-    fn media_types(self) -> &'static str {
+    /// The media types, in the order of messages.
+    pub fn media_types(self) -> &'static str {
         match self {
             Self::Json => "application/json",
             Self::Object => "application/json, application/yaml, application/vnd.kubernetes.protobuf",
@@ -73,19 +74,35 @@ impl Route {
     }
 }
 
-/// Picks the first acceptable representation, in the client's order of quality. Protobuf is not served.
+/// The clauses of an `Accept` header in the client's order of preference.
+pub fn clauses(accept: &str) -> Vec<&str> {
+    let quality = |clause: &str| parameter(clause, "q").and_then(|q| q.parse().ok()).unwrap_or(1.0_f32);
+    let mut clauses: Vec<&str> = accept.split(',').map(str::trim).filter(|clause| !clause.is_empty()).collect();
+    clauses.sort_by(|one, two| quality(two).total_cmp(&quality(one)));
+    clauses
+}
+
+/// The media type of a clause, without parameters.
+pub fn media_type(clause: &str) -> &str {
+    clause.split(';').next().unwrap_or_default().trim()
+}
+
+/// The text form that a clause asks for. Protobuf is not served.
+pub fn format(clause: &str) -> Option<Format> {
+    match media_type(clause) {
+        "application/json" | "*/*" | "application/*" => Some(Format::Json),
+        "application/yaml" => Some(Format::Yaml),
+        _ => None,
+    }
+}
+
+/// Picks the first acceptable representation, in the client's order of preference.
 pub fn representation(accept: &str) -> Result<Representation, ApiError> {
-    let mut clauses: Vec<(f32, &str)> = accept
-        .split(',')
-        .map(str::trim)
-        .filter(|clause| !clause.is_empty())
-        .map(|clause| (parameter(clause, "q").and_then(|q| q.parse().ok()).unwrap_or(1.0), clause))
-        .collect();
+    let clauses = clauses(accept);
     if clauses.is_empty() {
         return Ok(Representation::default());
     }
-    clauses.sort_by(|(one, _), (two, _)| two.total_cmp(one));
-    clauses.iter().find_map(|(_, clause)| clause_representation(clause)).ok_or_else(|| {
+    clauses.into_iter().find_map(clause_representation).ok_or_else(|| {
         ApiError::not_acceptable(format!(
             "only the following media types are accepted: {}",
             Route::Object.media_types()
@@ -94,12 +111,7 @@ pub fn representation(accept: &str) -> Result<Representation, ApiError> {
 }
 
 fn clause_representation(clause: &str) -> Option<Representation> {
-    let media_type = clause.split(';').next().unwrap_or_default().trim();
-    let format = match media_type {
-        "application/json" | "*/*" | "application/*" => Format::Json,
-        "application/yaml" => Format::Yaml,
-        _ => return None,
-    };
+    let format = format(clause)?;
     let shape = match parameter(clause, "as") {
         None => Shape::Object,
         Some(kind) => {
@@ -122,7 +134,8 @@ fn clause_representation(clause: &str) -> Option<Representation> {
     Some(Representation { format, shape })
 }
 
-fn parameter<'a>(clause: &'a str, name: &str) -> Option<&'a str> {
+/// A parameter of a clause, such as `as`.
+pub fn parameter<'a>(clause: &'a str, name: &str) -> Option<&'a str> {
     clause.split(';').skip(1).find_map(|pair| {
         let (key, value) = pair.split_once('=')?;
         (key.trim() == name).then(|| value.trim())

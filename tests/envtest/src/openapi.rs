@@ -1,8 +1,11 @@
-//! `/openapi/v3`: the index, and one document per group version.
+//! `/openapi/v3`: the index, and one document per group version; `/openapi/v2`: all of them in one.
+
+pub mod v2;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
+use bytes::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -30,6 +33,18 @@ pub struct Document {
 pub struct Documents {
     generation: Option<u64>,
     documents: BTreeMap<String, Document>,
+    merged: Option<Merged>,
+}
+
+/// The document of version 2 in both of its forms.
+#[derive(Clone, Debug)]
+pub struct Merged {
+    /// JSON text.
+    pub json: Bytes,
+    /// The protobuf message.
+    pub protobuf: Bytes,
+    /// Changes whenever the document does.
+    pub hash: String,
 }
 
 // === impl Documents ===
@@ -41,6 +56,7 @@ impl Documents {
             return;
         }
         self.generation = Some(registry.generation());
+        self.merged = None;
         if self.documents.is_empty() {
             for path in builtins::openapi_documents() {
                 let hash = hash(&[builtins::openapi_digest(), path]);
@@ -71,6 +87,16 @@ impl Documents {
             (path.clone(), json!({"serverRelativeURL": url}))
         });
         json!({"paths": paths.collect::<serde_json::Map<_, _>>()})
+    }
+
+    /// `/openapi/v2`, made when it is asked for.
+    pub fn merged(&mut self) -> &Merged {
+        self.merged.get_or_insert_with(|| {
+            let document = v2::document(self.documents.values().map(|document| &**document.text()));
+            let json = document.to_string();
+            let hash = hash(&[&json]);
+            Merged { json: Bytes::from(json), protobuf: Bytes::from(v2::protobuf(&document)), hash }
+        })
     }
 
     /// The document of a path such as `apis/apps/v1`.

@@ -21,6 +21,7 @@ use rustls::server::ParsedCertificate;
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, RootCertStore, SignatureScheme,
 };
+use serde_json::Value;
 
 /// The largest answer that is read.
 const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -36,7 +37,7 @@ pub(super) struct Clients {
 /// Where a call goes.
 #[derive(Clone, Debug)]
 pub(super) struct Address {
-    /// `https://host:port/path?query`, as it is told to users.
+    /// `https://host:port/path?query`, as it is shown to users.
     pub(super) url: String,
     /// The name that the certificate must be for, where it is not the host of the URL.
     pub(super) server_name: Option<String>,
@@ -56,34 +57,32 @@ struct Endpoint {
 impl Clients {
     /// Posts JSON and gives the body of a successful answer; errors are worded as Go's client words them.
     pub(super) async fn post(&self, address: &Address, ca_bundle: &[u8], body: Vec<u8>) -> Result<Bytes, String> {
-        let told = |error: String| format!("Post \"{}\": {error}", address.url);
+        let failed = |error: String| format!("Post \"{}\": {error}", address.url);
         let Endpoint { uri, host, name } =
-            endpoint(address).ok_or_else(|| told("unsupported protocol scheme".to_owned()))?;
-        let pool = self.pool(ca_bundle, &name).map_err(told)?;
+            endpoint(address).ok_or_else(|| failed("unsupported protocol scheme".to_owned()))?;
+        let pool = self.pool(ca_bundle, &name).map_err(failed)?;
+        let uri_authority = uri.split('/').nth(2).unwrap_or_default().to_owned();
         let request = Request::post(uri)
             .header(header::HOST, host)
             .header(header::CONTENT_TYPE, "application/json")
             .header(header::ACCEPT, "application/json, */*")
             .header(header::USER_AGENT, "kube-apiserver-admission")
             .body(Full::new(Bytes::from(body)))
-            .map_err(|error| told(error.to_string()))?;
-        let response = pool.request(request).await.map_err(|error| told(explain(&error)))?;
+            .map_err(|error| failed(error.to_string()))?;
+        let response = pool.request(request).await.map_err(|error| failed(explain(&error, &uri_authority)))?;
         let status = response.status();
+        let content_type = response.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let content_type = content_type.unwrap_or_default().to_owned();
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
-        let body = body.map_err(|error| told(error.to_string()))?.to_bytes();
-        if status.is_success() {
+        let body = body.map_err(|error| failed(error.to_string()))?.to_bytes();
+        if matches!(status.as_u16(), 200..=206) {
+            if body.is_empty() {
+                let status = status.as_u16();
+                return Err(format!("0-length response with status code: {status} and content type: {content_type}"));
+            }
             return Ok(body);
         }
-        let text = String::from_utf8_lossy(&body);
-        let text = text.trim();
-        Err(match status.as_u16() {
-            404 => "the server could not find the requested resource".to_owned(),
-            401 => "the server has asked for the client to provide credentials".to_owned(),
-            403 => "forbidden".to_owned(),
-            429 => "the server has received too many requests and has asked us to try again later".to_owned(),
-            400..=499 => "the server rejected our request for an unknown reason".to_owned(),
-            _ => format!("an error on the server ({text:?}) has prevented the request from succeeding"),
-        })
+        Err(explain_status(status.as_u16(), &content_type, &body))
     }
 
     fn pool(&self, ca_bundle: &[u8], name: &str) -> Result<Pool, String> {
@@ -204,8 +203,37 @@ impl ServerCertVerifier for Trust {
     }
 }
 
-/// What went wrong with a connection, in the words of Go's client.
-fn explain(error: &HyperError) -> String {
+/// The error of an answer that is no success: its own `Status`, or what client-go says of its code.
+fn explain_status(code: u16, content_type: &str, body: &[u8]) -> String {
+    let answered: Value = serde_json::from_slice(body).unwrap_or_default();
+    if answered["kind"] == "Status" && answered["apiVersion"] == "v1" && answered["status"] != "Success" {
+        return answered["message"].as_str().unwrap_or_default().to_owned();
+    }
+    let text = if content_type.starts_with("text/") { String::from_utf8_lossy(body) } else { "unknown".into() };
+    let text = text.trim();
+    let words = match code {
+        400 => "the server rejected our request for an unknown reason",
+        401 => "the server has asked for the client to provide credentials",
+        403 => text,
+        404 => "the server could not find the requested resource",
+        405 => "the server does not allow this method on the requested resource",
+        406 if text != "unknown" => text,
+        406 | 415 => "the server was unable to respond with a content type that the client supports",
+        409 => "the server reported a conflict",
+        422 => "the server rejected our request due to an error in our request",
+        429 => "the server has received too many requests and has asked us to try again later",
+        503 => "the server is currently unable to handle the request",
+        504 => {
+            "the server was unable to return a response in the time allotted, but may still be processing the request"
+        }
+        500.. => return format!("an error on the server ({text:?}) has prevented the request from succeeding"),
+        _ => return format!("the server responded with the status code {code} but did not return more information"),
+    };
+    words.to_owned()
+}
+
+/// What went wrong with a connection to this host and port, in the words of Go's client.
+fn explain(error: &HyperError, address: &str) -> String {
     let mut source: Option<&(dyn std::error::Error + 'static)> = Some(error);
     let mut last = error.to_string();
     while let Some(cause) = source {
@@ -214,7 +242,7 @@ fn explain(error: &HyperError) -> String {
         }
         if let Some(io) = cause.downcast_ref::<std::io::Error>() {
             if io.kind() == std::io::ErrorKind::ConnectionRefused {
-                return "connect: connection refused".to_owned();
+                return format!("dial tcp {address}: connect: connection refused");
             }
             if let Some(text) = tls_error(io).map(explain_tls) {
                 return text;
@@ -247,4 +275,25 @@ fn explain_tls(error: &TlsError) -> String {
         other => return format!("remote error: tls: {other}"),
     };
     format!("tls: failed to verify certificate: x509: {why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_that_are_no_success_are_explained_by_their_code_or_their_status() {
+        let json = "application/json";
+        for (code, content_type, body, words) in [
+            (299, json, "{}", "the server responded with the status code 299 but did not return more information"),
+            (403, json, "no", "unknown"),
+            (403, "text/plain", " no\n", "no"),
+            (409, json, "", "the server reported a conflict"),
+            (500, json, "{}", "an error on the server (\"unknown\") has prevented the request from succeeding"),
+            (500, "text/plain", "oops", "an error on the server (\"oops\") has prevented the request from succeeding"),
+            (503, json, r#"{"kind":"Status","apiVersion":"v1","status":"Failure","message":"busy"}"#, "busy"),
+        ] {
+            assert_eq!(explain_status(code, content_type, body.as_bytes()), words, "{code} {body}");
+        }
+    }
 }

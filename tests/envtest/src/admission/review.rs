@@ -1,8 +1,11 @@
 //! `AdmissionReview`: what a webhook is told, and what its answer means.
 
 use base64::Engine;
+use koord_schema::go_text;
 use serde_json::{Value, json};
 
+use super::answer;
+use crate::decode;
 use crate::registry::ResourceDef;
 use crate::server::{Attributes, Operation};
 use crate::status::ApiError;
@@ -90,25 +93,10 @@ pub(super) fn read(
     uid: &str,
     mutating: bool,
 ) -> (Vec<String>, Result<Verdict, String>) {
-    let parsed: Result<Value, _> = serde_json::from_slice(answer);
-    let review = match parsed {
+    let review = match answer::decode(answer, version) {
         Ok(review) => review,
-        Err(error) => {
-            let text = format!("failed to call webhook: couldn't get version/kind; json parse error: {error}");
-            return (Vec::new(), Err(text));
-        }
+        Err(error) => return (Vec::new(), Err(format!("failed to call webhook: {error}"))),
     };
-    let wanted = format!("admission.k8s.io/{version}");
-    let (api_version, kind) = (&review["apiVersion"], &review["kind"]);
-    if api_version != wanted.as_str() || kind != "AdmissionReview" {
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let error = format!(
-            "received invalid webhook response: expected webhook response of {wanted}, Kind=AdmissionReview, got {}, Kind={}",
-            text(api_version),
-            text(kind)
-        );
-        return (Vec::new(), Err(error));
-    }
     let response = &review["response"];
     if !response.is_object() {
         return (Vec::new(), Err("received invalid webhook response: webhook response was absent".to_owned()));
@@ -128,9 +116,10 @@ fn verdict(webhook: &str, response: &Value, version: &str, mutating: bool) -> Re
     let patch_type = response["patchType"].as_str();
     if version == "v1" {
         let broken = match (patch, patch_type) {
+            (Some(_), _) if !mutating => Some("validating webhook may not return response.patch"),
+            (_, Some(_)) if !mutating => Some("validating webhook may not return response.patchType"),
             (Some(_), None) => Some("webhook returned response.patch but not response.patchType"),
             (None, Some(_)) => Some("webhook returned response.patchType but not response.patch"),
-            (Some(_), Some(_)) if !mutating => Some("webhook response for validating webhook contains a patch"),
             _ => None,
         };
         if let Some(broken) = broken {
@@ -142,14 +131,18 @@ fn verdict(webhook: &str, response: &Value, version: &str, mutating: bool) -> Re
     }
     let Some(patch) = patch.filter(|_| mutating) else { return Ok(Verdict::Allowed(None)) };
     if let Some(other) = patch_type.filter(|kind| *kind != "JSONPatch") {
-        return Err(format!("received invalid webhook response: invalid response.patchType of {other:?}"));
+        return Err(format!("unsupported patch type {other:?}"));
     }
     let text = base64::engine::general_purpose::STANDARD
         .decode(patch)
         .map_err(|error| format!("failed to call webhook: illegal base64 data: {error}"))?;
-    let patch: Value = serde_json::from_slice(&text)
-        .map_err(|error| format!("received undecodable patch in webhook response: {error}"))?;
-    Ok(Verdict::Allowed(Some(patch)))
+    let undecodable = |why: String| format!("received undecodable patch in webhook response: {why}");
+    let patch = decode::json(&text).map_err(undecodable)?;
+    if !patch.is_array() && !patch.is_null() {
+        let found = go_text::json_type(&patch);
+        return Err(undecodable(format!("json: cannot unmarshal {found} into Go value of type jsonpatch.Patch")));
+    }
+    Ok(Verdict::Allowed(Some(patch).filter(Value::is_array)))
 }
 
 /// A refusal as the client sees it: never below 400, always saying by whom.

@@ -125,6 +125,8 @@ pub fn storage_version<'a>(group: &'a str, version: &'a str, plural: &str) -> (&
     match (group, plural) {
         ("events.k8s.io", "events") => ("", "v1"),
         ("autoscaling", "horizontalpodautoscalers") => (group, "v2"),
+        ("apiextensions.k8s.io", _) | ("storage.k8s.io", "volumeattributesclasses") => (group, "v1beta1"),
+        ("resource.k8s.io", _) => (group, "v1beta2"),
         _ => (group, version),
     }
 }

@@ -332,7 +332,7 @@ fn quantity(value: &mut Value) -> Result<(), String> {
 }
 
 /// Base64 as Go reads it, four letters at a time; a mistake is named by its place, or by that of an unfinished four.
-fn check_base64(text: &str) -> Result<(), String> {
+pub(crate) fn check_base64(text: &str) -> Result<(), String> {
     let bytes = text.as_bytes();
     let corrupt = |at: usize| Err(format!("illegal base64 data at input byte {at}"));
     let is_break = |byte: u8| matches!(byte, b'\n' | b'\r');

@@ -7,7 +7,10 @@ use koord_schema::{
 };
 use serde_json::{Value, json};
 
-use super::pod_template::{below, fill, items};
+use super::{
+    pod_template::{below, fill, items},
+    selectors,
+};
 use crate::client_config;
 use crate::strategy::{Generation, Strategy};
 
@@ -97,6 +100,9 @@ impl WebhookConfigurations {
             let detail = "the timeout value must be between 1 and 30 seconds";
             errors.invalid(&at.child("timeoutSeconds"), seconds, detail);
         }
+        for field in ["namespaceSelector", "objectSelector"] {
+            selectors::check(&webhook[field], &at.child(field), errors);
+        }
         client_config::check(&webhook["clientConfig"], &at.child("clientConfig"), errors);
         check_conditions(&webhook["matchConditions"], &at.child("matchConditions"), errors);
     }
@@ -138,15 +144,71 @@ fn check_rule(rule: &Value, at: &Path<'_>, errors: &mut Errors) {
             errors.invalid(&at, &rule[field], format!("if '*' is present, must not specify other {what}"));
         }
     }
-    if list(&rule["resources"]).is_empty() {
-        errors.required(&at.child("resources"), "");
+    let versions = at.child("apiVersions");
+    for (index, _) in list(&rule["apiVersions"]).iter().enumerate().filter(|(_, version)| **version == "") {
+        errors.required(&versions.index(index), "");
     }
+    check_resources(&rule["resources"], &at.child("resources"), errors);
     if let Some(scope) = rule["scope"].as_str().filter(|scope| !["*", "Cluster", "Namespaced"].contains(scope)) {
         errors.not_supported(&at.child("scope"), scope, &["*", "Cluster", "Namespaced"]);
     }
 }
 
+/// Checks resources and subresources (`pods`, `pods/status`, `pods/*`, `*/status`, `*/*`, `*`), of which none may be
+/// covered by another.
+fn check_resources(resources: &Value, at: &Path<'_>, errors: &mut Errors) {
+    let names: Vec<&str> = list(resources).iter().map(|name| name.as_str().unwrap_or_default()).collect();
+    if names.is_empty() {
+        errors.required(at, "");
+    }
+    // The resources of `x/*` and the subresources of `*/x` that were listed before.
+    let (mut whole_resources, mut whole_subresources) = (Vec::new(), Vec::new());
+    let mut ends_with_plain = false;
+    for (index, name) in names.iter().enumerate() {
+        if name.is_empty() {
+            errors.required(&at.index(index), "");
+            continue;
+        }
+        let Some((resource, subresource)) = name.split_once('/') else {
+            ends_with_plain = *name != "*";
+            continue;
+        };
+        let mut covered = |by: String| {
+            errors.invalid(&at.index(index), *name, format!("if '{by}' is present, must not specify {name}"));
+        };
+        if whole_resources.contains(&resource) {
+            covered(format!("{resource}/*"));
+        }
+        if whole_subresources.contains(&subresource) {
+            covered(format!("*/{subresource}"));
+        }
+        if subresource == "*" {
+            whole_resources.push(resource);
+        }
+        if resource == "*" {
+            whole_subresources.push(subresource);
+        }
+    }
+    if names.len() > 1 && names.contains(&"*/*") {
+        errors.invalid(at, resources, "if '*/*' is present, must not specify other resources");
+    }
+    if names.contains(&"*") && ends_with_plain {
+        errors.invalid(at, resources, "if '*' is present, must not specify other resources without subresources");
+    }
+}
+
 fn check_review_versions(versions: &Value, at: &Path<'_>, errors: &mut Errors) {
+    let mut seen = Vec::new();
+    for (index, version) in list(versions).iter().enumerate() {
+        let (at, version) = (at.index(index), version.as_str().unwrap_or_default());
+        for wrong in names::dns1035_label(version) {
+            errors.invalid(&at, version, wrong);
+        }
+        if seen.contains(&version) {
+            errors.invalid(&at, version, "duplicate version");
+        }
+        seen.push(version);
+    }
     if list(versions).is_empty() {
         errors.required(at, "must specify one of v1, v1beta1");
     } else if !list(versions).iter().any(|version| version == "v1" || version == "v1beta1") {
@@ -213,7 +275,27 @@ mod tests {
     #[test]
     fn what_a_webhook_must_say_is_told_by_its_path() {
         assert_eq!(mistakes(|_| {}), "[]");
-        let cases: [(Change, &str); 7] = [
+        let cases: [(Change, &str); 12] = [
+            (
+                |webhook| webhook["admissionReviewVersions"] = json!(["v1", "v1"]),
+                "webhooks[0].admissionReviewVersions[1]: Invalid value: \"v1\": duplicate version",
+            ),
+            (
+                |webhook| webhook["rules"][0]["resources"] = json!(["*", "pods"]),
+                "webhooks[0].rules[0].resources: Invalid value: [\"*\",\"pods\"]: if '*' is present, must not specify other resources without subresources",
+            ),
+            (
+                |webhook| webhook["rules"][0]["resources"] = json!(["pods/*", "pods/status"]),
+                "webhooks[0].rules[0].resources[1]: Invalid value: \"pods/status\": if 'pods/*' is present, must not specify pods/status",
+            ),
+            (
+                |webhook| webhook["rules"][0]["apiVersions"] = json!([""]),
+                "webhooks[0].rules[0].apiVersions[0]: Required value",
+            ),
+            (
+                |webhook| webhook["objectSelector"] = json!({"matchExpressions": [{"key": "a", "operator": "In"}]}),
+                "webhooks[0].objectSelector.matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
+            ),
             (
                 |webhook| webhook["name"] = json!("short"),
                 "webhooks[0].name: Invalid value: \"short\": should be a domain with at least three segments separated by dots",

@@ -136,6 +136,7 @@ impl ApiServer {
             Phase::Mutating => {
                 if let Some(object) = admitted.object {
                     write.object = object;
+                    identity::check_admitted(&mut write)?;
                     warn_of_duplicate_owners(&mut write, " after mutating admission happens");
                     write.definition.strategy.set_defaults(&mut write.object);
                     ownership::keep_times_of_unchanged(&mut write);

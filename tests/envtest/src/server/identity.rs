@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{ApiServer, subject, write::Write};
+use super::{
+    ApiServer, subject,
+    write::{Effect, Write},
+};
 use crate::{
     environment, metadata,
     registry::ResourceDef,
@@ -19,12 +22,29 @@ const SERVER_FIELDS: [&str; 4] = ["resourceVersion", "selfLink", "deletionTimest
 /// A new object has no past: the client may not name a revision, and what only the server sets is dropped.
 pub(super) fn check_new(write: &mut Write) -> Result<(), ApiError> {
     match_namespace(&write.target, &mut write.object)?;
-    if !matches!(metadata::text(&write.object, "resourceVersion"), "" | "0") {
-        return Err(ApiError::unclassified("resourceVersion should not be set on objects to be created"));
-    }
+    refuse_revision(&write.object)?;
     drop_server_fields(&mut write.object);
     metadata::text(&write.object, "name").clone_into(&mut write.target.name);
     Ok(())
+}
+
+/// What webhooks made of an object may say as little about its identity as what the client sent.
+pub(super) fn check_admitted(write: &mut Write) -> Result<(), ApiError> {
+    if write.effect != Effect::Store || !write.target.subresource.is_empty() {
+        return Ok(());
+    }
+    match_namespace(&write.target, &mut write.object)?;
+    if write.old.is_none() {
+        refuse_revision(&write.object)?;
+    }
+    Ok(())
+}
+
+fn refuse_revision(object: &Value) -> Result<(), ApiError> {
+    match metadata::text(object, "resourceVersion") {
+        "" | "0" => Ok(()),
+        _ => Err(ApiError::unclassified("resourceVersion should not be set on objects to be created")),
+    }
 }
 
 fn drop_server_fields(object: &mut Value) {

@@ -111,11 +111,60 @@ pub fn respond(answer: &ApiResponse) -> Response {
     response
 }
 
+/// Runes of all warnings together; beyond it, each is cut.
+const WARNINGS_RUNES_MAX: usize = 4096;
+/// Runes of a warning that is cut.
+const WARNING_RUNES_MAX: usize = 256;
+
+/// Adds a `Warning` header for each text, each text once. Where they are too much together, long ones are cut and the
+/// last ones are left out.
 fn warn(headers: &mut HeaderMap, warnings: &[String]) {
-    for warning in warnings {
-        let quoted = warning.replace('\\', "\\\\").replace('"', "\\\"");
+    let mut texts: Vec<&str> = Vec::new();
+    for text in warnings.iter().map(String::as_str).filter(|text| !text.is_empty()) {
+        if !texts.contains(&text) {
+            texts.push(text);
+        }
+    }
+    texts.retain(|text| !text.chars().any(char::is_control));
+    let runes = |text: &str| text.chars().count();
+    let is_cut = texts.iter().map(|text| runes(text)).sum::<usize>() > WARNINGS_RUNES_MAX;
+    let mut written = 0;
+    for text in texts {
+        if written >= WARNINGS_RUNES_MAX {
+            break;
+        }
+        let text: String = text.chars().take(if is_cut { WARNING_RUNES_MAX } else { usize::MAX }).collect();
+        written += runes(&text);
+        let quoted = text.replace('\\', "\\\\").replace('"', "\\\"");
         if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{quoted}\"")) {
             headers.append(header::WARNING, value);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn warned(warnings: &[String]) -> Vec<String> {
+        let mut headers = HeaderMap::new();
+        warn(&mut headers, warnings);
+        headers.get_all(header::WARNING).iter().map(|value| String::from_utf8_lossy(value.as_bytes()).into()).collect()
+    }
+
+    #[test]
+    fn each_warning_is_sent_once_and_none_with_control_characters() {
+        let texts = ["a", "a", "", "new\nline", "say \"b\""].map(ToOwned::to_owned);
+        assert_eq!(warned(&texts), ["299 - \"a\"", r#"299 - "say \"b\"""#]);
+    }
+
+    #[test]
+    fn too_many_warnings_are_cut_and_the_last_left_out() {
+        let long = "x".repeat(300);
+        assert_eq!(warned(std::slice::from_ref(&long))[0].len(), 300 + "299 - \"\"".len());
+        let many: Vec<String> = (0..20).map(|index| format!("{index:02}{}", "y".repeat(300))).collect();
+        let sent = warned(&many);
+        assert_eq!(sent.len(), 16);
+        assert!(sent.iter().all(|text| text.len() == 256 + "299 - \"\"".len()));
     }
 }
