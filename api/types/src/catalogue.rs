@@ -4,7 +4,7 @@
 use crate::{
     device_protocol, gang, node_annotations, numa, pod_annotations, priority,
     protocol::{Flag, Key, ProtocolError, Text},
-    quota, reservation_protocol,
+    quota, reservation_protocol, slo_config,
 };
 
 /// A label or annotation, whatever the type of its value.
@@ -73,7 +73,7 @@ pub const KEYS: &[&dyn Entry] = &[
     &gang::NETWORK_TOPOLOGY_INDEX,
     &gang::NETWORK_TOPOLOGY_SPEC,
     &gang::ORIGINAL_SCHEDULER_NAME,
-    &node_annotations::NODE_COLOCATION_STRATEGY,
+    &slo_config::NODE_COLOCATION_STRATEGY,
     &node_annotations::NODE_CPU_RECLAIM_RATIO,
     &node_annotations::NODE_MEMORY_RECLAIM_RATIO,
     &node_annotations::NODE_MID_STATIC_CPU_RESERVED_RATIO,

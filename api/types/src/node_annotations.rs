@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use crate::{
     go_text,
     protocol::{Flag, Key, Labels, ProtocolError, Text, json_texts, word_texts},
-    slo_config::ColocationStrategy,
     word::{self, words},
 };
 
@@ -26,9 +25,6 @@ pub const MID_STATIC_MEMORY_RESERVED_RATIO: &str = "node.koordinator.sh/mid-stat
 /// Annotation: bandwidth of the node's network, in bits per second, as a quantity.
 pub const NETWORK_BANDWIDTH: &str = "node.koordinator.sh/network-bandwidth";
 
-/// How colocation works on this node.
-pub const NODE_COLOCATION_STRATEGY: Key<ColocationStrategy> =
-    Key::new(COLOCATION_STRATEGY, r#"a JSON object such as {"enable":true}"#);
 /// The share of CPU that may be reclaimed.
 pub const NODE_CPU_RECLAIM_RATIO: Key<Fraction> = Key::new(CPU_RECLAIM_RATIO, FRACTION);
 /// The share of memory that may be reclaimed.
@@ -414,7 +410,6 @@ impl GpuPartitionPolicy {
 }
 
 json_texts!(
-    ColocationStrategy,
     CpuBasicInfo,
     NodeReservation,
     SystemQosResource,
@@ -433,7 +428,6 @@ mod tests {
 
     #[test]
     fn every_key_reads_any_text() {
-        reads_any_text(&NODE_COLOCATION_STRATEGY);
         reads_any_text(&NODE_CPU_RECLAIM_RATIO);
         reads_any_text(&NODE_MEMORY_RECLAIM_RATIO);
         reads_any_text(&NODE_MID_STATIC_CPU_RESERVED_RATIO);

@@ -18,7 +18,7 @@ mod switchable;
 pub use bounds::{Bound, FieldPath, Limits, Pair, limits};
 pub use colocation::{
     CalculatePolicy, ColocationConfig, ColocationConfigError, ColocationStrategy, MetricAggregatePolicy,
-    NodeColocation, OutOfRange,
+    NODE_COLOCATION_STRATEGY, NodeColocation, OutOfRange,
 };
 pub use cpu_normalization::{CpuNormalizationConfig, CpuNormalizationStrategy, ModelRatios};
 pub use defaults::{

@@ -8,7 +8,7 @@ mod surroundings;
 use std::path::PathBuf;
 
 use anyhow::{Result, anyhow, bail};
-use koord_webhooks::mutate_pod::rehearsal::rehearse;
+use koord_webhooks::pod::mutate::rehearsal::rehearse;
 use serde_json::{Value, json};
 
 use self::{report::Report, surroundings::Surroundings};
@@ -29,7 +29,7 @@ pub async fn run(command: &ProfileCommand, screen: Screen) -> Result<Answer> {
     let surroundings = Surroundings::gather(args).await?;
     let mut reports = Vec::new();
     for Pod { shown, namespace, object } in &pods {
-        let rehearsal = rehearse(&surroundings.ctx, object, namespace, UID);
+        let rehearsal = rehearse(surroundings.ctx.pods(), object, namespace, UID);
         let rehearsal = rehearsal.map_err(|denial| anyhow!("{shown} cannot be read: {}", denial.message))?;
         reports.push(Report { shown, namespace, object, rehearsal, surroundings: &surroundings });
     }

@@ -18,8 +18,9 @@ use tower::ServiceExt as _;
 
 use crate::{
     Normaliser, Tokens,
+    answer::Answer,
     mutate::mutate,
-    play::{Answer, diff, without_order},
+    play::{diff, without_order},
 };
 
 /// The namespace of all objects, in collections as `{NS}`.

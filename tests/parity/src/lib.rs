@@ -7,6 +7,7 @@
 //! Read first: [`Case`] (a recording), [`play`] (the conversation), [`Normaliser`] (the symbols), [`differential`] (the
 //! comparison of mutated requests with a [`RealServer`]).
 
+mod answer;
 mod case;
 pub mod differential;
 mod mutate;

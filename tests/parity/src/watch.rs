@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::{task::JoinHandle, time::Instant};
 
-use crate::play::Answer;
+use crate::answer::Answer;
 
 /// The longest that a watch waits for the events it was promised.
 const PATIENCE: Duration = Duration::from_secs(6);

@@ -17,7 +17,7 @@ use koord_runtime::{
 };
 use parking_lot::Mutex;
 
-use crate::{connection::Connection, run::Scenario, world::World};
+use crate::{connection::Connection, scenario::Scenario, world::World};
 
 const FIELD_MANAGER: &str = "simulated";
 /// How much later than the others one watch may begin.

@@ -1,6 +1,7 @@
 //! The configuration of the node controllers.
 
 pub mod validate;
+mod warnings;
 
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
@@ -9,7 +10,7 @@ use koord_runtime::{
     store::Store,
 };
 
-use crate::{Ctx, settings::ObjectName};
+use crate::settings::ObjectName;
 
 /// What decisions about the configuration see: the nodes, and what the program's flags say.
 #[derive(Clone, Copy)]
@@ -21,18 +22,6 @@ pub struct ConfigView<'c> {
     pub(crate) names_needed: bool,
     /// Whether users are warned about what has no effect.
     pub(crate) warns: bool,
-}
-
-impl Ctx {
-    /// What decisions about the configuration see.
-    pub(crate) fn config(&self) -> ConfigView<'_> {
-        ConfigView {
-            nodes: &self.node_labels,
-            name: &self.settings.slo_config,
-            names_needed: self.settings.strategy_names_needed,
-            warns: self.settings.admission_warnings,
-        }
-    }
 }
 
 /// The labels of a node.

@@ -3,28 +3,31 @@
 use std::sync::Arc;
 
 use koord_profile::{NamespaceLabels, Profile};
-use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     Core,
     clock::{SharedClock, SystemClock},
-    intern::Interner,
-    projection::{DecodeError, Metadata, Projection, WireMetadata},
+    projection::DecodeError,
     reflector::Selection,
     store::{Sink, Store},
 };
 use parking_lot::Mutex;
 use prometheus::IntCounterVec;
-use serde::Deserialize;
 
 use crate::{
-    config::NodeLabels,
+    config::{ConfigView, NodeLabels},
     follow::Follow,
     metrics,
-    node::ConfigMapData,
-    pod::validate_binding::PodMarks,
-    quota::{Admitted, CachedQuota, PlacedPod, QuotaProfile},
+    node::{ConfigMapData, NodeView},
+    pod::{
+        PodView,
+        validate::RequiredLabels,
+        validate_binding::{BindingView, PodMarks},
+    },
+    priority_class::PriorityClassValue,
+    quota::{Admitted, CachedQuota, PlacedPod, QuotaProfile, QuotaView},
+    reservation::ReservationView,
     settings::{ObjectName, Settings},
-    validate_pod::RequiredLabels,
+    switches::Switches,
 };
 
 /// The caches and switches of all handlers.
@@ -140,6 +143,71 @@ impl Ctx {
     }
 }
 
+/// What each domain sees.
+impl Ctx {
+    /// What decisions about pods see.
+    pub fn pods(&self) -> PodView<'_> {
+        PodView {
+            profiles: &self.profiles,
+            namespaces: &self.namespaces,
+            priority_classes: &self.priority_classes,
+            quotas: &self.quotas,
+            quota_profiles: &self.quota_profiles,
+            required_labels: &self.required_labels,
+            required_labels_name: &self.settings.required_labels,
+            switches: &self.switches,
+            warns: self.settings.admission_warnings,
+        }
+    }
+
+    /// What decisions about quotas see.
+    pub(crate) fn quotas(&self) -> QuotaView<'_> {
+        QuotaView {
+            quotas: &self.quotas,
+            quota_profiles: &self.quota_profiles,
+            pods: &self.pods,
+            admitted: &self.admitted,
+            clock: &self.clock,
+            switches: &self.switches,
+            warns: self.settings.admission_warnings,
+        }
+    }
+
+    /// What decisions about nodes see.
+    pub(crate) fn nodes(&self) -> NodeView<'_> {
+        NodeView { slo_config: &self.slo_config, name: &self.settings.slo_config }
+    }
+
+    /// What decisions about the configuration see.
+    pub(crate) fn config(&self) -> ConfigView<'_> {
+        ConfigView {
+            nodes: &self.node_labels,
+            name: &self.settings.slo_config,
+            names_needed: self.settings.strategy_names_needed,
+            warns: self.settings.admission_warnings,
+        }
+    }
+
+    /// What decisions about Reservations see.
+    pub(crate) fn reservations(&self) -> ReservationView<'_> {
+        ReservationView {
+            profiles: &self.profiles,
+            priority_classes: &self.priority_classes,
+            warns: self.settings.admission_warnings,
+        }
+    }
+
+    /// What decisions about bindings see.
+    pub(crate) fn bindings(&self) -> BindingView<'_> {
+        BindingView {
+            pods: &self.pod_marks,
+            policy: &self.settings.bindings,
+            enabled: self.switches.binding_admission,
+            decisions: self.binding_decisions.as_ref(),
+        }
+    }
+}
+
 /// One object by its name.
 fn only(object: &ObjectName) -> Selection {
     let fields = format!("metadata.name={}", object.name);
@@ -149,108 +217,6 @@ fn only(object: &ObjectName) -> Selection {
 fn binding_decisions(core: &Core) -> Option<IntCounterVec> {
     let counter = core.metrics().counter(metrics::BINDING_DECISIONS);
     counter.inspect_err(|error| tracing::warn!(%error, "decisions about bindings are not counted")).ok()
-}
-
-/// Feature gates that the handlers ask for, looked up once.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Switches {
-    /// `ColocationProfileSkipMutatingResources`
-    pub skip_mutating_resources: bool,
-    /// `ColocationProfileSkipValidatingPriority`
-    pub skip_validating_priority: bool,
-    /// `DisableExtendedResourceSpec`
-    pub disable_extended_resource_spec: bool,
-    /// `DisableDeviceResourceSpec`
-    pub disable_device_resource_spec: bool,
-    /// `MultiQuotaTree`
-    pub multi_quota_tree: bool,
-    /// `ValidatePodDeviceResource`
-    pub validate_pod_device_resource: bool,
-    /// `EnablePodEnhancedValidator`
-    pub pod_enhanced_validator: bool,
-    /// `BindingAdmissionWebhook`
-    pub binding_admission: bool,
-    /// `SupportParentQuotaSubmitPod`
-    pub support_parent_quota_submit_pod: bool,
-    /// `DisableDefaultQuota`
-    pub disable_default_quota: bool,
-    /// `ElasticQuotaEnableUpdateResourceKey`
-    pub update_quota_resource_keys: bool,
-    /// `ElasticQuotaGuaranteeUsage`
-    pub guarantee_quota_usage: bool,
-    /// `EnableQuotaAdmission`
-    pub quota_admission: bool,
-    /// `EnableQuotaAdmissionOnUpdate`
-    pub quota_admission_on_update: bool,
-    /// `ElasticQuotaEvaluationTransformPod` and `ReplaceResourcesTransformer`
-    pub replace_resources: bool,
-}
-
-impl Switches {
-    /// The state of the gates.
-    pub fn of(gate: impl Fn(&str) -> bool) -> Self {
-        Self {
-            skip_mutating_resources: gate("ColocationProfileSkipMutatingResources"),
-            skip_validating_priority: gate("ColocationProfileSkipValidatingPriority"),
-            disable_extended_resource_spec: gate("DisableExtendedResourceSpec"),
-            disable_device_resource_spec: gate("DisableDeviceResourceSpec"),
-            multi_quota_tree: gate("MultiQuotaTree"),
-            validate_pod_device_resource: gate("ValidatePodDeviceResource"),
-            pod_enhanced_validator: gate("EnablePodEnhancedValidator"),
-            binding_admission: gate("BindingAdmissionWebhook"),
-            support_parent_quota_submit_pod: gate("SupportParentQuotaSubmitPod"),
-            disable_default_quota: gate("DisableDefaultQuota"),
-            update_quota_resource_keys: gate("ElasticQuotaEnableUpdateResourceKey"),
-            guarantee_quota_usage: gate("ElasticQuotaGuaranteeUsage"),
-            quota_admission: gate("EnableQuotaAdmission"),
-            quota_admission_on_update: gate("EnableQuotaAdmissionOnUpdate"),
-            replace_resources: gate("ElasticQuotaEvaluationTransformPod") && gate("ReplaceResourcesTransformer"),
-        }
-    }
-}
-
-// === Priority classes ===
-
-/// What a pod of a PriorityClass gets.
-#[derive(Debug, PartialEq)]
-pub(crate) struct PriorityClassValue {
-    pub(crate) value: i32,
-    pub(crate) preemption_policy: String,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct PriorityClassWire<'a> {
-    #[serde(borrow, default)]
-    metadata: WireMetadata<'a>,
-    #[serde(default)]
-    value: i32,
-    /// The API server always sets it.
-    #[serde(default)]
-    preemption_policy: Option<String>,
-}
-
-impl<'a> Metadata<'a> for PriorityClassWire<'a> {
-    fn metadata(&self) -> &WireMetadata<'a> {
-        &self.metadata
-    }
-}
-
-impl Projection for PriorityClassValue {
-    const KIND: ResourceKind = ResourceKind {
-        group: "scheduling.k8s.io",
-        version: "v1",
-        kind: "PriorityClass",
-        plural: "priorityclasses",
-        namespaced: false,
-    };
-    type Wire<'a> = PriorityClassWire<'a>;
-    type Index = ();
-
-    fn project(wire: PriorityClassWire<'_>, _: &mut Interner) -> Result<Self, DecodeError> {
-        let preemption_policy = wire.preemption_policy.unwrap_or_else(|| "PreemptLowerPriority".to_owned());
-        Ok(Self { value: wire.value, preemption_policy })
-    }
 }
 
 #[cfg(test)]

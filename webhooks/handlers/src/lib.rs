@@ -1,50 +1,52 @@
 //! Koordinator's admission handlers: pure functions of a request and what the caches show.
 //!
 //! Kinds whose objects are all that a decision needs have derived handlers, and their rules stand in `koord-api`. The
-//! others have one file per path here.
+//! others lie here by domain ([`pod`], [`quota`], [`node`], [`config`], [`reservation`]), one file per path. Each domain
+//! sees a view of its own caches, not the whole [`Ctx`].
 //!
-//! It knows no sockets and writes nothing. Read first: [`Ctx`] (what handlers see), [`mutate_pod`] (the most frequent
-//! one), [`HANDLERS`] (the table that the program serves).
+//! It knows no sockets and writes nothing but the usage of quotas ([`Accounts`]). Read first: [`pod::mutate`] (the most
+//! frequent handler), [`Ctx`] (all caches), [`HANDLERS`] (the table that the program serves).
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod accounts;
 pub mod config;
 mod ctx;
 mod decode;
 mod follow;
+mod ignored_keys;
 mod metrics;
-pub mod mutate_elastic_quota;
-pub mod mutate_pod;
 pub mod node;
 pub mod pod;
+mod priority_class;
 mod profile;
-mod quota;
+pub mod quota;
 pub mod reservation;
+mod resources;
 mod settings;
 mod slo_config;
-pub mod validate_elastic_quota;
-pub mod validate_pod;
-mod warnings;
+mod switches;
 
 use std::sync::Arc;
 
-pub use ctx::{Ctx, Switches};
+pub use accounts::{Accounts, Books, Retries};
+pub use ctx::Ctx;
 use koord_api::{device::Device, node_slo::NodeSLO, pod_migration_job::PodMigrationJob, reservation::Reservation};
 use koord_resource::{admission::Handler, handlers};
 use koord_webhook::ServiceBuilder;
 pub use metrics::METRICS;
-pub use quota::{Accounts, Books, Retries};
 pub use settings::{BindingPolicy, ObjectName, Settings};
+pub use switches::Switches;
 
 /// Every handler, in the order of the paths in the webhook configurations.
 pub static HANDLERS: &[Handler<Ctx>] = handlers![
-    mutate_pod::mutate_pod,
-    mutate_elastic_quota::mutate_elastic_quota,
+    pod::mutate::mutate_pod,
+    quota::mutate::mutate_elastic_quota,
     node::mutate_status::mutate_node_status,
     reservation::mutate::mutate_reservation,
-    validate_pod::validate_pod,
+    pod::validate::validate_pod,
     config::validate::validate_configmap,
-    validate_elastic_quota::validate_elastic_quota,
+    quota::validate::validate_elastic_quota,
     node::validate::validate_node,
     pod::validate_binding::validate_pod_binding,
     Reservation::validating_handler(),
@@ -64,5 +66,5 @@ pub fn serve(mut builder: ServiceBuilder, ctx: &Arc<Ctx>, gate: impl Fn(&str) ->
     }
     let debugged = Arc::clone(ctx);
     let ctx = Arc::clone(ctx);
-    builder.page("/elasticQuota", move |_| quota::debug_page(&debugged)).wait_for(move || ctx.synced())
+    builder.page("/elasticQuota", move |_| quota::debug_page(debugged.quotas())).wait_for(move || ctx.synced())
 }

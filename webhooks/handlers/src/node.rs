@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use koord_resource::{Projection, controller::ResourceKind};
 use koord_runtime::store::Store;
 
-use crate::{Ctx, settings::ObjectName};
+use crate::settings::ObjectName;
 
 /// What decisions about nodes see: the configuration of the node controllers.
 #[derive(Clone, Copy)]
@@ -16,13 +16,6 @@ pub struct NodeView<'c> {
     pub(crate) slo_config: &'c Store<ConfigMapData>,
     /// The name of the configuration.
     pub(crate) name: &'c ObjectName,
-}
-
-impl Ctx {
-    /// What decisions about nodes see.
-    pub(crate) fn nodes(&self) -> NodeView<'_> {
-        NodeView { slo_config: &self.slo_config, name: &self.settings.slo_config }
-    }
 }
 
 /// The data of a ConfigMap.

@@ -1,12 +1,15 @@
-//! What a request adds to the question which profiles apply.
+//! Profiles as requests meet them: which apply, which PriorityClass they name, and what they overwrite.
 
 use std::sync::Arc;
 
-use koord_profile::{Identity, Profile};
+use koord_profile::{Field, Identity, Profile, Texts, overridden};
 use koord_resource::admission::{Denial, Request};
 use koord_runtime::store::Store;
 
-use crate::ctx::PriorityClassValue;
+use crate::priority_class::PriorityClassValue;
+
+/// The scheduler that the API server gives pods that name none.
+const DEFAULT_SCHEDULER: &str = "default-scheduler";
 
 /// Whether the profile's probability lets it apply to the object of a request.
 pub(crate) fn drawn(profile: &Profile, request: &Request<'_>, namespace: &str, name: &str) -> Result<bool, Denial> {
@@ -26,6 +29,21 @@ pub(crate) fn priority_class(
     let found = classes.read().get(name).map(|entry| Arc::clone(&entry.value));
     let missing = || Denial::internal(format!("priorityclasses.scheduling.k8s.io \"{name}\" not found"));
     found.map(Some).ok_or_else(missing)
+}
+
+/// Warnings about an object to which profiles are applied: what they overwrite.
+pub(crate) fn warnings(
+    labels: &Texts<'_>,
+    annotations: &Texts<'_>,
+    spec: &[(&'static str, &str)],
+    applied: &[Arc<Profile>],
+) -> Vec<String> {
+    let labels = labels.iter().map(|(key, value)| (Field::Label(key.to_owned()), value.to_owned()));
+    let annotations = annotations.iter().map(|(key, value)| (Field::Annotation(key.to_owned()), value.to_owned()));
+    let spec = spec.iter().filter(|(_, value)| !value.is_empty() && *value != DEFAULT_SCHEDULER);
+    let spec = spec.map(|(field, value)| (Field::Spec(field), (*value).to_owned()));
+    let written = labels.chain(annotations).chain(spec);
+    overridden(written, applied.iter().map(|profile| &**profile)).iter().map(ToString::to_string).collect()
 }
 
 #[cfg(test)]

@@ -1,30 +1,47 @@
-//! The tree of quotas while admitted changes are not confirmed by the watch, and what pods are charged to it.
+//! ElasticQuotas: their two handlers, and the tree of quotas while admitted changes are not confirmed by the watch.
 //!
 //! A decision must count a change that was admitted a moment ago, although the watch does not show it yet, and must not
 //! rely on it either: a later webhook may have refused it. So the rules of `koord-quota` are evaluated on the tree as it
 //! is [shown](World::Shown), as it is [expected](World::Expected), and with both; where the answers differ the decision
 //! waits.
 
-mod accounts;
 mod admitted;
-pub(crate) mod charge;
 mod debug;
 mod fact;
+mod manifest;
+pub mod mutate;
 mod tree;
+pub mod validate;
+mod warnings;
 
 use koord_resource::admission::{Denial, Verdict};
-use koord_runtime::{cache::Cache, key::ObjectKey};
+use koord_runtime::{cache::Cache, clock::SharedClock, key::ObjectKey, store::Store};
+use parking_lot::Mutex;
 
 pub(crate) use koord_quota::{Proposal, Quota, Quotas, Refusal, Rules, advice};
 
-pub use self::accounts::{Accounts, Books, Retries};
 use self::admitted::Pending;
 pub(crate) use self::{
     admitted::{Admitted, Change},
     debug::page as debug_page,
-    fact::{CachedQuota, PlacedPod, Pods, QuotaProfile, key_of},
+    fact::{CachedQuota, PlacedPod, Pods, QuotaProfile, key_of, read},
     tree::{Tree, World},
 };
+use crate::switches::Switches;
+
+/// The caches and switches of decisions about quotas.
+#[derive(Clone, Copy)]
+pub struct QuotaView<'c> {
+    pub(crate) quotas: &'c Store<CachedQuota>,
+    pub(crate) quota_profiles: &'c Store<QuotaProfile>,
+    pub(crate) pods: &'c Store<PlacedPod>,
+    /// Changes that were admitted and that the cache does not show yet.
+    pub(crate) admitted: &'c Mutex<Admitted>,
+    pub(crate) clock: &'c SharedClock,
+    pub(crate) switches: &'c Switches,
+    /// Whether users are warned about what has no effect.
+    pub(crate) warns: bool,
+}
 
 /// What decisions about quotas see.
 pub(crate) struct Forest<'a> {

@@ -6,7 +6,7 @@ pub mod mutate;
 use koord_profile::Profile;
 use koord_runtime::store::Store;
 
-use crate::{Ctx, ctx::PriorityClassValue};
+use crate::priority_class::PriorityClassValue;
 
 /// What decisions about Reservations see: the profiles, and the PriorityClasses that they name.
 #[derive(Clone, Copy)]
@@ -15,15 +15,4 @@ pub struct ReservationView<'c> {
     pub(crate) priority_classes: &'c Store<PriorityClassValue>,
     /// Whether users are warned about what profiles overwrite.
     pub(crate) warns: bool,
-}
-
-impl Ctx {
-    /// What decisions about Reservations see.
-    pub(crate) fn reservations(&self) -> ReservationView<'_> {
-        ReservationView {
-            profiles: &self.profiles,
-            priority_classes: &self.priority_classes,
-            warns: self.settings.admission_warnings,
-        }
-    }
 }

@@ -18,9 +18,15 @@ use crate::{
         MID_STATIC_MEMORY_RESERVED_RATIO,
     },
     node_metric::NodeMemoryCollectPolicy,
-    protocol::Labels,
+    protocol::{Key, Labels, json_texts},
     word::words,
 };
+
+/// Annotation of a node: its colocation strategy.
+pub const NODE_COLOCATION_STRATEGY: Key<ColocationStrategy> =
+    Key::new(COLOCATION_STRATEGY, r#"a JSON object such as {"enable":true}"#);
+
+json_texts!(ColocationStrategy);
 
 /// The colocation strategy of a node. Absent fields are inherited.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
@@ -305,6 +311,11 @@ mod tests {
             ),
             (Some(70), Some(75), Some(10), Some(12))
         );
+    }
+
+    #[test]
+    fn the_annotation_reads_any_text() {
+        crate::protocol::laws::reads_any_text(&NODE_COLOCATION_STRATEGY);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use koord_resource::admission::Denial;
 use koord_scheduling::Outcome;
-use koord_webhooks::mutate_pod::rehearsal::{Chance, Rehearsal, Tried};
+use koord_webhooks::pod::mutate::rehearsal::{Chance, Rehearsal, Tried};
 use serde_json::{Value, json};
 
 use super::surroundings::Surroundings;

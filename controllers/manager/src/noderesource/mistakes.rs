@@ -1,17 +1,18 @@
-//! What users wrote on a node and nobody can understand.
+//! Labels and annotations of a node whose values cannot be decoded.
 
 use koord_api::{
     node_annotations::{
-        CPU_NORMALIZATION_ENABLED, NODE_COLOCATION_STRATEGY, NODE_CPU_RECLAIM_RATIO, NODE_MEMORY_RECLAIM_RATIO,
+        CPU_NORMALIZATION_ENABLED, NODE_CPU_RECLAIM_RATIO, NODE_MEMORY_RECLAIM_RATIO,
         NODE_MID_STATIC_CPU_RESERVED_RATIO, NODE_MID_STATIC_MEMORY_RESERVED_RATIO, NODE_RESERVATION,
         THIRD_PARTY_ALLOCATIONS,
     },
     protocol::ProtocolError,
+    slo_config::NODE_COLOCATION_STRATEGY,
 };
 
 use crate::view::NodeView;
 
-/// The labels and annotations of a node that are ignored because they make no sense.
+/// The labels and annotations of a node that are ignored because their values cannot be decoded.
 pub(super) fn of(node: &NodeView) -> Vec<ProtocolError> {
     let (labels, annotations) = (node.labels.to_map(), node.annotations.to_map());
     let reservation = NODE_RESERVATION.get(&annotations);

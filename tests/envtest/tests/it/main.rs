@@ -3,7 +3,6 @@
 
 mod controllers;
 mod nesting;
-mod rooms;
 
 use envtest::{
     environment::SeededEnvironment,

@@ -1,93 +1,153 @@
-//! Inside of these crates the rooms form no circle: a room, which is a file with the folder of its name, uses only rooms
-//! that do not use it.
+//! The modules of every crate use each other in one direction.
+//!
+//! A module is a file below `src/` with the folder of its name. What the crate root re-exports counts as the root's: a
+//! handler names the type of the table in which it stands (`Ctx`) and depends on nothing else of it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
-/// Folders of the crates without circles.
-const CRATES: [&str; 1] = ["macros"];
+use integration::installed::repository;
 
-/// The rooms of a crate, each with those that it uses.
-fn rooms(source: &Path) -> BTreeMap<String, BTreeSet<String>> {
-    let mut rooms: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+/// Modules, each with those that it uses.
+type Graph = BTreeMap<String, BTreeSet<String>>;
+
+/// Every member of the workspace that is a library.
+fn crates() -> Vec<PathBuf> {
+    let manifest = fs::read_to_string(repository("Cargo.toml")).unwrap();
+    let members = manifest.split_once("members = [").unwrap().1.split_once(']').unwrap().0;
+    let sources = members.split('"').skip(1).step_by(2).map(|member| repository(member).join("src"));
+    sources.filter(|source| source.join("lib.rs").exists()).collect()
+}
+
+fn graph(source: &Path) -> Graph {
+    let mut graph = Graph::new();
     for entry in fs::read_dir(source).unwrap().map(|entry| entry.unwrap().path()) {
-        let room = entry.file_stem().unwrap().to_string_lossy().into_owned();
-        let used = if entry.is_dir() { used_below(&entry) } else { used(&fs::read_to_string(&entry).unwrap()) };
-        rooms.entry(room).or_default().extend(used);
+        let module = entry.file_stem().unwrap().to_string_lossy().into_owned();
+        // The root and programs name all modules.
+        if !["lib", "main", "bin"].contains(&&*module) {
+            collect(&entry, 1, graph.entry(module).or_default());
+        }
     }
-    // The root names all rooms, and what is built for tests alone is no room.
-    rooms.remove("lib");
-    rooms.remove("expansions");
-    let names: BTreeSet<String> = rooms.keys().cloned().collect();
-    for (room, used) in &mut rooms {
-        used.retain(|other| other != room && names.contains(other));
+    let modules: BTreeSet<String> = graph.keys().cloned().collect();
+    for (module, used) in &mut graph {
+        used.retain(|other| other != module && modules.contains(other));
     }
-    rooms
+    graph
 }
 
-fn used_below(folder: &Path) -> BTreeSet<String> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    entries
-        .flat_map(|entry| if entry.is_dir() { used_below(&entry) } else { used(&fs::read_to_string(&entry).unwrap()) })
-        .collect()
+/// Adds what a file, or the files of a folder, use. `depth`: how many `super::` lead from there to the root.
+fn collect(path: &Path, depth: usize, found: &mut BTreeSet<String>) {
+    if path.is_dir() {
+        for entry in fs::read_dir(path).unwrap() {
+            collect(&entry.unwrap().path(), depth + 1, found);
+        }
+    } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("tests.rs") {
+        found.extend(used(&fs::read_to_string(path).unwrap(), depth));
+    }
 }
 
-/// The first names behind `crate::`, alone or in braces.
-fn used(text: &str) -> BTreeSet<String> {
+/// The modules that a text names behind `crate::`, or behind as many `super::` as lead to the root. Tests and comments
+/// may name any.
+fn used(text: &str, depth: usize) -> BTreeSet<String> {
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let code: Vec<&str> = code.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
+    let code = code.join("\n");
     let mut found = BTreeSet::new();
-    for rest in text.split("crate::").skip(1) {
-        let Some(list) = rest.strip_prefix('{') else {
-            found.insert(name(rest));
-            continue;
-        };
-        let mut depth = 0_usize;
-        let mut start = 0;
-        for (index, letter) in list.char_indices() {
-            match letter {
-                '{' => depth += 1,
-                '}' if depth > 0 => depth -= 1,
-                ',' | '}' if depth == 0 => {
-                    found.insert(name(list[start..index].trim()));
-                    start = index + 1;
-                    if letter == '}' {
-                        break;
-                    }
-                }
-                _ => {}
+    for root in ["crate::".to_owned(), "super::".repeat(depth)] {
+        for (at, _) in code.match_indices(&root) {
+            let begins = !code[..at].ends_with("::") && !code[..at].ends_with(char::is_alphanumeric);
+            if begins {
+                first_names(&code[at + root.len()..], &mut found);
             }
         }
     }
     found
 }
 
-fn name(text: &str) -> String {
-    text.chars().take_while(|letter| letter.is_alphanumeric() || *letter == '_').collect()
+/// The name at the start of a path, or the names at the start of each path in braces.
+fn first_names(path: &str, found: &mut BTreeSet<String>) {
+    let name = |text: &str| text.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect::<String>();
+    let Some(inside) = path.strip_prefix('{') else {
+        found.insert(name(path));
+        return;
+    };
+    let (mut depth, mut begins) = (0, true);
+    for (at, character) in inside.char_indices() {
+        match character {
+            '}' if depth == 0 => return,
+            '}' => depth -= 1,
+            '{' => depth += 1,
+            ',' if depth == 0 => begins = true,
+            _ if begins && !character.is_whitespace() => {
+                found.insert(name(&inside[at..]));
+                begins = false;
+            }
+            _ => {}
+        }
+    }
 }
 
-#[test]
-fn no_room_uses_a_room_that_uses_it() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    for folder in CRATES {
-        let mut left = rooms(&root.join(folder).join("src"));
-        assert!(left.len() > 10, "{folder}");
-        // Rooms that use none of those that are left are taken away; what remains are circles.
-        loop {
-            let names: BTreeSet<String> = left.keys().cloned().collect();
-            let before = left.len();
-            left.retain(|_, used| !used.is_disjoint(&names));
-            if left.len() == before {
-                break;
-            }
+/// The modules that are left when those that use none of the others are taken away, again and again.
+fn circles(mut graph: Graph) -> Graph {
+    loop {
+        let modules: BTreeSet<String> = graph.keys().cloned().collect();
+        let before = graph.len();
+        graph.retain(|_, used| !used.is_disjoint(&modules));
+        if graph.len() == before {
+            return graph;
         }
-        assert!(left.is_empty(), "{folder}: circles among {left:?}");
     }
 }
 
 #[test]
-fn names_are_found_alone_and_in_braces() {
-    let text = "use crate::{a::{b, c}, d,\n e::f};\nlet x = crate::g::h();";
-    assert_eq!(used(text).into_iter().filter(|name| !name.is_empty()).collect::<Vec<_>>(), ["a", "d", "e", "g"]);
+fn no_module_uses_one_that_uses_it() {
+    let crates = crates();
+    assert!(crates.len() > 20);
+    let mut modules = 0;
+    for source in crates {
+        let graph = graph(&source);
+        modules += graph.len();
+        let circles = circles(graph);
+        assert!(circles.is_empty(), "{}: these modules use each other: {circles:#?}", source.display());
+    }
+    assert!(modules > 200, "{modules}");
+}
+
+#[test]
+fn the_embedded_servers_modules_use_their_own_group_and_those_above() {
+    let source = repository("tests/envtest/src");
+    let text = fs::read_to_string(source.join("lib.rs")).unwrap();
+    let (_, modules) = text.split_once("\npub mod ").unwrap();
+    let mut groups = BTreeMap::new();
+    for (number, group) in format!("pub mod {modules}").split("\n\n").enumerate() {
+        let names = group.lines().map(|line| line.strip_prefix("pub mod ").and_then(|rest| rest.strip_suffix(';')));
+        groups.extend(names.map(|name| (name.unwrap().to_owned(), number)));
+    }
+    assert!(groups.len() > 30);
+    for (module, used) in graph(&source) {
+        for other in used {
+            assert!(groups[&other] <= groups[&module], "{module} uses {other}, which stands in a later group");
+        }
+    }
+}
+
+#[test]
+fn uses_are_found_alone_in_braces_and_behind_super() {
+    let text = "//! [`crate::doc`]\nuse crate::{\n    a::{b, c},\n    d,\n    e::f::{self, g},\n};\nlet x = crate::h::i();\nuse super::super::j;\nuse super::k;\n#[cfg(test)]\nuse crate::l;";
+    let names = |depth| used(text, depth).into_iter().collect::<Vec<_>>();
+    assert_eq!(names(1), ["a", "d", "e", "h", "k", "super"]);
+    assert_eq!(names(2), ["a", "d", "e", "h", "j"]);
+}
+
+#[test]
+fn modules_that_use_each_other_over_a_third_are_found() {
+    let graph = |uses: &[(&str, &str)]| -> Graph {
+        uses.iter().map(|(module, used)| ((*module).to_owned(), used.split(' ').map(str::to_owned).collect())).collect()
+    };
+    let found = circles(graph(&[("a", "b"), ("b", "c"), ("c", "a d"), ("d", ""), ("e", "a")]));
+    assert_eq!(found.into_keys().collect::<Vec<_>>(), ["a", "b", "c", "e"]);
+    assert!(circles(graph(&[("a", "b c"), ("b", "c"), ("c", "")])).is_empty());
 }

@@ -8,11 +8,10 @@ use koord_api::slo_config::CHECKED_KEYS;
 use koord_resource::admission::{Denial, Operation, Request, Verdict};
 use serde::Deserialize;
 
-use super::ConfigView;
+use super::{ConfigView, warnings};
 use crate::{
     Ctx, decode,
     slo_config::{Checked, Example, check, conflict},
-    warnings,
 };
 
 /// Checks the configuration of the node controllers.
@@ -107,7 +106,7 @@ fn validate(request: &Request<'_>, view: ConfigView<'_>) -> Result<Vec<String>, 
         return Ok(Vec::new());
     }
     let texts = data.iter().map(|(key, text)| (key.as_str(), text.as_str()));
-    Ok(warnings::configuration::of_admitted(texts.filter(|(key, _)| changed(key))))
+    Ok(warnings::of_admitted(texts.filter(|(key, _)| changed(key))))
 }
 
 #[cfg(test)]

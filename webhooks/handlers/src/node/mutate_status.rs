@@ -14,7 +14,7 @@ use koord_resource::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{Ctx, decode, pod::Amounts};
+use crate::{Ctx, decode, resources::Amounts};
 
 /// Keeps the amplified amounts of a node.
 #[koord_resource::admission(

@@ -3,7 +3,7 @@
 use koord_resource::Quantity;
 use koord_scheduling::PodRequests;
 
-use super::{Container, view::Parts};
+use super::{Container, Parts};
 
 /// The request of the pod for one resource.
 pub(crate) fn request_of(pod: &Parts<'_>, name: &str) -> Quantity {

@@ -31,18 +31,6 @@ pub struct BindingView<'c> {
     pub(crate) decisions: Option<&'c IntCounterVec>,
 }
 
-impl Ctx {
-    /// What decisions about bindings see.
-    pub(crate) fn bindings(&self) -> BindingView<'_> {
-        BindingView {
-            pods: &self.pod_marks,
-            policy: &self.settings.bindings,
-            enabled: self.switches.binding_admission,
-            decisions: self.binding_decisions.as_ref(),
-        }
-    }
-}
-
 /// Served with the other checks of pods; admits everything while its own gate is off.
 #[koord_resource::admission(
     path = "/validate-pod-binding",

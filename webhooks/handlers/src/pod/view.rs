@@ -14,8 +14,10 @@ use koord_scheduling::{Bounds, kubernetes_qos};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Amounts, Resources};
-use crate::{Ctx, decode};
+use crate::{
+    decode,
+    resources::{Amounts, Resources},
+};
 
 /// A pod. Absent and `null` are the same everywhere, as in Go.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -120,10 +122,10 @@ pub(crate) struct Parts<'a> {
 
 impl<'a> Pod<'a> {
     /// The part of a pod that a view shows and a handler looks at. The affinity is only bound to quota trees.
-    pub(crate) fn excerpt(ctx: &Ctx) -> &'static Excerpt {
+    pub(crate) fn excerpt(with_affinity: bool) -> &'static Excerpt {
         static WITH_AFFINITY: LazyLock<Excerpt> = LazyLock::new(|| Pod::shown(&["affinity"]));
         static WITHOUT: LazyLock<Excerpt> = LazyLock::new(|| Pod::shown(&[]));
-        if ctx.switches.multi_quota_tree { &WITH_AFFINITY } else { &WITHOUT }
+        if with_affinity { &WITH_AFFINITY } else { &WITHOUT }
     }
 
     fn shown(more_of_spec: &[&str]) -> Excerpt {
@@ -142,12 +144,12 @@ impl<'a> Pod<'a> {
     /// Reads a pod that must be there.
     pub(crate) fn read(raw: Option<&'a RawValue>) -> Result<Parts<'a>, Denial> {
         let text = raw.map_or("", RawValue::get);
-        decode::object::<Pod<'a>>(raw).map_err(|denial| told(denial, text))?.parts()
+        decode::object::<Pod<'a>>(raw).map_err(|denial| explained(denial, text))?.parts()
     }
 
     /// Reads a pod's text.
     pub(crate) fn read_text(text: &'a str) -> Result<Parts<'a>, Denial> {
-        decode::text::<Pod<'a>>(text).map_err(|denial| told(denial, text))?.parts()
+        decode::text::<Pod<'a>>(text).map_err(|denial| explained(denial, text))?.parts()
     }
 
     fn parts(self) -> Result<Parts<'a>, Denial> {
@@ -163,7 +165,7 @@ impl<'a> Pod<'a> {
 }
 
 /// The refusal of a text that is no pod, in Go's words where they are known.
-fn told(denial: Denial, text: &str) -> Denial {
+fn explained(denial: Denial, text: &str) -> Denial {
     let misfit = serde_json::from_str(text).ok().and_then(|object| koord_profile::misfit(&object));
     misfit.map_or(denial, Denial::bad_request)
 }

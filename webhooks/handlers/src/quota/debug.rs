@@ -7,8 +7,7 @@ use koord_resource::ResourceList;
 use koord_webhook::Page;
 use serde::Serialize;
 
-use super::{Forest, Quota, World};
-use crate::Ctx;
+use super::{Forest, Quota, QuotaView, World};
 
 /// The names are the original's.
 #[derive(Serialize)]
@@ -45,10 +44,10 @@ impl<'a> From<&'a Quota> for Info<'a> {
 }
 
 /// All quotas as they are expected to be, and who stands below whom.
-pub(crate) fn page(ctx: &Ctx) -> Page {
-    let quotas = ctx.quotas.read();
-    let mut admitted = ctx.admitted.lock();
-    let forest = Forest::new(&quotas, admitted.settle(&quotas, ctx.clock.moment()));
+pub(crate) fn page(view: QuotaView<'_>) -> Page {
+    let quotas = view.quotas.read();
+    let mut admitted = view.admitted.lock();
+    let forest = Forest::new(&quotas, admitted.settle(&quotas, view.clock.moment()));
     let all = forest.tree(World::Expected).all();
     let mut below = BTreeMap::from([(ROOT_QUOTA, Vec::new())]);
     for (name, quota) in &all {

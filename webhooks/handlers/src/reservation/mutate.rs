@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{ReservationView, merge::ReservationNode};
-use crate::{Ctx, decode, profile, warnings};
+use crate::{Ctx, decode, profile};
 
 /// Applies profiles to new Reservations.
 #[koord_resource::admission(
@@ -107,7 +107,7 @@ fn mutate(request: &Request<'_>, view: ReservationView<'_>, overridden: &mut Vec
         }
     }
     if view.warns {
-        *overridden = warnings::of_profiles(&labels, &metadata.annotations, &[], &applied);
+        *overridden = profile::warnings(&labels, &metadata.annotations, &[], &applied);
     }
     Ok(Patch::between(&before, &after)?)
 }

@@ -6,9 +6,9 @@ use koord_resource::{
     field::{Errors, FieldError, Path},
 };
 
-use crate::pod::{Amounts, Parts};
+use crate::{pod::Parts, resources::Amounts};
 
-/// Two containers with the same mistake are told of once.
+/// The same error of two containers is reported once.
 pub(super) fn check(pod: &Parts<'_>) -> Errors {
     let mut all: Vec<FieldError> = Vec::new();
     for container in &pod.spec.containers {

@@ -16,28 +16,28 @@ use koord_runtime::{
     uid::Uid,
 };
 
-use crate::{
-    Ctx, decode,
-    mutate_elastic_quota::{QuotaView, SHARED_WEIGHT},
-    quota::{
-        Change, Forest, PlacedPod, Pods, Proposal, Quota, Quotas as _, Refusal, Refused, Rules, Tree, advice, key_of,
-    },
+use super::{
+    Change, Forest, PlacedPod, Pods, Proposal, Quota, QuotaView, Quotas as _, Refusal, Refused, Rules, Tree, advice,
+    key_of,
+    manifest::{QuotaManifest, SHARED_WEIGHT},
     warnings,
 };
+use crate::{Ctx, decode};
 
 /// Decides by what is known now, and remembers what it admits until the cache shows it.
 #[koord_resource::admission(
     declared = ElasticQuota::VALIDATING,
+    within = Ctx::quotas,
     rbac(group = "scheduling.sigs.k8s.io", resource = "elasticquotas", verbs = [list, watch]),
     rbac(group = "", resource = "pods", verbs = [list, watch]),
 )]
-pub fn validate_elastic_quota(request: &Request<'_>, ctx: &Ctx) -> Verdict {
-    let (quotas, pods, now) = (ctx.quotas.read(), ctx.pods.read(), ctx.clock.moment());
-    let mut admitted = ctx.admitted.lock();
+pub fn validate_elastic_quota(request: &Request<'_>, view: QuotaView<'_>) -> Verdict {
+    let (quotas, pods, now) = (view.quotas.read(), view.pods.read(), view.clock.moment());
+    let mut admitted = view.admitted.lock();
     let forest = Forest::new(&quotas, admitted.settle(&quotas, now));
     let rules = Rules {
-        fewer_keys_below: ctx.switches.update_quota_resource_keys,
-        guarantee: ctx.switches.guarantee_quota_usage,
+        fewer_keys_below: view.switches.update_quota_resource_keys,
+        guarantee: view.switches.guarantee_quota_usage,
         unforced: false,
     };
     let delta = match decide(request, forest, &pods, rules) {
@@ -45,8 +45,8 @@ pub fn validate_elastic_quota(request: &Request<'_>, ctx: &Ctx) -> Verdict {
         Err(refused) => return refused.into(),
     };
     let mut warnings = Vec::new();
-    if ctx.settings.admission_warnings {
-        warnings = warnings::quota::of_admitted(request, ctx);
+    if view.warns {
+        warnings = warnings::of_admitted(request, view);
         if let Some(Delta { change: Change::Put(quota), .. }) = &delta
             && quota.forced
         {
@@ -85,7 +85,7 @@ fn decide(
     let bound = Pods(pods);
     match request.operation {
         Operation::Create => {
-            let view: QuotaView<'_> = decode::object(request.object)?;
+            let view: QuotaManifest<'_> = decode::object(request.object)?;
             view.check_kind()?;
             let quota = view.place(&request.namespace);
             let key = key_of(&quota);
@@ -102,9 +102,9 @@ fn decide(
             Ok(Some(Delta { key, change: Change::Put(quota.into()), before: None }))
         }
         Operation::Update => {
-            let view: QuotaView<'_> = decode::object(request.object)?;
+            let view: QuotaManifest<'_> = decode::object(request.object)?;
             view.check_kind()?;
-            let old: QuotaView<'_> = decode::object(request.old_object).map_err(|denial| {
+            let old: QuotaManifest<'_> = decode::object(request.old_object).map_err(|denial| {
                 Denial::bad_request(format!("failed to get quota from old object, err:{}", denial.message))
             })?;
             // QUIRK: changes of anything else are not looked at (`validate-update-only-weight`).
@@ -131,7 +131,7 @@ fn decide(
             Ok(Some(Delta { key, change: Change::Put(quota.into()), before: old.identity() }))
         }
         Operation::Delete => {
-            let old: QuotaView<'_> = decode::object(request.old_object)?;
+            let old: QuotaManifest<'_> = decode::object(request.old_object)?;
             old.check_kind()?;
             let name = &old.metadata.name;
             if quota::is_reserved(name) || name == DEFAULT_QUOTA {
@@ -148,7 +148,7 @@ fn decide(
             Ok(Some(Delta { key, change: Change::Gone, before: old.identity() }))
         }
         Operation::Connect | Operation::Other => {
-            decode::object::<QuotaView<'_>>(request.object)?.check_kind()?;
+            decode::object::<QuotaManifest<'_>>(request.object)?.check_kind()?;
             Ok(None)
         }
     }
@@ -174,7 +174,7 @@ fn nothing_hangs_on(name: &str, tree: Tree<'_>, pods: &Cache<PlacedPod>) -> Resu
     Err(Refusal::broken(message, advice::PODS_LEFT))
 }
 
-fn placement_or_amounts_changed(new: &QuotaView<'_>, old: &QuotaView<'_>) -> bool {
+fn placement_or_amounts_changed(new: &QuotaManifest<'_>, old: &QuotaManifest<'_>) -> bool {
     [PARENT, IS_PARENT.name(), TREE_ID]
         .iter()
         .any(|label| new.metadata.labels.get(label) != old.metadata.labels.get(label))
@@ -183,7 +183,7 @@ fn placement_or_amounts_changed(new: &QuotaView<'_>, old: &QuotaView<'_>) -> boo
 }
 
 /// What the amounts of a quota must be, whatever the tree looks like.
-fn check(view: &QuotaView<'_>, quota: &Quota) -> Result<(), Denial> {
+fn check(view: &QuotaManifest<'_>, quota: &Quota) -> Result<(), Denial> {
     let annotations = &view.metadata.annotations;
     check_amounts(&Amounts {
         name: &quota.name,

@@ -9,18 +9,18 @@ use koord_runtime::{
 };
 use serde::Deserialize;
 
-use crate::{Ctx, pod::Parts};
+use crate::pod::{Parts, PodView};
 
 /// Label of pods that need none of the labels.
 const SKIP: &str = "pod.koordinator.sh/skip-enhanced-validation";
 
 /// Refuses a pod that lacks a label which a rule requires.
-pub(super) fn check(pod: &Parts<'_>, namespace: &str, ctx: &Ctx) -> Result<(), Denial> {
+pub(super) fn check(pod: &Parts<'_>, namespace: &str, view: PodView<'_>) -> Result<(), Denial> {
     if pod.metadata.labels.get(SKIP) == Some("true") {
         return Ok(());
     }
-    let config = ctx.required_labels.read();
-    let Some(entry) = config.get(&ctx.settings.required_labels.key()) else { return Ok(()) };
+    let config = view.required_labels.read();
+    let Some(entry) = config.get(&view.required_labels_name.key()) else { return Ok(()) };
     for rule in &entry.value.0 {
         if rule.namespace_whitelist.iter().any(|exempt| exempt == namespace) {
             continue;

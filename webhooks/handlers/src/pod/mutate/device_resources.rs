@@ -3,7 +3,7 @@
 use koord_api::resource_names::{GPU, GPU_CORE, GPU_MEMORY, GPU_MEMORY_RATIO, GPU_SHARED};
 use koord_resource::{Quantity, quantity::Format};
 
-use crate::pod::{Parts, Resources};
+use crate::{pod::Parts, resources::Resources};
 
 /// Completes the resources of every container that asks for a GPU.
 pub(super) fn complete(pod: &mut Parts<'_>) {

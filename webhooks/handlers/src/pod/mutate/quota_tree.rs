@@ -4,13 +4,16 @@ use koord_api::quota::NAME as QUOTA_NAME;
 use koord_resource::admission::Denial;
 use serde_json::{Map, Value, json};
 
-use crate::{Ctx, pod::Parts, quota::QuotaProfile};
+use crate::{
+    pod::{Parts, PodView},
+    quota::QuotaProfile,
+};
 
 /// Adds the node selector of the pod's quota tree to every required term of its node affinity that lacks it.
-pub(super) fn bind(pod: &mut Parts<'_>, ctx: &Ctx, namespace: &str) -> Result<(), Denial> {
+pub(super) fn bind(pod: &mut Parts<'_>, view: PodView<'_>, namespace: &str) -> Result<(), Denial> {
     let name = pod.metadata.labels.get(QUOTA_NAME).unwrap_or(namespace);
-    let Some(tree_id) = tree_of(ctx, name, namespace) else { return Ok(()) };
-    let profiles = ctx.quota_profiles.read();
+    let Some(tree_id) = tree_of(view, name, namespace) else { return Ok(()) };
+    let profiles = view.quota_profiles.read();
     // Of several profiles the first by namespace and name decides; the original takes any.
     let Some(entry) = profiles.iter().map(|(_, entry)| entry).find(|entry| entry.value.tree_id == tree_id) else {
         return Ok(());
@@ -26,8 +29,8 @@ pub(super) fn bind(pod: &mut Parts<'_>, ctx: &Ctx, namespace: &str) -> Result<()
     Ok(())
 }
 
-fn tree_of(ctx: &Ctx, name: &str, namespace: &str) -> Option<String> {
-    let quotas = ctx.quotas.read();
+fn tree_of(view: PodView<'_>, name: &str, namespace: &str) -> Option<String> {
+    let quotas = view.quotas.read();
     let index = quotas.index();
     let key = index.named(name).or_else(|| index.bound_to(namespace))?;
     quotas.get(key.as_str()).map(|entry| entry.value.tree_id.clone()).filter(|tree| !tree.is_empty())

@@ -7,24 +7,25 @@ mod devices;
 mod quota;
 mod required_labels;
 
-pub(crate) use self::{quota::quota_of, required_labels::RequiredLabels};
+pub(crate) use self::required_labels::RequiredLabels;
 use jiff::Timestamp;
 use koord_resource::{
     admission::{Denial, Operation, Request, Stopwatch, Verdict},
     field::{Errors, Path},
 };
 
-use crate::{
-    Ctx,
-    pod::{Parts, Pod},
-    quota::charge::{self, Charge},
+use super::{
+    Parts, Pod, PodView,
+    charge::{self, Charge},
     warnings,
 };
+use crate::Ctx;
 
 /// Checks pods. Admitted pods are charged to their quota; a ConfigMap names the labels that they must have.
 #[koord_resource::admission(
     path = "/validate-pod",
     gate = "PodValidatingWebhook",
+    within = Ctx::pods,
     failure_policy = Fail,
     name = "vpod.koordinator.sh",
     on = [Create, Update],
@@ -35,14 +36,18 @@ use crate::{
     rbac(group = "", resource = "pods", verbs = [list, watch]),
     rbac(group = "", resource = "configmaps", verbs = [list, watch]),
 )]
-pub fn validate_pod(request: &Request<'_>, ctx: &Ctx) -> Verdict {
-    decide(request, ctx, None).0
+pub fn validate_pod(request: &Request<'_>, view: PodView<'_>) -> Verdict {
+    decide(request, view, None).0
 }
 
 /// What is decided about a pod, and what it costs its quota where it is to be charged at this time.
-pub(crate) fn decide(request: &Request<'_>, ctx: &Ctx, charged: Option<Timestamp>) -> (Verdict, Option<Charge>) {
+pub(crate) fn decide(
+    request: &Request<'_>,
+    view: PodView<'_>,
+    charged: Option<Timestamp>,
+) -> (Verdict, Option<Charge>) {
     let mut watch = Stopwatch::default();
-    match validate(request, ctx, charged, &mut watch) {
+    match validate(request, view, charged, &mut watch) {
         Ok((charge, warnings)) => (Verdict { steps: watch.stop(), warnings, ..Verdict::allow() }, charge),
         Err(denial) => (Verdict { steps: watch.stop(), ..Verdict::deny(denial) }, None),
     }
@@ -51,7 +56,7 @@ pub(crate) fn decide(request: &Request<'_>, ctx: &Ctx, charged: Option<Timestamp
 /// What the pod costs and what the user should know although it is admitted, or why it is not.
 fn validate(
     request: &Request<'_>,
-    ctx: &Ctx,
+    view: PodView<'_>,
     charged: Option<Timestamp>,
     watch: &mut Stopwatch,
 ) -> Result<(Option<Charge>, Vec<String>), Denial> {
@@ -68,26 +73,26 @@ fn validate(
     watch.begin("ClusterReservation");
     refuse(&no_reserve_pod(&pod))?;
     watch.begin("ClusterColocationProfile");
-    refuse(&colocation::check(&pod, old.as_ref(), ctx))?;
+    refuse(&colocation::check(&pod, old.as_ref(), view))?;
     watch.begin("ElasticQuota");
-    quota::check(&pod, old.as_ref(), request, ctx)?;
+    quota::check(&pod, old.as_ref(), request, view)?;
     let charge = match charged {
-        Some(now) => charge::of(&pod, old.as_ref(), request, ctx, now)?,
+        Some(now) => charge::of(&pod, old.as_ref(), request, view, now)?,
         None => None,
     };
-    if ctx.switches.validate_pod_device_resource {
+    if view.switches.validate_pod_device_resource {
         watch.begin("DeviceResource");
         refuse(&devices::check(&pod))?;
     }
-    if ctx.switches.pod_enhanced_validator {
+    if view.switches.pod_enhanced_validator {
         watch.begin("EnhancedValidation");
         let own = &pod.metadata.namespace;
-        required_labels::check(&pod, if own.is_empty() { &request.namespace } else { own }, ctx)?;
+        required_labels::check(&pod, if own.is_empty() { &request.namespace } else { own }, view)?;
     }
-    if !ctx.settings.admission_warnings {
+    if !view.warns {
         return Ok((charge, Vec::new()));
     }
-    Ok((charge, warnings::of_admitted_pod(&pod, old.as_ref(), &ctx.quotas.read())))
+    Ok((charge, warnings::of_admitted_pod(&pod, old.as_ref(), &view.quotas.read())))
 }
 
 fn refuse(errors: &Errors) -> Result<(), Denial> {

@@ -1,49 +1,22 @@
-//! What a user wrote and what has no effect: told in the answer, where the flag `--admission-warnings` asks for it.
-//!
-//! Nothing here refuses anything. API servers cut long warnings, so each is one short sentence that names the field.
-
-pub(crate) mod configuration;
-pub(crate) mod quota;
+//! Warnings about pods: labels and annotations without effect, and what profiles overwrite.
 
 use std::sync::Arc;
 
-use koord_api::{
-    catalogue,
-    priority::{PRIORITY_CLASS_LABEL, PriorityClass},
-    qos::{QOS_LABEL, QosClass},
-    quota::{DEFAULT_QUOTA, NAME as QUOTA_NAME, TREE_ID, is_reserved},
-};
-use koord_profile::{Field, Profile, Texts, overridden};
+use koord_api::quota::{DEFAULT_QUOTA, NAME as QUOTA_NAME, is_reserved};
+use koord_profile::Profile;
 use koord_runtime::cache::Cache;
 
-use crate::{pod::Parts, quota::CachedQuota};
+use super::Parts;
+use crate::{ignored_keys::reason, profile, quota::CachedQuota};
 
-/// The scheduler that the API server gives pods that name none.
-const DEFAULT_SCHEDULER: &str = "default-scheduler";
-
-/// Of an object to which profiles are applied: what they overwrite.
-pub(crate) fn of_profiles(
-    labels: &Texts<'_>,
-    annotations: &Texts<'_>,
-    spec: &[(&'static str, &str)],
-    applied: &[Arc<Profile>],
-) -> Vec<String> {
-    let labels = labels.iter().map(|(key, value)| (Field::Label(key.to_owned()), value.to_owned()));
-    let annotations = annotations.iter().map(|(key, value)| (Field::Annotation(key.to_owned()), value.to_owned()));
-    let spec = spec.iter().filter(|(_, value)| !value.is_empty() && *value != DEFAULT_SCHEDULER);
-    let spec = spec.map(|(field, value)| (Field::Spec(field), (*value).to_owned()));
-    let written = labels.chain(annotations).chain(spec);
-    overridden(written, applied.iter().map(|profile| &**profile)).iter().map(ToString::to_string).collect()
-}
-
-/// The same of a new pod.
+/// Warnings about a new pod: what profiles overwrite.
 pub(crate) fn of_new_pod(pod: &Parts<'_>, applied: &[Arc<Profile>]) -> Vec<String> {
     let spec = [("schedulerName", &*pod.spec.scheduler_name), ("priorityClassName", &*pod.spec.priority_class_name)];
-    of_profiles(&pod.metadata.labels, &pod.metadata.annotations, &spec, applied)
+    profile::warnings(&pod.metadata.labels, &pod.metadata.annotations, &spec, applied)
 }
 
-/// Of a pod that is admitted: labels and annotations that nobody can read, and a quota that does not exist. What
-/// stood there before is not told again.
+/// Warnings about an admitted pod: labels and annotations without effect, and a quota that does not exist. An update is
+/// warned about its changes only.
 pub(crate) fn of_admitted_pod(pod: &Parts<'_>, old: Option<&Parts<'_>>, quotas: &Cache<CachedQuota>) -> Vec<String> {
     let mut warnings = Vec::new();
     for (part, texts, before) in [
@@ -52,11 +25,11 @@ pub(crate) fn of_admitted_pod(pod: &Parts<'_>, old: Option<&Parts<'_>>, quotas: 
     ] {
         let changed = texts.iter().filter(|(key, value)| before.and_then(|before| before.get(key)) != Some(value));
         for (key, value) in changed {
-            let reason = match key {
+            let found = match key {
                 QUOTA_NAME if part == "labels" => missing_quota(value, quotas),
-                _ => unread(key, value),
+                _ => reason(key, value),
             };
-            warnings.extend(reason.map(|reason| format!("metadata.{part}[{key}]: {reason}")));
+            warnings.extend(found.map(|reason| format!("metadata.{part}[{key}]: {reason}")));
         }
     }
     warnings
@@ -65,39 +38,6 @@ pub(crate) fn of_admitted_pod(pod: &Parts<'_>, old: Option<&Parts<'_>>, quotas: 
 fn missing_quota(name: &str, quotas: &Cache<CachedQuota>) -> Option<String> {
     let known = name.is_empty() || name == DEFAULT_QUOTA || is_reserved(name) || quotas.index().named(name).is_some();
     (!known).then(|| format!("there is no ElasticQuota {name:?}; the pod counts to none until it is created"))
-}
-
-/// Why a label or annotation has no effect.
-fn unread(key: &str, value: &str) -> Option<String> {
-    let ignored = |expected: &str| Some(format!("{value:?} is ignored; expected {expected}"));
-    match key {
-        QOS_LABEL => match QosClass::of_label(Some(value)) {
-            Some(_) => None,
-            None => ignored("LSE, LSR, LS, BE or SYSTEM"),
-        },
-        PRIORITY_CLASS_LABEL => match PriorityClass::declared(Some(value), None) {
-            Some(_) => None,
-            None => ignored("koord-prod, koord-mid, koord-batch or koord-free"),
-        },
-        _ => match catalogue::find(key) {
-            Some(entry) => entry.rewrite(value).err().and_then(|error| ignored(error.expected)),
-            None => meant(key).map(|known| format!("this key has no effect; {known} is meant")),
-        },
-    }
-}
-
-/// The key of the protocol that a slip of case, dashes or dots has made unknown.
-fn meant(key: &str) -> Option<&'static str> {
-    if !key.split_once('/').is_some_and(|(domain, _)| domain.to_ascii_lowercase().ends_with("koordinator.sh")) {
-        return None;
-    }
-    let letters = |text: &str| -> String {
-        text.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect()
-    };
-    let others = [QOS_LABEL, PRIORITY_CLASS_LABEL, QUOTA_NAME, TREE_ID];
-    let known = catalogue::KEYS.iter().map(|entry| entry.name()).chain(others);
-    let wanted = letters(key);
-    known.filter(|known| *known != key).find(|known| letters(known) == wanted)
 }
 
 #[cfg(test)]

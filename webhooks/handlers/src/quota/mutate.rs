@@ -2,130 +2,37 @@
 
 use koord_api::{
     elastic_quota::ElasticQuota,
-    quota::{self, PARENT, ROOT_QUOTA as ROOT, TREE_ID},
+    quota::{PARENT, ROOT_QUOTA as ROOT, TREE_ID},
 };
-use koord_profile::Texts;
 use koord_resource::{
     ResourceList,
-    admission::{Denial, Operation, Patch, Request, Verdict, or_default, text},
+    admission::{Denial, Operation, Patch, Request, Verdict},
     field::Path,
     go_json,
 };
-use koord_runtime::{cache::Revision, uid::Uid};
-use serde::{Deserialize, Deserializer};
 
-use crate::{
-    Ctx, decode,
-    pod::Amounts,
-    quota::{Forest, Quota, Quotas as _, Refused, World, advice},
+use super::{
+    Forest, QuotaView, Quotas as _, Refused, World, advice,
+    manifest::{QuotaManifest, QuotaMetadata, QuotaSpec, SHARED_WEIGHT},
 };
+use crate::{Ctx, decode};
 
 /// Gives new quotas their place in the tree and their shared weight.
 #[koord_resource::admission(
     declared = ElasticQuota::MUTATING,
+    within = Ctx::quotas,
     rbac(group = "scheduling.sigs.k8s.io", resource = "elasticquotas", verbs = [list, watch]),
     rbac(group = "", resource = "pods", verbs = [list, watch]),
 )]
-pub fn mutate_elastic_quota(request: &Request<'_>, ctx: &Ctx) -> Verdict {
-    mutate(request, ctx).map_or_else(Verdict::from, Verdict::patched)
+pub fn mutate_elastic_quota(request: &Request<'_>, view: QuotaView<'_>) -> Verdict {
+    mutate(request, view).map_or_else(Verdict::from, Verdict::patched)
 }
 
-/// The annotation with the weights by which what is lent is shared.
-pub(crate) const SHARED_WEIGHT: &str = quota::SHARED_WEIGHT.name();
-
-/// A quota as both handlers read it.
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct QuotaView<'a> {
-    #[serde(borrow, deserialize_with = "text")]
-    api_version: std::borrow::Cow<'a, str>,
-    #[serde(borrow, deserialize_with = "text")]
-    kind: std::borrow::Cow<'a, str>,
-    #[serde(borrow, deserialize_with = "present")]
-    pub(crate) metadata: QuotaMetadata<'a>,
-    #[serde(borrow, deserialize_with = "or_default")]
-    pub(crate) spec: QuotaSpec<'a>,
-    #[serde(deserialize_with = "or_default")]
-    pub(crate) status: Used,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct QuotaMetadata<'a> {
-    /// Whether the object has any.
-    #[serde(skip)]
-    is_present: bool,
-    #[serde(borrow, deserialize_with = "text")]
-    pub(crate) name: std::borrow::Cow<'a, str>,
-    #[serde(borrow, deserialize_with = "text")]
-    uid: std::borrow::Cow<'a, str>,
-    #[serde(borrow, deserialize_with = "text")]
-    resource_version: std::borrow::Cow<'a, str>,
-    #[serde(borrow)]
-    pub(crate) labels: Texts<'a>,
-    #[serde(borrow)]
-    pub(crate) annotations: Texts<'a>,
-}
-
-fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<QuotaMetadata<'de>, D::Error> {
-    let metadata = Option::<QuotaMetadata<'de>>::deserialize(deserializer)?;
-    Ok(metadata.map_or_else(QuotaMetadata::default, |metadata| QuotaMetadata { is_present: true, ..metadata }))
-}
-
-/// Of `spec`: the bounds, and their texts as they were written.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct QuotaSpec<'a> {
-    #[serde(borrow)]
-    pub(crate) min: Option<Amounts<'a>>,
-    #[serde(borrow)]
-    pub(crate) max: Option<Amounts<'a>>,
-}
-
-impl QuotaSpec<'_> {
-    pub(crate) fn min(&self) -> ResourceList {
-        self.min.as_ref().map(Amounts::to_list).unwrap_or_default()
-    }
-
-    pub(crate) fn max(&self) -> ResourceList {
-        self.max.as_ref().map(Amounts::to_list).unwrap_or_default()
-    }
-}
-
-/// Of `status`.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Used {
-    #[serde(deserialize_with = "or_default")]
-    pub(crate) used: ResourceList,
-}
-
-impl QuotaView<'_> {
-    /// The quota as the tree knows it.
-    pub(crate) fn place(&self, namespace: &str) -> Quota {
-        let QuotaMetadata { name, labels, annotations, .. } = &self.metadata;
-        let quota = Quota::placed(namespace, name, |key| labels.get(key), |key| annotations.get(key));
-        Quota { min: self.spec.min(), max: self.spec.max(), ..quota }
-    }
-
-    /// Which object it is, and in which state; none when it was never stored.
-    pub(crate) fn identity(&self) -> Option<(Uid, Revision)> {
-        let revision = Revision::parse(&self.metadata.resource_version).ok()?;
-        Some((Uid::from(&*self.metadata.uid), revision))
-    }
-
-    /// Refuses an object of another kind.
-    pub(crate) fn check_kind(&self) -> Result<(), Denial> {
-        let wanted = ("scheduling.sigs.k8s.io/v1alpha1", "ElasticQuota");
-        decode::kind(&self.api_version, &self.kind, wanted, "*v1alpha1.ElasticQuota")
-    }
-}
-
-fn mutate(request: &Request<'_>, ctx: &Ctx) -> Result<Patch, Refused> {
+fn mutate(request: &Request<'_>, view: QuotaView<'_>) -> Result<Patch, Refused> {
     if !request.sub_resource.is_empty() || request.resource.resource != "elasticquotas" {
         return Ok(Patch::default());
     }
-    let mut quota: QuotaView<'_> = decode::object(request.object)?;
+    let mut quota: QuotaManifest<'_> = decode::object(request.object)?;
     quota.check_kind()?;
     if request.operation != Operation::Create || quota.metadata.name == ROOT {
         return Ok(Patch::default());
@@ -139,9 +46,9 @@ fn mutate(request: &Request<'_>, ctx: &Ctx) -> Result<Patch, Refused> {
         }
     };
     if labels.get(TREE_ID).unwrap_or_default().is_empty() && parent != ROOT {
-        let quotas = ctx.quotas.read();
-        let mut admitted = ctx.admitted.lock();
-        let forest = Forest::new(&quotas, admitted.settle(&quotas, ctx.clock.moment()));
+        let quotas = view.quotas.read();
+        let mut admitted = view.admitted.lock();
+        let forest = Forest::new(&quotas, admitted.settle(&quotas, view.clock.moment()));
         let Some(above) = forest.tree(World::Expected).find(&parent) else {
             let message = format!("fill quota {name} failed, parent not exist");
             return Err(Refused::missing(Denial::bad_request(message).advise(advice::NO_PARENT)));
@@ -208,7 +115,7 @@ mod tests {
         let object = serde_json::value::RawValue::from_string(object.to_owned()).unwrap();
         let resource = GroupVersionResource { resource: "elasticquotas".into(), ..GroupVersionResource::default() };
         let request = Request { operation: Operation::Create, object: Some(&object), resource, ..Request::default() };
-        mutate_elastic_quota(&request, &Ctx::detached(|_| false))
+        (MUTATE_ELASTIC_QUOTA.call)(&request, &Ctx::detached(|_| false))
     }
 
     #[test]

@@ -21,16 +21,14 @@ use koord_resource::{
 use koord_schema::patch::{json, strategic};
 use serde_json::Value;
 
-use crate::{
-    Ctx,
-    pod::{Amounts, Container, Parts, Pod},
-    profile, warnings,
-};
+use super::{Container, Parts, Pod, PodView, warnings};
+use crate::{Ctx, profile, resources::Amounts};
 
 /// Applies profiles to new pods. Namespaces of the control plane, and pods that the cluster itself runs on, are left alone.
 #[koord_resource::admission(
     path = "/mutate-pod",
     gate = "PodMutatingWebhook",
+    within = Ctx::pods,
     failure_policy = Fail,
     object_type = "pod", groups = [""], versions = ["v1"], resources = ["pods"],
     namespace_selector("control-plane", DoesNotExist),
@@ -47,10 +45,10 @@ use crate::{
     rbac(group = "quota.koordinator.sh", resource = "elasticquotaprofiles", verbs = [list, watch]),
     rbac(group = "scheduling.sigs.k8s.io", resource = "elasticquotas", verbs = [list, watch]),
 )]
-pub fn mutate_pod(request: &Request<'_>, ctx: &Ctx) -> Verdict {
+pub fn mutate_pod(request: &Request<'_>, view: PodView<'_>) -> Verdict {
     let mut remarks = Remarks::default();
     let mut watch = Stopwatch::default();
-    let outcome = mutate(request, ctx, &mut remarks, &mut watch);
+    let outcome = mutate(request, view, &mut remarks, &mut watch);
     let verdict = Verdict { steps: watch.stop(), warnings: remarks.overridden, ..outcome.into() };
     remarks.unknown.iter().fold(verdict, |verdict, profile| not_applied(verdict, profile, request))
 }
@@ -73,7 +71,12 @@ struct Remarks {
     overridden: Vec<String>,
 }
 
-fn mutate(request: &Request<'_>, ctx: &Ctx, remarks: &mut Remarks, watch: &mut Stopwatch) -> Result<Patch, Denial> {
+fn mutate(
+    request: &Request<'_>,
+    view: PodView<'_>,
+    remarks: &mut Remarks,
+    watch: &mut Stopwatch,
+) -> Result<Patch, Denial> {
     if !request.sub_resource.is_empty() || request.resource.resource != "pods" {
         return Ok(Patch::default());
     }
@@ -85,22 +88,22 @@ fn mutate(request: &Request<'_>, ctx: &Ctx, remarks: &mut Remarks, watch: &mut S
     watch.begin("ClusterColocationProfile");
     let namespace = if pod.metadata.namespace.is_empty() { &request.namespace } else { &pod.metadata.namespace };
     let namespace = namespace.clone();
-    let (matched, unknown) = matched(ctx, &pod.metadata.labels, &namespace);
+    let (matched, unknown) = matched(view, &pod.metadata.labels, &namespace);
     remarks.unknown = unknown;
     let name = if pod.metadata.name.is_empty() { &request.name } else { &pod.metadata.name };
     let applied = drawn(&matched, request, &namespace, name)?;
-    if ctx.settings.admission_warnings {
+    if view.warns {
         remarks.overridden = warnings::of_new_pod(&pod, &applied);
     }
     let translates = !matched.is_empty()
-        && !ctx.switches.skip_mutating_resources
+        && !view.switches.skip_mutating_resources
         && !matched.iter().any(|profile| profile.skip_update_resources);
-    let rest = Rest { ctx, namespace: &namespace, translates };
+    let rest = Rest { view, namespace: &namespace, translates };
 
-    if can_be_overlaid(&pod, &applied, ctx) {
+    if can_be_overlaid(&pod, &applied, view) {
         let mut pod = pod;
         for profile in &applied {
-            apply_profile(&mut pod, profile, ctx)?;
+            apply_profile(&mut pod, profile, view)?;
             if let Some(overlay) = &profile.overlay {
                 overlay.apply_texts(&mut pod.metadata.labels, &mut pod.metadata.annotations);
             }
@@ -115,21 +118,21 @@ fn mutate(request: &Request<'_>, ctx: &Ctx, remarks: &mut Remarks, watch: &mut S
     }
     let touched =
         applied.iter().filter_map(|profile| profile.overlay.as_ref()).map(|overlay| overlay.touched().clone());
-    let before = touched.fold(Pod::excerpt(ctx).clone(), Excerpt::and).read(object.get())?;
+    let before = touched.fold(Pod::excerpt(view.switches.multi_quota_tree).clone(), Excerpt::and).read(object.get())?;
     let after = with_patches(before.clone(), pod, &applied, &rest, watch)?;
     Ok(Patch::between(&before, &after)?)
 }
 
 /// Whether the profiles' own patches can be carried out on the pod as it came: what the handler reads and changes,
 /// and what each of them is about, have nothing to do with each other.
-fn can_be_overlaid(pod: &Parts<'_>, applied: &Matched, ctx: &Ctx) -> bool {
+fn can_be_overlaid(pod: &Parts<'_>, applied: &Matched, view: PodView<'_>) -> bool {
     let overlays = || applied.iter().filter_map(|profile| profile.overlay.as_ref());
     overlays().enumerate().all(|(index, overlay)| {
         let names = |containers: &[Container<'_>], list| {
             overlay.keeps_places(list, containers.iter().map(|container| container.name.as_ref()))
         };
         pod.has == (true, true)
-            && overlay.is_apart_from(Pod::excerpt(ctx))
+            && overlay.is_apart_from(Pod::excerpt(view.switches.multi_quota_tree))
             && names(&pod.spec.containers, "containers")
             && names(&pod.spec.init_containers, "initContainers")
             && overlays().take(index).all(|other| overlay.touched().is_apart_from(other.touched()))
@@ -137,9 +140,9 @@ fn can_be_overlaid(pod: &Parts<'_>, applied: &Matched, ctx: &Ctx) -> bool {
 }
 
 /// The profiles that match, and those that ask for the labels of a namespace that nobody knows.
-fn matched(ctx: &Ctx, labels: &Texts<'_>, namespace: &str) -> (Matched, Matched) {
-    let mut matched = koord_profile::matching(&ctx.profiles.read(), labels);
-    let unknown = koord_profile::retain_of_namespace(&mut matched, &ctx.namespaces.read(), namespace);
+fn matched(view: PodView<'_>, labels: &Texts<'_>, namespace: &str) -> (Matched, Matched) {
+    let mut matched = koord_profile::matching(&view.profiles.read(), labels);
+    let unknown = koord_profile::retain_of_namespace(&mut matched, &view.namespaces.read(), namespace);
     (matched, unknown)
 }
 
@@ -155,13 +158,13 @@ fn drawn(matched: &Matched, request: &Request<'_>, namespace: &str, name: &str) 
 }
 
 /// What a profile says, without its own patch.
-fn apply_profile<'a>(pod: &mut Parts<'a>, profile: &'a Profile, ctx: &Ctx) -> Result<(), Denial> {
+fn apply_profile<'a>(pod: &mut Parts<'a>, profile: &'a Profile, view: PodView<'_>) -> Result<(), Denial> {
     koord_profile::apply(profile, &mut pod.metadata.labels, &mut pod.metadata.annotations);
     if !profile.spec.scheduler_name.is_empty() {
         pod.spec.scheduler_name = profile.spec.scheduler_name.as_str().into();
         pod.spec.changed.scheduler_name = true;
     }
-    if let Some(class) = profile::priority_class(&ctx.priority_classes, profile)? {
+    if let Some(class) = profile::priority_class(view.priority_classes, profile)? {
         pod.spec.priority_class_name = profile.spec.priority_class_name.as_str().into();
         pod.spec.priority = Some(class.value);
         pod.spec.preemption_policy = class.preemption_policy.clone().into();
@@ -172,14 +175,14 @@ fn apply_profile<'a>(pod: &mut Parts<'a>, profile: &'a Profile, ctx: &Ctx) -> Re
 
 /// What follows the profiles.
 struct Rest<'c> {
-    ctx: &'c Ctx,
+    view: PodView<'c>,
     namespace: &'c str,
     translates: bool,
 }
 
 impl Rest<'_> {
     fn apply(&self, pod: &mut Parts<'_>, watch: &mut Stopwatch) -> Result<(), Denial> {
-        let switches = &self.ctx.switches;
+        let switches = &self.view.switches;
         if self.translates {
             translate::translate(pod);
         }
@@ -189,7 +192,7 @@ impl Rest<'_> {
         }
         if switches.multi_quota_tree {
             watch.begin("MultiQuotaTree");
-            quota_tree::bind(pod, self.ctx, self.namespace)?;
+            quota_tree::bind(pod, self.view, self.namespace)?;
         }
         if !switches.disable_device_resource_spec {
             watch.begin("DeviceResourceSpec");
@@ -211,7 +214,7 @@ fn with_patches<'a>(
     let until = profiles.iter().position(|profile| profile.spec.patch.is_some());
     let (now, later) = profiles.split_at(until.map_or(profiles.len(), |at| at + 1));
     for profile in now {
-        apply_profile(&mut pod, profile, rest.ctx)?;
+        apply_profile(&mut pod, profile, rest.view)?;
     }
     let last = now.last().and_then(|profile| Some((profile.spec.patch.as_ref()?, profile.overlay.as_ref()?)));
     let Some((patch, overlay)) = last else {
@@ -301,7 +304,7 @@ mod tests {
         let object = RawValue::from_string(pod.to_string()).unwrap();
         let resource = GroupVersionResource { resource: "pods".into(), ..GroupVersionResource::default() };
         let request = Request { operation: Operation::Create, object: Some(&object), resource, ..Request::default() };
-        let verdict = mutate_pod(&request, ctx);
+        let verdict = mutate_pod(&request, ctx.pods());
         assert_eq!(verdict.denial, None);
         json::apply(pod.clone(), &serde_json::from_slice(verdict.patch.as_bytes()).unwrap()).unwrap()
     }
@@ -343,7 +346,7 @@ mod tests {
                 RawValue::from_string(r#"{"metadata":{"name":"n"},"spec":{"containers":[]}}"#.to_owned()).unwrap();
             let resource = GroupVersionResource { resource: "pods".into(), ..GroupVersionResource::default() };
             let request = Request { operation: Operation::Create, object: Some(&pod), resource, ..Request::default() };
-            let denial = mutate_pod(&request, &ctx).denial.unwrap();
+            let denial = mutate_pod(&request, ctx.pods()).denial.unwrap();
             let told = "json: cannot unmarshal string into Go struct field PodSpec.spec.hostNetwork of type bool";
             assert_eq!((denial.code, denial.message.as_str()), (500, told), "{patch}");
         }
@@ -366,7 +369,7 @@ mod tests {
             resource,
             ..Request::default()
         };
-        let verdict = mutate_pod(&request, &ctx);
+        let verdict = mutate_pod(&request, ctx.pods());
         assert_eq!((verdict.patch.is_empty(), verdict.unsettled, verdict.denial), (true, true, None));
         assert_eq!(
             verdict.warnings,
@@ -375,7 +378,7 @@ mod tests {
             ]
         );
         put("Namespace", r#"{"metadata":{"name":"new","uid":"n","resourceVersion":"2","labels":{"team":"x"}}}"#);
-        let verdict = mutate_pod(&request, &ctx);
+        let verdict = mutate_pod(&request, ctx.pods());
         assert_eq!(verdict.patch.as_str(), r#"[{"op":"add","path":"/metadata/labels","value":{"a":"b"}}]"#);
         assert!(!verdict.unsettled && verdict.warnings.is_empty());
     }

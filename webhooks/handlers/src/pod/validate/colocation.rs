@@ -11,15 +11,12 @@ use koord_resource::{
     quantity::Format,
 };
 
-use crate::{
-    Ctx,
-    pod::{Parts, request_of},
-};
+use crate::pod::{Parts, PodView, request_of};
 
-pub(super) fn check(pod: &Parts<'_>, old: Option<&Parts<'_>>, ctx: &Ctx) -> Errors {
+pub(super) fn check(pod: &Parts<'_>, old: Option<&Parts<'_>>, view: PodView<'_>) -> Errors {
     let mut errors = Errors::new();
     if let Some(old) = old {
-        classes_stay(pod, old, ctx, &mut errors);
+        classes_stay(pod, old, view, &mut errors);
     }
     let (qos, class) = (pod.declared_qos(), pod.declared_class());
     let labels = Path::root("labels");
@@ -69,7 +66,7 @@ fn whole_cpus(pod: &Parts<'_>, errors: &mut Errors) {
     }
 }
 
-fn classes_stay(pod: &Parts<'_>, old: &Parts<'_>, ctx: &Ctx, errors: &mut Errors) {
+fn classes_stay(pod: &Parts<'_>, old: &Parts<'_>, view: PodView<'_>, errors: &mut Errors) {
     const IMMUTABLE: &str = "field is immutable";
     let labels = Path::root("labels");
     let qos = |pod: &Parts<'_>| pod.declared_qos().map(|qos| qos.as_str().to_owned()).unwrap_or_default();
@@ -80,7 +77,7 @@ fn classes_stay(pod: &Parts<'_>, old: &Parts<'_>, ctx: &Ctx, errors: &mut Errors
         errors.invalid(&Path::root("spec").child("priority"), shown(pod.declared_class()), IMMUTABLE);
     }
     let priority = |pod: &Parts<'_>| pod.metadata.labels.get(SUB_PRIORITY_LABEL).unwrap_or_default().to_owned();
-    if !ctx.switches.skip_validating_priority && priority(pod) != priority(old) {
+    if !view.switches.skip_validating_priority && priority(pod) != priority(old) {
         errors.invalid(&labels.child(SUB_PRIORITY_LABEL), priority(pod), IMMUTABLE);
     }
 }

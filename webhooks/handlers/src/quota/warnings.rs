@@ -9,8 +9,8 @@ use koord_resource::{
     admission::{Operation, Request},
 };
 
-use super::unread;
-use crate::{Ctx, decode, mutate_elastic_quota::QuotaView, quota::Quota};
+use super::{Quota, QuotaView, manifest::QuotaManifest};
+use crate::{decode, ignored_keys::reason};
 
 /// Keys that are read among the labels only.
 const LABELS: [&str; 6] =
@@ -20,11 +20,11 @@ const LABELS: [&str; 6] =
 const ANNOTATIONS: [&str; 4] =
     [SHARED_WEIGHT.name(), NAMESPACES.name(), ADMISSION.name(), MAX_STRICT_CHECK_RESOURCE_KEYS.name()];
 
-/// The warnings about the request's quota. An update is told only what it brings.
-pub(crate) fn of_admitted(request: &Request<'_>, ctx: &Ctx) -> Vec<String> {
+/// Warnings about the request's quota. An update is warned about its changes only.
+pub(crate) fn of_admitted(request: &Request<'_>, view: QuotaView<'_>) -> Vec<String> {
     let told = |raw| {
-        let view: Option<QuotaView<'_>> = decode::object(raw).ok();
-        view.map(|view| of_quota(&view, &view.place(&request.namespace), ctx)).unwrap_or_default()
+        let quota: Option<QuotaManifest<'_>> = decode::object(raw).ok();
+        quota.map(|quota| of_quota(&quota, &quota.place(&request.namespace), view)).unwrap_or_default()
     };
     match request.operation {
         Operation::Create => told(request.object),
@@ -36,19 +36,19 @@ pub(crate) fn of_admitted(request: &Request<'_>, ctx: &Ctx) -> Vec<String> {
     }
 }
 
-fn of_quota(view: &QuotaView<'_>, quota: &Quota, ctx: &Ctx) -> Vec<String> {
+fn of_quota(manifest: &QuotaManifest<'_>, quota: &Quota, view: QuotaView<'_>) -> Vec<String> {
     let mut warnings = Vec::new();
     for (part, texts, elsewhere, other) in [
-        ("labels", &view.metadata.labels, &ANNOTATIONS[..], "an annotation"),
-        ("annotations", &view.metadata.annotations, &LABELS[..], "a label"),
+        ("labels", &manifest.metadata.labels, &ANNOTATIONS[..], "an annotation"),
+        ("annotations", &manifest.metadata.annotations, &LABELS[..], "a label"),
     ] {
         for (key, value) in texts.iter() {
-            let reason = if elsewhere.contains(&key) {
+            let found = if elsewhere.contains(&key) {
                 Some(format!("this key has no effect here; it is {other}"))
             } else {
-                unread(key, value)
+                reason(key, value)
             };
-            warnings.extend(reason.map(|reason| format!("metadata.{part}[{key}]: {reason}")));
+            warnings.extend(found.map(|reason| format!("metadata.{part}[{key}]: {reason}")));
         }
     }
     let mut say = |key: &str, reason: String| warnings.push(format!("metadata.annotations[{key}]: {reason}"));
@@ -62,10 +62,10 @@ fn of_quota(view: &QuotaView<'_>, quota: &Quota, ctx: &Ctx) -> Vec<String> {
             say(key, format!("{names} has no effect, because spec.max does not name it"));
         }
     }
-    if quota.is_parent && !quota.namespaces.is_empty() && !ctx.switches.support_parent_quota_submit_pod {
+    if quota.is_parent && !quota.namespaces.is_empty() && !view.switches.support_parent_quota_submit_pod {
         say(NAMESPACES.name(), "pods of these namespaces are refused, because the quota is a parent".to_owned());
     }
-    if ctx.switches.multi_quota_tree && !quota.tree_id.is_empty() && !is_a_profiles_tree(&quota.tree_id, ctx) {
+    if view.switches.multi_quota_tree && !quota.tree_id.is_empty() && !is_a_profiles_tree(&quota.tree_id, view) {
         let tree = &quota.tree_id;
         warnings.push(format!(
             "metadata.labels[{TREE_ID}]: no ElasticQuotaProfile has the tree {tree:?}; pods of this quota run on any node"
@@ -74,8 +74,8 @@ fn of_quota(view: &QuotaView<'_>, quota: &Quota, ctx: &Ctx) -> Vec<String> {
     warnings
 }
 
-fn is_a_profiles_tree(tree_id: &str, ctx: &Ctx) -> bool {
-    ctx.quota_profiles.read().iter().any(|(_, entry)| entry.value.tree_id == tree_id)
+fn is_a_profiles_tree(tree_id: &str, view: QuotaView<'_>) -> bool {
+    view.quota_profiles.read().iter().any(|(_, entry)| entry.value.tree_id == tree_id)
 }
 
 #[cfg(test)]
@@ -84,7 +84,7 @@ mod tests {
     use serde_json::{Value, json, value::RawValue};
 
     use super::*;
-    use crate::HANDLERS;
+    use crate::{Ctx, HANDLERS};
 
     const PATH: &str = "/validate-scheduling-sigs-k8s-io-v1alpha1-elasticquota";
 

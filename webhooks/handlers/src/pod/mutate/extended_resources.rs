@@ -9,7 +9,10 @@ use koord_resource::{admission::Denial, go_json};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::pod::{Amount, Amounts, Container, Parts};
+use crate::{
+    pod::{Container, Parts},
+    resources::{Amount, Amounts},
+};
 
 /// The annotation.
 const EXTENDED_RESOURCE_SPEC: &str = "node.koordinator.sh/extended-resource-spec";

@@ -7,8 +7,10 @@ use koord_resource::admission::{Denial, GroupVersionResource, Operation, Request
 use koord_scheduling::Outcome;
 use serde_json::{Value, value::RawValue};
 
-use super::{apply_profile, changed, drawn, fits, matched, merged, mutate_pod, write};
-use crate::{Ctx, pod::Pod, validate_pod};
+use super::{
+    super::{Pod, PodView, validate::validate_pod},
+    apply_profile, changed, drawn, fits, matched, merged, mutate_pod, write,
+};
 
 /// What becomes of a pod.
 #[derive(Clone, Debug, PartialEq)]
@@ -65,32 +67,32 @@ impl Tried {
     }
 }
 
-/// Tries all profiles that `ctx` knows on a new pod. The uid stands for that of the request.
-pub fn rehearse(ctx: &Ctx, pod: &Value, namespace: &str, uid: &str) -> Result<Rehearsal, Denial> {
+/// Tries all profiles of the cache on a new pod. The uid stands for that of the request.
+pub fn rehearse(view: PodView<'_>, pod: &Value, namespace: &str, uid: &str) -> Result<Rehearsal, Denial> {
     let raw = RawValue::from_string(pod.to_string())?;
     let request = request(&raw, namespace, uid);
-    let view = Pod::read(request.object)?;
-    let (labels, name) = (&view.metadata.labels, &*view.metadata.name);
-    let (applying, _) = matched(ctx, labels, namespace);
+    let manifest = Pod::read(request.object)?;
+    let (labels, name) = (&manifest.metadata.labels, &*manifest.metadata.name);
+    let (applying, _) = matched(view, labels, namespace);
     let applying: Vec<String> = match drawn(&applying, &request, namespace, name) {
         Ok(applied) => applied.iter().map(|profile| profile.name.clone()).collect(),
         Err(_) => Vec::new(),
     };
     let identity = if name.is_empty() { Identity::Request(uid) } else { Identity::Named(namespace, name) };
-    let known: Vec<Arc<Profile>> = ctx.profiles.read().iter().map(|(_, entry)| Arc::clone(&entry.value)).collect();
+    let known: Vec<Arc<Profile>> = view.profiles.read().iter().map(|(_, entry)| Arc::clone(&entry.value)).collect();
     let mut profiles = Vec::new();
     let mut current = Ok(pod.clone());
     for profile in &known {
-        let mut tried = tried(profile, ctx, labels, namespace, identity);
+        let mut tried = tried(profile, view, labels, namespace, identity);
         if applying.contains(&profile.name)
             && let Ok(before) = &current
         {
-            current = applied_alone(before, profile, ctx);
+            current = applied_alone(before, profile, view);
             tried.after = Some(current.clone());
         }
         profiles.push(tried);
     }
-    let verdict = mutate_pod(&request, ctx);
+    let verdict = mutate_pod(&request, view);
     let mut warnings = verdict.warnings;
     let mutated = match verdict.denial {
         Some(denial) => Err(denial),
@@ -98,7 +100,7 @@ pub fn rehearse(ctx: &Ctx, pod: &Value, namespace: &str, uid: &str) -> Result<Re
     };
     let outcome = mutated.and_then(|pod| {
         let raw = RawValue::from_string(pod.to_string())?;
-        let verdict = validate_pod::validate_pod(&self::request(&raw, namespace, uid), ctx);
+        let verdict = validate_pod(&self::request(&raw, namespace, uid), view);
         warnings.extend(verdict.warnings);
         verdict.denial.map_or(Ok(pod), Err)
     });
@@ -118,8 +120,8 @@ fn request<'a>(pod: &'a RawValue, namespace: &'a str, uid: &'a str) -> Request<'
     }
 }
 
-fn tried(profile: &Profile, ctx: &Ctx, labels: &Texts<'_>, namespace: &str, identity: Identity<'_>) -> Tried {
-    let namespaces = ctx.namespaces.read();
+fn tried(profile: &Profile, view: PodView<'_>, labels: &Texts<'_>, namespace: &str, identity: Identity<'_>) -> Tried {
+    let namespaces = view.namespaces.read();
     let asks = !profile.namespaces.is_everything();
     let known = namespaces.get(namespace).map(|entry| &entry.value.0).filter(|_| asks);
     let chance = profile.spec.probability.as_ref().map(|probability| Chance {
@@ -139,11 +141,11 @@ fn tried(profile: &Profile, ctx: &Ctx, labels: &Texts<'_>, namespace: &str, iden
 }
 
 /// The pod after this profile and nothing else.
-fn applied_alone(pod: &Value, profile: &Arc<Profile>, ctx: &Ctx) -> Result<Value, Denial> {
+fn applied_alone(pod: &Value, profile: &Arc<Profile>, view: PodView<'_>) -> Result<Value, Denial> {
     let text = pod.to_string();
-    let mut view = Pod::read_text(&text)?;
-    apply_profile(&mut view, profile, ctx)?;
-    let pod = changed(pod.clone(), &write(&view)?)?;
+    let mut manifest = Pod::read_text(&text)?;
+    apply_profile(&mut manifest, profile, view)?;
+    let pod = changed(pod.clone(), &write(&manifest)?)?;
     match (&profile.spec.patch, &profile.overlay) {
         (Some(patch), Some(overlay)) => merged(pod, patch).and_then(|pod| fits(overlay).map(|()| pod)),
         _ => Ok(pod),
@@ -155,6 +157,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::Ctx;
 
     fn ctx(profiles: &[(&str, Value)]) -> Ctx {
         let ctx = Ctx::detached(|_| false);
@@ -179,7 +182,7 @@ mod tests {
         ]);
         let pod = json!({"metadata": {"name": "p", "labels": {"app": "web"}},
                          "spec": {"containers": [{"name": "c", "resources": {"limits": {"cpu": "1"}}}]}});
-        let rehearsal = rehearse(&ctx, &pod, "default", "u").unwrap();
+        let rehearsal = rehearse(ctx.pods(), &pod, "default", "u").unwrap();
         let applied: Vec<&str> =
             rehearsal.profiles.iter().filter(|tried| tried.after.is_some()).map(|tried| tried.name.as_str()).collect();
         assert_eq!(applied, ["a", "c"]);
@@ -200,13 +203,14 @@ mod tests {
     #[test]
     fn a_refusal_is_told_with_the_step_that_fails() {
         let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": []}});
-        let missing = rehearse(&ctx(&[("a", json!({"priorityClassName": "gone"}))]), &pod, "default", "u").unwrap();
+        let missing =
+            rehearse(ctx(&[("a", json!({"priorityClassName": "gone"}))]).pods(), &pod, "default", "u").unwrap();
         let denial = missing.outcome.unwrap_err();
         assert_eq!(denial.message, "priorityclasses.scheduling.k8s.io \"gone\" not found");
         assert_eq!(missing.profiles[0].after, Some(Err(denial)));
-        let combination = rehearse(&ctx(&[("a", json!({"qosClass": "BE"}))]), &pod, "default", "u").unwrap();
+        let combination = rehearse(ctx(&[("a", json!({"qosClass": "BE"}))]).pods(), &pod, "default", "u").unwrap();
         assert!(combination.outcome.unwrap_err().message.contains("cannot be used in combination"));
-        let odd = rehearse(&ctx(&[("a", json!({"probability": "half"}))]), &pod, "default", "u").unwrap();
+        let odd = rehearse(ctx(&[("a", json!({"probability": "half"}))]).pods(), &pod, "default", "u").unwrap();
         assert!(odd.outcome.is_err() && odd.profiles[0].chance.as_ref().unwrap().percent.is_err());
     }
 }

@@ -15,12 +15,8 @@ use koord_resource::{
 };
 use koord_runtime::key::ObjectKey;
 
-use super::Quota;
-use crate::{
-    Ctx,
-    pod::{Amounts, Parts, request_of},
-    validate_pod::quota_of,
-};
+use super::{Parts, PodView, quota_of::quota_of, request_of};
+use crate::{quota::Quota, resources::Amounts};
 
 /// Resources of which at least one must be bounded for a quota to be asked at all.
 const COUNTED: [&str; 15] = [
@@ -53,16 +49,16 @@ pub(crate) fn of(
     pod: &Parts<'_>,
     old: Option<&Parts<'_>>,
     request: &Request<'_>,
-    ctx: &Ctx,
+    view: PodView<'_>,
     now: Timestamp,
 ) -> Result<Option<Charge>, Denial> {
-    let switches = &ctx.switches;
-    let quotas = ctx.quotas.read();
-    let name = quota_of(pod, request, ctx, &quotas);
+    let switches = view.switches;
+    let quotas = view.quotas.read();
+    let name = quota_of(pod, request, view, &quotas);
     let concerned = match request.operation {
         Operation::Create => true,
         Operation::Update => {
-            switches.quota_admission_on_update && old.is_none_or(|old| quota_of(old, request, ctx, &quotas) != name)
+            switches.quota_admission_on_update && old.is_none_or(|old| quota_of(old, request, view, &quotas) != name)
         }
         _ => false,
     };

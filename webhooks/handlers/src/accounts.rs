@@ -23,11 +23,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use super::{
-    CachedQuota,
-    charge::{self, Charge},
+use crate::{
+    Ctx,
+    pod::{
+        charge::{self, Charge},
+        validate::{VALIDATE_POD, decide},
+    },
+    quota::{self, CachedQuota},
 };
-use crate::{Ctx, validate_pod};
 
 /// How long a pod waits for its charge.
 const WAIT_MAX: Duration = Duration::from_secs(10);
@@ -128,8 +131,8 @@ impl Accounts {
             return builder;
         }
         let accounts = Arc::clone(self);
-        builder.settle(validate_pod::VALIDATE_POD.path, move |request| {
-            let (verdict, charge) = validate_pod::decide(request, &accounts.ctx, Some(accounts.ctx.clock.now()));
+        builder.settle(VALIDATE_POD.path, move |request| {
+            let (verdict, charge) = decide(request, accounts.ctx.pods(), Some(accounts.ctx.clock.now()));
             (verdict, charge.map(|charge| Arc::clone(&accounts).due(charge, request.dry_run)))
         })
     }
@@ -242,7 +245,7 @@ impl Accounts {
         let answer = self.books.get()?.send(request).await.ok().filter(Answer::is_success);
         let fresh = answer.and_then(|answer| {
             let Stored { metadata } = serde_json::from_str(&answer.body).ok()?;
-            let quota = Arc::new(super::fact::read(&answer.body).ok()?);
+            let quota = Arc::new(quota::read(&answer.body).ok()?);
             let (revision, requested) = (Revision::parse(&metadata.resource_version).ok()?, quota.requested.clone());
             Some(State { uid: Uid::from(&*metadata.uid), revision, quota, requested })
         });

@@ -3,7 +3,10 @@
 use koord_api::resource_names::{NativeNames, native_in};
 use koord_resource::{Quantity, quantity::Format};
 
-use crate::pod::{Amounts, Parts, Resources};
+use crate::{
+    pod::Parts,
+    resources::{Amounts, Resources},
+};
 
 /// Translates requests, limits and overhead by the pod's priority class.
 pub(super) fn translate(pod: &mut Parts<'_>) {

@@ -1,0 +1,41 @@
+//! Labels and annotations without effect: keys that are misspelt, and values that cannot be read.
+
+use koord_api::{
+    catalogue,
+    priority::{PRIORITY_CLASS_LABEL, PriorityClass},
+    qos::{QOS_LABEL, QosClass},
+    quota::{NAME as QUOTA_NAME, TREE_ID},
+};
+
+/// Why a label or annotation has no effect.
+pub(crate) fn reason(key: &str, value: &str) -> Option<String> {
+    let ignored = |expected: &str| Some(format!("{value:?} is ignored; expected {expected}"));
+    match key {
+        QOS_LABEL => match QosClass::of_label(Some(value)) {
+            Some(_) => None,
+            None => ignored("LSE, LSR, LS, BE or SYSTEM"),
+        },
+        PRIORITY_CLASS_LABEL => match PriorityClass::declared(Some(value), None) {
+            Some(_) => None,
+            None => ignored("koord-prod, koord-mid, koord-batch or koord-free"),
+        },
+        _ => match catalogue::find(key) {
+            Some(entry) => entry.rewrite(value).err().and_then(|error| ignored(error.expected)),
+            None => meant(key).map(|known| format!("this key has no effect; {known} is meant")),
+        },
+    }
+}
+
+/// The key of the protocol that a slip of case, dashes or dots has made unknown.
+fn meant(key: &str) -> Option<&'static str> {
+    if !key.split_once('/').is_some_and(|(domain, _)| domain.to_ascii_lowercase().ends_with("koordinator.sh")) {
+        return None;
+    }
+    let letters = |text: &str| -> String {
+        text.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase()).collect()
+    };
+    let others = [QOS_LABEL, PRIORITY_CLASS_LABEL, QUOTA_NAME, TREE_ID];
+    let known = catalogue::KEYS.iter().map(|entry| entry.name()).chain(others);
+    let wanted = letters(key);
+    known.filter(|known| *known != key).find(|known| letters(known) == wanted)
+}

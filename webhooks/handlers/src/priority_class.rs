@@ -1,0 +1,50 @@
+//! What the caches keep of PriorityClasses.
+
+use koord_resource::controller::ResourceKind;
+use koord_runtime::{
+    intern::Interner,
+    projection::{DecodeError, Metadata, Projection, WireMetadata},
+};
+use serde::Deserialize;
+
+/// What a pod of a PriorityClass gets.
+#[derive(Debug, PartialEq)]
+pub(crate) struct PriorityClassValue {
+    pub(crate) value: i32,
+    pub(crate) preemption_policy: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PriorityClassWire<'a> {
+    #[serde(borrow, default)]
+    metadata: WireMetadata<'a>,
+    #[serde(default)]
+    value: i32,
+    /// The API server always sets it.
+    #[serde(default)]
+    preemption_policy: Option<String>,
+}
+
+impl<'a> Metadata<'a> for PriorityClassWire<'a> {
+    fn metadata(&self) -> &WireMetadata<'a> {
+        &self.metadata
+    }
+}
+
+impl Projection for PriorityClassValue {
+    const KIND: ResourceKind = ResourceKind {
+        group: "scheduling.k8s.io",
+        version: "v1",
+        kind: "PriorityClass",
+        plural: "priorityclasses",
+        namespaced: false,
+    };
+    type Wire<'a> = PriorityClassWire<'a>;
+    type Index = ();
+
+    fn project(wire: PriorityClassWire<'_>, _: &mut Interner) -> Result<Self, DecodeError> {
+        let preemption_policy = wire.preemption_policy.unwrap_or_else(|| "PreemptLowerPriority".to_owned());
+        Ok(Self { value: wire.value, preemption_policy })
+    }
+}
