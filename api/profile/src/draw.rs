@@ -36,8 +36,8 @@ pub fn drawn(profile: &Profile, identity: Identity<'_>) -> Result<bool, PercentE
 mod tests {
     use std::sync::Arc;
 
+    use koord_core::cache::Cache;
     use koord_resource::IntOrString;
-    use koord_runtime::cache::Cache;
     use serde_json::json;
 
     use super::*;

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use koord_profile::{Profile, Texts, apply, matching};
-//! use koord_runtime::cache::Cache;
+//! use koord_core::cache::Cache;
 //! let mut profiles = Cache::<Profile>::default();
 //! profiles.upsert(
 //!     r#"{"metadata": {"name": "batch", "uid": "u", "resourceVersion": "1"},

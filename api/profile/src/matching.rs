@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use koord_runtime::cache::Cache;
+use koord_core::cache::Cache;
 use smallvec::SmallVec;
 
 use crate::{NamespaceLabels, Profile, Texts};

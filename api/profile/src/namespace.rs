@@ -1,10 +1,10 @@
 //! A namespace, as far as profiles select it.
 
-use koord_resource::controller::ResourceKind;
-use koord_runtime::{
+use koord_core::{
     intern::Interner,
     projection::{DecodeError, Labels, MetadataOnly, Projection},
 };
+use koord_resource::controller::ResourceKind;
 
 /// The labels of a namespace.
 #[derive(Debug, PartialEq)]

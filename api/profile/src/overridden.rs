@@ -153,7 +153,7 @@ fn text((key, value): (&String, &Value)) -> Option<(String, String)> {
 
 #[cfg(test)]
 mod tests {
-    use koord_runtime::cache::Cache;
+    use koord_core::cache::Cache;
     use serde_json::json;
 
     use super::*;

@@ -2,11 +2,11 @@
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use koord_api::cluster_colocation_profile::{ClusterColocationProfile, ClusterColocationProfileSpec};
-use koord_resource::{Resource, controller::ResourceKind};
-use koord_runtime::{
+use koord_core::{
     intern::Interner,
     projection::{DecodeError, Labels, Metadata, Projection, WireMetadata},
 };
+use koord_resource::{Resource, controller::ResourceKind};
 use koord_scheduling::Selector;
 use serde::Deserialize;
 
@@ -79,7 +79,7 @@ impl Projection for Profile {
 
 #[cfg(test)]
 mod tests {
-    use koord_runtime::cache::Cache;
+    use koord_core::cache::Cache;
     use serde_json::json;
 
     use super::*;

@@ -12,6 +12,7 @@ use std::{
 use koord_resource::controller::{ControllerSpec, ResourceKind};
 
 use crate::{
+    Watch,
     cache::{Change, Quarantined},
     clock::{Moment, SharedClock},
     controller::{Controller, Requests, Worker},
@@ -24,7 +25,6 @@ use crate::{
     reflector::{Initial, Selection},
     store::{Sink, Sizes, Store},
     trace::Tracer,
-    watch::Watch,
 };
 
 /// A watch that has not heard from the API server for this long is stale. A quiet one is opened anew every five minutes.
@@ -52,7 +52,7 @@ impl Core {
     pub fn new(clock: SharedClock, random: Random, metrics: Metrics, events: Arc<dyn EventSink>) -> Self {
         let (initial, namespace) = (Initial::default(), String::new());
         let (tracer, watches, workers) = (Tracer::default(), Vec::new(), Vec::new());
-        let (guard, started) = (PanicGuard::new(metrics.panics.clone()), clock.moment());
+        let (guard, started) = (metrics.panic_guard(), clock.moment());
         Self { clock, random, metrics, tracer, events, guard, initial, namespace, watches, workers, started }
     }
 

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    Watch,
     api::{Api, Part, refused},
     clock::SharedClock,
     metrics::Metrics,
     panics::{PanicGuard, Place},
     random::Random,
     reflector::{Ask, Failure, Reflector},
-    watch::Watch,
 };
 
 /// Follows a collection. The clock must run in real time.

@@ -1,57 +1,34 @@
-//! Controllers for Kubernetes: watches, caches, work queues, leases, and a manager around them.
+//! Controllers for Kubernetes: tasks around watches, caches, work queues and a Lease.
 //!
-//! A controller is a function from a key and what the caches show to an [`outcome::Outcome`]; the runtime computes
-//! the difference to what is and writes that. Everything that decides is a state machine without sockets, tasks or a
-//! clock of its own ([`cache`], [`reflector`], [`queue`], [`lease`], [`outcome`]); [`manager`] puts tasks around
-//! them, and a simulation can drive them step by step. The crate knows nothing of Koordinator.
+//! A controller is a function from a key and the caches to an [`outcome::Outcome`]. The runtime computes the difference
+//! between the desired state and the caches, and writes it. What decides is in `koord-core`, a crate without I/O; requests
+//! are sent by `koord-client`; [`manager`] runs tasks around both, and a simulation can drive [`Core`] step by step. The
+//! modules of both crates are exported here under their names. None of the three knows Koordinator's kinds.
 //!
 //! Read first: [`projection::Projection`] (what is kept of an object), [`controller::Controller`] (what is decided),
 //! [`Core`] (how both are wired).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
-pub mod api;
-pub mod cache;
 pub mod changes;
-pub mod clock;
-pub mod condition;
 pub mod controller;
 mod core;
 mod election;
-pub mod error;
-pub mod events;
 pub mod flags;
 mod follow;
 pub mod gates;
 pub mod health;
-pub mod index;
-pub mod intern;
-pub mod key;
-pub mod lease;
-mod limiter;
-mod lines;
 pub mod logs;
 pub mod manager;
 pub mod metrics;
 #[cfg(feature = "otlp")]
 pub mod otlp;
-pub mod outcome;
-pub mod ownership;
-pub mod panics;
-pub mod patch;
-pub mod plan;
-pub mod projection;
-pub mod queue;
-pub mod random;
-pub mod recorder;
-pub mod reflector;
-pub mod store;
 pub mod tasks;
 pub mod trace;
-pub mod uid;
-mod watch;
-pub mod write;
 
-pub use crate::{
-    core::{Core, Wiring},
-    watch::Watch,
+pub use koord_client::{api, clock, recorder};
+pub use koord_core::{
+    cache, condition, error, events, index, intern, key, lease, outcome, ownership, panics, patch, plan, projection,
+    queue, random, reflector, store, uid, watch::Watch, write,
 };
+
+pub use crate::core::{Core, Wiring};

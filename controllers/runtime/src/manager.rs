@@ -96,7 +96,7 @@ impl Manager {
     /// where nobody else keeps real time either.
     pub fn timed_by(clock: SharedClock, core: Core, client: Client, events: EventQueue, settings: Settings) -> Self {
         let limit = (settings.requests_per_second, settings.requests_burst);
-        let api = Api::new(client, Arc::clone(&clock), core.metrics().clone(), settings.field_manager, limit);
+        let api = Api::new(client, Arc::clone(&clock), core.metrics().requests(), settings.field_manager, limit);
         let tasks = Tasks::new(core.guard().clone(), Arc::clone(&clock), core.random().clone());
         let (core, health, leading) = (Arc::new(core), Health::default(), Arc::new(watch::Sender::new(false)));
         let ready = Arc::clone(&core);

@@ -17,15 +17,15 @@ use koord_api::{
         RESOURCE_AMPLIFICATION_CONFIG, ResourceAmplificationConfig, SectionError,
     },
 };
-use koord_profile::{Excerpt, Overlay, PodNode};
-use koord_resource::{Duration, Projection, Quantity, admission::Patch, go_json};
-use koord_runtime::{
+use koord_core::{
     clock::Moment,
     projection::Labels,
     random::Random,
     reflector::{Failure, Initial, Reflector, Selection},
     store::Store,
 };
+use koord_profile::{Excerpt, Overlay, PodNode};
+use koord_resource::{Duration, Projection, Quantity, admission::Patch, go_json};
 use koord_schema::{Schema, cel::Rules, field::Path, patch, pattern, typed::SchemaNode};
 use koord_webhooks::{Ctx, HANDLERS};
 use serde_json::{Value, json};
@@ -234,7 +234,7 @@ pub fn review(data: &[u8]) {
 
 /// What a cache keeps: one part as text, one decoded.
 #[derive(PartialEq, Projection)]
-#[koord(kind = koord_api::node_slo::NodeSLO)]
+#[koord(kind = koord_api::node_slo::NodeSLO, runtime = koord_core)]
 struct View {
     spec: Arc<str>,
     labels: Labels,

@@ -7,7 +7,7 @@ use k8s_openapi::api::{
     coordination::v1::Lease,
     core::v1::{Node, Pod},
 };
-use koord_runtime::clock::SharedClock;
+use koord_client::clock::SharedClock;
 use kube::{
     Api, Client,
     api::{Patch, PatchParams, PostParams},

@@ -9,7 +9,7 @@ use std::{
 };
 
 use futures::{StreamExt as _, stream};
-use koord_runtime::clock::{Moment, SharedClock};
+use koord_client::clock::{Moment, SharedClock};
 use kube::Client;
 use serde_json::{Value, json};
 

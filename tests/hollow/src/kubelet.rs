@@ -2,7 +2,7 @@
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::core::v1::Pod;
-use koord_runtime::clock::SharedClock;
+use koord_client::clock::SharedClock;
 use kube::{
     Api, Client, ResourceExt as _,
     api::{DeleteParams, ListParams, Patch, PatchParams, Preconditions, WatchEvent, WatchParams},

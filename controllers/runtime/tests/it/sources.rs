@@ -6,8 +6,16 @@ use std::{
 };
 
 /// Crates whose runs must be repeatable.
-const CRATES: &[&str] =
-    &["controllers/runtime", "controllers/manager", "webhooks/server", "webhooks/handlers", "bins/koord-manager"];
+const CRATES: &[&str] = &[
+    "controllers/core",
+    "controllers/metrics",
+    "controllers/client",
+    "controllers/runtime",
+    "controllers/manager",
+    "webhooks/server",
+    "webhooks/handlers",
+    "bins/koord-manager",
+];
 
 /// What must not stand in their sources, where it may stand all the same, and what to use instead.
 const RULES: &[(&str, &[&str], &str)] = &[

@@ -65,7 +65,7 @@ impl ApiServer {
             }
         });
         let client = kube::Client::new(service, "default");
-        Api::new(client, SystemClock::shared(), Metrics::new().unwrap(), "test", (0.0, 0))
+        Api::new(client, SystemClock::shared(), Metrics::new().unwrap().requests(), "test", (0.0, 0))
     }
 
     fn answer(&self, method: &str, path: &str, body: &[u8]) -> (u16, Value) {

@@ -128,12 +128,12 @@ impl Leadership {
     }
 
     /// Takes the state of the election.
-    pub(crate) fn follow(&self, election: &Election) {
+    pub fn follow(&self, election: &Election) {
         *self.0.lock() = election.deadline().map_or(Until::NotLeading, Until::Deadline);
     }
 
     /// The lead is over.
-    pub(crate) fn end(&self) {
+    pub fn end(&self) {
         *self.0.lock() = Until::NotLeading;
     }
 }

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, ops::Bound, sync::Arc, time::Duration};
 
+use koord_core::clock::{Moment, SharedClock};
 use parking_lot::Mutex;
 use prometheus::{
     GaugeVec, Result,
@@ -9,8 +10,7 @@ use prometheus::{
     proto::{Gauge, LabelPair, Metric, MetricFamily, MetricType},
 };
 
-use super::description::Description;
-use crate::clock::{Moment, SharedClock};
+use crate::Description;
 
 /// A gauge that forgets a series which nobody has set for some time: of a node that is gone, or of one that
 /// another replica looks after now. Cheap to clone.
@@ -112,15 +112,16 @@ impl Collector for ExpiringGauge {
 #[cfg(test)]
 mod tests {
     use jiff::Timestamp;
+    use koord_core::clock::ManualClock;
 
     use super::*;
-    use crate::{clock::ManualClock, metrics::Metrics};
+    use crate::Registries;
 
     #[test]
     fn a_series_goes_when_nobody_sets_it_or_its_object_is_gone() {
         const AMOUNT: Description = Description::gauge("amount", &["node", "unit"], "Help.");
         let clock = ManualClock::new(Timestamp::UNIX_EPOCH);
-        let metrics = Metrics::new().unwrap();
+        let metrics = Registries::default();
         let gauge = ExpiringGauge::new(AMOUNT, clock.clone(), Duration::from_mins(5)).unwrap();
         metrics.adopt(AMOUNT, gauge.clone()).unwrap();
         let lines = || {

@@ -1,7 +1,8 @@
-//! The metrics that the runtime itself keeps. Names, labels and buckets of `controller_runtime_*`, `workqueue_*`,
-//! `rest_client_*` and `leader_election_*` are those of controller-runtime and client-go.
+//! The metrics of controllers, work queues, watches and leader election as data. Names, labels and buckets of
+//! `controller_runtime_*`, `workqueue_*` and `leader_election_*` are those of controller-runtime and client-go.
 
-use super::description::{Description, Unit};
+use koord_client::metrics::{REST_DURATION, REST_LIMITED, REST_REQUESTS};
+use koord_metrics::{Description, Unit};
 
 const CONTROLLER: &[&str] = &["controller"];
 const QUEUE: &[&str] = &["name", "controller"];
@@ -11,7 +12,6 @@ const RECONCILE_BUCKETS: &[f64] = &[
     1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0,
 ];
 const QUEUE_BUCKETS: &[f64] = &[1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0, 100.0, 1000.0];
-const REQUEST_BUCKETS: &[f64] = &[0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0];
 
 pub(super) const RECONCILE_TOTAL: Description = Description::counter(
     "controller_runtime_reconcile_total",
@@ -91,26 +91,6 @@ pub(super) const QUEUE_LONGEST: Description = Description::gauge(
 )
 .unit(Unit::Seconds)
 .advice("Every write ends after 30 seconds; above that the process hangs: restart it and report it.");
-pub(super) const REST_REQUESTS: Description = Description::counter(
-    "rest_client_requests_total",
-    &["code", "method", "host"],
-    "Requests to the API server by status code, method and host; `<error>` where no answer came.",
-)
-.advice("401 and 403: `koordctl doctor` names the missing permission; 409 in numbers: somebody else writes the same fields; 429 and 5xx: the API server is overloaded.");
-pub(super) const REST_DURATION: Description = Description::histogram(
-    "rest_client_request_duration_seconds",
-    &["verb", "host"],
-    REQUEST_BUCKETS,
-    "Time from sending a request to the head of its answer, by method and host.",
-)
-.advice("The API server, its etcd or a webhook in its way is slow.");
-pub(super) const REST_LIMITED: Description = Description::histogram(
-    "rest_client_rate_limiter_duration_seconds",
-    &["verb", "host"],
-    REQUEST_BUCKETS,
-    "Time that requests waited because of --rest-config-qps and --rest-config-burst.",
-)
-.advice("Raise both flags when the API server can take more.");
 pub(super) const LEADER: Description = Description::gauge(
     "leader_election_master_status",
     &["name"],
@@ -158,19 +138,6 @@ pub(super) const TRACE_SPANS: Description = Description::counter(
     "Spans by what became of them: recorded, dropped because too many waited, sent, failed at the collector. Only with --otlp-endpoint.",
 )
 .advice("Dropped or failed: the collector is slow or gone; nothing else suffers from it.");
-
-/// What the operating system says of the process, under the names that every Prometheus client uses.
-pub const PROCESS: [Description; 7] = [
-    Description::counter("process_cpu_seconds_total", &[], "User and system CPU time.").unit(Unit::Seconds),
-    Description::gauge("process_open_fds", &[], "Open file descriptors."),
-    Description::gauge("process_max_fds", &[], "File descriptors that may be open."),
-    Description::gauge("process_virtual_memory_bytes", &[], "Virtual memory.").unit(Unit::Bytes),
-    Description::gauge("process_resident_memory_bytes", &[], "Resident memory.").unit(Unit::Bytes).advice(
-        "docs/performance.md says what a cluster of 5 000 nodes takes; `koord_cache_objects` says what is kept.",
-    ),
-    Description::gauge("process_start_time_seconds", &[], "Start of the process.").unit(Unit::UnixTime),
-    Description::gauge("process_threads", &[], "Threads."),
-];
 
 /// The runtime's metrics, those of the process aside.
 pub const RUNTIME: &[Description] = &[

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use tokio::sync::{Mutex, mpsc};
-use tokio_util::sync::CancellationToken;
-
-use crate::{
-    api::Api,
+use koord_core::{
     clock::SharedClock,
     events::{Correlator, Event, EventSink},
     panics::{PanicGuard, Place},
     random::Random,
 };
+use tokio::sync::{Mutex, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use crate::api::Api;
 
 /// Events that wait to be written; when the API server cannot keep up, further ones are dropped.
 const WAITING_MAX: usize = 1000;
@@ -56,18 +56,22 @@ impl EventSink for Recorder {
 
 /// The task that writes events.
 #[derive(Clone)]
-pub(crate) struct EventWriter {
+pub struct EventWriter {
     /// Shared with the next run of the task.
-    pub(crate) queue: Arc<Mutex<EventQueue>>,
-    pub(crate) api: Api,
-    pub(crate) random: Random,
-    pub(crate) host: String,
-    pub(crate) guard: PanicGuard,
+    pub queue: Arc<Mutex<EventQueue>>,
+    /// The way to the API server.
+    pub api: Api,
+    /// For the names of Event objects.
+    pub random: Random,
+    /// The host's name.
+    pub host: String,
+    /// Where tests inject panics.
+    pub guard: PanicGuard,
 }
 
 impl EventWriter {
     /// Writes events until `stop`.
-    pub(crate) async fn run(self, stop: CancellationToken) {
+    pub async fn run(self, stop: CancellationToken) {
         let Self { queue, api, random, host, guard } = self;
         let mut queue = queue.lock().await;
         let mut correlator = Correlator::new(host);

@@ -2,9 +2,8 @@
 
 use std::{sync::Arc, time::Duration};
 
+use koord_core::{clock::SharedClock, queue::Bucket};
 use tokio::sync::Mutex;
-
-use crate::{clock::SharedClock, queue::Bucket};
 
 /// Lets requests through one after the other, no faster than allowed. Nothing is reserved ahead: whoever waits behind
 /// the first in line costs no timer, and a request that is given up takes no token.

@@ -56,7 +56,8 @@ type AnyStore = dyn Any + Send + Sync;
 // === impl Watch ===
 
 impl Watch {
-    pub(crate) fn new(kind: ResourceKind, selection: Selection, initial: Initial, guard: PanicGuard) -> Self {
+    /// A watch that feeds nothing yet.
+    pub fn new(kind: ResourceKind, selection: Selection, initial: Initial, guard: PanicGuard) -> Self {
         let reflector = Mutex::new(Reflector::new(selection.clone(), initial));
         let sinks = Arc::new(Sinks { kind, attached: RwLock::default(), guard });
         Self { kind, selection, reflector, sink: Arc::clone(&sinks) as Arc<dyn Sink>, sinks }
@@ -89,7 +90,7 @@ impl Watch {
     }
 
     /// The cache of a projection, which is attached when it is asked for the first time.
-    pub(crate) fn store<P: Projection>(&self, make: impl FnOnce() -> Store<P>) -> Arc<Store<P>> {
+    pub fn store<P: Projection>(&self, make: impl FnOnce() -> Store<P>) -> Arc<Store<P>> {
         let mut sinks = self.sinks.attached.write();
         let mut caches = sinks.iter().filter_map(|attached| attached.cache.as_ref());
         let known = caches.find(|cache| cache.projection == TypeId::of::<P>());
@@ -108,7 +109,7 @@ impl Watch {
     }
 
     /// Attaches a sink that is no cache. It gets whole objects.
-    pub(crate) fn attach(&self, sink: Arc<dyn Sink>) {
+    pub fn attach(&self, sink: Arc<dyn Sink>) {
         let attached = Attached { sink, metadata_only: false, panicked: Mutex::new(false), cache: None };
         self.sinks.attached.write().push(attached);
     }

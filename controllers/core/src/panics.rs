@@ -6,12 +6,12 @@
 use std::{
     any::Any,
     fmt,
+    future::poll_fn,
     panic::{AssertUnwindSafe, catch_unwind},
+    pin::pin,
     sync::Arc,
+    task::Poll,
 };
-
-use futures::FutureExt;
-use prometheus::IntCounterVec;
 
 /// Where a panic is caught.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,10 +52,13 @@ pub struct Panicked(pub String);
 /// Panics on purpose, in tests: called at each place, before the code there runs and after it.
 pub type Injector = Arc<dyn Fn(Place) + Send + Sync>;
 
+/// Adds to the number of panics of a task at a place.
+type Count = Arc<dyn Fn(Place, Task<'_>, u64) + Send + Sync>;
+
 /// Catches panics, counts them by task and place, and logs them.
 #[derive(Clone, Default)]
 pub struct PanicGuard {
-    counter: Option<IntCounterVec>,
+    count: Option<Count>,
     injector: Option<Injector>,
 }
 
@@ -86,9 +89,9 @@ impl fmt::Display for Task<'_> {
 }
 
 impl PanicGuard {
-    /// A guard that counts in this metric, which has the labels `task` and `place`.
-    pub fn new(counter: IntCounterVec) -> Self {
-        Self { counter: Some(counter), injector: None }
+    /// A guard that counts with this function, such as a metric with the labels `task` and `place`.
+    pub fn counting(count: impl Fn(Place, Task<'_>, u64) + Send + Sync + 'static) -> Self {
+        Self { count: Some(Arc::new(count)), injector: None }
     }
 
     /// The same guard with a fault injector.
@@ -98,9 +101,7 @@ impl PanicGuard {
 
     /// Serves the counter of a task before anything panics, so that its first panic is an increase.
     pub fn count_from_zero(&self, place: Place, task: Task<'_>) {
-        if let Some(counter) = &self.counter {
-            counter.with_label_values(&[task.to_string().as_str(), place.as_str()]);
-        }
+        self.count(place, task, 0);
     }
 
     /// Runs this, unless it panics.
@@ -116,8 +117,12 @@ impl PanicGuard {
 
     /// Runs this to its end, unless it panics.
     pub async fn catch_async<F: Future>(&self, place: Place, task: Task<'_>, work: F) -> Result<F::Output, Panicked> {
-        let ended = AssertUnwindSafe(work).catch_unwind().await;
-        ended.map_err(|payload| self.caught(place, task, &*payload))
+        let mut work = pin!(work);
+        let ended = poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
+            Ok(polled) => polled.map(Ok),
+            Err(payload) => Poll::Ready(Err(payload)),
+        });
+        ended.await.map_err(|payload| self.caught(place, task, &*payload))
     }
 
     /// A place in a task at which a test may inject a panic.
@@ -127,12 +132,16 @@ impl PanicGuard {
         }
     }
 
+    fn count(&self, place: Place, task: Task<'_>, panics: u64) {
+        if let Some(count) = &self.count {
+            count(place, task, panics);
+        }
+    }
+
     fn caught(&self, place: Place, task: Task<'_>, payload: &(dyn Any + Send)) -> Panicked {
         let message = payload.downcast_ref::<&str>().map(ToString::to_string);
         let message = message.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
-        if let Some(counter) = &self.counter {
-            counter.with_label_values(&[task.to_string().as_str(), place.as_str()]).inc();
-        }
+        self.count(place, task, 1);
         tracing::error!(%task, place = place.as_str(), message, "a panic was caught");
         Panicked(message)
     }
@@ -146,23 +155,35 @@ impl fmt::Debug for PanicGuard {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::metrics::{Audience, Metrics};
+    use std::task::{Context, Waker};
 
-    #[tokio::test]
-    async fn a_panic_is_caught_counted_and_told_in_words() {
-        let metrics = Metrics::new().unwrap();
-        let guard = PanicGuard::new(metrics.panics.clone());
+    use parking_lot::Mutex;
+
+    use super::*;
+
+    /// What an async function without waits gives.
+    fn now<F: Future>(work: F) -> F::Output {
+        match pin!(work).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(output) => output,
+            Poll::Pending => panic!("it waits"),
+        }
+    }
+
+    #[test]
+    fn a_panic_is_caught_counted_and_reported() {
+        let counted = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&counted);
+        let guard = PanicGuard::counting(move |place, task, panics| {
+            log.lock().push(format!("{task}, {}: {panics}", place.as_str()));
+        });
         guard.count_from_zero(Place::Task, Task("events", ""));
         assert_eq!(guard.catch(Place::Listener, Task("watch", "Pod"), || 7), Ok(7));
         let panicked = guard.catch(Place::Listener, Task("watch", "Pod"), || panic!("odd {}", 1)).map(|()| 0);
         assert_eq!(panicked.unwrap_err().to_string(), "panicked: odd 1; please report it");
-        let panicked = guard.catch_async(Place::Task, Task("export", ""), async { panic!("even") }).await.map(|()| 0);
+        let panicked = now(guard.catch_async(Place::Task, Task("export", ""), async { panic!("even") })).map(|()| 0);
         assert_eq!(panicked, Err(Panicked("even".to_owned())));
-        let text = metrics.text(&[Audience::Runtime]);
-        assert!(text.contains(r#"koord_panics_total{place="listener",task="watch Pod"} 1"#), "{text}");
-        assert!(text.contains(r#"koord_panics_total{place="task",task="export"} 1"#), "{text}");
-        assert!(text.contains(r#"koord_panics_total{place="task",task="events"} 0"#), "{text}");
+        assert_eq!(now(guard.catch_async(Place::Task, Task("export", ""), async { 8 })), Ok(8));
+        assert_eq!(*counted.lock(), ["events, task: 0", "watch Pod, listener: 1", "export, task: 1"]);
     }
 
     #[test]

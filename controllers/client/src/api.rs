@@ -8,23 +8,22 @@ use std::{sync::Arc, time::Duration};
 use futures::StreamExt;
 use http::{Request, Response, header};
 use http_body_util::BodyExt;
-use kube::{Client, client::Body};
-
-use crate::{
+use koord_core::{
     clock::SharedClock,
     error::{Fault, ReconcileError},
     lease::Leadership,
-    limiter::Limiter,
-    lines::Lines,
-    metrics::Metrics,
     reflector::Failure,
-    trace::TraceContext,
+    trace_context::TraceContext,
     write::{Answer, WireRequest, Write},
 };
+use kube::{Client, client::Body};
+
+use crate::{limiter::Limiter, lines::Lines, metrics::RequestMetrics};
 
 /// What of the objects of a collection the server shall send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Part {
+pub enum Part {
+    /// All of it.
     Whole,
     /// The metadata alone. A server that cannot do that sends everything.
     Metadata,
@@ -58,7 +57,7 @@ pub struct Api {
     /// Without the lead nothing is written.
     leadership: Leadership,
     clock: SharedClock,
-    metrics: Metrics,
+    metrics: RequestMetrics,
     field_manager: &'static str,
     /// The API server as the metrics name it: `10.96.0.1:443`.
     host: Arc<str>,
@@ -72,7 +71,7 @@ impl Api {
     pub fn new(
         client: Client,
         clock: SharedClock,
-        metrics: Metrics,
+        metrics: RequestMetrics,
         field_manager: &'static str,
         limit: (f32, u32),
     ) -> Self {
@@ -124,7 +123,7 @@ impl Api {
         cause: Option<TraceContext>,
     ) -> Result<Answer, Failure> {
         let waited = self.limiter.acquire().await;
-        self.metrics.rest_limited.with_label_values(&[request.method, &self.host]).observe(waited.as_secs_f64());
+        self.metrics.limited.with_label_values(&[request.method, &self.host]).observe(waited.as_secs_f64());
         if request.method != "GET" && !self.leadership.holds(self.clock.moment()) {
             return Err(Failure::local("not sent: this process does not lead any more"));
         }
@@ -147,12 +146,12 @@ impl Api {
     }
 
     /// Fetches a page of a collection.
-    pub(crate) async fn list(&self, uri: String, part: Part) -> Result<Answer, Failure> {
+    pub async fn list(&self, uri: String, part: Part) -> Result<Answer, Failure> {
         self.call_because(&read(uri), part.of_list(), None).await
     }
 
     /// Starts a watch.
-    pub(crate) async fn watch(&self, uri: String, part: Part, idle: Duration) -> Result<Events, Failure> {
+    pub async fn watch(&self, uri: String, part: Part, idle: Duration) -> Result<Events, Failure> {
         let request = read(uri);
         let opened = async {
             let response = self.send(&request, part.of_event(), None).await?;
@@ -193,10 +192,10 @@ impl Api {
         let start = self.clock.moment();
         let response = self.client.send(built).await;
         let spent = self.clock.moment().since(start).as_secs_f64();
-        self.metrics.rest_duration.with_label_values(&[request.method, &self.host]).observe(spent);
+        self.metrics.duration.with_label_values(&[request.method, &self.host]).observe(spent);
         let code =
             response.as_ref().map_or_else(|_| "<error>".to_owned(), |answer| answer.status().as_str().to_owned());
-        self.metrics.rest_requests.with_label_values(&[code.as_str(), request.method, &self.host]).inc();
+        self.metrics.requests.with_label_values(&[code.as_str(), request.method, &self.host]).inc();
         response.map_err(|error| Failure::local(said(&error)))
     }
 }
@@ -206,14 +205,14 @@ fn read(uri: String) -> WireRequest {
 }
 
 /// A refusal as the reflector wants to know it.
-pub(crate) fn refused(answer: &Answer) -> Failure {
+pub fn refused(answer: &Answer) -> Failure {
     let (_, message) = answer.status();
     let message = if message.is_empty() { format!("the API server answered {}", answer.code) } else { message };
     Failure { code: Some(answer.code), retry_after: answer.retry_after, message }
 }
 
 /// The events of a watch, a line each.
-pub(crate) struct Events {
+pub struct Events {
     frames: http_body_util::BodyDataStream<Body>,
     lines: Lines,
     idle: Duration,
@@ -225,7 +224,7 @@ impl Events {
     const LINE_MAX: usize = 16 << 20;
 
     /// The next line; none at the end of the watch.
-    pub(crate) async fn next(&mut self) -> Result<Option<&str>, Failure> {
+    pub async fn next(&mut self) -> Result<Option<&str>, Failure> {
         while !self.lines.advance() {
             if self.lines.begun() > Self::LINE_MAX {
                 return Err(Failure::local("a line of the watch is too long"));

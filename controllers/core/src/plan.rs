@@ -37,13 +37,14 @@ pub struct Execution {
 }
 
 /// The end of an execution.
-pub(crate) struct Executed {
+#[must_use]
+pub struct Executed {
     /// When to reconcile again, or what went wrong.
-    pub(crate) result: Result<Option<Duration>, ReconcileError>,
+    pub result: Result<Option<Duration>, ReconcileError>,
     /// What is to be kept in the controller's memory.
-    pub(crate) kept: Vec<Kept>,
+    pub kept: Vec<Kept>,
     /// Events about objects.
-    pub(crate) events: Vec<Event>,
+    pub events: Vec<Event>,
 }
 
 impl Execution {
@@ -67,7 +68,7 @@ impl Execution {
 
     /// Records the result of a write. Gives what is to be kept of it in the controller's memory.
     #[must_use]
-    pub(crate) fn written(&mut self, write: &Write, result: Result<(), ReconcileError>) -> Vec<Kept> {
+    pub fn written(&mut self, write: &Write, result: Result<(), ReconcileError>) -> Vec<Kept> {
         let object = (write.kind, write.key.clone());
         let is_last = match self.open.get_mut(&object) {
             Some(open) => {
@@ -92,7 +93,7 @@ impl Execution {
     }
 
     /// The end: nothing more is sent.
-    pub(crate) fn end(mut self) -> Executed {
+    pub fn end(mut self) -> Executed {
         let open = std::mem::take(&mut self.open);
         let succeeded = self.errors.is_empty() && open.is_empty();
         let kept = self.take_memory(|of| of.map_or(succeeded, |of| !open.contains_key(of)), None);
@@ -113,13 +114,15 @@ impl Execution {
 }
 
 /// What is to be kept in a controller's memory, with the result of the writes that it follows.
-pub(crate) struct Kept {
+#[must_use]
+pub struct Kept {
     keep: Keep,
     error: Option<ReconcileError>,
 }
 
 impl Kept {
-    pub(crate) fn keep(self) {
+    /// Changes the controller's memory.
+    pub fn keep(self) {
         (self.keep)(self.error.as_ref().map_or(Ok(()), Err));
     }
 }

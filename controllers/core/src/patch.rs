@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 /// The merge patch that turns `from` into `to`; none when they are equal. What `to` lacks becomes an explicit null.
 ///
 /// ```
-/// use koord_runtime::patch::merge_patch;
+/// use koord_core::patch::merge_patch;
 /// use serde_json::json;
 /// let patch = merge_patch(&json!({"a": 1, "b": {"c": 2, "d": 3}}), &json!({"a": 1, "b": {"c": 9}}));
 /// assert_eq!(patch, Some(json!({"b": {"c": 9, "d": null}})));

@@ -1,0 +1,13 @@
+//! The way to the API server: requests below a rate limit, watches line by line, events, and the clocks that run.
+//!
+//! What is sent and what an answer means is decided in `koord-core`; this crate sends it.
+//!
+//! Read first: [`api::Api`] (how a write is sent), [`recorder::Recorder`] (how events are recorded), [`clock`].
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+pub mod api;
+pub mod clock;
+mod limiter;
+mod lines;
+pub mod metrics;
+pub mod recorder;
