@@ -1,5 +1,14 @@
 //! JSON patch (RFC 6902), with the liberties that the API server's library takes.
+//!
+//! The operations themselves are those of the crate `json-patch`. The API server reads a patch in a dialect: an index may
+//! count from the end, `replace` may set an absent field, `test` for `null` holds where a field is absent. Here each
+//! operation is put into the RFC's terms, against the document as the operations before it left it, and then applied.
 
+use std::borrow::Cow;
+
+use json_patch::{
+    AddOperation, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation, jsonptr::PointerBuf, patch_unsafe,
+};
 use serde_json::{Map, Value};
 
 use super::PatchError;
@@ -39,36 +48,74 @@ fn fields_of(operation: &Value) -> Result<&Map<String, Value>, PatchError> {
 
 fn apply_one(document: &mut Value, operation: &Map<String, Value>, copied_bytes: &mut usize) -> Result<(), PatchError> {
     let kind = operation.get("op").and_then(Value::as_str).unwrap_or("unknown");
+    let path = || member(operation, "path");
     let value = || operation.get("value").cloned().unwrap_or(Value::Null);
     match kind {
-        "add" => add(document, pointer(operation, "path")?, value()),
-        "remove" => remove(document, pointer(operation, "path")?).map(drop),
-        "replace" => replace(document, pointer(operation, "path")?, value()),
+        "add" => add(document, path()?, value()),
+        "remove" => remove(document, path()?),
+        "replace" => replace(document, path()?, value()),
         "move" => {
-            let moved = remove(document, pointer(operation, "from")?)?;
-            add(document, pointer(operation, "path")?, moved)
+            // In two steps, because an index means what it does after the removal.
+            let from = member(operation, "from")?;
+            let moved = locate(document, from)?.value.cloned().ok_or_else(|| fails(from, "no such field"))?;
+            remove(document, from)?;
+            add(document, path()?, moved)
         }
         "copy" => {
-            let from = pointer(operation, "from")?;
-            let copied = get(document, from)?.cloned().unwrap_or(Value::Null);
+            let from = locate(document, member(operation, "from")?)?;
+            let copied = from.value.cloned().unwrap_or(Value::Null);
             *copied_bytes = copied_bytes.saturating_add(copied.to_string().len());
             if *copied_bytes > COPY_BYTES_MAX {
                 return Err(PatchError::DoesNotApply(format!(
                     "the copy operations of the patch copy more than {COPY_BYTES_MAX} bytes"
                 )));
             }
-            add(document, pointer(operation, "path")?, copied)
+            add(document, path()?, copied)
         }
-        "test" => {
-            let path = pointer(operation, "path")?;
-            let found = get(document, path)?.unwrap_or(&Value::Null);
-            if *found == value() { Ok(()) } else { Err(fails(path, "testing value failed")) }
-        }
+        "test" => test(document, path()?, value()),
         other => Err(PatchError::DoesNotApply(format!("Unexpected kind: {other}"))),
     }
 }
 
-fn pointer<'a>(operation: &'a Map<String, Value>, member: &str) -> Result<&'a str, PatchError> {
+fn add(document: &mut Value, path: &str, value: Value) -> Result<(), PatchError> {
+    check_depth(path, &value)?;
+    let path = place(document, path, Use::Insert)?.path;
+    run(document, PatchOperation::Add(AddOperation { path, value }))
+}
+
+fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), PatchError> {
+    check_depth(path, &value)?;
+    let Place { path, value: found } = locate(document, path)?;
+    run(
+        document,
+        match found {
+            Some(_) => PatchOperation::Replace(ReplaceOperation { path, value }),
+            None => PatchOperation::Add(AddOperation { path, value }),
+        },
+    )
+}
+
+fn remove(document: &mut Value, path: &str) -> Result<(), PatchError> {
+    let Place { path: resolved, value: Some(_) } = locate(document, path)? else {
+        return Err(fails(path, "no such field"));
+    };
+    run(document, PatchOperation::Remove(RemoveOperation { path: resolved }))
+}
+
+fn test(document: &mut Value, path: &str, value: Value) -> Result<(), PatchError> {
+    let Place { path: resolved, value: found } = locate(document, path)?;
+    if found.is_none() && value.is_null() {
+        return Ok(());
+    }
+    run(document, PatchOperation::Test(TestOperation { path: resolved, value }))
+        .map_err(|_| fails(path, "testing value failed"))
+}
+
+fn run(document: &mut Value, operation: PatchOperation) -> Result<(), PatchError> {
+    patch_unsafe(document, &[operation]).map_err(|error| fails(error.path.as_str(), &error.kind.to_string()))
+}
+
+fn member<'a>(operation: &'a Map<String, Value>, member: &str) -> Result<&'a str, PatchError> {
     operation
         .get(member)
         .and_then(Value::as_str)
@@ -79,24 +126,90 @@ fn fails(path: &str, why: &str) -> PatchError {
     PatchError::DoesNotApply(format!("{path:?}: {why}"))
 }
 
-/// The container that a pointer's last token addresses into, and that token.
-fn parent<'d>(document: &'d mut Value, path: &str) -> Result<(&'d mut Value, String), PatchError> {
-    let (front, last) = path.rsplit_once('/').ok_or_else(|| fails(path, "not a path below the document"))?;
-    let mut place = document;
-    for token in front.split('/').skip(1) {
-        let token = unescape(token);
-        let next = match place {
-            Value::Object(fields) => fields.get_mut(&token),
-            Value::Array(items) => index_of(&token, items.len()).and_then(|index| items.get_mut(index)),
-            _ => None,
-        };
-        place = next.ok_or_else(|| fails(path, "the document has no such parent"))?;
-    }
-    Ok((place, unescape(last)))
+// === Pointers ===
+
+/// Where a pointer of the dialect leads.
+struct Place<'d> {
+    /// The same place as RFC 6901 writes it.
+    path: PointerBuf,
+    /// What stands there; none where an object lacks the field.
+    value: Option<&'d Value>,
 }
 
-fn unescape(token: &str) -> String {
-    token.replace("~1", "/").replace("~0", "~")
+/// What the last token of a pointer addresses in an array.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    /// An item that is there.
+    Item,
+    /// A place for a new item, which may be behind the last.
+    Insert,
+}
+
+/// The place of a field, which may be absent, or of an item, which may not.
+fn locate<'d>(document: &'d Value, path: &str) -> Result<Place<'d>, PatchError> {
+    place(document, path, Use::Item)
+}
+
+fn place<'d>(document: &'d Value, path: &str, last: Use) -> Result<Place<'d>, PatchError> {
+    let (front, token) = path.rsplit_once('/').ok_or_else(|| fails(path, "not a path below the document"))?;
+    let mut parent = document;
+    let mut resolved = String::with_capacity(path.len() + 4);
+    for token in front.split('/').skip(1) {
+        let next = match parent {
+            Value::Object(fields) => {
+                let token = unescape(token);
+                push_field(&mut resolved, &token);
+                fields.get(&*token)
+            }
+            Value::Array(items) => index_of(token, items.len()).map(|index| {
+                push_index(&mut resolved, index);
+                &items[index]
+            }),
+            _ => None,
+        };
+        parent = next.ok_or_else(|| fails(path, "the document has no such parent"))?;
+    }
+    let value = match parent {
+        Value::Object(fields) => {
+            let token = unescape(token);
+            push_field(&mut resolved, &token);
+            fields.get(&*token)
+        }
+        Value::Array(items) => {
+            let index = match last {
+                Use::Insert if token == "-" => Some(items.len()),
+                Use::Insert => index_of(token, items.len() + 1),
+                Use::Item => index_of(token, items.len()),
+            };
+            let index = index.ok_or_else(|| fails(path, "no such index"))?;
+            push_index(&mut resolved, index);
+            items.get(index)
+        }
+        _ => return Err(fails(path, "the parent is neither an object nor an array")),
+    };
+    let resolved = PointerBuf::parse(resolved).map_err(|error| fails(path, &error.to_string()))?;
+    Ok(Place { path: resolved, value })
+}
+
+/// A token's text. A `~` that escapes nothing stands for itself, as in the API server.
+fn unescape(token: &str) -> Cow<'_, str> {
+    if token.contains('~') { token.replace("~1", "/").replace("~0", "~").into() } else { token.into() }
+}
+
+fn push_field(pointer: &mut String, name: &str) {
+    pointer.push('/');
+    for letter in name.chars() {
+        match letter {
+            '~' => pointer.push_str("~0"),
+            '/' => pointer.push_str("~1"),
+            letter => pointer.push(letter),
+        }
+    }
+}
+
+fn push_index(pointer: &mut String, index: usize) {
+    pointer.push('/');
+    pointer.push_str(&index.to_string());
 }
 
 /// The index that a token means in an array of `len` items; negative ones count from the end.
@@ -104,64 +217,6 @@ fn index_of(token: &str, len: usize) -> Option<usize> {
     let index: i64 = token.parse().ok()?;
     let index = if index < 0 { index.checked_add(i64::try_from(len).ok()?)? } else { index };
     usize::try_from(index).ok().filter(|index| *index < len)
-}
-
-/// The value at a path; `None` where an object lacks the field.
-fn get<'d>(document: &'d mut Value, path: &str) -> Result<Option<&'d Value>, PatchError> {
-    let (place, key) = parent(document, path)?;
-    match place {
-        Value::Object(fields) => Ok(fields.get(&key)),
-        Value::Array(items) => {
-            let index = index_of(&key, items.len()).ok_or_else(|| fails(path, "no such index"))?;
-            Ok(items.get(index))
-        }
-        _ => Err(fails(path, "the parent is neither an object nor an array")),
-    }
-}
-
-fn add(document: &mut Value, path: &str, value: Value) -> Result<(), PatchError> {
-    check_depth(path, &value)?;
-    let (place, key) = parent(document, path)?;
-    match place {
-        Value::Object(fields) => {
-            fields.insert(key, value);
-        }
-        Value::Array(items) if key == "-" => items.push(value),
-        Value::Array(items) => {
-            let index = index_of(&key, items.len() + 1).ok_or_else(|| fails(path, "no such index"))?;
-            items.insert(index, value);
-        }
-        _ => return Err(fails(path, "the parent is neither an object nor an array")),
-    }
-    Ok(())
-}
-
-fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), PatchError> {
-    check_depth(path, &value)?;
-    let (place, key) = parent(document, path)?;
-    match place {
-        Value::Object(fields) => {
-            fields.insert(key, value);
-        }
-        Value::Array(items) => {
-            let index = index_of(&key, items.len()).ok_or_else(|| fails(path, "no such index"))?;
-            items[index] = value;
-        }
-        _ => return Err(fails(path, "the parent is neither an object nor an array")),
-    }
-    Ok(())
-}
-
-fn remove(document: &mut Value, path: &str) -> Result<Value, PatchError> {
-    let (place, key) = parent(document, path)?;
-    match place {
-        Value::Object(fields) => fields.remove(&key).ok_or_else(|| fails(path, "no such field")),
-        Value::Array(items) => {
-            let index = index_of(&key, items.len()).ok_or_else(|| fails(path, "no such index"))?;
-            Ok(items.remove(index))
-        }
-        _ => Err(fails(path, "the parent is neither an object nor an array")),
-    }
 }
 
 fn check_depth(path: &str, value: &Value) -> Result<(), PatchError> {
@@ -220,6 +275,14 @@ mod tests {
             (
                 json!([{"op": "add", "path": "/metadata/name"}]),
                 json!({"metadata": {"name": null, "finalizers": ["b", "a", "c"]}}),
+            ),
+            (
+                json!([{"op": "add", "path": "/metadata/a~2b", "value": 1}, {"op": "move", "from": "/metadata/a~2b", "path": "/~"}]),
+                json!({"metadata": {"name": "p", "finalizers": ["b", "a", "c"]}, "~": 1}),
+            ),
+            (
+                json!([{"op": "move", "from": "/metadata/finalizers/0", "path": "/metadata/finalizers/-1"}]),
+                json!({"metadata": {"name": "p", "finalizers": ["a", "c", "b"]}}),
             ),
             (json!([{"op": "test", "path": "/metadata/uid", "value": null}]), finalizers()),
             (json!([{"op": "test", "path": "/metadata/name", "value": "p"}]), finalizers()),

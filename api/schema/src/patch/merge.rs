@@ -5,24 +5,42 @@ use serde_json::{Map, Value};
 /// Applies a merge patch: objects are merged, `null` deletes, everything else replaces.
 ///
 /// QUIRK: as in the API server, a `null` never enters the document with a new value, not even inside an array
-/// (`nulls_of_a_patch_never_enter_the_document`).
-pub fn apply(document: Value, patch: &Value) -> Value {
-    match (document, patch) {
-        (Value::Object(mut fields), Value::Object(changes)) => {
-            for (name, change) in changes {
-                if change.is_null() {
-                    fields.remove(name);
-                    continue;
-                }
-                let merged = match fields.remove(name) {
-                    Some(current) if !current.is_null() => apply(current, change),
-                    _ => without_nulls(change),
-                };
-                fields.insert(name.clone(), merged);
-            }
-            Value::Object(fields)
+/// (`nulls_of_a_patch_never_enter_the_document`); in an array that takes the place of an object it does.
+pub fn apply(mut document: Value, patch: &Value) -> Value {
+    if lists_null(patch) {
+        let patch = without_new_nulls(Some(&document), patch);
+        json_patch::merge(&mut document, &patch);
+    } else {
+        json_patch::merge(&mut document, patch);
+    }
+    document
+}
+
+/// Whether there is a `null` in an array, or in an object in an array: elsewhere it deletes.
+fn lists_null(patch: &Value) -> bool {
+    fn has_null(value: &Value) -> bool {
+        match value {
+            Value::Null => true,
+            Value::Array(items) => items.iter().any(has_null),
+            Value::Object(fields) => fields.values().any(has_null),
+            _ => false,
         }
-        (Value::Object(_), replacement) => replacement.clone(),
+    }
+    match patch {
+        Value::Array(items) => items.iter().any(has_null),
+        Value::Object(fields) => fields.values().any(lists_null),
+        _ => false,
+    }
+}
+
+/// The patch without the nulls that the API server drops from arrays.
+fn without_new_nulls(current: Option<&Value>, patch: &Value) -> Value {
+    match (current, patch) {
+        (_, Value::Object(changes)) => changes
+            .iter()
+            .map(|(name, change)| (name.clone(), without_new_nulls(current.and_then(|value| value.get(name)), change)))
+            .collect(),
+        (Some(Value::Object(_)), replacement) => replacement.clone(),
         (_, replacement) => without_nulls(replacement),
     }
 }
@@ -101,6 +119,14 @@ mod tests {
     #[test]
     fn nulls_of_a_patch_never_enter_the_document() {
         assert_eq!(apply(json!({"a": [1]}), &json!({"a": [null, {"b": null, "c": 1}]})), json!({"a": [{"c": 1}]}));
+    }
+
+    #[test]
+    fn an_array_that_replaces_an_object_keeps_its_nulls() {
+        assert_eq!(
+            apply(json!({"a": {"b": 1}}), &json!({"a": [null, {"c": null}]})),
+            json!({"a": [null, {"c": null}]})
+        );
     }
 
     #[test]
