@@ -1,8 +1,8 @@
 //! Declarative reconciliation for Kubernetes: annotated Rust types become CRDs, validation, defaulting, admission
 //! webhooks, conversion and controllers.
 //!
-//! This crate is a facade: everything of `koord-resource`, and behind features the runtime of controllers (`runtime`), the
-//! webhook server (`webhook`) and an API server inside a test (`envtest`). Derived code names `::koord_resource`, so that
+//! This crate is a facade: everything of `koord-resource`, and behind features the runtime of controllers (`runtime`), what a program is
+//! made of around them (`program`), the webhook server (`webhook`) and an API server inside a test (`envtest`). Derived code names `::koord_resource`, so that
 //! a crate which uses this facade alone begins with
 //!
 //! ```
@@ -22,6 +22,7 @@
 //! | [`koord_resource`](../koord_resource/index.html) | what a declared type is: identity, schema, validation, mutation, conversion, handlers, roles |
 //! | [`koord_macros`](../koord_macros/index.html) | the derives and attributes that implement it |
 //! | [`koord_runtime`](../koord_runtime/index.html) | watches, caches, queues, leader election, reconcilers and the manager around them |
+//! | [`koord_program`](../koord_program/index.html) | what a program is made of: flags, gates, kubeconfig, logs, signals, exit codes, wiring |
 //! | [`koord_webhook`](../koord_webhook/index.html) | the webhook server: TLS, certificates, AdmissionReview, conversion |
 //! | [`envtest`](../envtest/index.html) | a Kubernetes API server that runs in a test |
 //!
@@ -41,6 +42,8 @@
 pub use koord_resource::*;
 pub use koord_resource::{k8s_openapi, serde, serde_json};
 
+#[cfg(feature = "program")]
+pub use koord_program as program;
 #[cfg(feature = "webhook")]
 pub use koord_webhook as webhook;
 #[cfg(feature = "envtest")]

@@ -5,12 +5,12 @@ mod values;
 
 use anyhow::{Context as _, Result};
 use koord_manager::GATES;
+use koord_program::gates::Stage;
 use koord_resource::{
     admission::{Handler, WebhookKind},
     controller::ControllerSpec,
     document::{WebhookService, roles, webhook_configuration},
 };
-use koord_runtime::gates::Stage;
 use koord_webhooks::{Ctx, HANDLERS};
 use serde_json::{Value, json};
 

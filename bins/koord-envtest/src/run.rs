@@ -9,18 +9,13 @@ use envtest::cluster::{Cluster, Controllers, Options};
 use envtest::serve::{Kubeconfig, Owner};
 use envtest::yaml;
 use serde_json::Value;
-use tokio::signal;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use crate::arguments::Arguments;
 
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    koord_listen::raise_open_files();
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
-    runtime.block_on(serve(arguments))
-}
-
-async fn serve(arguments: &Arguments) -> Result<()> {
+/// Serves until `stop`.
+pub(crate) async fn run(arguments: Arguments, stop: CancellationToken) -> Result<()> {
     let owner = Owner { name: "koord-envtest".to_owned(), port: arguments.port, data_dir: arguments.data_dir.clone() };
     let may_replace = Kubeconfig::check(&arguments.kubeconfig, arguments.force, &owner)?;
     let cluster = Cluster::bind(Options {
@@ -37,17 +32,17 @@ async fn serve(arguments: &Arguments) -> Result<()> {
         seed(&cluster, folder).await?;
     }
     let (url, kubeconfig) = (cluster.url(), cluster.kubeconfig(owner));
-    let (stop, stopped) = watch::channel(false);
-    let running = tokio::spawn(cluster.run(stopped));
+    let (end, ended) = watch::channel(false);
+    let running = tokio::spawn(cluster.run(ended));
     // Whoever reads the file can use it at once.
     kubeconfig.write_when_ready(&arguments.kubeconfig, may_replace).await?;
     if !arguments.quiet {
         println!("Serving at {url}");
         println!("Try: kubectl --kubeconfig {} get namespaces", arguments.kubeconfig.display());
     }
-    interrupted().await?;
-    stop.send_replace(true);
-    running.await.context("the server stopped badly")
+    stop.cancelled().await;
+    end.send_replace(true);
+    running.await.context("the server panicked while it stopped")
 }
 
 /// Creates every object of a folder: definitions first, so that their objects can follow.
@@ -74,19 +69,5 @@ async fn seed(cluster: &Cluster, folder: &Path) -> Result<()> {
     for (path, object) in objects {
         cluster.create(&object).await.with_context(|| path.display().to_string())?;
     }
-    Ok(())
-}
-
-async fn interrupted() -> Result<()> {
-    #[cfg(unix)]
-    {
-        let mut terminate = signal::unix::signal(signal::unix::SignalKind::terminate())?;
-        tokio::select! {
-            result = signal::ctrl_c() => result?,
-            _ = terminate.recv() => {}
-        }
-    }
-    #[cfg(not(unix))]
-    signal::ctrl_c().await?;
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! The feature gates of the manager.
 
-use koord_runtime::gates::{Gate, Stage};
+use koord_program::gates::{Gate, Stage};
 
 const fn beta(name: &'static str, default: bool) -> Gate {
     Gate { name, default, stage: Stage::Beta }
@@ -49,7 +49,7 @@ pub const GATES: &[Gate] = &[
 
 #[cfg(test)]
 mod tests {
-    use koord_runtime::gates::Gates;
+    use koord_program::gates::Gates;
 
     use super::*;
 

@@ -13,4 +13,4 @@ pub use gates::GATES;
 pub use metrics::metrics;
 pub use options::{Checked, Options};
 pub use permissions::{optional_controllers, rbac_rules};
-pub use run::{NAME, Surroundings, add_controllers, run, run_with};
+pub use run::{BUILD, NAME, add_controllers, run, run_with};

@@ -1,6 +1,6 @@
 //! Every metric of the program as data: for the reference page, dashboards, alerts, and the test that scrapes it.
 
-use koord_runtime::metrics::{Description, PROCESS, RUNTIME, Unit};
+use koord_runtime::metrics::{Description, Unit};
 
 /// Which build runs.
 pub(crate) const BUILD_INFO: Description =
@@ -9,17 +9,12 @@ pub(crate) const BUILD_INFO: Description =
 
 /// Every metric, by name.
 pub fn metrics() -> Vec<Description> {
-    let tables = [
-        RUNTIME,
-        &PROCESS,
+    koord_program::metrics(&[
         &[BUILD_INFO],
         koord_manager_controllers::METRICS,
         koord_webhook::METRICS,
         koord_webhooks::METRICS,
-    ];
-    let mut all: Vec<Description> = tables.into_iter().flatten().copied().collect();
-    all.sort_by_key(|description| description.name);
-    all
+    ])
 }
 
 #[cfg(test)]

@@ -1,65 +1,24 @@
 //! The flags of the manager: those of the original, with its defaults.
 
-use std::{net::SocketAddr, path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use clap::{ArgAction, Parser};
 use koord_manager_controllers::{colocationprofile, selected::selects};
-use koord_runtime::{
-    flags::{Klog, count, from_go, listen_address, span, switch},
-    gates::Gates,
-    otlp::Endpoint,
+use koord_program::{
+    ControllerFlags, ControllerSettings,
+    flags::{count, from_go, span, switch},
 };
 use koord_webhooks::{BindingPolicy, ObjectName, Retries};
 
-use crate::gates::GATES;
+use crate::run::BUILD;
 
 /// Controllers and admission webhooks of Koordinator.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "koord-manager", version, disable_help_subcommand = true, args_override_self = true)]
 pub struct Options {
-    /// Kubeconfig of the API server; without it $KUBECONFIG, the pod's service account or ~/.kube/config.
-    #[arg(long, value_name = "FILE")]
-    pub kubeconfig: Option<PathBuf>,
-    /// Where metrics are served; 0 serves none.
-    #[arg(long, default_value = ":8080", value_name = "ADDRESS")]
-    metrics_addr: String,
-    /// Where health and readiness are served; 0 serves none.
-    #[arg(long, default_value = ":8000", value_name = "ADDRESS")]
-    health_probe_addr: String,
-    /// Send traces of admission reviews and what follows from them to this OpenTelemetry collector, by OTLP over HTTP, such as
-    /// http://localhost:4318; empty sends none.
-    #[arg(long, default_value = "", value_name = "URL")]
-    otlp_endpoint: String,
-    /// Let only one of several replicas run the controllers.
-    #[arg(long, default_value = "true", num_args = 0..=1, require_equals = true, default_missing_value = "true",
-          action = ArgAction::Set, value_parser = switch)]
-    pub enable_leader_election: bool,
-    /// Namespace of the lease.
-    #[arg(long, default_value = "koordinator-system", value_name = "NAMESPACE")]
-    pub leader_election_namespace: String,
-    /// Kind of the lock; only leases exist.
-    #[arg(long, default_value = "leases", hide = true, value_parser = ["leases"])]
-    leader_elect_resource_lock: String,
-    /// Look at namespaced objects of this namespace alone; those whose namespace another flag names are seen all the
-    /// same. A Role there may then stand for the namespaced part of the ClusterRole.
-    #[arg(long, default_value = "")]
-    pub namespace: String,
-    /// Taken for compatibility: profiles are taken from outside the process.
-    #[arg(long, default_value = "true", num_args = 0..=1, require_equals = true, default_missing_value = "true",
-          action = ArgAction::Set, value_parser = switch, hide = true)]
-    enable_pprof: bool,
-    /// Taken for compatibility.
-    #[arg(long, default_value = ":8090", hide = true)]
-    pprof_addr: String,
-    /// Taken for compatibility: caches here need no periodic repetition.
-    #[arg(long, default_value = "", hide = true)]
-    sync_period: String,
-    /// Requests per second to the API server; 0 or less means no limit.
-    #[arg(long, default_value_t = 30.0, allow_negative_numbers = true)]
-    pub rest_config_qps: f32,
-    /// Requests to the API server that may come at once.
-    #[arg(long, default_value = "50", allow_negative_numbers = true, value_parser = count)]
-    pub rest_config_burst: u32,
+    /// The flags of every program with controllers.
+    #[command(flatten)]
+    pub program: ControllerFlags,
     /// Controllers to run: names, * for all, -NAME for all but one, none.
     #[arg(long, default_value = "*", value_delimiter = ',', allow_hyphen_values = true, value_name = "NAMES")]
     pub controllers: Vec<String>,
@@ -93,7 +52,7 @@ pub struct Options {
     /// The longest such pauses may last together.
     #[arg(long, default_value = "1s", value_name = "DURATION", value_parser = span)]
     quota_update_max_total_jitter: Duration,
-    /// Taken for compatibility: such a try always reads the quota from the API server.
+    /// Accepted for compatibility: such a try always reads the quota from the API server.
     #[arg(long, default_value = "false", num_args = 0..=1, require_equals = true, default_missing_value = "true",
           action = ArgAction::Set, value_parser = switch, hide = true)]
     quota_update_conflict_fresh_get: bool,
@@ -140,16 +99,10 @@ pub struct Options {
     #[arg(long, default_value = "false", num_args = 0..=1, require_equals = true, default_missing_value = "true",
           action = ArgAction::Set, value_parser = switch)]
     admission_warnings: bool,
-    /// Taken for compatibility: caches here are never copied.
+    /// Accepted for compatibility: caches here are never copied.
     #[arg(long, default_value = "false", num_args = 0..=1, require_equals = true, default_missing_value = "true",
           action = ArgAction::Set, value_parser = switch, hide = true)]
     disable_no_deepcopy: bool,
-    /// Features to switch on or off, such as MultiQuotaTree=true,AllBeta=false.
-    #[arg(long, action = ArgAction::Append, value_name = "NAME=BOOL,…")]
-    feature_gates: Vec<String>,
-    /// Logs.
-    #[command(flatten)]
-    pub logs: Klog,
 }
 
 /// Options whose values have been checked.
@@ -157,14 +110,15 @@ pub struct Options {
 pub struct Checked {
     /// The options.
     pub options: Options,
-    /// Where metrics are served.
-    pub metrics: Option<SocketAddr>,
-    /// Where health and readiness are served.
-    pub health: Option<SocketAddr>,
-    /// Which features are on.
-    pub gates: Gates,
-    /// Where traces are sent.
-    pub traces: Option<Endpoint>,
+    /// What the flags of every program with controllers mean.
+    pub settings: ControllerSettings,
+}
+
+impl Checked {
+    /// Whether a feature is on.
+    pub fn enabled(&self, gate: &str) -> bool {
+        self.settings.gates.enabled(gate)
+    }
 }
 
 impl Options {
@@ -175,18 +129,8 @@ impl Options {
 
     /// Checks values that are more than words.
     pub fn check(self) -> Result<Checked, clap::Error> {
-        let wrong = |flag: &str, reason: String| {
-            clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("--{flag}: {reason}\n"))
-        };
-        let metrics = listen_address(&self.metrics_addr).map_err(|reason| wrong("metrics-addr", reason))?;
-        let health = listen_address(&self.health_probe_addr).map_err(|reason| wrong("health-probe-addr", reason))?;
-        let gates = Gates::parse(GATES, &self.feature_gates.join(","))
-            .map_err(|error| wrong("feature-gates", error.to_string()))?;
-        let traces = match self.otlp_endpoint.as_str() {
-            "" => None,
-            address => Some(address.parse().map_err(|reason| wrong("otlp-endpoint", reason))?),
-        };
-        Ok(Checked { options: self, metrics, health, gates, traces })
+        let settings = self.program.check(&BUILD)?;
+        Ok(Checked { options: self, settings })
     }
 
     /// How often a charge to a quota is tried again.
@@ -255,18 +199,19 @@ mod tests {
 
     #[test]
     fn the_defaults_are_the_originals() {
-        let Checked { options, metrics, health, gates, traces } = parse("").unwrap();
-        assert_eq!(traces, None);
-        assert_eq!((metrics.unwrap().port(), health.unwrap().port()), (8080, 8000));
-        assert!(options.enable_leader_election && options.namespace.is_empty());
-        assert_eq!((options.rest_config_qps.to_string().as_str(), options.rest_config_burst), ("30", 50));
+        let checked = parse("").unwrap();
+        let Checked { options, settings } = &checked;
+        assert_eq!(settings.traces, None);
+        assert_eq!((settings.metrics.unwrap().port(), settings.health.unwrap().port()), (8080, 8000));
+        assert_eq!((settings.lease_namespace.as_deref(), &*settings.namespace), (Some("koordinator-system"), ""));
+        assert_eq!((settings.requests_per_second.to_string().as_str(), settings.requests_burst), ("30", 50));
         assert_eq!(
             (&*options.config_namespace, &*options.slo_config_name),
             ("koordinator-system", "slo-controller-config")
         );
         assert!(!options.webhook_settings().admission_warnings);
         assert_eq!(options.colocation_profiles(), colocationprofile::Settings::default());
-        assert!(gates.enabled("WebhookFramework") && !gates.enabled("DeclaredWebhooks"));
+        assert!(checked.enabled("WebhookFramework") && !checked.enabled("DeclaredWebhooks"));
     }
 
     #[test]
@@ -274,9 +219,10 @@ mod tests {
         let checked = parse(
             "-v=4 -enable_leader_election=false --metrics-addr :0 --feature-gates AllAlpha=T --stderrthreshold=INFO -logtostderr",
         );
-        let Checked { options, metrics, gates, .. } = checked.unwrap();
-        assert_eq!((options.logs.verbosity, options.enable_leader_election, metrics.unwrap().port()), (4, false, 0));
-        assert!(gates.enabled("DeclaredWebhooks"));
+        let checked = checked.unwrap();
+        assert_eq!((checked.settings.lease_namespace.as_ref(), checked.settings.metrics.unwrap().port()), (None, 0));
+        assert_eq!(checked.options.program.log_filter(&[]), "warn,koord=debug");
+        assert!(checked.enabled("DeclaredWebhooks"));
     }
 
     #[test]
@@ -285,12 +231,13 @@ mod tests {
             "--feature-gates=AllAlpha=true,MultiQuotaTree=false --feature-gates=PodMutatingWebhook=false --metrics-addr=:1 --metrics-addr=:2 \
              --controllers=nodeslo --controllers=nodemetric --rest-config-burst=-1 --rest-config-qps -1 --quota-update-max-retries -1",
         );
-        let Checked { options, metrics, gates, .. } = checked.unwrap();
+        let checked = checked.unwrap();
         let on = ["NodeMutatingWebhook", "MultiQuotaTree", "PodMutatingWebhook", "PodValidatingWebhook"];
-        assert_eq!(on.map(|gate| gates.enabled(gate)), [true, false, false, true]);
-        assert_eq!(metrics.unwrap().port(), 2, "the last one counts");
+        assert_eq!(on.map(|gate| checked.enabled(gate)), [true, false, false, true]);
+        let Checked { options, settings } = checked;
+        assert_eq!(settings.metrics.unwrap().port(), 2, "the last one counts");
         assert!(options.runs("nodeslo") && options.runs("nodemetric") && !options.runs("noderesource"));
-        assert_eq!((options.rest_config_burst, options.quota_retries().max), (0, 0));
+        assert_eq!((settings.requests_burst, options.quota_retries().max), (0, 0));
     }
 
     #[test]

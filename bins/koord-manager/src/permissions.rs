@@ -6,19 +6,6 @@ use koord_webhooks::HANDLERS;
 
 use crate::gates::GATES;
 
-/// Stands for the namespace that the program is installed in.
-const HERE: Option<&str> = Some(".");
-
-const fn rule(group: &'static str, resource: &'static str, verbs: &'static [&'static str]) -> RbacRule {
-    RbacRule { group, resource, names: &[], urls: &[], verbs, namespace: None }
-}
-
-/// Leader election and events.
-const ITSELF: [RbacRule; 2] = [
-    RbacRule { namespace: HERE, ..rule("coordination.k8s.io", "leases", &["create", "get", "update"]) },
-    rule("", "events", &["create", "patch"]),
-];
-
 /// Controllers that run only where their gate is switched on. What they need beside [`rbac_rules`] is granted apart:
 /// nobody may change pods in a cluster that does not ask for it.
 pub fn optional_controllers() -> impl Iterator<Item = &'static ControllerSpec> {
@@ -34,7 +21,7 @@ pub fn rbac_rules() -> Vec<RbacRule> {
     let controllers = CONTROLLERS.iter().filter(|spec| !spec.gate.is_some_and(is_off));
     let controllers = controllers.flat_map(ControllerSpec::rbac_rules);
     let handlers = HANDLERS.iter().flat_map(|handler| handler.rbac.iter().copied());
-    controllers.chain(handlers).chain(koord_webhook::RBAC).chain(ITSELF).collect()
+    controllers.chain(handlers).chain(koord_webhook::RBAC).chain(koord_program::PERMISSIONS).collect()
 }
 
 #[cfg(test)]

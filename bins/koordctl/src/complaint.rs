@@ -2,8 +2,6 @@
 
 use std::error::Error;
 
-use koord_runtime::error::in_one_line;
-
 use crate::permission::Missing;
 
 /// The line. Where a client's error is among the causes, it is told in words for people, and nothing below it.
@@ -46,13 +44,6 @@ pub fn innermost(error: &(dyn Error + 'static)) -> String {
     }
 }
 
-/// Where a text of YAML cannot be read, and why, without the text itself.
-pub fn of_yaml(error: &serde_saphyr::Error) -> String {
-    let text = in_one_line(error.without_snippet());
-    let text = text.lines().next().unwrap_or_default();
-    text.strip_prefix("error: ").unwrap_or(text).to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use anyhow::Context as _;
@@ -67,11 +58,5 @@ mod tests {
         assert_eq!(in_words(&error), "the nodes cannot be listed: connection refused");
         let status = kube::core::Status::failure("Unauthorized", "Unauthorized").with_code(401).boxed();
         assert!(in_words(&kube::Error::Api(status).into()).contains("log in anew"));
-    }
-
-    #[test]
-    fn yaml_is_told_by_its_place() {
-        let error = serde_saphyr::from_str::<serde_json::Value>("a: [").unwrap_err();
-        assert_eq!(of_yaml(&error), "unclosed bracket '[' at line 1, column 4");
     }
 }

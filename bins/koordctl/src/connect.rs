@@ -1,18 +1,17 @@
 //! A client for the cluster that the flags name.
 
-use std::{io, path::Path, time::Duration};
+use std::{io, time::Duration};
 
 use http::{HeaderMap, StatusCode, header};
 use jiff::{Timestamp, fmt::rfc2822};
-use koord_runtime::error::in_one_line;
-use kube::{
-    Client, Config,
-    client::Body,
-    config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError},
+use koord_program::{
+    in_one_line,
+    kubeconfig::{self, ConfigError, Selection},
 };
+use kube::{Client, Config, client::Body};
 use serde_json::Value;
 
-use crate::{cli::ClusterArgs, complaint::of_yaml, names::question};
+use crate::{cli::ClusterArgs, names::question};
 
 /// How long a server may take to answer the first question.
 const ANSWER_MAX: Duration = Duration::from_secs(15);
@@ -156,88 +155,29 @@ async fn version(client: &Client) -> Result<(Option<Timestamp>, Value), Unanswer
 
 /// The configuration that the flags name.
 async fn config(cluster: &ClusterArgs) -> Result<Config, Unreachable> {
-    let options = KubeConfigOptions { context: cluster.context.clone(), ..KubeConfigOptions::default() };
-    if let Some(file) = &cluster.kubeconfig {
-        return from_file(file, &options).await;
-    }
-    match Kubeconfig::read() {
-        Ok(kubeconfig) => of_kubeconfig("the kubeconfig", kubeconfig, &options).await,
-        // A pod has no file, and nobody else has anything else.
-        Err(error) if cluster.context.is_none() && is_absent(&error) => Config::incluster().map_err(|in_cluster| {
-            let why = match in_cluster {
-                InClusterError::ReadEnvironmentVariable(_) => unread(&error),
-                broken => format!("{}, and the pod's service account cannot be used: {broken}", unread(&error)),
-            };
-            Unreachable::new(
-                format!("no cluster is known: {why}"),
-                "name a kubeconfig with --kubeconfig or $KUBECONFIG, or run `koordctl up`",
-            )
-        }),
-        Err(error) => {
-            Err(Unreachable::new(format!("the kubeconfig: {}", unread(&error)), "name another with --kubeconfig"))
-        }
-    }
+    let selection = Selection { file: cluster.kubeconfig.as_deref(), context: cluster.context.as_deref() };
+    Ok(kubeconfig::config(&selection).await?)
 }
 
-/// The configuration that a kubeconfig file describes.
-pub async fn from_file(file: &Path, options: &KubeConfigOptions) -> Result<Config, Unreachable> {
-    let named = format!("the kubeconfig {}", file.display());
-    let kubeconfig = Kubeconfig::read_from(file).map_err(|error| {
-        let why = match &error {
-            KubeconfigError::ReadConfig(error, _) => error.to_string(),
-            error => unread(error),
+impl From<ConfigError> for Unreachable {
+    fn from(error: ConfigError) -> Self {
+        let remedy = match &error {
+            ConfigError::NotFound(_) => {
+                "name a kubeconfig with --kubeconfig or $KUBECONFIG, or run `koordctl up`".to_owned()
+            }
+            ConfigError::Read { .. } => "name another with --kubeconfig".to_owned(),
+            ConfigError::NoContexts(_) => "name another with --kubeconfig, or run `koordctl up`".to_owned(),
+            ConfigError::NoCurrentContext { contexts, .. } => {
+                format!("choose one with --context: {}", contexts.join(", "))
+            }
+            ConfigError::UnknownContext { context, contexts, .. } => {
+                question(context, contexts.iter().map(String::as_str))
+                    .unwrap_or_else(|| format!("it has: {}", contexts.join(", ")))
+            }
+            ConfigError::UnknownCluster { .. } => "choose another context with --context".to_owned(),
+            ConfigError::Invalid { .. } => "name another with --kubeconfig or --context".to_owned(),
         };
-        Unreachable::new(format!("{named} cannot be read: {why}"), "name another with --kubeconfig")
-    })?;
-    of_kubeconfig(&named, kubeconfig, options).await
-}
-
-async fn of_kubeconfig(
-    named: &str,
-    kubeconfig: Kubeconfig,
-    options: &KubeConfigOptions,
-) -> Result<Config, Unreachable> {
-    let contexts: Vec<String> = kubeconfig.contexts.iter().map(|context| context.name.clone()).collect();
-    let known = || contexts.iter().map(String::as_str);
-    let configured = Config::from_custom_kubeconfig(kubeconfig, options).await;
-    configured.map_err(|error| match error {
-        KubeconfigError::CurrentContextNotSet if contexts.is_empty() => Unreachable::new(
-            format!("{named} names no cluster: it has no context"),
-            "name another with --kubeconfig, or run `koordctl up`",
-        ),
-        KubeconfigError::CurrentContextNotSet => Unreachable::new(
-            format!("{named} has no current context"),
-            format!("choose one with --context: {}", contexts.join(", ")),
-        ),
-        KubeconfigError::LoadContext(name) => Unreachable::new(
-            format!("{named} has no context {name:?}"),
-            question(&name, known()).unwrap_or_else(|| format!("it has: {}", contexts.join(", "))),
-        ),
-        KubeconfigError::LoadClusterOfContext(name) => Unreachable::new(
-            format!("{named} has no cluster {name:?}, which its context names"),
-            "choose another context with --context",
-        ),
-        error => Unreachable::new(
-            format!("{named} cannot be used: {}", unread(&error)),
-            "name another with --kubeconfig or --context",
-        ),
-    })
-}
-
-fn is_absent(error: &KubeconfigError) -> bool {
-    match error {
-        KubeconfigError::FindPath => true,
-        KubeconfigError::ReadConfig(error, _) => error.kind() == io::ErrorKind::NotFound,
-        _ => false,
-    }
-}
-
-/// Why a kubeconfig cannot be read.
-fn unread(error: &KubeconfigError) -> String {
-    match error {
-        KubeconfigError::ReadConfig(error, path) => format!("{} cannot be read: {error}", path.display()),
-        KubeconfigError::Parse(error) => format!("it is no YAML of a kubeconfig: {}", of_yaml(error)),
-        error => in_one_line(error),
+        Self::new(error.to_string(), remedy)
     }
 }
 

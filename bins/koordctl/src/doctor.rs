@@ -19,7 +19,7 @@ use std::fmt::Write as _;
 
 use anyhow::{Result, anyhow, ensure};
 use koord_manager::GATES;
-use koord_runtime::gates::Gates;
+use koord_program::gates::Gates;
 use serde_json::{Value, json};
 
 use self::{

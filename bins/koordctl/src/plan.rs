@@ -47,7 +47,7 @@ pub async fn run(args: &PlanArgs, screen: Screen) -> Result<Answer> {
     let sink: Arc<dyn EventSink> = Arc::clone(&told) as _;
     // No decision depends on chance; the runtime wants a source all the same.
     let mut core = Core::new(ManualClock::new(now), Random::seeded(0), Metrics::new()?, sink);
-    core.restrict_to(&checked.options.namespace);
+    core.restrict_to(&checked.settings.namespace);
     koord_manager::add_controllers(&mut core, &checked)?;
     let stored = source::fill(&core, source).await?;
     let (steps, problems) = decide(&core, stored);

@@ -2,11 +2,11 @@
 
 use anyhow::{Result, anyhow};
 use koord_manager::GATES;
+use koord_program::gates::Gates;
 use koord_resource::{
     admission::{Denial, Handler, Operation, Request, WebhookKind},
     schema::patch,
 };
-use koord_runtime::gates::Gates;
 use koord_webhooks::{Ctx, HANDLERS};
 use serde_json::{Value, json};
 

@@ -21,6 +21,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use envtest::serve::Kubeconfig;
 use hollow::{Fleet, Koordlet, Kubelet, Roster};
+use koord_program::TerminationSignals;
 use koord_runtime::clock::{SharedClock, SystemClock};
 use kube::Client;
 use manager::{RunningManager, Settings};
@@ -197,11 +198,11 @@ pub async fn run(args: &UpArgs, screen: Screen) -> Result<Answer> {
 async fn run_cluster(args: &UpArgs, scenario: Option<Scenario>, screen: Screen) -> Result<Answer> {
     logs::init(args.verbose);
     koord_listen::raise_open_files();
-    let mut interrupted = Interrupt::listen()?;
+    let mut signals = TerminationSignals::listen()?;
     let mut progress = Progress::shown();
     let mut cluster = tokio::select! {
         biased;
-        () = interrupted.wait() => return Ok(Answer::success("")),
+        () = signals.received() => return Ok(Answer::success("")),
         cluster = Cluster::start(args, &mut progress) => cluster?,
     };
     drop(progress);
@@ -224,34 +225,11 @@ async fn run_cluster(args: &UpArgs, scenario: Option<Scenario>, screen: Screen) 
     };
     let result = tokio::select! {
         biased;
-        () = interrupted.wait() => Ok(()),
+        () = signals.received() => Ok(()),
         result = cluster.ended() => result,
         result = playing => result,
     };
     let _ = writeln!(std::io::stderr(), "stopping");
     cluster.stop().await;
     result.map(|()| Answer::success(""))
-}
-
-/// ctrl-C, or the polite signal of a process manager.
-struct Interrupt {
-    #[cfg(unix)]
-    terminate: tokio::signal::unix::Signal,
-}
-
-impl Interrupt {
-    fn listen() -> Result<Self> {
-        Ok(Self {
-            #[cfg(unix)]
-            terminate: tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
-                .context("signals cannot be listened for")?,
-        })
-    }
-
-    async fn wait(&mut self) {
-        #[cfg(unix)]
-        tokio::select! { biased; _ = tokio::signal::ctrl_c() => {}, _ = self.terminate.recv() => {} }
-        #[cfg(not(unix))]
-        let _ = tokio::signal::ctrl_c().await;
-    }
 }

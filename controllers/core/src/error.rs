@@ -1,21 +1,6 @@
 //! Errors of a reconcile: they say whose fault it is and what to do about it.
 
-use std::{error::Error, time::Duration};
-
-/// An error with its causes, for the one line in which a program says why it ends. Many errors have their cause in their own text; no words are
-/// said twice.
-pub fn in_one_line(error: &(dyn Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let words = error.to_string();
-        if !text.contains(&words) {
-            text = format!("{text}: {words}");
-        }
-        cause = error.source();
-    }
-    text
-}
+use std::time::Duration;
 
 /// Whose fault an error is; a label in metrics and logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -13,11 +13,8 @@ pub mod changes;
 pub mod controller;
 mod core;
 mod election;
-pub mod flags;
 mod follow;
-pub mod gates;
 pub mod health;
-pub mod logs;
 pub mod manager;
 pub mod metrics;
 #[cfg(feature = "otlp")]

@@ -72,7 +72,9 @@ fn a_greeting_has_a_card_with_its_words() {
         let server = cluster.server.clone();
         let (stop, stopped) = watch::channel(false);
         let serving = tokio::spawn(cluster.run(stopped));
-        let _running = Running(greeter().env("KUBECONFIG", &kubeconfig).stdin(Stdio::null()).spawn().unwrap());
+        let mut program = greeter();
+        program.args(["--metrics-addr=0", "--health-probe-addr=0"]).env("KUBECONFIG", &kubeconfig);
+        let _running = Running(program.stdin(Stdio::null()).spawn().unwrap());
 
         let (code, refused) = send(&server, Method::POST, GREETINGS, &greeting(&json!({"to": "", "times": 12}))).await;
         let message = refused["message"].as_str().unwrap();

@@ -1,23 +1,33 @@
-//! `postgres-operator manifests` prints what a cluster must be told; without arguments the operator runs.
+//! `postgres-operator manifests` prints what an installation consists of; without arguments the operator runs.
 
-use std::error::Error;
+use std::process::ExitCode;
 
-use koord::{document::yaml, kube::Client, tokio, tokio_util::sync::CancellationToken};
-use postgres_operator::{manifests, operator};
+use koord::{
+    document::yaml,
+    program::{Dependencies, read_flags, run},
+};
+use postgres_operator::{
+    manifests,
+    operator::{self, BUILD},
+};
 
-fn main() -> Result<(), Box<dyn Error + Send + Sync>> {
+fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some("manifests") {
-        print!("{}", yaml::stream(&manifests())?);
-        return Ok(());
+        return run(
+            BUILD.program,
+            |_| Ok(()),
+            async |(), _| {
+                print!("{}", yaml::stream(&manifests())?);
+                Ok(())
+            },
+        );
     }
-    tokio::runtime::Runtime::new()?.block_on(async {
-        let stop = CancellationToken::new();
-        let on_signal = stop.clone();
-        tokio::spawn(async move {
-            if tokio::signal::ctrl_c().await.is_ok() {
-                on_signal.cancel();
-            }
-        });
-        operator::run(Client::try_default().await?, operator::environment()?, stop).await
-    })
+    run(
+        BUILD.program,
+        |arguments| read_flags(&BUILD, arguments),
+        async |settings, stop| {
+            let dependencies = Dependencies::of_process(settings.kubeconfig.as_deref()).await?;
+            operator::run(settings, dependencies, operator::environment()?, stop).await
+        },
+    )
 }

@@ -1,24 +1,30 @@
 //! The running operator: one controller, both webhooks and the conversion, on one set of caches.
 
-use std::{error::Error, sync::Arc};
+use std::sync::Arc;
 
 use koord::{
-    kube::Client,
-    runtime::{
-        Core,
-        clock::SystemClock,
-        lease::LeaderElectionConfig,
-        manager::{Manager, Settings},
-        metrics::Metrics,
-        random::Random,
-        recorder::Recorder,
-    },
+    program::{Build, ControllerSettings, Dependencies, Program},
+    runtime::{clock::SystemClock, metrics::Description},
     tokio,
     tokio_util::sync::CancellationToken,
     webhook::{self, Server, ServiceBuilder},
 };
 
 use crate::{CERTIFICATES, CONVERSIONS, HANDLERS, NAME, NAMESPACE, controller::Databases};
+
+/// Which program this is.
+pub const BUILD: Build = Build {
+    program: NAME,
+    version: env!("CARGO_PKG_VERSION"),
+    field_manager: NAME,
+    namespace: NAMESPACE,
+    gates: &[],
+    info: Description::gauge(
+        "postgres_operator_build_info",
+        &["version", "language"],
+        "Always 1; the labels show the version.",
+    ),
+};
 
 /// The webhook server's settings: the process's environment, and the names in [`manifests`](crate::manifests).
 pub fn environment() -> Result<webhook::Environment, webhook::EnvironmentError> {
@@ -27,7 +33,7 @@ pub fn environment() -> Result<webhook::Environment, webhook::EnvironmentError> 
     })
 }
 
-/// What the server is told where the environment says nothing.
+/// The values of variables that are not set.
 fn own(variable: &str) -> Option<&'static str> {
     match variable {
         "POD_NAMESPACE" => Some(NAMESPACE),
@@ -38,37 +44,26 @@ fn own(variable: &str) -> Option<&'static str> {
     }
 }
 
-/// Runs until it is told to stop.
+/// Runs until `stop`.
 pub async fn run(
-    client: Client,
+    settings: ControllerSettings,
+    dependencies: Dependencies,
     environment: webhook::Environment,
     stop: CancellationToken,
-) -> Result<(), Box<dyn Error + Send + Sync>> {
-    let clock = SystemClock::shared();
-    let (recorder, events) = Recorder::new(Arc::clone(&clock));
-    let metrics = Metrics::new()?;
-    let counters = webhook::Metrics::register(&metrics)?;
-    let mut core = Core::new(Arc::clone(&clock), Random::from_os(), metrics, Arc::new(recorder));
-    core.add(Databases::SPEC, NAME, Databases::wire)?;
+) -> koord::program::Result<()> {
+    let mut program = Program::new(BUILD, settings, dependencies, &stop)?;
+    program.core().add(Databases::SPEC, NAME, Databases::wire)?;
 
+    let counters = webhook::Metrics::register(program.metrics())?;
+    let clock = SystemClock::shared();
     let mut service = ServiceBuilder::new(counters, Arc::clone(&clock)).conversions(CONVERSIONS);
     for handler in HANDLERS {
         service = service.handler(handler, || &());
     }
     let server = Server::open(environment, service.build(), clock)?;
-    server.watch(&mut core);
+    server.watch(program.core());
 
-    let host = std::env::var("HOSTNAME").unwrap_or_else(|_| NAME.to_owned());
-    let settings = Settings {
-        field_manager: NAME,
-        requests_per_second: 20.0,
-        requests_burst: 30,
-        leader_election: Some(LeaderElectionConfig::new(NAMESPACE, NAME, &host)),
-        metrics: None,
-        health: None,
-        host,
-    };
-    let manager = Manager::new(core, client, events, settings);
+    let manager = program.manager();
     manager.health().ready("webhooks", server.readiness());
     let api = manager.api().clone();
     // Whichever ends first ends the other.
@@ -76,12 +71,12 @@ pub async fn run(
     let webhooks = async {
         let ended = server.run(api, both.clone()).await;
         both.cancel();
-        ended.map_err(Box::<dyn Error + Send + Sync>::from)
+        ended.map_err(koord::program::Error::from)
     };
     let controllers = async {
         let ended = manager.run(both.clone()).await;
         both.cancel();
-        ended.map_err(Box::<dyn Error + Send + Sync>::from)
+        ended.map_err(koord::program::Error::from)
     };
     tokio::try_join!(webhooks, controllers)?;
     Ok(())

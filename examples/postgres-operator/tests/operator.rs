@@ -20,6 +20,7 @@ use koord::{
     http::Method,
     jiff::Timestamp,
     kube::Client,
+    program::{Dependencies, read_flags},
     runtime::{
         Core,
         clock::SystemClock,
@@ -266,8 +267,15 @@ fn old_and_new_clients_share_a_database() {
             _ => None,
         });
         let stop = CancellationToken::new();
-        let client = Client::new(cluster.server.router(), "default");
-        let running = tokio::spawn(operator::run(client, environment.unwrap(), stop.clone()));
+        let arguments = [NAME, "--metrics-addr=0", "--health-probe-addr=0"].map(str::to_owned);
+        let settings = read_flags(&operator::BUILD, arguments.to_vec()).unwrap();
+        let dependencies = Dependencies {
+            client: Client::new(cluster.server.router(), "default"),
+            api_host: "in-process".to_owned(),
+            clock: SystemClock::shared(),
+            random: Random::from_os(),
+        };
+        let running = tokio::spawn(operator::run(settings, dependencies, environment.unwrap(), stop.clone()));
 
         let (old, new) = (
             "/apis/db.example.com/v1alpha1/namespaces/default/databases",

@@ -11,8 +11,8 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail, ensure};
-use koord_manager::{Options, Surroundings, run_with};
-use koord_runtime::{clock::SystemClock, random::Random};
+use koord_manager::{Options, run_with};
+use koord_program::Dependencies;
 use koord_webhook::{CertWriter, Environment};
 use kube::{Client, Config};
 use serde_json::{Value, json};
@@ -149,15 +149,10 @@ impl Process {
         config.root_cert.clone_from(&server.root_cert);
         config.auth_info.token = Some(token.to_owned().into());
         let certificates = TempDir::new()?;
-        let surroundings = Surroundings {
-            api_host: config.cluster_url.authority().map(ToString::to_string).unwrap_or_default(),
-            client: Client::try_from(config)?,
-            clock: SystemClock::shared(),
-            random: Random::from_os(),
-            webhook: self.environment(reach, certificates.path())?,
-        };
+        let dependencies = Dependencies::connected_by(config)?;
+        let environment = self.environment(reach, certificates.path())?;
         let stop = CancellationToken::new();
-        let running = tokio::spawn(run_with(options.check()?, surroundings, stop.clone()));
+        let running = tokio::spawn(run_with(options.check()?, dependencies, environment, stop.clone()));
         let user = format!("system:serviceaccount:{}:{}", self.namespace, self.account);
         let probes = self.probes.clone();
         Ok(Installed { user, metrics, stop, running, health, probes, _certificates: certificates })

@@ -9,7 +9,7 @@ use std::{
 use anyhow::{Context as _, Result};
 use futures::{StreamExt as _, stream};
 use http::{Request, header};
-use kube::{Client, config::KubeConfigOptions};
+use kube::Client;
 use serde_json::json;
 
 /// What a run took.
@@ -61,7 +61,7 @@ pub async fn creates(kubeconfig: &Path, connections: usize, count: usize, pids: 
 
 /// A client with a connection of its own.
 async fn client(kubeconfig: &Path) -> Result<Client> {
-    let config = koordctl::connect::from_file(kubeconfig, &KubeConfigOptions::default()).await?;
+    let config = koord_program::kubeconfig::from_file(kubeconfig, None).await?;
     Ok(Client::try_from(config)?)
 }
 

@@ -40,7 +40,8 @@ impl Drop for Running {
     }
 }
 
-fn free() -> SocketAddr {
+/// An address of this machine that is free now.
+pub(crate) fn free() -> SocketAddr {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
 }
 
@@ -73,7 +74,7 @@ impl Running {
             .unwrap();
         let mut running = Self { client, webhooks, authority: String::new(), manager, _stop: stop, _folder: folder };
         let deadline = Instant::now() + MAX;
-        while !is_ready(health).await {
+        while !answers(health, "/readyz").await {
             assert!(running.manager.try_wait().unwrap().is_none(), "koord-manager has ended");
             assert!(Instant::now() < deadline, "koord-manager does not become ready");
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -114,11 +115,13 @@ impl Running {
     }
 }
 
-async fn is_ready(health: SocketAddr) -> bool {
+/// Whether a GET is answered with 200.
+pub(crate) async fn answers(address: SocketAddr, path: &str) -> bool {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let Ok(mut stream) = tokio::net::TcpStream::connect(health).await else { return false };
+    let Ok(mut stream) = tokio::net::TcpStream::connect(address).await else { return false };
     let mut answer = Vec::new();
-    let asked = stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
+    let asked = stream.write_all(request.as_bytes()).await;
     let _ = stream.read_to_end(&mut answer).await;
     asked.is_ok() && answer.starts_with(b"HTTP/1.1 200")
 }

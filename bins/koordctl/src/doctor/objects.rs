@@ -99,7 +99,7 @@ fn caches(args: &DoctorArgs, now: Timestamp, told: &Arc<Told>) -> Result<Core> {
     let mut core = Core::new(ManualClock::new(now), Random::seeded(0), Metrics::new()?, sink);
     koord_manager::add_controllers(&mut core, &checked)?;
     // Only its caches are wanted: what the handlers need to know is read as they read it.
-    let _handlers = Ctx::watch(&mut core, |gate| checked.gates.enabled(gate), checked.options.webhook_settings());
+    let _handlers = Ctx::watch(&mut core, |gate| checked.enabled(gate), checked.options.webhook_settings());
     Ok(core)
 }
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use koord_manager::{GATES, optional_controllers, rbac_rules};
+use koord_program::gates::Gates;
 use koord_resource::{controller::ControllerSpec, rbac::RbacRule};
-use koord_runtime::gates::Gates;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 

@@ -8,8 +8,8 @@ use koord_api::{
     elastic_quota_profile::ElasticQuotaProfile,
 };
 use koord_manager::GATES;
+use koord_program::gates::Gates;
 use koord_resource::{Resource as _, controller::ResourceKind};
-use koord_runtime::gates::Gates;
 use koord_webhooks::Ctx;
 use serde::Deserialize;
 use serde_json::{Value, json};

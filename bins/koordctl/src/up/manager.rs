@@ -7,7 +7,8 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, bail};
-use koord_manager::{Checked, Options, Surroundings, run_with};
+use koord_manager::{Checked, Options, run_with};
+use koord_program::Dependencies;
 use koord_runtime::{clock::SharedClock, random::Random};
 use koord_webhook::{CertWriter, Environment};
 use kube::Client;
@@ -41,27 +42,27 @@ impl RunningManager {
     /// Starts it, without a limit on its requests.
     pub fn start(settings: &Settings) -> Result<Self> {
         let checked = checked(settings.feature_gates, settings.metrics)?;
-        let surroundings = Surroundings {
+        let dependencies = Dependencies {
             client: settings.client.clone(),
             api_host: "in-process".to_owned(),
             clock: settings.clock.clone(),
             random: Random::seeded(settings.seed),
-            webhook: Environment {
-                port: 0,
-                second_port: None,
-                listen: Ipv4Addr::LOCALHOST.into(),
-                host: Some("127.0.0.1".to_owned()),
-                cert_dir: None,
-                cert_writer: CertWriter::Folder,
-                namespace: NAMESPACE.to_owned(),
-                secret: "koordinator-webhook-certs".to_owned(),
-                service: furnish::SERVICE.to_owned(),
-                mutating: furnish::MUTATING.to_owned(),
-                validating: furnish::VALIDATING.to_owned(),
-            },
+        };
+        let environment = Environment {
+            port: 0,
+            second_port: None,
+            listen: Ipv4Addr::LOCALHOST.into(),
+            host: Some("127.0.0.1".to_owned()),
+            cert_dir: None,
+            cert_writer: CertWriter::Folder,
+            namespace: NAMESPACE.to_owned(),
+            secret: "koordinator-webhook-certs".to_owned(),
+            service: furnish::SERVICE.to_owned(),
+            mutating: furnish::MUTATING.to_owned(),
+            validating: furnish::VALIDATING.to_owned(),
         };
         let stop = CancellationToken::new();
-        let running = tokio::spawn(run_with(checked, surroundings, stop.clone()));
+        let running = tokio::spawn(run_with(checked, dependencies, environment, stop.clone()));
         Ok(Self { stop, running })
     }
 

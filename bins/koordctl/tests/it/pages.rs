@@ -21,7 +21,7 @@ use integration::{
     Helm, Installed, Kubectl,
     installed::{Process, Reach},
 };
-use kube::{Client, config::KubeConfigOptions};
+use kube::Client;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -130,7 +130,7 @@ impl Empty {
 const NAMESPACE: &str = "koordinator-system";
 
 async fn run_what_is_deployed(kubeconfig: &Path, port: u16) {
-    let config = koordctl::connect::from_file(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+    let config = koord_program::kubeconfig::from_file(kubeconfig, None).await.unwrap();
     let client = Client::try_from(config.clone()).unwrap();
     let mut running: Option<Installed> = None;
     loop {

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use kube::{Client, config::KubeConfigOptions};
+use kube::Client;
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
@@ -118,7 +118,7 @@ impl Api {
     pub(crate) fn of(kubeconfig: &Path) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let client = runtime.block_on(async {
-            let config = koordctl::connect::from_file(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
+            let config = koord_program::kubeconfig::from_file(kubeconfig, None).await.unwrap();
             Client::try_from(config).unwrap()
         });
         Self { runtime, client }

@@ -8,8 +8,8 @@ use std::{collections::BTreeSet, fs, path::PathBuf, time::Duration};
 
 use jiff::SignedDuration;
 use koord_manager_controllers::colocationprofile;
+use koord_program::flags::span;
 use koord_resource::Quantity;
-use koord_runtime::flags::span;
 use serde_json::{Value, json};
 
 use crate::stage::{START, Stage, paths};

@@ -18,8 +18,7 @@ use anyhow::{Context as _, Result, ensure};
 use cluster::{NODES, Object, PODS};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use integration::load::{cpu_time, peak_bytes, resident_bytes};
-use koordctl::connect;
-use kube::{Client, config::KubeConfigOptions};
+use kube::Client;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -46,7 +45,7 @@ async fn main() -> Result<()> {
     let folder = TempDir::new()?;
     let kubeconfig = folder.path().join("kubeconfig");
     let _server = start_server(&server, &definitions, &kubeconfig)?;
-    let client = Client::try_from(connect::from_file(&kubeconfig, &KubeConfigOptions::default()).await?)?;
+    let client = Client::try_from(koord_program::kubeconfig::from_file(&kubeconfig, None).await?)?;
 
     for object in cluster::configuration() {
         make(&client, object).await?;

@@ -35,11 +35,11 @@ impl Replica {
             "--metrics-addr=0".to_owned(),
             "--health-probe-addr=0".to_owned(),
         ];
-        let options = Options::from_arguments(arguments).unwrap();
+        let checked = Options::from_arguments(arguments).and_then(Options::check).unwrap();
         let threads = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let stop = CancellationToken::new();
         let ends = stop.clone();
-        let running = threads.spawn(async move { run(options, ends).await.unwrap() });
+        let running = threads.spawn(async move { run(checked, ends).await.unwrap() });
         Self { threads, stop, running }
     }
 

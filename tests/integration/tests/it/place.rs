@@ -16,7 +16,7 @@ use integration::{
     installed::{Process, Reach},
 };
 use koord_runtime::clock::SystemClock;
-use kube::{Client, Config, config::KubeConfigOptions};
+use kube::{Client, Config};
 use serde_json::Value;
 use tokio::{sync::watch, task::JoinHandle};
 
@@ -155,7 +155,7 @@ pub(crate) struct Place {
 
 impl Place {
     async fn new(kubectl: Kubectl, kubeconfig: &Path) -> Result<Self> {
-        let config = koordctl::connect::from_file(kubeconfig, &KubeConfigOptions::default()).await?;
+        let config = koord_program::kubeconfig::from_file(kubeconfig, None).await?;
         let admin = Client::try_from(config.clone())?;
         Ok(Self { kubectl, config, admin })
     }

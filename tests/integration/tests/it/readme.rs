@@ -21,6 +21,20 @@ fn it_has_exactly_two_commands() {
     assert_eq!(commands, ["cargo run --bin koordctl -- up", "cargo test --workspace"]);
 }
 
+/// `docs/program.md` names a file before every block of Rust, and the block stands in that file.
+#[test]
+fn the_page_about_programs_shows_what_runs() {
+    let page = std::fs::read_to_string(format!("{ROOT}/docs/program.md")).unwrap();
+    let blocks: Vec<&str> = page.split("\n```rust\n").collect();
+    assert!(blocks.len() > 4, "the page has its blocks");
+    for (before, block) in blocks.iter().zip(&blocks[1..]) {
+        let file = before.lines().last().unwrap().trim_matches('`');
+        let (block, _) = block.split_once("\n```").unwrap();
+        let source = std::fs::read_to_string(Path::new(ROOT).join(file)).unwrap();
+        assert!(source.contains(block), "{file} does not have\n{block}");
+    }
+}
+
 /// Every relative link of the pages that a newcomer reads.
 #[test]
 fn links_lead_to_files() {
@@ -31,6 +45,7 @@ fn links_lead_to_files() {
         "docs/quickstart.md",
         "docs/manager.md",
         "docs/webhooks.md",
+        "docs/program.md",
         "docs/architecture.md",
         "docs/development.md",
     ] {

@@ -105,8 +105,7 @@ fn start_real(assets: &Path, folder: &Path) -> PathBuf {
     let assets = assets.to_owned();
     for_ever(move || async move {
         let server = RealServer::start(&assets).await?;
-        let config =
-            koordctl::connect::from_file(&server.kubeconfig, &kube::config::KubeConfigOptions::default()).await?;
+        let config = koord_program::kubeconfig::from_file(&server.kubeconfig, None).await?;
         let client = kube::Client::try_from(config)?;
         let clock = koord_runtime::clock::SystemClock::shared();
         let inhabitants = Inhabitants::settle(&client, &args, &clock, &mut Progress::hidden()).await?;

@@ -4,7 +4,7 @@ use std::{pin::pin, time::Duration};
 
 use futures::{Stream, StreamExt as _};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-use kube::{Api, Client, ResourceExt as _, config::KubeConfigOptions};
+use kube::{Api, Client, ResourceExt as _};
 use kube_runtime::{
     WatchStreamExt as _,
     wait::{await_condition, conditions},
@@ -17,7 +17,7 @@ use crate::suite::{Scene, on_every_server};
 const ANSWER_MAX: Duration = Duration::from_secs(20);
 
 async fn client(scene: &Scene<'_>) -> Client {
-    let config = koordctl::connect::from_file(scene.kubeconfig(), &KubeConfigOptions::default()).await.unwrap();
+    let config = koord_program::kubeconfig::from_file(scene.kubeconfig(), None).await.unwrap();
     Client::try_from(config).unwrap()
 }
 

@@ -164,7 +164,7 @@ fn entries_are_there_exactly_while_the_manager_answers_them() {
         "WebhookFramework=false,AllAlpha=true",
     ] {
         let options = Options::from_arguments(["koord-manager".to_owned(), format!("--feature-gates={list}")]).unwrap();
-        let gates = options.check().unwrap().gates;
+        let gates = options.check().unwrap().settings.gates;
         let answers = |path: &str, gate: Option<&str>| {
             let decides = path != "/validate-pod-binding" || gates.enabled("BindingAdmissionWebhook");
             gates.enabled("WebhookFramework") && decides && gate.is_none_or(|gate| gates.enabled(gate))

@@ -3,11 +3,15 @@
 //! Go's flag packages take `-name` like `--name`, `name_with_underscores` like `name-with-dashes`, and a switch
 //! both bare and as `--switch=false`. Charts in the field use all of these.
 
+use clap::ArgAction;
+
+use crate::gates::{Gate, Gates};
+
 /// Rewrites Go-style arguments: `-slo_config_name x` becomes `--slo-config-name x`, `-v=4` becomes `--v=4`.
 /// Everything after a lone `--`, and whatever does not start with a dash, stays as it is.
 ///
 /// ```
-/// use koord_runtime::flags::from_go;
+/// use koord_program::flags::from_go;
 /// let arguments = ["koord-manager", "-v=4", "-enable_leader_election=false", "--config-namespace", "a_b"];
 /// let expected = ["koord-manager", "--v=4", "--enable-leader-election=false", "--config-namespace", "a_b"];
 /// assert_eq!(from_go(arguments.map(str::to_owned)), expected);
@@ -59,50 +63,70 @@ pub fn listen_address(text: &str) -> Result<Option<std::net::SocketAddr>, String
     full.parse().map(Some).map_err(|_| format!("{text:?} is no address to listen on; write HOST:PORT or :PORT"))
 }
 
-/// klog's flags. Only the verbosity has an effect: logs go to the standard error, structured, and rotation is the
-/// business of whoever collects them. The others are taken so that existing manifests keep working.
+/// The flag `--feature-gates`, which may be repeated.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct FeatureGates {
+    /// Features to switch on or off, such as SomeFeature=true,AllBeta=false.
+    #[arg(long, action = ArgAction::Append, value_name = "NAME=BOOL,…")]
+    feature_gates: Vec<String>,
+}
+
+impl FeatureGates {
+    /// Which features are on, of those that the program knows.
+    pub fn check(&self, known: &'static [Gate]) -> Result<Gates, clap::Error> {
+        Gates::parse(known, &self.feature_gates.join(",")).map_err(|error| wrong("feature-gates", error))
+    }
+}
+
+/// The error of a flag whose value is more than a word and wrong.
+pub fn wrong(flag: &str, reason: impl std::fmt::Display) -> clap::Error {
+    clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("--{flag}: {reason}\n"))
+}
+
+/// klog's flags. Only the verbosity has an effect: logs go to the standard error, and rotation is the
+/// work of whatever collects them. The others are accepted so that existing manifests keep working.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Klog {
     /// Verbosity of the logs: 0 to 3 information, 4 and 5 debugging, 6 and more everything.
     #[arg(long = "v", alias = "verbosity", default_value_t = 0, value_name = "LEVEL")]
     pub verbosity: u8,
-    /// Taken for compatibility.
+    /// Accepted for compatibility.
     #[arg(long, hide = true)]
     vmodule: Option<String>,
-    /// Taken for compatibility.
+    /// Accepted for compatibility.
     #[arg(long, hide = true)]
     stderrthreshold: Option<String>,
-    /// Taken for compatibility.
+    /// Accepted for compatibility.
     #[arg(long, hide = true)]
     log_dir: Option<String>,
-    /// Taken for compatibility.
+    /// Accepted for compatibility.
     #[arg(long, hide = true)]
     log_file: Option<String>,
-    /// Taken for compatibility.
+    /// Accepted for compatibility.
     #[arg(long, hide = true)]
     log_file_max_size: Option<String>,
-    /// Taken for compatibility.
+    /// Accepted for compatibility.
     #[arg(long, hide = true)]
     log_backtrace_at: Option<String>,
-    /// Taken for compatibility.
+    /// Accepted for compatibility.
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     logtostderr: Option<String>,
-    /// Taken for compatibility.
+    /// Accepted for compatibility.
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     alsologtostderr: Option<String>,
-    /// Taken for compatibility.
+    /// Accepted for compatibility.
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     add_dir_header: Option<String>,
-    /// Taken for compatibility.
+    /// Accepted for compatibility.
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     one_output: Option<String>,
-    /// Taken for compatibility.
+    /// Accepted for compatibility.
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     skip_headers: Option<String>,
-    /// Taken for compatibility.
+    /// Accepted for compatibility.
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     skip_log_headers: Option<String>,
-    /// Taken for compatibility.
+    /// Accepted for compatibility.
     #[arg(long, hide = true, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     legacy_stderr_threshold_behavior: Option<String>,
 }

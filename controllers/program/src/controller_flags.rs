@@ -1,0 +1,118 @@
+//! The flags of programs that run controllers, as programs made with controller-runtime have them.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use clap::ArgAction;
+use koord_runtime::otlp::Endpoint;
+
+use crate::{
+    Build,
+    flags::{FeatureGates, Klog, count, listen_address, switch, wrong},
+    gates::Gates,
+    logs,
+};
+
+/// The flags, as they are written.
+#[derive(Clone, Debug, clap::Args)]
+pub struct ControllerFlags {
+    /// Kubeconfig of the API server; without it $KUBECONFIG, ~/.kube/config or the pod's service account.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Where metrics are served; 0 serves none.
+    #[arg(long, default_value = ":8080", value_name = "ADDRESS")]
+    metrics_addr: String,
+    /// Where health and readiness are served; 0 serves none.
+    #[arg(long, default_value = ":8000", value_name = "ADDRESS")]
+    health_probe_addr: String,
+    /// Send traces of admission reviews and of the writes that follow from them to this OpenTelemetry collector, by OTLP over
+    /// HTTP, such as http://localhost:4318; empty sends none.
+    #[arg(long, default_value = "", value_name = "URL")]
+    otlp_endpoint: String,
+    /// Run leader election: only one of several replicas runs the controllers.
+    #[arg(long, default_value = "true", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          action = ArgAction::Set, value_parser = switch)]
+    enable_leader_election: bool,
+    /// Namespace of the Lease; without it the namespace that the program is usually installed in.
+    #[arg(long, value_name = "NAMESPACE")]
+    leader_election_namespace: Option<String>,
+    /// Kind of the resource lock; only leases exist.
+    #[arg(long, default_value = "leases", hide = true, value_parser = ["leases"])]
+    leader_elect_resource_lock: String,
+    /// Watch namespaced objects of this namespace alone; those whose namespace another flag names are watched all the
+    /// same. A Role there can then replace the namespaced part of the ClusterRole.
+    #[arg(long, default_value = "")]
+    namespace: String,
+    /// Accepted for compatibility: profiles are taken from outside the process.
+    #[arg(long, default_value = "true", num_args = 0..=1, require_equals = true, default_missing_value = "true",
+          action = ArgAction::Set, value_parser = switch, hide = true)]
+    enable_pprof: bool,
+    /// Accepted for compatibility.
+    #[arg(long, default_value = ":8090", hide = true)]
+    pprof_addr: String,
+    /// Accepted for compatibility: caches here need no periodic resync.
+    #[arg(long, default_value = "", hide = true)]
+    sync_period: String,
+    /// Requests per second to the API server; 0 or less means no limit.
+    #[arg(long, default_value_t = 30.0, allow_negative_numbers = true)]
+    rest_config_qps: f32,
+    /// Burst of requests to the API server above that rate.
+    #[arg(long, default_value = "50", allow_negative_numbers = true, value_parser = count)]
+    rest_config_burst: u32,
+    /// Which features are on.
+    #[command(flatten)]
+    features: FeatureGates,
+    /// Logs.
+    #[command(flatten)]
+    logs: Klog,
+}
+
+/// How a program with controllers runs, whatever its flags are called.
+#[derive(Clone, Debug)]
+pub struct ControllerSettings {
+    /// The kubeconfig; without one the search of [`kubeconfig`](crate::kubeconfig).
+    pub kubeconfig: Option<PathBuf>,
+    /// Namespaced objects of this namespace alone are watched; empty for all.
+    pub namespace: String,
+    /// Where metrics are served.
+    pub metrics: Option<SocketAddr>,
+    /// Where health and readiness are served.
+    pub health: Option<SocketAddr>,
+    /// Where traces are sent.
+    pub traces: Option<Endpoint>,
+    /// The namespace of the Lease; without one there is no leader election, and this process leads.
+    pub lease_namespace: Option<String>,
+    /// Requests per second to the API server; 0 or less means no limit.
+    pub requests_per_second: f32,
+    /// Burst of requests above that rate.
+    pub requests_burst: u32,
+    /// Which features are on.
+    pub gates: Gates,
+}
+
+impl ControllerFlags {
+    /// What the flags mean to this program; an error where a value is wrong.
+    pub fn check(&self, build: &Build) -> Result<ControllerSettings, clap::Error> {
+        let traces = match self.otlp_endpoint.as_str() {
+            "" => None,
+            address => Some(address.parse::<Endpoint>().map_err(|reason| wrong("otlp-endpoint", reason))?),
+        };
+        let lease_namespace = self.leader_election_namespace.as_deref().unwrap_or(build.namespace);
+        let address = |flag, text: &str| listen_address(text).map_err(|reason| wrong(flag, reason));
+        Ok(ControllerSettings {
+            kubeconfig: self.kubeconfig.clone(),
+            namespace: self.namespace.clone(),
+            metrics: address("metrics-addr", &self.metrics_addr)?,
+            health: address("health-probe-addr", &self.health_probe_addr)?,
+            traces,
+            lease_namespace: self.enable_leader_election.then(|| lease_namespace.to_owned()),
+            requests_per_second: self.rest_config_qps,
+            requests_burst: self.rest_config_burst,
+            gates: self.features.check(build.gates)?,
+        })
+    }
+
+    /// The filter of the logs of a program whose crates begin with these prefixes.
+    pub fn log_filter(&self, prefixes: &[&str]) -> String {
+        logs::filter(self.logs.verbosity, prefixes)
+    }
+}

@@ -1,0 +1,34 @@
+//! What a program does around its own work, so that its `main` stays short.
+//!
+//! Every program: flags as Go programs take them ([`flags`]), feature gates ([`gates`]), logs ([`logs`]), signals, exit
+//! codes and the termination message ([`run`]). With the feature `controllers`, programs that run controllers: their
+//! common flags ([`ControllerFlags`]), the API server that they talk to ([`kubeconfig`], [`Dependencies`]), and the wiring
+//! of metrics, health, traces, events and leader election ([`Program`]). The crate knows nothing of Koordinator.
+//!
+//! Read first: [`run`], then [`Program`]. `docs/program.md` shows a whole program.
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+#[cfg(feature = "controllers")]
+mod controller_flags;
+#[cfg(feature = "controllers")]
+mod dependencies;
+mod error;
+pub mod flags;
+pub mod gates;
+#[cfg(feature = "controllers")]
+pub mod kubeconfig;
+pub mod logs;
+mod process;
+#[cfg(feature = "controllers")]
+mod program;
+mod termination;
+
+pub use anyhow::{Error, Result};
+#[cfg(feature = "controllers")]
+pub use controller_flags::{ControllerFlags, ControllerSettings};
+#[cfg(feature = "controllers")]
+pub use dependencies::Dependencies;
+pub use error::in_one_line;
+pub use process::{TerminationSignals, run};
+#[cfg(feature = "controllers")]
+pub use program::{Build, PERMISSIONS, Program, metrics, read_flags, run_controllers};

@@ -1,0 +1,54 @@
+//! Structured logs on the standard error; klog's `--v` sets their verbosity.
+
+use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt, util::SubscriberInitExt};
+
+/// The level that a verbosity stands for: up to 3 information, 4 and 5 debugging, from 6 on everything.
+fn level(verbosity: u8) -> &'static str {
+    match verbosity {
+        0..=3 => "info",
+        4..=5 => "debug",
+        _ => "trace",
+    }
+}
+
+/// The filter of a verbosity. It sets the level of this library, whose crates all begin with `koord`, and of the crates that
+/// begin with one of these prefixes; others stay at warnings below verbosity 8.
+pub fn filter(verbosity: u8, prefixes: &[&str]) -> String {
+    let (own, others) = (level(verbosity), if verbosity >= 8 { level(verbosity) } else { "warn" });
+    let crates = std::iter::once(&"koord").chain(prefixes);
+    crates.fold(others.to_owned(), |filter, prefix| format!("{filter},{prefix}={own}"))
+}
+
+/// Sends logs that pass the filter to the standard error. Only the first call counts: a process may run several programs.
+pub fn init(filter: &str) {
+    let registry = tracing_subscriber::registry().with(EnvFilter::new(filter));
+    let layer = fmt::layer().with_writer(std::io::stderr).with_ansi(false);
+    if registry.with(layer).try_init().is_err() {
+        tracing::debug!("logs are set up already");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::Level;
+
+    use super::*;
+
+    #[test]
+    fn verbosity_raises_the_programs_own_crates_first() {
+        assert_eq!(filter(0, &[]), "warn,koord=info");
+        assert_eq!(filter(5, &["greeter"]), "warn,koord=debug,greeter=debug");
+        assert_eq!(filter(8, &[]), "trace,koord=trace");
+    }
+
+    #[test]
+    fn a_prefix_stands_for_all_crates_that_begin_with_it() {
+        let subscriber = tracing_subscriber::registry().with(EnvFilter::new(filter(4, &[])));
+        tracing::subscriber::with_default(subscriber, || {
+            assert!(tracing::enabled!(target: "koord_runtime::queue", Level::DEBUG));
+            assert!(!tracing::enabled!(target: "koord_runtime::queue", Level::TRACE));
+            assert!(tracing::enabled!(target: "hyper::client", Level::WARN));
+            assert!(!tracing::enabled!(target: "hyper::client", Level::INFO));
+        });
+    }
+}
