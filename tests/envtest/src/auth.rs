@@ -1,6 +1,7 @@
 //! Who asks, and whether they may: bearer tokens, impersonation, role-based access control, and the reviews about them.
 
 pub mod bootstrap;
+mod escalation;
 pub mod rbac;
 pub mod recorder;
 pub mod reviews;
@@ -9,13 +10,15 @@ pub mod tokens;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::{self, Next};
 use axum::response::Response;
-use http::{HeaderMap, Method, header};
+use http::uri::PathAndQuery;
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
 use crate::request::{User, parse_path, parse_query};
-use crate::server::{ApiResponse, ApiServer};
+use crate::server::{ApiResponse, ApiServer, Attributes, Authorizer};
 use crate::shell::{Server, respond};
 use crate::status::{ApiError, Subject};
 use rbac::Action;
@@ -43,7 +46,32 @@ async fn check(State(guard): State<Guard>, mut request: Request, next: Next) -> 
             request.extensions_mut().insert(user);
             next.run(request).await
         }
-        Err(error) => respond(&ApiResponse::error(&error)),
+        Err(Refusal::Denied(error)) => respond(&ApiResponse::error(&error)),
+        Err(Refusal::Broken(why)) => {
+            let mut response = Response::new(Body::from(format!(
+                "Internal Server Error: {:?}: {why}\n",
+                request.uri().path_and_query().map_or("/", PathAndQuery::as_str)
+            )));
+            *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+            let text = HeaderValue::from_static("text/plain; charset=utf-8");
+            response.headers_mut().insert(header::CONTENT_TYPE, text);
+            response
+        }
+    }
+}
+
+/// Why a request does not go on.
+#[derive(Debug)]
+enum Refusal {
+    /// The user is unknown or may not do it.
+    Denied(ApiError),
+    /// The request contradicts itself.
+    Broken(String),
+}
+
+impl From<ApiError> for Refusal {
+    fn from(error: ApiError) -> Self {
+        Self::Denied(error)
     }
 }
 
@@ -51,7 +79,7 @@ async fn check(State(guard): State<Guard>, mut request: Request, next: Next) -> 
 
 impl Guard {
     /// The user of a request that may go on.
-    fn user_of(&self, core: &mut ApiServer, request: &Request) -> Result<User, ApiError> {
+    fn user_of(&self, core: &mut ApiServer, request: &Request) -> Result<User, Refusal> {
         let now = core.now();
         let user = match bearer_token(request.headers()) {
             Some(token) => self.tokens.user(token, now).ok_or_else(ApiError::unauthorized)?,
@@ -67,7 +95,8 @@ impl Guard {
         if let Some(recorder) = &self.recorder {
             recorder.note(&user.name, &action, permitted.is_ok());
         }
-        permitted.map(|()| user)
+        permitted?;
+        Ok(user)
     }
 }
 
@@ -84,6 +113,28 @@ fn permit(core: &ApiServer, user: &User, action: &Action) -> Result<(), ApiError
     Err(ApiError::forbidden(subject, &why))
 }
 
+/// Authorizes writes by roles and bindings.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RoleBased;
+
+impl Authorizer for RoleBased {
+    fn check_create(&self, core: &ApiServer, about: &Attributes<'_>) -> Result<(), ApiError> {
+        let action = Action {
+            verb: "create".to_owned(),
+            group: about.definition.group.clone(),
+            resource: about.definition.plural.clone(),
+            namespace: about.namespace.to_owned(),
+            name: about.name.to_owned(),
+            ..Action::default()
+        };
+        permit(core, about.user, &action)
+    }
+
+    fn check_store(&self, core: &ApiServer, about: &Attributes<'_>) -> Result<(), ApiError> {
+        escalation::check(core, about.user, about.definition, about.namespace, about.object)
+    }
+}
+
 fn bearer_token(headers: &HeaderMap) -> Option<&str> {
     let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.trim().split_once(' ')?;
     let token = token.trim();
@@ -91,66 +142,72 @@ fn bearer_token(headers: &HeaderMap) -> Option<&str> {
 }
 
 /// The user that the client wants to be, when it may.
-fn impersonated(core: &ApiServer, user: User, headers: &HeaderMap) -> Result<User, ApiError> {
+fn impersonated(core: &ApiServer, user: User, headers: &HeaderMap) -> Result<User, Refusal> {
+    const GROUP: &str = "authentication.k8s.io";
     let texts = |name: &str| {
         let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
         values.map(ToOwned::to_owned).collect::<Vec<String>>()
     };
-    let names = texts("Impersonate-User");
+    let name = texts("Impersonate-User").into_iter().next().unwrap_or_default();
     let mut groups = texts("Impersonate-Group");
-    let Some(name) = names.into_iter().next().filter(|name| !name.is_empty()) else {
-        if groups.is_empty() {
+    let uid = texts("Impersonate-Uid").into_iter().next().unwrap_or_default();
+    let mut extra: Vec<(String, Vec<String>)> = Vec::new();
+    for key in headers.keys().filter_map(|key| key.as_str().strip_prefix("impersonate-extra-")) {
+        extra.push((unescaped(key), texts(&format!("impersonate-extra-{key}"))));
+    }
+    if name.is_empty() {
+        // The real server lists them as object references: kind, namespace, name, uid, version, revision, field.
+        let groups = groups.iter().map(|group| format!("{{Group  {group}    }}"));
+        let extra = extra.iter().flat_map(|(key, values)| {
+            values.iter().map(move |value| format!("{{UserExtra  {value}  {GROUP}/v1  {key}}}"))
+        });
+        let uid = Some(&uid).filter(|uid| !uid.is_empty()).map(|uid| format!("{{UID  {uid}  {GROUP}/v1  }}"));
+        let requested: Vec<String> = groups.chain(extra).chain(uid).collect();
+        if requested.is_empty() {
             return Ok(user);
         }
-        let message = format!("requested [{{Group  {}     }}] without impersonating a user", groups.join(" "));
-        return Err(ApiError::internal(message));
-    };
-    let may = |group: &str, resource: &str, namespace: &str, name: &str| {
+        let why = format!("requested [{}] without impersonating a user", requested.join(" "));
+        return Err(Refusal::Broken(why));
+    }
+    let may = |group: &str, [resource, subresource]: [&str; 2], namespace: &str, name: &str| {
         let action = Action {
             verb: "impersonate".to_owned(),
             group: group.to_owned(),
             resource: resource.to_owned(),
+            subresource: subresource.to_owned(),
             namespace: namespace.to_owned(),
             name: name.to_owned(),
             ..Action::default()
         };
         permit(core, &user, &action)
     };
-    if let Some((namespace, account)) =
-        name.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'))
-    {
-        may("", "serviceaccounts", namespace, account)?;
-        if groups.is_empty() {
-            groups = vec!["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")];
-        }
-    } else {
-        may("", "users", "", &name)?;
+    let account = name.strip_prefix("system:serviceaccount:").and_then(|rest| rest.split_once(':'));
+    match account {
+        Some((namespace, account)) => may("", ["serviceaccounts", ""], namespace, account)?,
+        None => may("", ["users", ""], "", &name)?,
     }
-    for group in &texts("Impersonate-Group") {
-        may("", "groups", "", group)?;
+    for group in &groups {
+        may("", ["groups", ""], "", group)?;
     }
-    let mut extra = Vec::new();
-    for (key, _) in headers {
-        if let Some(key) = key.as_str().strip_prefix("impersonate-extra-") {
-            let values = texts(&format!("impersonate-extra-{key}"));
-            for value in &values {
-                may("authentication.k8s.io", "userextras", "", value)?;
-            }
-            if !extra.iter().any(|(known, _)| known == key) {
-                extra.push((key.to_owned(), values));
-            }
-        }
+    for (key, value) in extra.iter().flat_map(|(key, values)| values.iter().map(move |value| (key, value))) {
+        may(GROUP, ["userextras", key], "", value)?;
     }
-    let uid = texts("Impersonate-Uid").into_iter().next().unwrap_or_default();
     if !uid.is_empty() {
-        may("authentication.k8s.io", "uids", "", &uid)?;
+        may(GROUP, ["uids", ""], "", &uid)?;
     }
-    let is_anonymous = name == "system:anonymous";
-    let known = if is_anonymous { "system:unauthenticated" } else { "system:authenticated" };
+    if let Some((namespace, _)) = account.filter(|_| groups.is_empty()) {
+        groups = vec!["system:serviceaccounts".to_owned(), format!("system:serviceaccounts:{namespace}")];
+    }
+    let known = if name == "system:anonymous" { "system:unauthenticated" } else { "system:authenticated" };
     if !groups.iter().any(|group| group == known) {
         groups.push(known.to_owned());
     }
     Ok(User { name, uid, groups, extra })
+}
+
+/// The key of an extra field, which comes as an escaped part of a header's name.
+fn unescaped(key: &str) -> String {
+    parse_query(key).into_iter().next().map_or_else(|| key.to_owned(), |(key, _)| key)
 }
 
 /// What a request does, as rules name it.
@@ -189,7 +246,7 @@ pub fn action(method: &Method, path: &str, query: &str) -> Action {
         namespace: namespace.clone(),
         group: target.group,
         resource: target.resource,
-        subresource: target.subresource,
+        subresource: target.subresource.split('/').next().unwrap_or_default().to_owned(),
         name,
         path: String::new(),
     }

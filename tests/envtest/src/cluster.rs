@@ -173,6 +173,7 @@ impl Cluster {
         };
         crate::bootstrap::run(&mut core)?;
         auth::bootstrap::install(&mut core);
+        core.authorize_with(Arc::new(auth::RoleBased));
         if controllers.is_some() {
             core.maintain_default_objects(listener.authority_pem());
         }

@@ -32,7 +32,6 @@ use bytes::Bytes;
 use http::Method;
 use serde_json::Value;
 
-pub(crate) use self::default_objects::aggregated_rules;
 pub use self::{
     convert::Conversion,
     watch::{Frame, Watch},
@@ -50,6 +49,14 @@ use crate::{
     store::{HistoryLimits, ShelfId, Store},
 };
 
+/// Decides about writes that the path and verb of a request do not tell.
+pub trait Authorizer: Send + Sync {
+    /// Whether the user may create this object, which server-side apply did not find.
+    fn check_create(&self, core: &ApiServer, about: &Attributes<'_>) -> Result<(), ApiError>;
+    /// Whether the user may store this object.
+    fn check_store(&self, core: &ApiServer, about: &Attributes<'_>) -> Result<(), ApiError>;
+}
+
 const FOLLOW_ROUNDS_MAX: usize = 32;
 
 /// A Kubernetes API server as a state machine.
@@ -66,6 +73,7 @@ pub struct ApiServer {
     garbage: garbage::Garbage,
     default_objects: Option<default_objects::DefaultObjects>,
     journal: Option<Vec<crate::journal::Entry>>,
+    authorizer: Option<Arc<dyn Authorizer>>,
 }
 
 /// Shelves that the core itself reads.
@@ -191,6 +199,7 @@ impl ApiServer {
             garbage: garbage::Garbage::default(),
             default_objects: None,
             journal: None,
+            authorizer: None,
         }
     }
 
@@ -207,7 +216,13 @@ impl ApiServer {
             garbage: self.garbage.clone(),
             default_objects: self.default_objects.clone(),
             journal: self.journal.as_ref().map(|_| Vec::new()),
+            authorizer: self.authorizer.clone(),
         }
+    }
+
+    /// Lets `authorizer` decide about writes; without one, whoever may send a request may do what it says.
+    pub fn authorize_with(&mut self, authorizer: Arc<dyn Authorizer>) {
+        self.authorizer = Some(authorizer);
     }
 
     /// Answers a request.

@@ -3,140 +3,118 @@
 use http::Method;
 use serde_json::{Value, json};
 
-use crate::builtins;
-use crate::metadata;
 use crate::request::ApiRequest;
-use crate::server::{ApiServer, aggregated_rules};
+use crate::server::ApiServer;
 
-const ALL: [&str; 8] = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-const READ: [&str; 3] = ["get", "list", "watch"];
-/// What `view` does not show and `edit` does not change.
-const ROLE_KINDS: [&str; 2] = ["roles", "rolebindings"];
+const GROUP: &str = "rbac.authorization.k8s.io";
+/// Roles with their rules, then bindings; its first lines explain its form.
+const TABLE: &str = include_str!("bootstrap/roles.txt");
 
-/// Creates the roles and bindings that are not there yet.
+/// Creates the roles and bindings that are not there yet. The rules of aggregated roles are left to a controller.
 pub fn install(core: &mut ApiServer) {
-    let label = json!({"kubernetes.io/bootstrapping": "rbac-defaults"});
-    for (name, rules) in cluster_roles() {
-        let role = json!({"metadata": {"name": name, "labels": label}, "rules": rules});
-        create(core, "clusterroles", &role);
-    }
-    install_user_roles(core, &label);
-    for (name, groups) in [
-        ("cluster-admin", &["system:masters"][..]),
-        ("system:basic-user", &["system:authenticated"]),
-        ("system:discovery", &["system:authenticated"]),
-        ("system:public-info-viewer", &["system:authenticated", "system:unauthenticated"]),
-    ] {
-        let group = |group: &&str| json!({"kind": "Group", "apiGroup": "rbac.authorization.k8s.io", "name": group});
-        let subjects: Vec<Value> = groups.iter().map(group).collect();
-        let role = json!({"kind": "ClusterRole", "apiGroup": "rbac.authorization.k8s.io", "name": name});
-        let binding = json!({"metadata": {"name": name, "labels": label}, "subjects": subjects, "roleRef": role});
-        create(core, "clusterrolebindings", &binding);
+    for (plural, namespace, object) in objects() {
+        let place = if namespace.is_empty() { String::new() } else { format!("/namespaces/{namespace}") };
+        let path = format!("/apis/{GROUP}/v1{place}/{plural}");
+        let mut request = ApiRequest::new(Method::POST, &path, object.to_string());
+        "kube-apiserver".clone_into(&mut request.user_agent);
+        // An object of an earlier run stays as it is.
+        let _ = core.handle(&request);
     }
 }
 
-fn create(core: &mut ApiServer, plural: &str, object: &Value) {
-    let mut object = object.clone();
-    // The real server puts right at its start what has been changed, unless this says otherwise.
-    object["metadata"]["annotations"] = json!({"rbac.authorization.kubernetes.io/autoupdate": "true"});
-    let path = format!("/apis/rbac.authorization.k8s.io/v1/{plural}");
-    let mut request = ApiRequest::new(Method::POST, &path, object.to_string());
-    "kube-apiserver".clone_into(&mut request.user_agent);
-    // An object of an earlier run stays as it is.
-    let _ = core.handle(&request);
-}
-
-/// `view`, `edit` and `admin`: each aggregates its own rules, those of the lesser role, and whatever a user's role adds by
-/// its label.
-fn install_user_roles(core: &mut ApiServer, label: &Value) {
-    let label_of = |name: &str| format!("rbac.authorization.k8s.io/aggregate-to-{name}");
-    let mut roles = Vec::new();
-    for (name, greater, rules) in [
-        ("view", Some("edit"), namespaced_rules(&READ, |plural| plural != "secrets" && !ROLE_KINDS.contains(&plural))),
-        ("edit", Some("admin"), namespaced_rules(&ALL, |plural| !ROLE_KINDS.contains(&plural))),
-        ("admin", None, namespaced_rules(&ALL, |plural| ROLE_KINDS.contains(&plural))),
-    ] {
-        let mut labels = label.clone();
-        labels[label_of(name)] = json!("true");
-        roles.push(json!({
-            "metadata": {"name": format!("system:aggregate-to-{name}"), "labels": labels}, "rules": rules,
-        }));
-        let mut labels = label.clone();
-        if let Some(greater) = greater {
-            labels[label_of(greater)] = json!("true");
-        }
-        let selectors = json!([{"matchLabels": {label_of(name): "true"}}]);
-        let mut role = json!({
-            "metadata": {"name": name, "labels": labels}, "aggregationRule": {"clusterRoleSelectors": selectors},
-        });
-        // A server alone does not aggregate: they start with what it would come to.
-        roles.sort_by(|one, two| metadata::text(one, "name").cmp(metadata::text(two, "name")));
-        role["rules"] = Value::Array(aggregated_rules(&role, &roles));
-        roles.push(role);
-    }
-    for role in roles {
-        create(core, "clusterroles", &role);
-    }
-}
-
-fn cluster_roles() -> Vec<(&'static str, Value)> {
-    let paths = |paths: &[&str]| json!([{"nonResourceURLs": paths, "verbs": ["get"]}]);
-    vec![
-        (
-            "cluster-admin",
-            json!([
-                {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
-                {"nonResourceURLs": ["*"], "verbs": ["*"]},
-            ]),
-        ),
-        (
-            "system:basic-user",
-            json!([
-                {"apiGroups": ["authorization.k8s.io"], "verbs": ["create"],
-                    "resources": ["selfsubjectaccessreviews", "selfsubjectrulesreviews"]},
-                {"apiGroups": ["authentication.k8s.io"], "verbs": ["create"], "resources": ["selfsubjectreviews"]},
-            ]),
-        ),
-        (
-            "system:discovery",
-            paths(&[
-                "/api",
-                "/api/*",
-                "/apis",
-                "/apis/*",
-                "/healthz",
-                "/livez",
-                "/openapi",
-                "/openapi/*",
-                "/readyz",
-                "/version",
-                "/version/",
-            ]),
-        ),
-        ("system:public-info-viewer", paths(&["/healthz", "/livez", "/readyz", "/version", "/version/"])),
-    ]
-}
-
-/// One rule per group over the built-in namespaced kinds that are stored.
-fn namespaced_rules(verbs: &[&str], include: impl Fn(&str) -> bool) -> Value {
-    let mut rules: Vec<(&str, Vec<String>)> = Vec::new();
-    for resource in builtins::resources() {
-        if !resource.namespaced || !resource.verbs.contains(&"list") || !include(resource.plural) {
-            continue;
-        }
-        let names = std::iter::once(resource.plural.to_owned())
-            .chain(resource.subresources.iter().map(|sub| format!("{}/{}", resource.plural, sub.name)));
-        match rules.iter_mut().find(|(group, _)| *group == resource.group) {
-            Some((_, resources)) => resources.extend(names),
-            None => rules.push((resource.group, names.collect())),
+/// Every object of the table, with its plural and its namespace.
+fn objects() -> Vec<(&'static str, &'static str, Value)> {
+    let mut objects: Vec<(&str, &str, Value)> = Vec::new();
+    for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            [verbs, resources, ref rest @ ..] if line.starts_with(' ') => {
+                if let Some((_, _, role)) = objects.last_mut()
+                    && let Some(rules) = role["rules"].as_array_mut()
+                {
+                    rules.push(rule(verbs, resources, rest));
+                }
+            }
+            ["ClusterRole", name, ref labels @ ..] => {
+                objects.push(("clusterroles", "", cluster_role(name, labels)));
+            }
+            ["Role", name, ..] => {
+                let (namespace, name) = name.split_once('/').unwrap_or(("", name));
+                let mut role = named(name);
+                role["rules"] = json!([]);
+                objects.push(("roles", namespace, role));
+            }
+            ["ClusterRoleBinding", name, role, ref subjects @ ..] => {
+                objects.push(("clusterrolebindings", "", binding(name, "ClusterRole", role, subjects)));
+            }
+            ["RoleBinding", name, role, ref subjects @ ..] => {
+                let (namespace, name) = name.split_once('/').unwrap_or(("", name));
+                objects.push(("rolebindings", namespace, binding(name, "Role", role, subjects)));
+            }
+            _ => {}
         }
     }
-    let rule = |(group, mut resources): (&str, Vec<String>)| {
-        resources.sort();
-        resources.dedup();
-        json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
+    objects
+}
+
+fn named(name: &str) -> Value {
+    json!({"metadata": {
+        "name": name,
+        "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
+        // The real server puts right at its start what has been changed, unless this says otherwise.
+        "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
+    }})
+}
+
+/// A role with its further labels; `aggregates LABEL` leaves its rules to the roles that have the label.
+fn cluster_role(name: &str, words: &[&str]) -> Value {
+    let mut role = named(name);
+    let aggregated = match words {
+        [.., "aggregates", label] => Some(*label),
+        _ => None,
     };
-    Value::Array(rules.into_iter().map(rule).collect())
+    for (label, value) in words.iter().filter_map(|word| word.split_once('=')) {
+        role["metadata"]["labels"][label] = json!(value);
+    }
+    match aggregated {
+        Some(label) => {
+            role["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": {label: "true"}}]});
+            role["rules"] = Value::Null;
+        }
+        None => role["rules"] = json!([]),
+    }
+    role
+}
+
+fn rule(verbs: &str, resources: &str, rest: &[&str]) -> Value {
+    let list = |text: &str| -> Vec<String> {
+        text.split(',').map(|word| if word == "core" { String::new() } else { word.to_owned() }).collect()
+    };
+    if let Some(paths) = resources.strip_prefix("url:") {
+        return json!({"verbs": list(verbs), "nonResourceURLs": list(paths)});
+    }
+    let groups = rest.first().copied().unwrap_or_default();
+    let mut rule = json!({"verbs": list(verbs), "apiGroups": list(groups), "resources": list(resources)});
+    if let Some(names) = rest.get(1) {
+        rule["resourceNames"] = json!(list(names));
+    }
+    rule
+}
+
+fn binding(name: &str, kind: &str, role: &str, subjects: &[&str]) -> Value {
+    let subject = |text: &&str| {
+        let (kind, name) = text.split_once(':').unwrap_or(("", text));
+        match name.split_once('/').filter(|_| kind == "ServiceAccount") {
+            Some((namespace, name)) => json!({"kind": kind, "namespace": namespace, "name": name}),
+            None => json!({"kind": kind, "apiGroup": GROUP, "name": name}),
+        }
+    };
+    let mut binding = named(name);
+    binding["roleRef"] = json!({"apiGroup": GROUP, "kind": kind, "name": role});
+    if !subjects.is_empty() {
+        binding["subjects"] = subjects.iter().map(subject).collect();
+    }
+    binding
 }
 
 #[cfg(test)]
@@ -144,19 +122,29 @@ mod tests {
     use super::*;
     use crate::{environment::SeededEnvironment, kinds, server::Outcome, store::HistoryLimits};
 
+    fn role(core: &mut ApiServer, name: &str) -> Value {
+        let path = format!("/apis/{GROUP}/v1/clusterroles/{name}");
+        let Outcome::Done(answer) = core.handle(&ApiRequest::new(Method::GET, &path, "")) else { panic!("{name}") };
+        serde_json::from_slice(&answer.body).unwrap()
+    }
+
     #[test]
-    fn roles_of_users_have_their_rules_from_the_start() {
+    fn every_object_of_the_table_is_created() {
         let now = "2026-01-02T03:04:05Z".parse().unwrap();
         let mut core = ApiServer::empty(Box::new(SeededEnvironment::new(1, now)), HistoryLimits::default());
         kinds::install(&mut core);
         crate::bootstrap::run(&mut core).unwrap();
         install(&mut core);
-        for name in ["view", "edit", "admin"] {
-            let path = format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{name}");
-            let Outcome::Done(answer) = core.handle(&ApiRequest::new(Method::GET, &path, "")) else { panic!("{name}") };
-            let role: Value = serde_json::from_slice(&answer.body).unwrap();
-            assert!(role["rules"].as_array().is_some_and(|rules| !rules.is_empty()), "{role}");
-            assert_eq!(role["metadata"]["annotations"]["rbac.authorization.kubernetes.io/autoupdate"], "true");
+        for (plural, namespace, object) in objects() {
+            let definition = core.registry.get(GROUP, "v1", plural).cloned().unwrap();
+            let name = object["metadata"]["name"].as_str().unwrap();
+            assert!(core.object(&definition, namespace, name).is_some(), "{plural} {namespace}/{name}");
         }
+        let view = role(&mut core, "view");
+        assert_eq!(view["rules"], Value::Null, "nothing aggregates without a controller");
+        assert_eq!(view["metadata"]["labels"]["rbac.authorization.k8s.io/aggregate-to-edit"], "true");
+        let scheduler = role(&mut core, "system:kube-scheduler");
+        assert_eq!(scheduler["rules"][0]["apiGroups"], json!(["", "events.k8s.io"]));
+        assert_eq!(role(&mut core, "cluster-admin")["rules"][1], json!({"nonResourceURLs": ["*"], "verbs": ["*"]}));
     }
 }

@@ -90,17 +90,22 @@ impl Reviews {
         let spec = object["spec"].clone();
         match review {
             Review::OwnAccess => {
-                let action = action_of(&spec)?;
-                object["status"] = decision(core, &request.user, &action);
+                let mut errors = Errors::new();
+                check_attributes(&spec, None, &mut errors);
+                refused(&errors)?;
+                object["status"] = decision(core, &request.user, &action_of(&spec));
             }
             Review::Access => {
-                let user = reviewed_user(&spec)?;
-                let action = action_of(&spec)?;
-                if !target.namespace.is_empty() {
-                    check_local(&object, target, &action)?;
-                    object["metadata"]["namespace"] = json!(target.namespace);
+                let mut errors = Errors::new();
+                let local_namespace = Some(target.namespace.as_str()).filter(|namespace| !namespace.is_empty());
+                if let Some(namespace) = local_namespace {
+                    check_local(&object, namespace)?;
+                    object["metadata"]["namespace"] = json!(namespace);
                 }
-                object["status"] = decision(core, &user, &action);
+                check_attributes(&spec, local_namespace, &mut errors);
+                let user = reviewed_user(&spec, &mut errors);
+                refused(&errors)?;
+                object["status"] = decision(core, &user, &action_of(&spec));
             }
             Review::OwnRules => {
                 let namespace = spec["namespace"].as_str().unwrap_or_default();
@@ -108,6 +113,9 @@ impl Reviews {
                     return Err(ApiError::bad_request("no namespace on request"));
                 }
                 object["status"] = rules(core, &request.user, namespace);
+                // QUIRK: the answer says nothing of what was asked.
+                object["metadata"] = json!({});
+                object["spec"] = json!({});
             }
             Review::OwnIdentity => {
                 object["metadata"]["creationTimestamp"] = json!(environment::time_text(core.now()));
@@ -218,49 +226,70 @@ fn bound_object(core: &ApiServer, target: &Target, reference: &Value) -> Result<
     Ok(Some(json!({claim: {"name": name, "uid": bound["metadata"]["uid"]}})))
 }
 
-fn invalid(field: &Path<'_>, value: impl serde::Serialize, detail: &str) -> ApiError {
-    let mut errors = Errors::new();
-    errors.invalid(field, value, detail);
-    let subject = Subject { group: "authorization.k8s.io", resource: "", name: "" };
-    ApiError::invalid(subject, &errors)
-}
-
-/// What a review asks about.
-fn action_of(spec: &Value) -> Result<Action, ApiError> {
+/// Checks what a review asks about; a local review asks about its own namespace alone.
+fn check_attributes(spec: &Value, local_namespace: Option<&str>, errors: &mut Errors) {
     let resource = spec.get("resourceAttributes").filter(|found| found.is_object());
     let path = spec.get("nonResourceAttributes").filter(|found| found.is_object());
     let root = Path::root("spec");
+    let (resource_at, path_at) = (root.child("resourceAttributes"), root.child("nonResourceAttributes"));
+    // Go prints the struct with its own field names.
+    let printed = |path: &Value| json!({"Path": path["path"], "Verb": path["verb"]});
     match (resource, path) {
         (Some(_), Some(path)) => {
-            // Go prints the struct with its own field names.
-            let printed = json!({"Path": path["path"], "Verb": path["verb"]});
-            let detail = "cannot be specified in combination with resourceAttributes";
-            Err(invalid(&root.child("nonResourceAttributes"), printed, detail))
+            errors.invalid(&path_at, printed(path), "cannot be specified in combination with resourceAttributes");
         }
         (None, None) => {
             let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
-            Err(invalid(&root.child("resourceAttributes"), Value::Null, detail))
+            errors.invalid(&resource_at, Value::Null, detail);
         }
-        (Some(resource), None) => {
-            let text = |field: &str| resource[field].as_str().unwrap_or_default().to_owned();
-            Ok(Action {
-                verb: text("verb"),
-                group: text("group"),
-                resource: text("resource"),
-                subresource: text("subresource"),
-                namespace: text("namespace"),
-                name: text("name"),
-                path: String::new(),
-            })
+        _ => {}
+    }
+    for selector in ["fieldSelector", "labelSelector"] {
+        let given = resource.map_or(&Value::Null, |resource| &resource[selector]);
+        let raw = given["rawSelector"].as_str().unwrap_or_default();
+        if !raw.is_empty() && given["requirements"].as_array().is_some_and(|list| !list.is_empty()) {
+            let detail = "may not specified at the same time as requirements";
+            errors.invalid(&resource_at.child(selector).child("rawSelector"), raw, detail);
         }
-        (None, Some(path)) => {
-            let text = |field: &str| path[field].as_str().unwrap_or_default().to_owned();
-            Ok(Action { verb: text("verb"), path: text("path"), ..Action::default() })
-        }
+    }
+    let Some(wanted) = local_namespace else { return };
+    let namespace = resource.map(|resource| resource["namespace"].as_str().unwrap_or_default());
+    if let Some(namespace) = namespace.filter(|namespace| *namespace != wanted) {
+        errors.invalid(&resource_at.child("namespace"), namespace, "must match metadata.namespace");
+    }
+    if let Some(path) = path {
+        errors.invalid(&path_at, printed(path), "disallowed on this kind of request");
     }
 }
 
-fn reviewed_user(spec: &Value) -> Result<User, ApiError> {
+/// What a review asks about.
+fn action_of(spec: &Value) -> Action {
+    let text = |from: &Value, field: &str| from[field].as_str().unwrap_or_default().to_owned();
+    let resource = &spec["resourceAttributes"];
+    if resource.is_object() {
+        return Action {
+            verb: text(resource, "verb"),
+            group: text(resource, "group"),
+            resource: text(resource, "resource"),
+            subresource: text(resource, "subresource"),
+            namespace: text(resource, "namespace"),
+            name: text(resource, "name"),
+            path: String::new(),
+        };
+    }
+    let path = &spec["nonResourceAttributes"];
+    Action { verb: text(path, "verb"), path: text(path, "path"), ..Action::default() }
+}
+
+fn refused(errors: &Errors) -> Result<(), ApiError> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    let subject = Subject { group: "authorization.k8s.io", resource: "", name: "" };
+    Err(ApiError::invalid(subject, errors))
+}
+
+fn reviewed_user(spec: &Value, errors: &mut Errors) -> User {
     let texts = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
     };
@@ -268,28 +297,21 @@ fn reviewed_user(spec: &Value) -> Result<User, ApiError> {
     let groups = texts(&spec["groups"]);
     if name.is_empty() && groups.is_empty() {
         let root = Path::root("spec");
-        return Err(invalid(&root.child("user"), "", "at least one of user or group must be specified"));
+        errors.invalid(&root.child("user"), "", "at least one of user or group must be specified");
     }
     let extra = spec["extra"].as_object().into_iter().flatten();
     let extra = extra.map(|(key, values)| (key.clone(), texts(values))).collect();
-    Ok(User { name, uid: spec["uid"].as_str().unwrap_or_default().to_owned(), groups, extra })
+    User { name, uid: spec["uid"].as_str().unwrap_or_default().to_owned(), groups, extra }
 }
 
-fn check_local(object: &Value, target: &Target, action: &Action) -> Result<(), ApiError> {
+fn check_local(object: &Value, namespace: &str) -> Result<(), ApiError> {
     let stated = object["metadata"]["namespace"].as_str().unwrap_or_default();
-    if !stated.is_empty() && stated != target.namespace {
-        return Err(ApiError::bad_request(format!(
-            "namespace on object does not match namespace in request: {stated}!={}",
-            target.namespace
-        )));
+    if stated.is_empty() || stated == namespace {
+        return Ok(());
     }
-    if action.namespace != target.namespace {
-        return Err(ApiError::bad_request(format!(
-            "spec.resourceAttributes.namespace must match namespace: {}",
-            target.namespace
-        )));
-    }
-    Ok(())
+    Err(ApiError::bad_request(format!(
+        "namespace on object does not match namespace in request: {stated}!={namespace}"
+    )))
 }
 
 fn decision(core: &ApiServer, user: &User, action: &Action) -> Value {

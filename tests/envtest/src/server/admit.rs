@@ -76,6 +76,9 @@ impl ApiServer {
     /// Sets what only the server sets, checks the object, and asks validating webhooks when there are any.
     fn prepare(&mut self, mut write: Write) -> Result<Admission, ApiError> {
         if write.effect == Effect::Store {
+            if let Some(authorizer) = self.authorizer.as_ref().filter(|_| !is_own(&write.request)) {
+                authorizer.check_store(self, &write.attributes())?;
+            }
             if write.old.is_none() {
                 self.identify(&mut write);
             }

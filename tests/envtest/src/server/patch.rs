@@ -102,6 +102,9 @@ impl ApiServer {
         let is_conditional = !metadata::text(&configuration, "resourceVersion").is_empty();
         let mut write = order.write(stored, Decoded::default(), is_conditional);
         write.is_applied = true;
+        if let Some(authorizer) = self.authorizer.as_ref().filter(|_| is_create) {
+            authorizer.check_create(self, &write.attributes())?;
+        }
         write.object = self.apply_configuration(&write, &configuration, force)?;
         identity::check_name(&write.object, &write.target)?;
         identity::match_namespace(&write.target, &mut write.object)?;

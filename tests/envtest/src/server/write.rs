@@ -103,7 +103,7 @@ pub struct Review {
     pub(super) rest: Option<Box<super::collection::Collection>>,
 }
 
-/// What webhooks are told about a write.
+/// A write as webhooks and the authorizer see it.
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes<'a> {
     /// What happens.
@@ -182,22 +182,34 @@ impl Review {
         self.phase
     }
 
-    /// What they are to be told.
+    /// What they are asked about.
     pub fn attributes(&self) -> Attributes<'_> {
-        let write = &self.write;
-        Attributes {
-            operation: write.operation,
-            definition: &write.definition,
-            subresource: &write.target.subresource,
-            // A namespace is reviewed as being in itself.
-            namespace: if is_namespace(&write.definition) { &write.target.name } else { &write.target.namespace },
+        let mut attributes = self.write.attributes();
+        if self.rest.is_some() {
             // The objects of a collection are reviewed without their names.
-            name: if self.rest.is_some() { "" } else { &write.target.name },
-            object: &write.object,
-            old_object: write.old.as_ref().map(|(_, object)| object),
-            dry_run: write.dry_run,
-            user: &write.request.user,
-            options: &write.options,
+            attributes.name = "";
+        }
+        attributes
+    }
+}
+
+// === impl Write ===
+
+impl Write {
+    /// The write as admission and authorization see it.
+    pub(super) fn attributes(&self) -> Attributes<'_> {
+        Attributes {
+            operation: self.operation,
+            definition: &self.definition,
+            subresource: &self.target.subresource,
+            // A namespace is reviewed as being in itself.
+            namespace: if is_namespace(&self.definition) { &self.target.name } else { &self.target.namespace },
+            name: &self.target.name,
+            object: &self.object,
+            old_object: self.old.as_ref().map(|(_, object)| object),
+            dry_run: self.dry_run,
+            user: &self.request.user,
+            options: &self.options,
         }
     }
 }
