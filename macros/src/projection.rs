@@ -35,7 +35,7 @@ pub(crate) fn expand(input: &DeriveInput, report: &Report) -> Option<TokenStream
         return None;
     };
     let ident = &input.ident;
-    let wire = format_ident!("{ident}Wire");
+    let wire = format_ident!("{ident}Members");
     let (mut members, mut values) = (Vec::new(), Vec::new());
     for field in &fields.named {
         let (Some(name), type_) = (&field.ident, &field.ty) else { continue };
@@ -47,17 +47,18 @@ pub(crate) fn expand(input: &DeriveInput, report: &Report) -> Option<TokenStream
             members.push(name);
         }
     }
+    let lifetime = (!members.is_empty()).then(|| quote!(<'a>));
     let serde = quote!(#krate::serde).to_string().replace(' ', "");
     let visibility = &input.vis;
-    let documentation = format!("What is read of the JSON of a [`{ident}`].");
+    let documentation = format!("What is read of the JSON of a [`{ident}`], beside its metadata.");
     Some(quote! {
         #[automatically_derived]
         impl #runtime::projection::Projection for #ident {
             const KIND: #krate::controller::ResourceKind = #kind;
-            type Wire<'a> = #wire<'a>;
+            type Wire<'a> = #runtime::projection::WireObject<'a, #wire #lifetime>;
             type Index = #index;
             fn project(
-                wire: #wire<'_>,
+                wire: Self::Wire<'_>,
                 strings: &mut #runtime::intern::Interner,
             ) -> ::core::result::Result<Self, #runtime::projection::DecodeError> {
                 let _ = &strings;
@@ -67,16 +68,8 @@ pub(crate) fn expand(input: &DeriveInput, report: &Report) -> Option<TokenStream
         #[doc = #documentation]
         #[derive(#krate::serde::Deserialize)]
         #[serde(crate = #serde)]
-        #visibility struct #wire<'a> {
-            #[serde(borrow, default)]
-            metadata: #runtime::projection::WireMetadata<'a>,
+        #visibility struct #wire #lifetime {
             #(#[serde(borrow, default)] #members: Option<&'a #krate::serde_json::value::RawValue>,)*
-        }
-        #[automatically_derived]
-        impl<'a> #runtime::projection::Metadata<'a> for #wire<'a> {
-            fn metadata(&self) -> &#runtime::projection::WireMetadata<'a> {
-                &self.metadata
-            }
         }
     })
 }
@@ -89,8 +82,8 @@ fn value(name: &Ident, type_: &Type, runtime: &Path) -> TokenStream {
     }
     let shown = quote!(#type_).to_string().replace(' ', "");
     if shown == "Arc<str>" {
-        return quote!(#name: strings.intern(#runtime::projection::text(wire.#name)),);
+        return quote!(#name: strings.intern(#runtime::projection::text(wire.members.#name)),);
     }
     let part = quote::quote_spanned!(type_.span()=> part);
-    quote!(#name: #runtime::projection::#part(#text, wire.#name)?,)
+    quote!(#name: #runtime::projection::#part(#text, wire.members.#name)?,)
 }

@@ -44,5 +44,5 @@ pub use namespace::NamespaceLabels;
 pub use overlay::{Overlay, OverlayError, misfit};
 pub use overridden::{Author, Field, Overridden, overridden};
 pub use pod_lists::PodNode;
-pub use profile::{CONTROLLER_MANAGED, Profile, SKIP_UPDATE_RESOURCES, Wire};
+pub use profile::{CONTROLLER_MANAGED, Profile, ProfileMembers, SKIP_UPDATE_RESOURCES};
 pub use texts::{Text, Texts};

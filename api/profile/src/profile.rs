@@ -4,7 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use koord_api::cluster_colocation_profile::{ClusterColocationProfile, ClusterColocationProfileSpec};
 use koord_core::{
     intern::Interner,
-    projection::{DecodeError, Labels, Metadata, Projection, WireMetadata},
+    projection::{DecodeError, Labels, Projection, WireObject},
 };
 use koord_resource::{Resource, controller::ResourceKind};
 use koord_scheduling::Selector;
@@ -39,26 +39,18 @@ pub struct Profile {
 
 /// What is read of a ClusterColocationProfile.
 #[derive(Deserialize)]
-pub struct Wire<'a> {
-    #[serde(borrow, default)]
-    metadata: WireMetadata<'a>,
+pub struct ProfileMembers {
     #[serde(default)]
     spec: ClusterColocationProfileSpec,
 }
 
-impl<'a> Metadata<'a> for Wire<'a> {
-    fn metadata(&self) -> &WireMetadata<'a> {
-        &self.metadata
-    }
-}
-
 impl Projection for Profile {
     const KIND: ResourceKind = ResourceKind::of(&ClusterColocationProfile::INFO);
-    type Wire<'a> = Wire<'a>;
+    type Wire<'a> = WireObject<'a, ProfileMembers>;
     type Index = ();
 
     /// A profile whose selector cannot be understood is set aside: it must not match every pod, as in the original.
-    fn project(wire: Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
+    fn project(wire: Self::Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
         let selector = |field, selector: &Option<LabelSelector>| match selector {
             Some(selector) => Selector::new(selector).map_err(|error| DecodeError::new(field, error)),
             None => Ok(Selector::default()),
@@ -67,12 +59,12 @@ impl Projection for Profile {
         let labels = Labels::read("metadata.labels", wire.metadata.labels, strings)?;
         Ok(Self {
             name: wire.metadata.name.into_owned(),
-            namespaces: selector("spec.namespaceSelector", &wire.spec.namespace_selector)?,
-            objects: selector("spec.selector", &wire.spec.selector)?,
-            overlay: wire.spec.patch.as_ref().map(Overlay::new),
+            namespaces: selector("spec.namespaceSelector", &wire.members.spec.namespace_selector)?,
+            objects: selector("spec.selector", &wire.members.spec.selector)?,
+            overlay: wire.members.spec.patch.as_ref().map(Overlay::new),
             skip_update_resources: annotations.get(SKIP_UPDATE_RESOURCES).is_some(),
             controller_managed: labels.get(CONTROLLER_MANAGED) == Some("true"),
-            spec: wire.spec,
+            spec: wire.members.spec,
         })
     }
 }

@@ -1,7 +1,10 @@
 //! Clocks that run: the operating system's, and one on tokio's time. Nothing else asks what time it is.
 
 use std::{
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -67,6 +70,39 @@ impl Clock for ScaledClock {
 
     fn sleep(&self, span: Duration) -> Sleep {
         Box::pin(tokio::time::sleep(scale(span, self.speed.recip())))
+    }
+}
+
+/// A clock that counts the timers that are set by it: for measuring what waiting costs.
+pub struct CountingClock {
+    clock: SharedClock,
+    timers: AtomicU64,
+}
+
+impl CountingClock {
+    /// Counts the timers of this clock from now on.
+    pub fn new(clock: SharedClock) -> Arc<Self> {
+        Arc::new(Self { clock, timers: AtomicU64::new(0) })
+    }
+
+    /// Timers that were set.
+    pub fn timers(&self) -> u64 {
+        self.timers.load(Ordering::Relaxed)
+    }
+}
+
+impl Clock for CountingClock {
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn moment(&self) -> Moment {
+        self.clock.moment()
+    }
+
+    fn sleep(&self, span: Duration) -> Sleep {
+        self.timers.fetch_add(1, Ordering::Relaxed);
+        self.clock.sleep(span)
     }
 }
 

@@ -35,41 +35,22 @@ impl Limiter {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
+    use futures::{FutureExt, StreamExt, stream::FuturesUnordered};
     use jiff::Timestamp;
+    use koord_core::clock::{Clock, Moment};
 
     use super::*;
-    use crate::clock::{Clock, Moment, ScaledClock};
-
-    /// Counts the timers that are set.
-    struct Counting(SharedClock, AtomicUsize);
-
-    impl Clock for Counting {
-        fn now(&self) -> Timestamp {
-            self.0.now()
-        }
-
-        fn moment(&self) -> Moment {
-            self.0.moment()
-        }
-
-        fn sleep(&self, span: Duration) -> BoxFuture<'static, ()> {
-            self.1.fetch_add(1, Ordering::Relaxed);
-            self.0.sleep(span)
-        }
-    }
+    use crate::clock::{CountingClock, ScaledClock};
 
     #[tokio::test(start_paused = true)]
     async fn requests_come_at_the_rate_and_each_sets_one_timer_at_most() {
-        let clock = Arc::new(Counting(ScaledClock::shared(Timestamp::UNIX_EPOCH, 1.0), AtomicUsize::new(0)));
-        let limiter = Limiter::new((10.0, 5), Arc::clone(&clock) as SharedClock);
+        let clock = CountingClock::new(ScaledClock::shared(Timestamp::UNIX_EPOCH, 1.0));
+        let limiter = Limiter::new((10.0, 5), clock.clone());
         let mut waiting: FuturesUnordered<_> = (0..105).map(|_| limiter.acquire()).collect();
         while waiting.next().await.is_some() {}
         let elapsed = clock.moment().since(Moment::default());
         assert!((Duration::from_secs(10)..Duration::from_millis(10_200)).contains(&elapsed), "{elapsed:?}");
-        assert_eq!(clock.1.load(Ordering::Relaxed), 100);
+        assert_eq!(clock.timers(), 100);
     }
 
     #[tokio::test(start_paused = true)]

@@ -15,7 +15,7 @@ use crate::{
     intern::Interner,
     key::ObjectKey,
     panics::{PanicGuard, Panicked, Place, Task},
-    projection::{DecodeError, Metadata, Projection, decode},
+    projection::{DecodeError, Metadata as _, Projection, decode},
     uid::Uid,
 };
 
@@ -451,7 +451,7 @@ mod tests {
     use super::*;
     use crate::{
         index::{By, Term},
-        projection::WireMetadata,
+        projection::WireObject,
     };
 
     #[derive(Debug, PartialEq)]
@@ -460,9 +460,7 @@ mod tests {
     }
 
     #[derive(Deserialize)]
-    struct PodWire<'a> {
-        #[serde(borrow)]
-        metadata: WireMetadata<'a>,
+    struct PodMembers<'a> {
         #[serde(borrow, default)]
         spec: SpecWire<'a>,
     }
@@ -472,12 +470,6 @@ mod tests {
     struct SpecWire<'a> {
         #[serde(borrow)]
         node_name: std::borrow::Cow<'a, str>,
-    }
-
-    impl<'a> Metadata<'a> for PodWire<'a> {
-        fn metadata(&self) -> &WireMetadata<'a> {
-            &self.metadata
-        }
     }
 
     struct ByNode;
@@ -492,11 +484,11 @@ mod tests {
 
     impl Projection for PodView {
         const KIND: ResourceKind = ResourceKind::POD;
-        type Wire<'a> = PodWire<'a>;
+        type Wire<'a> = WireObject<'a, PodMembers<'a>>;
         type Index = By<Self, ByNode>;
 
-        fn project(wire: PodWire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
-            Ok(Self { node: strings.intern(&wire.spec.node_name) })
+        fn project(wire: Self::Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
+            Ok(Self { node: strings.intern(&wire.members.spec.node_name) })
         }
     }
 

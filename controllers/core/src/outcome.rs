@@ -223,33 +223,25 @@ mod tests {
     use super::*;
     use crate::{
         intern::Interner,
-        projection::{DecodeError, Metadata, WireMetadata},
+        projection::{DecodeError, WireObject},
     };
 
     #[derive(PartialEq)]
     struct Settings(Arc<str>);
 
     #[derive(Deserialize)]
-    struct SettingsWire<'a> {
-        #[serde(borrow)]
-        metadata: WireMetadata<'a>,
+    struct SettingsMembers<'a> {
         #[serde(borrow)]
         data: &'a RawValue,
     }
 
-    impl<'a> Metadata<'a> for SettingsWire<'a> {
-        fn metadata(&self) -> &WireMetadata<'a> {
-            &self.metadata
-        }
-    }
-
     impl Projection for Settings {
         const KIND: ResourceKind = ResourceKind::CONFIG_MAP;
-        type Wire<'a> = SettingsWire<'a>;
+        type Wire<'a> = WireObject<'a, SettingsMembers<'a>>;
         type Index = ();
 
-        fn project(wire: SettingsWire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
-            Ok(Self(strings.intern(wire.data.get())))
+        fn project(wire: Self::Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
+            Ok(Self(strings.intern(wire.members.data.get())))
         }
     }
 

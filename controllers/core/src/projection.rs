@@ -3,10 +3,13 @@
 //! A typed Pod costs 55 KB of heap, a projection with interned strings a few hundred bytes. What a projection does
 //! not read cannot wake a controller either: a change that leaves the projection equal is no change.
 
-use std::{borrow::Cow, collections::BTreeMap, fmt, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, fmt, marker::PhantomData, sync::Arc};
 
 use koord_resource::controller::ResourceKind;
-use serde::{Deserialize, de};
+use serde::{
+    Deserialize,
+    de::{self, IntoDeserializer as _},
+};
 use serde_json::value::RawValue;
 
 use crate::{index::Index, intern::Interner};
@@ -88,6 +91,71 @@ pub struct WireMetadata<'a> {
     /// Owners.
     #[serde(borrow)]
     pub owner_references: Option<&'a RawValue>,
+}
+
+/// An object of which the metadata is read, and those of its other members that `M` names, in one pass over the text.
+#[derive(Debug, Default)]
+pub struct WireObject<'a, M> {
+    /// The object's metadata.
+    pub metadata: WireMetadata<'a>,
+    /// What is read beside the metadata, such as `spec` and `status`.
+    pub members: M,
+}
+
+impl<'a, M> Metadata<'a> for WireObject<'a, M> {
+    fn metadata(&self) -> &WireMetadata<'a> {
+        &self.metadata
+    }
+}
+
+impl<'de: 'a, 'a, M: Deserialize<'de>> Deserialize<'de> for WireObject<'a, M> {
+    fn deserialize<D: de::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ObjectVisitor(PhantomData))
+    }
+}
+
+/// Reads a [`WireObject`].
+struct ObjectVisitor<'a, M>(PhantomData<WireObject<'a, M>>);
+
+impl<'de: 'a, 'a, M: Deserialize<'de>> de::Visitor<'de> for ObjectVisitor<'a, M> {
+    type Value = WireObject<'a, M>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: de::MapAccess<'de>>(self, object: A) -> Result<Self::Value, A::Error> {
+        let mut metadata = None;
+        let others = OtherMembers { object, metadata: &mut metadata };
+        let members = M::deserialize(de::value::MapAccessDeserializer::new(others))?;
+        Ok(WireObject { metadata: metadata.unwrap_or_default(), members })
+    }
+}
+
+/// The members of an object without its metadata, which is put aside when it comes.
+struct OtherMembers<'m, 'a, A> {
+    object: A,
+    metadata: &'m mut Option<WireMetadata<'a>>,
+}
+
+impl<'de: 'a, 'a, A: de::MapAccess<'de>> de::MapAccess<'de> for OtherMembers<'_, 'a, A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: de::DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
+        loop {
+            let Some(Text(key)) = self.object.next_key()? else { return Ok(None) };
+            if key != "metadata" {
+                return seed.deserialize(key.into_deserializer()).map(Some);
+            }
+            if self.metadata.replace(self.object.next_value()?).is_some() {
+                return Err(de::Error::duplicate_field("metadata"));
+            }
+        }
+    }
+
+    fn next_value_seed<V: de::DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
+        self.object.next_value_seed(seed)
+    }
 }
 
 /// An object of which nothing but the metadata is read.
@@ -188,6 +256,36 @@ mod tests {
         assert_eq!(labels.iter().map(|(key, _)| key).collect::<Vec<_>>(), ["a", "b"]);
         let again = Labels::read("metadata.labels", Some(raw), &mut strings).unwrap();
         assert_eq!((labels == again, strings.len()), (true, 4));
+    }
+
+    #[test]
+    fn metadata_is_read_wherever_it_stands_among_the_other_members() {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Members<'a> {
+            #[serde(borrow)]
+            spec: &'a RawValue,
+            #[serde(default)]
+            preemption_policy: Option<String>,
+        }
+        let read = |text: &'static str| decode::<WireObject<'_, Members<'_>>>(text);
+        for text in [
+            r#"{"metadata":{"name":"a"},"kind":"X","spec":{"b": 1},"preemptionPolicy":"Never"}"#,
+            r#"{"kind":"X","spec":{"b": 1},"\u006detadata":{"name":"a"},"preemptionPolicy":"Never"}"#,
+            r#"{"preemptionPolicy":"Never","other":{"metadata":{"name":"b"}},"spec":{"b": 1},"metadata":{"name":"a"}}"#,
+        ] {
+            let object = read(text).unwrap();
+            assert_eq!((&*object.metadata.name, object.members.spec.get()), ("a", r#"{"b": 1}"#), "{text}");
+            assert_eq!(object.members.preemption_policy.as_deref(), Some("Never"), "{text}");
+        }
+        let reason = |text| read(text).map(|_| ()).unwrap_err().reason;
+        assert_eq!(reason(r#"{"metadata":{}}"#), "missing field `spec` at line 1 column 15");
+        assert_eq!(
+            reason(r#"{"metadata":{},"metadata":{},"spec":0}"#),
+            "duplicate field `metadata` at line 1 column 28"
+        );
+        assert_eq!(reason("[]"), "invalid type: sequence, expected an object at line 1 column 0");
+        assert_eq!(read(r#"{"spec":0}"#).unwrap().metadata.name, "");
     }
 
     #[test]

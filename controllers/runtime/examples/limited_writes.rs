@@ -7,15 +7,7 @@
 #[path = "name_cards/controller.rs"]
 mod name_cards;
 
-use std::{
-    convert::Infallible,
-    fs,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
-};
+use std::{convert::Infallible, fs, sync::Arc, time::Duration};
 
 use envtest::{
     environment::SeededEnvironment,
@@ -25,12 +17,11 @@ use envtest::{
     shell::{Parts, Server},
     store::HistoryLimits,
 };
-use futures::future::BoxFuture;
 use http::Method;
 use jiff::Timestamp;
 use koord_runtime::{
     Core,
-    clock::{Clock, Moment, ScaledClock, SharedClock},
+    clock::{Clock, CountingClock, ScaledClock, SharedClock},
     manager::{Manager, Settings},
     metrics::Metrics,
     random::Random,
@@ -40,24 +31,6 @@ use kube::Client;
 use name_cards::{COMPONENT, NameCards};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-
-/// Counts the timers that are set.
-struct Counting(SharedClock, AtomicU64);
-
-impl Clock for Counting {
-    fn now(&self) -> Timestamp {
-        self.0.now()
-    }
-
-    fn moment(&self) -> Moment {
-        self.0.moment()
-    }
-
-    fn sleep(&self, span: Duration) -> BoxFuture<'static, ()> {
-        self.1.fetch_add(1, Ordering::Relaxed);
-        self.0.sleep(span)
-    }
-}
 
 fn send(server: &Server, method: Method, path: &str, body: &Value) -> Value {
     let request = ApiRequest::new(method, path, body.to_string());
@@ -84,7 +57,7 @@ async fn create(nodes: u32, per_second: f32) {
     for number in 0..nodes {
         send(&server, Method::POST, "/api/v1/nodes", &json!({"metadata": {"name": format!("n{number}")}}));
     }
-    let clock = Arc::new(Counting(ScaledClock::shared(Timestamp::UNIX_EPOCH, 1.0), AtomicU64::new(0)));
+    let clock = CountingClock::new(ScaledClock::shared(Timestamp::UNIX_EPOCH, 1.0));
     let (recorder, events) = Recorder::new(Arc::clone(&clock) as SharedClock);
     let metrics = Metrics::new().unwrap();
     let mut core = Core::new(Arc::clone(&clock) as _, Random::seeded(7), metrics, Arc::new(recorder));
@@ -117,7 +90,7 @@ async fn create(nodes: u32, per_second: f32) {
     stop.cancel();
     running.await.unwrap().unwrap();
     let each = spent.as_secs_f64() * 1e6 / f64::from(nodes);
-    let timers = clock.1.load(Ordering::Relaxed) as f64 / f64::from(nodes);
+    let timers = clock.timers() as f64 / f64::from(nodes);
     println!(
         "{nodes} creations at {per_second} per second: {:.0} s, {:.2} s of CPU, {each:.0} µs and {timers:.1} timers each",
         took.as_secs_f64(),

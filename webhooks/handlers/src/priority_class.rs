@@ -3,7 +3,7 @@
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     intern::Interner,
-    projection::{DecodeError, Metadata, Projection, WireMetadata},
+    projection::{DecodeError, Projection, WireObject},
 };
 use serde::Deserialize;
 
@@ -16,20 +16,12 @@ pub(crate) struct PriorityClassValue {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct PriorityClassWire<'a> {
-    #[serde(borrow, default)]
-    metadata: WireMetadata<'a>,
+pub(crate) struct PriorityClassMembers {
     #[serde(default)]
     value: i32,
     /// The API server always sets it.
     #[serde(default)]
     preemption_policy: Option<String>,
-}
-
-impl<'a> Metadata<'a> for PriorityClassWire<'a> {
-    fn metadata(&self) -> &WireMetadata<'a> {
-        &self.metadata
-    }
 }
 
 impl Projection for PriorityClassValue {
@@ -40,11 +32,11 @@ impl Projection for PriorityClassValue {
         plural: "priorityclasses",
         namespaced: false,
     };
-    type Wire<'a> = PriorityClassWire<'a>;
+    type Wire<'a> = WireObject<'a, PriorityClassMembers>;
     type Index = ();
 
-    fn project(wire: PriorityClassWire<'_>, _: &mut Interner) -> Result<Self, DecodeError> {
-        let preemption_policy = wire.preemption_policy.unwrap_or_else(|| "PreemptLowerPriority".to_owned());
-        Ok(Self { value: wire.value, preemption_policy })
+    fn project(wire: Self::Wire<'_>, _: &mut Interner) -> Result<Self, DecodeError> {
+        let preemption_policy = wire.members.preemption_policy.unwrap_or_else(|| "PreemptLowerPriority".to_owned());
+        Ok(Self { value: wire.members.value, preemption_policy })
     }
 }

@@ -11,7 +11,7 @@ use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     Core,
     intern::Interner,
-    projection::{DecodeError, Metadata, Projection, WireMetadata},
+    projection::{DecodeError, Projection, WireObject},
     reflector::Selection,
 };
 use serde::Deserialize;
@@ -95,9 +95,7 @@ impl<K> PartialEq for Fingerprint<K> {
 }
 
 #[derive(Deserialize)]
-struct Wire<'a> {
-    #[serde(borrow, default)]
-    metadata: WireMetadata<'a>,
+struct Members<'a> {
     #[serde(borrow, default)]
     data: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -106,20 +104,14 @@ struct Wire<'a> {
     spec: Option<&'a RawValue>,
 }
 
-impl<'a> Metadata<'a> for Wire<'a> {
-    fn metadata(&self) -> &WireMetadata<'a> {
-        &self.metadata
-    }
-}
-
 impl<K: Watched> Projection for Fingerprint<K> {
     const KIND: ResourceKind = K::KIND;
-    type Wire<'a> = Wire<'a>;
+    type Wire<'a> = WireObject<'a, Members<'a>>;
     type Index = ();
 
-    fn project(wire: Wire<'_>, _: &mut Interner) -> Result<Self, DecodeError> {
+    fn project(wire: Self::Wire<'_>, _: &mut Interner) -> Result<Self, DecodeError> {
         let mut hasher = DefaultHasher::new();
-        for part in [wire.metadata.annotations, wire.data, wire.webhooks, wire.spec] {
+        for part in [wire.metadata.annotations, wire.members.data, wire.members.webhooks, wire.members.spec] {
             part.map(RawValue::get).hash(&mut hasher);
         }
         Ok(Self { hash: hasher.finish(), kind: PhantomData })

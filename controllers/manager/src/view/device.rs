@@ -9,7 +9,7 @@ use koord_api::{
 use koord_resource::{Resource as _, ResourceList, controller::ResourceKind};
 use koord_runtime::{
     intern::Interner,
-    projection::{DecodeError, Labels, Metadata, Projection, WireMetadata, nullable},
+    projection::{DecodeError, Labels, Projection, WireObject, nullable},
 };
 use serde::Deserialize;
 
@@ -26,9 +26,7 @@ pub struct DeviceView {
 
 /// What is read of a Device.
 #[derive(Deserialize)]
-pub struct Wire<'a> {
-    #[serde(borrow)]
-    metadata: WireMetadata<'a>,
+pub struct Members<'a> {
     #[serde(borrow, default)]
     spec: Option<Spec<'a>>,
 }
@@ -49,21 +47,15 @@ struct Info<'a> {
     resources: Option<ResourceList>,
 }
 
-impl<'a> Metadata<'a> for Wire<'a> {
-    fn metadata(&self) -> &WireMetadata<'a> {
-        &self.metadata
-    }
-}
-
 impl Projection for DeviceView {
     const KIND: ResourceKind = ResourceKind::of(&Device::INFO);
-    type Wire<'a> = Wire<'a>;
+    type Wire<'a> = WireObject<'a, Members<'a>>;
     type Index = ();
 
-    fn project(wire: Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
+    fn project(wire: Self::Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
         let wanted = |key: &str| [GPU_VENDOR.name(), GPU_MODEL.name(), GPU_DRIVER_VERSION.name()].contains(&key);
         let (mut working, mut gpus) = (BTreeMap::<Box<str>, i64>::new(), ResourceList::new());
-        for device in wire.spec.and_then(|spec| spec.devices).unwrap_or_default() {
+        for device in wire.members.spec.and_then(|spec| spec.devices).unwrap_or_default() {
             if !device.health {
                 continue;
             }

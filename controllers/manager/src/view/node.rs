@@ -5,7 +5,7 @@ use std::sync::Arc;
 use koord_resource::{ResourceList, controller::ResourceKind};
 use koord_runtime::{
     intern::Interner,
-    projection::{DecodeError, Labels, Metadata, Projection, WireMetadata},
+    projection::{DecodeError, Labels, Projection, WireObject},
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -47,9 +47,7 @@ impl NodeView {
 
 /// What is read of a Node.
 #[derive(Deserialize)]
-pub struct Wire<'a> {
-    #[serde(borrow)]
-    metadata: WireMetadata<'a>,
+pub struct Members<'a> {
     #[serde(default)]
     spec: Option<Spec>,
     #[serde(borrow, default)]
@@ -80,28 +78,22 @@ struct Condition<'a> {
     status: std::borrow::Cow<'a, str>,
 }
 
-impl<'a> Metadata<'a> for Wire<'a> {
-    fn metadata(&self) -> &WireMetadata<'a> {
-        &self.metadata
-    }
-}
-
 impl Projection for NodeView {
     const KIND: ResourceKind = ResourceKind::NODE;
-    type Wire<'a> = Wire<'a>;
+    type Wire<'a> = WireObject<'a, Members<'a>>;
     type Index = ();
 
-    fn project(wire: Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
+    fn project(wire: Self::Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
         let ours = |key: &str| key.starts_with("node.koordinator.sh/");
         let annotations = wire.metadata.annotations;
-        let status = wire.status.unwrap_or_default();
+        let status = wire.members.status.unwrap_or_default();
         let amounts = |raw: Option<&RawValue>, strings: &mut Interner| strings.intern(raw.map_or("", RawValue::get));
         let conditions = status.conditions.unwrap_or_default();
         Ok(Self {
             labels: Labels::read("metadata.labels", wire.metadata.labels, strings)?,
             annotations: Labels::read_some("metadata.annotations", annotations, strings, ours)?,
             annotated: annotations.is_some_and(|raw| !matches!(raw.get(), "null" | "{}")),
-            unschedulable: wire.spec.and_then(|spec| spec.unschedulable).unwrap_or(false),
+            unschedulable: wire.members.spec.and_then(|spec| spec.unschedulable).unwrap_or(false),
             ready: conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True"),
             capacity: amounts(status.capacity, strings),
             allocatable: amounts(status.allocatable, strings),

@@ -8,7 +8,7 @@ use koord_resource::{Resource as _, controller::ResourceKind};
 use koord_runtime::{
     intern::Interner,
     outcome::Owned,
-    projection::{DecodeError, Metadata, Projection, WireMetadata, nullable, text},
+    projection::{DecodeError, Projection, WireObject, nullable, text},
 };
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
@@ -79,9 +79,7 @@ impl Owned for NodeMetricView {
 
 /// What is read of a NodeMetric.
 #[derive(Deserialize)]
-pub struct Wire<'a> {
-    #[serde(borrow)]
-    metadata: WireMetadata<'a>,
+pub struct Members<'a> {
     #[serde(borrow, default)]
     spec: Option<&'a RawValue>,
     #[serde(borrow, default)]
@@ -164,20 +162,14 @@ fn usage(amounts: Option<Amounts>) -> CpuMemory {
     CpuMemory { cpu: cpu.unwrap_or_default(), memory: memory.unwrap_or_default() }
 }
 
-impl<'a> Metadata<'a> for Wire<'a> {
-    fn metadata(&self) -> &WireMetadata<'a> {
-        &self.metadata
-    }
-}
-
 impl Projection for NodeMetricView {
     const KIND: ResourceKind = ResourceKind::of(&NodeMetric::INFO);
-    type Wire<'a> = Wire<'a>;
+    type Wire<'a> = WireObject<'a, Members<'a>>;
     type Index = ();
 
-    fn project(wire: Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
-        let report = wire.status.map(Report::read).transpose()?.filter(|report| *report != Report::default());
-        Ok(Self { spec: strings.intern(text(wire.spec)), report: report.map(Box::new) })
+    fn project(wire: Self::Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
+        let report = wire.members.status.map(Report::read).transpose()?.filter(|report| *report != Report::default());
+        Ok(Self { spec: strings.intern(text(wire.members.spec)), report: report.map(Box::new) })
     }
 }
 

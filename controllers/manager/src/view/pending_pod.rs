@@ -3,7 +3,7 @@
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     intern::Interner,
-    projection::{DecodeError, Labels, Metadata, Projection, WireMetadata, text},
+    projection::{DecodeError, Labels, Projection, WireObject, text},
     reflector::Selection,
 };
 use serde::Deserialize;
@@ -27,26 +27,18 @@ impl PendingPodView {
 
 /// What is read of a Pod.
 #[derive(Deserialize)]
-pub struct Wire<'a> {
-    #[serde(borrow)]
-    metadata: WireMetadata<'a>,
+pub struct Members<'a> {
     #[serde(borrow, default)]
     spec: Option<&'a RawValue>,
 }
 
-impl<'a> Metadata<'a> for Wire<'a> {
-    fn metadata(&self) -> &WireMetadata<'a> {
-        &self.metadata
-    }
-}
-
 impl Projection for PendingPodView {
     const KIND: ResourceKind = ResourceKind::POD;
-    type Wire<'a> = Wire<'a>;
+    type Wire<'a> = WireObject<'a, Members<'a>>;
     type Index = ();
 
-    fn project(wire: Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
-        let Wire { metadata, spec } = wire;
+    fn project(wire: Self::Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
+        let WireObject { metadata, members } = wire;
         let mut object = String::from(r#"{"metadata":{"#);
         let parts = [
             ("labels", metadata.labels),
@@ -62,7 +54,7 @@ impl Projection for PendingPodView {
             }
             separator = ",";
         }
-        for text in [r#"},"spec":"#, text(spec), "}"] {
+        for text in [r#"},"spec":"#, text(members.spec), "}"] {
             object.push_str(text);
         }
         Ok(Self { labels: Labels::read("metadata.labels", metadata.labels, strings)?, object: object.into() })

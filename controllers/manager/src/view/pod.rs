@@ -13,7 +13,7 @@ use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     index::{By, Term},
     intern::Interner,
-    projection::{DecodeError, Labels, Metadata, Projection, WireMetadata, nullable, part, text},
+    projection::{DecodeError, Labels, Projection, WireObject, nullable, part, text},
 };
 use koord_scheduling::PodRequests;
 use serde::Deserialize;
@@ -86,9 +86,7 @@ impl Term<PodView> for ByNode {
 
 /// What is read of a Pod.
 #[derive(Deserialize)]
-pub struct Wire<'a> {
-    #[serde(borrow)]
-    metadata: WireMetadata<'a>,
+pub struct Members<'a> {
     #[serde(borrow, default)]
     spec: Option<Spec<'a>>,
     #[serde(borrow, default)]
@@ -148,12 +146,6 @@ struct Status<'a> {
     qos_class: Cow<'a, str>,
 }
 
-impl<'a> Metadata<'a> for Wire<'a> {
-    fn metadata(&self) -> &WireMetadata<'a> {
-        &self.metadata
-    }
-}
-
 impl Container<'_> {
     fn request(&self) -> Result<CpuMemory, DecodeError> {
         let resources: Option<Resources> = part("spec.containers.resources", self.resources)?;
@@ -193,12 +185,12 @@ impl Spec<'_> {
 
 impl Projection for PodView {
     const KIND: ResourceKind = ResourceKind::POD;
-    type Wire<'a> = Wire<'a>;
+    type Wire<'a> = WireObject<'a, Members<'a>>;
     type Index = By<PodView, ByNode>;
 
-    fn project(wire: Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
-        let spec = wire.spec.unwrap_or_default();
-        let status = wire.status.unwrap_or_default();
+    fn project(wire: Self::Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
+        let spec = wire.members.spec.unwrap_or_default();
+        let status = wire.members.status.unwrap_or_default();
         let wanted = |key: &str| matches!(key, QOS_LABEL | PRIORITY_CLASS_LABEL);
         let labels = Labels::read_some("metadata.labels", wire.metadata.labels, strings, wanted)?;
         let kubernetes = || match &*status.qos_class {

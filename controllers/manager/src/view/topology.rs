@@ -6,7 +6,7 @@ use koord_api::{node_annotations::CPU_BASIC_INFO, node_resource_topology::v1alph
 use koord_resource::{Resource as _, controller::ResourceKind};
 use koord_runtime::{
     intern::Interner,
-    projection::{DecodeError, Labels, Metadata, Projection, WireMetadata, text},
+    projection::{DecodeError, Labels, Projection, WireObject, text},
 };
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
@@ -32,28 +32,20 @@ impl TopologyView {
 
 /// What is read of a NodeResourceTopology.
 #[derive(Deserialize)]
-pub struct Wire<'a> {
-    #[serde(borrow)]
-    metadata: WireMetadata<'a>,
+pub struct Members<'a> {
     #[serde(borrow, default)]
     zones: Option<&'a RawValue>,
 }
 
-impl<'a> Metadata<'a> for Wire<'a> {
-    fn metadata(&self) -> &WireMetadata<'a> {
-        &self.metadata
-    }
-}
-
 impl Projection for TopologyView {
     const KIND: ResourceKind = ResourceKind::of(&NodeResourceTopology::INFO);
-    type Wire<'a> = Wire<'a>;
+    type Wire<'a> = WireObject<'a, Members<'a>>;
     type Index = ();
 
-    fn project(wire: Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
+    fn project(wire: Self::Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
         let wanted = |key: &str| key == CPU_BASIC_INFO.name();
         let annotations = Labels::read_some("metadata.annotations", wire.metadata.annotations, strings, wanted)?;
         let cpu = annotations.get(CPU_BASIC_INFO.name()).map(|text| strings.intern(text));
-        Ok(Self { zones: strings.intern(text(wire.zones)), cpu })
+        Ok(Self { zones: strings.intern(text(wire.members.zones)), cpu })
     }
 }

@@ -19,7 +19,7 @@ use koord_runtime::{
     index::{By, Index, Term},
     intern::Interner,
     key::ObjectKey,
-    projection::{DecodeError, Labels, Metadata, MetadataOnly, Projection, WireMetadata},
+    projection::{DecodeError, Labels, MetadataOnly, Projection, WireObject},
 };
 use serde::Deserialize;
 
@@ -48,9 +48,7 @@ pub(crate) fn read(text: &str) -> Result<CachedQuota, DecodeError> {
 
 /// What is read of an ElasticQuota.
 #[derive(Deserialize)]
-pub(crate) struct QuotaWire<'a> {
-    #[serde(borrow, default)]
-    metadata: WireMetadata<'a>,
+pub(crate) struct QuotaMembers {
     #[serde(default, deserialize_with = "or_default")]
     spec: Bounds,
 }
@@ -64,19 +62,13 @@ struct Bounds {
     max: ResourceList,
 }
 
-impl<'a> Metadata<'a> for QuotaWire<'a> {
-    fn metadata(&self) -> &WireMetadata<'a> {
-        &self.metadata
-    }
-}
-
 impl Projection for CachedQuota {
     const KIND: ResourceKind = ResourceKind::of(&ElasticQuota::INFO);
-    type Wire<'a> = QuotaWire<'a>;
+    type Wire<'a> = WireObject<'a, QuotaMembers>;
     type Index = QuotaNames;
 
-    fn project(wire: QuotaWire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
-        let QuotaWire { metadata, spec } = wire;
+    fn project(wire: Self::Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
+        let WireObject { metadata, members: QuotaMembers { spec } } = wire;
         let labels = Labels::read("metadata.labels", metadata.labels, strings)?;
         let annotations = Labels::read("metadata.annotations", metadata.annotations, strings)?;
         let quota =
@@ -156,9 +148,7 @@ pub(crate) struct QuotaProfile {
 
 /// What is read of an ElasticQuotaProfile.
 #[derive(Deserialize)]
-pub(crate) struct QuotaProfileWire<'a> {
-    #[serde(borrow, default)]
-    metadata: WireMetadata<'a>,
+pub(crate) struct QuotaProfileMembers {
     #[serde(default)]
     spec: Nodes,
 }
@@ -169,22 +159,16 @@ struct Nodes {
     node_selector: Option<LabelSelector>,
 }
 
-impl<'a> Metadata<'a> for QuotaProfileWire<'a> {
-    fn metadata(&self) -> &WireMetadata<'a> {
-        &self.metadata
-    }
-}
-
 impl Projection for QuotaProfile {
     const KIND: ResourceKind = ResourceKind::of(&ElasticQuotaProfile::INFO);
-    type Wire<'a> = QuotaProfileWire<'a>;
+    type Wire<'a> = WireObject<'a, QuotaProfileMembers>;
     type Index = ();
 
-    fn project(wire: QuotaProfileWire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
+    fn project(wire: Self::Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
         let labels = Labels::read("metadata.labels", wire.metadata.labels, strings)?;
         Ok(Self {
             tree_id: labels.get(TREE_ID).unwrap_or_default().to_owned(),
-            node_selector: wire.spec.node_selector.unwrap_or_default(),
+            node_selector: wire.members.spec.node_selector.unwrap_or_default(),
         })
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use koord_resource::{admission::Denial, controller::ResourceKind, go_json};
 use koord_runtime::{
     intern::Interner,
-    projection::{DecodeError, Metadata, Projection, WireMetadata},
+    projection::{DecodeError, Projection, WireObject},
 };
 use serde::Deserialize;
 
@@ -55,26 +55,18 @@ pub(crate) struct LabelRule {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct ConfigMapWire<'a> {
-    #[serde(borrow)]
-    metadata: WireMetadata<'a>,
+pub(crate) struct ConfigMapMembers {
     data: Option<BTreeMap<String, String>>,
-}
-
-impl<'a> Metadata<'a> for ConfigMapWire<'a> {
-    fn metadata(&self) -> &WireMetadata<'a> {
-        &self.metadata
-    }
 }
 
 impl Projection for RequiredLabels {
     const KIND: ResourceKind = ResourceKind::CONFIG_MAP;
-    type Wire<'a> = ConfigMapWire<'a>;
+    type Wire<'a> = WireObject<'a, ConfigMapMembers>;
     type Index = ();
 
     /// Rules that cannot be read leave the last good ones in force.
-    fn project(wire: ConfigMapWire<'_>, _: &mut Interner) -> Result<Self, DecodeError> {
-        let data = wire.data.unwrap_or_default();
+    fn project(wire: Self::Wire<'_>, _: &mut Interner) -> Result<Self, DecodeError> {
+        let data = wire.members.data.unwrap_or_default();
         let enabled = data.get("enable").is_some_and(|text| text.trim().eq_ignore_ascii_case("true"));
         let rules = data.get("rules").filter(|text| enabled && !text.is_empty());
         let rules = rules.map(|text| go_json::from_str(text)).transpose();
