@@ -96,8 +96,7 @@ impl Caller {
         let body = review.to_string().into_bytes();
         let address = match &place.target {
             Target::Url(url) => {
-                let separator = if url.contains('?') { '&' } else { '?' };
-                Address { url: format!("{url}{separator}{query}"), server_name: None, socket: None }
+                Address { url: format!("{}?{query}", with_clean_path(url)), server_name: None, socket: None }
             }
             Target::Service { namespace, name, port, path } => {
                 let host = format!("{name}.{namespace}.svc");
@@ -114,9 +113,34 @@ impl Caller {
     }
 }
 
+/// The address that kube-apiserver's client makes of a URL: without empty segments, query or slash at the end.
+fn with_clean_path(url: &str) -> String {
+    let url = url.split_once('?').map_or(url, |(url, _)| url);
+    let (scheme, rest) = url.split_once("://").unwrap_or(("https", url));
+    let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+    let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+    format!("{scheme}://{host}/{}", segments.join("/"))
+}
+
 async fn within<T>(timeout: Duration, url: &str, call: impl Future<Output = Result<T, String>>) -> Result<T, String> {
     match tokio::time::timeout(timeout, call).await {
         Ok(answer) => answer,
         Err(_) => Err(format!("Post \"{url}\": context deadline exceeded")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_is_called_without_empty_segments() {
+        for (url, called) in [
+            ("https://127.0.0.1:9443//validate-pod", "https://127.0.0.1:9443/validate-pod"),
+            ("https://hooks.example/a//b/", "https://hooks.example/a/b"),
+            ("https://hooks.example", "https://hooks.example/"),
+        ] {
+            assert_eq!(with_clean_path(url), called);
+        }
     }
 }

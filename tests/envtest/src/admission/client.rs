@@ -168,7 +168,8 @@ impl ServerCertVerifier for Trust {
         };
         let verdict = signed.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
         match verdict {
-            Err(TlsError::InvalidCertificate(CertificateError::Other(_)))
+            // Its time and purposes were judged before anybody looked for an issuer.
+            Err(TlsError::InvalidCertificate(CertificateError::Other(_) | CertificateError::UnknownIssuer))
                 if self.anchors.iter().any(|anchor| anchor.as_ref() == end_entity.as_ref()) =>
             {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
@@ -279,6 +280,8 @@ fn explain_tls(error: &TlsError) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, date_time_ymd};
+
     use super::*;
 
     #[test]
@@ -295,5 +298,32 @@ mod tests {
         ] {
             assert_eq!(explain_status(code, content_type, body.as_bytes()), words, "{code} {body}");
         }
+    }
+
+    #[test]
+    fn a_certificate_that_stands_in_the_bundle_is_trusted_without_its_issuer_while_it_is_valid() {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let mut authority = CertificateParams::default();
+        authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        authority.distinguished_name.push(DnType::CommonName, "authority");
+        let authority = Issuer::new(authority, KeyPair::generate().unwrap());
+        let issue = |year: i32| {
+            let mut leaf = CertificateParams::new(["127.0.0.1".to_owned()]).unwrap();
+            leaf.not_before = date_time_ymd(year, 1, 1);
+            leaf.not_after = date_time_ymd(year + 2, 1, 1);
+            leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+            leaf.signed_by(&KeyPair::generate().unwrap(), &authority).unwrap()
+        };
+        let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(1_800_000_000)); // 2027-01-15
+        let (valid, another, expired) = (issue(2026), issue(2026), issue(2023));
+        let is_trusted = |bundle: &rcgen::Certificate, shown: &rcgen::Certificate, name: &str| {
+            let trust = Trust::new(bundle.pem().as_bytes(), &provider).unwrap();
+            let name = ServerName::try_from(name).unwrap();
+            trust.verify_server_cert(shown.der(), &[], &name, &[], now).is_ok()
+        };
+        assert!(is_trusted(&valid, &valid, "127.0.0.1"));
+        assert!(!is_trusted(&valid, &valid, "127.0.0.2"));
+        assert!(!is_trusted(&valid, &another, "127.0.0.1"));
+        assert!(!is_trusted(&expired, &expired, "127.0.0.1"));
     }
 }
