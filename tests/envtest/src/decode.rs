@@ -1,5 +1,6 @@
 //! From request bodies to objects.
 
+mod restore;
 mod syntax;
 mod typed;
 
@@ -60,7 +61,7 @@ pub fn body_as(
     validation: FieldValidation,
 ) -> Result<Decoded, ApiError> {
     let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
-    let text = json_text(request)?;
+    let text = json_text(request, kind)?;
     let mut object = parse(&text, kind)?;
     let is_own_kind = definition.custom && kind == definition.kind;
     if !is_own_kind {
@@ -104,8 +105,10 @@ pub fn body_as(
 /// What made an object that is not read from a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PatchedBy {
-    /// A JSON, merge or strategic patch.
+    /// A JSON or merge patch.
     Patch,
+    /// This strategic merge patch.
+    Strategic(Value),
     /// An applied configuration, with the names that it gives.
     Apply {
         /// Its namespace.
@@ -124,8 +127,12 @@ pub fn patched(
 ) -> Result<Vec<String>, ApiError> {
     let before = object.clone();
     let refused = |why: &str| {
+        let shown = match source {
+            PatchedBy::Strategic(patch) => go_text::plain(patch),
+            _ => go_text::json(&before),
+        };
         let mut errors = Errors::new();
-        errors.invalid(&Path::root("patch"), go_text::json(&before), why);
+        errors.invalid(&Path::root("patch"), shown, why);
         ApiError::invalid(Subject { group: "", resource: "", name: "" }, &errors)
     };
     let (group, version, kind) = (&definition.group, &definition.version, &definition.kind);
@@ -136,9 +143,11 @@ pub fn patched(
         && (is_left_out(given_version) || definition.is_api_version(given_version.unwrap_or_default()));
     if !is_right {
         let api_version = definition.api_version();
-        let unregistered = unregistered(object, &api_version, kind).filter(|_| !definition.custom);
+        let built_in =
+            || unregistered(object, &api_version, kind).or_else(|| unconvertible(object, &api_version, kind));
+        let why = if definition.custom { None } else { built_in() };
         let error = check_type(object, &api_version, kind, definition.custom).err();
-        let why = unregistered.as_deref().or(error.as_ref().map(ApiError::message)).unwrap_or("unknown conversion");
+        let why = why.as_deref().or(error.as_ref().map(ApiError::message)).unwrap_or("unknown conversion");
         return Err(refused(why));
     }
     let complaints: Vec<String> = match typed::kind(group, version, kind).filter(|_| !definition.custom) {
@@ -146,11 +155,14 @@ pub fn patched(
             let mut decoding = Decoding::default();
             decoding.object(node, kind, object).map_err(|why| match source {
                 PatchedBy::Patch => refused(&why),
+                PatchedBy::Strategic(_) => refused(&restore::mistake(node, &before).unwrap_or(why)),
                 PatchedBy::Apply { namespace, name } => unconverted(definition, namespace, name, &why),
             })?;
             decoding.unknown.iter().map(|path| strict::unknown_text(path)).collect()
         }
-        None => shape_custom(definition, object, *source != PatchedBy::Patch).map_err(|why| refused(&why))?,
+        None => {
+            shape_custom(definition, object, matches!(source, PatchedBy::Apply { .. })).map_err(|why| refused(&why))?
+        }
     };
     object["apiVersion"] = Value::String(definition.api_version());
     object["kind"] = Value::String(kind.clone());
@@ -243,19 +255,33 @@ fn type_metadata(object: &mut Value) -> Result<(), String> {
 
 /// Reads the options in the body of a delete.
 pub fn delete_options(request: &ApiRequest) -> Result<Value, ApiError> {
-    let text = json_text(request)?;
-    let options = parse(&text, "DeleteOptions")?;
+    let text = json_text(request, "DeleteOptions")?;
+    let no_type = |why: &str| ApiError::unclassified(format!("couldn't get version/kind; json parse error: {why}"));
+    let options = match json(&text).map_err(|why| no_type(&why))? {
+        Value::Null => json!({}),
+        options @ Value::Object(_) => options,
+        other => return Err(no_type(&no_type_fields(&other))),
+    };
+    if let Some(why) = type_field_mistake(&options) {
+        return Err(no_type(&why));
+    }
     let api_version = options["apiVersion"].as_str().unwrap_or_default();
     let kind = options["kind"].as_str().unwrap_or_default();
     if !kind.is_empty() && kind != "DeleteOptions" {
-        return Err(ApiError::bad_request(format!(
-            "the object provided is unrecognized (must be of type DeleteOptions): no kind \"{kind}\" is registered for version \"{api_version}\""
+        return Err(ApiError::unclassified(format!(
+            "no kind \"{kind}\" is registered for version \"{api_version}\" in scheme \"pkg/runtime/scheme.go:110\""
         )));
     }
-    for (field, go) in [("gracePeriodSeconds", "int64"), ("orphanDependents", "bool"), ("propagationPolicy", "string")]
-    {
+    for (field, go) in [
+        ("gracePeriodSeconds", "int64"),
+        ("preconditions", "v1.Preconditions"),
+        ("orphanDependents", "bool"),
+        ("propagationPolicy", "string"),
+        ("dryRun", "[]string"),
+    ] {
         let fits = match (&options[field], go) {
             (Value::Null, _) | (Value::Bool(_), "bool") | (Value::String(_), "string") => true,
+            (Value::Object(_), "v1.Preconditions") | (Value::Array(_), "[]string") => true,
             (Value::Number(number), "int64") => number.is_i64(),
             _ => false,
         };
@@ -282,20 +308,21 @@ pub fn json(text: &[u8]) -> Result<Value, String> {
     }
 }
 
-/// The body as JSON text.
-fn json_text(request: &ApiRequest) -> Result<Vec<u8>, ApiError> {
+/// The body, an object of this kind, as JSON text.
+fn json_text(request: &ApiRequest, kind: &str) -> Result<Vec<u8>, ApiError> {
     let media_type = request.content_type.split(';').next().unwrap_or_default().trim();
     match media_type {
         "" | "application/json" => Ok(request.body.to_vec()),
         "application/vnd.kubernetes.protobuf" => match protobuf::to_json(&request.body) {
             Ok(value) => Ok(value.to_string().into_bytes()),
             Err(error @ ProtobufError::UnknownKind(_)) => Err(ApiError::unsupported_media_type(error.to_string())),
-            Err(error) => Err(ApiError::bad_request(error.to_string())),
+            Err(_) if request.body.is_empty() => Err(unreadable(&request.body, kind, "empty data")),
+            Err(error) => Err(unreadable(&request.body, kind, &error.to_string())),
         },
         "application/yaml" => {
             let text = String::from_utf8_lossy(&request.body);
             let value = crate::yaml::parse(&text)
-                .map_err(|error| ApiError::bad_request(format!("error converting YAML to JSON: yaml: {error}")))?;
+                .map_err(|error| unreadable(&request.body, kind, &format!("yaml: line {}: {error}", error.line)))?;
             Ok(value.to_string().into_bytes())
         }
         _ => Err(ApiError::unsupported_media_type(
@@ -304,17 +331,28 @@ fn json_text(request: &ApiRequest) -> Result<Vec<u8>, ApiError> {
     }
 }
 
+/// 400: a body that is no object of any kind.
+fn unreadable(text: &[u8], kind: &str, why: &str) -> ApiError {
+    let shown = summary(text);
+    ApiError::bad_request(format!("the object provided is unrecognized (must be of type {kind}): {why} ({shown})"))
+}
+
 /// 400: a body that does not say what it is.
 fn unrecognized(text: &[u8], kind: &str, why: &str) -> ApiError {
-    ApiError::bad_request(format!(
-        "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: {why} ({})",
-        summary(text)
-    ))
+    unreadable(text, kind, &format!("couldn't get version/kind; json parse error: {why}"))
 }
 
 /// Checks that `apiVersion` and `kind` are strings where they are given.
 fn check_type_fields(object: &Value, text: &[u8], kind: &str) -> Result<(), ApiError> {
-    type_field_mistake(object).map_or(Ok(()), |why| Err(unrecognized(text, kind, &why)))
+    if let Some(why) = type_field_mistake(object) {
+        return Err(unrecognized(text, kind, &why));
+    }
+    match object["apiVersion"].as_str() {
+        Some(version) if version.matches('/').count() > 1 => {
+            Err(unreadable(text, kind, &format!("unexpected GroupVersion string: {version}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// What is wrong with an `apiVersion` or `kind` that is no string.
@@ -336,8 +374,10 @@ pub(crate) fn no_type_fields(value: &Value) -> String {
 fn parse(text: &[u8], kind: &str) -> Result<Value, ApiError> {
     let unrecognized = |why: &str| unrecognized(text, kind, why);
     let value = json(text).map_err(|why| unrecognized(&why))?;
-    if value.is_object() {
-        return Ok(value);
+    match value {
+        Value::Object(_) => return Ok(value),
+        Value::Null => return Ok(json!({})),
+        _ => {}
     }
     Err(unrecognized(&no_type_fields(&value)))
 }
@@ -460,9 +500,7 @@ fn unregistered(object: &Value, api_version: &str, kind: &str) -> Option<String>
     let kind = given_kind;
     let (group, short) = crate::builtins::split_group_version(&version);
     typed::kind(group, short, &kind).is_none().then(|| {
-        format!(
-            "no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/api/legacyscheme/scheme.go:30\""
-        )
+        format!("no kind \"{kind}\" is registered for version \"{version}\" in scheme \"pkg/runtime/scheme.go:110\"")
     })
 }
 

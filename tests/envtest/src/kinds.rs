@@ -162,6 +162,7 @@ fn selectable_fields(group: &str, plural: &str) -> Vec<SelectableField> {
         ],
         ("", "nodes") => &[("spec.unschedulable", "false")],
         ("", "secrets") => &[("type", "")],
+        ("certificates.k8s.io", "certificatesigningrequests") => &[("spec.signerName", "")],
         ("", "services") => &[("spec.clusterIP", ""), ("spec.type", "")],
         ("batch", "jobs") => &[("status.successful", "0")],
         ("", "replicationcontrollers") => &[("status.replicas", "0")],

@@ -306,6 +306,10 @@ impl ListOptions {
         } else if !match_text.is_empty() {
             errors.forbidden(&at, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
         }
+        // A watch from any state asks for the initial events, which come in one piece.
+        if !self.continue_token.is_empty() && matches!(self.resource_version.as_str(), "" | "0") {
+            errors.forbidden(&at, "resourceVersionMatch is forbidden when continue is provided");
+        }
     }
 
     fn check_list(&self, match_text: &str, errors: &mut Errors) {

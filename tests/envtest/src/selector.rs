@@ -53,8 +53,7 @@ impl FieldSelector {
             }
             let (field, operator, value) =
                 split_term(term).ok_or_else(|| format!("invalid selector: '{text}'; can't understand '{term}'"))?;
-            let value = unescape(value)
-                .ok_or_else(|| format!("invalid field selector: invalid escape sequence in '{value}'"))?;
+            let value = unescape(value).map_err(|why| format!("invalid field selector: {why}"))?;
             requirements.push(FieldRequirement { field: field.to_owned(), value, equal: operator != "!=" });
         }
         Ok(Self { requirements })
@@ -100,20 +99,23 @@ fn split_term(term: &str) -> Option<(&str, &str, &str)> {
     })
 }
 
-fn unescape(value: &str) -> Option<String> {
+fn unescape(value: &str) -> Result<String, String> {
     let mut out = String::with_capacity(value.len());
     let mut chars = value.chars();
     while let Some(c) = chars.next() {
         match c {
-            '\\' => match chars.next()? {
-                escaped @ ('\\' | ',' | '=') => out.push(escaped),
-                _ => return None,
+            '\\' => match chars.next() {
+                Some(escaped @ ('\\' | ',' | '=')) => out.push(escaped),
+                other => {
+                    return Err(format!("invalid escape sequence: \\{}", other.map_or(String::new(), String::from)));
+                }
             },
-            ',' | '=' => return None,
+            // Go names the character by its number.
+            ',' | '=' => return Err(format!("unescaped character in value: {}", u32::from(c))),
             _ => out.push(c),
         }
     }
-    Some(out)
+    Ok(out)
 }
 
 #[cfg(test)]
@@ -129,6 +131,11 @@ mod tests {
             _ => "",
         }));
         assert_eq!(selector.exact("a"), Some("1"));
+        assert_eq!(
+            FieldSelector::parse("a=b=c").unwrap_err(),
+            "invalid field selector: unescaped character in value: 61"
+        );
+        assert_eq!(FieldSelector::parse(r"a=\b").unwrap_err(), r"invalid field selector: invalid escape sequence: \b");
         let error = FieldSelector::parse("metadata.name>1").unwrap_err();
         assert_eq!(error, "invalid selector: 'metadata.name>1'; can't understand 'metadata.name>1'");
     }

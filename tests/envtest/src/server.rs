@@ -331,6 +331,9 @@ impl ApiServer {
             }
             _ => return Err(ApiError::method_not_allowed()),
         };
+        if request.method == Method::HEAD && !definition.custom {
+            return Err(ApiError::method_not_allowed());
+        }
         if !definition.allows(verb) {
             return Err(ApiError::method_not_allowed());
         }

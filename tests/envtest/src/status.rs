@@ -115,10 +115,11 @@ impl ApiError {
         Self::new(406, "NotAcceptable", message)
     }
 
-    /// 409 of a create.
-    pub fn already_exists(subject: Subject<'_>) -> Self {
-        Self::new(409, "AlreadyExists", format!("{} \"{}\" already exists", subject.qualified(), subject.name))
-            .about(subject)
+    /// 409 of a create; `is_ending` says whether the object that exists is being deleted.
+    pub fn already_exists(subject: Subject<'_>, is_ending: bool) -> Self {
+        let prefix = if is_ending { "object is being deleted: " } else { "" };
+        let message = format!("{prefix}{} \"{}\" already exists", subject.qualified(), subject.name);
+        Self::new(409, "AlreadyExists", message).about(subject)
     }
 
     /// 409 of a change or delete.

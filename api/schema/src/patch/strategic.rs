@@ -77,29 +77,26 @@ fn merge_objects<N: TypeNode>(mut original: Fields, mut patch: Fields, node: Opt
             (Some(Value::Array(current)), Value::Array(change)) => {
                 Value::Array(merge_lists(current, change, field.as_ref(), deletes)?)
             }
-            (_, change) => as_new(change, field.as_ref())?,
+            (_, change) => as_new(change),
         };
         original.insert(name, merged);
     }
     Ok(original)
 }
 
-/// What a patch value becomes where there was nothing to merge it into.
-fn as_new<N: TypeNode>(change: Value, node: Option<&N>) -> Result<Value, PatchError> {
+/// What a patch value becomes where there was nothing to merge it into: itself, without its directives, which are not
+/// checked then.
+fn as_new(change: Value) -> Value {
     match change {
-        Value::Object(fields) => Ok(Value::Object(merge_objects(Fields::new(), fields, node)?)),
-        Value::Array(items) if strategy(node) == Strategy::Merge => {
-            Ok(Value::Array(merge_lists(Vec::new(), items, node, false)?))
+        Value::Object(fields) => {
+            let is_directive = |name: &str| {
+                name == DIRECTIVE || name == RETAIN_KEYS || name.starts_with(SET_ORDER) || name.starts_with(DELETE_FROM)
+            };
+            let kept = fields.into_iter().filter(|(name, value)| !is_directive(name) && !value.is_null());
+            Value::Object(kept.map(|(name, value)| (name, as_new(value))).collect())
         }
-        Value::Array(items) => {
-            let item = node.and_then(TypeNode::item);
-            items
-                .into_iter()
-                .map(|item_value| as_new(item_value, item.as_ref()))
-                .collect::<Result<_, _>>()
-                .map(Value::Array)
-        }
-        scalar => Ok(scalar),
+        Value::Array(items) => items.into_iter().filter(|item| item.get(DIRECTIVE).is_none()).map(as_new).collect(),
+        scalar => scalar,
     }
 }
 
@@ -156,7 +153,10 @@ fn merge_ordered_lists<N: TypeNode>(
         let (live, merged) = match (current, change) {
             (None, None) => continue,
             (Some(current), None) => (current.to_vec(), current.to_vec()),
-            (None, Some(change)) => (Vec::new(), merge_lists(Vec::new(), change.to_vec(), field.as_ref(), false)?),
+            (None, Some(change)) => match as_new(Value::Array(change.to_vec())) {
+                Value::Array(merged) => (Vec::new(), merged),
+                _ => continue,
+            },
             (Some(current), Some(change)) => {
                 (current.to_vec(), merge_lists(current.to_vec(), change.to_vec(), field.as_ref(), false)?)
             }
@@ -374,6 +374,7 @@ mod tests {
                 "/fresh",
                 json!({"a": 1}),
             ),
+            ("nor are they checked there", json!({"fresh": {"$patch": "merge", "a": 1}}), "/fresh", json!({"a": 1})),
         ];
         for (what, patch, pointer, expected) in table {
             let result = patched(document.clone(), &patch).unwrap();
@@ -383,14 +384,14 @@ mod tests {
 
     #[test]
     fn patches_that_do_not() {
-        let document = json!({"containers": [{"name": "a"}], "finalizers": ["x"]});
+        let document = json!({"containers": [{"name": "a"}], "finalizers": ["x"], "strategy": {}});
         let table = [
             (
                 json!({"containers": [{"$patch": "explode", "name": "a"}]}),
                 "unknown patch type: explode in map: map[$patch:explode name:a]",
             ),
             (json!({"containers": [{"image": "q"}]}), "map: map[image:q] does not contain declared merge key: name"),
-            (json!({"spec": {"$patch": "merge"}}), "unknown patch type: merge in map: map[$patch:merge]"),
+            (json!({"strategy": {"$patch": "merge"}}), "unknown patch type: merge in map: map[$patch:merge]"),
             (json!({"$retainKeys": ["a"], "b": 1}), "invalid patch format of retainKeys"),
             (json!({"$setElementOrder/containers": {}}), "invalid patch format of setElementOrder list"),
             (json!({"$deleteFromPrimitiveListfinalizers": ["x"]}), "invalid patch format of primitive list"),

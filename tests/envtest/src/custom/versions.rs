@@ -15,6 +15,7 @@ use crate::tables::json_path::JsonPath;
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 const COLUMN_FORMATS: [&str; 8] = ["byte", "date", "date-time", "double", "float", "int32", "int64", "password"];
 const SELECTABLE_FIELDS_MAX: usize = 8;
+const DEPRECATION_WARNING_BYTES_MAX: usize = 256;
 
 /// The parts of a version that may be the same for all.
 const SHARED: [&str; 4] = ["schema", "subresources", "additionalPrinterColumns", "selectableFields"];
@@ -57,7 +58,7 @@ pub(super) fn check(spec: &Value, at: &Path<'_>, errors: &mut Errors, rest: impl
                 let of_status =
                     if is_shared(versions, "subresources") { versions } else { std::slice::from_ref(version) };
                 check_root(part, part, version, of_status, &here, errors);
-                check_part(part, part, &version[part], &here, errors);
+                check_part(part, part, version, &here, errors);
             }
         }
     }
@@ -78,7 +79,7 @@ pub(super) fn check(spec: &Value, at: &Path<'_>, errors: &mut Errors, rest: impl
         if is_shared(versions, part) {
             let name = if part == "schema" { "validation" } else { part };
             check_root(part, name, &versions[0], versions, at, errors);
-            check_part(part, name, &versions[0][part], at, errors);
+            check_part(part, name, &versions[0], at, errors);
         }
     }
 }
@@ -93,6 +94,9 @@ fn check_deprecation(version: &Value, at: &Path<'_>, errors: &mut Errors) {
         errors.invalid(&here, warning, "must not be empty");
     } else if warning.chars().any(char::is_control) {
         errors.invalid(&here, warning, "must only contain printable characters");
+    } else if warning.len() > DEPRECATION_WARNING_BYTES_MAX {
+        let why = format!("must be <= {DEPRECATION_WARNING_BYTES_MAX} characters long");
+        errors.invalid(&here, warning, why);
     }
 }
 
@@ -110,8 +114,8 @@ fn check_root(part: &str, name: &str, version: &Value, versions: &[Value], at: &
     }
 }
 
-fn check_part(part: &str, name: &str, value: &Value, at: &Path<'_>, errors: &mut Errors) {
-    let here = at.child(name);
+fn check_part(part: &str, name: &str, version: &Value, at: &Path<'_>, errors: &mut Errors) {
+    let (here, value) = (at.child(name), &version[part]);
     match part {
         "schema" => {
             if let Some(schema) = value.get("openAPIV3Schema").filter(|schema| !schema.is_null()) {
@@ -124,7 +128,7 @@ fn check_part(part: &str, name: &str, value: &Value, at: &Path<'_>, errors: &mut
                 check_column(column, &here.index(index), errors);
             }
         }
-        _ => check_selectable(value, &here, errors),
+        _ => check_selectable(value, &version["schema"]["openAPIV3Schema"], &here, errors),
     }
 }
 
@@ -201,26 +205,48 @@ fn check_column(column: &Value, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-fn check_selectable(fields: &Value, at: &Path<'_>, errors: &mut Errors) {
-    let fields = fields.as_array().map(Vec::as_slice).unwrap_or_default();
-    if fields.len() > SELECTABLE_FIELDS_MAX {
-        errors.too_many(at, fields.len(), SELECTABLE_FIELDS_MAX);
-    }
+fn check_selectable(fields: &Value, schema: &Value, at: &Path<'_>, errors: &mut Errors) {
     let mut seen = Vec::new();
-    for (index, field) in fields.iter().enumerate() {
+    for (index, field) in fields.as_array().into_iter().flatten().enumerate() {
         let (here, path) = (at.index(index), text(field, "jsonPath"));
         let here = here.child("jsonPath");
         if path.is_empty() {
             errors.required(&here, "");
-        } else if check_simple_path(path, &here, errors) && !JsonPath::parse(path).is_ok_and(|path| path.is_plain()) {
-            errors.invalid(&here, path, "must be a simple path of fields");
-        } else if path.starts_with(".metadata.") {
-            errors.invalid(&here, path, "must not point to fields in metadata");
+            continue;
+        }
+        if let Err(why) = selectable_type(path, schema) {
+            errors.invalid(&here, path, why);
         }
         if seen.contains(&path) {
             errors.duplicate(&here, path);
+        } else {
+            seen.push(path);
         }
-        seen.push(path);
+    }
+    if seen.len() > SELECTABLE_FIELDS_MAX {
+        errors.too_many(at, seen.len(), SELECTABLE_FIELDS_MAX);
+    }
+}
+
+/// Whether a path leads to a field of the schema that selectors can compare.
+fn selectable_type(path: &str, schema: &Value) -> Result<(), String> {
+    let Some(steps) = path.strip_prefix('.') else {
+        let token = path.split(['.', '[']).next().unwrap_or_default();
+        return Err(format!("is an invalid path: expected [ or . but got: {token}"));
+    };
+    if path.contains('[') {
+        return Err("is an invalid path: array notation is not allowed".to_owned());
+    }
+    let mut node = schema;
+    for step in steps.split('.') {
+        node = &node["properties"][step];
+        if !node.is_object() {
+            return Err("is an invalid path: does not refer to a valid field".to_owned());
+        }
+    }
+    match node["type"].as_str() {
+        Some("string" | "boolean" | "integer") => Ok(()),
+        _ => Err("must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.".to_owned()),
     }
 }
 

@@ -35,8 +35,9 @@ impl ApiServer {
     ) -> Result<Outcome, ApiError> {
         let order = Order::read(request, target, definition, "UpdateOptions", false)?;
         let mut decoded = decode::object(request, &order.definition, order.options.field_validation)?;
-        identity::check_name(&decoded.object, &order.target)?;
-        identity::match_namespace(&order.target, &mut decoded.object)?;
+        identity::match_namespace(&order.target, &mut decoded.object)
+            .and_then(|()| identity::check_name(&decoded.object, &order.target))
+            .map_err(|error| error.with_warnings(decoded.warnings.clone()))?;
         let stored = self.stored(&order.definition, &order.target);
         let may_create = order.definition.strategy.creates_on_update() && order.target.subresource.is_empty();
         if stored.is_none() && !may_create {

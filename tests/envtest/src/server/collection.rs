@@ -32,6 +32,8 @@ pub(super) struct Collection {
     format: Format,
     /// Names of the objects that are still to be deleted.
     pending: VecDeque<String>,
+    /// Where the list of objects goes on, when a limit cut it.
+    metadata: Map<String, Value>,
     /// Objects that are deleted, as they were before.
     deleted: Vec<Arc<Record>>,
     warnings: Vec<String>,
@@ -48,11 +50,10 @@ impl Collection {
 
     /// The list of the deleted objects.
     fn response(self, revision: u64) -> ApiResponse {
-        let Self { definition, format, deleted, warnings, .. } = self;
-        let mut metadata = Map::new();
+        let Self { definition, format, mut metadata, deleted, warnings, .. } = self;
         metadata.insert("resourceVersion".to_owned(), json!(revision.to_string()));
         if definition.custom {
-            metadata.insert("continue".to_owned(), json!(""));
+            metadata.entry("continue").or_insert_with(|| json!(""));
         }
         let text = list::list_bytes(&definition, &deleted, &Value::Object(metadata));
         let response = match format {
@@ -74,16 +75,13 @@ impl ApiServer {
         let options = DeleteOptions::read(request)?;
         let filter = Filter::new(&definition, &target, &list)?;
         let format = negotiate::representation(&request.accept)?.format;
-        let shelf = self.store.shelf(definition.shelf);
-        let objects: Vec<_> =
-            shelf.range(&filter.prefix, "").filter(|(key, record)| filter.matches(key, record)).collect();
-        if let Some(conversion) = convert::of_records(request, &definition, objects.iter().map(|(_, record)| *record)) {
+        let page = self.page(&definition, &filter, &definition.key_prefix(&target.namespace), &list)?;
+        if let Some(conversion) = convert::of_records(request, &definition, &page.records) {
             return Ok(conversion);
         }
-        // A limit takes the first of them.
-        let limit = usize::try_from(list.limit).ok().filter(|limit| *limit > 0).unwrap_or(usize::MAX);
-        let pending =
-            objects.iter().take(limit).map(|(key, _)| key.rsplit('/').next().unwrap_or_default().to_owned()).collect();
+        let pending = page.keys.iter().map(|key| key.rsplit('/').next().unwrap_or_default().to_owned()).collect();
+        let mut metadata = Map::new();
+        page.add_next(&mut metadata);
         let warnings = delete::warning(&definition, &options).map(ToOwned::to_owned).into_iter().collect();
         let request = request.clone();
         let deleted = Vec::new();
@@ -94,6 +92,7 @@ impl ApiServer {
             options,
             format,
             pending,
+            metadata,
             deleted,
             warnings,
         }))

@@ -29,7 +29,11 @@ impl ApiServer {
         let key = definition.key(&write.target.namespace, &write.target.name);
         let current = self.store.shelf(definition.shelf).get(&key);
         match (&write.old, current) {
-            (None, Some(_)) => return Err(ApiError::already_exists(subject(&definition, &write.target.name))),
+            (None, Some(current)) => {
+                let known = encode::value(&definition, current);
+                let is_ending = !metadata::text(&known, "deletionTimestamp").is_empty();
+                return Err(ApiError::already_exists(subject(&definition, &write.target.name), is_ending));
+            }
             (Some(_), None) => return Err(ApiError::not_found(subject(&definition, &write.target.name))),
             (Some((seen, _)), Some(current)) if seen.revision != current.revision => {
                 // Somebody was faster while webhooks were asked.

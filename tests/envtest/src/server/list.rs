@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::{ApiResponse, ApiServer, Outcome};
 use crate::{
-    encode,
+    decode, encode,
     filter::Filter,
     negotiate::{Format, Representation, Shape},
     options::{ListOptions, VersionMatch},
@@ -35,18 +35,26 @@ impl Continue {
         let invalid =
             |why: &str| ApiError::bad_request(format!("invalid continue token: continue key is not valid: {why}"));
         let text = URL_SAFE_NO_PAD.decode(token.trim_end_matches('=')).map_err(|error| invalid(&error.to_string()))?;
-        let token: Value = serde_json::from_slice(&text).map_err(|error| invalid(&error.to_string()))?;
+        let token: Value = decode::json(&text).map_err(|why| invalid(&why))?;
         if token["v"] != "meta.k8s.io/v1" {
             return Err(invalid(&format!(
                 "server does not recognize this encoded version {}",
                 token["v"].as_str().unwrap_or_default()
             )));
         }
+        if matches!(token["rv"].as_i64(), None | Some(0)) {
+            return Err(invalid("incorrect encoded start resourceVersion (version meta.k8s.io/v1)"));
+        }
         let start = token["start"].as_str().unwrap_or_default();
-        if start.is_empty() || start.starts_with('/') {
+        if start.is_empty() {
             return Err(invalid("encoded start key empty (version meta.k8s.io/v1)"));
         }
-        Ok(Self { revision: token["rv"].as_u64(), start: start.to_owned() })
+        // A key below the prefix of the list, and no way out of it.
+        let below = start.strip_prefix('/').unwrap_or(start);
+        if below.split('/').any(|step| matches!(step, "" | "." | "..")) {
+            return Err(invalid(start));
+        }
+        Ok(Self { revision: token["rv"].as_u64(), start: below.to_owned() })
     }
 
     fn encode(&self) -> String {
@@ -57,11 +65,27 @@ impl Continue {
 }
 
 /// The selected page of a list.
-struct Page {
-    records: Vec<Arc<Record>>,
+pub(super) struct Page {
+    pub(super) records: Vec<Arc<Record>>,
+    /// The key of each record.
+    pub(super) keys: Vec<Arc<str>>,
     revision: u64,
     /// Token of the next page and, where it is known, how many objects remain.
     next: Option<(String, Option<usize>)>,
+}
+
+// === impl Page ===
+
+impl Page {
+    /// Says in the metadata of a list where it goes on.
+    pub(super) fn add_next(&self, list: &mut Map<String, Value>) {
+        if let Some((token, remaining)) = &self.next {
+            list.insert("continue".to_owned(), json!(token));
+            if let Some(remaining) = remaining {
+                list.insert("remainingItemCount".to_owned(), json!(remaining));
+            }
+        }
+    }
 }
 
 impl ApiServer {
@@ -83,12 +107,7 @@ impl ApiServer {
         if definition.custom && representation.shape == Shape::Object {
             list.insert("continue".to_owned(), json!(""));
         }
-        if let Some((token, remaining)) = &page.next {
-            list.insert("continue".to_owned(), json!(token));
-            if let Some(remaining) = remaining {
-                list.insert("remainingItemCount".to_owned(), json!(remaining));
-            }
-        }
+        page.add_next(&mut list);
         let list = Value::Object(list);
         if representation == Representation::default() {
             return Ok(Outcome::Done(ApiResponse::json(200, list_bytes(definition, &page.records, &list))));
@@ -111,7 +130,8 @@ impl ApiServer {
         Ok(Outcome::Done(ApiResponse::value(200, &shaped, format)))
     }
 
-    fn page(
+    /// The objects that a list or deletecollection is about.
+    pub(super) fn page(
         &self,
         definition: &ResourceDef,
         filter: &Filter,
@@ -140,8 +160,13 @@ impl ApiServer {
             }
         } else {
             let token = Continue::parse(&options.continue_token)?;
-            if asked_version(&options.resource_version)?.is_some_and(|asked| asked != 0) {
-                return Err(ApiError::bad_request("specifying resource version is not allowed when using continue"));
+            match asked_version(&options.resource_version)? {
+                None => {}
+                Some(0) => limit = None,
+                Some(_) => {
+                    let why = "specifying resource version is not allowed when using continue";
+                    return Err(ApiError::bad_request(why));
+                }
             }
             start = format!("{collection}{}", token.start);
             revision = token.revision.unwrap_or(current);
@@ -170,23 +195,24 @@ fn cut<'a>(
     limit: Option<usize>,
     revision: u64,
 ) -> Page {
-    let mut selected = objects.filter(|(key, record)| filter.matches(key, record));
-    let Some(limit) = limit else {
-        return Page { records: selected.map(|(_, record)| Arc::clone(record)).collect(), revision, next: None };
-    };
-    let mut records = Vec::new();
-    let mut last = None;
-    for (key, record) in selected.by_ref().take(limit) {
+    let (mut records, mut keys, mut next) = (Vec::new(), Vec::new(), None);
+    let mut objects = objects.into_iter();
+    while let Some((key, record)) = objects.next() {
+        if !filter.matches(key, record) {
+            continue;
+        }
         records.push(Arc::clone(record));
-        last = Some(key);
+        keys.push(Arc::clone(key));
+        if limit == Some(records.len()) {
+            // With a selector the real server knows neither how many of the rest match, nor whether any does.
+            let remaining = objects.count();
+            let start = format!("{}\0", key.strip_prefix(collection).unwrap_or(key));
+            let token = || Continue { revision: Some(revision), start }.encode();
+            next = (remaining > 0).then(|| (token(), filter.is_plain().then_some(remaining)));
+            break;
+        }
     }
-    let remaining = selected.count();
-    let next = last.filter(|_| remaining > 0).map(|key| {
-        let start = format!("{}\0", key.strip_prefix(collection).unwrap_or(key));
-        // With a selector the real server does not know how many of the rest would match.
-        (Continue { revision: Some(revision), start }.encode(), filter.is_plain().then_some(remaining))
-    });
-    Page { records, revision, next }
+    Page { records, keys, revision, next }
 }
 
 /// The text of a list.

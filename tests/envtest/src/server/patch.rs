@@ -56,12 +56,12 @@ impl ApiServer {
             patched_scale(media_type, &order, &old)?
         } else {
             let mut object = patched(media_type, &request.body, &old, &order.definition)?;
-            let warnings = decode::patched(
-                &mut object,
-                &order.definition,
-                order.options.field_validation,
-                &decode::PatchedBy::Patch,
-            )?;
+            let source = match media_type {
+                STRATEGIC_PATCH => decode::PatchedBy::Strategic(decoded_patch(media_type, &request.body)?),
+                _ => decode::PatchedBy::Patch,
+            };
+            let validation = order.options.field_validation;
+            let warnings = decode::patched(&mut object, &order.definition, validation, &source)?;
             check_place(&mut object, &order.target)?;
             Decoded { object, warnings }
         };

@@ -62,13 +62,13 @@ impl ApiServer {
         let mut pod = self.parent(&definition, &write.target)?;
         let options = DeleteOptions::from_value(&write.object["deleteOptions"])?;
         let dry_run = write.dry_run || options.dry_run;
-        super::delete::check_preconditions(&definition, &write.target.name, &options, &pod)?;
         let key = definition.key(&write.target.namespace, &write.target.name);
         let phase = pod["status"]["phase"].as_str().unwrap_or_default();
         let needs_budget = !matches!(phase, "Succeeded" | "Failed" | "Pending") && !metadata::is_deleting(&pod);
         if needs_budget {
             self.take_from_budget(&write.target, &pod, dry_run)?;
         }
+        super::delete::check_preconditions(&definition, &write.target.name, &options, &pod)?;
         if !dry_run && !metadata::is_deleting(&pod) {
             let now = environment::time_text(self.environment.now());
             set_condition(
@@ -104,7 +104,7 @@ impl ApiServer {
             })
             .collect();
         if matching.len() > 1 {
-            return Err(ApiError::internal(
+            return Err(ApiError::unclassified(
                 "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
             ));
         }
