@@ -3,7 +3,7 @@
 //! break. Everything runs in one thread on paused time; only the sockets are missing.
 
 mod people;
-mod way;
+mod route;
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,24 +19,24 @@ use koord_runtime::{
     clock::{ManualClock, ScaledClock},
     random::Random,
 };
-use koord_webhook::{CertWriter, Environment, Keeper, Served, Service, ServiceBuilder, certificates};
+use koord_webhook::{CertWriter, Environment, Served, Service, ServiceBuilder, WebhookController, certificates};
 use serde_json::{Value, json};
 use tokio::runtime;
 
 use self::{
     people::{People, Written},
-    way::{Reached, Way},
+    route::{Reached, Route},
 };
 use crate::{
     Failure, Options, Report, Scenario, Stage,
-    network::Weather,
+    network::Disruptions,
     replica::{Replica, Replicas},
     run::start,
     whole_manager::WholeManager,
 };
 
 /// How long things may take to become right after the last fault.
-const PEACE: Duration = Duration::from_mins(50);
+const RECOVERY: Duration = Duration::from_mins(50);
 /// Programs of which one leads; webhooks are served by both.
 const REPLICAS: usize = 2;
 /// A certificate is valid for ten years, and replaced half a year before its end.
@@ -69,7 +69,7 @@ const GATES: [&str; 8] = [
     "ReservationMutatingWebhook",
 ];
 
-/// See the module.
+/// The scenario of two managers with webhooks.
 pub struct Admission {
     /// Without certificates, and with some that near their end.
     stages: [Stage; 2],
@@ -78,8 +78,8 @@ pub struct Admission {
 struct Play {
     stage: Stage,
     random: Random,
-    weather: Arc<Weather>,
-    way: Way,
+    disruptions: Arc<Disruptions>,
+    route: Route,
     replicas: Replicas,
     people: People,
 }
@@ -114,20 +114,20 @@ impl Admission {
         runtime.block_on(async {
             let clock = ScaledClock::shared(start(), 1.0);
             let random = Random::seeded(seed);
-            let weather = Weather::new(Arc::clone(&clock), random.clone(), options.faults);
-            let way = Way::new(Arc::clone(&weather), Arc::clone(&clock));
-            let parts = Parts { admission: Some(Box::new(Webhooks::over(way.clone()))), ..Parts::default() };
+            let disruptions = Disruptions::new(Arc::clone(&clock), random.clone(), options.faults);
+            let route = Route::new(Arc::clone(&disruptions), Arc::clone(&clock));
+            let parts = Parts { admission: Some(Box::new(Webhooks::over(route.clone()))), ..Parts::default() };
             let kind = &self.stages[usize::try_from(seed % 2).unwrap_or_default()];
             let stage = kind.fork_with(seed, Arc::clone(&clock), parts);
-            let people = People::new(stage.server().clone(), random.clone(), way.clone(), Arc::clone(&clock));
-            let replicas = Replicas::new(&stage, random.clone(), Arc::clone(&weather));
-            let mut play = Play { stage, random, weather, way, replicas, people };
-            let told = play.tell_all(options).await;
-            let (trace_hash, steps, story, faults) = play.weather.story();
-            let program_writes = play.weather.writes();
+            let people = People::new(stage.server().clone(), random.clone(), route.clone(), Arc::clone(&clock));
+            let replicas = Replicas::new(&stage, random.clone(), Arc::clone(&disruptions));
+            let mut play = Play { stage, random, disruptions, route, replicas, people };
+            let ended = play.play_out(options).await;
+            let (trace_hash, steps, story, faults) = play.disruptions.story();
+            let program_writes = play.disruptions.writes();
             let writes = play.people.writes + program_writes;
-            play.way.close_all();
-            match told {
+            play.route.close_all();
+            match ended {
                 Ok(()) => Ok(Report { trace_hash, steps, writes, program_writes, promises: play.people.kept, faults }),
                 Err(what) => Err(Failure { seed, what, story }),
             }
@@ -136,21 +136,21 @@ impl Admission {
 }
 
 impl Play {
-    async fn tell_all(&mut self, options: Options) -> Result<(), String> {
+    async fn play_out(&mut self, options: Options) -> Result<(), String> {
         for _ in 0..REPLICAS {
             self.begin_life()?;
         }
-        while self.people.writes + self.weather.writes() < options.writes {
+        while self.people.writes + self.disruptions.writes() < options.writes {
             self.trouble().await?;
         }
-        self.weather.make_peace();
-        self.weather.note(format_args!("peace"));
+        self.disruptions.stop_faults();
+        self.disruptions.note(format_args!("no more faults"));
         self.people.conclude().await?;
-        self.replicas.pass(PEACE).await?;
-        self.way.forget_distrust();
+        self.replicas.pass(RECOVERY).await?;
+        self.route.forget_distrust();
         self.people.check().await?;
-        self.replicas.pass(PEACE).await?;
-        match self.way.distrusted() {
+        self.replicas.pass(RECOVERY).await?;
+        match self.route.distrusted() {
             0 => {}
             times => return Err(format!("nothing goes wrong any more, and {times} reviews met nobody to trust")),
         }
@@ -173,50 +173,51 @@ impl Play {
             cert_writer: CertWriter::Secret,
             ..Environment::from(|_| None).map_err(|error| error.to_string())?
         };
-        let (service, keeper) = self.replicas.begin(|core| {
+        let (service, controller) = self.replicas.begin(|core| {
             WholeManager::default().wire(core)?;
             let service = service(core)?;
-            let keeper = Arc::new(Keeper::new(environment, Served::by(&service), 9443, Arc::clone(core.clock())));
-            keeper.watch(core);
-            Ok((service, keeper))
+            let controller =
+                Arc::new(WebhookController::new(environment, Served::by(&service), 9443, Arc::clone(core.clock())));
+            controller.watch(core);
+            Ok((service, controller))
         })?;
         let Some(replica) = self.replicas.newest() else { return Ok(()) };
         let quotas = replica.core().watches().iter().find(|watch| watch.kind.plural == "elasticquotas");
         let quotas = Arc::clone(quotas.ok_or("nobody watches quotas")?);
-        let kept = Arc::clone(&keeper);
+        let kept = Arc::clone(&controller);
         replica.accompany(|api, stop| async move {
             kept.run(&api, &stop).await;
             drop(folder);
         });
-        self.way.open(Reached { number: replica.number, service, keeper, quotas });
+        self.route.open(Reached { number: replica.number, service, controller, quotas });
         Ok(())
     }
 
     /// A program that ends answers no reviews any more.
     fn end(&self, replica: &Replica) {
-        self.way.close(replica.number);
+        self.route.close(replica.number);
         replica.stop();
     }
 
     /// A while, something that people do, and what goes wrong with programs and their certificates.
     async fn trouble(&mut self) -> Result<(), String> {
         let longest = if self.chance(30) { Duration::from_mins(20) } else { Duration::from_secs(20) };
-        self.replicas.pass(self.weather.span(longest)).await?;
+        self.replicas.pass(self.disruptions.span(longest)).await?;
         let Written { what, fault } = self.people.act().await?;
         if let Some(fault) = fault {
-            self.weather.struck(fault);
+            self.disruptions.struck(fault);
         }
-        self.weather.note(format_args!("a person: {what}"));
+        self.disruptions.note(format_args!("a person: {what}"));
         if self.chance(3) {
             self.stage.tidy();
         }
         if self.chance(30) {
             let victim = self.replicas.kill_one();
-            self.way.close(victim.number);
+            self.route.close(victim.number);
             self.begin_life()?;
         }
         if self.chance(40) {
-            self.weather.begin_outage(self.weather.span(Duration::from_mins(2)));
+            self.disruptions.begin_outage(self.disruptions.span(Duration::from_mins(2)));
         }
         Ok(())
     }

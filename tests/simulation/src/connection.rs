@@ -30,7 +30,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// How far one watch falls behind the others, at least, and up to as much again.
 const BEHIND: Duration = Duration::from_hours(1);
 
-/// See the module.
+/// A watch of the program and its connection to the server.
 pub(crate) struct Connection {
     watch: Arc<koord_runtime::Watch>,
     line: Line,
@@ -94,7 +94,7 @@ impl Connection {
     }
 
     /// From now on nothing goes wrong.
-    pub(crate) fn make_peace(&mut self, now: Moment) {
+    pub(crate) fn stop_faults(&mut self, now: Moment) {
         self.held = None;
         if let Line::Idle(from) = &mut self.line {
             *from = (*from).min(now + Duration::from_mins(1));
@@ -192,7 +192,7 @@ impl Connection {
     ) {
         let path = self.watch.path();
         if open.coming.is_empty() || self.is_held(now) {
-            // In peace this is all that happens, and would push the interesting lines out of the story.
+            // Without faults this is all that happens, and would push the interesting lines out of the story.
             if world.faulty() {
                 world.note(format_args!("{path}: the server ends the watch"));
             }

@@ -54,7 +54,7 @@ const NONSENSE: &str = "{not json";
 /// Annotations of one object may have 256 KiB together.
 const NONSENSE_MAX: usize = 200_000;
 
-/// See the module.
+/// The scenario of the controllers of NodeSLO and NodeMetric.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Manager {
     /// People write nothing that only a program with a memory understands: no nonsense, behind which the last good value

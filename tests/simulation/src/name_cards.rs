@@ -22,7 +22,7 @@ const CARDS: &str = "/api/v1/namespaces/cards/configmaps";
 /// Few names, so that things that happen to one name meet.
 const NAMES: u64 = 6;
 
-/// See the module.
+/// The scenario of the runtime's example controller.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NameCards;
 

@@ -1,4 +1,4 @@
-//! The way from the program's tasks to the server, and the weather on it.
+//! The way from the program's tasks to the server, and the faults on it.
 
 use std::{
     collections::BTreeMap,
@@ -40,7 +40,7 @@ const REQUESTS_AT_ONCE: u32 = 5_000;
 const LAG: u64 = 30;
 
 /// What goes wrong between programs and the server, and what was seen of their requests.
-pub(crate) struct Weather {
+pub(crate) struct Disruptions {
     pub(crate) panics: Arc<Panics>,
     clock: SharedClock,
     state: Mutex<State>,
@@ -85,7 +85,7 @@ struct Revoked {
 pub(crate) struct Network {
     server: envtest::shell::Server,
     router: Router,
-    weather: Arc<Weather>,
+    disruptions: Arc<Disruptions>,
     replica: u64,
 }
 
@@ -99,9 +99,9 @@ struct Asked {
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-// === impl Weather ===
+// === impl Disruptions ===
 
-impl Weather {
+impl Disruptions {
     pub(crate) fn new(clock: SharedClock, random: Random, trouble: bool) -> Arc<Self> {
         let panics = Panics::new(random.number(), trouble);
         let state = State {
@@ -142,7 +142,7 @@ impl Weather {
     }
 
     /// From now on nothing goes wrong.
-    pub(crate) fn make_peace(&self) {
+    pub(crate) fn stop_faults(&self) {
         self.panics.stop();
         let mut state = self.state.lock();
         state.trouble = false;
@@ -298,31 +298,31 @@ impl Network {
     }
 
     /// A way to the server.
-    pub(crate) fn new(server: &envtest::shell::Server, weather: Arc<Weather>, replica: u64) -> Self {
-        Self { server: server.clone(), router: server.router(), weather, replica }
+    pub(crate) fn new(server: &envtest::shell::Server, disruptions: Arc<Disruptions>, replica: u64) -> Self {
+        Self { server: server.clone(), router: server.router(), disruptions, replica }
     }
 
     async fn carry(self, request: Request<KubeBody>) -> Result<Response<Body>, BoxError> {
         let (mut parts, body) = request.into_parts();
         let asked = Asked::of(&parts.method, &parts.uri);
-        let started = self.weather.clock.moment();
-        if self.weather.chance(4) {
-            let delay = self.weather.span(DELAY);
-            self.weather.clock.sleep(delay).await;
+        let started = self.disruptions.clock.moment();
+        if self.disruptions.chance(4) {
+            let delay = self.disruptions.span(DELAY);
+            self.disruptions.clock.sleep(delay).await;
         }
-        let stalls = is_write(&asked) && asked.plural != "leases" && self.weather.chance(60);
+        let stalls = is_write(&asked) && asked.plural != "leases" && self.disruptions.chance(60);
         if stalls {
-            self.weather.begin_stall(self.replica);
+            self.disruptions.begin_stall(self.replica);
         }
-        self.weather.stall(self.replica).await;
+        self.disruptions.stall(self.replica).await;
         if stalls && self.another_leads() {
-            self.weather.struck(Fault::Deposed);
-            self.weather.note(format_args!("{}: another leads meanwhile", self.replica));
+            self.disruptions.struck(Fault::Deposed);
+            self.disruptions.note(format_args!("{}: another leads meanwhile", self.replica));
         }
-        let mut fault = self.weather.of_request(&asked);
+        let mut fault = self.disruptions.of_request(&asked);
         let refusal = match fault {
             Some(Fault::Outage) => {
-                self.weather.seen(self.replica, &asked, 0, fault);
+                self.disruptions.seen(self.replica, &asked, 0, fault);
                 return Err(connection_lost());
             }
             Some(Fault::Revoked) => Some(failure(403, "Forbidden", "the permission was taken away")),
@@ -336,12 +336,12 @@ impl Network {
             _ => None,
         };
         if let Some(refusal) = refusal {
-            self.weather.seen(self.replica, &asked, refusal.code, fault);
+            self.disruptions.seen(self.replica, &asked, refusal.code, fault);
             return respond(refusal);
         }
         if fault == Some(Fault::StaleList) {
             let newest = self.server.with_core(|core| core.store.revision());
-            match stale(&parts.uri, newest.saturating_sub(1 + self.weather.below(LAG)).max(1)) {
+            match stale(&parts.uri, newest.saturating_sub(1 + self.disruptions.below(LAG)).max(1)) {
                 Some(uri) => parts.uri = uri,
                 None => fault = None,
             }
@@ -350,15 +350,15 @@ impl Network {
         let code = response.status().as_u16();
         // So old a state may be unknown to any server.
         fault = fault.filter(|fault| *fault != Fault::StaleList || code < 300);
-        self.weather.seen(self.replica, &asked, code, fault);
+        self.disruptions.seen(self.replica, &asked, code, fault);
         match fault {
             Some(Fault::ErrorAfter) => respond(failure(504, "Timeout", "after the commit")),
-            Some(Fault::Lost) if self.weather.chance(2) => Err(connection_lost()),
+            Some(Fault::Lost) if self.disruptions.chance(2) => Err(connection_lost()),
             // The client has to give up by itself.
             Some(Fault::Lost) => std::future::pending().await,
             _ if is_write(&asked) && asked.plural == "leases" && code < 300 => {
                 let holds = self.holder() == Some(Self::identity(self.replica));
-                self.weather.renewed(self.replica, holds.then_some(started));
+                self.disruptions.renewed(self.replica, holds.then_some(started));
                 Ok(response)
             }
             _ if asked.verb == "watch" && code < 300 => Ok(response.map(|body| self.through(body))),
@@ -384,26 +384,26 @@ impl Network {
         let state = Some((self, body.into_data_stream()));
         Body::from_stream(stream::unfold(state, |state| async move {
             let (network, mut bytes) = state?;
-            let (piece, goes_on) = next(&network.weather, &mut bytes).await?;
-            network.weather.stall(network.replica).await;
+            let (piece, goes_on) = next(&network.disruptions, &mut bytes).await?;
+            network.disruptions.stall(network.replica).await;
             Some((piece, goes_on.then_some((network, bytes))))
         }))
     }
 }
 
 /// The next bytes of a watch after what befalls them, and whether more can follow.
-async fn next(weather: &Weather, bytes: &mut BodyDataStream) -> Option<(io::Result<Bytes>, bool)> {
+async fn next(disruptions: &Disruptions, bytes: &mut BodyDataStream) -> Option<(io::Result<Bytes>, bool)> {
     let piece = match bytes.next().await? {
         Ok(piece) => piece,
         Err(error) => return Some((Err(io::Error::other(error)), false)),
     };
-    let fault = weather.of_bytes();
+    let fault = disruptions.of_bytes();
     if let Some(fault) = fault {
-        weather.struck(fault);
+        disruptions.struck(fault);
     }
     match fault {
         Some(Fault::Cut) => {
-            let length = usize::try_from(weather.below(piece.len() as u64)).unwrap_or_default();
+            let length = usize::try_from(disruptions.below(piece.len() as u64)).unwrap_or_default();
             Some((Ok(piece.slice(..length)), false))
         }
         Some(Fault::Closed) => None,
@@ -413,8 +413,8 @@ async fn next(weather: &Weather, bytes: &mut BodyDataStream) -> Option<(io::Resu
         }
         Some(Fault::Duplicate) => Some((Ok([&piece[..], &piece[..]].concat().into()), true)),
         Some(Fault::Slow) => {
-            let silence = weather.span(SILENCE);
-            weather.clock.sleep(silence).await;
+            let silence = disruptions.span(SILENCE);
+            disruptions.clock.sleep(silence).await;
             Some((Ok(piece), true))
         }
         _ => Some((Ok(piece), true)),
@@ -431,7 +431,7 @@ impl Service<Request<KubeBody>> for Network {
     }
 
     fn call(&mut self, request: Request<KubeBody>) -> Self::Future {
-        self.weather.started(self.replica, &Asked::of(request.method(), request.uri()));
+        self.disruptions.started(self.replica, &Asked::of(request.method(), request.uri()));
         self.clone().carry(request).boxed()
     }
 }

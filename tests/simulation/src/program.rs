@@ -28,7 +28,7 @@ pub struct Program {
     core: Core,
     connections: Vec<Connection>,
     running: Vec<Running>,
-    told: Arc<Told>,
+    events: Arc<Recorded>,
     correlator: Correlator,
 }
 
@@ -40,9 +40,9 @@ struct Running {
 }
 
 #[derive(Default)]
-struct Told(Mutex<VecDeque<(&'static str, Event)>>);
+struct Recorded(Mutex<VecDeque<(&'static str, Event)>>);
 
-impl EventSink for Told {
+impl EventSink for Recorded {
     fn record(&self, component: &'static str, event: Event) {
         self.0.lock().push_back((component, event));
     }
@@ -75,10 +75,10 @@ impl Program {
         random: Random,
         world: &World,
     ) -> Result<Self, String> {
-        let told = Arc::new(Told::default());
+        let events = Arc::new(Recorded::default());
         let metrics = Metrics::new().map_err(|error| error.to_string())?;
         let initial = if random.below(2) == 0 { Initial::Stream } else { Initial::Pages };
-        let mut core = Core::new(clock, random, metrics, Arc::clone(&told) as Arc<dyn EventSink>);
+        let mut core = Core::new(clock, random, metrics, Arc::clone(&events) as Arc<dyn EventSink>);
         core.set_initial(initial);
         core.inject_panics(world.panics.injector());
         scenario.wire(&mut core)?;
@@ -91,7 +91,7 @@ impl Program {
             }
         };
         let connections = core.watches().iter().enumerate().map(connect).collect();
-        Ok(Self { core, connections, running: Vec::new(), told, correlator: Correlator::new("simulated") })
+        Ok(Self { core, connections, running: Vec::new(), events, correlator: Correlator::new("simulated") })
     }
 
     /// Its caches and controllers.
@@ -100,9 +100,9 @@ impl Program {
     }
 
     /// From now on nothing goes wrong.
-    pub(crate) fn make_peace(&mut self) {
+    pub(crate) fn stop_faults(&mut self) {
         let now = self.core.clock().moment();
-        self.connections.iter_mut().for_each(|connection| connection.make_peace(now));
+        self.connections.iter_mut().for_each(|connection| connection.stop_faults(now));
     }
 
     /// The plural of one of the kinds that it watches.
@@ -127,7 +127,7 @@ impl Program {
             }
         }
         steps.extend((0..self.running.len()).map(Step::Write));
-        if !self.told.0.lock().is_empty() {
+        if !self.events.0.lock().is_empty() {
             steps.push(Step::Tell);
         }
     }
@@ -165,7 +165,7 @@ impl Program {
     fn decide(&mut self, index: usize, world: &mut World) {
         let worker = Arc::clone(&self.core.workers()[index]);
         let Some(attempt) = worker.take() else { return };
-        // In peace the writes are what is interesting, not that somebody looked again.
+        // Without faults the writes are what is interesting, not that somebody looked again.
         if world.faulty() {
             world.note(format_args!("{}: decides about {}", worker.spec().name, attempt.key()));
         }
@@ -205,8 +205,8 @@ impl Program {
     }
 
     fn tell(&mut self, world: &mut World) {
-        let told = self.told.0.lock().pop_front();
-        if let Some((component, event)) = told {
+        let event = self.events.0.lock().pop_front();
+        if let Some((component, event)) = event {
             // An event is lost with a panic.
             let _ = self.core.guard().catch(Place::Events, Task("events", ""), || {
                 let now = self.core.clock().now();

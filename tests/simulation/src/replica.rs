@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Fault, Stage,
-    network::{Network, Weather},
+    network::{Disruptions, Network},
 };
 
 /// How long nothing may be written after everything is right.
@@ -30,12 +30,12 @@ const SILENCE: Duration = Duration::from_mins(30);
 /// How many seconds a clock may be before or behind the server's; certificates bear five minutes.
 const SKEW: u64 = 240;
 
-/// The replicas of a program, and the weather between them and the server.
+/// The replicas of a program, and the faults between them and the server.
 pub(crate) struct Replicas {
     server: Server,
     clock: SharedClock,
     random: Random,
-    weather: Arc<Weather>,
+    disruptions: Arc<Disruptions>,
     living: Vec<Replica>,
     born: u64,
 }
@@ -55,15 +55,15 @@ struct OwnClock {
     common: SharedClock,
     ahead: SignedDuration,
     replica: u64,
-    weather: Arc<Weather>,
+    disruptions: Arc<Disruptions>,
 }
 
 // === impl Replicas ===
 
 impl Replicas {
-    pub(crate) fn new(stage: &Stage, random: Random, weather: Arc<Weather>) -> Self {
+    pub(crate) fn new(stage: &Stage, random: Random, disruptions: Arc<Disruptions>) -> Self {
         let (server, clock) = (stage.server().clone(), SharedClock::clone(stage.clock()));
-        Self { server, clock, random, weather, living: Vec::new(), born: 0 }
+        Self { server, clock, random, disruptions, living: Vec::new(), born: 0 }
     }
 
     /// Begins a program; `wire` makes its controllers and whatever else works with its caches.
@@ -71,12 +71,12 @@ impl Replicas {
         self.born += 1;
         let number = self.born;
         let clock = self.own_clock(number);
-        let (recorder, told) = Recorder::new(Arc::clone(&clock));
+        let (recorder, events) = Recorder::new(Arc::clone(&clock));
         let metrics = Metrics::new().map_err(|error| error.to_string())?;
         let random = Random::seeded(self.random.number());
         let mut core = Core::new(Arc::clone(&clock), random, metrics, Arc::new(recorder));
         core.set_initial(if self.chance(2) { Initial::Stream } else { Initial::Pages });
-        core.inject_panics(self.weather.panics.injector());
+        core.inject_panics(self.disruptions.panics.injector());
         let wired = wire(&mut core)?;
         let leader_election = LeaderElectionConfig {
             lease: Duration::from_mins(2),
@@ -94,8 +94,8 @@ impl Replicas {
             health: None,
             host: "simulated".to_owned(),
         };
-        let network = Network::new(&self.server, Arc::clone(&self.weather), number);
-        let manager = Manager::timed_by(clock, core, Client::new(network, "default"), told, settings);
+        let network = Network::new(&self.server, Arc::clone(&self.disruptions), number);
+        let manager = Manager::timed_by(clock, core, Client::new(network, "default"), events, settings);
         let (core, api, stop) = (Arc::clone(manager.core()), manager.api().clone(), CancellationToken::new());
         let running = tokio::spawn(manager.run(stop.clone()));
         self.living.push(Replica { number, core, api, stop, running, beside: Vec::new() });
@@ -104,22 +104,22 @@ impl Replicas {
 
     /// The clocks of machines are never quite the same.
     fn own_clock(&self, replica: u64) -> SharedClock {
-        let seconds = if self.weather.chance(2) { self.weather.below(2 * SKEW + 1) } else { SKEW };
+        let seconds = if self.disruptions.chance(2) { self.disruptions.below(2 * SKEW + 1) } else { SKEW };
         let ahead = SignedDuration::from_secs(seconds.cast_signed() - SKEW.cast_signed());
-        self.weather.note(format_args!("life {replica}, whose clock is {} s ahead", ahead.as_secs()));
+        self.disruptions.note(format_args!("life {replica}, whose clock is {} s ahead", ahead.as_secs()));
         if !ahead.is_zero() {
-            self.weather.struck(Fault::Skew);
+            self.disruptions.struck(Fault::Skew);
         }
-        let (common, weather) = (Arc::clone(&self.clock), Arc::clone(&self.weather));
-        Arc::new(OwnClock { common, ahead, replica, weather })
+        let (common, disruptions) = (Arc::clone(&self.clock), Arc::clone(&self.disruptions));
+        Arc::new(OwnClock { common, ahead, replica, disruptions })
     }
 
     /// Kills one of the programs.
     pub(crate) fn kill_one(&mut self) -> Replica {
-        let victim = usize::try_from(self.weather.below(self.living.len() as u64)).unwrap_or_default();
+        let victim = usize::try_from(self.disruptions.below(self.living.len() as u64)).unwrap_or_default();
         let victim = self.living.remove(victim);
-        self.weather.struck(Fault::Crash);
-        self.weather.note(format_args!("a program dies"));
+        self.disruptions.struck(Fault::Crash);
+        self.disruptions.note(format_args!("a program dies"));
         victim.running.abort();
         victim.beside.iter().for_each(JoinHandle::abort);
         victim
@@ -142,7 +142,7 @@ impl Replicas {
     /// Lets the programs do what they have to, for this long.
     pub(crate) async fn pass(&self, span: Duration) -> Result<(), String> {
         self.clock.sleep(span).await;
-        self.weather.broken()?;
+        self.disruptions.broken()?;
         if self.living.iter().any(Replica::has_ended) {
             return Err("a program ended by itself".to_owned());
         }
@@ -151,9 +151,9 @@ impl Replicas {
 
     /// Nothing is written for long.
     pub(crate) async fn silence(&self, when: &str) -> Result<(), String> {
-        let before = self.weather.writes();
+        let before = self.disruptions.writes();
         self.pass(SILENCE).await?;
-        match self.weather.writes() - before {
+        match self.disruptions.writes() - before {
             0 => Ok(()),
             writes => Err(format!("{writes} writes in {SILENCE:?} {when}")),
         }
@@ -217,10 +217,10 @@ impl Clock for OwnClock {
     }
 
     fn sleep(&self, span: Duration) -> BoxFuture<'static, ()> {
-        let (slept, weather, replica) = (self.common.sleep(span), Arc::clone(&self.weather), self.replica);
+        let (slept, disruptions, replica) = (self.common.sleep(span), Arc::clone(&self.disruptions), self.replica);
         async move {
             slept.await;
-            weather.stall(replica).await;
+            disruptions.stall(replica).await;
         }
         .boxed()
     }

@@ -53,10 +53,10 @@ impl Simulation<'_> {
         let options = Options { faults: false, crash_after_write, ..Options::default() };
         let mut run = Run::new(self.scenario, options, world);
         run.attentive = true;
-        let told = play(&mut run, seed);
+        let ended = play(&mut run, seed);
         let (deaths, program_writes) = (run.lives.saturating_sub(1), run.world.program_writes);
         let story = run.world.trace.last_lines();
-        match told {
+        match ended {
             Ok(states) => Ok(Rounds { program_writes, deaths, states, story }),
             Err(what) => Err(Failure { seed, what, story }),
         }

@@ -1,4 +1,4 @@
-//! One run: trouble, then peace, then silence.
+//! One run: faults, then recovery, then silence.
 
 use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
 
@@ -17,8 +17,8 @@ use crate::{
 };
 
 /// How long things may take to become right after the last fault; a key's longest delay is 1000 s.
-const PEACE: Duration = Duration::from_hours(2);
-/// How often agents report in peace.
+const RECOVERY: Duration = Duration::from_hours(2);
+/// How often agents report without faults.
 const REPORTS: usize = 2;
 /// How long after a report everything follows from it: longer than small changes wait.
 pub(crate) const REPORTED: Duration = Duration::from_mins(11);
@@ -105,9 +105,9 @@ impl<'s> Simulation<'s> {
         let stage = self.stage.fork(seed, Arc::clone(&clock) as SharedClock);
         let world = World::new(stage, clock, Random::seeded(seed), options.faults, self.scenario.denied());
         let mut run = Run::new(self.scenario, options, world);
-        let told = run.tell_all();
+        let ended = run.play_out();
         let world = run.world;
-        match told {
+        match ended {
             Ok(()) => Ok(Report {
                 trace_hash: world.trace.hash(),
                 steps: world.trace.len(),
@@ -144,14 +144,14 @@ impl<'s> Run<'s> {
         Self { scenario, options, world, lives: 0, steps: Vec::new(), steps_at_once, attentive: false }
     }
 
-    fn tell_all(&mut self) -> Result<(), String> {
+    fn play_out(&mut self) -> Result<(), String> {
         let mut program = self.new_life()?;
         self.trouble(&mut program)?;
-        self.world.make_peace();
-        program.make_peace();
+        self.world.stop_faults();
+        program.stop_faults();
         self.scenario.conclude(&mut self.world.stage);
-        self.world.note(format_args!("peace"));
-        self.pass(&mut program, PEACE)?;
+        self.world.note(format_args!("no more faults"));
+        self.pass(&mut program, RECOVERY)?;
         self.scenario.check(&mut self.world.stage)?;
         for _ in 0..REPORTS {
             self.scenario.report(&mut self.world.stage, &self.world.random);

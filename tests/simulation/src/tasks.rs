@@ -7,11 +7,12 @@ use koord_runtime::{clock::ScaledClock, random::Random};
 use tokio::runtime;
 
 use crate::{
-    Disturbance, Failure, Options, Report, Scenario, Simulation, Stage, network::Weather, replica::Replicas, run::start,
+    Disturbance, Failure, Options, Report, Scenario, Simulation, Stage, network::Disruptions, replica::Replicas,
+    run::start,
 };
 
 /// How long things may take to become right after the last fault; a key's longest delay is 1000 s.
-const PEACE: Duration = Duration::from_mins(50);
+const RECOVERY: Duration = Duration::from_mins(50);
 /// Programs of which one leads.
 const REPLICAS: usize = 2;
 /// How long nobody may reach the server, at most.
@@ -27,15 +28,15 @@ impl Simulation<'_> {
         runtime.block_on(async {
             let clock = ScaledClock::shared(start(), 1.0);
             let random = Random::seeded(seed);
-            let weather = Weather::new(Arc::clone(&clock), random.clone(), options.faults);
+            let disruptions = Disruptions::new(Arc::clone(&clock), random.clone(), options.faults);
             let stage = self.stage.fork(seed, Arc::clone(&clock));
-            let replicas = Replicas::new(&stage, random.clone(), Arc::clone(&weather));
-            let mut play = Play { scenario: self.scenario, stage, random, weather, replicas };
-            let told = play.tell_all(options).await;
-            let (trace_hash, steps, story, faults) = play.weather.story();
-            let program_writes = play.weather.writes();
+            let replicas = Replicas::new(&stage, random.clone(), Arc::clone(&disruptions));
+            let mut play = Play { scenario: self.scenario, stage, random, disruptions, replicas };
+            let ended = play.play_out(options).await;
+            let (trace_hash, steps, story, faults) = play.disruptions.story();
+            let program_writes = play.disruptions.writes();
             let writes = play.stage.writes() + program_writes;
-            match told {
+            match ended {
                 Ok(()) => Ok(Report { trace_hash, steps, writes, program_writes, promises: 0, faults }),
                 Err(what) => Err(Failure { seed, what, story }),
             }
@@ -47,22 +48,22 @@ struct Play<'s> {
     scenario: &'s dyn Scenario,
     stage: Stage,
     random: Random,
-    weather: Arc<Weather>,
+    disruptions: Arc<Disruptions>,
     replicas: Replicas,
 }
 
 impl Play<'_> {
-    async fn tell_all(&mut self, options: Options) -> Result<(), String> {
+    async fn play_out(&mut self, options: Options) -> Result<(), String> {
         for _ in 0..REPLICAS {
             self.begin_life()?;
         }
-        while self.stage.writes() + self.weather.writes() < options.writes {
+        while self.stage.writes() + self.disruptions.writes() < options.writes {
             self.trouble().await?;
         }
-        self.weather.make_peace();
+        self.disruptions.stop_faults();
         self.scenario.conclude(&mut self.stage);
-        self.weather.note(format_args!("peace"));
-        self.replicas.pass(PEACE).await?;
+        self.disruptions.note(format_args!("no more faults"));
+        self.replicas.pass(RECOVERY).await?;
         self.scenario.check(&mut self.stage)?;
         self.replicas.silence("after everything was right").await?;
         // A new life knows only what the server says.
@@ -83,12 +84,12 @@ impl Play<'_> {
     /// A while, something that a person does, and what goes wrong with programs and the server as a whole.
     async fn trouble(&mut self) -> Result<(), String> {
         let longest = if self.chance(30) { Duration::from_mins(20) } else { Duration::from_secs(20) };
-        self.replicas.pass(self.weather.span(longest)).await?;
+        self.replicas.pass(self.disruptions.span(longest)).await?;
         let Disturbance { what, fault } = self.scenario.disturb(&mut self.stage, &self.random);
         if let Some(fault) = fault {
-            self.weather.struck(fault);
+            self.disruptions.struck(fault);
         }
-        self.weather.note(format_args!("a person: {what}"));
+        self.disruptions.note(format_args!("a person: {what}"));
         // Kubernetes' own controllers are not always quick.
         if self.chance(3) {
             self.stage.tidy();
@@ -98,7 +99,7 @@ impl Play<'_> {
             self.begin_life()?;
         }
         if self.chance(30) {
-            self.weather.begin_outage(self.weather.span(OUTAGE));
+            self.disruptions.begin_outage(self.disruptions.span(OUTAGE));
         }
         if self.chance(15) {
             self.revoke();
@@ -116,7 +117,7 @@ impl Play<'_> {
             .map(|watch| watch.kind.plural)
             .collect();
         let (verb, plural) = (VERBS[self.index(VERBS.len())], plurals[self.index(plurals.len())]);
-        self.weather.revoke(verb, plural, REVOCATION);
+        self.disruptions.revoke(verb, plural, REVOCATION);
     }
 
     fn chance(&self, one_in: u64) -> bool {

@@ -47,7 +47,7 @@ const NORMALIZATIONS: &str = r#"{"enable":true,"ratioModel":{"M":{"baseRatio":1.
 const AMPLIFICATIONS: &str = r#"{"enable":true,"resourceAmplificationRatio":{"memory":1.25},"nodeConfigs":[
     {"name":"b","nodeSelector":{"matchLabels":{"pool":"p1"}},"resourceAmplificationRatio":{"cpu":1.5}}]}"#;
 
-/// See the module.
+/// The scenario of koord-manager with all its controllers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WholeManager {
     /// As [`Manager::sensible`].

@@ -46,8 +46,8 @@ pub(crate) struct World {
 pub(crate) struct Denials {
     /// How often each object was to be written.
     pub(crate) objects: BTreeMap<ObjectKey, u64>,
-    /// How often somebody was told of something meanwhile.
-    told: u64,
+    /// Events that were recorded meanwhile.
+    events: u64,
 }
 
 impl Denials {
@@ -58,7 +58,7 @@ impl Denials {
     /// The writes that follow from denials.
     pub(crate) fn writes(&self) -> u64 {
         let denied: u64 = self.objects.values().sum();
-        if denied == 0 { 0 } else { denied + self.told }
+        if denied == 0 { 0 } else { denied + self.events }
     }
 }
 
@@ -105,7 +105,7 @@ impl World {
     }
 
     /// From now on nothing goes wrong.
-    pub(crate) fn make_peace(&mut self) {
+    pub(crate) fn stop_faults(&mut self) {
         self.trouble = false;
         self.panics.stop();
         self.revoked = None;
@@ -191,7 +191,7 @@ impl World {
             self.wrote(write, None, denial.code);
             return Ok(denial);
         }
-        self.denied.told += u64::from(write.kind.kind == "Event");
+        self.denied.events += u64::from(write.kind.kind == "Event");
         let fault = self.of_write();
         if let Some(fault) = fault {
             self.struck(fault);

@@ -11,8 +11,8 @@
 
 pub mod certificates;
 pub mod configuration;
+mod controller;
 mod environment;
-mod keeper;
 mod metrics;
 mod permissions;
 pub mod review;
@@ -22,8 +22,8 @@ mod tls;
 mod traced;
 mod triggers;
 
+pub use controller::{Served, WebhookController, WebhookControllerError};
 pub use environment::{CertWriter, DEFAULT_PORT, Environment, EnvironmentError, ORIGINAL_PORT};
-pub use keeper::{KeepError, Keeper, Served};
 pub use metrics::{METRICS, Metrics};
 pub use permissions::{CONVERSION_RBAC, RBAC, rbac};
 pub use server::{ServeError, Server};

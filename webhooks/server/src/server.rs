@@ -9,17 +9,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Environment, Service,
-    keeper::{Keeper, Served},
+    controller::{Served, WebhookController},
     tls,
 };
 
 /// A webhook server that holds its ports.
 ///
-/// [`Server::open`] takes the ports, [`Server::watch`] follows what the keeper cares for, [`Server::run`] serves.
+/// [`Server::open`] takes the ports, [`Server::watch`] follows what the controller cares for, [`Server::run`] serves.
 pub struct Server {
     listeners: Vec<TcpListener>,
     service: Service,
-    keeper: Arc<Keeper>,
+    controller: Arc<WebhookController>,
 }
 
 /// Why the server cannot run.
@@ -47,20 +47,20 @@ impl Server {
                 Err(error) => tracing::warn!(%error, "the original's port is not served"),
             }
         }
-        let keeper = Keeper::new(environment, Served::by(&service), port, clock);
-        let keeper = Arc::new(keeper.telling(service.metrics().clone()));
-        Ok(Self { listeners, service, keeper })
+        let controller = WebhookController::new(environment, Served::by(&service), port, clock);
+        let controller = Arc::new(controller.telling(service.metrics().clone()));
+        Ok(Self { listeners, service, controller })
     }
 
     /// Follows the Secret, the configurations and the definitions of converted kinds, so that changes are noticed at once.
     pub fn watch(&self, core: &mut Core) {
-        self.keeper.watch(core);
+        self.controller.watch(core);
     }
 
     /// The check for readiness: API servers believe the certificate that is presented.
     pub fn readiness(&self) -> impl Fn() -> Result<(), String> + Send + Sync + 'static {
-        let keeper = Arc::clone(&self.keeper);
-        move || keeper.ready()
+        let controller = Arc::clone(&self.controller);
+        move || controller.ready()
     }
 
     /// The port that is served.
@@ -70,13 +70,13 @@ impl Server {
 
     /// Serves until it is told to stop.
     pub async fn run(self, api: Api, stop: CancellationToken) -> Result<(), ServeError> {
-        let tls = tls(Arc::clone(self.keeper.certificate()))?;
+        let tls = tls(Arc::clone(self.controller.certificate()))?;
         let (server, mut tasks) = (koord_listen::Server::new(Limits::default()), JoinSet::new());
         for listener in self.listeners {
             let (server, tls, router, stop) = (server.clone(), Arc::clone(&tls), self.service.router(), stop.clone());
             tasks.spawn(async move { server.serve(listener, Some(tls), router, stop.cancelled_owned()).await });
         }
-        self.keeper.run(&api, &stop).await;
+        self.controller.run(&api, &stop).await;
         while tasks.join_next().await.is_some() {}
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What wakes the keeper: changes of the Secret, of the two webhook configurations and of converted kinds' definitions.
+//! What wakes the controller: changes of the Secret, of the two webhook configurations and of converted kinds' definitions.
 //!
 //! A cache keeps only a fingerprint of them. The objects themselves are few and are read when something is to be done.
 

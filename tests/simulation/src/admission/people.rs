@@ -10,7 +10,7 @@ use koord_runtime::{
 };
 use serde_json::{Value, json};
 
-use super::{CONFIGURATIONS, SECRET, SECRETS, way::Way};
+use super::{CONFIGURATIONS, SECRET, SECRETS, route::Route};
 use crate::Fault;
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -40,11 +40,11 @@ pub(super) struct Written {
     pub(super) fault: Option<Fault>,
 }
 
-/// See the module.
+/// What writes through the webhooks, at random, and remembers what it may expect.
 pub(super) struct People {
     server: Server,
     random: Random,
-    way: Way,
+    route: Route,
     clock: SharedClock,
     /// Writes that were carried out.
     pub(super) writes: u64,
@@ -57,8 +57,8 @@ pub(super) struct People {
 }
 
 impl People {
-    pub(super) fn new(server: Server, random: Random, way: Way, clock: SharedClock) -> Self {
-        Self { server, random, way, clock, writes: 0, quotas: Vec::new(), kept: 0, unjudged: false }
+    pub(super) fn new(server: Server, random: Random, route: Route, clock: SharedClock) -> Self {
+        Self { server, random, route, clock, writes: 0, quotas: Vec::new(), kept: 0, unjudged: false }
     }
 
     /// One thing.
@@ -155,7 +155,7 @@ impl People {
     /// Remembers a quota that was written, and whether whoever admitted it could know all others: somebody was asked, and
     /// what its cache had not heard of yet was admitted by itself, so short a time ago that it remembers.
     fn admitted(&mut self, quota: &Value, (code, object): &(u16, Value)) {
-        let judge = self.way.judge(quota["metadata"]["name"].as_str().unwrap_or_default());
+        let judge = self.route.judge(quota["metadata"]["name"].as_str().unwrap_or_default());
         let revision = object["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok());
         let (200..300, Some(revision)) = (code, revision) else { return };
         let now = self.clock.moment();

@@ -1,4 +1,4 @@
-//! An API server that stores whole objects by their path: enough for the keeper.
+//! An API server that stores whole objects by their path: enough for the controller.
 
 use std::{
     collections::BTreeMap,

@@ -23,7 +23,7 @@ use crate::{
 
 const REVIEW: &[u8] = br#"{"request":{"uid":"u","operation":"CREATE"}}"#;
 
-/// Certificates are judged by the keeper's time, which runs in years.
+/// Certificates are judged by the controller's time, which runs in years.
 #[derive(Debug)]
 struct Time(Arc<ManualClock>);
 

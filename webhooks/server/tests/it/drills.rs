@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 use crate::{
     api_server::{ApiServer, SECRET},
     caller::{Caller, bundle},
-    replica::{HOST, Replica, keeper},
+    replica::{HOST, Replica, controller},
 };
 
 /// A replica that serves, and API servers that review without a pause, over new connections all the time.
@@ -38,9 +38,9 @@ impl Drill {
 
     /// One pass of the replica, and reviews of every client after it.
     async fn pass(&self) {
-        let Replica { keeper, api, .. } = &self.replica;
-        keeper.pass(api).await.unwrap();
-        assert_eq!(keeper.ready(), Ok(()));
+        let Replica { controller, api, .. } = &self.replica;
+        controller.pass(api).await.unwrap();
+        assert_eq!(controller.ready(), Ok(()));
         let seen = self.reviews.load(Ordering::Relaxed);
         while self.reviews.load(Ordering::Relaxed) < seen + 32
             && self.clients.iter().all(|client| !client.is_finished())
@@ -133,7 +133,7 @@ async fn a_replica_that_sleeps_through_a_rotation_is_trusted_until_the_old_autho
     let drill = Drill::begin().await;
     // The other one reads the Secret and serves what is there, as a replica of the original does.
     let (folder, before) = (tempfile::tempdir().unwrap(), drill.replica.presented());
-    let other = keeper(&folder, &drill.replica.clock);
+    let other = controller(&folder, &drill.replica.clock);
     other.pass(&drill.replica.api).await.unwrap();
     let trusted = |certificate: &[u8]| {
         certificates::verifies(certificate, &bundle(&drill.replica.server), HOST, drill.replica.clock.now())
@@ -160,12 +160,12 @@ async fn a_replica_that_sleeps_through_a_rotation_is_trusted_until_the_old_autho
 async fn a_clock_that_jumps_ends_with_a_certificate_that_is_valid_then() {
     let (server, folder) = (ApiServer::with_configurations(), tempfile::tempdir().unwrap());
     let clock = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());
-    let (keeper, api) = (keeper(&folder, &clock), server.api());
+    let (controller, api) = (controller(&folder, &clock), server.api());
     for time in ["2026-01-01T00:00:00Z", "2046-01-01T00:00:00Z", "2020-01-01T00:00:00Z", "2026-01-01T00:00:00Z"] {
         clock.jump_to(time.parse().unwrap());
-        keeper.pass(&api).await.unwrap();
-        assert_eq!(keeper.ready(), Ok(()), "{time}");
-        let presented = keeper.certificate().presented().unwrap();
+        controller.pass(&api).await.unwrap();
+        assert_eq!(controller.ready(), Ok(()), "{time}");
+        let presented = controller.certificate().presented().unwrap();
         assert!(certificates::verifies(&presented, &bundle(&server), HOST, clock.now()), "{time}");
     }
 }

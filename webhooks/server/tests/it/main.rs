@@ -3,7 +3,7 @@
 
 mod api_server;
 mod caller;
+mod controller;
 mod drills;
-mod keeper;
 mod paced;
 mod replica;

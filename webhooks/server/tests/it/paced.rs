@@ -79,11 +79,11 @@ impl Load {
 }
 
 /// What happens meanwhile, again and again.
-async fn accidents(load: &Load, Replica { server, api, clock, keeper, .. }: &Replica) -> usize {
+async fn accidents(load: &Load, Replica { server, api, clock, controller, .. }: &Replica) -> usize {
     let mut rounds = 0;
     let pass = async || {
-        keeper.pass(api).await.unwrap();
-        assert_eq!(keeper.ready(), Ok(()));
+        controller.pass(api).await.unwrap();
+        assert_eq!(controller.ready(), Ok(()));
         load.every_client().await;
     };
     while load.next.load(Ordering::Relaxed) < REVIEWS {

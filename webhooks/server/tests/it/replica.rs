@@ -8,7 +8,7 @@ use koord_runtime::{
     api::Api,
     clock::{ManualClock, SystemClock},
 };
-use koord_webhook::{Environment, Keeper, Metrics, Served, ServiceBuilder, tls};
+use koord_webhook::{Environment, Metrics, Served, ServiceBuilder, WebhookController, tls};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -25,12 +25,12 @@ static HANDLER: Handler<()> = Handler {
     call: |_: &Request<'_>, (): &()| Verdict::allow(),
 };
 
-/// A keeper whose certificates lie in a folder, and whose time is the clock's.
-pub(crate) fn keeper(folder: &TempDir, clock: &Arc<ManualClock>) -> Keeper {
+/// A controller whose certificates lie in a folder, and whose time is the clock's.
+pub(crate) fn controller(folder: &TempDir, clock: &Arc<ManualClock>) -> WebhookController {
     let home = folder.path().to_string_lossy().into_owned();
     let environment = Environment::from(|name| (name == "WEBHOOK_CERT_DIR").then(|| home.clone())).unwrap();
     let served = Served { paths: vec!["/validate-pod"], definitions: Vec::new() };
-    Keeper::new(environment, served, 0, Arc::clone(clock) as _)
+    WebhookController::new(environment, served, 0, Arc::clone(clock) as _)
 }
 
 /// A replica that serves until it is dropped, or stopped.
@@ -38,7 +38,7 @@ pub(crate) struct Replica {
     pub(crate) server: ApiServer,
     pub(crate) api: Api,
     pub(crate) clock: Arc<ManualClock>,
-    pub(crate) keeper: Keeper,
+    pub(crate) controller: WebhookController,
     pub(crate) address: SocketAddr,
     pub(crate) stop: CancellationToken,
     _folder: TempDir,
@@ -48,22 +48,22 @@ impl Replica {
     pub(crate) async fn start() -> Self {
         let (server, folder) = (ApiServer::with_configurations(), tempfile::tempdir().unwrap());
         let clock = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());
-        let (keeper, api) = (keeper(&folder, &clock), server.api());
-        keeper.pass(&api).await.unwrap();
+        let (controller, api) = (controller(&folder, &clock), server.api());
+        controller.pass(&api).await.unwrap();
         let metrics = Metrics::register(&koord_runtime::metrics::Metrics::new().unwrap()).unwrap();
         let service = ServiceBuilder::new(metrics, SystemClock::shared()).handler(&HANDLER, || &()).build();
         let listener = bind(([127, 0, 0, 1], 0).into()).unwrap();
         let (address, stop) = (listener.local_addr().unwrap(), CancellationToken::new());
-        let tls = tls(Arc::clone(keeper.certificate())).unwrap();
+        let tls = tls(Arc::clone(controller.certificate())).unwrap();
         let stopped = stop.clone().cancelled_owned();
         tokio::spawn(async move {
             Server::new(Limits::default()).serve(listener, Some(tls), service.router(), stopped).await;
         });
-        Self { server, api, clock, keeper, address, stop, _folder: folder }
+        Self { server, api, clock, controller, address, stop, _folder: folder }
     }
 
     pub(crate) fn presented(&self) -> Vec<u8> {
-        self.keeper.certificate().presented().unwrap()
+        self.controller.certificate().presented().unwrap()
     }
 }
 

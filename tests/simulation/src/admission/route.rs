@@ -1,4 +1,4 @@
-//! The way of a review from the server to a replica: a Service with endpoints that are ready, and TLS without sockets.
+//! The route of a review from the server to a replica: a Service with endpoints that are ready, and TLS without sockets.
 
 use std::{collections::BTreeMap, str, sync::Arc};
 
@@ -7,11 +7,11 @@ use envtest::{admission::Transport, shell::BoxFuture};
 use http::{Request, header};
 use http_body_util::{BodyExt, Full};
 use koord_runtime::{Watch, clock::SharedClock};
-use koord_webhook::{Keeper, Service, certificates::verifies};
+use koord_webhook::{Service, WebhookController, certificates::verifies};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use crate::{Fault, network::Weather};
+use crate::{Fault, network::Disruptions};
 
 /// Where quotas are validated.
 const QUOTAS: &str = "/validate-scheduling-sigs-k8s-io-v1alpha1-elasticquota";
@@ -23,7 +23,7 @@ const DELAY: std::time::Duration = std::time::Duration::from_secs(2);
 pub(super) struct Reached {
     pub(super) number: u64,
     pub(super) service: Service,
-    pub(super) keeper: Arc<Keeper>,
+    pub(super) controller: Arc<WebhookController>,
     pub(super) quotas: Arc<Watch>,
 }
 
@@ -35,12 +35,12 @@ pub(super) struct Judge {
     pub(super) knows: u64,
 }
 
-/// See the module.
+/// Carries reviews to the replicas whose endpoints are ready.
 #[derive(Clone)]
-pub(super) struct Way(Arc<Shared>);
+pub(super) struct Route(Arc<Shared>);
 
 struct Shared {
-    weather: Arc<Weather>,
+    disruptions: Arc<Disruptions>,
     clock: SharedClock,
     endpoints: Mutex<Vec<Reached>>,
     distrusted: Mutex<u64>,
@@ -48,10 +48,10 @@ struct Shared {
     judges: Mutex<BTreeMap<String, Judge>>,
 }
 
-impl Way {
-    pub(super) fn new(weather: Arc<Weather>, clock: SharedClock) -> Self {
+impl Route {
+    pub(super) fn new(disruptions: Arc<Disruptions>, clock: SharedClock) -> Self {
         let (endpoints, distrusted, judges) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Self(Arc::new(Shared { weather, clock, endpoints, distrusted, judges }))
+        Self(Arc::new(Shared { disruptions, clock, endpoints, distrusted, judges }))
     }
 
     pub(super) fn open(&self, endpoint: Reached) {
@@ -81,28 +81,28 @@ impl Way {
     }
 
     async fn carry(&self, url: &str, ca_bundle: &[u8], review: Vec<u8>) -> Result<Bytes, String> {
-        let weather = &self.0.weather;
+        let disruptions = &self.0.disruptions;
         let failed = |why: &str| format!("Post \"{url}\": {why}");
-        if weather.chance(4) {
-            let delay = weather.span(DELAY);
+        if disruptions.chance(4) {
+            let delay = disruptions.span(DELAY);
             self.0.clock.sleep(delay).await;
         }
-        if weather.chance(50) {
-            weather.struck(Fault::Lost);
+        if disruptions.chance(50) {
+            disruptions.struck(Fault::Lost);
             return Err(failed("read: connection reset by peer"));
         }
         let ready: Vec<Reached> =
-            self.0.endpoints.lock().iter().filter(|endpoint| endpoint.keeper.ready().is_ok()).cloned().collect();
+            self.0.endpoints.lock().iter().filter(|endpoint| endpoint.controller.ready().is_ok()).cloned().collect();
         let Some(endpoint) = ready.first() else {
             *self.0.distrusted.lock() += 1;
             return Err(failed("connect: connection refused"));
         };
         let uri: http::Uri = url.parse().map_err(|_| failed("not a URL"))?;
-        let presented = endpoint.keeper.certificate().presented().unwrap_or_default();
+        let presented = endpoint.controller.certificate().presented().unwrap_or_default();
         let authorities = str::from_utf8(ca_bundle).unwrap_or_default();
         if !verifies(&presented, authorities, uri.host().unwrap_or_default(), self.0.clock.now()) {
             *self.0.distrusted.lock() += 1;
-            weather.note(format_args!("{url}: nobody to trust"));
+            disruptions.note(format_args!("{url}: nobody to trust"));
             return Err(failed("tls: failed to verify certificate: x509: certificate signed by unknown authority"));
         }
         if uri.path().starts_with("/mutate-") {
@@ -121,7 +121,7 @@ impl Way {
             Err(never) => match never {},
         };
         let body = answer.into_body().collect().await.map_err(|error| failed(&error.to_string()))?.to_bytes();
-        weather.note(format_args!("{}: {} is answered with {} bytes", endpoint.number, uri.path(), body.len()));
+        disruptions.note(format_args!("{}: {} is answered with {} bytes", endpoint.number, uri.path(), body.len()));
         Ok(body)
     }
 
@@ -130,17 +130,17 @@ impl Way {
         let decide = |review: &[u8]| service.decide(path, review).unwrap_or_default();
         let first = decide(review);
         if decide(review) != first {
-            return self.0.weather.breaks(format!("{path} answers differently when it is asked again"));
+            return self.0.disruptions.breaks(format!("{path} answers differently when it is asked again"));
         }
         let (Ok(mut asked), Some(patch)) = (serde_json::from_slice::<Value>(review), patch_of(&first)) else { return };
         let object = asked["request"]["object"].take();
         let Ok(mutated) = koord_schema::patch::json::apply(object, &patch) else {
-            return self.0.weather.breaks(format!("{path} gives a patch that does not fit: {patch}"));
+            return self.0.disruptions.breaks(format!("{path} gives a patch that does not fit: {patch}"));
         };
         asked["request"]["object"] = mutated;
         let again = decide(asked.to_string().as_bytes());
         if let Some(more) = patch_of(&again).filter(|more| *more != json!([])) {
-            self.0.weather.breaks(format!("{path} mutates what it has mutated: {patch}, then {more}"));
+            self.0.disruptions.breaks(format!("{path} mutates what it has mutated: {patch}, then {more}"));
         }
     }
 }
@@ -159,7 +159,7 @@ fn patch_of(answer: &[u8]) -> Option<Value> {
     serde_json::from_slice(&patch).ok()
 }
 
-impl Transport for Way {
+impl Transport for Route {
     fn post<'a>(&'a self, url: &'a str, ca_bundle: &'a [u8], review: Vec<u8>) -> BoxFuture<'a, Result<Bytes, String>> {
         Box::pin(self.carry(url, ca_bundle, review))
     }

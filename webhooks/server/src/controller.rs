@@ -35,8 +35,8 @@ const RESYNC: Duration = Duration::from_mins(1);
 /// After a failure, the next pass is made after this, doubling up to [`RESYNC`].
 const RETRY_MIN: Duration = Duration::from_millis(200);
 
-/// See the module.
-pub struct Keeper {
+/// Keeps the certificates, the webhook configurations and the definitions of converted kinds as they should be.
+pub struct WebhookController {
     environment: Environment,
     served: Served,
     port: u16,
@@ -64,7 +64,7 @@ type Readiness = Result<(), String>;
 
 /// Why a pass did not succeed.
 #[derive(Debug, thiserror::Error)]
-pub enum KeepError {
+pub enum WebhookControllerError {
     /// The API server could not be asked, or refused.
     #[error("{what}: {reason}")]
     Api {
@@ -106,7 +106,7 @@ impl Served {
     }
 }
 
-impl Keeper {
+impl WebhookController {
     /// `port` is the one that entries with a host point at.
     pub fn new(environment: Environment, served: Served, port: u16, clock: SharedClock) -> Self {
         Self {
@@ -182,7 +182,7 @@ impl Keeper {
     }
 
     /// One pass. Gives when to look again, if before the usual time.
-    pub async fn pass(&self, api: &Api) -> Result<Option<Duration>, KeepError> {
+    pub async fn pass(&self, api: &Api) -> Result<Option<Duration>, WebhookControllerError> {
         let outcome = self.try_pass(api).await;
         if let Err(error) = &outcome {
             // What was believed before may still be: only the comparison at the end of a pass says so.
@@ -197,7 +197,7 @@ impl Keeper {
         outcome
     }
 
-    async fn try_pass(&self, api: &Api) -> Result<Option<Duration>, KeepError> {
+    async fn try_pass(&self, api: &Api) -> Result<Option<Duration>, WebhookControllerError> {
         let now = self.clock.now();
         let host = self.environment.dns_name();
         let (stored, revision) = self.stored(api).await?;
@@ -289,7 +289,7 @@ impl Keeper {
     }
 
     /// What is stored, and the revision of the Secret.
-    async fn stored(&self, api: &Api) -> Result<(Option<CertificateSet>, Option<String>), KeepError> {
+    async fn stored(&self, api: &Api) -> Result<(Option<CertificateSet>, Option<String>), WebhookControllerError> {
         if self.environment.cert_writer == CertWriter::Folder {
             let held = self.held.read().clone();
             let Some(folder) = &self.folder else { return Ok((held, None)) };
@@ -308,7 +308,12 @@ impl Keeper {
         Ok((Some(CertificateSet::of_entries(&entries)), Some(revision)))
     }
 
-    async fn store(&self, api: &Api, set: &CertificateSet, revision: Option<&str>) -> Result<(), KeepError> {
+    async fn store(
+        &self,
+        api: &Api,
+        set: &CertificateSet,
+        revision: Option<&str>,
+    ) -> Result<(), WebhookControllerError> {
         if self.environment.cert_writer == CertWriter::Folder {
             return self
                 .folder
@@ -373,14 +378,14 @@ impl Keeper {
     }
 }
 
-async fn configuration(api: &Api, kind: ResourceKind, name: &str) -> Result<Value, KeepError> {
+async fn configuration(api: &Api, kind: ResourceKind, name: &str) -> Result<Value, WebhookControllerError> {
     let found = read(api, kind.url_path("", Some(name))).await?;
-    found.ok_or_else(|| KeepError::NoConfiguration { kind: kind.kind, name: name.to_owned() })
+    found.ok_or_else(|| WebhookControllerError::NoConfiguration { kind: kind.kind, name: name.to_owned() })
 }
 
-async fn read(api: &Api, uri: String) -> Result<Option<Value>, KeepError> {
+async fn read(api: &Api, uri: String) -> Result<Option<Value>, WebhookControllerError> {
     let what = format!("GET {uri}");
-    let failed = |reason: String| KeepError::Api { what: what.clone(), reason };
+    let failed = |reason: String| WebhookControllerError::Api { what: what.clone(), reason };
     let answer = api.get(uri).await.map_err(|failure| failed(failure.message))?;
     if answer.code == 404 {
         return Ok(None);
@@ -388,14 +393,14 @@ async fn read(api: &Api, uri: String) -> Result<Option<Value>, KeepError> {
     object(&answer).map(Some).map_err(failed)
 }
 
-async fn write(api: &Api, method: &'static str, uri: String, body: &Value) -> Result<Value, KeepError> {
+async fn write(api: &Api, method: &'static str, uri: String, body: &Value) -> Result<Value, WebhookControllerError> {
     let what = format!("{method} {uri}");
-    let failed = |reason: String| KeepError::Api { what: what.clone(), reason };
+    let failed = |reason: String| WebhookControllerError::Api { what: what.clone(), reason };
     let content_type = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
     let request = WireRequest { method, uri, content_type, body: body.to_string() };
     let answer = api.call(&request).await.map_err(|failure| failed(failure.message))?;
     if answer.code == 409 {
-        return Err(KeepError::Conflict(request.uri));
+        return Err(WebhookControllerError::Conflict(request.uri));
     }
     object(&answer).map_err(failed)
 }

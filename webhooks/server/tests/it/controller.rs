@@ -1,9 +1,9 @@
-//! The keeper makes certificates, publishes their authority, and says when API servers believe the server.
+//! The controller makes certificates, publishes their authority, and says when API servers believe the server.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use koord_runtime::clock::ManualClock;
-use koord_webhook::{CertWriter, Environment, Keeper, Served};
+use koord_webhook::{CertWriter, Environment, Served, WebhookController};
 use serde_json::{Value, json};
 
 use crate::api_server::{ApiServer, DEFINITION, MUTATING, SECRET, VALIDATING};
@@ -18,19 +18,19 @@ fn environment(folder: &Path, variables: &[(&str, &str)]) -> Environment {
     Environment::from(|name| variables.get(name).cloned()).unwrap()
 }
 
-fn keeper(environment: Environment) -> (Keeper, Arc<ManualClock>) {
+fn controller(environment: Environment) -> (WebhookController, Arc<ManualClock>) {
     let clock = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());
     let served = Served { paths: vec!["/mutate-pod", "/validate-pod"], definitions: Vec::new() };
-    (Keeper::new(environment, served, 9443, Arc::clone(&clock) as _), clock)
+    (WebhookController::new(environment, served, 9443, Arc::clone(&clock) as _), clock)
 }
 
 #[tokio::test]
 async fn the_first_pass_makes_everything_and_the_second_writes_nothing() {
     let (server, folder) = (ApiServer::with_configurations(), tempfile::tempdir().unwrap());
-    let (keeper, _) = keeper(environment(folder.path(), &[]));
-    assert!(keeper.ready().is_err());
-    keeper.pass(&server.api()).await.unwrap();
-    assert_eq!(keeper.ready(), Ok(()));
+    let (controller, _) = controller(environment(folder.path(), &[]));
+    assert!(controller.ready().is_err());
+    controller.pass(&server.api()).await.unwrap();
+    assert_eq!(controller.ready(), Ok(()));
 
     let secret = server.get(SECRET).unwrap();
     let names: Vec<&String> = secret["data"].as_object().unwrap().keys().collect();
@@ -44,23 +44,23 @@ async fn the_first_pass_makes_everything_and_the_second_writes_nothing() {
         assert_eq!(client["service"]["name"], "koordinator-webhook-service");
     }
     let writes = server.writes.lock().unwrap().len();
-    keeper.pass(&server.api()).await.unwrap();
+    controller.pass(&server.api()).await.unwrap();
     assert_eq!(server.writes.lock().unwrap().len(), writes, "{:?}", server.writes.lock().unwrap());
 }
 
 #[tokio::test]
 async fn a_reset_configuration_makes_the_server_repair_it() {
     let (server, folder) = (ApiServer::with_configurations(), tempfile::tempdir().unwrap());
-    let (keeper, _) = keeper(environment(folder.path(), &[]));
-    keeper.pass(&server.api()).await.unwrap();
+    let (controller, _) = controller(environment(folder.path(), &[]));
+    controller.pass(&server.api()).await.unwrap();
     let right = server.get(MUTATING).unwrap()["webhooks"].clone();
     // What `helm upgrade` leaves: the chart's entries, and the annotation that it does not know.
     let mut upgraded = server.get(MUTATING).unwrap();
     upgraded["webhooks"] = ApiServer::with_configurations().get(MUTATING).unwrap()["webhooks"].clone();
     server.put(MUTATING, upgraded);
-    keeper.pass(&server.api()).await.unwrap();
+    controller.pass(&server.api()).await.unwrap();
     assert_eq!(server.get(MUTATING).unwrap()["webhooks"], right);
-    assert_eq!(keeper.ready(), Ok(()));
+    assert_eq!(controller.ready(), Ok(()));
 }
 
 #[tokio::test]
@@ -70,9 +70,9 @@ async fn a_secret_of_the_original_is_taken_over_as_it_is() {
         serde_json::from_str(include_str!("../data/secret_of_the_original.json")).unwrap();
     let data: BTreeMap<&String, String> = entries.iter().map(|(name, text)| (name, base64(text))).collect();
     server.put(SECRET, json!({"kind": "Secret", "data": data}));
-    let (keeper, _) = keeper(environment(folder.path(), &[]));
-    keeper.pass(&server.api()).await.unwrap();
-    assert_eq!(keeper.ready(), Ok(()));
+    let (controller, _) = controller(environment(folder.path(), &[]));
+    controller.pass(&server.api()).await.unwrap();
+    assert_eq!(controller.ready(), Ok(()));
     assert!(!server.writes.lock().unwrap().iter().any(|write| write.ends_with(SECRET)));
     assert_eq!(
         server.get(MUTATING).unwrap()["webhooks"][0]["clientConfig"]["caBundle"],
@@ -84,7 +84,8 @@ async fn a_secret_of_the_original_is_taken_over_as_it_is() {
 async fn two_replicas_agree_on_one_set() {
     let (server, one, two) =
         (ApiServer::with_configurations(), tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let ((first, _), (second, _)) = (keeper(environment(one.path(), &[])), keeper(environment(two.path(), &[])));
+    let ((first, _), (second, _)) =
+        (controller(environment(one.path(), &[])), controller(environment(two.path(), &[])));
     first.pass(&server.api()).await.unwrap();
     second.pass(&server.api()).await.unwrap();
     assert_eq!(first.certificate().presented(), second.certificate().presented());
@@ -96,9 +97,9 @@ async fn a_host_keeps_certificates_in_the_folder_and_entries_call_it() {
     let (server, folder) = (ApiServer::with_configurations(), tempfile::tempdir().unwrap());
     let environment = environment(folder.path(), &[("WEBHOOK_HOST", "127.0.0.1")]);
     assert_eq!(environment.cert_writer, CertWriter::Folder);
-    let (keeper, _) = keeper(environment);
-    keeper.pass(&server.api()).await.unwrap();
-    assert_eq!((server.get(SECRET), keeper.ready()), (None, Ok(())));
+    let (controller, _) = controller(environment);
+    controller.pass(&server.api()).await.unwrap();
+    assert_eq!((server.get(SECRET), controller.ready()), (None, Ok(())));
     let client = server.get(MUTATING).unwrap()["webhooks"][0]["clientConfig"].clone();
     assert_eq!((&client["url"], client.get("service")), (&json!("https://127.0.0.1:9443/mutate-pod"), None));
 }
@@ -106,10 +107,10 @@ async fn a_host_keeps_certificates_in_the_folder_and_entries_call_it() {
 #[tokio::test]
 async fn without_a_configuration_the_server_is_not_ready_and_says_why() {
     let (server, folder) = (ApiServer::default(), tempfile::tempdir().unwrap());
-    let (keeper, _) = keeper(environment(folder.path(), &[]));
-    let error = keeper.pass(&server.api()).await.unwrap_err();
+    let (controller, _) = controller(environment(folder.path(), &[]));
+    let error = controller.pass(&server.api()).await.unwrap_err();
     let wanted = "not found MutatingWebhookConfiguration koordinator-mutating-webhook-configuration";
-    assert_eq!((error.to_string().as_str(), keeper.ready()), (wanted, Err(wanted.to_owned())));
+    assert_eq!((error.to_string().as_str(), controller.ready()), (wanted, Err(wanted.to_owned())));
 }
 
 fn base64(text: &str) -> String {
@@ -120,14 +121,14 @@ fn base64(text: &str) -> String {
 #[tokio::test]
 async fn a_renewal_leaves_what_others_wrote_into_the_secret() {
     let (server, folder) = (ApiServer::with_configurations(), tempfile::tempdir().unwrap());
-    let (keeper, clock) = keeper(environment(folder.path(), &[]));
-    keeper.pass(&server.api()).await.unwrap();
+    let (controller, clock) = controller(environment(folder.path(), &[]));
+    controller.pass(&server.api()).await.unwrap();
     // Years later the certificate must be renewed; somebody labels the Secret at the same time.
     clock.jump_to("2035-08-01T00:00:00Z".parse().unwrap());
     let mut secret: Value = server.get(SECRET).unwrap();
     secret["metadata"]["labels"] = json!({"a": "b"});
     server.put(SECRET, secret);
-    keeper.pass(&server.api()).await.unwrap();
+    controller.pass(&server.api()).await.unwrap();
     assert_eq!(server.get(SECRET).unwrap()["metadata"]["labels"], json!({"a": "b"}));
     assert!(server.get(SECRET).unwrap()["data"].get("next-ca-cert.pem").is_some());
 }
@@ -140,18 +141,18 @@ async fn a_converted_kind_calls_the_server_and_readiness_waits_for_it() {
         definitions: vec!["databases.db.example.com".to_owned()],
     };
     let clock = ManualClock::new("2026-01-01T00:00:00Z".parse().unwrap());
-    let keeper = Keeper::new(environment(folder.path(), &[]), served, 9443, clock);
+    let controller = WebhookController::new(environment(folder.path(), &[]), served, 9443, clock);
     let wanted = "not found CustomResourceDefinition databases.db.example.com";
-    assert_eq!(keeper.pass(&server.api()).await.unwrap_err().to_string(), wanted);
-    assert_eq!(keeper.ready(), Err(wanted.to_owned()));
+    assert_eq!(controller.pass(&server.api()).await.unwrap_err().to_string(), wanted);
+    assert_eq!(controller.ready(), Err(wanted.to_owned()));
 
     let definition = |conversion: &Value| {
         json!({"kind": "CustomResourceDefinition", "metadata": {"name": "databases.db.example.com"},
             "spec": {"group": "db.example.com", "conversion": conversion}})
     };
     server.put(DEFINITION, definition(&json!({"strategy": "None"})));
-    keeper.pass(&server.api()).await.unwrap();
-    assert_eq!(keeper.ready(), Ok(()));
+    controller.pass(&server.api()).await.unwrap();
+    assert_eq!(controller.ready(), Ok(()));
     let right = server.get(DEFINITION).unwrap()["spec"]["conversion"].clone();
     assert_eq!(right["webhook"]["clientConfig"]["caBundle"], server.get(SECRET).unwrap()["data"]["ca-cert.pem"]);
     assert_eq!(right["webhook"]["clientConfig"]["service"]["path"], "/convert");
@@ -159,9 +160,9 @@ async fn a_converted_kind_calls_the_server_and_readiness_waits_for_it() {
     let mut emptied = right.clone();
     emptied["webhook"]["clientConfig"].as_object_mut().unwrap().remove("caBundle");
     server.put(DEFINITION, definition(&emptied));
-    keeper.pass(&server.api()).await.unwrap();
+    controller.pass(&server.api()).await.unwrap();
     assert_eq!(server.get(DEFINITION).unwrap()["spec"]["conversion"], right);
     let writes = server.writes.lock().unwrap().len();
-    keeper.pass(&server.api()).await.unwrap();
+    controller.pass(&server.api()).await.unwrap();
     assert_eq!(server.writes.lock().unwrap().len(), writes);
 }
