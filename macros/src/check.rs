@@ -4,7 +4,7 @@ mod rules;
 mod variants;
 
 pub(crate) use rules::{Domain, domain, waits};
-use rules::{check_changes, check_rules, is_rust_rule, needs};
+use rules::{check_changes, check_rules, check_schemars, is_rust_rule, needs};
 use variants::check_enum;
 
 use crate::{
@@ -48,6 +48,10 @@ fn check_field(item: &Item<'_>, field: &Field<'_>, report: &Report) {
     let loose = field.markers.is_schemaless();
     let shape = if loose { Shape::Anything } else { field.peeled.shape.clone() };
     for rules in [&field.markers.schema, &field.markers.hardened, &field.markers.admission] {
+        if field.markers.is_of_schemars() {
+            check_schemars(rules, report);
+            continue;
+        }
         check_rules(rules, &shape, report);
         check_changes(rules, !field.markers.list_map_keys().is_empty(), report);
     }

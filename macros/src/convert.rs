@@ -140,7 +140,7 @@ fn function(item: &Item<'_>, way: Way) -> Option<TokenStream> {
 fn newtype(item: &Item<'_>, field: &Field<'_>, way: Way) -> Option<TokenStream> {
     let (krate, type_) = (&item.krate, field.type_);
     let (name, version) = (way.name(), way.version());
-    if !may_have_rules(&field.peeled.shape) || field.markers.is_schemaless() {
+    if !may_have_rules(&field.peeled.shape) || field.markers.is_foreign() {
         return None;
     }
     let Some((keys, items)) = keyed_items(field, &item.markers) else {
@@ -208,7 +208,7 @@ fn step(
 /// What the field's own type says of older versions.
 fn inner(krate: &Path, field: &Field<'_>, way: Way) -> Option<TokenStream> {
     let replaced = field.markers.changes.iter().any(|change| matches!(change.kind, ChangeKind::Changed { .. }));
-    if !may_have_rules(&field.peeled.shape) || field.markers.is_schemaless() || replaced || field.serde.flatten {
+    if !may_have_rules(&field.peeled.shape) || field.markers.is_foreign() || replaced || field.serde.flatten {
         return None;
     }
     let (name, type_, version) = (&field.name, field.type_, way.version());
@@ -227,7 +227,7 @@ fn keyed_items<'f>(field: &'f Field<'_>, markers: &'f Markers) -> Option<(Vec<&'
 }
 
 fn is_plainly_named(field: &Field<'_>) -> bool {
-    matches!(field.peeled.shape, Shape::Named) && !field.markers.is_schemaless()
+    matches!(field.peeled.shape, Shape::Named) && !field.markers.is_foreign()
 }
 
 /// What the fields are called in older versions, for lists whose items are known by them.

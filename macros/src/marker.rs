@@ -57,6 +57,7 @@ pub(crate) enum Keyword {
     Default(Json),
     Nullable,
     Schemaless,
+    Schemars,
 }
 
 /// A CEL rule.
@@ -162,6 +163,16 @@ impl Markers {
         self.schema.iter().any(|marker| matches!(marker.keyword, Keyword::Schemaless))
     }
 
+    /// Whether schemars describes the field's type.
+    pub(crate) fn is_of_schemars(&self) -> bool {
+        self.schema.iter().any(|marker| matches!(marker.keyword, Keyword::Schemars))
+    }
+
+    /// Whether the field's type implements none of our traits.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.is_schemaless() || self.is_of_schemars()
+    }
+
     pub(crate) fn is_nullable(&self) -> bool {
         self.schema.iter().any(|marker| matches!(marker.keyword, Keyword::Nullable))
     }
@@ -227,6 +238,7 @@ fn keyword(entry: &Entry, report: &Report) -> syn::Result<Option<Marker>> {
         "default" => Keyword::Default(entry.json()?),
         "nullable" => return flag(entry, Keyword::Nullable),
         "schemaless" => return flag(entry, Keyword::Schemaless),
+        "schemars" => return flag(entry, Keyword::Schemars),
         _ => return Ok(None),
     };
     Ok(Some(Marker { word: entry.word.clone(), keyword }))

@@ -77,7 +77,7 @@ fn default<'f>(field: &'f Field<'_>) -> Option<&'f Json> {
 fn changes(item: &Item<'_>, field: &Field<'_>, value: &TokenStream) -> TokenStream {
     let krate = &item.krate;
     let mut code = TokenStream::new();
-    if may_have_rules(&field.peeled.shape) && !field.markers.is_schemaless() {
+    if may_have_rules(&field.peeled.shape) && !field.markers.is_foreign() {
         code.extend(quote!(#krate::Mutate::mutate(#value);));
     }
     code.extend(field.markers.normalize.iter().map(|path| quote!(#path(#value);)));

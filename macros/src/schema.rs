@@ -94,6 +94,9 @@ fn field_schema(item: &Item<'_>, field: &Field<'_>) -> TokenStream {
     let (krate, type_) = (&item.krate, field.type_);
     let schema = if field.markers.is_schemaless() {
         quote!(#krate::schema::Schema::default())
+    } else if field.markers.is_of_schemars() {
+        let inner = field.peeled.inner;
+        quote_spanned!(inner.span()=> #krate::declare::from_schemars::<#inner>())
     } else {
         quote_spanned!(type_.span()=> <#type_ as #krate::Schema>::schema(cx))
     };
@@ -228,7 +231,7 @@ fn keyword(item: &Item<'_>, marker: &Marker) -> TokenStream {
         Keyword::OneOf(count, fields) => cel(item, &count_rule(*count, fields)),
         Keyword::NotEmpty => quote!(#krate::declare::make_not_empty(&mut schema);),
         Keyword::UniqueItems => quote!(schema.unique_items = true;),
-        Keyword::Schemaless => quote!(),
+        Keyword::Schemaless | Keyword::Schemars => quote!(),
     }
 }
 
@@ -301,7 +304,7 @@ fn late_checks(item: &Item<'_>) -> TokenStream {
         Body::Newtype(field) => vec![field.as_ref()],
         Body::Enum(_) => Vec::new(),
     };
-    for field in fields.into_iter().filter(|field| !field.markers.is_schemaless() && !item.is_generic(field.type_)) {
+    for field in fields.into_iter().filter(|field| !field.markers.is_foreign() && !item.is_generic(field.type_)) {
         let markers = &field.markers;
         for marker in markers.schema.iter().chain(&markers.hardened).chain(&markers.admission) {
             if waits(marker, &field.peeled.shape) {

@@ -94,7 +94,7 @@ fn inner_code(item: &Item<'_>, field: &Field<'_>, value: &TokenStream, old: &Tok
         Some(condition) if !present.is_empty() => quote!(if !#condition(#value) { #present }),
         _ => present,
     });
-    if may_have_rules(&field.peeled.shape) && !field.markers.is_schemaless() {
+    if may_have_rules(&field.peeled.shape) && !field.markers.is_foreign() {
         let function = if part == Part::Schema { quote!(validate_schema) } else { quote!(validate_admission) };
         code.extend(quote!(#krate::Validate::#function(#value, at, errors);));
     }

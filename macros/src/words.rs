@@ -59,6 +59,7 @@ const FIELD: &[&str] = &[
     "optional",
     "required",
     "schemaless",
+    "schemars",
     "hardened",
     "admission",
     "check",

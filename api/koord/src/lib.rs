@@ -46,6 +46,8 @@ pub use koord_resource::{k8s_openapi, serde, serde_json};
 pub use koord_program as program;
 #[cfg(feature = "webhook")]
 pub use koord_webhook as webhook;
+#[cfg(feature = "schemars")]
+pub use schemars;
 #[cfg(feature = "envtest")]
 pub use {envtest, http, koord_schema::cel};
 #[cfg(feature = "runtime")]

@@ -3,12 +3,16 @@
 mod fits;
 mod kubernetes;
 mod primitive;
+#[cfg(feature = "schemars")]
+mod schemars;
 mod union;
 
 use koord_schema::{AdditionalProperties, Schema as Node, SchemaType};
 use serde_json::json;
 
 pub use fits::{needs_array, needs_int_or_string, needs_length, needs_number, needs_object, needs_text};
+#[cfg(feature = "schemars")]
+pub use schemars::from_schemars;
 pub use union::{one_of_properties, tagged, tagged_beside, untagged};
 
 /// A type with a structural schema.

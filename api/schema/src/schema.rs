@@ -4,6 +4,8 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Number, Value};
 
+use crate::field::{Errors, Path};
+
 /// One node of a structural schema (apiextensions/v1 `JSONSchemaProps`, the structural subset).
 ///
 /// Properties keep the order in which the source declares them; the JSON text sorts nothing.
@@ -128,6 +130,29 @@ pub struct Schema {
     /// CEL rules.
     #[serde(rename = "x-kubernetes-validations", skip_serializing_if = "Vec::is_empty")]
     pub validations: Vec<Rule>,
+    /// Why the source of this node cannot be written as a structural schema; never part of a document.
+    #[serde(skip)]
+    pub not_structural: Option<String>,
+}
+
+impl Schema {
+    /// Adds an error for every node that could not be written as a structural schema.
+    pub fn check_structural(&self, at: &Path<'_>, errors: &mut Errors) {
+        if let Some(reason) = &self.not_structural {
+            errors.forbidden(at, reason);
+        }
+        for (name, property) in &self.properties {
+            property.check_structural(&at.child(name), errors);
+        }
+        let items = self.items.as_deref();
+        let values = match &self.additional_properties {
+            Some(AdditionalProperties::Schema(values)) => Some(&**values),
+            _ => None,
+        };
+        for inner in items.into_iter().chain(values) {
+            inner.check_structural(&at.key("*"), errors);
+        }
+    }
 }
 
 /// The JSON type of a schema node.

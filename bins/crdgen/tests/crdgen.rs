@@ -104,6 +104,12 @@ fn a_file_that_was_changed_or_is_left_over_is_shown() {
 
 #[test]
 fn every_schema_is_structural() {
+    for profile in [koord_resource::declare::Profile::Compatible, koord_resource::declare::Profile::Hardened] {
+        for declared in koord_api::KINDS.iter().copied().flatten() {
+            let errors = declared.check(profile);
+            assert!(errors.is_empty(), "{}: {errors}", declared.info.kind);
+        }
+    }
     for profile in [Profile::Compatible, Profile::Hardened] {
         for definition in definitions(profile) {
             for version in definition["spec"]["versions"].as_array().unwrap() {

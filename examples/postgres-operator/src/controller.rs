@@ -18,7 +18,7 @@ use koord::{
     serde_json::{Map, Value, json},
 };
 
-use crate::database::{Database, DatabaseSpec, DatabaseStatus};
+use crate::database::{Database, DatabaseSpec, DatabaseStatus, ServerSettings};
 
 /// StatefulSets are known by their identity; nothing of their type is needed.
 const STATEFUL_SET: ResourceKind =
@@ -108,6 +108,11 @@ impl Controller for Databases {
 
 fn stateful_set(key: &ObjectKey, spec: &DatabaseSpec, owner: &Value) -> Map<String, Value> {
     let labels = json!({"app": "postgres", "database": key.name()});
+    let arguments = spec.settings.as_ref().map(ServerSettings::arguments).unwrap_or_default();
+    let mut container = json!({"name": "postgres", "image": format!("postgres:{}", spec.release)});
+    if !arguments.is_empty() {
+        container["args"] = json!(arguments);
+    }
     let mut body = Map::new();
     body.insert("metadata".to_owned(), json!({"labels": labels, "ownerReferences": [owner]}));
     body.insert(
@@ -118,7 +123,7 @@ fn stateful_set(key: &ObjectKey, spec: &DatabaseSpec, owner: &Value) -> Map<Stri
             "selector": {"matchLabels": labels},
             "template": {
                 "metadata": {"labels": labels},
-                "spec": {"containers": [{"name": "postgres", "image": format!("postgres:{}", spec.release)}]},
+                "spec": {"containers": [container]},
             },
         }),
     );

@@ -4,6 +4,7 @@ use koord::{
     Convert, Mutate, Quantity, Resource, Schema, Validate,
     field::{Errors, Path},
     k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta,
+    schemars::JsonSchema,
     serde::{Deserialize, Serialize},
 };
 
@@ -50,10 +51,55 @@ pub struct DatabaseSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[koord(pattern = r"^(\S+ +){4}\S+$", normalize = single_spaces)]
     pub backup: Option<String>,
+    /// Settings of the servers; absent keeps those of the image.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[koord(schemars, added(since = "v1"))]
+    pub settings: Option<ServerSettings>,
     /// Who may connect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[koord(list_type = "map", list_map_key = "name", max_items = 16)]
     pub users: Vec<User>,
+}
+
+/// Settings of a server, as the tools that tune it describe them too.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(crate = "koord::serde", rename_all = "camelCase")]
+#[schemars(crate = "koord::schemars")]
+pub struct ServerSettings {
+    /// How many clients may be connected at once.
+    #[schemars(range(min = 1))]
+    pub max_connections: u16,
+    /// How much the write-ahead log holds.
+    #[serde(default)]
+    pub wal_level: WalLevel,
+}
+
+/// How much the write-ahead log holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(crate = "koord::serde", rename_all = "lowercase")]
+#[schemars(crate = "koord::schemars")]
+pub enum WalLevel {
+    /// What a crash needs.
+    Minimal,
+    /// What replicas need.
+    #[default]
+    Replica,
+}
+
+impl ServerSettings {
+    /// The arguments of the server.
+    pub(crate) fn arguments(&self) -> Vec<String> {
+        let wal_level = match self.wal_level {
+            WalLevel::Minimal => "minimal",
+            WalLevel::Replica => "replica",
+        };
+        vec![
+            "-c".to_owned(),
+            format!("max_connections={}", self.max_connections),
+            "-c".to_owned(),
+            format!("wal_level={wal_level}"),
+        ]
+    }
 }
 
 /// Someone who may connect.

@@ -7,6 +7,7 @@ use koord::{
     admission::{Operation, Request, Verdict},
     cel::Condition,
     convert::answer,
+    declare::Profile,
     document::validating_admission_policy,
     envtest::{
         cluster::{Cluster, Options},
@@ -197,6 +198,14 @@ fn manager(server: &Server) -> Manager {
 }
 
 #[test]
+fn an_api_server_takes_the_declaration() {
+    for declared in DATABASE {
+        let errors = declared.check(Profile::Hardened);
+        assert!(errors.is_empty(), "{}: {errors}", declared.info.version);
+    }
+}
+
+#[test]
 fn a_database_gets_its_servers() {
     tokio::runtime::Runtime::new().unwrap().block_on(async {
         let server = server();
@@ -218,6 +227,19 @@ fn a_database_gets_its_servers() {
         let changed = || set().filter(|set| set["spec"]["replicas"] == 3);
         let changed = eventually("three servers", changed).await;
         assert_eq!(changed["spec"]["template"]["spec"]["containers"][0]["image"], "postgres:17");
+
+        let settings = |settings: &Value| {
+            send(&server, Method::PATCH, &format!("{databases}/d"), &json!({"spec": {"settings": settings}}))
+        };
+        let refused = settings(&json!({"maxConnections": 0, "walLevel": "everything"}));
+        let message = refused["message"].as_str().unwrap();
+        assert!(message.contains("spec.settings.maxConnections: Invalid value: 0"), "{message}");
+        assert!(message.contains(r#"spec.settings.walLevel: Unsupported value: "everything""#), "{message}");
+        let accepted = settings(&json!({"maxConnections": 200}));
+        assert_eq!(accepted["spec"]["settings"]["walLevel"], "replica", "the type's default: {accepted}");
+        let tuned =
+            || set().filter(|set| set["spec"]["template"]["spec"]["containers"][0]["args"][1] == "max_connections=200");
+        eventually("servers with their settings", tuned).await;
 
         send(
             &server,

@@ -63,8 +63,38 @@ pub(super) fn is_rust_rule(keyword: &Keyword) -> bool {
             | Keyword::Validate(_)
             | Keyword::Nullable
             | Keyword::Schemaless
+            | Keyword::Schemars
             | Keyword::OneOf(..)
     )
+}
+
+/// Whether a keyword may stand on a field that schemars describes: the rules of its values are those of its type.
+fn fits_schemars(keyword: &Keyword) -> bool {
+    matches!(
+        keyword,
+        Keyword::Schemars
+            | Keyword::Validate(_)
+            | Keyword::Immutable
+            | Keyword::Default(_)
+            | Keyword::Nullable
+            | Keyword::Title(_)
+            | Keyword::Example(_)
+            | Keyword::ExternalDocs { .. }
+            | Keyword::PreserveUnknownFields(_)
+    )
+}
+
+/// Notes the rules that schemars should say.
+pub(super) fn check_schemars(rules: &[Marker], report: &Report) {
+    for marker in rules.iter().filter(|marker| !fits_schemars(&marker.keyword)) {
+        let word = &marker.word;
+        report.at(
+            word.span(),
+            format!(
+                "`{word}` cannot stand beside `schemars`, which describes the type; say it there with `#[schemars(…)]`"
+            ),
+        );
+    }
 }
 
 /// Whether the shape fits; none when only the type's own schema can tell.

@@ -62,7 +62,7 @@ fn keyed_items<'f>(item: &'f Item<'_>, field: &'f Field<'_>) -> Option<(Vec<&'f 
 
 /// Whether values of the field's type, or its items, may have rules of their own.
 fn inside(field: &Field<'_>, type_: &Type) -> bool {
-    may_have_rules(&peel(type_).shape) && !field.markers.is_schemaless()
+    may_have_rules(&peel(type_).shape) && !field.markers.is_foreign()
 }
 
 /// Binds `value` and `old` to what is inside of the wrappers, where both are there, and does `code` with them.

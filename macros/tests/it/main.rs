@@ -9,4 +9,5 @@ mod enums;
 mod policy;
 mod resource;
 mod schema;
+mod schemars;
 mod validate;

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::{anything, choice, int_or_string, object, property};
 
 /// serde's external tagging: an object with exactly one of the properties.
-pub fn one_of_properties<const N: usize>(description: &str, variants: [(&str, Node); N]) -> Node {
+pub fn one_of_properties<'n>(description: &str, variants: impl IntoIterator<Item = (&'n str, Node)>) -> Node {
     let mut union = object(description);
     for (name, schema) in variants {
         property(&mut union, name, false, schema);
@@ -19,7 +19,8 @@ pub fn one_of_properties<const N: usize>(description: &str, variants: [(&str, No
 }
 
 /// serde's internal tagging: the tag stands among the variant's own fields.
-pub fn tagged<const N: usize>(description: &str, tag: &str, variants: [(&str, Node); N]) -> Node {
+pub fn tagged<'n>(description: &str, tag: &str, variants: impl IntoIterator<Item = (&'n str, Node)>) -> Node {
+    let variants: Vec<_> = variants.into_iter().collect();
     let mut union = object(description);
     let names: Vec<&str> = variants.iter().map(|(name, _)| *name).collect();
     property(&mut union, tag, true, choice("", &names));
@@ -33,7 +34,13 @@ pub fn tagged<const N: usize>(description: &str, tag: &str, variants: [(&str, No
 }
 
 /// serde's adjacent tagging: the tag stands beside the variant's content.
-pub fn tagged_beside<const N: usize>(description: &str, tag: &str, content: &str, variants: [(&str, Node); N]) -> Node {
+pub fn tagged_beside<'n>(
+    description: &str,
+    tag: &str,
+    content: &str,
+    variants: impl IntoIterator<Item = (&'n str, Node)>,
+) -> Node {
+    let variants: Vec<_> = variants.into_iter().collect();
     let mut union = object(description);
     let names: Vec<&str> = variants.iter().map(|(name, _)| *name).collect();
     property(&mut union, tag, true, choice("", &names));
@@ -53,7 +60,7 @@ pub fn tagged_beside<const N: usize>(description: &str, tag: &str, content: &str
 }
 
 /// serde's untagged enums: the first variant that fits.
-pub fn untagged<const N: usize>(description: &str, variants: [(&str, Node); N]) -> Node {
+pub fn untagged<'n>(description: &str, variants: impl IntoIterator<Item = (&'n str, Node)>) -> Node {
     either(description, variants.into_iter().map(|(_, schema)| schema).collect())
 }
 

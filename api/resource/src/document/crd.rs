@@ -1,6 +1,10 @@
 //! The CustomResourceDefinition of a declared kind.
 
-use koord_schema::Schema as Node;
+use koord_schema::{
+    Schema as Node,
+    field::{Errors, Path},
+    structural::legality,
+};
 use serde_json::{Map, Value, json};
 
 use super::WebhookService;
@@ -39,6 +43,24 @@ impl Declared {
     pub(super) fn rules(&self, admission: bool) -> Node {
         let cx = Emit::new(Profile::Compatible).at_version(self.info.version);
         (self.schema)(if admission { cx.with_admission() } else { cx })
+    }
+
+    /// What an API server would refuse in the schema, and what could not be written as one: the types that
+    /// `#[koord(schemars)]` brings are known only at run time. Call it in a test of the type.
+    pub fn check(&self, profile: Profile) -> Errors {
+        let at = Path::root("spec");
+        let at = at.child("validation");
+        let at = at.child("openAPIV3Schema");
+        let schema = self.schema(profile);
+        let mut errors = Errors::new();
+        schema.check_structural(&Path::root(self.info.kind), &mut errors);
+        if errors.is_empty() {
+            match serde_json::to_value(&schema) {
+                Ok(document) => errors = legality::check(&document, &at).errors,
+                Err(error) => errors.invalid(&at, "", error.to_string()),
+            }
+        }
+        errors
     }
 
     /// The schema of whole objects, with the fields that every object has.
