@@ -37,6 +37,7 @@ mod tests {
         for (group, resource, verb) in [
             ("", "nodes", "watch"),
             ("", "configmaps", "watch"),
+            ("events.k8s.io", "events", "create"),
             ("", "events", "create"),
             ("", "secrets", "create"),
             ("slo.koordinator.sh", "nodeslos", "create"),

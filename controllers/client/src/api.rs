@@ -104,11 +104,16 @@ impl Api {
 
     /// Carries out a write that belongs to a trace, whose context is sent along.
     pub async fn write_because(&self, write: &Write, cause: Option<TraceContext>) -> Result<(), ReconcileError> {
-        let request = write.request(self.field_manager);
-        let answer = self.call_because(&request, WHOLE, cause).await;
-        let answer = answer
+        let answer = self
+            .answer(write, cause)
+            .await
             .map_err(|error| ReconcileError::new(Fault::Api, format!("{write}: {}", error.message)).aborting_plan())?;
         write.judge(&answer)
+    }
+
+    /// Sends a write. Gives the answer, whatever it says.
+    pub(crate) async fn answer(&self, write: &Write, cause: Option<TraceContext>) -> Result<Answer, Failure> {
+        self.call_because(&write.request(self.field_manager), WHOLE, cause).await
     }
 
     /// Sends a request and reads the whole answer.

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use koord_core::{
     clock::SharedClock,
-    events::{Correlator, Event, EventSink},
+    events::{Correlator, Event, EventGroup, EventSink},
     panics::{PanicGuard, Place},
     random::Random,
+    reflector::Failure,
+    write::Write,
 };
 use tokio::sync::{Mutex, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use crate::api::Api;
+use crate::api::{Api, refused};
 
 /// Events that wait to be written; when the API server cannot keep up, further ones are dropped.
 const WAITING_MAX: usize = 1000;
@@ -61,6 +63,8 @@ pub struct EventWriter {
     pub queue: Arc<Mutex<EventQueue>>,
     /// The way to the API server.
     pub api: Api,
+    /// For the end of series.
+    pub clock: SharedClock,
     /// For the names of Event objects.
     pub random: Random,
     /// The host's name.
@@ -72,23 +76,67 @@ pub struct EventWriter {
 impl EventWriter {
     /// Writes events until `stop`.
     pub async fn run(self, stop: CancellationToken) {
-        let Self { queue, api, random, host, guard } = self;
-        let mut queue = queue.lock().await;
-        let mut correlator = Correlator::new(host);
+        let mut queue = self.queue.lock().await;
+        let mut correlator = Correlator::new(self.host.as_str());
+        let mut sweep = self.clock.sleep(Correlator::SWEEP);
         loop {
-            let waiting = tokio::select! { biased; () = stop.cancelled() => return, next = queue.0.recv() => next };
-            let Some((component, event, now)) = waiting else { return stop.cancelled().await };
-            guard.inject(Place::Events);
-            let Some(write) = correlator.write(component, event.clone(), now, &random) else { continue };
-            let Err(error) = api.write(&write).await else { continue };
-            // The Event that a count belonged to may have expired; then the event is written anew, once.
-            correlator.forget(&write.key);
-            let again = correlator.write(component, event, now, &random);
-            if let Some(again) = again
-                && let Err(second) = api.write(&again).await
-            {
-                tracing::debug!(%error, %second, "an event could not be written");
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return,
+                () = &mut sweep => {
+                    self.sweep(&mut correlator).await;
+                    sweep = self.clock.sleep(Correlator::SWEEP);
+                }
+                recorded = queue.0.recv() => match recorded {
+                    Some(recorded) => self.write(&mut correlator, recorded).await,
+                    None => return stop.cancelled().await,
+                },
             }
         }
     }
+
+    /// Writes an event.
+    async fn write(&self, correlator: &mut Correlator, (component, event, now): Recorded) {
+        self.guard.inject(Place::Events);
+        for write in correlator.record(component, event.clone(), now, &self.random) {
+            let Err(refusal) = self.send(&write).await else { continue };
+            if is_forbidden(&refusal) && correlator.group() == EventGroup::Events {
+                tracing::info!(
+                    reason = refusal.message,
+                    "events are written through the core group; grant create and patch of events.k8s.io"
+                );
+                correlator.set_group(EventGroup::Core);
+            }
+            // The Event of a series may have expired. It is written anew, once.
+            if !correlator.forget(&write.key) {
+                continue;
+            }
+            for again in correlator.record(component, event.clone(), now, &self.random) {
+                if let Err(failure) = self.send(&again).await {
+                    tracing::debug!(reason = failure.message, "an event could not be written");
+                    correlator.forget(&again.key);
+                }
+            }
+        }
+    }
+
+    /// Writes the counts of series that are finished, or go on for long.
+    async fn sweep(&self, correlator: &mut Correlator) {
+        for write in correlator.sweep(self.clock.now()) {
+            if let Err(failure) = self.send(&write).await {
+                tracing::debug!(reason = failure.message, "a series of events could not be written");
+                correlator.forget(&write.key);
+            }
+        }
+    }
+
+    async fn send(&self, write: &Write) -> Result<(), Failure> {
+        let answer = self.api.answer(write, None).await?;
+        if answer.is_success() { Ok(()) } else { Err(refused(&answer)) }
+    }
+}
+
+/// Whether a role does not grant the write. A namespace that is being deleted takes no events either.
+fn is_forbidden(refusal: &Failure) -> bool {
+    refusal.code == Some(403) && !refusal.message.contains("is being terminated")
 }

@@ -415,7 +415,7 @@ impl<P: Projection> Decoded<P> {
     }
 }
 
-/// The least that tells objects apart: all that is read of one that is malformed or gone.
+/// What distinguishes objects: all that is read of one that is malformed or gone.
 #[derive(Deserialize)]
 struct Named<'a> {
     #[serde(borrow)]
@@ -498,7 +498,7 @@ mod tests {
         )
     }
 
-    fn told(applied: &Applied<PodView>) -> String {
+    fn shown(applied: &Applied<PodView>) -> String {
         match applied {
             Applied::Changed(change) => {
                 let node = |entry: &Option<Entry<PodView>>| {
@@ -516,22 +516,22 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_tells_changes_and_keeps_its_index() {
+    fn a_cache_reports_changes_and_keeps_its_index() {
         let mut cache = Cache::<PodView>::default();
-        let mut put = |raw: &str| told(&cache.upsert(raw).unwrap().1);
+        let mut put = |raw: &str| shown(&cache.upsert(raw).unwrap().1);
         assert_eq!(put(&pod("a", "1", 5, "n1")), "d/a: - -> n1");
         assert_eq!(put(&pod("a", "1", 6, "n1")), "unchanged");
         assert_eq!(put(&pod("a", "1", 4, "n9")), "unchanged", "an older event is delivered again");
         assert_eq!(put(&pod("a", "1", 7, "n2")), "d/a: n1 -> n2");
         assert_eq!(put(&pod("a", "2", 9, "n2")), "d/a: n2 -> n2", "another object of the same name");
         assert_eq!((on_node(&cache, "n1").len(), on_node(&cache, "n2")), (0, vec!["d/a".to_owned()]));
-        assert_eq!(told(&cache.remove(&pod("a", "1", 8, "n2")).unwrap().1), "unchanged", "the deletion of the first");
-        assert_eq!(told(&cache.remove(&pod("a", "2", 10, "n2")).unwrap().1), "d/a: n2 -> -");
+        assert_eq!(shown(&cache.remove(&pod("a", "1", 8, "n2")).unwrap().1), "unchanged", "the deletion of the first");
+        assert_eq!(shown(&cache.remove(&pod("a", "2", 10, "n2")).unwrap().1), "d/a: n2 -> -");
         assert!(cache.is_empty() && on_node(&cache, "n2").is_empty());
-        let again = told(&cache.upsert(&pod("a", "2", 9, "n2")).unwrap().1);
+        let again = shown(&cache.upsert(&pod("a", "2", 9, "n2")).unwrap().1);
         assert_eq!(again, "unchanged", "what was deleted does not come back because an event is delivered again");
         cache.begin_list(false);
-        assert_eq!(told(&cache.upsert(&pod("b", "3", 3, "n2")).unwrap().1), "d/b: - -> n2", "a list is in no order");
+        assert_eq!(shown(&cache.upsert(&pod("b", "3", 3, "n2")).unwrap().1), "d/b: - -> n2", "a list is in no order");
     }
 
     #[test]
@@ -541,11 +541,11 @@ mod tests {
         let bad = pod("a", "1", 6, "n2").replace(r#""n2""#, "{}");
         let (revision, applied) = cache.upsert(&bad).unwrap();
         assert_eq!(revision, Revision(6));
-        assert!(told(&applied).starts_with("d/a quarantined: object: invalid type: map"), "{}", told(&applied));
-        assert_eq!(told(&cache.upsert(&bad).unwrap().1), "unchanged", "said once");
+        assert!(shown(&applied).starts_with("d/a quarantined: object: invalid type: map"), "{}", shown(&applied));
+        assert_eq!(shown(&cache.upsert(&bad).unwrap().1), "unchanged", "said once");
         assert_eq!(cache.get("d/a").unwrap().value.node.as_ref(), "n1");
         assert!(cache.quarantined("d/a").is_some());
-        assert_eq!(told(&cache.upsert(&pod("a", "1", 7, "n1")).unwrap().1), "d/a: n1 -> n1", "recovery is a change");
+        assert_eq!(shown(&cache.upsert(&pod("a", "1", 7, "n1")).unwrap().1), "d/a: n1 -> n1", "recovery is a change");
         assert_eq!(cache.quarantine_len(), 0);
         assert!(cache.upsert(r#"{"metadata":{"name":7}}"#).is_err(), "without a name there is nothing to set aside");
     }
@@ -590,10 +590,10 @@ mod tests {
         cache.begin_list(false);
         assert_eq!(cache.end_list().iter().map(|change| change.key.to_string()).collect::<Vec<_>>(), ["d/a"]);
         cache.begin_list(false);
-        assert!(cache.end_list().is_empty(), "it is told once");
+        assert!(cache.end_list().is_empty(), "it is reported once");
 
         cache.expect_creation(&key);
-        assert_eq!(told(&cache.remove(&pod("a", "1", 8, "n1")).unwrap().1), "d/a: - -> -");
+        assert_eq!(shown(&cache.remove(&pod("a", "1", 8, "n1")).unwrap().1), "d/a: - -> -");
         cache.expect_creation(&key);
         cache.upsert(&pod("a", "2", 9, "n1")).unwrap();
         cache.expect_creation(&key);

@@ -36,6 +36,11 @@ impl Add<Duration> for Moment {
     }
 }
 
+/// `2026-01-02T03:04:05.000006Z`: the text of a MicroTime of the API.
+pub fn micro_time(now: Timestamp) -> String {
+    now.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
+}
+
 /// A wait that ends when its time has come.
 pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 

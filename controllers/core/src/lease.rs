@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Moment;
+use crate::clock::{Moment, micro_time};
 
 /// How a program takes part in leader election.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -255,11 +255,6 @@ impl Election {
             others: old.others,
         }
     }
-}
-
-/// `2026-01-02T03:04:05.000006Z`: the text of a MicroTime.
-fn micro_time(now: Timestamp) -> String {
-    now.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }
 
 #[cfg(test)]

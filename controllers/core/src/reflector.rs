@@ -56,7 +56,7 @@ pub struct Failure {
     pub code: Option<u16>,
     /// How long the server wants to be left alone.
     pub retry_after: Option<Duration>,
-    /// What to tell a person.
+    /// What happened, for a person.
     pub message: String,
 }
 
@@ -89,7 +89,7 @@ pub struct Selection {
     pub labels: String,
 }
 
-/// See the module.
+/// List and watch of one collection.
 #[derive(Debug)]
 pub struct Reflector {
     selection: Selection,
@@ -410,7 +410,7 @@ impl Reflector {
     }
 }
 
-/// Hands on the change that an event tells; none of another type.
+/// Hands on the change of an event; none of another type.
 fn change(type_: &str, object: &str, sink: &dyn Sink) -> Option<Result<Revision, DecodeError>> {
     match type_ {
         "ADDED" | "MODIFIED" => Some(sink.upsert(object)),

@@ -1,4 +1,4 @@
-//! What tells apart an object and a later one of the same name.
+//! The uid of an object, which a later one of the same name does not have.
 
 use std::fmt;
 

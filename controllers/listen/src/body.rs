@@ -32,7 +32,7 @@ pub(crate) enum BodyError {
     NoRoom,
 }
 
-/// See the module.
+/// A request body within the limits of time and memory.
 pub(crate) struct Arriving {
     body: Incoming,
     request: Arc<InFlight>,

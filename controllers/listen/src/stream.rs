@@ -14,7 +14,7 @@ use tokio::{
 
 use crate::connections::Connection;
 
-/// See the module.
+/// The bytes of a connection, whose times are recorded.
 pub(crate) struct Watched<S> {
     stream: S,
     connection: Arc<Connection>,

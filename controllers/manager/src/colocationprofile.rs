@@ -31,7 +31,7 @@ use parking_lot::Mutex;
 use self::memory::{Mark, Memory};
 use crate::view::PendingPodView;
 
-/// The name under which its events are told.
+/// The component of its events.
 pub const COMPONENT: &str = "colocationprofile-controller";
 
 /// Pods beyond what may be changed at once are looked at again no sooner than this.
@@ -67,7 +67,7 @@ impl Default for Settings {
     }
 }
 
-/// See the module.
+/// Applies profiles to the pods that they select.
 #[controller(
     name = "colocationprofile",
     for = ClusterColocationProfile,
@@ -147,7 +147,8 @@ fn concerns(
 }
 
 fn event(kind: ResourceKind, key: &ObjectKey, uid: &Uid, (reason, message): (&'static str, String)) -> Event {
-    Event { kind, key: key.clone(), uid: uid.clone(), type_: EventType::Warning, reason, message }
+    let (key, uid, type_) = (key.clone(), uid.clone(), EventType::Warning);
+    Event { kind, key, uid, type_, action: "ApplyingProfile", reason, message }
 }
 
 impl Controller for ColocationProfileController {

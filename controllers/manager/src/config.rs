@@ -1,4 +1,4 @@
-//! Where the configuration lies, and how its mistakes are told.
+//! Where the configuration lies, and how its errors are reported.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -50,7 +50,7 @@ pub(crate) struct ConfigErrors {
     controller: &'static str,
     counter: IntCounterVec,
     invalid: IntGaugeVec,
-    told: Mutex<BTreeSet<String>>,
+    reported: Mutex<BTreeSet<String>>,
 }
 
 pub(crate) const ERRORS: Description = Description::counter(
@@ -67,17 +67,17 @@ pub(crate) const INVALID: Description = Description::gauge(
 )
 .to(Audience::Internal)
 .unit(Unit::YesNo)
-.advice("Mend the key; the event on the ConfigMap says what is wrong, `koordctl lint -f` shows line and remedy.");
+.advice("Fix the key; the event on the ConfigMap says what is wrong, `koordctl lint -f` shows line and remedy.");
 
 impl ConfigErrors {
     pub(crate) fn new(metrics: &Metrics, controller: &'static str) -> prometheus::Result<Self> {
         let (counter, invalid) = (metrics.counter(ERRORS)?, metrics.gauge(INVALID)?);
-        Ok(Self { controller, counter, invalid, told: Mutex::default() })
+        Ok(Self { controller, counter, invalid, reported: Mutex::default() })
     }
 
-    /// The configuration is read again; what is wrong with it now is still to be told.
+    /// The configuration is read again; what is wrong with it now is not reported yet.
     pub(crate) fn begin(&self) {
-        for key in std::mem::take(&mut *self.told.lock()) {
+        for key in std::mem::take(&mut *self.reported.lock()) {
             self.invalid.with_label_values(&[self.controller, &key]).set(0);
         }
     }
@@ -85,11 +85,11 @@ impl ConfigErrors {
     fn count(&self, key: &str, message: &str) {
         self.counter.with_label_values(&[self.controller, key]).inc();
         self.invalid.with_label_values(&[self.controller, key]).set(1);
-        self.told.lock().insert(key.to_owned());
+        self.reported.lock().insert(key.to_owned());
         tracing::warn!(controller = self.controller, key, message, "a mistake in slo-controller-config");
     }
 
-    pub(crate) fn tell(
+    pub(crate) fn report(
         &self,
         (key, reason): (&str, &'static str),
         message: String,
@@ -102,6 +102,7 @@ impl ConfigErrors {
             key: at.0.clone(),
             uid: at.1.uid.clone(),
             type_: EventType::Warning,
+            action: "ReadingConfiguration",
             reason,
             message,
         });

@@ -1,4 +1,4 @@
-//! Gives every node a NodeMetric that says what koordlet shall measure there.
+//! Gives every node a NodeMetric that sets what koordlet measures there.
 
 use std::sync::Arc;
 
@@ -44,10 +44,10 @@ pub(crate) const SPECS: Description = Description::counter(
 )
 .to(Audience::Internal);
 
-/// The name under which its events are told.
+/// The component of its events.
 pub const COMPONENT: &str = "nodemetric-controller";
 
-/// See the module.
+/// Writes the spec of the NodeMetric of each node.
 #[controller(name = "nodemetric", for = NodeMetric, owns(NodeMetric), watches(ResourceKind::NODE), watches(ResourceKind::CONFIG_MAP))]
 pub struct NodeMetricController {
     nodes: Arc<Store<NodeView>>,
@@ -83,22 +83,22 @@ impl NodeMetricController {
         let Some(config_map) = &change.new else { return };
         self.config_errors.begin();
         let read = ColocationConfig::parse(config_map.value.get(COLOCATION_CONFIG));
-        let mut tell = |reason, message| {
-            self.config_errors.tell((COLOCATION_CONFIG, reason), message, (&change.key, config_map), requests);
+        let mut report = |reason, message| {
+            self.config_errors.report((COLOCATION_CONFIG, reason), message, (&change.key, config_map), requests);
         };
         match &read {
             Ok(config) => {
-                config.refusals().into_iter().for_each(|message| tell(OUT_OF_RANGE, message));
+                config.refusals().into_iter().for_each(|message| report(OUT_OF_RANGE, message));
                 let mut strategies =
                     std::iter::once(&config.cluster).chain(config.nodes.iter().map(|node| &node.strategy));
                 if let Some(word) = strategies.find_map(unknown_memory_policy) {
                     let message = format!(
                         "{COLOCATION_CONFIG}: metricMemoryCollectPolicy: {word:?} is not among the values that are allowed; the default is used instead"
                     );
-                    tell(OUT_OF_RANGE, message);
+                    report(OUT_OF_RANGE, message);
                 }
             }
-            Err(error) => tell(reason(error), error.to_string()),
+            Err(error) => report(reason(error), error.to_string()),
         }
         if self.colocation.lock().read(read.ok()) {
             self.nodes.read().keys().for_each(|node| requests.enqueue(node));

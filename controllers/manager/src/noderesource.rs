@@ -1,6 +1,6 @@
 //! Tells every node what batch and mid pods may use of it, how fast its CPUs are, and what devices it has.
 //!
-//! Each number is computed by one function from [`Facts`], which tells its terms to whom asks: [`batch::available`],
+//! Each number is computed by one function from [`Facts`], which reports its terms to a listener: [`batch::available`],
 //! [`mid::available`], [`cpu_normalization::ratio`], [`amplification::ratios`]. [`decide`] puts them together; the
 //! controller compares the result with what is and writes what is worth a write.
 
@@ -62,10 +62,10 @@ use crate::{
     view::{ConfigMapView, DeviceView, NodeMetricView, NodeView, PodView, TopologyView},
 };
 
-/// The name under which its events are told.
+/// The component of its events.
 pub const COMPONENT: &str = "noderesource-controller";
 
-/// See the module.
+/// Computes the resources of batch and mid pods, and the annotations, of each node.
 #[controller(
     name = "noderesource",
     for = ResourceKind::NODE,
@@ -144,7 +144,7 @@ impl NodeResourceController {
         self.config_errors.begin();
         let (mistakes, differs) = self.config.lock().read(&config_map.value);
         for mistake in mistakes {
-            self.config_errors.tell(
+            self.config_errors.report(
                 (mistake.key, mistake.reason),
                 mistake.message,
                 (&change.key, config_map),
@@ -237,17 +237,18 @@ fn parts<const N: usize>(parts: [(&str, Map<String, Value>); N]) -> Map<String, 
     parts.map(|(name, part)| (name.to_owned(), Value::Object(part))).collect()
 }
 
-/// A node came, went or changed. What nobody can understand on it is told once per edit.
+/// A node came, went or changed. Settings on it that are not valid are reported once per edit.
 fn node_changed(change: &Change<NodeView>, requests: &mut Requests) {
     requests.enqueue(&change.key);
     let Some(new) = &change.new else { return };
-    let told = change.old.as_ref().map(|old| mistakes::of(&old.value)).unwrap_or_default();
-    for mistake in mistakes::of(&new.value).into_iter().filter(|mistake| !told.contains(mistake)) {
+    let known = change.old.as_ref().map(|old| mistakes::of(&old.value)).unwrap_or_default();
+    for mistake in mistakes::of(&new.value).into_iter().filter(|mistake| !known.contains(mistake)) {
         requests.event(Event {
             kind: ResourceKind::NODE,
             key: change.key.clone(),
             uid: new.uid.clone(),
             type_: EventType::Warning,
+            action: "ReadingSettings",
             reason: "InvalidNodeSetting",
             message: format!("{mistake}; it is ignored"),
         });

@@ -55,10 +55,10 @@ pub(crate) const SPECS: Description = Description::counter(
 .to(Audience::Internal)
 .advice("`getSystemConfigSpec` fails for nodes whose bandwidth annotation is no quantity.");
 
-/// The name under which its events are told.
+/// The component of its events.
 pub const COMPONENT: &str = "nodeslo-controller";
 
-/// See the module.
+/// Writes the NodeSLO of each node.
 #[controller(name = "nodeslo", for = NodeSLO, owns(NodeSLO), watches(ResourceKind::NODE), watches(ResourceKind::CONFIG_MAP))]
 pub struct NodeSloController {
     nodes: Arc<Store<NodeView>>,
@@ -90,7 +90,7 @@ impl NodeSloController {
     }
 
     /// The ConfigMap changed. Its deletion changes nothing; a key that cannot be read leaves its last good value,
-    /// and a value that the CRD does not allow is told while its bound is in force.
+    /// and a value that the CRD does not allow is reported while its bound is in force.
     fn configured(&self, change: &Change<ConfigMapView>, requests: &mut Requests) {
         let Some(config_map) = &change.new else { return };
         self.config_errors.begin();
@@ -102,7 +102,7 @@ impl NodeSloController {
                 SectionError::Unreadable { .. } => "SLOCfgUnmarshalFailed",
                 SectionError::OutOfRange { .. } => "SLOCfgOutOfRange",
             };
-            self.config_errors.tell((error.key(), reason), error.to_string(), (&change.key, config_map), requests);
+            self.config_errors.report((error.key(), reason), error.to_string(), (&change.key, config_map), requests);
         }
         let differs = *self.config.read() != next;
         *self.config.write() = next;

@@ -28,17 +28,17 @@ use serde_json::{Map, Value, json};
 
 use crate::view::{ElasticQuotaView, NodeView, QuotaProfileView};
 
-/// The name under which its events are told.
+/// The component of its events.
 pub const COMPONENT: &str = "quotaprofile-controller";
 
-/// How often the nodes are looked at. QUIRK: their changes wake nobody (spec/manager.md 4.4, as recorded in
+/// How often the nodes are looked at. QUIRK: their changes trigger no reconcile (spec/manager.md 4.4, as recorded in
 /// `quota-profile/node-added`), so that a tree's root changes at most this often.
 const ROUND: Duration = Duration::from_secs(10);
 
 /// The bound of a root: as much as the scheduler can still multiply by a weight.
 const UNBOUNDED: i64 = i64::MAX / 2000;
 
-/// See the module.
+/// Writes the root of the quota tree of each ElasticQuotaProfile.
 #[controller(
     name = "quotaprofile",
     for = ElasticQuotaProfile,
@@ -209,6 +209,7 @@ impl Controller for QuotaProfileController {
                 key: key.clone(),
                 uid: entry.uid.clone(),
                 type_: EventType::Warning,
+                action: "SelectingNodes",
                 reason: "InvalidNodeSelector",
                 message: format!("spec.nodeSelector: {error}; the quota {} is left as it is", quota.name()),
             }),
@@ -249,7 +250,7 @@ impl Controller for QuotaProfileController {
         let uid = profile.uid.clone();
         let message = format!("failed to {verb} quota, err: {error}");
         let kind = ResourceKind::of(&ElasticQuotaProfile::INFO);
-        Some(Event { kind, key: key.clone(), uid, type_: EventType::Warning, reason, message })
+        Some(Event { kind, key: key.clone(), uid, type_: EventType::Warning, action: "WritingQuota", reason, message })
     }
 }
 

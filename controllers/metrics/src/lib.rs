@@ -32,7 +32,7 @@ pub struct Registries {
     made: Arc<Mutex<BTreeMap<&'static str, (Description, Made)>>>,
 }
 
-/// A metric that was made before; who asks for it again gets the same.
+/// A metric that was registered before; the same description gives the same metric.
 #[derive(Clone)]
 enum Made {
     Counter(IntCounterVec),
@@ -67,22 +67,22 @@ impl Registries {
         }
     }
 
-    /// A counter; who asks for it again gets the same.
+    /// A counter; the same description gives the same metric.
     pub fn counter(&self, description: Description) -> Result<IntCounterVec> {
         same_or_new!(self, description, Counter, make_counter)
     }
 
-    /// A gauge of whole numbers; who asks for it again gets the same.
+    /// A gauge of whole numbers; the same description gives the same metric.
     pub fn gauge(&self, description: Description) -> Result<IntGaugeVec> {
         same_or_new!(self, description, Gauge, make_gauge)
     }
 
-    /// A gauge of any numbers; who asks for it again gets the same.
+    /// A gauge of any numbers; the same description gives the same metric.
     pub fn float_gauge(&self, description: Description) -> Result<GaugeVec> {
         same_or_new!(self, description, FloatGauge, make_float_gauge)
     }
 
-    /// A histogram; who asks for it again gets the same.
+    /// A histogram; the same description gives the same metric.
     pub fn histogram(&self, description: Description) -> Result<HistogramVec> {
         same_or_new!(self, description, Histogram, make_histogram)
     }

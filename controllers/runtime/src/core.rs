@@ -153,8 +153,8 @@ impl Core {
         (!kinds.is_empty()).then(|| kinds.join(", "))
     }
 
-    /// The shared cache of a projection, watched from the start of the program on. Who asks for the same part of
-    /// the same projection gets the same cache; caches of the same part of a kind share one watch.
+    /// The shared cache of a projection, watched from the start of the program on. The same part of
+    /// the same projection is the same cache; caches of the same part of a kind share one watch.
     pub fn store<P: Projection>(&mut self, selection: &Selection) -> Arc<Store<P>> {
         let guard = self.guard.clone();
         let events = Arc::clone(&self.events);
@@ -294,6 +294,6 @@ fn quarantine<P: Projection>(events: &dyn EventSink, key: &ObjectKey, quarantine
     let message =
         format!("this {} cannot be read and is ignored until it is fixed: {}", P::KIND.kind, quarantined.reason);
     let (kind, key, uid) = (P::KIND, key.clone(), quarantined.uid.clone());
-    let event = Event { kind, key, uid, type_: EventType::Warning, reason: "DecodeError", message };
+    let event = Event { kind, key, uid, type_: EventType::Warning, action: "Decoding", reason: "DecodeError", message };
     events.record("koord-runtime", event);
 }

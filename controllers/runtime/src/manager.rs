@@ -171,7 +171,14 @@ impl Manager {
         let (random, guard) = (self.core.random().clone(), self.core.guard().clone());
         let queue = Arc::new(tokio::sync::Mutex::new(self.events));
         let (api, host) = (self.api.clone(), self.settings.host);
-        let writer = EventWriter { queue, api, random: random.clone(), host, guard: guard.clone() };
+        let writer = EventWriter {
+            queue,
+            api,
+            clock: Arc::clone(&self.clock),
+            random: random.clone(),
+            host,
+            guard: guard.clone(),
+        };
         let run = {
             let stop = stop.clone();
             move || writer.clone().run(stop.clone())

@@ -2,7 +2,7 @@
 //!
 //! Nothing that Kubernetes stores says which request made it. What ties a review to its consequences is the object's
 //! uid: a review that admits a change is remembered by it for a minute; the first revision of that uid that a watch
-//! shows is the change that was admitted; the keys that it triggers_reconcile are decided because of it; and what those decisions
+//! shows is the change that was admitted; the keys that it enqueues are reconciled because of it; and what those decisions
 //! write is caused by them. Writes carry the W3C header `traceparent`, so that an API server with tracing passes it on
 //! to the webhooks that its request calls.
 //!
@@ -41,7 +41,7 @@ pub enum Role {
     Server,
     /// Makes a request.
     Client,
-    /// Takes what a watch tells.
+    /// Receives the event of a watch.
     Consumer,
     /// None.
     Internal,
@@ -200,7 +200,7 @@ impl Tracer {
     }
 
     /// A watch shows this revision. Gives the span of the event if a review admitted it; every watch that shows the
-    /// same revision is told the same span.
+    /// same revision gets the same span.
     pub fn seen(&self, kind: &str, key: &str, uid: &str, revision: Revision) -> Option<TraceContext> {
         let inner = self.0.as_ref()?;
         let mut admitted = inner.admitted.lock();
@@ -268,9 +268,9 @@ mod tests {
         assert_eq!(tracer.seen("Node", "n", "u", Revision(7)), Some(event));
         assert_eq!(tracer.seen("Node", "n", "u", Revision(8)), None, "somebody else's change");
         assert_eq!(tracer.seen("Node", "m", "other", Revision(7)), None);
-        let told = spans.drain();
-        assert_eq!(told.len(), 1, "one event, however many watches show it");
-        assert_eq!((told[0].context, told[0].parent), (event, Some(review.context().span)));
+        let ended = spans.drain();
+        assert_eq!(ended.len(), 1, "one event, however many watches show it");
+        assert_eq!((ended[0].context, ended[0].parent), (event, Some(review.context().span)));
         assert_eq!(event.trace, review.context().trace);
 
         tracer.admitted("old", review.context());

@@ -210,9 +210,12 @@ impl Program {
             // An event is lost with a panic.
             let _ = self.core.guard().catch(Place::Events, Task("events", ""), || {
                 let now = self.core.clock().now();
-                let Some(write) = self.correlator.write(component, event, now, self.core.random()) else { return };
-                if send(&write, world).is_err() {
-                    self.correlator.forget(&write.key);
+                let mut writes = self.correlator.sweep(now);
+                writes.extend(self.correlator.record(component, event, now, self.core.random()));
+                for write in writes {
+                    if send(&write, world).is_err() {
+                        self.correlator.forget(&write.key);
+                    }
                 }
             });
         }

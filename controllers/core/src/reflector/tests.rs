@@ -1,4 +1,4 @@
-//! The protocol, told step by step.
+//! The protocol, step by step.
 
 use std::sync::Arc;
 
@@ -133,8 +133,8 @@ fn an_expired_revision_is_listed_again_and_what_is_gone_is_dropped() {
     stage.page(9, "", &[("a", 3), ("b", 4)]);
     stage.ask();
     stage.event("MODIFIED", &node("b", 10)).unwrap();
-    let told = stage.event("ERROR", r#"{"kind":"Status","code":410,"message":"too old"}"#).unwrap_err();
-    assert_eq!(told.to_string(), "the server ended the watch: 410 too old");
+    let error = stage.event("ERROR", r#"{"kind":"Status","code":410,"message":"too old"}"#).unwrap_err();
+    assert_eq!(error.to_string(), "the server ended the watch: 410 too old");
     assert_eq!(stage.ask(), "list limit=500");
     stage.page(12, "", &[("b", 10)]);
     assert_eq!(stage.names(), ["b"]);

@@ -11,10 +11,10 @@ use koord_api::{
 use super::{
     cpu_normalization::of_ratio,
     facts::Facts,
-    waterfall::{Listener, Operation, Source, tell},
+    waterfall::{Listener, Operation, Source, add_term},
 };
 
-/// Why a node's factors cannot be told; those that stand on the node stay.
+/// Why a node's factors are unknown; those that stand on the node stay.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum AmplificationError {
     /// The annotation with the normalization ratio makes no sense.
@@ -41,7 +41,7 @@ pub fn ratios(facts: &Facts<'_>, to: &mut impl Listener) -> Result<Amplification
         _ => BTreeMap::new(),
     };
     for (resource, ratio) in &ratios {
-        tell(to, Operation::Start, of_ratio(*ratio), format!("ratio of {resource}"), || Source {
+        add_term(to, Operation::Start, of_ratio(*ratio), format!("ratio of {resource}"), || Source {
             object: RESOURCE_AMPLIFICATION_CONFIG.into(),
             field: format!("resourceAmplificationRatio.{resource}").into(),
         });
@@ -51,7 +51,7 @@ pub fn ratios(facts: &Facts<'_>, to: &mut impl Listener) -> Result<Amplification
         let product = configured * normalization.value();
         if product > 1.0 {
             ratios.insert("cpu".to_owned(), product);
-            tell(to, Operation::Times, of_ratio(product), "ratio of cpu times the normalization ratio", || {
+            add_term(to, Operation::Times, of_ratio(product), "ratio of cpu times the normalization ratio", || {
                 let name = CPU_NORMALIZATION_RATIO.name();
                 facts.node_source(format!("annotation {name}: {:.2}", normalization.value()))
             });

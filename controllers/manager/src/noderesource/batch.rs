@@ -4,7 +4,7 @@ use koord_api::slo_config::CalculatePolicy;
 
 use super::{
     facts::Facts,
-    waterfall::{Listener, Operation, Source, tell},
+    waterfall::{Listener, Operation, Source, add_term},
 };
 use crate::{
     amount::{Amount, CpuMemory, Native},
@@ -55,11 +55,11 @@ pub fn available(
     native: Native,
     place: Place,
     facts: &Facts<'_>,
-    believable: (&Report, Measured),
+    trusted: (&Report, Measured),
     to: &mut impl Listener,
 ) -> Amount {
     let capacity = capacity(native, place, facts);
-    tell(to, Operation::Start, capacity, "capacity", || match place {
+    add_term(to, Operation::Start, capacity, "capacity", || match place {
         Place::Node => facts.node_source(format!("status.capacity.{}", native.name())),
         Place::Zone(zone) => {
             Source::of("NodeResourceTopology", facts.name, format!("zones[{zone}] {} allocatable", native.name()))
@@ -71,13 +71,13 @@ pub fn available(
     };
     let percent = percent.unwrap_or_default();
     let margin = native.times(capacity, 100_i64.saturating_sub(percent) as f64 / 100.0);
-    tell(to, Operation::Minus, margin, "safety margin", || facts.strategy_source(field, percent));
+    add_term(to, Operation::Minus, margin, "safety margin", || facts.strategy_source(field, percent));
 
     let measure = Measure::of(native, facts);
-    let system = system(native, place, facts, believable, measure, to);
+    let system = system(native, place, facts, trusted, measure, to);
     let taken = taken(native, place, facts, measure, to);
     let left = (capacity - margin - system - taken).max(Amount::ZERO);
-    tell(to, Operation::AtLeast, Amount::ZERO, "never less than nothing", Source::derived);
+    add_term(to, Operation::AtLeast, Amount::ZERO, "never less than nothing", Source::derived);
 
     let (field, percent) = match native {
         Native::Cpu => ("batchCPUThresholdPercent", facts.strategy.batch_cpu_threshold_percent),
@@ -88,11 +88,11 @@ pub fn available(
         Some(percent) => {
             // An annotation of the node may say a percentage that is none.
             let most = native.times(capacity, percent as f64 / 100.0).max(Amount::ZERO);
-            tell(to, Operation::AtMost, most, "batch threshold", || facts.strategy_source(field, percent));
+            add_term(to, Operation::AtMost, most, "batch threshold", || facts.strategy_source(field, percent));
             left.min(most)
         }
     };
-    tell(to, Operation::Result, result, "for batch pods", Source::derived);
+    add_term(to, Operation::Result, result, "for batch pods", Source::derived);
     result
 }
 
@@ -121,15 +121,15 @@ fn system(
     to: &mut impl Listener,
 ) -> Amount {
     let reserved = share(facts.reserved(native), place, facts);
-    tell(to, Operation::Part, reserved, "reserved on the node", || {
+    add_term(to, Operation::Part, reserved, "reserved on the node", || {
         facts.node_source("capacity - allocatable, or annotation node.koordinator.sh/reservation")
     });
     if measure == Measure::Request {
-        tell(to, Operation::Minus, reserved, "reserved", Source::derived);
+        add_term(to, Operation::Minus, reserved, "reserved", Source::derived);
         return reserved;
     }
     let mut used = measured.system.of(native);
-    tell(to, Operation::Part, share(used, place, facts), "used by the system", || {
+    add_term(to, Operation::Part, share(used, place, facts), "used by the system", || {
         facts.report_source(format!("status.nodeMetric.systemUsage {}", native.name()))
     });
     for application in &*report.applications {
@@ -137,13 +137,13 @@ fn system(
         if counts {
             let usage = application.usage.of(native);
             used = used + usage;
-            tell(to, Operation::Part, share(usage, place, facts), format!("used by {}", application.name), || {
+            add_term(to, Operation::Part, share(usage, place, facts), format!("used by {}", application.name), || {
                 facts.report_source(format!("status.hostApplicationMetric[{}] {}", application.name, native.name()))
             });
         }
     }
     let system = share(used, place, facts).max(reserved);
-    tell(to, Operation::Minus, system, "used by the system or reserved, whichever is more", Source::derived);
+    add_term(to, Operation::Minus, system, "used by the system or reserved, whichever is more", Source::derived);
     system
 }
 
@@ -173,18 +173,18 @@ fn taken(native: Native, place: Place, facts: &Facts<'_>, measure: Measure, to: 
             },
         };
         sum = sum + amount;
-        tell(to, Operation::Part, amount, by, || Source::of("Pod", facts_of_pod.key, native.name()));
+        add_term(to, Operation::Part, amount, by, || Source::of("Pod", facts_of_pod.key, native.name()));
     }
     if measure != Measure::Request {
         for (key, usage) in &facts.gone_pods {
             let amount = share(usage.of(native), place, facts);
             sum = sum + amount;
-            tell(to, Operation::Part, amount, "usage of a pod that is gone", || {
+            add_term(to, Operation::Part, amount, "usage of a pod that is gone", || {
                 facts.report_source(format!("status.podsMetric[{key}] {}", native.name()))
             });
         }
     }
-    tell(to, Operation::Minus, sum, "taken by prod and mid pods", Source::derived);
+    add_term(to, Operation::Minus, sum, "taken by prod and mid pods", Source::derived);
     sum
 }
 
@@ -198,6 +198,6 @@ fn on_zone(amount: Amount, given: &[i32], zone: usize, count: usize) -> Option<A
 }
 
 /// Both amounts of a place.
-pub fn both(place: Place, facts: &Facts<'_>, believable: (&Report, Measured), to: &mut impl Listener) -> CpuMemory {
-    CpuMemory::default().map(|native, _| available(native, place, facts, believable, to))
+pub fn both(place: Place, facts: &Facts<'_>, trusted: (&Report, Measured), to: &mut impl Listener) -> CpuMemory {
+    CpuMemory::default().map(|native, _| available(native, place, facts, trusted, to))
 }

@@ -214,7 +214,7 @@ fn labels_go_before_the_annotation_and_that_before_the_configuration() {
 }
 
 #[test]
-fn a_node_is_believed_until_its_own_time_is_over() {
+fn a_report_is_trusted_until_the_time_of_its_node_is_over() {
     let at = |config: Value, annotated: &str, ago: i64| {
         let mut scene = Scene::new(config).annotate("node.koordinator.sh/colocation-strategy", annotated);
         scene.metric["status"]["updateTime"] =

@@ -8,29 +8,29 @@ use koord_api::{
 
 use super::{
     facts::Facts,
-    waterfall::{Listener, Operation, Source, tell},
+    waterfall::{Listener, Operation, Source, add_term},
 };
 use crate::amount::Amount;
 
-/// The ratios that are believed.
-const BELIEVABLE: std::ops::RangeInclusive<f64> = 1.0..=5.0;
+/// The ratios that are accepted.
+const RATIOS: std::ops::RangeInclusive<f64> = 1.0..=5.0;
 
-/// Why a node's ratio cannot be told; the one that stands on the node stays.
+/// Why a node's ratio is unknown; the one that stands on the node stays.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NormalizationError {
     /// A label or annotation makes no sense.
     #[error(transparent)]
     Text(#[from] ProtocolError),
-    /// Nobody says what kind of CPU it is.
+    /// The kind of CPU is unknown.
     #[error("the NodeResourceTopology has no annotation {}; is koordlet running?", CPU_BASIC_INFO.name())]
     UnknownCpu,
-    /// Nobody says how fast it is.
+    /// The configuration has no ratio for it.
     #[error("{CPU_NORMALIZATION_CONFIG} has no ratio for the CPU model {model:?} and no defaultRatio")]
     NoRatio {
         /// The model.
         model: String,
     },
-    /// Nobody would believe it.
+    /// It is not accepted.
     #[error("{CPU_NORMALIZATION_CONFIG}: the ratio {ratio} for the CPU model {model:?} is not between 1 and 5")]
     OutOfRange {
         /// The ratio.
@@ -44,7 +44,7 @@ pub enum NormalizationError {
 pub fn ratio(facts: &Facts<'_>, to: &mut impl Listener) -> Result<f64, NormalizationError> {
     let labelled = CPU_NORMALIZATION_ENABLED.get(&facts.labels)?;
     if !labelled.or(facts.normalization.enable).unwrap_or(false) {
-        tell(to, Operation::Start, Amount::from_units(1), "normalization is off", || match labelled {
+        add_term(to, Operation::Start, Amount::from_units(1), "normalization is off", || match labelled {
             Some(_) => facts.node_source(format!("label {}", CPU_NORMALIZATION_ENABLED.name())),
             None => Source { object: CPU_NORMALIZATION_CONFIG.into(), field: "enable".into() },
         });
@@ -54,10 +54,10 @@ pub fn ratio(facts: &Facts<'_>, to: &mut impl Listener) -> Result<f64, Normaliza
     let cpu = CPU_BASIC_INFO.read(text)?;
     let ratio = facts.normalization.ratio(&cpu);
     let ratio = ratio.ok_or_else(|| NormalizationError::NoRatio { model: cpu.cpu_model.clone() })?;
-    if !BELIEVABLE.contains(&ratio) {
+    if !RATIOS.contains(&ratio) {
         return Err(NormalizationError::OutOfRange { ratio, model: cpu.cpu_model });
     }
-    tell(to, Operation::Start, of_ratio(ratio), format!("ratio of the CPU model {}", cpu.cpu_model), || {
+    add_term(to, Operation::Start, of_ratio(ratio), format!("ratio of the CPU model {}", cpu.cpu_model), || {
         let switches = format!("hyper-threading {}, turbo {}", cpu.hyper_thread_enabled, cpu.turbo_enabled);
         Source { object: CPU_NORMALIZATION_CONFIG.into(), field: switches.into() }
     });

@@ -63,7 +63,7 @@ pub enum Reset {
     /// Colocation is off.
     #[error("colocation is off")]
     Disabled,
-    /// What koordlet reports cannot be believed.
+    /// What koordlet reports is missing or out of date.
     #[error(transparent)]
     Degraded(#[from] Degraded),
 }
@@ -86,18 +86,18 @@ pub fn decide(facts: &Facts<'_>, plugins: &Plugins) -> Decision {
     if plugins.has(Plugin::ResourceAmplification) {
         decision.amplify(facts);
     }
-    let believable = if is_on { facts.believable().map_err(Reset::Degraded) } else { Err(Reset::Disabled) };
-    decision.reset = believable.err();
-    let believable = believable.ok();
+    let trusted = if is_on { facts.trusted().map_err(Reset::Degraded) } else { Err(Reset::Disabled) };
+    decision.reset = trusted.err();
+    let trusted = trusted.ok();
     if plugins.has(Plugin::MidResource) {
         for (native, name) in [(Native::Cpu, MID_CPU), (Native::Memory, MID_MEMORY)] {
-            let amount = believable.map(|believable| mid::available(native, facts, believable, &mut Unasked));
+            let amount = trusted.map(|trusted| mid::available(native, facts, trusted, &mut Unasked));
             let amount = amount.map(|amount| derived(native, native.count(amount), Format::BinarySI));
             decision.resources.insert(name, amount);
         }
     }
     if plugins.has(Plugin::BatchResource) {
-        decision.give_to_batch(facts, believable, normalization);
+        decision.give_to_batch(facts, trusted, normalization);
     }
     if is_on && plugins.has(Plugin::GpuDeviceResource) {
         decision.resources.extend(devices::gpus(facts, plugins.gpu_shares, &mut Unasked));
@@ -123,21 +123,16 @@ impl Decision {
         self.annotations.insert(RESOURCE_AMPLIFICATION_RATIO.name(), text);
     }
 
-    fn give_to_batch(
-        &mut self,
-        facts: &Facts<'_>,
-        believable: Option<(&Report, Measured)>,
-        normalization: Option<f64>,
-    ) {
-        let node = believable.map(|believable| batch::both(Place::Node, facts, believable, &mut Unasked));
+    fn give_to_batch(&mut self, facts: &Facts<'_>, trusted: Option<(&Report, Measured)>, normalization: Option<f64>) {
+        let node = trusted.map(|trusted| batch::both(Place::Node, facts, trusted, &mut Unasked));
         let memory_format = facts.capacity.amount("memory").format();
         self.batch = node;
         let cpu = node.map(|amounts| whole(&faster(amounts.cpu.milli(), normalization)));
         let memory = node.map(|amounts| derived(Native::Memory, amounts.memory.units(), memory_format));
         if !facts.zones.is_empty() {
             let zones = (0..facts.zones.len()).map(|zone| {
-                let amounts = believable
-                    .map(|believable| batch::both(Place::Zone(zone), facts, believable, &mut Unasked))
+                let amounts = trusted
+                    .map(|trusted| batch::both(Place::Zone(zone), facts, trusted, &mut Unasked))
                     .unwrap_or_default();
                 let format = facts.zones.get(zone).map_or(Format::DecimalSI, |zone| zone.memory_format);
                 ZoneAmounts { cpu: faster(amounts.cpu.milli(), normalization), memory: exact(amounts.memory, format) }

@@ -12,7 +12,7 @@ use koord_resource::{Quantity, quantity::Format};
 
 use super::{
     facts::Facts,
-    waterfall::{Listener, Operation, Source, tell},
+    waterfall::{Listener, Operation, Source, add_term},
 };
 use crate::amount::Amount;
 
@@ -36,7 +36,9 @@ pub(super) fn gpus(facts: &Facts<'_>, shares: bool, to: &mut impl Listener) -> R
     let mut resources = Resources::new();
     for name in OF_GPUS {
         let Some(sum) = device.gpus.get(name) else { continue };
-        tell(to, Operation::Start, Amount::from(sum), format!("{name} of {working} working GPUs"), || source(facts));
+        add_term(to, Operation::Start, Amount::from(sum), format!("{name} of {working} working GPUs"), || {
+            source(facts)
+        });
         resources.insert(name, Some(possible(sum)));
     }
     // Other vendors' GPUs are not requested by the name that NVIDIA's had first, unless they say so themselves.
@@ -62,7 +64,7 @@ pub(super) fn rdma(facts: &Facts<'_>, to: &mut impl Listener) -> Resources {
     let working = count(facts, "rdma");
     let amount = (working > 0).then(|| hundreds(working));
     if let Some(amount) = &amount {
-        tell(to, Operation::Start, Amount::from(amount), format!("{RDMA} of {working} working cards"), || {
+        add_term(to, Operation::Start, Amount::from(amount), format!("{RDMA} of {working} working cards"), || {
             source(facts)
         });
     }

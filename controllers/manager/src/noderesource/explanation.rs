@@ -13,7 +13,7 @@ use super::{
     decide,
     decision::{Reset, taken_by_others},
     mid,
-    waterfall::{Listener as _, Operation, Source, Term, tell},
+    waterfall::{Listener as _, Operation, Source, Term, add_term},
 };
 use crate::amount::{Amount, Native};
 
@@ -75,11 +75,11 @@ fn one(
         }
     };
     let mut terms = Vec::new();
-    if let (None, Ok(believable)) = (decision.reset, facts.believable()) {
+    if let (None, Ok(trusted)) = (decision.reset, facts.trusted()) {
         let place = zone.map_or(Place::Node, Place::Zone);
         let _ = match about {
-            About::Mid => mid::available(native, facts, believable, &mut terms),
-            About::Batch | About::Zones => batch::available(native, place, facts, believable, &mut terms),
+            About::Mid => mid::available(native, facts, trusted, &mut terms),
+            About::Batch | About::Zones => batch::available(native, place, facts, trusted, &mut terms),
         };
     }
     if about != About::Mid && !terms.is_empty() {
@@ -108,7 +108,7 @@ fn after_formula(
         } else {
             Amount::from_nano(i128::from(faster.milli_value()) * 1000)
         };
-        tell(terms, Operation::Times, number, format!("times {ratio:.2}, the normalization ratio"), || {
+        add_term(terms, Operation::Times, number, format!("times {ratio:.2}, the normalization ratio"), || {
             facts.node_source(format!("annotation {}", CPU_NORMALIZATION_RATIO.name()))
         });
     }
@@ -116,10 +116,10 @@ fn after_formula(
         let taken = others.amount(name).value();
         let taken = if native == Native::Cpu { Amount::from_milli(taken) } else { Amount::from_units(taken) };
         number = (number - taken).max(Amount::ZERO);
-        tell(terms, Operation::Minus, taken, "taken by others", || {
+        add_term(terms, Operation::Minus, taken, "taken by others", || {
             facts.node_source(format!("annotation {}", THIRD_PARTY_ALLOCATIONS.name()))
         });
-        tell(terms, Operation::AtLeast, Amount::ZERO, "never less than nothing", Source::derived);
+        add_term(terms, Operation::AtLeast, Amount::ZERO, "never less than nothing", Source::derived);
     }
     terms.term(|| Term {
         operation: Operation::Result,

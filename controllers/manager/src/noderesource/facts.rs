@@ -164,8 +164,8 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// What koordlet reports, unless it cannot be believed.
-    pub fn believable(&self) -> Result<(&'a Report, Measured), Degraded> {
+    /// What koordlet reports, unless it is missing or out of date.
+    pub fn trusted(&self) -> Result<(&'a Report, Measured), Degraded> {
         let report = self.report.ok_or(Degraded::NoReport)?;
         let expires = self.expires().ok_or(Degraded::NoTime)?;
         if self.now > expires {
@@ -174,7 +174,7 @@ impl<'a> Facts<'a> {
         Ok((report, report.measured.ok_or(Degraded::NoUsage)?))
     }
 
-    /// Until when the report can be believed.
+    /// Until when the report is trusted.
     pub fn expires(&self) -> Option<Timestamp> {
         let minutes = self.strategy.degrade_time_minutes.unwrap_or_default();
         let seconds = self.report?.updated?.as_second().saturating_add(minutes.saturating_mul(60));

@@ -4,7 +4,7 @@ use koord_api::priority::PriorityClass;
 
 use super::{
     facts::Facts,
-    waterfall::{Listener, Operation, Source, tell},
+    waterfall::{Listener, Operation, Source, add_term},
 };
 use crate::{
     amount::{Amount, Native},
@@ -12,11 +12,11 @@ use crate::{
 };
 
 /// What mid pods may use of CPU or memory.
-pub fn available(native: Native, facts: &Facts<'_>, believable: (&Report, Measured), to: &mut impl Listener) -> Amount {
+pub fn available(native: Native, facts: &Facts<'_>, trusted: (&Report, Measured), to: &mut impl Listener) -> Amount {
     let result = if facts.strategy.mid_reclaim_mode.as_deref() == Some("static") {
         fixed(native, facts, to)
     } else {
-        predicted(native, facts, believable, to)
+        predicted(native, facts, trusted, to)
     };
     let (field, percent) = match native {
         Native::Cpu => ("midCPUThresholdPercent", facts.strategy.mid_cpu_threshold_percent),
@@ -24,14 +24,14 @@ pub fn available(native: Native, facts: &Facts<'_>, believable: (&Report, Measur
     };
     let percent = percent.unwrap_or_default();
     let most = native.times(facts.capacity_of(native), percent as f64 / 100.0);
-    tell(to, Operation::AtMost, most, "mid threshold", || facts.strategy_source(field, percent));
+    add_term(to, Operation::AtMost, most, "mid threshold", || facts.strategy_source(field, percent));
     let mut result = result.min(most);
     if result < Amount::ZERO {
         // An annotation of the node may say percentages that are none.
         result = Amount::ZERO;
-        tell(to, Operation::AtLeast, result, "never less than nothing", Source::derived);
+        add_term(to, Operation::AtLeast, result, "never less than nothing", Source::derived);
     }
-    tell(to, Operation::Result, result, "for mid pods", Source::derived);
+    add_term(to, Operation::Result, result, "for mid pods", Source::derived);
     result
 }
 
@@ -42,7 +42,7 @@ fn fixed(native: Native, facts: &Facts<'_>, to: &mut impl Listener) -> Amount {
     };
     let percent = percent.unwrap_or_default();
     let fixed = native.times(facts.capacity_of(native), percent as f64 / 100.0);
-    tell(to, Operation::Start, fixed, "static share", || facts.strategy_source(field, percent));
+    add_term(to, Operation::Start, fixed, "static share", || facts.strategy_source(field, percent));
     fixed
 }
 
@@ -53,25 +53,25 @@ fn predicted(
     to: &mut impl Listener,
 ) -> Amount {
     let reclaimable = report.reclaimable.unwrap_or_default().of(native);
-    tell(to, Operation::Start, reclaimable, "requested by prod pods, predicted to stay idle", || {
+    add_term(to, Operation::Start, reclaimable, "requested by prod pods, predicted to stay idle", || {
         facts.report_source(format!("status.prodReclaimableMetric {}", native.name()))
     });
     let capacity = facts.capacity_of(native);
     // Without a whole measurement nothing is known to be unused.
     let unused = measured.node.map_or(Amount::ZERO, |usage| capacity - usage.of(native));
-    tell(to, Operation::AtMost, unused, "unused", || {
+    add_term(to, Operation::AtMost, unused, "unused", || {
         facts.report_source(format!("capacity - status.nodeMetric.nodeUsage {}", native.name()))
     });
-    tell(to, Operation::AtLeast, Amount::ZERO, "never less than nothing", Source::derived);
+    add_term(to, Operation::AtLeast, Amount::ZERO, "never less than nothing", Source::derived);
     let base = reclaimable.min(unused).max(Amount::ZERO);
 
     let unallocated = unallocated(native, facts, (report, measured));
     let percent = facts.strategy.mid_unallocated_percent.unwrap_or_default();
     let more = native.times(unallocated, percent as f64 / 100.0);
-    tell(to, Operation::Part, unallocated, "requested by no prod pod and not reserved", || {
+    add_term(to, Operation::Part, unallocated, "requested by no prod pod and not reserved", || {
         facts.node_source("capacity - the larger of reserved and system usage - requests")
     });
-    tell(to, Operation::Plus, more, "share of what is not requested", || {
+    add_term(to, Operation::Plus, more, "share of what is not requested", || {
         facts.strategy_source("midUnallocatedPercent", percent)
     });
     base + more

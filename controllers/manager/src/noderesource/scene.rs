@@ -140,10 +140,10 @@ impl Scene {
     pub(super) fn batch(&self, place: Place) -> (i64, i64) {
         self.look(|facts| {
             let count = |native: Native| {
-                let believable = facts.believable().unwrap();
-                let amount = batch::available(native, place, facts, believable, &mut Unasked);
+                let trusted = facts.trusted().unwrap();
+                let amount = batch::available(native, place, facts, trusted, &mut Unasked);
                 let mut terms = Vec::new();
-                assert_eq!(batch::available(native, place, facts, believable, &mut terms), amount);
+                assert_eq!(batch::available(native, place, facts, trusted, &mut terms), amount);
                 assert_eq!(arrives_at(native, &terms), Some(amount), "{terms:?}");
                 native.count(amount)
             };
@@ -154,10 +154,10 @@ impl Scene {
     pub(super) fn mid(&self) -> (i64, i64) {
         self.look(|facts| {
             let count = |native: Native| {
-                let believable = facts.believable().unwrap();
-                let amount = mid::available(native, facts, believable, &mut Unasked);
+                let trusted = facts.trusted().unwrap();
+                let amount = mid::available(native, facts, trusted, &mut Unasked);
                 let mut terms = Vec::new();
-                assert_eq!(mid::available(native, facts, believable, &mut terms), amount);
+                assert_eq!(mid::available(native, facts, trusted, &mut terms), amount);
                 assert_eq!(arrives_at(native, &terms), Some(amount), "{terms:?}");
                 native.count(amount)
             };

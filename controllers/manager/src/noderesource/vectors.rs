@@ -1,4 +1,4 @@
-//! The reference numbers of spec/manager.md 4.1.3, 4.1.4 and 6.5, each also told as a waterfall.
+//! The reference numbers of spec/manager.md 4.1.3, 4.1.4 and 6.5, each also as a waterfall.
 
 use jiff::SignedDuration;
 use serde_json::{Value, json};
@@ -118,11 +118,11 @@ fn mid_pods_get_what_prod_pods_are_predicted_to_leave() {
 }
 
 #[test]
-fn a_report_that_cannot_be_believed_leaves_nothing() {
+fn a_report_that_is_not_trusted_leaves_nothing() {
     let degraded = |change: &dyn Fn(&mut Value)| {
         let mut scene = Scene::new(json!({}));
         change(&mut scene.metric);
-        scene.look(|facts| facts.believable().err())
+        scene.look(|facts| facts.trusted().err())
     };
     let at = |minutes: i64| (NOW - SignedDuration::from_mins(minutes)).to_string();
     assert_eq!(degraded(&|_| {}), None);

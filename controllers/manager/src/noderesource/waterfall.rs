@@ -1,6 +1,6 @@
 //! How a number came about: the terms in order, each with the object and field it was read from.
 //!
-//! A formula tells its terms to whom asks. The controller does not ask, and then telling costs nothing.
+//! A formula reports its terms to a listener. The controller has none, and then reporting costs nothing.
 
 use std::borrow::Cow;
 
@@ -88,8 +88,8 @@ impl Listener for Vec<Term> {
     }
 }
 
-/// Tells a term.
-pub(super) fn tell(
+/// Reports a term.
+pub(super) fn add_term(
     listener: &mut impl Listener,
     operation: Operation,
     amount: Amount,
@@ -101,7 +101,7 @@ pub(super) fn tell(
 
 /// The number that a waterfall arrives at, computed from its terms alone; none where they are no waterfall.
 ///
-/// The tests hold every formula to it: what is told is what is computed.
+/// The tests hold every formula to it: what is reported is what is computed.
 pub fn arrives_at(native: Native, terms: &[Term]) -> Option<Amount> {
     let mut number = Amount::ZERO;
     for term in terms {

@@ -24,7 +24,7 @@ impl TopologyView {
         serde_json::from_str::<Option<Vec<Value>>>(&self.zones).ok().flatten().unwrap_or_default()
     }
 
-    /// The annotation that tells the kind of CPU.
+    /// The annotation with the kind of CPU.
     pub fn cpu(&self) -> Option<&str> {
         self.cpu.as_deref()
     }

@@ -46,7 +46,11 @@ fn a_strategy_that_nobody_can_work_with_is_told_and_the_last_good_one_holds() {
     assert_eq!(configure(&mut stage, strategy.clone()), (json!(20), vec![]));
     strategy["nodeConfigs"] = json!([{"nodeSelector": {}, "metricReportIntervalSeconds": 0}]);
     let out_of_range = "ColocationCfgOutOfRange";
-    assert_eq!(configure(&mut stage, strategy.clone()), (json!(20), vec![out_of_range; 2]), "each controller tells it");
+    assert_eq!(
+        configure(&mut stage, strategy.clone()),
+        (json!(20), vec![out_of_range; 2]),
+        "each controller reports it"
+    );
     strategy["degradeTimeMinutes"] = 0.into();
     assert_eq!(configure(&mut stage, strategy), (json!(20), vec![out_of_range; 4]));
 }

@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 
 /// Where the cards are.
 pub(crate) const NAMESPACE: &str = "cards";
-/// The name under which the controller's events are told.
+/// The name under which the controller's events are recorded.
 pub(crate) const COMPONENT: &str = "card-controller";
 
 /// What is read of a node.
@@ -42,7 +42,7 @@ impl Owned for CardView {
     }
 }
 
-/// See the module.
+/// Writes the card of each node.
 #[controller(name = "name-cards", for = ResourceKind::NODE, owns(ResourceKind::CONFIG_MAP), concurrency = 2)]
 pub(crate) struct NameCards {
     nodes: Arc<Store<NodeView>>,
@@ -73,8 +73,8 @@ impl Controller for NameCards {
         if !outcome.plan.is_empty() {
             let (kind, uid) = (ResourceKind::NODE, node.uid.clone());
             let message = "the node gets a new name card".to_owned();
-            let (key, type_, reason) = (key.clone(), EventType::Normal, "NameCard");
-            outcome.event(Event { kind, key, uid, type_, reason, message });
+            let (key, type_, action, reason) = (key.clone(), EventType::Normal, "Naming", "NameCard");
+            outcome.event(Event { kind, key, uid, type_, action, reason, message });
         }
         Ok(outcome)
     }

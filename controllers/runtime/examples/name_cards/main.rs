@@ -38,7 +38,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let client = Client::new(Server::new(core, Parts::default()).router(), "default");
 
     // The program.
-    let (recorder, told) = Recorder::new(SystemClock::shared());
+    let (recorder, events) = Recorder::new(SystemClock::shared());
     let mut core = Core::new(SystemClock::shared(), Random::from_os(), Metrics::new()?, Arc::new(recorder));
     core.add(NameCards::SPEC, COMPONENT, |wiring| Ok::<_, Infallible>(NameCards::wire(wiring)))?;
     let settings = Settings {
@@ -51,7 +51,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         host: "example".to_owned(),
     };
     let stop = CancellationToken::new();
-    let running = tokio::spawn(Manager::new(core, client.clone(), told, settings).run(stop.clone()));
+    let running = tokio::spawn(Manager::new(core, client.clone(), events, settings).run(stop.clone()));
 
     // A person.
     let named = |name: &str| ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };

@@ -30,7 +30,7 @@ pub(super) const TERMINAL_ERRORS: Description = Description::counter(
     CONTROLLER,
     "Failed reconciliations per controller that are not tried again before the object changes.",
 )
-.advice("Mend the object that the log line `reconcile failed` names.");
+.advice("Fix the object that the log line `reconcile failed` names.");
 pub(super) const RECONCILE_PANICS: Description = Description::counter(
     "controller_runtime_reconcile_panics_total",
     CONTROLLER,
@@ -42,7 +42,7 @@ pub(super) const RECONCILE_FAULTS: Description = Description::counter(
     &["controller", "fault"],
     "Failed reconciliations per controller by whose fault it was: api, user, node, bug.",
 )
-.advice("`api`: look at the API server and at permissions (`koordctl doctor`); `user`: the log names the object to mend; `bug`: report it.");
+.advice("`api`: look at the API server and at permissions (`koordctl doctor`); `user`: the log names the object to fix; `bug`: report it.");
 pub(super) const RECONCILE_TIME: Description = Description::histogram(
     "controller_runtime_reconcile_time_seconds",
     CONTROLLER,

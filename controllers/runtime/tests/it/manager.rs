@@ -128,7 +128,7 @@ async fn keeps_its_objects_right(initial: Initial) {
         events["items"].as_array().unwrap().iter().find(|event| event["involvedObject"]["name"] == "n1").cloned()
     });
     let told = told.await;
-    assert_eq!((&told["reason"], &told["source"]["component"]), (&json!("NameCard"), &json!("card-controller")));
+    assert_eq!((&told["reason"], &told["reportingComponent"]), (&json!("NameCard"), &json!("card-controller")));
 
     core.refresh_metrics();
     let text = core.metrics().text(&[Audience::Runtime]);

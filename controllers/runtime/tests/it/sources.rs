@@ -53,11 +53,11 @@ fn each_source(look: impl Fn(&str, &str) -> Vec<String>) -> Vec<String> {
         sources(&root.join(name).join("src"), &mut files);
     }
     assert!(files.len() > 40, "only {} sources were found", files.len());
-    let told = |path: &PathBuf| {
+    let found = |path: &PathBuf| {
         let name = path.strip_prefix(root).unwrap().display().to_string();
         look(&name, &fs::read_to_string(path).unwrap())
     };
-    files.iter().flat_map(told).collect()
+    files.iter().flat_map(found).collect()
 }
 
 #[test]
