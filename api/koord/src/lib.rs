@@ -21,7 +21,11 @@
 //! | [`koord_schema`](../koord_schema/index.html) | structural schemas, CEL, JSON, merge and strategic-merge patches: pure functions of JSON |
 //! | [`koord_resource`](../koord_resource/index.html) | what a declared type is: identity, schema, validation, mutation, conversion, handlers, roles |
 //! | [`koord_macros`](../koord_macros/index.html) | the derives and attributes that implement it |
-//! | [`koord_runtime`](../koord_runtime/index.html) | watches, caches, queues, leader election, reconcilers and the manager around them |
+//! | [`koord_core`](../koord_core/index.html) | caches, the protocol of list and watch, work queues, leader election, plans: state machines without I/O |
+//! | [`koord_client`](../koord_client/index.html) | requests to the API server, with their rate limit |
+//! | [`koord_metrics`](../koord_metrics/index.html) | metrics as data, and their registries |
+//! | [`koord_runtime`](../koord_runtime/index.html) | the tasks: watches, workers, leader election, events, and the manager around them |
+//! | [`koord_listen`](../koord_listen/index.html) | sockets, with limits of connections and bodies |
 //! | [`koord_program`](../koord_program/index.html) | what a program is made of: flags, gates, kubeconfig, logs, signals, exit codes, wiring |
 //! | [`koord_webhook`](../koord_webhook/index.html) | the webhook server: TLS, certificates, AdmissionReview, conversion |
 //! | [`envtest`](../envtest/index.html) | a Kubernetes API server that runs in a test |
@@ -31,6 +35,9 @@
 //! | crate | what it is |
 //! |---|---|
 //! | [`koord_api`](../koord_api/index.html) | the 13 kinds, and the protocol of labels, annotations and configuration |
+//! | [`koord_scheduling`](../koord_scheduling/index.html) | selectors, taints, pod requests, QoS classes, CPU sets and NUMA nodes, as scheduler, webhooks and node agent share them |
+//! | [`koord_quota`](../koord_quota/index.html) | the tree of quotas: its rules, its snapshot and the runtime quota |
+//! | [`koord_config`](../koord_config/index.html) | the configurations of scheduler and descheduler as declared types |
 //! | [`koord_profile`](../koord_profile/index.html) | which profiles apply to a pod, and what they change |
 //! | [`koord_manager_controllers`](../koord_manager_controllers/index.html) | the controllers of koord-manager |
 //! | [`koord_webhooks`](../koord_webhooks/index.html) | the admission handlers of koord-manager |
