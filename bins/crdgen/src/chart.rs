@@ -25,7 +25,7 @@ pub(crate) const FILES: &str = "charts/koordinator/files";
 /// The values as an operator finds them, with their explanations.
 const VALUES: &str = include_str!("../../../charts/koordinator/values.yaml");
 
-/// Which value tells the failure policy of entries for a resource, and how a resource is written there.
+/// Which value sets the failure policy of entries for a resource, and how a resource is written there.
 const POLICIES: [(&str, &str); 6] = [
     ("pods", "pods"),
     ("elasticquotas", "elasticquotas"),
@@ -38,7 +38,7 @@ const POLICIES: [(&str, &str); 6] = [
 /// What API servers do when nothing else is said.
 const TIMEOUT_SECONDS: u8 = 10;
 
-/// Handlers that answer while a gate is off, but decide nothing then: nobody needs to ask them.
+/// Handlers that answer while a gate is off, but decide nothing then: they need no webhook entry.
 const ANSWERS_WITHOUT: [(&str, &str); 1] = [("/validate-pod-binding", "BindingAdmissionWebhook")];
 
 /// The chart's data, but for the definitions.
@@ -75,7 +75,7 @@ fn gates() -> Value {
 /// An entry as every installation has it: with what an API server would add, so that the manager, which compares whole
 /// entries, finds nothing to write; and without what an installation decides.
 pub(crate) struct Entry {
-    /// The gates that must be on for somebody to answer.
+    /// The gates that must be on for the path to be served.
     gates: Vec<&'static str>,
     path: &'static str,
     failure_policy: Value,
@@ -130,7 +130,7 @@ impl Entry {
         })
     }
 
-    /// Whether somebody answers while nobody touches a gate.
+    /// Whether the path is served with the default gates.
     pub(crate) fn is_served_by_default(&self) -> bool {
         let is_on = |name: &&str| GATES.iter().any(|gate| gate.name == *name && gate.default);
         self.gates.iter().all(is_on)

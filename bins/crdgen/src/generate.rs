@@ -51,7 +51,7 @@ pub fn documents(definitions: &[Value]) -> Result<Vec<Document>> {
     Ok(documents)
 }
 
-/// Both webhook configurations. They have the entries that are served while nobody touches a gate; the annotation that
+/// Both webhook configurations. They have the entries that are served with the default gates; the annotation that
 /// the manager rebuilds entries from has all, so that gates bring further ones, and applying the file again finds
 /// nothing to change. The certificate authority is left to the manager for the same reason.
 fn webhook_configurations() -> Result<Vec<Value>> {

@@ -95,7 +95,7 @@ pub struct Options {
     #[arg(long, default_value = "100", allow_negative_numbers = true, value_parser = count)]
     colocation_profile_update_pod_qps_burst: u32,
     /// Warn users, in the answers of the webhooks, of what they wrote and what has no effect: a value that a profile
-    /// overwrites, a quota that does not exist, labels and annotations that nobody understands.
+    /// overwrites, a quota that does not exist, labels and annotations that no component reads.
     #[arg(long, default_value = "false", num_args = 0..=1, require_equals = true, default_missing_value = "true",
           action = ArgAction::Set, value_parser = switch)]
     admission_warnings: bool,

@@ -7,7 +7,7 @@ use koord_webhooks::HANDLERS;
 use crate::gates::GATES;
 
 /// Controllers that run only where their gate is switched on. What they need beside [`rbac_rules`] is granted apart:
-/// nobody may change pods in a cluster that does not ask for it.
+/// the manager may not change pods where the gate is off.
 pub fn optional_controllers() -> impl Iterator<Item = &'static ControllerSpec> {
     CONTROLLERS.iter().filter(|spec| spec.gate.is_some_and(is_off))
 }

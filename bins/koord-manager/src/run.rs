@@ -54,17 +54,10 @@ pub async fn run_with(
         return Ok(program.manager().run(stop).await?);
     }
     let (server, accounts) = webhook_server(environment, &mut program, &checked.options)?;
-    let manager = program.manager();
-    manager.health().ready("webhook-ready", server.readiness());
-    let api = manager.api().clone();
-    accounts.open(Arc::new(api.clone()));
-    // Whichever ends first, by an error or by `stop`, ends the other.
-    let both = stop.child_token();
-    let webhooks =
-        async { server.run(api, both.clone()).await.inspect_err(|_| both.cancel()).map_err(anyhow::Error::from) };
-    let manager = async { manager.run(both.clone()).await.inspect_err(|_| both.cancel()).map_err(anyhow::Error::from) };
-    tokio::try_join!(webhooks, manager)?;
-    Ok(())
+    let mut manager = program.manager();
+    accounts.open(Arc::new(manager.api().clone()));
+    server.run_in(&mut manager)?;
+    Ok(manager.run(stop).await?)
 }
 
 /// Adds every controller that the flags and gates let run.
@@ -110,7 +103,7 @@ fn webhook_server(
     let ctx = Arc::new(koord_webhooks::Ctx::watch(core, |gate| gates.enabled(gate), options.webhook_settings()));
     let builder = koord_webhook::ServiceBuilder::new(counters, Arc::clone(&clock)).traced(core.tracer().clone());
     let builder = koord_webhooks::serve(builder, &ctx, |gate| gates.enabled(gate));
-    let accounts = Accounts::new(ctx, options.quota_retries(), core.random().clone());
+    let accounts = Accounts::new(ctx, options.quota_retries(), core.random().clone(), core.guard().clone());
     let service = accounts.settle(builder).build();
     let server = koord_webhook::Server::open(environment, service, clock)?;
     server.watch(core);

@@ -34,7 +34,7 @@ Examples:
         #[command(subcommand)]
         command: CrdCommand,
     },
-    /// Look for what is wrong with Koordinator in a cluster, and say what mends it
+    /// Look for what is wrong with Koordinator in a cluster, and say how to fix it
     #[command(after_help = "\
 Examples:
   koordctl doctor
@@ -60,7 +60,7 @@ Examples:
   koordctl plan -- --noderesource-plugins=-MidResource,* --config-namespace=koord
 
 A cluster is only read, with one list per collection. Exit code: 0 when nothing would be written, 1 when something
-would, 2 when that cannot be told.")]
+would, 2 when it cannot be determined.")]
     Plan(PlanArgs),
     /// Try ClusterColocationProfiles
     Profile {
@@ -80,6 +80,12 @@ Examples:
 
 Exit code: 0 when nothing is wrong (warnings apart), 1 when something is, 2 when a file cannot be read.")]
     Lint(LintArgs),
+    /// Show configurations of components
+    Config {
+        /// What to show.
+        #[command(subcommand)]
+        command: ConfigCommand,
+    },
     /// Print the version of this program, and of the server if one answers
     #[command(after_help = "Example:  koordctl version --client")]
     Version(VersionArgs),
@@ -98,6 +104,7 @@ impl Command {
             Self::Doctor(args) => Some(args.answer.output),
             Self::Plan(args) => Some(args.answer.output),
             Self::Lint(args) => Some(args.output),
+            Self::Config { command: ConfigCommand::Effective(args) } => Some(args.output),
             Self::Profile { command: ProfileCommand::Test(args) } => Some(args.answer.output),
             Self::Explain { command } => Some(match command {
                 ExplainCommand::Batch(args)
@@ -227,7 +234,7 @@ Examples:
   koordctl profile test -f deployment.yaml --profiles profiles/     # … of files: also namespaces, priority classes, quotas
   koordctl profile test -f pod.yaml -n shop -o json
 
-Nothing is created. Exit code: 0 when the pod would be admitted, 1 when it would be refused, 2 when that cannot be told.")]
+Nothing is created. Exit code: 0 when the pod would be admitted, 1 when it would be refused, 2 when it cannot be determined.")]
     Test(ProfileTestArgs),
 }
 
@@ -265,6 +272,30 @@ pub struct LintArgs {
     pub output: OutputFormat,
 }
 
+/// What `config` shows.
+#[derive(Debug, Subcommand)]
+pub enum ConfigCommand {
+    /// Print the complete configuration that is in force with a file: its fields, and the defaults of what it leaves out
+    #[command(after_help = "\
+Examples:
+  koordctl config effective -f koord-scheduler.yaml            # each value with the line that sets it, or default
+  koordctl config effective -f koord-descheduler.yaml -o yaml  # the configuration itself
+
+Exit code: 0 when it is printed, 1 when the file has mistakes, which are listed as by lint, 2 when it cannot be read.")]
+    Effective(EffectiveArgs),
+}
+
+/// Options of `config effective`.
+#[derive(Debug, Args)]
+pub struct EffectiveArgs {
+    /// File with a KubeSchedulerConfiguration or a DeschedulerConfiguration, in YAML or JSON; - is standard input
+    #[arg(short = 'f', long = "filename", value_name = "FILE")]
+    pub file: PathBuf,
+    /// How the answer is written: a table shows where each value comes from
+    #[arg(short, long, value_enum, default_value_t = OutputFormat::Table)]
+    pub output: OutputFormat,
+}
+
 /// Options of `up`.
 #[derive(Clone, Debug, Args)]
 pub struct UpArgs {
@@ -286,7 +317,7 @@ pub struct UpArgs {
     #[arg(long, value_name = "COUNT", value_parser = whole::<u32, 100>)]
     pub pods_per_node: Option<u32>,
     /// Play a scenario in the cluster, step by step: on a terminal space or enter goes on, p pauses, q ends it. Elsewhere it plays to its end, and
-    /// the exit code tells whether all of it came true. `list` says which there are
+    /// the exit code is 0 when all of it came true. `list` says which there are
     #[arg(long, value_name = "NAME")]
     pub scenario: Option<String>,
     /// Wait for enter before each step of the scenario
@@ -422,7 +453,7 @@ Examples:
   koordctl explain quota team-a --what-if team-a.yaml     # would this change be admitted, and what then?
   koordctl explain quota team-a -f quotas.yaml            # without a cluster
 
-Exit code: 0 when every proposed change is admitted, 1 when one is refused, 2 when that cannot be told.")]
+Exit code: 0 when every proposed change is admitted, 1 when one is refused, 2 when it cannot be determined.")]
     Quota(QuotaArgs),
 }
 

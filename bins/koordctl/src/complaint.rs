@@ -4,7 +4,7 @@ use std::error::Error;
 
 use crate::permission::Missing;
 
-/// The line. Where a client's error is among the causes, it is told in words for people, and nothing below it.
+/// The line. Where a client's error is among the causes, it is described for people, and its causes are left out.
 pub fn in_words(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain() {

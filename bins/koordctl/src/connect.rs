@@ -40,11 +40,11 @@ pub struct Server {
     /// What time it is in the cluster, to the second: the machine of whoever asks may go wrong, and a cluster of
     /// `up --speed` has a time of its own. None where the server does not say.
     pub time: Option<Timestamp>,
-    /// As `/version` tells it; null where that is not for everybody.
+    /// The body of `/version`; null where this user may not read it.
     pub version: Value,
 }
 
-/// Finds the server and asks it for its version, so that whoever cannot be answered is told so once and in words.
+/// Finds the server and asks it for its version, so that an unreachable server is one clear error.
 pub async fn reach(cluster: &ClusterArgs) -> Result<Server, Unreachable> {
     let config = config(cluster).await?;
     let url = config.cluster_url.to_string();
@@ -68,7 +68,7 @@ pub async fn client(cluster: &ClusterArgs) -> Result<Client, Unreachable> {
     reach(cluster).await.map(|server| server.client)
 }
 
-/// Why a server did not tell its version.
+/// Why a server did not answer with its version.
 enum Unanswered {
     /// Nothing came.
     Silent(String),
@@ -181,7 +181,7 @@ impl From<ConfigError> for Unreachable {
     }
 }
 
-/// The time that an answer tells.
+/// The time in the header of an answer.
 pub fn date(headers: &HeaderMap) -> Option<Timestamp> {
     let text = headers.get(header::DATE)?.to_str().ok()?;
     rfc2822::DateTimeParser::new().parse_timestamp(text).ok()

@@ -90,7 +90,7 @@ pub async fn apply(client: &Client, wanted: &Value) -> Result<&'static str> {
         return Ok("unchanged");
     }
     present.data["spec"] = spec;
-    // With the resourceVersion that was read: somebody else's change in between is a conflict, not lost.
+    // With the resourceVersion that was read: a change in between is a conflict, not lost.
     api.replace(name, &PostParams::default(), &present).await.with_context(failed)?;
     Ok("changed")
 }

@@ -1,4 +1,4 @@
-//! `koordctl doctor`: what is wrong with Koordinator in a cluster, and what mends it.
+//! `koordctl doctor`: what is wrong with Koordinator in a cluster, and what fixes it.
 //!
 //! Each check is a file and looks at one thing. What cannot be looked at is a finding too, so that a cluster of which
 //! half is missing, or a user who may read little, still gets an answer.
@@ -11,6 +11,7 @@ mod finding;
 mod lease;
 mod nodes;
 mod objects;
+mod obstacle;
 mod permissions;
 mod server;
 mod webhooks;

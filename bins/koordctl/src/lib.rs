@@ -8,6 +8,7 @@
 
 pub mod cli;
 pub mod complaint;
+pub mod config;
 pub mod connect;
 pub mod crd;
 pub mod doctor;
@@ -40,7 +41,7 @@ pub const FAILED: u8 = 2;
 pub struct Answer {
     /// For standard output.
     pub text: String,
-    /// Exit code: 0 when what was asked for is so, 1 when it is not, and [`FAILED`] when it is broken or nobody knows.
+    /// Exit code: 0 when what was asked for is so, 1 when it is not, and [`FAILED`] when the command failed.
     pub code: u8,
 }
 
@@ -76,6 +77,7 @@ pub async fn run_on(cli: Cli, screen: Screen) -> Result<Answer> {
         cli::Command::Explain { command } => explain::run(&command, screen).await,
         cli::Command::Profile { command } => profile::run(&command, screen).await,
         cli::Command::Plan(args) => plan::run(&args, screen).await,
+        cli::Command::Config { command } => config::run(&command, screen),
         cli::Command::Lint(args) => lint::run(&args),
         cli::Command::Version(args) => Ok(version::run(&args).await),
         cli::Command::Completion { shell } => {

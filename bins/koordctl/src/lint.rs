@@ -92,11 +92,19 @@ pub fn run(args: &LintArgs) -> Result<Answer> {
 }
 
 /// A document with the objects in it.
-struct Parsed<'t> {
+pub(crate) struct Parsed<'t> {
     file: &'t str,
     start: usize,
     text: &'t str,
-    objects: Result<Vec<Value>, String>,
+    pub(crate) objects: Result<Vec<Value>, String>,
+}
+
+impl Parsed<'_> {
+    /// The line of the file, from 1, at which a field stands.
+    pub(crate) fn line_of(&self, path: &[koord_config::Step]) -> usize {
+        let steps: Vec<Step> = path.iter().map(Step::from).collect();
+        self.start + line_of(&place::lines(self.text), &steps) + 1
+    }
 }
 
 /// Everything to change in files of YAML or JSON documents. What the objects say of each other counts across files.
@@ -133,7 +141,8 @@ pub fn lint(files: &[File], reviewer: &Reviewer) -> Vec<Finding> {
     findings
 }
 
-fn parse(file: &File) -> Vec<Parsed<'_>> {
+/// The documents of a file.
+pub(crate) fn parse(file: &File) -> Vec<Parsed<'_>> {
     let parse = |(start, text)| {
         let objects = match envtest::yaml::parse(text) {
             Ok(Value::Null) => Ok(Vec::new()),

@@ -16,7 +16,7 @@ pub struct File {
     pub name: String,
     /// What stands in it.
     pub text: String,
-    /// Whether somebody named it. Of a folder it may be something else than objects, such as a chart's values.
+    /// Whether it was named on the command line. Of a folder it may be something else than objects, such as a chart's values.
     pub is_named: bool,
 }
 
@@ -62,7 +62,7 @@ fn collect(path: &Path, is_named: bool, files: &mut Vec<File>) -> Result<()> {
     inside.iter().try_for_each(|path| collect(path, false, files))
 }
 
-/// The objects in these files, with lists taken apart. Something else in a file that somebody named is a mistake.
+/// The objects in these files, with lists taken apart. Something else in a file that was named is an error.
 pub fn objects(paths: &[PathBuf]) -> Result<Vec<Value>> {
     let mut objects = Vec::new();
     for File { name, text, is_named } in read(paths)? {

@@ -1,4 +1,4 @@
-//! Names in sentences: the one that somebody probably meant, and the first few of many.
+//! Names in sentences: the one that was probably meant, and the first few of many.
 
 /// The one that is most like a word, where one is like it at all.
 fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {

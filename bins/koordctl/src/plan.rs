@@ -43,15 +43,15 @@ pub async fn run(args: &PlanArgs, screen: Screen) -> Result<Answer> {
     let checked = options(args)?;
     let source = source::Source::open(args).await?;
     let now = args.at.unwrap_or_else(|| source.time());
-    let told = Arc::new(Told::default());
-    let sink: Arc<dyn EventSink> = Arc::clone(&told) as _;
+    let recorded = Arc::new(Recorded::default());
+    let sink: Arc<dyn EventSink> = Arc::clone(&recorded) as _;
     // No decision depends on chance; the runtime wants a source all the same.
     let mut core = Core::new(ManualClock::new(now), Random::seeded(0), Metrics::new()?, sink);
     core.restrict_to(&checked.settings.namespace);
     koord_manager::add_controllers(&mut core, &checked)?;
     let stored = source::fill(&core, source).await?;
     let (steps, problems) = decide(&core, stored);
-    let plan = Plan { steps, problems, events: told.take() };
+    let plan = Plan { steps, problems, events: recorded.take() };
     let text = match args.answer.output {
         OutputFormat::Table => {
             let coloured =
@@ -90,15 +90,15 @@ fn options(args: &PlanArgs) -> Result<Checked> {
 
 /// Events of controllers and caches, in order and each once.
 #[derive(Default)]
-pub(crate) struct Told(Mutex<BTreeSet<(&'static str, Event)>>);
+pub(crate) struct Recorded(Mutex<BTreeSet<(&'static str, Event)>>);
 
-impl Told {
+impl Recorded {
     pub(crate) fn take(&self) -> Vec<Event> {
         std::mem::take(&mut *self.0.lock()).into_iter().map(|(_, event)| event).collect()
     }
 }
 
-impl EventSink for Told {
+impl EventSink for Recorded {
     fn record(&self, component: &'static str, event: Event) {
         self.0.lock().insert((component, event));
     }

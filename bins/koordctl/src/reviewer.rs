@@ -94,7 +94,7 @@ impl Reviewer {
     }
 
     /// What all handlers say to a request. The validating ones see what the mutating ones have made; where one of
-    /// those refuses, nobody else is asked.
+    /// those refuses, no other handler is called.
     pub fn review(
         &self,
         resource: Resource<'_>,

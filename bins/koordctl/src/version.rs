@@ -7,7 +7,7 @@ use crate::{Answer, cli::VersionArgs, complaint::in_words, connect};
 /// The version of this program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// This program's version and, unless told not to ask, the server's. A server that does not answer is no failure.
+/// This program's version and, unless `--client` is set, the server's. A server that does not answer is no failure.
 pub async fn run(args: &VersionArgs) -> Answer {
     let own = format!("koordctl {VERSION}\n");
     if args.client {
@@ -19,5 +19,5 @@ pub async fn run(args: &VersionArgs) -> Answer {
 
 async fn server(args: &VersionArgs) -> Result<String> {
     let version = connect::reach(&args.cluster).await?.version;
-    Ok(version["gitVersion"].as_str().unwrap_or("unknown: it does not tell everybody").to_owned())
+    Ok(version["gitVersion"].as_str().unwrap_or("unknown: this user may not read it").to_owned())
 }

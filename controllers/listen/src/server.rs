@@ -1,6 +1,7 @@
 //! Accepts connections and serves them within the limits.
 
 use std::{
+    borrow::Borrow,
     pin::{Pin, pin},
     sync::Arc,
     task::{Context, Poll},
@@ -66,10 +67,11 @@ impl Server {
         self.connections.turned_away()
     }
 
-    /// Serves what a listener accepts, with TLS if it is given, until `stop`; then lets running requests finish.
+    /// Serves what a listener accepts, with TLS if it is given, until `stop`; then lets running requests finish. A listener
+    /// that is shared stays open when this is dropped, and can be served again.
     pub async fn serve(
         &self,
-        listener: TcpListener,
+        listener: impl Borrow<TcpListener> + Send + Sync,
         tls: Option<Arc<ServerConfig>>,
         router: Router,
         stop: impl Future<Output = ()> + Send,
@@ -82,7 +84,7 @@ impl Server {
             let accepted = tokio::select! {
                 biased;
                 () = stop.as_mut() => break,
-                accepted = listener.accept() => accepted,
+                accepted = listener.borrow().accept() => accepted,
             };
             match accepted {
                 Ok((stream, peer)) => {

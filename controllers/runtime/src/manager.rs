@@ -76,11 +76,14 @@ pub struct Manager {
     events: EventQueue,
     leading: Arc<watch::Sender<bool>>,
     tasks: Tasks,
-    leader_tasks: Vec<LeaderTask>,
+    /// Tasks that run on the leader alone.
+    leader_tasks: Vec<OwnTask>,
+    /// Tasks that run on every replica.
+    replica_tasks: Vec<OwnTask>,
 }
 
-/// A task that runs on the leader alone.
-struct LeaderTask {
+/// A task of the program itself.
+struct OwnTask {
     task: Task<'static>,
     start: Arc<dyn Fn(Api, CancellationToken) -> BoxFuture<'static, ()> + Send + Sync>,
 }
@@ -106,7 +109,18 @@ impl Manager {
             let (core, tasks) = &live;
             tasks.alive().map_err(|error| error.to_string()).and_then(|()| core.liveness())
         });
-        Self { core, api, clock, health, settings, events, leading, tasks, leader_tasks: Vec::new() }
+        Self {
+            core,
+            api,
+            clock,
+            health,
+            settings,
+            events,
+            leading,
+            tasks,
+            leader_tasks: Vec::new(),
+            replica_tasks: Vec::new(),
+        }
     }
 
     /// Names the API server in the metrics of requests by the host and port in its URL.
@@ -124,8 +138,19 @@ impl Manager {
     ) where
         F: Future<Output = ()> + Send + 'static,
     {
-        let start = Arc::new(move |api, end| start(api, end).boxed());
-        self.leader_tasks.push(LeaderTask { task: Task("leader task", name), start });
+        self.leader_tasks.push(OwnTask::new(Task("leader task", name), start));
+    }
+
+    /// Runs this, too, on every replica, until the token is cancelled. It starts again when it panics, so `start` begins with
+    /// whatever the task before left behind.
+    pub fn on_every_replica<F>(
+        &mut self,
+        name: &'static str,
+        start: impl Fn(Api, CancellationToken) -> F + Send + Sync + 'static,
+    ) where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        self.replica_tasks.push(OwnTask::new(Task(name, ""), start));
     }
 
     /// The checks behind health and readiness.
@@ -161,13 +186,20 @@ impl Manager {
         let health = listen(self.settings.health, "health", "--health-probe-addr")?;
         let stop = stop.child_token();
         let mut tasks = JoinSet::new();
-        if let Some(listener) = metrics {
-            tasks.spawn(serve(listener, metrics_router(&self.core), stop.clone()).map(Ok));
-        }
-        if let Some(listener) = health {
-            tasks.spawn(serve(listener, self.health.router(), stop.clone()).map(Ok));
-        }
         self.spawn_watches(&mut tasks, &stop);
+        let endpoints = [
+            metrics.map(|listener| (Task("metrics server", ""), listener, metrics_router(&self.core))),
+            health.map(|listener| (Task("health server", ""), listener, self.health.router())),
+        ];
+        for (task, listener, router) in endpoints.into_iter().flatten() {
+            let (listener, end) = (Arc::new(listener), stop.clone());
+            let run = move || serve(Arc::clone(&listener), router.clone(), end.clone());
+            spawn(&mut tasks, &self.tasks, task, &stop, run);
+        }
+        for OwnTask { task, start } in self.replica_tasks {
+            let (api, end) = (self.api.clone(), stop.clone());
+            spawn(&mut tasks, &self.tasks, task, &stop, move || start(api.clone(), end.clone()));
+        }
         let (random, guard) = (self.core.random().clone(), self.core.guard().clone());
         let queue = Arc::new(tokio::sync::Mutex::new(self.events));
         let (api, host) = (self.api.clone(), self.settings.host);
@@ -273,13 +305,24 @@ fn spawn<F: Future<Output = ()> + Send + 'static>(
     tasks.spawn(async move { supervisor.supervise(task, &stop, start).await });
 }
 
+// === impl OwnTask ===
+
+impl OwnTask {
+    fn new<F: Future<Output = ()> + Send + 'static>(
+        task: Task<'static>,
+        start: impl Fn(Api, CancellationToken) -> F + Send + Sync + 'static,
+    ) -> Self {
+        Self { task, start: Arc::new(move |api, end| start(api, end).boxed()) }
+    }
+}
+
 /// What runs on the leader alone.
 struct Leader {
     core: Arc<Core>,
     api: Api,
     clock: SharedClock,
     tasks: Tasks,
-    own_tasks: Vec<LeaderTask>,
+    own_tasks: Vec<OwnTask>,
 }
 
 impl Leader {
@@ -305,7 +348,7 @@ impl Leader {
                     spawn(&mut workers, &self.tasks, task, &term, run);
                 }
             }
-            for LeaderTask { task, start } in &self.own_tasks {
+            for OwnTask { task, start } in &self.own_tasks {
                 let (start, api, end) = (Arc::clone(start), self.api.clone(), term.clone());
                 spawn(&mut workers, &self.tasks, *task, &term, move || start(api.clone(), end.clone()));
             }
@@ -414,6 +457,6 @@ fn listen(
     bound.map_err(|source| RunError::Listen { purpose, flag, source })
 }
 
-async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
+async fn serve(listener: Arc<TcpListener>, router: Router, stop: CancellationToken) {
     Server::new(Limits::small()).serve(listener, None, router, stop.cancelled_owned()).await;
 }

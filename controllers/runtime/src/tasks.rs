@@ -85,7 +85,11 @@ impl Tasks {
         self.guard.count_from_zero(Place::Task, task);
         let mut panics = Panics::default();
         loop {
-            let error = match self.guard.catch_async(Place::Task, task, start()).await {
+            let run = async {
+                self.guard.inject(Place::Task);
+                start().await;
+            };
+            let error = match self.guard.catch_async(Place::Task, task, run).await {
                 Ok(()) if stop.is_cancelled() => return Ok(()),
                 Ok(()) => TaskError::Ended { task: task.to_string() },
                 Err(last) => match panics.next(self.clock.moment()) {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use koord::{
     program::{Build, ControllerSettings, Dependencies, Program},
     runtime::{clock::SystemClock, metrics::Description},
-    tokio,
     tokio_util::sync::CancellationToken,
     webhook::{self, Server, ServiceBuilder},
 };
@@ -63,21 +62,7 @@ pub async fn run(
     let server = Server::open(environment, service.build(), clock)?;
     server.watch(program.core());
 
-    let manager = program.manager();
-    manager.health().ready("webhooks", server.readiness());
-    let api = manager.api().clone();
-    // Whichever ends first ends the other.
-    let both = stop.child_token();
-    let webhooks = async {
-        let ended = server.run(api, both.clone()).await;
-        both.cancel();
-        ended.map_err(koord::program::Error::from)
-    };
-    let controllers = async {
-        let ended = manager.run(both.clone()).await;
-        both.cancel();
-        ended.map_err(koord::program::Error::from)
-    };
-    tokio::try_join!(webhooks, controllers)?;
-    Ok(())
+    let mut manager = program.manager();
+    server.run_in(&mut manager)?;
+    Ok(manager.run(stop).await?)
 }

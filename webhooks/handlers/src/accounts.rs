@@ -13,6 +13,7 @@ use koord_runtime::{
     api::Api,
     cache::Revision,
     key::ObjectKey,
+    panics::{PanicGuard, Place, Task},
     random::Random,
     uid::Uid,
     write::{Action, Answer, WireRequest, Write},
@@ -73,6 +74,7 @@ pub struct Accounts {
     books: OnceLock<Arc<dyn Books>>,
     retries: Retries,
     random: Random,
+    guard: PanicGuard,
     of: Mutex<BTreeMap<ObjectKey, Account>>,
 }
 
@@ -113,10 +115,10 @@ struct Metadata {
 }
 
 impl Accounts {
-    /// Accounts over the caches of the handlers.
-    pub fn new(ctx: Arc<Ctx>, retries: Retries, random: Random) -> Arc<Self> {
+    /// Accounts over the caches of the handlers. `guard` counts panics.
+    pub fn new(ctx: Arc<Ctx>, retries: Retries, random: Random, guard: PanicGuard) -> Arc<Self> {
         let retries = Retries { max: retries.max.max(3), ..retries };
-        Arc::new(Self { ctx, books: OnceLock::new(), retries, random, of: Mutex::default() })
+        Arc::new(Self { ctx, books: OnceLock::new(), retries, random, guard, of: Mutex::default() })
     }
 
     /// From now on charges can be written. What opens them a second time changes nothing.
@@ -162,7 +164,7 @@ impl Accounts {
         }
         tokio::select! {
             biased;
-            settled = settled => settled.unwrap_or_else(|_| Err(Denial::internal("the charge was given up"))),
+            settled = settled => settled.unwrap_or_else(|_| Err(Denial::internal("the quota could not be charged, because its writer panicked; try again"))),
             () = self.ctx.clock.sleep(WAIT_MAX) => {
                 Err(Denial::internal("Internal error occurred: elastic quota evaluation timed out"))
             }
@@ -183,7 +185,13 @@ impl Accounts {
                 }
                 (std::mem::take(&mut account.waiting), account.last.clone())
             };
-            let written = self.write(&key, waiting, last).await;
+            // A batch whose write panics is given up: its pods are denied at once, and the next batch is written.
+            let write = async {
+                self.guard.inject(Place::Task);
+                self.write(&key, waiting, last).await
+            };
+            let written =
+                self.guard.catch_async(Place::Task, Task("quota writer", ""), write).await.unwrap_or_default();
             if let Some(account) = self.of.lock().get_mut(&key) {
                 account.last = written.or(account.last.take());
             }

@@ -3,9 +3,8 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use koord_listen::{BindError, Limits, bind};
-use koord_runtime::{Core, api::Api, clock::SharedClock};
-use tokio::{net::TcpListener, task::JoinSet};
-use tokio_util::sync::CancellationToken;
+use koord_runtime::{Core, clock::SharedClock, manager::Manager};
+use tokio::net::TcpListener;
 
 use crate::{
     Environment, Service,
@@ -15,7 +14,7 @@ use crate::{
 
 /// A webhook server that holds its ports.
 ///
-/// [`Server::open`] takes the ports, [`Server::watch`] follows what the controller cares for, [`Server::run`] serves.
+/// [`Server::open`] takes the ports, [`Server::watch`] watches what the certificates depend on, [`Server::run_in`] serves.
 pub struct Server {
     listeners: Vec<TcpListener>,
     service: Service,
@@ -57,7 +56,7 @@ impl Server {
         self.controller.watch(core);
     }
 
-    /// The check for readiness: API servers believe the certificate that is presented.
+    /// The check for readiness: API servers trust the certificate that is presented.
     pub fn readiness(&self) -> impl Fn() -> Result<(), String> + Send + Sync + 'static {
         let controller = Arc::clone(&self.controller);
         move || controller.ready()
@@ -68,16 +67,27 @@ impl Server {
         self.listeners.first().and_then(|listener| listener.local_addr().ok()).map(|address| address.port())
     }
 
-    /// Serves until it is told to stop.
-    pub async fn run(self, api: Api, stop: CancellationToken) -> Result<(), ServeError> {
+    /// Serves while the manager runs. Each port and the care for the certificates are tasks that the manager supervises;
+    /// it is ready when API servers trust the certificate.
+    pub fn run_in(self, manager: &mut Manager) -> Result<(), ServeError> {
+        const PORTS: [&str; 2] = ["webhook server", "webhook server on the second port"];
         let tls = tls(Arc::clone(self.controller.certificate()))?;
-        let (server, mut tasks) = (koord_listen::Server::new(Limits::default()), JoinSet::new());
-        for listener in self.listeners {
-            let (server, tls, router, stop) = (server.clone(), Arc::clone(&tls), self.service.router(), stop.clone());
-            tasks.spawn(async move { server.serve(listener, Some(tls), router, stop.cancelled_owned()).await });
+        manager.health().ready("webhook-ready", self.readiness());
+        let (server, router) = (koord_listen::Server::new(Limits::default()), self.service.router());
+        for (name, listener) in PORTS.into_iter().zip(self.listeners) {
+            let (server, tls, router, listener) =
+                (server.clone(), Arc::clone(&tls), router.clone(), Arc::new(listener));
+            manager.on_every_replica(name, move |_, stop| {
+                let (server, tls, router, listener) =
+                    (server.clone(), Arc::clone(&tls), router.clone(), Arc::clone(&listener));
+                async move { server.serve(listener, Some(tls), router, stop.cancelled_owned()).await }
+            });
         }
-        self.controller.run(&api, &stop).await;
-        while tasks.join_next().await.is_some() {}
+        let controller = self.controller;
+        manager.on_every_replica("webhook certificates", move |api, stop| {
+            let controller = Arc::clone(&controller);
+            async move { controller.run(&api, &stop).await }
+        });
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! The alerts: data. What they ask for must be in the table of metrics; a test holds their expressions against it.
 
-/// How soon somebody has to look.
+/// How soon someone on call has to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Severity {
     /// Now.
@@ -28,7 +28,7 @@ pub struct Alert {
     pub expression: &'static str,
     /// For how long that must be so.
     pub lasting: &'static str,
-    /// How soon somebody has to look.
+    /// How soon someone on call has to look.
     pub severity: Severity,
     /// One line for the pager, with the labels of the series.
     pub summary: &'static str,
@@ -84,7 +84,7 @@ pub const ALERTS: &[Alert] = &[
         severity: Severity::Warning,
         summary: "{{ $labels.webhook }} answers with {{ $labels.code }}",
         meaning: "Requests to the API server fail or, with failurePolicy Ignore, pass unchecked.",
-        runbook: "413: somebody writes objects over 8 MiB; 400: what calls is no API server, or the body broke off on the way; look at the network between API server and pod.",
+        runbook: "413: a client writes objects over 8 MiB; 400: what calls is no API server, or the body broke off on the way; look at the network between API server and pod.",
     },
     Alert {
         name: "KoordWebhookBrokenOff",
@@ -102,7 +102,7 @@ pub const ALERTS: &[Alert] = &[
         severity: Severity::Warning,
         summary: "{{ $labels.webhook }} takes {{ $value | humanizeDuration }} for one request in a hundred",
         meaning: "Creating objects is slow; above the webhook's timeout it fails.",
-        runbook: "Decisions take microseconds. `koord_manager_webhook_webhook_duration_milliseconds` tells whether decisions wait for objects that the caches do not show; otherwise give the pod more CPU, or look at the network.",
+        runbook: "Decisions take microseconds. `koord_manager_webhook_webhook_duration_milliseconds` shows whether decisions wait for objects that the caches do not show; otherwise give the pod more CPU, or look at the network.",
     },
     Alert {
         name: "KoordControllerErrors",

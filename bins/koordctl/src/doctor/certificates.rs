@@ -1,4 +1,4 @@
-//! Whether API servers believe the webhooks' certificate, and for how long.
+//! Whether API servers trust the webhooks' certificate, and for how long.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -63,8 +63,8 @@ pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Repo
             let host = &call.host;
             let chain: Vec<CertificateDer<'_>> =
                 CertificateDer::pem_slice_iter(set.cert.as_bytes()).filter_map(Result::ok).collect();
-            let believed = chain.first().is_none_or(|first| verifies(first, authorities, host, cluster.now));
-            if !believed {
+            let trusted = chain.first().is_none_or(|first| verifies(first, authorities, host, cluster.now));
+            if !trusted {
                 report.error(
                     object,
                     format!(
@@ -124,7 +124,7 @@ impl Call {
         connected.map_err(|_| "no answer".to_owned())?.map_err(|error| error.to_string())
     }
 
-    /// Says that nobody could be asked.
+    /// Reports that the server could not be reached.
     fn is_unreached(&self, error: &str, object: &str, args: &DoctorArgs, report: &mut Report) {
         let address = self.address();
         match (&self.service, &args.webhook_at) {

@@ -6,12 +6,13 @@ use koord_webhook::Environment;
 use kube::Client;
 use serde_json::Value;
 
-use super::finding::{Finding, Severity};
+use super::{
+    finding::{Finding, Severity},
+    obstacle::Obstacle,
+};
 use crate::{
     cli::{Check, DoctorArgs},
-    complaint::{in_words, innermost},
     connect::{self, Server, Unreachable},
-    permission::Missing,
 };
 
 /// A cluster that answers.
@@ -19,23 +20,12 @@ pub(super) struct Cluster {
     pub(super) client: Client,
     /// The time by which is judged.
     pub(super) now: Timestamp,
-    /// As `/version` tells it.
+    /// The body of `/version`.
     pub(super) version: Value,
     /// What the server's clock shows.
     pub(super) server_time: Option<Timestamp>,
     /// The names of the webhook server's objects: the manager's environment variables and defaults.
     pub(super) installed: Environment,
-}
-
-/// Something that could not be read.
-#[derive(Debug)]
-pub(super) struct Obstacle {
-    pub(super) path: String,
-    pub(super) message: String,
-    /// Whether it is for others to read.
-    pub(super) forbidden: bool,
-    /// The rules that would let this user read it.
-    pub(super) missing: Option<String>,
 }
 
 impl Cluster {
@@ -59,11 +49,11 @@ impl Cluster {
 
     /// An object; none when there is none.
     pub(super) async fn get(&self, path: &str) -> Result<Option<Value>, Obstacle> {
-        let request = http::Request::get(path).body(Vec::new()).map_err(|error| obstacle(path, &error))?;
+        let request = http::Request::get(path).body(Vec::new()).map_err(|error| Obstacle::new(path, &error))?;
         match self.client.request(request).await {
             Ok(object) => Ok(Some(object)),
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-            Err(error) => Err(refused(path, &error)),
+            Err(error) => Err(Obstacle::refused(path, &error)),
         }
     }
 
@@ -73,33 +63,9 @@ impl Cluster {
     }
 }
 
-/// See [`Cluster::post`].
+/// What the server makes of an object that is not stored, for tasks that outlive the borrow of a [`Cluster`].
 pub(super) async fn post(client: &Client, path: &str, object: &Value) -> Result<Value, Obstacle> {
     let request = http::Request::post(path).header(header::CONTENT_TYPE, "application/json");
-    let request = request.body(object.to_string().into_bytes()).map_err(|error| obstacle(path, &error))?;
-    client.request(request).await.map_err(|error| refused(path, &error))
-}
-
-fn obstacle(path: &str, error: &(dyn std::error::Error + 'static)) -> Obstacle {
-    Obstacle { path: path.to_owned(), message: innermost(error), forbidden: false, missing: None }
-}
-
-fn refused(path: &str, error: &kube::Error) -> Obstacle {
-    match error {
-        kube::Error::Api(status) => Obstacle {
-            path: path.to_owned(),
-            message: status.message.clone(),
-            forbidden: matches!(status.code, 401 | 403),
-            missing: Missing::of(error).map(|missing| missing.rules()),
-        },
-        error => obstacle(path, error),
-    }
-}
-
-/// An obstacle that a list met.
-pub(super) fn unlisted(path: &str, error: &anyhow::Error) -> Obstacle {
-    match error.downcast_ref::<kube::Error>() {
-        Some(error) => refused(path, error),
-        None => Obstacle { path: path.to_owned(), message: in_words(error), forbidden: false, missing: None },
-    }
+    let request = request.body(object.to_string().into_bytes()).map_err(|error| Obstacle::new(path, &error))?;
+    client.request(request).await.map_err(|error| Obstacle::refused(path, &error))
 }

@@ -1,4 +1,4 @@
-//! Whether `slo-controller-config` says what somebody understands.
+//! Whether `slo-controller-config` has keys and values that a component reads.
 
 use koord_api::slo_config::COLOCATION_CONFIG;
 use koord_resource::controller::ResourceKind;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::cluster::Obstacle;
+use super::obstacle::Obstacle;
 use crate::cli::Check;
 
 /// How bad it is.
@@ -10,7 +10,7 @@ use crate::cli::Check;
 pub(super) enum Severity {
     /// Good to know.
     Note,
-    /// Something does not work as somebody expects, or could not be looked at.
+    /// Something is not as expected, or could not be checked.
     Warning,
     /// Something does not work.
     Error,

@@ -5,10 +5,7 @@ use koord_manager::NAME as LEASE;
 use koord_resource::controller::ResourceKind;
 use serde_json::Value;
 
-use super::{
-    cluster::{Cluster, unlisted},
-    finding::Report,
-};
+use super::{cluster::Cluster, finding::Report, obstacle::Obstacle};
 use crate::{listing, names::few};
 
 /// Clocks of machines differ by little.
@@ -55,7 +52,7 @@ pub(super) async fn look(cluster: &Cluster, report: &mut Report) {
         leases.push(Lease::read(&serde_json::from_str(text)?));
         Ok(())
     });
-    if report.read(listed.await.map_err(|error| unlisted(&path, &error))).is_none() {
+    if report.read(listed.await.map_err(|error| Obstacle::unlisted(&path, &error))).is_none() {
         return;
     }
     // What other machines write is judged by the server's clock, which they are kept in step with.

@@ -10,10 +10,7 @@ use koord_api::{
 use koord_resource::{Resource as _, controller::ResourceKind};
 use serde_json::Value;
 
-use super::{
-    cluster::{Cluster, unlisted},
-    finding::Report,
-};
+use super::{cluster::Cluster, finding::Report, obstacle::Obstacle};
 use crate::{cli::DoctorArgs, listing, names::few};
 
 pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Report) {
@@ -24,7 +21,7 @@ pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Repo
         nodes.extend(node["metadata"]["name"].as_str().map(str::to_owned));
         Ok(())
     });
-    if report.read(listed.await.map_err(|error| unlisted(&path, &error))).is_none() {
+    if report.read(listed.await.map_err(|error| Obstacle::unlisted(&path, &error))).is_none() {
         return;
     }
     let mut reports: BTreeMap<String, Option<Timestamp>> = BTreeMap::new();
@@ -37,7 +34,7 @@ pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Repo
         }
         Ok(())
     });
-    if report.read(listed.await.map_err(|error| unlisted(&path, &error))).is_none() {
+    if report.read(listed.await.map_err(|error| Obstacle::unlisted(&path, &error))).is_none() {
         return;
     }
     let limit = limit(cluster, args).await;

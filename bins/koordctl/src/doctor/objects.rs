@@ -16,19 +16,16 @@ use koord_runtime::{
 };
 use koord_webhooks::Ctx;
 
-use super::{
-    cluster::{Cluster, unlisted},
-    finding::Report,
-};
+use super::{cluster::Cluster, finding::Report, obstacle::Obstacle};
 use crate::{
     cli::DoctorArgs,
     explain::quota::{Quota, Tree, contradiction},
-    plan::{Told, source},
+    plan::{Recorded, source},
 };
 
 pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Report) {
-    let told = Arc::new(Told::default());
-    let core = match caches(args, cluster.now, &told) {
+    let recorded = Arc::new(Recorded::default());
+    let core = match caches(args, cluster.now, &recorded) {
         Ok(core) => core,
         Err(error) => {
             return report.warning(
@@ -50,7 +47,7 @@ pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Repo
         }
         let read = source::list(&cluster.client, &collection, |text| {
             if kind.kind == "ElasticQuota" {
-                // One that cannot be read is told by its cache.
+                // One that cannot be read is recorded by its cache.
                 let _ = tree.add(kind.kind, serde_json::from_str(text)?);
             }
             source::feed(&watches, text)
@@ -58,10 +55,10 @@ pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Repo
         match read.await {
             // That a definition is missing is a finding of another check.
             Err(error) if is_absent(&error) => {}
-            read => drop(report.read(read.map_err(|error| unlisted(&collection.path, &error)))),
+            read => drop(report.read(read.map_err(|error| Obstacle::unlisted(&collection.path, &error)))),
         }
     }
-    for Event { kind, key, type_, reason, message, .. } in told.take() {
+    for Event { kind, key, type_, reason, message, .. } in recorded.take() {
         // Keys of the configuration have a check of their own.
         if type_ == EventType::Normal || kind == ResourceKind::CONFIG_MAP {
             continue;
@@ -86,8 +83,8 @@ pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Repo
     }
 }
 
-/// The caches of a koord-manager, which tell `told` what they cannot read.
-fn caches(args: &DoctorArgs, now: Timestamp, told: &Arc<Told>) -> Result<Core> {
+/// The caches of a koord-manager, which record in `recorded` what they cannot decode.
+fn caches(args: &DoctorArgs, now: Timestamp, recorded: &Arc<Recorded>) -> Result<Core> {
     let line = [
         "koord-manager".to_owned(),
         format!("--feature-gates={}", args.feature_gates),
@@ -95,7 +92,7 @@ fn caches(args: &DoctorArgs, now: Timestamp, told: &Arc<Told>) -> Result<Core> {
         format!("--slo-config-name={}", args.configuration.slo_config_name),
     ];
     let checked: Checked = Options::from_arguments(line).and_then(Options::check)?;
-    let sink: Arc<dyn EventSink> = Arc::clone(told) as _;
+    let sink: Arc<dyn EventSink> = Arc::clone(recorded) as _;
     let mut core = Core::new(ManualClock::new(now), Random::seeded(0), Metrics::new()?, sink);
     koord_manager::add_controllers(&mut core, &checked)?;
     // Only its caches are wanted: what the handlers need to know is read as they read it.

@@ -8,10 +8,7 @@ use koord_resource::{controller::ControllerSpec, rbac::RbacRule};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::{
-    cluster::{Cluster, Obstacle},
-    finding::Report,
-};
+use super::{cluster::Cluster, finding::Report, obstacle::Obstacle};
 use crate::cli::DoctorArgs;
 
 /// Questions that are asked at once.
@@ -20,7 +17,7 @@ const AT_ONCE: usize = 16;
 /// How the server is asked.
 #[derive(Clone)]
 enum Asking {
-    /// What somebody else may do.
+    /// What another user may do.
     About(String),
     /// What we may do, when we are koord-manager ourselves.
     Ourselves,

@@ -7,14 +7,14 @@ use super::{cluster::Cluster, finding::Report};
 /// The oldest minor version with everything that our objects use: validation rules in definitions.
 const MINOR_MIN: u32 = 25;
 
-/// The header tells whole seconds, and the answer takes its time.
+/// The header has whole seconds, and the answer takes its time.
 const SKEW_MAX: Duration = Duration::from_secs(3);
 
 pub(super) fn look(cluster: &Cluster, report: &mut Report) {
     if cluster.version.is_null() {
         report.note(
             "API server",
-            "it does not tell its version to this user",
+            "this user may not read its version",
             "let system:public-info-viewer be bound, as it is by default, or ask as another user (--context)",
         );
     } else {

@@ -8,8 +8,9 @@ use koord_webhooks::HANDLERS;
 use serde_json::{Value, json};
 
 use super::{
-    cluster::{Cluster, Obstacle},
+    cluster::Cluster,
     finding::{Report, Severity},
+    obstacle::Obstacle,
 };
 use crate::names::few;
 
@@ -74,7 +75,7 @@ pub(super) async fn look(cluster: &Cluster, report: &mut Report) {
         );
     }
     let system = system_namespaces(cluster).await;
-    // The ports of the Service that are called, with what it means when nobody answers.
+    // The ports of the Service that are called, with what it means when no endpoint answers.
     let mut called: BTreeMap<u16, Severity> = BTreeMap::new();
     for configuration in &configurations {
         if configuration.found.is_none() {

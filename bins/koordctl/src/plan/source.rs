@@ -100,11 +100,11 @@ impl Source {
 
     /// What time it is there.
     pub(super) fn time(&self) -> Timestamp {
-        let told = match self {
+        let server_time = match self {
             Self::Cluster(_, time) => *time,
             Self::Files(_) => None,
         };
-        told.unwrap_or_else(Timestamp::now)
+        server_time.unwrap_or_else(Timestamp::now)
     }
 }
 

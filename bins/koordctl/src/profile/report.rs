@@ -1,4 +1,4 @@
-//! What is told about one pod.
+//! The report about one pod.
 
 use std::fmt::Write as _;
 

@@ -102,7 +102,7 @@ pub async fn webhooks(client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// Removes the webhook configurations of an earlier run: with nobody to answer them, no pod could be created.
+/// Removes the webhook configurations of an earlier run: without a server behind them no pod could be created.
 pub async fn no_webhooks(client: &Client) -> Result<()> {
     for configuration in webhook_configurations() {
         remove(client, configuration).await?;
@@ -139,7 +139,7 @@ fn objects() -> Vec<Value> {
         },
         "data": {"colocation-config": json!({"enable": true}).to_string()},
     });
-    // Webhooks leave namespaces with this label alone, so that koord-manager can start while nobody answers.
+    // Webhooks leave namespaces with this label alone, so that koord-manager can start before it serves.
     let installed = json!({
         "apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": NAMESPACE, "labels": {"control-plane": "koordinator"}},

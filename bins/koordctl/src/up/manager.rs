@@ -103,10 +103,10 @@ impl RunningManager {
     /// Waits until it ends by itself, which it does only when something is wrong.
     pub async fn ended(&mut self) -> Result<()> {
         (&mut self.running).await.context("koord-manager")?.context("koord-manager")?;
-        bail!("koord-manager has ended without being told to")
+        bail!("koord-manager ended although nothing had stopped it")
     }
 
-    /// Tells it to end, and waits.
+    /// Stops it, and waits.
     pub async fn stop(self) {
         self.stop.cancel();
         let _ = self.running.await;

@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Shows the steps of a start on standard error.
 pub struct Progress {
-    /// None where nobody watches.
+    /// None where the output is no terminal.
     bar: Option<ProgressBar>,
     step: &'static str,
     plain: bool,

@@ -32,7 +32,7 @@ const FILES: [(&str, &str); 1] = [("tour", include_str!("../../scenarios/tour.ya
 pub struct Scenario {
     /// What it is about, in one line.
     pub title: String,
-    /// How fast the cluster's time runs, if nobody asks for another speed.
+    /// How fast the cluster's time runs, unless a flag sets another.
     pub speed: f64,
     /// How long a step stays on the screen at that speed, in seconds of the reader.
     pub reading_s: u32,

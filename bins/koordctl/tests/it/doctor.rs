@@ -206,7 +206,7 @@ fn a_server_that_is_old_or_strange_is_found() {
         (500, version("30"), "answers 500 Internal Server Error to /version", 2),
         (401, json!({}), "does not know who asks (401)", 2),
         // Who may not ask for the version may ask for the rest.
-        (403, json!({}), "does not tell its version", 0),
+        (403, json!({}), "may not read its version", 0),
     ] {
         let (text, code) = look(code, answer);
         assert!(text.contains(says) && code == ends, "{says}: {code}\n{text}");

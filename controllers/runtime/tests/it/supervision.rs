@@ -98,6 +98,7 @@ async fn what_panics_at_first_does_its_work_in_the_end_and_is_counted() {
         (Place::Watch, "task", "watch Node"),
         (Place::Election, "task", "leader election"),
         (Place::Events, "task", "events"),
+        (Place::Task, "task", "watch Node"),
     ];
     for (place, label, task) in cases {
         let server = server();

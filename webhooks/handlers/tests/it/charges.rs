@@ -4,9 +4,9 @@ use std::{
     collections::BTreeMap,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering::Relaxed},
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
@@ -14,6 +14,7 @@ use futures::future::BoxFuture;
 use http_body_util::{BodyExt, Full};
 use koord_runtime::{
     clock::SystemClock,
+    panics::PanicGuard,
     random::Random,
     write::{Answer, WireRequest},
 };
@@ -111,13 +112,17 @@ fn quota(max: u64) -> Value {
 }
 
 fn stage(max: u64, delay: Duration) -> (Arc<Server>, Service) {
+    guarded_stage(max, delay, PanicGuard::default())
+}
+
+fn guarded_stage(max: u64, delay: Duration, guard: PanicGuard) -> (Arc<Server>, Service) {
     let gate =
         |name: &str| ["PodValidatingWebhook", "EnableQuotaAdmission", "ValidatePodDeviceResource"].contains(&name);
     let ctx = Arc::new(Ctx::detached(gate));
     ctx.put("ElasticQuota", &quota(max).to_string()).unwrap();
     let server = Server::new(&ctx, delay);
     server.keep(&quota(max));
-    let accounts = Accounts::new(Arc::clone(&ctx), Retries::default(), Random::seeded(1));
+    let accounts = Accounts::new(Arc::clone(&ctx), Retries::default(), Random::seeded(1), guard);
     accounts.open(Arc::new(Wire(Arc::clone(&server))));
     let metrics = Metrics::register(&koord_runtime::metrics::Metrics::new().unwrap()).unwrap();
     let builder = serve(ServiceBuilder::new(metrics, SystemClock::shared()), &ctx, gate);
@@ -156,6 +161,28 @@ async fn many_pods_at_once_are_charged_with_few_writes_and_never_too_many() {
         assert_eq!(refusal.unwrap(), "exceeded quota: d/q, requested: cpu=1, used: cpu=60, limited: cpu=60");
         assert!(server.writes.load(Relaxed) <= 5, "{} writes", server.writes.load(Relaxed));
     }
+}
+
+#[tokio::test]
+async fn a_writer_that_panics_denies_its_batch_at_once_and_writes_the_next() {
+    let counted = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&counted);
+    let guard = PanicGuard::counting(move |_, task, panics| {
+        assert_eq!(task.to_string(), "quota writer");
+        count.fetch_add(panics, Relaxed);
+    });
+    let guard = guard.injecting(Arc::new({
+        let panicked = AtomicBool::new(false);
+        move |_| assert!(panicked.swap(true, Relaxed), "injected")
+    }));
+    let (server, service) = guarded_stage(1, Duration::ZERO, guard);
+    let begin = Instant::now();
+    let denied = create(&service, false).await.unwrap_err();
+    assert!(denied.contains("its writer panicked; try again"), "{denied}");
+    assert!(begin.elapsed() < Duration::from_secs(1), "nobody waits for it");
+    assert_eq!((counted.load(Relaxed), server.charged("d/q")), (1, None));
+    create(&service, false).await.unwrap();
+    assert_eq!((counted.load(Relaxed), server.charged("d/q")), (1, Some(json!({"cpu": "1"}))));
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, io::Write as _, sync::Arc, time::Duration};
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
-use koord_runtime::{clock::SystemClock, random::Random};
+use koord_runtime::{clock::SystemClock, panics::PanicGuard, random::Random};
 use koord_schema::patch::json;
 use koord_webhook::{Metrics, Service, ServiceBuilder};
 use koord_webhooks::{Accounts, Ctx, Retries, Settings, serve};
@@ -89,7 +89,7 @@ fn stored((revision, mut object): (usize, Value)) -> Value {
 fn service(recording: &Recording, ctx: &Arc<Ctx>, server: &Arc<Server>) -> Service {
     let registry = koord_runtime::metrics::Metrics::new().unwrap();
     let builder = ServiceBuilder::new(Metrics::register(&registry).unwrap(), SystemClock::shared());
-    let accounts = Accounts::new(Arc::clone(ctx), Retries::default(), Random::seeded(1));
+    let accounts = Accounts::new(Arc::clone(ctx), Retries::default(), Random::seeded(1), PanicGuard::default());
     accounts.open(Arc::new(Wire(Arc::clone(server))));
     accounts.settle(serve(builder, ctx, gate(&recording.feature_gates))).build()
 }

@@ -53,6 +53,10 @@ impl ApiServer {
     }
 
     pub(crate) fn api(&self) -> Api {
+        Api::new(self.client(), SystemClock::shared(), Metrics::new().unwrap().requests(), "test", (0.0, 0))
+    }
+
+    pub(crate) fn client(&self) -> kube::Client {
         let server = self.clone();
         let service = tower::service_fn(move |request: http::Request<Body>| {
             let server = server.clone();
@@ -64,8 +68,7 @@ impl ApiServer {
                 Ok::<_, Infallible>(answer.unwrap())
             }
         });
-        let client = kube::Client::new(service, "default");
-        Api::new(client, SystemClock::shared(), Metrics::new().unwrap().requests(), "test", (0.0, 0))
+        kube::Client::new(service, "default")
     }
 
     fn answer(&self, method: &str, path: &str, body: &[u8]) -> (u16, Value) {

@@ -7,3 +7,4 @@ mod controller;
 mod drills;
 mod paced;
 mod replica;
+mod supervised;

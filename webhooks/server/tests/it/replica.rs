@@ -16,7 +16,7 @@ use crate::api_server::ApiServer;
 
 pub(crate) const HOST: &str = "koordinator-webhook-service.koordinator-system.svc";
 
-static HANDLER: Handler<()> = Handler {
+pub(crate) static HANDLER: Handler<()> = Handler {
     path: "/validate-pod",
     gate: None,
     entries: &[WebhookEntry { name: "v.example.com", ..WebhookEntry::BASE }],

@@ -33,7 +33,7 @@ pub struct Theatre {
     pub screen: Screen,
 }
 
-/// How long a consequence may take, in the cluster's time: longer than a report is believed.
+/// How long a consequence may take, in the cluster's time: longer than a report is trusted.
 const CONSEQUENCE_MAX: Duration = Duration::from_mins(40);
 
 /// How long it may take at least, in real time: a machine may be slow.
