@@ -4,13 +4,15 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod gates;
+mod identity;
 mod metrics;
 mod options;
 mod permissions;
 mod run;
 
 pub use gates::GATES;
+pub use identity::{BUILD, NAME};
 pub use metrics::metrics;
 pub use options::{Checked, Options};
 pub use permissions::{optional_controllers, rbac_rules};
-pub use run::{BUILD, NAME, add_controllers, run, run_with};
+pub use run::{add_controllers, run, run_with};

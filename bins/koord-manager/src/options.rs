@@ -10,7 +10,7 @@ use koord_program::{
 };
 use koord_webhooks::{BindingPolicy, ObjectName, Retries};
 
-use crate::run::BUILD;
+use crate::identity::BUILD;
 
 /// Controllers and admission webhooks of Koordinator.
 #[derive(Clone, Debug, Parser)]

@@ -10,28 +10,14 @@ use koord_manager_controllers::{
     nodeslo::{self, NodeSloController},
     quotaprofile::{self, QuotaProfileController},
 };
-use koord_program::{Build, Dependencies, Program};
+use koord_program::{Dependencies, Program};
 use koord_runtime::{Core, clock::SystemClock};
 use koord_webhooks::Accounts;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    gates::GATES,
-    metrics::BUILD_INFO,
+    identity::BUILD,
     options::{Checked, Options},
-};
-
-/// The field manager of its writes, and the name of the Lease that its replicas share.
-pub const NAME: &str = "koordinator-manager";
-
-/// Which program this is.
-pub const BUILD: Build = Build {
-    program: "koord-manager",
-    version: env!("CARGO_PKG_VERSION"),
-    field_manager: NAME,
-    namespace: "koordinator-system",
-    gates: GATES,
-    info: BUILD_INFO,
 };
 
 /// Runs the manager of these options until `stop`.
