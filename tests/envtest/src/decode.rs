@@ -280,8 +280,11 @@ pub fn delete_options(request: &ApiRequest) -> Result<Value, ApiError> {
         ("dryRun", "[]string"),
     ] {
         let fits = match (&options[field], go) {
-            (Value::Null, _) | (Value::Bool(_), "bool") | (Value::String(_), "string") => true,
-            (Value::Object(_), "v1.Preconditions") | (Value::Array(_), "[]string") => true,
+            (Value::Null, _)
+            | (Value::Bool(_), "bool")
+            | (Value::String(_), "string")
+            | (Value::Object(_), "v1.Preconditions")
+            | (Value::Array(_), "[]string") => true,
             (Value::Number(number), "int64") => number.is_i64(),
             _ => false,
         };

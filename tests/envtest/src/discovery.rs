@@ -333,11 +333,8 @@ pub fn index(registry: &Registry) -> Value {
 
 /// Each check of a health endpoint in a line, as `?verbose` asks for, without those that the client excludes.
 pub fn health_in_words(endpoint: &str, excluded: &[&str]) -> String {
-    let mut text: String = checks(endpoint)
-        .map(|check| match excluded.contains(&check) {
-            true => format!("[+]{check} excluded: ok\n"),
-            false => format!("[+]{check} ok\n"),
-        })
+    let mut lines: Vec<String> = checks(endpoint)
+        .map(|check| format!("[+]{check} {}", if excluded.contains(&check) { "excluded: ok" } else { "ok" }))
         .collect();
     let unknown: Vec<String> = excluded
         .iter()
@@ -345,10 +342,10 @@ pub fn health_in_words(endpoint: &str, excluded: &[&str]) -> String {
         .map(|name| format!("{name:?}"))
         .collect();
     if !unknown.is_empty() {
-        let unknown = unknown.join(",");
-        text.push_str(&format!("warn: some health checks cannot be excluded: no matches for {unknown}\n"));
+        lines.push(format!("warn: some health checks cannot be excluded: no matches for {}", unknown.join(",")));
     }
-    text + &format!("{endpoint} check passed\n")
+    lines.push(format!("{endpoint} check passed\n"));
+    lines.join("\n")
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ pub struct Document {
 #[derive(Debug, Default)]
 pub struct Documents {
     generation: Option<u64>,
-    documents: BTreeMap<String, Document>,
+    by_path: BTreeMap<String, Document>,
     merged: Option<Merged>,
 }
 
@@ -57,10 +57,10 @@ impl Documents {
         }
         self.generation = Some(registry.generation());
         self.merged = None;
-        if self.documents.is_empty() {
+        if self.by_path.is_empty() {
             for path in builtins::openapi_documents() {
                 let hash = hash(&[builtins::openapi_digest(), path]);
-                self.documents.insert(path.to_owned(), Document { hash, text: OnceLock::new(), path: path.to_owned() });
+                self.by_path.insert(path.to_owned(), Document { hash, text: OnceLock::new(), path: path.to_owned() });
             }
         }
         let mut custom: BTreeMap<String, Vec<&Arc<ResourceDef>>> = BTreeMap::new();
@@ -68,7 +68,7 @@ impl Documents {
             custom.entry(format!("apis/{}", definition.api_version())).or_default().push(definition);
         }
         let built_in: BTreeSet<&str> = builtins::openapi_documents().collect();
-        self.documents.retain(|path, _| built_in.contains(path.as_str()) || custom.contains_key(path));
+        self.by_path.retain(|path, _| built_in.contains(path.as_str()) || custom.contains_key(path));
         for (path, definitions) in custom {
             if built_in.contains(path.as_str()) {
                 continue;
@@ -76,13 +76,13 @@ impl Documents {
             let text = custom_document(&definitions);
             let hash = hash(&[&text]);
             let document = Document { hash, text: OnceLock::from(Arc::from(text)), path: path.clone() };
-            self.documents.insert(path, document);
+            self.by_path.insert(path, document);
         }
     }
 
     /// `/openapi/v3`.
     pub fn index(&self) -> Value {
-        let paths = self.documents.iter().map(|(path, document)| {
+        let paths = self.by_path.iter().map(|(path, document)| {
             let url = format!("/openapi/v3/{path}?hash={}", document.hash);
             (path.clone(), json!({"serverRelativeURL": url}))
         });
@@ -92,7 +92,7 @@ impl Documents {
     /// `/openapi/v2`, made when it is asked for.
     pub fn merged(&mut self) -> &Merged {
         self.merged.get_or_insert_with(|| {
-            let document = v2::document(self.documents.values().map(|document| &**document.text()));
+            let document = v2::document(self.by_path.values().map(|document| &**document.text()));
             let json = document.to_string();
             let hash = hash(&[&json]);
             Merged { json: Bytes::from(json), protobuf: Bytes::from(v2::protobuf(&document)), hash }
@@ -101,7 +101,7 @@ impl Documents {
 
     /// The document of a path such as `apis/apps/v1`.
     pub fn get(&self, path: &str) -> Option<&Document> {
-        self.documents.get(path)
+        self.by_path.get(path)
     }
 }
 

@@ -316,7 +316,7 @@ mod tests {
             leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
             leaf.signed_by(&KeyPair::generate().unwrap(), &authority).unwrap()
         };
-        let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(1_800_000_000)); // 2027-01-15
+        let now = UnixTime::since_unix_epoch(std::time::Duration::from_hours(500_000)); // 2027-01-15
         let (valid, another, expired) = (issue(2026), issue(2026), issue(2023));
         let is_trusted = |bundle: &rcgen::Certificate, shown: &rcgen::Certificate, name: &str| {
             let trust = Trust::new(bundle.pem().as_bytes(), &provider).unwrap();

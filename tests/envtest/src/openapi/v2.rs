@@ -158,19 +158,27 @@ fn schema(value: &Value) -> Message {
     ];
     const FLAGS: [(u64, &str); 3] = [(8, "exclusiveMaximum"), (10, "exclusiveMinimum"), (16, "uniqueItems")];
     let mut message = Message::default();
-    TEXTS.iter().for_each(|(tag, field)| message.text(*tag, &value[*field]));
-    NUMBERS.iter().filter_map(|(tag, field)| Some((*tag, value[*field].as_f64()?))).for_each(|(tag, number)| {
+    for (tag, field) in TEXTS {
+        message.text(tag, &value[field]);
+    }
+    for (tag, number) in NUMBERS.iter().filter_map(|(tag, field)| Some((*tag, value[*field].as_f64()?))) {
         message.double(tag, number);
-    });
-    COUNTS.iter().filter_map(|(tag, field)| Some((*tag, value[*field].as_u64()?))).for_each(|(tag, count)| {
+    }
+    for (tag, count) in COUNTS.iter().filter_map(|(tag, field)| Some((*tag, value[*field].as_u64()?))) {
         message.number(tag, count);
-    });
-    FLAGS.iter().filter(|(_, field)| value[*field] == true).for_each(|(tag, _)| message.number(*tag, 1));
+    }
+    for (tag, _) in FLAGS.iter().filter(|(_, field)| value[*field] == true) {
+        message.number(*tag, 1);
+    }
     if let Some(default) = value.get("default") {
         message.message(5, &any(default));
     }
-    list(&value["required"]).iter().for_each(|name| message.text(19, name));
-    list(&value["enum"]).iter().for_each(|one| message.message(20, &any(one)));
+    for name in list(&value["required"]) {
+        message.text(19, name);
+    }
+    for one in list(&value["enum"]) {
+        message.message(20, &any(one));
+    }
     match &value["additionalProperties"] {
         Value::Bool(allowed) => {
             let mut item = Message::default();
@@ -194,7 +202,9 @@ fn schema(value: &Value) -> Message {
         items.message(1, &schema(&value["items"]));
         message.message(23, &items);
     }
-    list(&value["allOf"]).iter().for_each(|one| message.message(24, &schema(one)));
+    for one in list(&value["allOf"]) {
+        message.message(24, &schema(one));
+    }
     if value["properties"].is_object() {
         message.message(25, &named_schemas(&value["properties"]));
     }

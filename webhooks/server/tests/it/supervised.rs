@@ -82,7 +82,7 @@ async fn webhooks_whose_tasks_panic_at_first_answer_and_are_ready_in_the_end() {
     assert!(health.is_ready().unwrap_err().starts_with("webhook-ready: "));
     let running = tokio::spawn(manager.run(stop.clone()));
     let caller = Caller::new(&server, &clock, ([127, 0, 0, 1], port).into());
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while health.is_ready().is_err() {
         assert!(Instant::now() < deadline && !running.is_finished(), "{:?}", health.is_ready());
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -103,7 +103,7 @@ async fn a_webhook_server_that_cannot_go_on_ends_the_program_with_its_name() {
     let manager = supervised(u32::MAX).manager;
     let (tasks, health) = (manager.tasks().clone(), manager.health().clone());
     let running = manager.run(CancellationToken::new());
-    let ended = tokio::time::timeout(Duration::from_secs(60), running).await.unwrap();
+    let ended = tokio::time::timeout(Duration::from_mins(1), running).await.unwrap();
     let Err(RunError::Task(TaskError::GivenUp { last, .. })) = ended else { panic!("{ended:?}") };
     assert_eq!(last.to_string(), "panicked: injected; please report it");
     assert!(tasks.alive().is_err() && health.is_ready().is_err());
