@@ -42,7 +42,7 @@ pub struct Build {
 }
 
 /// What every program with controllers may do: leader election in its own namespace, and events.
-pub const PERMISSIONS: [RbacRule; 3] = [
+pub const PERMISSIONS: [RbacRule; 2] = [
     RbacRule {
         group: "coordination.k8s.io",
         resource: "leases",
@@ -51,14 +51,16 @@ pub const PERMISSIONS: [RbacRule; 3] = [
         verbs: &["create", "get", "update"],
         namespace: Some("."),
     },
-    events("events.k8s.io"),
-    // For clusters whose role comes from an older installation: where events.k8s.io is not granted, this group is used.
-    events(""),
+    // Where a role of an older installation grants events of the core group alone, that group is used.
+    RbacRule {
+        group: "events.k8s.io",
+        resource: "events",
+        names: &[],
+        urls: &[],
+        verbs: &["create", "patch"],
+        namespace: None,
+    },
 ];
-
-const fn events(group: &'static str) -> RbacRule {
-    RbacRule { group, resource: "events", names: &[], urls: &[], verbs: &["create", "patch"], namespace: None }
-}
 
 /// Every metric of a program whose own ones are these, by name.
 pub fn metrics(own: &[&[Description]]) -> Vec<Description> {

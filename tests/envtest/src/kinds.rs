@@ -1,6 +1,7 @@
 //! The built-in kinds: where each one's own rules are.
 
 mod autoscaler;
+mod certificate_request;
 mod claim_spec;
 mod conditions;
 mod configuration;
@@ -102,6 +103,7 @@ fn strategy(group: &str, plural: &str, has_status: bool) -> Arc<dyn Strategy> {
         ("batch", "jobs") => Arc::new(Workload::Job),
         ("batch", "cronjobs") => Arc::new(Workload::CronJob),
         ("scheduling.k8s.io", "priorityclasses") => Arc::new(priority_class::PriorityClasses),
+        ("certificates.k8s.io", "certificatesigningrequests") => Arc::new(certificate_request::CertificateRequests),
         ("policy", "poddisruptionbudgets") => Arc::new(disruption_budget::DisruptionBudgets),
         ("rbac.authorization.k8s.io", "roles" | "clusterroles") => {
             Arc::new(rbac::Roles { is_cluster: plural == "clusterroles" })

@@ -162,6 +162,11 @@ fn own_form(name: &str, mut fields: Map<String, Value>) -> Value {
             let text = base64::engine::general_purpose::STANDARD.decode(raw).unwrap_or_default();
             serde_json::from_slice(&text).unwrap_or(Value::Null)
         }
+        // Go writes numbers that are 0 and leaves them out of JSON.
+        "ObjectMeta" if number("generation") == 0 => {
+            fields.remove("generation");
+            Value::Object(fields)
+        }
         _ => Value::Object(fields),
     }
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use crate::{
     names::NameRule,
+    request::User,
     status::ApiError,
     store::{ShelfId, Store},
 };
@@ -58,6 +59,8 @@ pub struct Surroundings<'a> {
     pub now: &'a str,
     /// Whether nothing will be stored.
     pub dry_run: bool,
+    /// Who asks.
+    pub user: &'a User,
 }
 
 /// The rules of one kind. Every method has the answer of a plain kind, such as ConfigMap without its own rules.
@@ -78,6 +81,11 @@ pub trait Strategy: Send + Sync {
     /// Whether `status` is written through its own subresource only.
     fn has_status(&self) -> bool {
         false
+    }
+
+    /// Whether this subresource writes the status, and nothing else of the object but metadata.
+    fn writes_status(&self, subresource: &str) -> bool {
+        subresource == "status"
     }
 
     /// Which metadata a write of the status leaves as it is.
@@ -128,7 +136,7 @@ pub trait Strategy: Send + Sync {
     }
 
     /// Keeps what this endpoint may not change; `subresource` is empty for the object itself.
-    fn prepare_update(&self, _new: &mut Value, _old: &Value, _subresource: &str) {}
+    fn prepare_update(&self, _new: &mut Value, _old: &Value, _subresource: &str, _around: &Surroundings<'_>) {}
 
     /// Checks a new object.
     fn check_create(&self, _object: &Value, _errors: &mut Errors) {}

@@ -29,6 +29,8 @@ pub struct Program {
     connections: Vec<Connection>,
     running: Vec<Running>,
     events: Arc<Recorded>,
+    /// What follows from the last event and is not sent yet.
+    event_writes: VecDeque<Write>,
     correlator: Correlator,
 }
 
@@ -57,8 +59,8 @@ pub(crate) enum Step {
     Decide(usize),
     /// Carries out the next write of this decision.
     Write(usize),
-    /// Tells an event.
-    Tell,
+    /// Sends a write of an event.
+    Event,
 }
 
 impl Step {
@@ -91,7 +93,14 @@ impl Program {
             }
         };
         let connections = core.watches().iter().enumerate().map(connect).collect();
-        Ok(Self { core, connections, running: Vec::new(), events, correlator: Correlator::new("simulated") })
+        Ok(Self {
+            core,
+            connections,
+            running: Vec::new(),
+            events,
+            event_writes: VecDeque::new(),
+            correlator: Correlator::new("simulated"),
+        })
     }
 
     /// Its caches and controllers.
@@ -127,8 +136,8 @@ impl Program {
             }
         }
         steps.extend((0..self.running.len()).map(Step::Write));
-        if !self.events.0.lock().is_empty() {
-            steps.push(Step::Tell);
+        if !self.event_writes.is_empty() || !self.events.0.lock().is_empty() {
+            steps.push(Step::Event);
         }
     }
 
@@ -145,7 +154,7 @@ impl Program {
             Step::Follow(index) => self.follow(index, world),
             Step::Decide(index) => self.decide(index, world),
             Step::Write(index) => self.write(index, world),
-            Step::Tell => self.tell(world),
+            Step::Event => self.write_event(world),
         }
     }
 
@@ -204,21 +213,24 @@ impl Program {
         }
     }
 
-    fn tell(&mut self, world: &mut World) {
-        let event = self.events.0.lock().pop_front();
-        if let Some((component, event)) = event {
-            // An event is lost with a panic.
-            let _ = self.core.guard().catch(Place::Events, Task("events", ""), || {
+    /// One write of an event: a death may come between any two.
+    fn write_event(&mut self, world: &mut World) {
+        // An event is lost with a panic.
+        let _ = self.core.guard().catch(Place::Events, Task("events", ""), || {
+            if self.event_writes.is_empty() {
+                let event = self.events.0.lock().pop_front();
                 let now = self.core.clock().now();
-                let mut writes = self.correlator.sweep(now);
-                writes.extend(self.correlator.record(component, event, now, self.core.random()));
-                for write in writes {
-                    if send(&write, world).is_err() {
-                        self.correlator.forget(&write.key);
-                    }
+                self.event_writes.extend(self.correlator.sweep(now));
+                if let Some((component, event)) = event {
+                    self.event_writes.extend(self.correlator.record(component, event, now, self.core.random()));
                 }
-            });
-        }
+            }
+            if let Some(write) = self.event_writes.pop_front()
+                && send(&write, world).is_err()
+            {
+                self.correlator.forget(&write.key);
+            }
+        });
     }
 }
 

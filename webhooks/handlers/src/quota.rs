@@ -2,7 +2,7 @@
 //!
 //! A decision must count a change that was admitted a moment ago, although the watch does not show it yet, and must not
 //! rely on it either: a later webhook may have refused it. So the rules of `koord-quota` are evaluated on the tree as it
-//! is [shown](World::Shown), as it is [expected](World::Expected), and with both; where the answers differ the decision
+//! is shown, as it is expected, and with both; where the answers differ the decision
 //! waits.
 
 mod admitted;

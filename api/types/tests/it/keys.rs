@@ -1,6 +1,10 @@
 //! Every label and annotation: texts that are right, texts that are wrong, and what holds for any text at all.
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use koord_api::catalogue::{Entry, KEYS, find};
 use proptest::{prelude::*, sample, test_runner::TestRunner};
@@ -348,11 +352,10 @@ fn every_key_has_a_row_and_stands_in_the_catalogue() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let catalogue = fs::read_to_string(source.join("catalogue.rs")).unwrap();
     let mut declared = 0;
-    for file in fs::read_dir(&source).unwrap().map(|file| file.unwrap().path()) {
-        if file.extension().is_none_or(|extension| extension != "rs") {
-            continue;
-        }
-        let module = file.file_stem().unwrap().to_str().unwrap();
+    for file in sources(&source) {
+        // What lies in a folder is named by the module that the folder belongs to.
+        let module = file.strip_prefix(&source).unwrap().components().next().unwrap().as_os_str();
+        let module = Path::new(module).file_stem().unwrap().to_str().unwrap();
         for line in fs::read_to_string(&file).unwrap().lines().filter(|line| !line.starts_with("    ")) {
             let Some((name, type_)) = line.strip_prefix("pub const ").and_then(|rest| rest.split_once(": ")) else {
                 continue;
@@ -364,6 +367,19 @@ fn every_key_has_a_row_and_stands_in_the_catalogue() {
         }
     }
     assert_eq!(declared, KEYS.len());
+}
+
+/// All files of Rust below a folder.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for path in fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()) {
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found
 }
 
 #[test]

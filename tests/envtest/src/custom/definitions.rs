@@ -70,7 +70,7 @@ impl Strategy for Definitions {
             json!({"acceptedNames": {"kind": "", "plural": ""}, "conditions": null, "storedVersions": stored});
     }
 
-    fn prepare_update(&self, new: &mut Value, _old: &Value, subresource: &str) {
+    fn prepare_update(&self, new: &mut Value, _old: &Value, subresource: &str, _around: &Surroundings<'_>) {
         if !subresource.is_empty() {
             return;
         }

@@ -82,7 +82,7 @@ impl Strategy for Autoscalers {
         show_metrics(object);
     }
 
-    fn prepare_update(&self, new: &mut Value, _old: &Value, _subresource: &str) {
+    fn prepare_update(&self, new: &mut Value, _old: &Value, _subresource: &str, _around: &Surroundings<'_>) {
         show_metrics(new);
     }
 

@@ -56,7 +56,7 @@ impl Strategy for EndpointSlices {
         show_lists(object);
     }
 
-    fn prepare_update(&self, new: &mut Value, _old: &Value, _subresource: &str) {
+    fn prepare_update(&self, new: &mut Value, _old: &Value, _subresource: &str, _around: &Surroundings<'_>) {
         show_lists(new);
     }
 }

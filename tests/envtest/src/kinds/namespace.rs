@@ -44,7 +44,7 @@ impl Strategy for Namespaces {
         }
     }
 
-    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str) {
+    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str, _around: &Surroundings<'_>) {
         if subresource == "finalize" {
             new["status"] = old["status"].clone();
         } else {

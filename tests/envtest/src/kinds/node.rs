@@ -47,7 +47,7 @@ impl Strategy for Nodes {
 
     fn prepare_create(&self, _object: &mut Value, _around: &Surroundings<'_>) {}
 
-    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str) {
+    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str, _around: &Surroundings<'_>) {
         let kept = if subresource == "status" { "spec" } else { "status" };
         new[kept] = old[kept].clone();
     }

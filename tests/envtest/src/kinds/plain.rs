@@ -94,7 +94,7 @@ impl Strategy for Leases {
         drop_coordinated_election(object);
     }
 
-    fn prepare_update(&self, new: &mut Value, _old: &Value, _subresource: &str) {
+    fn prepare_update(&self, new: &mut Value, _old: &Value, _subresource: &str, _around: &Surroundings<'_>) {
         drop_coordinated_election(new);
     }
 
@@ -148,7 +148,7 @@ impl Strategy for LimitRanges {
         show_limits(object);
     }
 
-    fn prepare_update(&self, new: &mut Value, _old: &Value, _subresource: &str) {
+    fn prepare_update(&self, new: &mut Value, _old: &Value, _subresource: &str, _around: &Surroundings<'_>) {
         show_limits(new);
     }
 }

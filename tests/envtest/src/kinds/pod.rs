@@ -62,7 +62,7 @@ impl Strategy for Pods {
         }
     }
 
-    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str) {
+    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str, _around: &Surroundings<'_>) {
         if subresource == "status" {
             new["spec"] = old["spec"].clone();
             // A status writer may neither begin a deletion nor change owners.

@@ -38,7 +38,7 @@ impl Strategy for Roles {
         show_rules(object);
     }
 
-    fn prepare_update(&self, new: &mut Value, _old: &Value, _subresource: &str) {
+    fn prepare_update(&self, new: &mut Value, _old: &Value, _subresource: &str, _around: &Surroundings<'_>) {
         show_rules(new);
     }
 

@@ -85,7 +85,7 @@ impl Strategy for Services {
         allocation::allocate(object, old, around, errors)
     }
 
-    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str) {
+    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str, _around: &Surroundings<'_>) {
         if subresource.is_empty()
             && let (Some(spec), Some(before)) = (new["spec"].as_object_mut(), old["spec"].as_object())
         {
@@ -186,7 +186,7 @@ mod tests {
         }});
         let mut new = old.clone();
         new["spec"]["type"] = json!("ClusterIP");
-        Services.prepare_update(&mut new, &old, "");
+        drop_what_the_type_lost(new["spec"].as_object_mut().unwrap(), old["spec"].as_object().unwrap());
         let left =
             json!({"type": "ClusterIP", "clusterIP": "10.0.0.7", "clusterIPs": ["10.0.0.7"], "ports": [{"port": 80}]});
         assert_eq!(new["spec"], left);

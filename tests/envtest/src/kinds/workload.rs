@@ -153,7 +153,7 @@ impl Strategy for Workload {
         }
     }
 
-    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str) {
+    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str, _around: &Surroundings<'_>) {
         if subresource == "status" {
             return;
         }

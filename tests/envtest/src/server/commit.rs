@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     ApiServer, Outcome,
     convert::{self, TwoForms},
-    subject,
+    identity, subject,
     write::{Effect, Write},
 };
 use crate::{encode, metadata, registry::ResourceDef, status::ApiError, store::ChangeKind};
@@ -27,6 +27,9 @@ impl ApiServer {
     pub(super) fn store_object(&mut self, mut write: Write, forms: Option<TwoForms>) -> Result<Outcome, ApiError> {
         let definition = write.definition.clone();
         let key = definition.key(&write.target.namespace, &write.target.name);
+        if write.old.is_none() && !write.dry_run {
+            identity::refuse_revision(&write.object)?;
+        }
         let current = self.store.shelf(definition.shelf).get(&key);
         match (&write.old, current) {
             (None, Some(current)) => {

@@ -71,8 +71,15 @@ impl ApiServer {
             // What changes an object needs no randomness of its own.
             Some((record, _)) => record.revision,
         };
-        let around =
-            Surroundings { store: &self.store, shelf: definition.shelf, random, now: &now, dry_run: write.dry_run };
+        let user = write.request.user.clone();
+        let around = Surroundings {
+            store: &self.store,
+            shelf: definition.shelf,
+            random,
+            now: &now,
+            dry_run: write.dry_run,
+            user: &user,
+        };
         if write.target.subresource.is_empty() {
             let old = write.old.as_ref().map(|(_, old)| old);
             strategy.allocate(&mut write.object, old, &around, &mut errors)?;
@@ -102,9 +109,10 @@ impl ApiServer {
             Some((_, old)) => {
                 let subresource = write.target.subresource.as_str();
                 if strategy.has_status() {
-                    keep_other_half(&mut write.object, old, subresource, strategy.status_keeps());
+                    let keeps = strategy.writes_status(subresource).then(|| strategy.status_keeps());
+                    keep_other_half(&mut write.object, old, keeps);
                 }
-                strategy.prepare_update(&mut write.object, old, subresource);
+                strategy.prepare_update(&mut write.object, old, subresource, &around);
                 if moves_generation(strategy.generation(), &write.object, old)
                     || (subresource.is_empty() && strategy.metadata_moves_generation(&write.object, old))
                 {
@@ -138,12 +146,12 @@ impl ApiServer {
 }
 
 /// The main endpoint does not write status; the status endpoint writes nothing else, but for the metadata of some kinds.
-fn keep_other_half(new: &mut Value, old: &Value, subresource: &str, keeps: StatusKeeps) {
+fn keep_other_half(new: &mut Value, old: &Value, writes_status: Option<StatusKeeps>) {
     let Some(fields) = new.as_object_mut() else { return };
-    if subresource != "status" {
+    let Some(keeps) = writes_status else {
         put(fields, "status", old.get("status"));
         return;
-    }
+    };
     let written = fields.get("metadata").cloned().unwrap_or_default();
     let status = fields.remove("status");
     if let Some(old) = old.as_object() {

@@ -17,12 +17,11 @@ use crate::{
 };
 
 /// Metadata that no client sets on a new object.
-const SERVER_FIELDS: [&str; 4] = ["resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"];
+const SERVER_FIELDS: [&str; 3] = ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"];
 
-/// A new object has no past: the client may not name a revision, and what only the server sets is dropped.
+/// A new object has no past: what only the server sets is dropped.
 pub(super) fn check_new(write: &mut Write) -> Result<(), ApiError> {
     match_namespace(&write.target, &mut write.object)?;
-    refuse_revision(&write.object)?;
     drop_server_fields(&mut write.object);
     metadata::text(&write.object, "name").clone_into(&mut write.target.name);
     Ok(())
@@ -33,14 +32,12 @@ pub(super) fn check_admitted(write: &mut Write) -> Result<(), ApiError> {
     if write.effect != Effect::Store || !write.target.subresource.is_empty() {
         return Ok(());
     }
-    match_namespace(&write.target, &mut write.object)?;
-    if write.old.is_none() {
-        refuse_revision(&write.object)?;
-    }
-    Ok(())
+    match_namespace(&write.target, &mut write.object)
 }
 
-fn refuse_revision(object: &Value) -> Result<(), ApiError> {
+/// The revision of a new object is the server's alone. As with kube-apiserver it is looked at when the object is stored, so that a
+/// dry run passes and other mistakes are reported first.
+pub(super) fn refuse_revision(object: &Value) -> Result<(), ApiError> {
     match metadata::text(object, "resourceVersion") {
         "" | "0" => Ok(()),
         _ => Err(ApiError::unclassified("resourceVersion should not be set on objects to be created")),

@@ -40,7 +40,9 @@ impl ApiServer {
         match (name, &request.method) {
             ("scale", &Method::GET) => self.get_scale(request, &target, &definition),
             ("scale", &Method::PUT) => self.put_scale(request, target, definition),
-            ("status" | "ephemeralcontainers" | "resize", &Method::GET) => self.get(request, &target, &definition),
+            ("status" | "ephemeralcontainers" | "resize" | "approval", &Method::GET) => {
+                self.get(request, &target, &definition)
+            }
             ("status" | "ephemeralcontainers" | "resize" | "finalize" | "approval", &Method::PUT) => {
                 self.update(request, target, definition)
             }
