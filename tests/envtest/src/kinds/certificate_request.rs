@@ -75,9 +75,9 @@ impl Strategy for CertificateRequests {
         match subresource {
             "" => new["spec"] = old["spec"].clone(),
             "approval" => {
-                let conditions = new["status"]["conditions"].take();
+                let conditions = new.pointer_mut("/status/conditions").map(Value::take);
                 new["status"] = old["status"].clone();
-                if !conditions.is_null() {
+                if let Some(conditions) = conditions {
                     new["status"]["conditions"] = conditions;
                 }
             }
@@ -148,14 +148,14 @@ fn keep_decisions(new: &mut Value, old: &Value) {
         if kept.len() != of_type(new, name).count() {
             continue;
         }
-        let Some(conditions) = new["status"]["conditions"].as_array_mut() else { continue };
+        let Some(conditions) = new.pointer_mut("/status/conditions").and_then(Value::as_array_mut) else { continue };
         let places = conditions.iter_mut().filter(|condition| condition["type"] == name);
         places.zip(kept).for_each(|(place, kept)| *place = kept);
     }
 }
 
 fn stamp_conditions(new: &mut Value, old: &Value, now: &str) {
-    let Some(conditions) = new["status"]["conditions"].as_array_mut() else { return };
+    let Some(conditions) = new.pointer_mut("/status/conditions").and_then(Value::as_array_mut) else { return };
     for condition in conditions {
         let Some(fields) = condition.as_object_mut() else { continue };
         if fields.get("lastUpdateTime").is_none_or(Value::is_null) {

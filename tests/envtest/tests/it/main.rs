@@ -1,6 +1,7 @@
 //! The embedded server as `kube::Client` sees it, without a socket.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod certificate_requests;
 mod controllers;
 mod nesting;
 

@@ -1,0 +1,111 @@
+//! Who asks for a certificate, who decides, and what a revision on create does: as on a real kube-apiserver.
+
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use envtest::{
+    environment::SeededEnvironment,
+    kinds,
+    request::{ApiRequest, User},
+    server::{ApiServer, Outcome},
+    store::HistoryLimits,
+};
+use http::Method;
+use serde_json::{Value, json};
+
+const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+
+fn core() -> ApiServer {
+    let now = "2026-01-02T03:04:05Z".parse().unwrap();
+    let mut core = ApiServer::empty(Box::new(SeededEnvironment::new(1, now)), HistoryLimits::default());
+    kinds::install(&mut core);
+    envtest::bootstrap::run(&mut core).unwrap();
+    core
+}
+
+fn send(core: &mut ApiServer, method: Method, path: &str, body: &Value) -> (u16, Value) {
+    let mut request = ApiRequest::new(method, path, body.to_string());
+    "application/json".clone_into(&mut request.content_type);
+    request.user = User { name: "jane".to_owned(), groups: vec!["devs".to_owned()], ..User::default() };
+    match core.handle(&request) {
+        Outcome::Done(answer) => (answer.code, serde_json::from_slice(&answer.body).unwrap_or_default()),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn request(spec: &Value) -> Value {
+    let text = "-----BEGIN CERTIFICATE REQUEST-----\nAAAA\n-----END CERTIFICATE REQUEST-----\n";
+    let mut object = json!({
+        "apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest", "metadata": {"name": "c"},
+        "spec": {"request": BASE64.encode(text), "signerName": "example.com/signer", "usages": ["client auth"]},
+    });
+    object["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
+    object
+}
+
+#[test]
+fn a_request_names_its_requester_and_is_decided_by_its_approval_alone() {
+    let mut core = core();
+    let (code, created) = send(&mut core, Method::POST, REQUESTS, &request(&json!({"username": "somebody-else"})));
+    assert_eq!(code, 201, "{created}");
+    assert_eq!((&created["spec"]["username"], &created["spec"]["groups"]), (&json!("jane"), &json!(["devs"])));
+
+    let path = format!("{REQUESTS}/c");
+    let mut decided = created.clone();
+    decided["status"]["conditions"] = json!([{"type": "Approved", "status": "True", "reason": "Fine"}]);
+    let (code, refused) = send(&mut core, Method::PUT, &format!("{path}/status"), &decided);
+    assert_eq!(code, 422);
+    assert!(refused["message"].as_str().unwrap().contains(r#"updates may not add a condition of type "Approved""#));
+    let (code, kept) = send(&mut core, Method::PUT, &path, &decided);
+    assert_eq!((code, &kept["status"]), (200, &json!({})));
+
+    decided["metadata"]["resourceVersion"] = kept["metadata"]["resourceVersion"].clone();
+    decided["spec"]["signerName"] = json!("example.com/another");
+    let (code, approved) = send(&mut core, Method::PUT, &format!("{path}/approval"), &decided);
+    assert_eq!((code, &approved["spec"]), (200, &created["spec"]), "{approved}");
+    let condition = &approved["status"]["conditions"][0];
+    assert_eq!(condition["lastUpdateTime"], "2026-01-02T03:04:05Z", "{condition}");
+    assert_eq!(condition["lastTransitionTime"], "2026-01-02T03:04:05Z", "{condition}");
+
+    let mut undone = approved.clone();
+    undone["status"]["conditions"] = json!([{"type": "Denied", "status": "False"}]);
+    let (code, refused) = send(&mut core, Method::PUT, &format!("{path}/approval"), &undone);
+    let message = refused["message"].as_str().unwrap();
+    assert_eq!(code, 422);
+    assert!(message.contains(r#"status.conditions[0].status: Unsupported value: "False": supported values: "True""#));
+    assert!(message.contains(r#"updates may not remove a condition of type "Approved""#), "{message}");
+}
+
+#[test]
+fn a_request_that_nobody_could_sign_is_refused() {
+    let mut core = core();
+    for (spec, message) in [
+        (json!({"request": "AAAA"}), "PEM block type must be CERTIFICATE REQUEST"),
+        (json!({"usages": []}), "spec.usages: Required value"),
+        (json!({"usages": ["any", "fun"]}), r#"spec.usages[1]: Unsupported value: "fun""#),
+        (json!({"usages": ["any", "any"]}), r#"spec.usages[1]: Duplicate value: "any""#),
+        (
+            json!({"signerName": "signer"}),
+            "must be a fully qualified domain and path of the form 'example.com/signer-name'",
+        ),
+        (json!({"signerName": "local/signer"}), "should be a domain with at least two segments separated by dots"),
+        (json!({"expirationSeconds": 599}), "may not specify a duration less than 600 seconds (10 minutes)"),
+    ] {
+        let (code, refused) = send(&mut core, Method::POST, REQUESTS, &request(&spec));
+        assert_eq!(code, 422, "{spec}: {refused}");
+        assert!(refused["message"].as_str().unwrap().contains(message), "{spec}: {refused}");
+    }
+}
+
+#[test]
+fn a_revision_on_create_is_refused_last_and_not_at_all_by_a_dry_run() {
+    const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+    let mut core = core();
+    let named = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "resourceVersion": "7"}});
+    assert_eq!(send(&mut core, Method::POST, MAPS, &named("UPPER")).0, 422);
+    assert_eq!(send(&mut core, Method::POST, &format!("{MAPS}?dryRun=All"), &named("m")).0, 201);
+    let (code, refused) = send(&mut core, Method::POST, MAPS, &named("m"));
+    assert_eq!(
+        (code, refused["message"].as_str().unwrap()),
+        (500, "resourceVersion should not be set on objects to be created")
+    );
+    assert_eq!(send(&mut core, Method::GET, &format!("{MAPS}/m"), &Value::Null).0, 404);
+}
