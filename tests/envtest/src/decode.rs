@@ -515,8 +515,8 @@ mod tests {
     use crate::store::{HistoryLimits, Store};
 
     fn decoded(text: &str, validation: FieldValidation) -> Result<Decoded, ApiError> {
-        let shelf = Store::new(HistoryLimits::default()).shelf_id("/configmaps");
-        let definition = ResourceDef::new("", "v1", "ConfigMap", "configmaps", true, shelf);
+        let collection = Store::new(HistoryLimits::default()).collection_id("/configmaps");
+        let definition = ResourceDef::new("", "v1", "ConfigMap", "configmaps", true, collection);
         object(&ApiRequest::new(Method::POST, "/", text.to_owned()), &definition, validation)
     }
 
@@ -544,8 +544,8 @@ mod tests {
 
     #[test]
     fn a_refused_patch_shows_the_object_with_its_fields_sorted() {
-        let shelf = Store::new(HistoryLimits::default()).shelf_id("/configmaps");
-        let definition = ResourceDef::new("", "v1", "ConfigMap", "configmaps", true, shelf);
+        let collection = Store::new(HistoryLimits::default()).collection_id("/configmaps");
+        let definition = ResourceDef::new("", "v1", "ConfigMap", "configmaps", true, collection);
         let mut patched_object = json!({
             "kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a", "labels": {}}, "data": {"a": 5},
         });

@@ -209,8 +209,8 @@ mod tests {
 
     #[test]
     fn the_text_of_an_object_begins_with_what_all_have_and_ends_without_a_newline() {
-        let shelf = Store::new(crate::store::HistoryLimits::default()).shelf_id("/configmaps");
-        let definition = ResourceDef::new("", "v1", "ConfigMap", "configmaps", true, shelf);
+        let collection = Store::new(crate::store::HistoryLimits::default()).collection_id("/configmaps");
+        let definition = ResourceDef::new("", "v1", "ConfigMap", "configmaps", true, collection);
         let mut object =
             json!({"data": {"k": "v"}, "kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a"}});
         let record = record(&definition, &mut object, 7, ChangeKind::Added);

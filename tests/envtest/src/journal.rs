@@ -28,8 +28,8 @@ const RETRY_EVERY: Duration = Duration::from_secs(1);
 /// One change to be kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Name of the shelf.
-    pub shelf: String,
+    /// Name of the collection.
+    pub collection: String,
     /// Key of the object.
     pub key: String,
     /// The revision of the change.

@@ -43,11 +43,11 @@ pub use self::priority_class::SYSTEM as SYSTEM_PRIORITY_CLASSES;
 /// Serves the built-in kinds.
 pub fn install(core: &mut ApiServer) {
     for resource in builtins::resources() {
-        let (shelf_group, _) = builtins::storage_version(resource.group, resource.version, resource.plural);
-        let shelf = core.store.shelf_id(&format!("{shelf_group}/{}", resource.plural));
+        let (collection_group, _) = builtins::storage_version(resource.group, resource.version, resource.plural);
+        let collection = core.store.collection_id(&format!("{collection_group}/{}", resource.plural));
         let (group, version, kind, plural) = (resource.group, resource.version, resource.kind, resource.plural);
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
-        let mut definition = ResourceDef::new(group, version, kind, plural, resource.namespaced, shelf);
+        let mut definition = ResourceDef::new(group, version, kind, plural, resource.namespaced, collection);
         definition.singular.clone_from(&resource.singular);
         definition.short_names = owned(resource.short_names);
         definition.categories = owned(resource.categories);

@@ -10,7 +10,7 @@ use koord_schema::Schema;
 use crate::{
     builtins::{self, BuiltinType},
     conversion::{ConversionWebhook, Converted},
-    store::{Record, ShelfId},
+    store::{CollectionId, Record},
     strategy::{Plain, Strategy},
 };
 
@@ -42,7 +42,7 @@ pub struct ResourceDef {
     /// Fields that field selectors may use beside name and namespace.
     pub selectable_fields: Vec<SelectableField>,
     /// Where the objects of all versions of this resource stand.
-    pub shelf: ShelfId,
+    pub collection: CollectionId,
     /// The structure of the kind.
     pub schema: SchemaSource,
     /// The kind's own rules.
@@ -158,7 +158,14 @@ impl std::fmt::Debug for ResourceDef {
 
 impl ResourceDef {
     /// A resource with all verbs, neither subresources nor rules of its own.
-    pub fn new(group: &str, version: &str, kind: &str, plural: &str, namespaced: bool, shelf: ShelfId) -> Self {
+    pub fn new(
+        group: &str,
+        version: &str,
+        kind: &str,
+        plural: &str,
+        namespaced: bool,
+        collection: CollectionId,
+    ) -> Self {
         let verbs = ["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
         Self {
             group: group.to_owned(),
@@ -173,7 +180,7 @@ impl ResourceDef {
             verbs: verbs.map(ToOwned::to_owned).to_vec(),
             subresources: Vec::new(),
             selectable_fields: Vec::new(),
-            shelf,
+            collection,
             schema: SchemaSource::default(),
             strategy: Arc::new(Plain),
             custom: false,
@@ -222,7 +229,7 @@ impl ResourceDef {
         if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// The key of an object in its shelf.
+    /// The key of an object in its collection.
     pub fn key(&self, namespace: &str, name: &str) -> String {
         if self.namespaced { format!("{namespace}/{name}") } else { name.to_owned() }
     }
@@ -289,9 +296,9 @@ impl Registry {
     }
 
     /// The version of a resource in which an object is stored, or another where that is not served.
-    pub fn storing(&self, shelf: ShelfId, record: &Record) -> Option<&Arc<ResourceDef>> {
-        let of_shelf = || self.iter().filter(|known| known.shelf == shelf);
-        of_shelf().find(|known| known.is_api_version(&record.version)).or_else(|| of_shelf().next())
+    pub fn storing(&self, collection: CollectionId, record: &Record) -> Option<&Arc<ResourceDef>> {
+        let of_collection = || self.iter().filter(|known| known.collection == collection);
+        of_collection().find(|known| known.is_api_version(&record.version)).or_else(|| of_collection().next())
     }
 
     /// All definitions, by group, version and plural.

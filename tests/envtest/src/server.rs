@@ -46,7 +46,7 @@ use crate::{
     registry::{Registry, ResourceDef},
     request::{ApiRequest, Target, parse_path},
     status::{ApiError, Subject},
-    store::{HistoryLimits, ShelfId, Store},
+    store::{CollectionId, HistoryLimits, Store},
 };
 
 /// Decides about writes that the path and verb of a request do not tell.
@@ -66,22 +66,22 @@ pub struct ApiServer {
     /// Objects.
     pub store: Store,
     environment: Box<dyn Environment>,
-    shelves: WellKnown,
-    /// Shelves that changed, and when, since readers were told.
-    changed: Vec<(ShelfId, u64)>,
-    unfollowed: Vec<(ShelfId, String)>,
+    collections: WellKnown,
+    /// Collections that changed, and when, since readers were notified.
+    changed: Vec<(CollectionId, u64)>,
+    unfollowed: Vec<(CollectionId, String)>,
     garbage: garbage::Garbage,
     default_objects: Option<default_objects::DefaultObjects>,
     journal: Option<Vec<crate::journal::Entry>>,
     authorizer: Option<Arc<dyn Authorizer>>,
 }
 
-/// Shelves that the core itself reads.
+/// Collections that the core itself reads.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WellKnown {
-    pub(crate) namespaces: ShelfId,
-    pub(crate) mutating_webhooks: ShelfId,
-    pub(crate) validating_webhooks: ShelfId,
+    pub(crate) namespaces: CollectionId,
+    pub(crate) mutating_webhooks: CollectionId,
+    pub(crate) validating_webhooks: CollectionId,
 }
 
 /// An HTTP answer whose body is complete.
@@ -184,16 +184,16 @@ impl ApiServer {
     /// A server without kinds and objects.
     pub fn empty(environment: Box<dyn Environment>, limits: HistoryLimits) -> Self {
         let mut store = Store::new(limits);
-        let shelves = WellKnown {
-            namespaces: store.shelf_id("/namespaces"),
-            mutating_webhooks: store.shelf_id("admissionregistration.k8s.io/mutatingwebhookconfigurations"),
-            validating_webhooks: store.shelf_id("admissionregistration.k8s.io/validatingwebhookconfigurations"),
+        let collections = WellKnown {
+            namespaces: store.collection_id("/namespaces"),
+            mutating_webhooks: store.collection_id("admissionregistration.k8s.io/mutatingwebhookconfigurations"),
+            validating_webhooks: store.collection_id("admissionregistration.k8s.io/validatingwebhookconfigurations"),
         };
         Self {
             registry: Registry::default(),
             store,
             environment,
-            shelves,
+            collections,
             changed: Vec::new(),
             unfollowed: Vec::new(),
             garbage: garbage::Garbage::default(),
@@ -210,7 +210,7 @@ impl ApiServer {
             registry: self.registry.clone(),
             store: self.store.clone(),
             environment,
-            shelves: self.shelves,
+            collections: self.collections,
             changed: self.changed.clone(),
             unfollowed: self.unfollowed.clone(),
             garbage: self.garbage.clone(),
@@ -257,8 +257,8 @@ impl ApiServer {
     }
 
     /// Drops what is known to need no further pass.
-    pub(crate) fn forget_unfollowed(&mut self, shelf: ShelfId, key: &str) {
-        self.unfollowed.retain(|(known, name)| *known != shelf || name != key);
+    pub(crate) fn forget_unfollowed(&mut self, collection: CollectionId, key: &str) {
+        self.unfollowed.retain(|(known, name)| *known != collection || name != key);
     }
 
     /// Brings what depends on changed objects up to date: definitions and what they serve.
@@ -383,23 +383,23 @@ impl ApiServer {
     }
 
     /// Changes that readers see since the last call, by collection and revision.
-    pub fn take_changed(&mut self) -> Vec<(ShelfId, u64)> {
+    pub fn take_changed(&mut self) -> Vec<(CollectionId, u64)> {
         let shown = self.store.shown();
         self.changed.extract_if(.., |(_, revision)| *revision <= shown).collect()
     }
 
     /// Whether any admission webhook is configured.
     pub(crate) fn has_webhooks(&self, phase: Phase) -> bool {
-        let shelf = match phase {
-            Phase::Mutating => self.shelves.mutating_webhooks,
-            Phase::Validating => self.shelves.validating_webhooks,
+        let collection = match phase {
+            Phase::Mutating => self.collections.mutating_webhooks,
+            Phase::Validating => self.collections.validating_webhooks,
         };
-        !self.store.shelf(shelf).is_empty()
+        !self.store.collection(collection).is_empty()
     }
 
     /// The object as a value, in `definition`'s version.
     pub fn object(&self, definition: &ResourceDef, namespace: &str, name: &str) -> Option<Value> {
-        let record = self.store.shelf(definition.shelf).get(&definition.key(namespace, name))?;
+        let record = self.store.collection(definition.collection).get(&definition.key(namespace, name))?;
         Some(encode::value(definition, record))
     }
 }

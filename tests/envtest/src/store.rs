@@ -1,7 +1,7 @@
 //! Objects as bytes under one global revision, and the recent past of every kind.
 //!
 //! A [`Record`] holds an object once, as canonical JSON without its `apiVersion` and `kind` (the *tail*); get, list and
-//! watch all send these bytes. Beside them stands what selectors ask for. A [`Shelf`] is one kind's objects in key
+//! watch all send these bytes. Beside them stands what selectors ask for. A [`Collection`] is one kind's objects in key
 //! order with a log of recent changes, from which watches resume and past revisions are read.
 //!
 //! Where a data directory stands behind the store, a change is *hidden* until it is on disk: writers build on it, readers
@@ -56,7 +56,7 @@ pub enum ChangeKind {
     Deleted,
 }
 
-/// One entry of a shelf's log.
+/// One entry of a collection's log.
 #[derive(Clone, Debug)]
 pub struct Change {
     /// What happened.
@@ -124,7 +124,7 @@ impl Change {
     }
 }
 
-/// How much of the past a shelf keeps.
+/// How much of the past a collection keeps.
 #[derive(Clone, Copy, Debug)]
 pub struct HistoryLimits {
     /// Changes older than this are forgotten.
@@ -142,13 +142,13 @@ impl Default for HistoryLimits {
     }
 }
 
-/// Which shelf a kind's objects stand on.
+/// Which collection holds the objects of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ShelfId(u32);
+pub struct CollectionId(u32);
 
 /// Objects of one kind.
 #[derive(Clone, Debug, Default)]
-pub struct Shelf {
+pub struct Collection {
     objects: BTreeMap<Arc<str>, Arc<Record>>,
     log: VecDeque<Change>,
     log_bytes: usize,
@@ -156,13 +156,13 @@ pub struct Shelf {
     forgotten: u64,
 }
 
-/// All shelves and the revision.
+/// All collections and the revision.
 #[derive(Clone, Debug)]
 pub struct Store {
     revision: u64,
     /// The newest revision that readers see; none when they see every change at once.
     shown: Option<u64>,
-    shelves: Vec<Shelf>,
+    collections: Vec<Collection>,
     names: Vec<String>,
     limits: HistoryLimits,
 }
@@ -184,7 +184,7 @@ pub enum RevisionError {
 impl Store {
     /// An empty store at revision 1, as etcd starts.
     pub fn new(limits: HistoryLimits) -> Self {
-        Self { revision: 1, shown: None, shelves: Vec::new(), names: Vec::new(), limits }
+        Self { revision: 1, shown: None, collections: Vec::new(), names: Vec::new(), limits }
     }
 
     /// The newest revision.
@@ -210,27 +210,27 @@ impl Store {
     }
 
     /// Undoes every hidden change; gives what was undone, newest first.
-    pub fn undo_hidden(&mut self) -> Vec<(ShelfId, Change)> {
+    pub fn undo_hidden(&mut self) -> Vec<(CollectionId, Change)> {
         let shown = self.shown();
         let mut undone = Vec::new();
-        for (index, shelf) in (0..).zip(&mut self.shelves) {
-            while let Some(change) = shelf.log.pop_back_if(|change| change.revision() > shown) {
-                shelf.log_bytes -= change.new.tail().len();
+        for (index, collection) in (0..).zip(&mut self.collections) {
+            while let Some(change) = collection.log.pop_back_if(|change| change.revision() > shown) {
+                collection.log_bytes -= change.new.tail().len();
                 match &change.old {
-                    Some(old) => shelf.objects.insert(Arc::clone(&change.key), Arc::clone(old)),
-                    None => shelf.objects.remove(&change.key),
+                    Some(old) => collection.objects.insert(Arc::clone(&change.key), Arc::clone(old)),
+                    None => collection.objects.remove(&change.key),
                 };
-                undone.push((ShelfId(index), change));
+                undone.push((CollectionId(index), change));
             }
         }
         undone.sort_by_key(|(_, change)| std::cmp::Reverse(change.revision()));
         undone
     }
 
-    /// One shelf as readers see it.
-    pub fn view(&self, id: ShelfId) -> View<'_> {
-        let (shelf, shown) = (self.shelf(id), self.shown());
-        View::new(shelf, shelf.log.range(shelf.later_than(shown)..))
+    /// One collection as readers see it.
+    pub fn view(&self, id: CollectionId) -> View<'_> {
+        let (collection, shown) = (self.collection(id), self.shown());
+        View::new(collection, collection.log.range(collection.later_than(shown)..))
     }
 
     /// Continues at a revision that was reached before.
@@ -238,30 +238,30 @@ impl Store {
         self.revision = self.revision.max(revision);
     }
 
-    /// The shelf of that name (`group/plural`), made when it is new.
-    pub fn shelf_id(&mut self, name: &str) -> ShelfId {
+    /// The collection of that name (`group/plural`), made when it is new.
+    pub fn collection_id(&mut self, name: &str) -> CollectionId {
         if let Some(index) = self.names.iter().position(|known| known == name) {
-            return ShelfId(index as u32);
+            return CollectionId(index as u32);
         }
         self.names.push(name.to_owned());
         // Changes before the kind existed are nobody's business: a watch may start at any older revision.
-        self.shelves.push(Shelf::default());
-        ShelfId((self.names.len() - 1) as u32)
+        self.collections.push(Collection::default());
+        CollectionId((self.names.len() - 1) as u32)
     }
 
-    /// Name of a shelf.
-    pub fn shelf_name(&self, id: ShelfId) -> &str {
+    /// Name of a collection.
+    pub fn collection_name(&self, id: CollectionId) -> &str {
         &self.names[id.0 as usize]
     }
 
-    /// One shelf.
-    pub fn shelf(&self, id: ShelfId) -> &Shelf {
-        &self.shelves[id.0 as usize]
+    /// One collection.
+    pub fn collection(&self, id: CollectionId) -> &Collection {
+        &self.collections[id.0 as usize]
     }
 
-    /// All shelves in the order of their making.
-    pub fn shelf_ids(&self) -> impl Iterator<Item = ShelfId> + use<> {
-        (0..self.shelves.len() as u32).map(ShelfId)
+    /// All collections in the order of their making.
+    pub fn collection_ids(&self) -> impl Iterator<Item = CollectionId> + use<> {
+        (0..self.collections.len() as u32).map(CollectionId)
     }
 
     /// Takes the next revision; the write that asked for it must follow.
@@ -271,62 +271,62 @@ impl Store {
     }
 
     /// Writes an object and logs the change.
-    pub fn put(&mut self, id: ShelfId, key: &str, record: Record, now_seconds: i64) {
+    pub fn put(&mut self, id: CollectionId, key: &str, record: Record, now_seconds: i64) {
         let (limits, shown) = (self.limits, self.shown());
-        let shelf = &mut self.shelves[id.0 as usize];
+        let collection = &mut self.collections[id.0 as usize];
         let new = Arc::new(record);
-        let (key, old) = match shelf.objects.get_key_value(key) {
+        let (key, old) = match collection.objects.get_key_value(key) {
             Some((known, old)) => (Arc::clone(known), Some(Arc::clone(old))),
             None => (Arc::from(key), None),
         };
-        shelf.objects.insert(Arc::clone(&key), Arc::clone(&new));
+        collection.objects.insert(Arc::clone(&key), Arc::clone(&new));
         let kind = if old.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
-        shelf.remember(Change { kind, key, new, old, at_seconds: now_seconds }, limits, shown);
+        collection.remember(Change { kind, key, new, old, at_seconds: now_seconds }, limits, shown);
     }
 
     /// Puts an object back without logging it, as when a data directory is read.
-    pub fn restore(&mut self, id: ShelfId, key: &str, record: Record) {
+    pub fn restore(&mut self, id: CollectionId, key: &str, record: Record) {
         let revision = record.revision;
-        let shelf = &mut self.shelves[id.0 as usize];
-        shelf.forgotten = shelf.forgotten.max(revision);
-        shelf.objects.insert(Arc::from(key), Arc::new(record));
+        let collection = &mut self.collections[id.0 as usize];
+        collection.forgotten = collection.forgotten.max(revision);
+        collection.objects.insert(Arc::from(key), Arc::new(record));
         self.restore_revision(revision);
     }
 
     /// Removes an object; `last` is its final state with the revision of the deletion.
-    pub fn remove(&mut self, id: ShelfId, key: &str, last: Record, now_seconds: i64) {
+    pub fn remove(&mut self, id: CollectionId, key: &str, last: Record, now_seconds: i64) {
         let (limits, shown) = (self.limits, self.shown());
-        let shelf = &mut self.shelves[id.0 as usize];
-        if let Some((key, old)) = shelf.objects.remove_entry(key) {
+        let collection = &mut self.collections[id.0 as usize];
+        if let Some((key, old)) = collection.objects.remove_entry(key) {
             let change =
                 Change { kind: ChangeKind::Deleted, key, new: Arc::new(last), old: Some(old), at_seconds: now_seconds };
-            shelf.remember(change, limits, shown);
+            collection.remember(change, limits, shown);
         }
     }
 
     /// Forgets every change up to and including `revision`, as far as readers see.
     pub fn compact(&mut self, revision: u64) {
         let revision = revision.min(self.shown());
-        for shelf in &mut self.shelves {
-            while shelf.log.front().is_some_and(|change| change.revision() <= revision) {
-                shelf.forget_oldest();
+        for collection in &mut self.collections {
+            while collection.log.front().is_some_and(|change| change.revision() <= revision) {
+                collection.forget_oldest();
             }
-            shelf.forgotten = shelf.forgotten.max(revision);
+            collection.forgotten = collection.forgotten.max(revision);
         }
     }
 
     /// Forgets changes that are older than the limits allow.
     pub fn forget_old(&mut self, now_seconds: i64) {
         let (limits, shown) = (self.limits, self.shown());
-        for shelf in &mut self.shelves {
-            shelf.trim(limits, now_seconds, shown);
+        for collection in &mut self.collections {
+            collection.trim(limits, now_seconds, shown);
         }
     }
 }
 
-// === impl Shelf ===
+// === impl Collection ===
 
-impl Shelf {
+impl Collection {
     /// The object of that key.
     pub fn get(&self, key: &str) -> Option<&Arc<Record>> {
         self.objects.get(key)
@@ -424,9 +424,9 @@ mod tests {
         }
     }
 
-    fn store_with(keys: &[&str]) -> (Store, ShelfId) {
+    fn store_with(keys: &[&str]) -> (Store, CollectionId) {
         let mut store = Store::new(HistoryLimits::default());
-        let id = store.shelf_id("/configmaps");
+        let id = store.collection_id("/configmaps");
         for key in keys {
             let revision = store.next_revision();
             store.put(id, key, record(revision, key), 0);
@@ -437,9 +437,9 @@ mod tests {
     #[test]
     fn a_namespace_is_a_contiguous_range() {
         let (store, id) = store_with(&["a/x", "a-b/x", "a/y", "b/z"]);
-        let keys: Vec<&str> = store.shelf(id).range("a/", "").map(|(key, _)| key.as_ref()).collect();
+        let keys: Vec<&str> = store.collection(id).range("a/", "").map(|(key, _)| key.as_ref()).collect();
         assert_eq!(keys, ["a/x", "a/y"]);
-        let keys: Vec<&str> = store.shelf(id).range("", "a/y").map(|(key, _)| key.as_ref()).collect();
+        let keys: Vec<&str> = store.collection(id).range("", "a/y").map(|(key, _)| key.as_ref()).collect();
         assert_eq!(keys, ["a/y", "b/z"]);
     }
 
@@ -451,7 +451,7 @@ mod tests {
         store.remove(id, "n/a", record(revision, "n/a"), 0);
         let revision = store.next_revision();
         store.put(id, "n/c", record(revision, "n/c"), 0);
-        let past = store.shelf(id).at(then).unwrap();
+        let past = store.collection(id).at(then).unwrap();
         assert_eq!(past.range("n/", "").map(|(key, _)| key.as_ref()).collect::<Vec<&str>>(), ["n/a", "n/b"]);
         assert!(past.get("n/a").is_some() && past.get("n/c").is_none());
         assert_eq!(past.range("n/", "n/b").count(), 1);
@@ -461,16 +461,16 @@ mod tests {
     fn a_compacted_revision_cannot_be_resumed() {
         let (mut store, id) = store_with(&["n/a", "n/b", "n/c"]);
         store.compact(3);
-        assert_eq!(store.shelf(id).changes_after(2).err(), Some(RevisionError::Compacted { oldest: 3 }));
-        assert_eq!(store.shelf(id).changes_after(3).unwrap().count(), 1);
+        assert_eq!(store.collection(id).changes_after(2).err(), Some(RevisionError::Compacted { oldest: 3 }));
+        assert_eq!(store.collection(id).changes_after(3).unwrap().count(), 1);
     }
 
     #[test]
     fn old_changes_are_forgotten_by_age() {
         let (mut store, id) = store_with(&["n/a"]);
         store.forget_old(301);
-        assert!(store.shelf(id).changes_after(1).is_err());
-        assert_eq!(store.shelf(id).len(), 1);
+        assert!(store.collection(id).changes_after(1).is_err());
+        assert_eq!(store.collection(id).len(), 1);
     }
     #[test]
     fn hidden_changes_are_not_read_and_can_be_undone() {
@@ -494,7 +494,7 @@ mod tests {
         let undone: Vec<u64> = store.undo_hidden().iter().map(|(_, change)| change.revision()).collect();
         assert_eq!(undone, [shown + 4, shown + 3]);
         assert_eq!(seen(&store), ["n/a=new", "n/b=n/b", "n/c=new"]);
-        assert_eq!(store.shelf(id).len(), 3);
+        assert_eq!(store.collection(id).len(), 3);
         let revision = store.next_revision();
         assert!(revision > shown + 4, "a revision is never given twice");
     }

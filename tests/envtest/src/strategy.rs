@@ -8,7 +8,7 @@ use crate::{
     names::NameRule,
     request::User,
     status::ApiError,
-    store::{ShelfId, Store},
+    store::{CollectionId, Store},
 };
 
 /// What happens to the dependents of a deleted object.
@@ -48,11 +48,11 @@ pub enum StatusKeeps {
 
 /// What a kind may look at while it prepares a new object.
 #[derive(Clone, Copy)]
-pub struct Surroundings<'a> {
+pub struct WriteContext<'a> {
     /// All objects.
     pub store: &'a Store,
     /// Where the kind's own objects stand.
-    pub shelf: ShelfId,
+    pub collection: CollectionId,
     /// A fresh random number.
     pub random: u64,
     /// The present time, as objects state it.
@@ -118,7 +118,7 @@ pub trait Strategy: Send + Sync {
     fn set_defaults(&self, _object: &mut Value) {}
 
     /// Sets what only the server may set on a new object.
-    fn prepare_create(&self, _object: &mut Value, _around: &Surroundings<'_>) {}
+    fn prepare_create(&self, _object: &mut Value, _around: &WriteContext<'_>) {}
 
     /// Built-in admission of the kind's own new objects, before webhooks; what it sets, the client does not own.
     fn admit_create(&self, _object: &mut Value) {}
@@ -129,14 +129,14 @@ pub trait Strategy: Send + Sync {
         &self,
         _object: &mut Value,
         _old: Option<&Value>,
-        _around: &Surroundings<'_>,
+        _around: &WriteContext<'_>,
         _errors: &mut Errors,
     ) -> Result<(), ApiError> {
         Ok(())
     }
 
     /// Keeps what this endpoint may not change; `subresource` is empty for the object itself.
-    fn prepare_update(&self, _new: &mut Value, _old: &Value, _subresource: &str, _around: &Surroundings<'_>) {}
+    fn prepare_update(&self, _new: &mut Value, _old: &Value, _subresource: &str, _around: &WriteContext<'_>) {}
 
     /// Checks a new object.
     fn check_create(&self, _object: &Value, _errors: &mut Errors) {}

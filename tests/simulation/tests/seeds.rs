@@ -1,4 +1,4 @@
-//! Seeds that must go well. A plain `cargo test` runs a few; CI runs 1500 and a night 5000 or more, optimised:
+//! Seeds that must go well. A plain `cargo test` runs a few; CI runs 300 and a night 5000 or more, optimised:
 //! `SEEDS=5000 cargo test --config tests/simulation/optimised.toml --workspace --test seeds`. `FIRST=42000` continues a
 //! night, and `SEED=4711` runs one seed and prints its story.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]

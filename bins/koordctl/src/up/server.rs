@@ -51,7 +51,7 @@ impl Embedded {
         let owner = place.owner();
         let Place { port, data_dir } = place;
         let seed = if data_dir.is_some() { seed ^ clock.now().as_nanosecond() as u64 } else { seed };
-        let environment = Surroundings { clock, random: Random::seeded(seed) };
+        let environment = ServerEnvironment { clock, random: Random::seeded(seed) };
         let options = Options {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
             environment: Box::new(environment),
@@ -75,12 +75,12 @@ impl Embedded {
 }
 
 /// What the server takes from outside.
-struct Surroundings {
+struct ServerEnvironment {
     clock: SharedClock,
     random: Random,
 }
 
-impl Environment for Surroundings {
+impl Environment for ServerEnvironment {
     fn now(&mut self) -> Timestamp {
         self.clock.now()
     }

@@ -102,9 +102,9 @@ impl Stage {
         let mut server = ApiServer::empty(Box::new(environment), HistoryLimits::default());
         kinds::install(&mut server);
         for kind in DECLARED {
-            let shelf = server.store.shelf_id(&format!("{}/{}", kind.group, kind.plural));
+            let collection = server.store.collection_id(&format!("{}/{}", kind.group, kind.plural));
             let mut definition =
-                ResourceDef::new(kind.group, kind.version, kind.kind, kind.plural, kind.namespaced, shelf);
+                ResourceDef::new(kind.group, kind.version, kind.kind, kind.plural, kind.namespaced, collection);
             let verbs = ["get", "patch", "update"].map(str::to_owned).to_vec();
             definition.subresources.push(Subresource { name: "status".to_owned(), body: None, verbs });
             server.registry.insert(definition);

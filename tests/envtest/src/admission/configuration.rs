@@ -40,7 +40,7 @@ pub(super) fn webhooks(core: &ApiServer, phase: Phase) -> Vec<Webhook> {
     };
     let Some(definition) = core.registry.get(GROUP, "v1", plural) else { return Vec::new() };
     let mut found = Vec::new();
-    for (_, record) in core.store.shelf(definition.shelf).range("", "") {
+    for (_, record) in core.store.collection(definition.collection).range("", "") {
         let configuration = encode::value(definition, record);
         found.extend(configuration["webhooks"].as_array().into_iter().flatten().map(read));
     }

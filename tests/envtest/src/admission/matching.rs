@@ -102,7 +102,7 @@ fn by_rules(core: &ApiServer, webhook: &Webhook, about: &Attributes<'_>) -> Opti
         return None;
     }
     let is_same = |other: &&Arc<ResourceDef>| {
-        other.shelf == about.definition.shelf && other.api_version() != about.definition.api_version()
+        other.collection == about.definition.collection && other.api_version() != about.definition.api_version()
     };
     core.registry.iter().filter(is_same).find(|other| wants(other)).map(|other| Match::Equivalent(Arc::clone(other)))
 }
@@ -139,8 +139,8 @@ mod tests {
     #[test]
     fn rules_select_operations_resources_and_scopes() {
         let mut store = Store::new(HistoryLimits::default());
-        let shelf = store.shelf_id("/pods");
-        let pods = ResourceDef::new("", "v1", "Pod", "pods", true, shelf);
+        let collection = store.collection_id("/pods");
+        let pods = ResourceDef::new("", "v1", "Pod", "pods", true, collection);
         let rule = |value: Value| {
             let mut full =
                 json!({"operations": ["*"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]});

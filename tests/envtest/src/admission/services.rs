@@ -85,8 +85,11 @@ fn named_port<'a>(ports: &'a Value, name: &str) -> Option<&'a Value> {
 fn from_slices(core: &ApiServer, namespace: &str, service: &str, port_name: &str) -> Option<SocketAddr> {
     let definition = core.registry.get("discovery.k8s.io", "v1", "endpointslices")?;
     let prefix = definition.key_prefix(namespace);
-    let mut slices =
-        core.store.shelf(definition.shelf).range(&prefix, "").map(|(_, record)| encode::value(definition, record));
+    let mut slices = core
+        .store
+        .collection(definition.collection)
+        .range(&prefix, "")
+        .map(|(_, record)| encode::value(definition, record));
     slices.find_map(|slice| {
         if slice["metadata"]["labels"]["kubernetes.io/service-name"] != service {
             return None;

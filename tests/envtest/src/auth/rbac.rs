@@ -169,7 +169,7 @@ fn object(core: &ApiServer, plural: &str, namespace: &str, name: &str) -> Option
 fn objects(core: &ApiServer, plural: &str, namespace: &str) -> Vec<Value> {
     let Some(definition) = definition(core, plural) else { return Vec::new() };
     let prefix = definition.key_prefix(namespace);
-    let records = core.store.shelf(definition.shelf).range(&prefix, "");
+    let records = core.store.collection(definition.collection).range(&prefix, "");
     records.map(|(_, record)| crate::encode::value(definition, record)).collect()
 }
 

@@ -200,7 +200,7 @@ impl Reviews {
 fn token_request_definition(core: &ApiServer) -> Option<Arc<ResourceDef>> {
     let accounts = core.registry.get("", "v1", "serviceaccounts")?;
     let definition =
-        ResourceDef::new("authentication.k8s.io", "v1", "TokenRequest", "serviceaccounts", true, accounts.shelf);
+        ResourceDef::new("authentication.k8s.io", "v1", "TokenRequest", "serviceaccounts", true, accounts.collection);
     Some(Arc::new(definition))
 }
 

@@ -12,7 +12,7 @@ use crate::client_config;
 use crate::environment::time_text;
 use crate::metadata;
 use crate::status::ApiError;
-use crate::strategy::{Generation, StatusKeeps, Strategy, Surroundings};
+use crate::strategy::{Generation, StatusKeeps, Strategy, WriteContext};
 
 /// The strategy of definitions.
 #[derive(Clone, Copy, Debug, Default)]
@@ -63,14 +63,14 @@ impl Strategy for Definitions {
         }
     }
 
-    fn prepare_create(&self, definition: &mut Value, _around: &Surroundings<'_>) {
+    fn prepare_create(&self, definition: &mut Value, _around: &WriteContext<'_>) {
         let stored: Vec<Value> = storage_version(definition).map(|name| json!(name)).into_iter().collect();
         let stored = if stored.is_empty() { Value::Null } else { Value::Array(stored) };
         definition["status"] =
             json!({"acceptedNames": {"kind": "", "plural": ""}, "conditions": null, "storedVersions": stored});
     }
 
-    fn prepare_update(&self, new: &mut Value, _old: &Value, subresource: &str, _around: &Surroundings<'_>) {
+    fn prepare_update(&self, new: &mut Value, _old: &Value, subresource: &str, _around: &WriteContext<'_>) {
         if !subresource.is_empty() {
             return;
         }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::conversion::ConversionWebhook;
 use crate::registry::{Column, ResourceDef, SchemaSource, SelectableField, Subresource};
-use crate::store::ShelfId;
+use crate::store::CollectionId;
 use crate::strategy::{Generation, StatusKeeps, Strategy};
 use crate::tables::json_path::JsonPath;
 
@@ -30,23 +30,26 @@ struct CustomResource {
 }
 
 /// The definitions of all versions that are served.
-pub(crate) fn served(definition: &Value, shelf: ShelfId) -> Vec<ResourceDef> {
+pub(crate) fn served(definition: &Value, collection: CollectionId) -> Vec<ResourceDef> {
     let spec = &definition["spec"];
     let empty = Vec::new();
     let versions = spec["versions"].as_array().unwrap_or(&empty);
     let conversion = ConversionWebhook::of(definition);
     let served = versions.iter().filter(|version| version["served"] == true);
-    served.map(|version| ResourceDef { conversion: conversion.clone(), ..one(definition, version, shelf) }).collect()
+    served
+        .map(|version| ResourceDef { conversion: conversion.clone(), ..one(definition, version, collection) })
+        .collect()
 }
 
-fn one(definition: &Value, version: &Value, shelf: ShelfId) -> ResourceDef {
+fn one(definition: &Value, version: &Value, collection: CollectionId) -> ResourceDef {
     let (spec, names) = (&definition["spec"], &definition["status"]["acceptedNames"]);
     let text = |value: &Value, field: &str| value[field].as_str().unwrap_or_default().to_owned();
     let texts = |value: &Value| -> Vec<String> {
         value.as_array().into_iter().flatten().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
     };
     let (group, name, kind) = (text(spec, "group"), text(version, "name"), text(names, "kind"));
-    let mut def = ResourceDef::new(&group, &name, &kind, &text(names, "plural"), spec["scope"] == "Namespaced", shelf);
+    let mut def =
+        ResourceDef::new(&group, &name, &kind, &text(names, "plural"), spec["scope"] == "Namespaced", collection);
     def.custom = true;
     def.list_kind = text(names, "listKind");
     def.singular = text(names, "singular");

@@ -7,7 +7,7 @@ use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefini
 
 use super::{Contents, Entry};
 
-/// Key: shelf, NUL, key. Value: `apiVersion`, NUL, revision in decimal, NUL, tail.
+/// Key: collection, NUL, key. Value: `apiVersion`, NUL, revision in decimal, NUL, tail.
 const OBJECTS: TableDefinition<'static, &str, &[u8]> = TableDefinition::new("objects");
 /// Key `revision`: the newest revision.
 const META: TableDefinition<'static, &str, u64> = TableDefinition::new("meta");
@@ -55,7 +55,7 @@ fn write(database: &Database, entries: &[Entry]) -> Result<(), redb::Error> {
         let mut objects = transaction.open_table(OBJECTS)?;
         let mut meta = transaction.open_table(META)?;
         for entry in entries {
-            let key = format!("{}\0{}", entry.shelf, entry.key);
+            let key = format!("{}\0{}", entry.collection, entry.key);
             if let Some((version, tail)) = &entry.object {
                 let mut value = format!("{version}\0{}\0", entry.revision).into_bytes();
                 value.extend_from_slice(tail);
@@ -87,9 +87,9 @@ fn read(database: &Database) -> Result<Contents, redb::Error> {
         let text = |part: Option<&[u8]>| String::from_utf8_lossy(part.unwrap_or_default()).into_owned();
         let (version, revision) = (text(parts.next()), text(parts.next()));
         let tail = Bytes::copy_from_slice(parts.next().unwrap_or_default());
-        let Some((shelf, key)) = key.value().split_once('\0') else { continue };
+        let Some((collection, key)) = key.value().split_once('\0') else { continue };
         contents.entries.push(Entry {
-            shelf: shelf.to_owned(),
+            collection: collection.to_owned(),
             key: key.to_owned(),
             revision: revision.parse().unwrap_or_default(),
             object: Some((Arc::from(version), tail)),

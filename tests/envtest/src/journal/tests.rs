@@ -213,7 +213,7 @@ fn two_servers_cannot_share_a_folder() {
 fn entries_come_back_as_they_were_written() {
     let entry = |key: &str, revision: u64, tail: Option<&str>| {
         let object = tail.map(|tail| (Arc::from("v1"), Bytes::copy_from_slice(tail.as_bytes())));
-        Entry { shelf: "/configmaps".to_owned(), key: key.to_owned(), revision, object }
+        Entry { collection: "/configmaps".to_owned(), key: key.to_owned(), revision, object }
     };
     let disk = Backend::default();
     let backend = disk.clone();

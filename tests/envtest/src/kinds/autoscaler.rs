@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     metadata,
-    strategy::{Strategy, Surroundings},
+    strategy::{Strategy, WriteContext},
 };
 
 const OLD: &str = "autoscaling/v1";
@@ -78,11 +78,11 @@ impl Strategy for Autoscalers {
         }
     }
 
-    fn prepare_create(&self, object: &mut Value, _around: &Surroundings<'_>) {
+    fn prepare_create(&self, object: &mut Value, _around: &WriteContext<'_>) {
         show_metrics(object);
     }
 
-    fn prepare_update(&self, new: &mut Value, _old: &Value, _subresource: &str, _around: &Surroundings<'_>) {
+    fn prepare_update(&self, new: &mut Value, _old: &Value, _subresource: &str, _around: &WriteContext<'_>) {
         show_metrics(new);
     }
 

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     names::NameRule,
     request::User,
-    strategy::{StatusKeeps, Strategy, Surroundings},
+    strategy::{StatusKeeps, Strategy, WriteContext},
 };
 
 /// What a key may be used for, in the order in which it is listed to who asked for something else.
@@ -64,14 +64,14 @@ impl Strategy for CertificateRequests {
         StatusKeeps::Nothing
     }
 
-    fn prepare_create(&self, object: &mut Value, around: &Surroundings<'_>) {
+    fn prepare_create(&self, object: &mut Value, around: &WriteContext<'_>) {
         object["status"] = json!({});
         if let Some(spec) = object["spec"].as_object_mut() {
             name_requester(spec, around.user);
         }
     }
 
-    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str, around: &Surroundings<'_>) {
+    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str, around: &WriteContext<'_>) {
         match subresource {
             "" => new["spec"] = old["spec"].clone(),
             "approval" => {

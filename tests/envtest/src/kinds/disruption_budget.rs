@@ -4,7 +4,7 @@ use koord_schema::field::{Errors, FieldError, Mistake, Path};
 use serde_json::{Value, json};
 
 use super::{conditions, selectors, workload_checks::not_negative};
-use crate::strategy::{Generation, Strategy, Surroundings};
+use crate::strategy::{Generation, Strategy, WriteContext};
 
 const PERCENT: &str = "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')";
 
@@ -29,7 +29,7 @@ impl Strategy for DisruptionBudgets {
         false
     }
 
-    fn prepare_create(&self, object: &mut Value, _around: &Surroundings<'_>) {
+    fn prepare_create(&self, object: &mut Value, _around: &WriteContext<'_>) {
         object["status"] =
             json!({"disruptionsAllowed": 0, "currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0});
     }

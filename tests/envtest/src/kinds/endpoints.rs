@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::pod_template::{fill, items};
-use crate::strategy::{Generation, Strategy, Surroundings};
+use crate::strategy::{Generation, Strategy, WriteContext};
 
 /// Endpoints default the protocol of their ports.
 pub(super) struct Endpoints;
@@ -52,11 +52,11 @@ impl Strategy for EndpointSlices {
         }
     }
 
-    fn prepare_create(&self, object: &mut Value, _around: &Surroundings<'_>) {
+    fn prepare_create(&self, object: &mut Value, _around: &WriteContext<'_>) {
         show_lists(object);
     }
 
-    fn prepare_update(&self, new: &mut Value, _old: &Value, _subresource: &str, _around: &Surroundings<'_>) {
+    fn prepare_update(&self, new: &mut Value, _old: &Value, _subresource: &str, _around: &WriteContext<'_>) {
         show_lists(new);
     }
 }

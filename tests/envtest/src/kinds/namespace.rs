@@ -7,7 +7,7 @@ use crate::{
     environment, metadata,
     names::NameRule,
     status::{ApiError, Subject},
-    strategy::{Strategy, Surroundings},
+    strategy::{Strategy, WriteContext},
 };
 
 /// Namespaces that cannot be deleted.
@@ -35,7 +35,7 @@ impl Strategy for Namespaces {
         }
     }
 
-    fn prepare_create(&self, object: &mut Value, _around: &Surroundings<'_>) {
+    fn prepare_create(&self, object: &mut Value, _around: &WriteContext<'_>) {
         object["status"] = json!({"phase": "Active"});
         if !object["spec"]["finalizers"].as_array().is_some_and(|all| all.iter().any(|name| name == "kubernetes")) {
             let mut finalizers = object["spec"]["finalizers"].as_array().cloned().unwrap_or_default();
@@ -44,7 +44,7 @@ impl Strategy for Namespaces {
         }
     }
 
-    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str, _around: &Surroundings<'_>) {
+    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str, _around: &WriteContext<'_>) {
         if subresource == "finalize" {
             new["status"] = old["status"].clone();
         } else {

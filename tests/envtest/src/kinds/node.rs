@@ -7,7 +7,7 @@ use koord_schema::{
 };
 use serde_json::{Value, json};
 
-use crate::strategy::{Strategy, Surroundings};
+use crate::strategy::{Strategy, WriteContext};
 
 pub(super) struct Nodes;
 
@@ -45,9 +45,9 @@ impl Strategy for Nodes {
         }
     }
 
-    fn prepare_create(&self, _object: &mut Value, _around: &Surroundings<'_>) {}
+    fn prepare_create(&self, _object: &mut Value, _around: &WriteContext<'_>) {}
 
-    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str, _around: &Surroundings<'_>) {
+    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str, _around: &WriteContext<'_>) {
         let kept = if subresource == "status" { "spec" } else { "status" };
         new[kept] = old[kept].clone();
     }

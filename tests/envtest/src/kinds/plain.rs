@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     names::NameRule,
-    strategy::{Generation, StatusKeeps, Strategy, Surroundings},
+    strategy::{Generation, StatusKeeps, Strategy, WriteContext},
 };
 
 /// A kind without further rules.
@@ -90,11 +90,11 @@ impl Strategy for Leases {
         false
     }
 
-    fn prepare_create(&self, object: &mut Value, _around: &Surroundings<'_>) {
+    fn prepare_create(&self, object: &mut Value, _around: &WriteContext<'_>) {
         drop_coordinated_election(object);
     }
 
-    fn prepare_update(&self, new: &mut Value, _old: &Value, _subresource: &str, _around: &Surroundings<'_>) {
+    fn prepare_update(&self, new: &mut Value, _old: &Value, _subresource: &str, _around: &WriteContext<'_>) {
         drop_coordinated_election(new);
     }
 
@@ -144,11 +144,11 @@ impl Strategy for LimitRanges {
         }
     }
 
-    fn prepare_create(&self, object: &mut Value, _around: &Surroundings<'_>) {
+    fn prepare_create(&self, object: &mut Value, _around: &WriteContext<'_>) {
         show_limits(object);
     }
 
-    fn prepare_update(&self, new: &mut Value, _old: &Value, _subresource: &str, _around: &Surroundings<'_>) {
+    fn prepare_update(&self, new: &mut Value, _old: &Value, _subresource: &str, _around: &WriteContext<'_>) {
         show_limits(new);
     }
 }

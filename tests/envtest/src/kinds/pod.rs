@@ -10,7 +10,7 @@ use super::{
     pod_template::{self, below, fill, items},
     warnings,
 };
-use crate::strategy::{Generation, Strategy, Surroundings};
+use crate::strategy::{Generation, Strategy, WriteContext};
 
 pub(super) struct Pods;
 
@@ -48,7 +48,7 @@ impl Strategy for Pods {
         pod_checks::resources::complete(&mut object["spec"]);
     }
 
-    fn prepare_create(&self, object: &mut Value, around: &Surroundings<'_>) {
+    fn prepare_create(&self, object: &mut Value, around: &WriteContext<'_>) {
         pod_checks::scheduling::merge_label_keys(object);
         let quality = quality_of_service(&object["spec"]);
         object["status"] = json!({"phase": "Pending", "qosClass": quality});
@@ -62,7 +62,7 @@ impl Strategy for Pods {
         }
     }
 
-    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str, _around: &Surroundings<'_>) {
+    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str, _around: &WriteContext<'_>) {
         if subresource == "status" {
             new["spec"] = old["spec"].clone();
             // A status writer may neither begin a deletion nor change owners.

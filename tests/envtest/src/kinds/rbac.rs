@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     names::NameRule,
-    strategy::{Strategy, Surroundings},
+    strategy::{Strategy, WriteContext},
 };
 
 const GROUP: &str = "rbac.authorization.k8s.io";
@@ -34,11 +34,11 @@ impl Strategy for Roles {
         NameRule::PathSegment
     }
 
-    fn prepare_create(&self, object: &mut Value, _around: &Surroundings<'_>) {
+    fn prepare_create(&self, object: &mut Value, _around: &WriteContext<'_>) {
         show_rules(object);
     }
 
-    fn prepare_update(&self, new: &mut Value, _old: &Value, _subresource: &str, _around: &Surroundings<'_>) {
+    fn prepare_update(&self, new: &mut Value, _old: &Value, _subresource: &str, _around: &WriteContext<'_>) {
         show_rules(new);
     }
 

@@ -10,7 +10,7 @@ use super::pod_template::{fill, items};
 use crate::{
     names::NameRule,
     status::ApiError,
-    strategy::{Strategy, Surroundings},
+    strategy::{Strategy, WriteContext},
 };
 
 pub(super) struct Services;
@@ -71,7 +71,7 @@ impl Strategy for Services {
         }
     }
 
-    fn prepare_create(&self, object: &mut Value, _around: &Surroundings<'_>) {
+    fn prepare_create(&self, object: &mut Value, _around: &WriteContext<'_>) {
         object["status"] = json!({"loadBalancer": {}});
     }
 
@@ -79,13 +79,13 @@ impl Strategy for Services {
         &self,
         object: &mut Value,
         old: Option<&Value>,
-        around: &Surroundings<'_>,
+        around: &WriteContext<'_>,
         errors: &mut Errors,
     ) -> Result<(), ApiError> {
         allocation::allocate(object, old, around, errors)
     }
 
-    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str, _around: &Surroundings<'_>) {
+    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str, _around: &WriteContext<'_>) {
         if subresource.is_empty()
             && let (Some(spec), Some(before)) = (new["spec"].as_object_mut(), old["spec"].as_object())
         {

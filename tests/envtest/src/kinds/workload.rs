@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     metadata,
-    strategy::{Generation, Propagation, StatusKeeps, Strategy, Surroundings},
+    strategy::{Generation, Propagation, StatusKeeps, Strategy, WriteContext},
 };
 
 /// Which kind of workload.
@@ -132,7 +132,7 @@ impl Strategy for Workload {
         }
     }
 
-    fn prepare_create(&self, object: &mut Value, _around: &Surroundings<'_>) {
+    fn prepare_create(&self, object: &mut Value, _around: &WriteContext<'_>) {
         match self {
             Workload::ReplicaSet | Workload::ReplicationController | Workload::StatefulSet => {
                 object["status"] = json!({"replicas": 0});
@@ -153,7 +153,7 @@ impl Strategy for Workload {
         }
     }
 
-    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str, _around: &Surroundings<'_>) {
+    fn prepare_update(&self, new: &mut Value, old: &Value, subresource: &str, _around: &WriteContext<'_>) {
         if subresource == "status" {
             return;
         }

@@ -6,7 +6,7 @@
 
 use super::{
     ApiServer, Outcome,
-    collection::Collection,
+    collection::CollectionDeletion,
     delete, identity, ownership,
     write::{Admitted, Effect, Phase, Review, Write},
 };
@@ -101,7 +101,7 @@ impl ApiServer {
     pub(super) fn carry_out(
         &mut self,
         admission: Admission,
-        rest: Option<Box<Collection>>,
+        rest: Option<Box<CollectionDeletion>>,
     ) -> Result<Outcome, ApiError> {
         match (admission, rest) {
             (Admission::Asks(phase, write), rest) => {
@@ -126,7 +126,7 @@ impl ApiServer {
         &mut self,
         phase: Phase,
         mut write: Write,
-        rest: Option<Box<Collection>>,
+        rest: Option<Box<CollectionDeletion>>,
         verdict: Result<Admitted, ApiError>,
     ) -> Result<Outcome, ApiError> {
         let admitted = match verdict {

@@ -24,7 +24,7 @@ use crate::{
 
 /// The rest of a deletecollection.
 #[derive(Clone, Debug)]
-pub(super) struct Collection {
+pub(super) struct CollectionDeletion {
     request: ApiRequest,
     target: Target,
     definition: Arc<ResourceDef>,
@@ -39,7 +39,7 @@ pub(super) struct Collection {
     warnings: Vec<String>,
 }
 
-impl Collection {
+impl CollectionDeletion {
     fn warn(&mut self, warnings: &[String]) {
         for warning in warnings {
             if !self.warnings.contains(warning) {
@@ -85,7 +85,7 @@ impl ApiServer {
         let warnings = delete::warning(&definition, &options).map(ToOwned::to_owned).into_iter().collect();
         let request = request.clone();
         let deleted = Vec::new();
-        self.delete_rest(Box::new(Collection {
+        self.delete_rest(Box::new(CollectionDeletion {
             request,
             target,
             definition,
@@ -102,7 +102,7 @@ impl ApiServer {
     pub(super) fn delete_item_and_rest(
         &mut self,
         write: &Write,
-        mut rest: Box<Collection>,
+        mut rest: Box<CollectionDeletion>,
     ) -> Result<Outcome, ApiError> {
         match self.delete_item(write, &mut rest)? {
             Some(restarted) => Ok(restarted),
@@ -111,7 +111,7 @@ impl ApiServer {
     }
 
     /// Deletes one object after the other, until one waits for webhooks or none is left.
-    fn delete_rest(&mut self, mut rest: Box<Collection>) -> Result<Outcome, ApiError> {
+    fn delete_rest(&mut self, mut rest: Box<CollectionDeletion>) -> Result<Outcome, ApiError> {
         while let Some(name) = rest.pending.pop_front() {
             let target = Target { name, ..rest.target.clone() };
             let definition = Arc::clone(&rest.definition);
@@ -133,7 +133,7 @@ impl ApiServer {
     }
 
     /// Deletes one object of a collection; the outcome of the whole request where it starts anew.
-    fn delete_item(&mut self, write: &Write, rest: &mut Collection) -> Result<Option<Outcome>, ApiError> {
+    fn delete_item(&mut self, write: &Write, rest: &mut CollectionDeletion) -> Result<Option<Outcome>, ApiError> {
         rest.warn(&write.warnings);
         match self.delete_stored(write, &rest.options) {
             Ok(Deletion::Done { before, .. }) => {
@@ -222,7 +222,7 @@ mod tests {
         let list: Value = serde_json::from_slice(&response.body).unwrap();
         assert_eq!(list["items"].as_array().unwrap().len(), MANY);
         let definition = maps(core);
-        assert_eq!(core.store.shelf(definition.shelf).len(), MANY / 2);
+        assert_eq!(core.store.collection(definition.collection).len(), MANY / 2);
         assert!(crate::metadata::is_deleting(&core.object(&definition, "default", "m49999").unwrap()));
     }
 

@@ -30,7 +30,7 @@ impl ApiServer {
         if write.old.is_none() && !write.dry_run {
             identity::refuse_revision(&write.object)?;
         }
-        let current = self.store.shelf(definition.shelf).get(&key);
+        let current = self.store.collection(definition.collection).get(&key);
         match (&write.old, current) {
             (None, Some(current)) => {
                 let known = encode::value(&definition, current);
@@ -85,14 +85,14 @@ impl ApiServer {
     pub(crate) fn put_object(&mut self, definition: &ResourceDef, key: &str, object: &mut Value) {
         let revision = self.store.next_revision();
         let now = self.environment.now().as_second();
-        let old = self.store.shelf(definition.shelf).get(key);
+        let old = self.store.collection(definition.collection).get(key);
         let change = if old.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
         let record = encode::record(definition, object, revision, change);
-        self.garbage.note_put(definition.shelf, key, old.map(AsRef::as_ref), &record, object);
+        self.garbage.note_put(definition.collection, key, old.map(AsRef::as_ref), &record, object);
         self.note_change(definition, key, Some(&record));
-        self.store.put(definition.shelf, key, record, now);
-        self.changed.push((definition.shelf, revision));
-        self.unfollowed.push((definition.shelf, key.to_owned()));
+        self.store.put(definition.collection, key, record, now);
+        self.changed.push((definition.collection, revision));
+        self.unfollowed.push((definition.collection, key.to_owned()));
     }
 
     /// Removes an object; `last` is its final state, given back with the revision of the deletion.
@@ -100,12 +100,12 @@ impl ApiServer {
         let revision = self.store.next_revision();
         let record = encode::record(definition, &mut last, revision, ChangeKind::Deleted);
         let now = self.environment.now().as_second();
-        let old = self.store.shelf(definition.shelf).get(key);
-        self.garbage.note_removed(definition.shelf, key, old.map(AsRef::as_ref), &last);
+        let old = self.store.collection(definition.collection).get(key);
+        self.garbage.note_removed(definition.collection, key, old.map(AsRef::as_ref), &last);
         self.note_change(definition, key, None);
-        self.store.remove(definition.shelf, key, record, now);
-        self.changed.push((definition.shelf, revision));
-        self.unfollowed.push((definition.shelf, key.to_owned()));
+        self.store.remove(definition.collection, key, record, now);
+        self.changed.push((definition.collection, revision));
+        self.unfollowed.push((definition.collection, key.to_owned()));
         last
     }
 }

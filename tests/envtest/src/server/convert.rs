@@ -95,7 +95,8 @@ impl ApiServer {
         if definition.conversion.is_none() || target.name.is_empty() {
             return None;
         }
-        let record = self.store.shelf(definition.shelf).get(&definition.key(&target.namespace, &target.name))?;
+        let record =
+            self.store.collection(definition.collection).get(&definition.key(&target.namespace, &target.name))?;
         of_records(request, definition, [record])
     }
 

@@ -15,7 +15,7 @@ use crate::{
     registry::ResourceDef,
     request::{ApiRequest, User},
     selector,
-    store::ShelfId,
+    store::CollectionId,
 };
 
 const ROOT_CA: &str = "kube-root-ca.crt";
@@ -45,7 +45,8 @@ impl ApiServer {
             return;
         };
         for kind in [&namespaces, &cluster_roles] {
-            let keys = self.store.shelf(kind.shelf).range("", "").map(|(key, _)| (kind.shelf, key.to_string()));
+            let keys =
+                self.store.collection(kind.collection).range("", "").map(|(key, _)| (kind.collection, key.to_string()));
             self.unfollowed.extend(keys);
         }
         let authority_pem = Arc::from(authority_pem);
@@ -55,14 +56,16 @@ impl ApiServer {
     }
 
     /// Creates and repairs the default objects that these changes concern.
-    pub(super) fn reconcile_default_objects(&mut self, changed: &[(ShelfId, String)]) {
+    pub(super) fn reconcile_default_objects(&mut self, changed: &[(CollectionId, String)]) {
         let Some(kinds) = self.default_objects.clone() else { return };
         let mut namespaces = BTreeSet::new();
-        for (shelf, key) in changed {
+        for (collection, key) in changed {
             let owned = |kind: &ResourceDef, name: &str| {
-                key.strip_suffix(name).and_then(|rest| rest.strip_suffix('/')).filter(|_| *shelf == kind.shelf)
+                key.strip_suffix(name)
+                    .and_then(|rest| rest.strip_suffix('/'))
+                    .filter(|_| *collection == kind.collection)
             };
-            if *shelf == kinds.namespaces.shelf {
+            if *collection == kinds.namespaces.collection {
                 namespaces.insert(key.as_str());
             }
             namespaces.extend(owned(&kinds.service_accounts, "default"));
@@ -71,7 +74,7 @@ impl ApiServer {
         for namespace in namespaces {
             self.ensure_default_objects(&kinds, namespace);
         }
-        if changed.iter().any(|(shelf, _)| *shelf == kinds.cluster_roles.shelf) {
+        if changed.iter().any(|(collection, _)| *collection == kinds.cluster_roles.collection) {
             self.aggregate_roles(&kinds.cluster_roles);
         }
     }
@@ -106,8 +109,8 @@ impl ApiServer {
     }
 
     fn aggregate_roles(&mut self, kind: &Arc<ResourceDef>) {
-        let shelf = self.store.shelf(kind.shelf);
-        let roles: Vec<Value> = shelf.range("", "").map(|(_, record)| encode::value(kind, record)).collect();
+        let collection = self.store.collection(kind.collection);
+        let roles: Vec<Value> = collection.range("", "").map(|(_, record)| encode::value(kind, record)).collect();
         for role in roles.iter().filter(|role| role["aggregationRule"].is_object()) {
             let rules = aggregated_rules(role, &roles);
             let known = role["rules"].as_array().map_or(&[][..], Vec::as_slice);

@@ -14,18 +14,18 @@ use crate::custom::{APPROVAL_ANNOTATION, CLEANUP_FINALIZER, GROUP, PLURAL, defin
 use crate::environment::time_text;
 use crate::registry::ResourceDef;
 use crate::request::{ApiRequest, User};
-use crate::store::{Record, ShelfId};
+use crate::store::{CollectionId, Record};
 use crate::{encode, metadata};
 
-/// Brings definitions' status, and what is served, up to date. `changed` are the objects that changed, by shelf and key.
-pub(super) fn follow(core: &mut ApiServer, changed: &[(ShelfId, String)]) {
+/// Brings definitions' status, and what is served, up to date. `changed` are the objects that changed, by collection and key.
+pub(super) fn follow(core: &mut ApiServer, changed: &[(CollectionId, String)]) {
     let Some(kind) = core.registry.get(GROUP, "v1", PLURAL).cloned() else { return };
     let mut due: VecDeque<String> =
-        changed.iter().filter(|(shelf, _)| *shelf == kind.shelf).map(|(_, name)| name.clone()).collect();
+        changed.iter().filter(|(collection, _)| *collection == kind.collection).map(|(_, name)| name.clone()).collect();
     let ending = core
         .registry
         .iter()
-        .filter(|known| known.is_terminating && changed.iter().any(|(shelf, _)| *shelf == known.shelf));
+        .filter(|known| known.is_terminating && changed.iter().any(|(collection, _)| *collection == known.collection));
     due.extend(ending.map(|known| format!("{}.{}", known.plural, known.group)));
     let mut settled = BTreeSet::new();
     while let Some(name) = due.pop_front() {
@@ -34,7 +34,7 @@ pub(super) fn follow(core: &mut ApiServer, changed: &[(ShelfId, String)]) {
         }
         let freed_names = settle(core, &kind, &name);
         // What the pass wrote about this definition needs no pass of its own.
-        core.forget_unfollowed(kind.shelf, &name);
+        core.forget_unfollowed(kind.collection, &name);
         if freed_names {
             due.extend(waiting(core, &kind, &name));
         }
@@ -53,7 +53,7 @@ fn plural_of(name: &str) -> &str {
 /// Definitions of the same group whose names were taken.
 fn waiting(core: &ApiServer, kind: &ResourceDef, name: &str) -> Vec<String> {
     let group = group_of(name);
-    let names = core.store.shelf(kind.shelf).range("", "").map(|(key, _)| key.to_string());
+    let names = core.store.collection(kind.collection).range("", "").map(|(key, _)| key.to_string());
     names
         .filter(|other| {
             other != name && group_of(other) == group && core.registry.any_version(group, plural_of(other)).is_none()
@@ -161,9 +161,9 @@ fn release(core: &mut ApiServer, name: &str, definition: &Value) {
 
 fn serve(core: &mut ApiServer, definition: &Value) {
     let (group, plural) = (text(definition, "/spec/group"), text(definition, "/status/acceptedNames/plural"));
-    let shelf = core.store.shelf_id(&format!("{group}/{plural}"));
+    let collection = core.store.collection_id(&format!("{group}/{plural}"));
     core.registry.remove(group, plural);
-    for served in resources::served(definition, shelf) {
+    for served in resources::served(definition, collection) {
         core.registry.insert(served);
     }
 }
@@ -174,13 +174,13 @@ fn clear(core: &mut ApiServer, definition: &Value, now: Timestamp) -> bool {
     let Some(known) = core.registry.any_version(group, plural).cloned() else { return true };
     let objects: Vec<(Arc<str>, Arc<Record>)> = core
         .store
-        .shelf(known.shelf)
+        .collection(known.collection)
         .range("", "")
         .map(|(key, record)| (Arc::clone(key), Arc::clone(record)))
         .collect();
     let mut is_empty = true;
     for (key, record) in objects {
-        let known = core.registry.storing(known.shelf, &record).unwrap_or(&known).clone();
+        let known = core.registry.storing(known.collection, &record).unwrap_or(&known).clone();
         let mut object = encode::value(&known, &record);
         if metadata::finalizers(&object).next().is_none() {
             core.remove_object(&known, &key, object);

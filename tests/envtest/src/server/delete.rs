@@ -117,7 +117,7 @@ impl ApiServer {
         let definition = &write.definition;
         let name = write.target.name.as_str();
         let key = definition.key(&write.target.namespace, name);
-        let record = self.store.shelf(definition.shelf).get(&key).cloned();
+        let record = self.store.collection(definition.collection).get(&key).cloned();
         let record = record.ok_or_else(|| ApiError::not_found(subject(definition, name)))?;
         if definition.lacks_conversion(&record) {
             return Ok(Deletion::Unconverted);

@@ -11,7 +11,7 @@ use crate::{
     environment,
     metadata::{self, FinalizerRule},
     status::{ApiError, Subject},
-    strategy::{Generation, StatusKeeps, Surroundings},
+    strategy::{Generation, StatusKeeps, WriteContext},
 };
 
 impl ApiServer {
@@ -34,8 +34,11 @@ impl ApiServer {
     fn admit_namespace(&self, write: &Write) -> Result<(), ApiError> {
         let namespace = write.target.namespace.as_str();
         let about = Subject { group: "", resource: "namespaces", name: namespace };
-        let record =
-            self.store.shelf(self.shelves.namespaces).get(namespace).ok_or_else(|| ApiError::not_found(about))?;
+        let record = self
+            .store
+            .collection(self.collections.namespaces)
+            .get(namespace)
+            .ok_or_else(|| ApiError::not_found(about))?;
         let is_terminating = record.fields.first().is_some_and(|phase| phase.as_ref() == "Terminating");
         // Objects of subresources, such as bindings, are not new content.
         if is_terminating && write.target.subresource.is_empty() {
@@ -72,9 +75,9 @@ impl ApiServer {
             Some((record, _)) => record.revision,
         };
         let user = write.request.user.clone();
-        let around = Surroundings {
+        let around = WriteContext {
             store: &self.store,
-            shelf: definition.shelf,
+            collection: definition.collection,
             random,
             now: &now,
             dry_run: write.dry_run,

@@ -16,11 +16,11 @@ use crate::{
     encode, metadata,
     registry::ResourceDef,
     request::{ApiRequest, User},
-    store::{Change, ChangeKind, Record, ShelfId},
+    store::{Change, ChangeKind, CollectionId, Record},
 };
 
-/// One object: its shelf and key.
-type Place = (ShelfId, Arc<str>);
+/// One object: its collection and key.
+type Place = (CollectionId, Arc<str>);
 
 /// Dependents by owner, and the objects of the next pass.
 #[derive(Clone, Debug, Default)]
@@ -37,8 +37,15 @@ pub(super) struct Garbage {
 
 impl Garbage {
     /// Takes note of a changed object.
-    pub(super) fn note_put(&mut self, shelf: ShelfId, key: &str, old: Option<&Record>, new: &Record, object: &Value) {
-        let place = (shelf, Arc::from(key));
+    pub(super) fn note_put(
+        &mut self,
+        collection: CollectionId,
+        key: &str,
+        old: Option<&Record>,
+        new: &Record,
+        object: &Value,
+    ) {
+        let place = (collection, Arc::from(key));
         self.forget_owners(&place, old);
         for owner in &new.owners {
             self.dependents.entry(owner.clone()).or_default().insert(place.clone());
@@ -49,8 +56,8 @@ impl Garbage {
     }
 
     /// Takes note of an object that is gone.
-    pub(super) fn note_removed(&mut self, shelf: ShelfId, key: &str, old: Option<&Record>, object: &Value) {
-        let place = (shelf, Arc::from(key));
+    pub(super) fn note_removed(&mut self, collection: CollectionId, key: &str, old: Option<&Record>, object: &Value) {
+        let place = (collection, Arc::from(key));
         self.forget_owners(&place, old);
         // A server without controllers keeps no list of what it will never look at.
         self.suspects.remove(&place);
@@ -62,8 +69,8 @@ impl Garbage {
     }
 
     /// Takes note that a change is undone; what rests on it is looked at again.
-    pub(super) fn note_undone(&mut self, shelf: ShelfId, change: &Change) {
-        let place = (shelf, Arc::clone(&change.key));
+    pub(super) fn note_undone(&mut self, collection: CollectionId, change: &Change) {
+        let place = (collection, Arc::clone(&change.key));
         if change.kind != ChangeKind::Deleted {
             self.forget_owners(&place, Some(&change.new));
         }
@@ -115,9 +122,9 @@ impl ApiServer {
     }
 
     fn examine(&mut self, place: &Place) {
-        let (shelf, key) = place;
-        let Some(record) = self.store.shelf(*shelf).get(key).cloned() else { return };
-        let Some(definition) = self.registry.storing(*shelf, &record).cloned() else { return };
+        let (collection, key) = place;
+        let Some(record) = self.store.collection(*collection).get(key).cloned() else { return };
+        let Some(definition) = self.registry.storing(*collection, &record).cloned() else { return };
         let object = encode::value(&definition, &record);
         if metadata::is_deleting(&object) {
             if definition.group.is_empty() && definition.plural == "namespaces" {
@@ -140,9 +147,9 @@ impl ApiServer {
             self.drop_finalizer(definition, object, "orphan");
         } else if metadata::finalizers(object).any(|finalizer| finalizer == "foregroundDeletion") {
             let mut blocks = false;
-            for (shelf, key) in &dependents {
-                let Some(record) = self.store.shelf(*shelf).get(key).cloned() else { continue };
-                let Some(known) = self.registry.storing(*shelf, &record).cloned() else { continue };
+            for (collection, key) in &dependents {
+                let Some(record) = self.store.collection(*collection).get(key).cloned() else { continue };
+                let Some(known) = self.registry.storing(*collection, &record).cloned() else { continue };
                 let dependent = encode::value(&known, &record);
                 let references = dependent["metadata"]["ownerReferences"].as_array().into_iter().flatten();
                 blocks |= references
@@ -180,7 +187,7 @@ impl ApiServer {
         }
         let key = definition.key(metadata::text(object, "namespace"), metadata::text(object, "name"));
         if is_present {
-            self.drop_owners(&(definition.shelf, Arc::from(key)), &|owner| absent.contains(&owner));
+            self.drop_owners(&(definition.collection, Arc::from(key)), &|owner| absent.contains(&owner));
             return;
         }
         let uid = metadata::text(object, "uid");
@@ -216,9 +223,9 @@ impl ApiServer {
         }
     }
 
-    fn drop_owners(&mut self, (shelf, key): &Place, is_dropped: &dyn Fn(&str) -> bool) {
-        let Some(record) = self.store.shelf(*shelf).get(key).cloned() else { return };
-        let Some(definition) = self.registry.storing(*shelf, &record).cloned() else { return };
+    fn drop_owners(&mut self, (collection, key): &Place, is_dropped: &dyn Fn(&str) -> bool) {
+        let Some(record) = self.store.collection(*collection).get(key).cloned() else { return };
+        let Some(definition) = self.registry.storing(*collection, &record).cloned() else { return };
         let object = encode::value(&definition, &record);
         let mut owners = object["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
         owners.retain(|owner| !is_dropped(owner["uid"].as_str().unwrap_or_default()));
@@ -240,24 +247,28 @@ impl ApiServer {
             self.garbage.ending.remove(name);
             return;
         };
-        let mut kinds: BTreeMap<ShelfId, Arc<ResourceDef>> = BTreeMap::new();
+        let mut kinds: BTreeMap<CollectionId, Arc<ResourceDef>> = BTreeMap::new();
         for definition in self.registry.iter().filter(|known| known.namespaced && known.allows("delete")) {
-            kinds.entry(definition.shelf).or_insert_with(|| Arc::clone(definition));
+            kinds.entry(definition.collection).or_insert_with(|| Arc::clone(definition));
         }
         let prefix = format!("{name}/");
         let mut is_empty = true;
         for definition in kinds.values() {
-            let records: Vec<Arc<Record>> =
-                self.store.shelf(definition.shelf).range(&prefix, "").map(|(_, record)| Arc::clone(record)).collect();
+            let records: Vec<Arc<Record>> = self
+                .store
+                .collection(definition.collection)
+                .range(&prefix, "")
+                .map(|(_, record)| Arc::clone(record))
+                .collect();
             for record in records {
-                let Some(definition) = self.registry.storing(definition.shelf, &record).cloned() else { continue };
+                let Some(definition) = self.registry.storing(definition.collection, &record).cloned() else { continue };
                 let object = encode::value(&definition, &record);
                 if !metadata::is_deleting(&object) {
                     let options = json!({"propagationPolicy": "Background"});
                     self.ask(Method::DELETE, &definition, &object, "", &options, "application/json");
                 }
             }
-            is_empty &= self.store.shelf(definition.shelf).range(&prefix, "").next().is_none();
+            is_empty &= self.store.collection(definition.collection).range(&prefix, "").next().is_none();
         }
         if is_empty {
             let mut last = namespace.clone();
@@ -304,7 +315,7 @@ impl ApiServer {
             _ => {
                 let key = definition.key(metadata::text(object, "namespace"), metadata::text(object, "name"));
                 tracing::debug!(%path, "the garbage collector was refused");
-                self.garbage.suspects.insert((definition.shelf, Arc::from(key)));
+                self.garbage.suspects.insert((definition.collection, Arc::from(key)));
             }
         }
     }

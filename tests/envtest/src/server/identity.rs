@@ -79,7 +79,7 @@ impl ApiServer {
         let mut name = String::new();
         for _ in 0..8 {
             name = format!("{prefix}{}", environment::name_suffix(self.environment.as_mut()));
-            if self.store.shelf(definition.shelf).get(&definition.key(namespace, &name)).is_none() {
+            if self.store.collection(definition.collection).get(&definition.key(namespace, &name)).is_none() {
                 break;
             }
         }

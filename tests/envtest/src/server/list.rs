@@ -135,7 +135,7 @@ impl ApiServer {
         &self,
         definition: &ResourceDef,
         filter: &Filter,
-        collection: &str,
+        listed_prefix: &str,
         options: &ListOptions,
     ) -> Result<Page, ApiError> {
         let current = self.store.shown();
@@ -168,21 +168,21 @@ impl ApiServer {
                     return Err(ApiError::bad_request(why));
                 }
             }
-            start = format!("{collection}{}", token.start);
+            start = format!("{listed_prefix}{}", token.start);
             revision = token.revision.unwrap_or(current);
         }
-        let shelf = self.store.shelf(definition.shelf);
+        let collection = self.store.collection(definition.collection);
         if revision > current {
             return Err(too_large(revision, current));
         }
-        let then = shelf.at(revision).map_err(|_| {
+        let then = collection.at(revision).map_err(|_| {
             if options.continue_token.is_empty() {
                 return ApiError::expired("The resourceVersion for the provided list is too old.");
             }
-            let start = start.strip_prefix(collection).unwrap_or_default().to_owned();
+            let start = start.strip_prefix(listed_prefix).unwrap_or_default().to_owned();
             ApiError::expired(CONTINUE_EXPIRED).with_continue(Continue { revision: None, start }.encode())
         })?;
-        Ok(cut(then.range(&filter.prefix, &start), filter, collection, limit, revision))
+        Ok(cut(then.range(&filter.prefix, &start), filter, listed_prefix, limit, revision))
     }
 }
 
@@ -191,7 +191,7 @@ const CONTINUE_EXPIRED: &str = "The provided continue parameter is too old to di
 fn cut<'a>(
     objects: impl Iterator<Item = (&'a Arc<str>, &'a Arc<Record>)>,
     filter: &Filter,
-    collection: &str,
+    listed_prefix: &str,
     limit: Option<usize>,
     revision: u64,
 ) -> Page {
@@ -206,7 +206,7 @@ fn cut<'a>(
         if limit == Some(records.len()) {
             // With a selector the real server knows neither how many of the rest match, nor whether any does.
             let remaining = objects.count();
-            let start = format!("{}\0", key.strip_prefix(collection).unwrap_or(key));
+            let start = format!("{}\0", key.strip_prefix(listed_prefix).unwrap_or(key));
             let token = || Continue { revision: Some(revision), start }.encode();
             next = (remaining > 0).then(|| (token(), filter.is_plain().then_some(remaining)));
             break;

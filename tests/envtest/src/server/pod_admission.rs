@@ -41,7 +41,7 @@ impl ApiServer {
         let Some(classes) = self.registry.any_version("scheduling.k8s.io", "priorityclasses") else { return Ok(()) };
         let name = write.object["spec"]["priorityClassName"].as_str().unwrap_or_default().to_owned();
         let class = if name.is_empty() {
-            let records = self.store.shelf(classes.shelf).range("", "");
+            let records = self.store.collection(classes.collection).range("", "");
             let mut found: Vec<Value> = records
                 .map(|(_, record)| encode::value(classes, record))
                 .filter(|class| class["globalDefault"] == Value::Bool(true))
@@ -88,7 +88,7 @@ impl ApiServer {
         let prefix = ranges.key_prefix(&write.target.namespace);
         let limits: Vec<Value> = self
             .store
-            .shelf(ranges.shelf)
+            .collection(ranges.collection)
             .range(&prefix, "")
             .flat_map(|(_, record)| {
                 encode::value(ranges, record)["spec"]["limits"].as_array().cloned().unwrap_or_default()
@@ -133,7 +133,7 @@ impl ApiServer {
         let prefix = quotas.key_prefix(&write.target.namespace);
         let found: Vec<Value> = self
             .store
-            .shelf(quotas.shelf)
+            .collection(quotas.collection)
             .range(&prefix, "")
             .map(|(_, record)| encode::value(&quotas, record))
             .collect();

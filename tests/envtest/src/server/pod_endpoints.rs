@@ -95,7 +95,7 @@ impl ApiServer {
         let labels = &pod["metadata"]["labels"];
         let mut matching: Vec<Value> = self
             .store
-            .shelf(definition.shelf)
+            .collection(definition.collection)
             .range(&prefix, "")
             .map(|(_, record)| encode::value(&definition, record))
             .filter(|budget| {

@@ -24,7 +24,7 @@ impl ApiServer {
     ) -> Result<Outcome, ApiError> {
         let representation = negotiate::representation(&request.accept)?;
         let key = definition.key(&target.namespace, &target.name);
-        let record = self.store.view(definition.shelf).get(&key);
+        let record = self.store.view(definition.collection).get(&key);
         let record = record.ok_or_else(|| ApiError::not_found(subject(definition, &target.name)))?;
         if let Some(asked) = request.parameter("resourceVersion").filter(|asked| !asked.is_empty()) {
             let asked = asked.parse::<u64>().map_err(|_| ApiError::unclassified(super::list::version_error(asked)))?;

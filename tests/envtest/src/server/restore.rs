@@ -9,7 +9,7 @@ use crate::{
     encode,
     journal::{Contents, Entry},
     registry::ResourceDef,
-    store::{ChangeKind, ObjectText, Record, ShelfId},
+    store::{ChangeKind, CollectionId, ObjectText, Record},
 };
 
 impl ApiServer {
@@ -26,11 +26,11 @@ impl ApiServer {
         self.changed.retain(|(_, revision)| *revision <= shown);
         self.take_journal();
         let mut entries = Vec::with_capacity(undone.len());
-        for (shelf, change) in undone {
-            self.garbage.note_undone(shelf, &change);
-            self.unfollowed.push((shelf, change.key.to_string()));
+        for (collection, change) in undone {
+            self.garbage.note_undone(collection, &change);
+            self.unfollowed.push((collection, change.key.to_string()));
             entries.push(Entry {
-                shelf: self.store.shelf_name(shelf).to_owned(),
+                collection: self.store.collection_name(collection).to_owned(),
                 key: change.key.to_string(),
                 revision: change.old.as_ref().map_or(shown, |old| old.revision),
                 object: change.old.as_ref().map(|old| (Arc::clone(&old.version), old.text.shared_tail())),
@@ -49,9 +49,9 @@ impl ApiServer {
     pub fn restore(&mut self, contents: Contents) {
         let definitions = format!("{}/{}", crate::custom::GROUP, crate::custom::PLURAL);
         let (first, rest): (Vec<Entry>, Vec<Entry>) =
-            contents.entries.into_iter().partition(|entry| entry.shelf == definitions);
-        let shelf = self.store.shelf_id(&definitions);
-        self.unfollowed.extend(first.iter().map(|entry| (shelf, entry.key.clone())));
+            contents.entries.into_iter().partition(|entry| entry.collection == definitions);
+        let collection = self.store.collection_id(&definitions);
+        self.unfollowed.extend(first.iter().map(|entry| (collection, entry.key.clone())));
         self.restore_entries(first);
         self.follow_changes();
         self.restore_entries(rest);
@@ -64,7 +64,7 @@ impl ApiServer {
     fn restore_entries(&mut self, entries: Vec<Entry>) {
         for entry in entries {
             let Some((version, tail)) = entry.object else { continue };
-            let shelf = self.store.shelf_id(&entry.shelf);
+            let collection = self.store.collection_id(&entry.collection);
             let mut text = vec![b'{'];
             text.extend_from_slice(&tail);
             let Ok(mut object) = serde_json::from_slice::<Value>(&text) else {
@@ -74,8 +74,8 @@ impl ApiServer {
             let definition = self
                 .registry
                 .iter()
-                .find(|known| known.shelf == shelf && known.is_api_version(&version))
-                .or_else(|| self.registry.iter().find(|known| known.shelf == shelf))
+                .find(|known| known.collection == collection && known.is_api_version(&version))
+                .or_else(|| self.registry.iter().find(|known| known.collection == collection))
                 .cloned();
             let record = match &definition {
                 Some(definition) => {
@@ -91,17 +91,17 @@ impl ApiServer {
                     owners: Box::default(),
                 },
             };
-            self.garbage.note_put(shelf, &entry.key, None, &record, &object);
-            self.store.restore(shelf, &entry.key, record);
+            self.garbage.note_put(collection, &entry.key, None, &record, &object);
+            self.store.restore(collection, &entry.key, record);
         }
     }
 
     /// Notes a change for the data directory.
     pub(super) fn note_change(&mut self, definition: &ResourceDef, key: &str, record: Option<&Record>) {
-        let shelf: ShelfId = definition.shelf;
+        let collection: CollectionId = definition.collection;
         if let Some(journal) = &mut self.journal {
             journal.push(Entry {
-                shelf: self.store.shelf_name(shelf).to_owned(),
+                collection: self.store.collection_name(collection).to_owned(),
                 key: key.to_owned(),
                 revision: self.store.revision(),
                 object: record.map(|record| (Arc::clone(&record.version), record.text.shared_tail())),

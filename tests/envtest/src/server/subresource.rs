@@ -191,7 +191,7 @@ fn verb_word(method: &Method) -> &'static str {
 
 /// The kind `Scale`, as the resource with that subresource shows it.
 pub(super) fn scale_definition(of: &ResourceDef) -> ResourceDef {
-    let mut scale = ResourceDef::new("autoscaling", "v1", "Scale", "scales", of.namespaced, of.shelf);
+    let mut scale = ResourceDef::new("autoscaling", "v1", "Scale", "scales", of.namespaced, of.collection);
     if of.custom {
         scale.custom = true;
         let column = |name: &str, type_: &str, description: &str, json_path: &str| Column {

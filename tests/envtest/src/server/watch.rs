@@ -16,7 +16,7 @@ use crate::{
     registry::ResourceDef,
     request::{ApiRequest, Target},
     status::ApiError,
-    store::{ChangeKind, Record, ShelfId},
+    store::{ChangeKind, CollectionId, Record},
     tables::Printer,
 };
 
@@ -62,9 +62,9 @@ impl Frame {
 }
 
 impl Watch {
-    /// The shelf whose changes the watch waits for.
-    pub fn shelf(&self) -> ShelfId {
-        self.definition.shelf
+    /// The collection whose changes the watch waits for.
+    pub fn collection(&self) -> CollectionId {
+        self.definition.collection
     }
 
     /// Seconds after which the stream ends, when the client asked for an end.
@@ -150,11 +150,11 @@ impl ApiServer {
             None => asked.is_none_or(|asked| asked == 0),
         };
         let now = self.store.shown();
-        let shelf = self.store.view(definition.shelf);
+        let collection = self.store.view(definition.collection);
         let mut initial = VecDeque::new();
         let mut cursor = now;
         if from_state {
-            let objects = shelf.range(&filter.prefix, "").filter(|(key, record)| filter.matches(key, record));
+            let objects = collection.range(&filter.prefix, "").filter(|(key, record)| filter.matches(key, record));
             initial.extend(objects.map(|(_, record)| Arc::clone(record)));
         } else if let Some(asked) = asked.filter(|asked| *asked != 0) {
             cursor = asked;
@@ -209,9 +209,9 @@ impl ApiServer {
             return frames;
         }
         let newest = self.store.shown();
-        let shelf = self.store.shelf(watch.definition.shelf);
+        let collection = self.store.collection(watch.definition.collection);
         let mut found: Vec<(ChangeKind, Arc<Record>)> = Vec::new();
-        match shelf.changes_after(watch.cursor) {
+        match collection.changes_after(watch.cursor) {
             Err(_) => {
                 let gone = ApiError::expired(format!("too old resource version: {} ({newest})", watch.cursor));
                 frames.push(Frame::error(&gone));
@@ -268,7 +268,7 @@ impl ApiServer {
     /// A bookmark at the newest revision, when the watch has seen everything and wants bookmarks.
     pub fn bookmark(&self, watch: &mut Watch) -> Option<Frame> {
         let newest = self.store.shown();
-        let changes = self.store.shelf(watch.shelf()).changes_after(watch.cursor);
+        let changes = self.store.collection(watch.collection()).changes_after(watch.cursor);
         let is_current = changes.is_ok_and(|mut changes| changes.next().is_none_or(|next| next.revision() > newest));
         let up_to_date = watch.initial.is_empty() && watch.waiting.is_empty() && is_current;
         if !watch.sends_bookmarks || watch.ended || !up_to_date {

@@ -100,7 +100,7 @@ pub struct Review {
     pub(super) phase: Phase,
     pub(super) write: Write,
     /// What follows the write in a deletecollection.
-    pub(super) rest: Option<Box<super::collection::Collection>>,
+    pub(super) rest: Option<Box<super::collection::CollectionDeletion>>,
 }
 
 /// A write as webhooks and the authorizer see it.
@@ -222,7 +222,7 @@ impl ApiServer {
     /// The stored object that a write is about.
     pub(super) fn stored(&self, definition: &ResourceDef, target: &Target) -> Option<Stored> {
         let key = definition.key(&target.namespace, &target.name);
-        let record = Arc::clone(self.store.shelf(definition.shelf).get(&key)?);
+        let record = Arc::clone(self.store.collection(definition.collection).get(&key)?);
         let object = encode::value(definition, &record);
         Some((record, object))
     }

@@ -18,19 +18,19 @@ use tokio::sync::Notify;
 use crate::{
     filter::Filter,
     server::{ApiServer, Frame, Watch},
-    store::{Change, ShelfId},
+    store::{Change, CollectionId},
 };
 
 /// All watches of a server, by collection.
 #[derive(Default)]
 pub(super) struct Watchers {
-    collections: Mutex<HashMap<ShelfId, Collection>>,
+    collections: Mutex<HashMap<CollectionId, Watched>>,
     next_id: AtomicU64,
 }
 
 /// The watches of a collection, in the order in which they began, so that the order of waking can be repeated.
 #[derive(Default)]
-struct Collection {
+struct Watched {
     /// Watches of the objects with one value of one field, such as the pods of a node.
     by_field: BTreeMap<usize, BTreeMap<Box<str>, Group>>,
     others: Group,
@@ -49,7 +49,7 @@ struct Watcher {
 /// The place of one watch; it ends with its owner.
 pub(super) struct Registration {
     watchers: Arc<Watchers>,
-    collection: ShelfId,
+    collection: CollectionId,
     id: u64,
     watcher: Arc<Watcher>,
     /// Whether the watch had read everything when it was last read.
@@ -66,7 +66,7 @@ impl Watchers {
     pub(super) fn register(self: &Arc<Self>, watch: &Watch) -> Registration {
         let watcher =
             Arc::new(Watcher { filter: watch.filter().clone(), marked: AtomicU64::new(0), wake: Notify::new() });
-        let (id, collection) = (self.next_id.fetch_add(1, Ordering::Relaxed), watch.shelf());
+        let (id, collection) = (self.next_id.fetch_add(1, Ordering::Relaxed), watch.collection());
         let mut collections = self.collections.lock();
         let entry = collections.entry(collection).or_default();
         let group = match watcher.filter.exact_field() {
@@ -78,7 +78,7 @@ impl Watchers {
     }
 
     /// Marks the watches that report these changes. The caller holds the core.
-    pub(super) fn mark(&self, core: &ApiServer, changed: &[(ShelfId, u64)]) -> Woken {
+    pub(super) fn mark(&self, core: &ApiServer, changed: &[(CollectionId, u64)]) -> Woken {
         let mut woken = Woken(Vec::new());
         if changed.is_empty() {
             return woken;
@@ -86,7 +86,7 @@ impl Watchers {
         let collections = self.collections.lock();
         for (id, revision) in changed {
             let Some(collection) = collections.get(id) else { continue };
-            match core.store.shelf(*id).change_at(*revision) {
+            match core.store.collection(*id).change_at(*revision) {
                 Some(change) => collection.mark(change, &mut woken),
                 // Forgotten already: each of them must find out by itself.
                 None => collection.all().for_each(|watcher| watcher.mark(*revision, &mut woken)),
@@ -96,9 +96,9 @@ impl Watchers {
     }
 }
 
-// === impl Collection ===
+// === impl Watched ===
 
-impl Collection {
+impl Watched {
     fn all(&self) -> impl Iterator<Item = &Arc<Watcher>> {
         self.by_field.values().flat_map(BTreeMap::values).flat_map(BTreeMap::values).chain(self.others.values())
     }

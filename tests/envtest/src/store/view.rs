@@ -1,34 +1,34 @@
-//! A shelf as it was at some revision.
+//! A collection as it was at some revision.
 
 use std::{collections::BTreeMap, iter::Peekable, ops::Bound, sync::Arc};
 
-use super::{Change, Record, Shelf};
+use super::{Change, Collection, Record};
 
-/// One kind's objects at a revision: those of the shelf, with later changes undone.
+/// One kind's objects at a revision: those of the collection, with later changes undone.
 ///
-/// It costs as much as there are later changes; the shelf itself is not copied.
+/// It costs as much as there are later changes; the collection itself is not copied.
 #[derive(Debug)]
 pub struct View<'a> {
-    shelf: &'a Shelf,
+    collection: &'a Collection,
     /// What later changes touched, as it was before them.
     before: BTreeMap<&'a str, (&'a Arc<str>, Option<&'a Arc<Record>>)>,
 }
 
 impl<'a> View<'a> {
-    pub(super) fn new(shelf: &'a Shelf, later: impl Iterator<Item = &'a Change>) -> Self {
+    pub(super) fn new(collection: &'a Collection, later: impl Iterator<Item = &'a Change>) -> Self {
         let mut before = BTreeMap::new();
         for change in later {
             // The first later change knows what was there before all of them.
             before.entry(change.key.as_ref()).or_insert((&change.key, change.old.as_ref()));
         }
-        Self { shelf, before }
+        Self { collection, before }
     }
 
     /// The object of that key.
     pub fn get(&self, key: &str) -> Option<&'a Arc<Record>> {
         match self.before.get(key) {
             Some((_, old)) => *old,
-            None => self.shelf.get(key),
+            None => self.collection.get(key),
         }
     }
 
@@ -39,7 +39,7 @@ impl<'a> View<'a> {
         start: &str,
     ) -> impl Iterator<Item = (&'v Arc<str>, &'v Arc<Record>)> + use<'v> {
         let from = if start > prefix { start } else { prefix };
-        let untouched = self.shelf.range(prefix, start).filter(|(key, _)| !self.before.contains_key(key.as_ref()));
+        let untouched = self.collection.range(prefix, start).filter(|(key, _)| !self.before.contains_key(key.as_ref()));
         let touched = self
             .before
             .range::<str, _>((Bound::Included(from), Bound::Unbounded))

@@ -6,7 +6,7 @@ use koord_schema::field::{Errors, Path};
 use serde_json::{Map, Value, json};
 
 use super::{checks, has_node_ports, items, kind, needs_health_check, node_ports, text};
-use crate::{addresses, status::ApiError, strategy::Surroundings};
+use crate::{addresses, status::ApiError, strategy::WriteContext};
 
 const NODE_PORTS: Range<u64> = 30000..32768;
 const FAMILY: &str = "IPv4";
@@ -16,7 +16,7 @@ const FAMILY: &str = "IPv4";
 pub(super) fn allocate(
     object: &mut Value,
     old: Option<&Value>,
-    around: &Surroundings<'_>,
+    around: &WriteContext<'_>,
     errors: &mut Errors,
 ) -> Result<(), ApiError> {
     let Some(mut spec) = object["spec"].as_object().cloned() else { return Ok(()) };
@@ -174,7 +174,7 @@ fn init_families(spec: &mut Map<String, Value>, before: Option<&Map<String, Valu
 fn take_addresses(
     spec: &mut Map<String, Value>,
     before: Option<&Map<String, Value>>,
-    around: &Surroundings<'_>,
+    around: &WriteContext<'_>,
     errors: &mut Errors,
 ) {
     let mut known = list(spec, "clusterIPs");
@@ -216,13 +216,13 @@ fn is_in_range(address: &str) -> bool {
     matches!(addresses::parse_ip(address), Some(IpAddr::V4(address)) if address.octets()[..2] == [10, 0])
 }
 
-fn is_taken(address: &str, around: &Surroundings<'_>) -> bool {
-    let mut others = around.store.shelf(around.shelf).range("", "");
+fn is_taken(address: &str, around: &WriteContext<'_>) -> bool {
+    let mut others = around.store.collection(around.collection).range("", "");
     others.any(|(_, record)| record.fields.first().is_some_and(|known| **known == *address))
 }
 
 /// An address that no other service has.
-fn free_address(around: &Surroundings<'_>) -> String {
+fn free_address(around: &WriteContext<'_>) -> String {
     let mut number = around.random;
     for _ in 0..256 {
         let address = format!("10.0.{}.{}", (number >> 8) & 0xff, 1 + number % 254);
@@ -241,7 +241,7 @@ fn next(number: u64) -> u64 {
 fn take_ports(
     spec: &mut Map<String, Value>,
     before: Option<&Map<String, Value>>,
-    around: &Surroundings<'_>,
+    around: &WriteContext<'_>,
     errors: &mut Errors,
 ) {
     let kept = before.map(node_ports).unwrap_or_default();
@@ -279,7 +279,7 @@ fn take_ports(
 fn take_health_port(
     spec: &mut Map<String, Value>,
     before: Option<&Map<String, Value>>,
-    around: &Surroundings<'_>,
+    around: &WriteContext<'_>,
 ) -> Result<(), ApiError> {
     if !needs_health_check(spec) {
         return Ok(());
@@ -299,7 +299,7 @@ fn take_health_port(
     Ok(())
 }
 
-fn refusal(number: i64, around: &Surroundings<'_>) -> Option<String> {
+fn refusal(number: i64, around: &WriteContext<'_>) -> Option<String> {
     // A dry run takes no port, and does not look whether it could.
     if !around.dry_run && !u64::try_from(number).is_ok_and(|number| NODE_PORTS.contains(&number)) {
         let range = format!("{}-{}", NODE_PORTS.start, NODE_PORTS.end - 1);
@@ -308,15 +308,15 @@ fn refusal(number: i64, around: &Surroundings<'_>) -> Option<String> {
     is_port_taken(number, around).then(|| "provided port is already allocated".to_owned())
 }
 
-fn is_port_taken(number: i64, around: &Surroundings<'_>) -> bool {
+fn is_port_taken(number: i64, around: &WriteContext<'_>) -> bool {
     let fields = ["nodePort", "healthCheckNodePort"];
     let wanted = fields.map(|field| [format!("\"{field}\":{number},"), format!("\"{field}\":{number}}}")]).concat();
     let holds = |tail: &[u8], text: &str| tail.windows(text.len()).any(|window| window == text.as_bytes());
-    let mut others = around.store.shelf(around.shelf).range("", "");
+    let mut others = around.store.collection(around.collection).range("", "");
     others.any(|(_, record)| wanted.iter().any(|text| holds(record.tail(), text)))
 }
 
-fn free_port(random: &mut u64, taken: &[i64], around: &Surroundings<'_>) -> i64 {
+fn free_port(random: &mut u64, taken: &[i64], around: &WriteContext<'_>) -> i64 {
     let mut number = 0;
     for _ in 0..256 {
         *random = next(*random);
