@@ -18,8 +18,6 @@
 //! 5. the shell: HTTP and streams
 //! 6. what stands around it: webhooks, authentication, documents, TLS
 //! 7. a whole server, as programs start it
-// A request without a name is not about the user itself.
-#![allow(clippy::similar_names)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod addresses;
