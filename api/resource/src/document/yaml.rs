@@ -1,9 +1,10 @@
 //! YAML as kubectl and controller-gen print it: block style, sorted keys, lists at the level of their key.
 
+use serde::Serialize;
 use serde_json::Value;
 
 /// One document, without the `---` before it.
-pub fn document(value: &Value) -> Result<String, YamlError> {
+pub fn document(value: &impl Serialize) -> Result<String, YamlError> {
     let options = serde_saphyr::ser_options! { folded_wrap_chars: usize::MAX };
     serde_saphyr::to_string_with_options(value, options).map_err(|error| YamlError(error.to_string()))
 }

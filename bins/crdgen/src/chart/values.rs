@@ -1,63 +1,113 @@
-//! The table of the chart's values, out of the file that operators read: its keys, its defaults and its comments.
+//! The values of the chart, declared: fields, types, bounds, defaults and meanings. `values.yaml`, its JSON Schema, the defaults that templates fill
+//! in and the reference page are generated from these types.
+//!
+//! The names are those of the original's chart, so that its values files install. "Added" marks what it lacks.
 
-use std::fmt::Write as _;
+mod definitions;
+mod files;
+mod forms;
+mod manager;
+mod table;
+mod webhooks;
 
-use serde_json::Value;
+use std::collections::BTreeMap;
 
-/// Rows of a Markdown table: key, default, meaning. `text` is the file, `values` what it says.
-pub(super) fn table(text: &str, values: &Value) -> String {
-    let mut table = "| value | default | meaning |\n|---|---|---|\n".to_owned();
-    // Indentation and name of the keys around a line.
-    let mut around: Vec<(usize, &str)> = Vec::new();
-    let mut meaning = String::new();
-    for line in text.lines() {
-        let (indentation, line) = (line.len() - line.trim_start().len(), line.trim());
-        if let Some(comment) = line.strip_prefix('#') {
-            meaning = format!("{meaning} {}", comment.trim());
-            continue;
-        }
-        let key = line.split_once(':').map(|(key, _)| key).filter(|_| !line.starts_with('-'));
-        let Some(key) = key else {
-            // An empty line separates a comment from what it does not explain.
-            meaning.clear();
-            continue;
-        };
-        around.retain(|(outer, _)| *outer < indentation);
-        around.push((indentation, key));
-        let path: Vec<&str> = around.iter().map(|(_, key)| *key).collect();
-        let value = path.iter().try_fold(values, |value, key| value.get(key)).unwrap_or(&Value::Null);
-        let is_section = value.as_object().is_some_and(|fields| !fields.is_empty());
-        let meaning = std::mem::take(&mut meaning).trim().replace('|', "\\|");
-        if is_section && meaning.is_empty() {
-            continue;
-        }
-        let default = if is_section { String::new() } else { format!("`{value}`") };
-        let _ = writeln!(table, "| `{}` | {default} | {meaning} |", path.join("."));
-    }
-    table
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use definitions::Definitions;
+pub(super) use files::documents;
+use forms::{Object, PullSecrets};
+use manager::Manager;
+use webhooks::WebhookConfiguration;
+pub(super) use webhooks::failure_policy_of;
+
+/// Values of the chart koordinator
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+#[schemars(extend("patternProperties" = {"^x-": {}}))]
+struct Values {
+    /// Values of a parent chart, without effect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Object")]
+    global: Option<Object>,
+    /// Accepted for compatibility, without effect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    name_override: Option<String>,
+    /// Accepted for compatibility, without effect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    fullname_override: Option<String>,
+    /// Host of the registry that images are pulled from.
+    image_repository_host: String,
+    /// Secrets to pull images with: [{name: SECRET}].
+    image_pull_secrets: PullSecrets,
+    /// Feature gates of the manager, such as "NodeMutatingWebhook=true,AllBeta=false".
+    /// A gate that is off removes its webhook entries.
+    feature_gates: String,
+    installation: Installation,
+    /// The custom resource definitions.
+    crds: Definitions,
+    /// koord-manager.
+    manager: Manager,
+    webhook_configuration: WebhookConfiguration,
+    service_account: ServiceAccount,
+    priority_classes: PriorityClasses,
+    /// Added. Keys of the ConfigMap slo-controller-config, each a JSON text. A key that is absent here keeps its value in the cluster.
+    slo_controller_config: BTreeMap<String, String>,
+    /// koord-scheduler, which this chart does not install: accepted for compatibility, without effect.
+    scheduler: Object,
+    /// koord-descheduler, which this chart does not install: accepted for compatibility, without effect.
+    descheduler: Object,
+    /// koordlet, which this chart does not install: accepted for compatibility, without effect.
+    koordlet: Object,
+    /// koord-device-daemon, which this chart does not install: accepted for compatibility, without effect.
+    device_daemon: Object,
 }
 
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+struct Installation {
+    /// Namespace of all namespaced objects; not necessarily the release's.
+    #[schemars(regex(pattern = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"), length(max = 63))]
+    namespace: String,
+    /// Whether the chart creates the namespace; false where it exists already.
+    create_namespace: bool,
+    /// Accepted for compatibility, without effect: roles name the API groups that they grant.
+    role_list_groups: Vec<String>,
+    /// Added. When a release of the original's chart is upgraded, what it has beside the manager (scheduler, descheduler, koordlet, device daemon)
+    /// stays in the release as it is. False removes it.
+    carry_over: bool,
+}
 
-    use super::*;
+impl Default for Installation {
+    fn default() -> Self {
+        Self {
+            namespace: crate::installation::NAMESPACE.to_owned(),
+            create_namespace: true,
+            role_list_groups: vec!["*".to_owned()],
+            carry_over: true,
+        }
+    }
+}
 
-    #[test]
-    fn a_row_has_the_comment_above_its_key() {
-        let text = "# About the file.\n\n# How many.\nreplicas: 2\nimage:\n  # Where from,\n  # with its path.\n  name: a\n  tag: \"\"\n\
-                    # A section.\nlimits:\n  cpu: [1]\n";
-        let values = json!({"replicas": 2, "image": {"name": "a", "tag": ""}, "limits": {"cpu": [1]}});
-        let rows: Vec<String> = table(text, &values).lines().skip(2).map(str::to_owned).collect();
-        assert_eq!(
-            rows,
-            [
-                "| `replicas` | `2` | How many. |",
-                "| `image.name` | `\"a\"` | Where from, with its path. |",
-                "| `image.tag` | `\"\"` |  |",
-                "| `limits` |  | A section. |",
-                "| `limits.cpu` | `[1]` |  |",
-            ]
-        );
+#[derive(Debug, Default, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct ServiceAccount {
+    /// Annotations of the ServiceAccount koord-manager.
+    annotations: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct PriorityClasses {
+    /// Added. Whether the chart creates the PriorityClasses koord-prod, koord-mid, koord-batch and koord-free.
+    managed: bool,
+}
+
+impl Default for PriorityClasses {
+    fn default() -> Self {
+        Self { managed: true }
     }
 }

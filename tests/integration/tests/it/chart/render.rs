@@ -286,6 +286,8 @@ fn what_a_value_must_be_is_told() {
     let Some(helm) = helm() else { return };
     for (set, told) in [
         ("manager.replicas=two", "manager.replicas: Invalid type. Expected: integer, given: string"),
+        ("manager.tolerations=none", "manager.tolerations: Invalid type. Expected: array, given: string"),
+        ("manager.hostNetwork=maybe", "manager.hostNetwork: Invalid type. Expected: boolean, given: string"),
         ("manager.replica=2", "manager: Additional property replica is not allowed"),
         ("featureGate=AllAlpha=true", "(root): Additional property featureGate is not allowed"),
         ("manager.webhook.port=99999", "manager.webhook.port: Must be less than or equal to 65535"),

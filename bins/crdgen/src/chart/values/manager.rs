@@ -1,0 +1,211 @@
+//! `manager`: the Deployment of koord-manager and what belongs to it.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+
+use super::forms::{CountOrPercent, LogLevel, NumberText, Object};
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Manager {
+    /// Number of pods. One of them leads; all answer webhooks.
+    replicas: u32,
+    image: Image,
+    log: Log,
+    webhook: Webhook,
+    metrics: Metrics,
+    health_probe: HealthProbe,
+    /// Accepted for compatibility, without effect: caches need no periodic resync.
+    resync_period: NumberText,
+    /// Resource requirements of the container.
+    resources: Object,
+    /// Whether pods use the node's network: for clusters whose API servers cannot reach the pod network.
+    host_network: bool,
+    /// Node selector of the pods.
+    node_selector: BTreeMap<String, String>,
+    /// Node affinity of the pods.
+    node_affinity: Object,
+    /// Tolerations of the pods.
+    tolerations: Vec<Object>,
+    /// Added. Whether admission warns of values without effect: one that a profile overwrites, a quota that does not exist.
+    admission_warnings: bool,
+    /// Added. Further flags, such as --controllers=*,-nodeslo.
+    #[schemars(inner(regex(pattern = "^-")))]
+    extra_args: Vec<String>,
+    /// Added. PriorityClass of the pods; empty for none. The class must exist; koord-prod is part of the chart.
+    priority_class_name: String,
+    /// Added. Security context of the pods; the default is what the Pod Security Standard "restricted" requires.
+    pod_security_context: Object,
+    /// Added. Security context of the container; the default is what the Pod Security Standard "restricted" requires.
+    security_context: Object,
+    pod_disruption_budget: PodDisruptionBudget,
+    network_policy: NetworkPolicy,
+    /// Added. Whether the chart creates a PodMonitor; needs the Prometheus operator.
+    monitor_enabled: bool,
+}
+
+impl Default for Manager {
+    fn default() -> Self {
+        Self {
+            replicas: 2,
+            image: Image::default(),
+            log: Log::default(),
+            webhook: Webhook::default(),
+            metrics: Metrics::default(),
+            health_probe: HealthProbe::default(),
+            resync_period: NumberText("0"),
+            resources: Object::from_iter([
+                ("limits".to_owned(), json!({"cpu": "1000m", "memory": "1Gi"})),
+                ("requests".to_owned(), json!({"cpu": "500m", "memory": "256Mi"})),
+            ]),
+            host_network: false,
+            node_selector: BTreeMap::new(),
+            node_affinity: Object::new(),
+            tolerations: Vec::new(),
+            admission_warnings: false,
+            extra_args: Vec::new(),
+            priority_class_name: "koord-prod".to_owned(),
+            pod_security_context: Object::from_iter([
+                ("fsGroup".to_owned(), USER.into()),
+                ("runAsGroup".to_owned(), USER.into()),
+                ("runAsNonRoot".to_owned(), true.into()),
+                ("runAsUser".to_owned(), USER.into()),
+                ("seccompProfile".to_owned(), json!({"type": "RuntimeDefault"})),
+            ]),
+            security_context: Object::from_iter([
+                ("allowPrivilegeEscalation".to_owned(), false.into()),
+                ("capabilities".to_owned(), json!({"drop": ["ALL"]})),
+                ("readOnlyRootFilesystem".to_owned(), true.into()),
+            ]),
+            pod_disruption_budget: PodDisruptionBudget::default(),
+            network_policy: NetworkPolicy::default(),
+            monitor_enabled: false,
+        }
+    }
+}
+
+/// The user and group of the image.
+const USER: u32 = 65532;
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+struct Image {
+    /// Name of the image within the registry.
+    repository: String,
+    /// Tag of the image. When it is empty, or a release of the original as in its values files: the chart's version with the ending -rust, which
+    /// the original never used.
+    tag: String,
+    /// Added. When the image is pulled.
+    pull_policy: PullPolicy,
+}
+
+impl Default for Image {
+    fn default() -> Self {
+        Self {
+            repository: "koordinator-sh/koord-manager".to_owned(),
+            tag: String::new(),
+            pull_policy: PullPolicy::Always,
+        }
+    }
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+enum PullPolicy {
+    Always,
+    #[expect(dead_code, reason = "a word of the schema")]
+    IfNotPresent,
+    #[expect(dead_code, reason = "a word of the schema")]
+    Never,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct Log {
+    /// Verbosity of the logs, from 0 to 10.
+    level: LogLevel,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { level: LogLevel("4") }
+    }
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct Webhook {
+    /// Port of the webhooks in the pods; the Service finds it by name.
+    #[schemars(range(min = 1))]
+    port: u16,
+}
+
+impl Default for Webhook {
+    fn default() -> Self {
+        Self { port: 9443 }
+    }
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct Metrics {
+    /// Address that metrics are served on; empty for all.
+    addr: String,
+    /// Port that metrics are served on.
+    #[schemars(range(min = 1))]
+    port: u16,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self { addr: String::new(), port: 8080 }
+    }
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct HealthProbe {
+    /// Port of /healthz and /readyz.
+    #[schemars(range(min = 1))]
+    port: u16,
+}
+
+impl Default for HealthProbe {
+    fn default() -> Self {
+        Self { port: 8000 }
+    }
+}
+
+/// Added. The PodDisruptionBudget of the pods, so that draining nodes takes one replica at a time.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+struct PodDisruptionBudget {
+    /// Whether the chart creates it.
+    enabled: bool,
+    /// How many pods, or which percentage of them, may be unavailable.
+    max_unavailable: CountOrPercent,
+}
+
+impl Default for PodDisruptionBudget {
+    fn default() -> Self {
+        Self { enabled: true, max_unavailable: CountOrPercent(1) }
+    }
+}
+
+/// Added. The NetworkPolicy of the pods: it allows connections to the ports of webhooks, metrics and health alone.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+struct NetworkPolicy {
+    /// Whether the chart creates it.
+    enabled: bool,
+    /// Who may read metrics, as `from` of a NetworkPolicy; empty for everybody.
+    metrics_from: Vec<Object>,
+}
+
+impl Default for NetworkPolicy {
+    fn default() -> Self {
+        Self { enabled: true, metrics_from: Vec::new() }
+    }
+}
