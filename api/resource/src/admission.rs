@@ -5,7 +5,7 @@ mod entry;
 mod patch;
 mod steps;
 
-use std::{borrow::Cow, collections::BTreeMap, fmt};
+use std::{borrow::Cow, collections::BTreeMap, fmt, marker::PhantomData};
 
 pub use derived::{mutate, validate, validate_with};
 pub use entry::{Declaration, FailurePolicy, Handler, Selector, WebhookEntry, WebhookKind};
@@ -97,6 +97,33 @@ pub fn text<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Cow<'de, str>,
 /// Reads a value of which `null` is the default, as Go reads it.
 pub fn or_default<'de, T: Default + Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+/// Reads a list of which `null` is the empty one, and in which `null` is the default item, as Go reads them.
+pub fn items_or_default<'de, T: Default + Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    struct Visitor<T>(PhantomData<T>);
+    impl<'de, T: Default + Deserialize<'de>> de::Visitor<'de> for Visitor<T> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a sequence")
+        }
+
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(Vec::new())
+        }
+
+        fn visit_seq<A: de::SeqAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
+            let mut items = Vec::new();
+            while let Some(item) = access.next_element::<Option<T>>()? {
+                items.push(item.unwrap_or_default());
+            }
+            Ok(items)
+        }
+    }
+    deserializer.deserialize_any(Visitor(PhantomData))
 }
 
 /// Group, version and kind.

@@ -55,6 +55,11 @@ impl<'a> Forest<'a> {
         Self { shown, pending: pending.iter().collect() }
     }
 
+    /// What was admitted for a quota and is not shown yet.
+    pub(crate) fn pending_change(&self, key: &ObjectKey) -> Option<&'a Change> {
+        self.pending.iter().find(|pending| pending.key == *key).map(|pending| &pending.change)
+    }
+
     /// Without what was admitted for one quota: a further request about it takes that one's place.
     pub(crate) fn without_changes_of(mut self, key: &ObjectKey) -> Self {
         self.pending.retain(|pending| pending.key != *key);

@@ -126,14 +126,24 @@ impl<'a> Amounts<'a> {
         self.entries.iter().map(|amount| (amount.name.as_ref(), amount.quantity.clone())).collect()
     }
 
-    /// Writes amounts that are given as numbers as texts.
-    pub(crate) fn write_as_texts(&self, at: &Path<'_>, patch: &mut Patch) -> Result<(), serde_json::Error> {
+    /// Writes amounts that are not in canonical form anew.
+    pub(crate) fn write_canonically(&self, at: &Path<'_>, patch: &mut Patch) -> Result<(), serde_json::Error> {
         for amount in &self.entries {
-            if amount.written.is_some_and(|raw| !raw.get().starts_with('"')) {
+            let canonical = format!("\"{}\"", amount.quantity);
+            if amount.written.is_some_and(|raw| raw.get() != canonical) {
                 patch.replace(&at.key(&amount.name), &amount.quantity)?;
             }
         }
         Ok(())
+    }
+
+    /// Whether both name the same amounts in the same form: `1` and `1000m` are one amount in two forms.
+    pub(crate) fn has_same_form(&self, other: &Self) -> bool {
+        let text = |amount: &Amount<'_>| amount.written.map(|raw| raw.get().trim_matches('"').to_owned());
+        self.entries.len() == other.entries.len()
+            && self.entries.iter().all(|amount| {
+                other.entries.iter().any(|other| other.name == amount.name && text(other) == text(amount))
+            })
     }
 
     /// Writes the map whole where something has changed.
@@ -179,7 +189,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Amounts<'a> {
 fn read(json: &str) -> Result<Quantity, String> {
     let plain = json.strip_prefix('"').and_then(|text| text.strip_suffix('"')).filter(|text| !text.contains('\\'));
     match plain {
-        Some(text) => text.parse::<Quantity>().map_err(|error| error.to_string()),
+        Some(text) => text.trim().parse::<Quantity>().map_err(|error| error.to_string()),
         None => serde_json::from_str::<Option<Quantity>>(json)
             .map(Option::unwrap_or_default)
             .map_err(|error| koord_resource::go_json::without_position(&error)),

@@ -19,7 +19,7 @@ use super::{Parts, PodView, quota_of::quota_of, request_of};
 use crate::{quota::Quota, resources::Amounts};
 
 /// Resources of which at least one must be bounded for a quota to be asked at all.
-const COUNTED: [&str; 15] = [
+const COUNTED: [&str; 14] = [
     "cpu",
     "memory",
     "ephemeral-storage",
@@ -34,7 +34,6 @@ const COUNTED: [&str; 15] = [
     "nvidia.com/gpu",
     "koordinator.sh/gpu.shared",
     "koordinator.sh/gpu-memory-ratio",
-    "koordinator.sh/gpu-memory",
 ];
 
 /// Amounts that shall be charged to a quota.

@@ -306,6 +306,9 @@ mod tests {
         let request = Request { operation: Operation::Create, object: Some(&object), resource, ..Request::default() };
         let verdict = mutate_pod(&request, ctx.pods());
         assert_eq!(verdict.denial, None);
+        if verdict.patch.is_empty() {
+            return pod.clone();
+        }
         json::apply(pod.clone(), &serde_json::from_slice(verdict.patch.as_bytes()).unwrap()).unwrap()
     }
 
@@ -349,6 +352,37 @@ mod tests {
             let denial = mutate_pod(&request, ctx.pods()).denial.unwrap();
             let told = "json: cannot unmarshal string into Go struct field PodSpec.spec.hostNetwork of type bool";
             assert_eq!((denial.code, denial.message.as_str()), (500, told), "{patch}");
+        }
+    }
+
+    #[test]
+    fn null_is_an_empty_container_and_an_annotation_without_containers() {
+        let ctx = Ctx::detached(|_| false);
+        let annotations = json!({"node.koordinator.sh/extended-resource-spec": "null"});
+        let pod =
+            json!({"metadata": {"annotations": annotations}, "spec": {"containers": [null], "initContainers": [null]}});
+        assert_eq!(after_mutation(&ctx, &pod), pod);
+        let resources = json!({"requests": {"kubernetes.io/batch-cpu": " 1k "}});
+        let second = json!({"spec": {"containers": [null, {"name": "c", "resources": resources}]}});
+        let written = after_mutation(&ctx, &second)["metadata"]["annotations"].clone();
+        let spec = r#"{"containers":{"c":{"requests":{"kubernetes.io/batch-cpu":"1k"}}}}"#;
+        assert_eq!(written, json!({"node.koordinator.sh/extended-resource-spec": spec}));
+    }
+
+    #[test]
+    fn an_empty_quota_name_counts_as_none() {
+        let ctx = Ctx::detached(|gate| gate == "MultiQuotaTree");
+        let tree = json!({"quota.scheduling.koordinator.sh/tree-id": "t"});
+        let metadata = |name: &str| json!({"name": name, "namespace": "team", "uid": name, "resourceVersion": "1", "labels": tree});
+        ctx.put("ElasticQuota", &json!({"metadata": metadata("team")}).to_string()).unwrap();
+        let nodes = json!({"nodeSelector": {"matchLabels": {"pool": "a"}}});
+        ctx.put("ElasticQuotaProfile", &json!({"metadata": metadata("p"), "spec": nodes}).to_string()).unwrap();
+        for labels in [json!({}), json!({"quota.scheduling.koordinator.sh/name": ""})] {
+            let pod = json!({"metadata": {"namespace": "team", "labels": labels}, "spec": {"containers": []}});
+            let after = after_mutation(&ctx, &pod);
+            let required = "/spec/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution";
+            let terms = &after.pointer(required).unwrap()["nodeSelectorTerms"];
+            assert_eq!(terms[0]["matchExpressions"], json!([{"key": "pool", "operator": "In", "values": ["a"]}]));
         }
     }
 

@@ -9,7 +9,7 @@ use koord_api::{
     qos::{QOS_LABEL, QosClass},
 };
 use koord_profile::{Excerpt, Texts};
-use koord_resource::admission::{Denial, or_default, text};
+use koord_resource::admission::{Denial, items_or_default, or_default, text};
 use koord_scheduling::{Bounds, kubernetes_qos};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -57,9 +57,9 @@ pub(crate) struct PodMetadata<'a> {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(crate) struct Spec<'a> {
-    #[serde(borrow, deserialize_with = "or_default")]
+    #[serde(borrow, deserialize_with = "items_or_default")]
     pub(crate) init_containers: Vec<Container<'a>>,
-    #[serde(borrow, deserialize_with = "or_default")]
+    #[serde(borrow, deserialize_with = "items_or_default")]
     pub(crate) containers: Vec<Container<'a>>,
     #[serde(borrow, deserialize_with = "or_default")]
     pub(crate) overhead: Amounts<'a>,

@@ -28,7 +28,7 @@ pub(crate) enum Change {
 pub(crate) struct Pending {
     pub(crate) key: ObjectKey,
     pub(crate) change: Change,
-    /// The object that was changed or removed, as its last state was known; none for a new one.
+    /// The object that was changed, removed or replaced, as its last state was known; none for a new one.
     before: Option<(Uid, Revision)>,
     since: Moment,
 }
@@ -39,9 +39,16 @@ impl Pending {
         match (&self.change, shown, &self.before) {
             (Change::Gone, None, _) | (Change::Put(_), Some(_), None) => true,
             (Change::Put(_), None, _) | (Change::Gone, Some(_), None) => false,
-            (Change::Put(_), Some(entry), Some((uid, revision))) => entry.uid != *uid || entry.revision > *revision,
+            // A watch that is late may still show an object that was replaced before.
+            (Change::Put(_), Some(entry), Some((_, revision))) => entry.revision > *revision,
             // With finalizers it stays for a while; that it goes is seen.
-            (Change::Gone, Some(entry), Some((uid, _))) => entry.uid != *uid || entry.deleting,
+            (Change::Gone, Some(entry), Some((uid, revision))) => {
+                if entry.uid == *uid {
+                    entry.deleting
+                } else {
+                    entry.revision > *revision
+                }
+            }
         }
     }
 }
@@ -61,7 +68,13 @@ impl Admitted {
         &self.pending
     }
 
-    /// A change was admitted. `before`: uid and revision of the object that is changed or removed.
+    /// The object whose removal was admitted and is not shown yet.
+    pub(crate) fn removed(&self, key: &ObjectKey) -> Option<&(Uid, Revision)> {
+        let pending = self.pending.iter().find(|pending| pending.key == *key && pending.change == Change::Gone)?;
+        pending.before.as_ref()
+    }
+
+    /// A change was admitted. `before`: uid and revision of the object that is changed, removed or replaced.
     pub(crate) fn add(&mut self, key: ObjectKey, change: Change, before: Option<(Uid, Revision)>, now: Moment) {
         self.pending.retain(|pending| pending.key != key);
         self.pending.push(Pending { key, change, before, since: now });

@@ -29,8 +29,8 @@ pub(crate) struct QuotaManifest<'a> {
     pub(crate) metadata: QuotaMetadata<'a>,
     #[serde(borrow, deserialize_with = "or_default")]
     pub(crate) spec: QuotaSpec<'a>,
-    #[serde(deserialize_with = "or_default")]
-    pub(crate) status: Used,
+    #[serde(borrow, deserialize_with = "or_default")]
+    pub(crate) status: QuotaStatus<'a>,
 }
 
 #[derive(Default, Deserialize)]
@@ -74,14 +74,29 @@ impl QuotaSpec<'_> {
     pub(crate) fn max(&self) -> ResourceList {
         self.max.as_ref().map(Amounts::to_list).unwrap_or_default()
     }
+
+    /// Whether both were written with the same bounds in the same form; absent bounds differ from empty ones.
+    pub(crate) fn has_same_form(&self, other: &Self) -> bool {
+        let same = |one: &Option<Amounts<'_>>, other: &Option<Amounts<'_>>| match (one, other) {
+            (Some(one), Some(other)) => one.has_same_form(other),
+            (one, other) => one.is_none() == other.is_none(),
+        };
+        same(&self.min, &other.min) && same(&self.max, &other.max)
+    }
 }
 
 /// Of `status`.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Used {
-    #[serde(deserialize_with = "or_default")]
-    pub(crate) used: ResourceList,
+pub(crate) struct QuotaStatus<'a> {
+    #[serde(borrow)]
+    pub(crate) used: Option<Amounts<'a>>,
+}
+
+impl QuotaStatus<'_> {
+    pub(crate) fn used(&self) -> ResourceList {
+        self.used.as_ref().map(Amounts::to_list).unwrap_or_default()
+    }
 }
 
 impl QuotaManifest<'_> {

@@ -1,5 +1,7 @@
 //! `/mutate-…-elasticquota`: new quotas get their place in the tree and their shared weight.
 
+use std::{borrow::Cow, collections::BTreeMap};
+
 use koord_api::{
     elastic_quota::ElasticQuota,
     quota::{PARENT, ROOT_QUOTA as ROOT, TREE_ID},
@@ -10,6 +12,7 @@ use koord_resource::{
     field::Path,
     go_json,
 };
+use serde_json::value::RawValue;
 
 use super::{
     Forest, QuotaView, Quotas as _, Refused, World, advice,
@@ -34,7 +37,8 @@ fn mutate(request: &Request<'_>, view: QuotaView<'_>) -> Result<Patch, Refused> 
     }
     let mut quota: QuotaManifest<'_> = decode::object(request.object)?;
     quota.check_kind()?;
-    if request.operation != Operation::Create || quota.metadata.name == ROOT {
+    let (Operation::Create, Some(object)) = (request.operation, request.object) else { return Ok(Patch::default()) };
+    if quota.metadata.name == ROOT {
         return Ok(Patch::default());
     }
     let QuotaMetadata { is_present, name, labels, annotations, .. } = &mut quota.metadata;
@@ -62,19 +66,45 @@ fn mutate(request: &Request<'_>, view: QuotaView<'_>) -> Result<Patch, Refused> 
         annotations.set(SHARED_WEIGHT, weight);
     }
     let mut patch = Patch::default();
+    if labels.unchanged() && annotations.unchanged() {
+        return Ok(patch);
+    }
     let metadata = Path::root("metadata");
     if !*is_present {
         patch.add(&metadata, &serde_json::Map::new())?;
     }
     labels.write(&metadata.child("labels"), &mut patch)?;
     annotations.write(&metadata.child("annotations"), &mut patch)?;
-    let spec = Path::root("spec");
-    for (name, bounds) in [("max", &quota.spec.max), ("min", &quota.spec.min)] {
-        if let Some(bounds) = bounds {
-            bounds.write_as_texts(&spec.child(name), &mut patch)?;
+    write_as_decoded(&quota, object.get(), &mut patch)?;
+    Ok(patch)
+}
+
+/// QUIRK: a quota that is changed is written as it was decoded: amounts in canonical form, and without fields that no
+/// quota has (`mutate-number-quantities`).
+fn write_as_decoded(quota: &QuotaManifest<'_>, object: &str, patch: &mut Patch) -> Result<(), serde_json::Error> {
+    type Fields<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
+    let (spec, status) = (Path::root("spec"), Path::root("status"));
+    for (at, amounts) in [
+        (spec.child("max"), &quota.spec.max),
+        (spec.child("min"), &quota.spec.min),
+        (status.child("used"), &quota.status.used),
+    ] {
+        if let Some(amounts) = amounts {
+            amounts.write_canonically(&at, patch)?;
         }
     }
-    Ok(patch)
+    let all: Fields<'_> = serde_json::from_str(object)?;
+    for (part, known) in [("spec", &["max", "min"][..]), ("status", &["used"])] {
+        let fields: Option<Fields<'_>> =
+            all.get(part).map(|raw| serde_json::from_str(raw.get())).transpose()?.flatten();
+        for name in fields.iter().flatten().map(|(name, _)| name).filter(|name| !known.contains(&&***name)) {
+            patch.remove(&Path::root(part).key(name))?;
+        }
+    }
+    for name in all.keys().filter(|name| !["apiVersion", "kind", "metadata", "spec", "status"].contains(&&***name)) {
+        patch.remove(&Path::root(name))?;
+    }
+    Ok(())
 }
 
 /// The weights where they must change: those of `max` by default, and always exactly its resources.
@@ -129,6 +159,35 @@ mod tests {
             );
         }
         assert!(!patched(r#"{"metadata":{}}"#).patch.as_str().contains(r#""path":"/metadata","#));
+    }
+
+    #[test]
+    fn a_quota_that_is_changed_is_written_as_it_was_decoded() {
+        let patch = patched(
+            r#"{"extra":1,"spec":{"max":{"cpu":"1000m","memory":"1Gi"},"min":{"cpu":0.5},"more":{}},"status":{"used":{"cpu":"+1"},"x":[]}}"#,
+        )
+        .patch;
+        let operations: Vec<serde_json::Value> = serde_json::from_slice(patch.as_bytes()).unwrap();
+        let at = |path: &str| {
+            let found = operations.iter().find(|operation| operation["path"] == path);
+            found.map(|operation| (operation["op"].as_str().unwrap(), operation["value"].as_str()))
+        };
+        assert_eq!(at("/spec/max/cpu"), Some(("replace", Some("1"))));
+        assert_eq!(at("/spec/max/memory"), None);
+        assert_eq!(at("/spec/min/cpu"), Some(("replace", Some("500m"))));
+        for unknown in ["/extra", "/spec/more", "/status/x"] {
+            assert_eq!(at(unknown), Some(("remove", None)), "{unknown}");
+        }
+    }
+
+    #[test]
+    fn a_quota_that_is_not_changed_stays_as_it_was_written() {
+        let labels = r#"{"quota.scheduling.koordinator.sh/parent":"koordinator-root-quota"}"#;
+        let weight = r#"{"quota.scheduling.koordinator.sh/shared-weight":"{ \"cpu\": \"1\" }"}"#;
+        let quota = format!(
+            r#"{{"metadata":{{"labels":{labels},"annotations":{weight}}},"spec":{{"max":{{"cpu":1}},"unknown":1}}}}"#
+        );
+        assert!(patched(&quota).patch.is_empty());
     }
 
     #[test]

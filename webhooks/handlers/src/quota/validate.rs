@@ -8,6 +8,7 @@ use koord_api::{
         self, ALLOW_FORCE_UPDATE, DEFAULT_QUOTA, IS_PARENT, MAX_STRICT_CHECK_RESOURCE_KEYS, NAMESPACES, PARENT, TREE_ID,
     },
 };
+use koord_profile::Texts;
 use koord_quota::{Amounts, check_amounts};
 use koord_resource::admission::{Denial, Operation, Request, Verdict};
 use koord_runtime::{
@@ -55,6 +56,7 @@ pub fn validate_elastic_quota(request: &Request<'_>, view: QuotaView<'_>) -> Ver
         }
     }
     if let Some(Delta { key, change, before }) = delta.filter(|_| !request.dry_run) {
+        let before = before.or_else(|| admitted.removed(&key).cloned());
         admitted.add(key, change, before, now);
     }
     Verdict { warnings, ..Verdict::allow() }
@@ -89,8 +91,10 @@ fn decide(
             view.check_kind()?;
             let quota = view.place(&request.namespace);
             let key = key_of(&quota);
+            // The API server does not create what still exists, so a quota whose removal is not shown yet is gone.
+            let is_gone = forest.pending_change(&key) == Some(&Change::Gone);
             forest.without_creation_of(&key).ask(|tree| {
-                if tree.find(&quota.name).is_some() {
+                if tree.find(&quota.name).is_some_and(|known| !is_gone || key_of(known) != key) {
                     let message = format!("AddQuota quota already exist:{}", quota.name);
                     return Err(Refusal::broken(message, advice::NAME_TAKEN));
                 }
@@ -117,10 +121,11 @@ fn decide(
             }
             let (quota, before) = (view.place(&request.namespace), old.place(&request.namespace));
             let key = key_of(&quota);
+            let is_coming = matches!(forest.pending_change(&key), Some(Change::Put(_)));
             forest.without_changes_of(&key).ask(|tree| {
                 let proposal = Proposal { quota: &quota, old: Some(&before), tree, pods: &bound, rules };
                 proposal.namespaces_are_free()?;
-                if tree.find(&quota.name).is_none() && !tree.is_unreadable(key.as_str()) {
+                if !is_coming && tree.find(&quota.name).is_none() && !tree.is_unreadable(key.as_str()) {
                     let name = &quota.name;
                     let message = format!("UpdateQuota quota not exist in quotaInfoMap:{name}");
                     return Err(Refusal::missing(message, advice::UNKNOWN));
@@ -139,8 +144,9 @@ fn decide(
                 return Err(Denial::bad_request(message).advise(advice::RESERVED).into());
             }
             let key = ObjectKey::new(&request.namespace, name);
+            let is_coming = matches!(forest.pending_change(&key), Some(Change::Put(_)));
             forest.without_changes_of(&key).ask(|tree| {
-                if tree.find(name).is_none() && !tree.is_unreadable(key.as_str()) {
+                if !is_coming && tree.find(name).is_none() && !tree.is_unreadable(key.as_str()) {
                     return Err(Refusal::missing(format!("not found quota:{name}"), advice::UNKNOWN));
                 }
                 nothing_hangs_on(name, tree, pods)
@@ -174,12 +180,15 @@ fn nothing_hangs_on(name: &str, tree: Tree<'_>, pods: &Cache<PlacedPod>) -> Resu
     Err(Refusal::broken(message, advice::PODS_LEFT))
 }
 
+/// An absent label is an empty one. QUIRK: another form of the same amount is a change.
 fn placement_or_amounts_changed(new: &QuotaManifest<'_>, old: &QuotaManifest<'_>) -> bool {
-    [PARENT, IS_PARENT.name(), TREE_ID]
-        .iter()
-        .any(|label| new.metadata.labels.get(label) != old.metadata.labels.get(label))
-        || new.metadata.annotations.get(NAMESPACES.name()) != old.metadata.annotations.get(NAMESPACES.name())
-        || (new.spec.min(), new.spec.max()) != (old.spec.min(), old.spec.max())
+    let same = |new: &Texts<'_>, old: &Texts<'_>, key: &str| {
+        new.get(key).unwrap_or_default() == old.get(key).unwrap_or_default()
+    };
+    let (new_metadata, old_metadata) = (&new.metadata, &old.metadata);
+    [PARENT, IS_PARENT.name(), TREE_ID].iter().any(|label| !same(&new_metadata.labels, &old_metadata.labels, label))
+        || !same(&new_metadata.annotations, &old_metadata.annotations, NAMESPACES.name())
+        || !new.spec.has_same_form(&old.spec)
 }
 
 /// What the amounts of a quota must be, whatever the tree looks like.
@@ -189,7 +198,7 @@ fn check(view: &QuotaManifest<'_>, quota: &Quota) -> Result<(), Denial> {
         name: &quota.name,
         min: &quota.min,
         max: &quota.max,
-        used: &view.status.used,
+        used: &view.status.used(),
         shared_weight: annotations.get(SHARED_WEIGHT),
         strict_keys: annotations.get(MAX_STRICT_CHECK_RESOURCE_KEYS.name()),
     })

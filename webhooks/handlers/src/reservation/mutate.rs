@@ -2,6 +2,10 @@
 //!
 //! What concerns the pod (scheduler and priority class) goes to the template. Resources are not translated.
 
+use k8s_openapi::{
+    api::core::v1::ObjectReference,
+    apimachinery::pkg::apis::meta::v1::{LabelSelector, Time},
+};
 use koord_api::reservation::Reservation;
 use koord_profile::{Matched, Profile, Texts, apply};
 use koord_resource::{
@@ -11,7 +15,7 @@ use koord_resource::{
 };
 use koord_schema::patch::{json, strategic};
 use serde::Deserialize;
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Map, Value};
 
 use super::{ReservationView, merge::ReservationNode};
 use crate::{Ctx, decode, profile};
@@ -42,6 +46,8 @@ struct View<'a> {
     metadata: Option<MetadataView<'a>>,
     #[serde(borrow)]
     spec: Option<SpecView<'a>>,
+    #[serde(borrow)]
+    status: Option<StatusView<'a>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -58,14 +64,14 @@ struct MetadataView<'a> {
 #[derive(Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct SpecView<'a> {
+    template: Option<TemplateView>,
+    // Only their types matter: what they are, and what a patch makes of them.
+    owners: Option<Vec<Option<OwnerView>>>,
     #[serde(borrow)]
-    template: Option<TemplateView<'a>>,
-    /// Must be a list, whatever a patch makes of it.
+    taints: Option<Vec<Option<TaintView<'a>>>>,
+    expires: Option<Time>,
     #[serde(borrow)]
-    owners: Option<Vec<&'a RawValue>>,
-    #[serde(borrow)]
-    taints: Option<Vec<&'a RawValue>>,
-    // Nor does a patch make something else of these.
+    pre_allocation_policy: Option<PreAllocationView<'a>>,
     allocate_once: Option<bool>,
     pre_allocation: Option<bool>,
     unschedulable: Option<bool>,
@@ -74,11 +80,59 @@ struct SpecView<'a> {
     ttl: Option<Duration>,
 }
 
+/// Of `spec.owners`.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct OwnerView {
+    object: Option<ObjectReference>,
+    controller: Option<Map<String, Value>>,
+    label_selector: Option<LabelSelector>,
+}
+
+/// Of `spec.taints`.
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct TemplateView<'a> {
-    #[serde(borrow)]
-    spec: Option<&'a RawValue>,
+struct TaintView<'a> {
+    #[serde(borrow, deserialize_with = "text")]
+    key: std::borrow::Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "text")]
+    value: std::borrow::Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "text")]
+    effect: std::borrow::Cow<'a, str>,
+}
+
+/// Of `spec.preAllocationPolicy`.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct PreAllocationView<'a> {
+    #[serde(borrow, deserialize_with = "text")]
+    mode: std::borrow::Cow<'a, str>,
+    enable_multiple: Option<bool>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct StatusView<'a> {
+    #[serde(borrow, deserialize_with = "text")]
+    phase: std::borrow::Cow<'a, str>,
+    #[serde(borrow, deserialize_with = "text")]
+    node_name: std::borrow::Cow<'a, str>,
+}
+
+/// A template, which must be one of a pod.
+#[derive(Default, Deserialize)]
+#[serde(try_from = "Map<String, Value>")]
+struct TemplateView {
+    has_spec: bool,
+}
+
+impl TryFrom<Map<String, Value>> for TemplateView {
+    type Error = String;
+
+    fn try_from(template: Map<String, Value>) -> Result<Self, String> {
+        let has_spec = template.get("spec").is_some_and(|spec| !spec.is_null());
+        koord_profile::misfit(&template).map_or(Ok(Self { has_spec }), Err)
+    }
 }
 
 /// `overridden` takes what profiles overwrite, where it is to be told.
@@ -128,7 +182,7 @@ fn changed_by(profile: &Profile, reservation: &Value, view: ReservationView<'_>)
         let at = spec.child("template");
         let at = at.child("spec");
         let scheduler = profile.spec.scheduler_name.as_str();
-        if template.spec.is_none() && (class.is_some() || !scheduler.is_empty()) {
+        if !template.has_spec && (class.is_some() || !scheduler.is_empty()) {
             patch.add(&at, &Map::new())?;
         }
         if !scheduler.is_empty() {
@@ -167,7 +221,7 @@ fn with_canonical_ttl(mut merged: Value, before: &Value) -> Value {
 #[cfg(test)]
 mod tests {
     use koord_resource::admission::GroupVersionResource;
-    use serde_json::json;
+    use serde_json::{json, value::RawValue};
 
     use super::*;
 
@@ -206,6 +260,26 @@ mod tests {
             (refusal.code, refusal.message.as_str()),
             (500, r#"priorityclasses.scheduling.k8s.io "missing" not found"#)
         );
+    }
+
+    #[test]
+    fn a_value_of_another_type_refuses_the_reservation_wherever_it_is() {
+        let code = |reservation: Value| created(&reservation, &json!({})).denial.map(|denial| denial.code);
+        for spec in [
+            json!({"expires": "soon"}),
+            json!({"owners": [5]}),
+            json!({"owners": [{"labelSelector": {"matchLabels": []}}]}),
+            json!({"taints": [{"key": 1}]}),
+            json!({"preAllocationPolicy": "Cluster"}),
+            json!({"template": "pod"}),
+            json!({"template": {"spec": {"containers": [{"name": "c", "image": 5}]}}}),
+        ] {
+            assert_eq!(code(json!({ "spec": spec })), Some(400), "{spec}");
+        }
+        assert_eq!(code(json!({"status": {"phase": 5}})), Some(400));
+        let spec = json!({"expires": "2026-01-02T03:04:05Z", "owners": [null, {"object": null}], "taints": [{"key": "a"}],
+            "template": {"metadata": null, "spec": {"containers": [{"name": "c"}]}}, "preAllocationPolicy": null});
+        assert_eq!(code(json!({"spec": spec, "status": {"phase": "Pending"}})), None);
     }
 
     #[test]

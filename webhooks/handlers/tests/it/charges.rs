@@ -239,3 +239,22 @@ async fn a_quota_with_an_annotation_that_cannot_be_decoded_admits_no_pod_until_i
     tokio::time::timeout(Duration::from_secs(10), admitted).await.unwrap();
     assert_eq!(server.charged("d/q"), Some(json!({"cpu": "2"})));
 }
+
+#[tokio::test]
+async fn a_quota_that_bounds_no_resource_that_is_counted_is_not_asked() {
+    let (server, service) = stage(2, Duration::ZERO);
+    let bound = |resource: &str| {
+        let mut quota = quota(2);
+        quota["spec"]["max"] = json!({ resource: "1" });
+        quota["metadata"]["resourceVersion"] = (server.revision.fetch_add(1, Relaxed) + 1).to_string().into();
+        server.ctx.put("ElasticQuota", &quota.to_string()).unwrap();
+        server.keep(&quota);
+    };
+    for (resource, counted) in
+        [("koordinator.sh/gpu-memory", false), ("example.com/x", false), ("nvidia.com/gpu", true)]
+    {
+        bound(resource);
+        let admitted = create_of(&service, false, "q", &json!({ resource: "2" })).await;
+        assert_eq!(admitted.is_err(), counted, "{resource}: {admitted:?}");
+    }
+}

@@ -67,13 +67,13 @@ pub(super) fn annotate(pod: &mut Parts<'_>) -> Result<(), Denial> {
         }
         return Ok(());
     };
-    let written: Written<'_> = serde_json::from_str(current).map_err(|error| {
+    let written: Option<Written<'_>> = serde_json::from_str(current).map_err(|error| {
         Denial::internal(format!(
             "failed to get current extended resource spec, err: {}",
             koord_resource::go_json::reason(current, &error)
         ))
     })?;
-    if !written.says(pod) {
+    if !written.unwrap_or_default().says(pod) {
         let text = go_json::to_string(&ExtendedResources { containers })?;
         pod.metadata.annotations.set(EXTENDED_RESOURCE_SPEC, text);
     }

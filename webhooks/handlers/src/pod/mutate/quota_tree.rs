@@ -11,7 +11,7 @@ use crate::{
 
 /// Adds the node selector of the pod's quota tree to every required term of its node affinity that lacks it.
 pub(super) fn bind(pod: &mut Parts<'_>, view: PodView<'_>, namespace: &str) -> Result<(), Denial> {
-    let name = pod.metadata.labels.get(QUOTA_NAME).unwrap_or(namespace);
+    let name = pod.metadata.labels.get(QUOTA_NAME).filter(|name| !name.is_empty()).unwrap_or(namespace);
     let Some(tree_id) = tree_of(view, name, namespace) else { return Ok(()) };
     let profiles = view.quota_profiles.read();
     // Of several profiles the first by namespace and name decides; the original takes any.

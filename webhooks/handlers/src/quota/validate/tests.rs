@@ -238,6 +238,42 @@ async fn a_quota_that_was_just_removed_can_be_made_anew() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_quota_is_changed_removed_and_made_anew_before_the_watch_shows_it() {
+    let cluster = Cluster::new();
+    let (start, never) = (tokio::time::Instant::now(), Duration::from_hours(1));
+    let wanted = root("p", 10);
+    cluster.create(wanted.clone(), never).await.unwrap();
+    cluster.update(root("p", 11), never).await.unwrap();
+    cluster.delete("p", never).await.unwrap();
+    cluster.create(wanted, never).await.unwrap();
+    assert_eq!(start.elapsed(), AT_ONCE);
+    let other = json!({"metadata": {"name": "p", "namespace": "elsewhere"}});
+    let taken = cluster.ask("UPDATE", Some(&other), Some(&other), false).await;
+    assert_eq!(taken, Ok(()), "nothing changes");
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_a_quota_whose_place_or_amounts_change_is_looked_at() {
+    let cluster = Cluster::new();
+    let system = |labels: Value, spec: Value| {
+        json!({"apiVersion": "scheduling.sigs.k8s.io/v1alpha1", "kind": "ElasticQuota", "spec": spec,
+            "metadata": {"name": "koordinator-system-quota", "namespace": "default", "labels": labels}})
+    };
+    let max = |cpu: Value| json!({"max": {"cpu": cpu}});
+    let old = system(json!({}), max(json!("1")));
+    let empty = json!({"quota.scheduling.koordinator.sh/parent": "", "other": "x"});
+    for same in [system(empty, max(json!("1"))), system(json!({}), max(json!(1)))] {
+        assert_eq!(cluster.ask("UPDATE", Some(&same), Some(&old), false).await, Ok(()), "{same}");
+    }
+    let moved = system(json!({"quota.scheduling.koordinator.sh/parent": "p"}), max(json!("1")));
+    let bounded = system(json!({}), json!({"max": {"cpu": "1"}, "min": {}}));
+    for changed in [moved, bounded, system(json!({}), max(json!("1000m"))), system(json!({}), json!({}))] {
+        let refused = cluster.ask("UPDATE", Some(&changed), Some(&old), false).await;
+        assert_eq!(refused, Err("invalid quota koordinator-system-quota".to_owned()), "{changed}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_quota_cannot_move_below_itself() {
     let cluster = Cluster::new();
     cluster.create(root("a", 10), AT_ONCE).await.unwrap();
