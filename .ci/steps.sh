@@ -54,6 +54,8 @@ count() {
     if [ "$code" -ne 0 ]; then
         result=FAILED
         failures+=("$title")
+        # shown again at the end, where a reader of a long log looks first
+        { grep -E '^(error|FAIL|failures:|thread .* panicked|    [a-z_:]+$)|panicked at|FAILED' "$log" | head -40; echo ...; tail -n 25 "$log"; } >"$logs/failed-${#failures[@]}"
     fi
     read -r seconds cpu < <(awk '{ printf "%.0f %.0f\n", $1, $2 + $3 }' "$log.times")
     rows+=("$title|$seconds|$cpu|$result")
@@ -97,16 +99,18 @@ join_beside() {
 }
 
 summary() {
-    local row title seconds cpu result failure
+    local row title seconds cpu result number
     printf '\n%-45s %8s %8s\n' step seconds CPU
     for row in "${rows[@]}"; do
         IFS='|' read -r title seconds cpu result <<<"$row"
         printf '%-45s %8s %8s%s\n' "$title" "$seconds" "$cpu" "$([ "$result" = ok ] || echo "  $result")"
     done
     printf '\ntook %d min %d s\n' $((SECONDS / 60)) $((SECONDS % 60))
-    for failure in "${failures[@]}"; do
-        echo "failed: $failure"
+    for number in "${!failures[@]}"; do
+        printf '\nfailed: %s\n' "${failures[number]}"
+        [ ! -f "$logs/failed-$((number + 1))" ] || sed 's/^/    /' "$logs/failed-$((number + 1))"
     done
+    echo
     echo "$passed passed, $failed failed, $skipped skipped"
     [ "$failed" -eq 0 ]
 }
