@@ -1,5 +1,7 @@
 //! From request bodies to objects.
 
+mod go_types;
+mod patched;
 mod restore;
 mod syntax;
 mod typed;
@@ -12,6 +14,7 @@ use koord_schema::{
 };
 use serde_json::{Value, json};
 
+pub use self::patched::{PatchedBy, patched};
 use self::typed::Decoding;
 pub(crate) use self::typed::check_base64;
 use crate::{
@@ -100,87 +103,6 @@ pub fn body_as(
         }
     };
     Ok(Decoded { object, warnings })
-}
-
-/// What made an object that is not read from a body.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PatchedBy {
-    /// A JSON or merge patch.
-    Patch,
-    /// This strategic merge patch.
-    Strategic(Value),
-    /// An applied configuration, with the names that it gives.
-    Apply {
-        /// Its namespace.
-        namespace: String,
-        /// Its name.
-        name: String,
-    },
-}
-
-/// Reads an object that a patch made, in place; gives warnings. What apply made keeps its nulls, to be refused.
-pub fn patched(
-    object: &mut Value,
-    definition: &ResourceDef,
-    validation: FieldValidation,
-    source: &PatchedBy,
-) -> Result<Vec<String>, ApiError> {
-    let before = object.clone();
-    let refused = |why: &str| {
-        let shown = match source {
-            PatchedBy::Strategic(patch) => go_text::plain(patch),
-            _ => go_text::json(&before),
-        };
-        let mut errors = Errors::new();
-        errors.invalid(&Path::root("patch"), shown, why);
-        ApiError::invalid(Subject { group: "", resource: "", name: "" }, &errors)
-    };
-    let (group, version, kind) = (&definition.group, &definition.version, &definition.kind);
-    let (given_kind, given_version) = (object["kind"].as_str(), object["apiVersion"].as_str());
-    // The types of built-in objects are known from the path.
-    let is_left_out = |given: Option<&str>| !definition.custom && given.is_none_or(str::is_empty);
-    let is_right = (given_kind == Some(kind.as_str()) || is_left_out(given_kind))
-        && (is_left_out(given_version) || definition.is_api_version(given_version.unwrap_or_default()));
-    if !is_right {
-        let api_version = definition.api_version();
-        let built_in =
-            || unregistered(object, &api_version, kind).or_else(|| unconvertible(object, &api_version, kind));
-        let why = if definition.custom { None } else { built_in() };
-        let error = check_type(object, &api_version, kind, definition.custom).err();
-        let why = why.as_deref().or(error.as_ref().map(ApiError::message)).unwrap_or("unknown conversion");
-        return Err(refused(why));
-    }
-    let complaints: Vec<String> = match typed::kind(group, version, kind).filter(|_| !definition.custom) {
-        Some(node) => {
-            let mut decoding = Decoding::default();
-            decoding.object(node, kind, object).map_err(|why| match source {
-                PatchedBy::Patch => refused(&why),
-                PatchedBy::Strategic(_) => refused(&restore::mistake(node, &before).unwrap_or(why)),
-                PatchedBy::Apply { namespace, name } => unconverted(definition, namespace, name, &why),
-            })?;
-            decoding.unknown.iter().map(|path| strict::unknown_text(path)).collect()
-        }
-        None => {
-            shape_custom(definition, object, matches!(source, PatchedBy::Apply { .. })).map_err(|why| refused(&why))?
-        }
-    };
-    object["apiVersion"] = Value::String(definition.api_version());
-    object["kind"] = Value::String(kind.clone());
-    match validation {
-        FieldValidation::Ignore => Ok(Vec::new()),
-        FieldValidation::Warn => Ok(complaints),
-        FieldValidation::Strict if complaints.is_empty() => Ok(Vec::new()),
-        FieldValidation::Strict => Err(refused(&format!("strict decoding error: {}", complaints.join(", ")))),
-    }
-}
-
-/// 500: an applied configuration has the fields of its kind, but not their values.
-fn unconverted(definition: &ResourceDef, namespace: &str, name: &str, why: &str) -> ApiError {
-    let of = format!("{}/{}, Kind={}", definition.group, definition.version, definition.kind);
-    let from_json = if why.starts_with("illegal base64") { "error decoding from json: " } else { "" };
-    ApiError::unclassified(format!(
-        "failed to convert new object ({namespace}/{name}; {of}) to proper version: unable to convert unstructured object to {of}: {from_json}{why}"
-    ))
 }
 
 /// Reads an object that a webhook's patch made; unknown fields are dropped, and the error is the decoder's own.
@@ -540,18 +462,5 @@ mod tests {
         assert_eq!(warned.warnings.len(), 3);
         assert_eq!(warned.object["data"]["k"], "2");
         assert_eq!(warned.object.get("bar"), None);
-    }
-
-    #[test]
-    fn a_refused_patch_shows_the_object_with_its_fields_sorted() {
-        let collection = Store::new(HistoryLimits::default()).collection_id("/configmaps");
-        let definition = ResourceDef::new("", "v1", "ConfigMap", "configmaps", true, collection);
-        let mut patched_object = json!({
-            "kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": "a", "labels": {}}, "data": {"a": 5},
-        });
-        let refused =
-            patched(&mut patched_object, &definition, FieldValidation::Ignore, &PatchedBy::Patch).unwrap_err();
-        let shown = r#"{\"apiVersion\":\"v1\",\"data\":{\"a\":5},\"kind\":\"ConfigMap\",\"metadata\":{\"labels\":{},\"name\":\"a\"}}"#;
-        assert!(refused.message().contains(shown), "{}", refused.message());
     }
 }

@@ -41,6 +41,7 @@ use crate::{
     conversion::Converted,
     encode,
     environment::Environment,
+    filter::Filter,
     negotiate::{self, Format, Route},
     options::ListOptions,
     registry::{Registry, ResourceDef},
@@ -345,8 +346,12 @@ impl ApiServer {
         match verb {
             "get" => self.get(request, &target, &definition),
             "list" | "watch" => {
-                let representation = negotiate::representation(&request.accept)?;
                 let mut options = ListOptions::read(request)?;
+                // Selectors are read before it is clear in which form the list is wanted.
+                let representation = match negotiate::representation(&request.accept) {
+                    Ok(representation) => representation,
+                    Err(error) => return Err(Filter::new(&definition, &target, &options).err().unwrap_or(error)),
+                };
                 if options.watch || target.watch_prefix {
                     options.watch = true;
                     self.open_watch(request, &target, definition, &options, representation)

@@ -5,7 +5,7 @@
 //! KUBEBUILDER_ASSETS=$PWD/target/kube-assets cargo run -p parity --example differential -- --seed 7 --requests 2000
 //! ```
 //!
-//! One request again: `--seed 7 --first 41 --requests 1`. One group: `--group pods`.
+//! One request again: `--seed 7 --first 41 --requests 1`, some of them: `--only 41,97`. One group: `--group pods`.
 
 use std::{io::Write as _, path::Path};
 
@@ -29,6 +29,9 @@ struct Arguments {
     /// The number of the first one.
     #[arg(long, default_value_t = 0)]
     first: u64,
+    /// The numbers of the requests, instead of a range.
+    #[arg(long, value_delimiter = ',', conflicts_with_all = ["first", "requests"])]
+    only: Vec<u64>,
     /// Only this group: a file of tests/data/differential, or `reads`.
     #[arg(long)]
     group: Option<String>,
@@ -53,7 +56,10 @@ async fn main() -> Result<()> {
     for (name, server) in [("the real server", &real), ("ours", &ours)] {
         seeds.plant(server, &tokens).await.with_context(|| format!("planting on {name}"))?;
     }
-    let numbers = arguments.first..arguments.first + arguments.requests;
+    let mut numbers = arguments.only.clone();
+    if numbers.is_empty() {
+        numbers.extend(arguments.first..arguments.first + arguments.requests);
+    }
     let group = arguments.group.as_deref();
     let found = compare(&seeds, &ours, &real, &tokens, arguments.seed, numbers, group).await?;
     for (number, difference) in found.differences.iter().filter(|_| !arguments.quiet) {

@@ -396,7 +396,7 @@ pub async fn compare(
     real: &Router,
     tokens: &Tokens,
     seed: u64,
-    numbers: std::ops::Range<u64>,
+    numbers: impl IntoIterator<Item = u64>,
     group: Option<&str>,
 ) -> Result<Comparison> {
     let mut comparison = Comparison::default();

@@ -23,7 +23,7 @@ pub const COPY_BYTES_MAX: usize = 3 * 1024 * 1024;
 ///
 /// Beyond the RFC, as the API server does: a missing `value` is `null`, an index may count from the end (`-1`),
 /// `replace` may set a field that is absent, and `test` for `null` holds where a field is absent. The document as a
-/// whole cannot be addressed.
+/// whole can only be replaced, by an object or an array, and tested.
 pub fn apply(document: Value, patch: &Value) -> Result<Value, PatchError> {
     let operations = patch
         .as_array()
@@ -85,6 +85,13 @@ fn add(document: &mut Value, path: &str, value: Value) -> Result<(), PatchError>
 
 fn replace(document: &mut Value, path: &str, value: Value) -> Result<(), PatchError> {
     check_depth(path, &value)?;
+    if path.is_empty() {
+        if !value.is_object() && !value.is_array() {
+            return Err(fails(path, "replace operation value must be object or array"));
+        }
+        *document = value;
+        return Ok(());
+    }
     let Place { path, value: found } = locate(document, path)?;
     run(
         document,
@@ -103,6 +110,9 @@ fn remove(document: &mut Value, path: &str) -> Result<(), PatchError> {
 }
 
 fn test(document: &mut Value, path: &str, value: Value) -> Result<(), PatchError> {
+    if path.is_empty() {
+        return if *document == value { Ok(()) } else { Err(fails(path, "testing value failed")) };
+    }
     let Place { path: resolved, value: found } = locate(document, path)?;
     if found.is_none() && value.is_null() {
         return Ok(());
@@ -286,6 +296,11 @@ mod tests {
             ),
             (json!([{"op": "test", "path": "/metadata/uid", "value": null}]), finalizers()),
             (json!([{"op": "test", "path": "/metadata/name", "value": "p"}]), finalizers()),
+            (json!([{"op": "test", "path": "", "value": finalizers()}]), finalizers()),
+            (
+                json!([{"op": "replace", "path": "", "value": {"a": 1}}, {"op": "add", "path": "/b", "value": 2}]),
+                json!({"a": 1, "b": 2}),
+            ),
             (
                 json!([{"op": "move", "from": "/metadata/name", "path": "/n"}]),
                 json!({"metadata": {"finalizers": ["b", "a", "c"]}, "n": "p"}),
@@ -304,7 +319,10 @@ mod tests {
     fn operations_that_do_not_apply() {
         for patch in [
             json!([{"op": "add", "path": "/spec/a", "value": 1}]),
-            json!([{"op": "add", "path": "", "value": 1}]),
+            json!([{"op": "add", "path": "", "value": {}}]),
+            json!([{"op": "remove", "path": ""}]),
+            json!([{"op": "replace", "path": "", "value": 1}]),
+            json!([{"op": "test", "path": "", "value": {}}]),
             json!([{"op": "add", "path": "/metadata/name/x", "value": 1}]),
             json!([{"op": "add", "path": "/metadata/finalizers/x", "value": 1}]),
             json!([{"op": "add", "path": "/metadata/finalizers/4", "value": 1}]),

@@ -41,14 +41,9 @@ impl Strategy for Definitions {
 
     fn set_defaults(&self, definition: &mut Value) {
         let Some(spec) = definition["spec"].as_object_mut() else { return };
-        let conversion = spec.entry("conversion").or_insert_with(|| json!({}));
+        let conversion = spec.entry("conversion").or_insert(Value::Null);
         if conversion.is_null() {
-            *conversion = json!({});
-        }
-        if let Some(conversion) = conversion.as_object_mut()
-            && conversion.get("strategy").and_then(Value::as_str).is_none_or(str::is_empty)
-        {
-            conversion.insert("strategy".to_owned(), json!("None"));
+            *conversion = json!({"strategy": "None"});
         }
         if let Some(service) = conversion.pointer_mut("/webhook/clientConfig/service").and_then(Value::as_object_mut) {
             service.entry("port").or_insert_with(|| json!(443));
@@ -245,6 +240,7 @@ fn check_conversion(conversion: &Value, at: &Path<'_>, errors: &mut Errors) {
                 errors.forbidden(&reviews_at, "should not be set when strategy is not set to Webhook");
             }
         }
+        "" => errors.required(&at.child("strategy"), ""),
         other => errors.not_supported(&at.child("strategy"), other, &["None", "Webhook"]),
     }
 }
@@ -267,8 +263,16 @@ fn check_stored_versions(definition: &Value, errors: &mut Errors) {
         errors.invalid(&at, Value::Null, "must have at least one stored version");
         return;
     }
-    let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
-    let known: Vec<&Value> = versions.map(|version| &version["name"]).collect();
+    let versions = || definition["spec"]["versions"].as_array().into_iter().flatten();
+    let mut left = names.to_vec();
+    for version in versions() {
+        let name = &version["name"];
+        if version["storage"] == true && !left.contains(name) {
+            errors.invalid(&at, stored, format!("must have the storage version {}", text(version, "name")));
+        }
+        left.retain(|known| known != name);
+    }
+    let known: Vec<&Value> = versions().map(|version| &version["name"]).collect();
     for (index, name) in names.iter().enumerate() {
         if !known.contains(&name) {
             let version = name.as_str().unwrap_or_default();
@@ -277,11 +281,6 @@ fn check_stored_versions(definition: &Value, errors: &mut Errors) {
             );
             errors.invalid(&at.index(index), name, detail);
         }
-    }
-    if let Some(storage) = storage_version(definition)
-        && !names.iter().any(|name| name == storage)
-    {
-        errors.invalid(&at, stored, format!("must have the storage version {storage}"));
     }
 }
 

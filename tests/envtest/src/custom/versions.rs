@@ -66,7 +66,11 @@ pub(super) fn check(spec: &Value, at: &Path<'_>, errors: &mut Errors, rest: impl
         errors.add(refusal(&list, versions, "must contain unique version names"));
     }
     if versions.iter().filter(|version| version["storage"] == true).count() != 1 {
-        errors.add(refusal(&list, versions, "must have exactly one version marked as storage version"));
+        let why = "must have exactly one version marked as storage version";
+        match &spec["versions"] {
+            Value::Null => errors.invalid(&list, Value::Null, why),
+            _ => errors.add(refusal(&list, versions, why)),
+        }
     }
     // The first version is also the one of the field that older clients know.
     let first = versions.first().and_then(|version| version["name"].as_str()).unwrap_or_default();
@@ -128,7 +132,15 @@ fn check_part(part: &str, name: &str, version: &Value, at: &Path<'_>, errors: &m
                 check_column(column, &here.index(index), errors);
             }
         }
-        _ => check_selectable(value, &version["schema"]["openAPIV3Schema"], &here, errors),
+        _ => {
+            let schema = &version["schema"]["openAPIV3Schema"];
+            if schema.is_object() {
+                check_selectable(value, schema, &here, errors);
+            } else if value.as_array().is_some_and(|fields| !fields.is_empty()) {
+                // That is what kube-apiserver says when the schema is missing.
+                errors.invalid(&here, "", "may only be set when `version.schema.openAPIV3Schema` is not included");
+            }
+        }
     }
 }
 

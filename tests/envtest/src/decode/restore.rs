@@ -25,20 +25,24 @@ pub(super) fn mistake(node: &BuiltinType, value: &Value) -> Option<String> {
             }
             _ => Some(format!("cannot restore slice from {kind}")),
         },
-        (Shape::String, Value::Number(number)) if number.is_i64() && resolved.format.is_none() => {
-            Some("cannot convert int64 to string".to_owned())
-        }
-        (Shape::String, Value::String(_))
-        | (Shape::Boolean, Value::Bool(_))
-        | (Shape::Integer | Shape::Number, Value::Number(_)) => None,
-        (Shape::String, _) if resolved.format.is_some() => None,
-        (Shape::String, _) => Some("unrecognized type: string".to_owned()),
+        (Shape::String, _) if resolved.format.is_none() => text_mistake(value),
+        (Shape::String, _) => None,
+        (Shape::Boolean, Value::Bool(_)) | (Shape::Integer | Shape::Number, Value::Number(_)) => None,
         (Shape::Boolean, _) => Some("unrecognized type: bool".to_owned()),
         (Shape::Number, _) => Some("unrecognized type: float64".to_owned()),
         (Shape::Integer, _) => {
             let go = if resolved.format.as_deref() == Some("int32") { "int32" } else { "int64" };
             Some(format!("unrecognized type: {go}"))
         }
+    }
+}
+
+/// What is wrong with a value that should be text, if it is given.
+pub(super) fn text_mistake(value: &Value) -> Option<String> {
+    match value {
+        Value::Null | Value::String(_) => None,
+        Value::Number(number) if number.is_i64() => Some("cannot convert int64 to string".to_owned()),
+        _ => Some("unrecognized type: string".to_owned()),
     }
 }
 

@@ -174,6 +174,10 @@ impl Scanner<'_> {
 
     fn literal(&mut self, word: &str) -> Result<(), String> {
         for expected in word.bytes() {
+            // Go's scanner reads the end of the text as a space.
+            if self.peek().is_none() {
+                return Err(format!("invalid character ' ' in literal {word} (expecting '{}')", char::from(expected)));
+            }
             if self.peek() != Some(expected) {
                 return Err(self.unexpected(&format!("in literal {word} (expecting '{}')", char::from(expected))));
             }
@@ -228,7 +232,10 @@ mod tests {
             ("{\"a\" 1}", "invalid character '1' after object key"),
             ("[1 2]", "invalid character '2' after array element"),
             ("{} x", "invalid character 'x' after top-level value"),
-            ("nul", "unexpected end of JSON input"),
+            ("nul", "invalid character ' ' in literal null (expecting 'l')"),
+            ("[1,tru", "invalid character ' ' in literal true (expecting 'e')"),
+            ("{\"a\":12", "unexpected end of JSON input"),
+            ("{\"a\":\"b", "unexpected end of JSON input"),
         ] {
             assert_eq!(mistake(text.as_bytes()).as_deref(), Some(words), "{text}");
         }

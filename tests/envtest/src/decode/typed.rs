@@ -3,10 +3,15 @@
 //! Types are checked with Go's messages, unknown fields are dropped, empty lists and maps vanish, structs that Go never
 //! omits appear, quantities and times take their canonical form.
 
+use base64::{
+    Engine as _, alphabet,
+    engine::{GeneralPurpose, GeneralPurposeConfig},
+};
 use jiff::{Timestamp, fmt::temporal::DateTimePrinter};
 use koord_resource::Quantity;
 use serde_json::{Map, Value, json};
 
+use super::go_types;
 use crate::builtins::{BuiltinType, Shape, definition_name};
 
 const QUANTITY_RULE: &str =
@@ -76,8 +81,6 @@ const OMITTED_WHEN_ZERO: &[&str] = &[
 pub(super) struct Decoding {
     /// Where in the path keys of maps stand.
     keys: Vec<std::ops::Range<usize>>,
-    /// Paths of fields that the kind does not know.
-    pub(super) unknown: Vec<String>,
     path: String,
     depth: usize,
 }
@@ -103,9 +106,6 @@ impl Decoding {
                 let struct_name = if name.is_empty() { owner } else { last_part(name) };
                 match value {
                     Value::Object(map) => {
-                        for (name, _) in map.iter().filter(|(name, _)| !fields.contains_key(name.as_str())) {
-                            self.unknown.push(self.path_of(name));
-                        }
                         map.retain(|name, _| fields.contains_key(name.as_str()));
                         for (name, field) in fields {
                             self.field(struct_name, name, field, &resolved.required, map)?;
@@ -156,7 +156,8 @@ impl Decoding {
             Shape::Integer => self.integer(resolved, owner, value),
             Shape::String => self.string(resolved, name, owner, value),
             Shape::Quantity => quantity(value),
-            Shape::IntOrString if value.is_string() || value.is_i64() => Ok(()),
+            Shape::IntOrString if value.is_string() => Ok(()),
+            Shape::IntOrString if value.as_i64().is_some_and(|number| i32::try_from(number).is_ok()) => Ok(()),
             Shape::Boolean => Err(self.mismatch(value, owner, "bool")),
             Shape::Number => Err(self.mismatch(value, owner, "float64")),
             Shape::IntOrString => Err(self.mismatch(value, owner, "int32")),
@@ -176,6 +177,11 @@ impl Decoding {
         }
         if let Some(value) = map.get_mut(name) {
             self.below(name, |decoding| decoding.walk(field, owner, value))?;
+            if let (Value::String(text), Some(Value::String(default))) = (&mut *value, &field.default)
+                && text.is_empty()
+            {
+                text.clone_from(default);
+            }
             let is_required = required.iter().any(|known| known.as_ref() == name);
             let vanishes = match &*value {
                 // Emptied managedFields mean that nobody owns anything from now on.
@@ -226,10 +232,15 @@ impl Decoding {
 
     fn string(&self, node: &BuiltinType, name: &str, owner: &str, value: &mut Value) -> Result<(), String> {
         let Value::String(text) = value else {
-            return Err(self.mismatch(value, owner, "string"));
+            let go = if node.format.as_deref() == Some("byte") { "[]uint8" } else { "string" };
+            return Err(self.mismatch(value, owner, go));
         };
         match node.format.as_deref() {
-            Some("byte") => check_base64(text),
+            Some("byte") => {
+                check_base64(text)?;
+                *text = canonical_base64(text);
+                Ok(())
+            }
             Some("date-time") if text.is_empty() => Ok(()),
             Some("date-time") => {
                 let is_micro = name.ends_with("MicroTime");
@@ -267,10 +278,6 @@ impl Decoding {
         result
     }
 
-    fn path_of(&self, name: &str) -> String {
-        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
-    }
-
     fn mismatch(&self, value: &Value, owner: &str, go: &str) -> String {
         let found = match value {
             Value::Null => "null".to_owned(),
@@ -281,6 +288,7 @@ impl Decoding {
             Value::Array(_) => "array".to_owned(),
             Value::Object(_) => "object".to_owned(),
         };
+        let go = go_types::named(owner, self.path.rsplit('.').next().unwrap_or_default(), go).unwrap_or(go);
         let mut path = self.path.clone();
         self.keys.iter().rev().for_each(|key| path.replace_range(key.clone(), ""));
         format!("json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {go}")
@@ -362,6 +370,14 @@ pub(crate) fn check_base64(text: &str) -> Result<(), String> {
     if letters == 0 { Ok(()) } else { corrupt(at - letters) }
 }
 
+/// Base64 as Go writes what it read: without line breaks, and without bits after the last byte.
+fn canonical_base64(text: &str) -> String {
+    const LENIENT: GeneralPurpose =
+        GeneralPurpose::new(&alphabet::STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
+    let bytes: Vec<u8> = text.bytes().filter(|byte| !matches!(byte, b'\n' | b'\r')).collect();
+    LENIENT.decode(bytes).map_or_else(|_| text.to_owned(), |bytes| LENIENT.encode(bytes))
+}
+
 fn canonical_time(text: &str, is_micro: bool) -> Result<String, String> {
     if is_micro {
         // Six digits, no more and no fewer.
@@ -395,10 +411,9 @@ pub(super) fn kind(group: &str, version: &str, kind: &str) -> Option<&'static Bu
 mod tests {
     use super::*;
 
-    fn decoded(kind_name: &str, mut object: Value) -> Result<(Value, Vec<String>), String> {
-        let mut decoding = Decoding::default();
-        decoding.object(kind("", "v1", kind_name).unwrap(), kind_name, &mut object)?;
-        Ok((object, decoding.unknown))
+    fn decoded(kind_name: &str, mut object: Value) -> Result<Value, String> {
+        Decoding::default().object(kind("", "v1", kind_name).unwrap(), kind_name, &mut object)?;
+        Ok(object)
     }
 
     #[test]
@@ -424,9 +439,12 @@ mod tests {
                 "json: cannot unmarshal number into Go struct field Container.spec.containers.name of type string",
             ),
             (
-                // The real server names a text's own type, here v1.Protocol.
                 json!({"spec": {"containers": [{"ports": [{"protocol": 6}]}]}}),
-                "json: cannot unmarshal number into Go struct field ContainerPort.spec.containers.ports.protocol of type string",
+                "json: cannot unmarshal number into Go struct field ContainerPort.spec.containers.ports.protocol of type v1.Protocol",
+            ),
+            (
+                json!({"spec": {"containers": [{"livenessProbe": {"httpGet": {"port": 2_147_483_648_u32}}}]}}),
+                "json: cannot unmarshal number 2147483648 into Go struct field HTTPGetAction.spec.containers.livenessProbe.httpGet.port of type int32",
             ),
             (
                 json!({"spec": {"priority": "high"}}),
@@ -443,18 +461,23 @@ mod tests {
 
     #[test]
     fn values_take_their_canonical_form() {
-        let (node, unknown) =
+        let node =
             decoded("Node", json!({"spec": {"bogus": 1}, "status": {"capacity": {"cpu": 2, "memory": "1024Ki"}}}))
                 .unwrap();
         assert_eq!(node["status"]["capacity"], json!({"cpu": "2", "memory": "1Mi"}));
-        assert_eq!(unknown, ["spec.bogus"]);
-        let (map, _) = decoded("ConfigMap", json!({"metadata": {"labels": {}}, "data": {"k": null}})).unwrap();
+        assert_eq!(node["spec"].get("bogus"), None);
+        let secret = decoded("Secret", json!({"data": {"a": "AGK=", "b": "aGk\n="}})).unwrap();
+        assert_eq!(secret["data"], json!({"a": "AGI=", "b": "aGk="}));
+        let pod =
+            decoded("Pod", json!({"spec": {"containers": [{"name": "c", "ports": [{"protocol": ""}]}]}})).unwrap();
+        assert_eq!(pod["spec"]["containers"][0]["ports"][0]["protocol"], "TCP");
+        let map = decoded("ConfigMap", json!({"metadata": {"labels": {}}, "data": {"k": null}})).unwrap();
         assert_eq!(map, json!({"metadata": {}, "data": {"k": ""}}));
     }
 
     #[test]
     fn structs_that_go_never_omits_appear() {
-        let (pod, _) = decoded("Pod", json!({"spec": {"containers": [{"name": "c"}]}})).unwrap();
+        let pod = decoded("Pod", json!({"spec": {"containers": [{"name": "c"}]}})).unwrap();
         assert_eq!(
             pod,
             json!({"metadata": {}, "spec": {"containers": [{"name": "c", "resources": {}}]}, "status": {}})

@@ -33,7 +33,8 @@ pub(super) fn check(spec: &Value, at: &Path<'_>, errors: &mut Errors) {
         success(spec, &at.child("successPolicy"), errors);
     }
     let policy = &spec["template"]["spec"]["restartPolicy"];
-    if spec["podFailurePolicy"].is_object() && policy != "Never" {
+    // Other policies are refused for every job.
+    if spec["podFailurePolicy"].is_object() && policy == "OnFailure" {
         let template_at = at.child("template");
         let pod_at = template_at.child("spec");
         let message = r#"only "Never" is supported when podFailurePolicy is specified"#;

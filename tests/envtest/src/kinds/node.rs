@@ -56,19 +56,42 @@ impl Strategy for Nodes {
         check(object, errors);
     }
 
-    fn check_update(&self, new: &Value, old: &Value, _subresource: &str, errors: &mut Errors) {
-        check(new, errors);
-        for field in ["podCIDR", "providerID"] {
-            let (now, before) = (&new["spec"][field], &old["spec"][field]);
-            if before.as_str().is_some_and(|before| !before.is_empty()) && now != before {
-                let at = Path::root("spec");
-                errors.forbidden(&at.child(field), "node updates may not change podCIDR except from \"\" to valid");
-            }
+    /// Taints and resources are checked as those of a new node and once more, as by kube-apiserver.
+    fn check_update(&self, new: &Value, old: &Value, subresource: &str, errors: &mut Errors) {
+        if subresource.is_empty() {
+            check(new, errors);
         }
+        check_resources(new, errors);
+        check_addresses(new, errors);
+        let at = Path::root("spec");
+        let ranges = |node: &Value| node["spec"]["podCIDRs"].as_array().cloned().unwrap_or_default();
+        let (now, before) = (ranges(new), ranges(old));
+        let changed = if before.is_empty() {
+            0
+        } else if now.len() == before.len() {
+            now.iter().zip(&before).filter(|(now, before)| now != before).count()
+        } else {
+            1
+        };
+        for _ in 0..changed {
+            errors.forbidden(&at.child("podCIDRs"), "node updates may not change podCIDR except from \"\" to valid");
+        }
+        let (now, before) = (&new["spec"]["providerID"], &old["spec"]["providerID"]);
+        if before.as_str().is_some_and(|before| !before.is_empty()) && now != before {
+            let message = "node updates may not change providerID except from \"\" to valid";
+            errors.forbidden(&at.child("providerID"), message);
+        }
+        check_taints(new, errors);
     }
 }
 
 fn check(node: &Value, errors: &mut Errors) {
+    check_taints(node, errors);
+    check_resources(node, errors);
+    check_ranges(&node["spec"]["podCIDRs"], errors);
+}
+
+fn check_taints(node: &Value, errors: &mut Errors) {
     let metadata_at = Path::root("metadata");
     let taints_at = metadata_at.child("taints");
     let taints = node["spec"]["taints"].as_array().map_or(&[][..], Vec::as_slice);
@@ -101,9 +124,14 @@ fn check(node: &Value, errors: &mut Errors) {
             });
         }
     }
+}
+
+/// Checks the address ranges of a node's pods: at most one of each family.
+fn check_ranges(ranges: &Value, errors: &mut Errors) {
+    let list = ranges.as_array().map(Vec::as_slice).unwrap_or_default();
     let spec_at = Path::root("spec");
     let ranges_at = spec_at.child("podCIDRs");
-    for (index, range) in node["spec"]["podCIDRs"].as_array().into_iter().flatten().enumerate() {
+    for (index, range) in list.iter().enumerate() {
         let text = range.as_str().unwrap_or_default();
         if !is_range(text) {
             errors.invalid(
@@ -113,6 +141,13 @@ fn check(node: &Value, errors: &mut Errors) {
             );
         }
     }
+    let families: Vec<bool> = list.iter().filter_map(Value::as_str).map(|range| range.contains(':')).collect();
+    if list.len() > 1 && (families.len() != 2 || families[0] == families[1]) {
+        errors.invalid(&ranges_at, ranges, "may specify no more than one CIDR for each IP family");
+    }
+}
+
+fn check_resources(node: &Value, errors: &mut Errors) {
     let status_at = Path::root("status");
     for field in ["capacity", "allocatable"] {
         let at = status_at.child(field);
@@ -122,6 +157,24 @@ fn check(node: &Value, errors: &mut Errors) {
                 errors.invalid(&at.child(name), value, "must be greater than or equal to 0");
             }
         }
+    }
+}
+
+/// Checks that no address of a node stands twice.
+fn check_addresses(node: &Value, errors: &mut Errors) {
+    let status_at = Path::root("status");
+    let at = status_at.child("addresses");
+    let addresses = node["status"]["addresses"].as_array().map(Vec::as_slice).unwrap_or_default();
+    for (index, address) in
+        addresses.iter().enumerate().filter(|(index, address)| addresses[..*index].contains(address))
+    {
+        let part = |name: &str| address[name].as_str().unwrap_or_default();
+        errors.add(FieldError {
+            mistake: Mistake::Duplicate,
+            field: at.index(index).to_string(),
+            value: format!(r#"{{"Type":"{}","Address":"{}"}}"#, part("type"), part("address")),
+            detail: String::new(),
+        });
     }
 }
 

@@ -50,6 +50,7 @@ impl Strategy for Pods {
 
     fn prepare_create(&self, object: &mut Value, around: &WriteContext<'_>) {
         pod_checks::scheduling::merge_label_keys(object);
+        drop_restart_rules(&mut object["spec"]);
         let quality = quality_of_service(&object["spec"]);
         object["status"] = json!({"phase": "Pending", "qosClass": quality});
         let is_gated = object["spec"]["schedulingGates"].as_array().is_some_and(|gates| !gates.is_empty());
@@ -117,6 +118,21 @@ impl Strategy for Pods {
     }
 }
 
+/// Drops what kube-apiserver ignores while its gate `ContainerRestartRules` is off: restart policies of containers, but for
+/// that of a sidecar.
+fn drop_restart_rules(spec: &mut Value) {
+    let Some(spec) = spec.as_object_mut() else { return };
+    for list in ["initContainers", "containers", "ephemeralContainers"] {
+        for container in items(spec, list) {
+            let policy = container.get("restartPolicy").and_then(Value::as_str);
+            if list != "initContainers" || policy != Some("Always") {
+                container.remove("restartPolicy");
+            }
+            container.remove("restartPolicyRules");
+        }
+    }
+}
+
 /// `resize` changes nothing but resources.
 fn keep_all_but_resources(new: &mut Value, old: &Value) {
     let mut spec = old["spec"].clone();
@@ -181,10 +197,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_sidecars_have_a_restart_policy_of_their_own() {
+        let mut spec = json!({
+            "initContainers": [{"restartPolicy": "Always"}, {"restartPolicy": "Never", "restartPolicyRules": []}],
+            "containers": [{"restartPolicy": "Never"}],
+        });
+        drop_restart_rules(&mut spec);
+        assert_eq!(spec, json!({"initContainers": [{"restartPolicy": "Always"}, {}], "containers": [{}]}));
+    }
+
+    #[test]
     fn quality_follows_requests_and_limits() {
         let pod = |resources: Value| json!({"containers": [{"resources": resources}]});
         assert_eq!(quality_of_service(&pod(json!({}))), "BestEffort");
         assert_eq!(quality_of_service(&pod(json!({"requests": {"cpu": "1"}}))), "Burstable");
+        let nothing_for_the_pod = json!({"resources": {}, "containers": [{"resources": {"requests": {"cpu": "1"}}}]});
+        assert_eq!(quality_of_service(&nothing_for_the_pod), "BestEffort");
         let all = json!({"cpu": "1", "memory": "1Gi"});
         assert_eq!(quality_of_service(&pod(json!({"requests": all, "limits": all}))), "Guaranteed");
         let nothing_asked = json!({"cpu": "0", "memory": "1Gi"});

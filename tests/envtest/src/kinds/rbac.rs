@@ -90,7 +90,9 @@ impl Strategy for Roles {
         }
     }
 
+    /// Reports every mistake twice, as kube-apiserver does: the checks of an update contain those of the object.
     fn check_update(&self, new: &Value, _old: &Value, _subresource: &str, errors: &mut Errors) {
+        self.check_create(new, errors);
         self.check_create(new, errors);
     }
 }
@@ -157,7 +159,9 @@ impl Strategy for Bindings {
         }
     }
 
+    /// Reports every mistake of the object twice, as that of a role.
     fn check_update(&self, new: &Value, old: &Value, _subresource: &str, errors: &mut Errors) {
+        self.check_create(new, errors);
         self.check_create(new, errors);
         if new["roleRef"] != old["roleRef"] {
             let part = |name: &str| new["roleRef"][name].as_str().unwrap_or_default();

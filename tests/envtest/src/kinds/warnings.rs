@@ -1,5 +1,7 @@
 //! What clients are told about objects that are stored but hardly meant so.
 
+mod volumes;
+
 use std::collections::BTreeMap;
 
 use koord_resource::Quantity;
@@ -58,6 +60,7 @@ pub(super) fn of_pod(spec: &Value, at: &str) -> Vec<String> {
             said.push(format!("{at}.labelSelector: a null labelSelector results in matching no pod"));
         }
     }
+    said.extend(volumes::overlapping(spec));
     for (index, ip) in repeated(spec, "hostAliases", "ip") {
         said.push(format!("{at}.hostAliases[{index}].ip: duplicate ip {ip:?}"));
     }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     daemon_set,
-    pod_template::{self, below, fill, items},
+    pod_template::{self, below, fill, fill_text, items},
     warnings, workload_checks, workload_status,
 };
 use crate::{
@@ -86,11 +86,11 @@ impl Strategy for Workload {
             Workload::StatefulSet => {
                 fill(spec, "replicas", json!(1));
                 fill(spec, "revisionHistoryLimit", json!(10));
-                fill(spec, "podManagementPolicy", json!("OrderedReady"));
+                fill_text(spec, "podManagementPolicy", "OrderedReady");
                 fill(spec, "persistentVolumeClaimRetentionPolicy", json!({}));
                 if let Some(policy) = below(spec, "persistentVolumeClaimRetentionPolicy") {
-                    fill(policy, "whenDeleted", json!("Retain"));
-                    fill(policy, "whenScaled", json!("Retain"));
+                    fill_text(policy, "whenDeleted", "Retain");
+                    fill_text(policy, "whenScaled", "Retain");
                 }
                 fill(spec, "updateStrategy", json!({}));
                 if let Some(strategy) = below(spec, "updateStrategy") {
@@ -117,7 +117,7 @@ impl Strategy for Workload {
             }
             Workload::Job => job_defaults(spec),
             Workload::CronJob => {
-                fill(spec, "concurrencyPolicy", json!("Allow"));
+                fill_text(spec, "concurrencyPolicy", "Allow");
                 fill(spec, "suspend", json!(false));
                 fill(spec, "successfulJobsHistoryLimit", json!(3));
                 fill(spec, "failedJobsHistoryLimit", json!(1));
@@ -305,7 +305,7 @@ fn changes_more_than(mutable: &[&str], new: &Value, old: &Value) -> bool {
 }
 
 fn rolling(strategy: &mut Map<String, Value>, parameters: &[(&str, Value)]) {
-    fill(strategy, "type", json!("RollingUpdate"));
+    fill_text(strategy, "type", "RollingUpdate");
     if strategy.get("type").and_then(Value::as_str) == Some("RollingUpdate") {
         fill(strategy, "rollingUpdate", json!({}));
         if let Some(rolling) = below(strategy, "rollingUpdate") {

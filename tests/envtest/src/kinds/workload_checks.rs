@@ -1,7 +1,7 @@
 //! What may stand in the spec of a workload.
 
 use koord_schema::field::{Errors, FieldError, Mistake, Path};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     disruption_budget::{check_int_or_percent, check_not_above_all},
@@ -374,17 +374,20 @@ fn claims(claims: &Value, at: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// Who does not select by hand selects by the job's uid and nothing else.
+/// A selector that is not set by hand selects the labels that the server gives to the job's pods.
 pub(super) fn generated_selector(job: &Value, errors: &mut Errors) {
     let selector = &job["spec"]["selector"];
     if job["spec"]["manualSelector"] == true || !selector.is_object() {
         return;
     }
-    let others = selector["matchLabels"].as_object().into_iter().flatten();
-    let is_generated = others
-        .map(|(key, value)| (key.as_str(), value))
-        .eq([("batch.kubernetes.io/controller-uid", &job["metadata"]["uid"])]);
-    if !is_generated {
+    let (uid, name) = (&job["metadata"]["uid"], &job["metadata"]["name"]);
+    let generated = json!({
+        "controller-uid": uid, "batch.kubernetes.io/controller-uid": uid,
+        "job-name": name, "batch.kubernetes.io/job-name": name,
+    });
+    // What is wrong with a selector that cannot be read is reported with the rest of the spec.
+    if selectors::check(selector, &Path::root("spec"), &mut Errors::new()) && !selectors::matches(selector, &generated)
+    {
         errors.invalid(&Path::root("spec").child("selector"), selector, "`selector` not auto-generated");
     }
 }

@@ -74,14 +74,13 @@ impl ApiServer {
             // What changes an object needs no randomness of its own.
             Some((record, _)) => record.revision,
         };
-        let user = write.request.user.clone();
         let around = WriteContext {
             store: &self.store,
             collection: definition.collection,
             random,
             now: &now,
             dry_run: write.dry_run,
-            user: &user,
+            user: &write.request.user,
         };
         if write.target.subresource.is_empty() {
             let old = write.old.as_ref().map(|(_, old)| old);

@@ -1,16 +1,19 @@
 //! Patch: JSON, merge, strategic merge and apply.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use koord_schema::{
+    Schema, SchemaType,
     go_text::json_type,
     patch::{self, PatchError},
+    strict,
+    typed::SchemaNode,
 };
 use serde_json::Value;
 
 use super::{ApiServer, Outcome, identity, ownership, subject, subresource, write::Order};
 use crate::{
-    decode::{self, Decoded},
+    decode::{self, Decoded, FieldValidation},
     metadata, negotiate,
     registry::ResourceDef,
     request::{ApiRequest, Target},
@@ -55,14 +58,16 @@ impl ApiServer {
         let decoded = if order.target.subresource == "scale" {
             patched_scale(media_type, &order, &old)?
         } else {
-            let mut object = patched(media_type, &request.body, &old, &order.definition)?;
+            let validation = order.options.field_validation;
+            let patch = decoded_patch(media_type, &request.body, validation)?;
+            let mut object = patched(media_type, &patch, &old, &order.definition)?;
             let source = match media_type {
-                STRATEGIC_PATCH => decode::PatchedBy::Strategic(decoded_patch(media_type, &request.body)?),
+                STRATEGIC_PATCH => decode::PatchedBy::Strategic(patch),
                 _ => decode::PatchedBy::Patch,
             };
-            let validation = order.options.field_validation;
-            let warnings = decode::patched(&mut object, &order.definition, validation, &source)?;
-            check_place(&mut object, &order.target)?;
+            let mistakes = mistakes_in_fields(media_type, &request.body);
+            let warnings = decode::patched(&mut object, &order.definition, validation, &source, mistakes)?;
+            check_place(&mut object, &order.target).map_err(|error| error.after_warnings(warnings.clone()))?;
             Decoded { object, warnings }
         };
         let is_conditional =
@@ -110,7 +115,7 @@ impl ApiServer {
         identity::match_namespace(&write.target, &mut write.object)?;
         let of = |name| metadata::text(&configuration, name).to_owned();
         let source = decode::PatchedBy::Apply { namespace: of("namespace"), name: of("name") };
-        write.warnings = decode::patched(&mut write.object, &write.definition, validation, &source)?;
+        write.warnings = decode::patched(&mut write.object, &write.definition, validation, &source, Vec::new())?;
         if is_create {
             metadata::remove(&mut write.object, "resourceVersion");
         }
@@ -123,10 +128,12 @@ fn patched_scale(media_type: &str, order: &Order<'_>, old: &Value) -> Result<Dec
     let definition = &order.definition;
     let shown = subresource::scale_of(definition, old).ok_or_else(ApiError::no_such_resource)?;
     let media_type = if media_type == STRATEGIC_PATCH { MERGE_PATCH } else { media_type };
-    let mut scale = patched(media_type, &order.request.body, &shown, definition)?;
+    let validation = order.options.field_validation;
+    let patch = decoded_patch(media_type, &order.request.body, validation)?;
+    let mut scale = patched(media_type, &patch, &shown, definition)?;
     let scale_definition = subresource::scale_definition(definition);
     let scale_definition = ResourceDef { custom: false, ..scale_definition };
-    decode::patched(&mut scale, &scale_definition, order.options.field_validation, &decode::PatchedBy::Patch)?;
+    decode::patched(&mut scale, &scale_definition, validation, &decode::PatchedBy::Patch, Vec::new())?;
     check_place(&mut scale, &order.target)?;
     let object = subresource::with_scale(definition, old, &scale)?;
     Ok(Decoded { object, warnings: Vec::new() })
@@ -143,11 +150,40 @@ fn check_place(object: &mut Value, target: &Target) -> Result<(), ApiError> {
     identity::match_namespace(target, object)
 }
 
-/// Reads a patch as far as its form goes.
-fn decoded_patch(media_type: &str, body: &[u8]) -> Result<Value, ApiError> {
-    // Only strategic patches are read without saying what was read.
-    let prefix = if media_type == STRATEGIC_PATCH { "" } else { "error decoding patch: " };
-    let unreadable = |mistake: &str| Err(ApiError::bad_request(format!("{prefix}{mistake}")));
+/// The operations of a JSON patch.
+static OPERATIONS: LazyLock<Schema> = LazyLock::new(|| {
+    let text = Schema { type_: Some(SchemaType::String), ..Schema::default() };
+    let any = Schema { preserve_unknown_fields: Some(true), ..Schema::default() };
+    let fields = [("op", text.clone()), ("path", text.clone()), ("from", text), ("value", any)];
+    let operation = Schema {
+        type_: Some(SchemaType::Object),
+        properties: fields.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect(),
+        ..Schema::default()
+    };
+    Schema { type_: Some(SchemaType::Array), items: Some(Box::new(operation)), ..Schema::default() }
+});
+
+/// Fields that stand twice in the text of a patch, and those that no operation has.
+fn mistakes_in_fields(media_type: &str, body: &[u8]) -> Vec<String> {
+    if media_type != JSON_PATCH {
+        return strict::duplicates(body);
+    }
+    let mistakes = strict::complaints(body, Some(&SchemaNode::of(&OPERATIONS)));
+    mistakes.into_iter().map(|mistake| format!("json patch {mistake}")).collect()
+}
+
+/// Reads a patch as far as its form goes. Who validates fields reads it twice, and the first reading has other messages.
+fn decoded_patch(media_type: &str, body: &[u8], validation: FieldValidation) -> Result<Value, ApiError> {
+    let is_validated = validation != FieldValidation::Ignore;
+    let prefix = if media_type == STRATEGIC_PATCH || !is_validated { "" } else { "error decoding patch: " };
+    let unreadable = |mistake: &str| {
+        let is_plain = media_type == MERGE_PATCH && !is_validated;
+        Err(ApiError::bad_request(if is_plain {
+            "Invalid JSON Patch".to_owned()
+        } else {
+            format!("{prefix}{mistake}")
+        }))
+    };
     let patch = match decode::json(body) {
         Ok(patch) => patch,
         Err(mistake) => return unreadable(&mistake),
@@ -157,7 +193,7 @@ fn decoded_patch(media_type: &str, body: &[u8]) -> Result<Value, ApiError> {
         Value::Null if media_type == JSON_PATCH => Ok(Value::Array(Vec::new())),
         Value::Null => Ok(Value::Object(serde_json::Map::new())),
         Value::Array(operations) if media_type == JSON_PATCH => {
-            match operations.iter().find_map(mistake_in_operation) {
+            match operations.iter().filter(|_| is_validated).find_map(mistake_in_operation) {
                 Some(mistake) => unreadable(&mistake),
                 None if operations.iter().any(Value::is_null) => Err(rejected()),
                 None => Ok(Value::Array(operations)),
@@ -165,7 +201,11 @@ fn decoded_patch(media_type: &str, body: &[u8]) -> Result<Value, ApiError> {
         }
         Value::Object(_) if media_type != JSON_PATCH => Ok(patch),
         other => {
-            let wanted = if media_type == JSON_PATCH { "[]handlers.jsonPatchOp" } else { "map[string]interface {}" };
+            let wanted = match media_type {
+                JSON_PATCH if is_validated => "[]handlers.jsonPatchOp",
+                JSON_PATCH => "jsonpatch.Patch",
+                _ => "map[string]interface {}",
+            };
             unreadable(&format!("json: cannot unmarshal {} into Go value of type {wanted}", json_type(&other)))
         }
     }
@@ -191,21 +231,23 @@ fn rejected() -> ApiError {
         .with_details(serde_json::Map::new())
 }
 
-fn patched(media_type: &str, body: &[u8], old: &Value, definition: &ResourceDef) -> Result<Value, ApiError> {
-    let patch = decoded_patch(media_type, body)?;
+fn patched(media_type: &str, patch: &Value, old: &Value, definition: &ResourceDef) -> Result<Value, ApiError> {
     let object = old.clone();
     let result = match media_type {
-        JSON_PATCH => patch::json::apply(object, &patch),
+        JSON_PATCH => patch::json::apply(object, patch),
         STRATEGIC_PATCH => match definition.builtin_type() {
-            // What a strategic patch says of the type is not read.
-            Some(node) => patch::strategic::apply(object, &patch, &node).map(|mut object| {
-                object["apiVersion"] = old["apiVersion"].clone();
-                object["kind"] = old["kind"].clone();
+            // Which type a strategic patch names does not count, as long as it is text.
+            Some(node) => patch::strategic::apply(object, patch, &node).map(|mut object| {
+                for field in ["apiVersion", "kind"] {
+                    if matches!(object[field], Value::Null | Value::String(_)) {
+                        object[field] = old[field].clone();
+                    }
+                }
                 object
             }),
             None => return Err(ApiError::unsupported_media_type("")),
         },
-        _ => Ok(patch::merge::apply(object, &patch)),
+        _ => Ok(patch::merge::apply(object, patch)),
     };
     result.map_err(|error| match error {
         PatchError::Malformed(message) => ApiError::bad_request(message),

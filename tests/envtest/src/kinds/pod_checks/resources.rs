@@ -58,10 +58,15 @@ pub(in crate::kinds) fn of_container(resources: &Value, at: &Path<'_>, errors: &
     check(resources, Owner::Container, at, errors);
 }
 
-/// Completes requests and limits of a pod as a whole: what it leaves out follows from its containers, then from its
-/// limits.
+/// Whether the pod as a whole requests or limits anything.
+fn are_given(spec: &Value) -> bool {
+    ["requests", "limits"].iter().any(|side| spec["resources"][side].as_object().is_some_and(|side| !side.is_empty()))
+}
+
+/// Completes requests and limits of a pod as a whole. Limits of huge pages follow from its containers; requests follow
+/// from its containers and then from its limits, if it has any limits.
 pub(in crate::kinds) fn complete(spec: &mut Value) {
-    if !spec["resources"].is_object() {
+    if !are_given(spec) {
         return;
     }
     let named = |spec: &Value, side: &str| -> Vec<String> {
@@ -75,15 +80,19 @@ pub(in crate::kinds) fn complete(spec: &mut Value) {
             spec["resources"][side][name] = value;
         }
     };
-    for name in named(spec, "limits").into_iter().filter(|name| name.starts_with(HUGE)) {
+    let huge_limits = named(spec, "limits").into_iter().filter(|name| name.starts_with(HUGE));
+    for name in huge_limits.filter(|name| spec["resources"]["requests"][name].is_null()).collect::<Vec<_>>() {
         let sum = together(spec, "limits", &name).to_string();
         fill(spec, "limits", name, sum.into());
     }
-    for name in named(spec, "requests").into_iter().filter(|name| is_whole(name)) {
+    let limits = spec["resources"]["limits"].as_object().cloned().unwrap_or_default();
+    if limits.is_empty() {
+        return;
+    }
+    for name in named(spec, "requests").into_iter().filter(|name| matches!(name.as_str(), "cpu" | "memory")) {
         let sum = together(spec, "requests", &name).to_string();
         fill(spec, "requests", name, sum.into());
     }
-    let limits = spec["resources"]["limits"].as_object().cloned().unwrap_or_default();
     for (name, limit) in limits.into_iter().filter(|(name, _)| is_whole(name)) {
         fill(spec, "requests", name, limit);
     }

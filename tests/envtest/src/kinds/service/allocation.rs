@@ -9,6 +9,8 @@ use super::{checks, has_node_ports, items, kind, needs_health_check, node_ports,
 use crate::{addresses, status::ApiError, strategy::WriteContext};
 
 const NODE_PORTS: Range<u64> = 30000..32768;
+/// A dry run counts from here.
+const DRY_RUN_PORTS: i64 = 32768;
 const FAMILY: &str = "IPv4";
 
 /// Completes addresses and ports of a new or changed service; what is wrong with them ends the request before any
@@ -317,6 +319,11 @@ fn is_port_taken(number: i64, around: &WriteContext<'_>) -> bool {
 }
 
 fn free_port(random: &mut u64, taken: &[i64], around: &WriteContext<'_>) -> i64 {
+    if around.dry_run {
+        // A dry run shows ports that nothing can have.
+        let last = taken.iter().copied().filter(|number| *number != 0).max();
+        return last.unwrap_or(DRY_RUN_PORTS) + 1;
+    }
     let mut number = 0;
     for _ in 0..256 {
         *random = next(*random);
