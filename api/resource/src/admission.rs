@@ -269,7 +269,7 @@ pub struct Verdict {
     pub audit_annotations: BTreeMap<String, String>,
     /// The refusal may soon be none: what it misses could be on its way to the caches. Whoever answers may ask again
     /// for a moment before it answers the user.
-    pub unsettled: bool,
+    pub provisional: bool,
     /// How long each part of the decision took; empty where the decision has no parts.
     pub steps: Steps,
 }
@@ -286,8 +286,8 @@ impl Verdict {
     }
 
     /// Refuses the request by what the caches show, which may not be all yet.
-    pub fn deny_unsettled(denial: Denial) -> Self {
-        Self { unsettled: true, ..Self::deny(denial) }
+    pub fn deny_provisionally(denial: Denial) -> Self {
+        Self { provisional: true, ..Self::deny(denial) }
     }
 
     /// Admits the request with changes.

@@ -12,7 +12,7 @@ use koord_manager_controllers::{
 };
 use koord_program::{Dependencies, Program};
 use koord_runtime::{Core, clock::SystemClock};
-use koord_webhooks::Accounts;
+use koord_webhooks::QuotaEvaluator;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -39,9 +39,9 @@ pub async fn run_with(
     if !checked.enabled("WebhookFramework") {
         return Ok(program.manager().run(stop).await?);
     }
-    let (server, accounts) = webhook_server(environment, &mut program, &checked.options)?;
+    let (server, evaluator) = webhook_server(environment, &mut program, &checked.options)?;
     let mut manager = program.manager();
-    accounts.open(Arc::new(manager.api().clone()));
+    evaluator.connect(Arc::new(manager.api().clone()));
     server.run_in(&mut manager)?;
     Ok(manager.run(stop).await?)
 }
@@ -80,7 +80,7 @@ fn webhook_server(
     environment: koord_webhook::Environment,
     program: &mut Program,
     options: &Options,
-) -> anyhow::Result<(koord_webhook::Server, Arc<Accounts>)> {
+) -> anyhow::Result<(koord_webhook::Server, Arc<QuotaEvaluator>)> {
     // Connections, certificates and waiting for a cache are between machines, whose time is real.
     let clock = SystemClock::shared();
     let counters = koord_webhook::Metrics::register(program.metrics())?;
@@ -89,9 +89,9 @@ fn webhook_server(
     let ctx = Arc::new(koord_webhooks::Ctx::watch(core, |gate| gates.enabled(gate), options.webhook_settings()));
     let builder = koord_webhook::ServiceBuilder::new(counters, Arc::clone(&clock)).traced(core.tracer().clone());
     let builder = koord_webhooks::serve(builder, &ctx, |gate| gates.enabled(gate));
-    let accounts = Accounts::new(ctx, options.quota_retries(), core.random().clone(), core.guard().clone());
-    let service = accounts.settle(builder).build();
+    let evaluator = QuotaEvaluator::new(ctx, options.quota_retries(), core.random().clone(), core.guard().clone());
+    let service = evaluator.serve(builder).build();
     let server = koord_webhook::Server::open(environment, service, clock)?;
     server.watch(core);
-    Ok((server, accounts))
+    Ok((server, evaluator))
 }

@@ -10,7 +10,7 @@ use http::{Request, Response, header};
 use http_body_util::BodyExt;
 use koord_core::{
     clock::SharedClock,
-    error::{Fault, ReconcileError},
+    error::{Fault, ReconcileError, in_one_line},
     lease::Leadership,
     reflector::Failure,
     trace_context::TraceContext,
@@ -201,7 +201,7 @@ impl Api {
         let code =
             response.as_ref().map_or_else(|_| "<error>".to_owned(), |answer| answer.status().as_str().to_owned());
         self.metrics.requests.with_label_values(&[code.as_str(), request.method, &self.host]).inc();
-        response.map_err(|error| Failure::local(said(&error)))
+        response.map_err(|error| Failure::local(in_one_line(&error)))
     }
 }
 
@@ -241,7 +241,7 @@ impl Events {
             };
             match frame {
                 Some(Ok(bytes)) => self.lines.put(bytes),
-                Some(Err(error)) => return Err(Failure::local(said(&error))),
+                Some(Err(error)) => return Err(Failure::local(in_one_line(&error))),
                 None if self.lines.begun() == 0 => return Ok(None),
                 None => return Err(Failure::local("the watch ended in the middle of a line")),
             }
@@ -257,20 +257,6 @@ fn head(response: &Response<Body>) -> (u16, Option<Duration>) {
 }
 
 async fn read_all(response: Response<Body>) -> Result<String, Failure> {
-    let bytes = response.into_body().collect().await.map_err(|error| Failure::local(said(&error)))?.to_bytes();
+    let bytes = response.into_body().collect().await.map_err(|error| Failure::local(in_one_line(&error)))?.to_bytes();
     String::from_utf8(bytes.into()).map_err(|_| Failure::local("the answer is not UTF-8"))
-}
-
-/// An error with its causes: `error sending request: connection refused`.
-fn said(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        let inner_text = inner.to_string();
-        if !text.contains(&inner_text) {
-            text = format!("{text}: {inner_text}");
-        }
-        cause = inner.source();
-    }
-    text
 }

@@ -1,6 +1,6 @@
-//! Errors of a reconcile: they say whose fault it is and what to do about it.
+//! Errors of a reconcile: they say whose fault it is and what to do about it. And any error as one line.
 
-use std::time::Duration;
+use std::{error::Error, time::Duration};
 
 /// Whose fault an error is; a label in metrics and logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -82,5 +82,47 @@ impl ReconcileError {
     /// The same error, which aborts the rest of the plan.
     pub fn aborting_plan(self) -> Self {
         Self { aborts_plan: true, ..self }
+    }
+}
+
+/// An error with its causes as one line, for logs and for the line in which a program reports why it ends. Many errors have
+/// their cause in their own text; what is there already is not repeated.
+///
+/// ```
+/// let refused = std::io::Error::new(std::io::ErrorKind::ConnectionRefused, "connection refused");
+/// assert_eq!(koord_core::error::in_one_line(&refused), "connection refused");
+/// ```
+pub fn in_one_line(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let words = error.to_string();
+        if !text.contains(&words) {
+            text = format!("{text}: {words}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{text}")]
+    struct Layer {
+        text: &'static str,
+        source: Option<Box<Layer>>,
+    }
+
+    fn layers(texts: &[&'static str]) -> Option<Box<Layer>> {
+        texts.split_first().map(|(text, rest)| Box::new(Layer { text, source: layers(rest) }))
+    }
+
+    #[test]
+    fn causes_follow_unless_they_are_repeated() {
+        let error = layers(&["cannot list nodes: no answer", "no answer", "connection refused"]).unwrap();
+        assert_eq!(in_one_line(&*error), "cannot list nodes: no answer: connection refused");
     }
 }

@@ -4,6 +4,7 @@
 //! never an error of the caller.
 
 mod correlator;
+mod spam;
 
 use koord_resource::controller::ResourceKind;
 

@@ -20,7 +20,6 @@ pub mod lease;
 pub mod outcome;
 pub mod ownership;
 pub mod panics;
-pub mod patch;
 pub mod plan;
 pub mod projection;
 pub mod queue;

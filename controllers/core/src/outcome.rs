@@ -5,8 +5,7 @@
 
 use std::{fmt, time::Duration};
 
-use koord_resource::controller::ResourceKind;
-
+use koord_resource::{controller::ResourceKind, schema::patch::merge};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -14,7 +13,6 @@ use crate::{
     error::{Fault, ReconcileError},
     events::Event,
     key::ObjectKey,
-    patch::merge_patch,
     projection::Projection,
     write::{Action, Deletion, Write},
 };
@@ -109,7 +107,7 @@ impl Outcome {
         let action = match cache.get(key.as_str()) {
             // A terminating object cannot be kept; its deletion triggers the next reconcile.
             Some(entry) if entry.deleting => return Ok(()),
-            Some(entry) => match merge_patch(&entry.value.owned(), &Value::Object(body)) {
+            Some(entry) => match merge::diff(&entry.value.owned(), &Value::Object(body)) {
                 None => return Ok(()),
                 Some(patch) => Action::Patch { subresource: "", patch: with_preconditions(patch, entry) },
             },
@@ -147,7 +145,7 @@ impl Outcome {
     /// The status of this object shall be `status`.
     pub fn status<P: Owned>(&mut self, cache: &Cache<P>, key: &ObjectKey, status: &Value) {
         let Some(entry) = cache.get(key.as_str()) else { return };
-        let Some(change) = merge_patch(&entry.value.status(), status) else { return };
+        let Some(change) = merge::diff(&entry.value.status(), status) else { return };
         let patch = with_preconditions(json!({ "status": change }), entry);
         let action = Action::Patch { subresource: "status", patch };
         self.plan.push(Write { kind: P::KIND, key: key.clone(), action });

@@ -1,18 +1,17 @@
 //! Where the configuration lies, and how its errors are reported.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 use koord_api::slo_config;
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     Wiring,
-    cache::Entry,
+    cache::{Change, Entry},
     controller::Requests,
     events::{Event, EventType},
     key::ObjectKey,
     metrics::{Audience, Description, Metrics, Unit},
     reflector::Selection,
-    store::Store,
 };
 use parking_lot::Mutex;
 use prometheus::{IntCounterVec, IntGaugeVec};
@@ -35,22 +34,38 @@ impl Default for ConfigSource {
 }
 
 impl ConfigSource {
-    /// The cache of this one ConfigMap; all controllers share it.
-    pub(crate) fn cache(&self, wiring: &mut Wiring<'_>) -> Arc<Store<ConfigMapView>> {
-        wiring.reads_some(&Selection {
+    /// Has a controller follow the ConfigMap, whose cache all controllers share.
+    pub(crate) fn on_change(
+        &self,
+        wiring: &mut Wiring<'_>,
+        map: impl Fn(&Change<ConfigMapView>, &mut Requests) + Send + Sync + 'static,
+    ) {
+        let config_map = wiring.reads_some::<ConfigMapView>(&Selection {
             namespace: self.namespace.clone(),
             fields: format!("metadata.name={}", self.name),
             labels: String::new(),
-        })
+        });
+        wiring.on(&config_map, map);
     }
 }
 
-/// Tells the mistakes of a configuration: an event on the ConfigMap and a metric, once per edit.
+/// A key of the configuration that could not be taken.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ConfigError {
+    /// The key.
+    pub(crate) key: &'static str,
+    /// The reason of the event about it.
+    pub(crate) reason: &'static str,
+    /// What is wrong.
+    pub(crate) message: String,
+}
+
+/// Reports the errors of a configuration: an event on the ConfigMap, a metric and a log line, once per edit.
 pub(crate) struct ConfigErrors {
     controller: &'static str,
     counter: IntCounterVec,
     invalid: IntGaugeVec,
-    reported: Mutex<BTreeSet<String>>,
+    invalid_keys: Mutex<BTreeSet<&'static str>>,
 }
 
 pub(crate) const ERRORS: Description = Description::counter(
@@ -72,39 +87,34 @@ pub(crate) const INVALID: Description = Description::gauge(
 impl ConfigErrors {
     pub(crate) fn new(metrics: &Metrics, controller: &'static str) -> prometheus::Result<Self> {
         let (counter, invalid) = (metrics.counter(ERRORS)?, metrics.gauge(INVALID)?);
-        Ok(Self { controller, counter, invalid, reported: Mutex::default() })
+        Ok(Self { controller, counter, invalid, invalid_keys: Mutex::default() })
     }
 
-    /// The configuration is read again; what is wrong with it now is not reported yet.
-    pub(crate) fn begin(&self) {
-        for key in std::mem::take(&mut *self.reported.lock()) {
-            self.invalid.with_label_values(&[self.controller, &key]).set(0);
-        }
-    }
-
-    fn count(&self, key: &str, message: &str) {
-        self.counter.with_label_values(&[self.controller, key]).inc();
-        self.invalid.with_label_values(&[self.controller, key]).set(1);
-        self.reported.lock().insert(key.to_owned());
-        tracing::warn!(controller = self.controller, key, message, "a mistake in slo-controller-config");
-    }
-
+    /// The ConfigMap was read: these are its errors now.
     pub(crate) fn report(
         &self,
-        (key, reason): (&str, &'static str),
-        message: String,
-        at: (&ObjectKey, &Entry<ConfigMapView>),
+        errors: impl IntoIterator<Item = ConfigError>,
+        (config_map, entry): (&ObjectKey, &Entry<ConfigMapView>),
         requests: &mut Requests,
     ) {
-        self.count(key, &message);
-        requests.event(Event {
-            kind: ResourceKind::CONFIG_MAP,
-            key: at.0.clone(),
-            uid: at.1.uid.clone(),
-            type_: EventType::Warning,
-            action: "ReadingConfiguration",
-            reason,
-            message,
-        });
+        let mut invalid_keys = self.invalid_keys.lock();
+        for key in std::mem::take(&mut *invalid_keys) {
+            self.invalid.with_label_values(&[self.controller, key]).set(0);
+        }
+        for ConfigError { key, reason, message } in errors {
+            self.counter.with_label_values(&[self.controller, key]).inc();
+            self.invalid.with_label_values(&[self.controller, key]).set(1);
+            invalid_keys.insert(key);
+            tracing::warn!(controller = self.controller, key, message, "an error in slo-controller-config");
+            requests.event(Event {
+                kind: ResourceKind::CONFIG_MAP,
+                key: config_map.clone(),
+                uid: entry.uid.clone(),
+                type_: EventType::Warning,
+                action: "ReadingConfiguration",
+                reason,
+                message,
+            });
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use koord_api::{
     node_metric::{AggregatePolicy, NodeMemoryCollectPolicy, NodeMetric, NodeMetricCollectPolicy, NodeMetricSpec},
-    slo_config::{COLOCATION_CONFIG, ColocationConfig, ColocationStrategy},
+    slo_config::{COLOCATION_CONFIG, ColocationConfig, ColocationConfigError, ColocationStrategy},
 };
 use koord_resource::{controller, controller::ResourceKind};
 use koord_runtime::{
@@ -16,7 +16,6 @@ use koord_runtime::{
     key::ObjectKey,
     metrics::{Audience, Description},
     outcome::Outcome,
-    store::Store,
     write::Write,
 };
 use parking_lot::Mutex;
@@ -25,9 +24,9 @@ use serde_json::Value;
 use crate::{
     ConfigSource,
     colocation::{Colocation, OUT_OF_RANGE, reason},
-    config::ConfigErrors,
-    one_per_node::{self, Tally},
-    view::{ConfigMapView, NodeMetricView, NodeView},
+    config::{ConfigError, ConfigErrors},
+    one_per_node::OnePerNode,
+    view::{ConfigMapView, NodeMetricView},
 };
 
 pub(crate) const WRITES: Description = Description::counter(
@@ -50,62 +49,51 @@ pub const COMPONENT: &str = "nodemetric-controller";
 /// Writes the spec of the NodeMetric of each node.
 #[controller(name = "nodemetric", for = NodeMetric, owns(NodeMetric), watches(ResourceKind::NODE), watches(ResourceKind::CONFIG_MAP))]
 pub struct NodeMetricController {
-    nodes: Arc<Store<NodeView>>,
-    metrics: Arc<Store<NodeMetricView>>,
+    per_node: OnePerNode<NodeMetricView>,
     colocation: Arc<Mutex<Colocation>>,
     config_errors: ConfigErrors,
-    writes: Tally,
-    specs: Tally,
 }
 
 impl NodeMetricController {
     /// Connects the controller with its caches.
     pub fn wire(wiring: &mut Wiring<'_>, source: &ConfigSource) -> prometheus::Result<Arc<Self>> {
-        let (nodes, metrics) = (wiring.reads::<NodeView>(), wiring.reads::<NodeMetricView>());
-        let config_map = source.cache(wiring);
         let controller = Arc::new(Self {
-            nodes: Arc::clone(&nodes),
-            metrics: Arc::clone(&metrics),
+            per_node: OnePerNode::wire(wiring, WRITES, SPECS)?,
             colocation: Arc::default(),
             config_errors: ConfigErrors::new(wiring.metrics(), Self::SPEC.name)?,
-            writes: Tally(wiring.metrics().counter(WRITES)?),
-            specs: Tally(wiring.metrics().counter(SPECS)?),
         });
-        wiring.on(&nodes, one_per_node::node_changed);
-        wiring.on(&metrics, spec_changed);
+        wiring.on(&controller.per_node.objects, spec_changed);
         let this = Arc::clone(&controller);
-        wiring.on(&config_map, move |change, requests| this.configured(change, requests));
+        source.on_change(wiring, move |change, requests| this.configured(change, requests));
         Ok(controller)
     }
 
     /// The ConfigMap changed. Its deletion changes nothing.
     fn configured(&self, change: &Change<ConfigMapView>, requests: &mut Requests) {
         let Some(config_map) = &change.new else { return };
-        self.config_errors.begin();
         let read = ColocationConfig::parse(config_map.value.get(COLOCATION_CONFIG));
-        let mut report = |reason, message| {
-            self.config_errors.report((COLOCATION_CONFIG, reason), message, (&change.key, config_map), requests);
-        };
-        match &read {
-            Ok(config) => {
-                config.refusals().into_iter().for_each(|message| report(OUT_OF_RANGE, message));
-                let mut strategies =
-                    std::iter::once(&config.cluster).chain(config.nodes.iter().map(|node| &node.strategy));
-                if let Some(word) = strategies.find_map(unknown_memory_policy) {
-                    let message = format!(
-                        "{COLOCATION_CONFIG}: metricMemoryCollectPolicy: {word:?} is not among the values that are allowed; the default is used instead"
-                    );
-                    report(OUT_OF_RANGE, message);
-                }
-            }
-            Err(error) => report(reason(error), error.to_string()),
-        }
+        self.config_errors.report(config_errors(&read), (&change.key, config_map), requests);
         if self.colocation.lock().read(read.ok()) {
-            self.nodes.read().keys().for_each(|node| requests.enqueue(node));
+            self.per_node.enqueue_nodes(requests);
             // Nodes may have gone while there was no configuration to decide with.
-            self.metrics.read().keys().for_each(|metric| requests.enqueue(metric));
+            self.per_node.objects.read().keys().for_each(|metric| requests.enqueue(metric));
         }
     }
+}
+
+fn config_errors(read: &Result<ColocationConfig, ColocationConfigError>) -> Vec<ConfigError> {
+    let error = |reason, message| ConfigError { key: COLOCATION_CONFIG, reason, message };
+    let config = match read {
+        Ok(config) => config,
+        Err(unusable) => return vec![error(reason(unusable), unusable.to_string())],
+    };
+    let mut strategies = std::iter::once(&config.cluster).chain(config.nodes.iter().map(|node| &node.strategy));
+    let unknown_policy = strategies.find_map(unknown_memory_policy).map(|word| {
+        format!(
+            "{COLOCATION_CONFIG}: metricMemoryCollectPolicy: {word:?} is not among the values that are allowed; the default is used instead"
+        )
+    });
+    config.refusals().into_iter().chain(unknown_policy).map(|message| error(OUT_OF_RANGE, message)).collect()
 }
 
 /// A NodeMetric came, went, or has another spec; what koordlet reports in it does not matter here.
@@ -146,11 +134,10 @@ fn collect_policy(strategy: &ColocationStrategy) -> NodeMetricCollectPolicy {
 
 impl Controller for NodeMetricController {
     fn reconcile(&self, key: &ObjectKey, _: Timestamp) -> Result<Outcome, ReconcileError> {
-        let (nodes, metrics) = (self.nodes.read(), self.metrics.read());
         let colocation = self.colocation.lock();
         // Without any configuration that could be read, nothing is touched; the next edit triggers every node.
         let Some((config, trusted)) = colocation.current() else { return Ok(Outcome::settled()) };
-        let mut outcome = one_per_node::keep(key, &nodes, &metrics, |node, stored| {
+        let mut outcome = self.per_node.reconcile(key, |node, stored| {
             if stored.is_some() && !trusted {
                 return Ok(None);
             }
@@ -158,7 +145,7 @@ impl Controller for NodeMetricController {
             let strategy = config.for_node(&node.labels.to_map(), &node.annotations.to_map());
             let spec = NodeMetricSpec { collect_policy: Some(collect_policy(&strategy)) };
             let spec: Result<Value, _> = serde_json::to_value(&spec);
-            self.specs.count(spec.is_ok(), "getNodeMetricCollectPolicy");
+            self.per_node.specs.count(spec.is_ok(), "getNodeMetricCollectPolicy");
             spec.map(Some).map_err(|error| ReconcileError::never(Fault::Bug, error.to_string()))
         })?;
         if colocation.is_unseen() {
@@ -169,6 +156,6 @@ impl Controller for NodeMetricController {
     }
 
     fn written(&self, _: &ObjectKey, write: &Write, result: Result<(), &ReconcileError>) {
-        self.writes.count(result.is_ok(), &one_per_node::reason(write));
+        self.per_node.written(write, result);
     }
 }

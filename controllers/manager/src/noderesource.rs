@@ -103,7 +103,6 @@ impl NodeResourceController {
         // Pods that have ended use nothing.
         let fields = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed".to_owned();
         let pods = wiring.reads_some::<PodView>(&Selection { fields, ..Selection::default() });
-        let config_map = source.cache(wiring);
         let counts = Counts::new(wiring.metrics(), wiring.clock(), &plugins)?;
         let controller = Arc::new(Self {
             counts,
@@ -134,23 +133,15 @@ impl NodeResourceController {
             requests.enqueue(&change.key);
         });
         let this = Arc::clone(&controller);
-        wiring.on(&config_map, move |change, requests| this.configured(change, requests));
+        source.on_change(wiring, move |change, requests| this.configured(change, requests));
         Ok(controller)
     }
 
     /// The ConfigMap changed. Its deletion changes nothing; a key that cannot be read leaves its last good value.
     fn configured(&self, change: &Change<ConfigMapView>, requests: &mut Requests) {
         let Some(config_map) = &change.new else { return };
-        self.config_errors.begin();
-        let (mistakes, differs) = self.config.lock().read(&config_map.value);
-        for mistake in mistakes {
-            self.config_errors.report(
-                (mistake.key, mistake.reason),
-                mistake.message,
-                (&change.key, config_map),
-                requests,
-            );
-        }
+        let (errors, differs) = self.config.lock().read(&config_map.value);
+        self.config_errors.report(errors, (&change.key, config_map), requests);
         if differs {
             self.nodes.read().keys().for_each(|node| requests.enqueue(node));
         }

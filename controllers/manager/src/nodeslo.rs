@@ -24,7 +24,6 @@ use koord_runtime::{
     key::ObjectKey,
     metrics::{Audience, Description},
     outcome::Outcome,
-    store::Store,
     write::Write,
 };
 use parking_lot::RwLock;
@@ -32,8 +31,8 @@ use serde_json::{Value, json};
 
 use crate::{
     ConfigSource,
-    config::ConfigErrors,
-    one_per_node::{self, Tally},
+    config::{ConfigError, ConfigErrors},
+    one_per_node::OnePerNode,
     view::{ConfigMapView, NodeSloView, NodeView},
 };
 
@@ -61,31 +60,22 @@ pub const COMPONENT: &str = "nodeslo-controller";
 /// Writes the NodeSLO of each node.
 #[controller(name = "nodeslo", for = NodeSLO, owns(NodeSLO), watches(ResourceKind::NODE), watches(ResourceKind::CONFIG_MAP))]
 pub struct NodeSloController {
-    nodes: Arc<Store<NodeView>>,
-    slos: Arc<Store<NodeSloView>>,
+    per_node: OnePerNode<NodeSloView>,
     config: RwLock<NodeSloConfig>,
     config_errors: ConfigErrors,
-    writes: Tally,
-    specs: Tally,
 }
 
 impl NodeSloController {
     /// Connects the controller with its caches.
     pub fn wire(wiring: &mut Wiring<'_>, source: &ConfigSource) -> prometheus::Result<Arc<Self>> {
-        let (nodes, slos) = (wiring.reads::<NodeView>(), wiring.reads::<NodeSloView>());
-        let config_map = source.cache(wiring);
         let controller = Arc::new(Self {
-            nodes: Arc::clone(&nodes),
-            slos: Arc::clone(&slos),
+            per_node: OnePerNode::wire(wiring, WRITES, SPECS)?,
             config: RwLock::default(),
             config_errors: ConfigErrors::new(wiring.metrics(), Self::SPEC.name)?,
-            writes: Tally(wiring.metrics().counter(WRITES)?),
-            specs: Tally(wiring.metrics().counter(SPECS)?),
         });
-        wiring.on(&nodes, one_per_node::node_changed);
-        wiring.on(&slos, same_key);
+        wiring.on(&controller.per_node.objects, same_key);
         let this = Arc::clone(&controller);
-        wiring.on(&config_map, move |change, requests| this.configured(change, requests));
+        source.on_change(wiring, move |change, requests| this.configured(change, requests));
         Ok(controller)
     }
 
@@ -93,21 +83,21 @@ impl NodeSloController {
     /// and a value that the CRD does not allow is reported while its bound is in force.
     fn configured(&self, change: &Change<ConfigMapView>, requests: &mut Requests) {
         let Some(config_map) = &change.new else { return };
-        self.config_errors.begin();
         let nothing = BTreeMap::new();
         let data = config_map.value.data().unwrap_or(&nothing);
         let (next, errors) = self.config.read().update(data);
-        for error in errors {
+        let errors = errors.into_iter().map(|error| {
             let reason = match &error {
                 SectionError::Unreadable { .. } => "SLOCfgUnmarshalFailed",
                 SectionError::OutOfRange { .. } => "SLOCfgOutOfRange",
             };
-            self.config_errors.report((error.key(), reason), error.to_string(), (&change.key, config_map), requests);
-        }
+            ConfigError { key: error.key(), reason, message: error.to_string() }
+        });
+        self.config_errors.report(errors, (&change.key, config_map), requests);
         let differs = *self.config.read() != next;
         *self.config.write() = next;
         if differs {
-            self.nodes.read().keys().for_each(|node| requests.enqueue(node));
+            self.per_node.enqueue_nodes(requests);
         }
     }
 
@@ -122,7 +112,7 @@ impl NodeSloController {
             ("getNodeSLOExtension", true),
         ];
         for (part, succeeded) in parts {
-            self.specs.count(succeeded, part);
+            self.per_node.specs.count(succeeded, part);
         }
         if let Some(error) = &resolved.bandwidth_error {
             tracing::warn!(%error, "a node's bandwidth annotation is no quantity; its system strategy is left out");
@@ -149,15 +139,14 @@ fn keep_extensions(spec: &mut Value, stored: Option<Value>) {
 
 impl Controller for NodeSloController {
     fn reconcile(&self, key: &ObjectKey, _: Timestamp) -> Result<Outcome, ReconcileError> {
-        let (nodes, slos) = (self.nodes.read(), self.slos.read());
-        one_per_node::keep(key, &nodes, &slos, |node, stored| match self.spec(&node.value, stored) {
+        self.per_node.reconcile(key, |node, stored| match self.spec(&node.value, stored) {
             Some(spec) => Ok(Some(spec)),
             None => Err(ReconcileError::never(Fault::Bug, "a NodeSLO could not be written as JSON; please report it")),
         })
     }
 
     fn written(&self, _: &ObjectKey, write: &Write, result: Result<(), &ReconcileError>) {
-        self.writes.count(result.is_ok(), &one_per_node::reason(write));
+        self.per_node.written(write, result);
     }
 }
 

@@ -19,11 +19,11 @@ use koord_runtime::{
     events::{Event, EventType},
     key::ObjectKey,
     outcome::Outcome,
-    patch::merge_patch,
     store::Store,
     write::{Action, Write},
 };
 use koord_scheduling::Selector;
+use koord_schema::patch::merge;
 use serde_json::{Map, Value, json};
 
 use crate::view::{ElasticQuotaView, NodeView, QuotaProfileView};
@@ -181,7 +181,7 @@ impl Root {
         }
         let stored = quota.spec.clone().unwrap_or_default();
         if stored != self.spec
-            && let Some(spec) = merge_patch(&json!(stored), &json!(self.spec))
+            && let Some(spec) = merge::diff(&json!(stored), &json!(self.spec))
         {
             patch.insert("spec".to_owned(), spec);
         }

@@ -12,7 +12,6 @@
 mod controller_flags;
 #[cfg(feature = "controllers")]
 mod dependencies;
-mod error;
 pub mod flags;
 pub mod gates;
 #[cfg(feature = "controllers")]
@@ -28,7 +27,7 @@ pub use anyhow::{Error, Result};
 pub use controller_flags::{ControllerFlags, ControllerSettings};
 #[cfg(feature = "controllers")]
 pub use dependencies::Dependencies;
-pub use error::in_one_line;
+pub use koord_core::error::in_one_line;
 pub use process::{TerminationSignals, run};
 #[cfg(feature = "controllers")]
 pub use program::{Build, PERMISSIONS, Program, metrics, read_flags, run_controllers};

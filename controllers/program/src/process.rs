@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 use tokio_util::sync::CancellationToken;
 
-use crate::{error::in_one_line, termination::leave_message};
+use crate::{in_one_line, termination::leave_message};
 
 /// Runs a program: reads its command line (the program's name first), then does its work on a runtime of all cores.
 ///

@@ -24,8 +24,8 @@ pub mod trace;
 
 pub use koord_client::{api, clock, recorder};
 pub use koord_core::{
-    cache, condition, error, events, index, intern, key, lease, outcome, ownership, panics, patch, plan, projection,
-    queue, random, reflector, store, uid, watch::Watch, write,
+    cache, condition, error, events, index, intern, key, lease, outcome, ownership, panics, plan, projection, queue,
+    random, reflector, store, uid, watch::Watch, write,
 };
 
 pub use crate::core::{Core, Wiring};

@@ -4,12 +4,11 @@
 //! others lie here by domain ([`pod`], [`quota`], [`node`], [`config`], [`reservation`]), one file per path. Each domain
 //! sees a view of its own caches, not the whole [`Ctx`].
 //!
-//! It knows no sockets and writes nothing but the usage of quotas ([`Accounts`]). Read first: [`pod::mutate`] (the most
+//! It knows no sockets and writes nothing but the usage of quotas ([`QuotaEvaluator`]). Read first: [`pod::mutate`] (the most
 //! frequent handler), [`Ctx`] (all caches), [`HANDLERS`] (the table that the program serves).
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
-mod accounts;
 pub mod config;
 mod ctx;
 mod decode;
@@ -21,6 +20,7 @@ pub mod pod;
 mod priority_class;
 mod profile;
 pub mod quota;
+mod quota_evaluator;
 pub mod reservation;
 mod resources;
 mod settings;
@@ -29,12 +29,12 @@ mod switches;
 
 use std::sync::Arc;
 
-pub use accounts::{Accounts, Books, Retries};
 pub use ctx::Ctx;
 use koord_api::{device::Device, node_slo::NodeSLO, pod_migration_job::PodMigrationJob, reservation::Reservation};
 use koord_resource::{admission::Handler, handlers};
 use koord_webhook::ServiceBuilder;
 pub use metrics::METRICS;
+pub use quota_evaluator::{QuotaAccessor, QuotaEvaluator, Retries};
 pub use settings::{BindingPolicy, ObjectName, Settings};
 pub use switches::Switches;
 

@@ -1,9 +1,9 @@
 //! ElasticQuotas: their two handlers, and the tree of quotas while admitted changes are not confirmed by the watch.
 //!
 //! A decision must count a change that was admitted a moment ago, although the watch does not show it yet, and must not
-//! rely on it either: a later webhook may have refused it. So the rules of `koord-quota` are evaluated on the tree as it
-//! is shown, as it is expected, and with both; where the answers differ the decision
-//! waits.
+//! rely on it either: a later webhook may have refused it. So the rules of `koord-quota` are evaluated on three
+//! views of the tree: as the cache shows it, as it is expected, and a pessimistic one. Where the views differ, the decision
+//! waits for the cache.
 
 mod admitted;
 mod debug;
@@ -25,7 +25,7 @@ pub(crate) use self::{
     admitted::{Admitted, Change},
     debug::page as debug_page,
     fact::{CachedQuota, PlacedPod, Pods, QuotaProfile, key_of, read},
-    tree::{Tree, World},
+    tree::{Tree, TreeView},
 };
 use crate::switches::Switches;
 
@@ -72,25 +72,25 @@ impl<'a> Forest<'a> {
         self
     }
 
-    /// The quotas as one believes them.
-    pub(crate) fn tree(&self, world: World) -> Tree<'_> {
-        Tree::new(self.shown, &self.pending, world)
+    /// The quotas in one view.
+    pub(crate) fn tree(&self, view: TreeView) -> Tree<'_> {
+        Tree::new(self.shown, &self.pending, view)
     }
 
-    /// Asks in every world. What all admit is admitted; what is refused whatever comes is refused at once; and where
-    /// the worlds differ, or something is missing, the refusal is unsettled.
-    pub(crate) fn ask(&self, check: impl Fn(Tree<'_>) -> Result<(), Refusal>) -> Result<(), Refused> {
+    /// Checks a rule on every view. What holds on all is admitted; what fails on both the shown and the expected tree is
+    /// denied at once; and where the views differ, or an object is missing, the denial is provisional.
+    pub(crate) fn check(&self, check: impl Fn(Tree<'_>) -> Result<(), Refusal>) -> Result<(), Refused> {
         if self.pending.is_empty() {
-            return check(self.tree(World::Shown)).map_err(|refusal| match refusal {
+            return check(self.tree(TreeView::Shown)).map_err(|refusal| match refusal {
                 Refusal::Broken(denial) => denial.into(),
                 Refusal::Missing(denial) => Refused::missing(denial),
             });
         }
-        let answers = World::ALL.map(|world| check(self.tree(world)));
-        let settled = answers[..2].iter().all(|answer| matches!(answer, Err(Refusal::Broken(_))));
+        let answers = TreeView::ALL.map(|view| check(self.tree(view)));
+        let is_final = answers[..2].iter().all(|answer| matches!(answer, Err(Refusal::Broken(_))));
         let Some(refusal) = answers.into_iter().find_map(Result::err) else { return Ok(()) };
         let (Refusal::Broken(denial) | Refusal::Missing(denial)) = refusal;
-        Err(Refused { denial, unsettled: !settled })
+        Err(Refused { denial, provisional: !is_final })
     }
 }
 
@@ -98,19 +98,19 @@ impl<'a> Forest<'a> {
 #[derive(Debug)]
 pub(crate) struct Refused {
     denial: Denial,
-    unsettled: bool,
+    provisional: bool,
 }
 
 impl Refused {
     /// The refusal of a request that misses something that may be on its way.
     pub(crate) fn missing(denial: Denial) -> Self {
-        Self { denial, unsettled: true }
+        Self { denial, provisional: true }
     }
 }
 
 impl From<Denial> for Refused {
     fn from(denial: Denial) -> Self {
-        Self { denial, unsettled: false }
+        Self { denial, provisional: false }
     }
 }
 
@@ -122,6 +122,6 @@ impl From<serde_json::Error> for Refused {
 
 impl From<Refused> for Verdict {
     fn from(refused: Refused) -> Self {
-        if refused.unsettled { Verdict::deny_unsettled(refused.denial) } else { Verdict::deny(refused.denial) }
+        if refused.provisional { Verdict::deny_provisionally(refused.denial) } else { Verdict::deny(refused.denial) }
     }
 }

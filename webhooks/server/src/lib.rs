@@ -27,5 +27,5 @@ pub use environment::{CertWriter, DEFAULT_PORT, Environment, EnvironmentError, O
 pub use metrics::{METRICS, Metrics};
 pub use permissions::{CONVERSION_RBAC, RBAC, rbac};
 pub use server::{ServeError, Server};
-pub use service::{BODY_BYTES_MAX, Due, Page, SETTLE_MAX, Service, ServiceBuilder};
+pub use service::{BODY_BYTES_MAX, CACHE_WAIT_MAX, Page, Service, ServiceBuilder, SideEffect};
 pub use tls::tls;

@@ -34,20 +34,20 @@ use crate::{
 /// Most bytes of a review. An object of the API server may have 1.5 MiB (3 MiB with old and new), and escapes grow it.
 pub const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// How long a refusal waits for caches that may be behind.
-pub const SETTLE_MAX: Duration = Duration::from_secs(2);
+/// How long a provisional denial waits for caches that may be behind.
+pub const CACHE_WAIT_MAX: Duration = Duration::from_secs(2);
 
-/// How often it asks again meanwhile.
-const SETTLE_EVERY: Duration = Duration::from_millis(10);
+/// How often the request is decided again meanwhile.
+const RECHECK_EVERY: Duration = Duration::from_millis(10);
 
-/// What must be done before an admitted request is answered, such as charging it to an account. A denial refuses the
-/// request after all.
+/// A side effect of an admitted request, such as charging it to a quota: it is awaited before the answer, and its denial
+/// denies the request after all.
 ///
-/// Decisions are pure; what is due is done when nothing else can refuse the request any more, and is the one place
-/// where an admission path may write.
-pub type Due = BoxFuture<'static, Result<(), Denial>>;
+/// Decisions are pure; a side effect begins when nothing else can deny the request any more, and is the one place where an
+/// admission path may write.
+pub type SideEffect = BoxFuture<'static, Result<(), Denial>>;
 
-type Decide = Box<dyn Fn(&Request<'_>) -> (Verdict, Option<Due>) + Send + Sync>;
+type Decide = Box<dyn Fn(&Request<'_>) -> (Verdict, Option<SideEffect>) + Send + Sync>;
 type Ready = Box<dyn Fn() -> bool + Send + Sync>;
 /// What answers on a path.
 enum Route {
@@ -116,12 +116,11 @@ impl ServiceBuilder {
         self
     }
 
-    /// Has a path decided by this instead of its handler, which says also what is due before the answer. Paths without
-    /// a handler are passed over.
-    pub fn settle(
+    /// Replaces the handler of a path by one whose requests have side effects. Paths without a handler are passed over.
+    pub fn side_effects(
         mut self,
         path: &str,
-        by: impl Fn(&Request<'_>) -> (Verdict, Option<Due>) + Send + Sync + 'static,
+        by: impl Fn(&Request<'_>) -> (Verdict, Option<SideEffect>) + Send + Sync + 'static,
     ) -> Self {
         if let Some(Route::Admission { decide, .. }) = self.routes.get_mut(path) {
             *decide = Box::new(by);
@@ -257,7 +256,7 @@ impl Inner {
         }
     }
 
-    /// Answers a review. A refusal that is unsettled is thought over until the caches have caught up.
+    /// Answers a review. A provisional verdict is decided again until the caches have caught up.
     async fn review(
         &self,
         decide: &Decide,
@@ -270,16 +269,17 @@ impl Inner {
             Err(denial) => return review::refuse(denial),
         };
         let start = self.clock.moment();
-        let (mut verdict, mut due) = self.verdict(decide, metrics, &review.request);
-        while verdict.unsettled && self.clock.moment() < start + SETTLE_MAX {
-            self.clock.sleep(SETTLE_EVERY).await;
-            (verdict, due) = self.verdict(decide, metrics, &review.request);
+        let (mut verdict, mut side_effect) = self.verdict(decide, metrics, &review.request);
+        while verdict.provisional && self.clock.moment() < start + CACHE_WAIT_MAX {
+            self.clock.sleep(RECHECK_EVERY).await;
+            (verdict, side_effect) = self.verdict(decide, metrics, &review.request);
         }
-        if let (true, Some(denial)) = (verdict.unsettled, &mut verdict.denial) {
-            denial.message = format!("{} (after waiting {}s for it to appear)", denial.message, SETTLE_MAX.as_secs());
+        if let (true, Some(denial)) = (verdict.provisional, &mut verdict.denial) {
+            denial.message =
+                format!("{} (after waiting {}s for it to appear)", denial.message, CACHE_WAIT_MAX.as_secs());
         }
-        if let (None, Some(due)) = (&verdict.denial, due) {
-            verdict.denial = due.await.err();
+        if let (None, Some(side_effect)) = (&verdict.denial, side_effect) {
+            verdict.denial = side_effect.await.err();
         }
         self.observe(metrics, &review.request, &verdict, start);
         if let Some((span, has_parent, path)) = span {
@@ -289,7 +289,7 @@ impl Inner {
     }
 
     /// What the handler says at this moment.
-    fn verdict(&self, decide: &Decide, metrics: &PathMetrics, request: &Request<'_>) -> (Verdict, Option<Due>) {
+    fn verdict(&self, decide: &Decide, metrics: &PathMetrics, request: &Request<'_>) -> (Verdict, Option<SideEffect>) {
         if !(self.ready)() {
             let denial = Denial::internal("the caches of the webhook server are not complete yet; try again");
             return (Verdict::deny(denial), None);
@@ -475,7 +475,7 @@ mod tests {
         let times = asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
         match request.name.parse::<u32>() {
             Ok(enough) if times >= enough => Verdict::allow(),
-            _ => Verdict::deny_unsettled(Denial::bad_request("no parent")),
+            _ => Verdict::deny_provisionally(Denial::bad_request("no parent")),
         }
     }
 

@@ -87,10 +87,7 @@ pub fn mutate<T: Resource + Mutate>(request: &Request<'_>) -> Verdict {
 fn patched<T: Resource + Mutate>(object: &mut T, raw: &Value) -> Result<Patch, serde_json::Error> {
     let before = serde_json::to_value(&*object)?;
     object.mutate();
-    let changes = merge::diff(&before, &serde_json::to_value(&*object)?);
-    if changes.as_object().is_some_and(serde_json::Map::is_empty) {
-        return Ok(Patch::default());
-    }
+    let Some(changes) = merge::diff(&before, &serde_json::to_value(&*object)?) else { return Ok(Patch::default()) };
     let after = merge::apply(raw.clone(), &changes);
     Patch::between(raw, &after)
 }

@@ -45,36 +45,40 @@ fn without_new_nulls(current: Option<&Value>, patch: &Value) -> Value {
     }
 }
 
-/// The merge patch that turns `old` into `new`; what `new` lacks is deleted by an explicit `null`.
+/// The merge patch that turns `old` into `new`; none when they are equal. What `new` lacks is deleted by an explicit `null`.
 ///
-/// `null` values inside `new` cannot be expressed in a merge patch and count as absent.
-pub fn diff(old: &Value, new: &Value) -> Value {
-    let (Value::Object(old), Value::Object(new)) = (old, new) else { return without_nulls(new) };
+/// A `null` in an object counts as absent, in both documents; a `null` of an array cannot be expressed and is left out.
+///
+/// ```
+/// use koord_schema::patch::merge::diff;
+/// use serde_json::json;
+/// let patch = diff(&json!({"a": 1, "b": {"c": 2, "d": 3}}), &json!({"a": 1, "b": {"c": 9}}));
+/// assert_eq!(patch, Some(json!({"b": {"c": 9, "d": null}})));
+/// ```
+pub fn diff(old: &Value, new: &Value) -> Option<Value> {
+    match (old, new) {
+        (Value::Object(old), Value::Object(new)) => diff_objects(old, new).map(Value::Object),
+        _ => (old != new).then(|| without_nulls(new)),
+    }
+}
+
+fn diff_objects(old: &Map<String, Value>, new: &Map<String, Value>) -> Option<Map<String, Value>> {
     let mut patch = Map::new();
-    for (name, value) in new {
-        match old.get(name) {
-            Some(current) if current == value => {}
-            Some(current @ Value::Object(_)) if value.is_object() => {
-                let changes = diff(current, value);
-                if changes.as_object().is_none_or(|changes| !changes.is_empty()) {
-                    patch.insert(name.clone(), changes);
-                }
-            }
-            Some(_) if value.is_null() => {
-                patch.insert(name.clone(), Value::Null);
-            }
-            None if value.is_null() => {}
-            _ => {
-                patch.insert(name.clone(), without_nulls(value));
-            }
+    for (name, current) in old.iter().filter(|(_, current)| !current.is_null()) {
+        let change = match new.get(name) {
+            None | Some(Value::Null) => Some(Value::Null),
+            Some(value) => diff(current, value),
+        };
+        if let Some(change) = change {
+            patch.insert(name.clone(), change);
         }
     }
-    for name in old.keys() {
-        if !new.contains_key(name) {
-            patch.insert(name.clone(), Value::Null);
+    for (name, value) in new.iter().filter(|(_, value)| !value.is_null()) {
+        if old.get(name).is_none_or(Value::is_null) {
+            patch.insert(name.clone(), without_nulls(value));
         }
     }
-    Value::Object(patch)
+    (!patch.is_empty()).then_some(patch)
 }
 
 /// A copy in which no object has a `null` field and no array a `null` item.
@@ -131,9 +135,23 @@ mod tests {
 
     #[test]
     fn differences_delete_by_null() {
-        let old = json!({"a": {"x": 1, "y": 2}, "b": [1], "c": 3});
-        let new = json!({"a": {"x": 1, "z": 2}, "b": [2]});
-        assert_eq!(diff(&old, &new), json!({"a": {"y": null, "z": 2}, "b": [2], "c": null}));
-        assert_eq!(diff(&old, &old), json!({}));
+        let old = json!({"a": {"x": 1, "y": 2}, "b": [1, 2], "c": 3, "same": {"x": 1}});
+        let new = json!({"a": {"x": 1, "z": 2}, "b": [2], "same": {"x": 1}});
+        assert_eq!(diff(&old, &new), Some(json!({"a": {"y": null, "z": 2}, "b": [2], "c": null})));
+        assert_eq!(diff(&old, &old), None);
+    }
+
+    #[test]
+    fn a_null_is_as_good_as_absent() {
+        let table = [
+            (json!({"a": null}), json!({}), None),
+            (json!({}), json!({"a": null}), None),
+            (json!({"a": 1}), json!({"a": null}), Some(json!({"a": null}))),
+            (json!({"a": null}), json!({"a": {"b": 1, "c": null}}), Some(json!({"a": {"b": 1}}))),
+            (Value::Null, json!({"a": 1}), Some(json!({"a": 1}))),
+        ];
+        for (old, new, patch) in table {
+            assert_eq!(diff(&old, &new), patch, "{old} to {new}");
+        }
     }
 }

@@ -108,8 +108,21 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn a_merge_patch_carries_the_difference(old in document(true), new in document(false)) {
-        prop_assert_eq!(merge::apply(old.clone(), &merge::diff(&old, &new)), new);
+    fn a_merge_patch_carries_the_difference(old in document(false), new in document(false)) {
+        match merge::diff(&old, &new) {
+            None => prop_assert_eq!(old, new),
+            Some(patch) => {
+                prop_assert_ne!(&old, &new);
+                prop_assert_eq!(merge::apply(old, &patch), new);
+            }
+        }
+    }
+
+    #[test]
+    fn a_merge_patch_leaves_no_difference(old in document(true), new in document(false)) {
+        if let Some(patch) = merge::diff(&old, &new) {
+            prop_assert_eq!(merge::diff(&merge::apply(old, &patch), &new), None);
+        }
     }
 
     #[test]

@@ -11,13 +11,11 @@ use jiff::Timestamp;
 use koord_resource::controller::ResourceKind;
 use serde_json::{Value, json};
 
-use super::Event;
+use super::{Event, spam::SpamFilter};
 use crate::{
-    clock::{Moment, micro_time},
+    clock::micro_time,
     key::ObjectKey,
-    queue::Bucket,
     random::Random,
-    uid::Uid,
     write::{Action, Write},
 };
 
@@ -53,14 +51,10 @@ impl EventGroup {
 #[derive(Debug)]
 pub struct Correlator {
     known: BTreeMap<(&'static str, Event), Known>,
-    /// How many events a component may still write about an object.
-    buckets: BTreeMap<Subject, Bucket>,
+    spam: SpamFilter,
     host: String,
     group: EventGroup,
 }
-
-/// A component and an object that it writes events about.
-type Subject = (&'static str, ResourceKind, ObjectKey, Uid);
 
 /// An event that was written, and how often it was recorded since.
 #[derive(Debug)]
@@ -97,10 +91,6 @@ const FINISHED: jiff::SignedDuration = jiff::SignedDuration::from_mins(6);
 const REFRESH: jiff::SignedDuration = jiff::SignedDuration::from_mins(30);
 /// More different events than this are not remembered.
 const KNOWN_MAX: usize = 4096;
-/// Events that a component may write about one object at once.
-const BURST: f64 = 25.0;
-/// And after that: one in five minutes.
-const PER_SECOND: f64 = 1.0 / 300.0;
 /// How long the message of an Event may be.
 const MESSAGE_BYTES_MAX: usize = 1024;
 /// How long the name of the object may be in the name of its Event, which ends with a dot and sixteen digits.
@@ -112,7 +102,7 @@ impl Correlator {
 
     /// For a program on this host.
     pub fn new(host: impl Into<String>) -> Self {
-        Self { known: BTreeMap::new(), buckets: BTreeMap::new(), host: host.into(), group: EventGroup::default() }
+        Self { known: BTreeMap::new(), spam: SpamFilter::default(), host: host.into(), group: EventGroup::default() }
     }
 
     /// Through which group events are written.
@@ -129,22 +119,22 @@ impl Correlator {
     pub fn record(&mut self, component: &'static str, event: Event, now: Timestamp, random: &Random) -> Vec<Write> {
         let group = self.group;
         let mut writes = Vec::new();
-        let is_spam = |this: &mut Self, event: &Event| this.is_spam(component, event, now);
         let recorded = (component, event);
-        match self.known.get_mut(&recorded) {
-            Some(known) if !known.is_finished(now) => {
+        if let Some(known) = self.known.get_mut(&recorded) {
+            if !known.is_finished(now) {
                 (known.count, known.last) = (known.count.saturating_add(1), now);
                 let begins = known.written.0 == 1;
-                if begins && !is_spam(self, &recorded.1) {
-                    writes.extend(self.known.get_mut(&recorded).map(|known| known.series(group, now)));
+                if begins && self.spam.accepts(component, &recorded.1, now) {
+                    writes.push(known.series(group, now));
                 }
                 return writes;
             }
-            Some(known) if known.is_due(now) => writes.push(known.series(group, now)),
-            _ => {}
+            if known.is_due(now) {
+                writes.push(known.series(group, now));
+            }
+            self.known.remove(&recorded);
         }
-        self.known.remove(&recorded);
-        if is_spam(self, &recorded.1) {
+        if !self.spam.accepts(component, &recorded.1, now) {
             return writes;
         }
         self.make_room(now);
@@ -175,21 +165,6 @@ impl Correlator {
         let before = self.known.len();
         self.known.retain(|_, known| known.key != *key);
         self.known.len() < before
-    }
-
-    /// Whether a component has written so many events about an object lately that this one is dropped. The limits are those
-    /// of client-go's spam filter.
-    fn is_spam(&mut self, component: &'static str, event: &Event, now: Timestamp) -> bool {
-        let now = Moment::at(Duration::from_secs(u64::try_from(now.as_second()).unwrap_or_default()));
-        let subject = (component, event.kind, event.key.clone(), event.uid.clone());
-        if self.buckets.len() >= KNOWN_MAX && !self.buckets.contains_key(&subject) {
-            self.buckets.retain(|_, bucket| !bucket.is_full(now));
-            if self.buckets.len() >= KNOWN_MAX {
-                self.buckets.clear();
-            }
-        }
-        let bucket = self.buckets.entry(subject).or_insert_with(|| Bucket::new(PER_SECOND, BURST));
-        !bucket.take(now)
     }
 
     fn make_room(&mut self, now: Timestamp) {
@@ -230,7 +205,7 @@ fn shortened(text: &str, bytes_max: usize) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::events::EventType;
+    use crate::{events::EventType, uid::Uid};
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use koord_profile::{Excerpt, PodNode, Profile, Texts, apply};
-use koord_runtime::patch::merge_patch;
-use koord_schema::patch::{PatchError, strategic};
+use koord_schema::patch::{PatchError, merge, strategic};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -36,7 +35,7 @@ pub(super) fn change(pod: &str, profiles: &[Arc<Profile>]) -> Result<Map<String,
         // A write of the object leaves its status as it is.
         after.remove("status");
     }
-    Ok(match merge_patch(&before, &after) {
+    Ok(match merge::diff(&before, &after) {
         Some(Value::Object(patch)) => patch,
         _ => Map::new(),
     })

@@ -9,6 +9,7 @@ use koord_api::slo_config::{
 
 use crate::{
     colocation::{Colocation, OUT_OF_RANGE as COLOCATION_OUT_OF_RANGE, reason as colocation_reason},
+    config::ConfigError,
     view::ConfigMapView,
 };
 
@@ -23,17 +24,6 @@ pub struct Configuration {
     pub amplification: ResourceAmplificationConfig,
 }
 
-/// A key that could not be taken.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct Mistake {
-    /// The key.
-    pub(super) key: &'static str,
-    /// The reason of the event about it.
-    pub(super) reason: &'static str,
-    /// What is wrong.
-    pub(super) message: String,
-}
-
 /// What is in force: of each key the last value that could be taken.
 #[derive(Debug, Default)]
 pub(super) struct InForce {
@@ -44,18 +34,21 @@ pub(super) struct InForce {
 
 impl InForce {
     /// The ConfigMap was read. Gives what could not be taken, and whether anything is different now.
-    pub(super) fn read(&mut self, config_map: &ConfigMapView) -> (Vec<Mistake>, bool) {
-        let mut mistakes = Vec::new();
+    pub(super) fn read(&mut self, config_map: &ConfigMapView) -> (Vec<ConfigError>, bool) {
+        let mut errors = Vec::new();
         let colocation = match ColocationConfig::parse(config_map.get(COLOCATION_CONFIG)) {
             Ok(config) => {
-                let told = config.refusals().into_iter();
                 let key = COLOCATION_CONFIG;
-                mistakes.extend(told.map(|message| Mistake { key, reason: COLOCATION_OUT_OF_RANGE, message }));
+                errors.extend(config.refusals().into_iter().map(|message| ConfigError {
+                    key,
+                    reason: COLOCATION_OUT_OF_RANGE,
+                    message,
+                }));
                 Some(config)
             }
             Err(error) => {
                 let reason = colocation_reason(&error);
-                mistakes.push(Mistake { key: COLOCATION_CONFIG, reason, message: error.to_string() });
+                errors.push(ConfigError { key: COLOCATION_CONFIG, reason, message: error.to_string() });
                 None
             }
         };
@@ -65,7 +58,7 @@ impl InForce {
                 differs |= config != self.rest.normalization;
                 self.rest.normalization = config;
             }
-            Err(error) => mistakes.push(Mistake {
+            Err(error) => errors.push(ConfigError {
                 key: CPU_NORMALIZATION_CONFIG,
                 reason: "CPUNormalizationCfgUnmarshalFailed",
                 message: format!("failed to unmarshal CPUNormalizationCfg, err: {error}"),
@@ -76,14 +69,14 @@ impl InForce {
                 differs |= config != self.rest.amplification;
                 self.rest.amplification = config;
             }
-            Err(error) => mistakes.push(Mistake {
+            Err(error) => errors.push(ConfigError {
                 key: RESOURCE_AMPLIFICATION_CONFIG,
                 reason: "ResourceAmplificationCfgUnmarshalFailed",
                 message: format!("failed to unmarshal amplificationCfg, err: {error}"),
             }),
         }
         self.shared = None;
-        (mistakes, differs)
+        (errors, differs)
     }
 
     /// What is in force; none while no `colocation-config` could ever be taken.

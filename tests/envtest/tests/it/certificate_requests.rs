@@ -1,34 +1,19 @@
 //! Who asks for a certificate, who decides, and what a revision on create does: as on a real kube-apiserver.
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
-use envtest::{
-    environment::SeededEnvironment,
-    kinds,
-    request::{ApiRequest, User},
-    server::{ApiServer, Outcome},
-    store::HistoryLimits,
-};
+use envtest::request::{ApiRequest, User};
 use http::Method;
 use serde_json::{Value, json};
 
+use crate::api_server::Core;
+
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 
-fn core() -> ApiServer {
-    let now = "2026-01-02T03:04:05Z".parse().unwrap();
-    let mut core = ApiServer::empty(Box::new(SeededEnvironment::new(1, now)), HistoryLimits::default());
-    kinds::install(&mut core);
-    envtest::bootstrap::run(&mut core).unwrap();
-    core
-}
-
-fn send(core: &mut ApiServer, method: Method, path: &str, body: &Value) -> (u16, Value) {
+fn send(core: &mut Core, method: Method, path: &str, body: &Value) -> (u16, Value) {
     let mut request = ApiRequest::new(method, path, body.to_string());
     "application/json".clone_into(&mut request.content_type);
     request.user = User { name: "jane".to_owned(), groups: vec!["devs".to_owned()], ..User::default() };
-    match core.handle(&request) {
-        Outcome::Done(answer) => (answer.code, serde_json::from_slice(&answer.body).unwrap_or_default()),
-        other => panic!("{other:?}"),
-    }
+    core.send(&request)
 }
 
 fn request(spec: &Value) -> Value {
@@ -43,7 +28,7 @@ fn request(spec: &Value) -> Value {
 
 #[test]
 fn a_request_names_its_requester_and_is_decided_by_its_approval_alone() {
-    let mut core = core();
+    let mut core = Core::new();
     let (code, created) = send(&mut core, Method::POST, REQUESTS, &request(&json!({"username": "somebody-else"})));
     assert_eq!(code, 201, "{created}");
     assert_eq!((&created["spec"]["username"], &created["spec"]["groups"]), (&json!("jane"), &json!(["devs"])));
@@ -76,7 +61,7 @@ fn a_request_names_its_requester_and_is_decided_by_its_approval_alone() {
 
 #[test]
 fn a_request_that_nobody_could_sign_is_refused() {
-    let mut core = core();
+    let mut core = Core::new();
     for (spec, message) in [
         (json!({"request": "AAAA"}), "PEM block type must be CERTIFICATE REQUEST"),
         (json!({"usages": []}), "spec.usages: Required value"),
@@ -98,7 +83,7 @@ fn a_request_that_nobody_could_sign_is_refused() {
 #[test]
 fn a_revision_on_create_is_refused_last_and_not_at_all_by_a_dry_run() {
     const MAPS: &str = "/api/v1/namespaces/default/configmaps";
-    let mut core = core();
+    let mut core = Core::new();
     let named = |name: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "resourceVersion": "7"}});
     assert_eq!(send(&mut core, Method::POST, MAPS, &named("UPPER")).0, 422);
     assert_eq!(send(&mut core, Method::POST, &format!("{MAPS}?dryRun=All"), &named("m")).0, 201);

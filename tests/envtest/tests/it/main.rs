@@ -1,6 +1,7 @@
 //! The embedded server as `kube::Client` sees it, without a socket.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod api_server;
 mod certificate_requests;
 mod controllers;
 mod nesting;
@@ -9,12 +10,9 @@ use envtest::{
     environment::SeededEnvironment,
     faults::{Fault, Rule},
     journal::Journal,
-    kinds,
     request::ApiRequest,
-    server::{ApiServer, Outcome},
     shell::{Parts, Server},
     status::ApiError,
-    store::HistoryLimits,
 };
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::{
@@ -27,11 +25,10 @@ use kube::{
 };
 use serde_json::json;
 
+use crate::api_server::Core;
+
 fn server() -> Server {
-    let now: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
-    let mut core = ApiServer::empty(Box::new(SeededEnvironment::new(1, now)), HistoryLimits::default());
-    kinds::install(&mut core);
-    Server::new(core, Parts::default())
+    Server::new(api_server::empty(), Parts::default())
 }
 
 fn client(server: &Server) -> Client {
@@ -111,46 +108,6 @@ async fn a_list_comes_in_pages_of_one_state() {
     assert_eq!(rest.metadata.continue_.as_deref().unwrap_or_default(), "");
 }
 
-/// A core alone, as a simulation drives it.
-struct Core(ApiServer);
-
-impl Core {
-    fn new() -> Self {
-        let now: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
-        let mut core = ApiServer::empty(Box::new(SeededEnvironment::new(1, now)), HistoryLimits::default());
-        kinds::install(&mut core);
-        envtest::bootstrap::run(&mut core).unwrap();
-        Self(core)
-    }
-
-    fn ask(&mut self, method: http::Method, path: &str, body: &serde_json::Value) -> (u16, serde_json::Value) {
-        let body = if body.is_null() { String::new() } else { body.to_string() };
-        match self.0.handle(&ApiRequest::new(method, path, body)) {
-            Outcome::Done(answer) => (answer.code, serde_json::from_slice(&answer.body).unwrap_or_default()),
-            other => panic!("{other:?}"),
-        }
-    }
-
-    fn create(&mut self, path: &str, body: &serde_json::Value) -> serde_json::Value {
-        let (code, made) = self.ask(http::Method::POST, path, body);
-        assert_eq!(code, 201, "{made}");
-        made
-    }
-
-    fn collect_garbage(&mut self) {
-        for _ in 0..20 {
-            if self.0.collect_garbage() == 0 {
-                return;
-            }
-        }
-        panic!("the collector does not come to rest");
-    }
-
-    fn exists(&mut self, path: &str) -> bool {
-        self.ask(http::Method::GET, path, &serde_json::Value::Null).0 == 200
-    }
-}
-
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 fn owned_by(owner: &serde_json::Value, name: &str) -> serde_json::Value {
@@ -191,7 +148,7 @@ fn a_foreground_deletion_waits_for_dependents() {
         json!({"metadata": {"finalizers": null}}).to_string(),
     );
     patch.content_type = "application/merge-patch+json".to_owned();
-    core.0.handle(&patch);
+    core.send(&patch);
     core.collect_garbage();
     assert!(!core.exists(&format!("{MAPS}/child")));
     assert!(!core.exists(&format!("{MAPS}/owner")));
@@ -232,7 +189,7 @@ fn a_fork_goes_its_own_way() {
     let mut one = Core::new();
     one.create("/api/v1/namespaces", &json!({"metadata": {"name": "n"}}));
     one.create("/api/v1/namespaces/n/configmaps", &json!({"metadata": {"name": "a"}}));
-    let mut another = Core(one.0.fork(Box::new(SeededEnvironment::new(2, Timestamp::UNIX_EPOCH))));
+    let mut another = one.fork(Box::new(SeededEnvironment::new(2, Timestamp::UNIX_EPOCH)));
     one.ask(http::Method::DELETE, "/api/v1/namespaces/n/configmaps/a", &serde_json::Value::Null);
     another.create("/api/v1/namespaces/n/configmaps", &json!({"metadata": {"name": "b"}}));
     assert_eq!(
@@ -276,9 +233,7 @@ async fn objects_and_definitions_survive_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let start = || {
         let (journal, contents) = Journal::open(folder.path()).unwrap();
-        let now: Timestamp = "2026-01-02T03:04:05Z".parse().unwrap();
-        let mut core = ApiServer::empty(Box::new(SeededEnvironment::new(1, now)), HistoryLimits::default());
-        kinds::install(&mut core);
+        let mut core = api_server::empty();
         core.restore(contents);
         core.start_journal();
         Server::new(core, Parts { journal: Some(journal), ..Parts::default() })

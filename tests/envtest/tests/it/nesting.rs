@@ -2,15 +2,11 @@
 
 use std::thread;
 
-use envtest::{
-    environment::SeededEnvironment,
-    kinds,
-    request::ApiRequest,
-    server::{ApiServer, Outcome},
-    store::HistoryLimits,
-};
+use envtest::request::ApiRequest;
 use http::Method;
 use serde_json::{Value, json};
+
+use crate::api_server::Core;
 
 /// The stack of tokio's worker threads.
 const STACK_BYTES: usize = 2 << 20;
@@ -21,22 +17,11 @@ fn on_a_workers_stack(test: impl FnOnce() + Send + 'static) {
     thread::Builder::new().stack_size(STACK_BYTES).spawn(test).unwrap().join().unwrap();
 }
 
-fn core() -> ApiServer {
-    let now = "2026-01-02T03:04:05Z".parse().unwrap();
-    let mut core = ApiServer::empty(Box::new(SeededEnvironment::new(1, now)), HistoryLimits::default());
-    kinds::install(&mut core);
-    envtest::bootstrap::run(&mut core).unwrap();
-    core
-}
-
-fn send(core: &mut ApiServer, method: Method, path: &str, content_type: &str, body: String) -> (u16, Value) {
+fn send(core: &mut Core, method: Method, path: &str, content_type: &str, body: String) -> (u16, Value) {
     let mut request = ApiRequest::new(method, path, body);
     content_type.clone_into(&mut request.content_type);
     request.query.push(("fieldManager".to_owned(), "test".to_owned()));
-    match core.handle(&request) {
-        Outcome::Done(answer) => (answer.code, serde_json::from_slice(&answer.body).unwrap_or_default()),
-        other => panic!("{other:?}"),
-    }
+    core.send(&request)
 }
 
 fn nested(levels: usize, key: &str, innermost: Value) -> Value {
@@ -55,7 +40,7 @@ fn definition(schema: &Value) -> Value {
 #[test]
 fn bodies_that_nest_without_end_are_refused_in_every_format() {
     on_a_workers_stack(|| {
-        let mut core = core();
+        let mut core = Core::new();
         for depth in [121, 9_999, 10_001, 1_000_000] {
             let text =
                 format!("{{\"metadata\":{{\"name\":\"a\"}},\"data\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
@@ -82,7 +67,7 @@ fn bodies_that_nest_without_end_are_refused_in_every_format() {
 #[test]
 fn the_deepest_schema_and_the_deepest_object_fit_into_a_workers_stack() {
     on_a_workers_stack(|| {
-        let mut core = core();
+        let mut core = Core::new();
         let leaf = json!({"type": "string", "x-kubernetes-validations": [{"rule": "self != 'no'"}]});
         let schema = |levels: usize| {
             (0..levels).fold(leaf.clone(), |inside, _| json!({"type": "object", "properties": {"a": inside}}))
@@ -114,7 +99,7 @@ fn the_deepest_schema_and_the_deepest_object_fit_into_a_workers_stack() {
 #[test]
 fn objects_without_a_schema_may_be_as_deep_as_a_body() {
     on_a_workers_stack(|| {
-        let mut core = core();
+        let mut core = Core::new();
         let body = definition(&json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})).to_string();
         assert_eq!(send(&mut core, Method::POST, DEFINITIONS, "application/json", body).0, 201);
         let (path, of) = ("/apis/x.io/v1/trees", |levels| {

@@ -59,7 +59,7 @@ fn not_applied(verdict: Verdict, profile: &Profile, request: &Request<'_>) -> Ve
     let warning = format!(
         "ClusterColocationProfile {name:?} was not applied: it selects namespaces by their labels, and namespace {namespace:?} is not known yet"
     );
-    Verdict { unsettled: true, ..verdict.warn(warning) }
+    Verdict { provisional: true, ..verdict.warn(warning) }
 }
 
 /// What the user should know beside the decision.
@@ -404,7 +404,7 @@ mod tests {
             ..Request::default()
         };
         let verdict = mutate_pod(&request, ctx.pods());
-        assert_eq!((verdict.patch.is_empty(), verdict.unsettled, verdict.denial), (true, true, None));
+        assert_eq!((verdict.patch.is_empty(), verdict.provisional, verdict.denial), (true, true, None));
         assert_eq!(
             verdict.warnings,
             [
@@ -414,6 +414,6 @@ mod tests {
         put("Namespace", r#"{"metadata":{"name":"new","uid":"n","resourceVersion":"2","labels":{"team":"x"}}}"#);
         let verdict = mutate_pod(&request, ctx.pods());
         assert_eq!(verdict.patch.as_str(), r#"[{"op":"add","path":"/metadata/labels","value":{"a":"b"}}]"#);
-        assert!(!verdict.unsettled && verdict.warnings.is_empty());
+        assert!(!verdict.provisional && verdict.warnings.is_empty());
     }
 }

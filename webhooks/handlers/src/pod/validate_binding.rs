@@ -54,7 +54,7 @@ pub fn validate_pod_binding(request: &Request<'_>, view: BindingView<'_>) -> Ver
     };
     let Some(decision) = decided else {
         // The pod is surely on its way to the cache; without it nobody can say more than that it may be bound.
-        return Verdict { unsettled: true, ..Verdict::allow() };
+        return Verdict { provisional: true, ..Verdict::allow() };
     };
     if let Some(decisions) = view.decisions {
         decisions.with_label_values(&[decision]).inc();
@@ -162,7 +162,7 @@ mod tests {
                 ..Request::default()
             };
             let verdict = (VALIDATE_POD_BINDING.call)(&request, &ctx);
-            (verdict.denial.is_none(), verdict.unsettled)
+            (verdict.denial.is_none(), verdict.provisional)
         };
         assert_eq!(decide("koord-scheduler", "a", "plain"), (true, false));
         assert_eq!(decide("intruder", "kube-system", "plain"), (true, false));

@@ -7,7 +7,7 @@ use koord_resource::ResourceList;
 use koord_webhook::Page;
 use serde::Serialize;
 
-use super::{Forest, Quota, QuotaView, World};
+use super::{Forest, Quota, QuotaView, TreeView};
 
 /// The names are the original's.
 #[derive(Serialize)]
@@ -48,7 +48,7 @@ pub(crate) fn page(view: QuotaView<'_>) -> Page {
     let quotas = view.quotas.read();
     let mut admitted = view.admitted.lock();
     let forest = Forest::new(&quotas, admitted.settle(&quotas, view.clock.moment()));
-    let all = forest.tree(World::Expected).all();
+    let all = forest.tree(TreeView::Expected).all();
     let mut below = BTreeMap::from([(ROOT_QUOTA, Vec::new())]);
     for (name, quota) in &all {
         below.entry(name).or_insert_with(Vec::new);

@@ -15,7 +15,7 @@ use koord_resource::{
 use serde_json::value::RawValue;
 
 use super::{
-    Forest, QuotaView, Quotas as _, Refused, World, advice,
+    Forest, QuotaView, Quotas as _, Refused, TreeView, advice,
     manifest::{QuotaManifest, QuotaMetadata, QuotaSpec, SHARED_WEIGHT},
 };
 use crate::{Ctx, decode};
@@ -53,7 +53,7 @@ fn mutate(request: &Request<'_>, view: QuotaView<'_>) -> Result<Patch, Refused> 
         let quotas = view.quotas.read();
         let mut admitted = view.admitted.lock();
         let forest = Forest::new(&quotas, admitted.settle(&quotas, view.clock.moment()));
-        let Some(above) = forest.tree(World::Expected).find(&parent) else {
+        let Some(above) = forest.tree(TreeView::Expected).find(&parent) else {
             let message = format!("fill quota {name} failed, parent not exist");
             return Err(Refused::missing(Denial::bad_request(message).advise(advice::NO_PARENT)));
         };

@@ -1,4 +1,4 @@
-//! The tree as it is shown, or as it will be.
+//! The tree of quotas, with or without the admitted changes that the cache does not show yet.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::{
 
 /// Which of the admitted changes that are not shown yet count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum World {
+pub(crate) enum TreeView {
     /// None.
     Shown,
     /// All.
@@ -21,23 +21,23 @@ pub(crate) enum World {
     Pessimistic,
 }
 
-impl World {
-    /// Every world. A change that is admitted in all of them breaks no rule, whichever changes are confirmed.
+impl TreeView {
+    /// Every view. A change that is admitted on all of them breaks no rule, whichever changes are confirmed.
     pub(crate) const ALL: [Self; 3] = [Self::Expected, Self::Shown, Self::Pessimistic];
 }
 
-/// The quotas in one [`World`].
+/// The quotas in one [`TreeView`].
 #[derive(Clone, Copy)]
 pub(crate) struct Tree<'a> {
     shown: &'a Cache<CachedQuota>,
     pending: &'a [&'a Pending],
-    world: World,
+    view: TreeView,
 }
 
 impl<'a> Tree<'a> {
-    pub(crate) fn new(shown: &'a Cache<CachedQuota>, pending: &'a [&'a Pending], world: World) -> Self {
-        let pending = if world == World::Shown { &[] } else { pending };
-        Self { shown, pending, world }
+    pub(crate) fn new(shown: &'a Cache<CachedQuota>, pending: &'a [&'a Pending], view: TreeView) -> Self {
+        let pending = if view == TreeView::Shown { &[] } else { pending };
+        Self { shown, pending, view }
     }
 
     /// Whether there is a quota of this key that cannot be read.
@@ -64,7 +64,7 @@ impl<'a> Tree<'a> {
 
     /// Whether the shown state of a quota counts.
     fn counts(&self, quota: &Quota) -> bool {
-        self.world == World::Pessimistic || self.pending_change(&quota.name).is_none()
+        self.view == TreeView::Pessimistic || self.pending_change(&quota.name).is_none()
     }
 }
 
@@ -72,7 +72,7 @@ impl<'a> Quotas<'a> for Tree<'a> {
     fn find(self, name: &str) -> Option<&'a Quota> {
         match self.pending_change(name) {
             Some(Change::Put(quota)) => return Some(quota),
-            Some(Change::Gone) if self.world == World::Expected => return None,
+            Some(Change::Gone) if self.view == TreeView::Expected => return None,
             _ => {}
         }
         let key = self.shown.index().named(name)?;

@@ -93,7 +93,7 @@ fn decide(
             let key = key_of(&quota);
             // The API server does not create what still exists, so a quota whose removal is not shown yet is gone.
             let is_gone = forest.pending_change(&key) == Some(&Change::Gone);
-            forest.without_creation_of(&key).ask(|tree| {
+            forest.without_creation_of(&key).check(|tree| {
                 if tree.find(&quota.name).is_some_and(|known| !is_gone || key_of(known) != key) {
                     let message = format!("AddQuota quota already exist:{}", quota.name);
                     return Err(Refusal::broken(message, advice::NAME_TAKEN));
@@ -122,7 +122,7 @@ fn decide(
             let (quota, before) = (view.place(&request.namespace), old.place(&request.namespace));
             let key = key_of(&quota);
             let is_coming = matches!(forest.pending_change(&key), Some(Change::Put(_)));
-            forest.without_changes_of(&key).ask(|tree| {
+            forest.without_changes_of(&key).check(|tree| {
                 let proposal = Proposal { quota: &quota, old: Some(&before), tree, pods: &bound, rules };
                 proposal.namespaces_are_free()?;
                 if !is_coming && tree.find(&quota.name).is_none() && !tree.is_unreadable(key.as_str()) {
@@ -145,7 +145,7 @@ fn decide(
             }
             let key = ObjectKey::new(&request.namespace, name);
             let is_coming = matches!(forest.pending_change(&key), Some(Change::Put(_)));
-            forest.without_changes_of(&key).ask(|tree| {
+            forest.without_changes_of(&key).check(|tree| {
                 if !is_coming && tree.find(name).is_none() && !tree.is_unreadable(key.as_str()) {
                     return Err(Refusal::missing(format!("not found quota:{name}"), advice::UNKNOWN));
                 }

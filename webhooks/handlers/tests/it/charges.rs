@@ -19,7 +19,7 @@ use koord_runtime::{
     write::{Answer, WireRequest},
 };
 use koord_webhook::{Metrics, Service, ServiceBuilder};
-use koord_webhooks::{Accounts, Books, Ctx, Retries, serve};
+use koord_webhooks::{Ctx, QuotaAccessor, QuotaEvaluator, Retries, serve};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -91,7 +91,7 @@ impl Server {
 
 pub(crate) struct Wire(pub(crate) Arc<Server>);
 
-impl Books for Wire {
+impl QuotaAccessor for Wire {
     fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<Answer, String>> {
         Box::pin(async move {
             // Others get their turn while a write is under way.
@@ -122,11 +122,11 @@ fn guarded_stage(max: u64, delay: Duration, guard: PanicGuard) -> (Arc<Server>, 
     ctx.put("ElasticQuota", &quota(max).to_string()).unwrap();
     let server = Server::new(&ctx, delay);
     server.keep(&quota(max));
-    let accounts = Accounts::new(Arc::clone(&ctx), Retries::default(), Random::seeded(1), guard);
-    accounts.open(Arc::new(Wire(Arc::clone(&server))));
+    let evaluator = QuotaEvaluator::new(Arc::clone(&ctx), Retries::default(), Random::seeded(1), guard);
+    evaluator.connect(Arc::new(Wire(Arc::clone(&server))));
     let metrics = Metrics::register(&koord_runtime::metrics::Metrics::new().unwrap()).unwrap();
     let builder = serve(ServiceBuilder::new(metrics, SystemClock::shared()), &ctx, gate);
-    (server, accounts.settle(builder).build())
+    (server, evaluator.serve(builder).build())
 }
 
 async fn create(service: &Service, dry_run: bool) -> Result<(), String> {

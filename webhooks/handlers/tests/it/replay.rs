@@ -8,7 +8,7 @@ use http_body_util::{BodyExt, Full};
 use koord_runtime::{clock::SystemClock, panics::PanicGuard, random::Random};
 use koord_schema::patch::json;
 use koord_webhook::{Metrics, Service, ServiceBuilder};
-use koord_webhooks::{Accounts, Ctx, Retries, Settings, serve};
+use koord_webhooks::{Ctx, QuotaEvaluator, Retries, Settings, serve};
 use serde_json::{Value, json};
 
 use crate::{
@@ -89,9 +89,9 @@ fn stored((revision, mut object): (usize, Value)) -> Value {
 fn service(recording: &Recording, ctx: &Arc<Ctx>, server: &Arc<Server>) -> Service {
     let registry = koord_runtime::metrics::Metrics::new().unwrap();
     let builder = ServiceBuilder::new(Metrics::register(&registry).unwrap(), SystemClock::shared());
-    let accounts = Accounts::new(Arc::clone(ctx), Retries::default(), Random::seeded(1), PanicGuard::default());
-    accounts.open(Arc::new(Wire(Arc::clone(server))));
-    accounts.settle(serve(builder, ctx, gate(&recording.feature_gates))).build()
+    let evaluator = QuotaEvaluator::new(Arc::clone(ctx), Retries::default(), Random::seeded(1), PanicGuard::default());
+    evaluator.connect(Arc::new(Wire(Arc::clone(server))));
+    evaluator.serve(serve(builder, ctx, gate(&recording.feature_gates))).build()
 }
 
 /// Where our answer differs; none where it agrees. `text`: only the message does.

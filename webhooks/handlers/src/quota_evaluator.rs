@@ -1,4 +1,4 @@
-//! Charges pods to their quotas: one account per quota, whose charges are written together.
+//! Charges pods to their quotas, as the quota admission of Kubernetes does: charges of one quota are written in batches.
 
 use std::{
     collections::BTreeMap,
@@ -18,7 +18,7 @@ use koord_runtime::{
     uid::Uid,
     write::{Action, Answer, WireRequest, Write},
 };
-use koord_webhook::{Due, ServiceBuilder};
+use koord_webhook::{ServiceBuilder, SideEffect};
 use parking_lot::Mutex;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -39,13 +39,13 @@ const WAIT_MAX: Duration = Duration::from_secs(10);
 const KIND: ResourceKind = ResourceKind::of(&ElasticQuota::INFO);
 const FIELD_MANAGER: &str = "koordinator-manager";
 
-/// How charges are written.
-pub trait Books: Send + Sync {
+/// How quotas are read and written.
+pub trait QuotaAccessor: Send + Sync {
     /// Sends a request to the API server; an error says why there is no answer.
     fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<Answer, String>>;
 }
 
-impl Books for Api {
+impl QuotaAccessor for Api {
     fn send(&self, request: WireRequest) -> BoxFuture<'_, Result<Answer, String>> {
         Box::pin(async move { self.call(&request).await.map_err(|failure| failure.message) })
     }
@@ -68,26 +68,26 @@ impl Default for Retries {
     }
 }
 
-/// The accounts of all quotas.
-pub struct Accounts {
+/// Admits pods against their quotas and writes the usage.
+pub struct QuotaEvaluator {
     ctx: Arc<Ctx>,
-    books: OnceLock<Arc<dyn Books>>,
+    accessor: OnceLock<Arc<dyn QuotaAccessor>>,
     retries: Retries,
     random: Random,
     guard: PanicGuard,
-    of: Mutex<BTreeMap<ObjectKey, Account>>,
+    work: Mutex<BTreeMap<ObjectKey, Work>>,
 }
 
 #[derive(Default)]
-struct Account {
-    waiting: Vec<Waiting>,
-    /// Whether somebody writes: charges that come meanwhile are written next, together.
+struct Work {
+    waiters: Vec<Waiter>,
+    /// Whether a task writes: charges that arrive meanwhile are its next batch.
     busy: bool,
     /// What was written last.
     last: Option<State>,
 }
 
-struct Waiting {
+struct Waiter {
     amounts: ResourceList,
     answer: oneshot::Sender<Result<(), Denial>>,
 }
@@ -114,37 +114,37 @@ struct Metadata {
     resource_version: String,
 }
 
-impl Accounts {
-    /// Accounts over the caches of the handlers. `guard` counts panics.
+impl QuotaEvaluator {
+    /// An evaluator over the caches of the handlers. `guard` counts panics.
     pub fn new(ctx: Arc<Ctx>, retries: Retries, random: Random, guard: PanicGuard) -> Arc<Self> {
         let retries = Retries { max: retries.max.max(3), ..retries };
-        Arc::new(Self { ctx, books: OnceLock::new(), retries, random, guard, of: Mutex::default() })
+        Arc::new(Self { ctx, accessor: OnceLock::new(), retries, random, guard, work: Mutex::default() })
     }
 
-    /// From now on charges can be written. What opens them a second time changes nothing.
-    pub fn open(&self, books: Arc<dyn Books>) {
-        // Whoever came first serves as well.
-        let _ = self.books.set(books);
+    /// From now on charges can be written. A second call changes nothing.
+    pub fn connect(&self, accessor: Arc<dyn QuotaAccessor>) {
+        // The first one stays.
+        let _ = self.accessor.set(accessor);
     }
 
     /// Has every pod charged that `/validate-pod` admits, where the gate for that is on.
-    pub fn settle(self: &Arc<Self>, builder: ServiceBuilder) -> ServiceBuilder {
+    pub fn serve(self: &Arc<Self>, builder: ServiceBuilder) -> ServiceBuilder {
         if !self.ctx.switches.quota_admission {
             return builder;
         }
-        let accounts = Arc::clone(self);
-        builder.settle(VALIDATE_POD.path, move |request| {
-            let (verdict, charge) = decide(request, accounts.ctx.pods(), Some(accounts.ctx.clock.now()));
-            (verdict, charge.map(|charge| Arc::clone(&accounts).due(charge, request.dry_run)))
+        let evaluator = Arc::clone(self);
+        builder.side_effects(VALIDATE_POD.path, move |request| {
+            let (verdict, charge) = decide(request, evaluator.ctx.pods(), Some(evaluator.ctx.clock.now()));
+            (verdict, charge.map(|charge| Arc::clone(&evaluator).side_effect(charge, request.dry_run)))
         })
     }
 
-    fn due(self: Arc<Self>, charge: Charge, dry_run: bool) -> Due {
+    fn side_effect(self: Arc<Self>, charge: Charge, dry_run: bool) -> SideEffect {
         Box::pin(async move {
             if !dry_run {
                 return self.charge(charge).await;
             }
-            // What would be said, without writing it.
+            // The same answer, without the write.
             let Some(state) = self.shown(&charge.quota) else { return Ok(()) };
             charge::admit(&charge.quota, &state.quota, &state.requested, &charge.amounts).map(drop)
         })
@@ -153,14 +153,14 @@ impl Accounts {
     async fn charge(self: &Arc<Self>, charge: Charge) -> Result<(), Denial> {
         let (answer, settled) = oneshot::channel();
         let idle = {
-            let mut accounts = self.of.lock();
-            let account = accounts.entry(charge.quota.clone()).or_default();
-            account.waiting.push(Waiting { amounts: charge.amounts, answer });
-            !std::mem::replace(&mut account.busy, true)
+            let mut work = self.work.lock();
+            let work = work.entry(charge.quota.clone()).or_default();
+            work.waiters.push(Waiter { amounts: charge.amounts, answer });
+            !std::mem::replace(&mut work.busy, true)
         };
         if idle {
-            // On its own, because who asked may hang up, and others wait too.
-            tokio::spawn(Arc::clone(self).work(charge.quota));
+            // A task of its own, because the request may be cancelled, and others wait too.
+            tokio::spawn(Arc::clone(self).write_batches(charge.quota));
         }
         tokio::select! {
             biased;
@@ -171,53 +171,53 @@ impl Accounts {
         }
     }
 
-    /// Writes what waits until nothing does.
-    async fn work(self: Arc<Self>, key: ObjectKey) {
+    /// Writes batches until no charge waits.
+    async fn write_batches(self: Arc<Self>, key: ObjectKey) {
         loop {
-            let (waiting, last) = {
-                let mut accounts = self.of.lock();
-                let Some(account) = accounts.get_mut(&key) else { return };
-                // Who waited too long has gone.
-                account.waiting.retain(|waiting| !waiting.answer.is_closed());
-                if account.waiting.is_empty() {
-                    account.busy = false;
+            let (waiters, last) = {
+                let mut work = self.work.lock();
+                let Some(work) = work.get_mut(&key) else { return };
+                // Requests that waited too long have been answered.
+                work.waiters.retain(|waiter| !waiter.answer.is_closed());
+                if work.waiters.is_empty() {
+                    work.busy = false;
                     return;
                 }
-                (std::mem::take(&mut account.waiting), account.last.clone())
+                (std::mem::take(&mut work.waiters), work.last.clone())
             };
             // A batch whose write panics is given up: its pods are denied at once, and the next batch is written.
             let write = async {
                 self.guard.inject(Place::Task);
-                self.write(&key, waiting, last).await
+                self.write(&key, waiters, last).await
             };
             let written =
                 self.guard.catch_async(Place::Task, Task("quota writer", ""), write).await.unwrap_or_default();
-            if let Some(account) = self.of.lock().get_mut(&key) {
-                account.last = written.or(account.last.take());
+            if let Some(work) = self.work.lock().get_mut(&key) {
+                work.last = written.or(work.last.take());
             }
         }
     }
 
     /// Charges a batch with one write; gives what is stored then.
-    async fn write(&self, key: &ObjectKey, waiting: Vec<Waiting>, last: Option<State>) -> Option<State> {
-        let tries = self.retries.max.min(3 + waiting.len().ilog2());
+    async fn write(&self, key: &ObjectKey, waiters: Vec<Waiter>, last: Option<State>) -> Option<State> {
+        let tries = self.retries.max.min(3 + waiters.len().ilog2());
         let mut paused = Duration::ZERO;
-        let mut waiting = waiting;
+        let mut waiters = waiters;
         let mut state = newer(self.shown(key), last);
         for attempt in 0..=tries {
             let Some(current) = state.take() else {
-                answer(waiting, &Err(Denial::bad_request(format!("elastic quota {} not found", key.name()))));
+                answer(waiters, &Err(Denial::bad_request(format!("elastic quota {} not found", key.name()))));
                 return None;
             };
             let requested;
-            (requested, waiting) = admit_all(key, &current, waiting);
-            if waiting.is_empty() {
+            (requested, waiters) = admit_all(key, &current, waiters);
+            if waiters.is_empty() {
                 return Some(current);
             }
             let outcome = self.store(key, &current, &requested).await;
             match outcome {
                 Ok(Some(written)) => {
-                    answer(waiting, &Ok(()));
+                    answer(waiters, &Ok(()));
                     return Some(written);
                 }
                 Ok(None) if attempt < tries => {
@@ -226,11 +226,11 @@ impl Accounts {
                 }
                 Ok(None) => {
                     let message = format!("elastic quota {key} was changed by others again and again; try again");
-                    answer(waiting, &Err(Denial::bad_request(message)));
+                    answer(waiters, &Err(Denial::bad_request(message)));
                     return None;
                 }
                 Err(message) => {
-                    answer(waiting, &Err(Denial::bad_request(message)));
+                    answer(waiters, &Err(Denial::bad_request(message)));
                     return None;
                 }
             }
@@ -246,11 +246,11 @@ impl Accounts {
         Some(State { uid: entry.uid.clone(), revision: entry.revision, quota: Arc::clone(&entry.value), requested })
     }
 
-    /// What the API server has; what the cache shows where it does not say.
+    /// What the API server has; what the cache shows where the server does not answer.
     async fn read(&self, key: &ObjectKey) -> Option<State> {
         let uri = KIND.url_path(key.namespace(), Some(key.name()));
         let request = WireRequest { method: "GET", uri, content_type: "application/json", body: String::new() };
-        let answer = self.books.get()?.send(request).await.ok().filter(Answer::is_success);
+        let answer = self.accessor.get()?.send(request).await.ok().filter(Answer::is_success);
         let fresh = answer.and_then(|answer| {
             let Stored { metadata } = serde_json::from_str(&answer.body).ok()?;
             let quota = Arc::new(quota::read(&answer.body).ok()?);
@@ -260,9 +260,11 @@ impl Accounts {
         newer(self.shown(key), fresh)
     }
 
-    /// Stores what the pods of a quota request together; nothing when somebody else has changed the quota.
+    /// Stores what the pods of a quota request together; none after a conflict.
     async fn store(&self, key: &ObjectKey, state: &State, requested: &ResourceList) -> Result<Option<State>, String> {
-        let Some(books) = self.books.get() else { return Err("quotas cannot be charged yet; try again".to_owned()) };
+        let Some(accessor) = self.accessor.get() else {
+            return Err("quotas cannot be charged yet; try again".to_owned());
+        };
         let text = koord_resource::go_json::to_string(requested).map_err(|error| error.to_string())?;
         let metadata: Value = json!({
             "uid": state.uid,
@@ -271,7 +273,7 @@ impl Accounts {
         });
         let action = Action::Patch { subresource: "", patch: json!({ "metadata": metadata }) };
         let write = Write { kind: KIND, key: key.clone(), action };
-        let answer = books.send(write.request(FIELD_MANAGER)).await?;
+        let answer = accessor.send(write.request(FIELD_MANAGER)).await?;
         if answer.code == 409 {
             return Ok(None);
         }
@@ -304,24 +306,24 @@ fn newer(a: Option<State>, b: Option<State>) -> Option<State> {
 }
 
 /// Admits one pod after the other; gives what is requested then, and those that were admitted.
-fn admit_all(key: &ObjectKey, state: &State, waiting: Vec<Waiting>) -> (ResourceList, Vec<Waiting>) {
+fn admit_all(key: &ObjectKey, state: &State, waiters: Vec<Waiter>) -> (ResourceList, Vec<Waiter>) {
     let mut requested = state.requested.clone();
-    let mut admitted = Vec::with_capacity(waiting.len());
-    for one in waiting {
-        match charge::admit(key, &state.quota, &requested, &one.amounts) {
+    let mut admitted = Vec::with_capacity(waiters.len());
+    for waiter in waiters {
+        match charge::admit(key, &state.quota, &requested, &waiter.amounts) {
             Ok(total) => {
                 requested = total;
-                admitted.push(one);
+                admitted.push(waiter);
             }
-            Err(denial) => answer(vec![one], &Err(denial)),
+            Err(denial) => answer(vec![waiter], &Err(denial)),
         }
     }
     (requested, admitted)
 }
 
-fn answer(waiting: Vec<Waiting>, answer: &Result<(), Denial>) {
-    for waiting in waiting {
-        // Who waited too long has gone.
-        let _ = waiting.answer.send(answer.clone());
+fn answer(waiters: Vec<Waiter>, answer: &Result<(), Denial>) {
+    for waiter in waiters {
+        // One that waited too long does not listen any more.
+        let _ = waiter.answer.send(answer.clone());
     }
 }
