@@ -9,6 +9,7 @@ mod colocation;
 mod cpu_normalization;
 mod defaults;
 mod draft;
+mod effective;
 mod names;
 mod node_slo;
 mod resource_amplification;
@@ -26,6 +27,7 @@ pub use defaults::{
     resource_threshold_strategy, system_strategy,
 };
 pub use draft::{CHECKED_KEYS, Draft, NodeDraft};
+pub use effective::{EffectiveConfig, EffectiveKey, EffectiveStrategy, EffectiveValue, Origin};
 use koord_resource::go_json::DecodeError;
 pub use node_slo::{HostApplications, NodeHostApplications, NodeSloConfig, NodeSloResolved, Section, SectionError};
 pub use resource_amplification::{ResourceAmplificationConfig, ResourceAmplificationStrategy};

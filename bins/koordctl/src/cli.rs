@@ -104,7 +104,7 @@ impl Command {
             Self::Doctor(args) => Some(args.answer.output),
             Self::Plan(args) => Some(args.answer.output),
             Self::Lint(args) => Some(args.output),
-            Self::Config { command: ConfigCommand::Effective(args) } => Some(args.output),
+            Self::Config { command: ConfigCommand::Effective(args) } => Some(args.answer.output),
             Self::Profile { command: ProfileCommand::Test(args) } => Some(args.answer.output),
             Self::Explain { command } => Some(match command {
                 ExplainCommand::Batch(args)
@@ -275,25 +275,37 @@ pub struct LintArgs {
 /// What `config` shows.
 #[derive(Debug, Subcommand)]
 pub enum ConfigCommand {
-    /// Print the complete configuration that is in force with a file: its fields, and the defaults of what it leaves out
+    /// Print the complete configuration that is in force: its values, the defaults of what is left out, and what sets each value
+    ///
+    /// Without -f: slo-controller-config of the cluster, which koord-manager reads. With -f: a ConfigMap of that name, or the configuration of a component
+    /// (KubeSchedulerConfiguration, DeschedulerConfiguration).
     #[command(after_help = "\
 Examples:
+  koordctl config effective                                    # slo-controller-config: each value with the strategy that sets it
+  koordctl config effective --node node-1                      # … as it is merged for this node, with its labels and annotations
+  koordctl config effective -f slo-controller-config.yaml      # … of a file
   koordctl config effective -f koord-scheduler.yaml            # each value with the line that sets it, or default
   koordctl config effective -f koord-descheduler.yaml -o yaml  # the configuration itself
 
-Exit code: 0 when it is printed, 1 when the file has mistakes, which are listed as by lint, 2 when it cannot be read.")]
+Exit code: 0 when it is printed, 1 when it has mistakes, which are listed as by lint, 2 when it cannot be read.")]
     Effective(EffectiveArgs),
 }
 
 /// Options of `config effective`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct EffectiveArgs {
-    /// File with a KubeSchedulerConfiguration or a DeschedulerConfiguration, in YAML or JSON; - is standard input
+    /// File with the configuration instead of a cluster, in YAML or JSON; - is standard input
     #[arg(short = 'f', long = "filename", value_name = "FILE")]
-    pub file: PathBuf,
-    /// How the answer is written: a table shows where each value comes from
-    #[arg(short, long, value_enum, default_value_t = OutputFormat::Table)]
-    pub output: OutputFormat,
+    pub file: Option<PathBuf>,
+    /// Show the values that are in force on this node; with -f the file holds the Node too
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    pub node: Option<String>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub configuration: ConfigurationArgs,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub answer: AnswerArgs,
 }
 
 /// Options of `up`.

@@ -1,31 +1,35 @@
-//! `koordctl config effective`: the complete configuration of a component, with what its file leaves out.
+//! `koordctl config effective`: the complete configuration of a component or of koord-manager, with what its source leaves out.
 
-use anyhow::{Result, bail};
-use koord_config::{Kind, Origin, path_text};
+mod component;
+mod manager;
+
+use anyhow::{Result, anyhow, bail};
+use koord_config::Kind;
+use koord_resource::controller::ResourceKind;
 use serde_json::Value;
 
+use self::manager::Source;
 use crate::{
     Answer,
-    cli::{ConfigCommand, EffectiveArgs, OutputFormat},
-    lint, manifests,
+    cli::{ConfigCommand, EffectiveArgs},
+    connect, lint, manifests,
+    names::{few, question},
     reviewer::Reviewer,
     screen::Screen,
-    table,
 };
 
 /// Prints what is in force.
-pub fn run(command: &ConfigCommand, screen: Screen) -> Result<Answer> {
+pub async fn run(command: &ConfigCommand, screen: Screen) -> Result<Answer> {
     let ConfigCommand::Effective(args) = command;
-    effective(args, screen)
+    match &args.file {
+        Some(file) => of_file(file, args, screen),
+        None => of_cluster(args, screen).await,
+    }
 }
 
-fn effective(args: &EffectiveArgs, screen: Screen) -> Result<Answer> {
-    let files = manifests::read(std::slice::from_ref(&args.file))?;
+fn of_file(file: &std::path::Path, args: &EffectiveArgs, screen: Screen) -> Result<Answer> {
+    let files = manifests::read(&[file.to_owned()])?;
     let documents: Vec<lint::Parsed<'_>> = files.iter().flat_map(lint::parse).collect();
-    let found = documents.iter().find_map(|document| {
-        let object = document.objects.as_ref().ok()?.first()?;
-        Some((document, object, Kind::of(object)?))
-    });
     let wrong: Vec<String> = lint::lint(&files, &Reviewer::new("")?)
         .iter()
         .filter(|finding| finding.is_error)
@@ -34,38 +38,70 @@ fn effective(args: &EffectiveArgs, screen: Screen) -> Result<Answer> {
     if !wrong.is_empty() {
         return Ok(Answer::failure(wrong.join("\n") + "\n"));
     }
-    let Some((document, object, kind)) = found else {
+    let objects = || {
+        let parsed = documents.iter().filter_map(|document| Some((document, document.objects.as_ref().ok()?)));
+        parsed.flat_map(|(document, objects)| objects.iter().map(move |object| (document, object)))
+    };
+    if let Some((document, object, kind)) =
+        objects().find_map(|(document, object)| Some((document, object, Kind::of(object)?)))
+    {
+        if args.node.is_some() {
+            bail!("a {} is the same on all nodes; --node is for ConfigMap {}", kind.name(), config_map(args));
+        }
+        return component::effective(document, object, kind, args.answer.output, screen);
+    }
+    let name = args.configuration.slo_config_name.as_str();
+    let is = |object: &Value, kind: &str, name: &str| object["kind"] == kind && object["metadata"]["name"] == name;
+    let Some((_, found)) = objects().find(|(_, object)| is(object, "ConfigMap", name)) else {
         let known =
             [Kind::Scheduler, Kind::Descheduler].map(|kind| format!("{} of {}", kind.name(), kind.api_version()));
-        bail!("{} holds no configuration of a component; one is a {}", args.file.display(), known.join(" or a "));
+        bail!("{} holds no configuration; one is a ConfigMap {name}, a {}", file.display(), known.join(" or a "));
     };
-    let effective = kind.effective(object)?;
-    if args.output != OutputFormat::Table {
-        return Ok(Answer::success(args.output.document(&effective.value)?));
-    }
-    let mut rows = vec![["FIELD", "VALUE", "FROM"].map(str::to_owned).to_vec()];
-    for (path, origin) in &effective.leaves {
-        let from = match origin {
-            Origin::Default => "default".to_owned(),
-            Origin::Document(path) => format!("line {}", document.line_of(path)),
-        };
-        rows.push(vec![path_text(path), shown(value_at(&effective.value, path)), from]);
-    }
-    Ok(Answer::success(table::lines(&rows, screen)))
+    let node = match &args.node {
+        None => None,
+        Some(node) => {
+            let (_, object) = objects().find(|(_, object)| is(object, "Node", node)).ok_or_else(|| {
+                let nodes = objects().filter(|(_, object)| object["kind"] == "Node");
+                let names: Vec<String> =
+                    nodes.filter_map(|(_, node)| Some(node["metadata"]["name"].as_str()?.to_owned())).collect();
+                let known = match question(node, names.iter().map(String::as_str)) {
+                    Some(question) => question,
+                    None if names.is_empty() => {
+                        "the file holds none; without -f its labels are read from the cluster".to_owned()
+                    }
+                    None => format!("the file holds: {}", few(&names)),
+                };
+                anyhow!("there is no node {node} in {}; {known}", file.display())
+            })?;
+            Some(object)
+        }
+    };
+    manager::effective(&Source { name: config_map(args), config_map: Some(found), node }, args.answer.output, screen)
 }
 
-fn value_at<'v>(value: &'v Value, path: &[koord_config::Step]) -> Option<&'v Value> {
-    path.iter().try_fold(value, |value, step| match step {
-        koord_config::Step::Key(key) => value.get(key),
-        koord_config::Step::Index(index) => value.get(*index),
-    })
+async fn of_cluster(args: &EffectiveArgs, screen: Screen) -> Result<Answer> {
+    let client = connect::client(&args.answer.cluster).await?;
+    let (namespace, name) = (&args.configuration.config_namespace, &args.configuration.slo_config_name);
+    let found = connect::get(&client, &ResourceKind::CONFIG_MAP.url_path(namespace, Some(name))).await?;
+    let node = match &args.node {
+        None => None,
+        Some(node) => {
+            let found = connect::get(&client, &ResourceKind::NODE.url_path("", Some(node))).await?;
+            Some(found.ok_or_else(|| anyhow!("there is no node {node}; `kubectl get nodes` shows those that are"))?)
+        }
+    };
+    let source = Source { name: config_map(args), config_map: found.as_ref(), node: node.as_ref() };
+    manager::effective(&source, args.answer.output, screen)
+}
+
+fn config_map(args: &EffectiveArgs) -> String {
+    format!("{}/{}", args.configuration.config_namespace, args.configuration.slo_config_name)
 }
 
 /// A text without quotes, unless it is empty.
-fn shown(value: Option<&Value>) -> String {
+fn shown(value: &Value) -> String {
     match value {
-        Some(Value::String(text)) if !text.is_empty() => text.clone(),
-        Some(value) => value.to_string(),
-        None => String::new(),
+        Value::String(text) if !text.is_empty() => text.clone(),
+        value => value.to_string(),
     }
 }

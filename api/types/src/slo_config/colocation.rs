@@ -162,19 +162,61 @@ impl ColocationStrategy {
         if let Some(Ok(annotated)) = annotated {
             *self = laid_over(self, &annotated);
         }
-        let percent = |key: &str| labels.get(key).and_then(|text| ratio_percent(text));
-        let overrides = [
-            (CPU_RECLAIM_RATIO, &mut self.cpu_reclaim_threshold_percent),
-            (MEMORY_RECLAIM_RATIO, &mut self.memory_reclaim_threshold_percent),
-            (MID_STATIC_CPU_RESERVED_RATIO, &mut self.mid_static_cpu_reserved_percent),
-            (MID_STATIC_MEMORY_RESERVED_RATIO, &mut self.mid_static_memory_reserved_percent),
-        ];
-        for (key, field) in overrides {
-            if let Some(percent) = percent(key) {
-                *field = Some(percent);
+        for (label, field) in OVERRIDING_LABELS {
+            if let Some(percent) = labelled(label, labels) {
+                *field.of(self) = Some(percent);
             }
         }
     }
+}
+
+/// A percentage that a label of the node sets, as a ratio.
+#[derive(Clone, Copy)]
+enum LabelledPercent {
+    CpuReclaim,
+    MemoryReclaim,
+    MidStaticCpu,
+    MidStaticMemory,
+}
+
+const OVERRIDING_LABELS: [(&str, LabelledPercent); 4] = [
+    (CPU_RECLAIM_RATIO, LabelledPercent::CpuReclaim),
+    (MEMORY_RECLAIM_RATIO, LabelledPercent::MemoryReclaim),
+    (MID_STATIC_CPU_RESERVED_RATIO, LabelledPercent::MidStaticCpu),
+    (MID_STATIC_MEMORY_RESERVED_RATIO, LabelledPercent::MidStaticMemory),
+];
+
+impl LabelledPercent {
+    fn of(self, strategy: &mut ColocationStrategy) -> &mut Option<i64> {
+        match self {
+            Self::CpuReclaim => &mut strategy.cpu_reclaim_threshold_percent,
+            Self::MemoryReclaim => &mut strategy.memory_reclaim_threshold_percent,
+            Self::MidStaticCpu => &mut strategy.mid_static_cpu_reserved_percent,
+            Self::MidStaticMemory => &mut strategy.mid_static_memory_reserved_percent,
+        }
+    }
+
+    /// The field's name in JSON.
+    fn field(self) -> &'static str {
+        match self {
+            Self::CpuReclaim => "cpuReclaimThresholdPercent",
+            Self::MemoryReclaim => "memoryReclaimThresholdPercent",
+            Self::MidStaticCpu => "midStaticCPUReservedPercent",
+            Self::MidStaticMemory => "midStaticMemoryReservedPercent",
+        }
+    }
+}
+
+fn labelled(label: &str, labels: &Labels) -> Option<i64> {
+    labels.get(label).and_then(|text| ratio_percent(text))
+}
+
+/// The label of a node that sets this field there.
+pub(super) fn overriding_label(field: &str, labels: &Labels) -> Option<&'static str> {
+    let sets = |(label, percent): &(&'static str, LabelledPercent)| {
+        percent.field() == field && labelled(label, labels).is_some()
+    };
+    OVERRIDING_LABELS.into_iter().find(sets).map(|(label, _)| label)
 }
 
 /// The percentage of a ratio in text form; none for what is negative or no number.
@@ -324,6 +366,16 @@ mod tests {
         let strategy = config(r#"{"cpuReclaimThresholdPercent":65}"#).for_node(&labels, &map(&[]));
         assert_eq!(strategy.cpu_reclaim_threshold_percent, Some(65));
         assert_eq!(strategy.memory_reclaim_threshold_percent, Some(65));
+    }
+
+    #[test]
+    fn a_label_sets_the_field_that_is_named_for_it() {
+        for (label, percent) in OVERRIDING_LABELS {
+            let labels = map(&[(label, "0.07")]);
+            let strategy = config("{}").for_node(&labels, &map(&[]));
+            assert_eq!(serde_json::to_value(strategy).unwrap()[percent.field()], 7, "{label}");
+            assert_eq!(overriding_label(percent.field(), &labels), Some(label));
+        }
     }
 
     #[test]

@@ -16,7 +16,6 @@ use koord_runtime::{
     cache::{Applied, Cache},
     projection::Projection,
 };
-use kube::Client;
 use serde_json::Value;
 
 use crate::{
@@ -72,14 +71,14 @@ impl Objects {
         let name = args.node.as_str();
         let mut missing = Missing::default();
         for kind in [NodeView::KIND, NodeMetricView::KIND, TopologyView::KIND, DeviceView::KIND, NodeSloView::KIND] {
-            match get(&client, &kind.url_path("", Some(name))).await {
+            match connect::get(&client, &kind.url_path("", Some(name))).await {
                 Ok(Some(object)) => self.add(kind.kind, object)?,
                 Ok(None) => {}
                 Err(error) => missing.note(error)?,
             }
         }
         let kind = ConfigMapView::KIND;
-        match get(&client, &kind.url_path(&source.namespace, Some(&source.name))).await {
+        match connect::get(&client, &kind.url_path(&source.namespace, Some(&source.name))).await {
             Ok(Some(object)) => self.add(kind.kind, object)?,
             Ok(None) => {}
             Err(error) => missing.note(error)?,
@@ -163,12 +162,4 @@ fn keep<P: Projection>(cache: &mut Cache<P>, mut object: Value) -> Result<()> {
         bail!("{} {name} cannot be read: {}", P::KIND.kind, unread.reason);
     }
     Ok(())
-}
-
-async fn get(client: &Client, path: &str) -> Result<Option<Value>> {
-    let request = http::Request::get(path).body(Vec::new())?;
-    match client.request(request).await {
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-        result => result.map(Some).with_context(|| format!("{path} cannot be read")),
-    }
 }

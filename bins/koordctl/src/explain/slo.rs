@@ -1,12 +1,9 @@
 //! Where each value of a NodeSLO came from: the part for some nodes, the part for all, or the default.
 
 use anyhow::{Result, bail};
-use koord_api::{
-    node_annotations::NETWORK_BANDWIDTH,
-    slo_config::{
-        CPU_BURST_CONFIG, HOST_APPLICATION_CONFIG, NodeSloConfig, RESOURCE_QOS_CONFIG, RESOURCE_THRESHOLD_CONFIG,
-        SYSTEM_CONFIG, SectionError,
-    },
+use koord_api::slo_config::{
+    CPU_BURST_CONFIG, EffectiveConfig, EffectiveKey, HOST_APPLICATION_CONFIG, Origin, RESOURCE_QOS_CONFIG,
+    RESOURCE_THRESHOLD_CONFIG, SYSTEM_CONFIG,
 };
 use serde_json::{Value, json};
 
@@ -39,44 +36,21 @@ pub(super) fn explain(objects: &Objects, args: &ExplainArgs, screen: Screen) -> 
     let (labels, annotations) = (node.value.labels.to_map(), node.value.annotations.to_map());
     let nothing = std::collections::BTreeMap::new();
     let data = objects.config().and_then(|config| config.data()).unwrap_or(&nothing);
-    let (config, errors) = NodeSloConfig::default().update(data);
-    for error in errors {
-        match error {
-            // What takes its place is among the lines.
-            SectionError::OutOfRange { .. } => {}
-            SectionError::Unreadable { key, .. } => {
-                bail!("key {key}: {error}; the manager goes on with the last good value")
-            }
-        }
-    }
-    let spec = serde_json::to_value(config.for_node(&labels, &annotations).spec)?;
+    let config = EffectiveConfig::read(data);
     let mut lines = Vec::new();
-    for (field, key) in FIELDS {
-        let section: Value = data.get(key).and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-        let list = if key == HOST_APPLICATION_CONFIG { "nodeConfigs" } else { "nodeStrategies" };
-        let strategies = section[list].as_array().map(Vec::as_slice).unwrap_or_default();
-        let chosen = strategies.iter().find(|strategy| {
-            let selector = serde_json::from_value(strategy["nodeSelector"].clone()).ok();
-            koord_scheduling::matches(selector.as_ref(), &labels).unwrap_or(false)
-        });
-        let name = |strategy: &Value| format!("{key} {list}[{}]", strategy["name"].as_str().unwrap_or_default());
-        leaves(field, &spec[field], &mut |path, value| {
-            let within = &path[field.len()..];
-            let says = |part: &Value| part.pointer(&within.replace('.', "/")).is_some_and(|said| !said.is_null());
-            let origin =
-                if path == "systemStrategy.totalNetworkBandwidth" && annotations.contains_key(NETWORK_BANDWIDTH) {
-                    format!("Node {} annotation {NETWORK_BANDWIDTH}", args.node)
-                } else if key == HOST_APPLICATION_CONFIG {
-                    chosen.map_or_else(|| format!("{key} applications"), name)
-                } else if let Some(strategy) = chosen.filter(|strategy| says(strategy)) {
-                    name(strategy)
-                } else if says(&section["clusterStrategy"]) {
-                    format!("{key} clusterStrategy")
-                } else {
-                    "default".to_owned()
-                };
-            lines.push(Line { field: path.to_owned(), value: value.clone(), origin });
-        });
+    for (field, name) in FIELDS {
+        let Some(key) = config.keys.iter().find(|key| key.key == name) else { continue };
+        if let Some(error) = &key.error {
+            bail!("key {name}: {error}; the manager goes on with the last good value");
+        }
+        for value in config.for_node(key, &labels, &annotations) {
+            let is_list = name == HOST_APPLICATION_CONFIG;
+            if is_list && value.value.as_array().is_some_and(Vec::is_empty) {
+                continue;
+            }
+            let field = if is_list { field.to_owned() } else { format!("{field}.{}", value.field()) };
+            lines.push(Line { field, value: value.value, origin: origin_of(&value.origin, key, &args.node) });
+        }
     }
     if let Some(extensions) = objects.slos.get(&args.node).map(|slo| slo.value.spec()["extensions"]["Object"].clone()) {
         leaves("extensions.Object", &extensions, &mut |path, value| {
@@ -92,6 +66,20 @@ pub(super) fn explain(objects: &Objects, args: &ExplainArgs, screen: Screen) -> 
             format.document(&json!({"node": args.node, "values": lines.collect::<Vec<_>>()}))?
         }
     }))
+}
+
+fn origin_of(origin: &Origin, key: &EffectiveKey, node: &str) -> String {
+    let (cluster, nodes) = match key.key {
+        HOST_APPLICATION_CONFIG => ("applications", "nodeConfigs"),
+        _ => ("clusterStrategy", "nodeStrategies"),
+    };
+    match origin {
+        Origin::Default => "default".to_owned(),
+        Origin::Cluster => format!("{} {cluster}", key.key),
+        Origin::Nodes(index) => format!("{} {nodes}[{}]", key.key, key.strategies[*index].profile.name),
+        Origin::Annotation(name) => format!("Node {node} annotation {name}"),
+        Origin::Label(name) => format!("Node {node} label {name}"),
+    }
 }
 
 /// Every value that is no object, with its path.

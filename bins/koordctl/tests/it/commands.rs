@@ -84,5 +84,114 @@ fn a_configuration_with_mistakes_has_none_in_force() {
     let other = effective("effective-other", "apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n", "table");
     let text = String::from_utf8(other.stderr).unwrap();
     assert_eq!(other.status.code(), Some(2));
-    assert!(text.contains("one is a KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1"), "{text}");
+    assert!(text.contains("a KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1"), "{text}");
+}
+
+const SLO: &str = r#"
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: slo-controller-config, namespace: koordinator-system}
+data:
+  colocation-config: '{"enable":true,"cpuReclaimThresholdPercent":70}'
+  resource-threshold-config: >-
+    {"clusterStrategy":{"enable":true},
+     "nodeStrategies":[{"name":"gold","nodeSelector":{"matchLabels":{"pool":"gold"}},"cpuSuppressThresholdPercent":50}]}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: node-1, labels: {pool: gold, node.koordinator.sh/cpu-reclaim-ratio: "0.4"}}
+"#;
+
+/// `koordctl config effective` with a file and further arguments: standard output, standard error and the exit code.
+fn slo(name: &str, text: &str, more: &[&str]) -> (String, String, Option<i32>) {
+    let file = folder(name).join("configuration.yaml");
+    std::fs::write(&file, text).unwrap();
+    let output = koordctl().args(["config", "effective", "-f"]).arg(&file).args(more).output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (text(output.stdout), text(output.stderr), output.status.code())
+}
+
+/// The row of a field, without it.
+#[track_caller]
+fn row<'t>(text: &'t str, field: &str) -> Vec<&'t str> {
+    let mut rows = text.lines().map(|line| line.split_whitespace());
+    let row = rows.find_map(|mut words| (words.next() == Some(field)).then(|| words.collect()));
+    row.unwrap_or_else(|| panic!("{field} is not in\n{text}"))
+}
+
+#[test]
+fn values_of_the_slo_configuration_name_the_strategy_that_sets_them() {
+    let (text, _, code) = slo("effective-slo", SLO, &[]);
+    assert_eq!(code, Some(0));
+    assert_eq!(row(&text, "colocation-config.cpuReclaimThresholdPercent"), ["70", "cluster", "strategy"]);
+    assert_eq!(row(&text, "colocation-config.degradeTimeMinutes"), ["15", "default"]);
+    let suppress: Vec<&str> = text.lines().filter(|line| line.contains("cpuSuppressThresholdPercent")).collect();
+    assert_eq!(suppress.len(), 2, "that of all nodes, then that of some: {text}");
+    let words = |line: &str| line.split_whitespace().skip(1).collect::<Vec<_>>().join(" ");
+    assert_eq!(words(suppress[0]), "65 default");
+    assert_eq!(words(suppress[1]), "50 node strategy gold (pool=gold)");
+    for key in koord_api::slo_config::KEYS.iter().filter(|key| **key != "resource-qos-config") {
+        assert!(text.lines().any(|line| line.starts_with(&format!("{key}."))), "{key} is not in\n{text}");
+    }
+}
+
+#[test]
+fn the_slo_configuration_is_merged_for_a_node() {
+    let (text, _, _) = slo("effective-node", SLO, &["--node=node-1"]);
+    assert_eq!(
+        row(&text, "colocation-config.cpuReclaimThresholdPercent"),
+        ["40", "label", "node.koordinator.sh/cpu-reclaim-ratio", "of", "node", "node-1"]
+    );
+    let suppress = "resource-threshold-config.cpuSuppressThresholdPercent";
+    assert_eq!(row(&text, suppress), ["50", "node", "strategy", "gold", "(pool=gold)"]);
+    assert_eq!(text.matches("cpuSuppressThresholdPercent").count(), 1);
+    let (json, _, _) = slo("effective-node-json", SLO, &["--node=node-1", "-o=json"]);
+    let (yaml, _, _) = slo("effective-node-yaml", SLO, &["--node=node-1", "-o=yaml"]);
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json, serde_saphyr::from_str::<serde_json::Value>(&yaml).unwrap());
+    let values = json["keys"]["resource-threshold-config"]["values"].as_array().unwrap();
+    let value = values.iter().find(|value| value["field"] == "cpuSuppressThresholdPercent").unwrap();
+    assert_eq!(
+        *value,
+        serde_json::json!({"field": "cpuSuppressThresholdPercent", "value": 50, "origin": "nodeStrategy", "index": 0})
+    );
+}
+
+#[test]
+fn a_node_that_is_not_in_the_file_and_a_key_that_cannot_be_decoded_are_reported() {
+    let (_, error, code) = slo("effective-no-node", SLO, &["--node=node-2"]);
+    assert_eq!(code, Some(2));
+    assert!(error.contains("there is no node node-2") && error.contains("node-1"), "{error}");
+    let broken = SLO.replace(r#"'{"enable":true,"#, r#"'{"enable":3,"#);
+    let (text, _, code) = slo("effective-broken", &broken, &[]);
+    assert_eq!(code, Some(1));
+    assert!(text.contains("configuration.yaml:6: ") && text.contains("enable"), "{text}");
+    let (_, error, code) = slo("effective-component-node", SCHEDULER, &["--node=a"]);
+    assert!(code == Some(2) && error.contains("is the same on all nodes"), "{error}");
+}
+
+#[test]
+fn without_a_file_the_slo_configuration_of_the_cluster_is_shown() {
+    let cluster = crate::cluster::Cluster::furnished("effective-cluster");
+    let path = "/api/v1/namespaces/koordinator-system/configmaps/slo-controller-config";
+    let system = r#"{"clusterStrategy":{"totalNetworkBandwidth":"10M"}}"#;
+    cluster.patch(path, &serde_json::json!({"data": {"system-config": system, "systen-config": "{}"}}));
+    let effective = |more: &[&str]| cluster.koordctl(&[&["config", "effective"], more].concat());
+    let text = effective(&[]).unwrap().text;
+    assert_eq!(row(&text, "system-config.totalNetworkBandwidth"), ["10M", "cluster", "strategy"]);
+    assert!(text.contains("warning: key systen-config: unknown key"), "{text}");
+    let annotations = serde_json::json!({"node.koordinator.sh/network-bandwidth": "1M"});
+    let node = serde_json::json!({"metadata": {"name": "n1", "annotations": annotations}});
+    cluster.create("/api/v1/nodes", &node);
+    let text = effective(&["--node=n1"]).unwrap().text;
+    assert_eq!(row(&text, "system-config.totalNetworkBandwidth")[..2], ["1M", "annotation"]);
+    assert!(effective(&["--node=n2"]).unwrap_err().contains("there is no node n2"));
+
+    cluster.patch(path, &serde_json::json!({"data": {"system-config": "{"}}));
+    let broken = effective(&[]).unwrap();
+    assert_eq!(broken.code, 1);
+    assert!(broken.text.contains("key system-config: ") && broken.text.contains("last good value"), "{}", broken.text);
+    cluster.delete(path);
+    let text = effective(&[]).unwrap().text;
+    assert!(text.contains("there is no ConfigMap koordinator-system/slo-controller-config"), "{text}");
 }
