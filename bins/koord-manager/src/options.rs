@@ -202,7 +202,7 @@ mod tests {
         let checked = parse("").unwrap();
         let Checked { options, settings } = &checked;
         assert_eq!(settings.traces, None);
-        assert_eq!((settings.metrics.unwrap().port(), settings.health.unwrap().port()), (8080, 8000));
+        assert_eq!((settings.metrics.unwrap().address.port(), settings.health.unwrap().address.port()), (8080, 8000));
         assert_eq!((settings.lease_namespace.as_deref(), &*settings.namespace), (Some("koordinator-system"), ""));
         assert_eq!((settings.requests_per_second.to_string().as_str(), settings.requests_burst), ("30", 50));
         assert_eq!(
@@ -220,7 +220,10 @@ mod tests {
             "-v=4 -enable_leader_election=false --metrics-addr :0 --feature-gates AllAlpha=T --stderrthreshold=INFO -logtostderr",
         );
         let checked = checked.unwrap();
-        assert_eq!((checked.settings.lease_namespace.as_ref(), checked.settings.metrics.unwrap().port()), (None, 0));
+        assert_eq!(
+            (checked.settings.lease_namespace.as_ref(), checked.settings.metrics.unwrap().address.port()),
+            (None, 0)
+        );
         assert_eq!(checked.options.program.log_filter(&[]), "warn,koord=debug");
         assert!(checked.enabled("DeclaredWebhooks"));
     }
@@ -235,7 +238,7 @@ mod tests {
         let on = ["NodeMutatingWebhook", "MultiQuotaTree", "PodMutatingWebhook", "PodValidatingWebhook"];
         assert_eq!(on.map(|gate| checked.enabled(gate)), [true, false, false, true]);
         let Checked { options, settings } = checked;
-        assert_eq!(settings.metrics.unwrap().port(), 2, "the last one counts");
+        assert_eq!(settings.metrics.unwrap().address.port(), 2, "the last one counts");
         assert!(options.runs("nodeslo") && options.runs("nodemetric") && !options.runs("noderesource"));
         assert_eq!((settings.requests_burst, options.quota_retries().max), (0, 0));
     }

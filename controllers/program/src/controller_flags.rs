@@ -1,9 +1,9 @@
 //! The flags of programs that run controllers, as programs made with controller-runtime have them.
 
-use std::{net::SocketAddr, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::ArgAction;
-use koord_runtime::otlp::Endpoint;
+use koord_runtime::{manager::ListenAddress, otlp::Endpoint};
 
 use crate::{
     Build,
@@ -12,6 +12,20 @@ use crate::{
     logs,
 };
 
+/// A flag with the name by which errors refer to it.
+struct Flag(&'static str);
+
+const METRICS_ADDR: Flag = Flag("--metrics-addr");
+const HEALTH_PROBE_ADDR: Flag = Flag("--health-probe-addr");
+const OTLP_ENDPOINT: Flag = Flag("--otlp-endpoint");
+
+impl Flag {
+    /// The name without dashes.
+    fn name(&self) -> &'static str {
+        self.0.trim_start_matches('-')
+    }
+}
+
 /// The flags, as they are written.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ControllerFlags {
@@ -19,14 +33,14 @@ pub struct ControllerFlags {
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Where metrics are served; 0 serves none.
-    #[arg(long, default_value = ":8080", value_name = "ADDRESS")]
+    #[arg(long = METRICS_ADDR.name(), default_value = ":8080", value_name = "ADDRESS")]
     metrics_addr: String,
     /// Where health and readiness are served; 0 serves none.
-    #[arg(long, default_value = ":8000", value_name = "ADDRESS")]
+    #[arg(long = HEALTH_PROBE_ADDR.name(), default_value = ":8000", value_name = "ADDRESS")]
     health_probe_addr: String,
     /// Send traces of admission reviews and of the writes that follow from them to this OpenTelemetry collector, by OTLP over
     /// HTTP, such as http://localhost:4318; empty sends none.
-    #[arg(long, default_value = "", value_name = "URL")]
+    #[arg(long = OTLP_ENDPOINT.name(), default_value = "", value_name = "URL")]
     otlp_endpoint: String,
     /// Run leader election: only one of several replicas runs the controllers.
     #[arg(long, default_value = "true", num_args = 0..=1, require_equals = true, default_missing_value = "true",
@@ -74,9 +88,9 @@ pub struct ControllerSettings {
     /// Namespaced objects of this namespace alone are watched; empty for all.
     pub namespace: String,
     /// Where metrics are served.
-    pub metrics: Option<SocketAddr>,
+    pub metrics: Option<ListenAddress>,
     /// Where health and readiness are served.
-    pub health: Option<SocketAddr>,
+    pub health: Option<ListenAddress>,
     /// Where traces are sent.
     pub traces: Option<Endpoint>,
     /// The namespace of the Lease; without one there is no leader election, and this process leads.
@@ -94,15 +108,18 @@ impl ControllerFlags {
     pub fn check(&self, build: &Build) -> Result<ControllerSettings, clap::Error> {
         let traces = match self.otlp_endpoint.as_str() {
             "" => None,
-            address => Some(address.parse::<Endpoint>().map_err(|reason| wrong("otlp-endpoint", reason))?),
+            address => Some(address.parse::<Endpoint>().map_err(|reason| wrong(OTLP_ENDPOINT.name(), reason))?),
         };
         let lease_namespace = self.leader_election_namespace.as_deref().unwrap_or(build.namespace);
-        let address = |flag, text: &str| listen_address(text).map_err(|reason| wrong(flag, reason));
+        let address = |flag: Flag, text: &str| {
+            let address = listen_address(text).map_err(|reason| wrong(flag.name(), reason))?;
+            Ok::<_, clap::Error>(address.map(|address| ListenAddress { address, set_by: flag.0 }))
+        };
         Ok(ControllerSettings {
             kubeconfig: self.kubeconfig.clone(),
             namespace: self.namespace.clone(),
-            metrics: address("metrics-addr", &self.metrics_addr)?,
-            health: address("health-probe-addr", &self.health_probe_addr)?,
+            metrics: address(METRICS_ADDR, &self.metrics_addr)?,
+            health: address(HEALTH_PROBE_ADDR, &self.health_probe_addr)?,
             traces,
             lease_namespace: self.enable_leader_election.then(|| lease_namespace.to_owned()),
             requests_per_second: self.rest_config_qps,

@@ -17,6 +17,7 @@ pub mod gates;
 #[cfg(feature = "controllers")]
 pub mod kubeconfig;
 pub mod logs;
+mod manifests;
 mod process;
 #[cfg(feature = "controllers")]
 mod program;
@@ -28,6 +29,7 @@ pub use controller_flags::{ControllerFlags, ControllerSettings};
 #[cfg(feature = "controllers")]
 pub use dependencies::Dependencies;
 pub use koord_core::error::in_one_line;
+pub use manifests::print_manifests;
 pub use process::{TerminationSignals, run};
 #[cfg(feature = "controllers")]
 pub use program::{Build, PERMISSIONS, Program, metrics, read_flags, run_controllers};

@@ -41,23 +41,32 @@ pub struct Settings {
     /// How to take part in leader election; none leads at once.
     pub leader_election: Option<LeaderElectionConfig>,
     /// Where the metrics are served; none serves them nowhere.
-    pub metrics: Option<SocketAddr>,
+    pub metrics: Option<ListenAddress>,
     /// Where health and readiness are served; none serves them nowhere.
-    pub health: Option<SocketAddr>,
+    pub health: Option<ListenAddress>,
     /// The host's name, for events.
     pub host: String,
+}
+
+/// Where something is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListenAddress {
+    /// The address.
+    pub address: SocketAddr,
+    /// What sets it, such as the flag `--metrics-addr`: an error says where to choose another one.
+    pub set_by: &'static str,
 }
 
 /// Why a manager cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// An address is taken or not ours.
-    #[error("{source} ({purpose}); choose another address with {flag}")]
+    #[error("{source} ({purpose}); choose another address with {set_by}")]
     Listen {
         /// `metrics` or `health`.
         purpose: &'static str,
-        /// The flag that sets it.
-        flag: &'static str,
+        /// What sets it.
+        set_by: &'static str,
         /// The address, and what the operating system said.
         source: BindError,
     },
@@ -182,8 +191,8 @@ impl Manager {
     /// Losing the lease stops the controllers cleanly and runs for election again. A task that panics starts again; one
     /// that cannot go on is an error that ends all others.
     pub async fn run(self, stop: CancellationToken) -> Result<(), RunError> {
-        let metrics = listen(self.settings.metrics, "metrics", "--metrics-addr")?;
-        let health = listen(self.settings.health, "health", "--health-probe-addr")?;
+        let metrics = listen(self.settings.metrics, "metrics")?;
+        let health = listen(self.settings.health, "health")?;
         let stop = stop.child_token();
         let mut tasks = JoinSet::new();
         self.spawn_watches(&mut tasks, &stop);
@@ -448,13 +457,9 @@ fn metrics_router(core: &Arc<Core>) -> Router {
         .route("/all-metrics", page(&[Audience::Runtime, Audience::Internal, Audience::External]))
 }
 
-fn listen(
-    address: Option<SocketAddr>,
-    purpose: &'static str,
-    flag: &'static str,
-) -> Result<Option<TcpListener>, RunError> {
-    let bound = address.map(bind).transpose();
-    bound.map_err(|source| RunError::Listen { purpose, flag, source })
+fn listen(at: Option<ListenAddress>, purpose: &'static str) -> Result<Option<TcpListener>, RunError> {
+    let Some(ListenAddress { address, set_by }) = at else { return Ok(None) };
+    bind(address).map(Some).map_err(|source| RunError::Listen { purpose, set_by, source })
 }
 
 async fn serve(listener: Arc<TcpListener>, router: Router, stop: CancellationToken) {

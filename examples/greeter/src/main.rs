@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use greeting::{Greeting, Greetings};
 use koord::{
     declare::Profile,
-    document::{Declared, custom_resource_definition, roles, yaml},
-    program::{Build, PERMISSIONS, run, run_controllers},
+    document::{Declared, custom_resource_definition, roles},
+    program::{Build, PERMISSIONS, print_manifests, run_controllers},
     runtime::metrics::Description,
     serde_json::Value,
 };
@@ -24,15 +24,8 @@ const BUILD: Build = Build {
 };
 
 fn main() -> ExitCode {
-    if std::env::args().nth(1).as_deref() == Some("manifests") {
-        return run(
-            BUILD.program,
-            |_| Ok(()),
-            async |(), _| {
-                print!("{}", yaml::stream(&manifests())?);
-                Ok(())
-            },
-        );
+    if let Some(code) = print_manifests(BUILD.program, manifests) {
+        return code;
     }
     run_controllers(BUILD, |program| {
         program.core().add(Greetings::SPEC, "greeter", Greetings::wire)?;

@@ -2,25 +2,15 @@
 
 use std::process::ExitCode;
 
-use koord::{
-    document::yaml,
-    program::{Dependencies, read_flags, run},
-};
+use koord::program::{Dependencies, print_manifests, read_flags, run};
 use postgres_operator::{
     manifests,
     operator::{self, BUILD},
 };
 
 fn main() -> ExitCode {
-    if std::env::args().nth(1).as_deref() == Some("manifests") {
-        return run(
-            BUILD.program,
-            |_| Ok(()),
-            async |(), _| {
-                print!("{}", yaml::stream(&manifests())?);
-                Ok(())
-            },
-        );
+    if let Some(code) = print_manifests(BUILD.program, manifests) {
+        return code;
     }
     run(
         BUILD.program,
