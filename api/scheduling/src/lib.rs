@@ -1,5 +1,5 @@
 //! What scheduler, node agent, webhooks and the embedded API server decide alike: which objects a selector matches,
-//! which taints are tolerated, what a pod requests, how CPUs and NUMA nodes are numbered.
+//! which taints are tolerated, what a pod requests, how CPUs and NUMA nodes are numbered, which devices and CPUs of a node are free.
 //!
 //! Types and functions of plain data; no input and output, no clock, no client. Amounts are exact quantities where
 //! users see them, and `i64` vectors over [interned names](ResourceNames) where many nodes are compared.
@@ -19,8 +19,10 @@
 
 mod cpu_set;
 mod cpu_topology;
+mod devices;
 mod kubernetes_qos;
 mod node_affinity;
+mod node_numa;
 mod numa_mask;
 mod pod_requests;
 mod resources;
@@ -29,8 +31,10 @@ mod taints;
 
 pub use cpu_set::{CPU_MAX, CpuSet, ParseCpuSetError};
 pub use cpu_topology::{Cpu, CpuTopology};
+pub use devices::{DeviceConflict, DeviceId, NodeDevice, NodeDevices, ReportedDevice};
 pub use kubernetes_qos::{Bounds, kubernetes_qos};
 pub use node_affinity::{NodeAffinity, NodeTerm, PreferredNodes};
+pub use node_numa::{CpuConflict, NodeNuma};
 pub use numa_mask::NumaMask;
 pub use pod_requests::{Amounts, PodRequests};
 pub use resources::{ResourceId, ResourceNames, ResourceVector, count, quantity};

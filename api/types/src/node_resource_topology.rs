@@ -3,8 +3,11 @@
 //! Two versions are served; Koordinator writes and reads the older one.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use koord_resource::{Quantity, Resource, Schema, Validate};
+use koord_resource::{Quantity, Resource, ResourceList, Schema, Validate};
+use koord_scheduling::NodeNuma;
 use serde::{Deserialize, Serialize};
+
+use crate::{numa::CPU_TOPOLOGY, protocol::ProtocolError};
 
 /// Type of the zones that koordlet writes.
 pub const ZONE_TYPE_NODE: &str = "Node";
@@ -17,6 +20,24 @@ pub fn zone_name(numa_node: u32) -> String {
 /// The number of the NUMA node whose zone has this name.
 pub fn numa_node_of(zone_name: &str) -> Option<u32> {
     zone_name.strip_prefix("node-")?.parse().ok()
+}
+
+/// The CPUs and NUMA nodes of a node, with nothing allocated: of an object in either version. An error where the annotation with the CPUs cannot be read.
+///
+/// Zones of another type than [`ZONE_TYPE_NODE`] are no NUMA nodes.
+pub fn node_numa(metadata: &ObjectMeta, zones: &[Zone]) -> Result<NodeNuma, ProtocolError> {
+    let topology = match &metadata.annotations {
+        Some(annotations) => CPU_TOPOLOGY.get(annotations)?.unwrap_or_default().by_place(),
+        None => koord_scheduling::CpuTopology::default(),
+    };
+    let zones = zones.iter().filter(|zone| zone.type_ == ZONE_TYPE_NODE).filter_map(|zone| {
+        let mut allocatable = ResourceList::new();
+        for resource in &zone.resources {
+            allocatable.insert(resource.name.as_str(), resource.allocatable.clone());
+        }
+        Some((numa_node_of(&zone.name)?, allocatable))
+    });
+    Ok(NodeNuma::new(topology, zones.collect()))
 }
 
 /// Version v1alpha1, which Koordinator writes and reads.
@@ -118,4 +139,43 @@ pub struct ResourceInfo {
     pub allocatable: Quantity,
     /// Amount that is not allocated.
     pub available: Quantity,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numa::{RESOURCE_STATUS, ResourceStatus};
+
+    fn metadata(topology: &str) -> ObjectMeta {
+        let annotations = [(CPU_TOPOLOGY.name().to_owned(), topology.to_owned())];
+        ObjectMeta { annotations: Some(annotations.into()), ..ObjectMeta::default() }
+    }
+
+    #[test]
+    fn what_a_pod_has_of_a_numa_node_is_not_free() {
+        let zones: Vec<Zone> = serde_json::from_str(
+            r#"[{"name":"node-0","type":"Node","resources":[{"name":"cpu","capacity":"4","allocatable":"3","available":"3"}]},
+                {"name":"socket-0","type":"Socket"}]"#,
+        )
+        .unwrap();
+        let cpu = |id: i32| format!(r#"{{"id":{id},"core":{id},"socket":{id},"node":0}}"#);
+        let detail = format!(r#"{{"detail":[{},{},{}]}}"#, cpu(0), cpu(1), cpu(-1));
+        let mut node = node_numa(&metadata(&detail), &zones).unwrap();
+        assert_eq!(node.topology.cpus().to_string(), "0-1");
+        let status: ResourceStatus = serde_json::from_str(
+            r#"{"cpuset":"1","numaNodeResources":[{"node":0,"resources":{"cpu":"1"}},{"node":-1,"resources":{"cpu":"1"}}]}"#,
+        )
+        .unwrap();
+        status.allocate(&mut node, "a/x").unwrap();
+        assert_eq!((node.free_cpus(0).to_string(), node.free(0).amount("cpu").to_string()), ("0".into(), "2".into()));
+        assert_eq!(node.numa_nodes(), [0]);
+        let wrong = ResourceStatus { cpuset: "3-1".to_owned(), ..status };
+        assert!(wrong.allocate(&mut node, "a/y").is_err(), "{}", RESOURCE_STATUS.name());
+    }
+
+    #[test]
+    fn cpus_that_cannot_be_read_are_an_error() {
+        assert!(node_numa(&metadata("{"), &[]).unwrap_err().to_string().contains(CPU_TOPOLOGY.name()));
+        assert_eq!(node_numa(&ObjectMeta::default(), &[]).unwrap(), NodeNuma::default());
+    }
 }

@@ -1,7 +1,7 @@
 //! Which CPUs and NUMA nodes a pod wants and has, and what NodeResourceTopologies say about them.
 
 use koord_resource::ResourceList;
-use koord_scheduling::{CpuSet, ParseCpuSetError};
+use koord_scheduling::{Cpu, CpuSet, NodeNuma, ParseCpuSetError};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -103,6 +103,17 @@ impl ResourceStatus {
     pub fn cpus(&self) -> Result<CpuSet, ParseCpuSetError> {
         self.cpuset.parse()
     }
+
+    /// Allocates the CPUs and the resources of NUMA nodes to the pod of this name; the resources also where the CPUs are no set.
+    pub fn allocate(&self, node: &mut NodeNuma, pod: &str) -> Result<(), ParseCpuSetError> {
+        for NumaNodeResource { node: number, resources } in &self.numa_node_resources {
+            if let Ok(number) = u32::try_from(*number) {
+                node.allocate(number, pod, resources);
+            }
+        }
+        node.allocate_cpus(pod, self.cpus()?);
+        Ok(())
+    }
 }
 
 /// What a pod has of one NUMA node.
@@ -158,6 +169,19 @@ pub struct CpuInfo {
     pub socket: i32,
     /// Number of its NUMA node.
     pub node: i32,
+}
+
+impl CpuTopology {
+    /// The CPUs by their place. Entries with negative numbers are left out. Numbers of cores are made unique by the socket (spec/scheduler.md 3B).
+    pub fn by_place(&self) -> koord_scheduling::CpuTopology {
+        let place = |cpu: &CpuInfo| {
+            let [id, core, socket, node] =
+                [cpu.id, cpu.core, cpu.socket, cpu.node].map(|number| u32::try_from(number).ok());
+            let (id, core, socket, node) = (id?, core?, socket?, node?);
+            Some(Cpu { id, core: (socket << 16) | core, node, socket })
+        };
+        self.detail.iter().filter_map(place).collect()
+    }
 }
 
 /// Pods with CPUs of their own.

@@ -111,6 +111,7 @@ impl Command {
                 | ExplainCommand::Mid(args)
                 | ExplainCommand::Zone(args)
                 | ExplainCommand::Slo(args) => args.answer.output,
+                ExplainCommand::Node(args) => args.answer.output,
                 ExplainCommand::Quota(args) => args.answer.output,
             }),
             Self::Up(_) | Self::Crd { .. } | Self::Version(_) | Self::Completion { .. } => None,
@@ -139,11 +140,13 @@ pub enum Check {
     Objects,
     /// Reports of koordlet
     Nodes,
+    /// Devices and CPUs of pods: there, healthy, and allocated once
+    Allocations,
 }
 
 impl Check {
     /// Every check, in the order in which they are made.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Server,
         Self::Definitions,
         Self::Webhooks,
@@ -153,6 +156,7 @@ impl Check {
         Self::Configuration,
         Self::Objects,
         Self::Nodes,
+        Self::Allocations,
     ];
 
     /// As `--only` and `--skip` name it.
@@ -167,6 +171,7 @@ impl Check {
             Self::Configuration => "configuration",
             Self::Objects => "objects",
             Self::Nodes => "nodes",
+            Self::Allocations => "allocations",
         }
     }
 }
@@ -458,6 +463,12 @@ pub enum ExplainCommand {
     /// Where each value of a node's NodeSLO came from
     #[command(after_help = "Example:  koordctl explain slo node-1")]
     Slo(ExplainArgs),
+    /// The devices, CPUs and NUMA nodes of a node: what is free, and which pods have the rest
+    #[command(after_help = "\
+Examples:
+  koordctl explain node node-1
+  koordctl explain node node-1 -f objects.yaml            # of Device, NodeResourceTopology and pods in a file")]
+    Node(AllocationsArgs),
     /// What a quota may have, what it has, and which changes of it the webhook would refuse
     #[command(after_help = "\
 Examples:
@@ -467,6 +478,20 @@ Examples:
 
 Exit code: 0 when every proposed change is admitted, 1 when one is refused, 2 when it cannot be determined.")]
     Quota(QuotaArgs),
+}
+
+/// Options of `explain node`.
+#[derive(Clone, Debug, Args)]
+pub struct AllocationsArgs {
+    /// Name of the node
+    #[arg(value_parser = name)]
+    pub node: String,
+    /// Files with the objects instead of a cluster: YAML or JSON, also lists and folders; - for standard input
+    #[arg(short, long, value_name = "FILE")]
+    pub filename: Vec<PathBuf>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub answer: AnswerArgs,
 }
 
 /// Options of `explain quota`.

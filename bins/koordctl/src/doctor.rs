@@ -3,6 +3,7 @@
 //! Each check is a file and looks at one thing. What cannot be looked at is a finding too, so that a cluster of which
 //! half is missing, or a user who may read little, still gets an answer.
 
+mod allocations;
 mod certificates;
 mod cluster;
 mod configuration;
@@ -77,6 +78,7 @@ async fn look(check: Check, cluster: &Cluster, args: &DoctorArgs, report: &mut R
         Check::Configuration => configuration::look(cluster, args, report).await,
         Check::Objects => objects::look(cluster, args, report).await,
         Check::Nodes => nodes::look(cluster, args, report).await,
+        Check::Allocations => allocations::look(cluster, report).await,
     }
 }
 

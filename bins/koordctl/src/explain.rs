@@ -2,6 +2,7 @@
 //!
 //! The numbers come from the manager's own functions, fed with objects of a cluster or of files.
 
+mod node;
 mod objects;
 pub(crate) mod quota;
 mod slo;
@@ -31,6 +32,7 @@ pub async fn run(command: &ExplainCommand, screen: Screen) -> Result<Answer> {
         ExplainCommand::Batch(args) => amounts(&Objects::gather(args).await?, args, About::Batch, screen),
         ExplainCommand::Mid(args) => amounts(&Objects::gather(args).await?, args, About::Mid, screen),
         ExplainCommand::Zone(args) => amounts(&Objects::gather(args).await?, args, About::Zones, screen),
+        ExplainCommand::Node(args) => node::run(args, screen).await,
         ExplainCommand::Quota(args) => quota::run(args, screen).await,
     }
 }

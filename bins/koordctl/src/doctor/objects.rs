@@ -100,6 +100,7 @@ fn caches(args: &DoctorArgs, now: Timestamp, recorded: &Arc<Recorded>) -> Result
     Ok(core)
 }
 
-fn is_absent(error: &anyhow::Error) -> bool {
+/// Whether a collection does not exist: that a definition is missing is a finding of another check.
+pub(super) fn is_absent(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 404)
 }

@@ -14,6 +14,9 @@ use crate::cli::DoctorArgs;
 /// Questions that are asked at once.
 const AT_ONCE: usize = 16;
 
+/// Events as koord-manager writes them, unless it may not; then those of the core group.
+const EVENTS: &str = "events.events.k8s.io";
+
 /// How the server is asked.
 #[derive(Clone)]
 enum Asking {
@@ -73,10 +76,29 @@ pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Repo
             }
         }
     }
+    if let Some(verbs) = missing.get(EVENTS)
+        && let Some(granted) = report.read(grants_core_events(cluster, &asking, verbs).await)
+        && granted
+    {
+        missing.remove(EVENTS);
+        let problem = format!("it may write events of the core group alone, not {EVENTS}: its events go there");
+        report.note(&object, problem, install);
+    }
     for (what, mut verbs) in missing {
         verbs.sort_unstable();
         report.error(&object, format!("it may not {} {what}", verbs.join(", ")), install);
     }
+}
+
+/// Whether events of the core group may be written with these verbs.
+async fn grants_core_events(cluster: &Cluster, asking: &Asking, verbs: &[&str]) -> Result<bool, Obstacle> {
+    for verb in verbs {
+        let attributes = json!({"resourceAttributes": {"group": "", "resource": "events", "verb": verb}});
+        if !ask(cluster, asking, &attributes).await? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Each verb of a rule, with what it is about in words and as a review says it.

@@ -143,7 +143,8 @@ fn in_a_healthy_cluster_there_is_nothing_to_find() {
     let cluster = healthy("doctor-healthy");
     assert_eq!(findings(&cluster, &[]), (vec![], 0));
     let Answer { text, .. } = cluster.koordctl(&["doctor"]).unwrap();
-    let all = "server, definitions, webhooks, certificates, permissions, lease, configuration, objects, nodes";
+    let all =
+        "server, definitions, webhooks, certificates, permissions, lease, configuration, objects, nodes, allocations";
     let (note, end) = text.split_once("nothing").unwrap();
     assert_eq!(end, format!(" is wrong with: {all}\n"));
     assert!(note.contains(NOT_CHECKED) && note.lines().count() == 3, "{note}");
@@ -475,6 +476,27 @@ fn permissions_that_are_missing_are_found() {
     assert!(found.iter().any(|(_, _, why)| why == "it may not create nodeslos.slo.koordinator.sh"), "{found:?}");
     cluster.patch(role, &json!({"rules": rules}));
 
+    // A role of an older installation grants events of the core group.
+    for group in ["", "events.k8s.io"] {
+        for verb in ["create", "patch"] {
+            let mut rules = rules.clone();
+            for rule in rules.as_array_mut().unwrap().iter_mut().filter(|rule| rule["resources"] == json!(["events"])) {
+                rule["apiGroups"] = json!([group]);
+                rule["verbs"] = json!([verb]);
+            }
+            cluster.patch(role, &json!({ "rules": rules }));
+            finds(&cluster, "permissions", "error", "ServiceAccount", "events.events.k8s.io");
+        }
+    }
+    let mut old = rules.clone();
+    for rule in old.as_array_mut().unwrap().iter_mut().filter(|rule| rule["resources"] == json!(["events"])) {
+        rule["apiGroups"] = json!([""]);
+    }
+    cluster.patch(role, &json!({ "rules": old }));
+    finds(&cluster, "permissions", "note", "ServiceAccount", "it may write events of the core group alone");
+    assert_eq!(findings(&cluster, &["--only=permissions"]).0.len(), 1, "and nothing is an error");
+    cluster.patch(role, &json!({ "rules": rules }));
+
     let binding = format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{SYSTEM}/rolebindings");
     for item in cluster.get(&binding)["items"].as_array().unwrap() {
         cluster.delete(&format!("{binding}/{}", item["metadata"]["name"].as_str().unwrap()));
@@ -633,4 +655,47 @@ fn nodes_without_reports_are_found() {
     let path = format!("/api/v1/namespaces/{SYSTEM}/configmaps/slo-controller-config");
     cluster.patch(&path, &json!({"data": {"colocation-config": r#"{"enable":true,"degradeTimeMinutes":30}"#}}));
     assert_eq!(findings(&cluster, &["--only=nodes"]), (vec![], 0));
+}
+
+#[test]
+fn devices_and_cpus_that_are_allocated_twice_are_found() {
+    let cluster = Cluster::furnished("doctor-allocations");
+    cluster.create("/api/v1/nodes", &json!({"metadata": {"name": "n1"}}));
+    let devices = "/apis/scheduling.koordinator.sh/v1alpha1/devices";
+    let gpu = json!({"type": "gpu", "minor": 0, "health": true, "resources": {"koordinator.sh/gpu-core": "100"}});
+    cluster.create(
+        devices,
+        &json!({"apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "Device",
+        "metadata": {"name": "n1"}, "spec": {"devices": [gpu]}}),
+    );
+    let pod = |name: &str| {
+        let device = r#"{"gpu":[{"minor":0,"resources":{"koordinator.sh/gpu-core":"60"}}]}"#;
+        let annotations = json!({
+            "scheduling.koordinator.sh/device-allocated": device,
+            "scheduling.koordinator.sh/resource-status": r#"{"cpuset":"0-3"}"#,
+        });
+        json!({"metadata": {"name": name, "namespace": "default", "annotations": annotations},
+            "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i"}]}})
+    };
+    let pods = "/api/v1/namespaces/default/pods";
+    cluster.create(pods, &pod("a"));
+    assert_eq!(findings(&cluster, &["--only=allocations"]), (vec![], 0));
+    cluster.create(pods, &pod("b"));
+    let (found, code) = findings(&cluster, &["--only=allocations"]);
+    let problems: Vec<&str> = found.iter().map(|(_, _, problem)| problem.as_str()).collect();
+    let over =
+        "gpu 0: more is allocated than the device has of koordinator.sh/gpu-core; allocated to default/a, default/b";
+    assert_eq!((problems, code), (vec![over, "CPUs 0-3 belong to default/a, default/b"], 1));
+    let explained = cluster.koordctl(&["explain", "node", "n1"]).unwrap().text;
+    assert!(explained.contains("conflict: gpu 0: more is allocated"), "{explained}");
+    cluster.delete(&format!("{devices}/n1"));
+    let (found, _) = findings(&cluster, &["--only=allocations"]);
+    assert!(found[0].2.starts_with("gpu 0: the node reports no such device"), "{found:#?}");
+
+    let bare = Cluster::bare("doctor-allocations-bare");
+    assert_eq!(
+        findings(&bare, &["--only=allocations"]),
+        (vec![], 0),
+        "without definitions there is nothing to compare"
+    );
 }

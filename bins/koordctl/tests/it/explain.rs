@@ -132,3 +132,113 @@ fn a_waterfall_fits_the_terminal() {
     assert!(text.lines().all(|line| line.chars().count() <= 110), "{text}");
     assert!(text.split_whitespace().any(|word| word == "status.nodeMetric.systemUsage"), "words stay whole: {text}");
 }
+
+/// A node with two GPUs and eight CPUs on two NUMA nodes, as koordlet reports it, and pods as the scheduler annotates them.
+const ALLOCATED: &str = r#"
+apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: Pod
+  metadata:
+    name: train
+    namespace: ml
+    annotations:
+      scheduling.koordinator.sh/device-allocated: '{"gpu":[{"minor":0,"resources":{"koordinator.sh/gpu-core":"60","koordinator.sh/gpu-memory":"48Gi"}}]}'
+      scheduling.koordinator.sh/resource-status: '{"cpuset":"0-1","numaNodeResources":[{"node":0,"resources":{"cpu":"2"}}]}'
+  spec: {nodeName: node-1}
+  status: {phase: Running}
+- apiVersion: v1
+  kind: Pod
+  metadata:
+    name: finished
+    namespace: ml
+    annotations: {scheduling.koordinator.sh/resource-status: '{"cpuset":"0-7"}'}
+  spec: {nodeName: node-1}
+  status: {phase: Succeeded}
+- apiVersion: scheduling.koordinator.sh/v1alpha1
+  kind: Device
+  metadata: {name: node-1}
+  spec:
+    devices:
+    - {type: gpu, minor: 0, health: true, resources: {koordinator.sh/gpu-core: "100", koordinator.sh/gpu-memory: 85899345920},
+       topology: {socketID: 0, nodeID: 0, pcieID: "0"}}
+    - {type: gpu, minor: 1, health: false, resources: {koordinator.sh/gpu-core: "100"}}
+- apiVersion: topology.node.k8s.io/v1alpha1
+  kind: NodeResourceTopology
+  metadata:
+    name: node-1
+    annotations:
+      node.koordinator.sh/cpu-topology: '{"detail":[{"id":0,"core":0,"socket":0,"node":0},{"id":1,"core":0,"socket":0,"node":0},{"id":2,"core":1,"socket":0,"node":0},{"id":3,"core":1,"socket":0,"node":1}]}'
+  topologyPolicies: []
+  zones:
+  - {name: node-0, type: Node, resources: [{name: cpu, capacity: "3", allocatable: "3", available: "3"}]}
+"#;
+
+fn node_explained(objects: &str, more: &[&str]) -> Result<String, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("objects.yaml");
+    std::fs::write(&file, objects).unwrap();
+    let file = file.display().to_string();
+    let line = [&["koordctl", "explain", "node", "node-1", "-f", &file], more].concat();
+    let cli = <Cli as clap::Parser>::try_parse_from(line).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(run_on(cli, Screen::ENDLESS)).map(|answer| answer.text).map_err(|error| format!("{error:#}"))
+}
+
+#[test]
+fn free_devices_and_cpus_of_a_node_are_shown_with_the_pods_that_have_the_rest() {
+    let text = node_explained(ALLOCATED, &[]).unwrap();
+    let rows: Vec<String> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+    for row in [
+        "gpu 0 healthy 0 koordinator.sh/gpu-core 100 40 ml/train 60",
+        "gpu 0 healthy 0 koordinator.sh/gpu-memory 80Gi 32Gi ml/train 48Gi",
+        "gpu 1 unhealthy - koordinator.sh/gpu-core 100 - -",
+        "0 CPUs 0-2 2",
+        "0 cpu 3 1",
+        "1 CPUs 3 3",
+        "ml/train 0-1",
+    ] {
+        assert!(rows.iter().any(|known| known == row), "{row} is not in\n{text}");
+    }
+    assert!(!text.contains("finished") && !text.contains("conflict"), "{text}");
+    let json: serde_json::Value = serde_json::from_str(&node_explained(ALLOCATED, &["-o=json"]).unwrap()).unwrap();
+    assert_eq!(json["devices"][0]["free"]["koordinator.sh/gpu-memory"], "34359738368");
+    assert_eq!(json["cpusOfPods"], serde_json::json!({"ml/train": "0-1"}));
+    assert_eq!(json["conflicts"], serde_json::json!([]));
+}
+
+#[test]
+fn allocations_that_contradict_each_other_are_shown() {
+    let second = r#"- apiVersion: v1
+  kind: Pod
+  metadata:
+    name: other
+    annotations:
+      scheduling.koordinator.sh/device-allocated: '{"gpu":[{"minor":0,"resources":{"koordinator.sh/gpu-core":"60"}},{"minor":5}]}'
+      scheduling.koordinator.sh/resource-status: '{"cpuset":"1-2,9"}'
+  spec: {nodeName: node-1}
+- apiVersion: v1
+  kind: Pod
+  metadata: {name: odd, annotations: {scheduling.koordinator.sh/device-allocated: "{"}}
+  spec: {nodeName: node-1}
+"#;
+    let objects = format!("{ALLOCATED}{second}");
+    let text = node_explained(&objects, &[]).unwrap();
+    for conflict in [
+        "gpu 0: more is allocated than the device has of koordinator.sh/gpu-core; allocated to default/other, ml/train",
+        "gpu 5: the node reports no such device; allocated to default/other",
+        "CPUs 1 belong to default/other, ml/train",
+        "default/other has CPUs 9, which the node does not report",
+        "Pod default/odd: ",
+    ] {
+        assert!(text.contains(&format!("conflict: {conflict}")), "{conflict} is not in\n{text}");
+    }
+    assert_eq!(text.matches("conflict: ").count(), 5, "{text}");
+}
+
+#[test]
+fn a_node_without_reports_is_an_error() {
+    let error = node_explained("apiVersion: v1\nkind: Node\nmetadata: {name: node-1}\n", &[]).unwrap_err();
+    assert!(error.contains("there is no Device and no NodeResourceTopology"), "{error}");
+}
