@@ -2,8 +2,8 @@
 //!
 //! The webhook's own handlers answer, fed with objects of a cluster or of files.
 
+mod dependencies;
 mod report;
-mod surroundings;
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use anyhow::{Result, anyhow, bail};
 use koord_webhooks::pod::mutate::rehearsal::rehearse;
 use serde_json::{Value, json};
 
-use self::{report::Report, surroundings::Surroundings};
+use self::{dependencies::Dependencies, report::Report};
 use crate::{
     Answer,
     cli::{OutputFormat, ProfileCommand, ProfileTestArgs},
@@ -26,21 +26,21 @@ const UID: &str = "koordctl";
 pub async fn run(command: &ProfileCommand, screen: Screen) -> Result<Answer> {
     let ProfileCommand::Test(args) = command;
     let pods = pods(args)?;
-    let surroundings = Surroundings::gather(args).await?;
+    let dependencies = Dependencies::load(args).await?;
     let mut reports = Vec::new();
     for Pod { shown, namespace, object } in &pods {
-        let rehearsal = rehearse(surroundings.ctx.pods(), object, namespace, UID);
+        let rehearsal = rehearse(dependencies.ctx.pods(), object, namespace, UID);
         let rehearsal = rehearsal.map_err(|denial| anyhow!("{shown} cannot be read: {}", denial.message))?;
-        reports.push(Report { shown, namespace, object, rehearsal, surroundings: &surroundings });
+        reports.push(Report { shown, namespace, object, rehearsal, dependencies: &dependencies });
     }
     let text = match args.answer.output {
         OutputFormat::Json | OutputFormat::Yaml => {
             let pods: Vec<Value> = reports.iter().map(Report::to_json).collect();
-            args.answer.output.document(&json!({"pods": pods, "setAside": surroundings.set_aside_json()}))?
+            args.answer.output.document(&json!({"pods": pods, "setAside": dependencies.set_aside_json()}))?
         }
         OutputFormat::Table => {
             let texts: Vec<String> = reports.iter().map(|report| report.to_text(screen)).collect();
-            format!("{}{}", surroundings.set_aside_text(), texts.join("\n"))
+            format!("{}{}", dependencies.set_aside_text(), texts.join("\n"))
         }
     };
     let refused = reports.iter().any(|report| report.rehearsal.outcome.is_err());

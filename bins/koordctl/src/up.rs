@@ -1,10 +1,10 @@
 //! `koordctl up`: a small cluster in one process.
 //!
-//! The parts know each other only through the API server: [`server`] is it, [`furnish`] puts in what an installation consists of, koord-manager
+//! The parts communicate only through the API server ([`server`]): [`install`] creates the objects of an installation; koord-manager
 //! and the hollow nodes are clients like any other.
 
-pub mod furnish;
 pub mod greeting;
+pub mod install;
 pub mod logs;
 pub mod manager;
 pub mod progress;
@@ -26,7 +26,7 @@ use koord_runtime::clock::{SharedClock, SystemClock};
 use kube::Client;
 use manager::{RunningManager, Settings};
 use progress::Progress;
-use scenario::{Scenario, Theatre, play};
+use scenario::{Player, Scenario, play};
 use server::Embedded;
 use time::ClusterTime;
 use tokio::task::JoinSet;
@@ -36,7 +36,7 @@ use crate::{Answer, cli::UpArgs, screen::Screen};
 /// A running cluster on the embedded server.
 pub struct Cluster {
     server: Embedded,
-    inhabitants: Inhabitants,
+    components: Components,
     time: Arc<ClusterTime>,
     remembering: JoinSet<()>,
     /// Where its kubeconfig is.
@@ -56,9 +56,9 @@ impl Cluster {
         let server = Embedded::start(place, Arc::clone(&time.clock), args.seed).await?;
         let mut remembering = JoinSet::new();
         remembering.spawn(Arc::clone(&time).remember());
-        let inhabitants = Inhabitants::settle(&server.client, args, &time.clock, progress).await?;
+        let components = Components::start(&server.client, args, &time.clock, progress).await?;
         server.kubeconfig.write_when_ready(&kubeconfig, may_replace).await?;
-        Ok(Self { server, inhabitants, time, remembering, kubeconfig })
+        Ok(Self { server, components, time, remembering, kubeconfig })
     }
 
     /// A client of it without a socket.
@@ -78,12 +78,12 @@ impl Cluster {
 
     /// Waits until a part ends by itself, which means that something is wrong.
     pub async fn ended(&mut self) -> Result<()> {
-        self.inhabitants.ended().await
+        self.components.ended().await
     }
 
     /// Ends everything, the server last, and removes the kubeconfig if it still leads here.
     pub async fn stop(mut self) {
-        self.inhabitants.leave().await;
+        self.components.stop().await;
         remove_if_ours(&self.kubeconfig, &self.server.kubeconfig);
         self.server.stop().await;
         self.remembering.shutdown().await;
@@ -91,28 +91,28 @@ impl Cluster {
     }
 }
 
-/// What lives in a cluster, whichever server it has: definitions, an installation, koord-manager and hollow nodes.
-pub struct Inhabitants {
+/// What runs in a cluster, on either server: CRDs, an installation, koord-manager and hollow nodes.
+pub struct Components {
     parts: JoinSet<()>,
     manager: Option<RunningManager>,
 }
 
-impl Inhabitants {
-    /// Moves in. Definitions come first, because everything else needs them.
-    pub async fn settle(client: &Client, args: &UpArgs, clock: &SharedClock, progress: &mut Progress) -> Result<Self> {
+impl Components {
+    /// Installs and starts everything, the CRDs first, because everything else needs them.
+    pub async fn start(client: &Client, args: &UpArgs, clock: &SharedClock, progress: &mut Progress) -> Result<Self> {
         progress.step("custom resource definitions");
         let of = koord_api::KINDS.len();
-        furnish::definitions(client, args.profile, |done| progress.count(done, of)).await?;
-        furnish::installation(client).await?;
-        furnish::permissions(client).await?;
+        install::definitions(client, args.profile, |done| progress.count(done, of)).await?;
+        install::installation(client).await?;
+        install::permissions(client).await?;
 
         let mut manager = if args.no_manager {
-            furnish::no_webhooks(client).await?;
+            install::no_webhooks(client).await?;
             None
         } else {
             progress.step("koord-manager");
-            furnish::webhooks(client).await?;
-            furnish::no_lease(client).await?;
+            install::webhooks(client).await?;
+            install::no_lease(client).await?;
             Some(RunningManager::start(&Settings {
                 client,
                 clock,
@@ -126,7 +126,7 @@ impl Inhabitants {
         progress.step("nodes");
         let fleet = Fleet::drawn(args.seed, args.nodes);
         fleet.register(client, clock, |done| progress.count(done, args.nodes as usize)).await?;
-        let reported = animate(&mut parts, &fleet, client, &SystemClock::shared(), clock);
+        let reported = run_nodes(&mut parts, &fleet, client, &SystemClock::shared(), clock);
         if let Some(manager) = &mut manager {
             progress.step("NodeSLOs and NodeMetrics");
             let of = args.nodes as usize;
@@ -136,7 +136,7 @@ impl Inhabitants {
         if pods_per_node > 0 && args.nodes > 0 {
             progress.step("production pods");
             let of = args.nodes as usize * pods_per_node as usize;
-            furnish::shop(client).await?;
+            install::workload_namespace(client).await?;
             fleet.populate(client, pods_per_node, |done| progress.count(done, of)).await?;
         }
         progress.finish();
@@ -151,8 +151,8 @@ impl Inhabitants {
         }
     }
 
-    /// Moves out: nothing is written any more.
-    pub async fn leave(mut self) {
+    /// Stops everything: nothing is written any more.
+    pub async fn stop(mut self) {
         if let Some(manager) = self.manager {
             manager.stop().await;
         }
@@ -160,8 +160,8 @@ impl Inhabitants {
     }
 }
 
-/// Lets the nodes live, and gives the number of those that have reported. Leases are real time, as everything that others wait for; what is reported is the cluster's time.
-fn animate(
+/// Runs the hollow nodes, and returns the number of those that have reported. Leases are real time, as everything that others wait for; what is reported is the cluster's time.
+fn run_nodes(
     parts: &mut JoinSet<()>,
     fleet: &Fleet,
     client: &Client,
@@ -210,7 +210,7 @@ async fn run_cluster(args: &UpArgs, scenario: Option<Scenario>, screen: Screen) 
     let ahead = cluster.time().is_ahead();
     let greeting = greeting::greeting(args, cluster.url(), &cluster.kubeconfig, ahead, screen);
     let _ = writeln!(std::io::stdout(), "{greeting}");
-    let theatre = Theatre {
+    let player = Player {
         client: cluster.client().clone(),
         clock: Arc::clone(&cluster.time().clock),
         kubeconfig: cluster.kubeconfig.clone(),
@@ -219,7 +219,7 @@ async fn run_cluster(args: &UpArgs, scenario: Option<Scenario>, screen: Screen) 
     };
     let playing = async {
         match scenario {
-            Some(scenario) => play(&scenario, &theatre, args.step).await,
+            Some(scenario) => play(&scenario, &player, args.step).await,
             None => std::future::pending().await,
         }
     };

@@ -12,7 +12,7 @@ use envtest::{
     cluster::{Cluster, Options},
     serve::Owner,
 };
-use koordctl::{cli::Profile, up::furnish};
+use koordctl::{cli::Profile, up::install};
 use kube::Client;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -50,9 +50,9 @@ impl Running {
     pub(crate) async fn start() -> Self {
         let cluster = Cluster::bind(Options::default()).await.unwrap();
         let client = Client::new(cluster.server.router(), "default");
-        furnish::definitions(&client, Profile::Compatible, |_| ()).await.unwrap();
-        furnish::installation(&client).await.unwrap();
-        furnish::webhooks(&client).await.unwrap();
+        install::definitions(&client, Profile::Compatible, |_| ()).await.unwrap();
+        install::installation(&client).await.unwrap();
+        install::webhooks(&client).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
         let kubeconfig = folder.path().join("kubeconfig");
         let owner = Owner { name: "test".to_owned(), port: 0, data_dir: None };
@@ -80,7 +80,7 @@ impl Running {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         let path =
-            format!("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{}", furnish::VALIDATING);
+            format!("/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{}", install::VALIDATING);
         let configuration = running.request(http::Method::GET, &path, None).await.unwrap();
         let bundle = configuration["webhooks"][0]["clientConfig"]["caBundle"].as_str().unwrap();
         running.authority = String::from_utf8(BASE64.decode(bundle).unwrap()).unwrap();

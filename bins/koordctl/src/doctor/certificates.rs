@@ -20,7 +20,7 @@ use super::{
     finding::Report,
     webhooks::{self, Configuration, Target},
 };
-use crate::{cli::DoctorArgs, up::furnish::NO_AUTHORITY};
+use crate::{cli::DoctorArgs, up::install::NO_AUTHORITY};
 
 /// koord-manager renews half a year before the end, so that this is late.
 const LEFT_MIN: SignedDuration = SignedDuration::from_hours(30 * 24);

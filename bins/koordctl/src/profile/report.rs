@@ -7,7 +7,7 @@ use koord_scheduling::Outcome;
 use koord_webhooks::pod::mutate::rehearsal::{Chance, Rehearsal, Tried};
 use serde_json::{Value, json};
 
-use super::surroundings::Surroundings;
+use super::dependencies::Dependencies;
 use crate::{
     plan::changes::{Change, changes},
     screen::Screen,
@@ -20,7 +20,7 @@ pub(super) struct Report<'a> {
     pub(super) namespace: &'a str,
     pub(super) object: &'a Value,
     pub(super) rehearsal: Rehearsal,
-    pub(super) surroundings: &'a Surroundings,
+    pub(super) dependencies: &'a Dependencies,
 }
 
 impl Report<'_> {
@@ -57,7 +57,7 @@ impl Report<'_> {
     fn refusal(&self, denial: &Denial) -> String {
         let message = &denial.message;
         let advice = match message {
-            text if text.starts_with("priorityclasses") && self.surroundings.of_files => {
+            text if text.starts_with("priorityclasses") && self.dependencies.of_files => {
                 "; add the PriorityClass to the files that --profiles names"
             }
             text if text.starts_with("priorityclasses") => "; create the PriorityClass, or fix spec.priorityClassName",
@@ -114,7 +114,7 @@ impl Report<'_> {
             rows.push(row("selector", &outcome.term, found(outcome, "the pod")));
         }
         if tried.namespace_unknown {
-            let why = if self.surroundings.of_files {
+            let why = if self.dependencies.of_files {
                 format!("namespace {} is in none of the files; add it to see its labels", self.namespace)
             } else {
                 format!("there is no namespace {}", self.namespace)

@@ -16,7 +16,7 @@ use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::furnish::{self, NAMESPACE};
+use super::install::{self, NAMESPACE};
 
 /// A running koord-manager.
 pub struct RunningManager {
@@ -57,9 +57,9 @@ impl RunningManager {
             cert_writer: CertWriter::Folder,
             namespace: NAMESPACE.to_owned(),
             secret: "koordinator-webhook-certs".to_owned(),
-            service: furnish::SERVICE.to_owned(),
-            mutating: furnish::MUTATING.to_owned(),
-            validating: furnish::VALIDATING.to_owned(),
+            service: install::SERVICE.to_owned(),
+            mutating: install::MUTATING.to_owned(),
+            validating: install::VALIDATING.to_owned(),
         };
         let stop = CancellationToken::new();
         let running = tokio::spawn(run_with(checked, dependencies, environment, stop.clone()));
@@ -139,13 +139,13 @@ async fn count(client: &Client, plural: &str) -> Result<usize> {
 /// Whether every entry of both webhook configurations carries a certificate authority and an address.
 async fn trusted(client: &Client) -> Result<bool> {
     for (plural, name) in
-        [("mutatingwebhookconfigurations", furnish::MUTATING), ("validatingwebhookconfigurations", furnish::VALIDATING)]
+        [("mutatingwebhookconfigurations", install::MUTATING), ("validatingwebhookconfigurations", install::VALIDATING)]
     {
         let configuration = get(client, &format!("/apis/admissionregistration.k8s.io/v1/{plural}/{name}")).await?;
         let filled = |entry: &Value| {
             let client = &entry["clientConfig"];
             client["url"].is_string()
-                && client["caBundle"].as_str().is_some_and(|bundle| bundle != furnish::NO_AUTHORITY)
+                && client["caBundle"].as_str().is_some_and(|bundle| bundle != install::NO_AUTHORITY)
         };
         if !configuration["webhooks"].as_array().is_none_or(|entries| entries.iter().all(filled)) {
             return Ok(false);

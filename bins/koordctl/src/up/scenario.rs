@@ -17,7 +17,7 @@ use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 use serde_json::Value;
 
-pub use self::play::{Theatre, play};
+pub use self::play::{Player, play};
 use self::{action::Act, condition::Condition, show::Show};
 use crate::cli::UpArgs;
 

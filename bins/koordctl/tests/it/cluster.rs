@@ -7,7 +7,7 @@ use envtest::{
     cluster::{self, Options},
     serve::Owner,
 };
-use koordctl::{Answer, Cli, cli::Profile, complaint::in_words, up::furnish};
+use koordctl::{Answer, Cli, cli::Profile, complaint::in_words, up::install};
 use kube::Client;
 use serde_json::{Value, json};
 use tokio::{
@@ -48,11 +48,11 @@ impl Cluster {
     }
 
     /// A server with our definitions, namespaces, priorities and configuration.
-    pub(crate) fn furnished(name: &str) -> Self {
+    pub(crate) fn installed(name: &str) -> Self {
         let cluster = Self::bare(name);
         cluster.runtime.block_on(async {
-            furnish::definitions(&cluster.client, Profile::Compatible, |_| {}).await.unwrap();
-            furnish::installation(&cluster.client).await.unwrap();
+            install::definitions(&cluster.client, Profile::Compatible, |_| {}).await.unwrap();
+            install::installation(&cluster.client).await.unwrap();
         });
         cluster
     }

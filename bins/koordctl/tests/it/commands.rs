@@ -172,7 +172,7 @@ fn a_node_that_is_not_in_the_file_and_a_key_that_cannot_be_decoded_are_reported(
 
 #[test]
 fn without_a_file_the_slo_configuration_of_the_cluster_is_shown() {
-    let cluster = crate::cluster::Cluster::furnished("effective-cluster");
+    let cluster = crate::cluster::Cluster::installed("effective-cluster");
     let path = "/api/v1/namespaces/koordinator-system/configmaps/slo-controller-config";
     let system = r#"{"clusterStrategy":{"totalNetworkBandwidth":"10M"}}"#;
     cluster.patch(path, &serde_json::json!({"data": {"system-config": system, "systen-config": "{}"}}));

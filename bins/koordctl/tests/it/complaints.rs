@@ -107,7 +107,7 @@ fn a_cluster_that_cannot_be_asked() {
 
 #[test]
 fn names_that_are_not_there() {
-    let cluster = Cluster::furnished("complaints-names");
+    let cluster = Cluster::installed("complaints-names");
     for name in ["hollow-0", "hollow-1"] {
         cluster.create("/api/v1/nodes", &json!({"metadata": {"name": name}}));
     }
@@ -202,7 +202,7 @@ fn rules(complaint: &str) -> Value {
 
 #[test]
 fn who_may_not_ask_is_told_exactly_the_rules_that_are_missing() {
-    let cluster = Cluster::furnished("complaints-forbidden");
+    let cluster = Cluster::installed("complaints-forbidden");
     let amounts = json!({"cpu": "4", "memory": "8Gi"});
     cluster.create(
         "/api/v1/nodes",

@@ -71,7 +71,7 @@ fn node(cluster: &Cluster, name: &str, reported: Option<Timestamp>) {
 
 /// An installation with nothing wrong.
 fn healthy(name: &str) -> Cluster {
-    let cluster = Cluster::furnished(name);
+    let cluster = Cluster::installed(name);
     let config = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config");
     let set = certificates(Timestamp::now());
     for file in [
@@ -226,7 +226,7 @@ fn clocks_that_differ_are_found() {
 
 #[test]
 fn definitions_that_are_missing_or_different_are_found() {
-    let cluster = Cluster::furnished("doctor-definitions");
+    let cluster = Cluster::installed("doctor-definitions");
     let crds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     assert_eq!(findings(&cluster, &["--only=definitions"]), (vec![], 0));
 
@@ -537,7 +537,7 @@ fn who_may_read_little_is_told_so() {
 
 #[test]
 fn a_leader_that_is_missing_late_or_not_alone_is_found() {
-    let cluster = Cluster::furnished("doctor-lease");
+    let cluster = Cluster::installed("doctor-lease");
     let now = Timestamp::now();
     let ours = format!("{LEASES}/koordinator-manager");
     finds(&cluster, "lease", "error", "Lease koordinator-system/koordinator-manager", "no koord-manager has led here");
@@ -564,7 +564,7 @@ fn a_leader_that_is_missing_late_or_not_alone_is_found() {
 
 #[test]
 fn every_key_of_the_configuration_is_looked_at() {
-    let cluster = Cluster::furnished("doctor-configuration");
+    let cluster = Cluster::installed("doctor-configuration");
     let path = format!("/api/v1/namespaces/{SYSTEM}/configmaps/slo-controller-config");
     assert_eq!(findings(&cluster, &["--only=configuration"]), (vec![], 0));
     let with = |data: Value| cluster.patch(&path, &json!({ "data": data }));
@@ -591,7 +591,7 @@ fn every_key_of_the_configuration_is_looked_at() {
 
 #[test]
 fn objects_that_are_set_aside_are_found() {
-    let cluster = Cluster::furnished("doctor-objects");
+    let cluster = Cluster::installed("doctor-objects");
     cluster.create("/api/v1/nodes", &json!({"metadata": {"name": "n1"}}));
     assert_eq!(findings(&cluster, &["--only=objects"]), (vec![], 0));
     let annotation = "node.koordinator.sh/reservation";
@@ -625,7 +625,7 @@ fn objects_that_are_set_aside_are_found() {
 
 #[test]
 fn an_object_that_cannot_be_read_is_found() {
-    let cluster = Cluster::furnished("doctor-unreadable");
+    let cluster = Cluster::installed("doctor-unreadable");
     // Without a schema the server stores whatever comes.
     let crd = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/nodemetrics.slo.koordinator.sh";
     let mut versions = cluster.get(crd)["spec"]["versions"].clone();
@@ -641,7 +641,7 @@ fn an_object_that_cannot_be_read_is_found() {
 
 #[test]
 fn nodes_without_reports_are_found() {
-    let cluster = Cluster::furnished("doctor-nodes");
+    let cluster = Cluster::installed("doctor-nodes");
     node(&cluster, "fresh", Some(Timestamp::now()));
     assert_eq!(findings(&cluster, &["--only=nodes"]), (vec![], 0));
     cluster.create("/api/v1/nodes", &json!({"metadata": {"name": "bare"}}));
@@ -659,7 +659,7 @@ fn nodes_without_reports_are_found() {
 
 #[test]
 fn devices_and_cpus_that_are_allocated_twice_are_found() {
-    let cluster = Cluster::furnished("doctor-allocations");
+    let cluster = Cluster::installed("doctor-allocations");
     cluster.create("/api/v1/nodes", &json!({"metadata": {"name": "n1"}}));
     let devices = "/apis/scheduling.koordinator.sh/v1alpha1/devices";
     let gpu = json!({"type": "gpu", "minor": 0, "health": true, "resources": {"koordinator.sh/gpu-core": "100"}});

@@ -199,7 +199,7 @@ struct Desk {
 
 impl Desk {
     /// None where there is no kubectl.
-    fn furnished(page: &str) -> Option<Self> {
+    fn set_up(page: &str) -> Option<Self> {
         let home = folder(page);
         let kubeconfig = home.join("koord.kubeconfig");
         let kubectl = Kubectl::find(&kubeconfig, &home).unwrap()?;
@@ -265,7 +265,7 @@ impl Desk {
 /// Runs every command of a page, in a cluster of `up` with these arguments.
 #[track_caller]
 fn every_command_prints_what_the_page_says(name: &str, up: &[&str]) {
-    let Some(desk) = Desk::furnished(name) else { return };
+    let Some(desk) = Desk::set_up(name) else { return };
     let steps = steps(&page(name));
     assert!(!steps.is_empty());
     let _empty = steps.iter().any(|step| step.empty).then(|| Empty::start(&desk.empty_kubeconfig));
@@ -278,7 +278,7 @@ fn every_command_prints_what_the_page_says(name: &str, up: &[&str]) {
 /// Both clusters of the page are empty ones: helm installs into one, kustomize into the other.
 #[test]
 fn the_page_about_installing_is_true() {
-    let Some(desk) = Desk::furnished("install.md") else { return };
+    let Some(desk) = Desk::set_up("install.md") else { return };
     let Some(helm) = Helm::find(&desk.kubeconfig, &desk.home).unwrap() else { return };
     symlink(helm.program(), desk.home.join("bin/helm")).unwrap();
     let steps = steps(&page("install.md"));

@@ -142,7 +142,7 @@ fn what_cannot_be_decided_is_a_problem() {
 
 #[test]
 fn a_cluster_is_read_once_and_never_written() {
-    let cluster = Cluster::furnished("plan");
+    let cluster = Cluster::installed("plan");
     for (path, object) in objects() {
         cluster.create(path, &object);
     }

@@ -148,7 +148,7 @@ fn what_cannot_be_tested_is_said_with_a_remedy() {
     assert!(error("", PROFILES).contains("there is no object in "));
     let odd = "{kind: ClusterColocationProfile, metadata: {name: odd}, spec: {selector: {matchExpressions: [{key: a, operator: Nope}]}}}";
     let text = tested(POD, odd, &[]).unwrap().text;
-    assert!(text.starts_with("odd is set aside and concerns no pod until it is mended: spec.selector: "), "{text}");
+    assert!(text.starts_with("odd is quarantined and selects no pod until it is fixed: spec.selector: "), "{text}");
     let half = "{kind: ClusterColocationProfile, metadata: {name: half}, spec: {probability: half}}";
     let answer = tested(POD, half, &[]).unwrap();
     assert!(answer.text.contains("matches, but its probability is invalid"), "{}", answer.text);
@@ -157,7 +157,7 @@ fn what_cannot_be_tested_is_said_with_a_remedy() {
 
 #[test]
 fn the_profiles_of_a_cluster_are_taken() {
-    let cluster = Cluster::furnished("profile-test");
+    let cluster = Cluster::installed("profile-test");
     let spec =
         json!({"selector": {"matchLabels": {"app": "web"}}, "qosClass": "BE", "priorityClassName": "koord-batch"});
     let profile = json!({"apiVersion": "config.koordinator.sh/v1alpha1", "kind": "ClusterColocationProfile",

@@ -166,7 +166,7 @@ fn what_cannot_be_answered_says_why() {
 
 #[test]
 fn a_cluster_answers_like_its_objects_in_a_file() {
-    let cluster = Cluster::furnished("quota");
+    let cluster = Cluster::installed("quota");
     for namespace in ["a", "b"] {
         cluster.create("/api/v1/namespaces", &serde_json::json!({"metadata": {"name": namespace}}));
     }

@@ -19,7 +19,7 @@ use integration::{Kubectl, RealServer, kubectl::Printed};
 use koordctl::{
     Cli,
     cli::{Command, UpArgs},
-    up::{Cluster, Inhabitants, progress::Progress},
+    up::{Cluster, Components, progress::Progress},
 };
 
 /// A running cluster with a kubectl.
@@ -108,8 +108,8 @@ fn start_real(assets: &Path, folder: &Path) -> PathBuf {
         let config = koord_program::kubeconfig::from_file(&server.kubeconfig, None).await?;
         let client = kube::Client::try_from(config)?;
         let clock = koord_runtime::clock::SystemClock::shared();
-        let inhabitants = Inhabitants::settle(&client, &args, &clock, &mut Progress::hidden()).await?;
-        Ok((server.kubeconfig.clone(), (server, inhabitants)))
+        let components = Components::start(&client, &args, &clock, &mut Progress::hidden()).await?;
+        Ok((server.kubeconfig.clone(), (server, components)))
     })
 }
 

@@ -15,25 +15,25 @@ pub(super) fn check(document: &Value, at: &Path<'_>, errors: &mut Errors) {
     if is_true(document, "nullable") {
         errors.forbidden(&at.child("nullable"), "nullable cannot be true at the root");
     }
-    keywords(document, at, &Surroundings { root: true, ..Surroundings::default() }, errors);
+    keywords(document, at, &Context { root: true, ..Context::default() }, errors);
 }
 
 /// What a schema node must respect because of where it stands.
 #[derive(Clone, Default)]
-struct Surroundings {
+struct Context {
     root: bool,
     inside_meta: bool,
     /// Why defaults are forbidden here.
     no_defaults: Option<String>,
 }
 
-fn keywords(schema: &Value, at: &Path<'_>, around: &Surroundings, errors: &mut Errors) {
+fn keywords(schema: &Value, at: &Path<'_>, around: &Context, errors: &mut Errors) {
     standard_keywords(schema, at, around, errors);
     if is_true(schema, "uniqueItems") {
         let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
         errors.forbidden(&at.child("uniqueItems"), detail);
     }
-    let inner = Surroundings { root: false, ..around.clone() };
+    let inner = Context { root: false, ..around.clone() };
     if let Some(additional) = schema.get("additionalProperties") {
         let here = at.child("additionalProperties");
         if is_set(schema, "properties") && *additional != Value::Bool(true) {
@@ -83,7 +83,7 @@ fn keywords(schema: &Value, at: &Path<'_>, around: &Surroundings, errors: &mut E
     }
 }
 
-fn standard_keywords(schema: &Value, at: &Path<'_>, around: &Surroundings, errors: &mut Errors) {
+fn standard_keywords(schema: &Value, at: &Path<'_>, around: &Context, errors: &mut Errors) {
     let type_ = text(schema, "type");
     if !type_.is_empty() && !TYPES.contains(&type_) {
         errors.not_supported(&at.child("type"), type_, &TYPES);

@@ -19,8 +19,8 @@ use super::{
 };
 use crate::screen::Screen;
 
-/// Where a scenario is played.
-pub struct Theatre {
+/// Plays scenarios in a cluster.
+pub struct Player {
     /// A client of the cluster.
     pub client: Client,
     /// The cluster's clock.
@@ -43,10 +43,10 @@ const CONSEQUENCE_REAL_MIN: Duration = Duration::from_mins(1);
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// Plays all steps. On a terminal the cluster stays when the last one is over, until the reader has enough.
-pub async fn play(scenario: &Scenario, theatre: &Theatre, by_hand: bool) -> Result<()> {
+pub async fn play(scenario: &Scenario, player: &Player, by_hand: bool) -> Result<()> {
     let mut keys = Keys::listen(by_hand);
     let mut pacing = Pacing::new(keys.as_mut().map(Keys::take), by_hand);
-    let reading = Duration::from_secs(scenario.reading_s.into()).mul_f64(scenario.speed / theatre.speed);
+    let reading = Duration::from_secs(scenario.reading_s.into()).mul_f64(scenario.speed / player.speed);
     let stage = Stage::of_stdout();
     print(&format!("{}\n", stage.bold(&scenario.title)));
     let paused = |paused| {
@@ -62,17 +62,17 @@ pub async fn play(scenario: &Scenario, theatre: &Theatre, by_hand: bool) -> Resu
             return Ok(());
         }
         let heading = format!("{} of {}  {}", index + 1, scenario.steps.len(), step.title);
-        print(&format!("\n{}  {}\n", theatre.clock.now().strftime("%H:%M:%S"), stage.bold(&heading)));
+        print(&format!("\n{}  {}\n", player.clock.now().strftime("%H:%M:%S"), stage.bold(&heading)));
         tokio::select! {
             biased;
             () = pacing.enough() => return Ok(()),
-            done = theatre.perform(step, &stage) => done.with_context(|| heading.clone())?,
+            done = player.perform(step, &stage) => done.with_context(|| heading.clone())?,
         }
     }
     if !pacing.waits() && pacing.linger(reading, paused).await == Next::Quit {
         return Ok(());
     }
-    print(&format!("\n{}", paragraphs(&scenario.end, theatre.screen)));
+    print(&format!("\n{}", paragraphs(&scenario.end, player.screen)));
     if stage.is_terminal {
         print("The cluster stays until you press q or ctrl-C.");
         pacing.enough().await;
@@ -80,7 +80,7 @@ pub async fn play(scenario: &Scenario, theatre: &Theatre, by_hand: bool) -> Resu
     Ok(())
 }
 
-impl Theatre {
+impl Player {
     async fn perform(&self, step: &Step, stage: &Stage) -> Result<()> {
         print(&format!("{}\n", paragraphs(&step.says, self.screen)));
         let mut conditions = Vec::new();

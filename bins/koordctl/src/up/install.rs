@@ -1,6 +1,6 @@
-//! What a cluster needs before Koordinator can live in it: definitions, namespaces, priorities, configuration.
+//! Installs what Koordinator needs in a cluster: CRDs, namespaces, priority classes, configuration.
 //!
-//! Everything here may be there already, from an earlier run; what is there stays as it is, except for the definitions.
+//! Objects that an earlier run has installed stay as they are, except for the CRDs.
 
 use anyhow::{Context as _, Result};
 use koord_resource::{
@@ -76,8 +76,8 @@ pub async fn no_lease(client: &Client) -> Result<()> {
     remove(client, lease).await
 }
 
-/// Makes room for the production pods of the nodes.
-pub async fn shop(client: &Client) -> Result<()> {
+/// Creates the namespace of the production pods.
+pub async fn workload_namespace(client: &Client) -> Result<()> {
     let name = hollow::workload::NAMESPACE;
     create(client, json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})).await
 }

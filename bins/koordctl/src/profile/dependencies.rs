@@ -1,4 +1,4 @@
-//! What the handlers have to know: profiles, and what they refer to.
+//! The objects that the handlers read: profiles, and what they refer to.
 
 use std::fmt::Write as _;
 
@@ -24,7 +24,7 @@ use crate::{
 
 const PROFILE: ResourceKind = ResourceKind::of(&ClusterColocationProfile::INFO);
 
-/// The kinds that the handlers ask about.
+/// The kinds that the handlers read.
 const KINDS: [ResourceKind; 5] = [
     PROFILE,
     ResourceKind::NAMESPACE,
@@ -33,8 +33,8 @@ const KINDS: [ResourceKind; 5] = [
     ResourceKind::of(&ElasticQuotaProfile::INFO),
 ];
 
-/// See the module.
-pub(super) struct Surroundings {
+/// The caches of the handlers, filled from files or from a cluster.
+pub(super) struct Dependencies {
     pub(super) ctx: Ctx,
     /// Profiles that cannot be read, with the reason.
     set_aside: Vec<(String, String)>,
@@ -52,18 +52,18 @@ struct Metadata {
     name: String,
 }
 
-impl Surroundings {
-    pub(super) async fn gather(args: &ProfileTestArgs) -> Result<Self> {
+impl Dependencies {
+    pub(super) async fn load(args: &ProfileTestArgs) -> Result<Self> {
         let gates = Gates::parse(GATES, &args.feature_gates).map_err(|error| anyhow!("--feature-gates: {error}"))?;
         let mut ctx = Ctx::detached(|gate| gates.enabled(gate));
         ctx.settings.admission_warnings = true;
-        let mut surroundings = Self { ctx, set_aside: Vec::new(), of_files: !args.profiles.is_empty() };
-        if surroundings.of_files {
-            surroundings.read(args)?;
+        let mut dependencies = Self { ctx, set_aside: Vec::new(), of_files: !args.profiles.is_empty() };
+        if dependencies.of_files {
+            dependencies.read(args)?;
         } else {
-            surroundings.fetch(args).await?;
+            dependencies.fetch(args).await?;
         }
-        Ok(surroundings)
+        Ok(dependencies)
     }
 
     fn read(&mut self, args: &ProfileTestArgs) -> Result<()> {
@@ -118,7 +118,7 @@ impl Surroundings {
         let mut text = String::new();
         for (name, reason) in &self.set_aside {
             // Writing into a String cannot fail.
-            let _ = writeln!(text, "{name} is set aside and concerns no pod until it is mended: {reason}");
+            let _ = writeln!(text, "{name} is quarantined and selects no pod until it is fixed: {reason}");
         }
         if !text.is_empty() {
             text.push('\n');
