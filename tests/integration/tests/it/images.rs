@@ -1,5 +1,5 @@
 //! The image of koord-manager: what its Containerfile says, held against the Deployment and the scripts that it calls.
-//! What the scripts build is started by `.ci/run`.
+//! What the scripts build is started by `.ci/nightly`.
 
 use std::{collections::BTreeSet, os::unix::fs::PermissionsExt as _, path::PathBuf, process::Command};
 
