@@ -104,9 +104,8 @@ impl Allocations {
         let node = self.0.entry(spec.node_name).or_default();
         let mut errors = Vec::new();
         match DEVICE_ALLOCATED.get(&annotations) {
-            Ok(allocations) => {
-                allocations.iter().for_each(|allocations| allocations.allocate(&mut node.devices, &pod));
-            }
+            Ok(None) => {}
+            Ok(Some(allocations)) => allocations.allocate(&mut node.devices, &pod),
             Err(error) => errors.push(error.to_string()),
         }
         match RESOURCE_STATUS.get(&annotations) {
