@@ -5,6 +5,7 @@ mod escalation;
 pub mod rbac;
 pub mod recorder;
 pub mod reviews;
+mod signers;
 pub mod tokens;
 
 use std::sync::Arc;
@@ -131,6 +132,7 @@ impl Authorizer for RoleBased {
     }
 
     fn check_store(&self, core: &ApiServer, about: &Attributes<'_>) -> Result<(), ApiError> {
+        signers::check(core, about)?;
         escalation::check(core, about.user, about.definition, about.namespace, about.object)
     }
 }

@@ -1,5 +1,6 @@
 //! The asynchronous shell: HTTP in, core, webhooks, HTTP out.
 
+mod deadline;
 mod http;
 mod stream;
 mod watchers;

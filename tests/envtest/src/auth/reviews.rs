@@ -144,6 +144,7 @@ impl Reviews {
     }
 
     fn issue(&self, core: &mut ApiServer, target: &Target, object: &mut Value) -> Result<(), ApiError> {
+        check_names(object, target)?;
         let accounts =
             core.registry.get("", "v1", "serviceaccounts").cloned().ok_or_else(ApiError::no_such_resource)?;
         let missing = |resource, name| ApiError::not_found(Subject { group: "", resource, name });
@@ -151,6 +152,14 @@ impl Reviews {
             .object(&accounts, &target.namespace, &target.name)
             .ok_or_else(|| missing("serviceaccounts", &target.name))?;
         let spec = &object["spec"];
+        let given_uid = object["metadata"]["uid"].as_str().filter(|uid| !uid.is_empty());
+        if let Some(uid) = given_uid.filter(|uid| account["metadata"]["uid"] != *uid) {
+            let own = account["metadata"]["uid"].as_str().unwrap_or_default();
+            let why =
+                format!("the UID in the token request ({uid}) does not match the UID of the service account ({own})");
+            let subject = Subject { group: "authentication.k8s.io", resource: "TokenRequest", name: &target.name };
+            return Err(ApiError::conflict(subject, &why));
+        }
         let seconds = spec["expirationSeconds"].as_i64().unwrap_or(TOKEN_SECONDS_DEFAULT);
         let mut errors = Errors::new();
         let root = Path::root("spec");
@@ -204,26 +213,66 @@ fn token_request_definition(core: &ApiServer) -> Option<Arc<ResourceDef>> {
     Some(Arc::new(definition))
 }
 
+/// A token request may name its account, which is that of the path.
+fn check_names(object: &Value, target: &Target) -> Result<(), ApiError> {
+    let given = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    let (name, namespace) = (given("name"), given("namespace"));
+    if !namespace.is_empty() && namespace != target.namespace {
+        let why = "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(ApiError::bad_request(why));
+    }
+    if !name.is_empty() && name != target.name {
+        let mut errors = Errors::new();
+        errors.invalid(&Path::root("metadata").child("name"), name, "must match the service account name if specified");
+        let subject = Subject { group: "authentication.k8s.io", resource: "TokenRequest", name: &target.name };
+        return Err(ApiError::invalid(subject, &errors));
+    }
+    Ok(())
+}
+
 /// The claim of the object that a token lives with, when the request names one.
 fn bound_object(core: &ApiServer, target: &Target, reference: &Value) -> Result<Option<Value>, ApiError> {
-    let (plural, claim) = match reference["kind"].as_str() {
-        None => return Ok(None),
-        Some("Pod") => ("pods", "pod"),
-        Some("Secret") => ("secrets", "secret"),
-        Some("Node") => ("nodes", "node"),
-        Some(other) => {
-            return Err(ApiError::bad_request(format!(
-                "cannot bind token for serviceaccount \"{}\" to object of type {}, Kind={other}: only Pods, Secrets and Nodes can be bound",
-                target.name,
-                reference["apiVersion"].as_str().unwrap_or_default()
-            )));
+    if !reference.is_object() {
+        return Ok(None);
+    }
+    let text = |field: &str| reference[field].as_str().unwrap_or_default();
+    let (group, version) = text("apiVersion").split_once('/').unwrap_or(("", text("apiVersion")));
+    let (plural, claim) = match (group, text("kind")) {
+        ("", "Pod") => ("pods", "pod"),
+        ("", "Secret") => ("secrets", "secret"),
+        ("", "Node") => ("nodes", "node"),
+        (_, kind) => {
+            let why = format!("cannot bind token to object of type {group}/{version}, Kind={kind}");
+            return Err(ApiError::bad_request(why));
         }
     };
     let name = reference["name"].as_str().unwrap_or_default();
     let missing = || ApiError::not_found(Subject { group: "", resource: plural, name });
     let definition = core.registry.get("", "v1", plural).ok_or_else(missing)?;
-    let bound = core.object(definition, &target.namespace, name).ok_or_else(missing)?;
-    Ok(Some(json!({claim: {"name": name, "uid": bound["metadata"]["uid"]}})))
+    let namespace = if plural == "nodes" { "" } else { target.namespace.as_str() };
+    let bound = core.object(definition, namespace, name).ok_or_else(missing)?;
+    if plural == "pods" && bound["spec"]["serviceAccountName"].as_str() != Some(&target.name) {
+        return Err(ApiError::bad_request(format!(
+            "cannot bind token for serviceaccount {:?} to pod running with different serviceaccount name.",
+            target.name
+        )));
+    }
+    let uid = text("uid");
+    if !uid.is_empty() && bound["metadata"]["uid"] != uid {
+        let why = format!(
+            "the UID in the bound object reference ({uid}) does not match the UID in record. The object might have been deleted and then recreated"
+        );
+        return Err(ApiError::conflict(Subject { group: "", resource: text("kind"), name }, &why));
+    }
+    let mut claims = json!({claim: {"name": name, "uid": bound["metadata"]["uid"]}});
+    if let Some(node) = bound["spec"]["nodeName"].as_str().filter(|node| plural == "pods" && !node.is_empty()) {
+        let known = core.registry.get("", "v1", "nodes").and_then(|nodes| core.object(nodes, "", node));
+        claims["node"] = json!({"name": node});
+        if let Some(known) = known {
+            claims["node"]["uid"] = known["metadata"]["uid"].clone();
+        }
+    }
+    Ok(Some(claims))
 }
 
 /// Checks what a review asks about; a local review asks about its own namespace alone.

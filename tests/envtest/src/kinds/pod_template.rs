@@ -145,7 +145,7 @@ fn is_latest(image: &str) -> bool {
     if image.contains('@') {
         return false;
     }
-    let (front, last) = image.rsplit_once('/').map_or(("", image), |(front, last)| (front, last));
+    let (front, last) = image.rsplit_once('/').unwrap_or(("", image));
     let (name, tag) = last.split_once(':').unwrap_or((last, "latest"));
     tag == "latest" && is_repository(front, name)
 }

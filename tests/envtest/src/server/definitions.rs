@@ -22,10 +22,13 @@ pub(super) fn follow(core: &mut ApiServer, changed: &[(CollectionId, String)]) {
     let Some(kind) = core.registry.get(GROUP, "v1", PLURAL).cloned() else { return };
     let mut due: VecDeque<String> =
         changed.iter().filter(|(collection, _)| *collection == kind.collection).map(|(_, name)| name.clone()).collect();
-    let ending = core
-        .registry
-        .iter()
-        .filter(|known| known.is_terminating && changed.iter().any(|(collection, _)| *collection == known.collection));
+    // The pass over a definition that is being deleted marks all of its objects once, and no new ones are admitted. What
+    // is left is the end of the last one.
+    let ending = core.registry.iter().filter(|known| {
+        known.is_terminating
+            && changed.iter().any(|(collection, _)| *collection == known.collection)
+            && core.store.collection(known.collection).len() == 0
+    });
     due.extend(ending.map(|known| format!("{}.{}", known.plural, known.group)));
     let mut settled = BTreeSet::new();
     while let Some(name) = due.pop_front() {
@@ -252,6 +255,39 @@ mod tests {
         assert_eq!(send(&mut core, Method::PUT, "/apis/x.io/v1/widgets/w", &stored).0, 200);
         assert_eq!(send(&mut core, Method::GET, &path, &Value::Null).0, 404);
         assert_eq!(send(&mut core, Method::GET, "/apis/x.io/v1/widgets", &Value::Null).0, 404);
+    }
+
+    #[test]
+    fn a_change_of_an_object_does_not_read_the_others_of_its_ending_kind() {
+        const OBJECTS: usize = 600;
+        let mut core = core();
+        assert_eq!(send(&mut core, Method::POST, DEFINITIONS, &definition("widgets", "Widget")).0, 201);
+        for number in 0..OBJECTS {
+            let metadata = json!({"name": format!("w{number}"), "finalizers": ["a.b/c"]});
+            let object = json!({"apiVersion": "x.io/v1", "kind": "Widget", "metadata": metadata});
+            assert_eq!(send(&mut core, Method::POST, "/apis/x.io/v1/widgets", &object).0, 201);
+        }
+        let path = format!("{DEFINITIONS}/widgets.x.io");
+        assert_eq!(send(&mut core, Method::DELETE, &path, &Value::Null).0, 200);
+        let revision = |core: &mut ApiServer| {
+            let (_, definition) = send(core, Method::GET, &path, &Value::Null);
+            definition["metadata"]["resourceVersion"].as_str().map(ToOwned::to_owned)
+        };
+        let begun = revision(&mut core);
+        assert!(begun.is_some());
+        for number in 0..OBJECTS {
+            assert_eq!(
+                revision(&mut core),
+                begun,
+                "nothing is written about the definition before its last object is gone"
+            );
+            let object = format!("/apis/x.io/v1/widgets/w{number}");
+            let mut request = ApiRequest::new(Method::PATCH, &object, r#"{"metadata": {"finalizers": null}}"#);
+            "application/merge-patch+json".clone_into(&mut request.content_type);
+            let Outcome::Done(answer) = core.handle(&request) else { panic!("no webhook is configured") };
+            assert_eq!(answer.code, 200);
+        }
+        assert_eq!(send(&mut core, Method::GET, &path, &Value::Null).0, 404);
     }
 
     #[test]

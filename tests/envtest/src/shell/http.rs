@@ -8,7 +8,7 @@ use axum::{
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use koord_listen::ReadError;
 
-use super::{Server, stream};
+use super::{Server, deadline, stream};
 use crate::{
     negotiate::{self, Format},
     request::{ApiRequest, User, parse_query},
@@ -49,7 +49,15 @@ async fn serve_undated(server: &Server, request: Request) -> Response {
             return page;
         }
     }
-    match server.answer(&request).await {
+    let answer = match deadline::of(&request) {
+        Ok(None) => server.answer(&request).await,
+        Ok(Some(limit)) => match tokio::time::timeout(limit, server.answer(&request)).await {
+            Ok(answer) => answer,
+            Err(_) => Ok(ApiResponse::error(&deadline::passed())),
+        },
+        Err(error) => Ok(ApiResponse::error(&error)),
+    };
+    match answer {
         Ok(answer) => respond(&as_accepted(answer, &request.accept)),
         Err(watch) => {
             let warnings = watch.warnings().to_vec();

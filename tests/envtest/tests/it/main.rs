@@ -5,6 +5,7 @@ mod api_server;
 mod certificate_requests;
 mod controllers;
 mod nesting;
+mod pages;
 
 use envtest::{
     environment::SeededEnvironment,
