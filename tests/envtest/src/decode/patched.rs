@@ -64,24 +64,21 @@ pub fn patched(
         *object = json!({"metadata": {}});
     } else {
         check_types(object, definition).map_err(|why| refused(&why))?;
-        match typed::kind(&definition.group, &definition.version, kind).filter(|_| !definition.custom) {
-            Some(node) => {
-                Decoding::default().object(node, kind, object).map_err(|why| match source {
-                    PatchedBy::Patch => refused(&why),
-                    PatchedBy::Strategic(_) => refused(&restore::mistake(node, &before).unwrap_or(why)),
-                    PatchedBy::Apply { namespace, name } => unconverted(definition, namespace, name, &why),
-                })?;
-                let mut unknown: Vec<String> =
-                    strict::unknown_fields(&before, &node).iter().map(|path| strict::unknown_text(path)).collect();
-                if matches!(source, PatchedBy::Strategic(_)) {
-                    unknown.sort();
-                }
-                mistakes.extend(unknown);
+        if let Some(node) = typed::kind(&definition.group, &definition.version, kind).filter(|_| !definition.custom) {
+            Decoding::default().object(node, kind, object).map_err(|why| match source {
+                PatchedBy::Patch => refused(&why),
+                PatchedBy::Strategic(_) => refused(&restore::mistake(node, &before).unwrap_or(why)),
+                PatchedBy::Apply { namespace, name } => unconverted(definition, namespace, name, &why),
+            })?;
+            let mut unknown: Vec<String> =
+                strict::unknown_fields(&before, &node).iter().map(|path| strict::unknown_text(path)).collect();
+            if matches!(source, PatchedBy::Strategic(_)) {
+                unknown.sort();
             }
-            None => {
-                let keeps_nulls = matches!(source, PatchedBy::Apply { .. });
-                mistakes.extend(shape_custom(definition, object, keeps_nulls).map_err(|why| refused(&why))?);
-            }
+            mistakes.extend(unknown);
+        } else {
+            let keeps_nulls = matches!(source, PatchedBy::Apply { .. });
+            mistakes.extend(shape_custom(definition, object, keeps_nulls).map_err(|why| refused(&why))?);
         }
     }
     object["apiVersion"] = Value::String(definition.api_version());

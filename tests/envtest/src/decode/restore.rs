@@ -10,7 +10,10 @@ pub(super) fn mistake(node: &BuiltinType, value: &Value) -> Option<String> {
     let resolved = node.resolve();
     let kind = kind(value);
     match (&resolved.shape, value) {
-        (_, Value::Null) | (Shape::Any | Shape::Named(_) | Shape::Quantity | Shape::IntOrString, _) => None,
+        (_, Value::Null)
+        | (Shape::Any | Shape::Named(_) | Shape::Quantity | Shape::IntOrString, _)
+        | (Shape::Boolean, Value::Bool(_))
+        | (Shape::Integer | Shape::Number, Value::Number(_)) => None,
         (Shape::Object(fields), Value::Object(map)) => {
             fields.iter().find_map(|(name, field)| mistake(field, map.get(name.as_ref())?))
         }
@@ -27,7 +30,6 @@ pub(super) fn mistake(node: &BuiltinType, value: &Value) -> Option<String> {
         },
         (Shape::String, _) if resolved.format.is_none() => text_mistake(value),
         (Shape::String, _) => None,
-        (Shape::Boolean, Value::Bool(_)) | (Shape::Integer | Shape::Number, Value::Number(_)) => None,
         (Shape::Boolean, _) => Some("unrecognized type: bool".to_owned()),
         (Shape::Number, _) => Some("unrecognized type: float64".to_owned()),
         (Shape::Integer, _) => {

@@ -27,7 +27,7 @@ pub(super) fn follow(core: &mut ApiServer, changed: &[(CollectionId, String)]) {
     let ending = core.registry.iter().filter(|known| {
         known.is_terminating
             && changed.iter().any(|(collection, _)| *collection == known.collection)
-            && core.store.collection(known.collection).len() == 0
+            && core.store.collection(known.collection).is_empty()
     });
     due.extend(ending.map(|known| format!("{}.{}", known.plural, known.group)));
     let mut settled = BTreeSet::new();
