@@ -41,7 +41,7 @@ pub use draw::{Identity, draw, drawn};
 pub use excerpt::Excerpt;
 pub use matching::{Matched, matching, retain_of_namespace};
 pub use namespace::NamespaceLabels;
-pub use overlay::{Overlay, OverlayError, misfit};
+pub use overlay::{Overlay, OverlayError, type_error};
 pub use overridden::{Author, Field, Overridden, overridden};
 pub use pod_lists::PodNode;
 pub use profile::{CONTROLLER_MANAGED, Profile, ProfileMembers, SKIP_UPDATE_RESOURCES};

@@ -6,14 +6,14 @@
 
 mod compile;
 mod glance;
-mod misfit;
+mod type_error;
 
 use koord_resource::{admission::Patch, field::Path};
 use koord_schema::patch::{PatchError, strategic};
 use serde_json::{Map, Value, value::RawValue};
 
 use self::glance::{equals, glance, keys};
-pub use self::misfit::misfit;
+pub use self::type_error::type_error;
 use crate::{Excerpt, PodNode, Texts};
 
 /// A strategic merge patch of a pod.
@@ -25,7 +25,7 @@ pub struct Overlay {
     /// Everything else; none when the patch is no object or has directives at its root.
     fields: Option<Fields>,
     beside: Excerpt,
-    misfit: Option<String>,
+    type_error: Option<String>,
 }
 
 /// A patch that cannot be carried out on a pod.
@@ -95,8 +95,8 @@ impl Overlay {
     }
 
     /// Why no pod can be decoded once it is merged with the patch; none where it can.
-    pub fn misfit(&self) -> Option<&str> {
-        self.misfit.as_deref()
+    pub fn type_error(&self) -> Option<&str> {
+        self.type_error.as_deref()
     }
 
     /// Whether [`apply_texts`](Self::apply_texts) and [`write`](Self::write) do together what the patch says, for a

@@ -1,6 +1,6 @@
 //! The shapes of names, labels and keys, with the API server's words for what is wrong.
 //!
-//! Every check gives the list of complaints; an empty list means that the text is right.
+//! Every check returns the errors; an empty list means that the text is right.
 
 const LABEL_1123: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?";
 const SUBDOMAIN_1123: &str = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
@@ -135,7 +135,7 @@ fn too_long(text: &str, max: usize) -> Vec<String> {
     if text.len() > max { vec![format!("must be no more than {max} characters")] } else { Vec::new() }
 }
 
-/// The complaint about a shape, with examples and the expression.
+/// The message about a shape, with examples and the expression.
 fn shape(what: &str, expression: &str, examples: &[&str]) -> String {
     let examples: Vec<String> = examples.iter().map(|example| format!("'{example}', ")).collect();
     format!("{what} (e.g. {}regex used for validation is '{expression}')", examples.join(" or "))
@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn complaints_are_worded_as_recorded() {
+    fn messages_are_worded_as_recorded() {
         assert_eq!(
             qualified_name("a b"),
             [
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_right_has_no_complaints() {
+    fn what_is_right_has_no_errors() {
         assert!(dns1123_label("my-name").is_empty() && dns1035_label("abc-123").is_empty());
         assert!(dns1123_subdomain("a.b-c.d0").is_empty() && qualified_name("example.com/My_Name").is_empty());
         assert!(label_value("").is_empty() && label_value("a_b.c-D").is_empty() && path_segment("a:b").is_empty());

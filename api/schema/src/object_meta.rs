@@ -116,7 +116,7 @@ pub fn decoding_error(metadata: &Value) -> Option<String> {
     None
 }
 
-/// Checks `metadata`; `name_rule` gives the complaints about a name of this kind of object.
+/// Checks `metadata`; `name_rule` returns the errors of a name of this kind of object.
 pub fn validate(metadata: &Value, namespaced: bool, name_rule: fn(&str) -> Vec<String>, at: &Path<'_>) -> Errors {
     let mut errors = Errors::new();
     let text = |name: &str| metadata.get(name).and_then(Value::as_str).unwrap_or_default();

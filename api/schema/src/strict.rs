@@ -9,14 +9,14 @@ use serde_json::Value;
 
 use crate::typed::{Shape, TypeNode};
 
-/// Most complaints about one document; the API server stops there as well.
-pub const COMPLAINTS_MAX: usize = 100;
+/// Most errors of one document; the API server stops there as well.
+pub const ERRORS_MAX: usize = 100;
 
 /// What is wrong with the fields of JSON text, in document order: `unknown field "spec.foo"` where the type does not
 /// know it, `duplicate field "spec.a"` where it occurs again; each once. Without a type, duplicates only.
 ///
 /// Text that is no JSON gives what stands before the mistake: the caller learns of the mistake when it parses.
-pub fn complaints<N: TypeNode>(json: &[u8], node: Option<&N>) -> Vec<String> {
+pub fn decoding_errors<N: TypeNode>(json: &[u8], node: Option<&N>) -> Vec<String> {
     let mut found = Vec::new();
     let mut path = String::new();
     let mut deserializer = serde_json::Deserializer::from_slice(json);
@@ -25,9 +25,9 @@ pub fn complaints<N: TypeNode>(json: &[u8], node: Option<&N>) -> Vec<String> {
     found
 }
 
-/// The duplicates alone, as [`complaints`] words them.
+/// The duplicates alone, as [`decoding_errors`] words them.
 pub fn duplicates(json: &[u8]) -> Vec<String> {
-    complaints::<crate::typed::SchemaNode<'_>>(json, None)
+    decoding_errors::<crate::typed::SchemaNode<'_>>(json, None)
 }
 
 /// The paths of an object's fields that a type does not know, sorted by field.
@@ -68,7 +68,7 @@ fn with_item<T>(path: &mut String, index: usize, visit: impl FnOnce(&mut String)
 }
 
 fn find_unknown<N: TypeNode>(value: &Value, node: &N, path: &mut String, found: &mut Vec<String>) {
-    if found.len() >= COMPLAINTS_MAX {
+    if found.len() >= ERRORS_MAX {
         return;
     }
     match value {
@@ -121,7 +121,7 @@ impl<'de, N: TypeNode> Visitor<'de> for Walk<'_, N> {
             with_field(path, &name, |path| {
                 let seen = times.entry(name.clone()).or_default();
                 *seen += 1;
-                if found.len() < COMPLAINTS_MAX {
+                if found.len() < ERRORS_MAX {
                     match *seen {
                         1 if is_unknown => found.push(unknown_text(path)),
                         2 if !is_unknown => found.push(duplicate_text(path)),
@@ -184,13 +184,13 @@ mod tests {
     }
 
     #[test]
-    fn complaints_follow_the_document() {
+    fn errors_follow_the_document() {
         let schema: Schema = serde_json::from_value(json!({"type": "object", "properties": {
             "metadata": {"type": "object", "properties": {"name": {"type": "string"}}},
             "data": {"type": "object", "additionalProperties": {"type": "string"}}}}))
         .unwrap();
         let text = br#"{"metadata":{"name":"a","foo":1},"data":{"k":"1","k":"2"},"bar":{"x":1,"x":2}}"#;
-        let found = complaints(text, Some(&SchemaNode::of(&schema)));
+        let found = decoding_errors(text, Some(&SchemaNode::of(&schema)));
         assert_eq!(
             found[..3],
             [r#"unknown field "metadata.foo""#, r#"duplicate field "data.k""#, r#"unknown field "bar""#]

@@ -571,7 +571,7 @@ pub struct VersionArgs {
     pub cluster: ClusterArgs,
 }
 
-/// A whole number up to `MAX`; whatever else was written, the complaint names the range.
+/// A whole number up to `MAX`; whatever else was written, the error names the range.
 fn whole<T: TryFrom<u64>, const MAX: u64>(text: &str) -> Result<T, String> {
     let number = text.parse().ok().filter(|number| *number <= MAX).and_then(|number| T::try_from(number).ok());
     number.ok_or_else(|| format!("a whole number from 0 to {MAX}"))

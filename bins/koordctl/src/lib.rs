@@ -8,11 +8,11 @@
 
 mod allocations;
 pub mod cli;
-pub mod complaint;
 pub mod config;
 pub mod connect;
 pub mod crd;
 pub mod doctor;
+pub mod error_text;
 pub mod explain;
 pub mod lint;
 pub mod listing;

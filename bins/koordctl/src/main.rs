@@ -6,7 +6,7 @@ use std::{
 };
 
 use clap::FromArgMatches as _;
-use koordctl::{Cli, cli::OutputFormat, complaint::in_words};
+use koordctl::{Cli, cli::OutputFormat, error_text::in_words};
 use serde_json::json;
 
 #[tokio::main]

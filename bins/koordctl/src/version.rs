@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::{Answer, cli::VersionArgs, complaint::in_words, connect};
+use crate::{Answer, cli::VersionArgs, connect, error_text::in_words};
 
 /// The version of this program.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -50,15 +50,15 @@ impl Owned for ConfigMapView {
 }
 
 /// Declares the desired ConfigMap. The runtime writes the difference, and nothing when there is none.
-#[koord::controller(name = "greeting", for = greetings, owns(cards), runtime = koord::runtime)]
+#[koord::controller(name = "greeting", for = greetings, owns(config_maps), runtime = koord::runtime)]
 pub(crate) struct Greetings {
     greetings: Arc<Store<GreetingView>>,
-    cards: Arc<Store<ConfigMapView>>,
+    config_maps: Arc<Store<ConfigMapView>>,
 }
 
 impl Controller for Greetings {
     fn reconcile(&self, key: &ObjectKey, _: Timestamp) -> Result<Outcome, ReconcileError> {
-        let (greetings, cards) = (self.greetings.read(), self.cards.read());
+        let (greetings, config_maps) = (self.greetings.read(), self.config_maps.read());
         let mut outcome = Outcome::settled();
         let Some(greeting) = greetings.get(key.as_str()).filter(|greeting| !greeting.deleting) else {
             return Ok(outcome);
@@ -67,8 +67,8 @@ impl Controller for Greetings {
         let words = vec![format!("Hello, {to}!"); times.unwrap_or(1).into()].join(" ");
         let owner = json!({"apiVersion": "example.com/v1", "kind": "Greeting", "name": key.name(),
                            "uid": greeting.uid, "controller": true});
-        let card = json!({"metadata": {"ownerReferences": [owner]}, "data": {"words": words}});
-        outcome.present(&cards, key, card.as_object().cloned().unwrap_or_default())?;
+        let config_map = json!({"metadata": {"ownerReferences": [owner]}, "data": {"words": words}});
+        outcome.present(&config_maps, key, config_map.as_object().cloned().unwrap_or_default())?;
         Ok(outcome)
     }
 }

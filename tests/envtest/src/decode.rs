@@ -82,24 +82,24 @@ pub fn body_as(
         let version = given_version.rsplit('/').next().unwrap_or_default();
         ApiError::bad_request(format!("{kind} in version \"{version}\" cannot be handled as a {kind}: {why}"))
     };
-    let complaints = if let Some(node) = typed::kind(group, version, kind).filter(|_| !is_own_kind) {
-        let complaints = strict::complaints(&text, Some(&node));
+    let mistakes = if let Some(node) = typed::kind(group, version, kind).filter(|_| !is_own_kind) {
+        let mistakes = strict::decoding_errors(&text, Some(&node));
         let mut decoding = Decoding::default();
         decoding.object(node, kind, &mut object).map_err(|why| cannot(&why))?;
-        complaints
+        mistakes
     } else {
-        let mut complaints = strict::duplicates(&text);
-        complaints.extend(shape_custom(definition, &mut object, false).map_err(|why| cannot(&why))?);
-        complaints
+        let mut mistakes = strict::duplicates(&text);
+        mistakes.extend(shape_custom(definition, &mut object, false).map_err(|why| cannot(&why))?);
+        mistakes
     };
     object["apiVersion"] = Value::String(api_version);
     object["kind"] = Value::String(kind.to_owned());
     let warnings = match validation {
         FieldValidation::Ignore => Vec::new(),
-        FieldValidation::Warn => complaints,
-        FieldValidation::Strict if complaints.is_empty() => Vec::new(),
+        FieldValidation::Warn => mistakes,
+        FieldValidation::Strict if mistakes.is_empty() => Vec::new(),
         FieldValidation::Strict => {
-            return Err(cannot(&format!("strict decoding error: {}", complaints.join(", "))));
+            return Err(cannot(&format!("strict decoding error: {}", mistakes.join(", "))));
         }
     };
     Ok(Decoded { object, warnings })
@@ -133,7 +133,7 @@ pub fn reshaped(mut object: Value, definition: &ResourceDef, subresource: &str) 
 /// Gives an object of a custom kind its stored shape: metadata typed, defaults filled in, unknown fields dropped.
 fn shape_custom(definition: &ResourceDef, object: &mut Value, keeps_nulls: bool) -> Result<Vec<String>, String> {
     let metadata = object.get("metadata").cloned().unwrap_or_else(|| json!({}));
-    let mut complaints: Vec<String> =
+    let mut mistakes: Vec<String> =
         strict::unknown_fields(&json!({"metadata": metadata}), &SchemaNode::of(&METADATA_ONLY))
             .iter()
             .map(|path| strict::unknown_text(path))
@@ -147,9 +147,9 @@ fn shape_custom(definition: &ResourceDef, object: &mut Value, keeps_nulls: bool)
         if !keeps_nulls {
             defaults::drop_needless_nulls(schema, object);
         }
-        complaints.extend(prune::prune(schema, object).iter().map(|path| strict::unknown_text(path)));
+        mistakes.extend(prune::prune(schema, object).iter().map(|path| strict::unknown_text(path)));
     }
-    Ok(complaints)
+    Ok(mistakes)
 }
 
 static METADATA_ONLY: std::sync::LazyLock<koord_schema::Schema> = std::sync::LazyLock::new(|| koord_schema::Schema {

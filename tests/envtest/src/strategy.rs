@@ -109,7 +109,7 @@ pub trait Strategy: Send + Sync {
     }
 
     /// How often an update checks what identifies the object, and how often labels and annotations: the generic code
-    /// and the kind's own both do, and clients see each complaint.
+    /// and the kind's own both do, and clients see each error.
     fn metadata_checks(&self) -> (usize, usize) {
         (2, 4)
     }

@@ -3,7 +3,7 @@
 use koord_schema::{patch::strategic, typed::TypeNode};
 use serde_json::{Map, Value};
 
-use super::{Change, Fields, General, Item, Keyed, Overlay, TextChanges, misfit::misfit};
+use super::{Change, Fields, General, Item, Keyed, Overlay, TextChanges, type_error::type_error};
 use crate::{Excerpt, PodNode};
 
 impl Overlay {
@@ -17,8 +17,8 @@ impl Overlay {
             _ => None,
         };
         let beside = fields.as_ref().map_or(Excerpt::Whole, beside);
-        let misfit = patch.as_object().and_then(misfit);
-        Self { touched, texts, fields, beside, misfit }
+        let type_error = patch.as_object().and_then(type_error);
+        Self { touched, texts, fields, beside, type_error }
     }
 }
 

@@ -275,8 +275,8 @@ impl Validation<'_> {
         FieldError { mistake, field, value, detail }
     }
 
-    fn invalid(&self, at: &Path<'_>, value: String, complaint: &str) -> FieldError {
-        self.error(Mistake::Invalid, at, value, format!("{at} in body {complaint}"))
+    fn invalid(&self, at: &Path<'_>, value: String, message: &str) -> FieldError {
+        self.error(Mistake::Invalid, at, value, format!("{at} in body {message}"))
     }
 
     fn wrong_type(&self, at: &Path<'_>, declared: &str, found: &str) -> FieldError {

@@ -1,7 +1,7 @@
 //! What a check could not read, and why.
 
 use crate::{
-    complaint::{in_words, innermost},
+    error_text::{in_words, innermost},
     permission::Missing,
 };
 

@@ -35,14 +35,14 @@ pub(crate) fn mistakes(reviewer: &Reviewer, object: &Value) -> Vec<Mistake> {
         let metadata = json!({"name": slo_config::CONFIG_MAP_NAME, "namespace": slo_config::CONFIG_MAP_NAMESPACE});
         let alone = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {key: text}});
         let resource = Resource { group: "", version: "v1", plural: "configmaps" };
-        let complaint = complaint(key, text.as_str().unwrap_or_default());
-        let unreadable = complaint.as_ref().is_some_and(|complaint| complaint.unreadable);
+        let problem = problem(key, text.as_str().unwrap_or_default());
+        let unreadable = problem.as_ref().is_some_and(|problem| problem.unreadable);
         let before = mistakes.len();
         for denial in reviewer.objections(resource, Operation::Create, Some(&alone), None) {
             mistakes.push(mistake(plain(&denial.message), unreadable));
         }
         if mistakes.len() == before {
-            mistakes.extend(complaint.map(|complaint| mistake(complaint.message, unreadable)));
+            mistakes.extend(problem.map(|problem| mistake(problem.message, unreadable)));
         }
     }
     mistakes
@@ -66,33 +66,33 @@ fn plain(message: &str) -> String {
 }
 
 /// What the manager itself says of a key.
-struct Complaint {
+struct Problem {
     message: String,
     /// False where it takes the key with the nearest value that is allowed.
     unreadable: bool,
 }
 
-impl Complaint {
+impl Problem {
     fn unreadable(error: &impl ToString) -> Self {
         Self { message: error.to_string(), unreadable: true }
     }
 }
 
-fn complaint(key: &str, text: &str) -> Option<Complaint> {
+fn problem(key: &str, text: &str) -> Option<Problem> {
     match key {
         slo_config::COLOCATION_CONFIG => {
-            slo_config::ColocationConfig::parse(Some(text)).err().as_ref().map(Complaint::unreadable)
+            slo_config::ColocationConfig::parse(Some(text)).err().as_ref().map(Problem::unreadable)
         }
         slo_config::CPU_NORMALIZATION_CONFIG => {
-            slo_config::CpuNormalizationConfig::parse(Some(text)).err().as_ref().map(Complaint::unreadable)
+            slo_config::CpuNormalizationConfig::parse(Some(text)).err().as_ref().map(Problem::unreadable)
         }
         slo_config::RESOURCE_AMPLIFICATION_CONFIG => {
-            slo_config::ResourceAmplificationConfig::parse(Some(text)).err().as_ref().map(Complaint::unreadable)
+            slo_config::ResourceAmplificationConfig::parse(Some(text)).err().as_ref().map(Problem::unreadable)
         }
         _ => {
             let data = BTreeMap::from([(key.to_owned(), text.to_owned())]);
             let (_, errors) = slo_config::NodeSloConfig::default().update(&data);
-            errors.first().map(|error| Complaint {
+            errors.first().map(|error| Problem {
                 message: error.to_string(),
                 unreadable: matches!(error, slo_config::SectionError::Unreadable { .. }),
             })

@@ -64,10 +64,10 @@ fn every_wrong_flag_is_named_with_what_would_be_right() {
         for words in *says {
             assert!(text.contains(words), "{arguments:?} does not say {words:?}, but:\n{text}");
         }
-        assert!(!text.contains('✓'), "{arguments:?} begins before it complains:\n{text}");
-        let complaint = text.lines().next().unwrap_or_default();
-        let (_, cause) = complaint.rsplit_once(": ").unwrap_or_default();
-        assert!(cause.is_empty() || complaint.matches(cause).count() == 1, "said twice: {complaint}");
+        assert!(!text.contains('✓'), "{arguments:?} begins before its error:\n{text}");
+        let error_line = text.lines().next().unwrap_or_default();
+        let (_, cause) = error_line.rsplit_once(": ").unwrap_or_default();
+        assert!(cause.is_empty() || error_line.matches(cause).count() == 1, "said twice: {error_line}");
     }
     assert_eq!(std::fs::read_to_string(at("file")).unwrap(), "precious");
     let mut left: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();

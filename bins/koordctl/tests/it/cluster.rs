@@ -7,7 +7,7 @@ use envtest::{
     cluster::{self, Options},
     serve::Owner,
 };
-use koordctl::{Answer, Cli, cli::Profile, complaint::in_words, up::install};
+use koordctl::{Answer, Cli, cli::Profile, error_text::in_words, up::install};
 use kube::Client;
 use serde_json::{Value, json};
 use tokio::{

@@ -37,7 +37,7 @@ pub(crate) fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// What a run that must fail complains about.
+/// What a run that must fail fails about.
 #[track_caller]
 pub(crate) fn fails(output: &Output) -> String {
     assert!(!output.status.success(), "{output:?}");

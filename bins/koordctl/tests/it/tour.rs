@@ -47,11 +47,11 @@ impl Tour {
     fn step(&mut self, title: &str) -> String {
         self.press("\n");
         let text = self.prints();
-        assert!(text.contains(title) && text.contains(" of 13  "), "{title}:\n{text}\n{}", self.complaint_if_over());
+        assert!(text.contains(title) && text.contains(" of 13  "), "{title}:\n{text}\n{}", self.stderr_if_over());
         text
     }
 
-    fn complaint_if_over(&mut self) -> String {
+    fn stderr_if_over(&mut self) -> String {
         let mut errors = String::new();
         if self.child.try_wait().unwrap().is_some() {
             self.child.stderr.take().unwrap().read_to_string(&mut errors).unwrap();

@@ -297,7 +297,7 @@ fn printed(versions: &[Value]) -> Vec<Printed> {
     versions.iter().map(one).collect()
 }
 
-/// A complaint about all versions, which are shown.
+/// An error about all versions, which are shown.
 fn refusal(list: &Path<'_>, versions: &[Value], why: &str) -> FieldError {
     // Text, because a JSON value would sort the fields. Writing these types does not fail.
     let value = serde_json::to_string(&printed(versions)).unwrap_or_default();

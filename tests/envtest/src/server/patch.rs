@@ -168,7 +168,7 @@ fn mistakes_in_fields(media_type: &str, body: &[u8]) -> Vec<String> {
     if media_type != JSON_PATCH {
         return strict::duplicates(body);
     }
-    let mistakes = strict::complaints(body, Some(&SchemaNode::of(&OPERATIONS)));
+    let mistakes = strict::decoding_errors(body, Some(&SchemaNode::of(&OPERATIONS)));
     mistakes.into_iter().map(|mistake| format!("json patch {mistake}")).collect()
 }
 

@@ -74,8 +74,8 @@ fn patch_knows_merge_and_json_for_custom_kinds_and_strategic_for_built_in_ones()
             r#"[{"op":"test","path":"/spec/min/cpu","value":"2"},{"op":"replace","path":"/spec/min/cpu","value":"3"}]"#;
         scene.says(&["patch", "elasticquotas", "patched", "--type=json", "-p", json]);
         assert_eq!(cpu(scene, "patched"), "3");
-        let complaint = scene.complains(&["patch", "elasticquotas", "patched", "--type=strategic", "-p", "{}"]);
-        assert!(complaint.contains("strategic-merge-patch+json is not supported"), "{complaint}");
+        let error = scene.fails(&["patch", "elasticquotas", "patched", "--type=strategic", "-p", "{}"]);
+        assert!(error.contains("strategic-merge-patch+json is not supported"), "{error}");
 
         scene.says(&["run", "web", "--image=nginx", "--labels=a=1"]);
         let strategic = r#"{"metadata":{"labels":{"b":"2"}},"spec":{"containers":[{"name":"web","image":"nginx:2"}]}}"#;
@@ -91,8 +91,8 @@ fn labels_and_annotations_come_and_go() {
     on_every_server(|scene| {
         scene.accepts(&quota("labelled", 1));
         scene.says(&["label", "elasticquotas", "labelled", "tier=gold"]);
-        let complaint = scene.complains(&["label", "elasticquotas", "labelled", "tier=silver"]);
-        assert!(complaint.contains("already has a value (gold)"), "{complaint}");
+        let error = scene.fails(&["label", "elasticquotas", "labelled", "tier=silver"]);
+        assert!(error.contains("already has a value (gold)"), "{error}");
         scene.says(&["label", "elasticquotas", "labelled", "tier=silver", "--overwrite"]);
         scene.says(&["annotate", "elasticquotas", "labelled", "note=hello"]);
         let both =
@@ -120,11 +120,8 @@ fn a_deleted_object_is_gone_and_wait_sees_it_go() {
     on_every_server(|scene| {
         scene.accepts(&quota("deleted", 1));
         scene.says(&["delete", "elasticquotas", "deleted"]);
-        let complaint = scene.complains(&["get", "elasticquotas", "deleted"]);
-        assert_eq!(
-            complaint,
-            "Error from server (NotFound): elasticquotas.scheduling.sigs.k8s.io \"deleted\" not found\n"
-        );
+        let error = scene.fails(&["get", "elasticquotas", "deleted"]);
+        assert_eq!(error, "Error from server (NotFound): elasticquotas.scheduling.sigs.k8s.io \"deleted\" not found\n");
         scene.accepts(&quota("awaited", 1));
         scene.says(&["delete", "elasticquotas", "awaited", "--wait=false"]);
         scene.says(&["wait", "elasticquota/awaited", "--for=delete", "--timeout=10s"]);
@@ -157,8 +154,8 @@ fn a_deployment_is_scaled() {
         scene.says(&["create", "deployment", "web", "--image=nginx"]);
         scene.says(&["scale", "deployment", "web", "--replicas=3"]);
         assert_eq!(scene.says(&["get", "deployment", "web", "-o", "jsonpath={.spec.replicas}"]), "3");
-        let complaint = scene.complains(&["scale", "deployment", "web", "--replicas=5", "--current-replicas=2"]);
-        assert!(complaint.contains("Expected replicas to be 2, was 3"), "{complaint}");
+        let error = scene.fails(&["scale", "deployment", "web", "--replicas=5", "--current-replicas=2"]);
+        assert!(error.contains("Expected replicas to be 2, was 3"), "{error}");
     });
 }
 

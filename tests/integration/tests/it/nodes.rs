@@ -32,7 +32,7 @@ fn a_bound_pod_runs_and_a_deleted_one_is_gone() {
         phase(scene, "web", "Running");
         scene.says(&["wait", "pod/web", "--for=condition=Ready", "--timeout=10s"]);
         scene.says(&["delete", "pod", "web", "--timeout=20s"]);
-        assert!(scene.complains(&["get", "pod", "web"]).contains("NotFound"));
+        assert!(scene.fails(&["get", "pod", "web"]).contains("NotFound"));
     });
 }
 
@@ -57,7 +57,7 @@ fn a_node_is_cordoned_tainted_and_drained() {
         assert!(scene.says(&["describe", "node", node]).contains("team=a:NoSchedule"));
         scene.says(&["taint", "node", node, "team-"]);
         scene.says(&["drain", node, "--force", "--timeout=30s"]);
-        assert!(scene.complains(&["get", "pod", "web"]).contains("NotFound"));
+        assert!(scene.fails(&["get", "pod", "web"]).contains("NotFound"));
         assert!(scene.says(&["uncordon", node]).contains("uncordoned"));
     });
 }

@@ -194,9 +194,9 @@ impl<'a> Scene<'a> {
         printed.stdout
     }
 
-    /// Runs a command that must fail and gives what it complains about.
+    /// Runs a command that must fail and gives its error.
     #[track_caller]
-    pub(crate) fn complains(&self, arguments: &[&str]) -> String {
+    pub(crate) fn fails(&self, arguments: &[&str]) -> String {
         let printed = self.run(arguments, None);
         assert_ne!(printed.code, 0, "{}: kubectl {arguments:?} succeeded:\n{}", self.server.name, printed.stdout);
         printed.stderr

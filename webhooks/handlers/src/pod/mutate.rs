@@ -229,7 +229,7 @@ fn with_patches<'a>(
 }
 
 fn fits(overlay: &Overlay) -> Result<(), Denial> {
-    overlay.misfit().map_or(Ok(()), |reason| Err(Denial::internal(reason)))
+    overlay.type_error().map_or(Ok(()), |reason| Err(Denial::internal(reason)))
 }
 
 fn merged(tree: Value, patch: &Value) -> Result<Value, Denial> {

@@ -166,8 +166,8 @@ impl<'a> Pod<'a> {
 
 /// The refusal of a text that is no pod, in Go's words where they are known.
 fn explained(denial: Denial, text: &str) -> Denial {
-    let misfit = serde_json::from_str(text).ok().and_then(|object| koord_profile::misfit(&object));
-    misfit.map_or(denial, Denial::bad_request)
+    let type_error = serde_json::from_str(text).ok().and_then(|object| koord_profile::type_error(&object));
+    type_error.map_or(denial, Denial::bad_request)
 }
 
 impl Parts<'_> {

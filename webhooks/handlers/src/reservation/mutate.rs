@@ -131,7 +131,7 @@ impl TryFrom<Map<String, Value>> for TemplateView {
 
     fn try_from(template: Map<String, Value>) -> Result<Self, String> {
         let has_spec = template.get("spec").is_some_and(|spec| !spec.is_null());
-        koord_profile::misfit(&template).map_or(Ok(Self { has_spec }), Err)
+        koord_profile::type_error(&template).map_or(Ok(Self { has_spec }), Err)
     }
 }
 

@@ -179,7 +179,7 @@ async fn a_writer_that_panics_denies_its_batch_at_once_and_writes_the_next() {
     let begin = Instant::now();
     let denied = create(&service, false).await.unwrap_err();
     assert!(denied.contains("its writer panicked; try again"), "{denied}");
-    assert!(begin.elapsed() < Duration::from_secs(1), "nobody waits for it");
+    assert!(begin.elapsed() < Duration::from_secs(5), "nobody waits for it");
     assert_eq!((counted.load(Relaxed), server.charged("d/q")), (1, None));
     create(&service, false).await.unwrap();
     assert_eq!((counted.load(Relaxed), server.charged("d/q")), (1, Some(json!({"cpu": "1"}))));

@@ -75,23 +75,23 @@ impl Validation<'_> {
                 &format!("should be at least {min} chars long"),
             ));
         } else if let Some(expression) = &schema.pattern {
-            let complaint = match pattern::compile(expression) {
+            let message = match pattern::compile(expression) {
                 Ok(regex) if regex.is_match(text) => return,
                 Ok(_) => format!("should match '{expression}'"),
                 Err(error) => format!("should match '{expression}, but pattern is invalid: {error}'"),
             };
-            outcome.errors.push(self.invalid(at, go_text::quote(text), &complaint));
+            outcome.errors.push(self.invalid(at, go_text::quote(text), &message));
         }
     }
 
     pub(super) fn check_number(&self, schema: &Schema, number: &Number, at: &Path<'_>, outcome: &mut Outcome) {
-        let mut complain = |complaint: String| {
-            outcome.errors.push(self.invalid(at, go_text::number(number), &complaint));
+        let mut report = |message: String| {
+            outcome.errors.push(self.invalid(at, go_text::number(number), &message));
         };
         if let Some(factor) = &schema.multiple_of
             && !is_multiple(number, factor)
         {
-            complain(format!("should be a multiple of {}", bound_text(number, factor)));
+            report(format!("should be a multiple of {}", bound_text(number, factor)));
         }
         if let Some(maximum) = &schema.maximum {
             let order = compare(number, maximum);
@@ -99,7 +99,7 @@ impl Validation<'_> {
                 || (schema.exclusive_maximum && order == Some(std::cmp::Ordering::Equal))
             {
                 let words = if schema.exclusive_maximum { "less than" } else { "less than or equal to" };
-                complain(format!("should be {words} {}", bound_text(number, maximum)));
+                report(format!("should be {words} {}", bound_text(number, maximum)));
             }
         }
         if let Some(minimum) = &schema.minimum {
@@ -108,7 +108,7 @@ impl Validation<'_> {
                 || (schema.exclusive_minimum && order == Some(std::cmp::Ordering::Equal))
             {
                 let words = if schema.exclusive_minimum { "greater than" } else { "greater than or equal to" };
-                complain(format!("should be {words} {}", bound_text(number, minimum)));
+                report(format!("should be {words} {}", bound_text(number, minimum)));
             }
         }
     }

@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_complaint_about_the_name_of_a_port() {
+    fn every_error_about_the_name_of_a_port() {
         assert_eq!(port_name("http"), [""; 0]);
         assert_eq!(port_name("1"), ["must contain at least one letter (a-z)"]);
         assert_eq!(port_name("-a--b").len(), 2);

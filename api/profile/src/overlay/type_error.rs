@@ -114,7 +114,7 @@ const CONTAINER: Known = &[
 ];
 
 /// Why a pod, or a pod that was merged with this patch, cannot be decoded; none where nothing speaks against it.
-pub fn misfit(pod: &Map<String, Value>) -> Option<String> {
+pub fn type_error(pod: &Map<String, Value>) -> Option<String> {
     pod.iter().find_map(|(name, part)| {
         let (go_type, known) = match name.as_str() {
             "metadata" => ("v1.ObjectMeta", METADATA),
@@ -125,22 +125,22 @@ pub fn misfit(pod: &Map<String, Value>) -> Option<String> {
             Value::Null => None,
             Value::Object(fields) => {
                 let holder = go_type.trim_start_matches("v1.");
-                fields_misfit(fields, known, holder, name)
+                type_error_in(fields, known, holder, name)
             }
-            other => Some(complaint(other, "Pod", name, go_type)),
+            other => Some(message(other, "Pod", name, go_type)),
         }
     })
 }
 
-fn fields_misfit(fields: &Map<String, Value>, known: Known, holder: &str, at: &str) -> Option<String> {
+fn type_error_in(fields: &Map<String, Value>, known: Known, holder: &str, at: &str) -> Option<String> {
     fields.iter().find_map(|(name, value)| {
         let (_, kind) = known.iter().find(|(known, _)| known == name)?;
-        value_misfit(value, *kind, holder, &format!("{at}.{name}"))
+        type_error_of(value, *kind, holder, &format!("{at}.{name}"))
     })
 }
 
-fn value_misfit(value: &Value, kind: Kind, holder: &str, at: &str) -> Option<String> {
-    let wrong = |value: &Value, go_type: &str| Some(complaint(value, holder, at, go_type));
+fn type_error_of(value: &Value, kind: Kind, holder: &str, at: &str) -> Option<String> {
+    let wrong = |value: &Value, go_type: &str| Some(message(value, holder, at, go_type));
     match (kind, value) {
         (_, Value::Null) | (Text(_), Value::String(_)) | (Flag, Value::Bool(_)) | (Object(_), Value::Object(_)) => None,
         (Int32, Value::Number(number)) if number.as_i64().is_some_and(|number| i32::try_from(number).is_ok()) => None,
@@ -161,7 +161,7 @@ fn value_misfit(value: &Value, kind: Kind, holder: &str, at: &str) -> Option<Str
         (Containers, Value::Array(items)) => {
             // An item that goes is never decoded.
             let kept = items.iter().filter_map(Value::as_object).filter(|item| !item.contains_key("$patch"));
-            kept.into_iter().find_map(|item| fields_misfit(item, CONTAINER, "Container", at))
+            kept.into_iter().find_map(|item| type_error_in(item, CONTAINER, "Container", at))
         }
         (Text(go_type) | Object(go_type), _) => wrong(value, go_type),
         (Flag, _) => wrong(value, "bool"),
@@ -174,7 +174,7 @@ fn value_misfit(value: &Value, kind: Kind, holder: &str, at: &str) -> Option<Str
     }
 }
 
-fn complaint(value: &Value, holder: &str, at: &str, go_type: &str) -> String {
+fn message(value: &Value, holder: &str, at: &str, go_type: &str) -> String {
     format!("json: cannot unmarshal {} into Go struct field {holder}.{at} of type {go_type}", json_type(value))
 }
 
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     fn of(patch: &Value) -> Option<String> {
-        misfit(patch.as_object().unwrap())
+        type_error(patch.as_object().unwrap())
     }
 
     #[test]

@@ -23,23 +23,23 @@ fn certificates(now: Timestamp) -> CertificateSet {
 
 /// What a run says on standard error, after whose name it is.
 #[track_caller]
-fn complaint(output: &Output) -> String {
+fn error_line(output: &Output) -> String {
     let text = String::from_utf8(output.stderr.clone()).unwrap();
     assert_eq!(output.status.code(), Some(2), "{output:?}");
-    let complaint = text.strip_prefix("koordctl: ").and_then(|text| text.strip_suffix('\n'));
-    complaint.unwrap_or_else(|| panic!("not as a complaint begins and ends: {text:?}")).to_owned()
+    let error = text.strip_prefix("koordctl: ").and_then(|text| text.strip_suffix('\n'));
+    error.unwrap_or_else(|| panic!("not a line of an error: {text:?}")).to_owned()
 }
 
-/// That a command complains in one line with these words, for people and for programs.
+/// That a command fails with one line with these words, for people and for programs.
 #[track_caller]
-fn complains(line: &[&str], environment: &[(&str, &Path)], says: &[&str]) {
+fn fails(line: &[&str], environment: &[(&str, &Path)], says: &[&str]) {
     let run = |more: &[&str]| {
         let mut command = koordctl();
         command.args(line).args(more).env("HOME", "/nonexistent").env_remove("KUBERNETES_SERVICE_HOST");
         command.envs(environment.iter().copied()).output().unwrap()
     };
     let output = run(&[]);
-    let text = complaint(&output);
+    let text = error_line(&output);
     for words in says {
         assert!(text.contains(words), "{line:?} does not say {words:?}, but:\n{text}");
     }
@@ -48,29 +48,29 @@ fn complains(line: &[&str], environment: &[(&str, &Path)], says: &[&str]) {
     assert!(!layers.iter().any(|layer| text.contains(layer)), "{line:?} speaks of the client's layers: {text}");
     if !["crd", "version"].contains(&line[0]) {
         let output = run(&["-o", "json"]);
-        assert_eq!(complaint(&output), text);
+        assert_eq!(error_line(&output), text);
         assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap(), json!({ "error": text }), "{line:?}");
     }
 }
 
 #[test]
 fn a_cluster_that_cannot_be_asked() {
-    let folder = folder("complaints-cluster");
+    let folder = folder("errors-cluster");
     let at = |name: &str| folder.join(name);
     std::fs::write(at("broken"), "{bad: [").unwrap();
     std::fs::write(at("empty"), "").unwrap();
-    let dead = kubeconfig("complaints-dead", "https://127.0.0.1:1");
+    let dead = kubeconfig("errors-dead", "https://127.0.0.1:1");
     let server = |set: &CertificateSet, authorities: &CertificateSet, name: &str| {
         let server = format!("https://{}", presented(set));
         let authorities = BASE64.encode(&authorities.ca_certs);
         written(name, &json!({"server": server, "certificate-authority-data": authorities}), &json!({}))
     };
     let now = certificates(Timestamp::now());
-    let foreign = server(&now, &certificates(Timestamp::now()), "complaints-foreign");
+    let foreign = server(&now, &certificates(Timestamp::now()), "errors-foreign");
     let old = certificates("2001-01-01T00:00:00Z".parse().unwrap());
-    let ended = server(&old, &old, "complaints-ended");
+    let ended = server(&old, &old, "errors-ended");
     let exec = json!({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-plugin", "interactiveMode": "Never"}});
-    let plugin = written("complaints-plugin", &json!({"server": "https://127.0.0.1:1"}), &exec);
+    let plugin = written("errors-plugin", &json!({"server": "https://127.0.0.1:1"}), &exec);
 
     for command in [
         &["explain", "batch", "n1"][..],
@@ -94,12 +94,12 @@ fn a_cluster_that_cannot_be_asked() {
         ];
         for (kubeconfig, says) in cases {
             let environment: Vec<(&str, &Path)> = kubeconfig.map(|file| ("KUBECONFIG", file)).into_iter().collect();
-            complains(command, &environment, says);
+            fails(command, &environment, says);
         }
     }
     let file = format!("--kubeconfig={}", dead.display());
-    complains(&["plan", &file, "--context=stagin"], &[], &["has no context \"stagin\"; did you mean \"staging\"?"]);
-    complains(&["plan", &file, "--context=x"], &[], &["has no context \"x\"; it has: staging"]);
+    fails(&["plan", &file, "--context=stagin"], &[], &["has no context \"stagin\"; did you mean \"staging\"?"]);
+    fails(&["plan", &file, "--context=x"], &[], &["has no context \"x\"; it has: staging"]);
     let output = koordctl().args(["version", &file]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(text.contains("server unknown: https://127.0.0.1:1 does not answer: Connection refused"), "{text}");
@@ -107,7 +107,7 @@ fn a_cluster_that_cannot_be_asked() {
 
 #[test]
 fn names_that_are_not_there() {
-    let cluster = Cluster::installed("complaints-names");
+    let cluster = Cluster::installed("errors-names");
     for name in ["hollow-0", "hollow-1"] {
         cluster.create("/api/v1/nodes", &json!({"metadata": {"name": name}}));
     }
@@ -118,7 +118,7 @@ fn names_that_are_not_there() {
     });
     cluster.create(quotas, &quota);
     let asked = [("KUBECONFIG", cluster.kubeconfig.as_path())];
-    let says = |line: &[&str], says: &str| complains(line, &asked, &[says]);
+    let says = |line: &[&str], says: &str| fails(line, &asked, &[says]);
     for what in ["batch", "mid", "zone", "slo"] {
         says(&["explain", what, "hollow-00"], "there is no node hollow-00; did you mean \"hollow-0\"?");
         says(&["explain", what, "gpu-7"], "there is no node gpu-7; `kubectl get nodes` shows those that are");
@@ -148,7 +148,7 @@ fn names_that_are_not_there() {
 
 #[test]
 fn files_that_hold_nothing_or_nonsense() {
-    let folder = folder("complaints-files");
+    let folder = folder("errors-files");
     let at = |name: &str| folder.join(name).display().to_string();
     std::fs::create_dir_all(at("empty")).unwrap();
     std::fs::create_dir_all(at("comments")).unwrap();
@@ -170,7 +170,7 @@ fn files_that_hold_nothing_or_nonsense() {
         &["lint", "-f"],
     ];
     for command in commands {
-        let says = |file: &str, says: &str| complains(&[command, &[&*at(file)]].concat(), &[], &[says]);
+        let says = |file: &str, says: &str| fails(&[command, &[&*at(file)]].concat(), &[], &[says]);
         says("none.yaml", "none.yaml cannot be read: No such file");
         says("bytes.yaml", "bytes.yaml cannot be read: ");
         says("node.yaml/x", "node.yaml/x cannot be read: Not a directory");
@@ -182,27 +182,27 @@ fn files_that_hold_nothing_or_nonsense() {
             says("text.yaml", "text.yaml holds something that is no object: an object needs apiVersion and kind");
         }
     }
-    complains(&["lint", "-f", "-"], &[], &["there is no object in -"]);
+    fails(&["lint", "-f", "-"], &[], &["there is no object in -"]);
     let node = at("node.yaml");
-    complains(&["explain", "batch", "n2", "-f", &node], &[], &["there is no node n2; the files hold: n1"]);
-    complains(&["explain", "batch", "other", "-f", &node], &[], &["there is no node other; the files hold: n1"]);
-    complains(
+    fails(&["explain", "batch", "n2", "-f", &node], &[], &["there is no node n2; the files hold: n1"]);
+    fails(&["explain", "batch", "other", "-f", &node], &[], &["there is no node other; the files hold: n1"]);
+    fails(
         &["explain", "quota", "q", "-f", &at("quota.yaml"), "--what-if", &node],
         &[],
         &["--what-if takes ElasticQuotas, not Node"],
     );
 }
 
-/// Rules that a complaint names, as roles write them.
-fn rules(complaint: &str) -> Value {
-    let (_, rest) = complaint.split_once("a role that grants it needs ").unwrap_or_else(|| panic!("{complaint}"));
+/// Rules that an error names, as roles write them.
+fn rules(error: &str) -> Value {
+    let (_, rest) = error.split_once("a role that grants it needs ").unwrap_or_else(|| panic!("{error}"));
     let (rules, _) = rest.split_once("; or ask as another user").unwrap();
     serde_saphyr::from_str(&format!("[{}]", rules.replace(" in namespace koordinator-system", ""))).unwrap()
 }
 
 #[test]
 fn who_may_not_ask_is_told_exactly_the_rules_that_are_missing() {
-    let cluster = Cluster::installed("complaints-forbidden");
+    let cluster = Cluster::installed("errors-forbidden");
     let amounts = json!({"cpu": "4", "memory": "8Gi"});
     cluster.create(
         "/api/v1/nodes",
@@ -214,7 +214,7 @@ fn who_may_not_ask_is_told_exactly_the_rules_that_are_missing() {
         "spec": {"max": {"cpu": "1"}},
     });
     cluster.create(quotas, &quota);
-    let pod = folder("complaints-forbidden-pod").join("pod.yaml");
+    let pod = folder("errors-forbidden-pod").join("pod.yaml");
     std::fs::write(&pod, "{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: c, image: i}]}}")
         .unwrap();
     let pod = pod.display().to_string();
@@ -227,12 +227,12 @@ fn who_may_not_ask_is_told_exactly_the_rules_that_are_missing() {
         ("profile", &["profile", "test", "-f", &pod]),
     ] {
         let stranger = cluster.seen_by_a_stranger(name);
-        let complaint = stranger.koordctl(line).unwrap_err();
+        let error = stranger.koordctl(line).unwrap_err();
         let user = format!("system:serviceaccount:koordinator-system:{name}");
-        assert!(complaint.contains(&user), "{complaint}");
+        assert!(error.contains(&user), "{error}");
         cluster.create(
             &format!("{rbac}/clusterroles"),
-            &json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules(&complaint)}),
+            &json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules(&error)}),
         );
         cluster.create(
             &format!("{rbac}/clusterrolebindings"),
@@ -245,10 +245,10 @@ fn who_may_not_ask_is_told_exactly_the_rules_that_are_missing() {
         let answer = stranger.koordctl(line).unwrap_or_else(|error| panic!("{line:?} lacks more: {error}"));
         assert_eq!(answer, cluster.koordctl(line).unwrap(), "{line:?}");
     }
-    let complaint = cluster.seen_by_a_stranger("crd").koordctl(&["crd", "diff"]).unwrap_err();
+    let error = cluster.seen_by_a_stranger("crd").koordctl(&["crd", "diff"]).unwrap_err();
     let expected =
         json!([{"apiGroups": ["apiextensions.k8s.io"], "resources": ["customresourcedefinitions"], "verbs": ["get"]}]);
-    assert_eq!(rules(&complaint), expected);
+    assert_eq!(rules(&error), expected);
 }
 
 #[test]
@@ -261,5 +261,5 @@ fn an_answer_that_nobody_reads_is_no_failure_and_one_that_cannot_be_written_is()
     assert!(script.status.success() && script.stderr.is_empty(), "{script:?}");
     let full = File::options().write(true).open("/dev/full").unwrap();
     let output = koordctl().args(["completion", "bash"]).stdout(full).stderr(Stdio::piped()).output().unwrap();
-    assert!(complaint(&output).starts_with("the answer cannot be written: No space left"), "{output:?}");
+    assert!(error_line(&output).starts_with("the answer cannot be written: No space left"), "{output:?}");
 }
