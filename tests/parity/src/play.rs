@@ -25,6 +25,9 @@ use crate::{
 /// The longest wait for a state that a step polls for.
 const POLL_LIMIT: Duration = Duration::from_secs(20);
 
+/// The longest search for the shortest diff of two answers.
+const DIFF_MAX: Duration = Duration::from_secs(2);
+
 /// JSON with blanks after commas and colons, as the recorder sent it: some messages repeat the body.
 fn spaced(body: &Value) -> Vec<u8> {
     let mut text = Vec::new();
@@ -474,7 +477,10 @@ fn quoted(path: &str) -> String {
 
 pub(crate) fn diff(recorded: &Value, got: &Value) -> String {
     let pretty = |value: &Value| serde_json::to_string_pretty(value).unwrap_or_default();
-    similar::TextDiff::from_lines(&pretty(recorded), &pretty(got))
+    // Two schemas of a whole server differ in more lines than an exact diff can be found of.
+    similar::TextDiff::configure()
+        .timeout(DIFF_MAX)
+        .diff_lines(&pretty(recorded), &pretty(got))
         .unified_diff()
         .context_radius(4)
         .header("recorded", "got")
