@@ -120,7 +120,7 @@ pub struct Cache<P: Projection> {
     strings: SharedStrings,
     /// While a list comes in: what was there before and has not been listed yet.
     unlisted: Option<BTreeSet<ObjectKey>>,
-    /// Objects that this program created and that no watch has shown yet.
+    /// Objects that this program created or changed, where nothing newer has been shown yet.
     expected: BTreeSet<ObjectKey>,
     /// The newest deletion that was seen. An object that is not known and older than this is gone already.
     deleted: Revision,
@@ -251,12 +251,11 @@ impl<P: Projection> Cache<P> {
         Ok((revision, applied))
     }
 
-    /// This program created an object. Should it be gone before a watch has shown it, because the watch broke meanwhile,
-    /// that is a change all the same: the controller that wants it must decide again.
-    pub fn expect_creation(&mut self, key: &ObjectKey) {
-        if !self.objects.contains_key(key) && !self.quarantine.contains_key(key) {
-            self.expected.insert(key.clone());
-        }
+    /// This program created or changed an object. When the watch breaks before it has shown that, others may have deleted the
+    /// object meanwhile, or changed it back to what is in the cache. The list that follows reports either as a change: the
+    /// controller that wants the object otherwise must decide again.
+    pub fn expect_write(&mut self, key: &ObjectKey) {
+        self.expected.insert(key.clone());
     }
 
     /// A whole list follows: what it does not name will be gone at [`Cache::end_list`].
@@ -272,7 +271,8 @@ impl<P: Projection> Cache<P> {
     /// The list is complete.
     pub fn end_list(&mut self) -> Vec<Change<P>> {
         let mut gone = self.unlisted.take().unwrap_or_default();
-        gone.extend(self.expected.iter().cloned());
+        let is_known = |key: &ObjectKey| self.objects.contains_key(key) || self.quarantine.contains_key(key);
+        gone.extend(self.expected.iter().filter(|key| !is_known(key)).cloned());
         let gone = gone.into_iter().map(|key| self.drop_key(key));
         let gone = gone.filter_map(|applied| if let Applied::Changed(change) = applied { Some(change) } else { None });
         let gone = gone.collect();
@@ -315,7 +315,12 @@ impl<P: Projection> Cache<P> {
                 return Applied::Unchanged;
             }
             let same = known.uid == entry.uid && known.deleting == entry.deleting && known.value == entry.value;
-            if same && !recovered {
+            let is_newer = entry.revision > known.revision;
+            let was_changed_back = self.unlisted.is_some() && is_newer && self.expected.contains(&key);
+            if is_newer {
+                self.expected.remove(&key);
+            }
+            if same && !recovered && !was_changed_back {
                 known.revision = entry.revision;
                 known.generation = entry.generation;
                 return Applied::Unchanged;
@@ -586,19 +591,41 @@ mod tests {
     fn what_was_made_and_is_gone_before_it_was_seen_is_a_change() {
         let mut cache = Cache::<PodView>::default();
         let key = ObjectKey::new("d", "a");
-        cache.expect_creation(&key);
+        cache.expect_write(&key);
         cache.begin_list(false);
         assert_eq!(cache.end_list().iter().map(|change| change.key.to_string()).collect::<Vec<_>>(), ["d/a"]);
         cache.begin_list(false);
         assert!(cache.end_list().is_empty(), "it is reported once");
 
-        cache.expect_creation(&key);
+        cache.expect_write(&key);
         assert_eq!(shown(&cache.remove(&pod("a", "1", 8, "n1")).unwrap().1), "d/a: - -> -");
-        cache.expect_creation(&key);
+        cache.expect_write(&key);
         cache.upsert(&pod("a", "2", 9, "n1")).unwrap();
-        cache.expect_creation(&key);
+        cache.expect_write(&key);
         cache.begin_list(false);
         cache.upsert(&pod("a", "2", 9, "n1")).unwrap();
-        assert!(cache.end_list().is_empty(), "it was seen");
+        assert!(cache.end_list().is_empty(), "it is there");
+    }
+
+    #[test]
+    fn what_was_changed_and_changed_back_before_it_was_seen_is_a_change() {
+        let key = ObjectKey::new("d", "a");
+        let listed = |cache: &mut Cache<PodView>, revision| {
+            cache.begin_list(false);
+            let applied = cache.upsert(&pod("a", "1", revision, "n1")).unwrap().1;
+            assert!(cache.end_list().is_empty());
+            matches!(applied, Applied::Changed(_))
+        };
+        let mut cache = Cache::<PodView>::default();
+        cache.upsert(&pod("a", "1", 5, "n1")).unwrap();
+        assert!(!listed(&mut cache, 6), "nobody here wrote it");
+        cache.expect_write(&key);
+        assert!(!listed(&mut cache, 6), "the list is older than the write");
+        assert!(listed(&mut cache, 8));
+        assert!(!listed(&mut cache, 9), "it is reported once");
+        cache.expect_write(&key);
+        cache.upsert(&pod("a", "1", 10, "n2")).unwrap();
+        cache.upsert(&pod("a", "1", 11, "n1")).unwrap();
+        assert!(!listed(&mut cache, 12), "the watch showed it");
     }
 }

@@ -21,8 +21,8 @@ pub trait Sink: Send + Sync {
     fn upsert(&self, raw: &str) -> Result<Revision, DecodeError>;
     /// An object was deleted.
     fn remove(&self, raw: &str) -> Result<Revision, DecodeError>;
-    /// This program created an object; see [`Cache::expect_creation`].
-    fn expect_creation(&self, _kind: &ResourceKind, _key: &ObjectKey) {}
+    /// This program created or changed an object; see [`Cache::expect_write`].
+    fn expect_write(&self, _kind: &ResourceKind, _key: &ObjectKey) {}
     /// A whole list follows; see [`Cache::begin_list`].
     fn begin_list(&self, forget_revisions: bool);
     /// The list is complete: from now on the cache can be trusted.
@@ -162,9 +162,9 @@ impl<P: Projection> Sink for Store<P> {
         Ok(revision)
     }
 
-    fn expect_creation(&self, kind: &ResourceKind, key: &ObjectKey) {
+    fn expect_write(&self, kind: &ResourceKind, key: &ObjectKey) {
         if *kind == P::KIND {
-            self.cache.write().expect_creation(key);
+            self.cache.write().expect_write(key);
         }
     }
 

@@ -148,8 +148,8 @@ impl Sink for Sinks {
         self.each(|sink| sink.remove(raw)).unwrap_or_else(|| Err(DecodeError::new("object", "was not taken")))
     }
 
-    fn expect_creation(&self, kind: &ResourceKind, key: &ObjectKey) {
-        self.each(|sink| sink.expect_creation(kind, key));
+    fn expect_write(&self, kind: &ResourceKind, key: &ObjectKey) {
+        self.each(|sink| sink.expect_write(kind, key));
     }
 
     fn begin_list(&self, forget_revisions: bool) {

@@ -339,8 +339,8 @@ impl Worker {
         write: &Write,
         result: Result<(), ReconcileError>,
     ) {
-        if let (Ok(()), Action::Create(_)) = (&result, &write.action) {
-            self.reads.iter().for_each(|cache| cache.expect_creation(&write.kind, &write.key));
+        if let (Ok(()), Action::Create(_) | Action::Patch { .. } | Action::Update { .. }) = (&result, &write.action) {
+            self.reads.iter().for_each(|cache| cache.expect_write(&write.kind, &write.key));
         }
         let (controller, key) = (&self.controller, &attempt.key);
         // A panic is counted; the write is what it is.
