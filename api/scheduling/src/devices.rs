@@ -107,9 +107,7 @@ impl NodeDevice {
 
     /// Total minus used, not below zero.
     pub fn free(&self) -> ResourceList {
-        let total = self.total();
-        let names: Vec<&str> = total.names().collect();
-        total.minus_down_to_zero(&self.used().only(&names))
+        remaining(&self.total(), &self.used())
     }
 
     /// Why the allocations contradict the report.
@@ -125,6 +123,12 @@ impl NodeDevice {
         let over: Vec<String> = used.exceeding(&reported.resources).into_iter().map(str::to_owned).collect();
         (!over.is_empty()).then_some(DeviceConflict::Overcommitted(over))
     }
+}
+
+/// What is left of a total, not below zero. Resources that the total does not name are left out.
+pub(crate) fn remaining(total: &ResourceList, used: &ResourceList) -> ResourceList {
+    let names: Vec<&str> = total.names().collect();
+    total.minus_down_to_zero(&used.only(&names))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use koord_resource::ResourceList;
 
-use crate::{CpuSet, CpuTopology};
+use crate::{CpuSet, CpuTopology, devices::remaining};
 
 /// The CPUs and NUMA nodes of one node, with what is allocated of them.
 ///
@@ -86,9 +86,8 @@ impl NodeNuma {
     /// The allocatable resources of a NUMA node minus those that pods have of it, not below zero.
     pub fn free(&self, numa_node: u32) -> ResourceList {
         let total = self.zones.get(&numa_node).cloned().unwrap_or_default();
-        let names: Vec<&str> = total.names().collect();
         let shares = self.shares.get(&numa_node).into_iter().flat_map(BTreeMap::values);
-        total.minus_down_to_zero(&shares.fold(ResourceList::new(), |sum, share| sum.plus(share)).only(&names))
+        remaining(&total, &shares.fold(ResourceList::new(), |sum, share| sum.plus(share)))
     }
 
     /// The pods that have CPUs of their own, by namespace and name.
