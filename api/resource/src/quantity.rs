@@ -389,5 +389,10 @@ mod tests {
         assert_eq!(sum, quantity("1e1000000000"));
         assert!("12345678901234567890e2000000000".parse::<Quantity>().is_err());
         assert_eq!(quantity("12345678901234567890e-2000000000").to_string(), "1e-9");
+        let few_digits = quantity("11111911111111111e191111111");
+        let canonical = few_digits.to_string();
+        assert_eq!(canonical, "1111191111111111100e191111109", "two zeros more, for the exponent");
+        assert_eq!(quantity(&canonical), few_digits);
+        assert_eq!(quantity(&canonical).to_string(), canonical);
     }
 }

@@ -75,6 +75,20 @@ pub struct Change<P> {
     pub old: Option<Entry<P>>,
     /// What is known now; none after a deletion.
     pub new: Option<Entry<P>>,
+    /// Whether something may have been decided about another state than `old`: the object could not be read meanwhile, or the
+    /// watch has not shown what this program wrote. Then it matters however alike old and new are.
+    pub again: bool,
+}
+
+impl<P> Change<P> {
+    /// Whether the object came, went, is another of the same name, has to be decided about again, or is different in what
+    /// the caller reads of it.
+    pub fn matters(&self, is_different: impl FnOnce(&P, &P) -> bool) -> bool {
+        match (&self.old, &self.new) {
+            (Some(old), Some(new)) => self.again || old.uid != new.uid || is_different(&old.value, &new.value),
+            _ => true,
+        }
+    }
 }
 
 /// An object that exists but cannot be decoded. Its last good projection, if there ever was one, stays in the cache.
@@ -308,6 +322,7 @@ impl<P: Projection> Cache<P> {
             Some(_) => self.quarantine.remove(&key).is_some(),
             None => false,
         };
+        let mut again = recovered;
         let known = self.objects.get_mut(&key);
         let old = known.as_ref().map(|known| Arc::clone(&known.value));
         if let Some(known) = known {
@@ -316,11 +331,11 @@ impl<P: Projection> Cache<P> {
             }
             let same = known.uid == entry.uid && known.deleting == entry.deleting && known.value == entry.value;
             let is_newer = entry.revision > known.revision;
-            let was_changed_back = self.unlisted.is_some() && is_newer && self.expected.contains(&key);
+            again |= self.unlisted.is_some() && is_newer && self.expected.contains(&key);
             if is_newer {
                 self.expected.remove(&key);
             }
-            if same && !recovered && !was_changed_back {
+            if same && !again {
                 known.revision = entry.revision;
                 known.generation = entry.generation;
                 return Applied::Unchanged;
@@ -331,7 +346,7 @@ impl<P: Projection> Cache<P> {
         }
         self.expected.remove(&key);
         let old = self.objects.insert(key.clone(), entry.clone());
-        Applied::Changed(Change { key, old, new: Some(entry) })
+        Applied::Changed(Change { key, old, new: Some(entry), again })
     }
 
     /// Brings the index from the old value of an object to its new one. When a term panics, the index is made anew of
@@ -363,7 +378,7 @@ impl<P: Projection> Cache<P> {
         if old.is_none() && quarantined.is_none() && !expected {
             return Applied::Unchanged;
         }
-        Applied::Changed(Change { key, old, new: None })
+        Applied::Changed(Change { key, old, new: None, again: false })
     }
 
     fn listed(&mut self, key: &ObjectKey) {
@@ -539,6 +554,11 @@ mod tests {
         assert_eq!(shown(&cache.upsert(&pod("b", "3", 3, "n2")).unwrap().1), "d/b: - -> n2", "a list is in no order");
     }
 
+    /// Whether a listener decides again that looks at no field.
+    fn matters_to_a_filter(applied: &Applied<PodView>) -> bool {
+        matches!(applied, Applied::Changed(change) if change.matters(|_, _| false))
+    }
+
     #[test]
     fn a_malformed_object_is_quarantined_by_name_and_the_last_good_value_stays() {
         let mut cache = Cache::<PodView>::default();
@@ -550,7 +570,10 @@ mod tests {
         assert_eq!(shown(&cache.upsert(&bad).unwrap().1), "unchanged", "said once");
         assert_eq!(cache.get("d/a").unwrap().value.node.as_ref(), "n1");
         assert!(cache.quarantined("d/a").is_some());
-        assert_eq!(shown(&cache.upsert(&pod("a", "1", 7, "n1")).unwrap().1), "d/a: n1 -> n1", "recovery is a change");
+        let recovered = cache.upsert(&pod("a", "1", 7, "n1")).unwrap().1;
+        assert_eq!(shown(&recovered), "d/a: n1 -> n1", "recovery is a change");
+        assert!(matters_to_a_filter(&recovered), "what was decided meanwhile was decided about something else");
+        assert!(!matters_to_a_filter(&cache.upsert(&pod("a", "1", 8, "n2")).unwrap().1));
         assert_eq!(cache.quarantine_len(), 0);
         assert!(cache.upsert(r#"{"metadata":{"name":7}}"#).is_err(), "without a name there is nothing to set aside");
     }
@@ -587,6 +610,7 @@ mod tests {
         assert_eq!(gone, ["c", "d/a"]);
         assert_eq!(on_node(&cache, "n1"), ["d/b"]);
     }
+
     #[test]
     fn what_was_made_and_is_gone_before_it_was_seen_is_a_change() {
         let mut cache = Cache::<PodView>::default();
@@ -614,7 +638,8 @@ mod tests {
             cache.begin_list(false);
             let applied = cache.upsert(&pod("a", "1", revision, "n1")).unwrap().1;
             assert!(cache.end_list().is_empty());
-            matches!(applied, Applied::Changed(_))
+            assert_eq!(matches!(applied, Applied::Changed(_)), matters_to_a_filter(&applied));
+            matters_to_a_filter(&applied)
         };
         let mut cache = Cache::<PodView>::default();
         cache.upsert(&pod("a", "1", 5, "n1")).unwrap();

@@ -129,7 +129,7 @@ impl<P: Projection> Listener<P> {
         let change = match missed {
             None => change,
             Some(old) => {
-                since_missed = Change { key: change.key.clone(), old, new: change.new.clone() };
+                since_missed = Change { key: change.key.clone(), old, new: change.new.clone(), again: true };
                 &since_missed
             }
         };
@@ -142,7 +142,7 @@ impl<P: Projection> Listener<P> {
         let missed: Vec<ObjectKey> = self.missed.lock().keys().cloned().collect();
         for key in missed {
             let new = store.read().get(key.as_str()).cloned();
-            self.notify(&Change { key, old: None, new }, &store.guard);
+            self.notify(&Change { key, old: None, new, again: true }, &store.guard);
         }
     }
 }

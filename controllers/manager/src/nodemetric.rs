@@ -98,11 +98,7 @@ fn config_errors(read: &Result<ColocationConfig, ColocationConfigError>) -> Vec<
 
 /// A NodeMetric came, went, or has another spec; what koordlet reports in it does not matter here.
 fn spec_changed(change: &Change<NodeMetricView>, requests: &mut Requests) {
-    let is_same = match (&change.old, &change.new) {
-        (Some(old), Some(new)) => old.uid == new.uid && !new.value.has_other_spec(&old.value),
-        _ => false,
-    };
-    if !is_same {
+    if change.matters(|old, new| new.has_other_spec(old)) {
         requests.enqueue(&change.key);
     }
 }

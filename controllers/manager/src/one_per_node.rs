@@ -58,11 +58,7 @@ impl<P: Owned> OnePerNode<P> {
 
 /// A node came, went, or changed in a way that matters.
 fn node_changed(change: &Change<NodeView>, requests: &mut Requests) {
-    let matters = match (&change.old, &change.new) {
-        (Some(old), Some(new)) => old.uid != new.uid || new.value.triggers_reconcile(&old.value),
-        _ => true,
-    };
-    if matters {
+    if change.matters(|old, new| new.triggers_reconcile(old)) {
         requests.enqueue(&change.key);
     }
 }

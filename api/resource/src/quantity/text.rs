@@ -204,7 +204,7 @@ fn big(split: &Split<'_>, exponent: i32, mut format: Format) -> Result<Quantity,
     let places = i64::from(length(split.fraction));
     let decimal = match format {
         Format::BinarySI => Decimal { unscaled: unscaled << exponent, places },
-        _ if exponent > BIG_EXPONENT_MAX => return Err(ParseQuantityError::Number),
+        _ if exponent > BIG_EXPONENT_MAX => return huge(split, &digits, exponent).ok_or(ParseQuantityError::Number),
         _ => Decimal { unscaled, places: places - i64::from(exponent) },
     };
     // Whoever asks for less than the smallest part gets the smallest part.
@@ -223,6 +223,19 @@ fn big(split: &Split<'_>, exponent: i32, mut format: Format) -> Result<Quantity,
         decimal.unscaled = -decimal.unscaled;
     }
     Ok(Quantity { amount: Amount::Big(Box::new(decimal)), format, written: None })
+}
+
+/// A number with an exponent that cannot be written out, when it has few digits before its zeros. Canonical texts are such:
+/// they have up to two zeros more than the number that was read.
+fn huge(split: &Split<'_>, digits: &str, exponent: i32) -> Option<Quantity> {
+    let significant = digits.trim_end_matches('0');
+    if length(significant) > SMALL_DIGITS {
+        return None;
+    }
+    let value: i64 = significant.parse().ok()?;
+    let scale = exponent.checked_add(length(digits) - length(significant) - length(split.fraction))?;
+    let amount = Amount::Small { value: if split.negative { -value } else { value }, scale };
+    Some(Quantity { amount, format: Format::DecimalExponent, written: None })
 }
 
 /// Digits and an exponent that is a multiple of three.
