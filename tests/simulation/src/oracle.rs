@@ -74,6 +74,6 @@ fn of<'a>(objects: &'a [Value], name: &str) -> &'a Value {
 }
 
 /// A label or annotation.
-fn said<'a>(object: &'a Value, map: &str, key: &str) -> Option<&'a str> {
+fn entry<'a>(object: &'a Value, map: &str, key: &str) -> Option<&'a str> {
     object["metadata"][map][key].as_str()
 }

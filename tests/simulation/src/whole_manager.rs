@@ -41,6 +41,22 @@ const COLOCATION: &str = r#"{"enable":true,"metricReportIntervalSeconds":30,"nod
      "cpuReclaimThresholdPercent":81,"memoryReclaimThresholdPercent":120,"batchMemoryThresholdPercent":90}]}"#;
 const THRESHOLD: &str = r#"{"clusterStrategy":{"enable":true},"nodeStrategies":[
     {"name":"b","nodeSelector":{"matchLabels":{"pool":"p1"}},"cpuSuppressThresholdPercent":40}]}"#;
+/// QUIRK: lists are merged item by item, so that the third disk is limited as the first (§2.2).
+const QOS: &str = r#"{"clusterStrategy":{"policies":{"cpuPolicy":"groupIdentity"},
+    "lsClass":{"cpuQOS":{"enable":true,"groupIdentity":1},"networkQOS":{"enable":true,"ingressLimit":60}},
+    "beClass":{"memoryQOS":{"enable":true,"wmarkRatio":90},"blkioQOS":{"enable":true,"blocks":[
+        {"name":"a","type":"device","ioCfg":{"readIOPS":100}},{"name":"b","type":"volumegroup"}]}}},
+    "nodeStrategies":[{"name":"b","nodeSelector":{"matchLabels":{"pool":"p1"}},
+    "lsClass":{"cpuQOS":{"groupIdentity":2},"resctrlQOS":{"enable":true,"catRangeEndPercent":30}},
+    "beClass":{"blkioQOS":{"blocks":[{"name":"c"}]}}}]}"#;
+const CPU_BURST: &str = r#"{"clusterStrategy":{"policy":"auto","cpuBurstPercent":500},"nodeStrategies":[
+    {"name":"c","nodeSelector":{"matchLabels":{"pool":"p2"}},"policy":"cfsQuotaBurstOnly","cfsQuotaBurstPeriodSeconds":60}]}"#;
+const SYSTEM: &str = r#"{"clusterStrategy":{"minFreeKbytesFactor":100,"totalNetworkBandwidth":"10G"},"nodeStrategies":[
+    {"name":"a","nodeSelector":{"matchLabels":{"pool":"p0"}},"watermarkScaleFactor":150}]}"#;
+const HOST_APPLICATIONS: &str = r#"{"applications":[
+    {"name":"proxy","priority":"koord-prod","qos":"LS","cgroupPath":{"base":"CgroupRoot","relativePath":"proxy/"}}],
+    "nodeConfigs":[{"name":"c","nodeSelector":{"matchLabels":{"pool":"p2"}},"applications":[
+    {"name":"backup","priority":"koord-batch","qos":"BE","cgroupPath":{"base":"Kubepods","parentDir":"b","relativePath":"backup/"}}]}]}"#;
 const NORMALIZATIONS: &str = r#"{"enable":true,"ratioModel":{"M":{"baseRatio":1.1,"hyperThreadEnabledRatio":1.2,
     "turboEnabledRatio":1.335,"hyperThreadTurboEnabledRatio":1.5},"N":{"baseRatio":7,"turboEnabledRatio":0.5}},
     "nodeConfigs":[{"name":"off","nodeSelector":{"matchLabels":{"pool":"p2"}},"enable":false}]}"#;
@@ -133,11 +149,10 @@ impl Scenario for WholeManager {
             }
             12 => {
                 let is_odd = amount > 6 && !self.sensible;
-                let data = json!({
-                    "colocation-config": COLOCATION, "resource-threshold-config": THRESHOLD,
-                    "cpu-normalization-config": NORMALIZATIONS,
-                    "resource-amplification-config": if is_odd { "[]" } else { AMPLIFICATIONS },
-                });
+                let mut data = everything();
+                if is_odd {
+                    data["resource-amplification-config"] = json!("[]");
+                }
                 (
                     "everything is configured, not only for",
                     put_config(stage, &data),
@@ -172,11 +187,7 @@ impl Scenario for WholeManager {
     fn conclude(&self, stage: &mut Stage) {
         self.of_slos().conclude(stage);
         waiting::conclude(stage);
-        let data = json!({
-            "colocation-config": COLOCATION, "resource-threshold-config": THRESHOLD,
-            "cpu-normalization-config": NORMALIZATIONS, "resource-amplification-config": AMPLIFICATIONS,
-        });
-        put_config(stage, &data);
+        put_config(stage, &everything());
         // The clock may have jumped: reports of what is now the future would expire too late.
         let now = json!({"status": {"updateTime": stage.clock().now().to_string()}});
         for metric in stage.objects(METRICS) {
@@ -190,9 +201,9 @@ impl Scenario for WholeManager {
                 _ => Value::Null,
             };
             // QUIRK: an annotation that changes alone wakes neither NodeSLO nor NodeMetric, as recorded.
-            let told = stage.clock().now().as_second().to_string();
+            let touched = stage.clock().now().as_second().to_string();
             let body = json!({"metadata": {
-                "annotations": {NORMALIZATION: null, STRATEGY: strategy}, "labels": {"told": told},
+                "annotations": {NORMALIZATION: null, STRATEGY: strategy}, "labels": {"touched": touched},
             }});
             stage.person(&Method::PATCH, &format!("{NODES}/{name}"), &body);
         }
@@ -238,6 +249,15 @@ impl Scenario for WholeManager {
     }
 }
 
+/// A configuration with all of its sections.
+fn everything() -> Value {
+    json!({
+        "colocation-config": COLOCATION, "resource-threshold-config": THRESHOLD, "resource-qos-config": QOS,
+        "cpu-burst-config": CPU_BURST, "system-config": SYSTEM, "host-application-config": HOST_APPLICATIONS,
+        "cpu-normalization-config": NORMALIZATIONS, "resource-amplification-config": AMPLIFICATIONS,
+    })
+}
+
 fn replace_or_make(stage: &mut Stage, (object, collection): (&str, &str), body: &Value) -> u16 {
     match replace(stage, (object, collection), body) {
         404 => stage.person(&Method::POST, collection, body),
@@ -281,8 +301,8 @@ pub(crate) fn report(stage: &mut Stage, node: &str, amount: u64) -> u16 {
     stage.person(&Method::PATCH, &format!("{METRICS}/{node}/status"), &body)
 }
 
-/// A map without what is not said.
-fn said<const N: usize>(entries: [(&str, Option<String>); N]) -> Value {
+/// A map of the entries that have a value.
+fn present<const N: usize>(entries: [(&str, Option<String>); N]) -> Value {
     entries.into_iter().filter_map(|(name, text)| Some((name.to_owned(), Value::String(text?)))).collect()
 }
 
@@ -304,9 +324,16 @@ fn settings(amount: u64) -> Value {
         _ => Value::Null,
     };
     let ratio = if amount > 5 { json!("0.29") } else { Value::Null };
+    let bandwidth = match amount {
+        1 | 2 => json!(format!("{amount}G")),
+        3 => json!("unlimited"),
+        _ => Value::Null,
+    };
     json!({"metadata": {
-        "annotations": {"node.koordinator.sh/reservation": reservation, "node.koordinator.sh/thirdPartyAllocations": taken},
-        "labels": {"node.koordinator.sh/memory-reclaim-ratio": ratio},
+        "annotations": {"node.koordinator.sh/reservation": reservation, "node.koordinator.sh/thirdPartyAllocations": taken,
+            "node.koordinator.sh/network-bandwidth": bandwidth},
+        // An annotation alone wakes nobody who writes a NodeSLO.
+        "labels": {"node.koordinator.sh/memory-reclaim-ratio": ratio, "bandwidth": bandwidth},
     }})
 }
 
@@ -317,7 +344,7 @@ fn quota_profile(name: &str, amount: u64) -> Value {
         _ => (Value::Null, None),
     };
     json!({"apiVersion": "quota.koordinator.sh/v1alpha1", "kind": "ElasticQuotaProfile",
-    "metadata": {"name": name, "annotations": said([("quota.scheduling.koordinator.sh/resource-keys", keys)])},
+    "metadata": {"name": name, "annotations": present([("quota.scheduling.koordinator.sh/resource-keys", keys)])},
     "spec": {
         "quotaName": format!("{name}-root"), "quotaLabels": {"for": name}, "resourceRatio": ratio,
         "nodeSelector": {"matchLabels": {"pool": format!("p{}", amount % 3)}},
@@ -332,8 +359,8 @@ fn pod(node: &str, amount: u64) -> Value {
     let container = |name: &str, cpu: u64| json!({"name": name, "image": "main", "resources": {"requests": requests(cpu), "limits": requests(cpu)}});
     json!({
         "metadata": {
-            "name": format!("{node}-{amount}"), "labels": said([("koordinator.sh/qosClass", Some(qos.to_owned())), ("koordinator.sh/priority-class", class)]),
-            "annotations": said([("scheduling.koordinator.sh/resource-status", status)]),
+            "name": format!("{node}-{amount}"), "labels": present([("koordinator.sh/qosClass", Some(qos.to_owned())), ("koordinator.sh/priority-class", class)]),
+            "annotations": present([("scheduling.koordinator.sh/resource-status", status)]),
         },
         "spec": {"nodeName": node, "initContainers": [container("first", 3)], "containers": [container("main", amount)]},
     })
@@ -370,6 +397,6 @@ fn zones(node: &str, amount: u64) -> Value {
         )
     });
     json!({"apiVersion": "topology.node.k8s.io/v1alpha1", "kind": "NodeResourceTopology",
-        "metadata": {"name": node, "annotations": said([("node.koordinator.sh/cpu-basic-info", cpu)])},
+        "metadata": {"name": node, "annotations": present([("node.koordinator.sh/cpu-basic-info", cpu)])},
         "topologyPolicies": ["None"], "zones": (0..2 + amount % 2).map(zone).collect::<Vec<_>>()})
 }

@@ -7,9 +7,9 @@ use serde_json::Value;
 
 use super::{
     config::Config,
+    entry,
     pods::{self, Class},
     quantity::{MILLI, ONE, cut, nano, up},
-    said,
 };
 use crate::people::name_of;
 
@@ -103,8 +103,8 @@ impl Sight<'_> {
             let whole = is_believable.then(|| up(amount(resource, Place::Node), 1000));
             let left = whole.map(|whole| (whole - self.taken_by_others(&name)).max(0));
             self.check_amount(&name, left)?;
-            let said = nano(&origin["resources"][&name]);
-            if !self.node["metadata"]["annotations"].is_null() && said != whole.unwrap_or_default() * ONE {
+            let stated = nano(&origin["resources"][&name]);
+            if !self.node["metadata"]["annotations"].is_null() && stated != whole.unwrap_or_default() * ONE {
                 return self.wrong(&format!("the origin of {name} is {origin} instead of {whole:?}"));
             }
         }
@@ -227,12 +227,12 @@ impl Sight<'_> {
     fn reserved(&self, resource: &str) -> i128 {
         let status = &self.node["status"];
         let kept = nano(&status["capacity"][resource]) - nano(&status["allocatable"][resource]);
-        let said: Value =
+        let settings: Value =
             self.annotation("reservation").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-        let cpus = said["reservedCPUs"].as_str().filter(|cpus| !cpus.is_empty() && resource == "cpu");
+        let cpus = settings["reservedCPUs"].as_str().filter(|cpus| !cpus.is_empty() && resource == "cpu");
         let annotated = match cpus {
             Some(cpus) => cpus.split(',').map(range).sum::<i128>() * ONE,
-            None => nano(&said["resources"][resource]),
+            None => nano(&settings["resources"][resource]),
         };
         kept.max(annotated).max(0)
     }
@@ -254,11 +254,11 @@ impl Sight<'_> {
     }
 
     fn taken_by_others(&self, name: &str) -> i128 {
-        let said: Value = self
+        let settings: Value = self
             .annotation("thirdPartyAllocations")
             .and_then(|text| serde_json::from_str(text).ok())
             .unwrap_or_default();
-        let allocations = said["allocations"].as_array().into_iter().flatten();
+        let allocations = settings["allocations"].as_array().into_iter().flatten();
         let batch = allocations.filter(|of| of["priority"] == "koord-batch");
         up(batch.map(|of| nano(&of["resources"][name])).sum(), ONE)
     }
@@ -273,7 +273,7 @@ impl Sight<'_> {
     /// The ratio of the node's CPUs (§4.1.5); an error where it cannot be told.
     fn normalization(&self) -> Result<f64, ()> {
         let strategy = self.config.normalization(self.node);
-        let label = said(self.node, "labels", "node.koordinator.sh/cpu-normalization-enabled");
+        let label = entry(self.node, "labels", "node.koordinator.sh/cpu-normalization-enabled");
         let is_on = match label {
             Some(text) => text == "true",
             None => strategy["enable"] == true,
@@ -281,7 +281,7 @@ impl Sight<'_> {
         if !is_on {
             return Ok(1.0);
         }
-        let text = said(self.topology, "annotations", "node.koordinator.sh/cpu-basic-info").ok_or(())?;
+        let text = entry(self.topology, "annotations", "node.koordinator.sh/cpu-basic-info").ok_or(())?;
         let cpu: Value = serde_json::from_str(text).map_err(drop)?;
         let model = &strategy["ratioModel"][cpu["cpuModel"].as_str().unwrap_or_default()];
         let field = match (cpu["hyperThreadEnabled"] == true, cpu["turboEnabled"] == true) {
@@ -301,8 +301,8 @@ impl Sight<'_> {
         let strategy = self.config.amplification(self.node);
         let mut ratios: BTreeMap<String, f64> = BTreeMap::new();
         if strategy["enable"] == true {
-            let said = strategy["resourceAmplificationRatio"].as_object().into_iter().flatten();
-            ratios.extend(said.filter_map(|(resource, ratio)| Some((resource.clone(), ratio.as_f64()?))));
+            let named = strategy["resourceAmplificationRatio"].as_object().into_iter().flatten();
+            ratios.extend(named.filter_map(|(resource, ratio)| Some((resource.clone(), ratio.as_f64()?))));
         }
         let faster = self.annotation("cpu-normalization-ratio").and_then(|text| text.parse::<f64>().ok());
         let cpu = ratios.get("cpu").copied().filter(|ratio| *ratio > 0.0).unwrap_or(1.0) * faster.unwrap_or(1.0);
@@ -337,7 +337,7 @@ impl Sight<'_> {
                 self.check_amount(name, Some(amount))?;
             }
         }
-        let vendor = said(self.device, "labels", "node.koordinator.sh/gpu-vendor").unwrap_or_default();
+        let vendor = entry(self.device, "labels", "node.koordinator.sh/gpu-vendor").unwrap_or_default();
         if let (Some(cores), "" | "nvidia") = (sum("koordinator.sh/gpu-core"), vendor) {
             self.check_amount("koordinator.sh/gpu", Some(cores))?;
         }
@@ -345,8 +345,8 @@ impl Sight<'_> {
         for label in
             ["gpu-vendor", "gpu-model", "gpu-driver-version"].map(|label| format!("node.koordinator.sh/{label}"))
         {
-            let expected = said(self.device, "labels", &label);
-            if expected.is_some() && said(self.node, "labels", &label) != expected {
+            let expected = entry(self.device, "labels", &label);
+            if expected.is_some() && entry(self.node, "labels", &label) != expected {
                 return self.wrong(&format!("its label {label} is not the Device's {expected:?}"));
             }
         }
@@ -354,7 +354,7 @@ impl Sight<'_> {
     }
 
     fn annotation(&self, name: &str) -> Option<&str> {
-        said(self.node, "annotations", &format!("node.koordinator.sh/{name}"))
+        entry(self.node, "annotations", &format!("node.koordinator.sh/{name}"))
     }
 
     fn check_annotation(&self, name: &str, expected: Option<&str>) -> Result<(), String> {

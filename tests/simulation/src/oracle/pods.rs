@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{quantity::nano, said};
+use super::{entry, quantity::nano};
 
 /// What classes are worth; the higher ones go first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Class {
 
     /// The class of a pod: by label, else by priority, else by its QoS (§1.3).
     pub(super) fn of(pod: &Value) -> Self {
-        let raw = match said(pod, "labels", "koordinator.sh/priority-class") {
+        let raw = match entry(pod, "labels", "koordinator.sh/priority-class") {
             Some(name) => Self::named(name),
             None => match pod["spec"]["priority"].as_i64().unwrap_or_default() {
                 9000..=9999 => Self::Prod,
@@ -53,7 +53,7 @@ impl Class {
 
 /// The QoS class of a pod: by label, else by Kubernetes' own.
 pub(super) fn qos(pod: &Value) -> &str {
-    match said(pod, "labels", "koordinator.sh/qosClass") {
+    match entry(pod, "labels", "koordinator.sh/qosClass") {
         Some(named @ ("LSE" | "LSR" | "LS" | "BE" | "SYSTEM")) => named,
         _ => match pod["status"]["qosClass"].as_str() {
             Some("Guaranteed") => "LSR",
@@ -80,7 +80,7 @@ pub(super) fn request(pod: &Value, resource: &str) -> i128 {
 
 /// The NUMA nodes that a pod was given, of `count`; all where it was given none.
 pub(super) fn zones(pod: &Value, count: usize) -> Vec<usize> {
-    let status = said(pod, "annotations", "scheduling.koordinator.sh/resource-status");
+    let status = entry(pod, "annotations", "scheduling.koordinator.sh/resource-status");
     let status: Value = status.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     let given = status["numaNodeResources"].as_array().into_iter().flatten();
     let given: Vec<usize> =

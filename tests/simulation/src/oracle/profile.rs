@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::said;
+use super::entry;
 use crate::{people::name_of, waiting::is_frozen};
 
 /// Labels or annotations.
@@ -44,9 +44,9 @@ fn concerns(profile: &Value, pod: &Value, namespaces: &[Value]) -> bool {
     let namespace = namespaces.iter().find(|namespace| namespace["metadata"]["name"] == pod["metadata"]["namespace"]);
     let selects = |selector: &Value, object: &Value| {
         let wanted = selector["matchLabels"].as_object().into_iter().flatten();
-        wanted.into_iter().all(|(key, value)| said(object, "labels", key) == value.as_str())
+        wanted.into_iter().all(|(key, value)| entry(object, "labels", key) == value.as_str())
     };
-    said(profile, "labels", "config.koordinator.sh/controller-managed") == Some("true")
+    entry(profile, "labels", "config.koordinator.sh/controller-managed") == Some("true")
         && spec["probability"] != 0
         && spec["selector"].is_object()
         && selects(&spec["selector"], pod)

@@ -75,8 +75,8 @@ mod tests {
             (json!("-3"), -3 * ONE),
             (json!(null), 0),
         ];
-        for (said, expected) in forms {
-            assert_eq!(nano(&said), expected, "{said}");
+        for (quantity, expected) in forms {
+            assert_eq!(nano(&quantity), expected, "{quantity}");
         }
     }
 

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::{
-    of,
+    entry, of,
     quantity::{ONE, cut, nano},
-    said,
 };
 use crate::people::name_of;
 
@@ -23,7 +22,7 @@ pub(super) fn check(profile: &Value, nodes: &[Value], quotas: &[Value]) -> Resul
     let quota = of(quotas, spec["quotaName"].as_str().unwrap_or_default());
     let selects = |node: &&Value| {
         let wanted = spec["nodeSelector"]["matchLabels"].as_object().into_iter().flatten();
-        wanted.into_iter().all(|(key, value)| said(node, "labels", key) == value.as_str())
+        wanted.into_iter().all(|(key, value)| entry(node, "labels", key) == value.as_str())
     };
     let ratio = spec["resourceRatio"].as_str().and_then(|text| text.parse().ok());
     let ratio = ratio.filter(|ratio: &f64| *ratio > 0.0 && *ratio <= 1.0);
@@ -45,13 +44,13 @@ pub(super) fn check(profile: &Value, nodes: &[Value], quotas: &[Value]) -> Resul
     let unschedulable = sum(&|node| node["spec"]["unschedulable"] == true || !is_ready(node));
 
     for (annotation, expected) in [("total-resource", &total), ("unschedulable-resource", &unschedulable)] {
-        let text = said(quota, "annotations", &format!("{PREFIX}/{annotation}")).unwrap_or("null");
+        let text = entry(quota, "annotations", &format!("{PREFIX}/{annotation}")).unwrap_or("null");
         let found: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
         if !found.is_object() || amounts(&found) != *expected {
             return wrong(format!("{annotation} is {text} instead of {expected:?}"));
         }
     }
-    let keys: Vec<String> = said(profile, "annotations", &format!("{PREFIX}/resource-keys"))
+    let keys: Vec<String> = entry(profile, "annotations", &format!("{PREFIX}/resource-keys"))
         .and_then(|text| serde_json::from_str(text).ok())
         .unwrap_or_else(|| vec!["cpu".to_owned(), "memory".to_owned()]);
     let min: Amounts = keys.iter().map(|key| (key.clone(), total.get(key).copied().unwrap_or_default())).collect();
@@ -68,8 +67,8 @@ pub(super) fn check(profile: &Value, nodes: &[Value], quotas: &[Value]) -> Resul
     labels[format!("{PREFIX}/tree-id")] = profile["metadata"]["labels"][format!("{PREFIX}/tree-id")].clone();
     labels[format!("{PREFIX}/is-root")] = json!("true");
     for (key, value) in labels.as_object().into_iter().flatten() {
-        if said(quota, "labels", key) != value.as_str() || value.is_null() {
-            return wrong(format!("label {key} is {:?} instead of {value}", said(quota, "labels", key)));
+        if entry(quota, "labels", key) != value.as_str() || value.is_null() {
+            return wrong(format!("label {key} is {:?} instead of {value}", entry(quota, "labels", key)));
         }
     }
     Ok(())

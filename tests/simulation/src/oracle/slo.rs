@@ -12,16 +12,19 @@ pub(super) fn check(config: &Config, node: &Value, found: &Value) -> Result<(), 
         Value::Null => json!({"Object": {}}),
         theirs => theirs.clone(),
     };
-    let expected = json!({
+    let mut expected = json!({
         "resourceUsedThresholdWithBE": config.threshold(node),
-        "resourceQOSStrategy": {},
-        "cpuBurstStrategy": {
-            "policy": "none", "cpuBurstPercent": 1000, "cfsQuotaBurstPercent": 300,
-            "cfsQuotaBurstPeriodSeconds": -1, "sharePoolThresholdPercent": 50,
-        },
-        "systemStrategy": {"totalNetworkBandwidth": "0"},
+        "resourceQOSStrategy": config.qos(node),
+        "cpuBurstStrategy": config.cpu_burst(node),
         "extensions": theirs,
     });
+    for (field, value) in
+        [("systemStrategy", config.system(node)), ("hostApplications", config.host_applications(node))]
+    {
+        if let Some(value) = value {
+            expected[field] = value;
+        }
+    }
     if *found == expected {
         return Ok(());
     }

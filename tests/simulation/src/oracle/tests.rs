@@ -30,10 +30,19 @@ fn golden() -> Cluster {
     let prefix = "quota.scheduling.koordinator.sh";
     let of_nodes = r#"{"cpu":"100","memory":"120G","kubernetes.io/batch-cpu":"25k","kubernetes.io/batch-memory":"33G","kubernetes.io/mid-cpu":"10k","kubernetes.io/mid-memory":"15G","koordinator.sh/rdma":"100"}"#;
     Cluster {
-        config: json!({"colocation-config": r#"{"enable":true,"cpuReclaimThresholdPercent":65,"memoryReclaimThresholdPercent":65}"#}),
+        config: json!({
+            "colocation-config": r#"{"enable":true,"cpuReclaimThresholdPercent":65,"memoryReclaimThresholdPercent":65}"#,
+            "resource-qos-config": r#"{"clusterStrategy":{"lsClass":{"cpuQOS":{"enable":true},"networkQOS":{"ingressLimit":60}},
+                "beClass":{"blkioQOS":{"blocks":[{"name":"a","type":"device"}]}}},"nodeStrategies":[
+                {"nodeSelector":{"matchLabels":{}},"lsClass":{"cpuQOS":{"groupIdentity":2}},"beClass":{"blkioQOS":{"blocks":[{"name":"z"}]}}}]}"#,
+            "cpu-burst-config": r#"{"clusterStrategy":{"policy":"auto"}}"#,
+            "system-config": r#"{"clusterStrategy":{"minFreeKbytesFactor":90,"totalNetworkBandwidth":"10G"}}"#,
+            "host-application-config": r#"{"applications":[{"name":"proxy"}],"nodeConfigs":[
+                {"nodeSelector":{"matchLabels":{"no":"body"}},"applications":[{"name":"other"}]}]}"#,
+        }),
         nodes: vec![json!({
             "metadata": {"name": "n", "annotations": {
-                "node.koordinator.sh/cpu-normalization-ratio": "1.00",
+                "node.koordinator.sh/cpu-normalization-ratio": "1.00", "node.koordinator.sh/network-bandwidth": "20M",
                 "node.koordinator.sh/originExtendedAllocatable": r#"{"resources":{"kubernetes.io/batch-cpu":"25k","kubernetes.io/batch-memory":"33G"}}"#,
             }},
             "status": {"capacity": has, "allocatable": has},
@@ -67,12 +76,19 @@ fn golden() -> Cluster {
                 "enable": false, "cpuSuppressThresholdPercent": 65, "cpuSuppressPolicy": "cpuset",
                 "memoryEvictThresholdPercent": 70, "cpuEvictPolicy": "evictByRealLimit",
             },
-            "resourceQOSStrategy": {},
+            "resourceQOSStrategy": {
+                "lsClass": {
+                    "cpuQOS": {"enable": true, "groupIdentity": 2},
+                    "networkQOS": {"ingressRequest": 0, "ingressLimit": 60, "egressRequest": 0, "egressLimit": 100},
+                },
+                "beClass": {"blkioQOS": {"blocks": [{"name": "z", "type": "device"}]}},
+            },
             "cpuBurstStrategy": {
-                "policy": "none", "cpuBurstPercent": 1000, "cfsQuotaBurstPercent": 300,
+                "policy": "auto", "cpuBurstPercent": 1000, "cfsQuotaBurstPercent": 300,
                 "cfsQuotaBurstPeriodSeconds": -1, "sharePoolThresholdPercent": 50,
             },
-            "systemStrategy": {"totalNetworkBandwidth": "0"}, "extensions": {"Object": {}},
+            "systemStrategy": {"minFreeKbytesFactor": 90, "totalNetworkBandwidth": "20M"},
+            "hostApplications": [{"name": "proxy"}], "extensions": {"Object": {}},
         }})],
         devices: vec![
             json!({"metadata": {"name": "n"}, "spec": {"devices": [{"type": "rdma", "health": true}, {"type": "gpu", "health": false}]}}),
@@ -120,6 +136,11 @@ fn any_other_value_is_wrong() {
         ("topologies", "/zones/0/resources/1/allocatable"),
         ("topologies", "/zones/1/resources/2/available"),
         ("slos", "/spec/resourceUsedThresholdWithBE/cpuSuppressThresholdPercent"),
+        ("slos", "/spec/resourceQOSStrategy/lsClass/cpuQOS/groupIdentity"),
+        ("slos", "/spec/resourceQOSStrategy/beClass/blkioQOS/blocks/0/type"),
+        ("slos", "/spec/cpuBurstStrategy/policy"),
+        ("slos", "/spec/systemStrategy/totalNetworkBandwidth"),
+        ("slos", "/spec/hostApplications/0/name"),
         ("metrics", "/spec/metricCollectPolicy/reportIntervalSeconds"),
         ("quotas", "/spec/min/cpu"),
         ("quotas", "/spec/max/memory"),
