@@ -208,7 +208,7 @@ pub(crate) fn derived(item: &Item<'_>, report: &Report) -> TokenStream {
             let mutating = part.name() == "mutate";
             if seen.contains(&mutating) {
                 report.add(part.wrong(&format!(
-                    "`{}` is said twice; one path may have several entries: `entry(…), entry(…)`",
+                    "`{}` is given twice; one path may have several entries: `entry(…), entry(…)`",
                     part.word
                 )));
             }

@@ -194,7 +194,7 @@ fn refuse_repetition(markers: &[Marker], report: &Report) {
     for (index, marker) in markers.iter().enumerate() {
         let repeatable = matches!(marker.keyword, Keyword::Validate(_) | Keyword::ListMapKey(_) | Keyword::OneOf(..));
         if !repeatable && markers[..index].iter().any(|earlier| earlier.word == marker.word) {
-            report.at(marker.word.span(), format!("`{}` is said twice", marker.word));
+            report.at(marker.word.span(), format!("`{}` is given twice", marker.word));
         }
     }
 }

@@ -132,7 +132,7 @@ fn json_paths(entry: &Entry) -> syn::Result<Vec<LitStr>> {
 
 fn once<T>(slot: &mut Option<T>, entry: &Entry, value: syn::Result<T>) -> syn::Result<()> {
     if slot.is_some() {
-        return Err(entry.wrong(&format!("`{}` is said twice", entry.word)));
+        return Err(entry.wrong(&format!("`{}` is given twice", entry.word)));
     }
     *slot = Some(value?);
     Ok(())

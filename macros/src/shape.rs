@@ -1,4 +1,4 @@
-//! What JSON a Rust type becomes, as far as its name tells.
+//! What JSON a Rust type becomes, as far as follows from its name.
 
 use proc_macro2::Span;
 use syn::{GenericArgument, PathArguments, Type};
@@ -150,7 +150,7 @@ impl Shape<'_> {
     }
 }
 
-/// Whether values of the type may have rules of their own, which its name alone does not tell.
+/// Whether values of the type may have rules of their own, which its name alone does not show.
 pub(crate) fn may_have_rules(shape: &Shape<'_>) -> bool {
     match shape {
         Shape::Named => true,

@@ -58,7 +58,7 @@ enum Change {
     General(General),
 }
 
-/// A list whose items are told apart by a key.
+/// A list whose items are distinguished by a key.
 #[derive(Clone, Debug, PartialEq)]
 struct Keyed {
     key: &'static str,

@@ -70,7 +70,7 @@ impl fmt::Display for Overridden<'_> {
 }
 
 /// What profiles, applied in this order to an object with these values, overwrite. A value that several overwrite is
-/// told once for each of them.
+/// reported once for each of them.
 pub fn overridden<'a>(
     object: impl IntoIterator<Item = (Field, String)>,
     profiles: impl IntoIterator<Item = &'a Profile>,
@@ -158,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    fn told(object: &[(&str, &str)], profiles: &[(&str, Value)]) -> Vec<String> {
+    fn warnings(object: &[(&str, &str)], profiles: &[(&str, Value)]) -> Vec<String> {
         let mut cache = Cache::<Profile>::default();
         for (name, spec) in profiles {
             let object = json!({"metadata": {"name": name, "uid": "u", "resourceVersion": "1"}, "spec": spec});
@@ -175,7 +175,7 @@ mod tests {
             ("q", json!({"qosClass": "BE", "labels": {"a": "1"}})),
         ];
         assert_eq!(
-            told(&[], &profiles),
+            warnings(&[], &profiles),
             [
                 r#"metadata.labels[koordinator.sh/qosClass]: "LS" of ClusterColocationProfile "p" has no effect, ClusterColocationProfile "q" sets "BE""#
             ]
@@ -186,12 +186,12 @@ mod tests {
     fn a_value_of_the_pod_that_a_profile_replaces_is_told() {
         let patch = json!({"patch": {"metadata": {"labels": {"a": "2", "gone": null}, "annotations": {"c": "3"}}}});
         assert_eq!(
-            told(&[("a", "1"), ("gone", "x")], &[("p", patch)]),
+            warnings(&[("a", "1"), ("gone", "x")], &[("p", patch)]),
             [r#"metadata.labels[a]: "1" of the object has no effect, ClusterColocationProfile "p" sets "2""#]
         );
         let mapping = json!({"labelKeysMapping": {"missing": "a"}, "labelSuffixes": {"b": "-s"}});
         assert_eq!(
-            told(&[("a", "1"), ("b", "v")], &[("p", mapping)]),
+            warnings(&[("a", "1"), ("b", "v")], &[("p", mapping)]),
             [r#"metadata.labels[a]: "1" of the object has no effect, ClusterColocationProfile "p" sets """#]
         );
     }
@@ -200,6 +200,6 @@ mod tests {
     fn what_nobody_contradicts_is_not_told() {
         let spec =
             json!({"labels": {"a": "1"}, "schedulerName": "s", "labelSuffixes": {"a": "-x"}, "koordinatorPriority": 7});
-        assert_eq!(told(&[("a", "1"), ("koordinator.sh/priority", "7")], &[("p", spec)]), [""; 0]);
+        assert_eq!(warnings(&[("a", "1"), ("koordinator.sh/priority", "7")], &[("p", spec)]), [""; 0]);
     }
 }

@@ -49,7 +49,7 @@ impl PodNode {
     /// The pod itself.
     pub const ROOT: Self = Self { list: None, below_resources: false };
 
-    /// The field by which the items of this list are told apart.
+    /// The field by which the items of this list are distinguished.
     pub(crate) fn merge_key(&self) -> Option<&'static str> {
         self.list.and_then(|list| list.key)
     }

@@ -140,7 +140,7 @@ impl Quantity {
         self.amount.signum()
     }
 
-    /// Rounds away from zero to a multiple of 10 to the power of `scale`; tells whether nothing was lost.
+    /// Rounds away from zero to a multiple of 10 to the power of `scale`; returns whether nothing was lost.
     pub fn round_up(&mut self, scale: i32) -> bool {
         if matches!(self.amount, Amount::Small { scale: own, .. } if own >= scale) {
             return true;
@@ -151,7 +151,7 @@ impl Quantity {
         exact
     }
 
-    /// Multiplies; tells whether the product stayed within 64 bits.
+    /// Multiplies; returns whether the product stayed within 64 bits.
     pub fn multiply(&mut self, factor: i64) -> bool {
         self.written = None;
         self.amount.multiply(factor)

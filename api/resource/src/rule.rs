@@ -234,7 +234,7 @@ impl Count for Value {
     }
 }
 
-/// The value as JSON, for rules on types whose name does not tell what they are.
+/// The value as JSON, for rules on types whose name does not show what they are.
 pub fn json(value: &(impl Serialize + ?Sized)) -> Value {
     serde_json::to_value(value).unwrap_or_default()
 }
@@ -412,7 +412,7 @@ mod tests {
 
     use super::*;
 
-    fn said(rule: impl FnOnce(&Path<'_>, &mut Errors)) -> String {
+    fn message(rule: impl FnOnce(&Path<'_>, &mut Errors)) -> String {
         let mut errors = Errors::new();
         rule(&Path::root("spec").child("x"), &mut errors);
         if errors.is_empty() { String::new() } else { errors.to_string() }
@@ -422,56 +422,56 @@ mod tests {
     fn rules_are_worded_as_the_api_server_words_them() {
         let rows = [
             (
-                said(|at, e| minimum(&-1, 0, false, at, e)),
+                message(|at, e| minimum(&-1, 0, false, at, e)),
                 "spec.x: Invalid value: -1: spec.x in body should be greater than or equal to 0",
             ),
             (
-                said(|at, e| minimum(&0, 0, true, at, e)),
+                message(|at, e| minimum(&0, 0, true, at, e)),
                 "spec.x: Invalid value: 0: spec.x in body should be greater than 0",
             ),
             (
-                said(|at, e| maximum(&101, 100, false, at, e)),
+                message(|at, e| maximum(&101, 100, false, at, e)),
                 "spec.x: Invalid value: 101: spec.x in body should be less than or equal to 100",
             ),
             (
-                said(|at, e| multiple_of(&7, 5, at, e)),
+                message(|at, e| multiple_of(&7, 5, at, e)),
                 "spec.x: Invalid value: 7: spec.x in body should be a multiple of 5",
             ),
             (
-                said(|at, e| min_length("", 1, at, e)),
+                message(|at, e| min_length("", 1, at, e)),
                 "spec.x: Invalid value: \"\": spec.x in body should be at least 1 chars long",
             ),
-            (said(|at, e| max_length("abc", 2, at, e)), "spec.x: Too long: may not be more than 2 bytes"),
+            (message(|at, e| max_length("abc", 2, at, e)), "spec.x: Too long: may not be more than 2 bytes"),
             (
-                said(|at, e| pattern("B", "^a$", at, e)),
+                message(|at, e| pattern("B", "^a$", at, e)),
                 "spec.x: Invalid value: \"B\": spec.x in body should match '^a$'",
             ),
             (
-                said(|at, e| min_items(&Vec::<i32>::new(), 1, at, e)),
+                message(|at, e| min_items(&Vec::<i32>::new(), 1, at, e)),
                 "spec.x: Invalid value: 0: spec.x in body should have at least 1 items",
             ),
-            (said(|at, e| max_items(&vec![1, 2, 3], 2, at, e)), "spec.x: Too many: 3: must have at most 2 items"),
+            (message(|at, e| max_items(&vec![1, 2, 3], 2, at, e)), "spec.x: Too many: 3: must have at most 2 items"),
             (
-                said(|at, e| enumeration("c", &[json!("a"), json!("b")], at, e)),
+                message(|at, e| enumeration("c", &[json!("a"), json!("b")], at, e)),
                 "spec.x: Unsupported value: \"c\": supported values: \"a\", \"b\"",
             ),
-            (said(|at, e| unique_items(&[1, 2, 1], at, e)), "spec.x[2]: Duplicate value: 1"),
-            (said(|at, e| not_empty(&String::new(), at, e)), "spec.x: Required value: must not be empty"),
-            (said(|at, e| immutable(&1, &2, at, e)), "spec.x: Invalid value: 1: field is immutable"),
+            (message(|at, e| unique_items(&[1, 2, 1], at, e)), "spec.x[2]: Duplicate value: 1"),
+            (message(|at, e| not_empty(&String::new(), at, e)), "spec.x: Required value: must not be empty"),
+            (message(|at, e| immutable(&1, &2, at, e)), "spec.x: Invalid value: 1: field is immutable"),
         ];
-        for (said, expected) in rows {
-            assert_eq!(said, expected);
+        for (message, expected) in rows {
+            assert_eq!(message, expected);
         }
     }
 
     #[test]
     fn what_a_rule_does_not_concern_passes() {
-        assert_eq!(said(|at, e| minimum(&json!("text"), 3, false, at, e)), "");
+        assert_eq!(message(|at, e| minimum(&json!("text"), 3, false, at, e)), "");
         assert_eq!(
-            said(|at, e| multiple_of(&0.3, 0.1, at, e)),
+            message(|at, e| multiple_of(&0.3, 0.1, at, e)),
             "spec.x: Invalid value: 0.3: spec.x in body should be a multiple of 0.1"
         );
-        assert_ne!(said(|at, e| minimum(&i64::MIN, u64::MAX, false, at, e)), "");
-        assert_ne!(said(|at, e| multiple_of(&f64::NAN, 1.0, at, e)), "");
+        assert_ne!(message(|at, e| minimum(&i64::MIN, u64::MAX, false, at, e)), "");
+        assert_ne!(message(|at, e| multiple_of(&f64::NAN, 1.0, at, e)), "");
     }
 }

@@ -118,7 +118,7 @@ pub struct Schema {
     /// The value is an integer or a string.
     #[serde(rename = "x-kubernetes-int-or-string", skip_serializing_if = "std::ops::Not::not")]
     pub int_or_string: bool,
-    /// How items of an array are told apart when it is merged.
+    /// How items of an array are distinguished when it is merged.
     #[serde(rename = "x-kubernetes-list-type", skip_serializing_if = "Option::is_none")]
     pub list_type: Option<ListType>,
     /// The fields that identify an item of a `map` list.
@@ -211,10 +211,10 @@ pub enum MapType {
 pub struct Rule {
     /// The expression; true means valid. `self` is the value, `oldSelf` the stored one.
     pub rule: String,
-    /// What the user is told.
+    /// The message for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// An expression that computes what the user is told.
+    /// An expression that computes the message for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_expression: Option<String>,
     /// `FieldValueInvalid` (default), `FieldValueForbidden`, `FieldValueRequired` or `FieldValueDuplicate`.

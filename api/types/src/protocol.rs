@@ -1,6 +1,6 @@
 //! Typed access to labels and annotations, by which Koordinator's components speak to each other and to users.
 //!
-//! A [`Key`] knows the name of one label or annotation, the type of its value, and what to tell a user who wrote it wrong.
+//! A [`Key`] knows the name of one label or annotation, the type of its value, and the advice for a user whose value is invalid.
 //! Keys work on plain maps, so that whole objects and projections of them are read alike:
 //!
 //! ```
@@ -82,7 +82,7 @@ impl<T: Text> Key<T> {
         T::read(text).map_err(error)
     }
 
-    /// Writes the value; tells whether that changed the text.
+    /// Writes the value; returns whether that changed the text.
     pub fn set(&self, map: &mut Labels, value: &T) -> bool {
         let text = value.write();
         match map.get_mut(self.name) {
@@ -98,7 +98,7 @@ impl<T: Text> Key<T> {
         }
     }
 
-    /// Takes the key away; tells whether it was there.
+    /// Takes the key away; returns whether it was there.
     pub fn remove(&self, map: &mut Labels) -> bool {
         map.remove(self.name).is_some()
     }

@@ -92,14 +92,14 @@ fn what_keeps_it_from_starting_is_said_once_and_nothing_is_lost() {
         ("--token-file=absent", "cannot read the token file"),
         ("--crds=absent", "cannot read the folder"),
     ];
-    for (argument, said) in table {
+    for (argument, expected) in table {
         let mut command = Command::new(env!("CARGO_BIN_EXE_koord-envtest"));
         command.args(["--quiet", "--kubeconfig=kubeconfig", argument]).current_dir(folder.path());
         if argument != port {
             command.arg("--port=0");
         }
         let error = refused(&command.output().unwrap());
-        assert!(error.contains(said), "{argument}: {error}");
+        assert!(error.contains(expected), "{argument}: {error}");
         assert!(error.matches("os error").count() <= 1 && error.lines().count() == 1, "{argument}: {error}");
         assert!(!kubeconfig(folder.path()).exists(), "{argument}");
     }

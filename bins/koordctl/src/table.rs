@@ -82,11 +82,11 @@ mod tests {
 
     #[test]
     fn a_last_column_that_does_not_fit_is_wrapped() {
-        let said = "a quota may not lend more than the quota above it has promised to all quotas below";
-        let text = lines(&rows(&[["change", "then"], ["min.cpu=41", said]]), Screen::of(60));
+        let message = "a quota may not lend more than the quota above it has promised to all quotas below";
+        let text = lines(&rows(&[["change", "then"], ["min.cpu=41", message]]), Screen::of(60));
         assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
         assert!(text.lines().skip(2).all(|line| line.starts_with("            ")), "{text}");
-        assert_eq!(text.split_whitespace().count(), 3 + said.split(' ').count());
+        assert_eq!(text.split_whitespace().count(), 3 + message.split(' ').count());
     }
 
     #[test]

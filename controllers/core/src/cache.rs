@@ -567,7 +567,7 @@ mod tests {
         let (revision, applied) = cache.upsert(&bad).unwrap();
         assert_eq!(revision, Revision(6));
         assert!(shown(&applied).starts_with("d/a quarantined: object: invalid type: map"), "{}", shown(&applied));
-        assert_eq!(shown(&cache.upsert(&bad).unwrap().1), "unchanged", "said once");
+        assert_eq!(shown(&cache.upsert(&bad).unwrap().1), "unchanged", "reported once");
         assert_eq!(cache.get("d/a").unwrap().value.node.as_ref(), "n1");
         assert!(cache.quarantined("d/a").is_some());
         let recovered = cache.upsert(&pod("a", "1", 7, "n1")).unwrap().1;

@@ -218,11 +218,11 @@ impl Write {
             return Ok(());
         }
         let (reason, message) = answer.status();
-        let said = if message.is_empty() { &answer.body } else { &message };
+        let details = if message.is_empty() { &answer.body } else { &message };
         // A webhook that denies something chooses the code itself, and means this object.
         let denied = message.contains("denied the request");
         let error = |fault, advice: &str| {
-            let text = format!("{self}: the API server answered {}: {said}{advice}", answer.code);
+            let text = format!("{self}: the API server answered {}: {details}{advice}", answer.code);
             let error = ReconcileError::new(fault, text);
             // An eviction that a budget forbids says nothing about other writes.
             let budget = answer.code == 429 && matches!(self.action, Action::Evict(_));
@@ -321,14 +321,14 @@ mod tests {
         assert_eq!(judged(&patch(), 403, ""), Err((Fault::User, Retry::Backoff)));
         let ending = r#"{"message":"x is forbidden: … because it is being terminated"}"#;
         assert_eq!(judged(&patch(), 403, ending), Err((Fault::Api, Retry::Backoff)), "no permission helps");
-        let said = |body: &str| {
+        let reason = |body: &str| {
             let answer = Answer { code: 404, retry_after: None, body: body.to_owned() };
             write(Action::Create(json!({}))).judge(&answer).unwrap_err().to_string()
         };
         assert!(
-            said(r#"{"reason":"NotFound","message":"namespaces \"x\" not found"}"#).ends_with("create the namespace")
+            reason(r#"{"reason":"NotFound","message":"namespaces \"x\" not found"}"#).ends_with("create the namespace")
         );
-        assert!(said("404 page not found").ends_with("is the CRD installed?"));
+        assert!(reason("404 page not found").ends_with("is the CRD installed?"));
         assert_eq!(
             judged(&patch(), 422, r#"{"message":"metadata.uid: Invalid value"}"#),
             Err((Fault::Api, Retry::Backoff))

@@ -273,7 +273,7 @@ impl Controller for NodeResourceController {
         }
         let caches =
             Caches { nodes: &nodes, metrics: &metrics, pods: &pods, topologies: &topologies, devices: &devices };
-        // A kubelet that has not said what the node has will.
+        // A kubelet that has not reported what the node has will.
         let Some(facts) = Facts::of(&caches, key.as_str(), &config, now) else { return Ok(outcome) };
         let decision = decide(&facts, &self.plugins);
         self.counts.decided(&facts, &decision);

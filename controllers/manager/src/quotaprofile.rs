@@ -112,8 +112,8 @@ impl Totals {
 
 /// The share that a profile promises; what is no share above 0 and at most 1 is all of it.
 fn ratio(profile: &QuotaProfileView) -> f64 {
-    let said = profile.spec.resource_ratio.as_deref().and_then(go_text::parse_float);
-    said.filter(|ratio| *ratio > 0.0 && *ratio <= 1.0).unwrap_or(1.0)
+    let ratio = profile.spec.resource_ratio.as_deref().and_then(go_text::parse_float);
+    ratio.filter(|ratio| *ratio > 0.0 && *ratio <= 1.0).unwrap_or(1.0)
 }
 
 /// The promise and the bound of a root.

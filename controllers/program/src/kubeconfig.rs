@@ -186,8 +186,8 @@ mod tests {
                 "fix it",
             ),
         ] {
-            let (said, advised) = refused(content, context).await;
-            assert_eq!(said, problem);
+            let (message, advised) = refused(content, context).await;
+            assert_eq!(message, problem);
             assert!(advised.contains(remedy), "{advised}");
         }
     }
@@ -195,7 +195,7 @@ mod tests {
     #[tokio::test]
     async fn a_file_that_is_not_there_is_named() {
         let error = from_file(Path::new("/nonexistent/config"), None).await.err().unwrap();
-        let said = error.to_string();
-        assert!(said.starts_with("the kubeconfig /nonexistent/config cannot be read: No such file"), "{said}");
+        let message = error.to_string();
+        assert!(message.starts_with("the kubeconfig /nonexistent/config cannot be read: No such file"), "{message}");
     }
 }

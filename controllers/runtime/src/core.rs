@@ -27,7 +27,7 @@ use crate::{
     trace::Tracer,
 };
 
-/// A watch that has not heard from the API server for this long is stale. A quiet one is opened anew every five minutes.
+/// A watch that has had no contact with the API server for this long is stale. A quiet one is opened anew every five minutes.
 const STALE: Duration = Duration::from_mins(15);
 /// The task of a watch that has not done anything for this long hangs: its longest request, pause or silence is shorter.
 const HANGS: Duration = Duration::from_mins(15);

@@ -43,7 +43,7 @@ pub const NAME: &str = "postgres-operator";
 /// The Secret with the certificates of the webhooks.
 const CERTIFICATES: &str = "postgres-operator-certs";
 
-/// Everything that a cluster must be told.
+/// Everything that must be configured for a cluster.
 pub fn manifests() -> Vec<Value> {
     let service = WebhookService { namespace: NAMESPACE, name: NAME, ca_bundle: "Cg==" };
     let rules = CONTROLLERS.iter().flat_map(ControllerSpec::rbac_rules);

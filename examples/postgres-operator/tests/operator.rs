@@ -305,7 +305,7 @@ fn old_and_new_clients_share_a_database() {
         );
         let mut object = database(&json!({"version": 16, "storage": "1Gi", "backup": "0  3 * * *"}));
         object["apiVersion"] = json!("db.example.com/v1alpha1");
-        // Until the operator has told the server whom to trust, clients of the old version are refused.
+        // Until the operator has published its CA to the server, clients of the old version are refused.
         let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
         let made = loop {
             let (code, answer) = ask(Method::POST, old, &object).await;

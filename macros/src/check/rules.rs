@@ -97,7 +97,7 @@ pub(super) fn check_schemars(rules: &[Marker], report: &Report) {
     }
 }
 
-/// Whether the shape fits; none when only the type's own schema can tell.
+/// Whether the shape fits; none when only the type's own schema shows it.
 fn fits(domain: Domain, shape: &Shape<'_>) -> Option<bool> {
     Some(match (domain, shape) {
         (Domain::Any, _) | (_, Shape::Anything) => true,

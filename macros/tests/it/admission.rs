@@ -187,7 +187,7 @@ fn a_declaration_has_the_entries_and_the_function_the_permissions() {
     assert_eq!(
         entries,
         [("vcrate.example.com", fail), ("vcrate-update.example.com", fail)],
-        "as said, despite the gate"
+        "as declared, despite the gate"
     );
 }
 

@@ -231,7 +231,7 @@ async fn in_version(server: &Server, object: &Value, from: &ResourceDef, to: &Re
     }
 }
 
-/// Applies a JSON patch operation by operation, so that the one that fails can be told in the API server's words.
+/// Applies a JSON patch operation by operation, so that the error for the one that fails is the API server's.
 fn apply_operations(mut object: Value, patch: &Value) -> Result<Value, String> {
     for operation in patch.as_array().into_iter().flatten() {
         let text = |field: &str| operation[field].as_str().unwrap_or_default();

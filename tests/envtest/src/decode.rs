@@ -348,7 +348,7 @@ fn check_custom_type(object: &Value, text: &[u8], api_version: &str, definition:
 
 /// Go prints a float without a fraction like an integer, so `1.0` and `1e3` come back as `1` and `1000`.
 fn print_whole_numbers_whole(value: &mut Value) {
-    /// Beyond this a float cannot tell neighbouring integers apart.
+    /// Beyond this a float cannot distinguish neighbouring integers.
     const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
     match value {
         Value::Number(number) if number.is_f64() => {

@@ -1,6 +1,6 @@
 //! Faults on purpose, and a record of who asked for what.
 //!
-//! A [`Rule`] says which requests something befalls, and what. Rules are tried in order; one that has done its work is
+//! A [`Rule`] says into which requests a fault is injected, and which fault. Rules are tried in order; one that has done its work is
 //! forgotten. The record proves that a program needs no more permissions than its role gives.
 
 use std::{collections::BTreeSet, time::Duration};
@@ -43,17 +43,17 @@ pub enum Fault {
     DelayEvent(Duration),
     /// A watch ends where an event was due.
     CutWatch,
-    /// A watch is told that its revision has expired.
+    /// A watch ends with the error that its revision has expired.
     Expire,
 }
 
 impl Fault {
-    fn befalls_events(&self) -> bool {
+    fn is_of_watches(&self) -> bool {
         matches!(self, Fault::DropEvent | Fault::RepeatEvent | Fault::DelayEvent(_) | Fault::CutWatch | Fault::Expire)
     }
 }
 
-/// Which requests, or events of watches, a fault befalls.
+/// Which requests, or events of watches, a fault is injected into.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
     /// Verb; empty for any.
@@ -62,7 +62,7 @@ pub struct Rule {
     pub resource: String,
     /// So many matching requests pass first.
     pub skip: u32,
-    /// So many are befallen afterwards.
+    /// The fault is injected so many times afterwards.
     pub times: u32,
     /// By this.
     pub fault: Fault,
@@ -120,7 +120,7 @@ impl Faults {
         self.record.lock().clone().unwrap_or_default()
     }
 
-    /// Takes note of a request and says what befalls it.
+    /// Counts a request and returns the fault for it.
     pub(crate) fn of_request(&self, request: &ApiRequest) -> Option<Fault> {
         let has_rules = self.has_rules();
         let mut record = self.record.lock();
@@ -135,7 +135,7 @@ impl Faults {
         fault
     }
 
-    /// What befalls the next event of a watch.
+    /// The fault for the next event of a watch.
     pub(crate) fn of_event(&self, resource: &str) -> Option<Fault> {
         self.take("watch", resource, true)
     }
@@ -143,7 +143,7 @@ impl Faults {
     fn take(&self, verb: &str, resource: &str, is_event: bool) -> Option<Fault> {
         let mut rules = self.rules.lock();
         let matches = |rule: &Rule| {
-            rule.fault.befalls_events() == is_event
+            rule.fault.is_of_watches() == is_event
                 && (rule.verb.is_empty() || rule.verb == verb)
                 && (rule.resource.is_empty() || rule.resource == resource)
         };

@@ -53,7 +53,7 @@ pub enum JournalError {
     #[error("{0} is in use by another server; end that, or name another folder with --data-dir")]
     InUse(PathBuf),
     /// The file cannot be opened or read.
-    #[error("cannot use {path}: {source}; make room or mend it, or name another folder with --data-dir")]
+    #[error("cannot use {path}: {source}; make room or repair it, or name another folder with --data-dir")]
     File {
         /// The file.
         path: PathBuf,

@@ -71,7 +71,7 @@ pub fn install(core: &mut ApiServer) {
     }
 }
 
-/// What every client of a kind that is to go away is told.
+/// The warning for every client of a deprecated kind.
 fn deprecation(group: &str, plural: &str) -> Option<&'static str> {
     match (group, plural) {
         ("", "componentstatuses") => Some("v1 ComponentStatus is deprecated in v1.19+"),

@@ -53,7 +53,7 @@ pub struct ResourceDef {
     pub is_storage_version: bool,
     /// Whether the definition is being deleted, so that nothing new can be created.
     pub is_terminating: bool,
-    /// What clients of a deprecated version are told.
+    /// The warning for clients of a deprecated version.
     pub deprecation: Option<String>,
     /// Where a custom resource with the subresource `scale` keeps its numbers.
     pub scale: Option<ScalePointers>,

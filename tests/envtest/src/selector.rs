@@ -64,7 +64,7 @@ impl FieldSelector {
         self.requirements.is_empty()
     }
 
-    /// Whether an object matches whose fields `field` tells; an unknown field reads as empty.
+    /// Whether an object matches whose fields `field` returns; an unknown field reads as empty.
     pub fn matches<'a>(&self, field: impl Fn(&str) -> &'a str) -> bool {
         self.requirements.iter().all(|term| (field(&term.field) == term.value) == term.equal)
     }

@@ -50,7 +50,7 @@ use crate::{
     store::{CollectionId, HistoryLimits, Store},
 };
 
-/// Decides about writes that the path and verb of a request do not tell.
+/// Decides about writes that do not follow from the path and verb of a request.
 pub trait Authorizer: Send + Sync {
     /// Whether the user may create this object, which server-side apply did not find.
     fn check_create(&self, core: &ApiServer, about: &Attributes<'_>) -> Result<(), ApiError>;

@@ -91,7 +91,7 @@ pub struct Parts {
     pub pages: Vec<Box<dyn Pages>>,
     /// How long after a change garbage is collected and terminating namespaces are emptied; none leaves that to the caller.
     pub garbage_collection: Option<Duration>,
-    /// Where changes are kept; the core must have been told to keep a journal.
+    /// Where changes are kept; the core must have been set up to keep a journal.
     pub journal: Option<Journal>,
 }
 
@@ -138,7 +138,7 @@ impl Server {
         self.change(work).0
     }
 
-    /// Works on the core; with a data directory, the receipt tells when what was done or decided is on disk.
+    /// Works on the core; with a data directory, the receipt resolves when what was done or decided is on disk.
     fn change<T>(&self, work: impl FnOnce(&mut ApiServer) -> T) -> (T, Option<Receipt>) {
         let (result, receipt, has_garbage) = self.shared.change(work);
         if has_garbage {
@@ -228,7 +228,7 @@ impl Server {
                 }
             }
         };
-        // What readers are told is on disk already.
+        // What readers see is on disk already.
         for receipt in receipts.into_iter().filter(|_| is_write) {
             if let Err(refusal) = receipt.settled().await {
                 return Ok(ApiResponse::error(&refusal));

@@ -144,7 +144,7 @@ pub trait Strategy: Send + Sync {
     /// Checks a changed object.
     fn check_update(&self, _new: &Value, _old: &Value, _subresource: &str, _errors: &mut Errors) {}
 
-    /// What the client is told about a new or changed object that is right, but hardly meant so.
+    /// Warnings about a new or changed object that is valid but probably not what the user meant.
     fn warnings(&self, _object: &Value, _old: Option<&Value>) -> Vec<String> {
         Vec::new()
     }

@@ -77,7 +77,7 @@ impl Fleet {
         self.nodes.get(*self.by_name.get(name)? as usize)
     }
 
-    /// Creates the Node objects and tells after each how many there are. A node that exists already, from an earlier run, stays.
+    /// Creates the Node objects and reports after each how many there are. A node that exists already, from an earlier run, stays.
     pub async fn register(
         &self,
         client: &Client,

@@ -34,7 +34,7 @@ pub struct Koordlet {
     answered: Arc<AtomicUsize>,
 }
 
-/// When a node reports next, by which policy, and what it has been told.
+/// When a node reports next, by which policy, and the orders it has got.
 struct Turn {
     at: Moment,
     policy: CollectPolicy,
@@ -90,7 +90,7 @@ impl Koordlet {
                 turn.policy = CollectPolicy::read(&node_metric);
                 let orders = Orders::read(&node_metric);
                 if std::mem::replace(&mut turn.orders, orders) != orders {
-                    // What it has just been told is done at once.
+                    // A new order is carried out at once.
                     return;
                 }
                 // Nodes that came up together do not report together: each keeps a phase of its own.
@@ -110,9 +110,9 @@ impl Koordlet {
 
     /// Writes the status and gives the NodeMetric that the server answers with.
     async fn report(&self, node: &HollowNode, turn: &Turn) -> kube::Result<Value> {
-        let told = turn.orders.load.map(|share| HollowNode { usage: UsageModel::Steady { share }, ..node.clone() });
+        let ordered = turn.orders.load.map(|share| HollowNode { usage: UsageModel::Steady { share }, ..node.clone() });
         let pods = self.roster.on(&node.name);
-        let status = report::status(told.as_ref().unwrap_or(node), &pods, &turn.policy, self.clock.now());
+        let status = report::status(ordered.as_ref().unwrap_or(node), &pods, &turn.policy, self.clock.now());
         let path = format!("{NODE_METRICS}/{}/status", node.name);
         let body = serde_json::to_vec(&json!({ "status": status })).map_err(kube::Error::SerdeError)?;
         let request = http::Request::patch(path)

@@ -42,7 +42,7 @@ impl Kubelet {
         let (todo, mut waiting) = mpsc::channel::<Pod>(WAITING_MAX);
         let watching = async {
             loop {
-                // Whether the watch ended, expired or failed: the next list tells all there is to know.
+                // Whether the watch ended, expired or failed: the next list shows everything.
                 let _ = Box::pin(self.follow(&todo)).await;
                 tokio::time::sleep(PAUSE_AFTER_FAILURE).await;
             }

@@ -1,4 +1,4 @@
-//! What a hollow node may be told: annotations of its NodeMetric, which its koordlet reads with every report.
+//! Orders for a hollow node: annotations of its NodeMetric, which its koordlet reads with every report.
 //!
 //! ```console
 //! $ kubectl annotate nodemetric hollow-0 hollow.koordinator.sh/load=0.9
@@ -13,7 +13,7 @@ pub const LOAD: &str = "hollow.koordinator.sh/load";
 /// `stopped` keeps the koordlet from reporting until the annotation is taken away.
 pub const KOORDLET: &str = "hollow.koordinator.sh/koordlet";
 
-/// What a node has been told. What makes no sense has not been said.
+/// The orders of a node. An order that cannot be read counts as none.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Orders {
     /// The load to report.

@@ -93,9 +93,9 @@ pub async fn play(server: &Router, tokens: &Tokens, case: &Case, seed: u64) -> R
         return Err(PlayError::NotPlayable("it needs a webhook or kubectl beside the server".to_owned()));
     }
     let mut player = Player::new(server, tokens, seed);
-    let told = player.conversation(case).await;
+    let answered = player.conversation(case).await;
     player.clean_up(case).await;
-    Ok(match told? {
+    Ok(match answered? {
         (recorded, got) if recorded == got => Outcome::Same,
         (recorded, got) => Outcome::Different(diff(&recorded, &got)),
     })

@@ -45,7 +45,7 @@ struct Program {
 impl Program {
     /// Whether it still runs.
     fn runs(&self) -> bool {
-        // A zombie counts as running; its log tells then.
+        // A zombie counts as running; its log is read then.
         Path::new("/proc").join(self.pid.to_string()).exists()
     }
 }

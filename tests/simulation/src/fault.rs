@@ -18,7 +18,7 @@ pub enum Fault {
     Cut,
     /// The server ends a watch.
     Closed,
-    /// A watch is told that its revision has expired.
+    /// A watch ends with the error that its revision has expired.
     Expired,
     /// A list comes in another order.
     Reordered,
@@ -26,7 +26,7 @@ pub enum Fault {
     Duplicate,
     /// An old event is delivered again, after newer ones.
     Redelivery,
-    /// A watch that is to resume has heard a bookmark last.
+    /// A watch that is to resume saw a bookmark last.
     Bookmark,
     /// A write is refused with a conflict, and those after it.
     Conflict,
@@ -115,10 +115,10 @@ impl Fault {
         Fault::Panic(Place::Events),
     ];
 
-    /// What may befall a write.
+    /// The faults of a write.
     const OF_A_WRITE: [Fault; 6] =
         [Fault::Conflict, Fault::TooMany, Fault::ErrorBefore, Fault::ErrorAfter, Fault::Lost, Fault::Refused];
-    /// What may befall a watch. Falling behind takes hours in which nothing else may happen to it, so it is drawn more often.
+    /// The faults of a watch. Falling behind takes hours in which nothing else may happen to it, so it is drawn more often.
     const OF_A_WATCH: [Fault; 11] = [
         Fault::Missed,
         Fault::Expired,
@@ -161,12 +161,12 @@ impl Fault {
         }
     }
 
-    /// What befalls this write, if anything.
+    /// The fault for this write, if any.
     pub(crate) fn of_write(random: &Random) -> Option<Fault> {
         pick(random, &Self::OF_A_WRITE, 8)
     }
 
-    /// What befalls this delivery, if anything.
+    /// The fault for this delivery, if any.
     pub(crate) fn of_watch(random: &Random) -> Option<Fault> {
         pick(random, &Self::OF_A_WATCH, 12)
     }

@@ -222,7 +222,7 @@ impl Disruptions {
         Duration::from_millis(self.below(u64::try_from(longest.as_millis()).unwrap_or(u64::MAX)))
     }
 
-    /// What befalls a request before the server sees it.
+    /// The fault for a request before the server sees it.
     fn of_request(&self, asked: &Asked) -> Option<Fault> {
         let now = self.clock.moment();
         let mut state = self.state.lock();
@@ -248,7 +248,7 @@ impl Disruptions {
         }
     }
 
-    /// What befalls the next bytes of a watch.
+    /// The fault for the next bytes of a watch.
     fn of_bytes(&self) -> Option<Fault> {
         let state = self.state.lock();
         if !state.trouble || state.random.below(12) != 0 {
@@ -391,7 +391,7 @@ impl Network {
     }
 }
 
-/// The next bytes of a watch after what befalls them, and whether more can follow.
+/// The next bytes of a watch after their fault, and whether more can follow.
 async fn next(disruptions: &Disruptions, bytes: &mut BodyDataStream) -> Option<(io::Result<Bytes>, bool)> {
     let piece = match bytes.next().await? {
         Ok(piece) => piece,

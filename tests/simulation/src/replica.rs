@@ -134,7 +134,7 @@ impl Replicas {
         self.living.last_mut()
     }
 
-    /// From now on these count as programs of the past; they run until they are told to stop.
+    /// From now on these count as programs of the past; they run until they are stopped.
     pub(crate) fn leave(&mut self) -> Vec<Replica> {
         std::mem::take(&mut self.living)
     }
@@ -159,10 +159,10 @@ impl Replicas {
         }
     }
 
-    /// A program that was told to stop has done so, and its caches were right.
+    /// A program that was stopped has ended, and its caches were right.
     pub(crate) fn compare(&self, old: &Replica) -> Result<(), String> {
         if !old.has_ended() || old.beside.iter().any(|task| !task.is_finished()) {
-            return Err("a program that was told to stop goes on".to_owned());
+            return Err("a program that was stopped goes on".to_owned());
         }
         let news = self.living.iter().flat_map(|replica| replica.core.watches());
         for (old, new) in old.core.watches().iter().zip(news) {

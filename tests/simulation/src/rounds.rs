@@ -1,7 +1,7 @@
 //! Recorded runs: people act while the program stands still, then the program makes everything right, and so on. Nothing
 //! goes wrong but one death, so that what comes of it can be compared with what comes without.
 //!
-//! The program decides nothing while a watch has something to tell. So it never sees half of what people did: whether it
+//! The program decides nothing while a watch has events. So it never sees half of what people did: whether it
 //! did would be up to chance, and what it writes of a state that passes may stay (a ratio of `1.00`, an amount of `0`),
 //! or be lost with an object that is made anew. All of that is right, and none of it follows from the death.
 

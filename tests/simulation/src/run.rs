@@ -22,7 +22,7 @@ const RECOVERY: Duration = Duration::from_hours(2);
 const REPORTS: usize = 2;
 /// How long after a report everything follows from it: longer than small changes wait.
 pub(crate) const REPORTED: Duration = Duration::from_mins(11);
-/// How long after that nobody believes it any more.
+/// How long after that it is expired.
 const FORGOTTEN: Duration = Duration::from_mins(10);
 /// How long nothing may be written after that.
 const SILENCE: Duration = Duration::from_mins(30);
@@ -134,7 +134,7 @@ pub(crate) struct Run<'s> {
     steps: Vec<Step>,
     /// More steps than this without time passing are a hot loop.
     pub(crate) steps_at_once: u32,
-    /// Whether nothing is decided while a watch has something to tell.
+    /// Whether nothing is decided while a watch has events.
     pub(crate) attentive: bool,
 }
 
@@ -217,7 +217,7 @@ impl<'s> Run<'s> {
         }
     }
 
-    /// What befalls the program as a whole.
+    /// The faults of the program as a whole.
     fn strike(&mut self, program: &mut Program) -> Result<(), String> {
         if !self.options.faults {
             return Ok(());
@@ -293,7 +293,7 @@ impl<'s> Run<'s> {
         let before = self.world.program_writes;
         self.world.denied.clear();
         self.pass(program, SILENCE)?;
-        // What is denied for ever is tried again, and told of, but not often.
+        // What is denied for ever is retried and reported, but rarely.
         let denied = std::mem::take(&mut self.world.denied);
         if let Some((object, times)) = denied.objects.iter().find(|(_, times)| **times > DENIALS) {
             return Err(format!("{object} is written {times} times in {SILENCE:?} {when}, and denied each time"));

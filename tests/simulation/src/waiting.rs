@@ -74,7 +74,7 @@ pub(crate) fn disturb(stage: &mut Stage, random: &Random, sensible: bool) -> Dis
     Disturbance { what: format!("{what} {number} ({amount}) -> {code}"), fault: fault.filter(|_| code < 300) }
 }
 
-/// Who starts tells of profiles that mean nothing: they are mended.
+/// A program that starts reports profiles with errors: they are repaired.
 pub(crate) fn conclude(stage: &mut Stage) {
     for profile in stage.objects(PROFILES) {
         if profile["spec"]["probability"] == NONSENSE {
@@ -108,10 +108,10 @@ fn write_profile(stage: &mut Stage, number: u64, amount: u64) -> u16 {
     let change = json!({"metadata": metadata, "spec": spec});
     match stage.person(&Method::PATCH, &format!("{PROFILES}/c{number}"), &change) {
         404 => {
-            let said: Map<String, Value> =
+            let stated: Map<String, Value> =
                 spec.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()).map(owned).collect();
             let mut new = json!({"apiVersion": "config.koordinator.sh/v1alpha1", "kind": "ClusterColocationProfile",
-                "metadata": metadata, "spec": said});
+                "metadata": metadata, "spec": stated});
             new["metadata"]["name"] = json!(format!("c{number}"));
             stage.person(&Method::POST, PROFILES, &new)
         }
@@ -144,7 +144,7 @@ fn profile(number: u64, amount: u64) -> (Value, Value) {
         "labels": {format!("by-{name}"): amount.to_string(), "last": name},
         "annotations": {"by": name},
         "labelKeysMapping": is(!amount.is_multiple_of(2), json!({"tier": "was", "missing": "was-missing"})),
-        "annotationKeysMapping": is(amount > 6, json!({"by": "said-by"})),
+        "annotationKeysMapping": is(amount > 6, json!({"by": "stated-by"})),
         "labelSuffixes": is(amount > 3, json!({"tier": format!("-x{}", number % 2)})),
         "qosClass": is(amount > 2, json!(if number > 1 { "BE" } else { "LS" })),
         "koordinatorPriority": is(amount > 5, json!(1000 + number)),

@@ -183,7 +183,7 @@ impl Scenario for WholeManager {
         &[NODES, SLOS, METRICS, TOPOLOGIES, PROFILES, QUOTAS, PODS, waiting::TEAMS]
     }
 
-    /// Nonsense is taken off the nodes: a program that starts tells of what it finds.
+    /// Nonsense is taken off the nodes: a program that starts reports what it finds.
     fn conclude(&self, stage: &mut Stage) {
         self.of_slos().conclude(stage);
         waiting::conclude(stage);

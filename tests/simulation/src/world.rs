@@ -156,7 +156,7 @@ impl World {
         forbidden.then(|| failure(403, "Forbidden", &format!("{plural} is forbidden: cannot {verb}")))
     }
 
-    /// What befalls this write, if anything. Conflicts come in storms.
+    /// The fault for this write, if any. Conflicts come in storms.
     pub(crate) fn of_write(&mut self) -> Option<Fault> {
         if !self.trouble {
             return None;

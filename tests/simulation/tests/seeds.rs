@@ -138,7 +138,7 @@ fn seeds<'s>(run: impl Fn() -> Run<'s> + Sync, name: &str, seeds: &[u64], expect
     }
 }
 
-/// What befalls one program in front of which there are no webhooks.
+/// The faults of one program without webhooks.
 fn all_but(never: &[Fault]) -> Vec<Fault> {
     let of_others =
         [Fault::Uncertified, Fault::Unconfigured, Fault::Skew, Fault::Deposed, Fault::Panic(Place::Election)];

@@ -49,7 +49,7 @@ pub enum ConfigurationError {
     },
 }
 
-/// The JSON merge patch that makes a configuration right; none when it is. `served` tells which paths are.
+/// The JSON merge patch that makes a configuration right; none when it is. `served` names the paths that are.
 pub fn repair(
     configuration: &Value,
     target: &Target<'_>,

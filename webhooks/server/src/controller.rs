@@ -1,4 +1,4 @@
-//! Keeps certificates, webhook configurations and the definitions of converted kinds right, and knows whether API servers believe this server.
+//! Keeps certificates, webhook configurations and the definitions of converted kinds right, and knows whether API servers trust this server.
 //!
 //! One pass reads what is stored, decides ([`certificates::decide`], [`configuration::repair`]), writes what differs
 //! and presents the certificate. It runs on every replica: the passes of several agree, and writes carry the revision
@@ -59,7 +59,7 @@ pub struct Served {
     pub definitions: Vec<String>,
 }
 
-/// Why API servers may not believe this server yet.
+/// Why API servers may not trust this server yet.
 type Readiness = Result<(), String>;
 
 /// Why a pass did not succeed.
@@ -123,7 +123,7 @@ impl WebhookController {
         }
     }
 
-    /// Tells in metrics when certificates end and whether API servers believe this server.
+    /// Sets the metrics of when certificates end and whether API servers trust this server.
     pub fn telling(mut self, metrics: Metrics) -> Self {
         self.metrics = Some(metrics);
         self
@@ -150,12 +150,12 @@ impl WebhookController {
         triggers::watch(core, &self.environment, self.definitions(), self.waker());
     }
 
-    /// Whether API servers believe this server; otherwise what is missing.
+    /// Whether API servers trust this server; otherwise what is missing.
     pub fn ready(&self) -> Readiness {
         self.state.read().clone()
     }
 
-    /// Makes pass after pass until it is told to stop.
+    /// Makes pass after pass until it is stopped.
     pub async fn run(&self, api: &Api, stop: &CancellationToken) {
         let _watcher = self.watch_folder();
         let mut retry = RETRY_MIN;
@@ -185,7 +185,7 @@ impl WebhookController {
     pub async fn pass(&self, api: &Api) -> Result<Option<Duration>, WebhookControllerError> {
         let outcome = self.try_pass(api).await;
         if let Err(error) = &outcome {
-            // What was believed before may still be: only the comparison at the end of a pass says so.
+            // What was trusted before may still be: only the comparison at the end of a pass says so.
             let mut state = self.state.write();
             if state.is_err() {
                 *state = Err(error.to_string());
@@ -233,7 +233,7 @@ impl WebhookController {
                 *current = write(api, "PATCH", kind.url_path("", Some(name)), &patch).await?;
             }
         }
-        *self.state.write() = self.believed(&host, callers.iter().map(|(_, _, caller)| caller));
+        *self.state.write() = self.trust(&host, callers.iter().map(|(_, _, caller)| caller));
         Ok(decision.again_after)
     }
 
@@ -272,7 +272,7 @@ impl WebhookController {
     }
 
     /// Whether every caller trusts the certificate that is presented.
-    fn believed<'a>(&self, host: &str, callers: impl Iterator<Item = &'a Value>) -> Readiness {
+    fn trust<'a>(&self, host: &str, callers: impl Iterator<Item = &'a Value>) -> Readiness {
         let presented = self.certificate.presented().ok_or_else(|| "no certificate is presented".to_owned())?;
         for caller in callers {
             for (name, bundle) in configuration::bundles(caller) {

@@ -122,7 +122,7 @@ impl Metrics {
         }
     }
 
-    /// `plugin` names the whole decision, for handlers that tell of no parts.
+    /// `plugin` names the whole decision, for handlers that report no parts.
     pub(crate) fn of_path(
         &self,
         path: &str,

@@ -104,7 +104,7 @@ fn is_plain(value: &Value) -> bool {
     }
 }
 
-/// What is read or changed. Items are told by their keys, which stay.
+/// What is read or changed. Items are identified by their keys, which stay.
 fn beside(fields: &Fields) -> Excerpt {
     let part = |change: &Change| match change {
         Change::Inside { fields, .. } => beside(fields),

@@ -20,7 +20,7 @@ pub(super) fn glance<'a>(text: &'a str, fields: &Fields) -> Result<Glance<'a>, s
     serde_json::Deserializer::from_str(text).deserialize_map(looker)
 }
 
-/// The keys of a list's items, as JSON text. None where that does not tell items apart as the merge does: an item
+/// The keys of a list's items, as JSON text. None where that does not distinguish items as the merge does: an item
 /// without the key, two with the same, or a key that could be written in another way.
 pub(super) fn keys<'a>(items: &[&'a RawValue], key: &str) -> Option<SmallVec<[&'a str; 16]>> {
     let mut keys = SmallVec::with_capacity(items.len());

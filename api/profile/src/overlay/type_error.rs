@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_value_of_another_type_is_told_in_gos_words() {
-        for (spec, told) in [
+        for (spec, message) in [
             (
                 json!({"containers": "nope"}),
                 "string into Go struct field PodSpec.spec.containers of type []v1.Container",
@@ -216,7 +216,7 @@ mod tests {
             ),
             (json!({"affinity": []}), "array into Go struct field PodSpec.spec.affinity of type v1.Affinity"),
         ] {
-            assert_eq!(of(&json!({ "spec": spec })), Some(format!("json: cannot unmarshal {told}")), "{spec}");
+            assert_eq!(of(&json!({ "spec": spec })), Some(format!("json: cannot unmarshal {message}")), "{spec}");
         }
         let labels = "json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string";
         assert_eq!(of(&json!({"metadata": {"labels": {"a": 5}}})).as_deref(), Some(labels));

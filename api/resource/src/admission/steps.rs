@@ -1,4 +1,4 @@
-//! How long each part of a decision took: handlers of several parts tell, for metrics.
+//! How long each part of a decision took: handlers of several parts report it, for metrics.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ impl Steps {
         self.0.iter().copied()
     }
 
-    /// Whether the handler told nothing.
+    /// Whether the handler reported nothing.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

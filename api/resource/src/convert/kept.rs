@@ -12,7 +12,7 @@ use super::{Convert, ConvertError, Place};
 /// Fields and entries of maps are found by their names. An item of a list is found by what an older client sees of it:
 /// by its keys where the list has `list_map_key`, and by its whole content elsewhere. So an item keeps its values
 /// wherever a client moves it, and nothing is ever given to another item. Among items that look the same, which a
-/// client could not tell apart either, the order decides; an item of a list without keys that was edited is a new item.
+/// client could not distinguish either, the order decides; an item of a list without keys that was edited is a new item.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Kept {
     /// Fields that the older version does not have, in the newest form.
@@ -170,7 +170,7 @@ impl Fingerprint {
     }
 
     fn text(&mut self, text: &str) {
-        // No text of JSON holds this byte, so that what ends is told apart from what goes on.
+        // No text of JSON holds this byte, so that what ends is distinguished from what goes on.
         self.bytes(text.as_bytes());
         self.bytes(&[0xff]);
     }

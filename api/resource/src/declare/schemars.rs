@@ -262,16 +262,16 @@ fn extensions(node: &mut Node, fields: &Map<String, Value>) -> Result<(), serde_
     if extensions.is_empty() {
         return Ok(());
     }
-    let said: Node = serde_json::from_value(extensions.into())?;
-    if said.int_or_string {
+    let extended: Node = serde_json::from_value(extensions.into())?;
+    if extended.int_or_string {
         *node = Node { description: node.description.take(), nullable: node.nullable, ..int_or_string() };
     }
-    node.preserve_unknown_fields = said.preserve_unknown_fields.or(node.preserve_unknown_fields);
-    node.embedded_resource = said.embedded_resource;
-    node.list_type = said.list_type.or(node.list_type);
-    node.list_map_keys = said.list_map_keys;
-    node.map_type = said.map_type;
-    node.validations = said.validations;
+    node.preserve_unknown_fields = extended.preserve_unknown_fields.or(node.preserve_unknown_fields);
+    node.embedded_resource = extended.embedded_resource;
+    node.list_type = extended.list_type.or(node.list_type);
+    node.list_map_keys = extended.list_map_keys;
+    node.map_type = extended.map_type;
+    node.validations = extended.validations;
     Ok(())
 }
 
@@ -356,7 +356,7 @@ fn only_property(branch: &Value) -> Option<(&str, &Value)> {
     (properties.next().is_none() && is_data && is_required).then_some((name, schema))
 }
 
-/// The property by whose only value all branches are told apart.
+/// The property by whose only value all branches are distinguished.
 fn common_tag(branches: &[Value]) -> Option<&str> {
     let candidates = branches.first()?.get("properties")?.as_object()?.keys();
     candidates.map(String::as_str).find(|tag| branches.iter().all(|branch| tag_value(branch, tag).is_some()))

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::crd::Declared;
 use crate::{declare::Profile, resource::Scope};
 
-/// Nesting below this is told in the page's own words by nobody: whole pods and the like.
+/// Nesting below this is not described on the page: whole pods and the like.
 const DEPTH_MAX: usize = 16;
 
 /// The reference page of a kind in Markdown: one row per field, in the order of names.

@@ -36,7 +36,7 @@ pub(super) struct Checking {
 pub(super) struct Scope {
     resource: bool,
     cardinality: Cardinality,
-    /// The schema below which old and new values cannot be told apart.
+    /// The schema below which old and new values cannot be distinguished.
     uncorrelatable: Option<String>,
 }
 

@@ -51,7 +51,7 @@ impl Condition {
         &self.text
     }
 
-    /// Evaluates the expression; a mistake that happens then is told as the API server tells it.
+    /// Evaluates the expression; an evaluation error has the text of the API server.
     pub fn holds(&self, variables: &[(&str, Value)], limit: Duration) -> Result<bool, String> {
         let variables: Vec<(String, Value)> =
             variables.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
@@ -101,7 +101,7 @@ mod tests {
     fn an_absent_field_is_an_error_with_the_text_of_the_expression() {
         let condition = Condition::compile("object.data.x == '1'", &["object"]).unwrap();
         let variables = [("object", json!({"metadata": {}}))];
-        let said = condition.holds(&variables, SECOND).unwrap_err();
-        assert_eq!(said, "expression 'object.data.x == '1'' resulted in error: no such key: data");
+        let error = condition.holds(&variables, SECOND).unwrap_err();
+        assert_eq!(error, "expression 'object.data.x == '1'' resulted in error: no such key: data");
     }
 }

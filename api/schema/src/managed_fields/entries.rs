@@ -9,7 +9,7 @@ use crate::fieldset::FieldSet;
 
 const ANCIENT: &str = "ancient-changes";
 
-/// What tells two entries apart. Appliers are the same manager in every version.
+/// What distinguishes two entries. Appliers are the same manager in every version.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Identity {
     pub manager: String,

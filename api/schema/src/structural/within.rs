@@ -71,7 +71,7 @@ fn walk(schema: &Schema, value: &mut Value, path: &str, corrections: &mut Vec<Co
     }
 }
 
-/// The bound that a number exceeds. What an excluded bound allows next to it cannot be told.
+/// The bound that a number exceeds. What an excluded bound allows next to it cannot be known.
 fn exceeded<'s>(schema: &'s Schema, number: &Number) -> Option<&'s Number> {
     let exceeds = |larger: &Number, smaller: &Number| match (larger.as_i64(), smaller.as_i64()) {
         (Some(larger), Some(smaller)) => larger > smaller,
@@ -104,10 +104,10 @@ mod tests {
             value,
             json!({"percent": 100, "list": [{"least": 2}, {"least": 1.5}], "map": {"x": 1}, "other": 1e9})
         );
-        let mut told: Vec<String> = corrections.iter().map(ToString::to_string).collect();
-        told.sort();
+        let mut texts: Vec<String> = corrections.iter().map(ToString::to_string).collect();
+        texts.sort();
         assert_eq!(
-            told,
+            texts,
             [
                 "list[1].least: -1 is out of range; 1.5 is used instead",
                 "map.x: 7 is out of range; 1 is used instead",

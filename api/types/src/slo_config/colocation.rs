@@ -273,7 +273,7 @@ pub struct OutOfRange {
 /// Why the last good configuration stays in force.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ColocationConfigError {
-    /// The text cannot be decoded. The text of this error is that of the event which tells about it.
+    /// The text cannot be decoded. The text of this error is that of the event that reports it.
     #[error("failed to unmarshal colocation config, err: {0}")]
     Decode(#[from] DecodeError),
     /// A value that holds on all nodes is out of its range.
@@ -308,10 +308,10 @@ impl ColocationConfig {
     /// What is said about some nodes and not taken.
     pub fn refusals(&self) -> Vec<String> {
         let refused = self.nodes.iter().enumerate().filter_map(|(index, node)| Some((index, node.refused.as_ref()?)));
-        let told = refused.map(|(index, wrong)| {
+        let messages = refused.map(|(index, wrong)| {
             format!("{COLOCATION_CONFIG}: nodeConfigs[{index}].{wrong}; what holds on all nodes holds there")
         });
-        told.collect()
+        messages.collect()
     }
 
     /// What holds on a node.
@@ -512,11 +512,11 @@ mod tests {
             let strategy = config.for_node(&map(&[("pool", pool)]), &map(&[]));
             assert_eq!(strategy.metric_report_interval_seconds, Some(seconds), "{pool}");
         }
-        let told = "colocation-config: nodeConfigs[0].metricReportIntervalSeconds: -1 is out of range, it must be greater than or equal to 1; what holds on all nodes holds there";
-        assert_eq!(config.refusals(), [told]);
+        let message = "colocation-config: nodeConfigs[0].metricReportIntervalSeconds: -1 is out of range, it must be greater than or equal to 1; what holds on all nodes holds there";
+        assert_eq!(config.refusals(), [message]);
         let error = ColocationConfig::parse(Some(r#"{"midCPUThresholdPercent":101}"#)).unwrap_err().to_string();
-        let told = "colocation-config: midCPUThresholdPercent: 101 is out of range, it must be less than or equal to 100; the last good configuration stays in force";
-        assert_eq!(error, told);
+        let message = "colocation-config: midCPUThresholdPercent: 101 is out of range, it must be less than or equal to 100; the last good configuration stays in force";
+        assert_eq!(error, message);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::node_annotations::CpuBasicInfo;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Schema, Validate)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CpuNormalizationStrategy {
-    /// Whether nodes are told how much faster their CPUs are.
+    /// Whether the CPU normalization ratio is written to nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enable: Option<bool>,
     /// For models that are not listed.

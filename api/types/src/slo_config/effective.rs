@@ -302,7 +302,7 @@ fn value(strategy: &impl Serialize) -> Value {
 
 /// Whether a part of the configuration sets the value at this path.
 fn says(part: &Value, path: &[String]) -> bool {
-    path.iter().try_fold(part, |part, name| part.get(name)).is_some_and(|said| !said.is_null())
+    path.iter().try_fold(part, |part, name| part.get(name)).is_some_and(|value| !value.is_null())
 }
 
 /// Every value that is no object, with its origin.

@@ -367,9 +367,9 @@ mod tests {
             ),
         ]);
         let (config, errors) = NodeSloConfig::default().update(&data);
-        let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert_eq!(
-            told,
+            texts,
             [
                 "resource-threshold-config: clusterStrategy.cpuSuppressThresholdPercent: 150 is out of range; 100 is used instead",
                 "resource-threshold-config: nodeStrategies[0].memoryEvictThresholdPercent: -1 is out of range; 0 is used instead",
@@ -472,7 +472,7 @@ mod tests {
             names.join(" ")
         };
         let (y, z) = (r#""applications":[{"name":"y"}]"#, r#""applications":[{"name":"z"},{"name":"z2"}]"#);
-        assert_eq!(names(&format!("[{{{POOL}}}]")), "", "selected, and told nothing");
+        assert_eq!(names(&format!("[{{{POOL}}}]")), "", "selected, and without a value");
         assert_eq!(names(&format!(r#"[{{{POOL},"applications":[]}}]"#)), "");
         assert_eq!(names(&format!("[{{{y}}},{{{POOL},{z}}}]")), "z z2", "no selector selects nothing");
         assert_eq!(names(&format!(r#"[{{"nodeSelector":{{}},{y}}},{{{POOL},{z}}}]"#)), "y");

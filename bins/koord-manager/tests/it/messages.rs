@@ -49,11 +49,11 @@ impl Drop for Running {
 #[track_caller]
 fn ends(program: &mut Command, code: i32, says: &[&str]) {
     let output = program.output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
+    let printed = String::from_utf8(output.stderr).unwrap();
     for words in says {
-        assert!(said.contains(words), "{words:?} is not in {said:?}");
+        assert!(printed.contains(words), "{words:?} is not in {printed:?}");
     }
-    assert_eq!(output.status.code(), Some(code), "{said}");
+    assert_eq!(output.status.code(), Some(code), "{printed}");
 }
 
 #[test]
@@ -95,8 +95,8 @@ fn without_an_api_server_it_says_how_to_name_one() {
     ends(program(&folder).env("KUBECONFIG", &not_a_file), 1, &["the kubeconfig cannot be read: Is a directory"]);
     let broken = folder.path().join("broken");
     fs::write(&broken, "clusters: {").unwrap();
-    let said = "cannot be used: it is no YAML of a kubeconfig: ";
-    ends(program(&folder).arg("--kubeconfig").arg(&broken), 1, &[said, "line 1", "name another with --kubeconfig"]);
+    let problem = "cannot be used: it is no YAML of a kubeconfig: ";
+    ends(program(&folder).arg("--kubeconfig").arg(&broken), 1, &[problem, "line 1", "name another with --kubeconfig"]);
 }
 
 #[test]

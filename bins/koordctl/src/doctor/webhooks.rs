@@ -214,7 +214,7 @@ async fn check_service(cluster: &Cluster, called: &BTreeMap<u16, Severity>, repo
 async fn system_namespaces(cluster: &Cluster) -> Vec<(String, BTreeMap<String, String>)> {
     let mut namespaces = Vec::new();
     for name in ["kube-system", cluster.installed.namespace.as_str()] {
-        // Without the right to read it, nothing is known and nothing is said.
+        // Without the right to read it, nothing is known and nothing is reported.
         let Ok(Some(object)) = cluster.get(&format!("/api/v1/namespaces/{name}")).await else { continue };
         let mut labels: BTreeMap<String, String> =
             serde_json::from_value(object["metadata"]["labels"].clone()).unwrap_or_default();

@@ -337,11 +337,11 @@ fn what_is_explained_is_what_the_controllers_write() {
         leaves("", &slo["spec"], &mut stored);
         let explained = answer(&file, &["explain", "slo", "n1"]);
         let lines = explained["values"].as_array().unwrap().iter();
-        let mut said: Vec<(String, Value)> =
+        let mut predicted: Vec<(String, Value)> =
             lines.map(|line| (line["field"].as_str().unwrap().to_owned(), line["value"].clone())).collect();
-        said.sort_by(|one, other| one.0.cmp(&other.0));
+        predicted.sort_by(|one, other| one.0.cmp(&other.0));
         stored.sort_by(|one, other| one.0.cmp(&other.0));
-        assert_eq!(said, stored, "seed {seed}");
+        assert_eq!(predicted, stored, "seed {seed}");
     }
     assert!(
         some > 300 && none > 30 && in_zones > 100,

@@ -67,7 +67,7 @@ fn every_wrong_flag_is_named_with_what_would_be_right() {
         assert!(!text.contains('✓'), "{arguments:?} begins before its error:\n{text}");
         let error_line = text.lines().next().unwrap_or_default();
         let (_, cause) = error_line.rsplit_once(": ").unwrap_or_default();
-        assert!(cause.is_empty() || error_line.matches(cause).count() == 1, "said twice: {error_line}");
+        assert!(cause.is_empty() || error_line.matches(cause).count() == 1, "reported twice: {error_line}");
     }
     assert_eq!(std::fs::read_to_string(at("file")).unwrap(), "precious");
     let mut left: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();

@@ -422,12 +422,12 @@ fn the_certificate_that_is_presented_is_looked_at() {
 #[test]
 fn what_the_service_presents_is_looked_at_where_it_can_be_reached() {
     let cluster = healthy("doctor-reached");
-    let told = |arguments: &[&str]| {
+    let findings = |arguments: &[&str]| {
         let line = [&["doctor", "--only=certificates", "-o", "json"], arguments].concat();
         let answer: Value = serde_json::from_str(&cluster.koordctl(&line).unwrap().text).unwrap();
         answer["findings"].clone()
     };
-    let not_checked = told(&[]);
+    let not_checked = findings(&[]);
     assert_eq!(not_checked.as_array().unwrap().len(), 1, "{not_checked:#}");
     let finding = &not_checked[0];
     assert_eq!(
@@ -442,11 +442,11 @@ fn what_the_service_presents_is_looked_at_where_it_can_be_reached() {
     let entries = stored["data"].as_object().unwrap().iter();
     let entries = entries.map(|(name, text)| (name.clone(), BASE64.decode(text.as_str().unwrap()).unwrap())).collect();
     let at = |set: &CertificateSet| format!("--webhook-at={}", presented(set));
-    assert_eq!(told(&[&at(&CertificateSet::of_entries(&entries))]), json!([]));
-    let other = told(&[&at(&certificates(Timestamp::now()))]);
+    assert_eq!(findings(&[&at(&CertificateSet::of_entries(&entries))]), json!([]));
+    let other = findings(&[&at(&certificates(Timestamp::now()))]);
     let problem = other[0]["problem"].as_str().unwrap();
     assert!(problem.contains("does not verify the certificate that koordinator-webhook-service."), "{other:#}");
-    let nobody = told(&["--webhook-at=127.0.0.1:1"]);
+    let nobody = findings(&["--webhook-at=127.0.0.1:1"]);
     assert!(nobody[0]["problem"].as_str().unwrap().starts_with("no answer from 127.0.0.1:1"), "{nobody:#}");
     assert_eq!((nobody.as_array().unwrap().len(), &nobody[0]["severity"]), (1, &"error".into()));
 }

@@ -1,4 +1,4 @@
-//! What a command that cannot do what it was asked says: one line that tells what to do, to programs too, and exit code 2.
+//! What a command that cannot do what it was asked says: one line with the remedy, for programs too, and exit code 2.
 
 use std::{
     fs::File,
@@ -131,7 +131,7 @@ fn names_that_are_not_there() {
     says(&["doctor", "--only=lease", "--skip=lease"], "--skip leaves nothing of --only to look at");
     says(&["doctor", "--feature-gates=Nope=true"], "--feature-gates: unrecognized feature gate: Nope");
 
-    // What cannot be a name is told before anybody is asked.
+    // An invalid name is reported before any request.
     for (line, says) in [
         (&["explain", "slo", "a/b"][..], "'a/b' for '<NODE>': a name: lower-case letters"),
         (&["explain", "slo", ""], "<NODE>"),

@@ -99,7 +99,7 @@ fn shows(expected: &str, printed: &str) -> bool {
 const COMES_TRUE_MAX: Duration = Duration::from_secs(30);
 
 /// A server with nothing in it, and what would be a kubelet and the controllers of workloads: koord-manager runs as long as there is a Deployment
-/// of it, and is told ready.
+/// of it, and is reported ready.
 struct Empty {
     _stop: watch::Sender<bool>,
 }
@@ -107,7 +107,7 @@ struct Empty {
 impl Empty {
     fn start(kubeconfig: &Path) -> Self {
         let (stop, stopped) = watch::channel(false);
-        let (tell, ready) = mpsc::channel();
+        let (sender, ready) = mpsc::channel();
         let file = kubeconfig.to_owned();
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
@@ -118,7 +118,7 @@ impl Empty {
                 let service_aliases = vec![alias.parse().unwrap()];
                 let cluster = Cluster::bind(Options { address, service_aliases, ..Options::default() }).await.unwrap();
                 cluster.kubeconfig(Owner::named("empty")).write(&file, true).unwrap();
-                tell.send(()).unwrap();
+                sender.send(()).unwrap();
                 tokio::select! { biased; () = cluster.run(stopped) => {}, () = run_what_is_deployed(&file, port) => {} }
             });
         });

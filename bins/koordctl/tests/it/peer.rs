@@ -63,7 +63,7 @@ pub(crate) fn presented(set: &CertificateSet) -> SocketAddr {
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let mut connection = ServerConnection::new(Arc::clone(&config)).unwrap();
-            // Whoever does not believe it goes away.
+            // A client that does not trust it closes the connection.
             let _ = connection.complete_io(&mut stream.unwrap());
         }
     });

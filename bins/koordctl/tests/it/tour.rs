@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::program::{Api, PROGRAM, fails, folder, koordctl};
 
-/// A tour that goes on when it is told to.
+/// A tour that goes on when it is released.
 struct Tour {
     child: Child,
     input: Option<ChildStdin>,
@@ -200,7 +200,7 @@ fn on_a_terminal_each_key_counts_as_it_is_pressed() {
         text
     };
 
-    // It begins by itself, stops for reading when it is told to, and stays stopped.
+    // It begins by itself, stops for reading when asked, and stays stopped.
     until("batch-memory on hollow-0: ");
     tour.input.as_mut().unwrap().write_all(b"p").unwrap();
     let text = until(PROMPT);

@@ -131,7 +131,7 @@ fn batch_resources_fall_with_the_day_and_rise_with_the_night() {
     let fleet = Fleet::drawn(SEED, 12);
     let daily = fleet.nodes().iter().find(|node| matches!(node.usage, UsageModel::DailyWave { .. })).unwrap();
     let kubeconfig = folder("batch").join("koord.kubeconfig");
-    // A day in half a minute; reports, looked for every 100 ms, still come often enough to be believed.
+    // A day in half a minute; reports, looked for every 100 ms, still come often enough to be accepted.
     let _up = Up::start(&kubeconfig, &["--speed=3000", "--nodes=12", "--seed=1"]);
     let api = Api::of(&kubeconfig);
     let begin = Instant::now();
@@ -174,15 +174,15 @@ fn a_node_does_what_its_node_metric_tells_it() {
         until("the load follows", &|metric| share(metric).is_some_and(|share| (share - load).abs() < 0.05));
     }
     let time = |metric: &serde_json::Value| metric["status"]["updateTime"].as_str().map(str::to_owned);
-    let told = |koordlet: serde_json::Value| {
+    let order = |koordlet: serde_json::Value| {
         api.merge(path, &serde_json::json!({"metadata": {"annotations": {"hollow.koordinator.sh/koordlet": koordlet}}}))
     };
-    told("stopped".into()).unwrap();
-    // It hears of it with its next report, after a tenth of a second.
+    order("stopped".into()).unwrap();
+    // It sees it with its next report, after a tenth of a second.
     std::thread::sleep(Duration::from_secs(1));
     let last = time(&api.get(path));
     std::thread::sleep(Duration::from_secs(1));
     assert_eq!(time(&api.get(path)), last, "a koordlet that was stopped reports");
-    told(serde_json::Value::Null).unwrap();
+    order(serde_json::Value::Null).unwrap();
     until("it reports again", &|metric| time(metric) != last);
 }

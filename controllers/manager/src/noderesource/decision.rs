@@ -196,8 +196,8 @@ fn origin(facts: &Facts<'_>, cpu: Option<&Quantity>, memory: Option<&Quantity>) 
 
 /// What others took of what batch pods could use; none where nobody says, or where nobody understands it.
 pub(super) fn taken_by_others(facts: &Facts<'_>) -> Option<ResourceList> {
-    let said = THIRD_PARTY_ALLOCATIONS.get(&facts.annotations).ok().flatten()?;
-    let batch = said.allocations.iter().filter(|taken| taken.priority == PriorityClass::Batch.as_str());
+    let annotation = THIRD_PARTY_ALLOCATIONS.get(&facts.annotations).ok().flatten()?;
+    let batch = annotation.allocations.iter().filter(|taken| taken.priority == PriorityClass::Batch.as_str());
     let mut sum = ResourceList::new();
     batch.for_each(|taken| sum.add(&taken.resources));
     Some(sum)

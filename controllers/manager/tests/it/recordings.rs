@@ -43,8 +43,8 @@ pub(crate) fn timed(object: &Value) -> Value {
 fn meaning(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
-            let said = map.iter().map(|(key, value)| (key.clone(), meaning(value)));
-            Value::Object(said.filter(|(_, value)| !value.is_null() && *value != json!({})).collect())
+            let entries = map.iter().map(|(key, value)| (key.clone(), meaning(value)));
+            Value::Object(entries.filter(|(_, value)| !value.is_null() && *value != json!({})).collect())
         }
         Value::Array(items) => items.iter().map(meaning).collect(),
         Value::String(text) => {

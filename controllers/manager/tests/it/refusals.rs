@@ -153,9 +153,9 @@ fn a_pod_gets_what_its_profile_says_unless_that_is_refused_for_good() {
             "spec": {"selector": {"matchLabels": {"app": "w"}}, "labels": {"a": "b"}},
         }));
         let for_good = FOR_GOOD.contains(&refusal.0);
-        let (times, told) = if for_good { (1, vec!["ProfileNotApplied"]) } else { (TIMES + 1, Vec::new()) };
+        let (times, reasons) = if for_good { (1, vec!["ProfileNotApplied"]) } else { (TIMES + 1, Vec::new()) };
         assert_eq!(tries(&mut stage, "Pod"), times, "{refusal:?}");
-        assert_eq!(stage.reasons("w"), told, "{refusal:?}");
+        assert_eq!(stage.reasons("w"), reasons, "{refusal:?}");
     }
 }
 

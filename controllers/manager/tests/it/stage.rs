@@ -1,4 +1,4 @@
-//! A cluster with the manager in it, in one thread and on a clock that stands until told.
+//! A cluster with the manager in it, in one thread and on a manual clock.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -71,13 +71,13 @@ pub(crate) struct Stage {
     /// What it answers to writes of this kind instead of doing them, while there is such an answer.
     pub(crate) refusals: (&'static str, VecDeque<Answer>),
     open: Vec<Option<Box<Watch>>>,
-    told: Arc<Told>,
+    events: Arc<Events>,
 }
 
 #[derive(Default)]
-struct Told(Mutex<BTreeSet<(&'static str, Event)>>);
+struct Events(Mutex<BTreeSet<(&'static str, Event)>>);
 
-impl EventSink for Told {
+impl EventSink for Events {
     fn record(&self, component: &'static str, event: Event) {
         self.0.lock().insert((component, event));
     }
@@ -109,9 +109,9 @@ impl Stage {
             definition.subresources.push(Subresource { name: "status".to_owned(), body: None, verbs });
             server.registry.insert(definition);
         }
-        let told = Arc::new(Told::default());
-        let events = Arc::clone(&told) as Arc<dyn EventSink>;
-        let mut core = Core::new(Arc::clone(&clock) as SharedClock, Random::seeded(1), Metrics::new().unwrap(), events);
+        let events = Arc::new(Events::default());
+        let sink = Arc::clone(&events) as Arc<dyn EventSink>;
+        let mut core = Core::new(Arc::clone(&clock) as SharedClock, Random::seeded(1), Metrics::new().unwrap(), sink);
         let source = ConfigSource::default();
         let (metric, slo) = (nodemetric::COMPONENT, nodeslo::COMPONENT);
         core.add(NodeMetricController::SPEC, metric, |wiring| NodeMetricController::wire(wiring, &source)).unwrap();
@@ -137,7 +137,7 @@ impl Stage {
             refusals_allowed: false,
             refusals: Default::default(),
             open,
-            told,
+            events,
         };
         for name in ["default", "kube-system", NAMESPACE] {
             stage.send("POST", "/api/v1/namespaces", &json!({"metadata": {"name": name}}));
@@ -169,7 +169,7 @@ impl Stage {
 
     /// The reasons of all events about an object.
     pub(crate) fn reasons(&self, name: &str) -> Vec<&'static str> {
-        self.told.0.lock().iter().filter(|(_, event)| event.key.name() == name).map(|(_, event)| event.reason).collect()
+        self.events.0.lock().iter().filter(|(_, event)| event.key.name() == name).map(|(_, event)| event.reason).collect()
     }
 
     /// The lines of a metric as it is served.
@@ -273,8 +273,8 @@ impl Stage {
 
     pub(crate) fn observe(&mut self, watched: &Value) -> Value {
         if watched["kind"] == "EventsOf" {
-            let told = self.told.0.lock();
-            let about = told.iter().filter(|(_, event)| watched["of"]["name"] == event.key.name());
+            let events = self.events.0.lock();
+            let about = events.iter().filter(|(_, event)| watched["of"]["name"] == event.key.name());
             let mut events: Vec<Value> = about
                 .map(|(component, event)| {
                     let type_ = if event.type_ == EventType::Warning { "Warning" } else { "Normal" };

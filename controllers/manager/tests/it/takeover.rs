@@ -76,7 +76,7 @@ fn take_over(case: &Value) -> Result<(), String> {
     if writes.is_empty() { Ok(()) } else { Err(format!("{writes:#?}")) }
 }
 
-/// Recordings of a moment in which the original holds something in memory that no object tells. Had the original itself started anew there,
+/// Recordings of a moment in which the original holds something in memory that no object shows. Had the original itself started anew there,
 /// it would have written the same as ours.
 const NOT_IN_OBJECTS: [&str; 5] = [
     // A change of an annotation wakes nobody, so the original has not looked at it yet.

@@ -74,12 +74,12 @@ fn settings(leader_election: Option<LeaderElectionConfig>) -> Settings {
 }
 
 pub(crate) fn manager(server: &Server, initial: Initial, leader_election: Option<LeaderElectionConfig>) -> Manager {
-    let (recorder, told) = Recorder::new(SystemClock::shared());
+    let (recorder, events) = Recorder::new(SystemClock::shared());
     let random = Random::seeded(7);
     let mut core = Core::new(SystemClock::shared(), random, Metrics::new().unwrap(), Arc::new(recorder));
     core.set_initial(initial);
     core.add(NameCards::SPEC, COMPONENT, |wiring| Ok::<_, Infallible>(NameCards::wire(wiring))).unwrap();
-    Manager::new(core, client(server), told, settings(leader_election)).at_host("10.96.0.1:443")
+    Manager::new(core, client(server), events, settings(leader_election)).at_host("10.96.0.1:443")
 }
 
 async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
@@ -123,12 +123,12 @@ async fn keeps_its_objects_right(initial: Initial) {
     send(&server, Method::DELETE, "/api/v1/nodes/n2", &json!({}));
     eventually("the end of a card", || card(&server, "n2").is_none().then_some(())).await;
 
-    let told = eventually("an event", || {
+    let event = eventually("an event", || {
         let events = send(&server, Method::GET, "/api/v1/namespaces/default/events", &Value::Null);
         events["items"].as_array().unwrap().iter().find(|event| event["involvedObject"]["name"] == "n1").cloned()
     });
-    let told = told.await;
-    assert_eq!((&told["reason"], &told["reportingComponent"]), (&json!("NameCard"), &json!("card-controller")));
+    let event = event.await;
+    assert_eq!((&event["reason"], &event["reportingComponent"]), (&json!("NameCard"), &json!("card-controller")));
 
     core.refresh_metrics();
     let text = core.metrics().text(&[Audience::Runtime]);
@@ -232,7 +232,7 @@ async fn a_program_that_loses_the_lease_runs_on_and_leads_again() {
 }
 
 /// The trial on which the design rests: kube's own decoder can leave objects as text. The runtime reads lines itself
-/// because then one buffer serves all events and a broken line can be told from a malformed object.
+/// because then one buffer serves all events and a broken line can be distinguished from a malformed object.
 #[tokio::test]
 async fn kubes_watch_can_leave_objects_as_text() {
     let server = server();
@@ -278,13 +278,13 @@ impl Projection for SentAs {
 async fn is_sent_as_metadata_alone(initial: Initial) {
     let server = server();
     send(&server, Method::POST, "/api/v1/nodes", &json!({"metadata": {"name": "listed"}}));
-    let (recorder, told) = Recorder::new(SystemClock::shared());
+    let (recorder, events) = Recorder::new(SystemClock::shared());
     let (random, metrics) = (Random::seeded(7), Metrics::new().unwrap());
     let mut core = Core::new(SystemClock::shared(), random, metrics, Arc::new(recorder));
     core.set_initial(initial);
     let nodes = core.store::<SentAs>(&Selection::default());
     let stop = CancellationToken::new();
-    let running = tokio::spawn(Manager::new(core, client(&server), told, settings(None)).run(stop.clone()));
+    let running = tokio::spawn(Manager::new(core, client(&server), events, settings(None)).run(stop.clone()));
     let sent_as = |name: &str| nodes.read().get(name).map(|node| node.value.0.clone());
     let listed = eventually("a node that was there", || sent_as("listed")).await;
     send(&server, Method::POST, "/api/v1/nodes", &json!({"metadata": {"name": "watched"}}));

@@ -10,7 +10,7 @@ const EVALUATION_MAX: Duration = Duration::from_secs(2);
 
 /// Whether every condition holds for the review's request.
 ///
-/// A condition that is false decides, even where another one fails; a failure is told with the expression.
+/// A condition that is false decides, even where another one fails; an evaluation error names the expression.
 pub(super) fn hold(expressions: &[String], request: &Value) -> Result<bool, String> {
     let variables = ["object", "oldObject"].map(|name| (name, request[name].clone()));
     // Nobody is asked what a user may do: an expression that needs the authorizer fails when it is evaluated.

@@ -19,7 +19,7 @@ pub(super) struct Rule {
     scope: Option<String>,
 }
 
-/// The resource that a webhook is told about.
+/// The resource in the request of a webhook.
 #[derive(Clone, Debug)]
 pub(super) enum Match {
     /// The one that was asked for.
@@ -75,7 +75,7 @@ impl Rule {
     }
 }
 
-/// Whether the webhook wants to see the request, by rules and selectors; an error is told to the client.
+/// Whether the webhook wants to see the request, by rules and selectors; an error is returned to the client.
 pub(super) fn find(core: &ApiServer, webhook: &Webhook, about: &Attributes<'_>) -> Result<Option<Match>, String> {
     // Nobody could ever repair a webhook that forbids repairs.
     if about.definition.group == "admissionregistration.k8s.io" {

@@ -1,4 +1,4 @@
-//! `AdmissionReview`: what a webhook is told, and what its answer means.
+//! `AdmissionReview`: the request to a webhook, and what its answer means.
 
 use base64::Engine;
 use koord_schema::go_text;

@@ -49,7 +49,7 @@ impl Action {
         }
     }
 
-    /// What a user who may not do it is told.
+    /// The message for a user without the permission.
     pub fn refusal(&self, user: &str) -> String {
         if self.resource.is_empty() {
             return format!("User \"{user}\" cannot {} path \"{}\"", self.verb, self.path);

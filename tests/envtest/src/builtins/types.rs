@@ -24,7 +24,7 @@ pub struct BuiltinType {
     pub enumeration: Vec<Value>,
     /// Names of the fields that must be there.
     pub required: Vec<Box<str>>,
-    /// How items of a list are told apart, in server-side apply.
+    /// How items of a list are distinguished, in server-side apply.
     pub list_type: Option<koord_schema::ListType>,
     /// The fields that identify an item of a `map` list.
     pub list_map_keys: Vec<Box<str>>,
@@ -61,7 +61,15 @@ pub enum Shape {
     /// A list.
     List(Box<BuiltinType>),
     /// A type that is defined by name.
-    Named(Box<str>),
+    Named(Named),
+}
+
+/// A type that is defined by name; its definition is looked up once.
+#[derive(Debug)]
+pub struct Named {
+    /// The full name of the definition.
+    pub name: Box<str>,
+    definition: OnceLock<Option<&'static BuiltinType>>,
 }
 
 /// A schema as the OpenAPI documents write it.
@@ -103,7 +111,8 @@ impl Source {
     fn shape(&mut self) -> Shape {
         let reference = self.reference.take().or_else(|| self.all_of.first_mut()?.reference.take());
         if let Some(reference) = reference {
-            return Shape::Named(reference.rsplit('/').next().unwrap_or_default().into());
+            let name = reference.rsplit('/').next().unwrap_or_default().into();
+            return Shape::Named(Named { name, definition: OnceLock::new() });
         }
         if self.format.as_deref() == Some("int-or-string") {
             return Shape::IntOrString;
@@ -148,7 +157,7 @@ impl BuiltinType {
     /// The node itself, or the definition that it names.
     pub fn resolve(&self) -> &Self {
         match &self.shape {
-            Shape::Named(name) => definition(name).unwrap_or(self),
+            Shape::Named(named) => named.definition.get_or_init(|| definition(&named.name)).unwrap_or(self),
             _ => self,
         }
     }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::printed_kind;
 use crate::metadata;
 
-/// The converted object in the answer to [`super::request`]; otherwise what the client is told.
+/// The converted object in the answer to [`super::request`]; otherwise the error for the client.
 pub fn read(text: &[u8], version: &str, uid: &str, object: &Value, desired: &str) -> Result<Value, String> {
     let about = format!("conversion webhook for {}", printed_kind(object));
     let objects = response(text, version, uid).map_err(|why| format!("{about} failed: {why}"))?;
@@ -22,16 +22,16 @@ pub fn read(text: &[u8], version: &str, uid: &str, object: &Value, desired: &str
     if !converted.is_object() || converted["kind"].as_str().is_none_or(str::is_empty) {
         return Err(format!("Object 'Kind' is missing in '{converted}'"));
     }
-    let said = |field: &str| converted[field].as_str().unwrap_or_default();
-    if said("apiVersion") != desired {
-        let got = said("apiVersion");
+    let text = |field: &str| converted[field].as_str().unwrap_or_default();
+    if text("apiVersion") != desired {
+        let got = text("apiVersion");
         return Err(format!(
             "{about} returned invalid object at index 0: invalid groupVersion (expected {desired}, received {got})"
         ));
     }
     let kind = object["kind"].as_str().unwrap_or_default();
-    if said("kind") != kind {
-        let got = said("kind");
+    if text("kind") != kind {
+        let got = text("kind");
         return Err(format!(
             "{about} returned invalid object at index 0: invalid kind (expected {kind}, received {got})"
         ));
@@ -206,8 +206,8 @@ mod tests {
                 " returned invalid metadata: invalid metadata.labels of type []interface {} in converted object",
             ),
         ];
-        for (said, wanted) in cases {
-            assert_eq!(said, format!("{about}{wanted}"));
+        for (text, wanted) in cases {
+            assert_eq!(text, format!("{about}{wanted}"));
         }
     }
 }

@@ -22,7 +22,7 @@ const RULES_TIME: Duration = Duration::from_secs(2);
 /// The rules of one version of a custom kind.
 struct CustomResource {
     schema: Option<Arc<Schema>>,
-    /// The CEL rules of the schema; their mistakes were told when the definition was written.
+    /// The CEL rules of the schema; their errors were reported when the definition was written.
     rules: Option<Rules>,
     has_status: bool,
     /// Objects may have been stored under another schema, or in another version.

@@ -96,7 +96,7 @@ impl Decoding {
             return Err("exceeded max depth".to_owned());
         }
         let name = match &node.shape {
-            Shape::Named(name) => name.as_ref(),
+            Shape::Named(named) => named.name.as_ref(),
             _ => "",
         };
         let resolved = node.resolve();
@@ -308,10 +308,10 @@ fn last_part(name: &str) -> &str {
 }
 
 fn go_type(node: &BuiltinType) -> String {
-    if let Shape::Named(name) = &node.shape
+    if let Shape::Named(named) = &node.shape
         && matches!(node.resolve().shape, Shape::Object(_))
     {
-        let mut parts = name.rsplit('.');
+        let mut parts = named.name.rsplit('.');
         let kind = parts.next().unwrap_or_default();
         return format!("{}.{kind}", parts.next().unwrap_or_default());
     }

@@ -167,7 +167,7 @@ async fn a_write_that_the_disk_does_not_take_was_never_there() {
     assert_eq!(code(&server, Method::GET, &format!("{MAPS}/lost"), Value::Null).await, 404);
     let object = ask(&server, Method::GET, &kept, Value::Null).await.unwrap().body;
     assert_eq!(serde_json::from_slice::<Value>(&object).unwrap()["data"]["a"], "1");
-    assert_eq!(seen(&mut watch), 0, "nobody is told of what was undone");
+    assert_eq!(seen(&mut watch), 0, "no watch shows what was undone");
 
     disk.set_full(false);
     create_when_possible(&server, "later").await;

@@ -137,7 +137,7 @@ impl Strategy for LimitRanges {
     fn set_defaults(&self, object: &mut Value) {
         let Some(spec) = object.as_object_mut().and_then(|object| below(object, "spec")) else { return };
         for limit in items(spec, "limits").filter(|limit| limit.get("type").is_some_and(|kind| kind == "Container")) {
-            // What nobody says follows from what is said: a limit is the most, a request the limit or else the least.
+            // What is absent follows from what is given: a limit is the most, a request the limit or else the least.
             inherit(limit, "default", "max");
             inherit(limit, "defaultRequest", "default");
             inherit(limit, "defaultRequest", "min");

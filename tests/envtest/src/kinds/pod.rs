@@ -19,9 +19,9 @@ impl Strategy for Pods {
         if old.is_some() {
             return Vec::new();
         }
-        let mut said: Vec<String> = warnings::host_name(object, "the Pod's hostname").into_iter().collect();
-        said.extend(warnings::of_pod(&object["spec"], "spec"));
-        said
+        let mut warnings: Vec<String> = warnings::host_name(object, "the Pod's hostname").into_iter().collect();
+        warnings.extend(warnings::of_pod(&object["spec"], "spec"));
+        warnings
     }
 
     fn generation(&self) -> Generation {

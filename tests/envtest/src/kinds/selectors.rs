@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::selector;
 
-/// Checks a selector; tells whether anything can be selected by it.
+/// Checks a selector; returns whether anything can be selected by it.
 pub(super) fn check(selector: &Value, at: &Path<'_>, errors: &mut Errors) -> bool {
     let before = errors.len();
     koord_schema::object_meta::validate_labels(&selector["matchLabels"], &at.child("matchLabels"), errors);

@@ -1,4 +1,4 @@
-//! What clients are told about objects that are stored but hardly meant so.
+//! Warnings about objects that are valid but probably not what the user meant.
 
 mod volumes;
 
@@ -33,43 +33,43 @@ pub(super) fn host_name(object: &Value, used_in: &str) -> Option<String> {
 /// What is odd about a template of pods at `at`.
 pub(super) fn of_template(template: &Value, at: &str) -> Vec<String> {
     let spec = &template["spec"];
-    let mut said = of_pod(spec, &format!("{at}.spec"));
+    let mut warnings = of_pod(spec, &format!("{at}.spec"));
     if spec["terminationGracePeriodSeconds"].as_i64().is_some_and(|seconds| seconds < 0) {
-        said.push(format!(
+        warnings.push(format!(
             "{at}.spec.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be treated as 1"
         ));
     }
-    said
+    warnings
 }
 
 /// What is odd about the spec of a pod at `at`.
 pub(super) fn of_pod(spec: &Value, at: &str) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut warnings = Vec::new();
     for (old, since, new) in OLD_NODE_LABELS {
         if spec["nodeSelector"].get(*old).is_some() {
-            said.push(format!(r#"{at}.nodeSelector[{old}]: deprecated since {since}; use "{new}" instead"#));
+            warnings.push(format!(r#"{at}.nodeSelector[{old}]: deprecated since {since}; use "{new}" instead"#));
         }
     }
     for (index, constraint) in list(spec, "topologySpreadConstraints").enumerate() {
         let at = format!("{at}.topologySpreadConstraints[{index}]");
         let topology = constraint["topologyKey"].as_str().unwrap_or_default();
         if let Some((_, since, new)) = OLD_NODE_LABELS.iter().find(|(old, _, _)| *old == topology) {
-            said.push(format!(r#"{at}.topologyKey: {topology} is deprecated since {since}; use "{new}" instead"#));
+            warnings.push(format!(r#"{at}.topologyKey: {topology} is deprecated since {since}; use "{new}" instead"#));
         }
         if constraint["labelSelector"].is_null() {
-            said.push(format!("{at}.labelSelector: a null labelSelector results in matching no pod"));
+            warnings.push(format!("{at}.labelSelector: a null labelSelector results in matching no pod"));
         }
     }
-    said.extend(volumes::overlapping(spec));
+    warnings.extend(volumes::overlapping(spec));
     for (index, ip) in repeated(spec, "hostAliases", "ip") {
-        said.push(format!("{at}.hostAliases[{index}].ip: duplicate ip {ip:?}"));
+        warnings.push(format!("{at}.hostAliases[{index}].ip: duplicate ip {ip:?}"));
     }
     for (index, name) in repeated(spec, "imagePullSecrets", "name") {
-        said.push(format!("{at}.imagePullSecrets[{index}].name: duplicate name {name:?}"));
+        warnings.push(format!("{at}.imagePullSecrets[{index}].name: duplicate name {name:?}"));
     }
     for (index, secret) in list(spec, "imagePullSecrets").enumerate() {
         if secret["name"].as_str().unwrap_or_default().is_empty() {
-            said.push(format!(r#"{at}.imagePullSecrets[{index}].name: invalid empty name """#));
+            warnings.push(format!(r#"{at}.imagePullSecrets[{index}].name: invalid empty name """#));
         }
     }
     let containers = || {
@@ -78,14 +78,14 @@ pub(super) fn of_pod(spec: &Value, at: &str) -> Vec<String> {
         })
     };
     for (at, container) in containers() {
-        said.extend(of_amounts(&container["resources"], &at));
-        said.extend(of_environment(container, &at));
+        warnings.extend(of_amounts(&container["resources"], &at));
+        warnings.extend(of_environment(container, &at));
     }
     let ports = containers().flat_map(|(at, container)| {
         list(container, "ports").enumerate().map(move |(index, port)| (format!("{at}.ports[{index}]"), port))
     });
-    said.extend(of_ports(ports));
-    said
+    warnings.extend(of_ports(ports));
+    warnings
 }
 
 fn list<'a>(fields: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
@@ -106,18 +106,18 @@ fn repeated<'a>(fields: &'a Value, name: &str, key: &'a str) -> Vec<(usize, &'a 
 }
 
 fn of_amounts(resources: &Value, at: &str) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut warnings = Vec::new();
     for resource in ["memory", "ephemeral-storage"] {
         for side in ["limits", "requests"] {
             let Some(text) = resources[side][resource].as_str() else { continue };
             if text.parse::<Quantity>().is_ok_and(|amount| amount.milli_value() % 1000 != 0) {
-                said.push(format!(
+                warnings.push(format!(
                     "{at}.resources.{side}[{resource}]: fractional byte value {text:?} is invalid, must be an integer"
                 ));
             }
         }
     }
-    said
+    warnings
 }
 
 /// Variables that an earlier one of the same name is lost by: it may only be used in the later one's text.
@@ -137,13 +137,13 @@ fn of_environment(container: &Value, at: &str) -> Vec<String> {
 }
 
 fn of_ports<'a>(ports: impl Iterator<Item = (String, &'a Value)>) -> Vec<String> {
-    let mut said = Vec::new();
+    let mut warnings = Vec::new();
     let mut known: BTreeMap<(i64, &str), Vec<(String, &Value)>> = BTreeMap::new();
     for (at, port) in ports {
         let host_port = |port: &Value| port["hostPort"].as_i64().unwrap_or_default();
         let host_ip = |port: &'a Value| port["hostIP"].as_str().unwrap_or_default();
         if !host_ip(port).is_empty() && host_port(port) == 0 {
-            said.push(format!("{at}: hostIP set without hostPort: {}", shown_port(port)));
+            warnings.push(format!("{at}: hostIP set without hostPort: {}", shown_port(port)));
         }
         let number = port["containerPort"].as_i64().unwrap_or_default();
         let others = known.entry((number, port["protocol"].as_str().unwrap_or_default())).or_default();
@@ -157,11 +157,11 @@ fn of_ports<'a>(ports: impl Iterator<Item = (String, &'a Value)>) -> Vec<String>
             } else {
                 continue;
             };
-            said.push(format!("{at}: {how} port definition with {other_at}"));
+            warnings.push(format!("{at}: {how} port definition with {other_at}"));
         }
         others.push((at, port));
     }
-    said
+    warnings
 }
 
 /// A port as Go prints the struct.
@@ -188,21 +188,21 @@ mod tests {
     fn a_variable_that_uses_the_earlier_one_hides_nothing() {
         let variables =
             json!([{"name": "A", "value": "1"}, {"name": "A", "value": "$(A)2"}, {"name": "A", "value": "3"}]);
-        let said = of_pod(&json!({"containers": [{"env": variables}]}), "spec");
+        let warnings = of_pod(&json!({"containers": [{"env": variables}]}), "spec");
         let hidden =
             r#"spec.containers[0].env[2]: hides previous definition of "A", which may be dropped when using apply"#;
-        assert_eq!(said, [hidden]);
+        assert_eq!(warnings, [hidden]);
     }
 
     #[test]
     fn ports_of_all_containers_are_compared() {
         let port =
             |host: i64, ip: &str| json!({"containerPort": 80, "protocol": "TCP", "hostPort": host, "hostIP": ip});
-        let said = of_pod(
+        let warnings = of_pod(
             &json!({"containers": [{"ports": [port(0, "")]}, {"ports": [port(0, "")]}, {"ports": [port(9, ""), port(9, "::1")]}]}),
             "spec",
         );
-        let kinds: Vec<&str> = said.iter().map(|text| text.split(" port").next().unwrap()).collect();
+        let kinds: Vec<&str> = warnings.iter().map(|text| text.split(" port").next().unwrap()).collect();
         assert_eq!(
             kinds,
             [

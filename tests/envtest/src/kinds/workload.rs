@@ -176,15 +176,15 @@ impl Strategy for Workload {
     }
 
     fn warnings(&self, object: &Value, old: Option<&Value>) -> Vec<String> {
-        let mut said = Vec::new();
+        let mut warnings = Vec::new();
         let has_own_rule = matches!(self, Workload::StatefulSet | Workload::DaemonSet);
         if old.is_none() && !has_own_rule {
-            said.extend(warnings::host_name(object, "Pod names and hostnames"));
+            warnings.extend(warnings::host_name(object, "Pod names and hostnames"));
         }
-        // Who only rescales or labels what runs already is not told again.
+        // Who only rescales or labels what runs already gets no second warning.
         if old.is_none_or(|old| old["metadata"]["generation"] != object["metadata"]["generation"]) {
             let spec = &object["spec"];
-            said.extend(match self {
+            warnings.extend(match self {
                 Workload::CronJob => {
                     warnings::of_template(&spec["jobTemplate"]["spec"]["template"], "spec.jobTemplate.spec.template")
                 }
@@ -194,9 +194,9 @@ impl Strategy for Workload {
         if *self == Workload::StatefulSet
             && object["spec"]["revisionHistoryLimit"].as_i64().is_some_and(|limit| limit < 0)
         {
-            said.push(KEEPS_ALL.to_owned());
+            warnings.push(KEEPS_ALL.to_owned());
         }
-        said
+        warnings
     }
 
     fn check_update(&self, new: &Value, old: &Value, subresource: &str, errors: &mut Errors) {

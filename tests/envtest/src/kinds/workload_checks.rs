@@ -445,7 +445,7 @@ mod tests {
         };
         assert!(!refused("UTC") && !refused("Europe/Berlin") && !refused("Etc/GMT+1"));
         assert!(refused("") && refused("utc") && refused("local") && refused("../x") && refused("Europe/"));
-        // Only a list of zones tells these.
+        // Only a list of zones contains these.
         assert_eq!(refused("Foo/Bar"), !jiff::tz::db().is_definitively_empty());
     }
 }

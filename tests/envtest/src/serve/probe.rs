@@ -31,7 +31,7 @@ pub struct NotReady {
     pub why: String,
 }
 
-/// Asks until the server says that it is ready, with what the kubeconfig tells every client.
+/// Asks until the server says that it is ready, with what every client reads from the kubeconfig.
 pub async fn until_ready(kubeconfig: &Kubeconfig) -> Result<(), NotReady> {
     let failed = |why: String| NotReady { server: kubeconfig.server.clone(), why };
     let authority = CertificateDer::from_pem_slice(kubeconfig.authority_pem.as_bytes());

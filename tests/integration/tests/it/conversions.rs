@@ -68,13 +68,13 @@ fn honest(body: &[u8]) -> Value {
 fn webhooks() -> &'static Webhooks {
     static RUNNING: OnceLock<Webhooks> = OnceLock::new();
     RUNNING.get_or_init(|| {
-        let (tell, told) = std::sync::mpsc::channel();
-        std::thread::spawn(move || tokio::runtime::Runtime::new().unwrap().block_on(serve(&tell)));
-        told.recv().unwrap()
+        let (sender, receiver) = std::sync::mpsc::channel();
+        std::thread::spawn(move || tokio::runtime::Runtime::new().unwrap().block_on(serve(&sender)));
+        receiver.recv().unwrap()
     })
 }
 
-async fn serve(tell: &std::sync::mpsc::Sender<Webhooks>) {
+async fn serve(sender: &std::sync::mpsc::Sender<Webhooks>) {
     let clock = koord_runtime::clock::SystemClock::shared();
     let made = certificates::decide(None, "127.0.0.1", false, clock.now()).unwrap().set;
     let certificate = std::sync::Arc::new(HotCertificate::default());
@@ -93,7 +93,7 @@ async fn serve(tell: &std::sync::mpsc::Sender<Webhooks>) {
         service.page("/breaks", |_| Page { status: http::StatusCode::INTERNAL_SERVER_ERROR, body: b"broken".to_vec() });
     let listener = koord_listen::bind(([127, 0, 0, 1], 0).into()).unwrap();
     let address = listener.local_addr().unwrap();
-    tell.send(Webhooks { address, authority: made.ca_certs.clone() }).unwrap();
+    sender.send(Webhooks { address, authority: made.ca_certs.clone() }).unwrap();
     let tls = koord_webhook::tls(certificate).unwrap();
     let server = koord_listen::Server::new(koord_listen::Limits::default());
     server.serve(listener, Some(tls), service.build().router(), std::future::pending()).await;
@@ -288,9 +288,9 @@ fn an_answer_that_cannot_be_right_is_refused_in_the_same_words_everywhere() {
             let boxes = Boxes::converted_by(scene, path);
             let made = parsed(&boxes.create("v1", "a", &json!({"size": 1})));
             assert_eq!(made["spec"]["size"], 1, "the stored version needs nobody");
-            let said = boxes.get("v2", "/a");
+            let converted = boxes.get("v2", "/a");
             let start = format!("Error from server: {about}{wanted}");
-            assert!(said.starts_with(&start), "{path}:\n{said}\n{start}");
+            assert!(converted.starts_with(&start), "{path}:\n{converted}\n{start}");
             assert!(boxes.get("v2", "").starts_with(&start), "{path}: a list fails like a get");
             let refused = boxes.create("v2", "b", &json!({"width": 1}));
             assert!(refused.starts_with("Error from server: conversion webhook for GROUP/v2, Kind=Box"), "{refused}");

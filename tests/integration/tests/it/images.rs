@@ -38,7 +38,7 @@ fn the_image_is_what_the_deployment_starts() {
     let container = &deployment["spec"]["template"]["spec"]["containers"][0];
     assert_eq!(serde_json::from_str::<Value>(last("ENTRYPOINT")).unwrap(), container["command"]);
     let (user, group) = last("USER").split_once(':').unwrap();
-    // The kubelet can tell that a number is not root; a name it cannot.
+    // The kubelet can check that a number is not root, but not a name.
     assert!(user.parse::<u32>().unwrap() > 0 && group.parse::<u32>().unwrap() > 0);
     let exposed: BTreeSet<u64> = last("EXPOSE").split(' ').map(|port| port.parse().unwrap()).collect();
     for port in container["ports"].as_array().unwrap() {
@@ -152,7 +152,7 @@ fn what_was_built_is_what_the_image_says() {
     let entrypoint: [String; 1] = serde_json::from_str(entrypoint).unwrap();
     assert!(root.join(entrypoint[0].trim_start_matches('/')).is_file(), "{entrypoint:?}");
 
-    // One time in everything, and the bill tells it.
+    // One time in everything, and the SBOM states it.
     assert_eq!(times.len(), 1, "{times:?}");
     let time = jiff::Timestamp::try_from(*times.first().unwrap()).unwrap();
     let bill = std::fs::read(root.join("sbom.cdx.json")).unwrap();
@@ -169,9 +169,9 @@ fn what_was_built_is_what_the_image_says() {
         let bytes = std::fs::read(out.join(program)).unwrap();
         assert!(is_static(&bytes), "{program} is linked dynamically");
         for path in [cargo_home.as_str(), &repository] {
-            let told = bytes.windows(path.len()).position(|window| window == path.as_bytes());
+            let found = bytes.windows(path.len()).position(|window| window == path.as_bytes());
             let around =
-                told.map(|at| String::from_utf8_lossy(&bytes[at.saturating_sub(40)..(at + 120).min(bytes.len())]));
+                found.map(|at| String::from_utf8_lossy(&bytes[at.saturating_sub(40)..(at + 120).min(bytes.len())]));
             assert_eq!(around, None, "{program} holds a path of this machine");
         }
     }

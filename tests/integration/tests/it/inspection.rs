@@ -107,7 +107,7 @@ impl Inspected<'_> {
         ensure!(planned == BTreeSet::from(expected), "{planned:#?}");
         ensure!(self.revisions()? == before, "who inspects writes nothing");
 
-        // A certificate that nobody trusts any more is found, and the next manager mends it.
+        // A certificate that nobody trusts any more is found, and the next manager repairs it.
         let secret = ["-n", NAMESPACE, "delete", "secret", "koordinator-webhook-certs"];
         place.run(&secret, None)?;
         let (found, _) = self.doctor("certificates").await?;
@@ -140,8 +140,8 @@ impl Inspected<'_> {
             r#"{{"status": {{"updateTime": "{now}", "nodeMetric": {{"nodeUsage": {usage}, "systemUsage": {usage}}}}}}}"#
         );
         let patch = ["patch", "nodemetric", node, "--subresource=status", "--type=merge", "-p", &status];
-        let told = || async { Ok(self.place.run(&patch, None).is_ok()) };
-        self.comes_to("the node has a NodeMetric", told, |told| *told).await
+        let shown = || async { Ok(self.place.run(&patch, None).is_ok()) };
+        self.comes_to("the node has a NodeMetric", shown, |shown| *shown).await
     }
 
     async fn koordctl(&self, arguments: &[&str]) -> Result<Answer> {
@@ -163,8 +163,8 @@ impl Inspected<'_> {
         let Answer { text, code } = self.koordctl(&arguments).await?;
         let found: Value = serde_json::from_str(&text)?;
         let word = |finding: &Value, field: &str| finding[field].as_str().unwrap_or_default().to_owned();
-        let told = |finding| format!("{}: {}", word(finding, "object"), word(finding, "problem"));
-        Ok((found["findings"].as_array().context("no findings")?.iter().map(told).collect(), code))
+        let shown = |finding| format!("{}: {}", word(finding, "object"), word(finding, "problem"));
+        Ok((found["findings"].as_array().context("no findings")?.iter().map(shown).collect(), code))
     }
 
     async fn plan(&self) -> Result<BTreeSet<Step>> {

@@ -103,7 +103,7 @@ fn leadership_passes_at_once_from_a_replica_that_stops_and_after_the_lease_from_
 /// The elector of the original as a process; see tests/elector.
 struct Elector {
     process: Child,
-    says: Receiver<String>,
+    lines: Receiver<String>,
     /// The name under which it stands.
     name: String,
 }
@@ -138,9 +138,9 @@ impl Elector {
             .spawn()
             .unwrap();
         let output = BufReader::new(process.stdout.take().unwrap());
-        let (tell, says) = mpsc::channel();
-        std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| tell.send(line)));
-        let mut elector = Self { process, says, name: String::new() };
+        let (sender, lines) = mpsc::channel();
+        std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+        let mut elector = Self { process, lines, name: String::new() };
         elector.name = elector.comes_to_say("standing", Duration::from_secs(30));
         elector
     }
@@ -150,7 +150,7 @@ impl Elector {
         let deadline = Instant::now() + at_most;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let line = self.says.recv_timeout(left).unwrap_or_else(|_| panic!("no {word:?} within {at_most:?}"));
+            let line = self.lines.recv_timeout(left).unwrap_or_else(|_| panic!("no {word:?} within {at_most:?}"));
             if let Some((_, rest)) = line.split_once(' ').filter(|(first, _)| *first == word) {
                 return rest.to_owned();
             }

@@ -244,14 +244,14 @@ impl Place {
             r#"{{"status": {{"updateTime": "{now}", "nodeMetric": {{"nodeUsage": {usage}, "systemUsage": {usage}}}}}}}"#
         );
         self.run(&["patch", "nodemetric", "worker", "--subresource=status", "--type=merge", "-p", &status], None)?;
-        let told = || {
+        let reported = || {
             let topology = "/apis/topology.node.k8s.io/v1alpha1/noderesourcetopologies/worker";
             self.is("/api/v1/nodes/worker", |node| {
                 node["status"]["allocatable"]["kubernetes.io/batch-cpu"].is_string()
                     && node["metadata"]["labels"]["node.koordinator.sh/gpu-model"] == "A100"
             }) && self.is(topology, |topology| topology["zones"].to_string().contains("kubernetes.io/batch-cpu"))
         };
-        manager.until("the node and its zones tell what batch pods may use", || async { Ok(told()) }).await
+        manager.until("the node and its zones show what batch pods may use", || async { Ok(reported()) }).await
     }
 
     /// Without its label no webhook sees the ConfigMap, so that mistakes reach the controllers.
@@ -266,10 +266,10 @@ impl Place {
             self.configure(&format!(r#"{{"resource-qos-config": "{mistake}"}}"#))?;
             let events = || {
                 let events = self.get(&format!("/api/v1/namespaces/{NAMESPACE}/events"))?;
-                let told = events["items"].to_string();
-                Ok(told.contains("slo-controller-config"))
+                let reported = events["items"].to_string();
+                Ok(reported.contains("slo-controller-config"))
             };
-            manager.until("an event tells the mistake", || async { events() }).await?;
+            manager.until("an event reports the mistake", || async { events() }).await?;
         }
         self.configure(r#"{"resource-qos-config": null}"#)?;
         label(r#""slo-controller-config""#).map(drop)

@@ -119,21 +119,21 @@ where
     F: Future<Output = Result<(PathBuf, T)>>,
     T: 'static,
 {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         runtime.block_on(async {
             match start().await {
                 Ok((kubeconfig, running)) => {
-                    tell.send(Ok(kubeconfig)).unwrap();
+                    sender.send(Ok(kubeconfig)).unwrap();
                     std::future::pending::<()>().await;
                     drop(running);
                 }
-                Err(error) => tell.send(Err(error)).unwrap(),
+                Err(error) => sender.send(Err(error)).unwrap(),
             }
         });
     });
-    told.recv().unwrap().unwrap_or_else(|error| panic!("the server does not start: {error:#}"))
+    receiver.recv().unwrap().unwrap_or_else(|error| panic!("the server does not start: {error:#}"))
 }
 
 /// One test on one server: a namespace, and kubectl in it.

@@ -153,7 +153,7 @@ impl People {
     }
 
     /// Remembers a quota that was written, and whether whoever admitted it could know all others: somebody was asked, and
-    /// what its cache had not heard of yet was admitted by itself, so short a time ago that it remembers.
+    /// what its cache had not seen yet was admitted by itself, so short a time ago that it remembers.
     fn admitted(&mut self, quota: &Value, (code, object): &(u16, Value)) {
         let judge = self.route.judge(quota["metadata"]["name"].as_str().unwrap_or_default());
         let revision = object["metadata"]["resourceVersion"].as_str().and_then(|text| text.parse().ok());

@@ -31,7 +31,7 @@ pub(super) struct Reached {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Judge {
     pub(super) replica: u64,
-    /// The newest revision that its cache of quotas had heard of.
+    /// The newest revision that its cache of quotas had seen.
     pub(super) knows: u64,
 }
 

@@ -113,7 +113,7 @@ impl Sight<'_> {
             for resource in RESOURCES {
                 let name = format!("kubernetes.io/batch-{resource}");
                 let found = in_zone(zone, &name);
-                // A zone that never had any is not told that there is nothing.
+                // A zone that never had any does not get a zero.
                 if !is_believable && found.is_null() {
                     continue;
                 }
@@ -270,7 +270,7 @@ impl Sight<'_> {
         if zones.iter().any(says) { zones } else { Vec::new() }
     }
 
-    /// The ratio of the node's CPUs (§4.1.5); an error where it cannot be told.
+    /// The ratio of the node's CPUs (§4.1.5); an error where it cannot be computed.
     fn normalization(&self) -> Result<f64, ()> {
         let strategy = self.config.normalization(self.node);
         let label = entry(self.node, "labels", "node.koordinator.sh/cpu-normalization-enabled");

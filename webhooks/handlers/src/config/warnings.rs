@@ -187,11 +187,11 @@ mod tests {
 
     #[test]
     fn keys_that_no_webhook_checks_are_told_when_they_cannot_be_read() {
-        let told = warned(HOST_APPLICATION_CONFIG, r#"{"applications": "nginx"}"#);
-        assert_eq!(told.len(), 1);
+        let warnings = warned(HOST_APPLICATION_CONFIG, r#"{"applications": "nginx"}"#);
+        assert_eq!(warnings.len(), 1);
         assert!(
-            told[0].starts_with("data[host-application-config]: failed to unmarshal HostApplicationCfg"),
-            "{told:?}"
+            warnings[0].starts_with("data[host-application-config]: failed to unmarshal HostApplicationCfg"),
+            "{warnings:?}"
         );
         assert_eq!(warned(CPU_NORMALIZATION_CONFIG, "{").len(), 1);
     }

@@ -1,6 +1,6 @@
 //! `/mutate-pod`: new pods get what the ClusterColocationProfiles that match them say, and what follows from it.
 //!
-//! The steps: profiles, translation of CPU and memory into what the priority class uses, the annotation that tells
+//! The steps: profiles, translation of CPU and memory into what the priority class uses, the annotation that lists for
 //! the node of extended resources, the node affinity of the quota tree, and the resources of devices. All of them
 //! work on a view that borrows from the request. The patch that a profile may have of its own is carried out beside
 //! that; where it changes what the steps look at, both are done on a tree of what they touch.
@@ -350,8 +350,8 @@ mod tests {
             let resource = GroupVersionResource { resource: "pods".into(), ..GroupVersionResource::default() };
             let request = Request { operation: Operation::Create, object: Some(&pod), resource, ..Request::default() };
             let denial = mutate_pod(&request, ctx.pods()).denial.unwrap();
-            let told = "json: cannot unmarshal string into Go struct field PodSpec.spec.hostNetwork of type bool";
-            assert_eq!((denial.code, denial.message.as_str()), (500, told), "{patch}");
+            let message = "json: cannot unmarshal string into Go struct field PodSpec.spec.hostNetwork of type bool";
+            assert_eq!((denial.code, denial.message.as_str()), (500, message), "{patch}");
         }
     }
 

@@ -87,16 +87,16 @@ mod tests {
     #[test]
     fn profiles_that_overwrite_the_pod_or_each_other_are_told_where_it_is_asked_for() {
         let pod = pod(&json!({"koordinator.sh/qosClass": "LSR"}), &json!({}));
-        let told = |on| warned("/mutate-pod", &ctx(on), Operation::Create, &pod, &Value::Null);
+        let warnings = |on| warned("/mutate-pod", &ctx(on), Operation::Create, &pod, &Value::Null);
         assert_eq!(
-            told(true),
+            warnings(true),
             [
                 r#"metadata.labels[koordinator.sh/qosClass]: "LSR" of the object has no effect, ClusterColocationProfile "p" sets "LS""#,
                 r#"spec.schedulerName: "mine" of the object has no effect, ClusterColocationProfile "p" sets "koord-scheduler""#,
                 r#"metadata.labels[koordinator.sh/qosClass]: "LS" of ClusterColocationProfile "p" has no effect, ClusterColocationProfile "q" sets "BE""#,
             ]
         );
-        assert_eq!(told(false), [""; 0]);
+        assert_eq!(warnings(false), [""; 0]);
     }
 
     #[test]
@@ -105,8 +105,8 @@ mod tests {
                             "koordinator.sh/priority": "high", "quota.scheduling.koordinator.sh/name": "nope",
                             "koordinator.sh/priorityClass": "koord-batch", "app": "x"});
         let pod = pod(&labels, &json!({"node.koordinator.sh/extended-resource-spec": "{"}));
-        let told = |on| warned("/validate-pod", &ctx(on), Operation::Create, &pod, &Value::Null);
-        let mut found = told(true);
+        let warnings = |on| warned("/validate-pod", &ctx(on), Operation::Create, &pod, &Value::Null);
+        let mut found = warnings(true);
         found.sort();
         assert_eq!(found.len(), 6, "{found:#?}");
         for (found, start) in found.iter().zip([
@@ -119,18 +119,18 @@ mod tests {
         ]) {
             assert!(found.starts_with(start), "{found}");
         }
-        assert_eq!(told(false), [""; 0]);
+        assert_eq!(warnings(false), [""; 0]);
     }
 
     #[test]
     fn an_update_tells_only_what_it_changes() {
         let old = pod(&json!({"quota.scheduling.koordinator.sh/name": "nope"}), &json!({}));
         let mut new = old.clone();
-        let told = |new: &Value| warned("/validate-pod", &ctx(true), Operation::Update, new, &old);
-        assert_eq!(told(&new), [""; 0]);
+        let warnings = |new: &Value| warned("/validate-pod", &ctx(true), Operation::Update, new, &old);
+        assert_eq!(warnings(&new), [""; 0]);
         new["metadata"]["labels"]["koordinator.sh/QOSCLASS"] = "BE".into();
         assert_eq!(
-            told(&new),
+            warnings(&new),
             ["metadata.labels[koordinator.sh/QOSCLASS]: this key has no effect; koordinator.sh/qosClass is meant"]
         );
     }

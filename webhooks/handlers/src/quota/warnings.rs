@@ -22,15 +22,15 @@ const ANNOTATIONS: [&str; 4] =
 
 /// Warnings about the request's quota. An update is warned about its changes only.
 pub(crate) fn of_admitted(request: &Request<'_>, view: QuotaView<'_>) -> Vec<String> {
-    let told = |raw| {
+    let warnings = |raw| {
         let quota: Option<QuotaManifest<'_>> = decode::object(raw).ok();
         quota.map(|quota| of_quota(&quota, &quota.place(&request.namespace), view)).unwrap_or_default()
     };
     match request.operation {
-        Operation::Create => told(request.object),
+        Operation::Create => warnings(request.object),
         Operation::Update => {
-            let before = told(request.old_object);
-            told(request.object).into_iter().filter(|warning| !before.contains(warning)).collect()
+            let before = warnings(request.old_object);
+            warnings(request.object).into_iter().filter(|warning| !before.contains(warning)).collect()
         }
         _ => Vec::new(),
     }
@@ -125,10 +125,10 @@ mod tests {
         let annotations = json!({"quota.scheduling.koordinator.sh/shared-weight": r#"{"cpu":"1","memory":"1"}"#,
                                  "quota.scheduling.koordinator.sh/admission": r#"{"nvidia.com/gpu":"1"}"#,
                                  "quota.scheduling.koordinator.sh/tree-id": "t"});
-        let mut told = warned(&ctx(|_| false), Operation::Create, &quota(&labels, &annotations), &Value::Null);
-        told.sort();
+        let mut warnings = warned(&ctx(|_| false), Operation::Create, &quota(&labels, &annotations), &Value::Null);
+        warnings.sort();
         assert_eq!(
-            told,
+            warnings,
             [
                 "metadata.annotations[quota.scheduling.koordinator.sh/admission]: nvidia.com/gpu has no effect, because spec.max does not name it",
                 "metadata.annotations[quota.scheduling.koordinator.sh/shared-weight]: memory has no effect, because spec.max does not name it",

@@ -135,7 +135,7 @@ impl TryFrom<Map<String, Value>> for TemplateView {
     }
 }
 
-/// `overridden` takes what profiles overwrite, where it is to be told.
+/// `overridden` takes what profiles overwrite, where that is to be reported.
 fn mutate(request: &Request<'_>, view: ReservationView<'_>, overridden: &mut Vec<String>) -> Result<Patch, Denial> {
     if !request.sub_resource.is_empty() || request.resource.resource != "reservations" {
         return Ok(Patch::default());

@@ -1,4 +1,4 @@
-//! Strategies for some nodes must not be for the same ones, as far as their selectors alone can tell.
+//! Strategies for some nodes must not be for the same ones, as far as follows from their selectors alone.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Whether a certificate can be served, and whether clients will believe it.
+//! Whether a certificate can be served, and whether clients accept it.
 
 use std::{sync::Arc, time::Duration};
 
@@ -46,13 +46,13 @@ pub(super) fn certified_key(set: &CertificateSet) -> Result<CertifiedKey, Unusab
     CertifiedKey::from_der(chain, key, &provider()).map_err(|error| Unusable::Key(error.to_string()))
 }
 
-/// Whether the set's certificate can be served, and clients that trust its authorities will believe it at `time`.
+/// Whether the set's certificate can be served, and clients that trust its authorities accept it at `time`.
 pub fn usable_at(set: &CertificateSet, host: &str, time: Timestamp) -> Result<(), Unusable> {
     let key = certified_key(set)?;
     verify(&key.cert, &set.ca_certs, host, time)
 }
 
-/// Whether clients that trust `authorities` believe a certificate (DER) for `host` at `time`.
+/// Whether clients that trust `authorities` accept a certificate (DER) for `host` at `time`.
 pub fn verifies(certificate: &[u8], authorities: &str, host: &str, time: Timestamp) -> bool {
     verify(&[CertificateDer::from(certificate)], authorities, host, time).is_ok()
 }

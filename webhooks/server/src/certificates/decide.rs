@@ -238,7 +238,7 @@ mod tests {
         assert!(!wait(true, 59).write, "API servers need time to learn");
         let signed = wait(true, 60);
         assert!(signed.write && signed.set.next.is_none());
-        // Old and new replicas are believed by clients with the announced and with the new trust.
+        // Old and new replicas are accepted by clients with the announced and with the new trust.
         for (server, trust) in [(&old, &announced), (&signed.set, &announced), (&old, &signed), (&signed.set, &signed)]
         {
             let server = &certificates(&server.cert)[0];

@@ -57,12 +57,12 @@ impl Caller {
 
     /// Trusts a bundle that was shown, and connects.
     pub(crate) async fn connect(&self, bundle: &str) -> Result<Connection, String> {
-        let said = |error: &dyn std::fmt::Display| error.to_string();
+        let text = |error: &dyn std::fmt::Display| error.to_string();
         let trust = self.trust(bundle);
-        let socket = tokio::net::TcpStream::connect(self.address).await.map_err(|error| said(&error))?;
+        let socket = tokio::net::TcpStream::connect(self.address).await.map_err(|error| text(&error))?;
         let name = ServerName::try_from(HOST).unwrap();
-        let stream = trust.connect(name, socket).await.map_err(|error| said(&error))?;
-        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| said(&error))?;
+        let stream = trust.connect(name, socket).await.map_err(|error| text(&error))?;
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| text(&error))?;
         tokio::spawn(connection);
         Ok(sender)
     }
@@ -115,11 +115,11 @@ pub(crate) fn bundle(server: &ApiServer) -> String {
 
 /// Sends a review, which must be allowed.
 pub(crate) async fn ask(connection: &mut Connection) -> Result<(), String> {
-    let said = |error: &dyn std::fmt::Display| error.to_string();
+    let text = |error: &dyn std::fmt::Display| error.to_string();
     let request = http::Request::post("/validate-pod").header("content-type", "application/json");
     let request = request.header("host", "webhook").body(Full::new(Bytes::from_static(REVIEW))).unwrap();
-    let answer = connection.send_request(request).await.map_err(|error| said(&error))?;
-    let body = answer.into_body().collect().await.map_err(|error| said(&error))?.to_bytes();
+    let answer = connection.send_request(request).await.map_err(|error| text(&error))?;
+    let body = answer.into_body().collect().await.map_err(|error| text(&error))?.to_bytes();
     if !String::from_utf8_lossy(&body).contains(r#""allowed":true"#) {
         return Err(format!("answered {body:?}"));
     }

@@ -1,4 +1,4 @@
-//! The controller makes certificates, publishes their authority, and says when API servers believe the server.
+//! The controller makes certificates, publishes their authority, and says when API servers trust the server.
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 

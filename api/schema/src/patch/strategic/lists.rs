@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{DIRECTIVE, Fields, Strategy, merge_objects, strategy, unknown_directive};
 use crate::{go_text, patch::PatchError, typed::TypeNode};
 
-/// How items of a list are told apart: by one field, or, for scalars, by themselves.
+/// How items of a list are distinguished: by one field, or, for scalars, by themselves.
 #[derive(Clone, Copy)]
 pub(super) struct MergeKey<'a>(Option<&'a str>);
 

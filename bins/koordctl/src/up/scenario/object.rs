@@ -70,7 +70,7 @@ impl Object {
         format!("{} {}", self.word, self.name)
     }
 
-    /// As kubectl names it when it tells what became of it.
+    /// As kubectl names it in its output.
     pub fn done(&self, what: &str) -> String {
         let group = if self.kind.group.is_empty() { String::new() } else { format!(".{}", self.kind.group) };
         format!("{}{group}/{} {what}", self.word, self.name)

@@ -34,7 +34,7 @@ impl Pacing {
         self.by_hand || self.paused
     }
 
-    /// Gives the reader this long, or as long as he wants. `paused` is told when he pauses and when he lets it go on.
+    /// Gives the reader this long, or as long as the reader wants. `paused` is called when the reader pauses and resumes.
     pub async fn linger(&mut self, reading: Duration, paused: impl Fn(bool)) -> Next {
         let mut left = reading;
         loop {

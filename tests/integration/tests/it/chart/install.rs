@@ -104,15 +104,15 @@ async fn profiles_reach_waiting_pods(embedded: &Embedded, helm: &Helm) -> Result
     place.run(&["create", "-f", "-"], Some(pod))?;
     let profile = "apiVersion: config.koordinator.sh/v1alpha1\nkind: ClusterColocationProfile\n\
                    metadata: {name: waiting, labels: {config.koordinator.sh/controller-managed: 'true'}}\n\
-                   spec: {selector: {matchLabels: {waits: 'true'}}, labels: {told: by-profile}}\n";
+                   spec: {selector: {matchLabels: {waits: 'true'}}, labels: {mutated: by-profile}}\n";
     place.run(&["create", "-f", "-"], Some(profile))?;
     let extra = "--set=manager.extraArgs={--colocation-profile-reconcile-interval=1s},manager.admissionWarnings=true";
     helm.run(&["upgrade", "koordinator", &chart(), "--set=featureGates=AllAlpha=true", extra])?;
     let process = Process::described(&place.admin, NAMESPACE, "koord-manager").await?;
     let mut manager = process.start(&place.admin, &place.config, Reach::Service(embedded.port)).await?;
-    let told = |pod: &Value| pod["metadata"]["labels"]["told"] == "by-profile";
-    let is_told = || async { Ok(place.is("/api/v1/namespaces/default/pods/waiting", told)) };
-    manager.until("the profile reaches the pod", is_told).await?;
+    let mutated = |pod: &Value| pod["metadata"]["labels"]["mutated"] == "by-profile";
+    let is_mutated = || async { Ok(place.is("/api/v1/namespaces/default/pods/waiting", mutated)) };
+    manager.until("the profile reaches the pod", is_mutated).await?;
     manager.stop().await
 }
 

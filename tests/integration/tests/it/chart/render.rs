@@ -284,7 +284,7 @@ fn a_values_file_of_the_original_installs_this_manager() {
 #[test]
 fn what_a_value_must_be_is_told() {
     let Some(helm) = helm() else { return };
-    for (set, told) in [
+    for (set, message) in [
         ("manager.replicas=two", "manager.replicas: Invalid type. Expected: integer, given: string"),
         ("manager.tolerations=none", "manager.tolerations: Invalid type. Expected: array, given: string"),
         ("manager.hostNetwork=maybe", "manager.hostNetwork: Invalid type. Expected: boolean, given: string"),
@@ -310,7 +310,7 @@ fn what_a_value_must_be_is_told() {
         ("sloControllerConfig.colocation-config=[1", "sloControllerConfig.colocation-config is no JSON object"),
     ] {
         let printed = helm.try_run(&["template", "koordinator", &chart(), "--set", set]).unwrap();
-        assert!(printed.code != 0 && printed.stderr.contains(told), "{set}: {}", printed.stderr);
+        assert!(printed.code != 0 && printed.stderr.contains(message), "{set}: {}", printed.stderr);
     }
 }
 

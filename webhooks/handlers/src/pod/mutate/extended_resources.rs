@@ -1,6 +1,6 @@
-//! The annotation that tells the node which batch resources each container was given.
+//! The annotation that lists for the node which batch resources each container was given.
 //!
-//! The container runtime is not told of extended resources, so the node's agent reads them from here.
+//! The container runtime does not get extended resources, so the node's agent reads them from here.
 
 use std::{borrow::Cow, collections::BTreeMap};
 

@@ -19,7 +19,7 @@ pub struct Rehearsal {
     pub profiles: Vec<Tried>,
     /// The pod as it would be stored, or why it is refused.
     pub outcome: Result<Value, Denial>,
-    /// What the user would be told.
+    /// The message for the user.
     pub warnings: Vec<String>,
 }
 
