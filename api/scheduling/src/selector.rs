@@ -338,7 +338,8 @@ mod tests {
         let labels = [("a", "2"), ("b", "y")];
         let label = |key: &str| labels.iter().find(|(known, _)| *known == key).map(|(_, value)| *value);
         let outcomes = selector.outcomes(label);
-        let reported: Vec<_> = outcomes.iter().map(|one| (one.term.as_str(), one.found.as_deref(), one.holds)).collect();
+        let reported: Vec<_> =
+            outcomes.iter().map(|one| (one.term.as_str(), one.found.as_deref(), one.holds)).collect();
         assert_eq!(
             reported,
             [

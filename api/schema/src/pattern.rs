@@ -292,17 +292,17 @@ impl Translation {
     /// `[:alpha:]` inside a class; without its end the bracket is a literal.
     fn named_class(&mut self) -> Result<(), PatternError> {
         let rest: String = self.rest[self.at..].iter().collect();
-        let Some(end) = rest.find(":]") else {
+        // The colon that begins the class does not end it.
+        let Some((name, _)) = rest.strip_prefix(':').and_then(|rest| rest.split_once(":]")) else {
             self.out.push_str("\\[");
             return Ok(());
         };
-        let name = &rest[1..end];
         if !CLASS_NAMES.contains(&name.trim_start_matches('^')) {
             return self.fail("invalid character class range");
         }
         let text = format!("[:{name}:]");
         self.out.push_str(&text);
-        self.at += end + 2;
+        self.at += text.len() - 1;
         Ok(())
     }
 }
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn expressions_match_as_re2_does() {
-        let table: [(&str, &[&str], &[&str]); 15] = [
+        let table: [(&str, &[&str], &[&str]); 16] = [
             (r"^\d+$", &["12"], &["", "\u{661}"]),
             (r"^\w$", &["a", "_"], &["é", "-"]),
             (r"^\s$", &[" ", "\t"], &["\u{a0}", "\u{b}"]),
@@ -330,6 +330,7 @@ mod tests {
             (r"^{a,b}$", &["{a,b}"], &[]),
             (r"^[[]$", &["["], &["]"]),
             (r"^[]a]+$", &["]a"], &["b"]),
+            (r"^[[:]]$", &["[]", ":]"], &["[", ":", "]"]),
             (r"^[a&&b]+$", &["a&b"], &["c"]),
             (r"^\Qa.b\E$", &["a.b"], &["axb"]),
             (r"^\x41\101\-[[:digit:]]$", &["AA-1"], &["AA-a"]),

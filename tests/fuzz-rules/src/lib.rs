@@ -68,12 +68,24 @@ pub fn go_json(data: &[u8]) {
             assert!(checked.is_ok(), "it is read and yet refused: {checked:?}");
             let written = go_json::to_string(&value).expect("a value has JSON");
             let again: Value = go_json::from_str(&written).expect("Go's JSON reads what it wrote");
-            assert_eq!(go_json::to_string(&again).ok(), Some(written));
+            assert_eq!(without_negative_zeros(again), without_negative_zeros(value));
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }
     if serde_json::from_str::<Value>(text).is_ok() {
         assert!(checked.is_ok(), "serde reads it: {checked:?}");
+    }
+}
+
+/// A float that is a negative zero is written as `-0`, which is an integer, whose zero has no sign.
+fn without_negative_zeros(value: Value) -> Value {
+    match value {
+        Value::Number(number) if number.as_f64() == Some(0.0) => json!(0),
+        Value::Array(items) => items.into_iter().map(without_negative_zeros).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(name, value)| (name, without_negative_zeros(value))).collect()
+        }
+        value => value,
     }
 }
 

@@ -45,7 +45,7 @@ const THRESHOLD: &str = r#"{"clusterStrategy":{"enable":true},"nodeStrategies":[
 const QOS: &str = r#"{"clusterStrategy":{"policies":{"cpuPolicy":"groupIdentity"},
     "lsClass":{"cpuQOS":{"enable":true,"groupIdentity":1},"networkQOS":{"enable":true,"ingressLimit":60}},
     "beClass":{"memoryQOS":{"enable":true,"wmarkRatio":90},"blkioQOS":{"enable":true,"blocks":[
-        {"name":"a","type":"device","ioCfg":{"readIOPS":100}},{"name":"b","type":"volumegroup"}]}}},
+        {"name":"a","type":"device","ioCfg":{"readIOPS":100}},{"name":"b","type":"volumegroup","ioCfg":{"writeIOPS":50}}]}}},
     "nodeStrategies":[{"name":"b","nodeSelector":{"matchLabels":{"pool":"p1"}},
     "lsClass":{"cpuQOS":{"groupIdentity":2},"resctrlQOS":{"enable":true,"catRangeEndPercent":30}},
     "beClass":{"blkioQOS":{"blocks":[{"name":"c"}]}}}]}"#;

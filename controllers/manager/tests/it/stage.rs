@@ -169,7 +169,13 @@ impl Stage {
 
     /// The reasons of all events about an object.
     pub(crate) fn reasons(&self, name: &str) -> Vec<&'static str> {
-        self.events.0.lock().iter().filter(|(_, event)| event.key.name() == name).map(|(_, event)| event.reason).collect()
+        self.events
+            .0
+            .lock()
+            .iter()
+            .filter(|(_, event)| event.key.name() == name)
+            .map(|(_, event)| event.reason)
+            .collect()
     }
 
     /// The lines of a metric as it is served.
