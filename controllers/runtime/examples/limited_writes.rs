@@ -7,7 +7,7 @@
 #[path = "name_cards/controller.rs"]
 mod name_cards;
 
-use std::{convert::Infallible, fs, sync::Arc, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use envtest::{
     environment::SeededEnvironment,
@@ -29,6 +29,7 @@ use koord_runtime::{
 };
 use kube::Client;
 use name_cards::{COMPONENT, NameCards};
+use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -40,10 +41,9 @@ fn send(server: &Server, method: Method, path: &str, body: &Value) -> Value {
     }
 }
 
-/// CPU time of this thread, by the scheduler's account.
+/// CPU time of this thread.
 fn cpu() -> Duration {
-    let account = fs::read_to_string("/proc/thread-self/schedstat").unwrap();
-    Duration::from_nanos(account.split(' ').next().unwrap().parse().unwrap())
+    clock_gettime(ClockId::ThreadCPUTime).try_into().unwrap()
 }
 
 async fn create(nodes: u32, per_second: f32) {

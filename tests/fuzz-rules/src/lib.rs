@@ -7,7 +7,7 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, LazyLock},
-    time::{Duration as Span, Instant},
+    time::Duration as Span,
 };
 
 use koord_api::{
@@ -28,7 +28,13 @@ use koord_profile::{Excerpt, Overlay, PodNode};
 use koord_resource::{Duration, Projection, Quantity, admission::Patch, go_json};
 use koord_schema::{Schema, cel::Rules, field::Path, patch, pattern, typed::SchemaNode};
 use koord_webhooks::{Ctx, HANDLERS};
+use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
+
+/// CPU time of this thread: how busy the machine is does not count.
+fn cpu() -> Span {
+    clock_gettime(ClockId::ThreadCPUTime).try_into().expect("it is not negative")
+}
 
 /// No input may cost more than this, however slow the sanitizer makes it.
 const SLOWEST: Span = Span::from_secs(5);
@@ -49,7 +55,10 @@ pub fn quantity(data: &[u8]) {
     let written = amount.to_string();
     let again: Quantity = written.parse().expect("a quantity reads what it wrote");
     assert_eq!(again.to_string(), written);
-    assert!(again == amount, "{amount:?} became {again:?}");
+    // QUIRK: there is no suffix beyond exa, and Go writes none: 1000E is written as 1.
+    let [least, most] = ["-1e21", "1e21"].map(|bound| bound.parse::<Quantity>().expect("a quantity"));
+    let has_suffix = (amount > least && amount < most) || written.contains('e');
+    assert!(again == amount || !has_suffix, "{amount:?} became {again:?}");
 }
 
 /// A duration that is read is written and read again as the same span.
@@ -68,7 +77,8 @@ pub fn go_json(data: &[u8]) {
             assert!(checked.is_ok(), "it is read and yet refused: {checked:?}");
             let written = go_json::to_string(&value).expect("a value has JSON");
             let again: Value = go_json::from_str(&written).expect("Go's JSON reads what it wrote");
-            assert_eq!(without_negative_zeros(again), without_negative_zeros(value));
+            let [again, value] = [again, value].map(|value| go_json::to_string(&without_negative_zeros(value)).ok());
+            assert_eq!(again, value);
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }
@@ -200,12 +210,12 @@ pub fn overlay(data: &[u8]) {
 /// A pattern is compiled or refused in short time, and then matches in short time.
 pub fn pattern(data: &[u8]) {
     let Some(text) = text(data) else { return };
-    let started = Instant::now();
+    let started = cpu();
     if let Ok(regex) = pattern::compile(text) {
         regex.is_match(text);
         regex.is_match(&"a".repeat(1000));
     }
-    assert!(started.elapsed() < SLOWEST, "{:?}", started.elapsed());
+    assert!(cpu() - started < SLOWEST, "{:?}", cpu() - started);
 }
 
 /// A rule is compiled or refused, and evaluated within its limit.
@@ -222,13 +232,13 @@ pub fn cel(data: &[u8]) {
         _ => json!({"rule": rule, "optionalOldSelf": true}),
     }]});
     let schema: Schema = serde_json::from_value(schema).expect("the schema of this target");
-    let started = Instant::now();
+    let started = cpu();
     let (rules, errors) = Rules::compile(&schema, &Path::root("schema"));
     if errors.iter().next().is_none() {
         let object = json!({"n": 1, "s": "text", "b": true, "l": ["a", "b"], "m": {"x": 1}, "q": "5", "f": 1.5});
         rules.evaluate(&object, Some(&object), Span::from_millis(200));
     }
-    assert!(started.elapsed() < SLOWEST, "{:?}", started.elapsed());
+    assert!(cpu() - started < SLOWEST, "{:?}", cpu() - started);
 }
 
 /// A posted review is answered with JSON, whatever stands in it.
