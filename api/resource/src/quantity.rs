@@ -394,5 +394,18 @@ mod tests {
         assert_eq!(canonical, "1111191111111111100e191111109", "two zeros more, for the exponent");
         assert_eq!(quantity(&canonical), few_digits);
         assert_eq!(quantity(&canonical).to_string(), canonical);
+        for (digits, zeros, exponent) in
+            [(19, 4000, 96), (19, 4000, 97), (4096, 0, 5), (4096, 0, 4096), (4097, 0, 5), (1, 8000, 5)]
+        {
+            let text = format!("{}{}e{exponent}", "7".repeat(digits), "0".repeat(zeros));
+            let canonical = text.parse::<Quantity>().map(|quantity| quantity.to_string());
+            assert_eq!(
+                canonical.is_ok(),
+                digits <= 4096 && (digits <= 18 || zeros + exponent <= 4096),
+                "{digits} {zeros} {exponent}"
+            );
+            let again = canonical.clone().map(|text| quantity(&text).to_string());
+            assert_eq!(again, canonical, "{digits} {zeros} {exponent}");
+        }
     }
 }

@@ -17,9 +17,11 @@ const BINARY_DIGITS: i32 = 15;
 /// The smallest part that exists, as a power of ten.
 const NANO: i32 = -9;
 /// Longer texts are no amounts of anything.
-const TEXT_LENGTH_MAX: usize = 4096;
-/// With more than 18 digits an exponent must leave a number that can be written out.
-const BIG_EXPONENT_MAX: i32 = 4096;
+const TEXT_LENGTH_MAX: usize = 8192;
+/// The most digits before the zeros at the end. The canonical text has as many, so that it can be read whenever it was written.
+const DIGITS_MAX: i32 = 4096;
+/// With more than 18 digits before the zeros, the power of ten of the last of them must leave a number that can be written out.
+const BIG_EXPONENT_MAX: i64 = 4096;
 
 /// The parts of a text.
 struct Split<'a> {
@@ -200,11 +202,18 @@ fn small(split: &Split<'_>, exponent: i32, format: Format) -> Option<(Amount, bo
 fn big(split: &Split<'_>, exponent: i32, mut format: Format) -> Result<Quantity, ParseQuantityError> {
     let number = split.number.strip_prefix(['-', '+']).unwrap_or(split.number);
     let digits: String = number.chars().filter(|digit| *digit != '.').collect();
+    let significant = digits.trim_end_matches('0');
+    if length(significant) > DIGITS_MAX {
+        return Err(ParseQuantityError::Number);
+    }
     let unscaled: BigInt = digits.parse().map_err(|_| ParseQuantityError::Number)?;
     let places = i64::from(length(split.fraction));
+    let last = i64::from(exponent) - places + i64::from(length(&digits) - length(significant));
     let decimal = match format {
         Format::BinarySI => Decimal { unscaled: unscaled << exponent, places },
-        _ if exponent > BIG_EXPONENT_MAX => return huge(split, &digits, exponent).ok_or(ParseQuantityError::Number),
+        _ if last > BIG_EXPONENT_MAX && !unscaled.is_zero() => {
+            return huge(split.negative, significant, last).ok_or(ParseQuantityError::Number);
+        }
         _ => Decimal { unscaled, places: places - i64::from(exponent) },
     };
     // Whoever asks for less than the smallest part gets the smallest part.
@@ -227,14 +236,12 @@ fn big(split: &Split<'_>, exponent: i32, mut format: Format) -> Result<Quantity,
 
 /// A number with an exponent that cannot be written out, when it has few digits before its zeros. Canonical texts are such:
 /// they have up to two zeros more than the number that was read.
-fn huge(split: &Split<'_>, digits: &str, exponent: i32) -> Option<Quantity> {
-    let significant = digits.trim_end_matches('0');
+fn huge(negative: bool, significant: &str, last: i64) -> Option<Quantity> {
     if length(significant) > SMALL_DIGITS {
         return None;
     }
     let value: i64 = significant.parse().ok()?;
-    let scale = exponent.checked_add(length(digits) - length(significant) - length(split.fraction))?;
-    let amount = Amount::Small { value: if split.negative { -value } else { value }, scale };
+    let amount = Amount::Small { value: if negative { -value } else { value }, scale: i32::try_from(last).ok()? };
     Some(Quantity { amount, format: Format::DecimalExponent, written: None })
 }
 
