@@ -129,14 +129,17 @@ impl Text for Fraction {
     }
 }
 
-/// How much faster CPUs are than the reference; above 0.
+/// How much faster CPUs are than the reference; above 0 in the two decimals that are written.
 #[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
 pub struct NormalizationRatio(f64);
 
 impl NormalizationRatio {
-    /// The ratio; none where it is not above 0.
+    /// A smaller ratio would be written as `0.00`, which nobody reads.
+    const LEAST: f64 = 0.005;
+
+    /// The ratio; none where it is not above 0, or would be written as 0.
     pub fn new(ratio: f64) -> Option<Self> {
-        (ratio > 0.0 && ratio.is_finite()).then_some(Self(ratio))
+        (ratio >= Self::LEAST && ratio.is_finite()).then_some(Self(ratio))
     }
 
     /// The ratio.
@@ -425,6 +428,22 @@ mod tests {
 
     use super::*;
     use crate::protocol::laws::{keeps_values, read, reads_any_text, written};
+
+    #[test]
+    fn a_normalization_ratio_that_would_be_written_as_nothing_is_refused() {
+        for (text, rewritten) in [
+            ("0.005", Ok("0.01")),
+            ("1.2", Ok("1.20")),
+            (".001", Err("0.001")),
+            ("0.00499", Err("0.00499")),
+            ("0", Err("0")),
+        ] {
+            let ratio = NormalizationRatio::read(text).map(|ratio| ratio.write());
+            let expected =
+                rewritten.map(str::to_owned).map_err(|ratio| format!("illegal cpu normalization ratio: {ratio}"));
+            assert_eq!(ratio, expected, "{text}");
+        }
+    }
 
     #[test]
     fn every_key_reads_any_text() {
