@@ -22,6 +22,8 @@ use crate::{
 
 /// Deepest nesting of an expression.
 const DEPTH_MAX: u16 = 96;
+/// The time of the parser doubles with each bracket inside of an operator that is repeated.
+const UNARY_REPEATED_MAX: usize = 12;
 
 /// The mistakes found so far, and what the rules cost together.
 #[derive(Default)]
@@ -198,6 +200,13 @@ fn ordered(rule: &serde_json::Value) -> String {
 
 /// Parses an expression, or reports where it is none.
 pub(super) fn parse(text: &str) -> Result<IdedExpr, String> {
+    let source = Source::of(text);
+    if let Some(place) = source.repeated_unary().nth(UNARY_REPEATED_MAX) {
+        let message = format!(
+            "more than {UNARY_REPEATED_MAX} unary operators are repeated, as in --x or !!x; leave out the pairs"
+        );
+        return Err(source.report(place, &message));
+    }
     let parser = Parser::new().max_recursion_depth(DEPTH_MAX).enable_optional_syntax(true);
     let mut expression = parser.parse(text).map_err(|errors| syntax(&errors, text))?;
     optional::as_indexes(&mut expression);

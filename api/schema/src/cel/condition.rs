@@ -84,8 +84,18 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
+    /// Thirty of them took minutes.
     #[test]
-    fn mistakes_are_told_as_the_api_server_tells_them() {
+    fn repeated_unary_operators_are_limited() {
+        let nested = |times: usize| format!("{}1{}", "--(".repeat(times), ")".repeat(times));
+        assert_eq!(Condition::compile(&nested(12), &[]).unwrap_err(), "must evaluate to bool but got int");
+        let error = Condition::compile(&nested(30), &[]).unwrap_err();
+        let message = "more than 12 unary operators are repeated, as in --x or !!x; leave out the pairs";
+        assert!(error.contains(&format!("ERROR: <input>:1:37: {message}\n | --(--(")), "{error}");
+    }
+
+    #[test]
+    fn mistakes_have_the_text_of_the_api_server() {
         assert_eq!(
             Condition::compile("object.metadata.", &["object"]).unwrap_err(),
             "compilation failed: ERROR: <input>:1:17: Syntax error: no viable alternative at input '.'\n | object.metadata.\n | ................^"

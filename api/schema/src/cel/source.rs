@@ -40,6 +40,17 @@ impl<'t> Source<'t> {
         places.nth(nth).map_or(0, |pair| pair[1].0)
     }
 
+    /// Where unary operators are repeated: `--x`, `! !x`.
+    pub(super) fn repeated_unary(&self) -> impl Iterator<Item = usize> {
+        let operator =
+            |index: usize| self.tokens.get(index).map(|(_, token)| *token).filter(|token| ["-", "!"].contains(token));
+        let begins = move |index: &usize| {
+            let token = operator(*index);
+            token.is_some() && token == operator(index + 1) && index.checked_sub(1).and_then(operator) != token
+        };
+        (0..self.tokens.len()).filter(begins).map(|index| self.tokens[index].0)
+    }
+
     /// A message with the line it speaks about and a mark below the place.
     pub(super) fn report(&self, place: usize, message: &str) -> String {
         let before = &self.text[..place.min(self.text.len())];
@@ -57,7 +68,7 @@ fn tokens(text: &str) -> Vec<(usize, &str)> {
     while let Some(byte) = bytes.get(at).copied() {
         let start = at;
         at = match byte {
-            b'\'' | b'"' => string_end(text, at),
+            b'\'' | b'"' => string_end(text, at, is_raw(&found, at)),
             b'/' if bytes.get(at + 1) == Some(&b'/') => text[at..].find('\n').map_or(bytes.len(), |length| at + length),
             b if b.is_ascii_alphabetic() || b == b'_' => {
                 at + bytes[at..].iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count()
@@ -76,8 +87,14 @@ fn tokens(text: &str) -> Vec<(usize, &str)> {
     found
 }
 
+/// Whether the prefix of a string literal says that its backslashes are letters.
+fn is_raw(before: &[(usize, &str)], quote: usize) -> bool {
+    let prefix = before.last().filter(|(start, token)| start + token.len() == quote).map(|(_, token)| *token);
+    prefix.is_some_and(|prefix| ["r", "br", "rb"].iter().any(|raw| prefix.eq_ignore_ascii_case(raw)))
+}
+
 /// Where a string literal ends; an open one ends with the text.
-fn string_end(text: &str, start: usize) -> usize {
+fn string_end(text: &str, start: usize, raw: bool) -> usize {
     let rest = &text[start..];
     let quote = &rest[..1];
     let triple = quote.repeat(3);
@@ -87,7 +104,7 @@ fn string_end(text: &str, start: usize) -> usize {
         if rest[at..].starts_with(delimiter) {
             return start + at + delimiter.len();
         }
-        let step = if rest[at..].starts_with('\\') { 2 } else { 1 };
+        let step = if !raw && rest[at..].starts_with('\\') { 2 } else { 1 };
         at += rest[at..].chars().take(step).map(char::len_utf8).sum::<usize>().max(1);
     }
     text.len()
@@ -108,5 +125,17 @@ mod tests {
         );
         assert_eq!(source.identifier("self", 1), text.rfind("self").unwrap());
         assert_eq!(source.operator(">", 0), text.rfind('>').unwrap());
+    }
+
+    #[test]
+    fn repeated_unary_operators_are_found_outside_of_literals() {
+        for (text, places) in [
+            ("--a + ! !b - -1 != 2", vec![0, 6, 11]),
+            ("----a", vec![0]),
+            ("-a - b == '--' && r'\\' != '!!' // --", vec![]),
+            (r"r'\' + --a", vec![7]),
+        ] {
+            assert_eq!(Source::of(text).repeated_unary().collect::<Vec<_>>(), places, "{text}");
+        }
     }
 }
