@@ -317,12 +317,11 @@ impl<P: Projection> Cache<P> {
         if self.unlisted.is_none() && entry.revision < self.deleted && !self.objects.contains_key(&key) {
             return Applied::Unchanged;
         }
-        let recovered = match self.quarantine.get(&key) {
+        let mut again = match self.quarantine.get(&key) {
             Some(quarantined) if quarantined.revision > entry.revision => return Applied::Unchanged,
             Some(_) => self.quarantine.remove(&key).is_some(),
             None => false,
         };
-        let mut again = recovered;
         let known = self.objects.get_mut(&key);
         let old = known.as_ref().map(|known| Arc::clone(&known.value));
         if let Some(known) = known {
