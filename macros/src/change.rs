@@ -38,11 +38,7 @@ impl Change {
                 .find(|part| part.name() == name)
                 .ok_or_else(|| entry.wrong(&format!("`{word}` needs `{name} = …`")))
         };
-        let since = part("since")?.string()?;
-        if rank(&since.value()).is_none() {
-            return Err(syn::Error::new(since.span(), "a version is like \"v1\", \"v1beta1\" or \"v2alpha3\""));
-        }
-        let since = since.value();
+        let since = version(part("since")?)?;
         let kind = match word.as_str() {
             "added" => ChangeKind::Added,
             "renamed" => ChangeKind::Renamed { from: part("from")?.string()?.value() },
@@ -54,6 +50,15 @@ impl Change {
         };
         Ok(Change { since, kind })
     }
+}
+
+/// The version that an entry names.
+pub(crate) fn version(entry: &Entry) -> syn::Result<String> {
+    let literal = entry.string()?;
+    if rank(&literal.value()).is_none() {
+        return Err(syn::Error::new(literal.span(), "a version is like \"v1\", \"v1beta1\" or \"v2alpha3\""));
+    }
+    Ok(literal.value())
 }
 
 /// The order of versions: released before beta before alpha, then by number.

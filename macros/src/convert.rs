@@ -10,33 +10,8 @@ use crate::{
     model::{Body, Field, Item},
     report::Report,
     shape::{Shape, may_have_rules},
+    versions::{self, Form, forms},
 };
-
-/// How a field looks in the versions before one of its changes, or in the newest.
-pub(crate) struct Form<'f> {
-    /// The JSON name.
-    pub(crate) name: &'f str,
-    /// The type, where it is not the declared one.
-    pub(crate) type_: Option<&'f Type>,
-    pub(crate) present: bool,
-}
-
-/// The forms of a field, oldest first: one before each change, and the newest.
-pub(crate) fn forms<'f>(field: &'f Field<'_>) -> Vec<Form<'f>> {
-    let mut forms = vec![Form { name: &field.name, type_: None, present: true }];
-    for change in field.markers.changes.iter().rev() {
-        let Some(newer) = forms.last() else { break };
-        let mut older = Form { ..*newer };
-        match &change.kind {
-            ChangeKind::Added => older.present = false,
-            ChangeKind::Renamed { from } => older.name = from,
-            ChangeKind::Changed { from, .. } => older.type_ = Some(from),
-        }
-        forms.push(older);
-    }
-    forms.reverse();
-    forms
-}
 
 /// Notes changes that cannot be undone.
 pub(crate) fn check(item: &Item<'_>, report: &Report) {
@@ -52,6 +27,7 @@ pub(crate) fn check(item: &Item<'_>, report: &Report) {
         }
         Body::Struct(_) | Body::Newtype(_) | Body::Enum(_) => {}
     }
+    versions::check(item, report);
     for field in item.fields() {
         let added = field.markers.changes.iter().any(|change| matches!(change.kind, ChangeKind::Added));
         if added && field.is_required() {

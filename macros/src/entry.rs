@@ -39,9 +39,16 @@ impl Parse for Entry {
             return Ok(Entry { word, value: Value::Nothing });
         }
         input.parse::<Token![=]>()?;
-        let mut tokens = TokenStream::new();
-        while !input.is_empty() && !input.peek(Token![,]) {
-            tokens.extend([input.parse::<TokenTree>()?]);
+        // A comma between the arguments of a type ends nothing.
+        let (mut tokens, mut angles) = (TokenStream::new(), 0_usize);
+        while !input.is_empty() && (angles > 0 || !input.peek(Token![,])) {
+            let token = input.parse::<TokenTree>()?;
+            match &token {
+                TokenTree::Punct(punct) if punct.as_char() == '<' => angles += 1,
+                TokenTree::Punct(punct) if punct.as_char() == '>' => angles = angles.saturating_sub(1),
+                _ => {}
+            }
+            tokens.extend([token]);
         }
         if tokens.is_empty() {
             return Err(syn::Error::new(word.span(), format!("`{word} =` needs a value")));

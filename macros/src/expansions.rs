@@ -94,7 +94,7 @@ fn attributes_and_tables() {
     let function =
         "fn validate_pod(review: &Review<'_, Pod>, snapshot: &Snapshot) -> Verdict { snapshot.judge(review) }";
     compare("admission", admission::attribute(words.parse().unwrap(), &syn::parse_str(function).unwrap()));
-    let words = r#"name = "cards", for = nodes, owns(cards, mapper = by_name, namespace = "default"), concurrency = 2"#;
+    let words = r#"name = "cards", for = nodes, owns(cards, by = by_name, namespace = "default"), concurrency = 2"#;
     let caches = "struct Cards { nodes: Arc<Store<NodeView>>, cards: Arc<Store<CardView>>, greeting: String }";
     compare("controller", controller::attribute(words.parse().unwrap(), &syn::parse_str(caches).unwrap()));
     let view = "#[koord(kind = Card)] struct CardView { spec: CardSpec, status: Arc<str>, labels: Labels }";

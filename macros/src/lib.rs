@@ -30,6 +30,7 @@ mod schema;
 mod serde;
 mod shape;
 mod validate;
+mod versions;
 mod words;
 
 use proc_macro::TokenStream;

@@ -4,7 +4,7 @@ use proc_macro2::Span;
 use syn::{Ident, Path};
 
 use crate::{
-    change::Change,
+    change::{Change, version},
     entry::Entry,
     json::{Json, Number},
     report::Report,
@@ -69,6 +69,10 @@ pub(crate) struct Rule {
     pub(crate) reason: Option<String>,
     pub(crate) field_path: Option<String>,
     pub(crate) optional_old_self: Option<bool>,
+    /// The first version that has the rule; all without it.
+    pub(crate) since: Option<String>,
+    /// The first version that does not have the rule any more.
+    pub(crate) until: Option<String>,
 }
 
 /// How many of some fields may be set.
@@ -312,9 +316,13 @@ fn one_of(count: Count, entry: &Entry) -> syn::Result<Keyword> {
     Ok(Keyword::OneOf(count, fields))
 }
 
+/// The parts of `validate(…)`.
+const RULE: &[&str] =
+    &["rule", "message", "message_expression", "reason", "field_path", "optional_old_self", "since", "until"];
+
 fn rule(entry: &Entry) -> syn::Result<Rule> {
     let parts = entry.list()?;
-    words::only(&parts, &["rule", "message", "message_expression", "reason", "field_path", "optional_old_self"])?;
+    words::only(&parts, RULE)?;
     let mut rule = Rule::default();
     for part in &parts {
         let text = || part.string().map(|literal| literal.value());
@@ -327,6 +335,8 @@ fn rule(entry: &Entry) -> syn::Result<Rule> {
                 rule.reason = Some(choice(part, &reasons)?.to_owned());
             }
             "field_path" => rule.field_path = Some(text()?),
+            "since" => rule.since = Some(version(part)?),
+            "until" => rule.until = Some(version(part)?),
             _ => rule.optional_old_self = Some(part.flag()?),
         }
     }

@@ -7,6 +7,7 @@ use syn::{DeriveInput, Path, Type, spanned::Spanned};
 use crate::{
     entry::{Entry, from_attributes},
     report::Report,
+    shape::{Wrapper, peel},
     words,
 };
 
@@ -36,15 +37,32 @@ pub(crate) fn expand(input: &DeriveInput, report: &Report) -> Option<TokenStream
     };
     let ident = &input.ident;
     let wire = format_ident!("{ident}Members");
-    let (mut members, mut values) = (Vec::new(), Vec::new());
+    let (mut members, mut values, mut traits) = (Vec::new(), Vec::new(), Vec::new());
     for field in &fields.named {
         let (Some(name), type_) = (&field.ident, &field.ty) else { continue };
-        if name == "metadata" {
-            report.at(name.span(), "the cache keeps the metadata itself; take `labels` or `annotations`");
+        if let Some(attribute) = field
+            .attrs
+            .iter()
+            .find(|attribute| attribute.path().is_ident("koord") || attribute.path().is_ident("serde"))
+        {
+            report.on(attribute, "a field of a projection has no attributes: its name says which member of the object it is, its type how that is read");
         }
-        values.push(value(name, type_, &runtime));
-        if name != "labels" && name != "annotations" {
-            members.push(name);
+        let text = name.to_string();
+        match of_metadata(ident, &text, &runtime) {
+            Some(OfMetadata::Read { value, implementation }) => {
+                values.push(quote!(#name: #value,));
+                traits.push(implementation);
+            }
+            Some(OfMetadata::Kept(instead)) => {
+                report.at(name.span(), format!("`{text}` is in the object's metadata: {instead}"));
+            }
+            None => {
+                values.push(value(name, type_, &runtime));
+                if text == "status" {
+                    traits.push(with_status(ident, type_, &runtime));
+                }
+                members.push(name);
+            }
         }
     }
     let lifetime = (!members.is_empty()).then(|| quote!(<'a>));
@@ -52,6 +70,7 @@ pub(crate) fn expand(input: &DeriveInput, report: &Report) -> Option<TokenStream
     let visibility = &input.vis;
     let documentation = format!("What is read of the JSON of a [`{ident}`], beside its metadata.");
     Some(quote! {
+        #(#traits)*
         #[automatically_derived]
         impl #runtime::projection::Projection for #ident {
             const KIND: #krate::controller::ResourceKind = #kind;
@@ -74,12 +93,83 @@ pub(crate) fn expand(input: &DeriveInput, report: &Report) -> Option<TokenStream
     })
 }
 
+/// The status of an object is what a controller writes of it.
+fn with_status(ident: &Ident, type_: &Type, runtime: &Path) -> TokenStream {
+    let peeled = peel(type_);
+    let (status, shown) = match peeled.wrappers.as_slice() {
+        [Wrapper::Option] => (peeled.inner, quote!(self.status.as_ref())),
+        _ => (type_, quote!(Some(&self.status))),
+    };
+    quote! {
+        #[automatically_derived]
+        impl #runtime::outcome::WithStatus for #ident {
+            type Status = #status;
+            fn status(&self) -> ::core::option::Option<&#status> { #shown }
+        }
+    }
+}
+
+/// A field that is named after a part of the metadata.
+enum OfMetadata {
+    /// It is read from there, and a trait gives it to the runtime.
+    Read { value: TokenStream, implementation: TokenStream },
+    /// Every cache has it; or it is asked for by another name.
+    Kept(&'static str),
+}
+
+fn of_metadata(ident: &Ident, name: &str, runtime: &Path) -> Option<OfMetadata> {
+    const ENTRY: &str = "the cache's entry and its key have it";
+    Some(match name {
+        "labels" => OfMetadata::Read {
+            value: quote!(#runtime::projection::Labels::read("metadata.labels", wire.metadata.labels, strings)?),
+            implementation: quote! {
+                #[automatically_derived]
+                impl #runtime::projection::Labelled for #ident {
+                    fn labels(&self) -> &#runtime::projection::Labels { &self.labels }
+                }
+            },
+        },
+        "annotations" => OfMetadata::Read {
+            value: quote!(
+                #runtime::projection::Labels::read("metadata.annotations", wire.metadata.annotations, strings)?
+            ),
+            implementation: TokenStream::new(),
+        },
+        "finalizers" => OfMetadata::Read {
+            value: quote!(#runtime::ownership::Finalizers::read(wire.metadata.finalizers, strings)?),
+            implementation: quote! {
+                #[automatically_derived]
+                impl #runtime::ownership::Finalized for #ident {
+                    fn finalizers(&self) -> &#runtime::ownership::Finalizers { &self.finalizers }
+                }
+            },
+        },
+        "controller" => OfMetadata::Read {
+            value: quote!(#runtime::ownership::Owner::read(wire.metadata.owner_references, strings)?),
+            implementation: quote! {
+                #[automatically_derived]
+                impl #runtime::ownership::Controlled for #ident {
+                    fn controller(&self) -> ::core::option::Option<&#runtime::ownership::Owner> {
+                        self.controller.as_ref()
+                    }
+                }
+            },
+        },
+        "name" | "namespace" | "uid" | "generation" | "resource_version" | "deletion_timestamp" => {
+            OfMetadata::Kept(ENTRY)
+        }
+        "metadata" => OfMetadata::Kept("take `labels`, `annotations`, `finalizers` or `controller`"),
+        "owner_references" => OfMetadata::Kept("take `controller: Option<Owner>`"),
+        "creation_timestamp" | "managed_fields" | "self_link" | "generate_name" => {
+            OfMetadata::Kept("no cache keeps it; implement `Projection` by hand where it is needed")
+        }
+        _ => return None,
+    })
+}
+
+/// A member of the object beside its metadata.
 fn value(name: &Ident, type_: &Type, runtime: &Path) -> TokenStream {
     let text = name.to_string();
-    if name == "labels" || name == "annotations" {
-        let field = format!("metadata.{text}");
-        return quote!(#name: #runtime::projection::Labels::read(#field, wire.metadata.#name, strings)?,);
-    }
     let shown = quote!(#type_).to_string().replace(' ', "");
     if shown == "Arc<str>" {
         return quote!(#name: strings.intern(#runtime::projection::text(wire.members.#name)),);

@@ -6,12 +6,13 @@ use syn::{Type, spanned::Spanned};
 
 use crate::{
     check::{Domain, domain, waits},
-    convert::{Form, forms},
     json::Number,
     marker::{Count, Keyword, Marker, Markers, Rule},
     model::{Body, Content, Field, Item, Variant},
     report::respanned,
     serde::Tagging,
+    shape::peel,
+    versions::{self, Form, forms},
 };
 
 /// The implementation of `Schema`.
@@ -78,8 +79,16 @@ fn property(item: &Item<'_>, field: &Field<'_>) -> TokenStream {
     let form = |form: &Form<'_>| {
         let name = form.name;
         let schema = form.type_.map_or_else(|| schema.clone(), |type_| quote!(<#type_ as #krate::Schema>::schema(cx)));
-        let present = quote!(#krate::declare::property(&mut object, #name, #required, #schema););
-        if form.present { present } else { quote!() }
+        // What was an `Option` may be absent, whatever it has become.
+        let required =
+            if form.type_.is_some_and(|type_| peel(type_).optional) { quote!(false) } else { required.clone() };
+        if !form.present {
+            return quote!();
+        }
+        let property = quote!(#krate::declare::property(&mut object, #name, #required, #schema););
+        let newest = &field.name;
+        let renamed = (name != newest).then(|| quote!(#krate::declare::renamed(&mut object, #name, #newest);));
+        quote!(#property #renamed)
     };
     let forms = forms(field);
     let Some((newest, older)) = forms.split_last() else { return TokenStream::new() };
@@ -228,7 +237,11 @@ fn keyword(item: &Item<'_>, marker: &Marker) -> TokenStream {
                 ..Rule::default()
             },
         ),
-        Keyword::OneOf(count, fields) => cel(item, &count_rule(*count, fields)),
+        Keyword::OneOf(count, fields) => versions::by_names(item, fields, |names| {
+            // Of fields that came later, one may be left: then there is nothing to choose.
+            let says_something = names.len() > 1 || (*count != Count::AtMost && !names.is_empty());
+            if says_something { cel(item, &count_rule(*count, names)) } else { quote!() }
+        }),
         Keyword::NotEmpty => quote!(#krate::declare::make_not_empty(&mut schema);),
         Keyword::UniqueItems => quote!(schema.unique_items = true;),
         Keyword::Schemaless | Keyword::Schemars => quote!(),
@@ -272,15 +285,21 @@ fn cel(item: &Item<'_>, rule: &Rule) -> TokenStream {
         value.as_ref().map(|value| quote!(#name: Some(#value.to_owned()),))
     });
     let optional_old_self = rule.optional_old_self.map(|value| quote!(optional_old_self: Some(#value),));
-    quote!(schema.validations.push(#krate::schema::Rule {
+    let push = quote!(schema.validations.push(#krate::schema::Rule {
         rule: #text.to_owned(),
         #(#parts)*
         #optional_old_self
         ..#krate::schema::Rule::default()
-    });)
+    }););
+    match (&rule.since, &rule.until) {
+        (None, None) => push,
+        (Some(since), None) => quote!(if cx.has(#since) { #push }),
+        (None, Some(until)) => quote!(if !cx.has(#until) { #push }),
+        (Some(since), Some(until)) => quote!(if cx.has(#since) && !cx.has(#until) { #push }),
+    }
 }
 
-fn count_rule(count: Count, fields: &[String]) -> Rule {
+fn count_rule(count: Count, fields: &[&str]) -> Rule {
     let listed: Vec<String> = fields.iter().map(|field| format!("has(self.{field})")).collect();
     let (comparison, words) = match count {
         Count::Exactly => ("== 1", "exactly one"),

@@ -56,6 +56,6 @@ pub use koord_webhook as webhook;
 #[cfg(feature = "schemars")]
 pub use schemars;
 #[cfg(feature = "envtest")]
-pub use {envtest, http, koord_schema::cel};
+pub use {envtest, koord_schema::cel};
 #[cfg(feature = "runtime")]
-pub use {jiff, koord_runtime as runtime, kube, tokio, tokio_util};
+pub use {http, jiff, koord_runtime as runtime, kube, tokio, tokio_util};

@@ -27,6 +27,20 @@ pub struct ResourceKind {
     pub namespaced: bool,
 }
 
+/// Where the objects of a kind live.
+pub trait ObjectScope: k8s_openapi::ResourceScope {
+    /// Whether they live in namespaces.
+    const NAMESPACED: bool;
+}
+
+impl ObjectScope for k8s_openapi::NamespaceResourceScope {
+    const NAMESPACED: bool = true;
+}
+
+impl ObjectScope for k8s_openapi::ClusterResourceScope {
+    const NAMESPACED: bool = false;
+}
+
 impl ResourceKind {
     /// The core kind Node.
     pub const NODE: Self = Self::core("Node", "nodes", false);
@@ -64,6 +78,17 @@ impl ResourceKind {
             kind: info.kind,
             plural: info.plural,
             namespaced: matches!(info.scope, Scope::Namespaced),
+        }
+    }
+
+    /// The identity of an object type of k8s-openapi, or of one that is declared with `#[derive(Resource)]`.
+    pub const fn typed<T: k8s_openapi::Resource<Scope: ObjectScope> + ?Sized>() -> Self {
+        Self {
+            group: T::GROUP,
+            version: T::VERSION,
+            kind: T::KIND,
+            plural: T::URL_PATH_SEGMENT,
+            namespaced: <T::Scope as ObjectScope>::NAMESPACED,
         }
     }
 

@@ -180,6 +180,13 @@ pub fn property(object: &mut Node, name: &str, required: bool, schema: Node) {
     }
 }
 
+/// Notes what the newest version calls a property of an older one, by which paths of columns and scale find it.
+pub fn renamed(object: &mut Node, name: &str, newest: &str) {
+    if let Some(property) = object.properties.get_mut(name) {
+        property.newest_name = Some(newest.to_owned());
+    }
+}
+
 /// Puts the fields of one object into another, as `#[serde(flatten)]` does.
 ///
 /// A flattened map cannot be said in a structural schema, so that unknown fields are kept instead.

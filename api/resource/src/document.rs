@@ -3,6 +3,7 @@
 
 mod crd;
 pub mod difference;
+mod older;
 mod policy;
 mod rbac;
 mod reference;

@@ -5,6 +5,7 @@
 //! `spec.a`: membership is per path (`"."` beside deeper steps).
 
 mod compare;
+mod extract;
 mod merge;
 mod remove;
 mod step;
@@ -16,6 +17,7 @@ use serde_json::{Map, Value};
 
 pub(crate) use compare::same;
 pub use compare::{Comparison, compare};
+pub use extract::extract;
 pub use merge::merge;
 pub use remove::remove;
 pub use step::Step;

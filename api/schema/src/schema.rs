@@ -133,6 +133,9 @@ pub struct Schema {
     /// Why the source of this node cannot be written as a structural schema; never part of a document.
     #[serde(skip)]
     pub not_structural: Option<String>,
+    /// In the schema of an older version: what the newest one calls this property. Never part of a document.
+    #[serde(skip)]
+    pub newest_name: Option<String>,
 }
 
 impl Schema {

@@ -19,9 +19,8 @@ fn is_off(gate: &str) -> bool {
 /// Every permission that the program uses without [`optional_controllers`].
 pub fn rbac_rules() -> Vec<RbacRule> {
     let controllers = CONTROLLERS.iter().filter(|spec| !spec.gate.is_some_and(is_off));
-    let controllers = controllers.flat_map(ControllerSpec::rbac_rules);
     let handlers = HANDLERS.iter().flat_map(|handler| handler.rbac.iter().copied());
-    controllers.chain(handlers).chain(koord_webhook::RBAC).chain(koord_program::PERMISSIONS).collect()
+    koord_program::permissions(controllers).into_iter().chain(handlers).chain(koord_webhook::RBAC).collect()
 }
 
 #[cfg(test)]

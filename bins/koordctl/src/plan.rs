@@ -46,7 +46,7 @@ pub async fn run(args: &PlanArgs, screen: Screen) -> Result<Answer> {
     let recorded = Arc::new(Recorded::default());
     let sink: Arc<dyn EventSink> = Arc::clone(&recorded) as _;
     // No decision depends on chance; the runtime wants a source all the same.
-    let mut core = Core::new(ManualClock::new(now), Random::seeded(0), Metrics::new()?, sink);
+    let mut core = Core::new(koord_manager::NAME, ManualClock::new(now), Random::seeded(0), Metrics::new()?, sink);
     core.restrict_to(&checked.settings.namespace);
     koord_manager::add_controllers(&mut core, &checked)?;
     let stored = source::fill(&core, source).await?;
@@ -240,6 +240,7 @@ fn words(action: &Action) -> (&'static str, String) {
         Action::Create(_) => ("create", String::new()),
         Action::Patch { subresource: "", .. } | Action::Update { subresource: "", .. } => ("change", String::new()),
         Action::Patch { subresource, .. } | Action::Update { subresource, .. } => ("change", format!("/{subresource}")),
+        Action::Apply { .. } => ("apply", String::new()),
         Action::Delete(_) => ("delete", String::new()),
         Action::Bind { .. } => ("bind", String::new()),
         Action::Evict(_) => ("evict", String::new()),

@@ -97,18 +97,18 @@ impl Api {
         self
     }
 
-    /// Carries out a write.
-    pub async fn write(&self, write: &Write) -> Result<(), ReconcileError> {
+    /// Carries out a write. Gives what the API server answered.
+    pub async fn write(&self, write: &Write) -> Result<Answer, ReconcileError> {
         self.write_because(write, None).await
     }
 
     /// Carries out a write that belongs to a trace, whose context is sent along.
-    pub async fn write_because(&self, write: &Write, cause: Option<TraceContext>) -> Result<(), ReconcileError> {
+    pub async fn write_because(&self, write: &Write, cause: Option<TraceContext>) -> Result<Answer, ReconcileError> {
         let answer = self
             .answer(write, cause)
             .await
             .map_err(|error| ReconcileError::new(Fault::Api, format!("{write}: {}", error.message)).aborting_plan())?;
-        write.judge(&answer)
+        write.judge(answer)
     }
 
     /// Sends a write. Gives the answer, whatever it says.

@@ -9,6 +9,7 @@ use std::{
 
 use parking_lot::Mutex;
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::{
     index::Index,
@@ -143,18 +144,18 @@ pub struct Cache<P: Projection> {
 
 impl<P: Projection> Default for Cache<P> {
     fn default() -> Self {
-        Self::guarded(PanicGuard::default())
+        Self::of_program("", PanicGuard::default())
     }
 }
 
 impl<P: Projection> Cache<P> {
-    /// An empty cache in which panics are counted.
-    pub fn guarded(guard: PanicGuard) -> Self {
+    /// An empty cache of a program that writes under the name `field_manager`, in which panics are counted.
+    pub fn of_program(field_manager: &'static str, guard: PanicGuard) -> Self {
         Self {
             objects: BTreeMap::new(),
             index: P::Index::default(),
             quarantine: BTreeMap::new(),
-            strings: SharedStrings::default(),
+            strings: Arc::new(Mutex::new(Interner::of_manager(field_manager))),
             unlisted: None,
             expected: BTreeSet::new(),
             deleted: Revision::default(),
@@ -270,6 +271,19 @@ impl<P: Projection> Cache<P> {
     /// controller that wants the object otherwise must decide again.
     pub fn expect_write(&mut self, key: &ObjectKey) {
         self.expected.insert(key.clone());
+    }
+
+    /// This program applied a declaration, and this object is the API server's answer. See [`Cache::expect_write`].
+    pub fn applied(&mut self, key: &ObjectKey, declared: &Value, answer: &str) {
+        self.expected.insert(key.clone());
+        // An answer that cannot be read is one that the watch shows as well.
+        let decoded = Decoded::read(answer, &mut self.strings.lock(), &self.guard);
+        if let Ok(Decoded { object: Ok(entry), .. }) = decoded {
+            let index = &mut self.index;
+            let _ = self.guard.catch(Place::Projection, Task("watch", P::KIND.kind), || {
+                index.applied(key, declared, &entry.value);
+            });
+        }
     }
 
     /// A whole list follows: what it does not name will be gone at [`Cache::end_list`].

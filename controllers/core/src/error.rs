@@ -61,22 +61,30 @@ pub struct ReconcileError {
     /// Whether the rest of the plan is aborted, because no other write would succeed now: the server does not answer, or
     /// is overloaded.
     pub aborts_plan: bool,
+    /// Whether the cache was behind the API server, which refused the write for that. The next decision knows better, so
+    /// nobody is to blame.
+    pub stale: bool,
 }
 
 impl ReconcileError {
     /// An error that is tried again with growing delay.
     pub fn new(fault: Fault, message: impl Into<String>) -> Self {
-        Self { retry: Retry::Backoff, fault, message: message.into(), aborts_plan: false }
+        Self { retry: Retry::Backoff, fault, message: message.into(), aborts_plan: false, stale: false }
     }
 
     /// An error that nothing but a change can fix.
     pub fn never(fault: Fault, message: impl Into<String>) -> Self {
-        Self { retry: Retry::Never, fault, message: message.into(), aborts_plan: false }
+        Self { retry: Retry::Never, ..Self::new(fault, message) }
     }
 
     /// The same error, tried again after a certain time.
     pub fn after(self, delay: Duration) -> Self {
         Self { retry: Retry::After(delay), ..self }
+    }
+
+    /// The same error, because of a cache that was behind.
+    pub fn of_stale_cache(self) -> Self {
+        Self { stale: true, ..self }
     }
 
     /// The same error, which aborts the rest of the plan.

@@ -6,6 +6,8 @@ use std::{
     marker::PhantomData,
 };
 
+use serde_json::Value;
+
 use crate::key::ObjectKey;
 
 /// Follows the objects of a cache. `()` is the index of a cache that needs none; a pair keeps two.
@@ -14,6 +16,8 @@ pub trait Index<P>: Default + Send + Sync + 'static {
     fn insert(&mut self, key: &ObjectKey, value: &P);
     /// An object that was inserted with just this value has gone.
     fn remove(&mut self, key: &ObjectKey, value: &P);
+    /// An object of ours was applied, and this is what the API server made of it. The watch has not shown it yet.
+    fn applied(&mut self, _key: &ObjectKey, _declared: &Value, _answered: &P) {}
 }
 
 impl<P> Index<P> for () {
@@ -30,6 +34,11 @@ impl<P, A: Index<P>, B: Index<P>> Index<P> for (A, B) {
     fn remove(&mut self, key: &ObjectKey, value: &P) {
         self.0.remove(key, value);
         self.1.remove(key, value);
+    }
+
+    fn applied(&mut self, key: &ObjectKey, declared: &Value, answered: &P) {
+        self.0.applied(key, declared, answered);
+        self.1.applied(key, declared, answered);
     }
 }
 

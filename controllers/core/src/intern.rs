@@ -12,9 +12,20 @@ pub struct Interner {
     texts: Table<str>,
     /// By their type, a [`Table`] of it.
     values: BTreeMap<TypeId, Box<dyn Any + Send + Sync>>,
+    field_manager: &'static str,
 }
 
 impl Interner {
+    /// For a program that writes under this name.
+    pub fn of_manager(field_manager: &'static str) -> Self {
+        Self { field_manager, ..Self::default() }
+    }
+
+    /// The name under which this program writes: what it owns of an object is recorded under it.
+    pub fn field_manager(&self) -> &'static str {
+        self.field_manager
+    }
+
     /// The shared copy of a text.
     pub fn intern(&mut self, text: &str) -> Arc<str> {
         self.texts.find(text).unwrap_or_else(|| self.texts.keep(text.into()))

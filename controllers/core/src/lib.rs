@@ -9,8 +9,10 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod cache;
+pub mod child;
 pub mod clock;
 pub mod condition;
+pub mod effect;
 pub mod error;
 pub mod events;
 pub mod index;

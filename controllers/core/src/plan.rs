@@ -12,6 +12,7 @@ use std::{
 use koord_resource::controller::ResourceKind;
 
 use crate::{
+    effect::Wanted,
     error::{ReconcileError, Retry},
     events::Event,
     key::ObjectKey,
@@ -32,6 +33,7 @@ pub struct Execution {
     refused: BTreeSet<(ResourceKind, ObjectKey)>,
     errors: Vec<ReconcileError>,
     memory: Vec<Memory>,
+    effects: Vec<Wanted>,
     events: Vec<Event>,
     requeue: Option<Duration>,
 }
@@ -43,19 +45,45 @@ pub struct Executed {
     pub result: Result<Option<Duration>, ReconcileError>,
     /// What is to be kept in the controller's memory.
     pub kept: Vec<Kept>,
+    /// Work outside of the cluster that is wanted now; none when writes failed, and it stays as it was.
+    pub effects: Option<BeginEffects>,
     /// Events about objects.
     pub events: Vec<Event>,
+}
+
+/// The effects that a decision asked for.
+#[must_use]
+pub struct BeginEffects(Vec<Wanted>);
+
+impl BeginEffects {
+    /// Begins those that are not under way. Gives the names of all that are wanted.
+    pub fn begin(self) -> Vec<&'static str> {
+        let begun = self.0.into_iter().map(|wanted| {
+            (wanted.begin)();
+            wanted.name
+        });
+        begun.collect()
+    }
 }
 
 impl Execution {
     /// The execution of an outcome, of which nothing is written yet.
     pub fn of(outcome: Outcome) -> Self {
-        let Outcome { plan, events, requeue, memory } = outcome;
+        let Outcome { plan, events, requeue, memory, effects, .. } = outcome;
         let mut open: BTreeMap<_, usize> = BTreeMap::new();
         for write in &plan {
             *open.entry((write.kind, write.key.clone())).or_default() += 1;
         }
-        Self { writes: plan.into_iter(), open, refused: BTreeSet::new(), errors: Vec::new(), memory, events, requeue }
+        Self {
+            writes: plan.into_iter(),
+            open,
+            refused: BTreeSet::new(),
+            errors: Vec::new(),
+            memory,
+            effects,
+            events,
+            requeue,
+        }
     }
 
     /// The write that comes next; none when there is nothing more to do.
@@ -97,8 +125,9 @@ impl Execution {
         let open = std::mem::take(&mut self.open);
         let succeeded = self.errors.is_empty() && open.is_empty();
         let kept = self.take_memory(|of| of.map_or(succeeded, |of| !open.contains_key(of)), None);
+        let effects = succeeded.then(|| BeginEffects(std::mem::take(&mut self.effects)));
         let result = together(self.errors).map_or(Ok(self.requeue), Err);
-        Executed { result, kept, events: self.events }
+        Executed { result, kept, effects, events: self.events }
     }
 
     fn take_memory(
@@ -146,7 +175,8 @@ fn together(mut errors: Vec<ReconcileError>) -> Option<ReconcileError> {
         more => format!("; and {more} more"),
     };
     let message = format!("{} writes failed: {}{more}", errors.len(), words.join("; "));
-    Some(ReconcileError { retry, fault, message, aborts_plan: abort_plan(&errors) })
+    let stale = errors.iter().all(|error| error.stale);
+    Some(ReconcileError { retry, fault, message, aborts_plan: abort_plan(&errors), stale })
 }
 
 fn abort_plan(errors: &[ReconcileError]) -> bool {
@@ -179,7 +209,7 @@ mod tests {
             sent += write.key.name();
             let (_, code) = plan.iter().find(|(name, _)| *name == write.key.name()).unwrap();
             let retry_after = (*code == 429).then_some(Duration::from_secs(7));
-            let result = write.judge(&Answer { code: *code, retry_after, body: "why".to_owned() });
+            let result = write.judge(Answer { code: *code, retry_after, body: "why".to_owned() }).map(drop);
             execution.written(&write, result).into_iter().for_each(Kept::keep);
         }
         (sent, execution.end().result.map(drop))
@@ -233,7 +263,7 @@ mod tests {
             let mut execution = Execution::of(outcome);
             while let Some(write) = execution.next_write() {
                 let (_, code) = codes.iter().find(|(name, _)| *name == write.key.name()).unwrap();
-                let result = write.judge(&Answer { code: *code, ..Answer::default() });
+                let result = write.judge(Answer { code: *code, ..Answer::default() }).map(drop);
                 execution.written(&write, result).into_iter().for_each(Kept::keep);
             }
             execution.end().kept.into_iter().for_each(Kept::keep);

@@ -91,6 +91,9 @@ pub struct WireMetadata<'a> {
     /// Owners.
     #[serde(borrow)]
     pub owner_references: Option<&'a RawValue>,
+    /// Which manager owns which fields.
+    #[serde(borrow)]
+    pub managed_fields: Option<&'a RawValue>,
 }
 
 /// An object of which the metadata is read, and those of its other members that `M` names, in one pass over the text.
@@ -215,6 +218,16 @@ impl Labels {
     pub fn to_map(&self) -> BTreeMap<String, String> {
         self.iter().map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
     }
+}
+
+/// A projection that keeps labels of its objects.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not keep the labels of its objects",
+    note = "add the field `labels: Labels` to the projection"
+)]
+pub trait Labelled: Projection {
+    /// The labels.
+    fn labels(&self) -> &Labels;
 }
 
 /// A text that is borrowed from the JSON where it has no escapes.

@@ -5,7 +5,6 @@ use std::{
     sync::atomic::{AtomicBool, Ordering},
 };
 
-use koord_resource::controller::ResourceKind;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
 use crate::{
@@ -13,6 +12,7 @@ use crate::{
     key::ObjectKey,
     panics::{PanicGuard, Place, Task},
     projection::{DecodeError, Projection},
+    write::{Action, Answer, Write},
 };
 
 /// Where a watch puts what it receives. All methods take JSON text of one object.
@@ -21,8 +21,8 @@ pub trait Sink: Send + Sync {
     fn upsert(&self, raw: &str) -> Result<Revision, DecodeError>;
     /// An object was deleted.
     fn remove(&self, raw: &str) -> Result<Revision, DecodeError>;
-    /// This program created or changed an object; see [`Cache::expect_write`].
-    fn expect_write(&self, _kind: &ResourceKind, _key: &ObjectKey) {}
+    /// A write of this program succeeded; see [`Cache::expect_write`].
+    fn wrote(&self, _write: &Write, _answer: &Answer) {}
     /// A whole list follows; see [`Cache::begin_list`].
     fn begin_list(&self, forget_revisions: bool);
     /// The list is complete: from now on the cache can be trusted.
@@ -71,14 +71,14 @@ struct Listener<P> {
 
 impl<P: Projection> Default for Store<P> {
     fn default() -> Self {
-        Self::guarded(PanicGuard::default())
+        Self::of_program("", PanicGuard::default())
     }
 }
 
 impl<P: Projection> Store<P> {
-    /// An empty store in which panics are counted.
-    pub fn guarded(guard: PanicGuard) -> Self {
-        let cache = Cache::guarded(guard.clone());
+    /// An empty store of a program that writes under the name `field_manager`, in which panics are counted.
+    pub fn of_program(field_manager: &'static str, guard: PanicGuard) -> Self {
+        let cache = Cache::of_program(field_manager, guard.clone());
         Self {
             strings: SharedStrings::clone(cache.strings()),
             cache: RwLock::new(cache),
@@ -162,9 +162,16 @@ impl<P: Projection> Sink for Store<P> {
         Ok(revision)
     }
 
-    fn expect_write(&self, kind: &ResourceKind, key: &ObjectKey) {
-        if *kind == P::KIND {
-            self.cache.write().expect_write(key);
+    fn wrote(&self, write: &Write, answer: &Answer) {
+        if write.kind != P::KIND {
+            return;
+        }
+        match &write.action {
+            Action::Apply { object, .. } => self.cache.write().applied(&write.key, object, &answer.body),
+            Action::Create(_) | Action::Patch { .. } | Action::Update { .. } => {
+                self.cache.write().expect_write(&write.key);
+            }
+            Action::Delete(_) | Action::Bind { .. } | Action::Evict(_) => {}
         }
     }
 
@@ -198,6 +205,8 @@ impl<P: Projection> Sink for Store<P> {
 #[cfg(test)]
 mod tests {
     use std::sync::{Arc, atomic::AtomicU32};
+
+    use koord_resource::controller::ResourceKind;
 
     use super::*;
     use crate::{intern::Interner, panics::Injector, projection::MetadataOnly};
@@ -258,7 +267,7 @@ mod tests {
     fn an_injected_panic_strikes_each_place_of_a_store() {
         for place in [Place::Projection, Place::Listener] {
             let injector: Injector = Arc::new(move |at| assert_ne!(at, place));
-            let store = Store::<Generation>::guarded(PanicGuard::default().injecting(injector));
+            let store = Store::<Generation>::of_program("", PanicGuard::default().injecting(injector));
             store.listen(|_| {});
             store.upsert(&node(1, 1)).unwrap();
             assert_eq!(store.read().quarantined("n").is_some(), place == Place::Projection);

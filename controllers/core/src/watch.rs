@@ -15,6 +15,7 @@ use crate::{
     projection::{DecodeError, Metadata, Projection},
     reflector::{Initial, Reflector, Selection},
     store::{Sink, Sizes, Store},
+    write::{Answer, Write},
 };
 
 /// The watch of a part of a collection, and what it feeds.
@@ -148,8 +149,8 @@ impl Sink for Sinks {
         self.each(|sink| sink.remove(raw)).unwrap_or_else(|| Err(DecodeError::new("object", "was not taken")))
     }
 
-    fn expect_write(&self, kind: &ResourceKind, key: &ObjectKey) {
-        self.each(|sink| sink.expect_write(kind, key));
+    fn wrote(&self, write: &Write, answer: &Answer) {
+        self.each(|sink| sink.wrote(write, answer));
     }
 
     fn begin_list(&self, forget_revisions: bool) {

@@ -2,11 +2,12 @@
 
 use std::{fmt, time::Duration};
 
-use koord_resource::controller::ResourceKind;
+use koord_resource::{controller::ResourceKind, schema::patch::merge};
 use serde_json::{Value, json};
 
 use crate::{
     cache::Revision,
+    child::comparable,
     error::{Fault, ReconcileError},
     key::ObjectKey,
     uid::Uid,
@@ -34,6 +35,13 @@ pub enum Action {
         subresource: &'static str,
         /// The patch.
         patch: Value,
+    },
+    /// Server-side apply: the fields of this object are ours, and no others. It is created where it does not exist.
+    Apply {
+        /// What we declare; `metadata.uid` in it is a precondition.
+        object: Value,
+        /// What the object shows of what this program applied before; `null` where it applied nothing.
+        owned: Value,
     },
     /// PUT of a whole object or subresource; its `metadata.resourceVersion` is the precondition.
     Update {
@@ -101,7 +109,7 @@ impl Action {
     pub fn verb(&self) -> &'static str {
         match self {
             Self::Create(_) | Self::Bind { .. } | Self::Evict(_) => "create",
-            Self::Patch { .. } => "patch",
+            Self::Patch { .. } | Self::Apply { .. } => "patch",
             Self::Update { .. } => "update",
             Self::Delete(_) => "delete",
         }
@@ -171,6 +179,12 @@ impl Write {
                     body: patch.to_string(),
                 }
             }
+            Action::Apply { object: body, .. } => WireRequest {
+                method: "PATCH",
+                uri: format!("{}?fieldManager={field_manager}&force=true", object()),
+                content_type: "application/apply-patch+yaml",
+                body: body.to_string(),
+            },
             Action::Update { subresource, object: body } => {
                 let slash = if subresource.is_empty() { "" } else { "/" };
                 WireRequest {
@@ -212,10 +226,10 @@ impl Write {
     }
 
     /// What an answer to this write means.
-    pub fn judge(&self, answer: &Answer) -> Result<(), ReconcileError> {
+    pub fn judge(&self, answer: Answer) -> Result<Answer, ReconcileError> {
         let gone = answer.code == 404 && matches!(self.action, Action::Delete(_) | Action::Evict(_));
         if answer.is_success() || gone {
-            return Ok(());
+            return Ok(answer);
         }
         let (reason, message) = answer.status();
         let details = if message.is_empty() { &answer.body } else { &message };
@@ -231,8 +245,10 @@ impl Write {
         };
         Err(match answer.code {
             // The cache was behind; the next look decides again.
-            409 => error(Fault::Api, ""),
-            404 if reason == "NotFound" && !matches!(self.action, Action::Create(_)) => error(Fault::Api, ""),
+            409 => error(Fault::Api, "").of_stale_cache(),
+            404 if reason == "NotFound" && !matches!(self.action, Action::Create(_) | Action::Apply { .. }) => {
+                error(Fault::Api, "").of_stale_cache()
+            }
             404 if reason == "NotFound" && message.starts_with("namespaces ") => {
                 error(Fault::User, "; create the namespace")
             }
@@ -241,7 +257,7 @@ impl Write {
             403 if message.contains("is being terminated") => error(Fault::Api, ""),
             401 | 403 => error(Fault::User, "; grant the permission in the program's ClusterRole"),
             // Another object has come under this name: as good as a conflict.
-            422 if message.contains("metadata.uid") => error(Fault::Api, ""),
+            422 if message.contains("metadata.uid") => error(Fault::Api, "").of_stale_cache(),
             400 | 422 => error(Fault::Bug, ""),
             _ => match answer.retry_after {
                 Some(delay) => error(Fault::Api, "").after(delay),
@@ -251,7 +267,7 @@ impl Write {
     }
 }
 
-/// `create NodeSLO node-1`, `patch NodeSLO node-1 {"spec":…}`, `delete NodeSLO node-1`: one line of a plan.
+/// `create NodeSLO node-1`, `apply ConfigMap ns/a {"data":…}`, `patch NodeSLO node-1 {"spec":…}`, `delete NodeSLO node-1`: one line of a plan.
 impl fmt::Display for Write {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Write { kind, key, action } = self;
@@ -259,6 +275,11 @@ impl fmt::Display for Write {
             Action::Create(_) => write!(f, "create {} {key}", kind.kind),
             Action::Patch { subresource: "", patch } => write!(f, "patch {} {key} {patch}", kind.kind),
             Action::Patch { subresource, patch } => write!(f, "patch {}/{subresource} {key} {patch}", kind.kind),
+            Action::Apply { owned: Value::Null, .. } => write!(f, "apply {} {key}", kind.kind),
+            Action::Apply { object, owned } => {
+                let difference = merge::diff(owned, &comparable(object)).unwrap_or_else(|| json!({}));
+                write!(f, "apply {} {key} {difference}", kind.kind)
+            }
             Action::Update { subresource: "", .. } => write!(f, "update {} {key}", kind.kind),
             Action::Update { subresource, .. } => write!(f, "update {}/{subresource} {key}", kind.kind),
             Action::Delete(_) => write!(f, "delete {} {key}", kind.kind),
@@ -302,7 +323,7 @@ mod tests {
         let evict = write(Action::Evict(Deletion::of(Uid::from("u"))));
         assert!(line(&evict).starts_with("POST /api/v1/namespaces/ns/configmaps/a/eviction {"));
         let forbidden = Answer { code: 429, ..Answer::default() };
-        let aborts = |write: &Write| write.judge(&forbidden).unwrap_err().aborts_plan;
+        let aborts = |write: &Write| write.judge(forbidden.clone()).unwrap_err().aborts_plan;
         assert!(!aborts(&evict) && aborts(&update), "a budget says nothing about other objects");
     }
 
@@ -311,7 +332,7 @@ mod tests {
         let judged = |write: &Write, code, body: &str| {
             let answer =
                 Answer { code, retry_after: (code == 429).then_some(Duration::from_secs(7)), body: body.into() };
-            write.judge(&answer).map_err(|error| (error.fault, error.retry))
+            write.judge(answer).map(drop).map_err(|error| (error.fault, error.retry))
         };
         let delete = write(Action::Delete(Deletion::of(Uid::from("u"))));
         assert_eq!(judged(&delete, 404, ""), Ok(()), "gone is gone");
@@ -323,7 +344,7 @@ mod tests {
         assert_eq!(judged(&patch(), 403, ending), Err((Fault::Api, Retry::Backoff)), "no permission helps");
         let reason = |body: &str| {
             let answer = Answer { code: 404, retry_after: None, body: body.to_owned() };
-            write(Action::Create(json!({}))).judge(&answer).unwrap_err().to_string()
+            write(Action::Create(json!({}))).judge(answer).unwrap_err().to_string()
         };
         assert!(
             reason(r#"{"reason":"NotFound","message":"namespaces \"x\" not found"}"#).ends_with("create the namespace")

@@ -198,7 +198,7 @@ impl Controller for QuotaProfileController {
         let profile = &entry.value;
         let known = profile.labels.get(TREE_ID).filter(|tree| !tree.is_empty());
         let tree = known.map_or_else(|| tree_id(key.namespace(), key.name()), str::to_owned);
-        if known.is_none() {
+        if known.is_none() && !entry.deleting {
             let patch = json!({"labels": {TREE_ID: tree}});
             outcome.change(&profiles, key, "", Map::from_iter([("metadata".to_owned(), patch)]));
         }
@@ -226,7 +226,9 @@ impl Controller for QuotaProfileController {
                     return Err(ReconcileError::new(Fault::User, message).after(ROUND));
                 }
                 if let Some(known) = quotas.get(quota.as_str()) {
-                    outcome.change(&quotas, &quota, "", root.difference(&known.value));
+                    if !known.deleting {
+                        outcome.change(&quotas, &quota, "", root.difference(&known.value));
+                    }
                 } else {
                     let action = Action::Create(root.object(&quota));
                     let kind = ResourceKind::of(&ElasticQuota::INFO);

@@ -32,4 +32,4 @@ pub use koord_core::error::in_one_line;
 pub use manifests::print_manifests;
 pub use process::{TerminationSignals, run};
 #[cfg(feature = "controllers")]
-pub use program::{Build, PERMISSIONS, Program, metrics, read_flags, run_controllers};
+pub use program::{Build, PERMISSIONS, Program, metrics, permissions, read_flags, run_controllers};

@@ -3,7 +3,7 @@
 use std::{process::ExitCode, sync::Arc};
 
 use clap::FromArgMatches as _;
-use koord_resource::rbac::RbacRule;
+use koord_resource::{controller::ControllerSpec, rbac::RbacRule};
 use koord_runtime::{
     Core,
     clock::SystemClock,
@@ -62,6 +62,11 @@ pub const PERMISSIONS: [RbacRule; 2] = [
     },
 ];
 
+/// What a program may do that runs these controllers: their own rules, and [`PERMISSIONS`].
+pub fn permissions<'c>(controllers: impl IntoIterator<Item = &'c ControllerSpec>) -> Vec<RbacRule> {
+    controllers.into_iter().flat_map(ControllerSpec::rbac_rules).chain(PERMISSIONS).collect()
+}
+
 /// Every metric of a program whose own ones are these, by name.
 pub fn metrics(own: &[&[Description]]) -> Vec<Description> {
     let mut all = [RUNTIME, &PROCESS].iter().chain(own).copied().flatten().copied().collect::<Vec<_>>();
@@ -95,7 +100,7 @@ impl Program {
         metrics.build_info(build.info, build.version)?;
         metrics.watch_process()?;
         let (recorder, events) = Recorder::new(Arc::clone(&clock));
-        let mut core = Core::new(clock, random, metrics.clone(), Arc::new(recorder));
+        let mut core = Core::new(build.field_manager, clock, random, metrics.clone(), Arc::new(recorder));
         core.restrict_to(&settings.namespace);
         if let Some(endpoint) = settings.traces.clone() {
             // The spans of webhooks, controllers and other programs are compared with each other: their time is real.
@@ -128,7 +133,6 @@ impl Program {
         let identity = format!("{host}_{}", self.core.random().uuid());
         let lease = |namespace| LeaderElectionConfig::new(namespace, self.build.field_manager, identity);
         let settings = Settings {
-            field_manager: self.build.field_manager,
             requests_per_second: self.settings.requests_per_second,
             requests_burst: self.settings.requests_burst,
             leader_election: self.settings.lease_namespace.map(lease),

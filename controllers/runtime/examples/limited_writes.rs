@@ -60,10 +60,9 @@ async fn create(nodes: u32, per_second: f32) {
     let clock = CountingClock::new(ScaledClock::shared(Timestamp::UNIX_EPOCH, 1.0));
     let (recorder, events) = Recorder::new(Arc::clone(&clock) as SharedClock);
     let metrics = Metrics::new().unwrap();
-    let mut core = Core::new(Arc::clone(&clock) as _, Random::seeded(7), metrics, Arc::new(recorder));
+    let mut core = Core::new("cards", Arc::clone(&clock) as _, Random::seeded(7), metrics, Arc::new(recorder));
     core.add(NameCards::SPEC, COMPONENT, |wiring| Ok::<_, Infallible>(NameCards::wire(wiring))).unwrap();
     let settings = Settings {
-        field_manager: "cards",
         requests_per_second: per_second,
         requests_burst: 60,
         leader_election: None,

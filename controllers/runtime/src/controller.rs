@@ -3,24 +3,27 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use koord_resource::controller::ControllerSpec;
+use koord_resource::controller::{ControllerSpec, ResourceKind};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::{
     cache::Change,
     clock::{Moment, SharedClock},
+    effects::AnyEffects,
     error::{Fault, ReconcileError, Retry},
     events::{Event, EventSink},
     key::ObjectKey,
     metrics::Metrics,
     outcome::Outcome,
+    ownership::Controlled,
     panics::{PanicGuard, Panicked, Place, Task},
     plan::{Executed, Execution, Kept},
+    projection::Labelled,
     queue::WorkQueue,
     store::Sink,
     trace::{Open, Role, TraceContext, Tracer},
-    write::{Action, Write},
+    write::{Answer, Write},
 };
 
 /// What a controller does with one key. It reads caches and returns the desired state; it writes nothing itself.
@@ -81,6 +84,33 @@ pub fn same_key<P>(change: &Change<P>, requests: &mut Requests) {
     requests.enqueue(&change.key);
 }
 
+/// Enqueues the objects of a kind that control the changed one, before and after the change.
+pub fn its_owner<P: Controlled>(kind: ResourceKind) -> impl Fn(&Change<P>, &mut Requests) {
+    move |change, requests| {
+        let owners = [&change.old, &change.new].into_iter().flatten().filter_map(|entry| entry.value.controller());
+        let mut keys: Vec<ObjectKey> =
+            owners.filter(|owner| owner.is_a(&kind)).map(|owner| owner.key(&kind, &change.key)).collect();
+        keys.dedup();
+        for key in &keys {
+            requests.enqueue(key);
+        }
+    }
+}
+
+/// Enqueues the objects of a kind that a label of the changed one names, before and after the change.
+pub fn named_by_label<P: Labelled>(kind: ResourceKind, label: &'static str) -> impl Fn(&Change<P>, &mut Requests) {
+    move |change, requests| {
+        let namespace = if kind.namespaced { change.key.namespace() } else { "" };
+        let values =
+            [&change.old, &change.new].into_iter().flatten().filter_map(|entry| entry.value.labels().get(label));
+        let mut keys: Vec<ObjectKey> = values.map(|name| ObjectKey::new(namespace, name)).collect();
+        keys.dedup();
+        for key in &keys {
+            requests.enqueue(key);
+        }
+    }
+}
+
 /// A controller with its queue, as the shells drive it: take a key, decide, write, settle.
 pub struct Worker {
     spec: ControllerSpec,
@@ -94,9 +124,19 @@ pub struct Worker {
     component: &'static str,
     /// The caches that must be complete before the first decision.
     reads: Vec<Arc<dyn Sink>>,
+    effects: Vec<Arc<dyn AnyEffects>>,
     tracer: Tracer,
     /// Why keys wait, of those of which it is known; empty unless traces are recorded.
     causes: Mutex<BTreeMap<ObjectKey, TraceContext>>,
+}
+
+/// What a controller was connected with.
+#[derive(Default)]
+pub(crate) struct Wired {
+    /// The caches that it reads.
+    pub(crate) reads: Vec<Arc<dyn Sink>>,
+    /// The effects that it asks for.
+    pub(crate) effects: Vec<Arc<dyn AnyEffects>>,
 }
 
 /// What the worker's shell has to know about a decision.
@@ -113,10 +153,11 @@ impl Worker {
         spec: ControllerSpec,
         component: &'static str,
         controller: Arc<dyn Controller>,
-        reads: Vec<Arc<dyn Sink>>,
+        wired: Wired,
         environment: (SharedClock, Metrics, Tracer, Arc<dyn EventSink>, PanicGuard),
     ) -> Self {
         let (clock, metrics, tracer, events, guard) = environment;
+        let Wired { reads, effects } = wired;
         metrics.max_concurrent.with_label_values(&[spec.name]).set(i64::try_from(spec.concurrency).unwrap_or(i64::MAX));
         for result in ["success", "error", "requeue", "requeue_after"] {
             metrics.reconcile_total.with_label_values(&[spec.name, result]);
@@ -136,6 +177,7 @@ impl Worker {
             guard,
             component,
             reads,
+            effects,
             tracer,
             causes: Mutex::default(),
         }
@@ -327,7 +369,11 @@ impl Worker {
             if error.retry == Retry::Never {
                 self.metrics.reconcile_terminal_errors.with_label_values(&[name]).inc();
             }
-            tracing::warn!(controller = name, %key, fault = error.fault.as_str(), %error, "reconcile failed");
+            if error.stale {
+                tracing::debug!(controller = name, %key, %error, "the cache was behind; reconciling again");
+            } else {
+                tracing::warn!(controller = name, %key, fault = error.fault.as_str(), %error, "reconcile failed");
+            }
         }
     }
 
@@ -337,11 +383,12 @@ impl Worker {
         attempt: &Attempt,
         execution: &mut Execution,
         write: &Write,
-        result: Result<(), ReconcileError>,
+        result: Result<Answer, ReconcileError>,
     ) {
-        if let (Ok(()), Action::Create(_) | Action::Patch { .. } | Action::Update { .. }) = (&result, &write.action) {
-            self.reads.iter().for_each(|cache| cache.expect_write(&write.kind, &write.key));
+        if let Ok(answer) = &result {
+            self.reads.iter().for_each(|cache| cache.wrote(write, answer));
         }
+        let result = result.map(drop);
         let (controller, key) = (&self.controller, &attempt.key);
         // A panic is counted; the write is what it is.
         let _ = self.guard.catch(Place::Written, self.task(), || {
@@ -356,8 +403,13 @@ impl Worker {
 
     /// Ends an attempt whose plan was executed.
     pub fn finish(&self, attempt: Attempt, execution: Execution) {
-        let Executed { result, kept, events } = execution.end();
+        let Executed { result, kept, effects, events } = execution.end();
         self.keep(kept);
+        if let Some(effects) = effects {
+            let wanted = effects.begin();
+            let others = self.effects.iter().filter(|effects| !wanted.contains(&effects.name()));
+            others.for_each(|effects| effects.forget(&attempt.key));
+        }
         self.record(events);
         self.settle(attempt, result);
     }

@@ -15,7 +15,9 @@ use crate::{
     Watch,
     cache::{Change, Quarantined},
     clock::{Moment, SharedClock},
-    controller::{Controller, Requests, Worker},
+    controller::{Controller, Requests, Wired, Worker},
+    effect::{EffectLimits, Effects},
+    effects::{AnyEffects, Runner},
     events::{Event, EventSink, EventType},
     key::ObjectKey,
     metrics::Metrics,
@@ -34,6 +36,7 @@ const HANGS: Duration = Duration::from_mins(15);
 
 /// The watches and controllers of a program.
 pub struct Core {
+    field_manager: &'static str,
     clock: SharedClock,
     random: Random,
     metrics: Metrics,
@@ -44,16 +47,37 @@ pub struct Core {
     namespace: String,
     watches: Vec<Arc<Watch>>,
     workers: Vec<Arc<Worker>>,
+    effects: Vec<Arc<dyn AnyEffects>>,
     started: Moment,
 }
 
 impl Core {
-    /// Nothing is watched yet.
-    pub fn new(clock: SharedClock, random: Random, metrics: Metrics, events: Arc<dyn EventSink>) -> Self {
+    /// Nothing is watched yet. The program writes under the name `field_manager`.
+    pub fn new(
+        field_manager: &'static str,
+        clock: SharedClock,
+        random: Random,
+        metrics: Metrics,
+        events: Arc<dyn EventSink>,
+    ) -> Self {
         let (initial, namespace) = (Initial::default(), String::new());
-        let (tracer, watches, workers) = (Tracer::default(), Vec::new(), Vec::new());
+        let (tracer, watches, workers, effects) = (Tracer::default(), Vec::new(), Vec::new(), Vec::new());
         let (guard, started) = (metrics.panic_guard(), clock.moment());
-        Self { clock, random, metrics, tracer, events, guard, initial, namespace, watches, workers, started }
+        Self {
+            field_manager,
+            clock,
+            random,
+            metrics,
+            tracer,
+            events,
+            guard,
+            initial,
+            namespace,
+            watches,
+            workers,
+            effects,
+            started,
+        }
     }
 
     /// Injects panics, in tests, into everything that is added from now on.
@@ -81,6 +105,11 @@ impl Core {
     /// the cluster are seen whatever happens.
     pub fn restrict_to(&mut self, namespace: &str) {
         namespace.clone_into(&mut self.namespace);
+    }
+
+    /// The name under which the program writes.
+    pub fn field_manager(&self) -> &'static str {
+        self.field_manager
     }
 
     /// How the first content of the caches is fetched; for watches that are added from now on.
@@ -111,6 +140,11 @@ impl Core {
     /// All controllers, in the order in which they were added.
     pub fn workers(&self) -> &[Arc<Worker>] {
         &self.workers
+    }
+
+    /// The effects of all controllers.
+    pub(crate) fn effects(&self) -> &[Arc<dyn AnyEffects>] {
+        &self.effects
     }
 
     /// Whether every cache is complete.
@@ -156,10 +190,10 @@ impl Core {
     /// The shared cache of a projection, watched from the start of the program on. The same part of
     /// the same projection is the same cache; caches of the same part of a kind share one watch.
     pub fn store<P: Projection>(&mut self, selection: &Selection) -> Arc<Store<P>> {
-        let guard = self.guard.clone();
+        let (field_manager, guard) = (self.field_manager, self.guard.clone());
         let events = Arc::clone(&self.events);
         self.watch(P::KIND, selection).store(|| {
-            let store = Store::<P>::guarded(guard);
+            let store = Store::<P>::of_program(field_manager, guard);
             store.on_quarantine(move |key, quarantined| quarantine::<P>(&*events, key, quarantined));
             store
         })
@@ -193,13 +227,14 @@ impl Core {
         wire: impl FnOnce(&mut Wiring<'_>) -> Result<Arc<C>, E>,
     ) -> Result<Arc<Worker>, E> {
         let slot = Arc::new(OnceLock::new());
-        let mut wiring = Wiring { core: self, slot: Arc::clone(&slot), reads: Vec::new() };
+        let mut wiring = Wiring { core: self, slot: Arc::clone(&slot), wired: Wired::default() };
         let controller = wire(&mut wiring)?;
-        let reads = wiring.reads;
+        let wired = wiring.wired;
+        self.effects.extend(wired.effects.iter().cloned());
         let events = Arc::clone(&self.events);
         let environment =
             (Arc::clone(&self.clock), self.metrics.clone(), self.tracer.clone(), events, self.guard.clone());
-        let worker = Arc::new(Worker::new(spec, component, controller, reads, environment));
+        let worker = Arc::new(Worker::new(spec, component, controller, wired, environment));
         // The slot was made here and is filled once.
         let _ = slot.set(Arc::downgrade(&worker));
         self.workers.push(Arc::clone(&worker));
@@ -235,7 +270,7 @@ impl Core {
 pub struct Wiring<'a> {
     core: &'a mut Core,
     slot: Arc<OnceLock<Weak<Worker>>>,
-    reads: Vec<Arc<dyn Sink>>,
+    wired: Wired,
 }
 
 impl Wiring<'_> {
@@ -247,7 +282,7 @@ impl Wiring<'_> {
     /// A cache of some objects of a kind.
     pub fn reads_some<P: Projection>(&mut self, selection: &Selection) -> Arc<Store<P>> {
         let store = self.core.store::<P>(selection);
-        self.reads.push(Arc::clone(&store) as Arc<dyn Sink>);
+        self.wired.reads.push(Arc::clone(&store) as Arc<dyn Sink>);
         store
     }
 
@@ -271,6 +306,25 @@ impl Wiring<'_> {
                 resume_unwind(panic);
             }
         });
+    }
+
+    /// Work outside of the cluster that the controller's decisions may ask for ([`Outcome::effect`](crate::outcome::Outcome::effect)).
+    /// It runs on the leader; its keys are reconciled when it has ended.
+    pub fn effects<I, O>(&mut self, name: &'static str, limits: EffectLimits) -> Arc<Effects<I, O>>
+    where
+        I: PartialEq + Send + 'static,
+        O: Send + Sync + 'static,
+    {
+        let effects = Arc::new(Effects::new(name, limits, SharedClock::clone(&self.core.clock)));
+        let slot = Arc::clone(&self.slot);
+        effects.on_wake(move |key| {
+            let Some(worker) = slot.get().and_then(Weak::upgrade) else { return };
+            let mut requests = Requests::default();
+            requests.enqueue(key);
+            worker.enqueue(requests);
+        });
+        self.wired.effects.push(Arc::new(Runner::new(Arc::clone(&effects))));
+        effects
     }
 
     /// The clock of the controllers.

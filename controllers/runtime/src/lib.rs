@@ -12,6 +12,7 @@
 pub mod changes;
 pub mod controller;
 mod core;
+mod effects;
 mod election;
 mod follow;
 pub mod health;
@@ -24,8 +25,8 @@ pub mod trace;
 
 pub use koord_client::{api, clock, recorder};
 pub use koord_core::{
-    cache, condition, error, events, index, intern, key, lease, outcome, ownership, panics, plan, projection, queue,
-    random, reflector, store, uid, watch::Watch, write,
+    cache, child, condition, effect, error, events, index, intern, key, lease, outcome, ownership, panics, plan,
+    projection, queue, random, reflector, store, uid, watch::Watch, write,
 };
 
 pub use crate::core::{Core, Wiring};

@@ -32,8 +32,6 @@ const LEASE_LIMIT: (f32, u32) = (5.0, 10);
 /// How a manager runs.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Writes are made in this name.
-    pub field_manager: &'static str,
     /// Requests per second; zero or less means no limit.
     pub requests_per_second: f32,
     /// Requests that may come at once.
@@ -108,7 +106,7 @@ impl Manager {
     /// where nobody else keeps real time either.
     pub fn timed_by(clock: SharedClock, core: Core, client: Client, events: EventQueue, settings: Settings) -> Self {
         let limit = (settings.requests_per_second, settings.requests_burst);
-        let api = Api::new(client, Arc::clone(&clock), core.metrics().requests(), settings.field_manager, limit);
+        let api = Api::new(client, Arc::clone(&clock), core.metrics().requests(), core.field_manager(), limit);
         let tasks = Tasks::new(core.guard().clone(), Arc::clone(&clock), core.random().clone());
         let (core, health, leading) = (Arc::new(core), Health::default(), Arc::new(watch::Sender::new(false)));
         let ready = Arc::clone(&core);
@@ -356,6 +354,12 @@ impl Leader {
                     let run = move || work(Arc::clone(&worker), api.clone(), Arc::clone(&clock), end.clone());
                     spawn(&mut workers, &self.tasks, task, &term, run);
                 }
+            }
+            for effects in self.core.effects() {
+                let (effects, guard) = (Arc::clone(effects), self.core.guard().clone());
+                let (clock, end, task) = (Arc::clone(&self.clock), term.clone(), Task("effects", effects.name()));
+                let run = move || Arc::clone(&effects).run(guard.clone(), Arc::clone(&clock), end.clone());
+                spawn(&mut workers, &self.tasks, task, &term, run);
             }
             for OwnTask { task, start } in &self.own_tasks {
                 let (start, api, end) = (Arc::clone(start), self.api.clone(), term.clone());

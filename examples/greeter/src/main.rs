@@ -9,7 +9,7 @@ use greeting::{Greeting, Greetings};
 use koord::{
     declare::Profile,
     document::{Declared, custom_resource_definition, roles},
-    program::{Build, PERMISSIONS, print_manifests, run_controllers},
+    program::{Build, permissions, print_manifests, run_controllers},
     runtime::metrics::Description,
     serde_json::Value,
 };
@@ -35,7 +35,6 @@ fn main() -> ExitCode {
 
 fn manifests() -> Vec<Value> {
     let mut manifests = vec![custom_resource_definition(&[Declared::of::<Greeting>()], Profile::Compatible)];
-    let rules = [Greetings::SPEC.rbac_rules(), PERMISSIONS.to_vec()].concat();
-    manifests.extend(roles("greeter", &rules, BUILD.namespace));
+    manifests.extend(roles("greeter", &permissions([&Greetings::SPEC]), BUILD.namespace));
     manifests
 }

@@ -1,28 +1,35 @@
 //! The controller: a function from a key and the caches to what shall be.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use koord::{
     Projection,
-    controller::ResourceKind,
     jiff::Timestamp,
+    k8s_openapi::{
+        api::{
+            apps::v1::{StatefulSet, StatefulSetSpec},
+            core::v1::{Container, PodSpec, PodTemplateSpec, Service, ServicePort, ServiceSpec},
+        },
+        apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta},
+    },
     runtime::{
+        cache::Cache,
+        child::Child,
         controller::Controller,
+        effect::{Effects, Progress},
         error::ReconcileError,
         key::ObjectKey,
-        outcome::{Outcome, Owned},
-        ownership::controller_reference,
+        outcome::Outcome,
+        ownership::{Cleanup, Finalizers},
         store::Store,
     },
     serde::Deserialize,
-    serde_json::{Map, Value, json},
 };
 
-use crate::database::{Database, DatabaseSpec, DatabaseStatus, ServerSettings};
-
-/// StatefulSets are known by their identity; nothing of their type is needed.
-const STATEFUL_SET: ResourceKind =
-    ResourceKind { group: "apps", version: "v1", kind: "StatefulSet", plural: "statefulsets", namespaced: true };
+use crate::{
+    backups::{self, BackupStore, Bucket},
+    database::{Database, DatabaseSpec, DatabaseStatus, ServerSettings},
+};
 
 /// What the cache keeps of a database.
 #[derive(PartialEq, Projection)]
@@ -30,102 +37,144 @@ const STATEFUL_SET: ResourceKind =
 pub struct DatabaseView {
     spec: DatabaseSpec,
     status: Option<DatabaseStatus>,
+    finalizers: Finalizers,
 }
 
-impl Owned for DatabaseView {
-    fn owned(&self) -> Value {
-        Value::Null
-    }
-
-    fn status(&self) -> Value {
-        self.status.as_ref().map_or(Value::Null, |status| json!(status))
-    }
-}
-
-/// What the cache keeps of a StatefulSet.
-#[derive(PartialEq, Projection)]
-#[koord(kind = STATEFUL_SET, runtime = koord::runtime)]
-pub struct StatefulSetView {
-    spec: Servers,
-    status: Option<Progress>,
-}
-
-/// The part of a StatefulSet's spec that we write.
-#[derive(PartialEq, Deserialize, koord::serde::Serialize)]
-#[serde(crate = "koord::serde", rename_all = "camelCase")]
-struct Servers {
-    replicas: Option<i32>,
-    service_name: Option<String>,
-    selector: Value,
-    template: Value,
-}
-
+/// What the controller reads of a StatefulSet beside what it applied.
 #[derive(PartialEq, Deserialize)]
+#[serde(crate = "koord::serde")]
+pub struct Servers {
+    #[serde(default)]
+    status: Counts,
+}
+
+#[derive(PartialEq, Default, Deserialize)]
 #[serde(crate = "koord::serde", rename_all = "camelCase")]
-struct Progress {
+struct Counts {
     #[serde(default)]
     ready_replicas: i32,
 }
 
-impl Owned for StatefulSetView {
-    fn owned(&self) -> Value {
-        json!({ "spec": self.spec })
-    }
-}
+/// The bucket of a database goes before the database does.
+const BUCKET: &str = "db.example.com/bucket";
 
-/// Keeps one StatefulSet of the same name for every database, and the database's status.
+/// Keeps a StatefulSet and a Service of the same name for every database, a bucket for those with backups, and the
+/// database's status.
 #[koord::controller(
     name = "database",
     for = databases,
     owns(stateful_sets),
+    owns(services),
+    effects(buckets, limits = backups::LIMITS),
     concurrency = 2,
+    rbac(group = "db.example.com", resource = "databases", verbs = [patch]),
     rbac(group = "db.example.com", resource = "databases/status", verbs = [patch]),
     runtime = koord::runtime,
 )]
-pub struct Databases {
+pub struct DatabaseController {
     databases: Arc<Store<DatabaseView>>,
-    stateful_sets: Arc<Store<StatefulSetView>>,
+    stateful_sets: Arc<Store<Child<StatefulSet, Servers>>>,
+    services: Arc<Store<Child<Service>>>,
+    buckets: Arc<Effects<Bucket, Option<String>>>,
+    store: Option<BackupStore>,
 }
 
-impl Controller for Databases {
+impl Controller for DatabaseController {
     fn reconcile(&self, key: &ObjectKey, _: Timestamp) -> Result<Outcome, ReconcileError> {
-        let (databases, stateful_sets) = (self.databases.read(), self.stateful_sets.read());
-        let mut outcome = Outcome::settled();
-        // What belongs to a database that is gone is collected by its owner reference.
-        let Some(database) = databases.get(key.as_str()).filter(|database| !database.deleting) else {
-            return Ok(outcome);
-        };
-        let kind = ResourceKind::of(&<Database as koord::Resource>::INFO);
-        let owner = controller_reference(&kind, (key, database), key)
-            .map_err(|error| ReconcileError::never(koord::runtime::error::Fault::User, error.to_string()))?;
-        outcome.present(&stateful_sets, key, stateful_set(key, &database.value.spec, &owner))?;
-        let ready = stateful_sets.get(key.as_str()).and_then(|set| set.value.status.as_ref());
-        let status = DatabaseStatus { ready: ready.map_or(0, |progress| progress.ready_replicas) };
-        outcome.status(&databases, key, &json!(status));
+        let databases = self.databases.read();
+        let Some(database) = databases.get(key.as_str()) else { return Ok(Outcome::settled()) };
+        let mut outcome = Outcome::of(key, database);
+        outcome.finalizer(
+            &databases,
+            key,
+            BUCKET,
+            |outcome, database| self.apply(outcome, &databases, key, &database.value.spec),
+            |outcome, _| Ok(self.clean_up(outcome, key)),
+        )?;
         Ok(outcome)
     }
 }
 
-fn stateful_set(key: &ObjectKey, spec: &DatabaseSpec, owner: &Value) -> Map<String, Value> {
-    let labels = json!({"app": "postgres", "database": key.name()});
-    let arguments = spec.settings.as_ref().map(ServerSettings::arguments).unwrap_or_default();
-    let mut container = json!({"name": "postgres", "image": format!("postgres:{}", spec.release)});
-    if !arguments.is_empty() {
-        container["args"] = json!(arguments);
+impl DatabaseController {
+    fn apply(
+        &self,
+        outcome: &mut Outcome,
+        databases: &Cache<DatabaseView>,
+        key: &ObjectKey,
+        spec: &DatabaseSpec,
+    ) -> Result<(), ReconcileError> {
+        let stateful_sets = self.stateful_sets.read();
+        outcome.apply(&stateful_sets, key, &stateful_set(key, spec))?;
+        outcome.apply(&self.services.read(), key, &service(key))?;
+        let ready = stateful_sets.get(key.as_str()).map_or(0, |set| set.value.seen.status.ready_replicas);
+        let backups = match (&spec.backup, &self.store) {
+            (None, _) => None,
+            (Some(_), None) => Some("no backup store is configured; set BACKUP_STORE".to_owned()),
+            (Some(_), Some(store)) => {
+                let bucket = Bucket::Present(bucket_name(key));
+                let work = store.clone().bring_about(bucket.clone());
+                Some(match outcome.effect(&self.buckets, key, bucket, work) {
+                    Progress::Pending => "the bucket is being made".to_owned(),
+                    Progress::Done(url) => url.as_deref().unwrap_or("ready").to_owned(),
+                    Progress::Failed { error, .. } => error.message,
+                })
+            }
+        };
+        outcome.status(databases, key, &DatabaseStatus { ready, backups })
     }
-    let mut body = Map::new();
-    body.insert("metadata".to_owned(), json!({"labels": labels, "ownerReferences": [owner]}));
-    body.insert(
-        "spec".to_owned(),
-        json!({
-            "replicas": spec.replicas.unwrap_or(1),
-            "serviceName": key.name(),
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {"containers": [container]},
-            },
+
+    fn clean_up(&self, outcome: &mut Outcome, key: &ObjectKey) -> Cleanup {
+        let Some(store) = &self.store else { return Cleanup::Done };
+        let bucket = Bucket::Absent(bucket_name(key));
+        let work = store.clone().bring_about(bucket.clone());
+        match outcome.effect(&self.buckets, key, bucket, work) {
+            Progress::Done(_) => Cleanup::Done,
+            Progress::Pending => Cleanup::WaitsFor(format!("the bucket {}", bucket_name(key))),
+            Progress::Failed { error, .. } => {
+                Cleanup::WaitsFor(format!("the bucket {} ({})", bucket_name(key), error.message))
+            }
+        }
+    }
+}
+
+fn bucket_name(key: &ObjectKey) -> String {
+    format!("{}.{}", key.namespace(), key.name())
+}
+
+fn labels(key: &ObjectKey) -> BTreeMap<String, String> {
+    [("app", "postgres"), ("database", key.name())].map(|(name, value)| (name.to_owned(), value.to_owned())).into()
+}
+
+fn stateful_set(key: &ObjectKey, spec: &DatabaseSpec) -> StatefulSet {
+    let labelled = || ObjectMeta { labels: Some(labels(key)), ..ObjectMeta::default() };
+    let container = Container {
+        name: "postgres".to_owned(),
+        image: Some(format!("postgres:{}", spec.release)),
+        args: spec.settings.as_ref().map(ServerSettings::arguments),
+        ..Container::default()
+    };
+    let pod = PodSpec { containers: vec![container], ..PodSpec::default() };
+    StatefulSet {
+        metadata: labelled(),
+        spec: Some(StatefulSetSpec {
+            replicas: Some(spec.replicas.unwrap_or(1)),
+            service_name: Some(key.name().to_owned()),
+            selector: LabelSelector { match_labels: Some(labels(key)), ..LabelSelector::default() },
+            template: PodTemplateSpec { metadata: Some(labelled()), spec: Some(pod) },
+            ..StatefulSetSpec::default()
         }),
-    );
-    body
+        ..StatefulSet::default()
+    }
+}
+
+fn service(key: &ObjectKey) -> Service {
+    Service {
+        spec: Some(ServiceSpec {
+            cluster_ip: Some("None".to_owned()),
+            selector: Some(labels(key)),
+            ports: Some(vec![ServicePort { name: Some("postgres".to_owned()), port: 5432, ..ServicePort::default() }]),
+            ..ServiceSpec::default()
+        }),
+        ..Service::default()
+    }
 }

@@ -121,6 +121,10 @@ pub struct DatabaseStatus {
     /// Servers that answer.
     #[serde(default)]
     pub ready: i32,
+    /// Where backups go, or why they go nowhere yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[koord(added(since = "v1"))]
+    pub backups: Option<String>,
 }
 
 fn room_for_logs(spec: &DatabaseSpec, at: &Path<'_>, errors: &mut Errors) {

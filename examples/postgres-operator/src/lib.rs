@@ -4,6 +4,7 @@
 
 extern crate koord as koord_resource;
 
+pub mod backups;
 pub mod controller;
 pub mod database;
 pub mod operator;
@@ -16,11 +17,12 @@ use koord::{
     declare::Profile,
     document::{Declared, WebhookService, converted_resource_definition, roles, webhook_configuration},
     handlers,
+    program::permissions,
     serde_json::Value,
     webhook,
 };
 
-use crate::{controller::Databases, database::Database};
+use crate::{controller::DatabaseController, database::Database};
 
 /// The kind in all of its versions, newest first.
 pub const DATABASE: &[Declared] = &[Declared::of::<Database>(), Declared::of::<Database>().older("v1alpha1")];
@@ -32,7 +34,7 @@ pub const CONVERSIONS: &[Conversion] = &[Conversion::of::<Database>(&["v1alpha1"
 pub const HANDLERS: &[Handler<()>] = handlers![Database::mutating_handler(), Database::validating_handler()];
 
 /// What the manager runs.
-pub const CONTROLLERS: &[ControllerSpec] = controllers![Databases];
+pub const CONTROLLERS: &[ControllerSpec] = controllers![DatabaseController];
 
 /// The namespace that the operator is installed in.
 pub const NAMESPACE: &str = "postgres";
@@ -46,9 +48,9 @@ const CERTIFICATES: &str = "postgres-operator-certs";
 /// Everything that must be configured for a cluster.
 pub fn manifests() -> Vec<Value> {
     let service = WebhookService { namespace: NAMESPACE, name: NAME, ca_bundle: "Cg==" };
-    let rules = CONTROLLERS.iter().flat_map(ControllerSpec::rbac_rules);
-    let rules: Vec<_> =
-        rules.chain(webhook::rbac(&[CERTIFICATES], &[NAME], &[NAME])).chain([webhook::CONVERSION_RBAC]).collect();
+    let mut rules = permissions(CONTROLLERS);
+    rules.extend(webhook::rbac(&[CERTIFICATES], &[NAME], &[NAME]));
+    rules.push(webhook::CONVERSION_RBAC);
     let mut manifests = vec![converted_resource_definition(DATABASE, Profile::Compatible, &service)];
     manifests.extend(roles(NAME, &rules, NAMESPACE));
     manifests.push(webhook_configuration(WebhookKind::Mutating, NAME, HANDLERS, &service));

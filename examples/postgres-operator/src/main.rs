@@ -17,7 +17,7 @@ fn main() -> ExitCode {
         |arguments| read_flags(&BUILD, arguments),
         async |settings, stop| {
             let dependencies = Dependencies::of_process(settings.kubeconfig.as_deref()).await?;
-            operator::run(settings, dependencies, operator::environment()?, stop).await
+            operator::run(settings, dependencies, operator::environment()?, operator::backups()?, stop).await
         },
     )
 }

@@ -9,7 +9,9 @@ use koord::{
     webhook::{self, Server, ServiceBuilder},
 };
 
-use crate::{CERTIFICATES, CONVERSIONS, HANDLERS, NAME, NAMESPACE, controller::Databases};
+use crate::{
+    CERTIFICATES, CONVERSIONS, HANDLERS, NAME, NAMESPACE, backups::BackupStore, controller::DatabaseController,
+};
 
 /// Which program this is.
 pub const BUILD: Build = Build {
@@ -43,15 +45,22 @@ fn own(variable: &str) -> Option<&'static str> {
     }
 }
 
+/// The store that the variable `BACKUP_STORE` names by its URL; none when it is not set.
+pub fn backups() -> koord::program::Result<Option<BackupStore>> {
+    let url = std::env::var("BACKUP_STORE").ok().filter(|url| !url.is_empty());
+    url.map(|url| BackupStore::at(&url).map_err(koord::program::Error::msg)).transpose()
+}
+
 /// Runs until `stop`.
 pub async fn run(
     settings: ControllerSettings,
     dependencies: Dependencies,
     environment: webhook::Environment,
+    backups: Option<BackupStore>,
     stop: CancellationToken,
 ) -> koord::program::Result<()> {
     let mut program = Program::new(BUILD, settings, dependencies, &stop)?;
-    program.core().add(Databases::SPEC, NAME, Databases::wire)?;
+    program.core().add(DatabaseController::SPEC, NAME, |wiring| DatabaseController::wire(wiring, backups))?;
 
     let counters = webhook::Metrics::register(program.metrics())?;
     let clock = SystemClock::shared();

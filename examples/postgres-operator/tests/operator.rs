@@ -1,7 +1,11 @@
 //! The operator, on an API server inside the test.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use koord::{
     admission::{Operation, Request, Verdict},
@@ -31,11 +35,16 @@ use koord::{
         recorder::Recorder,
     },
     serde_json::{self, Value, json, value::RawValue},
-    tokio,
+    tokio::{
+        self,
+        io::{AsyncReadExt, AsyncWriteExt},
+    },
     tokio_util::sync::CancellationToken,
     webhook::Environment,
 };
-use postgres_operator::{CONVERSIONS, DATABASE, HANDLERS, NAME, controller::Databases, manifests, operator};
+use postgres_operator::{
+    CONVERSIONS, DATABASE, HANDLERS, NAME, backups::BackupStore, controller::DatabaseController, manifests, operator,
+};
 
 // === rules, without a server ===
 
@@ -181,12 +190,17 @@ fn server() -> Server {
     server
 }
 
-fn manager(server: &Server) -> Manager {
+fn manager(server: &Server, store: Option<BackupStore>) -> Manager {
     let (recorder, events) = Recorder::new(SystemClock::shared());
-    let mut core = Core::new(SystemClock::shared(), Random::seeded(7), Metrics::new().unwrap(), Arc::new(recorder));
-    core.add(Databases::SPEC, "postgres-operator", Databases::wire).unwrap();
+    let mut core = Core::new(
+        "postgres-operator",
+        SystemClock::shared(),
+        Random::seeded(7),
+        Metrics::new().unwrap(),
+        Arc::new(recorder),
+    );
+    core.add(DatabaseController::SPEC, "postgres-operator", |wiring| DatabaseController::wire(wiring, store)).unwrap();
     let settings = Settings {
-        field_manager: "postgres-operator",
         requests_per_second: 0.0,
         requests_burst: 0,
         leader_election: None,
@@ -210,7 +224,7 @@ fn a_database_gets_its_servers() {
     tokio::runtime::Runtime::new().unwrap().block_on(async {
         let server = server();
         let stop = CancellationToken::new();
-        let running = tokio::spawn(manager(&server).run(stop.clone()));
+        let running = tokio::spawn(manager(&server, None).run(stop.clone()));
 
         let databases = "/apis/db.example.com/v1/namespaces/default/databases";
         let sets = "/apis/apps/v1/namespaces/default/statefulsets";
@@ -222,6 +236,17 @@ fn a_database_gets_its_servers() {
         let first = eventually("a StatefulSet", set).await;
         assert_eq!(first["metadata"]["ownerReferences"][0]["kind"], "Database");
         assert_eq!(first["spec"]["template"]["spec"]["containers"][0]["image"], "postgres:16");
+        let service = || {
+            let service = send(&server, Method::GET, "/api/v1/namespaces/default/services/d", &Value::Null);
+            Some(service).filter(|service| service["spec"].is_object())
+        };
+        let published = eventually("a Service", service).await;
+        assert_eq!(published["spec"]["clusterIPs"], json!(["None"]), "the server's part: {published}");
+        // Each object is written once: what the server filled in is no difference.
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let revision = |object: &Value| object["metadata"]["resourceVersion"].clone();
+        assert_eq!(set().map(|set| revision(&set)), Some(revision(&first)));
+        assert_eq!(service().map(|service| revision(&service)), Some(revision(&published)));
 
         send(&server, Method::PATCH, &format!("{databases}/d"), &json!({"spec": {"release": 17, "replicas": 3}}));
         let changed = || set().filter(|set| set["spec"]["replicas"] == 3);
@@ -253,6 +278,106 @@ fn a_database_gets_its_servers() {
         };
         eventually("the database's status", ready).await;
 
+        stop.cancel();
+        running.await.unwrap().unwrap();
+    });
+}
+
+// === what is outside of the cluster ===
+
+/// A backup store: buckets are ready after three questions, every fourth request is one too many, and what it was asked.
+#[derive(Default)]
+struct FakeStore {
+    requests: usize,
+    buckets: BTreeMap<String, u32>,
+    log: Vec<String>,
+}
+
+impl FakeStore {
+    /// Code and body of the answer to a request.
+    fn answer(&mut self, method: &str, path: &str) -> (u16, String) {
+        self.requests += 1;
+        if self.requests.is_multiple_of(4) {
+            return (429, "too many requests".to_owned());
+        }
+        let name = path.trim_start_matches("/buckets/").to_owned();
+        match method {
+            "PUT" => {
+                let asked = self.buckets.entry(name.clone()).or_default();
+                *asked += 1;
+                if *asked == 1 {
+                    self.log.push(format!("make {name}"));
+                }
+                let state = if *asked < 3 { "Creating" } else { "Ready" };
+                (200, json!({"state": state, "url": format!("s3://{name}")}).to_string())
+            }
+            "DELETE" => match self.buckets.get_mut(&name) {
+                None => (404, "no such bucket".to_owned()),
+                Some(asked) if *asked > 3 => {
+                    *asked = 3;
+                    (200, json!({"state": "Deleting"}).to_string())
+                }
+                Some(_) => {
+                    self.buckets.remove(&name);
+                    self.log.push(format!("remove {name}"));
+                    (200, json!({"state": "Deleting"}).to_string())
+                }
+            },
+            other => panic!("{other} {path}"),
+        }
+    }
+}
+
+/// Serves the store, one request a connection. Gives its URL.
+async fn serve(store: Arc<Mutex<FakeStore>>) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut connection, _)) = listener.accept().await {
+            let (mut text, mut part) = (String::new(), [0; 1024]);
+            while !text.contains("\r\n\r\n") {
+                match connection.read(&mut part).await {
+                    Ok(read) if read > 0 => text.push_str(std::str::from_utf8(&part[..read]).unwrap()),
+                    _ => break,
+                }
+            }
+            if text.is_empty() {
+                continue;
+            }
+            let mut words = text.split(' ');
+            let (method, path) = (words.next().unwrap(), words.next().unwrap());
+            let (code, body) = store.lock().unwrap().answer(method, path);
+            let head = format!("HTTP/1.1 {code} X\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
+            connection.write_all((head + &body).as_bytes()).await.unwrap();
+        }
+    });
+    url
+}
+
+#[test]
+fn a_bucket_comes_with_its_database_and_goes_before_it() {
+    tokio::runtime::Runtime::new().unwrap().block_on(async {
+        let (server, stop) = (server(), CancellationToken::new());
+        let fake = Arc::new(Mutex::new(FakeStore::default()));
+        let store = BackupStore::at(&serve(Arc::clone(&fake)).await).unwrap();
+        let running = tokio::spawn(manager(&server, Some(store)).run(stop.clone()));
+        let databases = "/apis/db.example.com/v1/namespaces/default/databases";
+        let spec = json!({"release": 16, "storage": "1Gi", "backup": "0 3 * * *"});
+        send(&server, Method::POST, databases, &database(&spec));
+        let seen = || send(&server, Method::GET, &format!("{databases}/d"), &Value::Null);
+        let ready = || Some(seen()).filter(|seen| seen["status"]["backups"] == "s3://default.d");
+        let ready = eventually("a bucket", ready).await;
+        assert_eq!(ready["metadata"]["finalizers"], json!(["db.example.com/bucket"]));
+
+        // The store is not asked again for a bucket that it has made.
+        let asked = fake.lock().unwrap().requests;
+        send(&server, Method::PATCH, &format!("{databases}/d"), &json!({"spec": {"replicas": 2}}));
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert_eq!(fake.lock().unwrap().requests, asked);
+
+        send(&server, Method::DELETE, &format!("{databases}/d"), &Value::Null);
+        eventually("an end", || Some(seen()).filter(|seen| seen["reason"] == "NotFound")).await;
+        assert_eq!(fake.lock().unwrap().log, ["make default.d", "remove default.d"]);
         stop.cancel();
         running.await.unwrap().unwrap();
     });
@@ -297,7 +422,7 @@ fn old_and_new_clients_share_a_database() {
             clock: SystemClock::shared(),
             random: Random::from_os(),
         };
-        let running = tokio::spawn(operator::run(settings, dependencies, environment.unwrap(), stop.clone()));
+        let running = tokio::spawn(operator::run(settings, dependencies, environment.unwrap(), None, stop.clone()));
 
         let (old, new) = (
             "/apis/db.example.com/v1alpha1/namespaces/default/databases",

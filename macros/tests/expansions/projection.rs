@@ -1,4 +1,17 @@
 #[automatically_derived]
+impl ::koord_runtime::outcome::WithStatus for CardView {
+    type Status = Arc<str>;
+    fn status(&self) -> ::core::option::Option<&Arc<str>> {
+        Some(&self.status)
+    }
+}
+#[automatically_derived]
+impl ::koord_runtime::projection::Labelled for CardView {
+    fn labels(&self) -> &::koord_runtime::projection::Labels {
+        &self.labels
+    }
+}
+#[automatically_derived]
 impl ::koord_runtime::projection::Projection for CardView {
     const KIND: ::koord_resource::controller::ResourceKind = ::koord_resource::controller::ResourceKind::of(
         &<Card as ::koord_resource::Resource>::INFO,

@@ -62,6 +62,7 @@ impl<T: ::koord_resource::Schema> ::koord_resource::Schema for JobSpec<T> {
                             schema
                         },
                     );
+                    ::koord_resource::declare::renamed(&mut object, "amount", "count");
                 }
                 if cx.has("v1") {
                     ::koord_resource::declare::property(
@@ -125,14 +126,18 @@ impl<T: ::koord_resource::Schema> ::koord_resource::Schema for JobSpec<T> {
                 );
                 object
             };
-            schema
-                .validations
-                .push(::koord_resource::schema::Rule {
-                    rule: "[has(self.mode), has(self.byName)].filter(set, set).size() <= 1"
-                        .to_owned(),
-                    message: Some("at most one of mode, byName must be set".to_owned()),
-                    ..::koord_resource::schema::Rule::default()
-                });
+            if cx.has("v1") {
+                schema
+                    .validations
+                    .push(::koord_resource::schema::Rule {
+                        rule: "[has(self.mode), has(self.byName)].filter(set, set).size() <= 1"
+                            .to_owned(),
+                        message: Some(
+                            "at most one of mode, byName must be set".to_owned(),
+                        ),
+                        ..::koord_resource::schema::Rule::default()
+                    });
+            } else {}
             schema
         }
     }

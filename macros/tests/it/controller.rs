@@ -79,7 +79,7 @@ impl Projection for CardView {
 #[controller(
     name = "name-cards",
     for = nodes,
-    owns(cards, mapper = by_name, predicate = never, namespace = "default", labels = "a=b"),
+    owns(cards, by = by_name, predicate = never, namespace = "default", labels = "a=b"),
     watches(more),
     concurrency = 4,
     rate_limit(base_ms = 10, burst = 7),
@@ -141,6 +141,6 @@ fn the_fields_are_the_caches() {
     assert_eq!(
         reactions,
         [("nodes", vec!["same"]), ("cards default a=b", vec![]), ("cards", vec!["same"])],
-        "a predicate stands before its mapper"
+        "a predicate stands before what it maps to"
     );
 }

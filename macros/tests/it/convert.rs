@@ -204,6 +204,120 @@ fn every_version_has_its_own_schema() {
     assert_eq!(versions.iter().map(fields).collect::<Vec<_>>(), expected);
 }
 
+/// A kind whose rules, columns and scale name fields that older versions call otherwise.
+#[derive(Clone, Debug, PartialEq, Deserialize, Resource, Schema, Convert)]
+#[koord(group = "example.com", version = "v1", scope = "Namespaced", status)]
+#[koord(scale(spec = ".spec.pools[0].replicas", status = ".status.ready", selector = ".status.selector"))]
+#[koord(column(name = "Owner", type = "string", path = ".spec.owner"))]
+#[koord(column(name = "Name", type = "string", path = ".metadata.name"))]
+#[koord(column(name = "Ready", type = "string", path = ".status.conditions[?(@.type=='Ready')].status"))]
+#[koord(selectable(".spec.title"))]
+struct Fleet {
+    metadata: ObjectMeta,
+    spec: FleetSpec,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<FleetStatus>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Schema, Convert)]
+#[koord(validate(rule = "self.title != ''", message = "must not be empty", since = "v1"))]
+#[koord(validate(rule = "self.name != ''", message = "must not be empty", until = "v1"))]
+#[koord(at_most_one_of("title", "owner", "alias"))]
+struct FleetSpec {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[koord(renamed(since = "v1", from = "name"))]
+    title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[koord(added(since = "v1"))]
+    owner: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    alias: Option<String>,
+    #[koord(changed(since = "v1", from = Option<String>, up = parsed, down = printed))]
+    size: i64,
+    #[koord(list_type = "map", list_map_key = "key")]
+    pools: Vec<Pool>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Schema, Convert)]
+struct Pool {
+    #[koord(renamed(since = "v1", from = "id"))]
+    key: String,
+    #[koord(renamed(since = "v1", from = "count"))]
+    replicas: i32,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Schema, Convert)]
+struct FleetStatus {
+    #[koord(renamed(since = "v1", from = "up"))]
+    ready: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[koord(added(since = "v1"))]
+    selector: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[koord(renamed(since = "v1", from = "states"))]
+    conditions: Vec<BTreeMap<String, String>>,
+}
+
+fn parsed(text: Option<String>) -> i64 {
+    text.and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the older type is an Option")]
+fn printed(size: i64) -> Option<String> {
+    Some(size.to_string())
+}
+
+#[test]
+fn rules_and_paths_name_what_a_version_calls_its_fields() {
+    let newest = Declared::of::<Fleet>();
+    let document = custom_resource_definition(&[newest.older("v1beta1"), newest], Profile::Compatible);
+    let version = |index: usize| &document["spec"]["versions"][index];
+    let spec = |index: usize| &version(index)["schema"]["openAPIV3Schema"]["properties"]["spec"];
+    let rules = |index: usize| -> Vec<&str> {
+        let rules = spec(index)["x-kubernetes-validations"].as_array().unwrap();
+        rules.iter().filter_map(|rule| rule["rule"].as_str()).collect()
+    };
+    let counted = "[has(self.title), has(self.owner), has(self.alias)].filter(set, set).size() <= 1";
+    assert_eq!(rules(1), ["self.title != ''", counted]);
+    assert_eq!(rules(0), ["self.name != ''", "[has(self.name), has(self.alias)].filter(set, set).size() <= 1"]);
+    assert_eq!((&spec(0)["required"], &spec(1)["required"]), (&json!(["pools"]), &json!(["pools", "size"])));
+    let keys = |index: usize| &spec(index)["properties"]["pools"]["x-kubernetes-list-map-keys"];
+    assert_eq!((keys(0), keys(1)), (&json!(["id"]), &json!(["key"])));
+    assert_eq!(
+        version(0)["subresources"]["scale"],
+        json!({"specReplicasPath": ".spec.pools[0].count", "statusReplicasPath": ".status.up"})
+    );
+    assert_eq!(version(1)["subresources"]["scale"]["specReplicasPath"], ".spec.pools[0].replicas");
+    let paths = |index: usize| -> Vec<&str> {
+        let columns = version(index)["additionalPrinterColumns"].as_array().unwrap();
+        columns.iter().filter_map(|column| column["jsonPath"].as_str()).collect()
+    };
+    assert_eq!(paths(0), [".metadata.name", ".status.states[?(@.type=='Ready')].status"]);
+    assert_eq!(paths(1)[0], ".spec.owner");
+    assert_eq!(version(0)["selectableFields"], json!([{"jsonPath": ".spec.name"}]));
+}
+
+/// The newest version of a kind looks as it is declared, whatever its number.
+#[test]
+fn the_declared_version_has_what_came_with_it() {
+    #[derive(Clone, Debug, Deserialize, Resource, Schema, Convert)]
+    #[koord(group = "example.com", version = "v1alpha1", scope = "Cluster")]
+    struct Early {
+        metadata: ObjectMeta,
+        spec: EarlySpec,
+    }
+    #[derive(Clone, Debug, Serialize, Deserialize, Schema, Convert)]
+    struct EarlySpec {
+        #[koord(renamed(since = "v1alpha1", from = "old"))]
+        new: String,
+        #[koord(renamed(since = "v1beta1", from = "former"))]
+        later: String,
+    }
+    let document = custom_resource_definition(&[Declared::of::<Early>()], Profile::Compatible);
+    let spec = &document["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+    assert_eq!(spec["required"], json!(["later", "new"]));
+}
+
 #[test]
 fn a_review_is_answered_whole_or_not_at_all() {
     let review = |objects: Value, wanted: &str| {

@@ -55,10 +55,14 @@ fn chosen<'d, T: Copy>(data: &'d [u8], among: &[T]) -> Option<(T, &'d str)> {
 
 /// A quantity that is read is written and read again as the same amount, and its text is stable.
 pub fn quantity(data: &[u8]) {
-    let Some(Ok(amount)) = text(data).map(str::parse::<Quantity>) else { return };
+    let Some(text) = text(data) else { return };
+    let Ok(amount) = text.parse::<Quantity>() else { return };
     let written = amount.to_string();
     let again: Quantity = written.parse().expect("a quantity reads what it wrote");
-    assert_eq!(again.to_string(), written);
+    // QUIRK: 1.953125Ki is written without a suffix, as 2000, and that is a decimal quantity, which is written as 2k.
+    let is_binary = text.contains('i');
+    let stable: Quantity = if is_binary { again.to_string().parse().expect("a quantity") } else { again.clone() };
+    assert_eq!(stable.to_string(), if is_binary { again.to_string() } else { written.clone() });
     // QUIRK: there is no suffix beyond exa, and Go writes none: 1000E is written as 1.
     let [least, most] = ["-1e21", "1e21"].map(|bound| bound.parse::<Quantity>().expect("a quantity"));
     let has_suffix = (amount > least && amount < most) || written.contains('e');

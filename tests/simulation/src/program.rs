@@ -13,13 +13,13 @@ use koord_runtime::{
     plan::Execution,
     random::Random,
     reflector::Initial,
-    write::Write,
+    write::{Answer, Write},
 };
 use parking_lot::Mutex;
 
 use crate::{connection::Connection, scenario::Scenario, world::World};
 
-const FIELD_MANAGER: &str = "simulated";
+pub(crate) const FIELD_MANAGER: &str = "simulated";
 /// How much later than the others one watch may begin.
 const LATE_START: Duration = Duration::from_mins(30);
 
@@ -80,7 +80,7 @@ impl Program {
         let events = Arc::new(Recorded::default());
         let metrics = Metrics::new().map_err(|error| error.to_string())?;
         let initial = if random.below(2) == 0 { Initial::Stream } else { Initial::Pages };
-        let mut core = Core::new(clock, random, metrics, Arc::clone(&events) as Arc<dyn EventSink>);
+        let mut core = Core::new(FIELD_MANAGER, clock, random, metrics, Arc::clone(&events) as Arc<dyn EventSink>);
         core.set_initial(initial);
         core.inject_panics(world.panics.injector());
         scenario.wire(&mut core)?;
@@ -235,9 +235,9 @@ impl Program {
 }
 
 /// Sends a write and judges the answer.
-fn send(write: &Write, world: &mut World) -> Result<(), ReconcileError> {
+fn send(write: &Write, world: &mut World) -> Result<Answer, ReconcileError> {
     match world.send(write, FIELD_MANAGER) {
-        Ok(answer) => write.judge(&answer),
+        Ok(answer) => write.judge(answer),
         Err(reason) => Err(ReconcileError::new(Blame::Api, format!("{write}: {reason}")).aborting_plan()),
     }
 }

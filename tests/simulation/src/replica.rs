@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Fault, Stage,
     network::{Disruptions, Network},
+    program::FIELD_MANAGER,
 };
 
 /// How long nothing may be written after everything is right.
@@ -74,7 +75,7 @@ impl Replicas {
         let (recorder, events) = Recorder::new(Arc::clone(&clock));
         let metrics = Metrics::new().map_err(|error| error.to_string())?;
         let random = Random::seeded(self.random.number());
-        let mut core = Core::new(Arc::clone(&clock), random, metrics, Arc::new(recorder));
+        let mut core = Core::new(FIELD_MANAGER, Arc::clone(&clock), random, metrics, Arc::new(recorder));
         core.set_initial(if self.chance(2) { Initial::Stream } else { Initial::Pages });
         core.inject_panics(self.disruptions.panics.injector());
         let wired = wire(&mut core)?;
@@ -86,7 +87,6 @@ impl Replicas {
             ..LeaderElectionConfig::new(Network::LEASE.0, Network::LEASE.1, Network::identity(number))
         };
         let settings = Settings {
-            field_manager: "simulated",
             requests_per_second: 20.0,
             requests_burst: 30,
             leader_election: Some(leader_election),

@@ -238,7 +238,7 @@ mod tests {
 
     fn watched(gates: &[&str]) -> Vec<&'static str> {
         let clock = ManualClock::new(jiff::Timestamp::UNIX_EPOCH);
-        let mut core = Core::new(clock, Random::seeded(1), Metrics::new().unwrap(), Arc::new(Nobody));
+        let mut core = Core::new("test", clock, Random::seeded(1), Metrics::new().unwrap(), Arc::new(Nobody));
         let ctx = Ctx::watch(&mut core, |gate| gates.contains(&gate), Settings::default());
         let mut watched: Vec<&str> = core.watches().iter().map(|watch| watch.kind.plural).collect();
         assert_eq!(ctx.synced(), watched.is_empty());
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn pods_that_belong_to_a_quota_by_their_namespace_are_watched_too() {
         let clock = ManualClock::new(jiff::Timestamp::UNIX_EPOCH);
-        let mut core = Core::new(clock, Random::seeded(1), Metrics::new().unwrap(), Arc::new(Nobody));
+        let mut core = Core::new("test", clock, Random::seeded(1), Metrics::new().unwrap(), Arc::new(Nobody));
         Ctx::watch(&mut core, |gate| gate == "ElasticValidatingWebhook", Settings::default());
         let watches = core.watches();
         let pods = watches.iter().find(|watch| watch.kind.plural == "pods").unwrap();

@@ -277,7 +277,7 @@ impl QuotaEvaluator {
         if answer.code == 409 {
             return Ok(None);
         }
-        write.judge(&answer).map_err(|error| error.to_string())?;
+        let answer = write.judge(answer).map_err(|error| error.to_string())?;
         let stored: Stored = serde_json::from_str(&answer.body).map_err(|error| error.to_string())?;
         let revision = Revision::parse(&stored.metadata.resource_version).map_err(|error| error.to_string())?;
         Ok(Some(State { revision, requested: requested.clone(), ..state.clone() }))

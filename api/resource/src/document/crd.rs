@@ -7,7 +7,7 @@ use koord_schema::{
 };
 use serde_json::{Map, Value, json};
 
-use super::WebhookService;
+use super::{WebhookService, older};
 use crate::{
     Resource, ResourceInfo,
     convert::{CONVERSION_REVIEW_VERSIONS, CONVERT_PATH},
@@ -24,25 +24,37 @@ pub struct Declared {
     /// Identity and presentation.
     pub info: ResourceInfo,
     schema: fn(Emit) -> Node,
+    /// Whether fields look as they did in this version; those of the newest one look as they are declared.
+    is_older: bool,
 }
 
 impl Declared {
     /// The declaration that the derives made for a type.
     pub const fn of<T: Resource + Schema>() -> Self {
-        Declared { info: T::INFO, schema: T::schema }
+        Declared { info: T::INFO, schema: T::schema, is_older: false }
     }
 
     /// An older version of the same declaration, which is served and not stored; its fields look as they did.
     #[must_use]
     pub const fn older(self, version: &'static str) -> Self {
         let served = Served { served: true, storage: false, deprecated: None };
-        Declared { info: ResourceInfo { version, served, ..self.info }, schema: self.schema }
+        Declared { info: ResourceInfo { version, served, ..self.info }, is_older: true, ..self }
+    }
+
+    /// The declared fields, as they look in this version.
+    fn fields(&self, cx: Emit) -> Node {
+        if !self.is_older {
+            return (self.schema)(cx);
+        }
+        let mut schema = (self.schema)(cx.at_version(self.info.version));
+        older::name_list_keys(&mut schema);
+        schema
     }
 
     /// The schema of the declared fields alone, with or without the rules that only admission enforces.
     pub(super) fn rules(&self, admission: bool) -> Node {
-        let cx = Emit::new(Profile::Compatible).at_version(self.info.version);
-        (self.schema)(if admission { cx.with_admission() } else { cx })
+        let cx = Emit::new(Profile::Compatible);
+        self.fields(if admission { cx.with_admission() } else { cx })
     }
 
     /// What an API server would refuse in the schema, and what could not be written as one: the types that
@@ -65,7 +77,7 @@ impl Declared {
 
     /// The schema of whole objects, with the fields that every object has.
     pub fn schema(&self, profile: Profile) -> Node {
-        let mut schema = (self.schema)(Emit::new(profile).at_version(self.info.version));
+        let mut schema = self.fields(Emit::new(profile));
         let mut root = object("");
         property(&mut root, "apiVersion", false, text("API version of the object, as group/version."));
         property(&mut root, "kind", false, text("Kind of the object."));
@@ -149,36 +161,40 @@ fn version(declared: &Declared, profile: Profile) -> Value {
         version.insert("deprecated".to_owned(), json!(true));
         insert_some(&mut version, "deprecationWarning", json!(warning));
     }
+    let schema = declared.schema(profile);
+    // Paths are written for the newest version. What an older one has no field for is left out of it.
+    let path = |path: &str| if declared.is_older { older::path(&schema, path) } else { Some(path.to_owned()) };
     let columns = with_extras(info.columns, info.extras.columns, profile);
-    insert_some(&mut version, "additionalPrinterColumns", columns.iter().map(column).collect());
+    let columns = columns.iter().filter_map(|shown| Some(column(shown, &path(shown.json_path)?)));
+    insert_some(&mut version, "additionalPrinterColumns", columns.collect());
     let selectable = with_extras(info.selectable_fields, info.extras.selectable_fields, profile);
-    let selectable: Value = selectable.iter().map(|path| json!({"jsonPath": path})).collect();
+    let selectable = selectable.iter().filter_map(|selectable| path(selectable));
+    let selectable: Value = selectable.map(|path| json!({"jsonPath": path})).collect();
     insert_some(&mut version, "selectableFields", selectable);
     let mut subresources = Map::new();
     if info.status {
         subresources.insert("status".to_owned(), json!({}));
     }
-    if let Some(scale) = info.scale {
-        let mut paths = json!({
-            "specReplicasPath": scale.spec_replicas_path,
-            "statusReplicasPath": scale.status_replicas_path,
-        });
-        if let Some(path) = scale.label_selector_path {
+    if let Some(scale) = info.scale
+        && let (Some(spec), Some(status)) = (path(scale.spec_replicas_path), path(scale.status_replicas_path))
+    {
+        let mut paths = json!({"specReplicasPath": spec, "statusReplicasPath": status});
+        if let Some(path) = scale.label_selector_path.and_then(path) {
             paths["labelSelectorPath"] = json!(path);
         }
         subresources.insert("scale".to_owned(), paths);
     }
     insert_some(&mut version, "subresources", Value::Object(subresources));
-    let schema = serde_json::to_value(sort_required(declared.schema(profile))).unwrap_or_default();
+    let schema = serde_json::to_value(sort_required(schema)).unwrap_or_default();
     version.insert("schema".to_owned(), json!({ "openAPIV3Schema": schema }));
     Value::Object(version)
 }
 
-fn column(column: &Column) -> Value {
+fn column(column: &Column, path: &str) -> Value {
     let mut shown = Map::new();
     shown.insert("name".to_owned(), json!(column.name));
     shown.insert("type".to_owned(), json!(column.type_));
-    shown.insert("jsonPath".to_owned(), json!(column.json_path));
+    shown.insert("jsonPath".to_owned(), json!(path));
     insert_some(&mut shown, "description", json!(column.description));
     insert_some(&mut shown, "format", json!(column.format));
     if column.priority != 0 {

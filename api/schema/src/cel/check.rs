@@ -207,6 +207,10 @@ pub(super) fn parse(text: &str) -> Result<IdedExpr, String> {
         );
         return Err(source.report(place, &message));
     }
+    // The parser's own limit is the same, but it counts wrongly once it is exceeded.
+    if let Some(place) = source.nested_deeper_than(usize::from(DEPTH_MAX)) {
+        return Err(source.report(place, &format!("expression recursion limit exceeded: {DEPTH_MAX}")));
+    }
     let parser = Parser::new().max_recursion_depth(DEPTH_MAX).enable_optional_syntax(true);
     let mut expression = parser.parse(text).map_err(|errors| syntax(&errors, text))?;
     optional::as_indexes(&mut expression);

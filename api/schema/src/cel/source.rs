@@ -51,6 +51,36 @@ impl<'t> Source<'t> {
         (0..self.tokens.len()).filter(begins).map(|index| self.tokens[index].0)
     }
 
+    /// Where an expression begins that lies in more than `most` others: brackets, and what follows the colon of `a ? b : c`.
+    pub(super) fn nested_deeper_than(&self, most: usize) -> Option<usize> {
+        // By open bracket: the conditionals whose last part is being read.
+        let mut open = vec![0_usize];
+        let mut depth = 1_usize;
+        for (index, (place, token)) in self.tokens.iter().enumerate() {
+            let before = index.checked_sub(1).map(|before| self.tokens[before].1);
+            let is_optional = matches!(before, Some("." | "[" | "{" | ","));
+            match *token {
+                "(" | "[" | "{" => {
+                    open.push(0);
+                    depth += 1;
+                }
+                ")" | "]" | "}" if open.len() > 1 => depth -= open.pop().unwrap_or_default() + 1,
+                "," => depth -= open.last_mut().map(std::mem::take).unwrap_or_default(),
+                "?" if !is_optional => {
+                    if let Some(conditionals) = open.last_mut() {
+                        *conditionals += 1;
+                        depth += 1;
+                    }
+                }
+                _ => {}
+            }
+            if depth > most {
+                return Some(*place);
+            }
+        }
+        None
+    }
+
     /// A message with the line it speaks about and a mark below the place.
     pub(super) fn report(&self, place: usize, message: &str) -> String {
         let before = &self.text[..place.min(self.text.len())];
@@ -125,6 +155,23 @@ mod tests {
         );
         assert_eq!(source.identifier("self", 1), text.rfind("self").unwrap());
         assert_eq!(source.operator(">", 0), text.rfind('>').unwrap());
+    }
+
+    #[test]
+    fn nesting_is_counted_by_brackets_and_conditionals() {
+        for (text, depth) in [
+            ("a + b", 1),
+            ("(a) + (b)", 2),
+            ("[[a], {'k': f(b)}]", 4),
+            ("a ? b : c ? d : e", 3),
+            ("[a ? b : c, d ? e : f]", 3),
+            ("a.?b[?c] + {?'d': e}['(('] // ((", 2),
+            (")))((", 3),
+        ] {
+            let source = Source::of(text);
+            assert_eq!(source.nested_deeper_than(depth), None, "{text}");
+            assert!(source.nested_deeper_than(depth - 1).is_some(), "{text}");
+        }
     }
 
     #[test]

@@ -29,6 +29,16 @@ impl Step {
         Step(format!("v:{}", canonical(value)).into())
     }
 
+    /// The item of a list with this index.
+    pub(super) fn index(index: usize) -> Self {
+        Step(format!("i:{index}").into())
+    }
+
+    /// The keys of the item, where the step leads into a keyed list.
+    pub(super) fn item_keys(&self) -> Option<Map<String, Value>> {
+        serde_json::from_str(self.0.strip_prefix("k:")?).ok()
+    }
+
     /// Reads a step from FieldsV1; keys and values are brought into canonical form.
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, rest) = text.split_once(':')?;

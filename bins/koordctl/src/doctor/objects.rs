@@ -93,7 +93,7 @@ fn caches(args: &DoctorArgs, now: Timestamp, recorded: &Arc<Recorded>) -> Result
     ];
     let checked: Checked = Options::from_arguments(line).and_then(Options::check)?;
     let sink: Arc<dyn EventSink> = Arc::clone(recorded) as _;
-    let mut core = Core::new(ManualClock::new(now), Random::seeded(0), Metrics::new()?, sink);
+    let mut core = Core::new("koordctl", ManualClock::new(now), Random::seeded(0), Metrics::new()?, sink);
     koord_manager::add_controllers(&mut core, &checked)?;
     // Only its caches are wanted: what the handlers need to know is read as they read it.
     let _handlers = Ctx::watch(&mut core, |gate| checked.enabled(gate), checked.options.webhook_settings());

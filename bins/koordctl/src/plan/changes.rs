@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use koord_resource::schema::patch::merge;
-use koord_runtime::write::Action;
+use koord_runtime::{child::comparable, write::Action};
 use serde_json::{Value, json};
 
 /// One field that gets another value.
@@ -22,6 +22,10 @@ pub(crate) fn planned(action: &Action, before: &Value) -> Value {
     match action {
         Action::Create(object) | Action::Update { object, .. } => object.clone(),
         Action::Delete(_) | Action::Evict(_) => Value::Null,
+        Action::Apply { object, owned } => match merge::diff(owned, &comparable(object)) {
+            Some(difference) => merge::apply(before.clone(), &difference),
+            None => before.clone(),
+        },
         Action::Bind { node, .. } => merge::apply(before.clone(), &json!({"spec": {"nodeName": node}})),
         Action::Patch { patch, .. } => {
             let mut patch = patch.clone();

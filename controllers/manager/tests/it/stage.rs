@@ -111,7 +111,13 @@ impl Stage {
         }
         let events = Arc::new(Events::default());
         let sink = Arc::clone(&events) as Arc<dyn EventSink>;
-        let mut core = Core::new(Arc::clone(&clock) as SharedClock, Random::seeded(1), Metrics::new().unwrap(), sink);
+        let mut core = Core::new(
+            "koordinator-manager",
+            Arc::clone(&clock) as SharedClock,
+            Random::seeded(1),
+            Metrics::new().unwrap(),
+            sink,
+        );
         let source = ConfigSource::default();
         let (metric, slo) = (nodemetric::COMPONENT, nodeslo::COMPONENT);
         core.add(NodeMetricController::SPEC, metric, |wiring| NodeMetricController::wire(wiring, &source)).unwrap();
@@ -242,7 +248,7 @@ impl Stage {
                         Some(refusal) => refusal,
                         None => self.answer(&write.request("koordinator-manager")),
                     };
-                    let result = write.judge(&answer);
+                    let result = write.judge(answer);
                     if let Err(error) = &result {
                         assert!(self.refusals_allowed, "{error}");
                     }

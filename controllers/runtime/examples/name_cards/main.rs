@@ -39,10 +39,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // The program.
     let (recorder, events) = Recorder::new(SystemClock::shared());
-    let mut core = Core::new(SystemClock::shared(), Random::from_os(), Metrics::new()?, Arc::new(recorder));
+    let mut core =
+        Core::new("name-cards", SystemClock::shared(), Random::from_os(), Metrics::new()?, Arc::new(recorder));
     core.add(NameCards::SPEC, COMPONENT, |wiring| Ok::<_, Infallible>(NameCards::wire(wiring)))?;
     let settings = Settings {
-        field_manager: "name-cards",
         requests_per_second: 0.0,
         requests_burst: 0,
         leader_election: None,

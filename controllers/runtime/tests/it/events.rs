@@ -51,9 +51,8 @@ impl Program {
         let (recorder, events) = Recorder::new(Arc::clone(&clock));
         let recorder = Arc::new(recorder);
         let sink = Arc::clone(&recorder) as Arc<dyn EventSink>;
-        let core = Core::new(Arc::clone(&clock), Random::seeded(7), Metrics::new().unwrap(), sink);
+        let core = Core::new("test", Arc::clone(&clock), Random::seeded(7), Metrics::new().unwrap(), sink);
         let settings = Settings {
-            field_manager: "test",
             requests_per_second: 0.0,
             requests_burst: 0,
             leader_election: None,

@@ -8,3 +8,4 @@ mod manager;
 mod name_cards;
 mod sources;
 mod supervision;
+mod waking;

@@ -63,7 +63,6 @@ fn client(server: &Server) -> Client {
 
 fn settings(leader_election: Option<LeaderElectionConfig>) -> Settings {
     Settings {
-        field_manager: "cards",
         requests_per_second: 0.0,
         requests_burst: 0,
         leader_election,
@@ -76,7 +75,7 @@ fn settings(leader_election: Option<LeaderElectionConfig>) -> Settings {
 pub(crate) fn manager(server: &Server, initial: Initial, leader_election: Option<LeaderElectionConfig>) -> Manager {
     let (recorder, events) = Recorder::new(SystemClock::shared());
     let random = Random::seeded(7);
-    let mut core = Core::new(SystemClock::shared(), random, Metrics::new().unwrap(), Arc::new(recorder));
+    let mut core = Core::new("cards", SystemClock::shared(), random, Metrics::new().unwrap(), Arc::new(recorder));
     core.set_initial(initial);
     core.add(NameCards::SPEC, COMPONENT, |wiring| Ok::<_, Infallible>(NameCards::wire(wiring))).unwrap();
     Manager::new(core, client(server), events, settings(leader_election)).at_host("10.96.0.1:443")
@@ -159,7 +158,8 @@ async fn a_controller_keeps_its_objects_right_with_lists_by_page() {
 #[test]
 fn a_restricted_program_watches_one_namespace_and_the_cluster() {
     let (recorder, _told) = Recorder::new(SystemClock::shared());
-    let mut core = Core::new(SystemClock::shared(), Random::seeded(1), Metrics::new().unwrap(), Arc::new(recorder));
+    let mut core =
+        Core::new("cards", SystemClock::shared(), Random::seeded(1), Metrics::new().unwrap(), Arc::new(recorder));
     core.restrict_to("mine");
     let everywhere = core.store::<CardView>(&Selection::default());
     let mine = core.store::<CardView>(&Selection { namespace: "mine".to_owned(), ..Selection::default() });
@@ -280,7 +280,7 @@ async fn is_sent_as_metadata_alone(initial: Initial) {
     send(&server, Method::POST, "/api/v1/nodes", &json!({"metadata": {"name": "listed"}}));
     let (recorder, events) = Recorder::new(SystemClock::shared());
     let (random, metrics) = (Random::seeded(7), Metrics::new().unwrap());
-    let mut core = Core::new(SystemClock::shared(), random, metrics, Arc::new(recorder));
+    let mut core = Core::new("cards", SystemClock::shared(), random, metrics, Arc::new(recorder));
     core.set_initial(initial);
     let nodes = core.store::<SentAs>(&Selection::default());
     let stop = CancellationToken::new();

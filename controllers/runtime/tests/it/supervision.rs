@@ -54,7 +54,8 @@ fn manager(server: &Server, client: Client, injector: Injector, settings: Settin
         send(server, Method::POST, "/api/v1/nodes", &json!({"metadata": {"name": name}}));
     }
     let (recorder, events) = Recorder::new(Arc::clone(&clock));
-    let mut core = Core::new(Arc::clone(&clock), Random::seeded(7), Metrics::new().unwrap(), Arc::new(recorder));
+    let mut core =
+        Core::new("cards", Arc::clone(&clock), Random::seeded(7), Metrics::new().unwrap(), Arc::new(recorder));
     core.inject_panics(injector);
     core.add(NameCards::SPEC, COMPONENT, |wiring| Ok::<_, Infallible>(NameCards::wire(wiring))).unwrap();
     Manager::timed_by(clock, core, client, events, settings)
@@ -62,7 +63,6 @@ fn manager(server: &Server, client: Client, injector: Injector, settings: Settin
 
 fn settings() -> Settings {
     Settings {
-        field_manager: "cards",
         requests_per_second: 0.0,
         requests_burst: 0,
         leader_election: None,
@@ -250,7 +250,7 @@ async fn pods_are_bound_evicted_and_deleted_only_as_decided() {
     let api = manager.api();
     let write = async |key: &ObjectKey, action| {
         let written = api.write(&Write { kind: ResourceKind::POD, key: key.clone(), action }).await;
-        written.map_err(|error| error.fault)
+        written.map(drop).map_err(|error| error.fault)
     };
     let stored = |key: &ObjectKey| send(&server, Method::GET, &format!("{path}/{}", key.name()), &Value::Null);
 
@@ -318,7 +318,8 @@ async fn one_watch_feeds_caches_and_other_sinks() {
     }
     let clock: SharedClock = ScaledClock::shared(Timestamp::UNIX_EPOCH, 1.0);
     let (recorder, events) = Recorder::new(Arc::clone(&clock));
-    let mut core = Core::new(Arc::clone(&clock), Random::seeded(7), Metrics::new().unwrap(), Arc::new(recorder));
+    let mut core =
+        Core::new("cards", Arc::clone(&clock), Random::seeded(7), Metrics::new().unwrap(), Arc::new(recorder));
     let names = Arc::new(Names::default());
     let nodes = core.store::<NodeView>(&Selection::default());
     core.sink(ResourceKind::NODE, &Selection::default(), Arc::clone(&names) as _);

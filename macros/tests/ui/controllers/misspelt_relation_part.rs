@@ -1,6 +1,6 @@
 use koord_resource::controller;
 
-#[controller(name = "pods", for = koord_resource::controller::ResourceKind::POD, watches(koord_resource::controller::ResourceKind::NODE, maper = by_node))]
+#[controller(name = "pods", for = koord_resource::controller::ResourceKind::POD, watches(koord_resource::controller::ResourceKind::NODE, predicat = by_node))]
 struct Pods;
 
 fn main() {}

@@ -42,7 +42,7 @@ fn supervised(panics: u32) -> Supervised {
     let (clock, pauses) = (ManualClock::new(NOW.parse().unwrap()), ScaledClock::shared(NOW.parse().unwrap(), 100.0));
     let registry = Registry::new().unwrap();
     let (recorder, events) = Recorder::new(Arc::clone(&pauses));
-    let mut core = Core::new(Arc::clone(&pauses), Random::seeded(1), registry.clone(), Arc::new(recorder));
+    let mut core = Core::new("test", Arc::clone(&pauses), Random::seeded(1), registry.clone(), Arc::new(recorder));
     let left = AtomicU32::new(panics);
     let injector: Injector = Arc::new(move |at| {
         let panics = at == Place::Task
@@ -61,7 +61,6 @@ fn supervised(panics: u32) -> Supervised {
     let webhooks = Server::open(environment.unwrap(), service, Arc::clone(&clock) as SharedClock).unwrap();
     let port = webhooks.port().unwrap();
     let settings = Settings {
-        field_manager: "test",
         requests_per_second: 0.0,
         requests_burst: 0,
         leader_election: None,

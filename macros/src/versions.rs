@@ -1,0 +1,135 @@
+//! How fields look in older versions of the kind, and the rules that name them.
+
+use proc_macro2::TokenStream;
+use quote::quote;
+use syn::Type;
+
+use crate::{
+    change::{ChangeKind, rank},
+    marker::{Keyword, Rule},
+    model::{Field, Item},
+    report::Report,
+};
+
+/// How a field looks in the versions before one of its changes, or in the newest.
+pub(crate) struct Form<'f> {
+    /// The JSON name.
+    pub(crate) name: &'f str,
+    /// The type, where it is not the declared one.
+    pub(crate) type_: Option<&'f Type>,
+    pub(crate) present: bool,
+}
+
+/// The forms of a field, oldest first: one before each change, and the newest.
+pub(crate) fn forms<'f>(field: &'f Field<'_>) -> Vec<Form<'f>> {
+    let mut forms = vec![Form { name: &field.name, type_: None, present: true }];
+    for change in field.markers.changes.iter().rev() {
+        let Some(newer) = forms.last() else { break };
+        let mut older = Form { ..*newer };
+        match &change.kind {
+            ChangeKind::Added => older.present = false,
+            ChangeKind::Renamed { from } => older.name = from,
+            ChangeKind::Changed { from, .. } => older.type_ = Some(from),
+        }
+        forms.push(older);
+    }
+    forms.reverse();
+    forms
+}
+
+/// The versions in which fields changed, oldest first.
+fn steps<'f>(fields: &[&'f Field<'_>]) -> Vec<&'f str> {
+    let changes = fields.iter().flat_map(|field| &field.markers.changes);
+    let mut steps: Vec<&str> = changes.map(|change| change.since.as_str()).collect();
+    steps.sort_by_key(|version| rank(version));
+    steps.dedup();
+    steps
+}
+
+/// What a field looked like just before a version.
+fn form_before<'f>(field: &'f Field<'_>, version: &str) -> Option<Form<'f>> {
+    let changes = field.markers.changes.iter();
+    let done = changes.take_while(|change| rank(&change.since) < rank(version)).count();
+    forms(field).into_iter().nth(done).filter(|form| form.present)
+}
+
+/// Notes fields that have one name in some version, and rules that name fields which are not there.
+pub(crate) fn check(item: &Item<'_>, report: &Report) {
+    let fields: Vec<&Field<'_>> = item.fields().iter().filter(|field| !field.serde.flatten).collect();
+    for version in steps(&fields) {
+        for (index, field) in fields.iter().enumerate() {
+            let Some(form) = form_before(field, version) else { continue };
+            let earlier = fields[..index].iter().filter_map(|field| Some((*field, form_before(field, version)?)));
+            for (other, same) in earlier {
+                // Where both are called so in every version, the check of one version has said it.
+                if same.name == form.name && other.name != field.name {
+                    report.at(
+                        field.span,
+                        format!(
+                            "before {version}, `{}` and `{}` are both called `{}` in JSON; one of them needs another name, or was `added`",
+                            other.name, field.name, form.name
+                        ),
+                    );
+                }
+            }
+        }
+    }
+    for marker in item.markers.schema.iter().chain(&item.markers.hardened) {
+        let Keyword::Validate(rule) = &marker.keyword else { continue };
+        for name in named_by(&rule.expression) {
+            if let Some(problem) = problem(rule, name, &fields) {
+                report.at(marker.word.span(), problem);
+            }
+        }
+    }
+}
+
+/// Why a rule cannot name a field in all versions that have the rule.
+fn problem(rule: &Rule, name: &str, fields: &[&Field<'_>]) -> Option<String> {
+    if let Some(until) = &rule.until {
+        let is_there = fields.iter().any(|field| form_before(field, until).is_some_and(|form| form.name == name));
+        let is_newer = fields.iter().any(|field| field.name == name);
+        return (is_newer && !is_there).then(|| format!("before {until} there is no field `{name}` in JSON"));
+    }
+    let field = fields.iter().find(|field| field.name == name)?;
+    let change = field.markers.changes.last()?;
+    let has_it = rule.since.as_ref().is_some_and(|since| rank(since) >= rank(&change.since));
+    (!has_it).then(|| {
+        format!(
+            "the rule names `{name}`, which is another field or none before {0}; add `since = \"{0}\"` to it, and write one with `until = \"{0}\"` for the versions before",
+            change.since
+        )
+    })
+}
+
+/// The fields that a CEL expression reads of `self` and `oldSelf`.
+fn named_by(expression: &str) -> impl Iterator<Item = &str> {
+    let is_name = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    ["self.", "oldSelf."].into_iter().flat_map(move |root| {
+        expression.match_indices(root).filter_map(move |(at, _)| {
+            let before = expression[..at].chars().next_back();
+            if before.is_some_and(|letter| is_name(letter) || letter == '.') {
+                return None;
+            }
+            let rest = expression[at + root.len()..].trim_start_matches('?');
+            let end = rest.find(|letter| !is_name(letter)).unwrap_or(rest.len());
+            (end > 0).then(|| &rest[..end])
+        })
+    })
+}
+
+/// Code that differs between versions because fields have other names in them: one piece for the names of each.
+pub(crate) fn by_names(item: &Item<'_>, names: &[String], code: impl Fn(&[&str]) -> TokenStream) -> TokenStream {
+    let fields: Vec<&Field<'_>> = item.fields().iter().filter(|field| names.contains(&field.name)).collect();
+    let newest: Vec<&str> = names.iter().map(String::as_str).collect();
+    let in_order = |version: &str| -> Vec<&str> {
+        let field = |name: &String| fields.iter().find(|field| field.name == *name);
+        names.iter().filter_map(|name| Some(form_before(field(name)?, version)?.name)).collect()
+    };
+    let (mut newer, mut oldest) = (TokenStream::new(), code(&newest));
+    for version in steps(&fields).into_iter().rev() {
+        newer = quote!(#newer if cx.has(#version) { #oldest } else);
+        oldest = code(&in_order(version));
+    }
+    if newer.is_empty() { oldest } else { quote!(#newer { #oldest }) }
+}
