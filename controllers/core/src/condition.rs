@@ -1,41 +1,36 @@
-//! Conditions of a status.
+//! Conditions of a status: apimachinery's own type, and how one is set.
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use koord_resource::k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
-/// One condition, as metav1.Condition.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Condition {
-    /// Type in CamelCase.
-    #[serde(rename = "type")]
-    pub type_: String,
-    /// `True`, `False` or `Unknown`.
-    pub status: String,
-    /// The generation of the spec that was looked at.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub observed_generation: Option<i64>,
-    /// When the status last changed.
-    #[serde(default)]
-    pub last_transition_time: String,
-    /// Why, one word in CamelCase.
-    #[serde(default)]
-    pub reason: String,
-    /// Why, for a person.
-    #[serde(default)]
-    pub message: String,
+/// A condition of an object at this generation of its spec; a status of none is `Unknown`. `reason` is one word in
+/// CamelCase, `message` is for a person.
+pub fn condition(type_: &str, status: Option<bool>, reason: &str, message: &str, generation: i64) -> Condition {
+    let status = match status {
+        Some(true) => "True",
+        Some(false) => "False",
+        None => "Unknown",
+    };
+    Condition {
+        type_: type_.to_owned(),
+        status: status.to_owned(),
+        reason: reason.to_owned(),
+        message: message.to_owned(),
+        observed_generation: Some(generation),
+        last_transition_time: Time(Timestamp::UNIX_EPOCH),
+    }
 }
 
 /// Sets a condition in a list. The time of transition moves only when the status changes; the order of the list
 /// stays, so that an unchanged list writes nothing.
 pub fn set(conditions: &mut Vec<Condition>, new: Condition, now: Timestamp) {
-    let time = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+    // The API writes whole seconds.
+    let now = Time(Timestamp::from_second(now.as_second()).unwrap_or(now));
     let Some(known) = conditions.iter_mut().find(|known| known.type_ == new.type_) else {
-        conditions.push(Condition { last_transition_time: time, ..new });
+        conditions.push(Condition { last_transition_time: now, ..new });
         return;
     };
-    let last_transition_time =
-        if known.status == new.status { std::mem::take(&mut known.last_transition_time) } else { time };
+    let last_transition_time = if known.status == new.status { known.last_transition_time.clone() } else { now };
     *known = Condition { last_transition_time, ..new };
 }
 
@@ -45,23 +40,22 @@ mod tests {
 
     #[test]
     fn the_time_of_transition_moves_only_with_the_status() {
-        let at = |second| Timestamp::from_second(second).unwrap();
-        let ready = |status: &str, reason: &str| Condition {
-            type_: "Ready".to_owned(),
-            status: status.to_owned(),
-            observed_generation: Some(1),
-            last_transition_time: String::new(),
-            reason: reason.to_owned(),
-            message: String::new(),
-        };
+        let at = |second: i64| Timestamp::from_millisecond(second * 1000 + 7).unwrap();
+        let ready = |status, reason| condition("Ready", status, reason, "", 1);
         let mut conditions = Vec::new();
-        set(&mut conditions, ready("False", "Starting"), at(0));
-        set(&mut conditions, ready("False", "Waiting"), at(5));
+        set(&mut conditions, ready(Some(false), "Starting"), at(0));
+        set(&mut conditions, ready(Some(false), "Waiting"), at(5));
+        let shown = serde_json::to_value(&conditions).unwrap();
         assert_eq!(
-            (conditions[0].last_transition_time.as_str(), &*conditions[0].reason),
-            ("1970-01-01T00:00:00Z", "Waiting")
+            shown,
+            serde_json::json!([{
+                "type": "Ready", "status": "False", "reason": "Waiting", "message": "", "observedGeneration": 1,
+                "lastTransitionTime": "1970-01-01T00:00:00Z",
+            }])
         );
-        set(&mut conditions, ready("True", "Done"), at(9));
-        assert_eq!((conditions.len(), conditions[0].last_transition_time.as_str()), (1, "1970-01-01T00:00:09Z"));
+        set(&mut conditions, ready(Some(true), "Done"), at(9));
+        assert_eq!((conditions.len(), &conditions[0].last_transition_time.0), (1, &Timestamp::from_second(9).unwrap()));
+        set(&mut conditions, ready(None, "Lost"), at(10));
+        assert_eq!(conditions[0].status, "Unknown");
     }
 }

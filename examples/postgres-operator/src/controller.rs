@@ -13,8 +13,9 @@ use koord::{
         apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta},
     },
     runtime::{
-        cache::Cache,
+        cache::{Cache, Entry},
         child::Child,
+        condition::{self, condition},
         controller::Controller,
         effect::{Effects, Progress},
         error::ReconcileError,
@@ -80,7 +81,7 @@ pub struct DatabaseController {
 }
 
 impl Controller for DatabaseController {
-    fn reconcile(&self, key: &ObjectKey, _: Timestamp) -> Result<Outcome, ReconcileError> {
+    fn reconcile(&self, key: &ObjectKey, now: Timestamp) -> Result<Outcome, ReconcileError> {
         let databases = self.databases.read();
         let Some(database) = databases.get(key.as_str()) else { return Ok(Outcome::settled()) };
         let mut outcome = Outcome::of(key, database);
@@ -88,7 +89,7 @@ impl Controller for DatabaseController {
             &databases,
             key,
             BUCKET,
-            |outcome, database| self.apply(outcome, &databases, key, &database.value.spec),
+            |outcome, database| self.apply(outcome, &databases, (key, database), now),
             |outcome, _| Ok(self.clean_up(outcome, key)),
         )?;
         Ok(outcome)
@@ -100,27 +101,35 @@ impl DatabaseController {
         &self,
         outcome: &mut Outcome,
         databases: &Cache<DatabaseView>,
-        key: &ObjectKey,
-        spec: &DatabaseSpec,
+        (key, database): (&ObjectKey, &Entry<DatabaseView>),
+        now: Timestamp,
     ) -> Result<(), ReconcileError> {
+        let DatabaseView { spec, status, .. } = &*database.value;
         let stateful_sets = self.stateful_sets.read();
         outcome.apply(&stateful_sets, key, &stateful_set(key, spec))?;
         outcome.apply(&self.services.read(), key, &service(key))?;
         let ready = stateful_sets.get(key.as_str()).map_or(0, |set| set.value.seen.status.ready_replicas);
-        let backups = match (&spec.backup, &self.store) {
-            (None, _) => None,
-            (Some(_), None) => Some("no backup store is configured; set BACKUP_STORE".to_owned()),
-            (Some(_), Some(store)) => {
-                let bucket = Bucket::Present(bucket_name(key));
-                let work = store.clone().bring_about(bucket.clone());
-                Some(match outcome.effect(&self.buckets, key, bucket, work) {
-                    Progress::Pending => "the bucket is being made".to_owned(),
-                    Progress::Done(url) => url.as_deref().unwrap_or("ready").to_owned(),
-                    Progress::Failed { error, .. } => error.message,
-                })
-            }
+        let mut conditions = status.as_ref().map(|status| status.conditions.clone()).unwrap_or_default();
+        if spec.backup.is_some() {
+            let (is_backed_up, reason, message) = self.bucket(outcome, key);
+            let condition = condition("BackedUp", is_backed_up, reason, &message, database.generation);
+            condition::set(&mut conditions, condition, now);
+        }
+        outcome.status(databases, key, &DatabaseStatus { ready, conditions })
+    }
+
+    /// Whether there is a bucket, and what to say of it.
+    fn bucket(&self, outcome: &mut Outcome, key: &ObjectKey) -> (Option<bool>, &'static str, String) {
+        let Some(store) = &self.store else {
+            return (Some(false), "NoStore", "set BACKUP_STORE to the URL of a backup store".to_owned());
         };
-        outcome.status(databases, key, &DatabaseStatus { ready, backups })
+        let bucket = Bucket::Present(bucket_name(key));
+        let work = store.clone().bring_about(bucket.clone());
+        match outcome.effect(&self.buckets, key, bucket, work) {
+            Progress::Pending => (None, "Pending", "the bucket is being made".to_owned()),
+            Progress::Done(url) => (Some(true), "BucketReady", url.as_deref().unwrap_or("ready").to_owned()),
+            Progress::Failed { error, .. } => (Some(false), "NoBucket", error.message),
+        }
     }
 
     fn clean_up(&self, outcome: &mut Outcome, key: &ObjectKey) -> Cleanup {

@@ -3,7 +3,7 @@
 use koord::{
     Convert, Mutate, Quantity, Resource, Schema, Validate,
     field::{Errors, Path},
-    k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta,
+    k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, ObjectMeta},
     schemars::JsonSchema,
     serde::{Deserialize, Serialize},
 };
@@ -121,10 +121,10 @@ pub struct DatabaseStatus {
     /// Servers that answer.
     #[serde(default)]
     pub ready: i32,
-    /// Where backups go, or why they go nowhere yet.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[koord(added(since = "v1"))]
-    pub backups: Option<String>,
+    /// `BackedUp`: whether backups have a bucket to go to.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[koord(list_type = "map", list_map_key = "type", added(since = "v1"))]
+    pub conditions: Vec<Condition>,
 }
 
 fn room_for_logs(spec: &DatabaseSpec, at: &Path<'_>, errors: &mut Errors) {

@@ -365,8 +365,10 @@ fn a_bucket_comes_with_its_database_and_goes_before_it() {
         let spec = json!({"release": 16, "storage": "1Gi", "backup": "0 3 * * *"});
         send(&server, Method::POST, databases, &database(&spec));
         let seen = || send(&server, Method::GET, &format!("{databases}/d"), &Value::Null);
-        let ready = || Some(seen()).filter(|seen| seen["status"]["backups"] == "s3://default.d");
+        let ready = || Some(seen()).filter(|seen| seen["status"]["conditions"][0]["status"] == "True");
         let ready = eventually("a bucket", ready).await;
+        let condition = &ready["status"]["conditions"][0];
+        assert_eq!((&condition["message"], &condition["observedGeneration"]), (&json!("s3://default.d"), &json!(1)));
         assert_eq!(ready["metadata"]["finalizers"], json!(["db.example.com/bucket"]));
 
         // The store is not asked again for a bucket that it has made.

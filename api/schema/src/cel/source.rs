@@ -98,7 +98,7 @@ fn tokens(text: &str) -> Vec<(usize, &str)> {
     while let Some(byte) = bytes.get(at).copied() {
         let start = at;
         at = match byte {
-            b'\'' | b'"' => string_end(text, at, is_raw(&found, at)),
+            b'\'' | b'"' => string_end(text, at, is_raw(&found, at)).unwrap_or(at + 1),
             b'/' if bytes.get(at + 1) == Some(&b'/') => text[at..].find('\n').map_or(bytes.len(), |length| at + length),
             b if b.is_ascii_alphabetic() || b == b'_' => {
                 at + bytes[at..].iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count()
@@ -123,21 +123,42 @@ fn is_raw(before: &[(usize, &str)], quote: usize) -> bool {
     prefix.is_some_and(|prefix| ["r", "br", "rb"].iter().any(|raw| prefix.eq_ignore_ascii_case(raw)))
 }
 
-/// Where a string literal ends; an open one ends with the text.
-fn string_end(text: &str, start: usize, raw: bool) -> usize {
+/// Where a string literal ends; none when it is no literal: it is not closed, or has an escape that does not exist. The
+/// parser goes on inside of such a one.
+fn string_end(text: &str, start: usize, raw: bool) -> Option<usize> {
     let rest = &text[start..];
     let quote = &rest[..1];
     let triple = quote.repeat(3);
-    let delimiter = if rest.starts_with(&triple) { triple.as_str() } else { quote };
+    let is_triple = rest.starts_with(&triple);
+    let delimiter = if is_triple { triple.as_str() } else { quote };
     let mut at = delimiter.len();
-    while at < rest.len() {
-        if rest[at..].starts_with(delimiter) {
-            return start + at + delimiter.len();
+    loop {
+        let here = &rest[at..];
+        if here.starts_with(delimiter) {
+            return Some(start + at + delimiter.len());
         }
-        let step = if !raw && rest[at..].starts_with('\\') { 2 } else { 1 };
-        at += rest[at..].chars().take(step).map(char::len_utf8).sum::<usize>().max(1);
+        at += match here.chars().next()? {
+            '\n' | '\r' if !is_triple => return None,
+            '\\' if !raw => 1 + escape_length(&here[1..])?,
+            letter => letter.len_utf8(),
+        };
     }
-    text.len()
+}
+
+/// How long an escape is, behind its backslash.
+fn escape_length(text: &str) -> Option<usize> {
+    let digits = |skipped: usize, count: usize, radix: u32| {
+        let digits = text.get(skipped..skipped + count)?;
+        digits.chars().all(|digit| digit.is_digit(radix)).then_some(skipped + count)
+    };
+    match text.chars().next()? {
+        'a' | 'b' | 'f' | 'n' | 'r' | 't' | 'v' | '"' | '\'' | '\\' | '?' | '`' => Some(1),
+        'x' | 'X' => digits(1, 2, 16),
+        'u' => digits(1, 4, 16),
+        'U' => digits(1, 8, 16),
+        '0'..='3' => digits(0, 3, 8),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -181,6 +202,10 @@ mod tests {
             ("----a", vec![0]),
             ("-a - b == '--' && r'\\' != '!!' // --", vec![]),
             (r"r'\' + --a", vec![7]),
+            ("'--a", vec![1]),
+            ("'\n--a'", vec![2]),
+            (r"'\q--a'", vec![3]),
+            (r#"'\x41--\u0041\'\\--' + """-- "-- """"#, vec![]),
         ] {
             assert_eq!(Source::of(text).repeated_unary().collect::<Vec<_>>(), places, "{text}");
         }

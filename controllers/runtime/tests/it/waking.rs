@@ -77,7 +77,7 @@ const LIMITS: EffectLimits = EffectLimits { concurrency: 1, ..EffectLimits::DEFA
     watches(namespaces, by = Self::of_namespace),
     effects(calls, limits = LIMITS),
 )]
-struct Pods {
+struct Follower {
     pods: Arc<Store<PodView>>,
     maps: Arc<Store<Child<ConfigMap>>>,
     secrets: Arc<Store<SecretView>>,
@@ -87,7 +87,7 @@ struct Pods {
     answer: &'static str,
 }
 
-impl Pods {
+impl Follower {
     fn of_namespace(&self, change: &Change<NamespaceView>, requests: &mut Requests) {
         self.pods.read().in_namespace(change.key.name()).for_each(|(key, _)| requests.enqueue(key));
     }
@@ -97,7 +97,7 @@ fn has_label(change: &Change<EventView>) -> bool {
     change.new.as_ref().is_some_and(|entry| entry.value.labels.get("pod").is_some())
 }
 
-impl Controller for Pods {
+impl Controller for Follower {
     fn reconcile(&self, key: &ObjectKey, _: Timestamp) -> Result<Outcome, ReconcileError> {
         let pods = self.pods.read();
         let Some(pod) = pods.get(key.as_str()) else { return Ok(Outcome::settled()) };
@@ -129,7 +129,7 @@ impl Stage {
         let clock: SharedClock = ManualClock::new(Timestamp::UNIX_EPOCH);
         let mut core = Core::new("tester", clock, Random::seeded(1), Metrics::new().unwrap(), Arc::new(Nobody));
         let worker = core
-            .add(Pods::SPEC, "pods", |wiring| Pods::wire(wiring, "7"))
+            .add(Follower::SPEC, "pods", |wiring| Follower::wire(wiring, "7"))
             .unwrap_or_else(|error: Infallible| match error {});
         Self { core, worker }
     }
@@ -214,11 +214,11 @@ fn the_result_of_an_effect_wakes_its_key() {
     let mut core = Core::new("tester", clock, Random::seeded(1), Metrics::new().unwrap(), Arc::new(Nobody));
     let mut calls = None;
     let wire = |wiring: &mut Wiring<'_>| {
-        let controller = Pods::wire(wiring, "7")?;
+        let controller = Follower::wire(wiring, "7")?;
         calls = Some(Arc::clone(&controller.calls));
         Ok(controller)
     };
-    let worker = core.add(Pods::SPEC, "pods", wire).unwrap_or_else(|error: Infallible| match error {});
+    let worker = core.add(Follower::SPEC, "pods", wire).unwrap_or_else(|error: Infallible| match error {});
     let (stage, calls) = (Stage { core, worker }, calls.unwrap());
     let key = ObjectKey::new("ns", "a");
     stage.shows("Pod", &object("a", 1, &json!({"secret": "s"})));
