@@ -173,7 +173,7 @@ fn relations(words: &[Entry], item: &ItemStruct, report: &Report) -> Vec<Relatio
 }
 
 impl Relation {
-    /// `for = target`, `owns(target, mapper = path, …)`.
+    /// `for = target`, `owns(target, by = …, …)`.
     fn parse(role: Role, word: &Entry, item: &ItemStruct) -> syn::Result<Self> {
         let (target, parts) = target_and_parts(word)?;
         words::only(&parts, RELATION)?;

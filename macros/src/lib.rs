@@ -99,8 +99,11 @@ pub fn derive_convert(input: TokenStream) -> TokenStream {
 
 /// What a cache keeps of an object: `koord_runtime`'s `Projection`, for a struct whose fields are members of the object.
 ///
-/// `#[koord(kind = Type)]` or `#[koord(kind = ResourceKind::POD)]` names the kind. A field of the type `Arc<str>` keeps
-/// the member's JSON as one shared text, `labels` and `annotations` are those of the metadata, any other is decoded.
+/// `#[koord(kind = Type)]` or `#[koord(kind = ResourceKind::POD)]` names the kind, `index = By<View, Term>` its index. A
+/// field of the type `Arc<str>` keeps the member's JSON as one shared text, any other is decoded.
+///
+/// Of the metadata are read `labels: Labels`, `annotations: Labels`, `finalizers: Finalizers` (for `Outcome::finalizer`) and
+/// `controller: Option<Owner>` (for `by = owner`). What a field `status` holds is written by `Outcome::status`.
 #[proc_macro_derive(Projection, attributes(koord))]
 pub fn derive_projection(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -131,7 +134,15 @@ pub fn handlers(list: TokenStream) -> TokenStream {
 /// Makes a struct of caches a controller: the constant `SPEC` says what it follows, owns and may do, and `wire` connects
 /// its caches. What it decides is `impl Controller`, by hand.
 ///
-/// `for`, `owns` and `watches` name fields of the type `Arc<Store<Projection>>`, or kinds; then there is no `wire`.
+/// `for`, `owns` and `watches` name fields of the type `Arc<Store<Projection>>`, or kinds; then there is no `wire`. Inside of
+/// `owns(…)` and `watches(…)`, `by` says which keys a change leads to: `owner` (the controller among the owner references; the
+/// default of `owns`), `same_name` (the default of `watches`), `label("…")` (the name that a label holds), `index` or `index(1)`
+/// (what the index of the `for` cache finds by the key of the changed object), `Self::method` (`fn(&self, &Change<P>, &mut
+/// Requests)`) or a function without `self`. `predicate` is a function of the change; `namespace`, `labels` and `fields` select
+/// a part of the collection.
+///
+/// `effects(field, limits = CONSTANT)` names a field of the type `Arc<Effects<Inputs, Result>>`. Fields that are neither come
+/// as arguments of `wire`. The rest: `name`, `concurrency`, `rate_limit(…)`, `gate`, `rbac(…)`.
 #[proc_macro_attribute]
 pub fn controller(words: TokenStream, item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as syn::ItemStruct);
