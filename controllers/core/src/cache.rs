@@ -273,6 +273,11 @@ impl<P: Projection> Cache<P> {
         self.expected.insert(key.clone());
     }
 
+    /// Whether this program wrote an object, and the watch has shown nothing newer of it.
+    pub fn is_expected(&self, key: &str) -> bool {
+        self.expected.contains(key)
+    }
+
     /// This program applied a declaration, and this object is the API server's answer. See [`Cache::expect_write`].
     pub fn applied(&mut self, key: &ObjectKey, declared: &Value, answer: &str) {
         self.expected.insert(key.clone());

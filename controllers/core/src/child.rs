@@ -168,6 +168,8 @@ impl<T, V> Child<T, V> {
 #[derive(Debug, Default)]
 pub struct Children {
     by_owner: BTreeMap<Uid, BTreeSet<ObjectKey>>,
+    /// Digests of declarations that were applied, where the object has not changed since.
+    sent: BTreeMap<ObjectKey, u64>,
     /// `1000m` is stored as `1`: what was declared and what became of it, where they differ.
     normalized: BTreeMap<ObjectKey, Normalized>,
     /// Of an object that was removed and perhaps comes again with its next value.
@@ -191,10 +193,16 @@ impl Children {
     pub(crate) fn is_normalized<T, V>(&self, key: &ObjectKey, declared: &Value, child: &Child<T, V>) -> bool {
         self.normalized.get(key) == Some(&Normalized { declared: digest(declared), owned: child.digest() })
     }
+
+    /// Whether this declaration was the last that was applied, and the object has not changed since.
+    pub(crate) fn is_sent(&self, key: &ObjectKey, declared: &Value) -> bool {
+        self.sent.get(key) == Some(&digest(declared))
+    }
 }
 
 impl<T: Object, V: DeserializeOwned + PartialEq + Send + Sync + 'static> Index<Child<T, V>> for Children {
     fn insert(&mut self, key: &ObjectKey, child: &Child<T, V>) {
+        self.sent.remove(key);
         if let Some(owner) = &child.controller {
             self.by_owner.entry(owner.uid.clone()).or_default().insert(key.clone());
         }
@@ -214,10 +222,12 @@ impl<T: Object, V: DeserializeOwned + PartialEq + Send + Sync + 'static> Index<C
                 self.by_owner.remove(&owner.uid);
             }
         }
+        self.sent.remove(key);
         self.changing = self.normalized.remove_entry(key);
     }
 
     fn applied(&mut self, key: &ObjectKey, declared: &Value, answered: &Child<T, V>) {
+        self.sent.insert(key.clone(), digest(declared));
         if comparable(declared) == answered.owned() {
             self.normalized.remove(key);
         } else {

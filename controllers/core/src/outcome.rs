@@ -117,8 +117,12 @@ impl Outcome {
         let mut owned = Value::Null;
         if let Some(entry) = entry {
             owned = entry.value.owned();
-            if owned == comparable(&declared) || cache.index().is_normalized(key, &declared, &entry.value) {
+            let children = cache.index();
+            if owned == comparable(&declared) || children.is_normalized(key, &declared, &entry.value) {
                 entry.value.agree(digest);
+                return Ok(());
+            }
+            if cache.is_expected(key.as_str()) && children.is_sent(key, &declared) {
                 return Ok(());
             }
             declared["metadata"]["uid"] = entry.uid.to_string().into();
@@ -658,6 +662,26 @@ mod tests {
         store.upsert(&changed.to_string()).unwrap();
         assert_eq!(applied(&store, "c", &declared), [r#"apply ConfigMap ns/c {"data":{"cpu":"1000m"}}"#]);
         assert_eq!(applied(&store, "c", &wanted(&[("cpu", "3")])).len(), 1);
+    }
+
+    #[test]
+    fn an_apply_is_not_repeated_before_the_watch_shows_it() {
+        let before = child("c", &json!({"a": "1"}), &json!({"f:a": {}}), "u");
+        let store = children(std::slice::from_ref(&before));
+        let (key, declared) = (ObjectKey::new("ns", "c"), wanted(&[("a", "2")]));
+        let mut outcome = of_parent();
+        outcome.apply(&store.read(), &key, &declared).unwrap();
+        let mut after = before.clone();
+        after["metadata"]["resourceVersion"] = "10".into();
+        after["data"]["a"] = "2".into();
+        store.wrote(&outcome.plan[0], &Answer { code: 200, body: after.to_string(), ..Answer::default() });
+        assert_eq!(applied(&store, "c", &declared), [""; 0]);
+        assert_eq!(applied(&store, "c", &wanted(&[("a", "3")])).len(), 1, "another declaration does not wait");
+        // Others were faster than the watch.
+        after["metadata"]["resourceVersion"] = "11".into();
+        after["data"]["a"] = "1".into();
+        store.upsert(&after.to_string()).unwrap();
+        assert_eq!(applied(&store, "c", &declared).len(), 1);
     }
 
     #[test]
