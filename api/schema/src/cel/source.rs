@@ -91,6 +91,9 @@ impl<'t> Source<'t> {
     }
 }
 
+/// The characters that are tokens by themselves; a back quote holds a name.
+const PUNCTUATION: &[u8] = b"[]{}().,-!?:+*/%<>_`";
+
 fn tokens(text: &str) -> Vec<(usize, &str)> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();
@@ -110,8 +113,14 @@ fn tokens(text: &str) -> Vec<(usize, &str)> {
             b'&' | b'|' if bytes.get(at + 1) == Some(&byte) => at + 2,
             _ => at + text[at..].chars().next().map_or(1, char::len_utf8),
         };
-        if !byte.is_ascii_whitespace() && !text[start..at].starts_with("//") {
-            found.push((start, &text[start..at]));
+        let token = &text[start..at];
+        let is_token = match byte {
+            b'\'' | b'"' => token.len() > 1,
+            _ => token.len() > 1 && token.is_ascii() || byte.is_ascii_alphanumeric() || PUNCTUATION.contains(&byte),
+        };
+        // What is no token the parser leaves out, and reads on as if it were not there.
+        if is_token && !token.starts_with("//") {
+            found.push((start, token));
         }
     }
     found
@@ -203,6 +212,8 @@ mod tests {
             ("-a - b == '--' && r'\\' != '!!' // --", vec![]),
             (r"r'\' + --a", vec![7]),
             ("'--a", vec![1]),
+            ("-\u{265}-a", vec![0]),
+            ("-;-a && 'é' == -~'\n-b'", vec![0, 16]),
             ("'\n--a'", vec![2]),
             (r"'\q--a'", vec![3]),
             (r#"'\x41--\u0041\'\\--' + """-- "-- """"#, vec![]),
