@@ -18,15 +18,19 @@ use koord_resource::{
     schema::fieldset::{FieldSet, extract},
 };
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
-use serde_json::{Value, value::RawValue};
+use serde_json::{Value, json, value::RawValue};
 
 use crate::{
+    cache::{Cache, Entry},
+    error::{Fault, ReconcileError},
     index::Index,
     intern::Interner,
     key::ObjectKey,
-    ownership::{Controlled, Owner},
+    outcome::{Outcome, check_readable},
+    ownership::{Controlled, Owner, check_owner},
     projection::{DecodeError, Metadata, Projection, WireMetadata},
     uid::Uid,
+    write::{Action, Write, comparable},
 };
 
 /// An object type of k8s-openapi, or one that is declared with `#[derive(Resource)]`.
@@ -36,6 +40,11 @@ pub trait Object: k8s_openapi::Resource<Scope: ObjectScope> + Serialize + 'stati
 }
 
 impl<T: k8s_openapi::Resource<Scope: ObjectScope> + Serialize + 'static> Object for T {}
+
+/// What a controller reads of a child beside what it applied.
+pub trait Seen: DeserializeOwned + PartialEq + Send + Sync + 'static {}
+
+impl<V: DeserializeOwned + PartialEq + Send + Sync + 'static> Seen for V {}
 
 /// What the cache keeps of a child: the part that this program applied, who controls it, and what the controller reads of
 /// it besides, such as a struct with the one field of the status that matters.
@@ -93,7 +102,7 @@ impl<'a> Metadata<'a> for WireChild<'a> {
     }
 }
 
-impl<T: Object, V: DeserializeOwned + PartialEq + Send + Sync + 'static> Projection for Child<T, V> {
+impl<T: Object, V: Seen> Projection for Child<T, V> {
     const KIND: ResourceKind = T::IDENTITY;
     type Wire<'a> = WireChild<'a>;
     type Index = Children;
@@ -141,7 +150,7 @@ fn applied_by(manager: &str, entries: &RawValue) -> Result<Option<FieldSet>, Dec
     FieldSet::from_json(&fields).map(Some).map_err(|error| wrong(&error))
 }
 
-impl<T: Object, V: DeserializeOwned + PartialEq + Send + Sync + 'static> Controlled for Child<T, V> {
+impl<T: Object, V: Seen> Controlled for Child<T, V> {
     fn controller(&self) -> Option<&Owner> {
         self.controller.as_ref()
     }
@@ -189,18 +198,18 @@ impl Children {
         self.by_owner.get(owner).into_iter().flatten()
     }
 
-    /// Whether the API server made of this declaration what the object shows.
-    pub(crate) fn is_normalized<T, V>(&self, key: &ObjectKey, declared: &Value, child: &Child<T, V>) -> bool {
-        self.normalized.get(key) == Some(&Normalized { declared: digest(declared), owned: child.digest() })
+    /// Whether the API server made of the declaration of this digest what the object shows.
+    pub(crate) fn is_normalized<T, V>(&self, key: &ObjectKey, declared: u64, child: &Child<T, V>) -> bool {
+        self.normalized.get(key) == Some(&Normalized { declared, owned: child.digest() })
     }
 
-    /// Whether this declaration was the last that was applied, and the object has not changed since.
-    pub(crate) fn is_sent(&self, key: &ObjectKey, declared: &Value) -> bool {
-        self.sent.get(key) == Some(&digest(declared))
+    /// Whether the declaration of this digest was the last that was applied, and the object has not changed since.
+    pub(crate) fn is_sent(&self, key: &ObjectKey, declared: u64) -> bool {
+        self.sent.get(key) == Some(&declared)
     }
 }
 
-impl<T: Object, V: DeserializeOwned + PartialEq + Send + Sync + 'static> Index<Child<T, V>> for Children {
+impl<T: Object, V: Seen> Index<Child<T, V>> for Children {
     fn insert(&mut self, key: &ObjectKey, child: &Child<T, V>) {
         self.sent.remove(key);
         if let Some(owner) = &child.controller {
@@ -227,11 +236,13 @@ impl<T: Object, V: DeserializeOwned + PartialEq + Send + Sync + 'static> Index<C
     }
 
     fn applied(&mut self, key: &ObjectKey, declared: &Value, answered: &Child<T, V>) {
-        self.sent.insert(key.clone(), digest(declared));
-        if comparable(declared) == answered.owned() {
+        let wanted = comparable(declared);
+        let declared = digest_of(wanted.to_string().as_bytes());
+        self.sent.insert(key.clone(), declared);
+        if wanted == answered.owned() {
             self.normalized.remove(key);
         } else {
-            let normalized = Normalized { declared: digest(declared), owned: answered.digest() };
+            let normalized = Normalized { declared, owned: answered.digest() };
             self.normalized.insert(key.clone(), normalized);
         }
     }
@@ -243,31 +254,300 @@ impl<T, V> Child<T, V> {
     }
 }
 
-/// The part of a declaration that `managedFields` records, and so [`Child::owned`] shows: all but its identity.
-pub fn comparable(declared: &Value) -> Value {
-    let mut declared = declared.clone();
-    if let Value::Object(object) = &mut declared {
-        object.remove("apiVersion");
-        object.remove("kind");
-        if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
-            for identity in ["name", "namespace", "uid"] {
-                metadata.remove(identity);
-            }
-            if metadata.is_empty() {
-                object.remove("metadata");
-            }
-        }
-    }
-    declared
-}
-
-fn digest(declared: &Value) -> u64 {
-    digest_of(comparable(declared).to_string().as_bytes())
-}
-
 /// A number that stands for a text; never 0.
 pub(crate) fn digest_of(text: &[u8]) -> u64 {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     hasher.finish().max(1)
+}
+
+/// A member that is `null` in a declaration is one that is not declared.
+fn drop_nulls(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|_, member| !member.is_null());
+            members.values_mut().for_each(drop_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_nulls),
+        _ => {}
+    }
+}
+
+impl Outcome {
+    /// This object shall exist, and hold what is declared here. What the API server and others have filled in besides is
+    /// left alone; what was declared before and is not any more goes.
+    ///
+    /// Written by server-side apply, and only when the declaration differs from what the object shows of this program's
+    /// fields. Name and namespace are those of the key; the status is not written. Fails where another object controls this one.
+    pub fn apply<T, V>(&mut self, cache: &Cache<Child<T, V>>, key: &ObjectKey, object: &T) -> Result<(), ReconcileError>
+    where
+        T: Object,
+        V: Seen,
+    {
+        self.applied.push((T::IDENTITY, key.clone()));
+        check_readable(cache, key)?;
+        let wrong = |error: &dyn fmt::Display| {
+            ReconcileError::never(Fault::Bug, format!("{} {key} cannot be declared: {error}", T::IDENTITY.kind))
+        };
+        let text = serde_json::to_vec(object).map_err(|error| wrong(&error))?;
+        let entry = cache.get(key.as_str());
+        let digest = digest_of(&text);
+        if let Some(entry) = entry {
+            // A terminating object cannot be kept; its deletion triggers the next reconcile.
+            if entry.deleting || entry.value.agrees_with(digest) && self.controls(entry) {
+                return Ok(());
+            }
+            self.check_controller(key, entry)?;
+        }
+        let declared: Value = serde_json::from_slice(&text).map_err(|error| wrong(&error))?;
+        let mut declared = self.declaration::<T>(key, declared).map_err(|error| wrong(&error))?;
+        let mut owned = Value::Null;
+        if let Some(entry) = entry {
+            owned = entry.value.owned();
+            let (children, wanted) = (cache.index(), comparable(&declared));
+            let sent = digest_of(wanted.to_string().as_bytes());
+            if owned == wanted || children.is_normalized(key, sent, &entry.value) {
+                entry.value.agree(digest);
+                return Ok(());
+            }
+            if cache.is_expected(key.as_str()) && children.is_sent(key, sent) {
+                return Ok(());
+            }
+            declared["metadata"]["uid"] = entry.uid.to_string().into();
+        }
+        let action = Action::Apply { object: declared, owned };
+        self.plan.push(Write { kind: T::IDENTITY, key: key.clone(), action });
+        Ok(())
+    }
+
+    /// Of the objects that the object of this decision controls, those that it did not apply shall not exist.
+    pub fn prune<T, V>(&mut self, cache: &Cache<Child<T, V>>)
+    where
+        T: Object,
+        V: Seen,
+    {
+        let Some((_, _, owner)) = &self.owner else { return };
+        let is_applied =
+            |key: &ObjectKey| self.applied.iter().any(|(kind, applied)| *kind == T::IDENTITY && applied == key);
+        let rest: Vec<ObjectKey> = cache.index().of(&owner.uid).filter(|key| !is_applied(key)).cloned().collect();
+        for key in &rest {
+            self.absent(cache, key);
+        }
+    }
+
+    /// Whether the object of this decision controls a child; true of a child without a controller where there is no owner.
+    fn controls<T, V>(&self, child: &Entry<Child<T, V>>) -> bool
+    where
+        Child<T, V>: Controlled,
+    {
+        let owner = self.owner.as_ref().map(|(_, _, owner)| &owner.uid);
+        Controlled::controller(&*child.value).map(|controller| &controller.uid) == owner
+    }
+
+    fn check_controller<T, V>(&self, key: &ObjectKey, child: &Entry<Child<T, V>>) -> Result<(), ReconcileError>
+    where
+        Child<T, V>: Controlled,
+    {
+        match Controlled::controller(&*child.value) {
+            Some(controller) if !self.controls(child) => {
+                let kind = <Child<T, V> as Projection>::KIND.kind;
+                let Owner { kind: other, name, .. } = controller;
+                let message = format!("{kind} {key} is controlled by {other} {name}; rename or delete one of the two");
+                Err(ReconcileError::new(Fault::User, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The object as it is sent: with its identity and its owner, without its status.
+    fn declaration<T: Object>(&self, key: &ObjectKey, mut declared: Value) -> Result<Value, String> {
+        drop_nulls(&mut declared);
+        let Value::Object(object) = &mut declared else { return Err("it is no JSON object".to_owned()) };
+        object.remove("status");
+        object.insert("apiVersion".to_owned(), T::IDENTITY.api_version().into());
+        object.insert("kind".to_owned(), T::IDENTITY.kind.into());
+        let metadata = object.entry("metadata").or_insert_with(|| json!({}));
+        let Value::Object(metadata) = metadata else { return Err("its metadata is no JSON object".to_owned()) };
+        for servers in ["uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"] {
+            metadata.remove(servers);
+        }
+        metadata.insert("name".to_owned(), key.name().into());
+        if !key.namespace().is_empty() {
+            metadata.insert("namespace".to_owned(), key.namespace().into());
+        }
+        if let Some((kind, owner_key, owner)) = &self.owner {
+            check_owner((kind, owner_key), key).map_err(|error| error.to_string())?;
+            let references = metadata.entry("ownerReferences").or_insert_with(|| json!([]));
+            let Value::Array(references) = references else { return Err("its ownerReferences are no list".to_owned()) };
+            references.push(owner.reference());
+        }
+        Ok(declared)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use koord_resource::k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+    use crate::{
+        panics::PanicGuard,
+        store::{Sink as _, Store},
+        write::Answer,
+    };
+
+    const MANAGER: &str = "tester";
+
+    fn children(objects: &[Value]) -> Store<Child<ConfigMap>> {
+        let store = Store::of_program(MANAGER, PanicGuard::default());
+        for object in objects {
+            store.upsert(&object.to_string()).unwrap();
+        }
+        store
+    }
+
+    /// A ConfigMap of `ns/parent`, of which `ours` was applied by this program.
+    fn child(name: &str, data: &Value, ours: &Value, owner: &str) -> Value {
+        let fields =
+            json!({"f:data": ours, "f:metadata": {"f:ownerReferences": {format!("k:{{\"uid\":\"{owner}\"}}"): {}}}});
+        json!({
+            "metadata": {
+                "namespace": "ns", "name": name, "uid": format!("uid-{name}"), "resourceVersion": "9",
+                "ownerReferences": [parent(owner).2.reference()],
+                "managedFields": [
+                    {"manager": MANAGER, "operation": "Apply", "fieldsV1": fields},
+                    {"manager": MANAGER, "operation": "Update", "fieldsV1": {"f:data": {"f:theirs": {}}}},
+                ],
+            },
+            "data": data,
+        })
+    }
+
+    fn parent(uid: &str) -> (ResourceKind, ObjectKey, Owner) {
+        let owner = Owner { api_version: "v1".into(), kind: "Pod".into(), name: "parent".into(), uid: uid.into() };
+        (ResourceKind::POD, ObjectKey::new("ns", "parent"), owner)
+    }
+
+    fn of_parent() -> Outcome {
+        Outcome { owner: Some(parent("u")), ..Outcome::default() }
+    }
+
+    fn wanted(data: &[(&str, &str)]) -> ConfigMap {
+        let data = data.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+        ConfigMap { data: Some(data), ..ConfigMap::default() }
+    }
+
+    fn applied(store: &Store<Child<ConfigMap>>, name: &str, object: &ConfigMap) -> Vec<String> {
+        let mut outcome = of_parent();
+        outcome.apply(&store.read(), &ObjectKey::new("ns", name), object).unwrap();
+        outcome.plan.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_child_is_written_only_when_what_is_ours_differs() {
+        let ours = json!({"f:a": {}, "f:b": {}});
+        let store = children(&[child("c", &json!({"a": "1", "b": "2", "theirs": "3"}), &ours, "u")]);
+        for _ in 0..2 {
+            assert_eq!(applied(&store, "c", &wanted(&[("a", "1"), ("b", "2")])), [""; 0]);
+        }
+        assert_eq!(
+            applied(&store, "c", &wanted(&[("a", "7")])),
+            [r#"apply ConfigMap ns/c {"data":{"a":"7","b":null}}"#],
+            "what is declared no longer goes, what others wrote stays"
+        );
+        assert_eq!(applied(&store, "new", &wanted(&[])), ["apply ConfigMap ns/new"]);
+    }
+
+    #[test]
+    fn an_apply_names_its_object_its_owner_and_what_it_rests_on() {
+        let store = children(&[child("c", &json!({}), &json!({}), "u")]);
+        let mut outcome = of_parent();
+        let labelled = ConfigMap {
+            metadata: serde_json::from_value(json!({"labels": {"x": "y"}, "uid": "odd"})).unwrap(),
+            ..wanted(&[("a", "1")])
+        };
+        outcome.apply(&store.read(), &ObjectKey::new("ns", "c"), &labelled).unwrap();
+        let request = outcome.plan[0].request(MANAGER);
+        assert_eq!(request.uri, "/api/v1/namespaces/ns/configmaps/c?fieldManager=tester&force=true");
+        assert_eq!((request.method, request.content_type), ("PATCH", "application/apply-patch+yaml"));
+        assert_eq!(
+            serde_json::from_str::<Value>(&request.body).unwrap(),
+            json!({
+                "apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "1"},
+                "metadata": {
+                    "name": "c", "namespace": "ns", "uid": "uid-c", "labels": {"x": "y"},
+                    "ownerReferences": [parent("u").2.reference()],
+                },
+            })
+        );
+    }
+
+    /// `1000m` is stored as `1`: the answer shows it, and the declaration is not sent again for that.
+    #[test]
+    fn what_the_server_writes_differently_is_learned_from_its_answer() {
+        let store = children(&[]);
+        let key = ObjectKey::new("ns", "c");
+        let declared = wanted(&[("cpu", "1000m")]);
+        let stored = child("c", &json!({"cpu": "1"}), &json!({"f:cpu": {}}), "u");
+        let mut outcome = of_parent();
+        outcome.apply(&store.read(), &key, &declared).unwrap();
+        store.wrote(&outcome.plan[0], &Answer { code: 201, body: stored.to_string(), ..Answer::default() });
+        store.upsert(&stored.to_string()).unwrap();
+        assert_eq!(applied(&store, "c", &declared), [""; 0]);
+        // Others change something else, and then what is ours.
+        let mut changed = stored.clone();
+        changed["metadata"]["resourceVersion"] = "10".into();
+        changed["data"]["theirs"] = "1".into();
+        store.upsert(&changed.to_string()).unwrap();
+        assert_eq!(applied(&store, "c", &declared), [""; 0]);
+        changed["metadata"]["resourceVersion"] = "11".into();
+        changed["data"]["cpu"] = "2".into();
+        store.upsert(&changed.to_string()).unwrap();
+        assert_eq!(applied(&store, "c", &declared), [r#"apply ConfigMap ns/c {"data":{"cpu":"1000m"}}"#]);
+        assert_eq!(applied(&store, "c", &wanted(&[("cpu", "3")])).len(), 1);
+    }
+
+    #[test]
+    fn an_apply_is_not_repeated_before_the_watch_shows_it() {
+        let before = child("c", &json!({"a": "1"}), &json!({"f:a": {}}), "u");
+        let store = children(std::slice::from_ref(&before));
+        let (key, declared) = (ObjectKey::new("ns", "c"), wanted(&[("a", "2")]));
+        let mut outcome = of_parent();
+        outcome.apply(&store.read(), &key, &declared).unwrap();
+        let mut after = before.clone();
+        after["metadata"]["resourceVersion"] = "10".into();
+        after["data"]["a"] = "2".into();
+        store.wrote(&outcome.plan[0], &Answer { code: 200, body: after.to_string(), ..Answer::default() });
+        assert_eq!(applied(&store, "c", &declared), [""; 0]);
+        assert_eq!(applied(&store, "c", &wanted(&[("a", "3")])).len(), 1, "another declaration does not wait");
+        // Others were faster than the watch.
+        after["metadata"]["resourceVersion"] = "11".into();
+        after["data"]["a"] = "1".into();
+        store.upsert(&after.to_string()).unwrap();
+        assert_eq!(applied(&store, "c", &declared).len(), 1);
+    }
+
+    #[test]
+    fn an_object_of_another_controller_is_not_taken() {
+        let store = children(&[child("c", &json!({"a": "1"}), &json!({"f:a": {}}), "other")]);
+        let mut outcome = of_parent();
+        let error = outcome.apply(&store.read(), &ObjectKey::new("ns", "c"), &wanted(&[("a", "1")])).unwrap_err();
+        assert_eq!(error.to_string(), "ConfigMap ns/c is controlled by Pod parent; rename or delete one of the two");
+        let error = outcome.apply(&store.read(), &ObjectKey::new("elsewhere", "c"), &wanted(&[])).unwrap_err();
+        assert!(error.to_string().ends_with("an owner must live where its dependent lives"), "{error}");
+    }
+
+    #[test]
+    fn children_that_are_declared_no_longer_go() {
+        let a = json!({"f:a": {}});
+        let store = children(&[
+            child("kept", &json!({"a": "1"}), &a, "u"),
+            child("old", &json!({"a": "1"}), &a, "u"),
+            child("theirs", &json!({"a": "1"}), &a, "other"),
+        ]);
+        let mut outcome = of_parent();
+        outcome.apply(&store.read(), &ObjectKey::new("ns", "kept"), &wanted(&[("a", "1")])).unwrap();
+        outcome.prune(&store.read());
+        assert_eq!(outcome.plan.iter().map(ToString::to_string).collect::<Vec<_>>(), ["delete ConfigMap ns/old"]);
+    }
 }

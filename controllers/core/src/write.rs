@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use crate::{
     cache::Revision,
-    child::comparable,
     error::{Fault, ReconcileError},
     key::ObjectKey,
     uid::Uid,
@@ -265,6 +264,24 @@ impl Write {
             },
         })
     }
+}
+
+/// The part of a declaration that `managedFields` records, and so [`Child::owned`](crate::child::Child::owned) shows: all but its identity.
+pub fn comparable(declared: &Value) -> Value {
+    let mut declared = declared.clone();
+    if let Value::Object(object) = &mut declared {
+        object.remove("apiVersion");
+        object.remove("kind");
+        if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+            for identity in ["name", "namespace", "uid"] {
+                metadata.remove(identity);
+            }
+            if metadata.is_empty() {
+                object.remove("metadata");
+            }
+        }
+    }
+    declared
 }
 
 /// `create NodeSLO node-1`, `apply ConfigMap ns/a {"data":…}`, `patch NodeSLO node-1 {"spec":…}`, `delete NodeSLO node-1`: one line of a plan.

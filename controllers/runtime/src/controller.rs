@@ -87,13 +87,9 @@ pub fn same_key<P>(change: &Change<P>, requests: &mut Requests) {
 /// Enqueues the objects of a kind that control the changed one, before and after the change.
 pub fn its_owner<P: Controlled>(kind: ResourceKind) -> impl Fn(&Change<P>, &mut Requests) {
     move |change, requests| {
-        let owners = [&change.old, &change.new].into_iter().flatten().filter_map(|entry| entry.value.controller());
-        let mut keys: Vec<ObjectKey> =
-            owners.filter(|owner| owner.is_a(&kind)).map(|owner| owner.key(&kind, &change.key)).collect();
-        keys.dedup();
-        for key in &keys {
-            requests.enqueue(key);
-        }
+        before_and_after(change, requests, |value| {
+            value.controller().filter(|owner| owner.is_a(&kind)).map(|owner| owner.key(&kind, &change.key))
+        });
     }
 }
 
@@ -101,13 +97,19 @@ pub fn its_owner<P: Controlled>(kind: ResourceKind) -> impl Fn(&Change<P>, &mut 
 pub fn named_by_label<P: Labelled>(kind: ResourceKind, label: &'static str) -> impl Fn(&Change<P>, &mut Requests) {
     move |change, requests| {
         let namespace = if kind.namespaced { change.key.namespace() } else { "" };
-        let values =
-            [&change.old, &change.new].into_iter().flatten().filter_map(|entry| entry.value.labels().get(label));
-        let mut keys: Vec<ObjectKey> = values.map(|name| ObjectKey::new(namespace, name)).collect();
-        keys.dedup();
-        for key in &keys {
-            requests.enqueue(key);
-        }
+        before_and_after(change, requests, |value| {
+            value.labels().get(label).map(|name| ObjectKey::new(namespace, name))
+        });
+    }
+}
+
+/// Enqueues what the old value leads to, and what the new one does where that is another key.
+fn before_and_after<P>(change: &Change<P>, requests: &mut Requests, leads_to: impl Fn(&P) -> Option<ObjectKey>) {
+    let values = [&change.old, &change.new].into_iter().flatten();
+    let mut keys: Vec<ObjectKey> = values.filter_map(|entry| leads_to(&entry.value)).collect();
+    keys.dedup();
+    for key in &keys {
+        requests.enqueue(key);
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use koord_resource::schema::patch::merge;
-use koord_runtime::{child::comparable, write::Action};
+use koord_runtime::write::{Action, comparable};
 use serde_json::{Value, json};
 
 /// One field that gets another value.
