@@ -3,7 +3,7 @@
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{
-    LitBool, LitInt, LitStr, Path, Token, Type,
+    Expr, LitBool, LitInt, LitStr, Path, Token, Type,
     parse::{Parse, ParseStream, Parser},
     punctuated::Punctuated,
 };
@@ -131,6 +131,11 @@ impl Entry {
     /// `word = Type`.
     pub(crate) fn type_(&self) -> syn::Result<Type> {
         self.equals("a type")
+    }
+
+    /// `word = expression`.
+    pub(crate) fn expression(&self) -> syn::Result<Expr> {
+        self.equals("an expression")
     }
 
     /// The words inside `word(…)`.

@@ -97,6 +97,13 @@ fn attributes_and_tables() {
     let words = r#"name = "cards", for = nodes, owns(cards, by = by_name, namespace = "default"), concurrency = 2"#;
     let caches = "struct Cards { nodes: Arc<Store<NodeView>>, cards: Arc<Store<CardView>>, greeting: String }";
     compare("controller", controller::attribute(words.parse().unwrap(), &syn::parse_str(caches).unwrap()));
+    let words = r#"name = "cards", for(cards, writes = [status]), owns(cards), owns(hands), reads(nodes, fields = table.fields()),
+        arguments(table: &Table), init(dealt, seats = table.seats()?), error = TableError"#;
+    let caches = "struct Dealer { cards: Arc<Store<CardView>>, hands: Arc<Store<Child<Hand>>>, nodes: Arc<Store<NodeView>>, dealt: u32, seats: u32 }";
+    compare(
+        "controller_with_arguments",
+        controller::attribute(words.parse().unwrap(), &syn::parse_str(caches).unwrap()),
+    );
     let view = "#[koord(kind = Card)] struct CardView { spec: CardSpec, status: Arc<str>, labels: Labels }";
     let report = Report::default();
     compare("projection", projection::expand(&syn::parse_str(view).unwrap(), &report).unwrap());

@@ -134,15 +134,16 @@ pub fn handlers(list: TokenStream) -> TokenStream {
 /// Makes a struct of caches a controller: the constant `SPEC` says what it follows, owns and may do, and `wire` connects
 /// its caches. What it decides is `impl Controller`, by hand.
 ///
-/// `for`, `owns` and `watches` name fields of the type `Arc<Store<Projection>>`, or kinds; then there is no `wire`. Inside of
-/// `owns(…)` and `watches(…)`, `by` says which keys a change leads to: `owner` (the controller among the owner references; the
+/// `for`, `owns`, `watches` and `reads` name fields of the type `Arc<Store<Projection>>`, or kinds; then there is no `wire`. Inside
+/// of `for(…)`, `owns(…)` and `watches(…)`, `by` says which keys a change leads to: `owner` (the controller among the owner references; the
 /// default of `owns`), `same_name` (the default of `watches`), `label("…")` (the name that a label holds), `index` or `index(1)`
 /// (what the index of the `for` cache finds by the key of the changed object), `Self::method` (`fn(&self, &Change<P>, &mut
 /// Requests)`) or a function without `self`. `predicate` is a function of the change; `namespace`, `labels` and `fields` select
-/// a part of the collection.
+/// a part of the collection; `writes = [create, patch, delete, finalizers, status]` adds permissions to those of the word.
 ///
-/// `effects(field, limits = CONSTANT)` names a field of the type `Arc<Effects<Inputs, Result>>`. Fields that are neither come
-/// as arguments of `wire`. The rest: `name`, `concurrency`, `rate_limit(…)`, `gate`, `rbac(…)`.
+/// `effects(field, limits = CONSTANT)` names a field of the type `Arc<Effects<Inputs, Result>>`. `init(field, field = expression)`
+/// names fields that `wire` makes, `arguments(name: Type)` arguments of `wire` that are no fields, and `error = Type` what it may
+/// fail with. All other fields come as arguments of `wire`. The rest: `name`, `concurrency`, `rate_limit(…)`, `gate`, `rbac(…)`.
 #[proc_macro_attribute]
 pub fn controller(words: TokenStream, item: TokenStream) -> TokenStream {
     let item = parse_macro_input!(item as syn::ItemStruct);

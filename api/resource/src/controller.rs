@@ -166,19 +166,11 @@ impl ControllerSpec {
     pub fn rbac_rules(&self) -> Vec<RbacRule> {
         const FOLLOW: &[&str] = &["list", "watch"];
         const OWN: &[&str] = &["create", "delete", "list", "patch", "watch"];
-        let rule = |kind: &ResourceKind, verbs| RbacRule {
-            group: kind.group,
-            resource: kind.plural,
-            names: &[],
-            urls: &[],
-            verbs,
-            namespace: None,
-        };
         let owned = |kind: &ResourceKind| self.owns.contains(kind);
         let followed = std::iter::once(&self.for_kind).chain(self.watches).filter(|kind| !owned(kind));
         followed
-            .map(|kind| rule(kind, FOLLOW))
-            .chain(self.owns.iter().map(|kind| rule(kind, OWN)))
+            .map(|kind| RbacRule::of(*kind, FOLLOW))
+            .chain(self.owns.iter().map(|kind| RbacRule::of(*kind, OWN)))
             .chain(self.rbac.iter().copied())
             .collect()
     }

@@ -1,5 +1,7 @@
 //! RBAC rules, declared beside the code that needs them.
 
+use crate::controller::ResourceKind;
+
 /// Permission that one piece of code needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RbacRule {
@@ -15,4 +17,47 @@ pub struct RbacRule {
     pub verbs: &'static [&'static str],
     /// The namespace of a Role; none for a ClusterRole. `"."` stands for the namespace that the program is installed in.
     pub namespace: Option<&'static str>,
+}
+
+impl RbacRule {
+    /// Permission for all objects of a kind.
+    ///
+    /// ```
+    /// use koord_resource::{controller::ResourceKind, rbac::{RbacRule, Subresource}};
+    /// const RULE: RbacRule = RbacRule::of(ResourceKind::NODE, &["patch"]);
+    /// const STATUS: Subresource = Subresource::new(ResourceKind::NODE.plural, "status");
+    /// assert_eq!((RULE.group, RULE.resource, STATUS.as_str()), ("", "nodes", "nodes/status"));
+    /// ```
+    pub const fn of(kind: ResourceKind, verbs: &'static [&'static str]) -> Self {
+        Self { group: kind.group, resource: kind.plural, names: &[], urls: &[], verbs, namespace: None }
+    }
+}
+
+/// The name of a subresource, such as `nodes/status`, put together while compiling.
+#[derive(Clone, Copy, Debug)]
+pub struct Subresource {
+    text: [u8; Self::LENGTH_MAX],
+    length: usize,
+}
+
+impl Subresource {
+    /// A plural is at most one label of a domain name.
+    const LENGTH_MAX: usize = 63 + 1 + 63;
+
+    /// Of the kind with this plural.
+    pub const fn new(plural: &str, name: &str) -> Self {
+        let mut text = [b'/'; Self::LENGTH_MAX];
+        let (start, end) = (plural.len() + 1, plural.len() + 1 + name.len());
+        text.split_at_mut(plural.len()).0.copy_from_slice(plural.as_bytes());
+        text.split_at_mut(end).0.split_at_mut(start).1.copy_from_slice(name.as_bytes());
+        Self { text, length: end }
+    }
+
+    /// `plural/name`.
+    pub const fn as_str(&self) -> &str {
+        match str::from_utf8(self.text.split_at(self.length).0) {
+            Ok(text) => text,
+            Err(_) => "",
+        }
+    }
 }

@@ -63,13 +63,11 @@ const BUCKET: &str = "db.example.com/bucket";
 /// database's status.
 #[koord::controller(
     name = "database",
-    for = databases,
+    for(databases, writes = [status, finalizers]),
     owns(stateful_sets),
     owns(services),
     effects(buckets, limits = backups::LIMITS),
     concurrency = 2,
-    rbac(group = "db.example.com", resource = "databases", verbs = [patch]),
-    rbac(group = "db.example.com", resource = "databases/status", verbs = [patch]),
     runtime = koord::runtime,
 )]
 pub struct DatabaseController {

@@ -27,7 +27,7 @@ impl Cards {
                 CardView,
             >(
                 &::koord_runtime::reflector::Selection {
-                    namespace: "default".to_owned(),
+                    namespace: ::std::string::String::from("default"),
                     ..::koord_runtime::reflector::Selection::default()
                 },
             );

@@ -50,8 +50,13 @@ mod runtime {
         }
     }
     pub mod controller {
-        pub fn same_key(_: &super::Change, reaction: &mut super::Reaction) {
+        use super::{Change, Reaction};
+
+        pub fn same_key(_: &Change, reaction: &mut Reaction) {
             reaction.0.push("same");
+        }
+        pub fn its_owner(_: koord_resource::controller::ResourceKind) -> impl Fn(&Change, &mut Reaction) {
+            |_, reaction| reaction.0.push("owner")
         }
     }
 }
@@ -67,6 +72,7 @@ struct Card {
 
 struct NodeView;
 struct CardView;
+struct HandView;
 
 impl Projection for NodeView {
     const KIND: ResourceKind = ResourceKind::NODE;
@@ -74,6 +80,10 @@ impl Projection for NodeView {
 
 impl Projection for CardView {
     const KIND: ResourceKind = ResourceKind::of(&Card::INFO);
+}
+
+impl Projection for HandView {
+    const KIND: ResourceKind = ResourceKind::CONFIG_MAP;
 }
 
 #[controller(
@@ -95,8 +105,34 @@ struct NameCards {
     greeting: &'static str,
 }
 
-#[controller(name = "plain", for = ResourceKind::POD, owns(Card))]
+#[controller(name = "plain", for = ResourceKind::POD, watches(Card, writes = [status]))]
 struct Plain;
+
+/// A controller that makes fields of its own, and writes.
+#[controller(
+    name = "dealer",
+    for(cards, writes = [finalizers, patch, status, delete]),
+    owns(cards),
+    owns(hands),
+    reads(nodes, namespace = &table.name, fields = format!("metadata.name={}", table.name), writes = [patch]),
+    arguments(table: &Table, seats: Result<u32, String>),
+    init(dealt, seats = seats? + u32::try_from(wiring.0.len()).unwrap_or_default()),
+    error = String,
+    runtime = crate::controller::runtime,
+)]
+struct Dealer {
+    cards: Arc<Store<CardView>>,
+    hands: Arc<Store<HandView>>,
+    nodes: Arc<Store<NodeView>>,
+    dealt: Vec<u32>,
+    seats: u32,
+    greeting: &'static str,
+}
+
+/// Where cards are dealt.
+struct Table {
+    name: String,
+}
 
 fn by_name(_: &Change, reaction: &mut Reaction) {
     reaction.0.push("by name");
@@ -118,8 +154,42 @@ fn a_controller_is_data() {
     assert_eq!(cards.gate, Some("NameCards"));
     assert_eq!((cards.rbac[0].names, cards.rbac[0].namespace), (&["one"][..], Some(".")));
     assert_eq!(cards.rbac[1].urls, ["/metrics"]);
-    assert_eq!((plain.for_kind, plain.owns, plain.gate), (ResourceKind::POD, &[card][..], None));
+    assert_eq!((plain.for_kind, plain.watches, plain.gate), (ResourceKind::POD, &[card][..], None));
     let _ = Plain;
+}
+
+#[test]
+fn what_a_controller_writes_is_permitted() {
+    let shown = |spec: &ControllerSpec| -> Vec<String> {
+        spec.rbac_rules().iter().map(|rule| format!("{}: {}", rule.resource, rule.verbs.join(" "))).collect()
+    };
+    assert_eq!(shown(&Plain::SPEC), ["pods: list watch", "cards: list watch", "cards/status: patch"]);
+    assert_eq!(
+        shown(&Dealer::SPEC),
+        [
+            "nodes: list watch",
+            "cards: create delete list patch watch",
+            "configmaps: create delete list patch watch",
+            "cards: patch delete",
+            "cards/status: patch",
+            "nodes: patch",
+            "cards/finalizers: update",
+        ],
+        "the owner of children may block its own deletion"
+    );
+}
+
+#[test]
+fn what_is_no_cache_is_an_argument_or_made() {
+    let (mut wiring, table) = (Wiring::default(), Table { name: "green".to_owned() });
+    let dealer = Dealer::wire(&mut wiring, &table, Ok(4), "hello").unwrap();
+    assert_eq!((&dealer.dealt[..], dealer.seats, dealer.greeting), (&[][..], 4, "hello"));
+    let names = [&dealer.cards.0, &dealer.hands.0, &dealer.nodes.0];
+    assert_eq!(names, ["cards", "configmaps", "nodes green  metadata.name=green"]);
+    let followed: Vec<&str> = wiring.0.iter().map(|(store, _)| store.as_str()).collect();
+    assert_eq!(followed, ["cards", "configmaps"], "what is only read leads to nothing");
+    let refused = Dealer::wire(&mut wiring, &table, Err("no seats".to_owned()), "hello");
+    assert_eq!(refused.err().as_deref(), Some("no seats"));
 }
 
 #[test]
