@@ -15,9 +15,8 @@ use koord_api::cluster_colocation_profile::ClusterColocationProfile;
 use koord_profile::{Identity, NamespaceLabels, Profile, drawn};
 use koord_resource::{Resource as _, controller, controller::ResourceKind};
 use koord_runtime::{
-    Wiring,
-    cache::{Cache, Change, Entry},
-    controller::{Controller, Requests},
+    cache::{Cache, Entry},
+    controller::{Controller, is_there},
     error::{Fault, ReconcileError},
     events::{Event, EventType},
     key::ObjectKey,
@@ -70,11 +69,12 @@ impl Default for Settings {
 /// Applies profiles to the pods that they select.
 #[controller(
     name = "colocationprofile",
-    for = ClusterColocationProfile,
-    watches(ResourceKind::POD), watches(ResourceKind::NAMESPACE),
+    for(profiles, predicate = is_there),
+    reads(pods, fields = "spec.nodeName=,status.phase=Pending", writes = [patch]),
+    reads(namespaces),
+    init(memory = Arc::new(Mutex::new(Memory::new(&settings)))),
     rate_limit(max_ms = 30_000),
     gate = "ColocationProfileController",
-    rbac(groups = "", resources = "pods", verbs = "patch"),
 )]
 pub struct ColocationProfileController {
     profiles: Arc<Store<Profile>>,
@@ -85,26 +85,10 @@ pub struct ColocationProfileController {
 }
 
 impl ColocationProfileController {
-    /// Connects the controller with its caches.
-    pub fn wire(wiring: &mut Wiring<'_>, settings: Settings) -> Result<Arc<Self>, std::convert::Infallible> {
-        let profiles = wiring.reads::<Profile>();
-        let controller = Arc::new(Self {
-            namespaces: wiring.reads(),
-            pods: wiring.reads_some(&PendingPodView::selection()),
-            profiles: Arc::clone(&profiles),
-            memory: Arc::new(Mutex::new(Memory::new(&settings))),
-            settings,
-        });
-        wiring.on(&profiles, profile_changed);
-        Ok(controller)
-    }
-
     fn handles(&self, entry: &Entry<Profile>) -> bool {
         !entry.deleting && (self.settings.by_default || entry.value.controller_managed)
     }
-}
 
-impl ColocationProfileController {
     /// Remembers what becomes of the write to a pod. What the API server refuses for good is not tried again before its
     /// time; everything else at the next reconcile.
     fn remember_write(&self, outcome: &mut Outcome, pod: &ObjectKey, mark: Mark) {
@@ -116,12 +100,6 @@ impl ColocationProfileController {
                 memory.keep(mark);
             }
         });
-    }
-}
-
-fn profile_changed(change: &Change<Profile>, requests: &mut Requests) {
-    if change.new.is_some() {
-        requests.enqueue(&change.key);
     }
 }
 

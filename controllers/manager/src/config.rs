@@ -5,13 +5,11 @@ use std::collections::BTreeSet;
 use koord_api::slo_config;
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
-    Wiring,
-    cache::{Change, Entry},
+    cache::Entry,
     controller::Requests,
     events::{Event, EventType},
     key::ObjectKey,
     metrics::{Audience, Description, Metrics, Unit},
-    reflector::Selection,
 };
 use parking_lot::Mutex;
 use prometheus::{IntCounterVec, IntGaugeVec};
@@ -34,18 +32,9 @@ impl Default for ConfigSource {
 }
 
 impl ConfigSource {
-    /// Has a controller follow the ConfigMap, whose cache all controllers share.
-    pub(crate) fn on_change(
-        &self,
-        wiring: &mut Wiring<'_>,
-        map: impl Fn(&Change<ConfigMapView>, &mut Requests) + Send + Sync + 'static,
-    ) {
-        let config_map = wiring.reads_some::<ConfigMapView>(&Selection {
-            namespace: self.namespace.clone(),
-            fields: format!("metadata.name={}", self.name),
-            labels: String::new(),
-        });
-        wiring.on(&config_map, map);
+    /// Selects the ConfigMap in its namespace; all controllers share the cache of it.
+    pub(crate) fn fields(&self) -> String {
+        format!("metadata.name={}", self.name)
     }
 }
 

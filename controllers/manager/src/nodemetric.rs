@@ -4,18 +4,18 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use koord_api::{
-    node_metric::{AggregatePolicy, NodeMemoryCollectPolicy, NodeMetric, NodeMetricCollectPolicy, NodeMetricSpec},
+    node_metric::{AggregatePolicy, NodeMemoryCollectPolicy, NodeMetricCollectPolicy, NodeMetricSpec},
     slo_config::{COLOCATION_CONFIG, ColocationConfig, ColocationConfigError, ColocationStrategy},
 };
-use koord_resource::{controller, controller::ResourceKind};
+use koord_resource::controller;
 use koord_runtime::{
-    Wiring,
     cache::Change,
     controller::{Controller, Requests},
     error::{Fault, ReconcileError},
     key::ObjectKey,
     metrics::{Audience, Description},
     outcome::Outcome,
+    store::Store,
     write::Write,
 };
 use parking_lot::Mutex;
@@ -25,8 +25,8 @@ use crate::{
     ConfigSource,
     colocation::{Colocation, OUT_OF_RANGE, reason},
     config::{ConfigError, ConfigErrors},
-    one_per_node::OnePerNode,
-    view::{ConfigMapView, NodeMetricView},
+    one_per_node::{self, Counts},
+    view::{ConfigMapView, NodeMetricView, NodeView},
 };
 
 pub(crate) const WRITES: Description = Description::counter(
@@ -47,36 +47,39 @@ pub(crate) const SPECS: Description = Description::counter(
 pub const COMPONENT: &str = "nodemetric-controller";
 
 /// Writes the spec of the NodeMetric of each node.
-#[controller(name = "nodemetric", for = NodeMetric, owns(NodeMetric), watches(ResourceKind::NODE), watches(ResourceKind::CONFIG_MAP))]
+#[controller(
+    name = "nodemetric",
+    for(metrics, predicate = spec_changed),
+    owns(metrics),
+    watches(nodes, predicate = one_per_node::matters),
+    watches(config_maps, by = Self::configured, namespace = &source.namespace, fields = source.fields()),
+    arguments(source: &ConfigSource),
+    init(
+        colocation,
+        config_errors = ConfigErrors::new(wiring.metrics(), Self::SPEC.name)?,
+        counts = Counts::new(wiring.metrics(), WRITES, SPECS)?,
+    ),
+    error = prometheus::Error,
+)]
 pub struct NodeMetricController {
-    per_node: OnePerNode<NodeMetricView>,
+    metrics: Arc<Store<NodeMetricView>>,
+    nodes: Arc<Store<NodeView>>,
+    config_maps: Arc<Store<ConfigMapView>>,
     colocation: Arc<Mutex<Colocation>>,
     config_errors: ConfigErrors,
+    counts: Counts,
 }
 
 impl NodeMetricController {
-    /// Connects the controller with its caches.
-    pub fn wire(wiring: &mut Wiring<'_>, source: &ConfigSource) -> prometheus::Result<Arc<Self>> {
-        let controller = Arc::new(Self {
-            per_node: OnePerNode::wire(wiring, WRITES, SPECS)?,
-            colocation: Arc::default(),
-            config_errors: ConfigErrors::new(wiring.metrics(), Self::SPEC.name)?,
-        });
-        wiring.on(&controller.per_node.objects, spec_changed);
-        let this = Arc::clone(&controller);
-        source.on_change(wiring, move |change, requests| this.configured(change, requests));
-        Ok(controller)
-    }
-
     /// The ConfigMap changed. Its deletion changes nothing.
     fn configured(&self, change: &Change<ConfigMapView>, requests: &mut Requests) {
         let Some(config_map) = &change.new else { return };
         let read = ColocationConfig::parse(config_map.value.get(COLOCATION_CONFIG));
         self.config_errors.report(config_errors(&read), (&change.key, config_map), requests);
         if self.colocation.lock().read(read.ok()) {
-            self.per_node.enqueue_nodes(requests);
+            self.nodes.read().keys().for_each(|node| requests.enqueue(node));
             // Nodes may have gone while there was no configuration to decide with.
-            self.per_node.objects.read().keys().for_each(|metric| requests.enqueue(metric));
+            self.metrics.read().keys().for_each(|metric| requests.enqueue(metric));
         }
     }
 }
@@ -97,10 +100,8 @@ fn config_errors(read: &Result<ColocationConfig, ColocationConfigError>) -> Vec<
 }
 
 /// A NodeMetric came, went, or has another spec; what koordlet reports in it does not matter here.
-fn spec_changed(change: &Change<NodeMetricView>, requests: &mut Requests) {
-    if change.matters(|old, new| new.has_other_spec(old)) {
-        requests.enqueue(&change.key);
-    }
+fn spec_changed(change: &Change<NodeMetricView>) -> bool {
+    change.matters(|old, new| new.has_other_spec(old))
 }
 
 /// A word that no NodeMetric may have: the API server would refuse the whole object.
@@ -133,7 +134,7 @@ impl Controller for NodeMetricController {
         let colocation = self.colocation.lock();
         // Without any configuration that could be read, nothing is touched; the next edit triggers every node.
         let Some((config, trusted)) = colocation.current() else { return Ok(Outcome::settled()) };
-        let mut outcome = self.per_node.reconcile(key, |node, stored| {
+        let mut outcome = one_per_node::keep(key, &self.nodes.read(), &self.metrics.read(), |node, stored| {
             if stored.is_some() && !trusted {
                 return Ok(None);
             }
@@ -141,7 +142,7 @@ impl Controller for NodeMetricController {
             let strategy = config.for_node(&node.labels.to_map(), &node.annotations.to_map());
             let spec = NodeMetricSpec { collect_policy: Some(collect_policy(&strategy)) };
             let spec: Result<Value, _> = serde_json::to_value(&spec);
-            self.per_node.specs.count(spec.is_ok(), "getNodeMetricCollectPolicy");
+            self.counts.specs.count(spec.is_ok(), "getNodeMetricCollectPolicy");
             spec.map(Some).map_err(|error| ReconcileError::never(Fault::Bug, error.to_string()))
         })?;
         if colocation.is_unseen() {
@@ -152,6 +153,6 @@ impl Controller for NodeMetricController {
     }
 
     fn written(&self, _: &ObjectKey, write: &Write, result: Result<(), &ReconcileError>) {
-        self.per_node.written(write, result);
+        self.counts.written(write, result);
     }
 }

@@ -32,18 +32,15 @@ pub use decision::{Decision, decide};
 pub use explanation::{About, Explanation, explain};
 pub use facts::{Caches, Facts};
 use jiff::Timestamp;
-use koord_api::{device::Device, node_metric::NodeMetric, node_resource_topology::v1alpha1::NodeResourceTopology};
 use koord_resource::{controller, controller::ResourceKind};
 use koord_runtime::{
-    Wiring,
     cache::Change,
-    controller::{Controller, Requests, same_key},
+    controller::{Controller, Requests},
     error::ReconcileError,
     events::{Event, EventType},
     key::ObjectKey,
     outcome::Outcome,
     projection::Projection as _,
-    reflector::Selection,
     store::Store,
     write::{Action, Write},
 };
@@ -68,12 +65,21 @@ pub const COMPONENT: &str = "noderesource-controller";
 /// Computes the resources of batch and mid pods, and the annotations, of each node.
 #[controller(
     name = "noderesource",
-    for = ResourceKind::NODE,
-    watches(NodeMetric), watches(NodeResourceTopology), watches(Device),
-    watches(ResourceKind::POD), watches(ResourceKind::CONFIG_MAP),
-    rbac(groups = "", resources = "nodes", verbs = "patch"),
-    rbac(groups = "", resources = "nodes/status", verbs = "patch"),
-    rbac(groups = "topology.node.k8s.io", resources = "noderesourcetopologies", verbs = "patch"),
+    for(nodes, by = node_changed, writes = [patch, status]),
+    watches(metrics, by = Self::metric_changed),
+    watches(topologies, by = Self::topology_changed, writes = [patch]),
+    watches(devices),
+    watches(config_maps, by = Self::configured, namespace = &source.namespace, fields = source.fields()),
+    // Pods that have ended use nothing.
+    reads(pods, fields = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"),
+    arguments(source: &ConfigSource),
+    init(
+        config,
+        synced,
+        config_errors = ConfigErrors::new(wiring.metrics(), Self::SPEC.name)?,
+        counts = Counts::new(wiring.metrics(), wiring.clock(), &plugins)?,
+    ),
+    error = prometheus::Error,
 )]
 pub struct NodeResourceController {
     nodes: Arc<Store<NodeView>>,
@@ -81,6 +87,7 @@ pub struct NodeResourceController {
     pods: Arc<Store<PodView>>,
     topologies: Arc<Store<TopologyView>>,
     devices: Arc<Store<DeviceView>>,
+    config_maps: Arc<Store<ConfigMapView>>,
     config: Arc<Mutex<InForce>>,
     plugins: Plugins,
     config_errors: ConfigErrors,
@@ -96,45 +103,18 @@ struct Synced {
 }
 
 impl NodeResourceController {
-    /// Connects the controller with its caches.
-    pub fn wire(wiring: &mut Wiring<'_>, source: &ConfigSource, plugins: Plugins) -> prometheus::Result<Arc<Self>> {
-        let (nodes, metrics) = (wiring.reads::<NodeView>(), wiring.reads::<NodeMetricView>());
-        let (topologies, devices) = (wiring.reads::<TopologyView>(), wiring.reads::<DeviceView>());
-        // Pods that have ended use nothing.
-        let fields = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed".to_owned();
-        let pods = wiring.reads_some::<PodView>(&Selection { fields, ..Selection::default() });
-        let counts = Counts::new(wiring.metrics(), wiring.clock(), &plugins)?;
-        let controller = Arc::new(Self {
-            counts,
-            nodes: Arc::clone(&nodes),
-            metrics: Arc::clone(&metrics),
-            pods,
-            topologies: Arc::clone(&topologies),
-            devices: Arc::clone(&devices),
-            config: Arc::default(),
-            plugins,
-            config_errors: ConfigErrors::new(wiring.metrics(), Self::SPEC.name)?,
-            synced: Arc::default(),
-        });
-        wiring.on(&nodes, node_changed);
-        wiring.on(&devices, same_key);
-        let this = Arc::clone(&controller);
-        wiring.on(&metrics, move |change, requests| {
-            if change.new.is_none() {
-                this.synced.lock().nodes.remove(&change.key);
-            }
-            requests.enqueue(&change.key);
-        });
-        let this = Arc::clone(&controller);
-        wiring.on(&topologies, move |change, requests| {
-            if change.new.is_none() {
-                this.synced.lock().topologies.remove(&change.key);
-            }
-            requests.enqueue(&change.key);
-        });
-        let this = Arc::clone(&controller);
-        source.on_change(wiring, move |change, requests| this.configured(change, requests));
-        Ok(controller)
+    fn metric_changed(&self, change: &Change<NodeMetricView>, requests: &mut Requests) {
+        if change.new.is_none() {
+            self.synced.lock().nodes.remove(&change.key);
+        }
+        requests.enqueue(&change.key);
+    }
+
+    fn topology_changed(&self, change: &Change<TopologyView>, requests: &mut Requests) {
+        if change.new.is_none() {
+            self.synced.lock().topologies.remove(&change.key);
+        }
+        requests.enqueue(&change.key);
     }
 
     /// The ConfigMap changed. Its deletion changes nothing; a key that cannot be read leaves its last good value.

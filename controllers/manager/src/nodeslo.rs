@@ -7,23 +7,22 @@ use std::{
 
 use jiff::Timestamp;
 use koord_api::{
-    node_slo::{NodeSLO, NodeSLOSpec},
+    node_slo::NodeSLOSpec,
     slo_config::{NodeSloConfig, SectionError},
 };
 use koord_resource::{
     Schema as _, controller,
-    controller::ResourceKind,
     declare::{Emit, Profile},
     schema::{self, structural::defaults},
 };
 use koord_runtime::{
-    Wiring,
     cache::Change,
-    controller::{Controller, Requests, same_key},
+    controller::{Controller, Requests},
     error::{Fault, ReconcileError},
     key::ObjectKey,
     metrics::{Audience, Description},
     outcome::Outcome,
+    store::Store,
     write::Write,
 };
 use parking_lot::RwLock;
@@ -32,7 +31,7 @@ use serde_json::{Value, json};
 use crate::{
     ConfigSource,
     config::{ConfigError, ConfigErrors},
-    one_per_node::OnePerNode,
+    one_per_node::{self, Counts},
     view::{ConfigMapView, NodeSloView, NodeView},
 };
 
@@ -58,27 +57,30 @@ pub(crate) const SPECS: Description = Description::counter(
 pub const COMPONENT: &str = "nodeslo-controller";
 
 /// Writes the NodeSLO of each node.
-#[controller(name = "nodeslo", for = NodeSLO, owns(NodeSLO), watches(ResourceKind::NODE), watches(ResourceKind::CONFIG_MAP))]
+#[controller(
+    name = "nodeslo",
+    for = slos,
+    owns(slos),
+    watches(nodes, predicate = one_per_node::matters),
+    watches(config_maps, by = Self::configured, namespace = &source.namespace, fields = source.fields()),
+    arguments(source: &ConfigSource),
+    init(
+        config,
+        config_errors = ConfigErrors::new(wiring.metrics(), Self::SPEC.name)?,
+        counts = Counts::new(wiring.metrics(), WRITES, SPECS)?,
+    ),
+    error = prometheus::Error,
+)]
 pub struct NodeSloController {
-    per_node: OnePerNode<NodeSloView>,
+    slos: Arc<Store<NodeSloView>>,
+    nodes: Arc<Store<NodeView>>,
+    config_maps: Arc<Store<ConfigMapView>>,
     config: RwLock<NodeSloConfig>,
     config_errors: ConfigErrors,
+    counts: Counts,
 }
 
 impl NodeSloController {
-    /// Connects the controller with its caches.
-    pub fn wire(wiring: &mut Wiring<'_>, source: &ConfigSource) -> prometheus::Result<Arc<Self>> {
-        let controller = Arc::new(Self {
-            per_node: OnePerNode::wire(wiring, WRITES, SPECS)?,
-            config: RwLock::default(),
-            config_errors: ConfigErrors::new(wiring.metrics(), Self::SPEC.name)?,
-        });
-        wiring.on(&controller.per_node.objects, same_key);
-        let this = Arc::clone(&controller);
-        source.on_change(wiring, move |change, requests| this.configured(change, requests));
-        Ok(controller)
-    }
-
     /// The ConfigMap changed. Its deletion changes nothing; a key that cannot be read leaves its last good value,
     /// and a value that the CRD does not allow is reported while its bound is in force.
     fn configured(&self, change: &Change<ConfigMapView>, requests: &mut Requests) {
@@ -97,7 +99,7 @@ impl NodeSloController {
         let differs = *self.config.read() != next;
         *self.config.write() = next;
         if differs {
-            self.per_node.enqueue_nodes(requests);
+            self.nodes.read().keys().for_each(|node| requests.enqueue(node));
         }
     }
 
@@ -112,7 +114,7 @@ impl NodeSloController {
             ("getNodeSLOExtension", true),
         ];
         for (part, succeeded) in parts {
-            self.per_node.specs.count(succeeded, part);
+            self.counts.specs.count(succeeded, part);
         }
         if let Some(error) = &resolved.bandwidth_error {
             tracing::warn!(%error, "a node's bandwidth annotation is no quantity; its system strategy is left out");
@@ -139,14 +141,18 @@ fn keep_extensions(spec: &mut Value, stored: Option<Value>) {
 
 impl Controller for NodeSloController {
     fn reconcile(&self, key: &ObjectKey, _: Timestamp) -> Result<Outcome, ReconcileError> {
-        self.per_node.reconcile(key, |node, stored| match self.spec(&node.value, stored) {
-            Some(spec) => Ok(Some(spec)),
-            None => Err(ReconcileError::never(Fault::Bug, "a NodeSLO could not be written as JSON; please report it")),
+        one_per_node::keep(key, &self.nodes.read(), &self.slos.read(), |node, stored| {
+            match self.spec(&node.value, stored) {
+                Some(spec) => Ok(Some(spec)),
+                None => {
+                    Err(ReconcileError::never(Fault::Bug, "a NodeSLO could not be written as JSON; please report it"))
+                }
+            }
         })
     }
 
     fn written(&self, _: &ObjectKey, write: &Write, result: Result<(), &ReconcileError>) {
-        self.per_node.written(write, result);
+        self.counts.written(write, result);
     }
 }
 

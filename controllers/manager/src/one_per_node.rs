@@ -1,16 +1,11 @@
 //! The life of an object that every node has exactly one of, under the node's name.
 
-use std::sync::Arc;
-
 use koord_runtime::{
-    Wiring,
     cache::{Cache, Change, Entry},
-    controller::Requests,
     error::ReconcileError,
     key::ObjectKey,
-    metrics::Description,
+    metrics::{Description, Metrics},
     outcome::{Outcome, Owned},
-    store::Store,
     write::Write,
 };
 use prometheus::IntCounterVec;
@@ -18,36 +13,15 @@ use serde_json::{Map, Value};
 
 use crate::view::NodeView;
 
-/// The caches and metrics of a controller of such objects.
-pub(crate) struct OnePerNode<P: Owned> {
-    pub(crate) nodes: Arc<Store<NodeView>>,
-    pub(crate) objects: Arc<Store<P>>,
+/// What a controller of such objects counts.
+pub(crate) struct Counts {
     pub(crate) specs: Tally,
     writes: Tally,
 }
 
-impl<P: Owned> OnePerNode<P> {
-    /// Connects the caches. A node that changes triggers a reconcile; which changes of the objects do, is for the controller
-    /// to say.
-    pub(crate) fn wire(wiring: &mut Wiring<'_>, writes: Description, specs: Description) -> prometheus::Result<Self> {
-        let (nodes, objects) = (wiring.reads(), wiring.reads());
-        wiring.on(&nodes, node_changed);
-        let (writes, specs) = (wiring.metrics().counter(writes)?, wiring.metrics().counter(specs)?);
-        Ok(Self { nodes, objects, writes: Tally(writes), specs: Tally(specs) })
-    }
-
-    /// Every node is reconciled.
-    pub(crate) fn enqueue_nodes(&self, requests: &mut Requests) {
-        self.nodes.read().keys().for_each(|node| requests.enqueue(node));
-    }
-
-    /// Decides about one name; see [`keep`].
-    pub(crate) fn reconcile(
-        &self,
-        key: &ObjectKey,
-        spec: impl FnOnce(&Entry<NodeView>, Option<&P>) -> Result<Option<Value>, ReconcileError>,
-    ) -> Result<Outcome, ReconcileError> {
-        keep(key, &self.nodes.read(), &self.objects.read(), spec)
+impl Counts {
+    pub(crate) fn new(metrics: &Metrics, writes: Description, specs: Description) -> prometheus::Result<Self> {
+        Ok(Self { specs: Tally(metrics.counter(specs)?), writes: Tally(metrics.counter(writes)?) })
     }
 
     /// Counts a write.
@@ -56,16 +30,14 @@ impl<P: Owned> OnePerNode<P> {
     }
 }
 
-/// A node came, went, or changed in a way that matters.
-fn node_changed(change: &Change<NodeView>, requests: &mut Requests) {
-    if change.matters(|old, new| new.triggers_reconcile(old)) {
-        requests.enqueue(&change.key);
-    }
+/// Whether a node came, went, or changed in a way that matters.
+pub(crate) fn matters(change: &Change<NodeView>) -> bool {
+    change.matters(|old, new| new.triggers_reconcile(old))
 }
 
 /// Decides about one name: no node, no object; a node, and its object's spec is what `spec` says. `spec` may leave
 /// an object as it is by giving none.
-fn keep<P: Owned>(
+pub(crate) fn keep<P: Owned>(
     key: &ObjectKey,
     nodes: &Cache<NodeView>,
     objects: &Cache<P>,

@@ -12,9 +12,8 @@ use koord_api::{
 };
 use koord_resource::{Quantity, Resource as _, ResourceList, controller, controller::ResourceKind, quantity::Format};
 use koord_runtime::{
-    Wiring,
-    cache::{Cache, Change},
-    controller::{Controller, Requests},
+    cache::Cache,
+    controller::{Controller, is_there},
     error::{Fault, ReconcileError},
     events::{Event, EventType},
     key::ObjectKey,
@@ -41,32 +40,14 @@ const UNBOUNDED: i64 = i64::MAX / 2000;
 /// Writes the root of the quota tree of each ElasticQuotaProfile.
 #[controller(
     name = "quotaprofile",
-    for = ElasticQuotaProfile,
-    watches(ElasticQuota), watches(ResourceKind::NODE),
-    rbac(groups = "quota.koordinator.sh", resources = "elasticquotaprofiles", verbs = "patch"),
-    rbac(groups = "scheduling.sigs.k8s.io", resources = "elasticquotas", verbs("create", "patch")),
+    for(profiles, predicate = is_there, writes = [patch]),
+    reads(quotas, writes = [create, patch]),
+    reads(nodes),
 )]
 pub struct QuotaProfileController {
     nodes: Arc<Store<NodeView>>,
     profiles: Arc<Store<QuotaProfileView>>,
     quotas: Arc<Store<ElasticQuotaView>>,
-}
-
-impl QuotaProfileController {
-    /// Connects the controller with its caches.
-    pub fn wire(wiring: &mut Wiring<'_>) -> Result<Arc<Self>, std::convert::Infallible> {
-        let profiles = wiring.reads::<QuotaProfileView>();
-        let controller =
-            Arc::new(Self { nodes: wiring.reads(), quotas: wiring.reads(), profiles: Arc::clone(&profiles) });
-        wiring.on(&profiles, profile_changed);
-        Ok(controller)
-    }
-}
-
-fn profile_changed(change: &Change<QuotaProfileView>, requests: &mut Requests) {
-    if change.new.is_some() {
-        requests.enqueue(&change.key);
-    }
 }
 
 /// What nodes have together.

@@ -7,7 +7,7 @@
 #[path = "name_cards/controller.rs"]
 mod name_cards;
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use envtest::{
     environment::SeededEnvironment,
@@ -61,7 +61,7 @@ async fn create(nodes: u32, per_second: f32) {
     let (recorder, events) = Recorder::new(Arc::clone(&clock) as SharedClock);
     let metrics = Metrics::new().unwrap();
     let mut core = Core::new("cards", Arc::clone(&clock) as _, Random::seeded(7), metrics, Arc::new(recorder));
-    core.add(NameCards::SPEC, COMPONENT, |wiring| Ok::<_, Infallible>(NameCards::wire(wiring))).unwrap();
+    core.add(NameCards::SPEC, COMPONENT, NameCards::wire).unwrap();
     let settings = Settings {
         requests_per_second: per_second,
         requests_burst: 60,

@@ -84,6 +84,11 @@ pub fn same_key<P>(change: &Change<P>, requests: &mut Requests) {
     requests.enqueue(&change.key);
 }
 
+/// Whether the changed object still exists; for `predicate`.
+pub fn is_there<P>(change: &Change<P>) -> bool {
+    change.new.is_some()
+}
+
 /// Enqueues the objects of a kind that control the changed one, before and after the change.
 pub fn its_owner<P: Controlled>(kind: ResourceKind) -> impl Fn(&Change<P>, &mut Requests) {
     move |change, requests| {

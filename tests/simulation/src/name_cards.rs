@@ -34,8 +34,9 @@ impl Scenario for NameCards {
     }
 
     fn wire(&self, core: &mut Core) -> Result<(), String> {
-        core.add(controller::NameCards::SPEC, controller::COMPONENT, |wiring| Ok(controller::NameCards::wire(wiring)))
+        core.add(controller::NameCards::SPEC, controller::COMPONENT, controller::NameCards::wire)
             .map(drop)
+            .map_err(|error| match error {})
     }
 
     fn disturb(&self, stage: &mut Stage, random: &Random) -> Disturbance {

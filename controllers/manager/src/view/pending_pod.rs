@@ -4,7 +4,6 @@ use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     intern::Interner,
     projection::{DecodeError, Labels, Projection, WireObject, text},
-    reflector::Selection,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -16,13 +15,6 @@ pub struct PendingPodView {
     pub labels: Labels,
     /// The object, without its status and without what only the API server writes into its metadata.
     pub object: Box<str>,
-}
-
-impl PendingPodView {
-    /// Which pods these are.
-    pub fn selection() -> Selection {
-        Selection { fields: "spec.nodeName=,status.phase=Pending".to_owned(), ..Selection::default() }
-    }
 }
 
 /// What is read of a Pod.

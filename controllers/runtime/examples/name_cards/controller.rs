@@ -5,14 +5,13 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use koord_resource::{Projection, controller, controller::ResourceKind};
 use koord_runtime::{
-    Wiring,
-    controller::{Controller, same_key},
+    cache::Change,
+    controller::{Controller, Requests},
     error::ReconcileError,
     events::{Event, EventType},
     key::ObjectKey,
     outcome::{Outcome, Owned},
     projection::Labels,
-    reflector::Selection,
     store::Store,
 };
 use serde_json::{Map, Value, json};
@@ -43,21 +42,14 @@ impl Owned for CardView {
 }
 
 /// Writes the card of each node.
-#[controller(name = "name-cards", for = ResourceKind::NODE, owns(ResourceKind::CONFIG_MAP), concurrency = 2)]
+#[controller(name = "name-cards", for = nodes, owns(cards, by = its_node, namespace = NAMESPACE), concurrency = 2)]
 pub(crate) struct NameCards {
     nodes: Arc<Store<NodeView>>,
     cards: Arc<Store<CardView>>,
 }
 
-impl NameCards {
-    /// Connects the controller with its caches.
-    pub(crate) fn wire(wiring: &mut Wiring<'_>) -> Arc<Self> {
-        let selection = Selection { namespace: NAMESPACE.to_owned(), ..Selection::default() };
-        let (nodes, cards) = (wiring.reads::<NodeView>(), wiring.reads_some::<CardView>(&selection));
-        wiring.on(&nodes, same_key);
-        wiring.on(&cards, |change, requests| requests.enqueue(&ObjectKey::cluster(change.key.name())));
-        Arc::new(Self { nodes, cards })
-    }
+fn its_node(change: &Change<CardView>, requests: &mut Requests) {
+    requests.enqueue(&ObjectKey::cluster(change.key.name()));
 }
 
 impl Controller for NameCards {

@@ -4,7 +4,7 @@
 
 mod controller;
 
-use std::{convert::Infallible, error::Error, sync::Arc, time::Duration};
+use std::{error::Error, sync::Arc, time::Duration};
 
 use controller::{COMPONENT, NameCards};
 use envtest::{
@@ -41,7 +41,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let (recorder, events) = Recorder::new(SystemClock::shared());
     let mut core =
         Core::new("name-cards", SystemClock::shared(), Random::from_os(), Metrics::new()?, Arc::new(recorder));
-    core.add(NameCards::SPEC, COMPONENT, |wiring| Ok::<_, Infallible>(NameCards::wire(wiring)))?;
+    core.add(NameCards::SPEC, COMPONENT, NameCards::wire)?;
     let settings = Settings {
         requests_per_second: 0.0,
         requests_burst: 0,

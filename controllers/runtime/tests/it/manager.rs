@@ -1,6 +1,6 @@
 //! A manager with the controller of the example, over kube's client and the embedded API server in the same process.
 
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use envtest::{
     environment::SeededEnvironment,
@@ -77,7 +77,7 @@ pub(crate) fn manager(server: &Server, initial: Initial, leader_election: Option
     let random = Random::seeded(7);
     let mut core = Core::new("cards", SystemClock::shared(), random, Metrics::new().unwrap(), Arc::new(recorder));
     core.set_initial(initial);
-    core.add(NameCards::SPEC, COMPONENT, |wiring| Ok::<_, Infallible>(NameCards::wire(wiring))).unwrap();
+    core.add(NameCards::SPEC, COMPONENT, NameCards::wire).unwrap();
     Manager::new(core, client(server), events, settings(leader_election)).at_host("10.96.0.1:443")
 }
 

@@ -2,7 +2,6 @@
 //! On paused time, over kube's client and the embedded API server in the same process.
 
 use std::{
-    convert::Infallible,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU32, Ordering},
@@ -57,7 +56,7 @@ fn manager(server: &Server, client: Client, injector: Injector, settings: Settin
     let mut core =
         Core::new("cards", Arc::clone(&clock), Random::seeded(7), Metrics::new().unwrap(), Arc::new(recorder));
     core.inject_panics(injector);
-    core.add(NameCards::SPEC, COMPONENT, |wiring| Ok::<_, Infallible>(NameCards::wire(wiring))).unwrap();
+    core.add(NameCards::SPEC, COMPONENT, NameCards::wire).unwrap();
     Manager::timed_by(clock, core, client, events, settings)
 }
 
