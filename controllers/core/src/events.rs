@@ -9,7 +9,7 @@ mod spam;
 use koord_resource::controller::ResourceKind;
 
 pub use self::correlator::{Correlator, EventGroup};
-use crate::{key::ObjectKey, uid::Uid};
+use crate::{cache::Entry, key::ObjectKey, projection::Projection, uid::Uid};
 
 /// Whether an event is good news.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,6 +47,29 @@ pub struct Event {
     pub reason: &'static str,
     /// What happened, for a person.
     pub message: String,
+}
+
+impl Event {
+    /// Information about an object of a cache.
+    pub fn normal<P: Projection>(
+        (key, entry): (&ObjectKey, &Entry<P>),
+        action: &'static str,
+        reason: &'static str,
+        message: String,
+    ) -> Self {
+        let (kind, key, uid) = (P::KIND, key.clone(), entry.uid.clone());
+        Self { kind, key, uid, type_: EventType::Normal, action, reason, message }
+    }
+
+    /// Something about an object of a cache that a user should look at.
+    pub fn warning<P: Projection>(
+        object: (&ObjectKey, &Entry<P>),
+        action: &'static str,
+        reason: &'static str,
+        message: String,
+    ) -> Self {
+        Self { type_: EventType::Warning, ..Self::normal(object, action, reason, message) }
+    }
 }
 
 /// Takes events; it never blocks and never fails.

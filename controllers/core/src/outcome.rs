@@ -13,7 +13,7 @@ use crate::{
     cache::{Cache, Entry},
     effect::{EffectError, Effects, Progress, Wanted},
     error::{Fault, ReconcileError},
-    events::{Event, EventType},
+    events::Event,
     key::ObjectKey,
     ownership::{Cleanup, Finalized, Owner},
     projection::Projection,
@@ -108,15 +108,10 @@ impl Outcome {
                 Cleanup::Done => {
                     self.change(cache, key, "", listed(&mut finalizers.iter().filter(|known| *known != name)));
                 }
-                Cleanup::WaitsFor(what) => self.event(Event {
-                    kind: P::KIND,
-                    key: key.clone(),
-                    uid: entry.uid.clone(),
-                    type_: EventType::Normal,
-                    action: "CleaningUp",
-                    reason: "WaitsForCleanup",
-                    message: format!("the finalizer {name} stays until this is gone: {what}"),
-                }),
+                Cleanup::WaitsFor(what) => {
+                    let message = format!("the finalizer {name} stays until this is gone: {what}");
+                    self.event(Event::normal((key, entry), "CleaningUp", "WaitsForCleanup", message));
+                }
             },
         }
         Ok(())

@@ -11,18 +11,17 @@ mod memory;
 use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
-use koord_api::cluster_colocation_profile::ClusterColocationProfile;
 use koord_profile::{Identity, NamespaceLabels, Profile, drawn};
-use koord_resource::{Resource as _, controller, controller::ResourceKind};
+use koord_resource::{controller, controller::ResourceKind};
 use koord_runtime::{
     cache::{Cache, Entry},
     controller::{Controller, is_there},
     error::{Fault, ReconcileError},
-    events::{Event, EventType},
+    events::Event,
     key::ObjectKey,
     outcome::Outcome,
+    projection::Projection as _,
     store::Store,
-    uid::Uid,
     write::Write,
 };
 use parking_lot::Mutex;
@@ -32,6 +31,8 @@ use crate::view::PendingPodView;
 
 /// The component of its events.
 pub const COMPONENT: &str = "colocationprofile-controller";
+/// Their action.
+const ACTION: &str = "ApplyingProfile";
 
 /// Pods beyond what may be changed at once are looked at again no sooner than this.
 const LOOK_AGAIN_MIN: Duration = Duration::from_secs(1);
@@ -124,11 +125,6 @@ fn concerns(
         && drawn(profile, Identity::Named(namespace, key.name())).unwrap_or(false)
 }
 
-fn event(kind: ResourceKind, key: &ObjectKey, uid: &Uid, (reason, message): (&'static str, String)) -> Event {
-    let (key, uid, type_) = (key.clone(), uid.clone(), EventType::Warning);
-    Event { kind, key, uid, type_, action: "ApplyingProfile", reason, message }
-}
-
 impl Controller for ColocationProfileController {
     fn reconcile(&self, key: &ObjectKey, now: Timestamp) -> Result<Outcome, ReconcileError> {
         let mut outcome = Outcome::settled();
@@ -138,8 +134,7 @@ impl Controller for ColocationProfileController {
             && let Err(error) = probability.int_or_percent()
         {
             let message = format!("spec.probability: {error}; the profile is applied to no pod");
-            let kind = ResourceKind::of(&ClusterColocationProfile::INFO);
-            outcome.event(event(kind, key, &entry.uid, ("InvalidProbability", message)));
+            outcome.event(Event::warning((key, entry), ACTION, "InvalidProbability", message));
             return Ok(outcome);
         }
         let memory = self.memory.lock();
@@ -174,13 +169,13 @@ impl Controller for ColocationProfileController {
                 Err(error) => {
                     marks.push(mark);
                     let message = format!("ClusterColocationProfile {name} is not applied: {error}");
-                    outcome.event(event(ResourceKind::POD, pod_key, &pod.uid, ("ProfileNotApplied", message)));
+                    outcome.event(Event::warning((pod_key, pod), ACTION, "ProfileNotApplied", message));
                 }
             }
         }
         drop(memory);
         let (memory, settings) = (Arc::clone(&self.memory), self.settings.clone());
-        outcome.remember_of(ResourceKind::of(&ClusterColocationProfile::INFO), key, move |_| {
+        outcome.remember_of(Profile::KIND, key, move |_| {
             let mut memory = memory.lock();
             memory.tidy(&settings, now);
             for mark in marks {
@@ -198,8 +193,8 @@ impl Controller for ColocationProfileController {
             return None;
         }
         let pods = self.pods.read();
-        let uid = &pods.get(write.key.as_str())?.uid;
+        let pod = pods.get(write.key.as_str())?;
         let message = format!("ClusterColocationProfile {} is not applied: {error}", key.name());
-        Some(event(ResourceKind::POD, &write.key, uid, ("ProfileNotApplied", message)))
+        Some(Event::warning((&write.key, pod), ACTION, "ProfileNotApplied", message))
     }
 }

@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 
 use koord_api::slo_config;
-use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     cache::Entry,
     controller::Requests,
-    events::{Event, EventType},
+    events::Event,
     key::ObjectKey,
     metrics::{Audience, Description, Metrics, Unit},
 };
@@ -83,7 +82,7 @@ impl ConfigErrors {
     pub(crate) fn report(
         &self,
         errors: impl IntoIterator<Item = ConfigError>,
-        (config_map, entry): (&ObjectKey, &Entry<ConfigMapView>),
+        config_map: (&ObjectKey, &Entry<ConfigMapView>),
         requests: &mut Requests,
     ) {
         let mut invalid_keys = self.invalid_keys.lock();
@@ -95,15 +94,7 @@ impl ConfigErrors {
             self.invalid.with_label_values(&[self.controller, key]).set(1);
             invalid_keys.insert(key);
             tracing::warn!(controller = self.controller, key, message, "an error in slo-controller-config");
-            requests.event(Event {
-                kind: ResourceKind::CONFIG_MAP,
-                key: config_map.clone(),
-                uid: entry.uid.clone(),
-                type_: EventType::Warning,
-                action: "ReadingConfiguration",
-                reason,
-                message,
-            });
+            requests.event(Event::warning(config_map, "ReadingConfiguration", reason, message));
         }
     }
 }

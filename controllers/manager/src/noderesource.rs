@@ -37,7 +37,7 @@ use koord_runtime::{
     cache::Change,
     controller::{Controller, Requests},
     error::ReconcileError,
-    events::{Event, EventType},
+    events::Event,
     key::ObjectKey,
     outcome::Outcome,
     projection::Projection as _,
@@ -214,15 +214,8 @@ fn node_changed(change: &Change<NodeView>, requests: &mut Requests) {
     let Some(new) = &change.new else { return };
     let known = change.old.as_ref().map(|old| mistakes::of(&old.value)).unwrap_or_default();
     for mistake in mistakes::of(&new.value).into_iter().filter(|mistake| !known.contains(mistake)) {
-        requests.event(Event {
-            kind: ResourceKind::NODE,
-            key: change.key.clone(),
-            uid: new.uid.clone(),
-            type_: EventType::Warning,
-            action: "ReadingSettings",
-            reason: "InvalidNodeSetting",
-            message: format!("{mistake}; it is ignored"),
-        });
+        let message = format!("{mistake}; it is ignored");
+        requests.event(Event::warning((&change.key, new), "ReadingSettings", "InvalidNodeSetting", message));
     }
 }
 

@@ -5,7 +5,6 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use jiff::Timestamp;
 use koord_api::{
     elastic_quota::{ElasticQuota, ElasticQuotaSpec},
-    elastic_quota_profile::ElasticQuotaProfile,
     go_text,
     protocol::Text as _,
     quota::{IS_ROOT, PROFILE, RESOURCE_KEYS, TOTAL_RESOURCE, TREE_ID, UNSCHEDULABLE_RESOURCE, tree_id},
@@ -15,7 +14,7 @@ use koord_runtime::{
     cache::Cache,
     controller::{Controller, is_there},
     error::{Fault, ReconcileError},
-    events::{Event, EventType},
+    events::Event,
     key::ObjectKey,
     outcome::Outcome,
     store::Store,
@@ -185,15 +184,10 @@ impl Controller for QuotaProfileController {
         }
         let quota = ObjectKey::new(key.namespace(), &profile.spec.quota_name);
         match Selector::new(&profile.spec.node_selector) {
-            Err(error) => outcome.event(Event {
-                kind: ResourceKind::of(&ElasticQuotaProfile::INFO),
-                key: key.clone(),
-                uid: entry.uid.clone(),
-                type_: EventType::Warning,
-                action: "SelectingNodes",
-                reason: "InvalidNodeSelector",
-                message: format!("spec.nodeSelector: {error}; the quota {} is left as it is", quota.name()),
-            }),
+            Err(error) => {
+                let message = format!("spec.nodeSelector: {error}; the quota {} is left as it is", quota.name());
+                outcome.event(Event::warning((key, entry), "SelectingNodes", "InvalidNodeSelector", message));
+            }
             Ok(selector) => {
                 let mut totals = Totals::of(&nodes, &selector);
                 let ratio = ratio(profile);
@@ -230,10 +224,7 @@ impl Controller for QuotaProfileController {
         };
         let profiles = self.profiles.read();
         let profile = profiles.get(key.as_str())?;
-        let uid = profile.uid.clone();
-        let message = format!("failed to {verb} quota, err: {error}");
-        let kind = ResourceKind::of(&ElasticQuotaProfile::INFO);
-        Some(Event { kind, key: key.clone(), uid, type_: EventType::Warning, action: "WritingQuota", reason, message })
+        Some(Event::warning((key, profile), "WritingQuota", reason, format!("failed to {verb} quota, err: {error}")))
     }
 }
 

@@ -47,6 +47,7 @@ struct Info<'a> {
     resources: Option<ResourceList>,
 }
 
+// By hand: sums are kept, not the devices.
 impl Projection for DeviceView {
     const KIND: ResourceKind = ResourceKind::of(&Device::INFO);
     type Wire<'a> = WireObject<'a, Members<'a>>;

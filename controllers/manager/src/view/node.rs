@@ -78,6 +78,7 @@ struct Condition<'a> {
     status: std::borrow::Cow<'a, str>,
 }
 
+// By hand: Koordinator's annotations alone are kept, and of the status two texts that nodes of a pool share.
 impl Projection for NodeView {
     const KIND: ResourceKind = ResourceKind::NODE;
     type Wire<'a> = WireObject<'a, Members<'a>>;

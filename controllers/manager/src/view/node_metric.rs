@@ -162,6 +162,7 @@ fn usage(amounts: Option<Amounts>) -> CpuMemory {
     CpuMemory { cpu: cpu.unwrap_or_default(), memory: memory.unwrap_or_default() }
 }
 
+// By hand: the report is kept packed, without its text.
 impl Projection for NodeMetricView {
     const KIND: ResourceKind = ResourceKind::of(&NodeMetric::INFO);
     type Wire<'a> = WireObject<'a, Members<'a>>;

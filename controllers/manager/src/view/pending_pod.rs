@@ -24,6 +24,7 @@ pub struct Members<'a> {
     spec: Option<&'a RawValue>,
 }
 
+// By hand: the object is kept as one text, without its status and managed fields.
 impl Projection for PendingPodView {
     const KIND: ResourceKind = ResourceKind::POD;
     type Wire<'a> = WireObject<'a, Members<'a>>;

@@ -183,6 +183,7 @@ impl Spec<'_> {
     }
 }
 
+// By hand: the requests of all containers are kept as one, shared by the replicas of a workload.
 impl Projection for PodView {
     const KIND: ResourceKind = ResourceKind::POD;
     type Wire<'a> = WireObject<'a, Members<'a>>;

@@ -37,6 +37,7 @@ pub struct Members<'a> {
     zones: Option<&'a RawValue>,
 }
 
+// By hand: of all annotations one is kept.
 impl Projection for TopologyView {
     const KIND: ResourceKind = ResourceKind::of(&NodeResourceTopology::INFO);
     type Wire<'a> = WireObject<'a, Members<'a>>;

@@ -8,7 +8,7 @@ use koord_runtime::{
     cache::Change,
     controller::{Controller, Requests},
     error::ReconcileError,
-    events::{Event, EventType},
+    events::Event,
     key::ObjectKey,
     outcome::{Outcome, Owned},
     projection::Labels,
@@ -63,10 +63,8 @@ impl Controller for NameCards {
         };
         outcome.present(&cards, &card, body(key.name(), node.value.labels.get("pool")))?;
         if !outcome.plan.is_empty() {
-            let (kind, uid) = (ResourceKind::NODE, node.uid.clone());
             let message = "the node gets a new name card".to_owned();
-            let (key, type_, action, reason) = (key.clone(), EventType::Normal, "Naming", "NameCard");
-            outcome.event(Event { kind, key, uid, type_, action, reason, message });
+            outcome.event(Event::normal((key, node), "Naming", "NameCard", message));
         }
         Ok(outcome)
     }
