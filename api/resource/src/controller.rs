@@ -92,6 +92,11 @@ impl ResourceKind {
         }
     }
 
+    /// Permission for all objects of the kind.
+    pub const fn rule(self, verbs: &'static [&'static str]) -> RbacRule {
+        RbacRule { group: self.group, resource: self.plural, names: &[], urls: &[], verbs, namespace: None }
+    }
+
     /// `v1` or `group/version`.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
@@ -169,8 +174,8 @@ impl ControllerSpec {
         let owned = |kind: &ResourceKind| self.owns.contains(kind);
         let followed = std::iter::once(&self.for_kind).chain(self.watches).filter(|kind| !owned(kind));
         followed
-            .map(|kind| RbacRule::of(*kind, FOLLOW))
-            .chain(self.owns.iter().map(|kind| RbacRule::of(*kind, OWN)))
+            .map(|kind| kind.rule(FOLLOW))
+            .chain(self.owns.iter().map(|kind| kind.rule(OWN)))
             .chain(self.rbac.iter().copied())
             .collect()
     }

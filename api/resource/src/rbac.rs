@@ -1,7 +1,5 @@
 //! RBAC rules, declared beside the code that needs them.
 
-use crate::controller::ResourceKind;
-
 /// Permission that one piece of code needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RbacRule {
@@ -19,21 +17,13 @@ pub struct RbacRule {
     pub namespace: Option<&'static str>,
 }
 
-impl RbacRule {
-    /// Permission for all objects of a kind.
-    ///
-    /// ```
-    /// use koord_resource::{controller::ResourceKind, rbac::{RbacRule, Subresource}};
-    /// const RULE: RbacRule = RbacRule::of(ResourceKind::NODE, &["patch"]);
-    /// const STATUS: Subresource = Subresource::new(ResourceKind::NODE.plural, "status");
-    /// assert_eq!((RULE.group, RULE.resource, STATUS.as_str()), ("", "nodes", "nodes/status"));
-    /// ```
-    pub const fn of(kind: ResourceKind, verbs: &'static [&'static str]) -> Self {
-        Self { group: kind.group, resource: kind.plural, names: &[], urls: &[], verbs, namespace: None }
-    }
-}
-
 /// The name of a subresource, such as `nodes/status`, put together while compiling.
+///
+/// ```
+/// use koord_resource::rbac::Subresource;
+/// const STATUS: Subresource = Subresource::new("nodes", "status");
+/// assert_eq!(STATUS.as_str(), "nodes/status");
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Subresource {
     text: [u8; Self::LENGTH_MAX],

@@ -18,6 +18,7 @@ use koord::{
         environment::SeededEnvironment,
         kinds,
         request::ApiRequest,
+        serve::{Kubeconfig, Owner},
         server::{ApiServer, Outcome},
         shell::{Parts, Server},
         store::HistoryLimits,
@@ -388,26 +389,47 @@ fn a_bucket_comes_with_its_database_and_goes_before_it() {
 // === everything, on a cluster that calls it over TLS ===
 
 /// Sends a request to the server of a cluster and gives code and answer.
-async fn ask_cluster(cluster: &Cluster, method: Method, path: &str, body: &Value) -> (u16, Value) {
+async fn ask_cluster(server: &Server, method: Method, path: &str, body: &Value) -> (u16, Value) {
     let mut request = ApiRequest::new(method, path, body.to_string());
     if request.method == Method::PATCH {
         "application/merge-patch+json".clone_into(&mut request.content_type);
     }
-    let answer = cluster.server.answer(&request).await.unwrap_or_else(|watch| panic!("{watch:?}"));
+    let answer = server.answer(&request).await.unwrap_or_else(|watch| panic!("{watch:?}"));
     (answer.code, serde_json::from_slice(&answer.body).unwrap())
+}
+
+/// Gives the operator a role.
+fn binding(role: &str, of: &Value) -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": format!("{role}Binding"), "metadata": of,
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": role, "name": of["name"]},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": NAME}],
+    })
 }
 
 #[test]
 fn old_and_new_clients_share_a_database() {
     tokio::runtime::Runtime::new().unwrap().block_on(async {
-        let cluster = Cluster::bind(Options::default()).await.unwrap();
-        let ask = async |method: Method, path: &str, body: &Value| ask_cluster(&cluster, method, path, body).await;
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().to_string_lossy().into_owned();
+        let (tokens, config) = (folder.path().join("tokens.csv"), folder.path().join("kubeconfig"));
+        std::fs::write(&tokens, format!("its-token,{NAME},1\n")).unwrap();
+        let cluster = Cluster::bind(Options { token_file: Some(tokens), ..Options::default() }).await.unwrap();
+        let server = cluster.server.clone();
+        let ask = async |method: Method, path: &str, body: &Value| ask_cluster(&server, method, path, body).await;
         ask(Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": "postgres"}})).await;
         for manifest in manifests() {
             cluster.create(&manifest).await.unwrap();
+            if let Some(role @ ("Role" | "ClusterRole")) = manifest["kind"].as_str() {
+                cluster.create(&binding(role, &manifest["metadata"])).await.unwrap();
+            }
         }
-        let folder = tempfile::tempdir().unwrap();
-        let home = folder.path().to_string_lossy().into_owned();
+        // The operator has its own permissions and no others.
+        let kubeconfig = cluster.kubeconfig(Owner::named(NAME));
+        let kubeconfig = Kubeconfig { user: NAME.to_owned(), token: "its-token".to_owned(), ..kubeconfig };
+        std::fs::write(&config, kubeconfig.to_text()).unwrap();
+        let (stop_cluster, stopped) = tokio::sync::watch::channel(false);
+        let serving = tokio::spawn(cluster.run(stopped));
         let environment = Environment::from(|name| match name {
             "WEBHOOK_HOST" => Some("127.0.0.1".to_owned()),
             "WEBHOOK_PORT" => Some("0".to_owned()),
@@ -418,12 +440,7 @@ fn old_and_new_clients_share_a_database() {
         let stop = CancellationToken::new();
         let arguments = [NAME, "--metrics-addr=0", "--health-probe-addr=0"].map(str::to_owned);
         let settings = read_flags(&operator::BUILD, arguments.to_vec()).unwrap();
-        let dependencies = Dependencies {
-            client: Client::new(cluster.server.router(), "default"),
-            api_host: "in-process".to_owned(),
-            clock: SystemClock::shared(),
-            random: Random::from_os(),
-        };
+        let dependencies = Dependencies::of_process(Some(&config)).await.unwrap();
         let running = tokio::spawn(operator::run(settings, dependencies, environment.unwrap(), None, stop.clone()));
 
         let (old, new) = (
@@ -443,6 +460,20 @@ fn old_and_new_clients_share_a_database() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         };
         assert_eq!((&made["spec"]["version"], &made["spec"]["backup"]), (&json!(16), &json!("0 3 * * *")));
+        let reported = loop {
+            let (_, database) = ask(Method::GET, &format!("{new}/d"), &Value::Null).await;
+            if database["status"].is_object() {
+                break database;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "{database}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        };
+        assert_eq!(reported["metadata"]["finalizers"], json!(["db.example.com/bucket"]), "{reported}");
+        assert_eq!(reported["status"]["conditions"][0]["reason"], "NoStore", "{reported}");
+        for child in ["/apis/apps/v1/namespaces/default/statefulsets/d", "/api/v1/namespaces/default/services/d"] {
+            let (code, child) = ask(Method::GET, child, &Value::Null).await;
+            assert_eq!((code, &child["metadata"]["ownerReferences"][0]["name"]), (200, &json!("d")), "{child}");
+        }
 
         let (_, seen) = ask(Method::GET, &format!("{new}/d"), &Value::Null).await;
         assert_eq!((&seen["spec"]["release"], seen["spec"].get("version")), (&json!(16), None), "{seen}");
@@ -472,6 +503,8 @@ fn old_and_new_clients_share_a_database() {
             "{message}"
         );
         assert_eq!(ask(Method::GET, new, &Value::Null).await.0, 200, "the stored version needs nobody");
+        stop_cluster.send(true).unwrap();
+        serving.await.unwrap();
     });
 }
 

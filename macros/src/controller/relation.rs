@@ -150,7 +150,7 @@ impl Relation {
                 verbs.push(verb);
             }
         }
-        let of_object = (!verbs.is_empty()).then(|| quote!(#krate::rbac::RbacRule::of(#kind, &[#(#verbs),*])));
+        let of_object = (!verbs.is_empty()).then(|| quote!(#kind.rule(&[#(#verbs),*])));
         let of_status = self.writes.iter().any(|write| write == "status");
         let of_status = of_status.then(|| of_subresource(&kind, "status", "patch", krate));
         of_object.into_iter().chain(of_status).collect()
@@ -161,7 +161,7 @@ impl Relation {
 pub(super) fn of_subresource(kind: &TokenStream, name: &str, verb: &str, krate: &Path) -> TokenStream {
     quote!(#krate::rbac::RbacRule {
         resource: const { &#krate::rbac::Subresource::new(#kind.plural, #name) }.as_str(),
-        ..#krate::rbac::RbacRule::of(#kind, &[#verb])
+        ..#kind.rule(&[#verb])
     })
 }
 

@@ -29,10 +29,8 @@ impl Dealer {
                     )
                 }
                     .as_str(),
-                ..::koord_resource::rbac::RbacRule::of(
-                    <CardView as ::koord_runtime::projection::Projection>::KIND,
-                    &["patch"],
-                )
+                ..<CardView as ::koord_runtime::projection::Projection>::KIND
+                    .rule(&["patch"])
             },
             ::koord_resource::rbac::RbacRule {
                 resource: const {
@@ -43,10 +41,8 @@ impl Dealer {
                     )
                 }
                     .as_str(),
-                ..::koord_resource::rbac::RbacRule::of(
-                    <CardView as ::koord_runtime::projection::Projection>::KIND,
-                    &["update"],
-                )
+                ..<CardView as ::koord_runtime::projection::Projection>::KIND
+                    .rule(&["update"])
             },
         ],
     };
