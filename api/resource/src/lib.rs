@@ -25,6 +25,7 @@ pub mod rule;
 pub mod strict_json;
 pub mod validate;
 mod walk;
+pub mod yaml;
 
 pub use convert::Convert;
 pub use declare::Schema;

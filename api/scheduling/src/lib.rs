@@ -20,6 +20,7 @@
 mod cpu_set;
 mod cpu_topology;
 mod devices;
+mod field_selector;
 mod kubernetes_qos;
 mod node_affinity;
 mod node_numa;
@@ -32,6 +33,7 @@ mod taints;
 pub use cpu_set::{CPU_MAX, CpuSet, ParseCpuSetError};
 pub use cpu_topology::{Cpu, CpuTopology};
 pub use devices::{DeviceConflict, DeviceId, NodeDevice, NodeDevices, ReportedDevice};
+pub use field_selector::{FieldRequirement, FieldSelector};
 pub use kubernetes_qos::{Bounds, kubernetes_qos};
 pub use node_affinity::{NodeAffinity, NodeTerm, PreferredNodes};
 pub use node_numa::{CpuConflict, NodeNuma};

@@ -1,12 +1,12 @@
 //! Which objects of a kind a list, watch or deletecollection is about.
 
-use koord_scheduling::Selector;
+use koord_scheduling::{FieldRequirement, FieldSelector, Selector};
 
 use crate::{
     options::ListOptions,
     registry::ResourceDef,
     request::Target,
-    selector::{self, FieldSelector},
+    selector,
     status::ApiError,
     store::{Change, Record},
 };
@@ -37,7 +37,7 @@ impl Filter {
         let labels = Selector::parse(&options.label_selector).map_err(ApiError::bad_request)?;
         let mut fields = FieldSelector::parse(&options.field_selector).map_err(ApiError::bad_request)?;
         if !target.name.is_empty() {
-            fields.requirements.push(crate::selector::FieldRequirement {
+            fields.requirements.push(FieldRequirement {
                 field: "metadata.name".to_owned(),
                 value: target.name.clone(),
                 equal: true,

@@ -20,6 +20,8 @@
 //! 7. a whole server, as programs start it
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub use koord_resource::yaml;
+
 pub mod addresses;
 pub mod builtins;
 pub mod client_config;
@@ -32,7 +34,6 @@ pub mod request;
 pub mod selector;
 pub mod status;
 pub mod store;
-pub mod yaml;
 
 pub mod conversion;
 pub mod custom;
