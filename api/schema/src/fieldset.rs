@@ -7,6 +7,7 @@
 mod compare;
 mod extract;
 mod merge;
+mod recorded;
 mod remove;
 mod step;
 mod value;
@@ -19,6 +20,7 @@ pub(crate) use compare::same;
 pub use compare::{Comparison, compare};
 pub use extract::extract;
 pub use merge::merge;
+pub(crate) use recorded::recorded;
 pub use remove::remove;
 pub use step::Step;
 pub use value::{TypeMismatch, check, fields_of, with_named_fields};

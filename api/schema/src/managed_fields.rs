@@ -11,7 +11,8 @@ pub use apply::{ApplyError, Conflict, apply};
 use entries::{Entries, Identity, Ownership};
 
 use crate::{
-    fieldset::{FieldSet, compare},
+    Schema,
+    fieldset::{self, FieldSet, compare},
     typed::TypeNode,
 };
 
@@ -72,6 +73,14 @@ fn record<N: TypeNode>(
     let api_version = writer.api_version.to_owned();
     entries
         .insert(identity, Ownership { set: gained.union(&previous), api_version, time: Some(writer.time.to_owned()) });
+}
+
+/// The type of an object as its managedFields record it, for who applies to it without knowing its kind: which lists have keys,
+/// and what is owned as one value. Lists of which nobody owns an item are replaced whole.
+pub fn recorded_type(object: &Value) -> Schema {
+    let entries = entries::of(object).unwrap_or_default();
+    let all = entries.iter().fold(FieldSet::new(), |all, (_, ownership)| all.union(&ownership.set));
+    fieldset::recorded(&all, &[object])
 }
 
 /// Fields that the server keeps, or that say which object it is.

@@ -39,6 +39,11 @@ impl Step {
         serde_json::from_str(self.0.strip_prefix("k:")?).ok()
     }
 
+    /// Whether the step leads to the item of a set.
+    pub(super) fn is_value(&self) -> bool {
+        self.0.starts_with("v:")
+    }
+
     /// Reads a step from FieldsV1; keys and values are brought into canonical form.
     pub fn parse(text: &str) -> Option<Self> {
         let (kind, rest) = text.split_once(':')?;
