@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use jiff::Timestamp;
+use koord_program::flags::time;
+pub use koord_program::output::OutputFormat;
 use koord_resource::schema::names::{dns1123_label, dns1123_subdomain};
 
 /// Try, inspect and install Koordinator.
@@ -51,13 +53,14 @@ are warnings, 2 when something does not work or the cluster cannot be reached.")
         #[command(subcommand)]
         command: ExplainCommand,
     },
-    /// Say what the controllers of koord-manager would write now, without writing it
+    /// Say what the controllers of koord-manager would write now, or those of another program, without writing it
     #[command(after_help = "\
 Examples:
   koordctl plan                                   # what a manager that starts now would write in this cluster
   koordctl plan -f objects.yaml                   # … if these were all objects
   koordctl plan --controllers=nodeslo -o json
   koordctl plan -- --noderesource-plugins=-MidResource,* --config-namespace=koord
+  koordctl plan --program ./postgres-operator -f objects.yaml -- --namespace=shop
 
 A cluster is only read, with one list per collection. Exit code: 0 when nothing would be written, 1 when something
 would, 2 when it cannot be determined.")]
@@ -215,6 +218,9 @@ pub struct PlanArgs {
     /// Files with the objects instead of a cluster: YAML or JSON, also lists and folders; - for standard input
     #[arg(short, long, value_name = "FILE")]
     pub filename: Vec<PathBuf>,
+    /// Another program whose writes are planned: one that is made with the library and knows --plan
+    #[arg(long, value_name = "PROGRAM", conflicts_with = "controllers")]
+    pub program: Option<PathBuf>,
     /// Which controllers plan, as --controllers of koord-manager takes them; without it those of the manager's default
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
     pub controllers: Option<String>,
@@ -224,9 +230,9 @@ pub struct PlanArgs {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub answer: AnswerArgs,
-    /// Further flags of the koord-manager whose writes are planned, such as --feature-gates and --config-namespace
-    #[arg(last = true, value_name = "MANAGER FLAGS")]
-    pub manager_flags: Vec<String>,
+    /// Further flags of the program whose writes are planned, such as --feature-gates and --config-namespace of koord-manager
+    #[arg(last = true, value_name = "FLAGS")]
+    pub flags: Vec<String>,
 }
 
 /// What `profile` can do.
@@ -518,28 +524,6 @@ pub struct QuotaArgs {
     pub answer: AnswerArgs,
 }
 
-/// How an answer is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum OutputFormat {
-    /// For people: amounts in human units, as wide as the terminal
-    #[default]
-    Table,
-    /// For programs: exact amounts
-    Json,
-    /// As JSON, written as YAML
-    Yaml,
-}
-
-impl OutputFormat {
-    /// An answer for programs.
-    pub fn document(self, answer: &serde_json::Value) -> anyhow::Result<String> {
-        match self {
-            Self::Yaml => Ok(koord_resource::document::yaml::document(answer)?),
-            Self::Json | Self::Table => Ok(format!("{}\n", serde_json::to_string_pretty(answer)?)),
-        }
-    }
-}
-
 /// Options of the explanations about a node.
 #[derive(Clone, Debug, Args)]
 pub struct ExplainArgs {
@@ -575,10 +559,6 @@ pub struct VersionArgs {
 fn whole<T: TryFrom<u64>, const MAX: u64>(text: &str) -> Result<T, String> {
     let number = text.parse().ok().filter(|number| *number <= MAX).and_then(|number| T::try_from(number).ok());
     number.ok_or_else(|| format!("a whole number from 0 to {MAX}"))
-}
-
-fn time(text: &str) -> Result<Timestamp, String> {
-    text.parse().map_err(|_| "a time such as 2026-01-02T03:04:05Z".to_owned())
 }
 
 /// The name of an object of most kinds.

@@ -12,7 +12,7 @@ use self::manager::Source;
 use crate::{
     Answer,
     cli::{ConfigCommand, EffectiveArgs},
-    connect, lint, manifests,
+    connect, files, lint,
     names::{few, question},
     reviewer::Reviewer,
     screen::Screen,
@@ -28,7 +28,7 @@ pub async fn run(command: &ConfigCommand, screen: Screen) -> Result<Answer> {
 }
 
 fn of_file(file: &std::path::Path, args: &EffectiveArgs, screen: Screen) -> Result<Answer> {
-    let files = manifests::read(&[file.to_owned()])?;
+    let files = files::read(&[file.to_owned()])?;
     let documents: Vec<lint::Parsed<'_>> = files.iter().flat_map(lint::parse).collect();
     let wrong: Vec<String> = lint::lint(&files, &Reviewer::new("")?)
         .iter()

@@ -12,30 +12,22 @@ pub mod config;
 pub mod connect;
 pub mod crd;
 pub mod doctor;
-pub mod error_text;
 pub mod explain;
 pub mod lint;
-pub mod listing;
-pub mod manifests;
 pub mod names;
-pub mod permission;
 pub mod plan;
 pub mod profile;
 pub mod reference;
 pub mod reviewer;
-pub mod screen;
 pub mod table;
-pub mod units;
 pub mod up;
 pub mod version;
 
 use anyhow::Result;
 use clap::CommandFactory as _;
 pub use cli::Cli;
+pub use koord_program::{error_text, files, listing, output::FAILED, permission, screen, units};
 use screen::Screen;
-
-/// The exit code of a command that could not be carried out.
-pub const FAILED: u8 = 2;
 
 /// What a command has to say, and how the program ends.
 #[derive(Debug, PartialEq, Eq)]

@@ -27,7 +27,7 @@ use serde_json::{Value, json};
 use crate::{
     Answer,
     cli::{LintArgs, OutputFormat},
-    manifests::{self, File},
+    files::{self, File},
     names::question,
     reviewer::{Resource, Reviewer},
 };
@@ -71,7 +71,7 @@ impl fmt::Display for Finding {
 /// Looks at files, folders and standard input.
 pub fn run(args: &LintArgs) -> Result<Answer> {
     let reviewer = Reviewer::new(&args.feature_gates)?;
-    let files = manifests::read(&args.files)?;
+    let files = files::read(&args.files)?;
     // A pipe whose other end has failed brings nothing either.
     ensure!(
         files.iter().flat_map(parse).any(|parsed| parsed.objects.map_or(true, |objects| !objects.is_empty())),
@@ -114,7 +114,7 @@ pub fn lint(files: &[File], reviewer: &Reviewer) -> Vec<Finding> {
     for object in objects().filter(|object| object["kind"] != "ElasticQuota") {
         let mut object = object.clone();
         let is_pod = object["kind"] == "Pod";
-        manifests::as_stored(&mut object, is_pod);
+        files::as_stored(&mut object, is_pod);
         // An object that cannot be read is found below.
         let _ = reviewer.know(object["kind"].as_str().unwrap_or_default(), &object.to_string());
     }
@@ -144,7 +144,7 @@ pub fn lint(files: &[File], reviewer: &Reviewer) -> Vec<Finding> {
 /// The documents of a file.
 pub(crate) fn parse(file: &File) -> Vec<Parsed<'_>> {
     let parse = |(start, text)| {
-        let objects = match envtest::yaml::parse(text) {
+        let objects = match koord_resource::yaml::parse(text) {
             Ok(Value::Null) => Ok(Vec::new()),
             Ok(mut value) if value["kind"] == "List" => {
                 Ok(value["items"].as_array_mut().map(std::mem::take).unwrap_or_default())
@@ -358,7 +358,7 @@ mod tests {
     use super::{lint, run};
     use crate::{
         cli::{LintArgs, OutputFormat},
-        manifests::File,
+        files::File,
         reviewer::Reviewer,
     };
 

@@ -15,7 +15,7 @@ use self::{dependencies::Dependencies, report::Report};
 use crate::{
     Answer,
     cli::{OutputFormat, ProfileCommand, ProfileTestArgs},
-    manifests,
+    files,
     screen::Screen,
 };
 
@@ -59,7 +59,7 @@ struct Pod {
 fn pods(args: &ProfileTestArgs) -> Result<Vec<Pod>> {
     const TEMPLATES: [&str; 2] = ["/spec/jobTemplate/spec/template", "/spec/template"];
     let mut pods = Vec::new();
-    for mut object in manifests::objects(&args.files)? {
+    for mut object in files::objects(&args.files)? {
         let kind = object["kind"].as_str().unwrap_or_default().to_owned();
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let own = object["metadata"]["namespace"].as_str().map(str::to_owned);

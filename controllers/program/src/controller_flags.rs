@@ -128,6 +128,13 @@ impl ControllerFlags {
         })
     }
 
+    /// As [`ControllerFlags::check`], and sets up the logs.
+    pub(crate) fn check_and_log(&self, build: &Build) -> Result<ControllerSettings, clap::Error> {
+        // A crate's name has underscores where its program's has dashes.
+        logs::init(&self.log_filter(&[&build.program.replace('-', "_")]));
+        self.check(build)
+    }
+
     /// The filter of the logs of a program whose crates begin with these prefixes.
     pub fn log_filter(&self, prefixes: &[&str]) -> String {
         logs::filter(self.logs.verbosity, prefixes)

@@ -27,8 +27,12 @@ pub struct Dependencies {
 impl Dependencies {
     /// Those of a process: the API server of the kubeconfig or of the pod, the system's clock.
     pub async fn of_process(kubeconfig: Option<&Path>) -> anyhow::Result<Self> {
-        let selection = Selection { file: kubeconfig, context: None };
-        let config = config(&selection).await.map_err(|error| anyhow!("{error}; {}", error.remedy()))?;
+        Self::selected_by(&Selection { file: kubeconfig, context: None }).await
+    }
+
+    /// Those of a process that talks to the API server of this selection.
+    pub async fn selected_by(selection: &Selection<'_>) -> anyhow::Result<Self> {
+        let config = config(selection).await.map_err(|error| anyhow!("{error}; {}", error.remedy()))?;
         Self::connected_by(config)
     }
 

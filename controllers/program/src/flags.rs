@@ -43,6 +43,12 @@ pub fn span(text: &str) -> Result<std::time::Duration, String> {
     span.to_std().ok_or_else(|| format!("{text:?} is less than no time"))
 }
 
+/// Reads a point in time.
+#[cfg(feature = "controllers")]
+pub fn time(text: &str) -> Result<jiff::Timestamp, String> {
+    text.parse().map_err(|_| "a time such as 2026-01-02T03:04:05Z".to_owned())
+}
+
 /// Reads a number of things; Go programs take negative ones, which are none.
 pub fn count(text: &str) -> Result<u32, String> {
     let number: i64 = text.parse().map_err(|_| format!("{text:?} is no whole number"))?;

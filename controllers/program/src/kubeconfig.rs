@@ -76,9 +76,10 @@ impl ConfigError {
     pub fn remedy(&self) -> String {
         match self {
             Self::NotFound(_) => "give --kubeconfig, set KUBECONFIG, or run in a pod with a service account".to_owned(),
-            Self::NoCurrentContext { contexts, .. } | Self::UnknownContext { contexts, .. } => {
+            Self::NoCurrentContext { contexts, .. } => {
                 format!("set its current-context to one of: {}", contexts.join(", "))
             }
+            Self::UnknownContext { contexts, .. } => format!("name one of: {}", contexts.join(", ")),
             Self::Read { .. } | Self::NoContexts(_) | Self::UnknownCluster { .. } | Self::Invalid { .. } => {
                 "fix it, or name another with --kubeconfig".to_owned()
             }

@@ -3,7 +3,9 @@
 //! Every program: flags as Go programs take them ([`flags`]), feature gates ([`gates`]), logs ([`logs`]), signals, exit
 //! codes and the termination message ([`run`]). With the feature `controllers`, programs that run controllers: their
 //! common flags ([`ControllerFlags`]), the API server that they talk to ([`kubeconfig`], [`Dependencies`]), and the wiring
-//! of metrics, health, traces, events and leader election ([`Program`]). The crate knows nothing of Koordinator.
+//! of metrics, health, traces, events and leader election ([`Program`]), and what they would write ([`plan`]). For tools beside
+//! them: objects of [`files`] and whole collections ([`listing`]), and answers for people ([`output`], [`screen`], [`units`],
+//! [`error_text`], [`permission`]). The crate knows nothing of Koordinator.
 //!
 //! Read first: [`run`], then [`Program`]. `docs/program.md` shows a whole program.
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
@@ -12,16 +14,32 @@
 mod controller_flags;
 #[cfg(feature = "controllers")]
 mod dependencies;
+#[cfg(feature = "controllers")]
+pub mod error_text;
+#[cfg(feature = "controllers")]
+pub mod files;
 pub mod flags;
 pub mod gates;
 #[cfg(feature = "controllers")]
 pub mod kubeconfig;
+#[cfg(feature = "controllers")]
+pub mod listing;
 pub mod logs;
 mod manifests;
+#[cfg(feature = "controllers")]
+pub mod output;
+#[cfg(feature = "controllers")]
+pub mod permission;
+#[cfg(feature = "controllers")]
+pub mod plan;
 mod process;
 #[cfg(feature = "controllers")]
 mod program;
+#[cfg(feature = "controllers")]
+pub mod screen;
 mod termination;
+#[cfg(feature = "controllers")]
+pub mod units;
 
 pub use anyhow::{Error, Result};
 #[cfg(feature = "controllers")]
@@ -32,4 +50,4 @@ pub use koord_core::error::in_one_line;
 pub use manifests::print_manifests;
 pub use process::{TerminationSignals, run};
 #[cfg(feature = "controllers")]
-pub use program::{Build, PERMISSIONS, Program, metrics, permissions, read_flags, run_controllers};
+pub use program::{Build, PERMISSIONS, Program, Setup, metrics, permissions, read_flags, run_controllers, run_or_plan};

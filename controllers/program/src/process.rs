@@ -34,13 +34,25 @@ pub fn run<C, F>(
 where
     F: Future<Output = anyhow::Result<()>>,
 {
+    run_to_code(name, read, async |command_line, stop| work(command_line, stop).await.map(|()| ExitCode::SUCCESS))
+}
+
+/// As [`run`], for work that ends well with several exit codes.
+pub(crate) fn run_to_code<C, F>(
+    name: &str,
+    read: impl FnOnce(Vec<String>) -> Result<C, clap::Error>,
+    work: impl FnOnce(C, CancellationToken) -> F,
+) -> ExitCode
+where
+    F: Future<Output = anyhow::Result<ExitCode>>,
+{
     let command_line = match arguments().and_then(read) {
         Ok(command_line) => command_line,
         Err(error) => return refuse(&error),
     };
     koord_listen::raise_open_files();
     match until_done(|stop| work(command_line, stop)) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             let message = format!("{name}: {}", in_one_line(error.as_ref()));
             eprintln!("{message}");
@@ -70,9 +82,9 @@ fn refuse(error: &clap::Error) -> ExitCode {
     u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
-fn until_done<F>(work: impl FnOnce(CancellationToken) -> F) -> anyhow::Result<()>
+fn until_done<T, F>(work: impl FnOnce(CancellationToken) -> F) -> anyhow::Result<T>
 where
-    F: Future<Output = anyhow::Result<()>>,
+    F: Future<Output = anyhow::Result<T>>,
 {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().context("cannot start threads")?;
     runtime.block_on(async {

@@ -1,8 +1,12 @@
 //! The wiring around the controllers of a program.
 
-use std::{process::ExitCode, sync::Arc};
+use std::{
+    ops::{Deref, DerefMut},
+    path::Path,
+    process::ExitCode,
+    sync::Arc,
+};
 
-use clap::FromArgMatches as _;
 use koord_resource::{controller::ControllerSpec, rbac::RbacRule};
 use koord_runtime::{
     Core,
@@ -21,7 +25,9 @@ use crate::{
     ControllerFlags, ControllerSettings, Dependencies,
     flags::from_go,
     gates::{Gate, Gates},
-    logs, run,
+    output::FAILED,
+    plan::{self, PlanFlags},
+    process::run_to_code,
 };
 
 /// Which program runs, and the names by which a cluster knows it.
@@ -74,42 +80,28 @@ pub fn metrics(own: &[&[Description]]) -> Vec<Description> {
     all
 }
 
-/// A program before its manager runs: controllers and other parts are added to its [`Core`].
+/// What controllers are added to, those of a program that runs and those of one that is planned.
+pub struct Setup {
+    core: Core,
+    settings: ControllerSettings,
+}
+
+/// A program before its manager runs: a [`Setup`], to which other parts than controllers may be added too, and its cluster.
 pub struct Program {
     build: Build,
-    settings: ControllerSettings,
-    core: Core,
-    metrics: Metrics,
+    setup: Setup,
     client: Client,
     api_host: String,
     events: EventQueue,
 }
 
-// === impl Program ===
+// === impl Setup ===
 
-impl Program {
-    /// Sets up metrics, events and traces. Must be called within a tokio runtime.
-    pub fn new(
-        build: Build,
-        settings: ControllerSettings,
-        dependencies: Dependencies,
-        stop: &CancellationToken,
-    ) -> anyhow::Result<Self> {
-        let Dependencies { client, api_host, clock, random } = dependencies;
-        let metrics = Metrics::new()?;
-        metrics.build_info(build.info, build.version)?;
-        metrics.watch_process()?;
-        let (recorder, events) = Recorder::new(Arc::clone(&clock));
-        let mut core = Core::new(build.field_manager, clock, random, metrics.clone(), Arc::new(recorder));
+impl Setup {
+    /// Restricts the core to the namespace of the settings.
+    pub(crate) fn new(mut core: Core, settings: ControllerSettings) -> Self {
         core.restrict_to(&settings.namespace);
-        if let Some(endpoint) = settings.traces.clone() {
-            // The spans of webhooks, controllers and other programs are compared with each other: their time is real.
-            let clock = SystemClock::shared();
-            let (tracer, spans) = Tracer::new(Arc::clone(&clock), core.random().clone(), core.metrics());
-            core.trace_by(tracer.clone());
-            tokio::spawn(export(endpoint, (build.program, build.version), spans, tracer, clock, stop.clone()));
-        }
-        Ok(Self { build, settings, core, metrics, client, api_host, events })
+        Self { core, settings }
     }
 
     /// What watches, caches and controllers are added to.
@@ -124,23 +116,70 @@ impl Program {
 
     /// Its metrics.
     pub fn metrics(&self) -> &Metrics {
-        &self.metrics
+        self.core.metrics()
+    }
+
+    /// The kubeconfig that a flag names.
+    pub(crate) fn kubeconfig(&self) -> Option<&Path> {
+        self.settings.kubeconfig.as_deref()
+    }
+}
+
+// === impl Program ===
+
+impl Deref for Program {
+    type Target = Setup;
+
+    fn deref(&self) -> &Setup {
+        &self.setup
+    }
+}
+
+impl DerefMut for Program {
+    fn deref_mut(&mut self) -> &mut Setup {
+        &mut self.setup
+    }
+}
+
+impl Program {
+    /// Sets up metrics, events and traces. Must be called within a tokio runtime.
+    pub fn new(
+        build: Build,
+        settings: ControllerSettings,
+        dependencies: Dependencies,
+        stop: &CancellationToken,
+    ) -> anyhow::Result<Self> {
+        let Dependencies { client, api_host, clock, random } = dependencies;
+        let metrics = Metrics::new()?;
+        metrics.build_info(build.info, build.version)?;
+        metrics.watch_process()?;
+        let (recorder, events) = Recorder::new(Arc::clone(&clock));
+        let mut core = Core::new(build.field_manager, clock, random, metrics, Arc::new(recorder));
+        if let Some(endpoint) = settings.traces.clone() {
+            // The spans of webhooks, controllers and other programs are compared with each other: their time is real.
+            let clock = SystemClock::shared();
+            let (tracer, spans) = Tracer::new(Arc::clone(&clock), core.random().clone(), core.metrics());
+            core.trace_by(tracer.clone());
+            tokio::spawn(export(endpoint, (build.program, build.version), spans, tracer, clock, stop.clone()));
+        }
+        Ok(Self { build, setup: Setup::new(core, settings), client, api_host, events })
     }
 
     /// The manager of everything that was added.
     pub fn manager(self) -> Manager {
+        let Setup { core, settings } = self.setup;
         let host = host_name(self.build.program);
-        let identity = format!("{host}_{}", self.core.random().uuid());
+        let identity = format!("{host}_{}", core.random().uuid());
         let lease = |namespace| LeaderElectionConfig::new(namespace, self.build.field_manager, identity);
         let settings = Settings {
-            requests_per_second: self.settings.requests_per_second,
-            requests_burst: self.settings.requests_burst,
-            leader_election: self.settings.lease_namespace.map(lease),
-            metrics: self.settings.metrics,
-            health: self.settings.health,
+            requests_per_second: settings.requests_per_second,
+            requests_burst: settings.requests_burst,
+            leader_election: settings.lease_namespace.map(lease),
+            metrics: settings.metrics,
+            health: settings.health,
             host,
         };
-        Manager::new(self.core, self.client, self.events, settings).at_host(&self.api_host)
+        Manager::new(core, self.client, self.events, settings).at_host(&self.api_host)
     }
 }
 
@@ -151,21 +190,79 @@ fn host_name(otherwise: &str) -> String {
 
 /// Reads the command line of a program that has the flags of [`ControllerFlags`] alone, and sets up its logs.
 pub fn read_flags(build: &Build, arguments: Vec<String>) -> Result<ControllerSettings, clap::Error> {
-    let command = clap::Command::new(build.program).version(build.version).args_override_self(true);
-    let matches = <ControllerFlags as clap::Args>::augment_args(command).try_get_matches_from(from_go(arguments))?;
-    let flags = ControllerFlags::from_arg_matches(&matches)?;
-    // A crate's name has underscores where its program's has dashes.
-    logs::init(&flags.log_filter(&[&build.program.replace('-', "_")]));
-    flags.check(build)
+    read::<ControllerFlags>(build, arguments)?.check_and_log(build)
 }
 
-/// The whole `main` of a program that has controllers and the flags of [`ControllerFlags`] alone: `add` adds them.
-pub fn run_controllers(build: Build, add: impl FnOnce(&mut Program) -> anyhow::Result<()>) -> ExitCode {
-    let read = |arguments| read_flags(&build, arguments);
-    run(build.program, read, async |settings: ControllerSettings, stop| {
+fn read<F: clap::Args>(build: &Build, arguments: Vec<String>) -> Result<F, clap::Error> {
+    let command = clap::Command::new(build.program).version(build.version).args_override_self(true);
+    F::from_arg_matches(&F::augment_args(command).try_get_matches_from(from_go(arguments))?)
+}
+
+/// The flags of a program that answers `--plan`.
+#[derive(clap::Args)]
+struct Flags {
+    #[command(flatten)]
+    program: ControllerFlags,
+    #[command(flatten)]
+    plan: PlanFlags,
+}
+
+/// The whole `main` of a program that has the flags of [`ControllerFlags`] alone: `work` runs it until it is stopped. With
+/// `--plan` it prints what the controllers that `add` adds would write now ([`plan`](crate::plan)), and `work` is not called.
+pub fn run_or_plan<F>(
+    build: Build,
+    add: impl FnOnce(&mut Setup) -> anyhow::Result<()>,
+    work: impl FnOnce(ControllerSettings, CancellationToken) -> F,
+) -> ExitCode
+where
+    F: Future<Output = anyhow::Result<()>>,
+{
+    run_command(build, async |settings, command, stop: CancellationToken| match command {
+        None => work(settings, stop).await.map(|()| ExitCode::SUCCESS),
+        Some(command) => planned(&build, settings, command, add, stop).await,
+    })
+}
+
+/// The whole `main` of a program that has controllers and the flags of [`ControllerFlags`] alone: `add` adds them. With `--plan`
+/// it prints what they would write now, as with [`run_or_plan`].
+pub fn run_controllers(build: Build, add: impl FnOnce(&mut Setup) -> anyhow::Result<()>) -> ExitCode {
+    run_command(build, async |settings: ControllerSettings, command, stop| {
+        if let Some(command) = command {
+            return planned(&build, settings, command, add, stop).await;
+        }
         let dependencies = Dependencies::of_process(settings.kubeconfig.as_deref()).await?;
         let mut program = Program::new(build, settings, dependencies, &stop)?;
         add(&mut program)?;
-        Ok(program.manager().run(stop).await?)
+        program.manager().run(stop).await?;
+        Ok(ExitCode::SUCCESS)
     })
+}
+
+/// Runs `work` with the settings, and with what shall be planned instead.
+fn run_command<F>(
+    build: Build,
+    work: impl FnOnce(ControllerSettings, Option<plan::Command>, CancellationToken) -> F,
+) -> ExitCode
+where
+    F: Future<Output = anyhow::Result<ExitCode>>,
+{
+    let read = |arguments| {
+        let Flags { program, plan } = read(&build, arguments)?;
+        Ok((program.check_and_log(&build)?, plan.command()))
+    };
+    run_to_code(build.program, read, async |(settings, command), stop| work(settings, command, stop).await)
+}
+
+async fn planned(
+    build: &Build,
+    settings: ControllerSettings,
+    command: plan::Command,
+    add: impl FnOnce(&mut Setup) -> anyhow::Result<()>,
+    stop: CancellationToken,
+) -> anyhow::Result<ExitCode> {
+    tokio::select! {
+        biased;
+        () = stop.cancelled() => Ok(ExitCode::from(FAILED)),
+        code = command.run(build, settings, add) => Ok(code),
+    }
 }

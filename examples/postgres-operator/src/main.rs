@@ -1,8 +1,9 @@
-//! `postgres-operator manifests` prints what an installation consists of; without arguments the operator runs.
+//! `postgres-operator manifests` prints what an installation consists of, `--plan` what would be written now; without
+//! either the operator runs.
 
 use std::process::ExitCode;
 
-use koord::program::{Dependencies, print_manifests, read_flags, run};
+use koord::program::{Dependencies, print_manifests, run_or_plan};
 use postgres_operator::{
     manifests,
     operator::{self, BUILD},
@@ -12,9 +13,9 @@ fn main() -> ExitCode {
     if let Some(code) = print_manifests(BUILD.program, manifests) {
         return code;
     }
-    run(
-        BUILD.program,
-        |arguments| read_flags(&BUILD, arguments),
+    run_or_plan(
+        BUILD,
+        |setup| operator::add_controllers(setup, operator::backups()?),
         async |settings, stop| {
             let dependencies = Dependencies::of_process(settings.kubeconfig.as_deref()).await?;
             operator::run(settings, dependencies, operator::environment()?, operator::backups()?, stop).await

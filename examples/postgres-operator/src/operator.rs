@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use koord::{
-    program::{Build, ControllerSettings, Dependencies, Program},
+    program::{Build, ControllerSettings, Dependencies, Program, Setup},
     runtime::{clock::SystemClock, metrics::Description},
     tokio_util::sync::CancellationToken,
     webhook::{self, Server, ServiceBuilder},
@@ -51,6 +51,12 @@ pub fn backups() -> koord::program::Result<Option<BackupStore>> {
     url.map(|url| BackupStore::at(&url).map_err(koord::program::Error::msg)).transpose()
 }
 
+/// Adds the controllers, to run them or to plan what they would write.
+pub fn add_controllers(setup: &mut Setup, backups: Option<BackupStore>) -> koord::program::Result<()> {
+    setup.core().add(DatabaseController::SPEC, NAME, |wiring| DatabaseController::wire(wiring, backups))?;
+    Ok(())
+}
+
 /// Runs until `stop`.
 pub async fn run(
     settings: ControllerSettings,
@@ -60,7 +66,7 @@ pub async fn run(
     stop: CancellationToken,
 ) -> koord::program::Result<()> {
     let mut program = Program::new(BUILD, settings, dependencies, &stop)?;
-    program.core().add(DatabaseController::SPEC, NAME, |wiring| DatabaseController::wire(wiring, backups))?;
+    add_controllers(&mut program, backups)?;
 
     let counters = webhook::Metrics::register(program.metrics())?;
     let clock = SystemClock::shared();

@@ -1,6 +1,9 @@
 //! The operator, on an API server inside the test.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "operator/plan.rs"]
+mod plan;
+
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex},
@@ -177,16 +180,21 @@ async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     panic!("{what} did not happen within five seconds");
 }
 
+/// The kind, for a server that has no webhooks to call.
+fn definition() -> Value {
+    let mut definition = manifests().remove(0);
+    definition["spec"]["conversion"] = json!({"strategy": "None"});
+    definition
+}
+
 /// A server without webhooks: controllers alone.
 fn server() -> Server {
     let mut core = ApiServer::empty(Box::new(SeededEnvironment::new(1, Timestamp::now())), HistoryLimits::default());
     kinds::install(&mut core);
     let server = Server::new(core, Parts::default());
     send(&server, Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": "default"}}));
-    let mut definition = manifests().remove(0);
-    definition["spec"]["conversion"] = json!({"strategy": "None"});
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    let made = send(&server, Method::POST, path, &definition);
+    let made = send(&server, Method::POST, path, &definition());
     assert_eq!(made["metadata"]["name"], "databases.db.example.com", "{made}");
     server
 }

@@ -6,13 +6,11 @@ use std::sync::Arc;
 use anyhow::Result;
 use jiff::Timestamp;
 use koord_manager::{Checked, Options};
+use koord_program::plan::{self, Recorded};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     Core,
-    clock::ManualClock,
-    events::{Event, EventSink, EventType},
-    metrics::Metrics,
-    random::Random,
+    events::{Event, EventType},
 };
 use koord_webhooks::Ctx;
 
@@ -20,13 +18,11 @@ use super::{cluster::Cluster, finding::Report, obstacle::Obstacle};
 use crate::{
     cli::DoctorArgs,
     explain::quota::{Quota, Tree, contradiction},
-    plan::{Recorded, source},
 };
 
 pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Report) {
-    let recorded = Arc::new(Recorded::default());
-    let core = match caches(args, cluster.now, &recorded) {
-        Ok(core) => core,
+    let (core, recorded) = match caches(args, cluster.now) {
+        Ok(caches) => caches,
         Err(error) => {
             return report.warning(
                 "koord-manager",
@@ -39,18 +35,18 @@ pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Repo
         Ok(tree) => tree,
         Err(error) => return report.warning("koord-manager", format!("{error:#}"), "fix --feature-gates"),
     };
-    for (collection, watches) in source::collections(&core) {
+    for (collection, watches) in plan::collections(&core) {
         let Some(kind) = watches.first().map(|watch| watch.kind) else { continue };
         // Pods are many, and the API server has checked what is read of them.
         if kind == ResourceKind::POD {
             continue;
         }
-        let read = source::list(&cluster.client, &collection, |text| {
+        let read = plan::list(&cluster.client, &collection, |text| {
             if kind.kind == "ElasticQuota" {
                 // One that cannot be read is recorded by its cache.
                 let _ = tree.add(kind.kind, serde_json::from_str(text)?);
             }
-            source::feed(&watches, text)
+            plan::feed(&watches, text)
         });
         match read.await {
             // That a definition is missing is a finding of another check.
@@ -83,8 +79,8 @@ pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Repo
     }
 }
 
-/// The caches of a koord-manager, which record in `recorded` what they cannot decode.
-fn caches(args: &DoctorArgs, now: Timestamp, recorded: &Arc<Recorded>) -> Result<Core> {
+/// The caches of a koord-manager, and the record of what they cannot decode.
+fn caches(args: &DoctorArgs, now: Timestamp) -> Result<(Core, Arc<Recorded>)> {
     let line = [
         "koord-manager".to_owned(),
         format!("--feature-gates={}", args.feature_gates),
@@ -92,12 +88,11 @@ fn caches(args: &DoctorArgs, now: Timestamp, recorded: &Arc<Recorded>) -> Result
         format!("--slo-config-name={}", args.configuration.slo_config_name),
     ];
     let checked: Checked = Options::from_arguments(line).and_then(Options::check)?;
-    let sink: Arc<dyn EventSink> = Arc::clone(recorded) as _;
-    let mut core = Core::new("koordctl", ManualClock::new(now), Random::seeded(0), Metrics::new()?, sink);
+    let (mut core, recorded) = plan::core("koordctl", now)?;
     koord_manager::add_controllers(&mut core, &checked)?;
     // Only its caches are wanted: what the handlers need to know is read as they read it.
     let _handlers = Ctx::watch(&mut core, |gate| checked.enabled(gate), checked.options.webhook_settings());
-    Ok(core)
+    Ok((core, recorded))
 }
 
 /// Whether a collection does not exist: that a definition is missing is a finding of another check.

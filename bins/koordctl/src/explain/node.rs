@@ -10,9 +10,8 @@ use crate::{
     Answer,
     allocations::{Allocations, NodeAllocations},
     cli::{AllocationsArgs, OutputFormat},
-    connect,
+    connect, files,
     listing::{self, Part},
-    manifests,
     permission::Missing,
     screen::Screen,
     table, units,
@@ -35,7 +34,7 @@ pub(super) async fn run(args: &AllocationsArgs, screen: Screen) -> Result<Answer
 async fn gather(args: &AllocationsArgs) -> Result<Allocations> {
     let mut allocations = Allocations::default();
     if !args.filename.is_empty() {
-        let objects = manifests::objects(&args.filename)?;
+        let objects = files::objects(&args.filename)?;
         for kind in Allocations::KINDS {
             for object in objects.iter().filter(|object| object["kind"] == kind) {
                 allocations.add(kind, &object.to_string())?;

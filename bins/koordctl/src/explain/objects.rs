@@ -21,8 +21,8 @@ use serde_json::Value;
 use crate::{
     cli::ExplainArgs,
     connect::{self, Server},
+    files,
     listing::{self, Part},
-    manifests,
     names::{few, question},
     permission::Missing,
 };
@@ -52,7 +52,7 @@ impl Objects {
         if args.filename.is_empty() {
             objects.fetch(args, &source).await?;
         } else {
-            for object in manifests::objects(&args.filename)? {
+            for object in files::objects(&args.filename)? {
                 let kind = object["kind"].as_str().unwrap_or_default().to_owned();
                 objects.add(&kind, object)?;
             }
@@ -155,7 +155,7 @@ impl Objects {
 
 /// Puts an object into a cache.
 fn keep<P: Projection>(cache: &mut Cache<P>, mut object: Value) -> Result<()> {
-    manifests::as_stored(&mut object, P::KIND.namespaced);
+    files::as_stored(&mut object, P::KIND.namespaced);
     let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let (_, applied) = cache.upsert(&object.to_string()).with_context(|| format!("{} {name}", P::KIND.kind))?;
     if let Applied::Quarantined(_, unread) = applied {

@@ -7,7 +7,7 @@ use koord_resource::admission::{Denial, Operation};
 use serde_json::Value;
 
 use crate::{
-    manifests,
+    files,
     reviewer::{QUOTAS, Reviewer},
 };
 
@@ -40,7 +40,7 @@ pub(super) fn refusals(reviewer: &Reviewer, quotas: &[&Value]) -> Vec<Option<Den
             {
                 labels.insert(PARENT.to_owned(), ROOT_QUOTA.into());
             }
-            manifests::as_stored(&mut quota, true);
+            files::as_stored(&mut quota, true);
             match reviewer.admit(QUOTAS, Operation::Create, &quota, None) {
                 Ok(admitted) => {
                     // What the handlers have admitted, their cache can read.

@@ -16,9 +16,8 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::ProfileTestArgs,
-    connect,
+    connect, files,
     listing::{self, Part},
-    manifests,
     permission::Missing,
 };
 
@@ -68,10 +67,10 @@ impl Dependencies {
 
     fn read(&mut self, args: &ProfileTestArgs) -> Result<()> {
         let mut profiles = 0;
-        for mut object in manifests::objects(&args.profiles)? {
+        for mut object in files::objects(&args.profiles)? {
             let kind = object["kind"].as_str().unwrap_or_default().to_owned();
             let Some(known) = KINDS.iter().find(|known| known.kind == kind) else { continue };
-            manifests::as_stored(&mut object, known.namespaced);
+            files::as_stored(&mut object, known.namespaced);
             self.know(*known, &object.to_string())?;
             profiles += usize::from(*known == PROFILE);
         }

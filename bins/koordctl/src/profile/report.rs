@@ -2,17 +2,14 @@
 
 use std::fmt::Write as _;
 
+use koord_program::plan::{Change, changes};
 use koord_resource::admission::Denial;
 use koord_scheduling::Outcome;
 use koord_webhooks::pod::mutate::rehearsal::{Chance, Rehearsal, Tried};
 use serde_json::{Value, json};
 
 use super::dependencies::Dependencies;
-use crate::{
-    plan::changes::{Change, changes},
-    screen::Screen,
-    table,
-};
+use crate::{screen::Screen, table};
 
 /// See the module.
 pub(super) struct Report<'a> {

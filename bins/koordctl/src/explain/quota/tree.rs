@@ -12,7 +12,7 @@ use koord_resource::{Resource as _, ResourceList, controller::ResourceKind};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
-use crate::{cli::QuotaArgs, connect, listing, manifests, names::question, permission::Missing, reviewer::Reviewer};
+use crate::{cli::QuotaArgs, connect, files, listing, names::question, permission::Missing, reviewer::Reviewer};
 
 /// One quota.
 pub(crate) struct Quota {
@@ -105,7 +105,7 @@ impl Tree {
             }
             missing.none()?;
         } else {
-            for object in manifests::objects(&args.filename)? {
+            for object in files::objects(&args.filename)? {
                 let kind = object["kind"].as_str().unwrap_or_default().to_owned();
                 tree.add(&kind, object)?;
             }
@@ -117,11 +117,11 @@ impl Tree {
     pub(crate) fn add(&mut self, kind: &str, mut object: Value) -> Result<()> {
         match kind {
             "ElasticQuota" => {
-                manifests::as_stored(&mut object, true);
+                files::as_stored(&mut object, true);
                 self.put(object)
             }
             "Pod" => {
-                manifests::as_stored(&mut object, true);
+                files::as_stored(&mut object, true);
                 if let Some(name) = object["metadata"]["labels"][NAME].as_str() {
                     *self.pods.entry(name.to_owned()).or_default() += 1;
                 }
@@ -228,7 +228,7 @@ impl Tree {
 pub(super) fn applied(proposal: &Value, stored: Option<&Quota>) -> Value {
     let mut object = proposal.clone();
     let Some(stored) = stored.map(|quota| &quota.object) else {
-        manifests::as_stored(&mut object, true);
+        files::as_stored(&mut object, true);
         return object;
     };
     for part in ["labels", "annotations"] {

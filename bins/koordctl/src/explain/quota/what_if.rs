@@ -10,7 +10,7 @@ use super::{
     refusal_json, refusal_text,
     tree::{self, Tree},
 };
-use crate::{cli::QuotaArgs, manifests, reviewer::QUOTAS, screen::Screen};
+use crate::{cli::QuotaArgs, files, reviewer::QUOTAS, screen::Screen};
 
 /// What became of one proposed change.
 pub(super) struct Step {
@@ -29,7 +29,7 @@ pub(super) fn play(tree: &mut Tree, args: &QuotaArgs) -> Result<Vec<Step>> {
 }
 
 fn proposals(files: &[PathBuf], namespace: &str) -> Result<Vec<Value>> {
-    let mut proposals = manifests::objects(files)?;
+    let mut proposals = files::objects(files)?;
     for proposal in &mut proposals {
         let kind = proposal["kind"].as_str().unwrap_or_default();
         if kind != "ElasticQuota" {

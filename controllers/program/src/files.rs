@@ -6,7 +6,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, anyhow, bail, ensure};
-use envtest::yaml::{documents, read_text};
+use koord_resource::yaml::{documents, read_text};
 use serde_json::{Value, json};
 
 /// A file with its content.

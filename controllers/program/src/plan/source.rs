@@ -2,22 +2,27 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use anyhow::{Context as _, Result, anyhow};
-use envtest::selector::FieldSelector;
-use jiff::Timestamp;
+use anyhow::{Context as _, Result, anyhow, ensure};
 use koord_resource::controller::ResourceKind;
-use koord_runtime::{Core, Watch, reflector::Selection};
-use koord_scheduling::Selector;
+use koord_runtime::{Core, Watch, key::ObjectKey, reflector::Selection};
+use koord_scheduling::{FieldSelector, Selector};
+use kube::Client;
 use serde_json::Value;
 
-use kube::Client;
+use crate::{files, listing, permission::Missing};
 
-use crate::{cli::PlanArgs, connect, listing, manifests, permission::Missing};
+/// Where the objects come from.
+pub enum Source {
+    /// A cluster, of which every collection is listed.
+    Cluster(Client),
+    /// Objects of files: these are all that there are.
+    Files(Vec<Value>),
+}
 
 /// The objects of the kinds that controllers write, as they are.
 pub(super) struct Stored {
-    kinds: BTreeSet<&'static str>,
-    objects: BTreeMap<(String, String), Held>,
+    kinds: BTreeSet<ResourceKind>,
+    objects: BTreeMap<(ResourceKind, ObjectKey), Held>,
 }
 
 /// Most objects are never looked at again, and text is small.
@@ -49,74 +54,57 @@ impl Stored {
                     && rule.verbs.iter().any(|verb| ["create", "delete", "patch", "update"].contains(verb))
             })
         };
-        let kinds = core.watches().iter().map(|watch| &watch.kind).filter(|kind| is_written(kind));
-        Self { kinds: kinds.map(|kind| kind.kind).collect(), objects: BTreeMap::new() }
+        let kinds = core.watches().iter().map(|watch| watch.kind).filter(|kind| is_written(kind));
+        Self { kinds: kinds.collect(), objects: BTreeMap::new() }
     }
 
-    fn keep(&mut self, kind: &ResourceKind, text: &str) -> Result<()> {
-        if !self.kinds.contains(kind.kind) {
+    fn keep(&mut self, kind: ResourceKind, text: &str) -> Result<()> {
+        if !self.kinds.contains(&kind) {
             return Ok(());
         }
         let Named { metadata } =
             serde_json::from_str(text).with_context(|| format!("a {} without a name", kind.kind))?;
-        let key = match metadata.namespace.as_str() {
-            "" => metadata.name,
-            namespace => format!("{namespace}/{}", metadata.name),
-        };
-        self.objects.insert((kind.kind.to_owned(), key), Held::Text(text.into()));
+        let key = ObjectKey::new(&metadata.namespace, &metadata.name);
+        self.objects.insert((kind, key), Held::Text(text.into()));
         Ok(())
     }
 
     /// The object; null when there is none.
-    pub(super) fn get(&self, kind: &str, key: &str) -> Value {
-        match self.objects.get(&(kind.to_owned(), key.to_owned())) {
+    pub(super) fn get(&self, kind: ResourceKind, key: &ObjectKey) -> Value {
+        match self.objects.get(&(kind, key.clone())) {
             None => Value::Null,
             Some(Held::Tree(object)) => object.clone(),
-            Some(Held::Text(text)) => serde_json::from_str(text).unwrap_or_default(),
+            Some(Held::Text(text)) => {
+                let mut object = serde_json::from_str(text).unwrap_or_default();
+                complete(&mut object, kind);
+                object
+            }
         }
     }
 
     /// What a planned write leaves, for the writes after it.
-    pub(super) fn put(&mut self, kind: &str, key: &str, object: Value) {
-        self.objects.insert((kind.to_owned(), key.to_owned()), Held::Tree(object));
+    pub(super) fn put(&mut self, kind: ResourceKind, key: &ObjectKey, object: Value) {
+        self.objects.insert((kind, key.clone()), Held::Tree(object));
     }
 }
 
-/// Where the objects come from.
-pub(super) enum Source {
-    Cluster(Client, Option<Timestamp>),
-    Files(Vec<Value>),
-}
-
-impl Source {
-    /// Opens what was asked for.
-    pub(super) async fn open(args: &PlanArgs) -> Result<Self> {
-        if args.filename.is_empty() {
-            let server = connect::reach(&args.answer.cluster).await?;
-            return Ok(Self::Cluster(server.client, server.time));
-        }
-        Ok(Self::Files(manifests::objects(&args.filename)?))
-    }
-
-    /// What time it is there.
-    pub(super) fn time(&self) -> Timestamp {
-        let server_time = match self {
-            Self::Cluster(_, time) => *time,
-            Self::Files(_) => None,
-        };
-        server_time.unwrap_or_else(Timestamp::now)
-    }
+/// The items of a list do not say what they are.
+fn complete(object: &mut Value, kind: ResourceKind) {
+    let Some(object) = object.as_object_mut() else { return };
+    object.entry("apiVersion").or_insert_with(|| kind.api_version().into());
+    object.entry("kind").or_insert_with(|| kind.kind.into());
 }
 
 /// A collection, or a part of it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Collection {
-    pub(crate) path: String,
+pub struct Collection {
+    /// Its URL path.
+    pub path: String,
     selection: Selection,
 }
 
 /// Every collection with the caches that it feeds.
-pub(crate) fn collections(core: &Core) -> BTreeMap<Collection, Vec<&Watch>> {
+pub fn collections(core: &Core) -> BTreeMap<Collection, Vec<&Watch>> {
     let mut collections: BTreeMap<_, Vec<&Watch>> = BTreeMap::new();
     for watch in core.watches() {
         let collection = Collection { path: watch.path(), selection: watch.selection.clone() };
@@ -126,7 +114,7 @@ pub(crate) fn collections(core: &Core) -> BTreeMap<Collection, Vec<&Watch>> {
 }
 
 /// Hands every object of a collection to `see`.
-pub(crate) async fn list(client: &Client, collection: &Collection, see: impl FnMut(&str) -> Result<()>) -> Result<()> {
+pub async fn list(client: &Client, collection: &Collection, see: impl FnMut(&str) -> Result<()>) -> Result<()> {
     let Collection { path, selection } = collection;
     let query = listing::query(&selection.fields, &selection.labels);
     listing::each(client, path, &query, listing::Part::Whole, see).await
@@ -137,19 +125,18 @@ pub(super) async fn fill(core: &Core, source: Source) -> Result<Stored> {
     let mut stored = Stored::of(core);
     core.watches().iter().for_each(|watch| watch.sink.begin_list(true));
     match source {
-        Source::Cluster(client, _) => {
+        Source::Cluster(client) => {
             let mut missing = Missing::default();
             for (collection, watches) in collections(core) {
                 let Some(kind) = watches.first().map(|watch| watch.kind) else { continue };
                 let listed = list(&client, &collection, |text| {
-                    stored.keep(&kind, text)?;
+                    stored.keep(kind, text)?;
                     feed(&watches, text)
                 });
                 let Err(error) = listed.await else { continue };
-                missing.note(error).with_context(|| {
-                    let plural = kind.plural;
-                    format!("{plural} cannot be listed, so that the plan is not known; `koordctl doctor` says more")
-                })?;
+                let is_absent = matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 404);
+                let question = if is_absent { " (is their definition installed?)" } else { "" };
+                missing.note(error).with_context(|| format!("{} cannot be listed{question}", kind.plural))?;
             }
             missing.none()?;
         }
@@ -161,13 +148,26 @@ pub(super) async fn fill(core: &Core, source: Source) -> Result<Stored> {
 
 /// Gives an object of a file to the caches that want it.
 fn offer(core: &Core, mut object: Value, stored: &mut Stored) -> Result<()> {
-    let kind = object["kind"].as_str().unwrap_or_default().to_owned();
-    let watches: Vec<&Watch> =
-        core.watches().iter().map(AsRef::as_ref).filter(|watch: &&Watch| watch.kind.kind == kind).collect();
-    let Some(first) = watches.first() else { return Ok(()) };
-    manifests::as_stored(&mut object, first.kind.namespaced);
+    let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
+    let (api_version, name) = (text("apiVersion"), text("kind"));
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    let watches = core.watches().iter().map(AsRef::as_ref);
+    let watches: Vec<&Watch> = watches
+        .filter(|watch: &&Watch| watch.kind.kind == name && (api_version.is_empty() || watch.kind.group == group))
+        .collect();
+    let Some(kind) = watches.first().map(|watch| watch.kind) else { return Ok(()) };
+    ensure!(
+        api_version.is_empty() || api_version == kind.api_version(),
+        "{name} {}: it is written in {api_version}, and {} is read, which only an API server converts it to: kubectl get {}.{}.{} -o yaml",
+        object["metadata"]["name"].as_str().unwrap_or_default(),
+        kind.api_version(),
+        kind.plural,
+        kind.version,
+        kind.group,
+    );
+    files::as_stored(&mut object, kind.namespaced);
     let text = object.to_string();
-    stored.keep(&first.kind, &text)?;
+    stored.keep(kind, &text)?;
     for watch in watches {
         if selects(&watch.selection, &object)? {
             feed(&[watch], &text)?;
@@ -177,7 +177,7 @@ fn offer(core: &Core, mut object: Value, stored: &mut Stored) -> Result<()> {
 }
 
 /// Gives an object to caches.
-pub(crate) fn feed(watches: &[&Watch], text: &str) -> Result<()> {
+pub fn feed(watches: &[&Watch], text: &str) -> Result<()> {
     for watch in watches {
         watch.sink.upsert(text).map_err(|error| anyhow!("a {} has no usable metadata: {error}", watch.kind.kind))?;
     }

@@ -1,5 +1,7 @@
 //! The terminal that an answer is printed on, and text that fits into it.
 
+use std::io::{self, IsTerminal as _};
+
 use textwrap::{Options, WordSplitter, WrapAlgorithm};
 
 /// On a narrower terminal nothing is wrapped: it would be one word a line.
@@ -50,9 +52,14 @@ impl Screen {
     }
 }
 
+/// Whether text on standard output may have colours: on a terminal, unless the variable `NO_COLOR` says otherwise.
+pub fn is_coloured() -> bool {
+    io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|no| no.is_empty())
+}
+
 #[cfg(unix)]
 fn terminal_columns() -> Option<usize> {
-    rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|size| usize::from(size.ws_col))
+    rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| usize::from(size.ws_col))
 }
 
 #[cfg(not(unix))]
