@@ -75,12 +75,11 @@ fn record<N: TypeNode>(
         .insert(identity, Ownership { set: gained.union(&previous), api_version, time: Some(writer.time.to_owned()) });
 }
 
-/// The type of an object as its managedFields record it, for who applies to it without knowing its kind: which lists have keys,
-/// and what is owned as one value. Lists of which nobody owns an item are replaced whole.
-pub fn recorded_type(object: &Value) -> Schema {
-    let entries = entries::of(object).unwrap_or_default();
-    let all = entries.iter().fold(FieldSet::new(), |all, (_, ownership)| all.union(&ownership.set));
-    fieldset::recorded(&all, &[object])
+/// The type of an object as its managedFields record it, for who makes `new` of it without knowing its kind: which lists have
+/// keys, and what is owned as one value. Lists of which nobody owns an item are replaced whole.
+pub fn recorded_type(live: &Value, new: &Value) -> Schema {
+    let entries = entries::of(live).unwrap_or_default();
+    fieldset::recorded(entries.iter().map(|(_, ownership)| ownership.set.clone()), &[live, new])
 }
 
 /// Fields that the server keeps, or that say which object it is.

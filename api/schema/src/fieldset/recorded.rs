@@ -1,4 +1,4 @@
-//! What a set shows of the type of the objects that it is about.
+//! What sets show of the type of the objects that they are about.
 
 use std::collections::BTreeMap;
 
@@ -7,25 +7,36 @@ use serde_json::Value;
 use super::{Entry, FieldSet, Step};
 use crate::schema::{ListType, MapType, Schema, SchemaType};
 
-/// The type of some values as the owners of their fields were recorded: which objects and lists are one value, and by which keys
-/// the items of the other lists are told apart. Of what nobody owns, objects are merged by field and lists are one value.
-pub(crate) fn recorded(set: &FieldSet, values: &[&Value]) -> Schema {
-    shown(&Entry { member: false, below: set.clone() }, values)
+/// The type of an object as the owners of its fields were recorded: which objects and lists are one value, and by which keys
+/// the items of the other lists are told apart. Of what nobody owns, objects are merged by field and lists are one value. Where
+/// the values of the objects are of different kinds, nothing is known.
+pub(crate) fn recorded(owners: impl IntoIterator<Item = FieldSet>, objects: &[&Value]) -> Schema {
+    let owners: Vec<Entry> = owners.into_iter().map(|below| Entry { member: false, below }).collect();
+    shown(&owners.iter().collect::<Vec<_>>(), objects)
 }
 
-fn shown(entry: &Entry, values: &[&Value]) -> Schema {
-    let Entry { member, below } = entry;
+/// The type of some values at one place: what each owner has of it, or of each of its items.
+fn shown(owners: &[&Entry], values: &[&Value]) -> Schema {
+    let mut kinds = values.iter().filter(|value| !value.is_null()).map(|value| std::mem::discriminant(*value));
+    if kinds.next().is_some_and(|first| kinds.any(|kind| kind != first)) {
+        return Schema::default();
+    }
+    let below = || owners.iter().flat_map(|entry| &entry.below.entries);
     let items: Vec<&Value> = values.iter().filter_map(|value| value.as_array()).flatten().collect();
-    let keys = keys(below);
-    if !keys.is_empty() {
-        let mut item = shown(&below.any_item(), &items);
-        for (name, default) in &keys {
-            item.properties.entry(name.clone()).or_default().default.clone_from(default);
+    let keyed: Vec<(_, &Entry)> = below().filter_map(|(step, entry)| Some((step.item_keys()?, entry))).collect();
+    if let Some((keys, _)) = keyed.first() {
+        let mut item = shown(&keyed.iter().map(|(_, entry)| *entry).collect::<Vec<_>>(), &items);
+        for name in keys.keys() {
+            // Who names an item and not its key relies on the default.
+            let relies =
+                keyed.iter().find(|(_, entry)| entry.member && !entry.below.entries.contains_key(&Step::field(name)));
+            let default = relies.and_then(|(keys, _)| keys.get(name)).cloned();
+            item.properties.entry(name.clone()).or_default().default = Some(default.unwrap_or_else(|| unknown(name)));
         }
-        let list_map_keys = keys.into_keys().collect();
+        let list_map_keys = keys.keys().cloned().collect();
         return Schema { list_map_keys, items: Some(Box::new(item)), ..list(ListType::Map) };
     }
-    if below.entries.keys().any(Step::is_value) {
+    if below().any(|(step, _)| step.is_value()) {
         return Schema { items: Some(Box::default()), ..list(ListType::Set) };
     }
     if values.iter().any(|value| value.is_array()) {
@@ -35,15 +46,19 @@ fn shown(entry: &Entry, values: &[&Value]) -> Schema {
     if objects.is_empty() {
         return Schema::default();
     }
-    let is_one_value = *member && below.is_empty() && objects.iter().any(|object| !object.is_empty());
-    let fields = below.entries.iter().filter_map(|(step, entry)| Some((step.field_name()?, entry)));
-    let properties = fields.map(|(name, entry)| {
+    let mut fields: BTreeMap<&str, Vec<&Entry>> = BTreeMap::new();
+    for (name, entry) in below().filter_map(|(step, entry)| Some((step.field_name()?, entry))) {
+        fields.entry(name).or_default().push(entry);
+    }
+    let is_owned = owners.iter().any(|entry| entry.member) && objects.iter().any(|object| !object.is_empty());
+    let map_type = (is_owned && fields.is_empty()).then_some(MapType::Atomic);
+    let properties = fields.into_iter().map(|(name, owners)| {
         let members: Vec<&Value> = objects.iter().filter_map(|object| object.get(name)).collect();
-        (name.to_owned(), shown(entry, &members))
+        (name.to_owned(), shown(&owners, &members))
     });
     Schema {
         type_: Some(SchemaType::Object),
-        map_type: is_one_value.then_some(MapType::Atomic),
+        map_type,
         properties: properties.collect(),
         preserve_unknown_fields: Some(true),
         ..Schema::default()
@@ -54,26 +69,10 @@ fn list(list_type: ListType) -> Schema {
     Schema { type_: Some(SchemaType::Array), list_type: Some(list_type), ..Schema::default() }
 }
 
-/// The keys of the items, each with the value that stands for an absent one: where all items have the same, that one.
-fn keys(set: &FieldSet) -> BTreeMap<String, Option<Value>> {
-    let mut keys: BTreeMap<String, Option<Value>> = BTreeMap::new();
-    for (name, value) in set.entries.keys().filter_map(Step::item_keys).flatten() {
-        let known = keys.entry(name).or_insert_with(|| Some(value.clone()));
-        *known = known.take().filter(|known| *known == value);
-    }
-    // The only key of built-in kinds that has a default, for the ports of containers and Services.
-    if let Some(protocol) = keys.get_mut("protocol") {
-        *protocol = Some("TCP".into());
-    }
-    keys
-}
-
-impl FieldSet {
-    /// What is in the set of any item of a list.
-    fn any_item(&self) -> Entry {
-        let union = |all: FieldSet, entry: &Entry| all.union(&entry.below);
-        Entry { member: false, below: self.entries.values().fold(FieldSet::new(), union) }
-    }
+/// What stands for an absent key on which nobody has relied so far: with null, the item is none of those that are there. Built-in
+/// kinds have one such key, that of the ports of containers and Services.
+fn unknown(key: &str) -> Value {
+    if key == "protocol" { "TCP".into() } else { Value::Null }
 }
 
 #[cfg(test)]
@@ -84,27 +83,27 @@ mod tests {
 
     #[test]
     fn a_record_shows_which_lists_have_keys_and_what_is_one_value() {
-        let fields = json!({"f:spec": {
-            "f:ports": {
-                "k:{\"port\":80,\"protocol\":\"TCP\"}": {".": {}, "f:port": {}},
-                "k:{\"port\":53,\"protocol\":\"UDP\"}": {".": {}, "f:port": {}, "f:options": {}},
-            },
+        let ours = json!({"f:spec": {
+            "f:ports": {"k:{\"port\":80,\"zone\":\"a\"}": {".": {}, "f:port": {}}},
             "f:args": {}, "f:finalizers": {"v:\"y\"": {}}, "f:selector": {}, "f:labels": {"f:a": {}}, "f:empty": {},
         }});
-        let value = json!({"spec": {
-            "ports": [{"port": 80}, {"port": 53, "protocol": "UDP", "options": ["x"]}],
-            "args": ["a"], "finalizers": ["y"], "selector": {"a": "b"}, "labels": {"a": "b"}, "empty": {}, "theirs": [1],
+        let theirs = json!({"f:spec": {
+            "f:ports": {"k:{\"port\":53,\"zone\":\"b\"}": {".": {}, "f:port": {}, "f:zone": {}, "f:options": {}}},
         }});
-        let schema = recorded(&FieldSet::from_json(&fields).unwrap(), &[&value]);
+        let value = json!({"spec": {
+            "ports": [{"port": 80, "zone": "a"}, {"port": 53, "zone": "b", "options": ["x"]}],
+            "args": ["a"], "finalizers": ["y"], "selector": {"a": "b"}, "labels": {"a": "b"}, "empty": {}, "others": [1],
+        }});
+        let schema = recorded([&theirs, &ours].map(|fields| FieldSet::from_json(fields).unwrap()), &[&value]);
         let spec = &schema.properties["spec"].properties;
         let ports = &spec["ports"];
         assert_eq!(
             (ports.list_type, &*ports.list_map_keys),
-            (Some(ListType::Map), &["port".into(), "protocol".into()][..])
+            (Some(ListType::Map), &["port".into(), "zone".into()][..])
         );
         let port = ports.items.as_deref().unwrap();
-        assert_eq!(port.properties["protocol"].default, Some(json!("TCP")));
-        assert_eq!(port.properties["port"].default, None, "the two have no value in common");
+        assert_eq!(port.properties["zone"].default, Some(json!("a")), "we have named no zone");
+        assert_eq!(port.properties["port"].default, Some(Value::Null));
         assert_eq!(port.properties["options"].list_type, Some(ListType::Atomic));
         assert_eq!(
             (spec["args"].list_type, spec["finalizers"].list_type),
@@ -112,6 +111,6 @@ mod tests {
         );
         let atomic = |name: &str| spec[name].map_type == Some(MapType::Atomic);
         assert!(atomic("selector") && !atomic("labels") && !atomic("empty"));
-        assert!(!spec.contains_key("theirs"));
+        assert!(!spec.contains_key("others"));
     }
 }

@@ -51,12 +51,19 @@ fn applied(declared: &Value, before: &Value, manager: &str) -> Result<Value, App
     let api_version = declared["apiVersion"].as_str().unwrap_or_default();
     let writer = Writer { manager, api_version, subresource: "", time: "" };
     let status = FieldSet::of_fields(&[&["status"]]);
-    managed_fields::apply(live, declared, &writer, &SchemaNode::of_object(&recorded_type(live)), &status, true)
+    managed_fields::apply(
+        live,
+        declared,
+        &writer,
+        &SchemaNode::of_object(&recorded_type(live, declared)),
+        &status,
+        true,
+    )
 }
 
 /// The fields that differ, in the order of their paths. Who owns them is left out.
 pub fn changes(before: &Value, after: &Value) -> Vec<Change> {
-    let type_ = recorded_type(before);
+    let type_ = recorded_type(before, after);
     let (mut from, mut to) = (leaves(before, &type_), leaves(after, &type_));
     let mut paths: Vec<String> = from.keys().chain(to.keys()).cloned().collect();
     paths.sort();
