@@ -15,7 +15,7 @@ use std::{
     sync::Arc,
 };
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use jiff::Timestamp;
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
@@ -32,10 +32,13 @@ use koord_runtime::{
 use parking_lot::Mutex;
 
 pub(crate) use self::command::{Command, PlanFlags};
-use self::{changes::planned, source::Stored};
 pub use self::{
     changes::{Change, changes},
     source::{Collection, Source, collections, feed, list},
+};
+use self::{
+    changes::{hide, planned},
+    source::Stored,
 };
 use crate::output::FAILED;
 
@@ -138,21 +141,18 @@ impl Plan {
         }
     }
 
-    fn step(
-        &mut self,
-        manager: &str,
-        controller: &'static str,
-        write: Write,
-        stored: &mut Stored,
-    ) -> Result<(), anyhow::Error> {
+    fn step(&mut self, manager: &str, controller: &'static str, write: Write, stored: &mut Stored) -> Result<()> {
         let before = stored.get(write.kind, &write.key);
         let is_recorded = before.is_null() || before["metadata"]["managedFields"].is_array();
         if matches!(write.action, Action::Apply { .. }) && !is_recorded {
             self.unrecorded.push((write.kind, write.key.clone()));
         }
         let after = planned(&write.action, &before, manager)
-            .map_err(|error| anyhow::anyhow!("{} {} cannot be applied: {error}", write.kind.kind, write.key))?;
-        let changes = changes(&before, &after);
+            .map_err(|error| anyhow!("{} {} cannot be applied: {error}", write.kind.kind, write.key))?;
+        let mut changes = changes(&before, &after);
+        if (write.kind.group, write.kind.kind) == ("", "Secret") {
+            changes.iter_mut().for_each(hide);
+        }
         stored.put(write.kind, &write.key, after);
         self.steps.push(Step { controller, write, changes });
         Ok(())

@@ -72,6 +72,15 @@ pub fn changes(before: &Value, after: &Value) -> Vec<Change> {
     each.filter(|change| change.from != change.to).collect()
 }
 
+/// Hides what a Secret holds, as `kubectl diff` does: that it changes is no secret.
+pub(super) fn hide(change: &mut Change) {
+    if change.path.split(['.', '[']).next().is_some_and(|field| ["data", "stringData"].contains(&field)) {
+        for (value, shown) in [(&mut change.from, "*** (before)"), (&mut change.to, "*** (after)")] {
+            *value = value.take().map(|_| shown.into());
+        }
+    }
+}
+
 fn leaves(value: &Value, type_: &Schema) -> BTreeMap<String, Value> {
     let mut found = BTreeMap::new();
     visit(String::new(), value, Some(SchemaNode::of_object(type_)), &mut found);
@@ -251,6 +260,23 @@ mod tests {
                 "spec.ports[port=8008,protocol=TCP].protocol",
                 "spec.selector.app",
                 "spec.selector.old",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_a_secret_holds_is_not_shown() {
+        let (before, after) =
+            (json!({"data": {"a.b": "x", "c": "y"}, "type": "t"}), json!({"data": {"a.b": "z"}, "type": "u"}));
+        let mut found = changes(&before, &after);
+        found.iter_mut().for_each(hide);
+        let (old, new) = (|| Some(json!("*** (before)")), || Some(json!("*** (after)")));
+        assert_eq!(
+            found,
+            [
+                change("data.c", old(), None),
+                change("data[a.b]", old(), new()),
+                change("type", Some(json!("t")), Some(json!("u"))),
             ]
         );
     }
