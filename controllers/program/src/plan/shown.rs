@@ -106,8 +106,8 @@ impl Plan {
             more => format!(" and {more} more"),
         };
         vec![format!(
-            "{} {key}{others} has no managedFields: all that is declared counts as new, what was declared before as another's, and \
-             lists as replaced; read it with kubectl get --show-managed-fields",
+            "without managedFields ({} {key}{others}) all that is declared counts as new, what was declared before as another's, and \
+             lists as replaced; read them with kubectl get --show-managed-fields",
             kind.kind
         )]
     }

@@ -171,7 +171,10 @@ spec: {clusterIP: None}
 ";
     let (text, _, code) = plan(owned);
     let note = text.lines().last().unwrap();
-    assert!(code == 1 && note.starts_with("note: Service shop/d has no managedFields: all that is declared"), "{text}");
+    assert!(
+        code == 1 && note.starts_with("note: without managedFields (Service shop/d) all that is declared"),
+        "{text}"
+    );
     // A kind of another group is no Service.
     let (text, _, _) = plan(&owned.replace("apiVersion: v1\n", "apiVersion: serving.example.com/v1\n"));
     assert!(!text.contains("note: ") && text.contains(r#"+ spec.clusterIP: "None""#), "{text}");
