@@ -203,7 +203,8 @@ mod tests {
         let Checked { options, settings } = &checked;
         assert_eq!(settings.traces, None);
         assert_eq!((settings.metrics.unwrap().address.port(), settings.health.unwrap().address.port()), (8080, 8000));
-        assert_eq!((settings.lease_namespace.as_deref(), &*settings.namespace), (Some("koordinator-system"), ""));
+        assert_eq!(settings.lease_namespace.as_deref(), Some("koordinator-system"));
+        assert!(settings.namespaces.is_empty());
         assert_eq!((settings.requests_per_second.to_string().as_str(), settings.requests_burst), ("30", 50));
         assert_eq!(
             (&*options.config_namespace, &*options.slo_config_name),

@@ -41,7 +41,7 @@ async fn manager(args: &PlanArgs, screen: Screen) -> Result<Answer> {
     };
     let now = args.at.or(time).unwrap_or_else(|| SystemClock::shared().now());
     let (mut core, recorded) = plan::core(koord_manager::NAME, now)?;
-    core.restrict_to(&checked.settings.namespace);
+    core.restrict_to(&checked.settings.namespaces);
     koord_manager::add_controllers(&mut core, &checked)?;
     let plan =
         Plan::of(&core, &recorded, source).await.context("the plan is not known; `koordctl doctor` says more")?;

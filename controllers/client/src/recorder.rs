@@ -9,6 +9,7 @@ use koord_core::{
     panics::{PanicGuard, Place},
     random::Random,
     reflector::Failure,
+    refusal::{Obstacle, Refused},
     write::Write,
 };
 use tokio::sync::{Mutex, mpsc};
@@ -77,7 +78,7 @@ impl EventWriter {
     /// Writes events until `stop`.
     pub async fn run(self, stop: CancellationToken) {
         let mut queue = self.queue.lock().await;
-        let mut correlator = Correlator::new(self.host.as_str());
+        let (mut correlator, mut obstacle) = (Correlator::new(self.host.as_str()), Obstacle::default());
         let mut sweep = self.clock.sleep(Correlator::SWEEP);
         loop {
             tokio::select! {
@@ -88,7 +89,7 @@ impl EventWriter {
                     sweep = self.clock.sleep(Correlator::SWEEP);
                 }
                 recorded = queue.0.recv() => match recorded {
-                    Some(recorded) => self.write(&mut correlator, recorded).await,
+                    Some(recorded) => self.write(&mut correlator, &mut obstacle, recorded).await,
                     None => return stop.cancelled().await,
                 },
             }
@@ -96,7 +97,8 @@ impl EventWriter {
     }
 
     /// Writes an event.
-    async fn write(&self, correlator: &mut Correlator, (component, event, now): Recorded) {
+    async fn write(&self, correlator: &mut Correlator, obstacle: &mut Obstacle, recorded: Recorded) {
+        let (component, event, now) = recorded;
         self.guard.inject(Place::Events);
         for write in correlator.record(component, event.clone(), now, &self.random) {
             let Err(refusal) = self.send(&write).await else { continue };
@@ -113,7 +115,7 @@ impl EventWriter {
             }
             for again in correlator.record(component, event.clone(), now, &self.random) {
                 if let Err(failure) = self.send(&again).await {
-                    tracing::debug!(reason = failure.message, "an event could not be written");
+                    report(obstacle, &again, &failure);
                     correlator.forget(&again.key);
                 }
             }
@@ -133,6 +135,22 @@ impl EventWriter {
     async fn send(&self, write: &Write) -> Result<(), Failure> {
         let answer = self.api.answer(write, None).await?;
         if answer.is_success() { Ok(()) } else { Err(refused(&answer)) }
+    }
+}
+
+fn report(obstacle: &mut Obstacle, write: &Write, failure: &Failure) {
+    let refused = Refused {
+        kind: write.kind,
+        subresource: "",
+        // Events are about objects of all namespaces.
+        namespace: "",
+        verbs: &["create", "patch"],
+        code: failure.code.unwrap_or_default(),
+        message: &failure.message,
+    };
+    match obstacle.met(refused) {
+        Some(reason) => tracing::warn!(reason, "events cannot be written"),
+        None => tracing::debug!(reason = failure.message, "an event could not be written"),
     }
 }
 

@@ -124,6 +124,17 @@ pub struct Decoded<P> {
     object: Result<Entry<P>, Quarantined>,
 }
 
+/// Figures of a cache, for metrics.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// Objects that are known.
+    pub objects: usize,
+    /// Objects that cannot be decoded.
+    pub quarantined: usize,
+    /// Different texts that the objects share.
+    pub strings: usize,
+}
+
 /// The strings and values that the objects of a cache share. Decoding locks them, reading the cache does not.
 pub type SharedStrings = Arc<Mutex<Interner>>;
 
@@ -133,13 +144,24 @@ pub struct Cache<P: Projection> {
     index: P::Index,
     quarantine: BTreeMap<ObjectKey, Quarantined>,
     strings: SharedStrings,
-    /// While a list comes in: what was there before and has not been listed yet.
-    unlisted: Option<BTreeSet<ObjectKey>>,
+    parts: Parts,
     /// Objects that this program created or changed, where nothing newer has been shown yet.
     expected: BTreeSet<ObjectKey>,
+    guard: PanicGuard,
+}
+
+/// What is known of the parts of a cache, each of which a watch of its own feeds: the namespaces that it is restricted to, or
+/// one with the empty name for everything.
+struct Parts(BTreeMap<Box<str>, Part>);
+
+#[derive(Default)]
+struct Part {
+    /// While a list comes in: what was there before and has not been listed yet.
+    unlisted: Option<BTreeSet<ObjectKey>>,
     /// The newest deletion that was seen. An object that is not known and older than this is gone already.
     deleted: Revision,
-    guard: PanicGuard,
+    /// Whether one list was completed.
+    complete: bool,
 }
 
 impl<P: Projection> Default for Cache<P> {
@@ -156,11 +178,16 @@ impl<P: Projection> Cache<P> {
             index: P::Index::default(),
             quarantine: BTreeMap::new(),
             strings: Arc::new(Mutex::new(Interner::of_manager(field_manager))),
-            unlisted: None,
+            parts: Parts::of(&[]),
             expected: BTreeSet::new(),
-            deleted: Revision::default(),
             guard,
         }
+    }
+
+    /// Restricts an empty cache to some namespaces, each with lists and a watch of its own; with none it knows all.
+    #[must_use]
+    pub fn in_namespaces(self, namespaces: &[String]) -> Self {
+        Self { parts: Parts::of(namespaces), ..self }
     }
 
     /// The object of a key (`namespace/name`, or `name` for cluster scope).
@@ -210,9 +237,19 @@ impl<P: Projection> Cache<P> {
         self.quarantine.len()
     }
 
-    /// How many different texts the objects share.
-    pub fn strings_len(&self) -> usize {
-        self.strings.lock().len()
+    /// How much there is.
+    pub fn sizes(&self) -> Sizes {
+        Sizes { objects: self.len(), quarantined: self.quarantine.len(), strings: self.strings.lock().len() }
+    }
+
+    /// How much there is in one of several namespaces. What all of them share is counted with the first.
+    pub fn sizes_of(&self, namespace: &str) -> Sizes {
+        let is_first = self.parts.0.keys().next().is_some_and(|first| &**first == namespace);
+        Sizes {
+            objects: self.in_namespace(namespace).count(),
+            quarantined: self.quarantine.keys().filter(|key| key.namespace() == namespace).count(),
+            strings: if is_first { self.strings.lock().len() } else { 0 },
+        }
     }
 
     /// An object was listed, added or modified. Gives the object's revision and what became of it; an error
@@ -241,8 +278,25 @@ impl<P: Projection> Cache<P> {
         self.quarantine.values().any(|quarantined| quarantined.panicked)
     }
 
+    /// Whether every part was listed.
+    pub fn is_complete(&self) -> bool {
+        self.parts.0.values().all(|part| part.complete)
+    }
+
+    /// Whether a part was listed; see [`Cache::begin_list`].
+    pub fn is_listed(&self, part: &str) -> bool {
+        self.parts.0.get(part).is_some_and(|part| part.complete)
+    }
+
+    /// Whether the cache is restricted to namespaces of which this object's is none.
+    pub fn is_outside(&self, key: &ObjectKey) -> bool {
+        self.parts.holding(key).is_none()
+    }
+
     fn quarantine(&mut self, key: ObjectKey, quarantined: Quarantined) -> Applied<P> {
-        self.listed(&key);
+        if self.parts.listed(&key).is_none() {
+            return Applied::Unchanged;
+        }
         self.expected.remove(&key);
         let known = self.quarantine.insert(key.clone(), quarantined.clone());
         if known.is_some_and(|known| known == quarantined) {
@@ -255,7 +309,9 @@ impl<P: Projection> Cache<P> {
     pub fn remove(&mut self, raw: &str) -> Result<(Revision, Applied<P>), DecodeError> {
         let Named { metadata } = decode(raw)?;
         let (key, revision) = metadata.identify()?;
-        self.deleted = self.deleted.max(revision);
+        if let Some(part) = self.parts.holding_mut(&key) {
+            part.deleted = part.deleted.max(revision);
+        }
         // An old deletion that is delivered again must not take the object that has come since.
         let known = self.objects.get(&key).map(|entry| entry.revision);
         let known = known.max(self.quarantine.get(&key).map(|quarantined| quarantined.revision));
@@ -270,7 +326,9 @@ impl<P: Projection> Cache<P> {
     /// object meanwhile, or changed it back to what is in the cache. The list that follows reports either as a change: the
     /// controller that wants the object otherwise must decide again.
     pub fn expect_write(&mut self, key: &ObjectKey) {
-        self.expected.insert(key.clone());
+        if !self.is_outside(key) {
+            self.expected.insert(key.clone());
+        }
     }
 
     /// Whether this program wrote an object, and the watch has shown nothing newer of it.
@@ -280,7 +338,7 @@ impl<P: Projection> Cache<P> {
 
     /// This program applied a declaration, and this object is the API server's answer. See [`Cache::expect_write`].
     pub fn applied(&mut self, key: &ObjectKey, declared: &Value, answer: &str) {
-        self.expected.insert(key.clone());
+        self.expect_write(key);
         // An answer that cannot be read is one that the watch shows as well.
         let decoded = Decoded::read(answer, &mut self.strings.lock(), &self.guard);
         if let Ok(Decoded { object: Ok(entry), .. }) = decoded {
@@ -291,21 +349,30 @@ impl<P: Projection> Cache<P> {
         }
     }
 
-    /// A whole list follows: what it does not name will be gone at [`Cache::end_list`].
+    /// A whole list follows: what it does not name will be gone at [`Cache::end_list`]. `part` is one of the namespaces that
+    /// the cache is restricted to, and empty for one that is not restricted.
     /// With `forget_revisions`, also older revisions are accepted: the server was restored from a backup.
-    pub fn begin_list(&mut self, forget_revisions: bool) {
-        self.unlisted = Some(self.objects.keys().chain(self.quarantine.keys()).cloned().collect());
+    pub fn begin_list(&mut self, part: &str, forget_revisions: bool) {
+        let is_of = |key: &&ObjectKey| part.is_empty() || key.namespace() == part;
+        let known = self.objects.keys().chain(self.quarantine.keys()).filter(is_of);
+        let unlisted = Some(known.cloned().collect());
+        let Some(state) = self.parts.0.get_mut(part) else { return };
+        state.unlisted = unlisted;
         if forget_revisions {
-            self.deleted = Revision::default();
-            self.objects.values_mut().for_each(|entry| entry.revision = Revision::default());
+            state.deleted = Revision::default();
+            let objects = self.objects.iter_mut().filter(|(key, _)| is_of(key));
+            objects.for_each(|(_, entry)| entry.revision = Revision::default());
         }
     }
 
-    /// The list is complete.
-    pub fn end_list(&mut self) -> Vec<Change<P>> {
-        let mut gone = self.unlisted.take().unwrap_or_default();
+    /// The list of a part is complete.
+    pub fn end_list(&mut self, part: &str) -> Vec<Change<P>> {
+        let Some(state) = self.parts.0.get_mut(part) else { return Vec::new() };
+        state.complete = true;
+        let mut gone = state.unlisted.take().unwrap_or_default();
         let is_known = |key: &ObjectKey| self.objects.contains_key(key) || self.quarantine.contains_key(key);
-        gone.extend(self.expected.iter().filter(|key| !is_known(key)).cloned());
+        let is_of = |key: &ObjectKey| part.is_empty() || key.namespace() == part;
+        gone.extend(self.expected.iter().filter(|key| is_of(key) && !is_known(key)).cloned());
         let gone = gone.into_iter().map(|key| self.drop_key(key));
         let gone = gone.filter_map(|applied| if let Applied::Changed(change) = applied { Some(change) } else { None });
         let gone = gone.collect();
@@ -331,9 +398,10 @@ impl<P: Projection> Cache<P> {
     }
 
     fn insert(&mut self, key: ObjectKey, entry: Entry<P>) -> Applied<P> {
-        self.listed(&key);
+        let Some(part) = self.parts.listed(&key) else { return Applied::Unchanged };
         // Events of a watch come in order, those of a list do not: only there an old revision may be news.
-        if self.unlisted.is_none() && entry.revision < self.deleted && !self.objects.contains_key(&key) {
+        let is_listing = part.unlisted.is_some();
+        if !is_listing && entry.revision < part.deleted && !self.objects.contains_key(&key) {
             return Applied::Unchanged;
         }
         let mut again = match self.quarantine.get(&key) {
@@ -349,7 +417,7 @@ impl<P: Projection> Cache<P> {
             }
             let same = known.uid == entry.uid && known.deleting == entry.deleting && known.value == entry.value;
             let is_newer = entry.revision > known.revision;
-            again |= self.unlisted.is_some() && is_newer && self.expected.contains(&key);
+            again |= is_listing && is_newer && self.expected.contains(&key);
             if is_newer {
                 self.expected.remove(&key);
             }
@@ -398,11 +466,34 @@ impl<P: Projection> Cache<P> {
         }
         Applied::Changed(Change { key, old, new: None, again: false })
     }
+}
 
-    fn listed(&mut self, key: &ObjectKey) {
-        if let Some(unlisted) = &mut self.unlisted {
+impl Parts {
+    fn of(namespaces: &[String]) -> Self {
+        let names = namespaces.iter().map(|namespace| namespace.as_str().into());
+        let mut parts: BTreeMap<Box<str>, Part> = names.map(|name| (name, Part::default())).collect();
+        if parts.is_empty() {
+            parts.insert("".into(), Part::default());
+        }
+        Self(parts)
+    }
+
+    fn holding(&self, key: &ObjectKey) -> Option<&Part> {
+        self.0.get("").or_else(|| self.0.get(key.namespace()))
+    }
+
+    fn holding_mut(&mut self, key: &ObjectKey) -> Option<&mut Part> {
+        let name = if self.0.contains_key("") { "" } else { key.namespace() };
+        self.0.get_mut(name)
+    }
+
+    /// The part of an object that was listed, or came in another way; none where the cache is restricted to other namespaces.
+    fn listed(&mut self, key: &ObjectKey) -> Option<&Part> {
+        let part = self.holding_mut(key)?;
+        if let Some(unlisted) = &mut part.unlisted {
             unlisted.remove(key);
         }
+        Some(part)
     }
 }
 
@@ -568,7 +659,7 @@ mod tests {
         assert!(cache.is_empty() && on_node(&cache, "n2").is_empty());
         let again = shown(&cache.upsert(&pod("a", "2", 9, "n2")).unwrap().1);
         assert_eq!(again, "unchanged", "what was deleted does not come back because an event is delivered again");
-        cache.begin_list(false);
+        cache.begin_list("", false);
         assert_eq!(shown(&cache.upsert(&pod("b", "3", 3, "n2")).unwrap().1), "d/b: - -> n2", "a list is in no order");
     }
 
@@ -622,9 +713,9 @@ mod tests {
         cache.upsert(&pod("a", "1", 5, "n1")).unwrap();
         cache.upsert(&pod("b", "2", 6, "n1")).unwrap();
         cache.upsert(r#"{"metadata":{"name":"c","resourceVersion":"7"},"spec":{"nodeName":{}}}"#).unwrap();
-        cache.begin_list(false);
+        cache.begin_list("", false);
         cache.upsert(&pod("b", "2", 6, "n1")).unwrap();
-        let gone: Vec<String> = cache.end_list().iter().map(|change| change.key.to_string()).collect();
+        let gone: Vec<String> = cache.end_list("").iter().map(|change| change.key.to_string()).collect();
         assert_eq!(gone, ["c", "d/a"]);
         assert_eq!(on_node(&cache, "n1"), ["d/b"]);
     }
@@ -634,28 +725,28 @@ mod tests {
         let mut cache = Cache::<PodView>::default();
         let key = ObjectKey::new("d", "a");
         cache.expect_write(&key);
-        cache.begin_list(false);
-        assert_eq!(cache.end_list().iter().map(|change| change.key.to_string()).collect::<Vec<_>>(), ["d/a"]);
-        cache.begin_list(false);
-        assert!(cache.end_list().is_empty(), "it is reported once");
+        cache.begin_list("", false);
+        assert_eq!(cache.end_list("").iter().map(|change| change.key.to_string()).collect::<Vec<_>>(), ["d/a"]);
+        cache.begin_list("", false);
+        assert!(cache.end_list("").is_empty(), "it is reported once");
 
         cache.expect_write(&key);
         assert_eq!(shown(&cache.remove(&pod("a", "1", 8, "n1")).unwrap().1), "d/a: - -> -");
         cache.expect_write(&key);
         cache.upsert(&pod("a", "2", 9, "n1")).unwrap();
         cache.expect_write(&key);
-        cache.begin_list(false);
+        cache.begin_list("", false);
         cache.upsert(&pod("a", "2", 9, "n1")).unwrap();
-        assert!(cache.end_list().is_empty(), "it is there");
+        assert!(cache.end_list("").is_empty(), "it is there");
     }
 
     #[test]
     fn what_was_changed_and_changed_back_before_it_was_seen_is_a_change() {
         let key = ObjectKey::new("d", "a");
         let listed = |cache: &mut Cache<PodView>, revision| {
-            cache.begin_list(false);
+            cache.begin_list("", false);
             let applied = cache.upsert(&pod("a", "1", revision, "n1")).unwrap().1;
-            assert!(cache.end_list().is_empty());
+            assert!(cache.end_list("").is_empty());
             assert_eq!(matches!(applied, Applied::Changed(_)), matters_to_a_filter(&applied));
             matters_to_a_filter(&applied)
         };
@@ -670,5 +761,41 @@ mod tests {
         cache.upsert(&pod("a", "1", 10, "n2")).unwrap();
         cache.upsert(&pod("a", "1", 11, "n1")).unwrap();
         assert!(!listed(&mut cache, 12), "the watch showed it");
+    }
+
+    #[test]
+    fn each_namespace_has_lists_and_deletions_of_its_own() {
+        let mut cache = Cache::<PodView>::default().in_namespaces(&["d".to_owned(), "e".to_owned()]);
+        let pod_of = |namespace: &str, name: &str, revision: u64| {
+            pod(name, name, revision, "n1").replace(r#""namespace":"d""#, &format!(r#""namespace":"{namespace}""#))
+        };
+        let put = |cache: &mut Cache<PodView>, namespace: &str, name: &str, revision| {
+            shown(&cache.upsert(&pod_of(namespace, name, revision)).unwrap().1)
+        };
+        cache.begin_list("d", false);
+        put(&mut cache, "d", "a", 5);
+        assert!(cache.end_list("d").is_empty() && !cache.is_complete());
+        cache.begin_list("e", false);
+        put(&mut cache, "e", "b", 6);
+        put(&mut cache, "e", "c", 6);
+        assert!(cache.end_list("e").is_empty(), "the list of one namespace does not end what the other has");
+        assert!(cache.is_complete() && cache.len() == 3);
+
+        cache.remove(&pod_of("d", "a", 20)).unwrap();
+        assert_eq!(put(&mut cache, "e", "late", 15), "e/late: - -> n1", "watches do not wait for each other");
+        assert_eq!(put(&mut cache, "d", "late", 15), "unchanged", "the one of this namespace had shown more");
+        assert_eq!(put(&mut cache, "f", "x", 30), "unchanged", "nobody watches this namespace");
+
+        let elsewhere = [ObjectKey::new("f", "y"), ObjectKey::new("d", "y")];
+        elsewhere.iter().for_each(|key| cache.expect_write(key));
+        cache.begin_list("e", false);
+        put(&mut cache, "e", "late", 15);
+        let gone: Vec<String> = cache.end_list("e").iter().map(|change| change.key.to_string()).collect();
+        assert_eq!(gone, ["e/b", "e/c"]);
+        cache.begin_list("d", true);
+        let gone: Vec<String> = cache.end_list("d").iter().map(|change| change.key.to_string()).collect();
+        assert_eq!(gone, ["d/y"], "what was written and never shown; elsewhere nothing is expected");
+        assert_eq!(put(&mut cache, "d", "late", 15), "d/late: - -> n1", "revisions of this namespace are forgotten");
+        assert_eq!(put(&mut cache, "e", "late", 14), "unchanged", "and of no other");
     }
 }

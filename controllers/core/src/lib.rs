@@ -27,6 +27,7 @@ pub mod projection;
 pub mod queue;
 pub mod random;
 pub mod reflector;
+pub mod refusal;
 pub mod store;
 pub mod trace_context;
 pub mod uid;

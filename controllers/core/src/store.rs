@@ -2,13 +2,16 @@
 
 use std::{
     collections::BTreeMap,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
 use crate::{
-    cache::{Applied, Cache, Change, Decoded, Entry, Quarantined, Revision, SharedStrings},
+    cache::{Applied, Cache, Change, Decoded, Entry, Quarantined, Revision, SharedStrings, Sizes},
     key::ObjectKey,
     panics::{PanicGuard, Place, Task},
     projection::{DecodeError, Projection},
@@ -35,17 +38,6 @@ pub trait Sink: Send + Sync {
     fn recover(&self) -> bool {
         false
     }
-}
-
-/// Figures of a cache, for metrics.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Sizes {
-    /// Objects that are known.
-    pub objects: usize,
-    /// Objects that cannot be decoded.
-    pub quarantined: usize,
-    /// Different texts that the objects share.
-    pub strings: usize,
 }
 
 type Alarm = Box<dyn Fn(&ObjectKey, &Quarantined) + Send + Sync>;
@@ -78,7 +70,12 @@ impl<P: Projection> Default for Store<P> {
 impl<P: Projection> Store<P> {
     /// An empty store of a program that writes under the name `field_manager`, in which panics are counted.
     pub fn of_program(field_manager: &'static str, guard: PanicGuard) -> Self {
-        let cache = Cache::of_program(field_manager, guard.clone());
+        Self::in_namespaces(&[], field_manager, guard)
+    }
+
+    /// The same, restricted to some namespaces, each of which has a watch of its own ([`Store::feed_of`]); with none it knows all.
+    pub fn in_namespaces(namespaces: &[String], field_manager: &'static str, guard: PanicGuard) -> Self {
+        let cache = Cache::of_program(field_manager, guard.clone()).in_namespaces(namespaces);
         Self {
             strings: SharedStrings::clone(cache.strings()),
             cache: RwLock::new(cache),
@@ -103,6 +100,25 @@ impl<P: Projection> Store<P> {
     /// Calls back when an object cannot be decoded.
     pub fn on_quarantine(&self, alarm: impl Fn(&ObjectKey, &Quarantined) + Send + Sync + 'static) {
         self.alarms.write().push(Box::new(alarm));
+    }
+
+    /// Where the watch of one of its namespaces puts what it receives.
+    pub fn feed_of(self: &Arc<Self>, namespace: &str) -> Arc<dyn Sink> {
+        match namespace {
+            "" => Arc::clone(self) as Arc<dyn Sink>,
+            namespace => Arc::new(Feed { store: Arc::clone(self), namespace: namespace.into() }),
+        }
+    }
+
+    fn end_list_of(&self, part: &str) {
+        let (gone, is_complete) = {
+            let mut cache = self.cache.write();
+            (cache.end_list(part), cache.is_complete())
+        };
+        for change in gone {
+            self.notify(Applied::Changed(change));
+        }
+        self.synced.fetch_or(is_complete, Ordering::Release);
     }
 
     fn notify(&self, applied: Applied<P>) {
@@ -176,15 +192,11 @@ impl<P: Projection> Sink for Store<P> {
     }
 
     fn begin_list(&self, forget_revisions: bool) {
-        self.cache.write().begin_list(forget_revisions);
+        self.cache.write().begin_list("", forget_revisions);
     }
 
     fn end_list(&self) {
-        let gone = self.cache.write().end_list();
-        for change in gone {
-            self.notify(Applied::Changed(change));
-        }
-        self.synced.store(true, Ordering::Release);
+        self.end_list_of("");
     }
 
     fn synced(&self) -> bool {
@@ -192,8 +204,7 @@ impl<P: Projection> Sink for Store<P> {
     }
 
     fn sizes(&self) -> Sizes {
-        let cache = self.cache.read();
-        Sizes { objects: cache.len(), quarantined: cache.quarantine_len(), strings: cache.strings_len() }
+        self.read().sizes()
     }
 
     fn recover(&self) -> bool {
@@ -202,9 +213,45 @@ impl<P: Projection> Sink for Store<P> {
     }
 }
 
+/// One namespace of a store that is restricted to some.
+struct Feed<P: Projection> {
+    store: Arc<Store<P>>,
+    namespace: Box<str>,
+}
+
+impl<P: Projection> Sink for Feed<P> {
+    fn upsert(&self, raw: &str) -> Result<Revision, DecodeError> {
+        self.store.upsert(raw)
+    }
+
+    fn remove(&self, raw: &str) -> Result<Revision, DecodeError> {
+        self.store.remove(raw)
+    }
+
+    fn begin_list(&self, forget_revisions: bool) {
+        self.store.cache.write().begin_list(&self.namespace, forget_revisions);
+    }
+
+    fn end_list(&self) {
+        self.store.end_list_of(&self.namespace);
+    }
+
+    fn synced(&self) -> bool {
+        self.store.read().is_listed(&self.namespace)
+    }
+
+    fn sizes(&self) -> Sizes {
+        self.store.read().sizes_of(&self.namespace)
+    }
+
+    fn recover(&self) -> bool {
+        self.store.recover()
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, atomic::AtomicU32};
+    use std::sync::atomic::AtomicU32;
 
     use koord_resource::controller::ResourceKind;
 

@@ -9,12 +9,13 @@ use koord_resource::controller::ResourceKind;
 use parking_lot::{Mutex, RwLock};
 
 use crate::{
-    cache::Revision,
+    cache::{Revision, Sizes},
     key::ObjectKey,
     panics::{PanicGuard, Place, Task},
     projection::{DecodeError, Metadata, Projection},
-    reflector::{Initial, Reflector, Selection},
-    store::{Sink, Sizes, Store},
+    reflector::{Failure, Initial, Reflector, Selection},
+    refusal::{Obstacle, Refused},
+    store::{Sink, Store},
     write::{Answer, Write},
 };
 
@@ -29,6 +30,8 @@ pub struct Watch {
     /// Where its findings go.
     pub sink: Arc<dyn Sink>,
     sinks: Arc<Sinks>,
+    /// Why the API server refuses it, and what helps.
+    obstacle: Mutex<Obstacle>,
 }
 
 /// The sinks of one watch. What one of them does with an object does not concern the others.
@@ -48,6 +51,8 @@ struct Attached {
 
 struct AttachedCache {
     projection: TypeId,
+    /// To which it is restricted.
+    namespaces: Arc<[String]>,
     store: Arc<AnyStore>,
     compare: fn(&AnyStore, &AnyStore) -> Vec<ObjectKey>,
 }
@@ -61,12 +66,43 @@ impl Watch {
     pub fn new(kind: ResourceKind, selection: Selection, initial: Initial, guard: PanicGuard) -> Self {
         let reflector = Mutex::new(Reflector::new(selection.clone(), initial));
         let sinks = Arc::new(Sinks { kind, attached: RwLock::default(), guard });
-        Self { kind, selection, reflector, sink: Arc::clone(&sinks) as Arc<dyn Sink>, sinks }
+        Self {
+            kind,
+            selection,
+            reflector,
+            sink: Arc::clone(&sinks) as Arc<dyn Sink>,
+            sinks,
+            obstacle: Mutex::default(),
+        }
     }
 
     /// The URL path of the collection.
     pub fn path(&self) -> String {
         self.kind.url_path(&self.selection.namespace, None)
+    }
+
+    /// The API server refused the watch or its list. Gives the reason, with what helps, where it is for want of a definition
+    /// or a permission and has not been given before.
+    pub fn refused(&self, failure: &Failure) -> Option<String> {
+        let refused = Refused {
+            kind: self.kind,
+            subresource: "",
+            namespace: &self.selection.namespace,
+            verbs: &["list", "watch"],
+            code: failure.code?,
+            message: &failure.message,
+        };
+        self.obstacle.lock().met(refused).map(ToOwned::to_owned)
+    }
+
+    /// The API server serves the watch. Says whether it was refused before.
+    pub fn served(&self) -> bool {
+        self.obstacle.lock().gone()
+    }
+
+    /// Why the API server refuses it, and what helps; none while it does not.
+    pub fn obstacle(&self) -> Option<String> {
+        self.obstacle.lock().reason().map(ToOwned::to_owned)
     }
 
     /// Whether nothing but the metadata of the objects is read: nothing else needs to be sent.
@@ -85,28 +121,47 @@ impl Watch {
         let caches = ours.iter().filter_map(|attached| attached.cache.as_ref());
         let twin = |cache: &AttachedCache| {
             let mut others = theirs.iter().filter_map(|attached| attached.cache.as_ref());
-            others.find(|other| other.projection == cache.projection).map(|other| Arc::clone(&other.store))
+            others
+                .find(|other| other.projection == cache.projection && other.namespaces == cache.namespaces)
+                .map(|other| Arc::clone(&other.store))
         };
         caches.filter_map(|cache| Some((cache.compare)(&*cache.store, &*twin(cache)?))).flatten().collect()
     }
 
-    /// The cache of a projection, which is attached when it is asked for the first time.
-    pub fn store<P: Projection>(&self, make: impl FnOnce() -> Store<P>) -> Arc<Store<P>> {
-        let mut sinks = self.sinks.attached.write();
+    /// The cache of a projection, which is attached to the watches that feed it when it is asked for the first time: one watch of
+    /// everything, or one of each namespace that the cache is restricted to.
+    pub fn shared_store<P: Projection>(
+        watches: &[Arc<Watch>],
+        make: impl FnOnce(&[String]) -> Store<P>,
+    ) -> Arc<Store<P>> {
+        let namespaces = watches.iter().map(|watch| watch.selection.namespace.clone());
+        let namespaces: Arc<[String]> = namespaces.filter(|namespace| !namespace.is_empty()).collect();
+        let known = watches.first().and_then(|watch| watch.known(&namespaces));
+        known.unwrap_or_else(|| {
+            let store = Arc::new(make(&namespaces));
+            for watch in watches {
+                watch.sinks.attached.write().push(Attached {
+                    sink: store.feed_of(&watch.selection.namespace),
+                    metadata_only: <P::Wire<'static> as Metadata<'static>>::ONLY,
+                    panicked: Mutex::new(false),
+                    cache: Some(AttachedCache {
+                        projection: TypeId::of::<P>(),
+                        namespaces: Arc::clone(&namespaces),
+                        store: Arc::clone(&store) as Arc<AnyStore>,
+                        compare: differences::<P>,
+                    }),
+                });
+            }
+            store
+        })
+    }
+
+    /// The cache of a projection that is restricted to these namespaces, if it is attached already.
+    fn known<P: Projection>(&self, namespaces: &[String]) -> Option<Arc<Store<P>>> {
+        let sinks = self.sinks.attached.read();
         let mut caches = sinks.iter().filter_map(|attached| attached.cache.as_ref());
-        let known = caches.find(|cache| cache.projection == TypeId::of::<P>());
-        if let Some(store) = known.and_then(|cache| Arc::clone(&cache.store).downcast::<Store<P>>().ok()) {
-            return store;
-        }
-        let store = Arc::new(make());
-        let any = Arc::clone(&store) as Arc<AnyStore>;
-        sinks.push(Attached {
-            sink: Arc::clone(&store) as Arc<dyn Sink>,
-            metadata_only: <P::Wire<'static> as Metadata<'static>>::ONLY,
-            panicked: Mutex::new(false),
-            cache: Some(AttachedCache { projection: TypeId::of::<P>(), store: any, compare: differences::<P> }),
-        });
-        store
+        let known = caches.find(|cache| cache.projection == TypeId::of::<P>() && *cache.namespaces == *namespaces);
+        known.and_then(|cache| Arc::clone(&cache.store).downcast::<Store<P>>().ok())
     }
 
     /// Attaches a sink that is no cache. It gets whole objects.

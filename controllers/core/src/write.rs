@@ -9,6 +9,7 @@ use crate::{
     cache::Revision,
     error::{Fault, ReconcileError},
     key::ObjectKey,
+    refusal::Refused,
     uid::Uid,
 };
 
@@ -234,7 +235,10 @@ impl Write {
         let details = if message.is_empty() { &answer.body } else { &message };
         // A webhook that denies something chooses the code itself, and means this object.
         let denied = message.contains("denied the request");
-        let error = |fault, advice: &str| {
+        let is_gone = answer.code == 404 && self.is_gone(&reason, &message);
+        let remedy = self.refused(answer.code, details).remedy().filter(|_| !is_gone);
+        let advice = remedy.map(|remedy| format!("; {remedy}")).unwrap_or_default();
+        let error = |fault| {
             let text = format!("{self}: the API server answered {}: {details}{advice}", answer.code);
             let error = ReconcileError::new(fault, text);
             // An eviction that a budget forbids says nothing about other writes.
@@ -244,25 +248,41 @@ impl Write {
         };
         Err(match answer.code {
             // The cache was behind; the next look decides again.
-            409 => error(Fault::Api, "").of_stale_cache(),
-            404 if reason == "NotFound" && !matches!(self.action, Action::Create(_) | Action::Apply { .. }) => {
-                error(Fault::Api, "").of_stale_cache()
-            }
-            404 if reason == "NotFound" && message.starts_with("namespaces ") => {
-                error(Fault::User, "; create the namespace")
-            }
-            404 => error(Fault::User, "; is the CRD installed?"),
+            409 => error(Fault::Api).of_stale_cache(),
+            404 if is_gone => error(Fault::Api).of_stale_cache(),
             // The namespace is ending; what is to be in it has to wait for the next one of its name.
-            403 if message.contains("is being terminated") => error(Fault::Api, ""),
-            401 | 403 => error(Fault::User, "; grant the permission in the program's ClusterRole"),
+            403 if message.contains("is being terminated") => error(Fault::Api),
+            401 | 403 | 404 => error(Fault::User),
             // Another object has come under this name: as good as a conflict.
-            422 if message.contains("metadata.uid") => error(Fault::Api, "").of_stale_cache(),
-            400 | 422 => error(Fault::Bug, ""),
+            422 if message.contains("metadata.uid") => error(Fault::Api).of_stale_cache(),
+            400 | 422 => error(Fault::Bug),
             _ => match answer.retry_after {
-                Some(delay) => error(Fault::Api, "").after(delay),
-                None => error(Fault::Api, ""),
+                Some(delay) => error(Fault::Api).after(delay),
+                None => error(Fault::Api),
             },
         })
+    }
+
+    /// Whether `NotFound` means the object itself, which others have deleted.
+    fn is_gone(&self, reason: &str, message: &str) -> bool {
+        // A path that nobody serves has the same reason and these words.
+        let is_served = !message.contains("could not find the requested resource");
+        reason == "NotFound" && is_served && !matches!(self.action, Action::Create(_) | Action::Apply { .. })
+    }
+
+    /// The write as a request that was refused.
+    fn refused<'a>(&'a self, code: u16, message: &'a str) -> Refused<'a> {
+        let (verbs, subresource): (&[&str], &str) = match &self.action {
+            Action::Create(_) => (&["create"], ""),
+            // An apply makes what is not there.
+            Action::Apply { .. } => (&["create", "patch"], ""),
+            Action::Patch { subresource, .. } => (&["patch"], subresource),
+            Action::Update { subresource, .. } => (&["update"], subresource),
+            Action::Delete(_) => (&["delete"], ""),
+            Action::Bind { .. } => (&["create"], "binding"),
+            Action::Evict(_) => (&["create"], "eviction"),
+        };
+        Refused { kind: self.kind, subresource, namespace: self.key.namespace(), verbs, code, message }
     }
 }
 
@@ -363,10 +383,11 @@ mod tests {
             let answer = Answer { code: 404, retry_after: None, body: body.to_owned() };
             write(Action::Create(json!({}))).judge(answer).unwrap_err().to_string()
         };
-        assert!(
-            reason(r#"{"reason":"NotFound","message":"namespaces \"x\" not found"}"#).ends_with("create the namespace")
-        );
-        assert!(reason("404 page not found").ends_with("is the CRD installed?"));
+        let no_namespace = reason(r#"{"reason":"NotFound","message":"namespaces \"ns\" not found"}"#);
+        assert!(no_namespace.ends_with("; create it: kubectl create namespace ns"), "{no_namespace}");
+        assert!(reason("404 page not found").contains("; this API server does not serve configmaps of v1"));
+        let unserved = r#"{"reason":"NotFound","message":"the server could not find the requested resource"}"#;
+        assert_eq!(judged(&patch(), 404, unserved), Err((Fault::User, Retry::Backoff)), "the path, not the object");
         assert_eq!(
             judged(&patch(), 422, r#"{"message":"metadata.uid: Invalid value"}"#),
             Err((Fault::Api, Retry::Backoff))

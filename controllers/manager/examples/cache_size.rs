@@ -53,7 +53,7 @@ fn measure<P: Projection>(what: &str, object: impl Fn(usize) -> String) -> Resul
         cache.upsert(&object(number))?;
     }
     let each = resident()?.saturating_sub(before) / cache.len();
-    println!("{what}: {each} bytes each ({wire} on the wire), {} shared texts", cache.strings_len());
+    println!("{what}: {each} bytes each ({wire} on the wire), {} shared texts", cache.sizes().strings);
     // Kept until here, so that the next measurement starts above it.
     std::mem::forget(cache);
     Ok(())

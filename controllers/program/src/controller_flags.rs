@@ -15,6 +15,7 @@ use crate::{
 /// A flag with the name by which errors refer to it.
 struct Flag(&'static str);
 
+const NAMESPACE: Flag = Flag("--namespace");
 const METRICS_ADDR: Flag = Flag("--metrics-addr");
 const HEALTH_PROBE_ADDR: Flag = Flag("--health-probe-addr");
 const OTLP_ENDPOINT: Flag = Flag("--otlp-endpoint");
@@ -52,9 +53,9 @@ pub struct ControllerFlags {
     /// Kind of the resource lock; only leases exist.
     #[arg(long, default_value = "leases", hide = true, value_parser = ["leases"])]
     leader_elect_resource_lock: String,
-    /// Watch namespaced objects of this namespace alone; those whose namespace another flag names are watched all the
-    /// same. A Role there can then replace the namespaced part of the ClusterRole.
-    #[arg(long, default_value = "")]
+    /// Watch namespaced objects of this namespace alone, or of several with commas between; those whose namespace another flag
+    /// names are watched all the same. A Role there can then replace the namespaced part of the ClusterRole.
+    #[arg(long = NAMESPACE.name(), default_value = "", hide_default_value = true, value_name = "NAMESPACE,…")]
     namespace: String,
     /// Accepted for compatibility: profiles are taken from outside the process.
     #[arg(long, default_value = "true", num_args = 0..=1, require_equals = true, default_missing_value = "true",
@@ -85,8 +86,8 @@ pub struct ControllerFlags {
 pub struct ControllerSettings {
     /// The kubeconfig; without one the search of [`kubeconfig`](crate::kubeconfig).
     pub kubeconfig: Option<PathBuf>,
-    /// Namespaced objects of this namespace alone are watched; empty for all.
-    pub namespace: String,
+    /// Namespaced objects of these namespaces alone are watched; none for all.
+    pub namespaces: Vec<String>,
     /// Where metrics are served.
     pub metrics: Option<ListenAddress>,
     /// Where health and readiness are served.
@@ -117,7 +118,7 @@ impl ControllerFlags {
         };
         Ok(ControllerSettings {
             kubeconfig: self.kubeconfig.clone(),
-            namespace: self.namespace.clone(),
+            namespaces: namespaces(&self.namespace).map_err(|reason| wrong(NAMESPACE.name(), reason))?,
             metrics: address(METRICS_ADDR, &self.metrics_addr)?,
             health: address(HEALTH_PROBE_ADDR, &self.health_probe_addr)?,
             traces,
@@ -138,5 +139,33 @@ impl ControllerFlags {
     /// The filter of the logs of a program whose crates begin with these prefixes.
     pub fn log_filter(&self, prefixes: &[&str]) -> String {
         logs::filter(self.logs.verbosity, prefixes)
+    }
+}
+
+/// The names in a list with commas between; what is no name of a namespace would be part of a URL.
+fn namespaces(list: &str) -> Result<Vec<String>, String> {
+    let names = list.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let plain =
+        |name: &str| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-');
+    let checked = names.map(|name| {
+        let is_name = name.len() <= 63 && plain(name) && !name.starts_with('-') && !name.ends_with('-');
+        is_name.then(|| name.to_owned()).ok_or_else(|| {
+            format!("{name:?} is no namespace: their names have lower case letters, digits and dashes; commas stand between several")
+        })
+    });
+    checked.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_namespaces_is_read_or_refused_by_name() {
+        assert_eq!(namespaces("").unwrap(), [""; 0]);
+        assert_eq!(namespaces("shop, kube-system").unwrap(), ["shop", "kube-system"]);
+        for wrong in ["shop;pay", "Shop", "a/b", "-a"] {
+            assert!(namespaces(&format!("ok,{wrong}")).unwrap_err().starts_with(&format!("{wrong:?} is no namespace")));
+        }
     }
 }

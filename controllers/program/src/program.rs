@@ -100,7 +100,7 @@ pub struct Program {
 impl Setup {
     /// Restricts the core to the namespace of the settings.
     pub(crate) fn new(mut core: Core, settings: ControllerSettings) -> Self {
-        core.restrict_to(&settings.namespace);
+        core.restrict_to(&settings.namespaces);
         Self { core, settings }
     }
 

@@ -3,7 +3,7 @@
 //! The manager runs tasks around this; the step simulation drives it by hand.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{Arc, OnceLock, Weak},
     time::Duration,
@@ -13,7 +13,7 @@ use koord_resource::controller::{ControllerSpec, ResourceKind};
 
 use crate::{
     Watch,
-    cache::{Change, Quarantined},
+    cache::{Change, Quarantined, Sizes},
     clock::{Moment, SharedClock},
     controller::{Controller, Requests, Wired, Worker},
     effect::{EffectLimits, Effects},
@@ -25,7 +25,7 @@ use crate::{
     projection::Projection,
     random::Random,
     reflector::{Initial, Selection},
-    store::{Sink, Sizes, Store},
+    store::{Sink, Store},
     trace::Tracer,
 };
 
@@ -44,7 +44,7 @@ pub struct Core {
     events: Arc<dyn EventSink>,
     guard: PanicGuard,
     initial: Initial,
-    namespace: String,
+    namespaces: BTreeSet<String>,
     watches: Vec<Arc<Watch>>,
     workers: Vec<Arc<Worker>>,
     effects: Vec<Arc<dyn AnyEffects>>,
@@ -60,7 +60,7 @@ impl Core {
         metrics: Metrics,
         events: Arc<dyn EventSink>,
     ) -> Self {
-        let (initial, namespace) = (Initial::default(), String::new());
+        let (initial, namespaces) = (Initial::default(), BTreeSet::new());
         let (tracer, watches, workers, effects) = (Tracer::default(), Vec::new(), Vec::new(), Vec::new());
         let (guard, started) = (metrics.panic_guard(), clock.moment());
         Self {
@@ -72,7 +72,7 @@ impl Core {
             events,
             guard,
             initial,
-            namespace,
+            namespaces,
             watches,
             workers,
             effects,
@@ -100,11 +100,11 @@ impl Core {
         &self.tracer
     }
 
-    /// Restricts caches of namespaced kinds to one namespace, for watches that are added from now on; empty for none.
-    /// A cache for which a namespace is named where it is asked for is in that namespace all the same, and objects of
-    /// the cluster are seen whatever happens.
-    pub fn restrict_to(&mut self, namespace: &str) {
-        namespace.clone_into(&mut self.namespace);
+    /// Restricts caches of namespaced kinds to these namespaces, for watches that are added from now on; none for no
+    /// restriction. A cache for which a namespace is named where it is asked for is in that namespace all the same, and
+    /// objects of the cluster are seen whatever happens.
+    pub fn restrict_to<S: AsRef<str>>(&mut self, namespaces: &[S]) {
+        self.namespaces = namespaces.iter().map(|namespace| namespace.as_ref().to_owned()).collect();
     }
 
     /// The name under which the program writes.
@@ -155,7 +155,12 @@ impl Core {
     /// Whether the caches can be trusted: every one is complete, and none is stale. The reason names the kinds.
     pub fn readiness(&self) -> Result<(), String> {
         let incomplete = |watch: &Watch| !watch.sink.synced();
-        self.kinds(incomplete).map_or(Ok(()), |kinds| Err(format!("caches are not complete: {kinds}")))?;
+        self.kinds(incomplete).map_or(Ok(()), |kinds| {
+            let obstacles =
+                self.watches.iter().filter_map(|watch| Some(format!("{}: {}", watch.kind.kind, watch.obstacle()?)));
+            let reasons = obstacles.fold(String::new(), |reasons, obstacle| reasons + "\n" + &obstacle);
+            Err(format!("caches are not complete: {kinds}{reasons}"))
+        })?;
         let stale = |watch: &Watch| self.age(watch) >= STALE;
         self.kinds(stale).map_or(Ok(()), |kinds| {
             Err(format!("no word from the API server for {} minutes: {kinds}", STALE.as_secs() / 60))
@@ -192,24 +197,33 @@ impl Core {
     pub fn store<P: Projection>(&mut self, selection: &Selection) -> Arc<Store<P>> {
         let (field_manager, guard) = (self.field_manager, self.guard.clone());
         let events = Arc::clone(&self.events);
-        self.watch(P::KIND, selection).store(|| {
-            let store = Store::<P>::of_program(field_manager, guard);
+        let watches = self.watch(P::KIND, selection);
+        Watch::shared_store(&watches, |namespaces| {
+            let store = Store::<P>::in_namespaces(namespaces, field_manager, guard);
             store.on_quarantine(move |key, quarantined| quarantine::<P>(&*events, key, quarantined));
             store
         })
     }
 
-    /// Feeds a part of a collection to a sink that is no cache: state that is derived from every event.
-    pub fn sink(&mut self, kind: ResourceKind, selection: &Selection, sink: Arc<dyn Sink>) {
-        self.watch(kind, selection).attach(sink);
+    /// Feeds a part of a collection to a sink that is no cache: state that is derived from every event. `sink_of` is asked for
+    /// the sink of each namespace that the program is restricted to, or once with an empty name: lists are complete for
+    /// one namespace at a time.
+    pub fn sink(&mut self, kind: ResourceKind, selection: &Selection, sink_of: impl Fn(&str) -> Arc<dyn Sink>) {
+        self.watch(kind, selection).iter().for_each(|watch| watch.attach(sink_of(&watch.selection.namespace)));
     }
 
-    /// The watch of a part of a collection.
-    fn watch(&mut self, kind: ResourceKind, selection: &Selection) -> Arc<Watch> {
-        let mut selection = selection.clone();
-        if kind.namespaced && selection.namespace.is_empty() {
-            selection.namespace.clone_from(&self.namespace);
+    /// The watches of a part of a collection: one, or one of each namespace that the program is restricted to.
+    fn watch(&mut self, kind: ResourceKind, selection: &Selection) -> Vec<Arc<Watch>> {
+        if !kind.namespaced || !selection.namespace.is_empty() || self.namespaces.is_empty() {
+            return vec![self.watch_one(kind, selection.clone())];
         }
+        let selections =
+            self.namespaces.iter().map(|namespace| Selection { namespace: namespace.clone(), ..selection.clone() });
+        let selections: Vec<Selection> = selections.collect();
+        selections.into_iter().map(|selection| self.watch_one(kind, selection)).collect()
+    }
+
+    fn watch_one(&mut self, kind: ResourceKind, selection: Selection) -> Arc<Watch> {
         let known = self.watches.iter().find(|watch| watch.kind == kind && watch.selection == selection);
         if let Some(watch) = known {
             return Arc::clone(watch);

@@ -13,6 +13,8 @@ use crate::{
     metrics::Metrics,
     panics::{PanicGuard, Place},
     random::Random,
+    reflector::Failure,
+    refusal::{Obstacle, Refused},
     write::WireRequest,
 };
 
@@ -38,7 +40,8 @@ impl Candidate {
     /// Runs leader election until `stop`. Releases the lease when `idle` says that nothing runs in its name any more.
     /// The clock must run in real time: other replicas have no other.
     pub(crate) async fn run(self, stop: CancellationToken, idle: CancellationToken) {
-        let mut session = Session { election: Election::new(self.config.clone()), candidate: &self };
+        let election = Election::new(self.config.clone());
+        let mut session = Session { election, candidate: &self, obstacle: Obstacle::default() };
         let shown = Shown(&self);
         loop {
             let in_time = self.clock.sleep(session.election.patience(self.clock.moment()));
@@ -46,11 +49,9 @@ impl Candidate {
                 biased;
                 () = stop.cancelled() => break,
                 tried = session.attempt() => tried,
-                () = in_time => Err("the API server did not answer in time".to_owned()),
+                () = in_time => Err(Failure::local("the API server did not answer in time")),
             };
-            if let Err(reason) = tried {
-                tracing::debug!(reason, "the lease could not be written");
-            }
+            session.report(tried);
             let leads = shown.show(&session.election);
             // A leader renews on time; candidates spread their tries.
             let pause = if leads { self.config.retry } else { self.random.jitter(self.config.retry, 1.2) };
@@ -59,8 +60,8 @@ impl Candidate {
         drop(shown);
         // A write that was begun may still be on its way; the next leader must not meet it.
         idle.cancelled().await;
-        if let Err(reason) = session.release().await {
-            tracing::debug!(reason, "the lease could not be released");
+        if let Err(failure) = session.release().await {
+            tracing::debug!(reason = failure.message, "the lease could not be released");
         }
     }
 }
@@ -95,10 +96,35 @@ impl Drop for Shown<'_> {
 struct Session<'c> {
     election: Election,
     candidate: &'c Candidate,
+    obstacle: Obstacle,
 }
 
 impl Session<'_> {
-    async fn attempt(&mut self) -> Result<(), String> {
+    /// What keeps a program from ever leading is said; what passes is not.
+    fn report(&mut self, tried: Result<(), Failure>) {
+        let config = &self.candidate.config;
+        let failure = match tried {
+            Ok(()) => {
+                self.obstacle.gone();
+                return;
+            }
+            Err(failure) => failure,
+        };
+        let refused = Refused {
+            kind: ResourceKind::LEASE,
+            subresource: "",
+            namespace: &config.namespace,
+            verbs: &["create", "get", "update"],
+            code: failure.code.unwrap_or_default(),
+            message: &failure.message,
+        };
+        match self.obstacle.met(refused) {
+            Some(reason) => tracing::warn!(lease = config.name, reason, "cannot lead; the program waits until it can"),
+            None => tracing::debug!(reason = failure.message, "the lease could not be written"),
+        }
+    }
+
+    async fn attempt(&mut self) -> Result<(), Failure> {
         self.candidate.guard.inject(Place::Election);
         let lease = self.fetch().await?;
         let moment = self.candidate.clock.moment();
@@ -118,7 +144,7 @@ impl Session<'_> {
         }
     }
 
-    async fn release(&self) -> Result<(), String> {
+    async fn release(&self) -> Result<(), Failure> {
         if !self.candidate.config.release {
             return Ok(());
         }
@@ -129,22 +155,22 @@ impl Session<'_> {
         }
     }
 
-    async fn fetch(&self) -> Result<Option<Lease>, String> {
-        let answer = self.candidate.api.get(self.uri()).await.map_err(|failure| failure.message)?;
+    async fn fetch(&self) -> Result<Option<Lease>, Failure> {
+        let answer = self.candidate.api.get(self.uri()).await?;
         match answer.code {
             404 => Ok(None),
-            200 => serde_json::from_str(&answer.body).map(Some).map_err(|error| error.to_string()),
-            _ => Err(refused(&answer).message),
+            200 => serde_json::from_str(&answer.body).map(Some).map_err(|error| Failure::local(error.to_string())),
+            _ => Err(refused(&answer)),
         }
     }
 
-    async fn send(&self, method: &'static str, uri: String, lease: &Lease) -> Result<(), String> {
-        let mut body = serde_json::to_value(lease).map_err(|error| error.to_string())?;
+    async fn send(&self, method: &'static str, uri: String, lease: &Lease) -> Result<(), Failure> {
+        let mut body = serde_json::to_value(lease).map_err(|error| Failure::local(error.to_string()))?;
         body["apiVersion"] = ResourceKind::LEASE.api_version().into();
         body["kind"] = ResourceKind::LEASE.kind.into();
         let request = WireRequest { method, uri, content_type: "application/json", body: body.to_string() };
-        let answer = self.candidate.api.call(&request).await.map_err(|failure| failure.message)?;
-        if answer.is_success() { Ok(()) } else { Err(refused(&answer).message) }
+        let answer = self.candidate.api.call(&request).await?;
+        if answer.is_success() { Ok(()) } else { Err(refused(&answer)) }
     }
 
     fn uri(&self) -> String {

@@ -41,7 +41,10 @@ impl Follower {
                 Ask::Wait(span) => self.clock.sleep(span).await,
                 Ask::List(query) => self.list(format!("{path}?{query}"), part).await,
                 Ask::Watch { query, idle } => match self.api.watch(format!("{path}?{query}"), part, idle).await {
-                    Ok(lines) => self.read(lines).await,
+                    Ok(lines) => {
+                        self.served();
+                        self.read(lines).await;
+                    }
                     Err(failure) => self.failed(&failure),
                 },
             }
@@ -55,6 +58,7 @@ impl Follower {
     async fn list(&self, uri: String, part: Part) {
         match self.api.list(uri, part).await {
             Ok(answer) if answer.is_success() => {
+                self.served();
                 self.with(|reflector, watch| {
                     reflector.page(&answer.body, self.clock.moment(), &self.random, &*watch.sink);
                 });
@@ -84,12 +88,17 @@ impl Follower {
         }
     }
 
+    fn served(&self) {
+        if self.watch.served() {
+            tracing::info!(kind = self.watch.kind.kind, "can be watched again");
+        }
+    }
+
     fn failed(&self, failure: &Failure) {
         let kind = self.watch.kind.kind;
-        if failure.code == Some(404) {
-            tracing::warn!(kind, "the API server does not serve this kind; is its CRD installed?");
-        } else {
-            tracing::debug!(kind, code = failure.code, reason = failure.message, "watch failed");
+        match self.watch.refused(failure) {
+            Some(reason) => tracing::warn!(kind, reason, "cannot be watched; the program waits until it can"),
+            None => tracing::debug!(kind, code = failure.code, reason = failure.message, "watch failed"),
         }
         self.with(|reflector, _| reflector.failed(failure, self.clock.moment(), &self.random));
     }

@@ -21,10 +21,11 @@ use koord_runtime::{
     lease::LeaderElectionConfig,
     manager::{Manager, Settings},
     metrics::{Audience, Metrics},
-    projection::{DecodeError, Metadata, Projection, WireMetadata},
+    projection::{DecodeError, Metadata, MetadataOnly, Projection, WireMetadata},
     random::Random,
     recorder::Recorder,
     reflector::{Initial, Selection},
+    store::Store,
 };
 use kube::{Client, core::WatchEvent};
 use serde::Deserialize;
@@ -160,7 +161,7 @@ fn a_restricted_program_watches_one_namespace_and_the_cluster() {
     let (recorder, _told) = Recorder::new(SystemClock::shared());
     let mut core =
         Core::new("cards", SystemClock::shared(), Random::seeded(1), Metrics::new().unwrap(), Arc::new(recorder));
-    core.restrict_to("mine");
+    core.restrict_to(&["mine"]);
     let everywhere = core.store::<CardView>(&Selection::default());
     let mine = core.store::<CardView>(&Selection { namespace: "mine".to_owned(), ..Selection::default() });
     assert!(Arc::ptr_eq(&everywhere, &mine), "one watch serves both");
@@ -169,6 +170,102 @@ fn a_restricted_program_watches_one_namespace_and_the_cluster() {
     let paths: Vec<String> = core.watches().iter().map(|watch| watch.path()).collect();
     let expected = ["/api/v1/namespaces/mine/configmaps", "/api/v1/namespaces/named/configmaps", "/api/v1/nodes"];
     assert_eq!(paths, expected);
+}
+
+#[tokio::test]
+async fn one_cache_holds_the_objects_of_several_namespaces() {
+    let server = server();
+    let cards = |namespace: &str| format!("/api/v1/namespaces/{namespace}/configmaps");
+    let add = |namespace: &str, name: &str| {
+        send(&server, Method::POST, &cards(namespace), &json!({"metadata": {"name": name}}));
+    };
+    for namespace in ["mine", "yours"] {
+        send(&server, Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": namespace}}));
+    }
+    ["mine", "yours", "cards"].iter().for_each(|namespace| add(namespace, "first"));
+    let (recorder, events) = Recorder::new(SystemClock::shared());
+    let mut core =
+        Core::new("cards", SystemClock::shared(), Random::seeded(1), Metrics::new().unwrap(), Arc::new(recorder));
+    core.restrict_to(&["yours", "mine"]);
+    let both = core.store::<CardView>(&Selection::default());
+    let mine = core.store::<CardView>(&Selection { namespace: "mine".to_owned(), ..Selection::default() });
+    assert!(!Arc::ptr_eq(&both, &mine), "a cache of one of them is another cache");
+    assert!(Arc::ptr_eq(&both, &core.store::<CardView>(&Selection::default())));
+    core.store::<NodeView>(&Selection::default());
+    let paths: Vec<String> = core.watches().iter().map(|watch| watch.path()).collect();
+    assert_eq!(paths, [cards("mine"), cards("yours"), "/api/v1/nodes".to_owned()], "both share the watch of mine");
+
+    let manager = Manager::new(core, client(&server), events, settings(None));
+    let core = Arc::clone(manager.core());
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(manager.run(stop.clone()));
+    eventually("complete caches", || core.synced().then_some(())).await;
+    let keys = |store: &Store<CardView>| store.read().keys().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(
+        (keys(&both), keys(&mine)),
+        (vec!["mine/first".into(), "yours/first".into()], vec!["mine/first".into()])
+    );
+
+    // The deletion in one namespace is newer than what the watch of the other shows next, or has not shown yet.
+    add("yours", "second");
+    send(&server, Method::DELETE, &format!("{}/first", cards("mine")), &json!({}));
+    add("mine", "third");
+    let expected = ["mine/third", "yours/first", "yours/second"];
+    eventually("the changes of both", || (keys(&both) == expected).then_some(())).await;
+    core.refresh_metrics();
+    let text = core.metrics().text(&[Audience::Runtime]);
+    assert!(text.contains(r#"koord_cache_objects{kind="ConfigMap"} 3"#), "{text}");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_kind_that_is_not_served_is_named_with_what_helps_and_waited_for() {
+    let server = server();
+    let (recorder, events) = Recorder::new(SystemClock::shared());
+    let mut core =
+        Core::new("cards", SystemClock::shared(), Random::seeded(1), Metrics::new().unwrap(), Arc::new(recorder));
+    let widgets = core.store::<WidgetView>(&Selection::default());
+    let manager = Manager::new(core, client(&server), events, settings(None));
+    let core = Arc::clone(manager.core());
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(manager.run(stop.clone()));
+    let refused = "apply the CustomResourceDefinition widgets.example.com with version v1";
+    eventually("a reason that helps", || core.readiness().is_err_and(|reason| reason.contains(refused)).then_some(()))
+        .await;
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "widgets.example.com"},
+        "spec": {
+            "group": "example.com", "scope": "Namespaced", "names": {"kind": "Widget", "plural": "widgets"},
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            }],
+        },
+    });
+    send(&server, Method::POST, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition);
+    eventually("a complete cache", || core.readiness().ok()).await;
+    let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}});
+    send(&server, Method::POST, "/apis/example.com/v1/namespaces/cards/widgets", &widget);
+    eventually("the object", || widgets.read().get("cards/w").map(drop)).await;
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+/// A kind that is defined later.
+#[derive(Debug, PartialEq)]
+struct WidgetView;
+
+impl Projection for WidgetView {
+    const KIND: ResourceKind =
+        ResourceKind { group: "example.com", version: "v1", kind: "Widget", plural: "widgets", namespaced: true };
+    type Wire<'a> = MetadataOnly<'a>;
+    type Index = ();
+
+    fn project(_: Self::Wire<'_>, _: &mut Interner) -> Result<Self, DecodeError> {
+        Ok(Self)
+    }
 }
 
 #[tokio::test]

@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     Core,
-    cache::Revision,
+    cache::{Revision, Sizes},
     clock::{ScaledClock, SharedClock},
     error::Fault,
     key::ObjectKey,
@@ -33,7 +33,7 @@ use koord_runtime::{
     random::Random,
     recorder::Recorder,
     reflector::Selection,
-    store::{Sink, Sizes},
+    store::Sink,
     tasks::TaskError,
     uid::Uid,
     write::{Action, Deletion, Write},
@@ -321,7 +321,7 @@ async fn one_watch_feeds_caches_and_other_sinks() {
         Core::new("cards", Arc::clone(&clock), Random::seeded(7), Metrics::new().unwrap(), Arc::new(recorder));
     let names = Arc::new(Names::default());
     let nodes = core.store::<NodeView>(&Selection::default());
-    core.sink(ResourceKind::NODE, &Selection::default(), Arc::clone(&names) as _);
+    core.sink(ResourceKind::NODE, &Selection::default(), |_| Arc::clone(&names) as _);
     assert_eq!(core.watches().len(), 1);
     let stop = CancellationToken::new();
     let manager = Manager::timed_by(clock, core, Client::new(server.router(), "default"), events, settings());
