@@ -60,6 +60,11 @@ impl NodeAffinity {
         }
     }
 
+    /// Whether every node is allowed.
+    pub fn is_everything(&self) -> bool {
+        self.labels.is_everything() && self.required.is_none()
+    }
+
     /// Whether a node is allowed.
     pub fn selects<'a>(&self, name: &str, label: impl Fn(&str) -> Option<&'a str> + Copy) -> bool {
         self.labels.selects(label)
@@ -69,8 +74,8 @@ impl NodeAffinity {
     /// The names of the nodes that can be allowed at all; none where that is not a matter of names.
     pub fn names(&self) -> Option<BTreeSet<&str>> {
         let mut names = BTreeSet::new();
-        for term in self.required.as_ref()? {
-            names.extend(term.fields.only_values(NAME)?.iter().map(String::as_str));
+        for term in self.required.as_ref().filter(|terms| !terms.is_empty())? {
+            names.extend(term.fields.only_values(NAME)?);
         }
         Some(names)
     }
@@ -85,6 +90,11 @@ impl PreferredNodes {
     pub fn new(terms: &[PreferredSchedulingTerm]) -> Self {
         let weighted = terms.iter().filter(|term| term.weight != 0);
         Self(weighted.filter_map(|term| Some((i64::from(term.weight), NodeTerm::new(&term.preference)?))).collect())
+    }
+
+    /// Whether no node is preferred.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// The sum of the weights of the terms that hold for a node.
@@ -198,6 +208,12 @@ mod tests {
             Some(vec!["a".to_owned(), "b".to_owned()])
         );
         assert_eq!(names(&json!([named("In", &["b"]), named("NotIn", &["a"])])), None);
+        let both = json!([{"matchFields": [
+            {"key": "metadata.name", "operator": "In", "values": ["a"]},
+            {"key": "metadata.name", "operator": "In", "values": ["b"]},
+        ]}]);
+        assert_eq!(names(&both), Some(vec![]), "both must hold");
+        assert_eq!(names(&json!([{}])), None, "a term that holds for no node is about no name");
         assert_eq!(NodeAffinity::default().names(), None);
     }
 

@@ -71,6 +71,11 @@ impl ResourceNames {
         self.names.get(id.index()).map_or("", |name| name)
     }
 
+    /// All names, by number.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.names.iter().map(|name| &**name)
+    }
+
     /// How many names are known.
     pub fn len(&self) -> usize {
         self.names.len()

@@ -148,9 +148,10 @@ fn report(obstacle: &mut Obstacle, write: &Write, failure: &Failure) {
         code: failure.code.unwrap_or_default(),
         message: &failure.message,
     };
-    match obstacle.met(refused) {
-        Some(reason) => tracing::warn!(reason, "events cannot be written"),
-        None => tracing::debug!(reason = failure.message, "an event could not be written"),
+    if let Some(reason) = obstacle.met(refused) {
+        tracing::warn!(reason, "events cannot be written");
+    } else {
+        tracing::debug!(reason = failure.message, "an event could not be written");
     }
 }
 

@@ -786,8 +786,8 @@ mod tests {
         assert_eq!(put(&mut cache, "d", "late", 15), "unchanged", "the one of this namespace had shown more");
         assert_eq!(put(&mut cache, "f", "x", 30), "unchanged", "nobody watches this namespace");
 
-        let elsewhere = [ObjectKey::new("f", "y"), ObjectKey::new("d", "y")];
-        elsewhere.iter().for_each(|key| cache.expect_write(key));
+        cache.expect_write(&ObjectKey::new("f", "y"));
+        cache.expect_write(&ObjectKey::new("d", "y"));
         cache.begin_list("e", false);
         put(&mut cache, "e", "late", 15);
         let gone: Vec<String> = cache.end_list("e").iter().map(|change| change.key.to_string()).collect();

@@ -118,9 +118,10 @@ impl Session<'_> {
             code: failure.code.unwrap_or_default(),
             message: &failure.message,
         };
-        match self.obstacle.met(refused) {
-            Some(reason) => tracing::warn!(lease = config.name, reason, "cannot lead; the program waits until it can"),
-            None => tracing::debug!(reason = failure.message, "the lease could not be written"),
+        if let Some(reason) = self.obstacle.met(refused) {
+            tracing::warn!(lease = config.name, reason, "cannot lead; the program waits until it can");
+        } else {
+            tracing::debug!(reason = failure.message, "the lease could not be written");
         }
     }
 

@@ -96,9 +96,10 @@ impl Follower {
 
     fn failed(&self, failure: &Failure) {
         let kind = self.watch.kind.kind;
-        match self.watch.refused(failure) {
-            Some(reason) => tracing::warn!(kind, reason, "cannot be watched; the program waits until it can"),
-            None => tracing::debug!(kind, code = failure.code, reason = failure.message, "watch failed"),
+        if let Some(reason) = self.watch.refused(failure) {
+            tracing::warn!(kind, reason, "cannot be watched; the program waits until it can");
+        } else {
+            tracing::debug!(kind, code = failure.code, reason = failure.message, "watch failed");
         }
         self.with(|reflector, _| reflector.failed(failure, self.clock.moment(), &self.random));
     }

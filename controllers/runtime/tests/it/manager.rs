@@ -182,7 +182,9 @@ async fn one_cache_holds_the_objects_of_several_namespaces() {
     for namespace in ["mine", "yours"] {
         send(&server, Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": namespace}}));
     }
-    ["mine", "yours", "cards"].iter().for_each(|namespace| add(namespace, "first"));
+    for namespace in ["mine", "yours", "cards"] {
+        add(namespace, "first");
+    }
     let (recorder, events) = Recorder::new(SystemClock::shared());
     let mut core =
         Core::new("cards", SystemClock::shared(), Random::seeded(1), Metrics::new().unwrap(), Arc::new(recorder));

@@ -1,0 +1,123 @@
+//! The best of many scores, where few of them change between two questions.
+
+use crate::columns::Row;
+
+/// A score per row, and the best of them at the root of a tree over the rows: to change one costs the depth of the tree.
+#[derive(Clone, Debug, Default)]
+pub struct Best {
+    /// Leaves are the last `width` elements; a parent is at half the index of its children.
+    tree: Vec<Top>,
+    width: usize,
+}
+
+/// The best score of some rows, and how many of them have it. A row that cannot be chosen has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Top {
+    score: Option<i64>,
+    ties: u32,
+}
+
+impl Top {
+    fn of(score: Option<i64>) -> Self {
+        Self { score, ties: u32::from(score.is_some()) }
+    }
+
+    fn better(self, other: Self) -> Self {
+        match self.score.cmp(&other.score) {
+            std::cmp::Ordering::Greater => self,
+            std::cmp::Ordering::Less => other,
+            std::cmp::Ordering::Equal => Self { ties: self.ties + other.ties, ..self },
+        }
+    }
+}
+
+impl Best {
+    /// The scores of all rows.
+    pub fn new(scores: &[Option<i64>]) -> Self {
+        let width = scores.len().next_power_of_two();
+        let mut tree = vec![Top::default(); 2 * width];
+        for (leaf, score) in tree[width..].iter_mut().zip(scores) {
+            *leaf = Top::of(*score);
+        }
+        for parent in (1..width).rev() {
+            tree[parent] = tree[2 * parent].better(tree[2 * parent + 1]);
+        }
+        Self { tree, width }
+    }
+
+    /// For how many rows there is a place.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Changes the score of a row; none where it cannot be chosen any more.
+    pub fn set(&mut self, row: Row, score: Option<i64>) {
+        let mut at = self.width + row.index();
+        if at >= self.tree.len() || self.tree[at] == Top::of(score) {
+            return;
+        }
+        self.tree[at] = Top::of(score);
+        while at > 1 {
+            at /= 2;
+            self.tree[at] = self.tree[2 * at].better(self.tree[2 * at + 1]);
+        }
+    }
+
+    /// The best score, and how many rows have it.
+    pub fn top(&self) -> Option<(i64, u32)> {
+        let top = self.tree.get(1)?;
+        top.score.map(|score| (score, top.ties))
+    }
+
+    /// The row that is number `nth` of those with the best score.
+    pub fn choose(&self, mut nth: u32) -> Option<Row> {
+        let (score, _) = self.top()?;
+        let mut at = 1;
+        while at < self.width {
+            at *= 2;
+            let left = self.tree[at];
+            let ties = if left.score == Some(score) { left.ties } else { 0 };
+            if nth >= ties {
+                nth -= ties;
+                at += 1;
+            }
+        }
+        let is_best = self.tree.get(at)?.score == Some(score);
+        Row::at(at - self.width).filter(|_| is_best)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_chosen_where_nothing_can_be() {
+        assert_eq!((Best::default().top(), Best::new(&[]).choose(0)), (None, None));
+        assert_eq!((Best::new(&[None, None]).top(), Best::new(&[None]).choose(0)), (None, None));
+        assert_eq!(Best::new(&[None, Some(-1)]).choose(0), Row::at(1));
+    }
+
+    proptest! {
+        #[test]
+        fn the_root_is_the_best_of_the_leaves_whatever_changed(
+            mut scores in proptest::collection::vec(proptest::option::of(0..4_i64), 1..20),
+            changes in proptest::collection::vec((0..20_usize, proptest::option::of(0..4_i64)), 0..20),
+        ) {
+            let mut best = Best::new(&scores);
+            for (index, score) in changes {
+                let index = index % scores.len();
+                scores[index] = score;
+                best.set(Row::at(index).unwrap(), score);
+                let highest = scores.iter().flatten().max().copied();
+                let rows: Vec<usize> = (0..scores.len()).filter(|at| highest.is_some() && scores[*at] == highest).collect();
+                prop_assert_eq!(best.top(), highest.map(|score| (score, rows.len() as u32)));
+                for (nth, row) in rows.iter().enumerate() {
+                    prop_assert_eq!(best.choose(nth as u32), Row::at(*row));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,303 @@
+//! The state of the cluster: nodes as rows of columns, and the pods on them.
+//!
+//! One writer changes it by deltas. What a decision wants to try (a victim gone, a pod of its gang placed) it tries on the
+//! state itself, in a [`Trial`] that is undone at its end; nothing is copied, and the trial changes the same sums as the
+//! real thing.
+
+mod class;
+mod log;
+#[cfg(test)]
+mod tests;
+mod trial;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use koord_core::uid::Uid;
+use koord_scheduling::{ResourceId, ResourceNames, ResourceVector};
+
+use self::{class::Classes, log::ChangeLog};
+pub use self::{
+    class::{Class, ClassId},
+    log::Position,
+    trial::Trial,
+};
+use crate::{
+    columns::{Columns, Row},
+    node::Node,
+    pod::{Pod, Template},
+};
+
+/// Nodes, and the pods that are bound to them or assumed to be.
+#[derive(Clone, Debug, Default)]
+pub struct Cluster {
+    resources: ResourceNames,
+    classes: Classes,
+    slots: Vec<Slot>,
+    rows: BTreeMap<Arc<str>, Row>,
+    /// Slots without a node and without pods.
+    free: Vec<Row>,
+    nodes: usize,
+    /// Nodes with a taint that pods only prefer to avoid.
+    softly_tainted: usize,
+    allocatable: Columns,
+    requested: Columns,
+    /// By row, of cpu and memory.
+    assumed_usage: [Vec<i64>; 2],
+    pods: BTreeMap<Uid, Placed>,
+    log: ChangeLog,
+}
+
+/// What is in a row beside the columns.
+#[derive(Clone, Debug, Default)]
+struct Slot {
+    name: Arc<str>,
+    /// None where pods are bound to a node that is not known, or is gone.
+    node: Option<Arc<Node>>,
+    /// Its pods, in the order of their uids.
+    pods: Vec<Uid>,
+}
+
+/// A pod in its place.
+#[derive(Clone, Debug)]
+pub struct Placed {
+    /// The pod.
+    pub pod: Arc<Pod>,
+    /// What it shares with others.
+    pub class: Arc<Class>,
+    /// Where it is.
+    pub row: Row,
+}
+
+/// A sum that is not what the objects amount to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Discrepancy {
+    /// The node.
+    pub node: Arc<str>,
+    /// Which sum.
+    pub what: String,
+    /// What is kept.
+    pub kept: i64,
+    /// What the objects amount to.
+    pub actual: i64,
+}
+
+impl Cluster {
+    /// The names of resources, as the columns number them.
+    pub fn resources(&self) -> &ResourceNames {
+        &self.resources
+    }
+
+    /// What the pods of a template have in common, as the columns number it.
+    pub fn class(&mut self, template: &Arc<Template>) -> Arc<Class> {
+        self.classes.of(template, &mut self.resources)
+    }
+
+    /// How many nodes there are.
+    pub fn len(&self) -> usize {
+        self.nodes
+    }
+
+    /// Whether there is no node.
+    pub fn is_empty(&self) -> bool {
+        self.nodes == 0
+    }
+
+    /// How many nodes have a taint that pods only prefer to avoid.
+    pub fn softly_tainted(&self) -> usize {
+        self.softly_tainted
+    }
+
+    /// How many rows the columns have; some may be without a node.
+    pub fn width(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The rows of all nodes, in order.
+    pub fn rows(&self) -> impl Iterator<Item = (Row, &Arc<Node>)> {
+        let slots = self.slots.iter().enumerate();
+        slots.filter_map(|(index, slot)| Some((Row::at(index)?, slot.node.as_ref()?)))
+    }
+
+    /// The node of a row.
+    pub fn node(&self, row: Row) -> Option<&Arc<Node>> {
+        self.slots.get(row.index())?.node.as_ref()
+    }
+
+    /// The row of a node.
+    pub fn row(&self, name: &str) -> Option<Row> {
+        self.rows.get(name).copied().filter(|row| self.node(*row).is_some())
+    }
+
+    /// What a node offers of a resource.
+    pub fn allocatable(&self, resource: ResourceId, row: Row) -> i64 {
+        self.allocatable.get(resource, row)
+    }
+
+    /// What the pods of a node request of a resource; of [`ResourceId::PODS`] how many they are.
+    pub fn requested(&self, resource: ResourceId, row: Row) -> i64 {
+        self.requested.get(resource, row)
+    }
+
+    /// What the pods of a node are assumed to use of cpu and memory.
+    pub fn assumed_usage(&self, row: Row) -> [i64; 2] {
+        [self.assumed_usage[0][row.index()], self.assumed_usage[1][row.index()]]
+    }
+
+    /// The pods of a node, in the order of their uids.
+    pub fn pods_on(&self, row: Row) -> impl Iterator<Item = &Placed> {
+        let slot = self.slots.get(row.index()).map_or(&[][..], |slot| &slot.pods);
+        slot.iter().filter_map(|uid| self.pods.get(uid))
+    }
+
+    /// A pod that is bound, or assumed to be.
+    pub fn pod(&self, uid: &Uid) -> Option<&Placed> {
+        self.pods.get(uid)
+    }
+
+    /// Up to where [`Cluster::changed_since`] knows what has changed.
+    pub fn position(&self) -> Position {
+        self.log.end()
+    }
+
+    /// The rows that have changed since, perhaps repeatedly; none where that is too long ago to be known.
+    pub fn changed_since(&self, position: Position) -> Option<impl Iterator<Item = Row> + '_> {
+        self.log.since(position)
+    }
+
+    /// A node was added or changed. Gives what was known of it before.
+    pub fn set_node(&mut self, node: Arc<Node>) -> Option<Arc<Node>> {
+        let row = self.row_of(&node.name);
+        let allocatable = self.resources.vector(&node.allocatable);
+        self.allocatable.set_row(row, &allocatable);
+        self.softly_tainted += usize::from(node.is_softly_tainted());
+        let old = self.slots[row.index()].node.replace(node);
+        self.nodes += usize::from(old.is_none());
+        self.softly_tainted -= usize::from(old.as_ref().is_some_and(|old| old.is_softly_tainted()));
+        self.log.note(row);
+        old
+    }
+
+    /// A node was deleted. Its pods stay known until they are deleted too. Gives what was known of it.
+    pub fn remove_node(&mut self, name: &str) -> Option<Arc<Node>> {
+        let row = self.row(name)?;
+        let old = self.slots[row.index()].node.take();
+        self.nodes -= usize::from(old.is_some());
+        self.softly_tainted -= usize::from(old.as_ref().is_some_and(|old| old.is_softly_tainted()));
+        self.allocatable.set_row(row, &ResourceVector::default());
+        self.log.note(row);
+        self.release(row);
+        old
+    }
+
+    /// A pod was bound to a node, or is assumed to be; one that was elsewhere or different before has moved.
+    pub fn place(&mut self, pod: Arc<Pod>, node: &Arc<str>) {
+        self.remove_pod(&pod.uid.clone());
+        let row = self.row_of(node);
+        self.put(pod, row);
+        self.log.note(row);
+    }
+
+    /// A pod is gone from its node.
+    pub fn remove_pod(&mut self, uid: &Uid) -> Option<Placed> {
+        let placed = self.take(uid)?;
+        self.log.note(placed.row);
+        self.release(placed.row);
+        Some(placed)
+    }
+
+    /// Tries something that is undone when the trial ends.
+    pub fn trial(&mut self) -> Trial<'_> {
+        Trial::new(self)
+    }
+
+    /// The sums that are not what the objects amount to, which never happens.
+    pub fn discrepancies(&self) -> Vec<Discrepancy> {
+        let mut rebuilt = Self { resources: self.resources.clone(), ..Self::default() };
+        for slot in self.slots.iter().filter_map(|slot| slot.node.as_ref()) {
+            rebuilt.set_node(Arc::clone(slot));
+        }
+        for (name, row) in &self.rows {
+            self.pods_on(*row).for_each(|placed| rebuilt.place(Arc::clone(&placed.pod), name));
+        }
+        let mut found = Vec::new();
+        for (name, row) in &self.rows {
+            let twin = rebuilt.rows.get(name).copied();
+            let kept = self.sums(*row);
+            let actual = twin.map(|twin| rebuilt.sums(twin)).unwrap_or_default();
+            for (what, kept) in kept {
+                let actual = actual.get(&what).copied().unwrap_or(0);
+                if kept != actual {
+                    found.push(Discrepancy { node: Arc::clone(name), what, kept, actual });
+                }
+            }
+        }
+        found
+    }
+
+    fn sums(&self, row: Row) -> BTreeMap<String, i64> {
+        let mut sums = BTreeMap::new();
+        for (column, part) in [(&self.allocatable, "allocatable"), (&self.requested, "requested")] {
+            for (index, amount) in column.row(row).enumerate() {
+                let name = self.resources.names().nth(index).unwrap_or_default();
+                sums.insert(format!("{part} {name}"), amount);
+            }
+        }
+        let [cpu, memory] = self.assumed_usage(row);
+        sums.extend([("assumed cpu".to_owned(), cpu), ("assumed memory".to_owned(), memory)]);
+        sums
+    }
+
+    /// The row of this name, made where there is none.
+    fn row_of(&mut self, name: &Arc<str>) -> Row {
+        if let Some(row) = self.rows.get(name) {
+            return *row;
+        }
+        let row = self.free.pop().unwrap_or_else(|| {
+            // A cluster of 2³² nodes does not fit into memory.
+            let row = Row::at(self.slots.len()).unwrap_or_else(|| unreachable!());
+            self.slots.push(Slot::default());
+            let rows = self.slots.len();
+            self.allocatable.grow(rows);
+            self.requested.grow(rows);
+            self.assumed_usage.iter_mut().for_each(|column| column.resize(rows, 0));
+            row
+        });
+        self.slots[row.index()].name = Arc::clone(name);
+        self.rows.insert(Arc::clone(name), row);
+        row
+    }
+
+    /// Gives a row back that has neither node nor pods.
+    fn release(&mut self, row: Row) {
+        let slot = &self.slots[row.index()];
+        if slot.node.is_none() && slot.pods.is_empty() && self.rows.remove(&slot.name).is_some() {
+            self.free.push(row);
+        }
+    }
+
+    fn put(&mut self, pod: Arc<Pod>, row: Row) {
+        let class = self.class(&pod.template);
+        self.requested.add(row, class.requests());
+        for (column, usage) in self.assumed_usage.iter_mut().zip(class.template().assumed_usage) {
+            column[row.index()] += usage;
+        }
+        let pods = &mut self.slots[row.index()].pods;
+        if let Err(at) = pods.binary_search(&pod.uid) {
+            pods.insert(at, pod.uid.clone());
+        }
+        self.pods.insert(pod.uid.clone(), Placed { pod, class, row });
+    }
+
+    fn take(&mut self, uid: &Uid) -> Option<Placed> {
+        let placed = self.pods.remove(uid)?;
+        self.requested.subtract(placed.row, placed.class.requests());
+        for (column, usage) in self.assumed_usage.iter_mut().zip(placed.class.template().assumed_usage) {
+            column[placed.row.index()] -= usage;
+        }
+        let pods = &mut self.slots[placed.row.index()].pods;
+        if let Ok(at) = pods.binary_search(uid) {
+            pods.remove(at);
+        }
+        Some(placed)
+    }
+}

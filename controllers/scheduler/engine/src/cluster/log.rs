@@ -1,0 +1,59 @@
+//! Which rows have changed lately.
+
+use std::collections::VecDeque;
+
+use crate::columns::Row;
+
+/// A point in the history of a cluster.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position(u64);
+
+/// The last changes, in order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ChangeLog {
+    rows: VecDeque<Row>,
+    /// The position of the first of them.
+    start: u64,
+}
+
+impl ChangeLog {
+    /// Who is further behind looks at every node again, which is not much more work.
+    const KEPT_MAX: usize = 4096;
+
+    pub(super) fn note(&mut self, row: Row) {
+        if self.rows.len() == Self::KEPT_MAX {
+            self.rows.pop_front();
+            self.start += 1;
+        }
+        self.rows.push_back(row);
+    }
+
+    pub(super) fn end(&self) -> Position {
+        Position(self.start + self.rows.len() as u64)
+    }
+
+    pub(super) fn since(&self, position: Position) -> Option<impl Iterator<Item = Row> + '_> {
+        let skipped = usize::try_from(position.0.checked_sub(self.start)?).ok()?;
+        Some(self.rows.iter().skip(skipped).copied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reader_gets_what_has_changed_since_or_learns_that_it_is_too_late() {
+        let mut log = ChangeLog::default();
+        let row = |index| Row::at(index).unwrap();
+        let begin = log.end();
+        log.note(row(1));
+        let middle = log.end();
+        log.note(row(2));
+        let since = |log: &ChangeLog, position| log.since(position).map(Iterator::collect::<Vec<_>>);
+        assert_eq!(since(&log, begin), Some(vec![row(1), row(2)]));
+        assert_eq!((since(&log, middle), since(&log, log.end())), (Some(vec![row(2)]), Some(vec![])));
+        (0..ChangeLog::KEPT_MAX).for_each(|_| log.note(row(3)));
+        assert_eq!((since(&log, middle), since(&log, log.end())), (None, Some(vec![])));
+    }
+}

@@ -1,0 +1,149 @@
+use k8s_openapi::api::core::v1::Taint;
+use koord_scheduling::Effect;
+use proptest::prelude::*;
+
+use super::*;
+use koord_core::key::ObjectKey;
+
+fn node(name: u8, cpu: i64) -> Arc<Node> {
+    let allocatable = [("cpu", format!("{cpu}m")), ("pods", "10".to_owned())];
+    let allocatable = allocatable.iter().map(|(resource, amount)| (*resource, amount.parse().unwrap())).collect();
+    let effect = if cpu % 2 == 0 { Effect::PreferNoSchedule } else { Effect::NoSchedule };
+    let taints = vec![Taint { effect: effect.as_str().to_owned(), ..Taint::default() }];
+    Arc::new(Node { name: format!("n{name}").into(), allocatable, taints, ..Node::default() })
+}
+
+fn pod(number: u8, template: &Arc<Template>, node: u8) -> Arc<Pod> {
+    let name = format!("p{number}");
+    Arc::new(Pod {
+        key: ObjectKey::new("ns", &name),
+        uid: Uid::from(&*name),
+        template: Arc::clone(template),
+        gates: Vec::new(),
+        node: Some(format!("n{node}").into()),
+        deleting: false,
+    })
+}
+
+fn templates() -> Vec<Arc<Template>> {
+    let template = |cpu: &str| {
+        let requests = [("cpu", cpu.parse().unwrap()), ("example.com/gpu", "1".parse().unwrap())].into_iter().collect();
+        Arc::new(Template { requests, assumed_usage: [100, 200], ..Template::default() })
+    };
+    vec![template("250m"), template("3")]
+}
+
+#[derive(Clone, Debug)]
+enum Delta {
+    SetNode(u8, i64),
+    RemoveNode(u8),
+    Place { pod: u8, template: usize, node: u8 },
+    RemovePod(u8),
+}
+
+fn delta() -> impl Strategy<Value = Delta> {
+    prop_oneof![
+        (0..4_u8, 0..9000_i64).prop_map(|(name, cpu)| Delta::SetNode(name, cpu)),
+        (0..4_u8).prop_map(Delta::RemoveNode),
+        (0..8_u8, 0..2_usize, 0..5_u8).prop_map(|(pod, template, node)| Delta::Place { pod, template, node }),
+        (0..8_u8).prop_map(Delta::RemovePod),
+    ]
+}
+
+fn apply(cluster: &mut Cluster, templates: &[Arc<Template>], delta: &Delta) {
+    match delta {
+        Delta::SetNode(name, cpu) => _ = cluster.set_node(node(*name, *cpu)),
+        Delta::RemoveNode(name) => _ = cluster.remove_node(&format!("n{name}")),
+        Delta::Place { pod: number, template, node } => {
+            let pod = pod(*number, &templates[*template], *node);
+            let name = pod.node.clone().unwrap();
+            cluster.place(pod, &name);
+        }
+        Delta::RemovePod(number) => _ = cluster.remove_pod(&Uid::from(&*format!("p{number}"))),
+    }
+}
+
+/// A node by name, whether it exists, its sums, and its pods.
+type Shown = (Arc<str>, bool, BTreeMap<String, i64>, Vec<String>);
+
+/// Everything that can be read of a cluster.
+fn shown(cluster: &Cluster) -> Vec<Shown> {
+    let rows = cluster.rows.iter().map(|(name, row)| {
+        let pods = cluster.pods_on(*row).map(|placed| placed.pod.key.to_string()).collect();
+        // A column of zeros appears with the first pod that requests the resource.
+        let sums = cluster.sums(*row).into_iter().filter(|(_, amount)| *amount != 0).collect();
+        (Arc::clone(name), cluster.node(*row).is_some(), sums, pods)
+    });
+    rows.collect()
+}
+
+proptest! {
+    #[test]
+    fn sums_are_what_the_objects_amount_to_after_any_history(deltas in proptest::collection::vec(delta(), 0..60)) {
+        let (mut cluster, templates) = (Cluster::default(), templates());
+        for delta in &deltas {
+            apply(&mut cluster, &templates, delta);
+            prop_assert_eq!(cluster.discrepancies(), []);
+            prop_assert_eq!(cluster.len(), cluster.rows().count());
+            let soft = cluster.rows().filter(|(_, node)| node.is_softly_tainted()).count();
+            prop_assert_eq!(cluster.softly_tainted(), soft);
+        }
+    }
+
+    #[test]
+    fn a_trial_shows_what_a_rebuilt_cluster_would_and_leaves_no_trace(
+        history in proptest::collection::vec(delta(), 0..40),
+        tried in proptest::collection::vec((0..8_u8, 0..2_usize, proptest::option::of(0..4_u8)), 0..10),
+        half in 0..10_usize,
+    ) {
+        let (mut cluster, templates) = (Cluster::default(), templates());
+        for delta in &history {
+            apply(&mut cluster, &templates, delta);
+        }
+        let (before, position) = (shown(&cluster), cluster.position());
+        let mut rebuilt = cluster.clone();
+        let mut trial = cluster.trial();
+        let mut marked = None;
+        for (index, (number, template, to)) in tried.iter().enumerate() {
+            if index == half {
+                marked = Some((trial.mark(), shown(&trial)));
+            }
+            let uid = Uid::from(&*format!("p{number}"));
+            let to = to.and_then(|to| Some((to, trial.row(&format!("n{to}"))?)));
+            if let Some((to, row)) = to {
+                trial.place(pod(*number, &templates[*template], to), row);
+                apply(&mut rebuilt, &templates, &Delta::Place { pod: *number, template: *template, node: to });
+            } else {
+                trial.remove(&uid);
+                // A node that is gone and loses its last pod is forgotten for good, and in a trial for its duration only.
+                rebuilt.take(&uid);
+            }
+            let known = |shown: Vec<Shown>| -> Vec<_> {
+                shown.into_iter().filter(|(_, exists, _, pods)| *exists || !pods.is_empty()).collect()
+            };
+            prop_assert_eq!(known(shown(&trial)), known(shown(&rebuilt)));
+            prop_assert_eq!(trial.discrepancies(), []);
+        }
+        if let Some((mark, then)) = marked {
+            trial.back_to(mark);
+            prop_assert_eq!(shown(&trial), then);
+        }
+        drop(trial);
+        prop_assert_eq!((shown(&cluster), cluster.position()), (before, position));
+    }
+}
+
+#[test]
+fn a_pod_may_come_before_its_node_and_stay_after_it() {
+    let (mut cluster, templates) = (Cluster::default(), templates());
+    cluster.place(pod(1, &templates[0], 7), &Arc::from("n7"));
+    assert_eq!((cluster.len(), cluster.row("n7")), (0, None));
+    cluster.set_node(node(7, 1000));
+    let row = cluster.row("n7").unwrap();
+    assert_eq!(cluster.requested(ResourceId::CPU, row), 250);
+    cluster.remove_node("n7");
+    assert_eq!((cluster.row("n7"), cluster.pod(&Uid::from("p1")).unwrap().row), (None, row));
+    cluster.remove_pod(&Uid::from("p1"));
+    assert_eq!(cluster.free, [row], "its row is used again");
+    assert_eq!(cluster.requested(ResourceId::PODS, row), 0);
+}

@@ -1,0 +1,194 @@
+use k8s_openapi::api::core::v1::Taint;
+use koord_core::{key::ObjectKey, uid::Uid};
+use koord_scheduling::ResourceId;
+use proptest::prelude::*;
+
+use super::*;
+use crate::{
+    node::Node,
+    plugin::{SCORE_MAX, default_normalize},
+    pod::{Pod, Template},
+};
+
+/// Fits by CPU, and prefers the emptiest node; `is_local` may be denied, which must change nothing.
+struct Cpu {
+    is_local: bool,
+}
+
+/// Prefers nodes with fewer taints, as long as any has one.
+struct Taints;
+
+impl Plugin for Taints {
+    fn name(&self) -> &'static str {
+        "Taints"
+    }
+
+    fn score(&self, _: &Class, _: &Cluster) -> Option<Box<dyn Score>> {
+        Some(Box::new(Taints))
+    }
+}
+
+impl Score for Taints {
+    fn score(&self, cluster: &Cluster, row: Row) -> i64 {
+        cluster.node(row).map_or(0, |node| i64::try_from(node.taints.len()).unwrap())
+    }
+
+    fn normalize(&self, scores: &mut [i64]) {
+        default_normalize(scores, true);
+    }
+
+    fn is_local(&self) -> bool {
+        false
+    }
+
+    fn uniform(&self, cluster: &Cluster) -> Option<i64> {
+        cluster.rows().all(|(_, node)| node.taints.is_empty()).then_some(SCORE_MAX)
+    }
+}
+
+struct Asked {
+    request: i64,
+    is_local: bool,
+}
+
+impl Plugin for Cpu {
+    fn name(&self) -> &'static str {
+        "Cpu"
+    }
+
+    fn filter(&self, class: &Class, _: &Cluster) -> PreFilter {
+        let request = class.requests().get(ResourceId::CPU);
+        if request > 100_000 {
+            return PreFilter::None(Refusal::unresolvable(9));
+        }
+        PreFilter::Nodes(Box::new(Asked { request, is_local: self.is_local }))
+    }
+
+    fn score(&self, class: &Class, _: &Cluster) -> Option<Box<dyn Score>> {
+        let request = class.requests().get(ResourceId::CPU);
+        Some(Box::new(Asked { request, is_local: self.is_local }))
+    }
+}
+
+impl Filter for Asked {
+    fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
+        let (offered, used) = (cluster.allocatable(ResourceId::CPU, row), cluster.requested(ResourceId::CPU, row));
+        if self.request > offered {
+            return Err(Refusal::unresolvable(0));
+        }
+        if self.request > offered - used { Err(Refusal::resolvable(1, 0)) } else { Ok(()) }
+    }
+
+    fn is_local(&self) -> bool {
+        self.is_local
+    }
+}
+
+impl Score for Asked {
+    fn score(&self, cluster: &Cluster, row: Row) -> i64 {
+        let (offered, used) = (cluster.allocatable(ResourceId::CPU, row), cluster.requested(ResourceId::CPU, row));
+        (offered - used - self.request) * SCORE_MAX / offered.max(1)
+    }
+
+    fn is_local(&self) -> bool {
+        self.is_local
+    }
+}
+
+fn profile(is_local: bool) -> Profile {
+    Profile {
+        scheduler: "test".into(),
+        plugins: vec![Arc::new(Cpu { is_local }), Arc::new(Taints)],
+        filters: vec![0],
+        scores: vec![(0, 3), (1, 1)],
+    }
+}
+
+fn node(number: usize, cpu: i64) -> Arc<Node> {
+    let allocatable = [("cpu", format!("{cpu}m").parse().unwrap())].into_iter().collect();
+    Arc::new(Node { name: format!("n{number}").into(), allocatable, ..Node::default() })
+}
+
+fn template(cpu: &str) -> Arc<Template> {
+    let requests = [("cpu", cpu.parse().unwrap())].into_iter().collect();
+    Arc::new(Template { requests, ..Template::default() })
+}
+
+fn pod(number: usize, template: &Arc<Template>) -> Arc<Pod> {
+    let name = format!("p{number}");
+    Arc::new(Pod {
+        key: ObjectKey::new("ns", &name),
+        uid: Uid::from(&*name),
+        template: Arc::clone(template),
+        gates: Vec::new(),
+        node: None,
+        deleting: false,
+    })
+}
+
+#[test]
+fn a_class_that_no_node_can_take_is_refused_by_reason() {
+    let (mut cluster, mut memory) = (Cluster::default(), Memory::default());
+    for (number, cpu) in [1000, 2000, 2000].into_iter().enumerate() {
+        cluster.set_node(node(number, cpu));
+    }
+    cluster.place(pod(0, &template("1")), &"n1".into());
+    let class = cluster.class(&template("2"));
+    let verdict = |refusal| Verdict { plugin: 0, refusal };
+    let Found::Node { row, score, ties } = profile(true).search(&class, &cluster, &mut memory, |_| 0) else { panic!() };
+    assert_eq!((row, score, ties), (cluster.row("n2").unwrap(), SCORE_MAX, 1));
+    cluster.place(pod(1, &template("1")), &"n2".into());
+    let expected = BTreeMap::from([(verdict(Refusal::unresolvable(0)), 1), (verdict(Refusal::resolvable(1, 0)), 2)]);
+    assert_eq!(profile(true).search(&class, &cluster, &mut memory, |_| 0), Found::Nothing(expected.clone()));
+    assert_eq!(profile(false).search(&class, &cluster, &mut Memory::default(), |_| 0), Found::Nothing(expected));
+    assert_eq!(profile(true).ask(&class, &cluster, row), Err(verdict(Refusal::resolvable(1, 0))));
+    let class = cluster.class(&template("200"));
+    let found = profile(true).search(&class, &cluster, &mut memory, |_| 0);
+    assert_eq!(found, Found::Never(verdict(Refusal::unresolvable(9))));
+}
+
+#[derive(Clone, Debug)]
+enum Delta {
+    Node(usize, i64),
+    Taint(usize, usize),
+    Gone(usize),
+    Remove(usize),
+    Schedule(usize, usize, u32),
+}
+
+proptest! {
+    /// The answers that are kept and repaired are those of a search that asks every node.
+    #[test]
+    fn kept_candidates_answer_as_a_search_of_all_nodes_does(deltas in proptest::collection::vec(prop_oneof![
+        (0..6_usize, 0..4_i64).prop_map(|(node, cpu)| Delta::Node(node, cpu * 1000)),
+        (0..6_usize, 0..2_usize).prop_map(|(node, taints)| Delta::Taint(node, taints)),
+        (0..6_usize).prop_map(Delta::Gone),
+        (0..9_usize).prop_map(Delta::Remove),
+        (0..9_usize, 0..2_usize, 0..4_u32).prop_map(|(pod, template, draw)| Delta::Schedule(pod, template, draw)),
+    ], 0..80)) {
+        let templates = [template("500m"), template("1500m")];
+        let (mut cluster, mut memory) = (Cluster::default(), Memory::default());
+        let (kept, all) = (profile(true), profile(false));
+        for delta in deltas {
+            match delta {
+                Delta::Node(number, cpu) => _ = cluster.set_node(node(number, cpu)),
+                Delta::Taint(number, taints) => {
+                    let tainted = Node { taints: vec![Taint::default(); taints], ..Node::clone(&node(number, 2000)) };
+                    cluster.set_node(Arc::new(tainted));
+                }
+                Delta::Gone(number) => _ = cluster.remove_node(&format!("n{number}")),
+                Delta::Remove(number) => _ = cluster.remove_pod(&Uid::from(&*format!("p{number}"))),
+                Delta::Schedule(number, template, draw) => {
+                    let class = cluster.class(&templates[template]);
+                    let found = kept.search(&class, &cluster, &mut memory, |ties| draw % ties);
+                    let expected = all.search(&class, &cluster, &mut Memory::default(), |ties| draw % ties);
+                    prop_assert_eq!(&found, &expected);
+                    if let Found::Node { row, .. } = found {
+                        let name = Arc::clone(&cluster.node(row).unwrap().name);
+                        cluster.place(pod(number, &templates[template]), &name);
+                    }
+                }
+            }
+        }
+    }
+}

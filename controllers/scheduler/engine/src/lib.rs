@@ -1,0 +1,20 @@
+//! The scheduling engine: the state of the cluster as columns, the queue of pods, and the cycle that finds a node for one.
+//!
+//! It is given nodes, pods, the time and random numbers, and returns what is to be done. It has no client, no tasks, no clock
+//! and no randomness of its own, so a scheduler, a simulation and the question "why not there" run the same code.
+//!
+//! Read first: [`cluster::Cluster`] (the state), [`plugin::Plugin`] (what decides), [`engine::Engine`] (both together with the queue).
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+pub mod best;
+pub mod cluster;
+pub mod columns;
+pub mod cycle;
+pub mod engine;
+pub mod event;
+pub mod labels;
+pub mod node;
+pub mod plugin;
+pub mod pod;
+pub mod queue;
+pub mod template;

@@ -1,0 +1,94 @@
+//! What the engine knows of a pod.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Toleration;
+use koord_core::{key::ObjectKey, uid::Uid};
+use koord_resource::ResourceList;
+use koord_scheduling::{NodeAffinity, PreferredNodes};
+
+use crate::labels::Labels;
+
+/// What pods of one workload have in common, and all that their placement depends on. Pods that share a template (the same
+/// [`Arc`]) are decided alike, and their decisions share work.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Template {
+    /// The namespace.
+    pub namespace: Arc<str>,
+    /// Which profile schedules it: `spec.schedulerName`.
+    pub scheduler: Arc<str>,
+    /// `spec.priority`; 0 without one.
+    pub priority: i32,
+    /// Labels of the pod.
+    pub labels: Labels,
+    /// What it requests, with overhead.
+    pub requests: ResourceList,
+    /// What it requests of cpu (in thousandths of cores) and memory (in bytes), where containers without a request count as
+    /// much as the scheduler assumes of them.
+    pub assumed_usage: [i64; 2],
+    /// The nodes that it may run on.
+    pub affinity: NodeAffinity,
+    /// The nodes that it prefers.
+    pub preferred: PreferredNodes,
+    /// The taints that it tolerates.
+    pub tolerations: Vec<Toleration>,
+    /// Ports of the node that it uses.
+    pub host_ports: Vec<HostPort>,
+}
+
+/// A port of the node that a container uses.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HostPort {
+    /// The number.
+    pub port: i32,
+    /// `TCP`, `UDP` or `SCTP`.
+    pub protocol: Arc<str>,
+    /// The address of the node; `0.0.0.0` for all of them.
+    pub address: Arc<str>,
+}
+
+impl HostPort {
+    /// Whether two pods cannot have both on one node.
+    pub fn conflicts(&self, other: &Self) -> bool {
+        let any = |address: &str| address == "0.0.0.0";
+        let same_address = any(&self.address) || any(&other.address) || self.address == other.address;
+        self.port == other.port && self.protocol == other.protocol && same_address
+    }
+}
+
+/// A pod.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pod {
+    /// Its namespace and name.
+    pub key: ObjectKey,
+    /// Distinguishes it from another of the same name.
+    pub uid: Uid,
+    /// What it shares with others.
+    pub template: Arc<Template>,
+    /// The names of its scheduling gates.
+    pub gates: Vec<Arc<str>>,
+    /// The node that it is bound to.
+    pub node: Option<Arc<str>>,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_of_different_addresses_and_protocols_do_not_conflict() {
+        let port = |port, protocol: &str, address: &str| HostPort {
+            port,
+            protocol: Arc::from(protocol),
+            address: Arc::from(address),
+        };
+        let web = port(80, "TCP", "0.0.0.0");
+        assert!(web.conflicts(&port(80, "TCP", "10.0.0.1")) && port(80, "TCP", "10.0.0.1").conflicts(&web));
+        for other in [port(80, "UDP", "0.0.0.0"), port(81, "TCP", "0.0.0.0")] {
+            assert!(!web.conflicts(&other));
+        }
+        assert!(!port(80, "TCP", "10.0.0.1").conflicts(&port(80, "TCP", "10.0.0.2")));
+    }
+}

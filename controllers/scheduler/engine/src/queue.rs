@@ -1,0 +1,321 @@
+//! The queue of pods that wait for a node (`spec/scheduler.md` 4.4).
+//!
+//! A pod is active (to be tried next), backing off (tried lately), parked (refused, and nothing has happened that may
+//! help) or in flight (being tried, or being bound). It is a state machine: time comes in with every call, and what
+//! plugins say through [`Judge`].
+
+mod entry;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+
+use koord_core::{clock::Moment, uid::Uid};
+
+use self::entry::{Entry, Place};
+pub use self::entry::{PluginSet, Tried};
+use crate::{event::Event, pod::Pod};
+
+/// What the plugins of a pod's profile say about it.
+pub trait Judge {
+    /// Whether it may be tried at all now; otherwise the plugin that says no. `first` is the plugin that said no before.
+    fn gate(&self, pod: &Pod, first: Option<u8>) -> Result<(), u8>;
+
+    /// Whether an event may help a pod that these plugins have refused.
+    fn may_help(&self, pod: &Pod, refused_by: PluginSet, event: &Event) -> bool;
+}
+
+/// Timings of the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timings {
+    /// The first pause after a failed attempt.
+    pub backoff: Duration,
+    /// The longest pause.
+    pub backoff_max: Duration,
+    /// After this time a parked pod is tried again whatever happened.
+    pub parked_max: Duration,
+}
+
+impl Default for Timings {
+    /// Those of kube-scheduler.
+    fn default() -> Self {
+        Self {
+            backoff: Duration::from_secs(1),
+            backoff_max: Duration::from_secs(10),
+            parked_max: Duration::from_mins(5),
+        }
+    }
+}
+
+/// Why a pod comes back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Return {
+    /// These plugins have refused it.
+    Refused(PluginSet),
+    /// Something failed that has to do with neither the pod nor the cluster.
+    Failed,
+}
+
+/// Where the pods are, for metrics and for people.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Depths {
+    /// To be tried next.
+    pub active: usize,
+    /// Tried lately.
+    pub backoff: usize,
+    /// Refused.
+    pub parked: usize,
+    /// Not to be tried yet: a plugin holds them back.
+    pub gated: usize,
+}
+
+/// Pods that wait for a node.
+#[derive(Debug, Default)]
+pub struct Queue {
+    timings: Timings,
+    entries: BTreeMap<Uid, Entry>,
+    /// The highest priority first, then who waits longest.
+    active: BTreeSet<(Order, Uid)>,
+    /// By the end of the pause, in whole seconds.
+    backoff: BTreeSet<(u64, Order, Uid)>,
+    error_backoff: BTreeSet<(u64, Uid)>,
+    /// Who is here for longest first.
+    parked: BTreeSet<(Moment, Uid)>,
+    in_flight: BTreeMap<Uid, u64>,
+    /// What has happened since the oldest pod in flight was taken.
+    events: VecDeque<Event>,
+    /// The number of the first of them.
+    first_event: u64,
+}
+
+/// The order of trial.
+type Order = (Reverse<i32>, Moment);
+
+impl Queue {
+    /// An empty queue.
+    pub fn new(timings: Timings) -> Self {
+        Self { timings, ..Self::default() }
+    }
+
+    /// How many pods are where.
+    pub fn depths(&self) -> Depths {
+        let is_gated = |uid: &Uid| self.entries.get(uid).is_some_and(|entry| entry.gate.is_some());
+        let gated = self.parked.iter().filter(|(_, uid)| is_gated(uid)).count();
+        Depths {
+            active: self.active.len(),
+            backoff: self.backoff.len() + self.error_backoff.len(),
+            parked: self.parked.len() - gated,
+            gated,
+        }
+    }
+
+    /// Whether a pod waits here, or is in flight.
+    pub fn contains(&self, uid: &Uid) -> bool {
+        self.entries.contains_key(uid) || self.in_flight.contains_key(uid)
+    }
+
+    /// When [`Queue::flush`] has something to do next; none while no pod waits for the time.
+    pub fn wake_at(&self) -> Option<Moment> {
+        let ends = [self.backoff.first().map(|(end, ..)| *end), self.error_backoff.first().map(|(end, _)| *end)];
+        // A pause ends with its last second.
+        let ends = ends.into_iter().flatten().map(|end| Moment::at(Duration::from_secs(end + 1)));
+        let parked = self.parked.first().map(|(since, _)| *since + self.timings.parked_max + Duration::from_millis(1));
+        ends.chain(parked).min()
+    }
+
+    /// A pod that needs a node was added, or changed.
+    pub fn set(&mut self, pod: Arc<Pod>, now: Moment, judge: &dyn Judge) {
+        if self.in_flight.contains_key(&pod.uid) {
+            self.record(Event::PodChanged);
+            return;
+        }
+        let uid = pod.uid.clone();
+        let Some(mut entry) = self.take(&uid) else {
+            return self.admit(Entry::new(pod, now), now, judge, Admission::New);
+        };
+        entry.pod = pod;
+        match entry.place {
+            Place::Active | Place::Backoff { .. } => self.put(entry, entry_place),
+            Place::Parked => {
+                let helps = match entry.gate {
+                    Some(_) => true,
+                    None => judge.may_help(&entry.pod, entry.refused_by, &Event::PodChanged),
+                };
+                if helps {
+                    self.admit(entry, now, judge, Admission::Woken);
+                } else {
+                    self.put(entry, |_| Place::Parked);
+                }
+            }
+        }
+    }
+
+    /// A pod needs no node any more: it was deleted, or somebody has bound it.
+    pub fn remove(&mut self, uid: &Uid) {
+        self.take(uid);
+    }
+
+    /// The pod to try next, which is in flight until [`Queue::done`] or [`Queue::give_back`]. Where none is active, one that
+    /// only backs off is tried early.
+    pub fn pop(&mut self, now: Moment) -> Option<(Arc<Pod>, Tried)> {
+        let next = self.active.first().map(|(_, uid)| uid.clone());
+        let uid = next.or_else(|| self.backoff.first().map(|(.., uid)| uid.clone()))?;
+        let mut entry = self.take(&uid)?;
+        entry.tried.attempts += 1;
+        entry.tried.first.get_or_insert(now);
+        self.in_flight.insert(uid, self.first_event + self.events.len() as u64);
+        Some((Arc::clone(&entry.pod), entry.tried))
+    }
+
+    /// A pod in flight is bound, or gone.
+    pub fn done(&mut self, uid: &Uid) {
+        if self.in_flight.remove(uid).is_none() {
+            return;
+        }
+        let oldest = self.in_flight.values().min().copied();
+        let keep_from = oldest.unwrap_or(self.first_event + self.events.len() as u64);
+        while self.first_event < keep_from {
+            self.events.pop_front();
+            self.first_event += 1;
+        }
+    }
+
+    /// A pod in flight could not be placed.
+    pub fn give_back(&mut self, pod: Arc<Pod>, tried: Tried, why: Return, now: Moment, judge: &dyn Judge) {
+        let since = self.in_flight.get(&pod.uid).copied();
+        let mut entry = Entry { tried, ..Entry::new(pod, now) };
+        entry.count(why);
+        let helps = match (why, since) {
+            // What came while it was tried was not seen by the attempt.
+            (Return::Refused(refused_by), Some(since)) if !refused_by.is_empty() => {
+                let missed = usize::try_from(since.saturating_sub(self.first_event)).unwrap_or(usize::MAX);
+                let mut missed = self.events.iter().skip(missed);
+                missed.any(|event| judge.may_help(&entry.pod, refused_by, event))
+            }
+            _ => true,
+        };
+        self.done(&entry.pod.uid.clone());
+        if helps {
+            self.admit(entry, now, judge, Admission::Returned);
+        } else {
+            self.put(entry, |_| Place::Parked);
+        }
+    }
+
+    /// Something happened: the pods that it may help are tried again.
+    pub fn notify(&mut self, event: &Event, now: Moment, judge: &dyn Judge) {
+        self.record(event.clone());
+        let helped = self.parked.iter().filter(|(_, uid)| self.is_helped(uid, event, judge));
+        for (_, uid) in helped.cloned().collect::<Vec<_>>() {
+            if let Some(entry) = self.take(&uid) {
+                self.admit(entry, now, judge, Admission::Woken);
+            }
+        }
+    }
+
+    /// These pods are tried next, whether something may have helped them or not.
+    pub fn activate(&mut self, uids: &[Uid], now: Moment, judge: &dyn Judge) {
+        for uid in uids {
+            if let Some(entry) = self.take(uid) {
+                self.admit(entry, now, judge, Admission::Activated);
+            }
+        }
+    }
+
+    /// Ends pauses whose time has come.
+    pub fn flush(&mut self, now: Moment, judge: &dyn Judge) {
+        let second = now.since(Moment::default()).as_secs();
+        let is_over = |end: u64| end < second;
+        let over = self.backoff.iter().take_while(|(end, ..)| is_over(*end)).map(|(.., uid)| uid.clone());
+        let failed = self.error_backoff.iter().take_while(|(end, _)| is_over(*end)).map(|(_, uid)| uid.clone());
+        for uid in over.chain(failed).collect::<Vec<_>>() {
+            if let Some(entry) = self.take(&uid) {
+                self.put(entry, |_| Place::Active);
+            }
+        }
+        let too_long = self.parked.iter().take_while(|(since, _)| now.since(*since) > self.timings.parked_max);
+        for (_, uid) in too_long.cloned().collect::<Vec<_>>() {
+            if self.is_helped(&uid, &Event::Timeout, judge)
+                && let Some(mut entry) = self.take(&uid)
+            {
+                entry.since = now;
+                self.admit(entry, now, judge, Admission::Woken);
+            }
+        }
+    }
+
+    fn is_helped(&self, uid: &Uid, event: &Event, judge: &dyn Judge) -> bool {
+        self.entries.get(uid).is_some_and(|entry| {
+            let refused_by = entry.gate.map_or(entry.refused_by, PluginSet::of);
+            judge.may_help(&entry.pod, refused_by, event)
+        })
+    }
+
+    fn record(&mut self, event: Event) {
+        if !self.in_flight.is_empty() {
+            self.events.push_back(event);
+        }
+    }
+
+    /// Puts a pod where it is tried again, unless a plugin holds it back.
+    fn admit(&mut self, mut entry: Entry, now: Moment, judge: &dyn Judge, admission: Admission) {
+        if let Err(plugin) = judge.gate(&entry.pod, entry.gate) {
+            entry.gate = Some(plugin);
+            return self.put(entry, |_| Place::Parked);
+        }
+        let was_gated = entry.gate.take().is_some();
+        let end = entry.backoff_end(self.timings);
+        let second = now.since(Moment::default()).as_secs();
+        let pauses = match admission {
+            Admission::New | Admission::Activated => false,
+            Admission::Woken | Admission::Returned => !was_gated && end.is_some_and(|end| end >= second),
+        };
+        let place = match end.filter(|_| pauses) {
+            Some(end) => Place::Backoff { end, is_error: entry.tried.errors > 0 },
+            None => Place::Active,
+        };
+        self.put(entry, |_| place);
+    }
+
+    fn put(&mut self, mut entry: Entry, place: impl FnOnce(&Entry) -> Place) {
+        entry.place = place(&entry);
+        let (uid, order) = (entry.pod.uid.clone(), entry.order());
+        match entry.place {
+            Place::Active => _ = self.active.insert((order, uid.clone())),
+            Place::Backoff { end, is_error: false } => _ = self.backoff.insert((end, order, uid.clone())),
+            Place::Backoff { end, is_error: true } => _ = self.error_backoff.insert((end, uid.clone())),
+            Place::Parked => _ = self.parked.insert((entry.since, uid.clone())),
+        }
+        self.entries.insert(uid, entry);
+    }
+
+    fn take(&mut self, uid: &Uid) -> Option<Entry> {
+        let entry = self.entries.remove(uid)?;
+        let order = entry.order();
+        match entry.place {
+            Place::Active => _ = self.active.remove(&(order, uid.clone())),
+            Place::Backoff { end, is_error: false } => _ = self.backoff.remove(&(end, order, uid.clone())),
+            Place::Backoff { end, is_error: true } => _ = self.error_backoff.remove(&(end, uid.clone())),
+            Place::Parked => _ = self.parked.remove(&(entry.since, uid.clone())),
+        }
+        Some(entry)
+    }
+}
+
+/// Why a pod is to be tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Admission {
+    New,
+    Activated,
+    Woken,
+    Returned,
+}
+
+fn entry_place(entry: &Entry) -> Place {
+    entry.place
+}

@@ -1,0 +1,146 @@
+use koord_core::key::ObjectKey;
+
+use super::*;
+use crate::{event::Events, node::Node, pod::Template};
+
+pub(super) fn pod(name: &str, priority: i32) -> Arc<Pod> {
+    Arc::new(Pod {
+        key: ObjectKey::new("ns", name),
+        uid: Uid::from(name),
+        template: Arc::new(Template { priority, ..Template::default() }),
+        gates: Vec::new(),
+        node: None,
+        deleting: false,
+    })
+}
+
+/// Plugin 1 waits for nodes, plugin 2 holds back pods that have a gate.
+struct Plugins;
+
+impl Judge for Plugins {
+    fn gate(&self, pod: &Pod, _: Option<u8>) -> Result<(), u8> {
+        if pod.gates.is_empty() { Ok(()) } else { Err(2) }
+    }
+
+    fn may_help(&self, _: &Pod, refused_by: PluginSet, event: &Event) -> bool {
+        refused_by.iter().any(|plugin| {
+            let events = if plugin == 1 { Events::NODE_ADDED } else { Events::POD_CHANGED };
+            event.kinds().meets(events)
+        })
+    }
+}
+
+fn at(milliseconds: u64) -> Moment {
+    Moment::at(Duration::from_millis(milliseconds))
+}
+
+fn node_added() -> Event {
+    Event::NodeAdded(Arc::new(Node::default()))
+}
+
+fn by_nodes() -> Return {
+    Return::Refused(PluginSet::of(1))
+}
+
+fn popped(queue: &mut Queue, now: Moment) -> String {
+    queue.pop(now).map_or_else(|| "-".to_owned(), |(pod, _)| pod.key.name().to_owned())
+}
+
+/// Tries the next pod, which is refused.
+fn refuse(queue: &mut Queue, why: Return, now: Moment) {
+    let (pod, tried) = queue.pop(now).unwrap();
+    queue.give_back(pod, tried, why, now, &Plugins);
+}
+
+#[test]
+fn the_highest_priority_comes_first_and_then_who_waits_longest() {
+    let mut queue = Queue::default();
+    for (name, priority, second) in [("late", 0, 3), ("early", 0, 1), ("high", 9, 5)] {
+        queue.set(pod(name, priority), at(second * 1000), &Plugins);
+    }
+    assert_eq!(["", "", "", ""].map(|_| popped(&mut queue, at(6000))), ["high", "early", "late", "-"]);
+}
+
+#[test]
+fn a_refused_pod_waits_for_what_may_help_and_pauses_first() {
+    let mut queue = Queue::new(Timings::default());
+    queue.set(pod("a", 0), at(500), &Plugins);
+    refuse(&mut queue, by_nodes(), at(500));
+    assert_eq!(queue.depths(), Depths { parked: 1, ..Depths::default() });
+    queue.notify(&Event::PodRemoved(pod("b", 0)), at(600), &Plugins);
+    assert_eq!(popped(&mut queue, at(600)), "-", "no node came");
+    queue.notify(&node_added(), at(700), &Plugins);
+    assert_eq!(queue.depths().backoff, 1);
+    queue.set(pod("first", 0), at(800), &Plugins);
+    assert_eq!(popped(&mut queue, at(800)), "first");
+    assert_eq!(popped(&mut queue, at(800)), "a", "nothing else is to be tried");
+}
+
+#[test]
+fn a_pause_ends_with_its_second() {
+    let mut queue = Queue::new(Timings::default());
+    queue.set(pod("a", 0), at(500), &Plugins);
+    refuse(&mut queue, Return::Failed, at(500));
+    assert_eq!((queue.depths().backoff, queue.wake_at()), (1, Some(at(2000))));
+    queue.flush(at(1999), &Plugins);
+    assert_eq!(popped(&mut queue, at(1999)), "-", "an error is not tried early");
+    queue.flush(at(2000), &Plugins);
+    assert_eq!(popped(&mut queue, at(2000)), "a");
+}
+
+#[test]
+fn what_happens_during_an_attempt_is_not_missed() {
+    let mut queue = Queue::new(Timings::default());
+    queue.set(pod("a", 0), at(0), &Plugins);
+    queue.set(pod("b", 0), at(1), &Plugins);
+    queue.notify(&node_added(), at(2), &Plugins);
+    let (a, tried_a) = queue.pop(at(3)).unwrap();
+    queue.notify(&node_added(), at(4), &Plugins);
+    let (b, tried_b) = queue.pop(at(5)).unwrap();
+    queue.give_back(b, tried_b, by_nodes(), at(6), &Plugins);
+    assert_eq!(queue.depths(), Depths { parked: 1, ..Depths::default() }, "the node was there when b was tried");
+    queue.give_back(a, tried_a, by_nodes(), at(7), &Plugins);
+    assert_eq!(queue.depths(), Depths { parked: 1, backoff: 1, ..Depths::default() }, "a has not seen it");
+    assert!(queue.events.is_empty() && queue.in_flight.is_empty());
+}
+
+#[test]
+fn a_gated_pod_is_not_tried_before_its_gate_is_gone() {
+    let mut queue = Queue::new(Timings::default());
+    let gated = Arc::new(Pod { gates: vec!["wait".into()], ..Pod::clone(&pod("a", 0)) });
+    queue.set(gated, at(0), &Plugins);
+    assert_eq!(queue.depths(), Depths { gated: 1, ..Depths::default() });
+    queue.notify(&node_added(), at(1), &Plugins);
+    queue.flush(at(600_000), &Plugins);
+    assert_eq!(popped(&mut queue, at(600_000)), "-");
+    queue.set(pod("a", 0), at(600_001), &Plugins);
+    assert_eq!(popped(&mut queue, at(600_001)), "a");
+}
+
+#[test]
+fn after_five_minutes_a_parked_pod_is_tried_whatever_happened() {
+    let mut queue = Queue::new(Timings::default());
+    queue.set(pod("a", 0), at(0), &Plugins);
+    refuse(&mut queue, by_nodes(), at(0));
+    assert_eq!(queue.wake_at(), Some(at(300_001)));
+    queue.flush(at(300_000), &Plugins);
+    assert_eq!(queue.depths().parked, 1);
+    queue.flush(at(300_001), &Plugins);
+    assert_eq!(popped(&mut queue, at(300_001)), "a");
+}
+
+#[test]
+fn a_pod_that_needs_no_node_any_more_is_forgotten_wherever_it_is() {
+    let mut queue = Queue::new(Timings::default());
+    for name in ["active", "parked", "flying"] {
+        queue.set(pod(name, 0), at(0), &Plugins);
+    }
+    let (active, tried) = queue.pop(at(0)).unwrap();
+    queue.remove(&Uid::from("parked"));
+    assert!(queue.contains(&active.uid));
+    queue.done(&active.uid);
+    assert!(!queue.contains(&active.uid));
+    assert_eq!((tried.attempts, tried.first), (1, Some(at(0))));
+    queue.activate(&[Uid::from("flying"), Uid::from("nobody")], at(1), &Plugins);
+    assert_eq!(["", ""].map(|_| popped(&mut queue, at(1))), ["flying", "-"]);
+}

@@ -1,0 +1,166 @@
+//! Pods and nodes of the API as the engine knows them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use k8s_openapi::{
+    api::core::v1::{Container, Node as ApiNode, NodeStatus, PodSpec},
+    apimachinery::pkg::api::resource::Quantity as ApiQuantity,
+};
+use koord_resource::{Quantity, ResourceList, quantity::ParseQuantityError};
+use koord_scheduling::{NodeAffinity, PodRequests, PreferredNodes};
+
+use crate::{
+    labels::Labels,
+    node::Node,
+    pod::{HostPort, Template},
+};
+
+/// What the scheduler assumes that a container uses which requests nothing: a tenth of a core, and 200 MiB.
+const ASSUMED: [(&str, &str); 2] = [("cpu", "100m"), ("memory", "200Mi")];
+
+impl Template {
+    /// The template of a pod. An error where an amount is no quantity, which no API server stores.
+    pub fn of(namespace: &str, labels: Labels, spec: &PodSpec) -> Result<Self, ParseQuantityError> {
+        let terms = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
+        let preferred = terms.and_then(|terms| terms.preferred_during_scheduling_ignored_during_execution.as_deref());
+        let assumed = |name: &str| -> Result<i64, ParseQuantityError> {
+            let default = ASSUMED.iter().find(|(known, _)| *known == name).map(|(_, text)| text.parse::<Quantity>());
+            let usage = request(spec, name, &default.transpose()?.unwrap_or_default())?;
+            Ok(koord_scheduling::count(name, &usage))
+        };
+        Ok(Self {
+            namespace: namespace.into(),
+            scheduler: spec.scheduler_name.as_deref().unwrap_or("default-scheduler").into(),
+            priority: spec.priority.unwrap_or(0),
+            labels,
+            requests: requests(spec)?,
+            assumed_usage: [assumed("cpu")?, assumed("memory")?],
+            affinity: NodeAffinity::required(spec),
+            preferred: PreferredNodes::new(preferred.unwrap_or_default()),
+            tolerations: spec.tolerations.clone().unwrap_or_default(),
+            host_ports: host_ports(spec),
+        })
+    }
+}
+
+impl Node {
+    /// The node of an object of the API. An error where an amount is no quantity.
+    pub fn of(object: &ApiNode) -> Result<Self, ParseQuantityError> {
+        let labels = object.metadata.labels.iter().flatten();
+        let spec = object.spec.clone().unwrap_or_default();
+        let allocatable = object.status.as_ref().and_then(|NodeStatus { allocatable, .. }| allocatable.as_ref());
+        let allocatable = allocatable.into_iter().flatten();
+        Ok(Self {
+            name: object.metadata.name.as_deref().unwrap_or_default().into(),
+            labels: labels.map(|(key, value)| (&**key, &**value)).collect(),
+            taints: spec.taints.unwrap_or_default(),
+            unschedulable: spec.unschedulable.unwrap_or(false),
+            allocatable: allocatable
+                .map(|(name, amount)| Ok((&**name, amount.0.parse()?)))
+                .collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+type Amounts = BTreeMap<String, ApiQuantity>;
+
+fn requests(spec: &PodSpec) -> Result<ResourceList, ParseQuantityError> {
+    let containers = spec.containers.iter().chain(spec.init_containers.iter().flatten());
+    let lists = containers.filter_map(of_container).chain(of_pod(spec)).chain(spec.overhead.as_ref());
+    let names: BTreeSet<&str> = lists.flatten().map(|(name, _)| &**name).collect();
+    names.into_iter().map(|name| Ok((name, request(spec, name, &Quantity::default())?))).collect()
+}
+
+/// What the pod requests of one resource, where containers that do not name it count `absent`.
+fn request(spec: &PodSpec, name: &str, absent: &Quantity) -> Result<Quantity, ParseQuantityError> {
+    let amount = |amounts: Option<&Amounts>| {
+        let amount = amounts.and_then(|amounts| amounts.get(name));
+        amount.map(|amount| amount.0.parse::<Quantity>()).transpose()
+    };
+    let container = |container| Ok(amount(of_container(container))?.unwrap_or_else(|| absent.clone()));
+    let mut requests = PodRequests::<Quantity>::default();
+    for each in &spec.containers {
+        requests.container(container(each)?);
+    }
+    for each in spec.init_containers.iter().flatten() {
+        requests.init_container(container(each)?, each.restart_policy.as_deref() == Some("Always"));
+    }
+    let of_pod = amount(of_pod(spec))?;
+    Ok(requests.total(|sum| of_pod.unwrap_or(sum), amount(spec.overhead.as_ref())?.as_ref()))
+}
+
+fn of_container(container: &Container) -> Option<&Amounts> {
+    container.resources.as_ref()?.requests.as_ref()
+}
+
+fn of_pod(spec: &PodSpec) -> Option<&Amounts> {
+    spec.resources.as_ref()?.requests.as_ref()
+}
+
+fn host_ports(spec: &PodSpec) -> Vec<HostPort> {
+    // Init containers that are restarted run beside the others.
+    let sidecars = spec.init_containers.iter().flatten();
+    let sidecars = sidecars.filter(|container| container.restart_policy.as_deref() == Some("Always"));
+    let ports = spec.containers.iter().chain(sidecars).flat_map(|container| container.ports.iter().flatten());
+    let ports = ports.filter_map(|port| {
+        let text = |text: &Option<String>, default: &str| -> Arc<str> {
+            text.as_deref().filter(|text| !text.is_empty()).unwrap_or(default).into()
+        };
+        Some(HostPort {
+            port: port.host_port.filter(|port| *port > 0)?,
+            protocol: text(&port.protocol, "TCP"),
+            address: text(&port.host_ip, "0.0.0.0"),
+        })
+    });
+    ports.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn template(spec: serde_json::Value) -> Template {
+        Template::of("ns", Labels::default(), &serde_json::from_value(spec).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn requests_are_those_of_all_phases_and_absent_ones_are_assumed_for_scores() {
+        let requests = |cpu: &str| json!({"resources": {"requests": {"cpu": cpu}}, "name": "c"});
+        let template = template(json!({
+            "containers": [requests("500m"), {"name": "silent"}],
+            "initContainers": [
+                {"name": "sidecar", "restartPolicy": "Always", "resources": {"requests": {"example.com/gpu": "1"}}},
+                requests("2"),
+            ],
+            "overhead": {"memory": "1Mi"},
+        }));
+        let amount = |name: &str| template.requests.amount(name).to_string();
+        assert_eq!(["cpu", "memory", "example.com/gpu"].map(amount), ["2", "1Mi", "1"]);
+        // The init container of 2 cores beside the sidecar, of which a tenth is assumed; three times 200 MiB and the overhead.
+        assert_eq!(template.assumed_usage, [2100, (3 * 200 + 1) << 20]);
+    }
+
+    #[test]
+    fn what_the_pod_requests_as_a_whole_counts_instead_of_its_containers() {
+        let template = template(json!({
+            "containers": [{"name": "c", "resources": {"requests": {"cpu": "3", "example.com/gpu": "2"}}}],
+            "resources": {"requests": {"cpu": "1"}},
+        }));
+        assert_eq!((template.requests.amount("cpu").to_string(), template.assumed_usage[0]), ("1".to_owned(), 1000));
+        assert_eq!(template.requests.amount("example.com/gpu").to_string(), "2");
+    }
+
+    #[test]
+    fn ports_of_the_host_are_those_of_containers_that_go_on_running() {
+        let port = |port: i32| json!({"name": "c", "ports": [{"containerPort": 1, "hostPort": port}]});
+        let mut sidecar = port(3);
+        sidecar["restartPolicy"] = json!("Always");
+        let template = template(json!({"containers": [port(1), port(0)], "initContainers": [port(2), sidecar]}));
+        assert_eq!(template.host_ports.iter().map(|port| port.port).collect::<Vec<_>>(), [1, 3]);
+    }
+}

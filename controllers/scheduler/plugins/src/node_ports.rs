@@ -1,0 +1,82 @@
+//! NodePorts: two pods of a node cannot have the same port of it.
+
+use std::sync::Arc;
+
+use koord_engine::{
+    cluster::{Class, Cluster},
+    columns::Row,
+    event::{Event, Events},
+    plugin::{Filter, Plugin, PreFilter, Refusal},
+    pod::{HostPort, Pod, Template},
+};
+
+/// Refuses nodes on which a pod has a host port that this one wants.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NodePorts;
+
+struct Wanted(Arc<Template>);
+
+impl Plugin for NodePorts {
+    fn name(&self) -> &'static str {
+        "NodePorts"
+    }
+
+    fn filter(&self, class: &Class, _: &Cluster) -> PreFilter {
+        if class.template().host_ports.is_empty() {
+            return PreFilter::Skip;
+        }
+        PreFilter::Nodes(Box::new(Wanted(Arc::clone(class.template()))))
+    }
+
+    fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<String> {
+        vec!["node(s) didn't have free ports for the requested pod ports".to_owned()]
+    }
+
+    fn events(&self) -> Events {
+        Events::NODE_ADDED | Events::POD_REMOVED
+    }
+
+    fn may_help(&self, pod: &Pod, event: &Event) -> bool {
+        match event {
+            Event::PodRemoved(gone) => conflict(&pod.template.host_ports, &gone.template.host_ports),
+            _ => true,
+        }
+    }
+}
+
+impl Filter for Wanted {
+    fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
+        let mut pods = cluster.pods_on(row);
+        let is_taken = pods.any(|placed| conflict(&self.0.host_ports, &placed.pod.template.host_ports));
+        if is_taken { Err(Refusal::resolvable(0, 0)) } else { Ok(()) }
+    }
+}
+
+fn conflict(wanted: &[HostPort], taken: &[HostPort]) -> bool {
+    wanted.iter().any(|port| taken.iter().any(|other| port.conflicts(other)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::testing::{cluster, filtered_in, node, pod};
+
+    fn spec(port: u16) -> Value {
+        json!({"containers": [{"ports": [{"containerPort": 1, "hostPort": port}, {"containerPort": 2}]}]})
+    }
+
+    #[test]
+    fn a_port_is_taken_once_per_node() {
+        let mut cluster = cluster(&[node("a", &json!({})), node("b", &json!({}))]);
+        cluster.place(pod("web", &spec(80)), &"a".into());
+        let refused = "U node(s) didn't have free ports for the requested pod ports";
+        assert_eq!(filtered_in(&NodePorts, &mut cluster, &spec(80)), [refused, ""]);
+        assert_eq!(filtered_in(&NodePorts, &mut cluster, &spec(81)), ["", ""]);
+        assert_eq!(filtered_in(&NodePorts, &mut cluster, &json!({})), ["", ""]);
+        let gone = |port| Event::PodRemoved(pod("gone", &spec(port)));
+        assert!(NodePorts.may_help(&pod("b", &spec(80)), &gone(80)));
+        assert!(!NodePorts.may_help(&pod("b", &spec(80)), &gone(81)));
+    }
+}

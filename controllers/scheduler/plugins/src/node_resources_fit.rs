@@ -1,0 +1,302 @@
+//! NodeResourcesFit: a node must have left what a pod requests, and the strategy says which node is best.
+
+use koord_engine::{
+    cluster::{Class, Cluster},
+    columns::Row,
+    event::{Event, Events},
+    plugin::{Filter, Plugin, PreFilter, Refusal, SCORE_MAX, Score},
+    pod::Pod,
+};
+use koord_scheduling::{ResourceId, ResourceVector};
+
+/// Refuses nodes that have less left than the pod requests, and scores the others by what is left afterwards.
+#[derive(Clone, Debug)]
+pub struct NodeResourcesFit {
+    /// How nodes are compared.
+    pub strategy: Strategy,
+    /// By which resources.
+    pub resources: Vec<Weighted>,
+    /// Resources that are not looked at: a name, or `example.com/` for all of a domain.
+    pub ignored: Vec<String>,
+}
+
+/// Which node is best.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Strategy {
+    /// The emptiest: pods are spread.
+    #[default]
+    LeastAllocated,
+    /// The fullest: pods are packed.
+    MostAllocated,
+    /// By a line through points of (utilisation in percent, score of 0 to 10).
+    RequestedToCapacityRatio(Vec<(i64, i64)>),
+}
+
+/// A resource and how much it counts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Weighted {
+    /// Its name.
+    pub name: String,
+    /// How much it counts, 1 or more.
+    pub weight: i64,
+}
+
+impl Default for NodeResourcesFit {
+    /// The emptiest by cpu and memory, as kube-scheduler.
+    fn default() -> Self {
+        let resources = ["cpu", "memory"].map(|name| Weighted { name: name.to_owned(), weight: 1 });
+        Self { strategy: Strategy::default(), resources: resources.into(), ignored: Vec::new() }
+    }
+}
+
+/// In the operand of a refusal: bit 0 for the number of pods, and the bit of each resource after it.
+const PODS: u64 = 1;
+/// Resources beyond share the last bit.
+const LAST_BIT: u32 = 63;
+
+struct Requests(ResourceVector);
+
+struct Allocation {
+    strategy: Strategy,
+    resources: Vec<Counted>,
+}
+
+/// A resource that counts for this pod.
+struct Counted {
+    id: ResourceId,
+    weight: i64,
+    /// What the pod adds to it.
+    request: i64,
+    /// Which assumed usage is compared instead of requests.
+    assumed: Option<usize>,
+}
+
+impl NodeResourcesFit {
+    fn is_ignored(&self, name: &str) -> bool {
+        self.ignored.iter().any(|ignored| match ignored.strip_suffix('/') {
+            Some(domain) => name.strip_prefix(domain).is_some_and(|rest| rest.starts_with('/')),
+            None => name == ignored,
+        })
+    }
+}
+
+impl Plugin for NodeResourcesFit {
+    fn name(&self) -> &'static str {
+        "NodeResourcesFit"
+    }
+
+    fn filter(&self, class: &Class, cluster: &Cluster) -> PreFilter {
+        let mut requests = class.requests().clone();
+        for (resource, _) in class.requests().iter() {
+            if self.is_ignored(cluster.resources().name(resource)) {
+                requests.set(resource, 0);
+            }
+        }
+        PreFilter::Nodes(Box::new(Requests(requests)))
+    }
+
+    fn score(&self, class: &Class, cluster: &Cluster) -> Option<Box<dyn Score>> {
+        let counted = self.resources.iter().filter_map(|Weighted { name, weight }| {
+            let id = cluster.resources().get(name)?;
+            let assumed = [ResourceId::CPU, ResourceId::MEMORY].iter().position(|known| *known == id);
+            let request = match assumed {
+                Some(which) => class.template().assumed_usage[which],
+                None => class.requests().get(id),
+            };
+            // An extended resource that the pod does not request says nothing about it.
+            let counts = request > 0 || assumed.is_some() || id == ResourceId::EPHEMERAL_STORAGE;
+            counts.then_some(Counted { id, weight: *weight, request, assumed })
+        });
+        Some(Box::new(Allocation { strategy: self.strategy.clone(), resources: counted.collect() }))
+    }
+
+    fn reasons(&self, refusal: &Refusal, cluster: &Cluster) -> Vec<String> {
+        let pods = (refusal.operand & PODS != 0).then(|| "Too many pods".to_owned());
+        let resources = cluster.resources().names().zip(1_u32..).filter(|(_, bit)| *bit < LAST_BIT);
+        let short = resources.filter(|(_, bit)| refusal.operand & 1 << bit != 0);
+        let short = short.map(|(name, _)| format!("Insufficient {name}"));
+        let others = (refusal.operand >> LAST_BIT != 0).then(|| "Insufficient resources".to_owned());
+        pods.into_iter().chain(short).chain(others).collect()
+    }
+
+    fn events(&self) -> Events {
+        Events::NODE_ADDED | Events::NODE_ALLOCATABLE | Events::POD_REMOVED | Events::POD_CHANGED
+    }
+
+    fn may_help(&self, pod: &Pod, event: &Event) -> bool {
+        let lists = |wanted: &Pod, name: &str| wanted.template.requests.amount(name).value() > 0;
+        match event {
+            // What is gone must have had something that the pod wants; every pod counts as one.
+            Event::PodRemoved(_) | Event::PodAssigned(_) | Event::PodChanged | Event::Timeout => true,
+            Event::NodeAdded(node) => pod.template.requests.iter().all(|(name, amount)| {
+                self.is_ignored(name) || !lists(pod, name) || node.allocatable.amount(name) >= amount
+            }),
+            Event::NodeChanged { old, new } => {
+                let grew = |name: &str| new.allocatable.amount(name) > old.allocatable.amount(name);
+                grew("pods") || pod.template.requests.names().any(grew)
+            }
+        }
+    }
+}
+
+impl Filter for Requests {
+    fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
+        let (mut short, mut is_resolvable) = (0, true);
+        for (resource, request) in self.0.iter() {
+            let offered = cluster.allocatable(resource, row);
+            if request > offered - cluster.requested(resource, row) {
+                if resource == ResourceId::PODS {
+                    short |= PODS;
+                } else {
+                    short |= 1 << u32::try_from(resource.index() + 1).unwrap_or(LAST_BIT).min(LAST_BIT);
+                    is_resolvable &= request <= offered;
+                }
+            }
+        }
+        if short == 0 { Ok(()) } else { Err(Refusal { reason: 0, resolvable: is_resolvable, operand: short }) }
+    }
+}
+
+impl Score for Allocation {
+    fn score(&self, cluster: &Cluster, row: Row) -> i64 {
+        let assumed_usage = cluster.assumed_usage(row);
+        let (mut score, mut weights) = (0, 0);
+        for Counted { id, weight, request, assumed } in &self.resources {
+            let offered = cluster.allocatable(*id, row);
+            if offered <= 0 {
+                continue;
+            }
+            let before = assumed.map_or_else(|| cluster.requested(*id, row), |which| assumed_usage[which]);
+            let of_resource = self.strategy.score(before + request, offered);
+            // A line may give 0, which counts as little as a resource that is not there.
+            if matches!(self.strategy, Strategy::RequestedToCapacityRatio(_)) && of_resource <= 0 {
+                continue;
+            }
+            score += of_resource * weight;
+            weights += weight;
+        }
+        match (weights, &self.strategy) {
+            (0, _) => 0,
+            (_, Strategy::RequestedToCapacityRatio(_)) => (score + weights / 2) / weights,
+            _ => score / weights,
+        }
+    }
+
+    fn is_local(&self) -> bool {
+        true
+    }
+}
+
+impl Strategy {
+    /// The score of one resource.
+    fn score(&self, requested: i64, offered: i64) -> i64 {
+        match self {
+            Self::LeastAllocated if requested > offered => 0,
+            Self::LeastAllocated => percent(offered - requested, offered),
+            Self::MostAllocated => percent(requested.min(offered), offered),
+            Self::RequestedToCapacityRatio(points) => {
+                let utilization = if requested > offered { 100 } else { percent(requested, offered) };
+                on_line(points, utilization)
+            }
+        }
+    }
+}
+
+fn percent(part: i64, whole: i64) -> i64 {
+    // Memory in bytes times 100 fits for as long as a node has less than 92 PB.
+    part.saturating_mul(SCORE_MAX) / whole
+}
+
+/// The score at a utilisation, on the line through points whose scores go to 10.
+fn on_line(points: &[(i64, i64)], utilization: i64) -> i64 {
+    const SCALE: i64 = SCORE_MAX / 10;
+    let mut before: Option<(i64, i64)> = None;
+    for (at, score) in points.iter().map(|(at, score)| (*at, score * SCALE)) {
+        if utilization <= at {
+            return match before {
+                None => score,
+                Some((left, low)) => low + (score - low) * (utilization - left) / (at - left).max(1),
+            };
+        }
+        before = Some((at, score));
+    }
+    before.map_or(0, |(_, score)| score)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::testing::{cluster, filtered_in, node, pod, scored_in};
+
+    fn sized(name: &str, cpu: &str, memory: &str, pods: &str) -> Arc<koord_engine::node::Node> {
+        let allocatable = json!({"cpu": cpu, "memory": memory, "pods": pods, "example.com/gpu": "2"});
+        node(name, &json!({"status": {"allocatable": allocatable}}))
+    }
+
+    fn requesting(requests: &Value) -> Value {
+        json!({"containers": [{"name": "c", "resources": {"requests": requests}}]})
+    }
+
+    #[test]
+    fn every_shortage_is_named_and_what_the_node_never_had_is_unresolvable() {
+        let mut cluster = cluster(&[sized("a", "2", "1Gi", "1"), sized("b", "8", "8Gi", "9")]);
+        cluster.place(pod("x", &requesting(&json!({"cpu": "1", "example.com/gpu": "1"}))), &"a".into());
+        let wanted = requesting(&json!({"cpu": "2", "memory": "1Gi", "example.com/gpu": "2"}));
+        let fit = NodeResourcesFit::default();
+        let short = "U Too many pods, Insufficient cpu, Insufficient example.com/gpu";
+        assert_eq!(filtered_in(&fit, &mut cluster, &wanted), [short, ""]);
+        let too_large = "UU Too many pods, Insufficient cpu";
+        let wanted = requesting(&json!({"cpu": "3"}));
+        assert_eq!(filtered_in(&fit, &mut cluster, &wanted), [too_large, ""]);
+        assert_eq!(filtered_in(&fit, &mut cluster, &json!({})), ["U Too many pods", ""]);
+        let ignoring = NodeResourcesFit { ignored: vec!["example.com/".to_owned(), "cpu".to_owned()], ..fit };
+        let wanted = requesting(&json!({"cpu": "99", "example.com/gpu": "99"}));
+        assert_eq!(filtered_in(&ignoring, &mut cluster, &wanted), ["U Too many pods", ""]);
+    }
+
+    #[test]
+    fn strategies_compare_what_is_left_or_used() {
+        let mut cluster = cluster(&[sized("a", "4", "10000Mi", "10"), sized("b", "10", "10000Mi", "10")]);
+        cluster.place(pod("x", &requesting(&json!({"cpu": "1", "memory": "5000Mi"}))), &"a".into());
+        let wanted = requesting(&json!({"cpu": "1", "memory": "1000Mi"}));
+        let mut score = |strategy| {
+            let fit = NodeResourcesFit { strategy, ..NodeResourcesFit::default() };
+            scored_in(&fit, &mut cluster, &wanted).unwrap()
+        };
+        // a: cpu 2 of 4, memory 6000 of 10000; b: 1 of 10, 1000 of 10000.
+        assert_eq!(score(Strategy::LeastAllocated), [45, 90]);
+        assert_eq!(score(Strategy::MostAllocated), [55, 10]);
+        assert_eq!(score(Strategy::RequestedToCapacityRatio(vec![(0, 0), (100, 10)])), [55, 10]);
+        assert_eq!(score(Strategy::RequestedToCapacityRatio(vec![(0, 10), (50, 0)])), [0, 80]);
+    }
+
+    #[test]
+    fn a_pod_without_requests_counts_as_a_small_one_and_extended_resources_by_request_alone() {
+        let mut cluster = cluster(&[sized("a", "1", "1000Mi", "10")]);
+        assert_eq!(scored_in(&NodeResourcesFit::default(), &mut cluster, &requesting(&json!({}))), Some(vec![85]));
+        let gpu = Weighted { name: "example.com/gpu".to_owned(), weight: 3 };
+        let cpu = Weighted { name: "cpu".to_owned(), weight: 1 };
+        let fit = NodeResourcesFit { resources: vec![cpu, gpu], ..NodeResourcesFit::default() };
+        assert_eq!(scored_in(&fit, &mut cluster, &requesting(&json!({}))), Some(vec![90]));
+        let one = requesting(&json!({"example.com/gpu": "1"}));
+        assert_eq!(scored_in(&fit, &mut cluster, &one), Some(vec![(90 + 3 * 50) / 4]));
+    }
+
+    #[test]
+    fn a_node_that_is_too_small_or_did_not_grow_does_not_help() {
+        let fit = NodeResourcesFit::default();
+        let waiting = pod("x", &requesting(&json!({"cpu": "3", "memory": "1Gi"})));
+        let added = |cpu: &str| Event::NodeAdded(sized("a", cpu, "8Gi", "9"));
+        assert_eq!(["2", "3"].map(|cpu| fit.may_help(&waiting, &added(cpu))), [false, true]);
+        let changed = |cpu: &str, pods: &str| Event::NodeChanged {
+            old: sized("a", "2", "8Gi", "9"),
+            new: sized("a", cpu, "8Gi", pods),
+        };
+        assert!(fit.may_help(&waiting, &changed("4", "9")) && fit.may_help(&waiting, &changed("2", "10")));
+        assert!(!fit.may_help(&waiting, &changed("1", "9")));
+    }
+}

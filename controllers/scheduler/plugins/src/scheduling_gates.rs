@@ -1,0 +1,38 @@
+//! SchedulingGates: a pod with gates is not scheduled.
+
+use koord_engine::{event::Events, plugin::Plugin, pod::Pod};
+
+/// Holds back pods whose `spec.schedulingGates` is not empty.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SchedulingGates;
+
+impl Plugin for SchedulingGates {
+    fn name(&self) -> &'static str {
+        "SchedulingGates"
+    }
+
+    fn pre_enqueue(&self, pod: &Pod) -> Result<(), String> {
+        if pod.gates.is_empty() {
+            return Ok(());
+        }
+        Err(format!("waiting for scheduling gates: [{}]", pod.gates.join(" ")))
+    }
+
+    fn events(&self) -> Events {
+        Events::POD_CHANGED
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::pod;
+
+    #[test]
+    fn the_gates_are_named() {
+        let mut pod = Pod::clone(&pod("a", &serde_json::json!({})));
+        assert_eq!(SchedulingGates.pre_enqueue(&pod), Ok(()));
+        pod.gates = vec!["a".into(), "b".into()];
+        assert_eq!(SchedulingGates.pre_enqueue(&pod), Err("waiting for scheduling gates: [a b]".to_owned()));
+    }
+}

@@ -1,0 +1,109 @@
+//! TaintToleration: pods stay away from taints that they do not tolerate.
+
+use k8s_openapi::api::core::v1::Toleration;
+use koord_engine::{
+    cluster::{Class, Cluster},
+    columns::Row,
+    event::Events,
+    plugin::{Filter, Plugin, PreFilter, Refusal, SCORE_MAX, Score, default_normalize},
+};
+use koord_scheduling::{Effect, tolerates, untolerated};
+
+/// Refuses nodes with a taint of effect `NoSchedule` or `NoExecute` that the pod does not tolerate, and prefers those with
+/// fewer such taints of effect `PreferNoSchedule`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TaintToleration;
+
+struct Tolerations(Vec<Toleration>);
+
+impl Plugin for TaintToleration {
+    fn name(&self) -> &'static str {
+        "TaintToleration"
+    }
+
+    fn filter(&self, class: &Class, _: &Cluster) -> PreFilter {
+        PreFilter::Nodes(Box::new(Tolerations(class.template().tolerations.clone())))
+    }
+
+    fn score(&self, class: &Class, _: &Cluster) -> Option<Box<dyn Score>> {
+        // Tolerations of other effects do not count here.
+        let is_soft = |toleration: &&Toleration| {
+            let effect = toleration.effect.as_deref().unwrap_or_default();
+            effect.is_empty() || effect == Effect::PreferNoSchedule.as_str()
+        };
+        Some(Box::new(Tolerations(class.template().tolerations.iter().filter(is_soft).cloned().collect())))
+    }
+
+    fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<String> {
+        vec!["node(s) had untolerated taint(s)".to_owned()]
+    }
+
+    fn events(&self) -> Events {
+        Events::NODE_ADDED | Events::NODE_TAINTS | Events::POD_CHANGED
+    }
+}
+
+impl Filter for Tolerations {
+    fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
+        let taint = cluster.node(row).and_then(|node| untolerated(&node.taints, &self.0, &Effect::HARD));
+        if taint.is_some() { Err(Refusal::unresolvable(0)) } else { Ok(()) }
+    }
+}
+
+impl Score for Tolerations {
+    fn score(&self, cluster: &Cluster, row: Row) -> i64 {
+        let taints = cluster.node(row).map_or(&[][..], |node| &node.taints);
+        let soft = taints.iter().filter(|taint| taint.effect == Effect::PreferNoSchedule.as_str());
+        let untolerated = soft.filter(|taint| !self.0.iter().any(|toleration| tolerates(toleration, taint)));
+        i64::try_from(untolerated.count()).unwrap_or(i64::MAX)
+    }
+
+    fn normalize(&self, scores: &mut [i64]) {
+        default_normalize(scores, true);
+    }
+
+    fn is_local(&self) -> bool {
+        false
+    }
+
+    fn uniform(&self, cluster: &Cluster) -> Option<i64> {
+        (cluster.softly_tainted() == 0).then_some(SCORE_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::testing::{Nodes, filtered, node, scored};
+
+    fn nodes() -> Nodes {
+        let tainted = |name: &str, taints: Value| node(name, &json!({"spec": {"taints": taints}}));
+        let taint = |key: &str, effect: &str| json!({"key": key, "value": "x", "effect": effect});
+        vec![
+            tainted("clean", json!([])),
+            tainted("hard", json!([taint("a", "NoSchedule")])),
+            tainted("soft", json!([taint("b", "PreferNoSchedule")])),
+            tainted("softer", json!([taint("b", "PreferNoSchedule"), taint("c", "PreferNoSchedule")])),
+            tainted("evicting", json!([taint("d", "NoExecute")])),
+        ]
+    }
+
+    #[test]
+    fn hard_taints_refuse_and_soft_ones_count() {
+        let refused = "UU node(s) had untolerated taint(s)";
+        assert_eq!(filtered(&TaintToleration, &nodes(), &json!({})), ["", refused, "", "", refused]);
+        let tolerant = json!({"tolerations": [{"key": "a", "operator": "Exists"}, {"key": "b", "value": "x"}]});
+        assert_eq!(filtered(&TaintToleration, &nodes(), &tolerant), ["", "", "", "", refused]);
+        assert_eq!(scored(&TaintToleration, &nodes(), &json!({})), Some(vec![100, 100, 50, 0, 100]));
+        assert_eq!(scored(&TaintToleration, &nodes(), &tolerant), Some(vec![100, 100, 100, 0, 100]));
+        let hard = json!({"tolerations": [{"operator": "Exists", "effect": "NoExecute"}]});
+        assert_eq!(scored(&TaintToleration, &nodes(), &hard), Some(vec![100, 100, 50, 0, 100]));
+    }
+
+    #[test]
+    fn without_soft_taints_all_nodes_are_alike() {
+        assert_eq!(scored(&TaintToleration, &nodes()[..2], &json!({})), Some(vec![100, 100]));
+    }
+}

@@ -1,0 +1,87 @@
+//! Nodes and pods for the tests of plugins, and what a plugin says about them.
+
+use std::sync::Arc;
+
+use koord_core::{key::ObjectKey, uid::Uid};
+use koord_engine::{
+    cluster::Cluster,
+    labels::Labels,
+    node::Node,
+    plugin::{Plugin, PreFilter, Refusal},
+    pod::{Pod, Template},
+};
+use serde_json::{Value, json};
+
+pub(crate) type Nodes = Vec<Arc<Node>>;
+
+/// A node of this name with these other members.
+pub(crate) fn node(name: &str, members: &Value) -> Arc<Node> {
+    let mut object = members.clone();
+    object["metadata"]["name"] = json!(name);
+    Arc::new(Node::of(&serde_json::from_value(object).unwrap()).unwrap())
+}
+
+/// A pod with this spec, which may lack its containers.
+pub(crate) fn pod(name: &str, spec: &Value) -> Arc<Pod> {
+    let mut spec = spec.clone();
+    if spec["containers"].is_null() {
+        spec["containers"] = json!([]);
+    }
+    for container in spec["containers"].as_array_mut().unwrap() {
+        container["name"] = json!("c");
+    }
+    let template = Template::of("ns", Labels::default(), &serde_json::from_value(spec).unwrap()).unwrap();
+    Arc::new(Pod {
+        key: ObjectKey::new("ns", name),
+        uid: Uid::from(name),
+        template: Arc::new(template),
+        gates: Vec::new(),
+        node: None,
+        deleting: false,
+    })
+}
+
+pub(crate) fn cluster(nodes: &[Arc<Node>]) -> Cluster {
+    let mut cluster = Cluster::default();
+    for node in nodes {
+        cluster.set_node(Arc::clone(node));
+    }
+    cluster
+}
+
+/// Of each node whether the pod may run there: empty, or the status and the reasons.
+pub(crate) fn filtered(plugin: &dyn Plugin, nodes: &[Arc<Node>], spec: &Value) -> Vec<String> {
+    filtered_in(plugin, &mut cluster(nodes), spec)
+}
+
+pub(crate) fn filtered_in(plugin: &dyn Plugin, cluster: &mut Cluster, spec: &Value) -> Vec<String> {
+    let class = cluster.class(&pod("tried", spec).template);
+    let said = |refusal: Refusal| {
+        let status = if refusal.resolvable { "U" } else { "UU" };
+        format!("{status} {}", plugin.reasons(&refusal, cluster).join(", "))
+    };
+    let rows = cluster.rows().map(|(row, _)| row);
+    match plugin.filter(&class, cluster) {
+        PreFilter::Skip => rows.map(|_| String::new()).collect(),
+        PreFilter::None(refusal) => rows.map(|_| said(refusal)).collect(),
+        PreFilter::Nodes(filter) => {
+            rows.map(|row| filter.filter(cluster, row).err().map(said).unwrap_or_default()).collect()
+        }
+    }
+}
+
+/// The normalised score of each node; none where the plugin does not compare them.
+pub(crate) fn scored(plugin: &dyn Plugin, nodes: &[Arc<Node>], spec: &Value) -> Option<Vec<i64>> {
+    scored_in(plugin, &mut cluster(nodes), spec)
+}
+
+pub(crate) fn scored_in(plugin: &dyn Plugin, cluster: &mut Cluster, spec: &Value) -> Option<Vec<i64>> {
+    let class = cluster.class(&pod("tried", spec).template);
+    let score = plugin.score(&class, cluster)?;
+    let mut scores: Vec<i64> = cluster.rows().map(|(row, _)| score.score(cluster, row)).collect();
+    score.normalize(&mut scores);
+    if let Some(all) = score.uniform(cluster) {
+        assert!(scores.iter().all(|score| *score == all), "{scores:?} are not all {all}");
+    }
+    Some(scores)
+}
