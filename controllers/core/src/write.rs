@@ -36,6 +36,13 @@ pub enum Action {
         /// The patch.
         patch: Value,
     },
+    /// Strategic merge patch, for built-in kinds: items of lists are named by their keys, as conditions by their type.
+    StrategicPatch {
+        /// `status` or another subresource; empty for the object itself.
+        subresource: &'static str,
+        /// The patch.
+        patch: Value,
+    },
     /// Server-side apply: the fields of this object are ours, and no others. It is created where it does not exist.
     Apply {
         /// What we declare; `metadata.uid` in it is a precondition.
@@ -109,7 +116,7 @@ impl Action {
     pub fn verb(&self) -> &'static str {
         match self {
             Self::Create(_) | Self::Bind { .. } | Self::Evict(_) => "create",
-            Self::Patch { .. } | Self::Apply { .. } => "patch",
+            Self::Patch { .. } | Self::StrategicPatch { .. } | Self::Apply { .. } => "patch",
             Self::Update { .. } => "update",
             Self::Delete(_) => "delete",
         }
@@ -170,12 +177,17 @@ impl Write {
                 content_type: "application/json",
                 body: body.to_string(),
             },
-            Action::Patch { subresource, patch } => {
+            Action::Patch { subresource, patch } | Action::StrategicPatch { subresource, patch } => {
                 let slash = if subresource.is_empty() { "" } else { "/" };
+                let is_strategic = matches!(self.action, Action::StrategicPatch { .. });
                 WireRequest {
                     method: "PATCH",
                     uri: format!("{}{slash}{subresource}?fieldManager={field_manager}", object()),
-                    content_type: "application/merge-patch+json",
+                    content_type: if is_strategic {
+                        "application/strategic-merge-patch+json"
+                    } else {
+                        "application/merge-patch+json"
+                    },
                     body: patch.to_string(),
                 }
             }
@@ -276,7 +288,7 @@ impl Write {
             Action::Create(_) => (&["create"], ""),
             // An apply makes what is not there.
             Action::Apply { .. } => (&["create", "patch"], ""),
-            Action::Patch { subresource, .. } => (&["patch"], subresource),
+            Action::Patch { subresource, .. } | Action::StrategicPatch { subresource, .. } => (&["patch"], subresource),
             Action::Update { subresource, .. } => (&["update"], subresource),
             Action::Delete(_) => (&["delete"], ""),
             Action::Bind { .. } => (&["create"], "binding"),
@@ -310,8 +322,12 @@ impl fmt::Display for Write {
         let Write { kind, key, action } = self;
         match action {
             Action::Create(_) => write!(f, "create {} {key}", kind.kind),
-            Action::Patch { subresource: "", patch } => write!(f, "patch {} {key} {patch}", kind.kind),
-            Action::Patch { subresource, patch } => write!(f, "patch {}/{subresource} {key} {patch}", kind.kind),
+            Action::Patch { subresource: "", patch } | Action::StrategicPatch { subresource: "", patch } => {
+                write!(f, "patch {} {key} {patch}", kind.kind)
+            }
+            Action::Patch { subresource, patch } | Action::StrategicPatch { subresource, patch } => {
+                write!(f, "patch {}/{subresource} {key} {patch}", kind.kind)
+            }
             Action::Apply { owned: Value::Null, .. } => write!(f, "apply {} {key}", kind.kind),
             Action::Apply { object, owned } => {
                 let difference = merge::diff(owned, &comparable(object)).unwrap_or_else(|| json!({}));
@@ -357,6 +373,9 @@ mod tests {
         assert_eq!(serde_json::from_str::<Value>(&sent).unwrap(), serde_json::from_str::<Value>(options).unwrap());
         let update = write(Action::Update { subresource: "status", object: json!({}) });
         assert_eq!(line(&update), "PUT /api/v1/namespaces/ns/configmaps/a/status?fieldManager=me {}");
+        let strategic = write(Action::StrategicPatch { subresource: "status", patch: json!({}) });
+        assert_eq!(line(&strategic), "PATCH /api/v1/namespaces/ns/configmaps/a/status?fieldManager=me {}");
+        assert_eq!(strategic.request("me").content_type, "application/strategic-merge-patch+json");
         let evict = write(Action::Evict(Deletion::of(Uid::from("u"))));
         assert!(line(&evict).starts_with("POST /api/v1/namespaces/ns/configmaps/a/eviction {"));
         let forbidden = Answer { code: 429, ..Answer::default() };

@@ -86,11 +86,19 @@ pub struct Queue {
     error_backoff: BTreeSet<(u64, Uid)>,
     /// Who is here for longest first.
     parked: BTreeSet<(Moment, Uid)>,
-    in_flight: BTreeMap<Uid, u64>,
+    in_flight: BTreeMap<Uid, InFlight>,
     /// What has happened since the oldest pod in flight was taken.
     events: VecDeque<Event>,
     /// The number of the first of them.
     first_event: u64,
+}
+
+#[derive(Debug)]
+struct InFlight {
+    /// The number of the first event that its attempt has not seen.
+    since: u64,
+    /// As it is now.
+    pod: Arc<Pod>,
 }
 
 /// The order of trial.
@@ -128,13 +136,19 @@ impl Queue {
         ends.chain(parked).min()
     }
 
-    /// A pod that needs a node was added, or changed.
+    /// A pod that needs a node was added, or changed; one that is as it was changes nothing.
     pub fn set(&mut self, pod: Arc<Pod>, now: Moment, judge: &dyn Judge) {
-        if self.in_flight.contains_key(&pod.uid) {
-            self.record(Event::PodChanged);
+        if let Some(flying) = self.in_flight.get_mut(&pod.uid) {
+            if flying.pod != pod {
+                flying.pod = pod;
+                self.record(Event::PodChanged);
+            }
             return;
         }
         let uid = pod.uid.clone();
+        if self.entries.get(&uid).is_some_and(|entry| entry.pod == pod) {
+            return;
+        }
         let Some(mut entry) = self.take(&uid) else {
             return self.admit(Entry::new(pod, now), now, judge, Admission::New);
         };
@@ -168,7 +182,8 @@ impl Queue {
         let mut entry = self.take(&uid)?;
         entry.tried.attempts += 1;
         entry.tried.first.get_or_insert(now);
-        self.in_flight.insert(uid, self.first_event + self.events.len() as u64);
+        let since = self.first_event + self.events.len() as u64;
+        self.in_flight.insert(uid, InFlight { since, pod: Arc::clone(&entry.pod) });
         Some((Arc::clone(&entry.pod), entry.tried))
     }
 
@@ -177,7 +192,7 @@ impl Queue {
         if self.in_flight.remove(uid).is_none() {
             return;
         }
-        let oldest = self.in_flight.values().min().copied();
+        let oldest = self.in_flight.values().map(|flying| flying.since).min();
         let keep_from = oldest.unwrap_or(self.first_event + self.events.len() as u64);
         while self.first_event < keep_from {
             self.events.pop_front();
@@ -185,9 +200,11 @@ impl Queue {
         }
     }
 
-    /// A pod in flight could not be placed.
+    /// A pod in flight could not be placed. What it has become meanwhile waits in its place.
     pub fn give_back(&mut self, pod: Arc<Pod>, tried: Tried, why: Return, now: Moment, judge: &dyn Judge) {
-        let since = self.in_flight.get(&pod.uid).copied();
+        let flying = self.in_flight.get(&pod.uid);
+        let since = flying.map(|flying| flying.since);
+        let pod = flying.map_or(pod, |flying| Arc::clone(&flying.pod));
         let mut entry = Entry { tried, ..Entry::new(pod, now) };
         entry.count(why);
         let helps = match (why, since) {

@@ -1,0 +1,68 @@
+//! What is written about an attempt: events and the condition of the pod, in kube-scheduler's words.
+
+use koord_engine::pod::Pod;
+use koord_resource::controller::ResourceKind;
+use koord_runtime::{
+    events::{Event, EventType},
+    write::{Action, Write},
+};
+use serde_json::json;
+
+/// The longest note of an event.
+const NOTE_MAX: usize = 1024;
+
+/// The pod was bound.
+pub(crate) fn scheduled(pod: &Pod, node: &str) -> Event {
+    let message = format!("Successfully assigned {} to {node}", pod.key);
+    event(pod, EventType::Normal, ("Binding", "Scheduled"), message)
+}
+
+/// No node takes the pod, or its binding has failed.
+pub(crate) fn failed(pod: &Pod, message: &str) -> Event {
+    event(pod, EventType::Warning, ("Scheduling", "FailedScheduling"), shortened(message))
+}
+
+/// The condition that says why the pod has no node.
+pub(crate) fn unscheduled(pod: &Pod, reason: &str, message: &str, now: jiff::Timestamp) -> Write {
+    let condition = json!({
+        "type": "PodScheduled", "status": "False", "reason": reason, "message": message,
+        "lastProbeTime": null, "lastTransitionTime": seconds(now),
+    });
+    let patch = json!({"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}});
+    let action = Action::StrategicPatch { subresource: "status", patch };
+    Write { kind: ResourceKind::POD, key: pod.key.clone(), action }
+}
+
+fn event(pod: &Pod, type_: EventType, (action, reason): (&'static str, &'static str), message: String) -> Event {
+    Event { kind: ResourceKind::POD, key: pod.key.clone(), uid: pod.uid.clone(), type_, action, reason, message }
+}
+
+fn shortened(message: &str) -> String {
+    const MORE: &str = " ...";
+    if message.len() <= NOTE_MAX {
+        return message.to_owned();
+    }
+    let mut end = NOTE_MAX - MORE.len();
+    while !message.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}{MORE}", &message[..end])
+}
+
+fn seconds(now: jiff::Timestamp) -> String {
+    now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_note_ends_with_dots_and_within_a_letter_never() {
+        let long = format!("{}ü and more", "x".repeat(NOTE_MAX - 5));
+        let short = shortened(&long);
+        assert!(short.len() <= NOTE_MAX && short.ends_with("x ..."), "{short}");
+        assert_eq!(shortened("short"), "short");
+        assert_eq!(seconds("2026-01-02T03:04:05.6Z".parse().unwrap()), "2026-01-02T03:04:05Z");
+    }
+}

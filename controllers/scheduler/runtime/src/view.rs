@@ -1,0 +1,211 @@
+//! What is kept of pods and nodes: what the engine knows of them.
+
+use std::{cmp::Ordering, collections::BTreeMap, sync::Arc};
+
+use k8s_openapi::{
+    api::core::v1::{Node as ApiNode, NodeSpec, NodeStatus, PodCondition, PodSpec},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
+use koord_engine::{labels::Labels, node::Node, pod::Template};
+use koord_resource::controller::ResourceKind;
+use koord_runtime::{
+    intern::Interner,
+    projection::{DecodeError, Projection, WireObject},
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// A pod.
+#[derive(Debug)]
+pub(crate) struct PodView {
+    pub(crate) template: Arc<Template>,
+    pub(crate) gates: Vec<Arc<str>>,
+    pub(crate) node: Option<Arc<str>>,
+    /// It has succeeded or failed: it uses nothing any more.
+    pub(crate) has_ended: bool,
+    /// The message of the condition `PodScheduled`, while it is `False`.
+    pub(crate) unscheduled: Option<Arc<str>>,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct PodMembers<'a> {
+    spec: PodSpec,
+    #[serde(default, borrow)]
+    status: PodStatusWire<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PodStatusWire<'a> {
+    #[serde(borrow)]
+    phase: std::borrow::Cow<'a, str>,
+    conditions: Vec<PodCondition>,
+}
+
+impl Projection for PodView {
+    const KIND: ResourceKind = ResourceKind::POD;
+    type Wire<'a> = WireObject<'a, PodMembers<'a>>;
+    type Index = ();
+
+    fn project(wire: Self::Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
+        let PodMembers { spec, status } = wire.members;
+        let labels = labels(wire.metadata.labels, strings)?;
+        let template = Template::of(&wire.metadata.namespace, labels, &spec)
+            .map_err(|error| DecodeError::new("spec.containers.resources", error))?;
+        let shared = strings.share(Keyed { key: key(&template, &spec), template: Arc::new(template) });
+        let unscheduled =
+            status.conditions.iter().find(|known| known.type_ == "PodScheduled" && known.status == "False");
+        let gates = spec.scheduling_gates.iter().flatten().map(|gate| strings.intern(&gate.name));
+        Ok(Self {
+            gates: gates.collect(),
+            template: Arc::clone(&shared.template),
+            node: spec.node_name.as_deref().filter(|node| !node.is_empty()).map(|node| strings.intern(node)),
+            has_ended: matches!(&*status.phase, "Succeeded" | "Failed"),
+            unscheduled: unscheduled.map(|known| known.message.as_deref().unwrap_or_default().into()),
+        })
+    }
+}
+
+impl PartialEq for PodView {
+    fn eq(&self, other: &Self) -> bool {
+        let Self { template, gates, node, has_ended, unscheduled } = self;
+        Arc::ptr_eq(template, &other.template)
+            && (gates, node, has_ended, unscheduled)
+                == (&other.gates, &other.node, &other.has_ended, &other.unscheduled)
+    }
+}
+
+/// A template with the text by which equal ones are found: one template serves all pods of a workload.
+#[derive(Debug)]
+struct Keyed {
+    key: Box<str>,
+    template: Arc<Template>,
+}
+
+impl Ord for Keyed {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key.cmp(&other.key)
+    }
+}
+
+impl PartialOrd for Keyed {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Keyed {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for Keyed {}
+
+/// Everything that a template is made of, as text: what [`Template::of`] reads of the pod.
+fn key(template: &Template, spec: &PodSpec) -> Box<str> {
+    let containers = spec.containers.iter().chain(spec.init_containers.iter().flatten());
+    let containers: Vec<_> =
+        containers.map(|container| (&container.resources, &container.ports, &container.restart_policy)).collect();
+    let labels: BTreeMap<&str, &str> = template.labels.iter().collect();
+    let parts = (
+        (&*template.namespace, &*template.scheduler, template.priority, labels),
+        (containers, spec.containers.len(), &spec.resources, &spec.overhead),
+        (&spec.node_selector, &spec.affinity, &spec.tolerations),
+    );
+    // Types of the API are JSON.
+    serde_json::to_string(&parts).unwrap_or_default().into()
+}
+
+/// A node.
+#[derive(Debug)]
+pub(crate) struct NodeView(pub(crate) Arc<Node>);
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct NodeMembers {
+    spec: NodeSpec,
+    status: Allocatable,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Allocatable {
+    allocatable: Option<BTreeMap<String, k8s_openapi::apimachinery::pkg::api::resource::Quantity>>,
+}
+
+impl Projection for NodeView {
+    const KIND: ResourceKind = ResourceKind::NODE;
+    type Wire<'a> = WireObject<'a, NodeMembers>;
+    type Index = ();
+
+    fn project(wire: Self::Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
+        let NodeMembers { spec, status: Allocatable { allocatable } } = wire.members;
+        let metadata = ObjectMeta { name: Some(wire.metadata.name.into_owned()), ..ObjectMeta::default() };
+        let status = NodeStatus { allocatable, ..NodeStatus::default() };
+        let object = ApiNode { metadata, spec: Some(spec), status: Some(status) };
+        let node = Node::of(&object).map_err(|error| DecodeError::new("status.allocatable", error))?;
+        Ok(Self(Arc::new(Node { labels: labels(wire.metadata.labels, strings)?, ..node })))
+    }
+}
+
+impl PartialEq for NodeView {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+fn labels(raw: Option<&RawValue>, strings: &mut Interner) -> Result<Labels, DecodeError> {
+    let Some(raw) = raw else { return Ok(Labels::default()) };
+    let labels: BTreeMap<std::borrow::Cow<'_, str>, std::borrow::Cow<'_, str>> =
+        serde_json::from_str(raw.get()).map_err(|error| DecodeError::new("metadata.labels", error))?;
+    Ok(labels.iter().map(|(key, value)| (strings.intern(key), strings.intern(value))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use koord_runtime::{
+        cache::Applied,
+        store::{Sink as _, Store},
+    };
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn pod(name: &str, spec: &Value) -> String {
+        let metadata =
+            json!({"name": name, "namespace": "ns", "uid": name, "resourceVersion": "1", "labels": {"app": "web"}});
+        json!({"metadata": metadata, "spec": spec}).to_string()
+    }
+
+    #[test]
+    fn pods_of_a_workload_share_their_template_whatever_their_names_and_volumes() {
+        let store = Store::<PodView>::default();
+        let spec = |volume: &str, cpu: &str| {
+            let container = json!({"name": "c", "resources": {"requests": {"cpu": cpu}}});
+            json!({"containers": [container], "volumes": [{"name": volume}], "schedulerName": "koord-scheduler"})
+        };
+        for (name, volume, cpu) in [("a", "kube-api-access-x7", "1"), ("b", "kube-api-access-y8", "1"), ("c", "v", "2")]
+        {
+            store.upsert(&pod(name, &spec(volume, cpu))).unwrap();
+        }
+        let cache = store.read();
+        let template = |name: &str| Arc::clone(&cache.get(&format!("ns/{name}")).unwrap().value.template);
+        assert!(Arc::ptr_eq(&template("a"), &template("b")) && !Arc::ptr_eq(&template("a"), &template("c")));
+        assert_eq!(
+            (&*template("c").scheduler, template("c").requests.amount("cpu").to_string()),
+            ("koord-scheduler", "2".to_owned())
+        );
+    }
+
+    #[test]
+    fn what_does_not_matter_to_the_scheduler_is_no_change() {
+        let mut cache = koord_runtime::cache::Cache::<NodeView>::default();
+        let node = |revision: u64, cpu: &str, images: u32| {
+            let metadata = json!({"name": "n", "uid": "u", "resourceVersion": revision.to_string()});
+            json!({"metadata": metadata, "status": {"allocatable": {"cpu": cpu}, "images": images}}).to_string()
+        };
+        let mut changed = |text: &str| matches!(cache.upsert(text).unwrap().1, Applied::Changed(_));
+        assert_eq!([node(1, "4", 1), node(2, "4", 2), node(3, "5", 2)].map(|text| changed(&text)), [true, false, true]);
+    }
+}

@@ -1,0 +1,188 @@
+//! The scheduler on the embedded API server, in one process and in paused time.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+use std::{sync::Arc, time::Duration};
+
+use envtest::{
+    environment::SeededEnvironment,
+    kinds,
+    request::ApiRequest,
+    server::ApiServer,
+    shell::{Parts, Server},
+    store::HistoryLimits,
+};
+use http::Method;
+use jiff::Timestamp;
+use koord_engine::{engine::Engine, queue::Timings};
+use koord_runtime::{
+    Core,
+    clock::{Clock as _, ScaledClock, SharedClock},
+    lease::LeaderElectionConfig,
+    manager::{Manager, Settings},
+    metrics::Metrics,
+    random::Random,
+    recorder::Recorder,
+};
+use koord_scheduler_plugins::default_profile;
+use koord_scheduler_runtime::{Scheduler, feed::Feed};
+use kube::Client;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+// === the stage ===
+
+struct Stage {
+    server: Server,
+    clock: SharedClock,
+}
+
+const PODS: &str = "/api/v1/namespaces/default/pods";
+
+impl Stage {
+    fn new() -> Self {
+        let environment = SeededEnvironment::new(1, Timestamp::UNIX_EPOCH);
+        let mut core = ApiServer::empty(Box::new(environment), HistoryLimits::default());
+        kinds::install(&mut core);
+        let stage = Self {
+            server: Server::new(core, Parts::default()),
+            clock: ScaledClock::shared(Timestamp::UNIX_EPOCH, 1.0),
+        };
+        for name in ["default", "kube-system"] {
+            stage.send(Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": name}}));
+        }
+        stage
+    }
+
+    fn send(&self, method: Method, path: &str, body: &Value) -> Value {
+        let mut request = ApiRequest::new(method, path, body.to_string());
+        if request.method == Method::PATCH {
+            request.content_type = "application/merge-patch+json".into();
+        }
+        match self.server.with_core(|core| core.handle(&request)) {
+            envtest::server::Outcome::Done(answer) => serde_json::from_slice(&answer.body).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn add_node(&self, name: &str, cpu: &str) {
+        let status = json!({"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "10"}});
+        self.send(Method::POST, "/api/v1/nodes", &json!({"metadata": {"name": name}, "status": status}));
+        // A new node is not ready until its kubelet says so; here it is.
+        self.send(Method::PATCH, &format!("/api/v1/nodes/{name}"), &json!({"spec": {"taints": null}}));
+    }
+
+    fn add_pod(&self, name: &str, cpu: &str) {
+        let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}});
+        let spec = json!({"schedulerName": "koord-scheduler", "containers": [container]});
+        self.send(Method::POST, PODS, &json!({"metadata": {"name": name}, "spec": spec}));
+    }
+
+    /// The node of a pod; otherwise why it has none.
+    fn place(&self, name: &str) -> String {
+        let pod = self.send(Method::GET, &format!("{PODS}/{name}"), &Value::Null);
+        let conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let unscheduled =
+            conditions.iter().find(|condition| condition["type"] == "PodScheduled" && condition["status"] == "False");
+        match (pod["spec"]["nodeName"].as_str(), unscheduled) {
+            (Some(node), _) => node.to_owned(),
+            (None, Some(condition)) => condition["message"].as_str().unwrap().to_owned(),
+            (None, None) => "-".to_owned(),
+        }
+    }
+
+    fn manager(&self, identity: &str) -> Manager {
+        let (recorder, events) = Recorder::new(Arc::clone(&self.clock));
+        let recorder = Arc::new(recorder);
+        let mut core = Core::new(
+            "koord-scheduler",
+            Arc::clone(&self.clock),
+            Random::seeded(7),
+            Metrics::new().unwrap(),
+            Arc::clone(&recorder) as _,
+        );
+        let engine = Engine::new(vec![default_profile("koord-scheduler")], Timings::default(), Random::seeded(7));
+        let scheduler = Scheduler::new(engine, Feed::of(&mut core), recorder, Arc::clone(&self.clock));
+        let leader_election = Some(LeaderElectionConfig::new("kube-system", "koord-scheduler", identity));
+        let settings = Settings {
+            requests_per_second: 0.0,
+            requests_burst: 0,
+            leader_election,
+            metrics: None,
+            health: None,
+            host: identity.to_owned(),
+        };
+        let client = Client::new(self.server.router(), "default");
+        let mut manager = Manager::timed_by(Arc::clone(&self.clock), core, client, events, settings);
+        scheduler.install(&mut manager);
+        manager
+    }
+
+    async fn pass(&self, seconds: u64) {
+        self.clock.sleep(Duration::from_secs(seconds)).await;
+    }
+}
+
+// === what it does ===
+
+#[tokio::test(start_paused = true)]
+async fn pods_are_bound_where_they_fit_and_the_others_learn_why_not() {
+    let stage = Stage::new();
+    stage.add_node("small", "1");
+    stage.add_node("large", "4");
+    stage.add_pod("before", "3");
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(stage.manager("one").run(stop.clone()));
+    stage.pass(5).await;
+    assert_eq!(stage.place("before"), "large");
+
+    stage.add_pod("after", "1");
+    stage.add_pod("waits", "2");
+    stage.pass(2).await;
+    assert_eq!(stage.place("after"), "small", "the emptier of both");
+    assert_eq!(stage.place("waits"), "0/2 nodes are available: 2 Insufficient cpu.");
+    let events = stage.send(Method::GET, "/api/v1/namespaces/default/events", &Value::Null);
+    let event = |name: &str| {
+        let mut events = events["items"].as_array().unwrap().iter();
+        let event = events.find(|event| event["involvedObject"]["name"] == name).unwrap();
+        format!("{} {}: {}", event["type"], event["reason"], event["message"].as_str().unwrap())
+    };
+    assert_eq!(event("after"), r#""Normal" "Scheduled": Successfully assigned default/after to small"#);
+    assert_eq!(event("waits"), r#""Warning" "FailedScheduling": 0/2 nodes are available: 2 Insufficient cpu."#);
+
+    let before = stage.send(Method::GET, &format!("{PODS}/waits"), &Value::Null);
+    stage.pass(240).await;
+    let after = stage.send(Method::GET, &format!("{PODS}/waits"), &Value::Null);
+    assert_eq!(before, after, "nothing has happened that helps, so nothing is written");
+
+    stage.send(Method::DELETE, &format!("{PODS}/before"), &json!({"gracePeriodSeconds": 0}));
+    stage.pass(2).await;
+    assert_eq!(stage.place("waits"), "large");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_takes_over_knows_what_is_bound() {
+    let stage = Stage::new();
+    stage.add_node("only", "2");
+    let (first, second) = (CancellationToken::new(), CancellationToken::new());
+    let one = tokio::spawn(stage.manager("one").run(first.clone()));
+    stage.pass(5).await;
+    let two = tokio::spawn(stage.manager("two").run(second.clone()));
+    stage.add_pod("a", "1");
+    stage.pass(5).await;
+    assert_eq!(stage.place("a"), "only");
+    first.cancel();
+    one.await.unwrap().unwrap();
+    stage.add_pod("b", "1");
+    stage.add_pod("c", "1");
+    stage.pass(20).await;
+    let places = ["b", "c"].map(|name| stage.place(name));
+    assert!(
+        places.contains(&"only".to_owned())
+            && places.contains(&"0/1 nodes are available: 1 Insufficient cpu.".to_owned()),
+        "{places:?}"
+    );
+    second.cancel();
+    two.await.unwrap().unwrap();
+}
