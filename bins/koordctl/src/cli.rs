@@ -355,6 +355,9 @@ pub struct UpArgs {
     /// Run the API server and the nodes, but not koord-manager
     #[arg(long)]
     pub no_manager: bool,
+    /// Do not run koord-scheduler: pods without a node wait
+    #[arg(long)]
+    pub no_scheduler: bool,
     /// Feature gates of koord-manager, such as DeclaredWebhooks=false
     #[arg(
         long,

@@ -9,6 +9,7 @@ pub mod logs;
 pub mod manager;
 pub mod progress;
 pub mod scenario;
+pub mod scheduler;
 pub mod server;
 pub mod time;
 
@@ -29,7 +30,7 @@ use progress::Progress;
 use scenario::{Player, Scenario, play};
 use server::Embedded;
 use time::ClusterTime;
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::{Answer, cli::UpArgs, screen::Screen};
 
@@ -95,6 +96,7 @@ impl Cluster {
 pub struct Components {
     parts: JoinSet<()>,
     manager: Option<RunningManager>,
+    scheduler: Option<JoinHandle<Result<()>>>,
 }
 
 impl Components {
@@ -132,6 +134,8 @@ impl Components {
             let of = args.nodes as usize;
             manager.settled(client, of, &reported, |made| progress.count(made, of)).await?;
         }
+        let scheduler =
+            (!args.no_scheduler).then(|| tokio::spawn(scheduler::run(client.clone(), Arc::clone(clock), args.seed)));
         let pods_per_node = args.pods_per_node();
         if pods_per_node > 0 && args.nodes > 0 {
             progress.step("production pods");
@@ -140,19 +144,31 @@ impl Components {
             fleet.populate(client, pods_per_node, |done| progress.count(done, of)).await?;
         }
         progress.finish();
-        Ok(Self { parts, manager })
+        Ok(Self { parts, manager, scheduler })
     }
 
     /// Waits until a part ends by itself, which means that something is wrong; for ever, if nothing is.
     pub async fn ended(&mut self) -> Result<()> {
-        match &mut self.manager {
-            Some(manager) => manager.ended().await,
-            None => std::future::pending().await,
-        }
+        let manager = async {
+            match &mut self.manager {
+                Some(manager) => manager.ended().await,
+                None => std::future::pending().await,
+            }
+        };
+        let scheduler = async {
+            match &mut self.scheduler {
+                Some(scheduler) => scheduler.await.context("koord-scheduler")?.context("koord-scheduler"),
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! { ended = manager => ended, ended = scheduler => ended }
     }
 
     /// Stops everything: nothing is written any more.
     pub async fn stop(mut self) {
+        if let Some(scheduler) = self.scheduler {
+            scheduler.abort();
+        }
         if let Some(manager) = self.manager {
             manager.stop().await;
         }

@@ -46,10 +46,11 @@ pub fn commands(args: &UpArgs) -> Vec<(&'static str, &'static str)> {
         } else {
             ("kubectl get nodeslos,nodemetrics", "made by koord-manager, reported by the nodes")
         });
-        commands.push((
-            "kubectl run web --image=nginx --overrides='{\"spec\":{\"nodeName\":\"hollow-0\"}}'",
-            "a pod that runs",
-        ));
+        commands.push(if args.no_scheduler {
+            ("kubectl run web --image=nginx --overrides='{\"spec\":{\"nodeName\":\"hollow-0\"}}'", "a pod that runs")
+        } else {
+            ("kubectl run web --image=nginx", "a pod that koord-scheduler places")
+        });
     } else {
         commands.push(("kubectl get crds", "the definitions that are served"));
         commands.push(("kubectl get priorityclasses", "Koordinator's priorities"));

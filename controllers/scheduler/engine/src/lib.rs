@@ -13,6 +13,7 @@ pub mod cycle;
 pub mod engine;
 pub mod event;
 pub mod labels;
+pub mod need;
 pub mod node;
 pub mod plugin;
 pub mod pod;

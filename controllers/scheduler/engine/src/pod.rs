@@ -7,7 +7,7 @@ use koord_core::{key::ObjectKey, uid::Uid};
 use koord_resource::ResourceList;
 use koord_scheduling::{NodeAffinity, PreferredNodes};
 
-use crate::labels::Labels;
+use crate::{labels::Labels, need::Needs};
 
 /// What pods of one workload have in common, and all that their placement depends on. Pods that share a template (the same
 /// [`Arc`]) are decided alike, and their decisions share work.
@@ -34,6 +34,8 @@ pub struct Template {
     pub tolerations: Vec<Toleration>,
     /// Ports of the node that it uses.
     pub host_ports: Vec<HostPort>,
+    /// What it needs that the scheduler cannot give it.
+    pub needs: Needs,
 }
 
 /// A port of the node that a container uses.

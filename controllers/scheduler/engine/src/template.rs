@@ -14,6 +14,7 @@ use koord_scheduling::{NodeAffinity, PodRequests, PreferredNodes};
 
 use crate::{
     labels::Labels,
+    need::Needs,
     node::Node,
     pod::{HostPort, Template},
 };
@@ -23,7 +24,12 @@ const ASSUMED: [(&str, &str); 2] = [("cpu", "100m"), ("memory", "200Mi")];
 
 impl Template {
     /// The template of a pod. An error where an amount is no quantity, which no API server stores.
-    pub fn of(namespace: &str, labels: Labels, spec: &PodSpec) -> Result<Self, ParseQuantityError> {
+    pub fn of(
+        namespace: &str,
+        labels: Labels,
+        annotations: &BTreeMap<&str, &str>,
+        spec: &PodSpec,
+    ) -> Result<Self, ParseQuantityError> {
         let terms = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
         let preferred = terms.and_then(|terms| terms.preferred_during_scheduling_ignored_during_execution.as_deref());
         let assumed = |name: &str| -> Result<i64, ParseQuantityError> {
@@ -31,12 +37,14 @@ impl Template {
             let usage = request(spec, name, &default.transpose()?.unwrap_or_default())?;
             Ok(koord_scheduling::count(name, &usage))
         };
+        let requests = requests(spec)?;
         Ok(Self {
+            needs: Needs::of(spec, &labels.iter().collect(), annotations, &requests),
             namespace: namespace.into(),
             scheduler: spec.scheduler_name.as_deref().unwrap_or("default-scheduler").into(),
             priority: spec.priority.unwrap_or(0),
             labels,
-            requests: requests(spec)?,
+            requests,
             assumed_usage: [assumed("cpu")?, assumed("memory")?],
             affinity: NodeAffinity::required(spec),
             preferred: PreferredNodes::new(preferred.unwrap_or_default()),
@@ -125,7 +133,7 @@ mod tests {
     use super::*;
 
     fn template(spec: serde_json::Value) -> Template {
-        Template::of("ns", Labels::default(), &serde_json::from_value(spec).unwrap()).unwrap()
+        Template::of("ns", Labels::default(), &BTreeMap::new(), &serde_json::from_value(spec).unwrap()).unwrap()
     }
 
     #[test]

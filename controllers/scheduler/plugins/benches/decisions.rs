@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs)]
 
 use std::{
+    collections::BTreeMap,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -28,7 +29,8 @@ fn node(number: usize) -> Arc<Node> {
 }
 
 fn template(spec: &Value) -> Arc<Template> {
-    Arc::new(Template::of("ns", Labels::default(), &serde_json::from_value(spec.clone()).unwrap()).unwrap())
+    let spec = serde_json::from_value(spec.clone()).unwrap();
+    Arc::new(Template::of("ns", Labels::default(), &BTreeMap::new(), &spec).unwrap())
 }
 
 fn pod(number: usize, template: &Arc<Template>) -> Arc<Pod> {

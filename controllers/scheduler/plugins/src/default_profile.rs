@@ -6,12 +6,14 @@ use koord_engine::{cycle::Profile, plugin::Plugin};
 
 use crate::{
     BalancedAllocation, NodeAffinity, NodePorts, NodeResourcesFit, NodeUnschedulable, SchedulingGates, TaintToleration,
+    Unbuilt,
 };
 
 /// The profile of kube-scheduler under this scheduler name, as far as its plugins are here, in its order and with its weights.
 pub fn default_profile(scheduler: &str) -> Profile {
-    let plugins: [(Arc<dyn Plugin>, bool, Option<i64>); 7] = [
+    let plugins: [(Arc<dyn Plugin>, bool, Option<i64>); 8] = [
         (Arc::new(SchedulingGates), false, None),
+        (Arc::new(Unbuilt), true, None),
         (Arc::new(NodeUnschedulable), true, None),
         (Arc::new(TaintToleration), true, Some(3)),
         (Arc::new(NodeAffinity), true, Some(2)),

@@ -14,6 +14,7 @@ mod scheduling_gates;
 mod taint_toleration;
 #[cfg(test)]
 mod testing;
+mod unbuilt;
 
 pub use balanced_allocation::BalancedAllocation;
 pub use default_profile::default_profile;
@@ -23,3 +24,4 @@ pub use node_resources_fit::{NodeResourcesFit, Strategy, Weighted};
 pub use node_unschedulable::NodeUnschedulable;
 pub use scheduling_gates::SchedulingGates;
 pub use taint_toleration::TaintToleration;
+pub use unbuilt::Unbuilt;

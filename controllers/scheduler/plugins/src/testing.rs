@@ -1,6 +1,6 @@
 //! Nodes and pods for the tests of plugins, and what a plugin says about them.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_engine::{
@@ -30,7 +30,8 @@ pub(crate) fn pod(name: &str, spec: &Value) -> Arc<Pod> {
     for container in spec["containers"].as_array_mut().unwrap() {
         container["name"] = json!("c");
     }
-    let template = Template::of("ns", Labels::default(), &serde_json::from_value(spec).unwrap()).unwrap();
+    let spec = serde_json::from_value(spec).unwrap();
+    let template = Template::of("ns", Labels::default(), &BTreeMap::new(), &spec).unwrap();
     Arc::new(Pod {
         key: ObjectKey::new("ns", name),
         uid: Uid::from(name),

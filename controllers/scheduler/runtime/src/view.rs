@@ -1,6 +1,6 @@
 //! What is kept of pods and nodes: what the engine knows of them.
 
-use std::{cmp::Ordering, collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, cmp::Ordering, collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::{
     api::core::v1::{Node as ApiNode, NodeSpec, NodeStatus, PodCondition, PodSpec},
@@ -38,7 +38,7 @@ pub(crate) struct PodMembers<'a> {
 #[serde(default)]
 struct PodStatusWire<'a> {
     #[serde(borrow)]
-    phase: std::borrow::Cow<'a, str>,
+    phase: Cow<'a, str>,
     conditions: Vec<PodCondition>,
 }
 
@@ -50,7 +50,9 @@ impl Projection for PodView {
     fn project(wire: Self::Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
         let PodMembers { spec, status } = wire.members;
         let labels = labels(wire.metadata.labels, strings)?;
-        let template = Template::of(&wire.metadata.namespace, labels, &spec)
+        let annotations = texts(wire.metadata.annotations, "metadata.annotations")?;
+        let annotations = annotations.iter().map(|(key, value)| (&**key, &**value)).collect();
+        let template = Template::of(&wire.metadata.namespace, labels, &annotations, &spec)
             .map_err(|error| DecodeError::new("spec.containers.resources", error))?;
         let shared = strings.share(Keyed { key: key(&template, &spec), template: Arc::new(template) });
         let unscheduled =
@@ -109,7 +111,7 @@ fn key(template: &Template, spec: &PodSpec) -> Box<str> {
         containers.map(|container| (&container.resources, &container.ports, &container.restart_policy)).collect();
     let labels: BTreeMap<&str, &str> = template.labels.iter().collect();
     let parts = (
-        (&*template.namespace, &*template.scheduler, template.priority, labels),
+        (&*template.namespace, &*template.scheduler, template.priority, labels, template.needs.bits()),
         (containers, spec.containers.len(), &spec.resources, &spec.overhead),
         (&spec.node_selector, &spec.affinity, &spec.tolerations),
     );
@@ -156,10 +158,17 @@ impl PartialEq for NodeView {
 }
 
 fn labels(raw: Option<&RawValue>, strings: &mut Interner) -> Result<Labels, DecodeError> {
-    let Some(raw) = raw else { return Ok(Labels::default()) };
-    let labels: BTreeMap<std::borrow::Cow<'_, str>, std::borrow::Cow<'_, str>> =
-        serde_json::from_str(raw.get()).map_err(|error| DecodeError::new("metadata.labels", error))?;
+    let labels = texts(raw, "metadata.labels")?;
     Ok(labels.iter().map(|(key, value)| (strings.intern(key), strings.intern(value))).collect())
+}
+
+/// A map of texts, borrowed where the JSON has them unescaped.
+fn texts<'a>(
+    raw: Option<&'a RawValue>,
+    field: &'static str,
+) -> Result<BTreeMap<Cow<'a, str>, Cow<'a, str>>, DecodeError> {
+    let Some(raw) = raw else { return Ok(BTreeMap::new()) };
+    serde_json::from_str(raw.get()).map_err(|error| DecodeError::new(field, error))
 }
 
 #[cfg(test)]

@@ -1,0 +1,54 @@
+//! Unbuilt: a pod that needs what the scheduler cannot do yet is refused.
+
+use koord_engine::{
+    cluster::{Class, Cluster},
+    event::Events,
+    need::Needs,
+    plugin::{Plugin, PreFilter, Refusal},
+};
+
+/// Refuses pods that need a part of the scheduler which is not built: they wait with that reason instead of being placed
+/// as if they did not need it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unbuilt;
+
+impl Plugin for Unbuilt {
+    fn name(&self) -> &'static str {
+        "Unbuilt"
+    }
+
+    fn filter(&self, class: &Class, _: &Cluster) -> PreFilter {
+        let needs = class.template().needs;
+        if needs.is_empty() {
+            return PreFilter::Skip;
+        }
+        PreFilter::None(Refusal { reason: 0, resolvable: false, operand: needs.bits() })
+    }
+
+    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<String> {
+        let needs: Vec<&str> = Needs::names(refusal.operand).collect();
+        vec![format!("this scheduler does not support {} yet", needs.join(", "))]
+    }
+
+    fn events(&self) -> Events {
+        Events::POD_CHANGED
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{filtered, node};
+
+    #[test]
+    fn a_pod_that_needs_more_is_refused_by_the_name_of_it() {
+        let nodes = [node("a", &json!({}))];
+        assert_eq!(filtered(&Unbuilt, &nodes, &json!({})), [""]);
+        let spread = json!({"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"});
+        let spec = json!({"topologySpreadConstraints": [spread], "affinity": {"podAffinity": {}}});
+        let reason = "UU this scheduler does not support pod affinity, topology spread constraints yet";
+        assert_eq!(filtered(&Unbuilt, &nodes, &spec), [reason]);
+    }
+}
