@@ -3,7 +3,7 @@
 #[path = "../../../controllers/runtime/examples/name_cards/controller.rs"]
 mod controller;
 
-use std::{convert::Infallible, process::ExitCode};
+use std::process::ExitCode;
 
 use controller::{COMPONENT, NameCards};
 use koord_program::{Build, run_controllers};
@@ -24,7 +24,7 @@ const BUILD: Build = Build {
 
 fn main() -> ExitCode {
     run_controllers(BUILD, |setup| {
-        setup.core().add(NameCards::SPEC, COMPONENT, |wiring| Ok::<_, Infallible>(NameCards::wire(wiring)))?;
+        setup.core().add(NameCards::SPEC, COMPONENT, NameCards::wire)?;
         Ok(())
     })
 }

@@ -6,7 +6,7 @@ use koord_resource::schema::{
     Schema,
     fieldset::FieldSet,
     managed_fields::{self, ApplyError, Writer, recorded_type},
-    patch::merge,
+    patch::{merge, strategic},
     typed::{ListKey, SchemaNode, Shape, TypeNode},
 };
 use koord_runtime::write::Action;
@@ -32,16 +32,57 @@ pub(super) fn planned(action: &Action, before: &Value, manager: &str) -> Result<
         Action::Delete(_) | Action::Evict(_) => Value::Null,
         Action::Apply { object, .. } => applied(object, before, manager)?,
         Action::Bind { node, .. } => merge::apply(before.clone(), &json!({"spec": {"nodeName": node}})),
-        Action::Patch { patch, .. } => {
-            let mut patch = patch.clone();
-            // What the write is decided on is a precondition, and no change.
-            if let Some(metadata) = patch["metadata"].as_object_mut() {
-                metadata.remove("uid");
-                metadata.remove("resourceVersion");
-            }
-            merge::apply(before.clone(), &patch)
+        Action::Patch { patch, .. } => merge::apply(before.clone(), &unconditional(patch)),
+        Action::StrategicPatch { patch, .. } => {
+            let (patch, type_) = (unconditional(patch), recorded_type(before, patch));
+            // What is no patch of an object changes nothing that could be shown.
+            strategic::apply(before.clone(), &patch, &ByKeys(SchemaNode::of_object(&type_))).unwrap_or_default()
         }
     })
+}
+
+/// A patch without what it is decided on: that is a precondition, and no change.
+fn unconditional(patch: &Value) -> Value {
+    let mut patch = patch.clone();
+    if let Some(metadata) = patch["metadata"].as_object_mut() {
+        metadata.remove("uid");
+        metadata.remove("resourceVersion");
+    }
+    patch
+}
+
+/// A type whose lists of keyed items are merged by their first key, as built-in kinds declare it for strategic merge patch.
+#[derive(Clone)]
+struct ByKeys<'s>(SchemaNode<'s>);
+
+impl TypeNode for ByKeys<'_> {
+    fn shape(&self) -> Shape {
+        self.0.shape()
+    }
+
+    fn field(&self, name: &str) -> Option<Self> {
+        self.0.field(name).map(Self)
+    }
+
+    fn declares(&self, name: &str) -> bool {
+        self.0.declares(name)
+    }
+
+    fn item(&self) -> Option<Self> {
+        self.0.item().map(Self)
+    }
+
+    fn list_keys(&self) -> Vec<ListKey<'_>> {
+        self.0.list_keys()
+    }
+
+    fn patch_merge_key(&self) -> Option<&str> {
+        self.0.list_keys().first().map(|key| key.name)
+    }
+
+    fn patch_strategy(&self) -> Option<&str> {
+        self.patch_merge_key().map(|_| "merge")
+    }
 }
 
 /// As the API server applies a declaration, by the type that the managedFields of the object show.
@@ -161,6 +202,27 @@ mod tests {
             ]
         );
         assert_eq!(changes(&before, &before), []);
+    }
+
+    #[test]
+    fn a_strategic_patch_changes_the_items_that_it_names() {
+        let condition = |type_: &str, status: &str| json!({"type": type_, "status": status});
+        let fields = json!({"f:status": {"f:conditions": {
+            "k:{\"type\":\"PodScheduled\"}": {".": {}, "f:type": {}, "f:status": {}},
+            "k:{\"type\":\"Ready\"}": {".": {}, "f:type": {}, "f:status": {}},
+        }}});
+        let record = json!({
+            "manager": "kubelet", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "fieldsV1": fields,
+            "subresource": "status",
+        });
+        let before = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "managedFields": [record]},
+            "status": {"conditions": [condition("Ready", "False"), condition("PodScheduled", "Unknown")]},
+        });
+        let patch = json!({"metadata": {"uid": "u"}, "status": {"conditions": [condition("PodScheduled", "False")]}});
+        let after = planned(&Action::StrategicPatch { subresource: "status", patch }, &before, US).unwrap();
+        let path = "status.conditions[type=PodScheduled].status";
+        assert_eq!(changes(&before, &after), [change(path, Some(json!("Unknown")), Some(json!("False")))]);
     }
 
     #[test]

@@ -125,8 +125,11 @@ fn in_units(resource: &str, value: &Value) -> String {
 fn words(action: &Action) -> (&'static str, String) {
     match action {
         Action::Create(_) => ("create", String::new()),
-        Action::Patch { subresource: "", .. } | Action::Update { subresource: "", .. } => ("change", String::new()),
-        Action::Patch { subresource, .. } | Action::Update { subresource, .. } => ("change", format!("/{subresource}")),
+        Action::Patch { subresource, .. }
+        | Action::StrategicPatch { subresource, .. }
+        | Action::Update { subresource, .. } => {
+            ("change", if subresource.is_empty() { String::new() } else { format!("/{subresource}") })
+        }
         Action::Apply { .. } => ("apply", String::new()),
         Action::Delete(_) => ("delete", String::new()),
         Action::Bind { .. } => ("bind", String::new()),

@@ -16,7 +16,7 @@ use jiff::Timestamp;
 use koord_engine::{engine::Engine, queue::Timings};
 use koord_runtime::{
     Core,
-    clock::{Clock as _, ScaledClock, SharedClock},
+    clock::{ScaledClock, SharedClock},
     lease::LeaderElectionConfig,
     manager::{Manager, Settings},
     metrics::Metrics,
