@@ -18,6 +18,7 @@ use crate::{
     panics::{PanicGuard, Panicked, Place, Task},
     projection::{DecodeError, Metadata as _, Projection, decode},
     uid::Uid,
+    write::{comparable, digest_of},
 };
 
 /// A revision of the API server's store. Kubernetes promises that they are decimal numbers and grow.
@@ -145,8 +146,9 @@ pub struct Cache<P: Projection> {
     quarantine: BTreeMap<ObjectKey, Quarantined>,
     strings: SharedStrings,
     parts: Parts,
-    /// Objects that this program created or changed, where nothing newer has been shown yet.
-    expected: BTreeSet<ObjectKey>,
+    /// Objects that this program created or changed, where nothing newer has been shown yet, with the digest of the patch or
+    /// declaration that was carried out last; 0 for another write.
+    expected: BTreeMap<ObjectKey, u64>,
     guard: PanicGuard,
 }
 
@@ -179,7 +181,7 @@ impl<P: Projection> Cache<P> {
             quarantine: BTreeMap::new(),
             strings: Arc::new(Mutex::new(Interner::of_manager(field_manager))),
             parts: Parts::of(&[]),
-            expected: BTreeSet::new(),
+            expected: BTreeMap::new(),
             guard,
         }
     }
@@ -288,11 +290,6 @@ impl<P: Projection> Cache<P> {
         self.parts.0.get(part).is_some_and(|part| part.complete)
     }
 
-    /// Whether the cache is restricted to namespaces of which this object's is none.
-    pub fn is_outside(&self, key: &ObjectKey) -> bool {
-        self.parts.holding(key).is_none()
-    }
-
     fn quarantine(&mut self, key: ObjectKey, quarantined: Quarantined) -> Applied<P> {
         if self.parts.listed(&key).is_none() {
             return Applied::Unchanged;
@@ -326,25 +323,42 @@ impl<P: Projection> Cache<P> {
     /// object meanwhile, or changed it back to what is in the cache. The list that follows reports either as a change: the
     /// controller that wants the object otherwise must decide again.
     pub fn expect_write(&mut self, key: &ObjectKey) {
-        if !self.is_outside(key) {
-            self.expected.insert(key.clone());
+        self.expect(key, 0);
+    }
+
+    /// The same of a patch with a resourceVersion, which is not carried out twice.
+    pub fn expect_patch(&mut self, key: &ObjectKey, patch: &Value) {
+        self.expect(key, digest_of(patch.to_string().as_bytes()));
+    }
+
+    fn expect(&mut self, key: &ObjectKey, carried_out: u64) {
+        // No watch shows what is in a namespace that the cache is not about.
+        if self.parts.holding(key).is_some() {
+            self.expected.insert(key.clone(), carried_out);
         }
     }
 
-    /// Whether this program wrote an object, and the watch has shown nothing newer of it.
-    pub fn is_expected(&self, key: &str) -> bool {
-        self.expected.contains(key)
+    /// Whether the patch (with its resourceVersion) or declaration of this digest was the last that this program carried out, and
+    /// the watch has shown nothing newer of the object.
+    pub(crate) fn is_carried_out(&self, key: &str, digest: u64) -> bool {
+        self.expected.get(key) == Some(&digest)
     }
 
     /// This program applied a declaration, and this object is the API server's answer. See [`Cache::expect_write`].
     pub fn applied(&mut self, key: &ObjectKey, declared: &Value, answer: &str) {
-        self.expect_write(key);
         // An answer that cannot be read is one that the watch shows as well.
         let decoded = Decoded::read(answer, &mut self.strings.lock(), &self.guard);
+        let wanted = comparable(declared);
+        let deleted = self.parts.holding(key).map(|part| part.deleted).unwrap_or_default();
+        let shown = self.objects.get(key).map_or(deleted, |known| known.revision);
+        // Where the watch was faster, others may have changed or deleted the object since.
+        if decoded.as_ref().map_or(true, |answered| answered.revision > shown) {
+            self.expect(key, digest_of(wanted.to_string().as_bytes()));
+        }
         if let Ok(Decoded { object: Ok(entry), .. }) = decoded {
             let index = &mut self.index;
             let _ = self.guard.catch(Place::Projection, Task("watch", P::KIND.kind), || {
-                index.applied(key, declared, &entry.value);
+                index.applied(key, &wanted, &entry.value);
             });
         }
     }
@@ -362,6 +376,8 @@ impl<P: Projection> Cache<P> {
             state.deleted = Revision::default();
             let objects = self.objects.iter_mut().filter(|(key, _)| is_of(key));
             objects.for_each(|(_, entry)| entry.revision = Revision::default());
+            let expected = self.expected.iter_mut().filter(|(key, _)| is_of(key));
+            expected.for_each(|(_, carried_out)| *carried_out = 0);
         }
     }
 
@@ -372,7 +388,7 @@ impl<P: Projection> Cache<P> {
         let mut gone = state.unlisted.take().unwrap_or_default();
         let is_known = |key: &ObjectKey| self.objects.contains_key(key) || self.quarantine.contains_key(key);
         let is_of = |key: &ObjectKey| part.is_empty() || key.namespace() == part;
-        gone.extend(self.expected.iter().filter(|key| is_of(key) && !is_known(key)).cloned());
+        gone.extend(self.expected.keys().filter(|key| is_of(key) && !is_known(key)).cloned());
         let gone = gone.into_iter().map(|key| self.drop_key(key));
         let gone = gone.filter_map(|applied| if let Applied::Changed(change) = applied { Some(change) } else { None });
         let gone = gone.collect();
@@ -417,7 +433,7 @@ impl<P: Projection> Cache<P> {
             }
             let same = known.uid == entry.uid && known.deleting == entry.deleting && known.value == entry.value;
             let is_newer = entry.revision > known.revision;
-            again |= is_listing && is_newer && self.expected.contains(&key);
+            again |= is_listing && is_newer && self.expected.contains_key(&key);
             if is_newer {
                 self.expected.remove(&key);
             }
@@ -456,7 +472,7 @@ impl<P: Projection> Cache<P> {
     fn drop_key(&mut self, key: ObjectKey) -> Applied<P> {
         let quarantined = self.quarantine.remove(&key);
         let old = self.objects.remove(&key);
-        let expected = self.expected.remove(&key);
+        let expected = self.expected.remove(&key).is_some();
         if let Some(entry) = &old {
             // The object is gone whatever becomes of the index, which is made anew when a term panics.
             let _ = self.index_again(&key, Some(&entry.value), None);

@@ -7,7 +7,6 @@ use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     fmt,
-    hash::{DefaultHasher, Hash as _, Hasher as _},
     marker::PhantomData,
     sync::atomic::{AtomicU64, Ordering},
 };
@@ -30,7 +29,7 @@ use crate::{
     ownership::{Controlled, Owner, check_owner},
     projection::{DecodeError, Metadata, Projection, WireMetadata},
     uid::Uid,
-    write::{Action, Write, comparable},
+    write::{Action, Write, comparable, digest_of},
 };
 
 /// An object type of k8s-openapi, or one that is declared with `#[derive(Resource)]`.
@@ -177,8 +176,6 @@ impl<T, V> Child<T, V> {
 #[derive(Debug, Default)]
 pub struct Children {
     by_owner: BTreeMap<Uid, BTreeSet<ObjectKey>>,
-    /// Digests of declarations that were applied, where the object has not changed since.
-    sent: BTreeMap<ObjectKey, u64>,
     /// `1000m` is stored as `1`: what was declared and what became of it, where they differ.
     normalized: BTreeMap<ObjectKey, Normalized>,
     /// Of an object that was removed and perhaps comes again with its next value.
@@ -202,16 +199,10 @@ impl Children {
     pub(crate) fn is_normalized<T, V>(&self, key: &ObjectKey, declared: u64, child: &Child<T, V>) -> bool {
         self.normalized.get(key) == Some(&Normalized { declared, owned: child.digest() })
     }
-
-    /// Whether the declaration of this digest was the last that was applied, and the object has not changed since.
-    pub(crate) fn is_sent(&self, key: &ObjectKey, declared: u64) -> bool {
-        self.sent.get(key) == Some(&declared)
-    }
 }
 
 impl<T: Object, V: Seen> Index<Child<T, V>> for Children {
     fn insert(&mut self, key: &ObjectKey, child: &Child<T, V>) {
-        self.sent.remove(key);
         if let Some(owner) = &child.controller {
             self.by_owner.entry(owner.uid.clone()).or_default().insert(key.clone());
         }
@@ -231,17 +222,14 @@ impl<T: Object, V: Seen> Index<Child<T, V>> for Children {
                 self.by_owner.remove(&owner.uid);
             }
         }
-        self.sent.remove(key);
         self.changing = self.normalized.remove_entry(key);
     }
 
-    fn applied(&mut self, key: &ObjectKey, declared: &Value, answered: &Child<T, V>) {
-        let wanted = comparable(declared);
-        let declared = digest_of(wanted.to_string().as_bytes());
-        self.sent.insert(key.clone(), declared);
-        if wanted == answered.owned() {
+    fn applied(&mut self, key: &ObjectKey, wanted: &Value, answered: &Child<T, V>) {
+        if *wanted == answered.owned() {
             self.normalized.remove(key);
         } else {
+            let declared = digest_of(wanted.to_string().as_bytes());
             let normalized = Normalized { declared, owned: answered.digest() };
             self.normalized.insert(key.clone(), normalized);
         }
@@ -252,13 +240,6 @@ impl<T, V> Child<T, V> {
     fn digest(&self) -> u64 {
         digest_of(self.owned.as_deref().unwrap_or_default().as_bytes())
     }
-}
-
-/// A number that stands for a text; never 0.
-pub(crate) fn digest_of(text: &[u8]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish().max(1)
 }
 
 /// A member that is `null` in a declaration is one that is not declared.
@@ -302,17 +283,19 @@ impl Outcome {
         let declared: Value = serde_json::from_slice(&text).map_err(|error| wrong(&error))?;
         let mut declared = self.declaration::<T>(key, declared).map_err(|error| wrong(&error))?;
         let mut owned = Value::Null;
+        let (children, wanted) = (cache.index(), comparable(&declared));
+        let sent = digest_of(wanted.to_string().as_bytes());
         if let Some(entry) = entry {
             owned = entry.value.owned();
-            let (children, wanted) = (cache.index(), comparable(&declared));
-            let sent = digest_of(wanted.to_string().as_bytes());
             if owned == wanted || children.is_normalized(key, sent, &entry.value) {
                 entry.value.agree(digest);
                 return Ok(());
             }
-            if cache.is_expected(key.as_str()) && children.is_sent(key, sent) {
-                return Ok(());
-            }
+        }
+        if cache.is_carried_out(key.as_str(), sent) {
+            return Ok(());
+        }
+        if let Some(entry) = entry {
             declared["metadata"]["uid"] = entry.uid.to_string().into();
         }
         let action = Action::Apply { object: declared, owned };
@@ -525,6 +508,26 @@ mod tests {
         after["data"]["a"] = "1".into();
         store.upsert(&after.to_string()).unwrap();
         assert_eq!(applied(&store, "c", &declared).len(), 1);
+    }
+
+    #[test]
+    fn a_child_that_was_created_is_not_applied_again_before_the_watch_shows_it() {
+        let store = children(&[]);
+        let (key, declared) = (ObjectKey::new("ns", "c"), wanted(&[("a", "1")]));
+        let mut outcome = of_parent();
+        outcome.apply(&store.read(), &key, &declared).unwrap();
+        let created = child("c", &json!({"a": "1"}), &json!({"f:a": {}}), "u");
+        let answer = || Answer { code: 201, body: created.to_string(), ..Answer::default() };
+        store.wrote(&outcome.plan[0], &answer());
+        assert_eq!(applied(&store, "c", &declared), [""; 0]);
+        assert_eq!(applied(&store, "c", &wanted(&[("a", "2")])).len(), 1, "another declaration does not wait");
+        store.upsert(&created.to_string()).unwrap();
+        let mut deleted = created.clone();
+        deleted["metadata"]["resourceVersion"] = "10".into();
+        store.remove(&deleted.to_string()).unwrap();
+        assert_eq!(applied(&store, "c", &declared).len(), 1, "it was deleted");
+        store.wrote(&outcome.plan[0], &answer());
+        assert_eq!(applied(&store, "c", &declared).len(), 1, "the watch was faster than the answer");
     }
 
     #[test]

@@ -16,8 +16,8 @@ pub trait Index<P>: Default + Send + Sync + 'static {
     fn insert(&mut self, key: &ObjectKey, value: &P);
     /// An object that was inserted with just this value has gone.
     fn remove(&mut self, key: &ObjectKey, value: &P);
-    /// An object of ours was applied, and this is what the API server made of it. The watch has not shown it yet.
-    fn applied(&mut self, _key: &ObjectKey, _declared: &Value, _answered: &P) {}
+    /// An object of ours was applied: what was declared of it, without its identity, and what the API server made of it.
+    fn applied(&mut self, _key: &ObjectKey, _wanted: &Value, _answered: &P) {}
 }
 
 impl<P> Index<P> for () {
@@ -36,9 +36,9 @@ impl<P, A: Index<P>, B: Index<P>> Index<P> for (A, B) {
         self.1.remove(key, value);
     }
 
-    fn applied(&mut self, key: &ObjectKey, declared: &Value, answered: &P) {
-        self.0.applied(key, declared, answered);
-        self.1.applied(key, declared, answered);
+    fn applied(&mut self, key: &ObjectKey, wanted: &Value, answered: &P) {
+        self.0.applied(key, wanted, answered);
+        self.1.applied(key, wanted, answered);
     }
 }
 

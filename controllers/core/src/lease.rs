@@ -147,6 +147,8 @@ pub struct Election {
     leading: bool,
     /// When we last wrote or confirmed our own record.
     renewed: Moment,
+    /// Our lease as the server stored it last; none where it has to be read.
+    stored: Option<Lease>,
 }
 
 /// What to do about the lease.
@@ -163,7 +165,7 @@ pub enum Step {
 impl Election {
     /// No leader is known.
     pub fn new(config: LeaderElectionConfig) -> Self {
-        Self { config, observed: None, leading: false, renewed: Moment::default() }
+        Self { config, observed: None, leading: false, renewed: Moment::default(), stored: None }
     }
 
     /// How this process takes part.
@@ -193,6 +195,14 @@ impl Election {
         self.observed.as_ref().and_then(|(record, _)| record.holder_identity.as_deref()).filter(|name| !name.is_empty())
     }
 
+    /// What a leader PUTs to renew its lease without reading it; none where it has to be read. Its resourceVersion is the
+    /// precondition, so that it is refused when another candidate was faster.
+    pub fn renewal(&mut self, now: Timestamp, moment: Moment) -> Option<Lease> {
+        let Lease { metadata, spec } = self.stored.take()?;
+        let spec = self.record(Some(&spec), now);
+        self.leads(moment).then_some(Lease { metadata, spec })
+    }
+
     /// The lease was read; none means that it does not exist. Says what to do.
     pub fn read(&mut self, lease: Option<Lease>, now: Timestamp, moment: Moment) -> Step {
         let Some(lease) = lease else {
@@ -217,11 +227,12 @@ impl Election {
         Step::Update(Lease { metadata: lease.metadata, spec })
     }
 
-    /// The write that [`Election::read`] asked for at `moment` went well.
-    pub fn written(&mut self, lease: &Lease, moment: Moment) {
+    /// The write that [`Election::read`] or [`Election::renewal`] asked for at `moment` went well, and this was stored.
+    pub fn written(&mut self, lease: Lease, moment: Moment) {
         self.observed = Some((lease.spec.clone(), moment));
         self.leading = true;
         self.renewed = moment;
+        self.stored = Some(lease);
     }
 
     /// What to PUT when a leader stops and releases the lease.
@@ -295,7 +306,7 @@ mod tests {
                 "acquireTime": "2026-01-02T03:04:05.000006Z", "renewTime": "2026-01-02T03:04:05.000006Z"})
         );
         assert!(!a.leads(at(0)), "not before the write went well");
-        a.written(&lease, at(0));
+        a.written(lease, at(0));
         assert!(a.leads(at(9)));
         let leadership = Leadership::of_candidate();
         assert!(!leadership.holds(at(9)));
@@ -331,9 +342,28 @@ mod tests {
     }
 
     #[test]
+    fn a_leader_renews_without_reading_until_a_write_fails() {
+        let mut a = election("a");
+        assert!(a.renewal(now(), at(0)).is_none(), "nothing was stored");
+        let mut stored = held_by("a", "x");
+        stored.metadata.insert("resourceVersion".to_owned(), "7".into());
+        a.written(stored.clone(), at(0));
+        let renewed = a.renewal(now(), at(2)).unwrap();
+        assert_eq!(renewed.metadata, stored.metadata);
+        assert_eq!(renewed.spec.renew_time.as_deref(), Some("2026-01-02T03:04:05.000006Z"));
+        assert_eq!(
+            (renewed.spec.acquire_time, renewed.spec.lease_transitions),
+            (stored.spec.acquire_time.clone(), Some(3))
+        );
+        assert!(a.renewal(now(), at(2)).is_none(), "it was not stored");
+        a.written(stored, at(2));
+        assert!(a.renewal(now(), at(12)).is_none(), "the lead is over");
+    }
+
+    #[test]
     fn a_leader_that_sees_another_name_has_lost() {
         let mut a = election("a");
-        a.written(&held_by("a", "x"), at(0));
+        a.written(held_by("a", "x"), at(0));
         assert!(a.leads(at(1)));
         assert_eq!(a.read(Some(held_by("b", "y")), now(), at(2)), Step::Wait);
         assert!(!a.leads(at(2)));

@@ -184,8 +184,9 @@ impl<P: Projection> Sink for Store<P> {
         }
         match &write.action {
             Action::Apply { object, .. } => self.cache.write().applied(&write.key, object, &answer.body),
-            Action::Create(_) | Action::Patch { .. } | Action::StrategicPatch { .. } | Action::Update { .. } => {
-                self.cache.write().expect_write(&write.key);
+            Action::Patch { patch, .. } => self.cache.write().expect_patch(&write.key, patch),
+            Action::Create(_) | Action::StrategicPatch { .. } | Action::Update { .. } => {
+                self.cache.write().expect_write(&write.key)
             }
             Action::Delete(_) | Action::Bind { .. } | Action::Evict(_) => {}
         }

@@ -126,23 +126,29 @@ impl Session<'_> {
     }
 
     async fn attempt(&mut self) -> Result<(), Failure> {
-        self.candidate.guard.inject(Place::Election);
-        let lease = self.fetch().await?;
-        let moment = self.candidate.clock.moment();
-        match self.election.read(lease, self.candidate.clock.now(), moment) {
-            Step::Wait => Ok(()),
-            Step::Create(lease) => {
-                let uri = ResourceKind::LEASE.url_path(&self.candidate.config.namespace, None);
-                self.send("POST", uri, &lease).await?;
-                self.election.written(&lease, moment);
-                Ok(())
-            }
-            Step::Update(lease) => {
-                self.send("PUT", self.uri(), &lease).await?;
-                self.election.written(&lease, moment);
-                Ok(())
+        let Candidate { guard, clock, config, .. } = self.candidate;
+        guard.inject(Place::Election);
+        let moment = clock.moment();
+        if let Some(lease) = self.election.renewal(clock.now(), moment) {
+            match self.send("PUT", self.uri(), &lease).await {
+                Ok(stored) => {
+                    self.election.written(stored, moment);
+                    return Ok(());
+                }
+                Err(failure) => tracing::debug!(reason = failure.message, "the lease is read again"),
             }
         }
+        let lease = self.fetch().await?;
+        let moment = clock.moment();
+        let stored = match self.election.read(lease, clock.now(), moment) {
+            Step::Wait => return Ok(()),
+            Step::Create(lease) => {
+                self.send("POST", ResourceKind::LEASE.url_path(&config.namespace, None), &lease).await?
+            }
+            Step::Update(lease) => self.send("PUT", self.uri(), &lease).await?,
+        };
+        self.election.written(stored, moment);
+        Ok(())
     }
 
     async fn release(&self) -> Result<(), Failure> {
@@ -151,7 +157,7 @@ impl Session<'_> {
         }
         let Some(lease) = self.fetch().await? else { return Ok(()) };
         match self.election.release(lease, self.candidate.clock.now()) {
-            Some(lease) => self.send("PUT", self.uri(), &lease).await,
+            Some(lease) => self.send("PUT", self.uri(), &lease).await.map(drop),
             None => Ok(()),
         }
     }
@@ -165,13 +171,16 @@ impl Session<'_> {
         }
     }
 
-    async fn send(&self, method: &'static str, uri: String, lease: &Lease) -> Result<(), Failure> {
+    async fn send(&self, method: &'static str, uri: String, lease: &Lease) -> Result<Lease, Failure> {
         let mut body = serde_json::to_value(lease).map_err(|error| Failure::local(error.to_string()))?;
         body["apiVersion"] = ResourceKind::LEASE.api_version().into();
         body["kind"] = ResourceKind::LEASE.kind.into();
         let request = WireRequest { method, uri, content_type: "application/json", body: body.to_string() };
         let answer = self.candidate.api.call(&request).await?;
-        if answer.is_success() { Ok(()) } else { Err(refused(&answer)) }
+        if !answer.is_success() {
+            return Err(refused(&answer));
+        }
+        serde_json::from_str(&answer.body).map_err(|error| Failure::local(error.to_string()))
     }
 
     fn uri(&self) -> String {
