@@ -167,10 +167,10 @@ fn a_cluster_without_definitions_is_an_error_that_says_so() {
 
 // === another program ===
 
-/// The example `name_cards`, which `cargo test` builds beside the tests.
+/// The example `name_cards_operator`, which `cargo test` builds beside the tests.
 fn name_cards() -> String {
     let program = Path::new(PROGRAM).with_file_name("examples").join("name_cards");
-    assert!(program.exists(), "cargo build -p koordctl --example name_cards");
+    assert!(program.exists(), "cargo build -p koordctl --example name_cards_operator");
     program.display().to_string()
 }
 

@@ -1,4 +1,4 @@
-//! The controller of name cards as a program of its own: `koordctl plan --program target/debug/examples/name_cards`.
+//! The controller of name cards as a program of its own: `koordctl plan --program target/debug/examples/name_cards_operator`.
 
 #[path = "../../../controllers/runtime/examples/name_cards/controller.rs"]
 mod controller;
