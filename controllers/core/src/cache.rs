@@ -12,13 +12,13 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
+    digest::digest_of,
     index::Index,
     intern::Interner,
     key::ObjectKey,
     panics::{PanicGuard, Panicked, Place, Task},
     projection::{DecodeError, Metadata as _, Projection, decode},
     uid::Uid,
-    write::{comparable, digest_of},
 };
 
 /// A revision of the API server's store. Kubernetes promises that they are decimal numbers and grow.
@@ -344,11 +344,11 @@ impl<P: Projection> Cache<P> {
         self.expected.get(key) == Some(&digest)
     }
 
-    /// This program applied a declaration, and this object is the API server's answer. See [`Cache::expect_write`].
-    pub fn applied(&mut self, key: &ObjectKey, declared: &Value, answer: &str) {
+    /// This program applied a declaration, which is `wanted` without its identity, and this object is the API server's answer. See
+    /// [`Cache::expect_write`].
+    pub fn applied(&mut self, key: &ObjectKey, wanted: &Value, answer: &str) {
         // An answer that cannot be read is one that the watch shows as well.
         let decoded = Decoded::read(answer, &mut self.strings.lock(), &self.guard);
-        let wanted = comparable(declared);
         let deleted = self.parts.holding(key).map(|part| part.deleted).unwrap_or_default();
         let shown = self.objects.get(key).map_or(deleted, |known| known.revision);
         // Where the watch was faster, others may have changed or deleted the object since.
@@ -358,7 +358,7 @@ impl<P: Projection> Cache<P> {
         if let Ok(Decoded { object: Ok(entry), .. }) = decoded {
             let index = &mut self.index;
             let _ = self.guard.catch(Place::Projection, Task("watch", P::KIND.kind), || {
-                index.applied(key, &wanted, &entry.value);
+                index.applied(key, wanted, &entry.value);
             });
         }
     }

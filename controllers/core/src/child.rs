@@ -21,6 +21,7 @@ use serde_json::{Value, json, value::RawValue};
 
 use crate::{
     cache::{Cache, Entry},
+    digest::digest_of,
     error::{Fault, ReconcileError},
     index::Index,
     intern::Interner,
@@ -29,7 +30,7 @@ use crate::{
     ownership::{Controlled, Owner, check_owner},
     projection::{DecodeError, Metadata, Projection, WireMetadata},
     uid::Uid,
-    write::{Action, Write, comparable, digest_of},
+    write::{Action, Write, comparable},
 };
 
 /// An object type of k8s-openapi, or one that is declared with `#[derive(Resource)]`.

@@ -12,6 +12,7 @@ pub mod cache;
 pub mod child;
 pub mod clock;
 pub mod condition;
+mod digest;
 pub mod effect;
 pub mod error;
 pub mod events;

@@ -11,13 +11,14 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     cache::{Cache, Entry},
+    digest::digest_of,
     effect::{EffectError, Effects, Progress, Wanted},
     error::{Fault, ReconcileError},
     events::Event,
     key::ObjectKey,
     ownership::{Cleanup, Finalized, Owner},
     projection::Projection,
-    write::{Action, Deletion, Write, digest_of},
+    write::{Action, Deletion, Write},
 };
 
 /// A projection that keeps all of what our controllers write into such objects by [`Outcome::present`].

@@ -15,7 +15,7 @@ use crate::{
     key::ObjectKey,
     panics::{PanicGuard, Place, Task},
     projection::{DecodeError, Projection},
-    write::{Action, Answer, Write},
+    write::{Action, Answer, Write, comparable},
 };
 
 /// Where a watch puts what it receives. All methods take JSON text of one object.
@@ -183,7 +183,7 @@ impl<P: Projection> Sink for Store<P> {
             return;
         }
         match &write.action {
-            Action::Apply { object, .. } => self.cache.write().applied(&write.key, object, &answer.body),
+            Action::Apply { object, .. } => self.cache.write().applied(&write.key, &comparable(object), &answer.body),
             Action::Patch { patch, .. } => self.cache.write().expect_patch(&write.key, patch),
             Action::Create(_) | Action::StrategicPatch { .. } | Action::Update { .. } => {
                 self.cache.write().expect_write(&write.key)

@@ -1,10 +1,6 @@
 //! A write to the API server as data: what a plan shows, what a shell sends, and what an answer means.
 
-use std::{
-    fmt,
-    hash::{DefaultHasher, Hash as _, Hasher as _},
-    time::Duration,
-};
+use std::{fmt, time::Duration};
 
 use koord_resource::{controller::ResourceKind, schema::patch::merge};
 use serde_json::{Value, json};
@@ -344,13 +340,6 @@ impl fmt::Display for Write {
             Action::Evict(_) => write!(f, "evict {} {key}", kind.kind),
         }
     }
-}
-
-/// A number that stands for a text; never 0.
-pub(crate) fn digest_of(text: &[u8]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish().max(1)
 }
 
 #[cfg(test)]

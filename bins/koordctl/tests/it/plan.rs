@@ -169,7 +169,7 @@ fn a_cluster_without_definitions_is_an_error_that_says_so() {
 
 /// The example `name_cards_operator`, which `cargo test` builds beside the tests.
 fn name_cards() -> String {
-    let program = Path::new(PROGRAM).with_file_name("examples").join("name_cards");
+    let program = Path::new(PROGRAM).with_file_name("examples").join("name_cards_operator");
     assert!(program.exists(), "cargo build -p koordctl --example name_cards_operator");
     program.display().to_string()
 }

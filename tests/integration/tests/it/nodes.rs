@@ -37,10 +37,17 @@ fn a_bound_pod_runs_and_a_deleted_one_is_gone() {
 }
 
 #[test]
-fn a_pod_without_a_node_waits() {
+fn a_pod_is_placed_and_one_that_fits_nowhere_waits() {
     on_every_server(|scene| {
         scene.says(&["run", "web", "--image=nginx"]);
-        phase(scene, "web", "Pending");
+        phase(scene, "web", "Running");
+        scene.says(&["run", "picky", "--image=nginx", r#"--overrides={"spec":{"nodeSelector":{"disk":"fast"}}}"#]);
+        let message = r#"jsonpath={.status.conditions[?(@.type=="PodScheduled")].message}"#;
+        let refused = "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.";
+        scene.comes_to_say(&["get", "pod", "picky", "-o", message], refused);
+        scene.says(&["label", "node", "hollow-1", "disk=fast"]);
+        phase(scene, "picky", "Running");
+        assert_eq!(scene.says(&["get", "pod", "picky", "-o", "jsonpath={.spec.nodeName}"]).trim(), "hollow-1");
     });
 }
 
