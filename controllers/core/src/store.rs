@@ -186,7 +186,7 @@ impl<P: Projection> Sink for Store<P> {
             Action::Apply { object, .. } => self.cache.write().applied(&write.key, &comparable(object), &answer.body),
             Action::Patch { patch, .. } => self.cache.write().expect_patch(&write.key, patch),
             Action::Create(_) | Action::StrategicPatch { .. } | Action::Update { .. } => {
-                self.cache.write().expect_write(&write.key)
+                self.cache.write().expect_write(&write.key);
             }
             Action::Delete(_) | Action::Bind { .. } | Action::Evict(_) => {}
         }

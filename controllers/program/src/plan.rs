@@ -3,7 +3,7 @@
 //! Their caches are filled from lists of a cluster or from files instead of watches, and what they decide is compared with what is
 //! there instead of being written. A cluster is asked for lists alone, and no effect is begun.
 //!
-//! Read first: [`core`] (what controllers are added to), [`Plan::of`] (what they would do), [`Plan::to_text`].
+//! Read first: [`core()`] (what controllers are added to), [`Plan::of`] (what they would do), [`Plan::to_text`].
 
 mod changes;
 mod command;

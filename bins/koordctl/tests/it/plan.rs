@@ -232,7 +232,7 @@ fn another_program_reads_the_cluster_of_the_kubeconfig_and_writes_nothing() {
     let answered: Value = serde_json::from_str(&text).unwrap();
     assert!(code == 2 && answered["error"].as_str().unwrap().contains("elsewhere"), "{text}");
     let error = plan(&["--", "--nonsense"]).unwrap_err();
-    assert!(error.ends_with("name_cards: unexpected argument '--nonsense' found"), "{error}");
+    assert!(error.ends_with("name_cards_operator: unexpected argument '--nonsense' found"), "{error}");
 }
 
 #[test]
