@@ -23,6 +23,7 @@ mod replica;
 mod rounds;
 mod run;
 mod scenario;
+pub mod scheduling;
 mod stage;
 mod tasks;
 mod trace;

@@ -15,6 +15,7 @@ use koord_runtime::{
     reflector::Initial,
     write::{Answer, Write},
 };
+use koord_scheduler_runtime::{Next, Scheduler, Work};
 use parking_lot::Mutex;
 
 use crate::{connection::Connection, scenario::Scenario, world::World};
@@ -28,6 +29,9 @@ pub struct Program {
     core: Core,
     connections: Vec<Connection>,
     running: Vec<Running>,
+    scheduler: Option<Scheduler>,
+    /// What the scheduler has decided and nobody has sent.
+    decided: Vec<Work>,
     events: Arc<Recorded>,
     /// What follows from the last event and is not sent yet.
     event_writes: VecDeque<Write>,
@@ -61,6 +65,10 @@ pub(crate) enum Step {
     Write(usize),
     /// Sends a write of an event.
     Event,
+    /// Lets the scheduler apply what has changed, and make an attempt.
+    Schedule,
+    /// Sends what the scheduler has decided, this one.
+    Send(usize),
 }
 
 impl Step {
@@ -84,6 +92,8 @@ impl Program {
         core.set_initial(initial);
         core.inject_panics(world.panics.injector());
         scenario.wire(&mut core)?;
+        let sink = Arc::clone(&events) as Arc<dyn EventSink>;
+        let scheduler = scenario.scheduler(&mut core, &sink);
         let late = world.random.below(2 * core.watches().len() as u64);
         let connect = |(index, watch): (usize, &Arc<_>)| {
             if world.faulty() && index as u64 == late {
@@ -97,6 +107,8 @@ impl Program {
             core,
             connections,
             running: Vec::new(),
+            scheduler,
+            decided: Vec::new(),
             events,
             event_writes: VecDeque::new(),
             correlator: Correlator::new("simulated"),
@@ -136,6 +148,10 @@ impl Program {
             }
         }
         steps.extend((0..self.running.len()).map(Step::Write));
+        steps.extend((0..self.decided.len()).map(Step::Send));
+        if self.scheduler.as_ref().is_some_and(Scheduler::has_work) {
+            steps.push(Step::Schedule);
+        }
         if !self.event_writes.is_empty() || !self.events.0.lock().is_empty() {
             steps.push(Step::Event);
         }
@@ -146,7 +162,8 @@ impl Program {
         let now = self.core.clock().moment();
         let connections = self.connections.iter().map(|connection| connection.next_due(now));
         let workers = self.core.workers().iter().filter(|worker| worker.ready()).filter_map(|worker| worker.next_due());
-        connections.chain(workers).min()
+        let scheduler = self.scheduler.as_ref().and_then(Scheduler::wake_at).map(|at| at.since(now));
+        connections.chain(workers).chain(scheduler).min()
     }
 
     pub(crate) fn step(&mut self, step: Step, world: &mut World) {
@@ -155,6 +172,8 @@ impl Program {
             Step::Decide(index) => self.decide(index, world),
             Step::Write(index) => self.write(index, world),
             Step::Event => self.write_event(world),
+            Step::Schedule => self.schedule(world),
+            Step::Send(index) => self.send_decided(index, world),
         }
     }
 
@@ -210,6 +229,23 @@ impl Program {
         match executed {
             Ok(()) => self.running.push(running),
             Err(panicked) => running.worker.abandon(running.attempt, &panicked),
+        }
+    }
+
+    fn schedule(&mut self, world: &mut World) {
+        let Some(scheduler) = &mut self.scheduler else { return };
+        scheduler.catch_up();
+        if let Next::Send(work) = scheduler.next() {
+            world.note(format_args!("scheduler: {}", work.write));
+            self.decided.push(work);
+        }
+    }
+
+    fn send_decided(&mut self, index: usize, world: &mut World) {
+        let work = self.decided.remove(index);
+        let result = send(&work.write, world).map(drop);
+        if let Some(scheduler) = &mut self.scheduler {
+            scheduler.written(work, result);
         }
     }
 

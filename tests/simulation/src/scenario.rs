@@ -1,6 +1,9 @@
 //! What a simulation is about: the program, the people who change things, and the states that are right.
 
-use koord_runtime::{Core, random::Random, write::Write};
+use std::sync::Arc;
+
+use koord_runtime::{Core, events::EventSink, random::Random, write::Write};
+use koord_scheduler_runtime::Scheduler;
 
 use crate::{fault::Fault, stage::Stage};
 
@@ -10,6 +13,10 @@ pub trait Scenario: Sync {
     fn prepare(&self, stage: &mut Stage);
     /// Makes the program's controllers.
     fn wire(&self, core: &mut Core) -> Result<(), String>;
+    /// Makes the program's scheduler, if it is one.
+    fn scheduler(&self, _core: &mut Core, _events: &Arc<dyn EventSink>) -> Option<Scheduler> {
+        None
+    }
     /// One thing that a person does.
     fn disturb(&self, stage: &mut Stage, random: &Random) -> Disturbance;
     /// Paths of the collections that people and the program change.

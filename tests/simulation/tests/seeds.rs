@@ -18,7 +18,7 @@ use std::{
 use koord_runtime::panics::Place;
 use simulation::{
     Admission, Failure, Fault, Options, Report, Rounds, Scenario, Simulation, manager::Manager, name_cards::NameCards,
-    whole_manager::WholeManager,
+    scheduling::Scheduling, whole_manager::WholeManager,
 };
 
 /// People also write nonsense.
@@ -165,6 +165,15 @@ fn the_manager_survives_everything() {
     seeds(|| steps(&MANAGER), "the_manager_survives", &chosen(40, 1), &expected);
 }
 
+#[test]
+fn the_scheduler_survives_everything() {
+    // It has no keys, and no memory beside its engine.
+    let of_keys = [Place::Reconcile, Place::Written, Place::Failed, Place::Execution, Place::Remember];
+    let mut never = of_keys.map(Fault::Panic).to_vec();
+    never.extend([Fault::Terminating, Fault::Outage, Fault::Malformed, Fault::Stuck]);
+    seeds(|| steps(&Scheduling { exact: false }), "the_scheduler_survives", &chosen(40, 1), &all_but(&never));
+}
+
 /// What goes wrong on the way between the real tasks and the server, or with programs as a whole.
 const OF_TASKS: [Fault; 28] = [
     Fault::StaleList,
@@ -239,8 +248,8 @@ fn different_seeds_give_different_runs() {
 #[test]
 fn a_crash_after_any_write_does_no_harm() {
     let recorded = Options { faults: false, writes: 60, ..Options::default() };
-    let scenarios: [&dyn Scenario; 2] = [&NameCards, &MANAGER];
-    for (scenario, seed) in scenarios.into_iter().zip([1, 2]) {
+    let scenarios: [&dyn Scenario; 3] = [&NameCards, &MANAGER, &Scheduling { exact: true }];
+    for (scenario, seed) in scenarios.into_iter().zip([1, 2, 3]) {
         let simulation = Simulation::of(scenario);
         let writes = simulation.run(seed, recorded).unwrap().program_writes;
         assert!(writes > 10, "only {writes} writes");

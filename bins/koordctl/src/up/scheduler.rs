@@ -13,7 +13,7 @@ use koord_runtime::{
     recorder::Recorder,
 };
 use koord_scheduler_plugins::default_profile;
-use koord_scheduler_runtime::{Scheduler, feed::Feed};
+use koord_scheduler_runtime::{Scheduler, feed::Feed, install};
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
@@ -36,7 +36,7 @@ pub async fn run(client: Client, clock: SharedClock, seed: u64) -> Result<()> {
         health: None,
         host: NAME.to_owned(),
     };
-    let mut manager = Manager::timed_by(clock, core, client, events, settings);
-    scheduler.install(&mut manager);
+    let mut manager = Manager::timed_by(Arc::clone(&clock), core, client, events, settings);
+    install(scheduler, clock, &mut manager);
     Ok(manager.run(CancellationToken::new()).await?)
 }

@@ -125,6 +125,11 @@ impl Engine {
         }
     }
 
+    /// Whether there is something to attempt now.
+    pub fn has_work(&self, now: Moment) -> bool {
+        self.queue.has_work(now)
+    }
+
     /// When there may be something to attempt without a further change; none where only a change helps.
     pub fn wake_at(&self) -> Option<Moment> {
         self.queue.wake_at()
@@ -139,6 +144,13 @@ impl Engine {
             self.forget(&pod.uid, now);
             self.queue.give_back(Arc::clone(pod), *tried, Return::Failed, now, &self.profiles);
         }
+    }
+
+    /// Forgets all objects, and all that was assumed.
+    pub fn clear(&mut self) {
+        self.cluster = Cluster::default();
+        self.queue.clear();
+        self.memories.iter_mut().for_each(Memory::clear);
     }
 
     fn forget(&mut self, uid: &Uid, now: Moment) {

@@ -110,6 +110,11 @@ impl Queue {
         Self { timings, ..Self::default() }
     }
 
+    /// Forgets all pods.
+    pub fn clear(&mut self) {
+        *self = Self::new(self.timings);
+    }
+
     /// How many pods are where.
     pub fn depths(&self) -> Depths {
         let is_gated = |uid: &Uid| self.entries.get(uid).is_some_and(|entry| entry.gate.is_some());
@@ -125,6 +130,11 @@ impl Queue {
     /// Whether a pod waits here, or is in flight.
     pub fn contains(&self, uid: &Uid) -> bool {
         self.entries.contains_key(uid) || self.in_flight.contains_key(uid)
+    }
+
+    /// Whether a pod is to be tried now, or [`Queue::flush`] has something to do.
+    pub fn has_work(&self, now: Moment) -> bool {
+        !self.active.is_empty() || !self.backoff.is_empty() || self.wake_at().is_some_and(|at| at <= now)
     }
 
     /// When [`Queue::flush`] has something to do next; none while no pod waits for the time.

@@ -23,8 +23,13 @@ pub enum Delta {
     Node(Arc<Node>),
     /// A node is gone.
     NodeGone(Arc<str>),
-    /// A pod was added or changed.
-    Pod(Arc<Pod>),
+    /// A pod was added or changed. Another of its name is gone where it had replaced that.
+    Pod {
+        /// As it is.
+        pod: Arc<Pod>,
+        /// The one that it has replaced.
+        replaced: Option<Uid>,
+    },
     /// A pod is gone, or has ended.
     PodGone(Uid),
 }
@@ -51,6 +56,14 @@ impl Feed {
         Self { pods, nodes, stream }
     }
 
+    /// All objects, as if they were new.
+    pub(crate) fn everything(&self) -> Vec<Delta> {
+        let (nodes, pods) = (self.nodes.read(), self.pods.read());
+        let nodes = nodes.iter().map(|(_, entry)| Delta::Node(Arc::clone(&entry.value.0)));
+        let living = pods.iter().filter(|(_, entry)| !entry.value.has_ended);
+        nodes.chain(living.map(|(key, entry)| Delta::Pod { pod: Arc::new(pod(key, entry)), replaced: None })).collect()
+    }
+
     /// Whether all objects are known.
     pub fn is_complete(&self) -> bool {
         self.pods.synced() && self.nodes.synced()
@@ -63,19 +76,26 @@ impl Delta {
         match self {
             Self::Node(node) => engine.set_node(node, now),
             Self::NodeGone(name) => engine.remove_node(&name),
-            Self::Pod(pod) => engine.set_pod(pod, now),
+            Self::Pod { pod, replaced } => {
+                if let Some(replaced) = replaced {
+                    engine.remove_pod(&replaced, now);
+                }
+                engine.set_pod(pod, now);
+            }
             Self::PodGone(uid) => engine.remove_pod(&uid, now),
         }
     }
 }
 
 fn of_pod(change: &Change<PodView>) -> Option<Delta> {
-    let gone = |entry: &Entry<PodView>| Delta::PodGone(entry.uid.clone());
-    match (&change.old, &change.new) {
-        (old, Some(new)) if new.value.has_ended => old.as_ref().filter(|old| !old.value.has_ended).map(|_| gone(new)),
-        (_, Some(new)) => Some(Delta::Pod(Arc::new(pod(&change.key, new)))),
-        (Some(old), None) => Some(gone(old)),
-        (None, None) => None,
+    let living = |entry: &&Entry<PodView>| !entry.value.has_ended;
+    let known = change.old.as_ref().filter(living).map(|old| &old.uid);
+    match change.new.as_ref().filter(living) {
+        Some(new) => {
+            let replaced = known.filter(|known| **known != new.uid).cloned();
+            Some(Delta::Pod { pod: Arc::new(pod(&change.key, new)), replaced })
+        }
+        None => known.cloned().map(Delta::PodGone),
     }
 }
 

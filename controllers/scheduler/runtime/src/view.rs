@@ -71,7 +71,8 @@ impl Projection for PodView {
 impl PartialEq for PodView {
     fn eq(&self, other: &Self) -> bool {
         let Self { template, gates, node, has_ended, unscheduled } = self;
-        Arc::ptr_eq(template, &other.template)
+        // Templates of one cache are the same where they are equal; those of two caches are compared.
+        (Arc::ptr_eq(template, &other.template) || template == &other.template)
             && (gates, node, has_ended, unscheduled)
                 == (&other.gates, &other.node, &other.has_ended, &other.unscheduled)
     }

@@ -24,7 +24,7 @@ use koord_runtime::{
     recorder::Recorder,
 };
 use koord_scheduler_plugins::default_profile;
-use koord_scheduler_runtime::{Scheduler, feed::Feed};
+use koord_scheduler_runtime::{Scheduler, feed::Feed, install};
 use kube::Client;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -113,7 +113,7 @@ impl Stage {
         };
         let client = Client::new(self.server.router(), "default");
         let mut manager = Manager::timed_by(Arc::clone(&self.clock), core, client, events, settings);
-        scheduler.install(&mut manager);
+        install(scheduler, Arc::clone(&self.clock), &mut manager);
         manager
     }
 
