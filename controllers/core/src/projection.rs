@@ -76,6 +76,9 @@ pub struct WireMetadata<'a> {
     pub resource_version: Cow<'a, str>,
     /// Counts changes of the spec.
     pub generation: i64,
+    /// When it was created, in RFC 3339.
+    #[serde(borrow)]
+    pub creation_timestamp: Option<Cow<'a, str>>,
     /// Present while the object is being deleted.
     #[serde(borrow)]
     pub deletion_timestamp: Option<&'a RawValue>,

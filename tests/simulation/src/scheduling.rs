@@ -39,7 +39,7 @@ impl Scenario for Scheduling {
 
     fn scheduler(&self, core: &mut Core, events: &Arc<dyn EventSink>) -> Option<Scheduler> {
         let engine = Engine::new(vec![default_profile("koord-scheduler")], Timings::default(), core.random().clone());
-        let feed = Feed::of(core);
+        let feed = Feed::of(core, &engine.reads());
         Some(Scheduler::new(engine, feed, Arc::clone(events), Arc::clone(core.clock())))
     }
 

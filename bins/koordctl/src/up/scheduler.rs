@@ -27,7 +27,8 @@ pub async fn run(client: Client, clock: SharedClock, seed: u64) -> Result<()> {
     let mut core = Core::new(NAME, Arc::clone(&clock), random.clone(), Metrics::new()?, Arc::clone(&recorder) as _);
     let profiles = [NAME, "default-scheduler"].map(default_profile);
     let engine = Engine::new(profiles.into(), Timings::default(), random);
-    let scheduler = Scheduler::new(engine, Feed::of(&mut core), recorder, Arc::clone(&clock));
+    let feed = Feed::of(&mut core, &engine.reads());
+    let scheduler = Scheduler::new(engine, feed, recorder, Arc::clone(&clock));
     let settings = Settings {
         requests_per_second: 0.0,
         requests_burst: 0,

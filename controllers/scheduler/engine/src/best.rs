@@ -63,6 +63,11 @@ impl Best {
         }
     }
 
+    /// The score of a row; none where it cannot be chosen.
+    pub fn score(&self, row: Row) -> Option<i64> {
+        self.tree.get(self.width + row.index())?.score
+    }
+
     /// The best score, and how many rows have it.
     pub fn top(&self) -> Option<(i64, u32)> {
         let top = self.tree.get(1)?;

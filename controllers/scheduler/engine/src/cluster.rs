@@ -10,8 +10,13 @@ mod log;
 mod tests;
 mod trial;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    any::TypeId,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
+use jiff::Timestamp;
 use koord_core::uid::Uid;
 use koord_scheduling::{ResourceId, ResourceNames, ResourceVector};
 
@@ -23,8 +28,11 @@ pub use self::{
 };
 use crate::{
     columns::{Columns, Row},
+    hold::Holds,
     node::Node,
+    object::{Object, ObjectChange, Objects},
     pod::{Pod, Template},
+    state::{State, States},
 };
 
 /// Nodes, and the pods that are bound to them or assumed to be.
@@ -44,6 +52,15 @@ pub struct Cluster {
     /// By row, of cpu and memory.
     assumed_usage: [Vec<i64>; 2],
     pods: BTreeMap<Uid, Placed>,
+    /// Pods that are nowhere, of all schedulers.
+    pending: BTreeMap<Uid, Arc<Pod>>,
+    /// Pods for which room is being made, by uid.
+    nominated: BTreeMap<Uid, (Arc<Pod>, Row)>,
+    /// Pods whose eviction is ordered.
+    evicted: BTreeSet<Uid>,
+    objects: Objects,
+    states: States,
+    time: Timestamp,
     log: ChangeLog,
 }
 
@@ -66,6 +83,8 @@ pub struct Placed {
     pub class: Arc<Class>,
     /// Where it is.
     pub row: Row,
+    /// What it was given there.
+    pub holds: Holds,
 }
 
 /// A sum that is not what the objects amount to.
@@ -164,6 +183,147 @@ impl Cluster {
         self.log.since(position)
     }
 
+    /// Objects beside nodes and pods.
+    pub fn objects(&self) -> &Objects {
+        &self.objects
+    }
+
+    /// The state of a plugin.
+    pub fn state<T: State>(&self) -> Option<&T> {
+        self.states.get()
+    }
+
+    /// The state of a plugin, for what it decides beyond single pods.
+    pub fn state_mut<T: State>(&mut self) -> Option<&mut T> {
+        self.states.get_mut()
+    }
+
+    /// The time of day, as of the last tick.
+    pub fn time(&self) -> Timestamp {
+        self.time
+    }
+
+    /// The pods that are nowhere, of all schedulers.
+    pub fn pending(&self) -> impl Iterator<Item = &Arc<Pod>> {
+        self.pending.values()
+    }
+
+    /// A pod that is nowhere.
+    pub fn pending_pod(&self, uid: &Uid) -> Option<&Arc<Pod>> {
+        self.pending.get(uid)
+    }
+
+    /// The pods for which room is being made, with their rows.
+    pub fn nominated(&self) -> impl Iterator<Item = (&Arc<Pod>, Row)> {
+        self.nominated.values().map(|(pod, row)| (pod, *row))
+    }
+
+    /// The row on which room is being made for a pod.
+    pub fn nomination(&self, uid: &Uid) -> Option<Row> {
+        self.nominated.get(uid).map(|(_, row)| *row)
+    }
+
+    /// Adds the state of a plugin, before anything is known; a second one of its type is ignored.
+    pub fn add_state(&mut self, state: Box<dyn State>) {
+        self.states.add(state);
+    }
+
+    /// Room is being made for a pod; nowhere any more without a row.
+    pub fn nominate(&mut self, pod: &Arc<Pod>, row: Option<Row>) {
+        let old = match row {
+            Some(row) => self.nominated.insert(pod.uid.clone(), (Arc::clone(pod), row)),
+            None => self.nominated.remove(&pod.uid),
+        };
+        old.map(|(_, row)| row).into_iter().chain(row).for_each(|row| self.log.note(row));
+    }
+
+    /// Whether a pod goes to make room: its eviction is ordered, or it is being deleted after one.
+    pub fn is_evicted(&self, placed: &Placed) -> bool {
+        self.evicted.contains(&placed.pod.uid) || placed.pod.deleting && placed.pod.is_preempted
+    }
+
+    /// The eviction of a pod is ordered, or has failed.
+    pub fn evict(&mut self, uid: &Uid, is_ordered: bool) {
+        if is_ordered && self.pods.contains_key(uid) {
+            self.evicted.insert(uid.clone());
+        } else {
+            self.evicted.remove(uid);
+        }
+    }
+
+    /// What is to be decided about a node has changed.
+    pub fn touch(&mut self, row: Row) {
+        self.log.note(row);
+    }
+
+    /// An object was added or changed.
+    pub fn set_object(&mut self, object: Object) -> ObjectChange {
+        let change = self.objects.set(object);
+        self.object_changed(&change);
+        change
+    }
+
+    /// An object was deleted.
+    pub fn remove_object(&mut self, type_: TypeId, key: &str) -> Option<ObjectChange> {
+        let change = self.objects.remove(type_, key)?;
+        self.object_changed(&change);
+        Some(change)
+    }
+
+    fn object_changed(&mut self, change: &ObjectChange) {
+        self.with_states(|states, cluster| {
+            let rows: Vec<Row> = states.iter_mut().flat_map(|state| state.object(cluster, change)).collect();
+            rows.into_iter().for_each(|row| cluster.log.note(row));
+        });
+    }
+
+    /// Time has passed.
+    pub fn tick(&mut self, now: Timestamp) {
+        self.time = now;
+        if self.states.wake_at().is_none_or(|at| at > now) {
+            return;
+        }
+        self.with_states(|states, cluster| {
+            let rows: Vec<Row> = states.iter_mut().flat_map(|state| state.tick(cluster, now)).collect();
+            rows.into_iter().for_each(|row| cluster.log.note(row));
+        });
+    }
+
+    /// When [`Cluster::tick`] matters next; none while only changes do.
+    pub fn wake_at(&self) -> Option<Timestamp> {
+        self.states.wake_at()
+    }
+
+    /// A pod became known, or is known differently; none after its deletion or end.
+    pub fn know(&mut self, uid: &Uid, pod: Option<&Arc<Pod>>) {
+        let placed = self.pods.get(uid).map(|placed| &placed.pod);
+        let old = placed.or_else(|| self.pending.get(uid)).cloned();
+        if let (Some(old), Some(new)) = (&old, pod)
+            && (Arc::ptr_eq(old, new) || old == new)
+        {
+            return;
+        }
+        match pod.filter(|pod| pod.node.is_none()) {
+            Some(pod) => _ = self.pending.insert(uid.clone(), Arc::clone(pod)),
+            None => _ = self.pending.remove(uid),
+        }
+        self.with_states(|states, cluster| {
+            states.iter_mut().for_each(|state| state.pod(cluster, old.as_ref(), pod));
+        });
+    }
+
+    fn with_states<T>(&mut self, with: impl FnOnce(&mut States, &mut Self) -> T) -> T {
+        let mut states = std::mem::take(&mut self.states);
+        let result = with(&mut states, self);
+        self.states = states;
+        result
+    }
+
+    fn node_changed(&mut self, row: Row) {
+        self.log.note(row);
+        self.with_states(|states, cluster| states.iter_mut().for_each(|state| state.node(cluster, row)));
+    }
+
     /// A node was added or changed. Gives what was known of it before.
     pub fn set_node(&mut self, node: Arc<Node>) -> Option<Arc<Node>> {
         let row = self.row_of(&node.name);
@@ -173,7 +333,7 @@ impl Cluster {
         let old = self.slots[row.index()].node.replace(node);
         self.nodes += usize::from(old.is_none());
         self.softly_tainted -= usize::from(old.as_ref().is_some_and(|old| old.is_softly_tainted()));
-        self.log.note(row);
+        self.node_changed(row);
         old
     }
 
@@ -184,22 +344,23 @@ impl Cluster {
         self.nodes -= usize::from(old.is_some());
         self.softly_tainted -= usize::from(old.as_ref().is_some_and(|old| old.is_softly_tainted()));
         self.allocatable.set_row(row, &ResourceVector::default());
-        self.log.note(row);
+        self.node_changed(row);
         self.release(row);
         old
     }
 
     /// A pod was bound to a node, or is assumed to be; one that was elsewhere or different before has moved.
-    pub fn place(&mut self, pod: Arc<Pod>, node: &Arc<str>) {
-        self.remove_pod(&pod.uid.clone());
+    pub fn place(&mut self, pod: Arc<Pod>, node: &Arc<str>, holds: Holds) {
+        self.remove_pod(&pod.uid);
         let row = self.row_of(node);
-        self.put(pod, row);
+        self.put(pod, row, holds);
         self.log.note(row);
     }
 
     /// A pod is gone from its node.
     pub fn remove_pod(&mut self, uid: &Uid) -> Option<Placed> {
         let placed = self.take(uid)?;
+        self.evicted.remove(uid);
         self.log.note(placed.row);
         self.release(placed.row);
         Some(placed)
@@ -217,7 +378,7 @@ impl Cluster {
             rebuilt.set_node(Arc::clone(slot));
         }
         for (name, row) in &self.rows {
-            self.pods_on(*row).for_each(|placed| rebuilt.place(Arc::clone(&placed.pod), name));
+            self.pods_on(*row).for_each(|placed| rebuilt.place(Arc::clone(&placed.pod), name, placed.holds.clone()));
         }
         let mut found = Vec::new();
         for (name, row) in &self.rows {
@@ -275,7 +436,7 @@ impl Cluster {
         }
     }
 
-    fn put(&mut self, pod: Arc<Pod>, row: Row) {
+    fn put(&mut self, pod: Arc<Pod>, row: Row, holds: Holds) {
         let class = self.class(&pod.template);
         self.requested.add(row, class.requests());
         for (column, usage) in self.assumed_usage.iter_mut().zip(class.template().assumed_usage) {
@@ -285,7 +446,9 @@ impl Cluster {
         if let Err(at) = pods.binary_search(&pod.uid) {
             pods.insert(at, pod.uid.clone());
         }
-        self.pods.insert(pod.uid.clone(), Placed { pod, class, row });
+        let placed = Placed { pod, class, row, holds };
+        self.with_states(|states, cluster| states.iter_mut().for_each(|state| state.placed(cluster, &placed)));
+        self.pods.insert(placed.pod.uid.clone(), placed);
     }
 
     fn take(&mut self, uid: &Uid) -> Option<Placed> {
@@ -298,6 +461,7 @@ impl Cluster {
         if let Ok(at) = pods.binary_search(uid) {
             pods.remove(at);
         }
+        self.with_states(|states, cluster| states.iter_mut().for_each(|state| state.removed(cluster, &placed)));
         Some(placed)
     }
 }

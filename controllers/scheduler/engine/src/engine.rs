@@ -6,25 +6,43 @@
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeMap, sync::Arc};
+mod judge;
+mod waiting;
 
+use std::{
+    any::TypeId,
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
+
+use jiff::Timestamp;
 use koord_core::{clock::Moment, random::Random, uid::Uid};
+use koord_resource::controller::ResourceKind;
 
+use self::{judge::Judged, waiting::Waiting};
 use crate::{
     cluster::{Cluster, Placed},
-    cycle::{Found, Memory, Profile, Verdict},
+    columns::Row,
+    cycle::{Found, Memory, Profile},
     event::Event,
+    hold::Holds,
     node::Node,
+    object::Object,
+    plugin::{Code, Orders, Patch, Permit, PostFilter, Rejection, Request},
     pod::Pod,
-    queue::{Judge, PluginSet, Queue, Return, Timings, Tried},
+    preemption::Attempted,
+    queue::{PluginSet, Queue, Return, Timings, Tried},
 };
 
 /// A scheduler without hands.
 pub struct Engine {
     cluster: Cluster,
     queue: Queue,
-    profiles: Profiles,
+    profiles: Vec<Arc<Profile>>,
     memories: Vec<Memory>,
+    waiting: BTreeMap<Uid, Waiting>,
+    /// Attempts that others brought to an end.
+    ready: VecDeque<Attempt>,
     random: Random,
 }
 
@@ -40,7 +58,7 @@ pub struct Attempt {
 }
 
 /// What came of an attempt.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum Outcome {
     /// The pod is to be bound to this node, and is assumed to be there.
     Bind {
@@ -50,21 +68,39 @@ pub enum Outcome {
         score: i64,
         /// Nodes that were as good, itself among them.
         ties: u32,
+        /// What is written into the pod before it is bound.
+        patch: Patch,
+    },
+    /// The pod has its place, but a plugin lets it wait before it is bound.
+    Waiting {
+        /// The node.
+        node: Arc<str>,
     },
     /// No node takes it.
-    Refused {
-        /// The reasons, as the event and the condition show them.
-        message: String,
-    },
+    Refused(Refused),
 }
 
-struct Profiles(Vec<Profile>);
+/// Why no node takes a pod, and what is done about it.
+#[derive(Clone, Debug, Default)]
+pub struct Refused {
+    /// The reasons, as the event and the condition show them.
+    pub message: String,
+    /// Whether something is wrong that has to do with neither the pod nor the cluster.
+    pub is_error: bool,
+    /// The node on which room is made.
+    pub nominated: Option<Arc<str>>,
+    /// The pods that are evicted there.
+    pub victims: Vec<Arc<Pod>>,
+}
 
 impl Engine {
     /// An engine of these profiles that knows no objects yet.
     pub fn new(profiles: Vec<Profile>, timings: Timings, random: Random) -> Self {
         let memories = profiles.iter().map(|_| Memory::default()).collect();
-        Self { cluster: Cluster::default(), queue: Queue::new(timings), profiles: Profiles(profiles), memories, random }
+        let profiles = profiles.into_iter().map(Arc::new).collect();
+        let cluster = empty(&profiles);
+        let (waiting, ready) = (BTreeMap::new(), VecDeque::new());
+        Self { cluster, queue: Queue::new(timings), profiles, memories, waiting, ready, random }
     }
 
     /// The cluster as it is known, with what is assumed.
@@ -77,13 +113,34 @@ impl Engine {
         &self.queue
     }
 
+    /// The profiles.
+    pub fn profiles(&self) -> impl Iterator<Item = &Profile> {
+        self.profiles.iter().map(|profile| &**profile)
+    }
+
+    /// The kinds of objects beside nodes and pods that plugins read.
+    pub fn reads(&self) -> BTreeSet<ResourceKind> {
+        let plugins = self.profiles.iter().flat_map(|profile| &profile.plugins);
+        plugins.flat_map(|plugin| plugin.reads()).copied().collect()
+    }
+
+    /// The time of day has come so far.
+    pub fn tick(&mut self, now: Timestamp) {
+        self.cluster.tick(now);
+    }
+
+    /// When [`Engine::tick`] matters next; none while only changes do.
+    pub fn tick_at(&self) -> Option<Timestamp> {
+        self.cluster.wake_at()
+    }
+
     /// A node was added or changed.
     pub fn set_node(&mut self, node: Arc<Node>, now: Moment) {
         let event = match self.cluster.set_node(Arc::clone(&node)) {
             None => Event::NodeAdded(node),
             Some(old) => Event::NodeChanged { old, new: node },
         };
-        self.queue.notify(&event, now, &self.profiles);
+        self.notify(&event, now);
     }
 
     /// A node was deleted.
@@ -91,48 +148,112 @@ impl Engine {
         self.cluster.remove_node(name);
     }
 
+    /// An object of another kind was added or changed.
+    pub fn set_object(&mut self, object: Object, now: Moment) {
+        let change = self.cluster.set_object(object);
+        self.notify(&Event::Object(change), now);
+    }
+
+    /// An object of another kind was deleted.
+    pub fn remove_object(&mut self, type_: TypeId, key: &str, now: Moment) {
+        if let Some(change) = self.cluster.remove_object(type_, key) {
+            self.notify(&Event::Object(change), now);
+        }
+    }
+
     /// A pod was added or changed. One that has ended is removed instead.
     pub fn set_pod(&mut self, pod: Arc<Pod>, now: Moment) {
         if let Some(node) = pod.node.clone() {
-            self.queue.remove(&pod.uid);
-            self.cluster.place(Arc::clone(&pod), &node);
-            self.queue.notify(&Event::PodAssigned(pod), now, &self.profiles);
+            self.bound(&pod, &node, now);
             return;
         }
+        self.cluster.know(&pod.uid, Some(&pod));
         // What is assumed is being bound; the change comes again with the node.
-        if self.cluster.pod(&pod.uid).is_none() && self.profiles.of(&pod).is_some() {
-            self.queue.set(pod, now, &self.profiles);
+        if self.cluster.pod(&pod.uid).is_none() && self.profile_of(&pod).is_some() {
+            let row = pod.nominated.as_ref().and_then(|node| self.cluster.row(node));
+            if row.is_some() && self.cluster.nomination(&pod.uid).is_none() {
+                self.cluster.nominate(&pod, row);
+            }
+            let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };
+            self.queue.set(pod, now, &judge);
         }
+    }
+
+    fn bound(&mut self, pod: &Arc<Pod>, node: &Arc<str>, now: Moment) {
+        self.queue.remove(&pod.uid);
+        self.waiting.remove(&pod.uid);
+        self.cluster.nominate(pod, None);
+        self.cluster.know(&pod.uid, Some(pod));
+        let known = self.cluster.pod(&pod.uid);
+        if known.is_some_and(|known| known.pod == *pod) {
+            return;
+        }
+        let row = self.cluster.row(node);
+        let assumed = known.filter(|known| Some(known.row) == row).map(|known| known.holds.clone());
+        let mut holds = assumed.unwrap_or_default();
+        // Pods of other schedulers hold what they hold all the same.
+        let profile = self.profile_of(pod).or(if self.profiles.is_empty() { None } else { Some(0) });
+        for plugin in profile.and_then(|index| self.profiles.get(index)).iter().flat_map(|profile| &profile.plugins) {
+            plugin.given(pod, &mut holds);
+        }
+        self.cluster.place(Arc::clone(pod), node, holds);
+        self.notify(&Event::PodAssigned(Arc::clone(pod)), now);
     }
 
     /// A pod was deleted, or has ended.
     pub fn remove_pod(&mut self, uid: &Uid, now: Moment) {
         self.queue.remove(uid);
+        self.waiting.remove(uid);
+        if let Some(pod) = self.cluster.pending_pod(uid).cloned() {
+            let had = self.cluster.nomination(uid).is_some();
+            self.cluster.nominate(&pod, None);
+            if had {
+                self.notify(&Event::NominationChanged(pod.template.priority), now);
+            }
+        }
         self.forget(uid, now);
+        self.cluster.know(uid, None);
     }
 
     /// The next attempt; none where no pod is to be tried now.
     pub fn attempt(&mut self, now: Moment) -> Option<Attempt> {
-        self.queue.flush(now, &self.profiles);
+        self.settle(now);
+        if let Some(ready) = self.ready.pop_front() {
+            return Some(ready);
+        }
+        let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };
+        self.queue.flush(now, &judge);
         loop {
-            let (pod, tried) = self.queue.pop(now)?;
+            let (pod, tried) = self.next(now)?;
             if !pod.deleting
-                && let Some(index) = self.profiles.of(&pod)
+                && let Some(index) = self.profile_of(&pod)
             {
-                return Some(self.attempt_with(index, pod, tried, now));
+                let attempt = self.attempt_with(index, pod, tried, now);
+                // What plugins order follows at once.
+                self.ready.push_back(attempt);
+                return self.ready.pop_front();
             }
             self.queue.done(&pod.uid);
         }
     }
 
+    /// The pod that a plugin wants to be next, or the first of the queue.
+    fn next(&mut self, now: Moment) -> Option<(Arc<Pod>, Tried)> {
+        let wanted = self.profiles.iter().flat_map(|profile| &profile.plugins);
+        let wanted = wanted.filter_map(|plugin| plugin.next_pod(&self.cluster)).next();
+        wanted.and_then(|uid| self.queue.pop_this(&uid, now)).or_else(|| self.queue.pop(now))
+    }
+
     /// Whether there is something to attempt now.
     pub fn has_work(&self, now: Moment) -> bool {
-        self.queue.has_work(now)
+        let is_over = self.waiting.values().any(|waiting| waiting.until <= now);
+        !self.ready.is_empty() || is_over || self.queue.has_work(now)
     }
 
     /// When there may be something to attempt without a further change; none where only a change helps.
     pub fn wake_at(&self) -> Option<Moment> {
-        self.queue.wake_at()
+        let waiting = self.waiting.values().map(|waiting| waiting.until).min();
+        self.queue.wake_at().into_iter().chain(waiting).min()
     }
 
     /// The binding of an attempt has failed: the pod is not on the node, and is tried again after a pause.
@@ -141,69 +262,211 @@ impl Engine {
         // Who has bound or deleted it meanwhile knows better.
         let is_assumed = self.cluster.pod(&pod.uid).is_some_and(|placed| placed.pod.node.is_none());
         if is_assumed {
-            self.forget(&pod.uid, now);
-            self.queue.give_back(Arc::clone(pod), *tried, Return::Failed, now, &self.profiles);
+            self.unreserve(pod, *tried, Return::Failed, now);
         }
     }
 
     /// Forgets all objects, and all that was assumed.
     pub fn clear(&mut self) {
-        self.cluster = Cluster::default();
+        self.cluster = empty(&self.profiles);
         self.queue.clear();
+        self.waiting.clear();
+        self.ready.clear();
         self.memories.iter_mut().for_each(Memory::clear);
     }
 
-    fn forget(&mut self, uid: &Uid, now: Moment) {
-        if let Some(Placed { pod, .. }) = self.cluster.remove_pod(uid) {
-            self.queue.notify(&Event::PodRemoved(pod), now, &self.profiles);
+    /// The profile of a pod.
+    fn profile_of(&self, pod: &Pod) -> Option<usize> {
+        self.profiles.iter().position(|profile| profile.scheduler == pod.template.scheduler)
+    }
+
+    fn notify(&mut self, event: &Event, now: Moment) {
+        let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };
+        self.queue.notify(event, now, &judge);
+    }
+
+    fn give_back(&mut self, pod: &Arc<Pod>, tried: Tried, why: Return, now: Moment) {
+        let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };
+        self.queue.give_back(Arc::clone(pod), tried, why, now, &judge);
+    }
+
+    fn forget(&mut self, uid: &Uid, now: Moment) -> Option<Placed> {
+        let placed = self.cluster.remove_pod(uid)?;
+        self.notify(&Event::PodRemoved(Arc::clone(&placed.pod)), now);
+        Some(placed)
+    }
+
+    /// Takes a pod from its place that is not to be bound, and puts it back into the queue. Its own absence does not help it.
+    fn unreserve(&mut self, pod: &Arc<Pod>, tried: Tried, why: Return, now: Moment) {
+        let Some(placed) = self.cluster.remove_pod(&pod.uid) else { return };
+        let mut orders = Orders::default();
+        if let Some(profile) = self.profile_of(pod).map(|index| Arc::clone(&self.profiles[index])) {
+            profile.plugins.iter().for_each(|plugin| plugin.unreserved(&placed, &mut self.cluster, &mut orders));
         }
+        let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };
+        self.queue.give_back(Arc::clone(pod), tried, why, now, &judge);
+        self.queue.notify_others(&Event::PodRemoved(placed.pod), Some(&pod.uid), now, &judge);
+        self.carry_out(orders, now);
     }
 
     fn attempt_with(&mut self, index: usize, pod: Arc<Pod>, tried: Tried, now: Moment) -> Attempt {
-        let class = self.cluster.class(&pod.template);
-        let draw = |ties: u32| u32::try_from(self.random.below(u64::from(ties))).unwrap_or(0);
-        let found = self.profiles.0[index].search(&class, &self.cluster, &mut self.memories[index], draw);
-        let node = match found {
-            Found::Node { row, score, ties } => {
-                self.cluster.node(row).map(|node| (Arc::clone(&node.name), score, ties))
+        let profile = Arc::clone(&self.profiles[index]);
+        let random = &mut self.random;
+        let mut draw = |ties: u32| u32::try_from(random.below(u64::from(ties))).unwrap_or(0);
+        let found = profile.search(&pod, &mut self.cluster, &mut self.memories[index], &mut draw);
+        let outcome = match found {
+            Found::Node { row, score, ties } => self.reserve(&profile, &pod, tried, (row, score, ties), now),
+            found => {
+                let (refused_by, refused) = self.refuse(&profile, &pod, &found, now);
+                self.give_back(&pod, tried, refused.why(refused_by), now);
+                Outcome::Refused(refused)
             }
-            Found::Nothing(_) | Found::Never(_) => None,
         };
-        if let Some((node, score, ties)) = node {
-            self.cluster.place(Arc::clone(&pod), &node);
-            self.queue.done(&pod.uid);
-            return Attempt { pod, tried, outcome: Outcome::Bind { node, score, ties } };
+        Attempt { pod, tried, outcome }
+    }
+
+    /// Gives the pod what it needs on the node, and puts it there.
+    fn reserve(
+        &mut self,
+        profile: &Arc<Profile>,
+        pod: &Arc<Pod>,
+        tried: Tried,
+        (row, score, ties): (Row, i64, u32),
+        now: Moment,
+    ) -> Outcome {
+        let class = self.cluster.class(&pod.template);
+        let request = Request { pod, class: &class, plugins: &profile.plugins };
+        let node = self.cluster.node(row).map(|node| Arc::clone(&node.name)).unwrap_or_default();
+        let mut holds = Holds::default();
+        for (index, plugin) in (0..).zip(&profile.plugins) {
+            if let Err(rejection) = plugin.reserve(&request, &self.cluster, row, &mut holds) {
+                let (refused_by, refused) = rejected(index, rejection);
+                self.give_back(pod, tried, refused.why(refused_by), now);
+                return Outcome::Refused(refused);
+            }
         }
-        let (refused_by, message) = self.profiles.0[index].words(&found, &self.cluster);
-        self.queue.give_back(Arc::clone(&pod), tried, Return::Refused(refused_by), now, &self.profiles);
-        Attempt { pod, tried, outcome: Outcome::Refused { message } }
+        self.cluster.nominate(pod, None);
+        self.cluster.place(Arc::clone(pod), &node, holds);
+        let (mut orders, mut wait) = (Orders::default(), None);
+        let mut refused = None;
+        for (index, plugin) in (0..).zip(&profile.plugins) {
+            match plugin.permit(&request, &mut self.cluster, &mut orders) {
+                Permit::Allow => {}
+                Permit::Wait(limit) => wait = wait.filter(|(known, _)| *known <= limit).or(Some((limit, index))),
+                Permit::Reject(message) => {
+                    refused = Some((index, message));
+                    break;
+                }
+            }
+        }
+        let outcome = if let Some((index, message)) = refused {
+            let (refused_by, refused) = rejected(index, Rejection::unschedulable(message));
+            self.unreserve(pod, tried, refused.why(refused_by), now);
+            Outcome::Refused(refused)
+        } else {
+            let (limit, plugin) = wait.unwrap_or_default();
+            let (pod, until) = (Arc::clone(pod), now + limit);
+            let reserved = Waiting { pod, tried, node: Arc::clone(&node), score, ties, plugin, until, limit };
+            if wait.is_none() {
+                self.bind(&reserved)
+            } else {
+                self.waiting.insert(reserved.pod.uid.clone(), reserved);
+                Outcome::Waiting { node }
+            }
+        };
+        self.carry_out(orders, now);
+        outcome
+    }
+
+    /// The binding of a pod that is in its place.
+    fn bind(&mut self, bind: &Waiting) -> Outcome {
+        let Waiting { pod, node, score, ties, .. } = bind;
+        self.queue.done(&pod.uid);
+        let mut patch = Patch::default();
+        let profile = self.profile_of(pod).and_then(|index| self.profiles.get(index));
+        if let (Some(placed), Some(profile)) = (self.cluster.pod(&pod.uid), profile) {
+            let request = Request { pod, class: &placed.class, plugins: &profile.plugins };
+            profile.plugins.iter().for_each(|plugin| plugin.pre_bind(&request, placed, &self.cluster, &mut patch));
+        }
+        Outcome::Bind { node: Arc::clone(node), score: *score, ties: *ties, patch }
+    }
+
+    /// No node takes the pod: room is made for it, if there is a way.
+    fn refuse(&mut self, profile: &Arc<Profile>, pod: &Arc<Pod>, found: &Found, now: Moment) -> (PluginSet, Refused) {
+        let (refused_by, mut message) = profile.words(found, &self.cluster);
+        let class = self.cluster.class(&pod.template);
+        let request = Request { pod, class: &class, plugins: &profile.plugins };
+        if matches!(found, Found::Never(_, Rejection { code: Code::Error, .. })) {
+            return (refused_by, Refused { message, is_error: true, ..Refused::default() });
+        }
+        let random = &mut self.random;
+        let mut draw = |below: u32| u32::try_from(random.below(u64::from(below))).unwrap_or(0);
+        let mut words = Vec::new();
+        let mut nominated = None;
+        if !self.cluster.is_empty() {
+            for index in &profile.post_filters {
+                let mut attempted = Attempted { cluster: &mut self.cluster, profile, found, draw: &mut draw };
+                match profile.plugins[usize::from(*index)].post_filter(&request, &mut attempted) {
+                    PostFilter::Nothing(word) => words.push(word),
+                    PostFilter::Stop(word) => {
+                        words.push(word);
+                        break;
+                    }
+                    PostFilter::Nominate { row, victims } => {
+                        words.clear();
+                        nominated = Some((row, victims));
+                        break;
+                    }
+                }
+            }
+        }
+        words.retain(|word| !word.is_empty());
+        if !words.is_empty() {
+            message = format!("{message} {}", words.join(", "));
+        }
+        let mut orders = Orders::default();
+        profile.plugins.iter().for_each(|plugin| plugin.refused(&request, found, &mut self.cluster, &mut orders));
+        let (row, victims) = nominated.map_or((None, Vec::new()), |(row, victims)| (Some(row), victims));
+        let had = self.cluster.nomination(&pod.uid);
+        self.cluster.nominate(pod, row);
+        if had.is_some() && had != row {
+            self.notify(&Event::NominationChanged(pod.template.priority), now);
+        }
+        let (unbound, victims): (Vec<_>, Vec<_>) = victims.into_iter().partition(|uid| self.waiting.contains_key(uid));
+        orders.reject.extend(unbound.into_iter().map(|uid| (uid, "preempted".to_owned())));
+        let victims: Vec<Arc<Pod>> =
+            victims.iter().filter_map(|uid| self.cluster.pod(uid)).map(|placed| Arc::clone(&placed.pod)).collect();
+        victims.iter().for_each(|victim| self.cluster.evict(&victim.uid, true));
+        self.carry_out(orders, now);
+        let node = row.and_then(|row| self.cluster.node(row)).map(|node| Arc::clone(&node.name));
+        (refused_by, Refused { message, is_error: false, nominated: node, victims })
+    }
+
+    /// An eviction that an attempt ordered has failed.
+    pub fn eviction_failed(&mut self, victim: &Uid) {
+        self.cluster.evict(victim, false);
     }
 }
 
-impl Profiles {
-    /// The profile of a pod.
-    fn of(&self, pod: &Pod) -> Option<usize> {
-        self.0.iter().position(|profile| profile.scheduler == pod.template.scheduler)
-    }
+/// A cluster with the states of these plugins, and nothing in it.
+fn empty(profiles: &Vec<Arc<Profile>>) -> Cluster {
+    let mut cluster = Cluster::default();
+    let plugins = profiles.iter().flat_map(|profile| &profile.plugins);
+    plugins.filter_map(|plugin| plugin.state()).for_each(|state| cluster.add_state(state));
+    cluster
 }
 
-impl Judge for Profiles {
-    fn gate(&self, pod: &Pod, first: Option<u8>) -> Result<(), u8> {
-        let Some(profile) = self.of(pod).map(|index| &self.0[index]) else { return Ok(()) };
-        let order = first.into_iter().chain((0..PluginSet::PLUGINS_MAX).filter(|index| Some(*index) != first));
-        for index in order.take(profile.plugins.len()) {
-            let Some(plugin) = profile.plugins.get(usize::from(index)) else { continue };
-            plugin.pre_enqueue(pod).map_err(|_| index)?;
-        }
-        Ok(())
-    }
+/// The words of a pod that was rejected on the node that was chosen.
+fn rejected(plugin: u8, rejection: Rejection) -> (PluginSet, Refused) {
+    let is_error = rejection.code == Code::Error;
+    let message =
+        if is_error { rejection.message } else { format!("0/1 nodes are available: 1 {}.", rejection.message) };
+    (PluginSet::of(plugin), Refused { message, is_error, ..Refused::default() })
+}
 
-    fn may_help(&self, pod: &Pod, refused_by: PluginSet, event: &Event) -> bool {
-        let Some(profile) = self.of(pod).map(|index| &self.0[index]) else { return false };
-        let kinds = event.kinds();
-        refused_by.iter().filter_map(|index| profile.plugins.get(usize::from(index))).any(|plugin| {
-            matches!(event, Event::Timeout) || plugin.events().meets(kinds) && plugin.may_help(pod, event)
-        })
+impl Refused {
+    fn why(&self, refused_by: PluginSet) -> Return {
+        if self.is_error { Return::Failed } else { Return::Refused(refused_by) }
     }
 }
 
@@ -213,18 +476,17 @@ impl Profile {
         if cluster.is_empty() {
             return (PluginSet::default(), "no nodes available to schedule pods".to_owned());
         }
-        let reasons = |verdict: &Verdict| {
-            let plugin = self.plugins.get(usize::from(verdict.plugin));
-            plugin.map(|plugin| plugin.reasons(&verdict.refusal, cluster)).unwrap_or_default()
-        };
         let (refused_by, details) = match found {
             Found::Node { .. } => return (PluginSet::default(), String::new()),
-            Found::Never(verdict) => (PluginSet::of(verdict.plugin), reasons(verdict).join(", ")),
+            Found::Never(plugin, Rejection { code: Code::Error, message }) => {
+                return (PluginSet::of(*plugin), message.clone());
+            }
+            Found::Never(plugin, rejection) => (PluginSet::of(*plugin), rejection.message.clone()),
             Found::Nothing(refusals) => {
                 let (mut refused_by, mut counts) = (PluginSet::default(), BTreeMap::<String, u32>::new());
                 for (verdict, nodes) in refusals {
                     refused_by = refused_by.with(verdict.plugin);
-                    for reason in reasons(verdict) {
+                    for reason in self.reasons(verdict, cluster) {
                         *counts.entry(reason).or_default() += nodes;
                     }
                 }

@@ -2,7 +2,7 @@
 
 use std::{ops::BitOr, sync::Arc};
 
-use crate::{node::Node, pod::Pod};
+use crate::{node::Node, object::ObjectChange, pod::Pod};
 
 /// Something that happened.
 #[derive(Clone, Debug)]
@@ -20,6 +20,10 @@ pub enum Event {
     PodAssigned(Arc<Pod>),
     /// A pod is gone from its node, or is not assumed to be there any more.
     PodRemoved(Arc<Pod>),
+    /// An object of another kind was added, changed or deleted.
+    Object(ObjectChange),
+    /// Room is not being made any more for a pod of this priority, or elsewhere.
+    NominationChanged(i32),
     /// The pod that waits was changed itself.
     PodChanged,
     /// It has waited for long.
@@ -47,6 +51,8 @@ impl Events {
     pub const POD_REMOVED: Self = Self(1 << 5);
     /// The pod itself was changed.
     pub const POD_CHANGED: Self = Self(1 << 6);
+    /// An object of another kind changed; [`crate::plugin::Plugin::may_help`] says whether it is one that matters.
+    pub const OBJECTS: Self = Self(1 << 7);
     /// Whatever happens.
     pub const ALL: Self = Self(u16::MAX);
 
@@ -78,6 +84,8 @@ impl Event {
             Self::PodAssigned(_) => Events::POD_ASSIGNED,
             Self::PodRemoved(_) => Events::POD_REMOVED,
             Self::PodChanged => Events::POD_CHANGED,
+            Self::Object(_) => Events::OBJECTS,
+            Self::NominationChanged(_) => Events::POD_REMOVED,
             Self::Timeout => Events::ALL,
         }
     }

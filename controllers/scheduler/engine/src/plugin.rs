@@ -4,33 +4,93 @@
 //! prepared depends on the pod's template and the node alone, and says so (`is_local`): then the answers for one pod hold
 //! for the next pod of its class, on every node that has not changed.
 
+use std::{any::Any, collections::BTreeMap, sync::Arc, time::Duration};
+
+use koord_core::uid::Uid;
+use koord_resource::controller::ResourceKind;
+
 use crate::{
-    cluster::{Class, Cluster},
+    cluster::{Class, Cluster, Placed},
     columns::Row,
+    cycle::Found,
     event::{Event, Events},
-    pod::Pod,
+    hold::Holds,
+    pod::{Pod, Template},
+    preemption::Attempted,
+    state::State,
 };
 
 /// The highest score of a node.
 pub const SCORE_MAX: i64 = 100;
 
+/// A pod for which a node is wanted.
+#[derive(Clone, Copy)]
+pub struct Request<'a> {
+    /// The pod.
+    pub pod: &'a Arc<Pod>,
+    /// What it shares with others.
+    pub class: &'a Arc<Class>,
+    /// All plugins of its profile, for those that work together.
+    pub plugins: &'a [Arc<dyn Plugin>],
+}
+
+impl<'a> Request<'a> {
+    /// What it shares with others, as objects have it.
+    pub fn template(&self) -> &'a Arc<Template> {
+        self.class.template()
+    }
+
+    /// The plugin of this type, if the profile has it.
+    pub fn plugin<T: Plugin>(&self) -> Option<&'a T> {
+        self.plugins.iter().find_map(|plugin| (&**plugin as &dyn Any).downcast_ref())
+    }
+}
+
 /// A plugin of the scheduling framework. Every extension point is optional.
-pub trait Plugin: Send + Sync {
+///
+/// What [`Plugin::filter`] and [`Plugin::score`] prepare for one pod is used for all pods of its class, unless
+/// [`Plugin::is_individual`] says that the pod itself matters.
+pub trait Plugin: Any + Send + Sync {
     /// Its name, as configurations and metrics have it.
     fn name(&self) -> &'static str;
 
+    /// The kinds of objects beside nodes and pods that it reads.
+    fn reads(&self) -> &'static [ResourceKind] {
+        &[]
+    }
+
+    /// What it keeps about the cluster.
+    fn state(&self) -> Option<Box<dyn State>> {
+        None
+    }
+
     /// PreEnqueue: whether the pod may be scheduled at all now; the reason otherwise.
-    fn pre_enqueue(&self, _pod: &Pod) -> Result<(), String> {
+    fn pre_enqueue(&self, _pod: &Pod, _cluster: &Cluster) -> Result<(), String> {
         Ok(())
     }
 
+    /// NextPod: the pod to be tried next, before the order of the queue.
+    fn next_pod(&self, _cluster: &Cluster) -> Option<Uid> {
+        None
+    }
+
+    /// PreFilter, as far as it is about the pod and the cluster as a whole. It is asked in every attempt.
+    fn admit(&self, _request: &Request<'_>, _cluster: &Cluster) -> Result<(), Rejection> {
+        Ok(())
+    }
+
+    /// Whether answers for this pod do not hold for others of its class.
+    fn is_individual(&self, _pod: &Pod, _cluster: &Cluster) -> bool {
+        false
+    }
+
     /// PreFilter: what is asked of every node. Without a word about this pod there is nothing to ask.
-    fn filter(&self, _class: &Class, _cluster: &Cluster) -> PreFilter {
+    fn filter(&self, _request: &Request<'_>, _cluster: &Cluster) -> PreFilter {
         PreFilter::Skip
     }
 
     /// PreScore: how nodes are compared; none where all of them are alike to this plugin.
-    fn score(&self, _class: &Class, _cluster: &Cluster) -> Option<Box<dyn Score>> {
+    fn score(&self, _request: &Request<'_>, _cluster: &Cluster) -> Option<Box<dyn Score>> {
         None
     }
 
@@ -39,14 +99,135 @@ pub trait Plugin: Send + Sync {
         Vec::new()
     }
 
+    /// PostFilter: what is done for a pod that no node takes. Plugins are asked in order until one has an answer.
+    fn post_filter(&self, _request: &Request<'_>, _attempted: &mut Attempted<'_>) -> PostFilter {
+        PostFilter::Nothing(String::new())
+    }
+
+    /// Reserve: decides what the pod is given on the node that was chosen. Earlier plugins' holds are there already.
+    fn reserve(&self, _: &Request<'_>, _: &Cluster, _: Row, _holds: &mut Holds) -> Result<(), Rejection> {
+        Ok(())
+    }
+
+    /// Permit: whether the pod, which is in its place, is bound at once.
+    fn permit(&self, _request: &Request<'_>, _cluster: &mut Cluster, _orders: &mut Orders) -> Permit {
+        Permit::Allow
+    }
+
+    /// Unreserve: a pod that was in its place is not to be bound after all, and is gone from there.
+    fn unreserved(&self, _placed: &Placed, _cluster: &mut Cluster, _orders: &mut Orders) {}
+
+    /// After an attempt in which the pod was refused.
+    fn refused(&self, _request: &Request<'_>, _found: &Found, _cluster: &mut Cluster, _orders: &mut Orders) {}
+
+    /// What there is to be ordered after time has passed or something has changed.
+    fn settle(&self, _cluster: &mut Cluster, _orders: &mut Orders) {}
+
+    /// PreBind: what is written into the pod before it is bound.
+    fn pre_bind(&self, _request: &Request<'_>, _placed: &Placed, _cluster: &Cluster, _patch: &mut Patch) {}
+
+    /// What a pod that runs was given, by what is written in it.
+    fn given(&self, _pod: &Pod, _holds: &mut Holds) {}
+
     /// The events after which a pod that this plugin refused may fit.
     fn events(&self) -> Events {
         Events::ALL
     }
 
     /// Whether a pod that this plugin refused may fit after such an event.
-    fn may_help(&self, _pod: &Pod, _event: &Event) -> bool {
+    fn may_help(&self, _pod: &Pod, _event: &Event, _cluster: &Cluster) -> bool {
         true
+    }
+}
+
+/// How final a rejection is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Code {
+    /// The removal of pods may help.
+    Unschedulable,
+    /// The removal of pods does not help.
+    Unresolvable,
+    /// Something is wrong that has to do with neither the pod nor the cluster.
+    Error,
+}
+
+/// Why a pod is rejected as a whole, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rejection {
+    /// How final it is.
+    pub code: Code,
+    /// The words.
+    pub message: String,
+}
+
+impl Rejection {
+    /// The removal of pods may help.
+    pub fn unschedulable(message: impl Into<String>) -> Self {
+        Self { code: Code::Unschedulable, message: message.into() }
+    }
+
+    /// The removal of pods does not help.
+    pub fn unresolvable(message: impl Into<String>) -> Self {
+        Self { code: Code::Unresolvable, message: message.into() }
+    }
+}
+
+/// The result of PostFilter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PostFilter {
+    /// Nothing can be done; the next plugin is asked. The words are added to the message.
+    Nothing(String),
+    /// Nothing can be done by any plugin.
+    Stop(String),
+    /// Room is made on a node.
+    Nominate {
+        /// The node.
+        row: Row,
+        /// The pods that are evicted for it, in this order.
+        victims: Vec<Uid>,
+    },
+}
+
+/// The result of Permit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Permit {
+    /// The pod is bound.
+    Allow,
+    /// The pod stays where it is, unbound, until [`Orders`] say more or the time is over.
+    Wait(Duration),
+    /// The pod is not bound.
+    Reject(String),
+}
+
+/// What a plugin orders for other pods.
+#[derive(Clone, Debug, Default)]
+pub struct Orders {
+    /// Pods that wait in their place and are bound now.
+    pub allow: Vec<Uid>,
+    /// Pods that wait in their place and give it back, with the reason.
+    pub reject: Vec<(Uid, String)>,
+    /// Pods in the queue that are tried next.
+    pub activate: Vec<Uid>,
+}
+
+/// What is written into a pod before it is bound.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Patch {
+    /// Annotations; none removes one.
+    pub annotations: BTreeMap<String, Option<String>>,
+    /// Labels; none removes one.
+    pub labels: BTreeMap<String, Option<String>>,
+}
+
+impl Patch {
+    /// Whether there is nothing to write.
+    pub fn is_empty(&self) -> bool {
+        self.annotations.is_empty() && self.labels.is_empty()
+    }
+
+    /// Writes an annotation.
+    pub fn annotate(&mut self, name: &str, value: impl Into<String>) {
+        self.annotations.insert(name.to_owned(), Some(value.into()));
     }
 }
 
@@ -69,6 +250,10 @@ pub trait Filter: Send + Sync {
     fn is_local(&self) -> bool {
         true
     }
+
+    /// A pod was placed in this cluster, or removed from it, after this was prepared. What is read of the cluster only when
+    /// it is asked needs nothing here.
+    fn changed(&mut self, _cluster: &Cluster, _placed: &Placed, _is_added: bool) {}
 }
 
 /// How a plugin compares nodes for one pod, or for all pods of a class.

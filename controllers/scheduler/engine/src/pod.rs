@@ -21,8 +21,14 @@ pub struct Template {
     pub priority: i32,
     /// Labels of the pod.
     pub labels: Labels,
+    /// Annotations that say how it is to be placed. Those that record what it was given are the pod's own.
+    pub annotations: Labels,
     /// What it requests, with overhead.
     pub requests: ResourceList,
+    /// The limits of what it uses, with overhead.
+    pub limits: ResourceList,
+    /// Whether pods may be evicted for it: its `preemptionPolicy` is not `Never`.
+    pub preempts: bool,
     /// What it requests of cpu (in thousandths of cores) and memory (in bytes), where containers without a request count as
     /// much as the scheduler assumes of them.
     pub assumed_usage: [i64; 2],
@@ -59,7 +65,7 @@ impl HostPort {
 }
 
 /// A pod.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pod {
     /// Its namespace and name.
     pub key: ObjectKey,
@@ -71,8 +77,35 @@ pub struct Pod {
     pub gates: Vec<Arc<str>>,
     /// The node that it is bound to.
     pub node: Option<Arc<str>>,
+    /// The node on which room is being made for it, as its status says.
+    pub nominated: Option<Arc<str>>,
     /// Whether it is being deleted.
     pub deleting: bool,
+    /// Whether it was evicted to make room for another pod, as a condition of it says.
+    pub is_preempted: bool,
+    /// Annotations that record what it was given.
+    pub given: Labels,
+    /// When it was created, in seconds since 1970.
+    pub created: i64,
+    /// When its node began to run it; none before.
+    pub started: Option<i64>,
+    /// The object that controls it.
+    pub controller: Option<Arc<Owner>>,
+    /// It is no pod but stands for a reservation, which is placed as a pod is.
+    pub is_reservation: bool,
+}
+
+/// The object that controls a pod.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Owner {
+    /// Such as `apps/v1`.
+    pub api_version: Arc<str>,
+    /// Such as `ReplicaSet`.
+    pub kind: Arc<str>,
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its uid.
+    pub uid: Uid,
 }
 
 #[cfg(test)]

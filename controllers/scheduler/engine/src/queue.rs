@@ -189,11 +189,19 @@ impl Queue {
     pub fn pop(&mut self, now: Moment) -> Option<(Arc<Pod>, Tried)> {
         let next = self.active.first().map(|(_, uid)| uid.clone());
         let uid = next.or_else(|| self.backoff.first().map(|(.., uid)| uid.clone()))?;
-        let mut entry = self.take(&uid)?;
+        self.pop_this(&uid, now)
+    }
+
+    /// This pod as the next to try, wherever in the queue it is; none where it is not there, or a plugin holds it back.
+    pub fn pop_this(&mut self, uid: &Uid, now: Moment) -> Option<(Arc<Pod>, Tried)> {
+        if self.entries.get(uid)?.gate.is_some() {
+            return None;
+        }
+        let mut entry = self.take(uid)?;
         entry.tried.attempts += 1;
         entry.tried.first.get_or_insert(now);
         let since = self.first_event + self.events.len() as u64;
-        self.in_flight.insert(uid, InFlight { since, pod: Arc::clone(&entry.pod) });
+        self.in_flight.insert(uid.clone(), InFlight { since, pod: Arc::clone(&entry.pod) });
         Some((Arc::clone(&entry.pod), entry.tried))
     }
 
@@ -236,8 +244,14 @@ impl Queue {
 
     /// Something happened: the pods that it may help are tried again.
     pub fn notify(&mut self, event: &Event, now: Moment, judge: &dyn Judge) {
+        self.notify_others(event, None, now, judge);
+    }
+
+    /// Something happened that does not help this pod, which is its cause.
+    pub fn notify_others(&mut self, event: &Event, cause: Option<&Uid>, now: Moment, judge: &dyn Judge) {
         self.record(event.clone());
-        let helped = self.parked.iter().filter(|(_, uid)| self.is_helped(uid, event, judge));
+        let others = self.parked.iter().filter(|(_, uid)| Some(uid) != cause);
+        let helped = others.filter(|(_, uid)| self.is_helped(uid, event, judge));
         for (_, uid) in helped.cloned().collect::<Vec<_>>() {
             if let Some(entry) = self.take(&uid) {
                 self.admit(entry, now, judge, Admission::Woken);

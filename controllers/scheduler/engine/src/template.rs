@@ -19,6 +19,9 @@ use crate::{
     pod::{HostPort, Template},
 };
 
+/// Annotations that record what a pod was given, beside those that say what it wants.
+const GIVEN: [&str; 3] = ["device-allocated", "reservation-allocated", "resource-status"];
+
 /// What the scheduler assumes that a container uses which requests nothing: a tenth of a core, and 200 MiB.
 const ASSUMED: [(&str, &str); 2] = [("cpu", "100m"), ("memory", "200Mi")];
 
@@ -34,17 +37,21 @@ impl Template {
         let preferred = terms.and_then(|terms| terms.preferred_during_scheduling_ignored_during_execution.as_deref());
         let assumed = |name: &str| -> Result<i64, ParseQuantityError> {
             let default = ASSUMED.iter().find(|(known, _)| *known == name).map(|(_, text)| text.parse::<Quantity>());
-            let usage = request(spec, name, &default.transpose()?.unwrap_or_default())?;
+            let usage = amount(spec, name, &default.transpose()?.unwrap_or_default(), (of_container, of_pod))?;
             Ok(koord_scheduling::count(name, &usage))
         };
-        let requests = requests(spec)?;
+        let requests = amounts(spec, of_container, of_pod)?;
+        let wishes = annotations.iter().filter(|(key, _)| is_of_koordinator(key) && !is_given(key));
         Ok(Self {
             needs: Needs::of(spec, &labels.iter().collect(), annotations, &requests),
             namespace: namespace.into(),
             scheduler: spec.scheduler_name.as_deref().unwrap_or("default-scheduler").into(),
             priority: spec.priority.unwrap_or(0),
             labels,
+            annotations: wishes.map(|(key, value)| (*key, *value)).collect(),
             requests,
+            limits: amounts(spec, limits_of_container, limits_of_pod)?,
+            preempts: spec.preemption_policy.as_deref() != Some("Never"),
             assumed_usage: [assumed("cpu")?, assumed("memory")?],
             affinity: NodeAffinity::required(spec),
             preferred: PreferredNodes::new(preferred.unwrap_or_default()),
@@ -75,15 +82,38 @@ impl Node {
 
 type Amounts = BTreeMap<String, ApiQuantity>;
 
-fn requests(spec: &PodSpec) -> Result<ResourceList, ParseQuantityError> {
+/// What a container or a pod says about amounts.
+type OfContainer = fn(&Container) -> Option<&Amounts>;
+type OfPod = fn(&PodSpec) -> Option<&Amounts>;
+
+/// Which of a pod's annotations record what it was given.
+pub fn given(annotations: &BTreeMap<&str, &str>) -> Labels {
+    annotations.iter().filter(|(key, _)| is_given(key)).map(|(key, value)| (*key, *value)).collect()
+}
+
+fn is_of_koordinator(key: &str) -> bool {
+    key.split_once('/').is_some_and(|(domain, _)| domain == "koordinator.sh" || domain.ends_with(".koordinator.sh"))
+}
+
+fn is_given(key: &str) -> bool {
+    key.strip_prefix("scheduling.koordinator.sh/").is_some_and(|name| GIVEN.contains(&name))
+}
+
+fn amounts(spec: &PodSpec, of_container: OfContainer, of_pod: OfPod) -> Result<ResourceList, ParseQuantityError> {
     let containers = spec.containers.iter().chain(spec.init_containers.iter().flatten());
     let lists = containers.filter_map(of_container).chain(of_pod(spec)).chain(spec.overhead.as_ref());
     let names: BTreeSet<&str> = lists.flatten().map(|(name, _)| &**name).collect();
-    names.into_iter().map(|name| Ok((name, request(spec, name, &Quantity::default())?))).collect()
+    let sources = (of_container, of_pod);
+    names.into_iter().map(|name| Ok((name, amount(spec, name, &Quantity::default(), sources)?))).collect()
 }
 
-/// What the pod requests of one resource, where containers that do not name it count `absent`.
-fn request(spec: &PodSpec, name: &str, absent: &Quantity) -> Result<Quantity, ParseQuantityError> {
+/// The amount of one resource, where containers that do not name it count `absent`.
+fn amount(
+    spec: &PodSpec,
+    name: &str,
+    absent: &Quantity,
+    (of_container, of_pod): (OfContainer, OfPod),
+) -> Result<Quantity, ParseQuantityError> {
     let amount = |amounts: Option<&Amounts>| {
         let amount = amounts.and_then(|amounts| amounts.get(name));
         amount.map(|amount| amount.0.parse::<Quantity>()).transpose()
@@ -96,8 +126,8 @@ fn request(spec: &PodSpec, name: &str, absent: &Quantity) -> Result<Quantity, Pa
     for each in spec.init_containers.iter().flatten() {
         requests.init_container(container(each)?, each.restart_policy.as_deref() == Some("Always"));
     }
-    let of_pod = amount(of_pod(spec))?;
-    Ok(requests.total(|sum| of_pod.unwrap_or(sum), amount(spec.overhead.as_ref())?.as_ref()))
+    let whole = amount(of_pod(spec))?;
+    Ok(requests.total(|sum| whole.unwrap_or(sum), amount(spec.overhead.as_ref())?.as_ref()))
 }
 
 fn of_container(container: &Container) -> Option<&Amounts> {
@@ -106,6 +136,14 @@ fn of_container(container: &Container) -> Option<&Amounts> {
 
 fn of_pod(spec: &PodSpec) -> Option<&Amounts> {
     spec.resources.as_ref()?.requests.as_ref()
+}
+
+fn limits_of_container(container: &Container) -> Option<&Amounts> {
+    container.resources.as_ref()?.limits.as_ref()
+}
+
+fn limits_of_pod(spec: &PodSpec) -> Option<&Amounts> {
+    spec.resources.as_ref()?.limits.as_ref()
 }
 
 fn host_ports(spec: &PodSpec) -> Vec<HostPort> {

@@ -39,9 +39,7 @@ fn pod(number: usize, template: &Arc<Template>) -> Arc<Pod> {
         key: ObjectKey::new("ns", &name),
         uid: Uid::from(&*format!("00000000-0000-4000-8000-{number:012x}")),
         template: Arc::clone(template),
-        gates: Vec::new(),
-        node: None,
-        deleting: false,
+        ..Pod::default()
     })
 }
 

@@ -1,9 +1,9 @@
 //! NodeResourcesBalancedAllocation: nodes whose resources would be used alike are preferred.
 
 use koord_engine::{
-    cluster::{Class, Cluster},
+    cluster::Cluster,
     columns::Row,
-    plugin::{Plugin, SCORE_MAX, Score},
+    plugin::{Plugin, Request, SCORE_MAX, Score},
 };
 use koord_scheduling::ResourceId;
 
@@ -29,9 +29,9 @@ impl Plugin for BalancedAllocation {
         "NodeResourcesBalancedAllocation"
     }
 
-    fn score(&self, class: &Class, cluster: &Cluster) -> Option<Box<dyn Score>> {
+    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
         let resources = self.resources.iter().filter_map(|name| cluster.resources().get(name));
-        let requests = resources.map(|id| (id, class.requests().get(id)));
+        let requests = resources.map(|id| (id, request.class.requests().get(id)));
         let is_known = |(id, request): &(ResourceId, i64)| *request > 0 || id.index() <= ResourceId::PODS.index();
         let requests: Vec<(ResourceId, i64)> = requests.filter(is_known).collect();
         // A pod that requests none of them changes no balance.

@@ -26,6 +26,7 @@ pub fn default_profile(scheduler: &str) -> Profile {
         scheduler: scheduler.into(),
         filters: indexed().filter(|(_, (_, filters, _))| *filters).map(|(index, _)| index).collect(),
         scores: indexed().filter_map(|(index, (_, _, weight))| Some((index, (*weight)?))).collect(),
+        post_filters: Vec::new(),
         plugins: plugins.into_iter().map(|(plugin, ..)| plugin).collect(),
     }
 }

@@ -3,10 +3,10 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use koord_engine::{
-    cluster::{Class, Cluster},
+    cluster::Cluster,
     columns::Row,
     event::Events,
-    plugin::{Filter, Plugin, PreFilter, Refusal, Score, default_normalize},
+    plugin::{Filter, Plugin, PreFilter, Refusal, Request, Score, default_normalize},
     pod::Template,
 };
 
@@ -32,8 +32,8 @@ impl Plugin for NodeAffinity {
         "NodeAffinity"
     }
 
-    fn filter(&self, class: &Class, _: &Cluster) -> PreFilter {
-        let template = class.template();
+    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {
+        let template = request.template();
         if template.affinity.is_everything() {
             return PreFilter::Skip;
         }
@@ -45,8 +45,8 @@ impl Plugin for NodeAffinity {
         PreFilter::Nodes(Box::new(Required { template: Arc::clone(template), names }))
     }
 
-    fn score(&self, class: &Class, _: &Cluster) -> Option<Box<dyn Score>> {
-        let template = class.template();
+    fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn Score>> {
+        let template = request.template();
         (!template.preferred.is_empty()).then(|| Box::new(Preferred(Arc::clone(template))) as Box<dyn Score>)
     }
 

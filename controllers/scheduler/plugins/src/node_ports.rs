@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use koord_engine::{
-    cluster::{Class, Cluster},
+    cluster::Cluster,
     columns::Row,
     event::{Event, Events},
-    plugin::{Filter, Plugin, PreFilter, Refusal},
+    plugin::{Filter, Plugin, PreFilter, Refusal, Request},
     pod::{HostPort, Pod, Template},
 };
 
@@ -21,11 +21,11 @@ impl Plugin for NodePorts {
         "NodePorts"
     }
 
-    fn filter(&self, class: &Class, _: &Cluster) -> PreFilter {
-        if class.template().host_ports.is_empty() {
+    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {
+        if request.template().host_ports.is_empty() {
             return PreFilter::Skip;
         }
-        PreFilter::Nodes(Box::new(Wanted(Arc::clone(class.template()))))
+        PreFilter::Nodes(Box::new(Wanted(Arc::clone(request.template()))))
     }
 
     fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<String> {
@@ -36,7 +36,7 @@ impl Plugin for NodePorts {
         Events::NODE_ADDED | Events::POD_REMOVED
     }
 
-    fn may_help(&self, pod: &Pod, event: &Event) -> bool {
+    fn may_help(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
         match event {
             Event::PodRemoved(gone) => conflict(&pod.template.host_ports, &gone.template.host_ports),
             _ => true,
@@ -70,13 +70,13 @@ mod tests {
     #[test]
     fn a_port_is_taken_once_per_node() {
         let mut cluster = cluster(&[node("a", &json!({})), node("b", &json!({}))]);
-        cluster.place(pod("web", &spec(80)), &"a".into());
+        cluster.place(pod("web", &spec(80)), &"a".into(), koord_engine::hold::Holds::default());
         let refused = "U node(s) didn't have free ports for the requested pod ports";
         assert_eq!(filtered_in(&NodePorts, &mut cluster, &spec(80)), [refused, ""]);
         assert_eq!(filtered_in(&NodePorts, &mut cluster, &spec(81)), ["", ""]);
         assert_eq!(filtered_in(&NodePorts, &mut cluster, &json!({})), ["", ""]);
         let gone = |port| Event::PodRemoved(pod("gone", &spec(port)));
-        assert!(NodePorts.may_help(&pod("b", &spec(80)), &gone(80)));
-        assert!(!NodePorts.may_help(&pod("b", &spec(80)), &gone(81)));
+        assert!(NodePorts.may_help(&pod("b", &spec(80)), &gone(80), &Cluster::default()));
+        assert!(!NodePorts.may_help(&pod("b", &spec(80)), &gone(81), &Cluster::default()));
     }
 }

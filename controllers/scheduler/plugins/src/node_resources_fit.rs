@@ -1,10 +1,10 @@
 //! NodeResourcesFit: a node must have left what a pod requests, and the strategy says which node is best.
 
 use koord_engine::{
-    cluster::{Class, Cluster},
+    cluster::Cluster,
     columns::Row,
     event::{Event, Events},
-    plugin::{Filter, Plugin, PreFilter, Refusal, SCORE_MAX, Score},
+    plugin::{Filter, Plugin, PreFilter, Refusal, Request, SCORE_MAX, Score},
     pod::Pod,
 };
 use koord_scheduling::{ResourceId, ResourceVector};
@@ -85,9 +85,9 @@ impl Plugin for NodeResourcesFit {
         "NodeResourcesFit"
     }
 
-    fn filter(&self, class: &Class, cluster: &Cluster) -> PreFilter {
-        let mut requests = class.requests().clone();
-        for (resource, _) in class.requests().iter() {
+    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreFilter {
+        let mut requests = request.class.requests().clone();
+        for (resource, _) in request.class.requests().iter() {
             if self.is_ignored(cluster.resources().name(resource)) {
                 requests.set(resource, 0);
             }
@@ -95,13 +95,13 @@ impl Plugin for NodeResourcesFit {
         PreFilter::Nodes(Box::new(Requests(requests)))
     }
 
-    fn score(&self, class: &Class, cluster: &Cluster) -> Option<Box<dyn Score>> {
+    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
         let counted = self.resources.iter().filter_map(|Weighted { name, weight }| {
             let id = cluster.resources().get(name)?;
             let assumed = [ResourceId::CPU, ResourceId::MEMORY].iter().position(|known| *known == id);
             let request = match assumed {
-                Some(which) => class.template().assumed_usage[which],
-                None => class.requests().get(id),
+                Some(which) => request.template().assumed_usage[which],
+                None => request.class.requests().get(id),
             };
             // An extended resource that the pod does not request says nothing about it.
             let counts = request > 0 || assumed.is_some() || id == ResourceId::EPHEMERAL_STORAGE;
@@ -123,14 +123,19 @@ impl Plugin for NodeResourcesFit {
         Events::NODE_ADDED | Events::NODE_ALLOCATABLE | Events::POD_REMOVED | Events::POD_CHANGED
     }
 
-    fn may_help(&self, pod: &Pod, event: &Event) -> bool {
+    fn may_help(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
         let lists = |wanted: &Pod, name: &str| wanted.template.requests.amount(name).value() > 0;
         match event {
             // What is gone must have had something that the pod wants; every pod counts as one.
-            Event::PodRemoved(_) | Event::PodAssigned(_) | Event::PodChanged | Event::Timeout => true,
+            Event::PodRemoved(_)
+            | Event::PodAssigned(_)
+            | Event::NominationChanged(_)
+            | Event::PodChanged
+            | Event::Timeout => true,
             Event::NodeAdded(node) => pod.template.requests.iter().all(|(name, amount)| {
                 self.is_ignored(name) || !lists(pod, name) || node.allocatable.amount(name) >= amount
             }),
+            Event::Object(_) => false,
             Event::NodeChanged { old, new } => {
                 let grew = |name: &str| new.allocatable.amount(name) > old.allocatable.amount(name);
                 grew("pods") || pod.template.requests.names().any(grew)
@@ -244,7 +249,11 @@ mod tests {
     #[test]
     fn every_shortage_is_named_and_what_the_node_never_had_is_unresolvable() {
         let mut cluster = cluster(&[sized("a", "2", "1Gi", "1"), sized("b", "8", "8Gi", "9")]);
-        cluster.place(pod("x", &requesting(&json!({"cpu": "1", "example.com/gpu": "1"}))), &"a".into());
+        cluster.place(
+            pod("x", &requesting(&json!({"cpu": "1", "example.com/gpu": "1"}))),
+            &"a".into(),
+            koord_engine::hold::Holds::default(),
+        );
         let wanted = requesting(&json!({"cpu": "2", "memory": "1Gi", "example.com/gpu": "2"}));
         let fit = NodeResourcesFit::default();
         let short = "U Too many pods, Insufficient cpu, Insufficient example.com/gpu";
@@ -261,7 +270,11 @@ mod tests {
     #[test]
     fn strategies_compare_what_is_left_or_used() {
         let mut cluster = cluster(&[sized("a", "4", "10000Mi", "10"), sized("b", "10", "10000Mi", "10")]);
-        cluster.place(pod("x", &requesting(&json!({"cpu": "1", "memory": "5000Mi"}))), &"a".into());
+        cluster.place(
+            pod("x", &requesting(&json!({"cpu": "1", "memory": "5000Mi"}))),
+            &"a".into(),
+            koord_engine::hold::Holds::default(),
+        );
         let wanted = requesting(&json!({"cpu": "1", "memory": "1000Mi"}));
         let mut score = |strategy| {
             let fit = NodeResourcesFit { strategy, ..NodeResourcesFit::default() };
@@ -291,12 +304,15 @@ mod tests {
         let fit = NodeResourcesFit::default();
         let waiting = pod("x", &requesting(&json!({"cpu": "3", "memory": "1Gi"})));
         let added = |cpu: &str| Event::NodeAdded(sized("a", cpu, "8Gi", "9"));
-        assert_eq!(["2", "3"].map(|cpu| fit.may_help(&waiting, &added(cpu))), [false, true]);
+        assert_eq!(["2", "3"].map(|cpu| fit.may_help(&waiting, &added(cpu), &Cluster::default())), [false, true]);
         let changed = |cpu: &str, pods: &str| Event::NodeChanged {
             old: sized("a", "2", "8Gi", "9"),
             new: sized("a", cpu, "8Gi", pods),
         };
-        assert!(fit.may_help(&waiting, &changed("4", "9")) && fit.may_help(&waiting, &changed("2", "10")));
-        assert!(!fit.may_help(&waiting, &changed("1", "9")));
+        assert!(
+            fit.may_help(&waiting, &changed("4", "9"), &Cluster::default())
+                && fit.may_help(&waiting, &changed("2", "10"), &Cluster::default())
+        );
+        assert!(!fit.may_help(&waiting, &changed("1", "9"), &Cluster::default()));
     }
 }

@@ -2,10 +2,10 @@
 
 use k8s_openapi::api::core::v1::Taint;
 use koord_engine::{
-    cluster::{Class, Cluster},
+    cluster::Cluster,
     columns::Row,
     event::Events,
-    plugin::{Filter, Plugin, PreFilter, Refusal},
+    plugin::{Filter, Plugin, PreFilter, Refusal, Request},
 };
 use koord_scheduling::{Effect, tolerates};
 
@@ -18,13 +18,13 @@ impl Plugin for NodeUnschedulable {
         "NodeUnschedulable"
     }
 
-    fn filter(&self, class: &Class, _: &Cluster) -> PreFilter {
+    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {
         let taint = Taint {
             key: "node.kubernetes.io/unschedulable".to_owned(),
             effect: Effect::NoSchedule.as_str().to_owned(),
             ..Taint::default()
         };
-        let is_tolerated = class.template().tolerations.iter().any(|toleration| tolerates(toleration, &taint));
+        let is_tolerated = request.template().tolerations.iter().any(|toleration| tolerates(toleration, &taint));
         if is_tolerated { PreFilter::Skip } else { PreFilter::Nodes(Box::new(*self)) }
     }
 

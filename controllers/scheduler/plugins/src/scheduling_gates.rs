@@ -1,6 +1,6 @@
 //! SchedulingGates: a pod with gates is not scheduled.
 
-use koord_engine::{event::Events, plugin::Plugin, pod::Pod};
+use koord_engine::{cluster::Cluster, event::Events, plugin::Plugin, pod::Pod};
 
 /// Holds back pods whose `spec.schedulingGates` is not empty.
 #[derive(Clone, Copy, Debug, Default)]
@@ -11,7 +11,7 @@ impl Plugin for SchedulingGates {
         "SchedulingGates"
     }
 
-    fn pre_enqueue(&self, pod: &Pod) -> Result<(), String> {
+    fn pre_enqueue(&self, pod: &Pod, _: &Cluster) -> Result<(), String> {
         if pod.gates.is_empty() {
             return Ok(());
         }
@@ -31,8 +31,11 @@ mod tests {
     #[test]
     fn the_gates_are_named() {
         let mut pod = Pod::clone(&pod("a", &serde_json::json!({})));
-        assert_eq!(SchedulingGates.pre_enqueue(&pod), Ok(()));
+        assert_eq!(SchedulingGates.pre_enqueue(&pod, &Cluster::default()), Ok(()));
         pod.gates = vec!["a".into(), "b".into()];
-        assert_eq!(SchedulingGates.pre_enqueue(&pod), Err("waiting for scheduling gates: [a b]".to_owned()));
+        assert_eq!(
+            SchedulingGates.pre_enqueue(&pod, &Cluster::default()),
+            Err("waiting for scheduling gates: [a b]".to_owned())
+        );
     }
 }

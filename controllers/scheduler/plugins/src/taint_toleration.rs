@@ -2,10 +2,10 @@
 
 use k8s_openapi::api::core::v1::Toleration;
 use koord_engine::{
-    cluster::{Class, Cluster},
+    cluster::Cluster,
     columns::Row,
     event::Events,
-    plugin::{Filter, Plugin, PreFilter, Refusal, SCORE_MAX, Score, default_normalize},
+    plugin::{Filter, Plugin, PreFilter, Refusal, Request, SCORE_MAX, Score, default_normalize},
 };
 use koord_scheduling::{Effect, tolerates, untolerated};
 
@@ -21,17 +21,17 @@ impl Plugin for TaintToleration {
         "TaintToleration"
     }
 
-    fn filter(&self, class: &Class, _: &Cluster) -> PreFilter {
-        PreFilter::Nodes(Box::new(Tolerations(class.template().tolerations.clone())))
+    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {
+        PreFilter::Nodes(Box::new(Tolerations(request.template().tolerations.clone())))
     }
 
-    fn score(&self, class: &Class, _: &Cluster) -> Option<Box<dyn Score>> {
+    fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn Score>> {
         // Tolerations of other effects do not count here.
         let is_soft = |toleration: &&Toleration| {
             let effect = toleration.effect.as_deref().unwrap_or_default();
             effect.is_empty() || effect == Effect::PreferNoSchedule.as_str()
         };
-        Some(Box::new(Tolerations(class.template().tolerations.iter().filter(is_soft).cloned().collect())))
+        Some(Box::new(Tolerations(request.template().tolerations.iter().filter(is_soft).cloned().collect())))
     }
 
     fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<String> {

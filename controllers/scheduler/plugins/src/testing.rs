@@ -7,7 +7,7 @@ use koord_engine::{
     cluster::Cluster,
     labels::Labels,
     node::Node,
-    plugin::{Plugin, PreFilter, Refusal},
+    plugin::{Plugin, PreFilter, Refusal, Request},
     pod::{Pod, Template},
 };
 use serde_json::{Value, json};
@@ -36,9 +36,7 @@ pub(crate) fn pod(name: &str, spec: &Value) -> Arc<Pod> {
         key: ObjectKey::new("ns", name),
         uid: Uid::from(name),
         template: Arc::new(template),
-        gates: Vec::new(),
-        node: None,
-        deleting: false,
+        ..Pod::default()
     })
 }
 
@@ -56,13 +54,15 @@ pub(crate) fn filtered(plugin: &dyn Plugin, nodes: &[Arc<Node>], spec: &Value) -
 }
 
 pub(crate) fn filtered_in(plugin: &dyn Plugin, cluster: &mut Cluster, spec: &Value) -> Vec<String> {
-    let class = cluster.class(&pod("tried", spec).template);
+    let pod = pod("tried", spec);
+    let class = cluster.class(&pod.template);
+    let request = Request { pod: &pod, class: &class, plugins: &[] };
     let said = |refusal: Refusal| {
         let status = if refusal.resolvable { "U" } else { "UU" };
         format!("{status} {}", plugin.reasons(&refusal, cluster).join(", "))
     };
     let rows = cluster.rows().map(|(row, _)| row);
-    match plugin.filter(&class, cluster) {
+    match plugin.filter(&request, cluster) {
         PreFilter::Skip => rows.map(|_| String::new()).collect(),
         PreFilter::None(refusal) => rows.map(|_| said(refusal)).collect(),
         PreFilter::Nodes(filter) => {
@@ -77,8 +77,9 @@ pub(crate) fn scored(plugin: &dyn Plugin, nodes: &[Arc<Node>], spec: &Value) -> 
 }
 
 pub(crate) fn scored_in(plugin: &dyn Plugin, cluster: &mut Cluster, spec: &Value) -> Option<Vec<i64>> {
-    let class = cluster.class(&pod("tried", spec).template);
-    let score = plugin.score(&class, cluster)?;
+    let pod = pod("tried", spec);
+    let class = cluster.class(&pod.template);
+    let score = plugin.score(&Request { pod: &pod, class: &class, plugins: &[] }, cluster)?;
     let mut scores: Vec<i64> = cluster.rows().map(|(row, _)| score.score(cluster, row)).collect();
     score.normalize(&mut scores);
     if let Some(all) = score.uniform(cluster) {

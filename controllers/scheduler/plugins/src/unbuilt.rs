@@ -1,10 +1,10 @@
 //! Unbuilt: a pod that needs what the scheduler cannot do yet is refused.
 
 use koord_engine::{
-    cluster::{Class, Cluster},
+    cluster::Cluster,
     event::Events,
     need::Needs,
-    plugin::{Plugin, PreFilter, Refusal},
+    plugin::{Plugin, PreFilter, Refusal, Request},
 };
 
 /// Refuses pods that need a part of the scheduler which is not built: they wait with that reason instead of being placed
@@ -17,8 +17,8 @@ impl Plugin for Unbuilt {
         "Unbuilt"
     }
 
-    fn filter(&self, class: &Class, _: &Cluster) -> PreFilter {
-        let needs = class.template().needs;
+    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {
+        let needs = request.template().needs;
         if needs.is_empty() {
             return PreFilter::Skip;
         }

@@ -1,12 +1,13 @@
 //! Caches of the cluster as one stream of deltas for the engine.
 
-use std::sync::Arc;
+use std::{any::TypeId, collections::BTreeSet, sync::Arc};
 
-use koord_engine::{engine::Engine, node::Node, pod::Pod};
+use koord_engine::{engine::Engine, node::Node, object::Object, pod::Pod};
+use koord_resource::controller::ResourceKind;
 use koord_runtime::{
-    Core,
+    Core, Watch,
     cache::{Change, Entry},
-    changes::{ChangeStream, changes},
+    changes::{ChangeSender, ChangeStream, changes},
     clock::Moment,
     key::ObjectKey,
     reflector::Selection,
@@ -14,7 +15,10 @@ use koord_runtime::{
     uid::Uid,
 };
 
-use crate::view::{NodeView, PodView};
+use crate::{
+    object::{self, Kind, Whole},
+    view::{NodeView, PodView},
+};
 
 /// A change of the cluster.
 #[derive(Clone, Debug)]
@@ -32,18 +36,57 @@ pub enum Delta {
     },
     /// A pod is gone, or has ended.
     PodGone(Uid),
+    /// An object of another kind was added or changed.
+    Object(Object),
+    /// An object of this type is gone.
+    ObjectGone(TypeId, ObjectKey),
 }
 
 /// The caches, and the stream of their changes.
 pub struct Feed {
     pub(crate) pods: Arc<Store<PodView>>,
     nodes: Arc<Store<NodeView>>,
+    others: Vec<Followed>,
     pub(crate) stream: ChangeStream<Delta>,
 }
 
+/// The cache of a kind that plugins read.
+struct Followed {
+    all: Box<dyn Fn() -> Vec<Delta> + Send + Sync>,
+    is_complete: Box<dyn Fn() -> bool + Send + Sync>,
+}
+
+/// Where the caches of the kinds that plugins read are made.
+pub(crate) struct Caches<'c> {
+    core: &'c mut Core,
+    sender: ChangeSender<Delta>,
+    reads: &'c BTreeSet<ResourceKind>,
+    followed: Vec<Followed>,
+}
+
+impl Caches<'_> {
+    /// Follows a kind, if a plugin reads it.
+    pub(crate) fn follow<T: Kind>(&mut self) {
+        let kind = ResourceKind::typed::<T>();
+        if !self.reads.contains(&kind) {
+            return;
+        }
+        let store: Arc<Store<Whole<T>>> = self.core.store(&Selection::default());
+        self.sender.follow(&store, |change: &Change<Whole<T>>| Some(object::delta(change)));
+        let watches: Vec<Arc<Watch>> =
+            self.core.watches().iter().filter(|watch| watch.kind == kind).map(Arc::clone).collect();
+        let of = Arc::clone(&store);
+        self.followed.push(Followed {
+            all: Box::new(move || object::all(&of)),
+            // A kind that the API server does not serve has no objects.
+            is_complete: Box::new(move || store.synced() || watches.iter().any(|watch| watch.obstacle().is_some())),
+        });
+    }
+}
+
 impl Feed {
-    /// Asks for the caches. What they hold is part of the stream.
-    pub fn of(core: &mut Core) -> Self {
+    /// Asks for the caches of nodes, pods and the kinds that plugins read. What they hold is part of the stream.
+    pub fn of(core: &mut Core, reads: &BTreeSet<ResourceKind>) -> Self {
         let (pods, nodes) = (core.store::<PodView>(&Selection::default()), core.store(&Selection::default()));
         let (sender, stream) = changes();
         sender.follow(&pods, |change: &Change<PodView>| of_pod(change));
@@ -53,20 +96,24 @@ impl Feed {
                 None => Delta::NodeGone(change.key.name().into()),
             })
         });
-        Self { pods, nodes, stream }
+        let mut caches = Caches { core, sender, reads, followed: Vec::new() };
+        object::follow(&mut caches);
+        Self { pods, nodes, others: caches.followed, stream }
     }
 
     /// All objects, as if they were new.
     pub(crate) fn everything(&self) -> Vec<Delta> {
         let (nodes, pods) = (self.nodes.read(), self.pods.read());
         let nodes = nodes.iter().map(|(_, entry)| Delta::Node(Arc::clone(&entry.value.0)));
+        let others = self.others.iter().flat_map(|followed| (followed.all)());
         let living = pods.iter().filter(|(_, entry)| !entry.value.has_ended);
-        nodes.chain(living.map(|(key, entry)| Delta::Pod { pod: Arc::new(pod(key, entry)), replaced: None })).collect()
+        let pods = living.map(|(key, entry)| Delta::Pod { pod: Arc::new(pod(key, entry)), replaced: None });
+        nodes.chain(others).chain(pods).collect()
     }
 
     /// Whether all objects are known.
     pub fn is_complete(&self) -> bool {
-        self.pods.synced() && self.nodes.synced()
+        self.pods.synced() && self.nodes.synced() && self.others.iter().all(|followed| (followed.is_complete)())
     }
 }
 
@@ -83,6 +130,8 @@ impl Delta {
                 engine.set_pod(pod, now);
             }
             Self::PodGone(uid) => engine.remove_pod(&uid, now),
+            Self::Object(object) => engine.set_object(object, now),
+            Self::ObjectGone(type_, key) => engine.remove_object(type_, key.as_str(), now),
         }
     }
 }
@@ -107,6 +156,13 @@ fn pod(key: &ObjectKey, entry: &Entry<PodView>) -> Pod {
         template: Arc::clone(&view.template),
         gates: view.gates.clone(),
         node: view.node.clone(),
+        nominated: view.nominated.clone(),
         deleting: entry.deleting,
+        is_preempted: view.is_preempted,
+        given: view.given.clone(),
+        created: view.created,
+        started: view.started,
+        controller: view.controller.clone(),
+        is_reservation: false,
     }
 }

@@ -6,7 +6,7 @@ use koord_runtime::{
     events::{Event, EventType},
     write::{Action, Write},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// The longest note of an event.
 const NOTE_MAX: usize = 1024;
@@ -22,13 +22,40 @@ pub(crate) fn failed(pod: &Pod, message: &str) -> Event {
     event(pod, EventType::Warning, ("Scheduling", "FailedScheduling"), shortened(message))
 }
 
-/// The condition that says why the pod has no node.
-pub(crate) fn unscheduled(pod: &Pod, reason: &str, message: &str, now: jiff::Timestamp) -> Write {
+/// The pod was evicted to make room for another.
+pub(crate) fn preempted(victim: &Pod, message: String) -> Event {
+    event(victim, EventType::Normal, ("Preempting", "Preempted"), message)
+}
+
+/// The condition that says why the pod has no node, and the node on which room is made for it; none any more without one.
+pub(crate) fn unscheduled(
+    pod: &Pod,
+    (reason, message): (&str, &str),
+    nominated: Option<&str>,
+    now: jiff::Timestamp,
+) -> Write {
     let condition = json!({
         "type": "PodScheduled", "status": "False", "reason": reason, "message": message,
         "lastProbeTime": null, "lastTransitionTime": seconds(now),
     });
-    let patch = json!({"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}});
+    let mut patch = json!({"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}});
+    if pod.nominated.as_deref() != nominated {
+        patch["status"]["nominatedNodeName"] = json!(nominated);
+    }
+    status(pod, patch)
+}
+
+/// The condition of a pod that goes to make room for another.
+pub(crate) fn condemned(victim: &Pod, scheduler: &str, now: jiff::Timestamp) -> Write {
+    let condition = json!({
+        "type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler",
+        "message": format!("{scheduler}: preempting to accommodate a higher priority pod"),
+        "lastProbeTime": null, "lastTransitionTime": seconds(now),
+    });
+    status(victim, json!({"metadata": {"uid": victim.uid}, "status": {"conditions": [condition]}}))
+}
+
+fn status(pod: &Pod, patch: Value) -> Write {
     let action = Action::StrategicPatch { subresource: "status", patch };
     Write { kind: ResourceKind::POD, key: pod.key.clone(), action }
 }

@@ -1,22 +1,30 @@
 //! The scheduler as a state machine: deltas go into the engine, attempts come out of it as writes, and their results go back.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
 
 use koord_engine::{
-    engine::{Attempt, Engine, Outcome},
+    engine::{Attempt, Engine, Outcome, Refused},
+    plugin::Patch,
     pod::Pod,
 };
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
+    cache::Entry,
     clock::{Moment, SharedClock},
     error::{Fault, ReconcileError},
     events::EventSink,
-    write::{Action, Write},
+    write::{Action, Deletion, Write},
 };
+use serde_json::json;
 
 use crate::{
     feed::{Delta, Feed},
     report,
+    view::PodView,
 };
 
 /// The component of its events.
@@ -31,6 +39,8 @@ pub struct Scheduler {
     /// Bindings of which it is not known whether they have arrived. Their pods stay where they are assumed to be.
     doubtful: BTreeMap<(Moment, u64), Box<Attempt>>,
     doubts: u64,
+    /// What follows from the last attempt beside its first write.
+    further: VecDeque<Work>,
     /// Set while the engine works: where it is found set, the work has ended in a panic.
     is_working: bool,
 }
@@ -40,8 +50,22 @@ pub struct Scheduler {
 pub struct Work {
     /// What is to be sent.
     pub write: Write,
-    /// The attempt that a binding belongs to; none for a condition.
-    binding: Option<Box<Attempt>>,
+    purpose: Purpose,
+}
+
+/// What a write is for.
+#[derive(Debug)]
+enum Purpose {
+    /// What a pod is given, written before it is bound.
+    Give(Box<Attempt>),
+    /// The binding of this attempt.
+    Bind(Box<Attempt>),
+    /// Why a pod has no node, and where room is made for it.
+    Explain,
+    /// Says of a pod that it goes to make room for another; its deletion follows.
+    Condemn { victim: Arc<Pod>, message: String },
+    /// The deletion of such a pod.
+    Evict { victim: Arc<Pod>, message: String },
 }
 
 /// What is to be done next.
@@ -63,7 +87,16 @@ impl Scheduler {
 
     /// A scheduler of the objects that the feed brings.
     pub fn new(engine: Engine, feed: Feed, events: Arc<dyn EventSink>, clock: SharedClock) -> Self {
-        Self { engine, feed, events, clock, doubtful: BTreeMap::new(), doubts: 0, is_working: false }
+        Self {
+            engine,
+            feed,
+            events,
+            clock,
+            doubtful: BTreeMap::new(),
+            doubts: 0,
+            further: VecDeque::new(),
+            is_working: false,
+        }
     }
 
     /// What it knows.
@@ -94,17 +127,23 @@ impl Scheduler {
             return Next::Rest;
         }
         self.recover();
+        if let Some(work) = self.further.pop_front() {
+            return Next::Send(work);
+        }
         let now = self.clock.moment();
         if let Some(first) = self.doubtful.first_entry().filter(|first| first.key().0 <= now) {
             return Next::Send(bind(first.remove()));
         }
         self.is_working = true;
+        self.engine.tick(self.clock.now());
         let attempt = self.engine.attempt(now);
         self.is_working = false;
         let Some(attempt) = attempt else { return Next::Rest };
         match &attempt.outcome {
-            Outcome::Bind { .. } => Next::Send(bind(Box::new(attempt))),
-            Outcome::Refused { message } => self.refused(&attempt.pod, message),
+            Outcome::Bind { patch, .. } if patch.is_empty() => Next::Send(bind(Box::new(attempt))),
+            Outcome::Bind { .. } => Next::Send(give(Box::new(attempt))),
+            Outcome::Waiting { .. } => Next::Attempted,
+            Outcome::Refused(refused) => self.refused(&attempt.pod, refused),
         }
     }
 
@@ -112,24 +151,48 @@ impl Scheduler {
     pub fn has_work(&self) -> bool {
         let now = self.clock.moment();
         let is_due = self.doubtful.first_key_value().is_some_and(|((at, _), _)| *at <= now);
-        self.feed.stream.backlog() > 0 || self.feed.is_complete() && (is_due || self.engine.has_work(now))
+        let is_time = self.engine.tick_at().is_some_and(|at| at <= self.clock.now());
+        let has_work = is_due || is_time || !self.further.is_empty() || self.engine.has_work(now);
+        self.feed.stream.backlog() > 0 || self.feed.is_complete() && has_work
     }
 
     /// When there may be something to do without a delta; none where only a delta helps.
     pub fn wake_at(&self) -> Option<Moment> {
         let doubtful = self.doubtful.first_key_value().map(|((at, _), _)| *at);
-        doubtful.into_iter().chain(self.engine.wake_at()).min()
+        let tick = self.engine.tick_at().map(|at| {
+            let left = Duration::try_from(at.duration_since(self.clock.now())).unwrap_or_default();
+            self.clock.moment() + left
+        });
+        doubtful.into_iter().chain(tick).chain(self.engine.wake_at()).min()
     }
 
     /// A write has ended.
     pub fn written(&mut self, work: Work, result: Result<(), ReconcileError>) {
         let now = self.clock.moment();
-        let Some(attempt) = work.binding else {
-            if let Err(error) = result {
+        match (work.purpose, result) {
+            (Purpose::Give(attempt), Ok(())) => self.further.push_back(bind(attempt)),
+            (Purpose::Bind(attempt), result) => self.bound(attempt, result),
+            (Purpose::Give(attempt), Err(error)) => {
+                self.events.record(COMPONENT, report::failed(&attempt.pod, &format!("binding rejected: {error}")));
+                self.engine.bind_failed(&attempt, now);
+            }
+            (Purpose::Explain, Ok(())) => {}
+            (Purpose::Explain, Err(error)) => {
                 tracing::debug!(%error, "the condition of a pod could not be written");
             }
-            return;
-        };
+            (Purpose::Condemn { victim, message }, Ok(())) => self.further.push_back(evict(victim, message)),
+            (Purpose::Evict { victim, message }, Ok(())) => {
+                self.events.record(COMPONENT, report::preempted(&victim, message));
+            }
+            (Purpose::Condemn { victim, .. } | Purpose::Evict { victim, .. }, Err(error)) => {
+                tracing::warn!(%error, pod = %victim.key, "a pod could not be evicted");
+                self.engine.eviction_failed(&victim.uid);
+            }
+        }
+    }
+
+    fn bound(&mut self, attempt: Box<Attempt>, result: Result<(), ReconcileError>) {
+        let now = self.clock.moment();
         let Outcome::Bind { node, .. } = &attempt.outcome else { return };
         match result {
             Ok(()) => self.events.record(COMPONENT, report::scheduled(&attempt.pod, node)),
@@ -149,16 +212,27 @@ impl Scheduler {
         }
     }
 
-    /// Records why a pod has no node. The condition is written where it does not say so already.
-    fn refused(&self, pod: &Pod, message: &str) -> Next {
+    /// Records why a pod has no node, and evicts others where that makes room. The condition is written where it does not
+    /// say so already.
+    fn refused(&mut self, pod: &Arc<Pod>, refused: &Refused) -> Next {
+        let Refused { message, nominated, victims, is_error } = refused;
         self.events.record(COMPONENT, report::failed(pod, message));
-        let pods = self.feed.pods.read();
-        let known = pods.get(pod.key.as_str()).filter(|entry| entry.uid == pod.uid && !entry.deleting);
-        if known.is_none_or(|entry| entry.value.unscheduled.as_deref() == Some(message)) {
-            return Next::Attempted;
+        for victim in victims {
+            let message = format!("Preempted by pod {} on node {}", pod.uid, nominated.as_deref().unwrap_or_default());
+            let write = report::condemned(victim, &pod.template.scheduler, self.clock.now());
+            self.further.push_back(Work { write, purpose: Purpose::Condemn { victim: Arc::clone(victim), message } });
         }
-        let write = report::unscheduled(pod, "Unschedulable", message, self.clock.now());
-        Next::Send(Work { write, binding: None })
+        let known = self.feed.pods.read();
+        let known = known.get(pod.key.as_str()).filter(|entry| entry.uid == pod.uid && !entry.deleting);
+        let is_said = |entry: &Entry<PodView>| {
+            entry.value.unscheduled.as_deref() == Some(message.as_str()) && entry.value.nominated == *nominated
+        };
+        if known.is_some_and(|entry| !is_said(entry)) {
+            let reason = if *is_error { "SchedulerError" } else { "Unschedulable" };
+            let write = report::unscheduled(pod, (reason, message), nominated.as_deref(), self.clock.now());
+            self.further.push_back(Work { write, purpose: Purpose::Explain });
+        }
+        self.further.pop_front().map_or(Next::Attempted, Next::Send)
     }
 
     /// After a panic in the engine nobody knows what it has left: the engine begins again with what the caches hold.
@@ -169,6 +243,7 @@ impl Scheduler {
         tracing::warn!("the scheduling engine begins again with what the caches hold");
         self.engine.clear();
         self.doubtful.clear();
+        self.further.clear();
         while !self.feed.stream.take(Self::DELTAS_MAX).is_empty() {}
         let now = self.clock.moment();
         for delta in self.feed.everything() {
@@ -182,11 +257,34 @@ fn is_doubtful(error: &ReconcileError) -> bool {
     error.fault == Fault::Api && !error.stale
 }
 
+fn give(attempt: Box<Attempt>) -> Work {
+    let Patch { annotations, labels } = match &attempt.outcome {
+        Outcome::Bind { patch, .. } => patch.clone(),
+        Outcome::Waiting { .. } | Outcome::Refused(_) => Patch::default(),
+    };
+    let mut metadata = json!({ "uid": attempt.pod.uid });
+    for (name, values) in [("annotations", annotations), ("labels", labels)] {
+        if !values.is_empty() {
+            metadata[name] = json!(values);
+        }
+    }
+    let action = Action::Patch { subresource: "", patch: json!({ "metadata": metadata }) };
+    let write = Write { kind: ResourceKind::POD, key: attempt.pod.key.clone(), action };
+    Work { write, purpose: Purpose::Give(attempt) }
+}
+
 fn bind(attempt: Box<Attempt>) -> Work {
     let node = match &attempt.outcome {
         Outcome::Bind { node, .. } => node.to_string(),
-        Outcome::Refused { .. } => String::new(),
+        Outcome::Waiting { .. } | Outcome::Refused(_) => String::new(),
     };
     let action = Action::Bind { uid: attempt.pod.uid.clone(), node };
-    Work { write: Write { kind: ResourceKind::POD, key: attempt.pod.key.clone(), action }, binding: Some(attempt) }
+    let write = Write { kind: ResourceKind::POD, key: attempt.pod.key.clone(), action };
+    Work { write, purpose: Purpose::Bind(attempt) }
+}
+
+fn evict(victim: Arc<Pod>, message: String) -> Work {
+    let action = Action::Delete(Deletion::of(victim.uid.clone()));
+    let write = Write { kind: ResourceKind::POD, key: victim.key.clone(), action };
+    Work { write, purpose: Purpose::Evict { victim, message } }
 }

@@ -4,13 +4,19 @@ use std::{borrow::Cow, cmp::Ordering, collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::{
     api::core::v1::{Node as ApiNode, NodeSpec, NodeStatus, PodCondition, PodSpec},
-    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+    apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
 };
-use koord_engine::{labels::Labels, node::Node, pod::Template};
+use koord_engine::{
+    labels::Labels,
+    node::Node,
+    pod::{Owner, Template},
+    template::given,
+};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     intern::Interner,
     projection::{DecodeError, Projection, WireObject},
+    uid::Uid,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -21,6 +27,12 @@ pub(crate) struct PodView {
     pub(crate) template: Arc<Template>,
     pub(crate) gates: Vec<Arc<str>>,
     pub(crate) node: Option<Arc<str>>,
+    pub(crate) nominated: Option<Arc<str>>,
+    pub(crate) is_preempted: bool,
+    pub(crate) given: Labels,
+    pub(crate) created: i64,
+    pub(crate) started: Option<i64>,
+    pub(crate) controller: Option<Arc<Owner>>,
     /// It has succeeded or failed: it uses nothing any more.
     pub(crate) has_ended: bool,
     /// The message of the condition `PodScheduled`, while it is `False`.
@@ -35,10 +47,14 @@ pub(crate) struct PodMembers<'a> {
 }
 
 #[derive(Default, Deserialize)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct PodStatusWire<'a> {
     #[serde(borrow)]
     phase: Cow<'a, str>,
+    #[serde(borrow)]
+    nominated_node_name: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    start_time: Option<Cow<'a, str>>,
     conditions: Vec<PodCondition>,
 }
 
@@ -52,16 +68,35 @@ impl Projection for PodView {
         let labels = labels(wire.metadata.labels, strings)?;
         let annotations = texts(wire.metadata.annotations, "metadata.annotations")?;
         let annotations = annotations.iter().map(|(key, value)| (&**key, &**value)).collect();
+        let given = given(&annotations);
         let template = Template::of(&wire.metadata.namespace, labels, &annotations, &spec)
             .map_err(|error| DecodeError::new("spec.containers.resources", error))?;
         let shared = strings.share(Keyed { key: key(&template, &spec), template: Arc::new(template) });
         let unscheduled =
             status.conditions.iter().find(|known| known.type_ == "PodScheduled" && known.status == "False");
+        let is_evicted = |known: &&PodCondition| {
+            let reason = known.reason.as_deref();
+            (&*known.type_, &*known.status, reason) == ("DisruptionTarget", "True", Some("PreemptionByScheduler"))
+        };
+        let owners =
+            wire.metadata.owner_references.map(|owners| serde_json::from_str::<Vec<OwnerReference>>(owners.get()));
+        let owners = owners.transpose().map_err(|error| DecodeError::new("metadata.ownerReferences", error))?;
+        let controller = owners.into_iter().flatten().find(|owner| owner.controller == Some(true));
         let gates = spec.scheduling_gates.iter().flatten().map(|gate| strings.intern(&gate.name));
         Ok(Self {
             gates: gates.collect(),
             template: Arc::clone(&shared.template),
             node: spec.node_name.as_deref().filter(|node| !node.is_empty()).map(|node| strings.intern(node)),
+            nominated: status
+                .nominated_node_name
+                .as_deref()
+                .filter(|node| !node.is_empty())
+                .map(|node| strings.intern(node)),
+            is_preempted: status.conditions.iter().find(is_evicted).is_some(),
+            given,
+            created: wire.metadata.creation_timestamp.as_deref().and_then(seconds).unwrap_or_default(),
+            started: status.start_time.as_deref().and_then(seconds),
+            controller: controller.map(|owner| strings.share(owner_of(&owner))),
             has_ended: matches!(&*status.phase, "Succeeded" | "Failed"),
             unscheduled: unscheduled.map(|known| known.message.as_deref().unwrap_or_default().into()),
         })
@@ -70,12 +105,41 @@ impl Projection for PodView {
 
 impl PartialEq for PodView {
     fn eq(&self, other: &Self) -> bool {
-        let Self { template, gates, node, has_ended, unscheduled } = self;
+        let Self {
+            template,
+            gates,
+            node,
+            nominated,
+            is_preempted,
+            given,
+            created,
+            started,
+            controller,
+            has_ended,
+            unscheduled,
+        } = self;
         // Templates of one cache are the same where they are equal; those of two caches are compared.
         (Arc::ptr_eq(template, &other.template) || template == &other.template)
-            && (gates, node, has_ended, unscheduled)
-                == (&other.gates, &other.node, &other.has_ended, &other.unscheduled)
+            && (gates, node, nominated, is_preempted)
+                == (&other.gates, &other.node, &other.nominated, &other.is_preempted)
+            && (given, created, started, controller)
+                == (&other.given, &other.created, &other.started, &other.controller)
+            && (has_ended, unscheduled) == (&other.has_ended, &other.unscheduled)
     }
+}
+
+fn owner_of(owner: &OwnerReference) -> Owner {
+    Owner {
+        api_version: owner.api_version.as_str().into(),
+        kind: owner.kind.as_str().into(),
+        name: owner.name.as_str().into(),
+        uid: Uid::from(&*owner.uid),
+    }
+}
+
+/// Seconds since 1970.
+fn seconds(time: &str) -> Option<i64> {
+    time.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_second)
 }
 
 /// A template with the text by which equal ones are found: one template serves all pods of a workload.
@@ -111,8 +175,17 @@ fn key(template: &Template, spec: &PodSpec) -> Box<str> {
     let containers: Vec<_> =
         containers.map(|container| (&container.resources, &container.ports, &container.restart_policy)).collect();
     let labels: BTreeMap<&str, &str> = template.labels.iter().collect();
+    let annotations: BTreeMap<&str, &str> = template.annotations.iter().collect();
     let parts = (
-        (&*template.namespace, &*template.scheduler, template.priority, labels, template.needs.bits()),
+        (
+            &*template.namespace,
+            &*template.scheduler,
+            template.priority,
+            template.preempts,
+            labels,
+            annotations,
+            template.needs.bits(),
+        ),
         (containers, spec.containers.len(), &spec.resources, &spec.overhead),
         (&spec.node_selector, &spec.affinity, &spec.tolerations),
     );

@@ -19,9 +19,8 @@ fn pod(number: u8, template: &Arc<Template>, node: u8) -> Arc<Pod> {
         key: ObjectKey::new("ns", &name),
         uid: Uid::from(&*name),
         template: Arc::clone(template),
-        gates: Vec::new(),
         node: Some(format!("n{node}").into()),
-        deleting: false,
+        ..Pod::default()
     })
 }
 
@@ -57,7 +56,7 @@ fn apply(cluster: &mut Cluster, templates: &[Arc<Template>], delta: &Delta) {
         Delta::Place { pod: number, template, node } => {
             let pod = pod(*number, &templates[*template], *node);
             let name = pod.node.clone().unwrap();
-            cluster.place(pod, &name);
+            cluster.place(pod, &name, Holds::default());
         }
         Delta::RemovePod(number) => _ = cluster.remove_pod(&Uid::from(&*format!("p{number}"))),
     }
@@ -111,7 +110,7 @@ proptest! {
             let uid = Uid::from(&*format!("p{number}"));
             let to = to.and_then(|to| Some((to, trial.row(&format!("n{to}"))?)));
             if let Some((to, row)) = to {
-                trial.place(pod(*number, &templates[*template], to), row);
+                trial.place(pod(*number, &templates[*template], to), row, Holds::default());
                 apply(&mut rebuilt, &templates, &Delta::Place { pod: *number, template: *template, node: to });
             } else {
                 trial.remove(&uid);
@@ -136,7 +135,7 @@ proptest! {
 #[test]
 fn a_pod_may_come_before_its_node_and_stay_after_it() {
     let (mut cluster, templates) = (Cluster::default(), templates());
-    cluster.place(pod(1, &templates[0], 7), &Arc::from("n7"));
+    cluster.place(pod(1, &templates[0], 7), &Arc::from("n7"), Holds::default());
     assert_eq!((cluster.len(), cluster.row("n7")), (0, None));
     cluster.set_node(node(7, 1000));
     let row = cluster.row("n7").unwrap();

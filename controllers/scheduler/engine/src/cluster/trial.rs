@@ -5,7 +5,7 @@ use std::{ops::Deref, sync::Arc};
 use koord_core::uid::Uid;
 
 use super::{Cluster, Placed};
-use crate::{columns::Row, pod::Pod};
+use crate::{columns::Row, hold::Holds, pod::Pod};
 
 /// The cluster as it would be. Reads see what was tried; when the trial is dropped, everything is as it was before. A trial
 /// leaves no trace in the log of changes, so what is derived from that log must not be brought up to date meanwhile.
@@ -31,10 +31,10 @@ impl<'c> Trial<'c> {
     }
 
     /// Places a pod that is nowhere.
-    pub fn place(&mut self, pod: Arc<Pod>, row: Row) {
-        self.remove(&pod.uid.clone());
+    pub fn place(&mut self, pod: Arc<Pod>, row: Row, holds: Holds) {
+        self.remove(&pod.uid);
         self.undo.push(Undo::Take(pod.uid.clone()));
-        self.cluster.put(pod, row);
+        self.cluster.put(pod, row, holds);
     }
 
     /// Removes a pod. Gives where it was.
@@ -55,7 +55,7 @@ impl<'c> Trial<'c> {
         while self.undo.len() > mark.0 {
             match self.undo.pop() {
                 Some(Undo::Take(uid)) => _ = self.cluster.take(&uid),
-                Some(Undo::Put(Placed { pod, row, .. })) => self.cluster.put(pod, row),
+                Some(Undo::Put(Placed { pod, row, holds, .. })) => self.cluster.put(pod, row, holds),
                 None => return,
             }
         }

@@ -23,7 +23,7 @@ impl Plugin for Taints {
         "Taints"
     }
 
-    fn score(&self, _: &Class, _: &Cluster) -> Option<Box<dyn Score>> {
+    fn score(&self, _: &Request<'_>, _: &Cluster) -> Option<Box<dyn Score>> {
         Some(Box::new(Taints))
     }
 }
@@ -56,16 +56,16 @@ impl Plugin for Cpu {
         "Cpu"
     }
 
-    fn filter(&self, class: &Class, _: &Cluster) -> PreFilter {
-        let request = class.requests().get(ResourceId::CPU);
+    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {
+        let request = request.class.requests().get(ResourceId::CPU);
         if request > 100_000 {
             return PreFilter::None(Refusal::unresolvable(9));
         }
         PreFilter::Nodes(Box::new(Asked { request, is_local: self.is_local }))
     }
 
-    fn score(&self, class: &Class, _: &Cluster) -> Option<Box<dyn Score>> {
-        let request = class.requests().get(ResourceId::CPU);
+    fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn Score>> {
+        let request = request.class.requests().get(ResourceId::CPU);
         Some(Box::new(Asked { request, is_local: self.is_local }))
     }
 }
@@ -101,6 +101,7 @@ fn profile(is_local: bool) -> Profile {
         plugins: vec![Arc::new(Cpu { is_local }), Arc::new(Taints)],
         filters: vec![0],
         scores: vec![(0, 3), (1, 1)],
+        ..Profile::default()
     }
 }
 
@@ -120,9 +121,7 @@ fn pod(number: usize, template: &Arc<Template>) -> Arc<Pod> {
         key: ObjectKey::new("ns", &name),
         uid: Uid::from(&*name),
         template: Arc::clone(template),
-        gates: Vec::new(),
-        node: None,
-        deleting: false,
+        ..Pod::default()
     })
 }
 
@@ -132,19 +131,22 @@ fn a_class_that_no_node_can_take_is_refused_by_reason() {
     for (number, cpu) in [1000, 2000, 2000].into_iter().enumerate() {
         cluster.set_node(node(number, cpu));
     }
-    cluster.place(pod(0, &template("1")), &"n1".into());
-    let class = cluster.class(&template("2"));
+    cluster.place(pod(0, &template("1")), &"n1".into(), Holds::default());
+    let large = pod(9, &template("2"));
     let verdict = |refusal| Verdict { plugin: 0, refusal };
-    let Found::Node { row, score, ties } = profile(true).search(&class, &cluster, &mut memory, |_| 0) else { panic!() };
+    let Found::Node { row, score, ties } = profile(true).search(&large, &mut cluster, &mut memory, |_| 0) else {
+        panic!()
+    };
     assert_eq!((row, score, ties), (cluster.row("n2").unwrap(), SCORE_MAX, 1));
-    cluster.place(pod(1, &template("1")), &"n2".into());
+    cluster.place(pod(1, &template("1")), &"n2".into(), Holds::default());
     let expected = BTreeMap::from([(verdict(Refusal::unresolvable(0)), 1), (verdict(Refusal::resolvable(1, 0)), 2)]);
-    assert_eq!(profile(true).search(&class, &cluster, &mut memory, |_| 0), Found::Nothing(expected.clone()));
-    assert_eq!(profile(false).search(&class, &cluster, &mut Memory::default(), |_| 0), Found::Nothing(expected));
-    assert_eq!(profile(true).ask(&class, &cluster, row), Err(verdict(Refusal::resolvable(1, 0))));
-    let class = cluster.class(&template("200"));
-    let found = profile(true).search(&class, &cluster, &mut memory, |_| 0);
-    assert_eq!(found, Found::Never(verdict(Refusal::unresolvable(9))));
+    assert_eq!(profile(true).search(&large, &mut cluster, &mut memory, |_| 0), Found::Nothing(expected.clone()));
+    assert_eq!(profile(false).search(&large, &mut cluster, &mut Memory::default(), |_| 0), Found::Nothing(expected));
+    let class = cluster.class(&large.template);
+    let request = Request { pod: &large, class: &class, plugins: &[] };
+    assert_eq!(profile(true).ask(&request, &cluster, row), Err(verdict(Refusal::resolvable(1, 0))));
+    let found = profile(true).search(&pod(9, &template("200")), &mut cluster, &mut memory, |_| 0);
+    assert_eq!(found, Found::Never(0, Rejection::unresolvable("")));
 }
 
 #[derive(Clone, Debug)]
@@ -179,13 +181,13 @@ proptest! {
                 Delta::Gone(number) => _ = cluster.remove_node(&format!("n{number}")),
                 Delta::Remove(number) => _ = cluster.remove_pod(&Uid::from(&*format!("p{number}"))),
                 Delta::Schedule(number, template, draw) => {
-                    let class = cluster.class(&templates[template]);
-                    let found = kept.search(&class, &cluster, &mut memory, |ties| draw % ties);
-                    let expected = all.search(&class, &cluster, &mut Memory::default(), |ties| draw % ties);
+                    let pod = pod(number, &templates[template]);
+                    let found = kept.search(&pod, &mut cluster, &mut memory, |ties| draw % ties);
+                    let expected = all.search(&pod, &mut cluster, &mut Memory::default(), |ties| draw % ties);
                     prop_assert_eq!(&found, &expected);
                     if let Found::Node { row, .. } = found {
                         let name = Arc::clone(&cluster.node(row).unwrap().name);
-                        cluster.place(pod(number, &templates[template]), &name);
+                        cluster.place(pod, &name, Holds::default());
                     }
                 }
             }

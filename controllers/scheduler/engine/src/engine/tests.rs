@@ -5,10 +5,9 @@ use koord_scheduling::ResourceId;
 
 use super::*;
 use crate::{
-    cluster::Class,
     columns::Row,
     event::Events,
-    plugin::{Filter, Plugin, PreFilter, Refusal},
+    plugin::{Filter, Plugin, PreFilter, Refusal, Request},
     pod::Template,
 };
 
@@ -20,11 +19,11 @@ impl Plugin for Room {
         "Room"
     }
 
-    fn pre_enqueue(&self, pod: &Pod) -> Result<(), String> {
+    fn pre_enqueue(&self, pod: &Pod, _: &Cluster) -> Result<(), String> {
         if pod.gates.is_empty() { Ok(()) } else { Err("waits".to_owned()) }
     }
 
-    fn filter(&self, _: &Class, _: &Cluster) -> PreFilter {
+    fn filter(&self, _: &Request<'_>, _: &Cluster) -> PreFilter {
         PreFilter::Nodes(Box::new(Room))
     }
 
@@ -46,7 +45,7 @@ impl Filter for Room {
 
 fn engine() -> Engine {
     let profile =
-        Profile { scheduler: "test".into(), plugins: vec![Arc::new(Room)], filters: vec![0], scores: Vec::new() };
+        Profile { scheduler: "test".into(), plugins: vec![Arc::new(Room)], filters: vec![0], ..Profile::default() };
     Engine::new(vec![profile], Timings::default(), Random::seeded(1))
 }
 
@@ -60,9 +59,8 @@ fn pod(name: &str, scheduler: &str, node: Option<&str>) -> Arc<Pod> {
         key: ObjectKey::new("ns", name),
         uid: Uid::from(name),
         template: Arc::new(Template { scheduler: scheduler.into(), ..Template::default() }),
-        gates: Vec::new(),
         node: node.map(Arc::from),
-        deleting: false,
+        ..Pod::default()
     })
 }
 
@@ -74,7 +72,10 @@ fn next(engine: &mut Engine, now: Moment) -> String {
     match engine.attempt(now) {
         None => "-".to_owned(),
         Some(Attempt { pod, outcome: Outcome::Bind { node, .. }, .. }) => format!("{} on {node}", pod.key.name()),
-        Some(Attempt { pod, outcome: Outcome::Refused { message }, .. }) => format!("{}: {message}", pod.key.name()),
+        Some(Attempt { pod, outcome: Outcome::Refused(refused), .. }) => {
+            format!("{}: {}", pod.key.name(), refused.message)
+        }
+        Some(Attempt { pod, outcome: Outcome::Waiting { node }, .. }) => format!("{} waits on {node}", pod.key.name()),
     }
 }
 

@@ -8,9 +8,7 @@ pub(super) fn pod(name: &str, priority: i32) -> Arc<Pod> {
         key: ObjectKey::new("ns", name),
         uid: Uid::from(name),
         template: Arc::new(Template { priority, ..Template::default() }),
-        gates: Vec::new(),
-        node: None,
-        deleting: false,
+        ..Pod::default()
     })
 }
 

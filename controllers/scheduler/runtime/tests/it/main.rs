@@ -101,7 +101,8 @@ impl Stage {
             Arc::clone(&recorder) as _,
         );
         let engine = Engine::new(vec![default_profile("koord-scheduler")], Timings::default(), Random::seeded(7));
-        let scheduler = Scheduler::new(engine, Feed::of(&mut core), recorder, Arc::clone(&self.clock));
+        let feed = Feed::of(&mut core, &engine.reads());
+        let scheduler = Scheduler::new(engine, feed, recorder, Arc::clone(&self.clock));
         let leader_election = Some(LeaderElectionConfig::new("kube-system", "koord-scheduler", identity));
         let settings = Settings {
             requests_per_second: 0.0,

@@ -1,0 +1,97 @@
+//! Pods that have their place and wait for a plugin's word before they are bound.
+
+use std::{sync::Arc, time::Duration};
+
+use koord_core::{clock::Moment, uid::Uid};
+
+use super::{Attempt, Engine, Outcome, rejected};
+use crate::{
+    plugin::{Orders, Rejection},
+    pod::Pod,
+    queue::{Return, Tried},
+};
+
+/// A pod in its place.
+#[derive(Clone, Debug)]
+pub(super) struct Waiting {
+    pub(super) pod: Arc<Pod>,
+    pub(super) tried: Tried,
+    pub(super) node: Arc<str>,
+    pub(super) score: i64,
+    pub(super) ties: u32,
+    /// The plugin that lets it wait.
+    pub(super) plugin: u8,
+    pub(super) until: Moment,
+    /// How long that is in all.
+    pub(super) limit: Duration,
+}
+
+impl Engine {
+    /// The pods that have their place and wait before they are bound.
+    pub fn waiting(&self) -> impl Iterator<Item = &Arc<Pod>> {
+        self.waiting.values().map(|waiting| &waiting.pod)
+    }
+
+    /// Ends what has waited for too long, and carries out what plugins have to order.
+    pub(super) fn settle(&mut self, now: Moment) {
+        let over = self.waiting.iter().filter(|(_, waiting)| waiting.until <= now);
+        for uid in over.map(|(uid, _)| uid.clone()).collect::<Vec<_>>() {
+            let Some(waiting) = self.waiting.get(&uid) else { continue };
+            let plugin = self.profile_of(&waiting.pod).and_then(|index| {
+                let plugins = &self.profiles.get(index)?.plugins;
+                plugins.get(usize::from(waiting.plugin)).map(|plugin| plugin.name())
+            });
+            let message = format!(
+                "rejected due to timeout after waiting {} at plugin {}",
+                go_duration(waiting.limit),
+                plugin.unwrap_or_default()
+            );
+            self.reject(&uid, message, now);
+        }
+        let mut orders = Orders::default();
+        for profile in self.profiles.clone() {
+            profile.plugins.iter().for_each(|plugin| plugin.settle(&mut self.cluster, &mut orders));
+        }
+        self.carry_out(orders, now);
+    }
+
+    pub(super) fn carry_out(&mut self, orders: Orders, now: Moment) {
+        let Orders { allow, reject, activate } = orders;
+        for uid in allow {
+            if let Some(waiting) = self.waiting.remove(&uid) {
+                let outcome = self.bind(&waiting);
+                let Waiting { pod, tried, .. } = waiting;
+                self.ready.push_back(Attempt { pod, tried, outcome });
+            }
+        }
+        for (uid, message) in reject {
+            self.reject(&uid, message, now);
+        }
+        if !activate.is_empty() {
+            let judge = super::Judged { profiles: &self.profiles, cluster: &self.cluster };
+            self.queue.activate(&activate, now, &judge);
+        }
+    }
+
+    fn reject(&mut self, uid: &Uid, message: String, now: Moment) {
+        let Some(Waiting { pod, tried, plugin, .. }) = self.waiting.remove(uid) else { return };
+        let (refused_by, refused) = rejected(plugin, Rejection::unschedulable(message));
+        self.unreserve(&pod, tried, Return::Refused(refused_by), now);
+        self.ready.push_back(Attempt { pod, tried, outcome: Outcome::Refused(refused) });
+    }
+}
+
+/// A span as Go writes it: `10m0s`, `1.5s`.
+fn go_duration(span: Duration) -> String {
+    let (minutes, millis) = (span.as_secs() / 60, span.as_millis() % 60_000);
+    let seconds = if millis % 1000 == 0 {
+        format!("{}s", millis / 1000)
+    } else {
+        format!("{}.{:03}s", millis / 1000, millis % 1000).replace("0s", "s")
+    };
+    match (minutes / 60, minutes % 60) {
+        (0, 0) => seconds,
+        (0, minutes) => format!("{minutes}m{seconds}"),
+        (hours, minutes) => format!("{hours}h{minutes}m{seconds}"),
+    }
+}

@@ -1,0 +1,110 @@
+//! Objects of the API beside nodes and pods, by their type: what plugins read.
+
+use std::{
+    any::{Any, TypeId},
+    collections::BTreeMap,
+    sync::Arc,
+};
+
+use koord_core::{key::ObjectKey, uid::Uid};
+
+/// An object of some type.
+#[derive(Clone, Debug)]
+pub struct Object {
+    /// Its namespace and name.
+    pub key: ObjectKey,
+    /// Distinguishes it from another of the same name.
+    pub uid: Uid,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    type_: TypeId,
+    value: Arc<dyn Any + Send + Sync>,
+}
+
+/// A change of an object: one that was added, changed or deleted.
+#[derive(Clone, Debug)]
+pub struct ObjectChange {
+    /// As it was; none for a new one.
+    pub old: Option<Object>,
+    /// As it is; none after its deletion.
+    pub new: Option<Object>,
+}
+
+/// All objects, by type and key.
+#[derive(Clone, Debug, Default)]
+pub struct Objects(BTreeMap<TypeId, BTreeMap<ObjectKey, Object>>);
+
+impl Object {
+    /// An object of the type of its value.
+    pub fn new<T: Any + Send + Sync>(key: ObjectKey, uid: Uid, deleting: bool, value: Arc<T>) -> Self {
+        Self { key, uid, deleting, type_: TypeId::of::<T>(), value }
+    }
+
+    /// Its value, if it is of this type.
+    pub fn get<T: Any>(&self) -> Option<&T> {
+        self.value.downcast_ref()
+    }
+}
+
+impl ObjectChange {
+    /// What the object was and is, if it is of this type.
+    pub fn of<T: Any>(&self) -> Option<(Option<&T>, Option<&T>)> {
+        let either = self.new.as_ref().or(self.old.as_ref())?;
+        (either.type_ == TypeId::of::<T>())
+            .then(|| (self.old.as_ref().and_then(Object::get), self.new.as_ref().and_then(Object::get)))
+    }
+
+    /// The key of the object.
+    pub fn key(&self) -> Option<&ObjectKey> {
+        self.new.as_ref().or(self.old.as_ref()).map(|object| &object.key)
+    }
+}
+
+impl Objects {
+    /// The object of this type and name.
+    pub fn get<T: Any>(&self, key: &str) -> Option<&T> {
+        self.entry::<T>(key)?.get()
+    }
+
+    /// The object of this type and name, with its uid.
+    pub fn entry<T: Any>(&self, key: &str) -> Option<&Object> {
+        self.0.get(&TypeId::of::<T>())?.get(key)
+    }
+
+    /// All objects of this type, by key.
+    pub fn of<T: Any>(&self) -> impl Iterator<Item = (&ObjectKey, &T)> {
+        let all = self.0.get(&TypeId::of::<T>()).into_iter().flatten();
+        all.filter_map(|(key, object)| Some((key, object.get()?)))
+    }
+
+    pub(crate) fn set(&mut self, object: Object) -> ObjectChange {
+        let old = self.0.entry(object.type_).or_default().insert(object.key.clone(), object.clone());
+        ObjectChange { old, new: Some(object) }
+    }
+
+    pub(crate) fn remove(&mut self, type_: TypeId, key: &str) -> Option<ObjectChange> {
+        let old = self.0.get_mut(&type_)?.remove(key)?;
+        Some(ObjectChange { old: Some(old), new: None })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_are_found_by_type_and_name() {
+        let mut objects = Objects::default();
+        let object = |value: u32| Object::new(ObjectKey::cluster("a"), Uid::from("1"), false, Arc::new(value));
+        assert_eq!(objects.set(object(1)).of::<u32>(), Some((None, Some(&1))));
+        let changed = objects.set(object(2));
+        assert_eq!((changed.of::<u32>(), changed.of::<i64>()), (Some((Some(&1), Some(&2))), None));
+        assert_eq!((objects.get::<u32>("a"), objects.get::<i64>("a"), objects.get::<u32>("b")), (Some(&2), None, None));
+        assert_eq!(objects.of::<u32>().count(), 1);
+        assert_eq!(
+            objects.remove(TypeId::of::<u32>(), "a").and_then(|gone| gone.of::<u32>().map(|(old, _)| old.copied())),
+            Some(Some(2))
+        );
+        assert!(objects.remove(TypeId::of::<u32>(), "a").is_none() && objects.get::<u32>("a").is_none());
+    }
+}

@@ -1,0 +1,232 @@
+//! Room for a pod that no node takes: which pods of lower importance would have to go, tried on the cluster and undone.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use koord_core::uid::Uid;
+
+use crate::{
+    cluster::{Cluster, Placed, Trial},
+    columns::Row,
+    cycle::{Found, Prepared, Profile, Verdict},
+    plugin::{Code, Request},
+    pod::Pod,
+};
+
+/// An attempt in which no node took the pod, for the plugins that make room.
+pub struct Attempted<'a> {
+    /// The cluster.
+    pub cluster: &'a mut Cluster,
+    /// The profile of the pod.
+    pub profile: &'a Profile,
+    /// What was found.
+    pub found: &'a Found,
+    /// Gives a number below its argument.
+    pub draw: &'a mut dyn FnMut(u32) -> u32,
+}
+
+/// Who may be evicted for a pod.
+pub trait Rules {
+    /// Whether this pod may go at all.
+    fn may_evict(&self, placed: &Placed, cluster: &Cluster) -> bool;
+
+    /// Which of these pods, most important first, must rather stay: their eviction breaks a budget.
+    fn protected(&self, pods: &[Placed], cluster: &Cluster) -> BTreeSet<Uid>;
+
+    /// What is said of a node without a pod that may go.
+    fn no_victims(&self, node: &str) -> String;
+}
+
+/// A node with the pods that would have to go.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The node.
+    pub row: Row,
+    /// The pods, most important first.
+    pub victims: Vec<Placed>,
+    /// How many of them break a budget.
+    pub violations: usize,
+}
+
+/// How many candidates are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Width {
+    /// In percent of the nodes that may become one.
+    pub percent: u32,
+    /// At least so many.
+    pub at_least: usize,
+}
+
+impl Width {
+    fn of(self, nodes: usize) -> usize {
+        (nodes * self.percent as usize / 100).max(self.at_least).min(nodes)
+    }
+}
+
+impl Attempted<'_> {
+    /// Nodes with the pods that would have to go for this pod; or why there is none, as an event shows it.
+    pub fn candidates(
+        &mut self,
+        request: &Request<'_>,
+        rules: &dyn Rules,
+        width: Width,
+    ) -> Result<Vec<Candidate>, String> {
+        let mut prepared = self.profile.prepare(request, self.cluster);
+        let rows = self.resolvable(&prepared);
+        let offset = match u32::try_from(rows.len()) {
+            Ok(0) | Err(_) => 0,
+            Ok(nodes) => (self.draw)(nodes) as usize,
+        };
+        let wanted = width.of(rows.len());
+        let (mut candidates, mut reasons) = (Vec::new(), BTreeMap::<String, usize>::new());
+        let mut tried = 0;
+        for row in rows.iter().cycle().skip(offset).take(rows.len()) {
+            tried += 1;
+            match self.victims_on(*row, request, &mut prepared, rules) {
+                Ok(candidate) => candidates.push(candidate),
+                Err(words) => words.into_iter().for_each(|word| *reasons.entry(word).or_default() += 1),
+            }
+            if candidates.len() >= wanted && candidates.iter().any(|candidate| candidate.violations == 0) {
+                break;
+            }
+        }
+        if !candidates.is_empty() {
+            return Ok(candidates);
+        }
+        let untried = self.cluster.len() - tried;
+        if untried > 0 {
+            *reasons.entry("Preemption is not helpful for scheduling".to_owned()).or_default() += untried;
+        }
+        let mut lines: Vec<String> = reasons.iter().map(|(reason, nodes)| format!("{nodes} {reason}")).collect();
+        lines.sort();
+        Err(format!("0/{} nodes are available: {}.", self.cluster.len(), lines.join(", ")))
+    }
+
+    /// The rows where the removal of pods may help.
+    fn resolvable(&self, prepared: &Prepared) -> Vec<Row> {
+        let is_resolvable = |row: Row| match self.found {
+            Found::Node { .. } => false,
+            Found::Never(_, rejection) => rejection.code == Code::Unschedulable,
+            // A node that only lacks the room that is being made for others can be made more room on.
+            Found::Nothing(_) => {
+                prepared.filter(self.cluster, row).err().is_none_or(|refused| refused.refusal.resolvable)
+            }
+        };
+        self.cluster.rows().map(|(row, _)| row).filter(|row| is_resolvable(*row)).collect()
+    }
+
+    /// The fewest and least important pods of a node without which the pod fits there.
+    fn victims_on(
+        &mut self,
+        row: Row,
+        request: &Request<'_>,
+        prepared: &mut Prepared,
+        rules: &dyn Rules,
+    ) -> Result<Candidate, Vec<String>> {
+        let profile = self.profile;
+        let may_go = self.cluster.pods_on(row).filter(|placed| rules.may_evict(placed, self.cluster));
+        let mut evictable: Vec<Placed> = may_go.cloned().collect();
+        evictable.sort_by(|one, other| importance(&one.pod).cmp(&importance(&other.pod)));
+        if evictable.is_empty() {
+            let node = self.cluster.node(row).map(|node| Arc::clone(&node.name)).unwrap_or_default();
+            return Err(vec![rules.no_victims(&node)]);
+        }
+        let protected = rules.protected(&evictable, self.cluster);
+        let beside = nominated_before(request.pod, row, self.cluster);
+        let mut attempt = Dry { trial: self.cluster.trial(), prepared };
+        evictable.iter().for_each(|placed| attempt.remove(placed));
+        let result = match attempt.fits(request, profile, row, &beside) {
+            Err(words) => Err(words),
+            Ok(()) => {
+                let (kept_first, others): (Vec<_>, Vec<_>) =
+                    evictable.iter().partition(|placed| protected.contains(&placed.pod.uid));
+                let mut victims = Vec::new();
+                for placed in kept_first.into_iter().chain(others) {
+                    attempt.add(placed);
+                    if attempt.fits(request, profile, row, &beside).is_err() {
+                        attempt.remove(placed);
+                        victims.push(placed.clone());
+                    }
+                }
+                victims.sort_by(|one, other| importance(&one.pod).cmp(&importance(&other.pod)));
+                let violations = victims.iter().filter(|placed| protected.contains(&placed.pod.uid)).count();
+                Ok(Candidate { row, victims, violations })
+            }
+        };
+        attempt.end(&evictable);
+        // A pod that fits without an eviction is held back by something that evictions do not change.
+        result.and_then(|candidate| if candidate.victims.is_empty() { Err(Vec::new()) } else { Ok(candidate) })
+    }
+}
+
+/// Evictions that are tried, with the filters that follow them.
+struct Dry<'c, 'p> {
+    trial: Trial<'c>,
+    prepared: &'p mut Prepared,
+}
+
+impl Dry<'_, '_> {
+    fn remove(&mut self, placed: &Placed) {
+        self.trial.remove(&placed.pod.uid);
+        self.prepared.changed(&self.trial, placed, false);
+    }
+
+    fn add(&mut self, placed: &Placed) {
+        self.trial.place(Arc::clone(&placed.pod), placed.row, placed.holds.clone());
+        self.prepared.changed(&self.trial, placed, true);
+    }
+
+    fn fits(
+        &mut self,
+        request: &Request<'_>,
+        profile: &Profile,
+        row: Row,
+        beside: &[Arc<Pod>],
+    ) -> Result<(), Vec<String>> {
+        if let Some((_, rejection)) = profile.admit(request, &self.trial) {
+            return Err(vec![rejection.message]);
+        }
+        let words = |verdict: Verdict, trial: &Trial<'_>| profile.reasons(&verdict, trial);
+        self.prepared.filter(&self.trial, row).map_err(|verdict| words(verdict, &self.trial))?;
+        let refused = self.prepared.filter_beside(&mut self.trial, row, beside);
+        refused.map_err(|verdict| words(verdict, &self.trial))
+    }
+
+    /// Brings the filters back to the cluster as it is.
+    fn end(mut self, evictable: &[Placed]) {
+        for placed in evictable {
+            if self.trial.pod(&placed.pod.uid).is_none() {
+                self.add(placed);
+            }
+        }
+    }
+}
+
+/// The pods for which room is being made on a row and that go before this one.
+pub(crate) fn nominated_before(pod: &Pod, row: Row, cluster: &Cluster) -> Vec<Arc<Pod>> {
+    let goes_before = |other: &Pod| other.template.priority >= pod.template.priority && other.uid != pod.uid;
+    let there = cluster.nominated().filter(|(other, at)| *at == row && goes_before(other));
+    there.filter(|(other, _)| cluster.pod(&other.uid).is_none()).map(|(other, _)| Arc::clone(other)).collect()
+}
+
+/// The order of importance: the highest priority first, then who runs for longest.
+fn importance(pod: &Pod) -> (Reverse<i32>, i64, &Uid) {
+    (Reverse(pod.template.priority), pod.started.unwrap_or(i64::MAX), &pod.uid)
+}
+
+/// The candidate that does the least harm: fewest broken budgets, then the lowest priority of the most important victim, the
+/// lowest sum of priorities, the fewest victims, and the victims of that priority that run for the shortest time.
+pub fn least_harm(candidates: Vec<Candidate>) -> Option<Candidate> {
+    candidates.into_iter().min_by_key(|candidate| {
+        let priority = |placed: &Placed| i64::from(placed.pod.template.priority);
+        let highest = candidate.victims.iter().map(priority).max().unwrap_or(i64::MIN);
+        // Moved above zero, so that few victims of a negative priority are less than many.
+        let sum: i64 = candidate.victims.iter().map(|placed| priority(placed) + (1 << 31)).sum();
+        let most_important = candidate.victims.iter().filter(|placed| priority(placed) == highest);
+        let earliest = most_important.map(|placed| placed.pod.started.unwrap_or(i64::MAX)).min();
+        (candidate.violations, highest, sum, candidate.victims.len(), Reverse(earliest))
+    })
+}

@@ -1,0 +1,83 @@
+//! What plugins keep about the cluster: sums and indexes of their own, brought up to date with every change.
+//!
+//! A state is part of the [`Cluster`], so that a trial changes it and undoes the change as it does with the columns.
+
+use std::{any::Any, fmt::Debug, sync::Arc};
+
+use jiff::Timestamp;
+
+use crate::{
+    cluster::{Cluster, Placed},
+    columns::Row,
+    object::ObjectChange,
+    pod::Pod,
+};
+
+/// The state of a plugin. While one of its functions runs, the cluster that is handed over shows no states.
+pub trait State: Any + Send + Sync + Debug {
+    /// A copy, for a copy of the cluster.
+    fn copy(&self) -> Box<dyn State>;
+
+    /// A pod is on its row from now on: it is bound, assumed to be, or tried there.
+    fn placed(&mut self, _cluster: &Cluster, _placed: &Placed) {}
+
+    /// A pod is not on its row any more. Undoes what [`State::placed`] did, exactly.
+    fn removed(&mut self, _cluster: &Cluster, _placed: &Placed) {}
+
+    /// A pod became known, or is known differently: with a node or without, of this scheduler or of another.
+    fn pod(&mut self, _cluster: &Cluster, _old: Option<&Arc<Pod>>, _new: Option<&Arc<Pod>>) {}
+
+    /// The node of a row was added, changed or deleted. A row without a node and without pods may become another node's.
+    fn node(&mut self, _cluster: &Cluster, _row: Row) {}
+
+    /// An object was added, changed or deleted. Gives the rows about which something else is to be decided now.
+    fn object(&mut self, _cluster: &Cluster, _change: &ObjectChange) -> Vec<Row> {
+        Vec::new()
+    }
+
+    /// Time has passed. Gives the rows about which something else is to be decided now.
+    fn tick(&mut self, _cluster: &Cluster, _now: Timestamp) -> Vec<Row> {
+        Vec::new()
+    }
+
+    /// When [`State::tick`] has something to do next; none while only changes matter.
+    fn wake_at(&self) -> Option<Timestamp> {
+        None
+    }
+}
+
+/// The states of all plugins.
+#[derive(Debug, Default)]
+pub(crate) struct States(Vec<Box<dyn State>>);
+
+impl States {
+    pub(crate) fn get<T: State>(&self) -> Option<&T> {
+        self.0.iter().find_map(|state| (&**state as &dyn Any).downcast_ref())
+    }
+
+    pub(crate) fn get_mut<T: State>(&mut self) -> Option<&mut T> {
+        self.0.iter_mut().find_map(|state| (&mut **state as &mut dyn Any).downcast_mut())
+    }
+
+    /// Adds a state, unless there is one of its type.
+    pub(crate) fn add(&mut self, state: Box<dyn State>) {
+        let type_ = (&*state as &dyn Any).type_id();
+        if !self.0.iter().any(|known| (&**known as &dyn Any).type_id() == type_) {
+            self.0.push(state);
+        }
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Box<dyn State>> {
+        self.0.iter_mut()
+    }
+
+    pub(crate) fn wake_at(&self) -> Option<Timestamp> {
+        self.0.iter().filter_map(|state| state.wake_at()).min()
+    }
+}
+
+impl Clone for States {
+    fn clone(&self) -> Self {
+        Self(self.0.iter().map(|state| state.copy()).collect())
+    }
+}

@@ -1,0 +1,108 @@
+//! Objects beside nodes and pods, as the engine's plugins read them: whole.
+
+use std::{any::TypeId, sync::Arc};
+
+use k8s_openapi::api::{
+    core::v1::{Namespace, PersistentVolume, PersistentVolumeClaim},
+    policy::v1::PodDisruptionBudget,
+    storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass},
+};
+use koord_api::{
+    cluster_network_topology::ClusterNetworkTopology, device::Device, elastic_quota::ElasticQuota,
+    elastic_quota_profile::ElasticQuotaProfile, node_metric::NodeMetric,
+    node_resource_topology::v1alpha1::NodeResourceTopology, pod_group::PodGroup, reservation::Reservation,
+};
+use koord_engine::object::Object;
+use koord_resource::controller::{ObjectScope, ResourceKind};
+use koord_runtime::{
+    cache::{Change, Entry},
+    intern::Interner,
+    projection::{DecodeError, Metadata, MetadataOnly, Projection, WireMetadata},
+    store::Store,
+};
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
+use serde_json::value::RawValue;
+
+use crate::feed::{Caches, Delta};
+
+/// A type of the API whose objects are kept whole.
+pub(crate) trait Kind:
+    k8s_openapi::Resource<Scope: ObjectScope> + DeserializeOwned + PartialEq + Send + Sync + 'static
+{
+}
+
+impl<T> Kind for T where
+    T: k8s_openapi::Resource<Scope: ObjectScope> + DeserializeOwned + PartialEq + Send + Sync + 'static
+{
+}
+
+/// Follows the kinds of these that plugins read.
+pub(crate) fn follow(caches: &mut Caches<'_>) {
+    caches.follow::<Namespace>();
+    caches.follow::<PersistentVolume>();
+    caches.follow::<PersistentVolumeClaim>();
+    caches.follow::<StorageClass>();
+    caches.follow::<CSINode>();
+    caches.follow::<CSIDriver>();
+    caches.follow::<CSIStorageCapacity>();
+    caches.follow::<PodDisruptionBudget>();
+    caches.follow::<NodeMetric>();
+    caches.follow::<NodeResourceTopology>();
+    caches.follow::<Device>();
+    caches.follow::<Reservation>();
+    caches.follow::<PodGroup>();
+    caches.follow::<ElasticQuota>();
+    caches.follow::<ElasticQuotaProfile>();
+    caches.follow::<ClusterNetworkTopology>();
+}
+
+/// A whole object.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Whole<T>(Arc<T>);
+
+pub(crate) struct WholeWire<'a, T> {
+    metadata: WireMetadata<'a>,
+    object: T,
+}
+
+impl<'a, T> Metadata<'a> for WholeWire<'a, T> {
+    fn metadata(&self) -> &WireMetadata<'a> {
+        &self.metadata
+    }
+}
+
+impl<'de: 'a, 'a, T: DeserializeOwned> Deserialize<'de> for WholeWire<'a, T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <&'de RawValue>::deserialize(deserializer)?.get();
+        let error = serde::de::Error::custom::<serde_json::Error>;
+        let MetadataOnly { metadata } = serde_json::from_str(text).map_err(error)?;
+        Ok(Self { metadata, object: serde_json::from_str(text).map_err(error)? })
+    }
+}
+
+impl<T: Kind> Projection for Whole<T> {
+    const KIND: ResourceKind = ResourceKind::typed::<T>();
+    type Wire<'a> = WholeWire<'a, T>;
+    type Index = ();
+
+    fn project(wire: Self::Wire<'_>, _: &mut Interner) -> Result<Self, DecodeError> {
+        Ok(Self(Arc::new(wire.object)))
+    }
+}
+
+/// The delta of a change.
+pub(crate) fn delta<T: Kind>(change: &Change<Whole<T>>) -> Delta {
+    match &change.new {
+        Some(entry) => Delta::Object(object(&change.key, entry)),
+        None => Delta::ObjectGone(TypeId::of::<T>(), change.key.clone()),
+    }
+}
+
+/// All objects of a cache.
+pub(crate) fn all<T: Kind>(store: &Store<Whole<T>>) -> Vec<Delta> {
+    store.read().iter().map(|(key, entry)| Delta::Object(object(key, entry))).collect()
+}
+
+fn object<T: Kind>(key: &koord_runtime::key::ObjectKey, entry: &Entry<Whole<T>>) -> Object {
+    Object::new(key.clone(), entry.uid.clone(), entry.deleting, Arc::clone(&entry.value.0))
+}
