@@ -5,6 +5,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod balanced_allocation;
+mod default_preemption;
 mod default_profile;
 mod node_affinity;
 mod node_ports;
@@ -17,6 +18,7 @@ mod testing;
 mod unbuilt;
 
 pub use balanced_allocation::BalancedAllocation;
+pub use default_preemption::DefaultPreemption;
 pub use default_profile::default_profile;
 pub use node_affinity::NodeAffinity;
 pub use node_ports::NodePorts;

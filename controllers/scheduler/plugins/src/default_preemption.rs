@@ -1,0 +1,273 @@
+//! DefaultPreemption: pods of lower priority are evicted where that makes room.
+
+use std::collections::BTreeSet;
+
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use koord_core::uid::Uid;
+use koord_engine::{
+    cluster::{Cluster, Placed},
+    columns::Row,
+    cycle::Found,
+    event::Events,
+    plugin::{Code, Plugin, PostFilter, Request},
+    preemption::{Attempted, Rules, Width, least_harm},
+};
+use koord_resource::controller::ResourceKind;
+use koord_scheduling::Selector;
+
+/// Evicts the least important pods of the node where that does the least harm, for a pod of higher priority.
+#[derive(Clone, Copy, Debug)]
+pub struct DefaultPreemption {
+    /// How many candidates are looked for.
+    pub width: Width,
+}
+
+impl Default for DefaultPreemption {
+    fn default() -> Self {
+        Self { width: Width { percent: 10, at_least: 100 } }
+    }
+}
+
+/// Pods of a lower priority may go, within their disruption budgets where that can be.
+struct LowerPriority {
+    priority: i32,
+}
+
+impl Plugin for DefaultPreemption {
+    fn name(&self) -> &'static str {
+        "DefaultPreemption"
+    }
+
+    fn reads(&self) -> &'static [ResourceKind] {
+        const { &[ResourceKind::typed::<PodDisruptionBudget>()] }
+    }
+
+    fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilter {
+        let said = |words: &str| PostFilter::Nothing(format!("preemption: {words}"));
+        if !request.template().preempts {
+            return said("not eligible due to preemptionPolicy=Never.");
+        }
+        let rules = LowerPriority { priority: request.template().priority };
+        if waits_for_victims(request, attempted, &rules) {
+            return said("not eligible due to a terminating pod on the nominated node.");
+        }
+        match attempted.candidates(request, &rules, self.width) {
+            Err(words) => said(&words),
+            Ok(candidates) => least_harm(candidates).map_or_else(
+                || said("no candidate node for preemption"),
+                |best| PostFilter::Nominate {
+                    row: best.row,
+                    victims: best.victims.iter().map(|placed| placed.pod.uid.clone()).collect(),
+                },
+            ),
+        }
+    }
+
+    fn events(&self) -> Events {
+        Events::POD_REMOVED
+    }
+}
+
+/// Whether room is being made for the pod already, on a node that will take it.
+fn waits_for_victims(request: &Request<'_>, attempted: &Attempted<'_>, rules: &LowerPriority) -> bool {
+    let cluster = &*attempted.cluster;
+    let Some(row) = cluster.nomination(&request.pod.uid) else { return false };
+    !is_hopeless(request, attempted, row)
+        && cluster.pods_on(row).any(|placed| rules.may_evict(placed, cluster) && cluster.is_evicted(placed))
+}
+
+/// Whether the removal of pods from a node does not help.
+fn is_hopeless(request: &Request<'_>, attempted: &Attempted<'_>, row: Row) -> bool {
+    match attempted.found {
+        Found::Never(_, rejection) => rejection.code != Code::Unschedulable,
+        Found::Node { .. } | Found::Nothing(_) => {
+            let refused = attempted.profile.prepare(request, attempted.cluster).filter(attempted.cluster, row).err();
+            refused.is_some_and(|verdict| !verdict.refusal.resolvable)
+        }
+    }
+}
+
+impl Rules for LowerPriority {
+    fn may_evict(&self, placed: &Placed, _: &Cluster) -> bool {
+        placed.pod.template.priority < self.priority
+    }
+
+    fn protected(&self, pods: &[Placed], cluster: &Cluster) -> BTreeSet<Uid> {
+        let mut budgets: Vec<(&str, Selector, i32, &PodDisruptionBudget)> = cluster
+            .objects()
+            .of::<PodDisruptionBudget>()
+            .filter_map(|(key, budget)| {
+                // Without a selector, or with an empty one, it is about no pod.
+                let selector = Selector::stored(budget.spec.as_ref()?.selector.as_ref()?)?;
+                let allowed = budget.status.as_ref().map_or(0, |status| status.disruptions_allowed);
+                (!selector.is_everything()).then_some((key.namespace(), selector, allowed, budget))
+            })
+            .collect();
+        let mut protected = BTreeSet::new();
+        for placed in pods {
+            let (template, name) = (&placed.pod.template, placed.pod.key.name());
+            if template.labels.iter().next().is_none() {
+                continue;
+            }
+            for (namespace, selector, allowed, budget) in &mut budgets {
+                let is_counted = budget.status.as_ref().and_then(|status| status.disrupted_pods.as_ref());
+                let is_counted = is_counted.is_some_and(|pods| pods.contains_key(name));
+                if *namespace != &*template.namespace || is_counted || !selector.selects(|key| template.labels.get(key))
+                {
+                    continue;
+                }
+                *allowed -= 1;
+                if *allowed < 0 {
+                    protected.insert(placed.pod.uid.clone());
+                }
+            }
+        }
+        protected
+    }
+
+    fn no_victims(&self, _node: &str) -> String {
+        "No preemption victims found for incoming pod".to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use koord_core::{clock::Moment, key::ObjectKey, random::Random};
+    use koord_engine::{
+        cycle::Profile,
+        engine::{Attempt, Engine, Outcome, Refused},
+        labels::Labels,
+        object::Object,
+        pod::{Pod, Template},
+        queue::Timings,
+    };
+    use serde_json::json;
+
+    use super::*;
+    use crate::{NodeResourcesFit, testing};
+
+    const NOW: Moment = Moment::at(std::time::Duration::ZERO);
+
+    fn engine(nodes: &[&str]) -> Engine {
+        let profile = Profile {
+            scheduler: "test".into(),
+            plugins: vec![Arc::new(NodeResourcesFit::default()), Arc::new(DefaultPreemption::default())],
+            filters: vec![0],
+            scores: Vec::new(),
+            post_filters: vec![1],
+        };
+        let mut engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
+        for name in nodes {
+            engine.set_node(testing::node(name, &json!({"status": {"allocatable": {"cpu": "4", "pods": "9"}}})), NOW);
+        }
+        engine
+    }
+
+    fn pod(name: &str, cpu: &str, priority: i32, node: Option<&str>) -> Arc<Pod> {
+        let requests = json!({"containers": [{"resources": {"requests": {"cpu": cpu}}}]});
+        let pod = testing::pod(name, &requests);
+        let template = Template {
+            scheduler: "test".into(),
+            priority,
+            labels: [("app", name)].into_iter().collect::<Labels>(),
+            ..Template::clone(&pod.template)
+        };
+        Arc::new(Pod {
+            template: Arc::new(template),
+            node: node.map(Arc::from),
+            started: node.map(|_| i64::from(name.as_bytes()[0])),
+            ..Pod::clone(&pod)
+        })
+    }
+
+    fn refused(engine: &mut Engine) -> Refused {
+        match engine.attempt(NOW) {
+            Some(Attempt { outcome: Outcome::Refused(refused), .. }) => refused,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn victims(refused: &Refused) -> Vec<&str> {
+        refused.victims.iter().map(|victim| victim.key.name()).collect()
+    }
+
+    fn budget(engine: &mut Engine, app: &str, allowed: i32) {
+        let object = json!({
+            "metadata": {"name": app, "namespace": "ns"},
+            "spec": {"selector": {"matchLabels": {"app": app}}},
+            "status": {"disruptionsAllowed": allowed, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1},
+        });
+        let budget: PodDisruptionBudget = serde_json::from_value(object).unwrap();
+        engine.set_object(Object::new(ObjectKey::new("ns", app), Uid::from(app), false, Arc::new(budget)), NOW);
+    }
+
+    #[test]
+    fn the_fewest_and_least_important_pods_go_and_the_pod_gets_their_place() {
+        let mut engine = engine(&["n1", "n2"]);
+        for (name, cpu, priority, node) in
+            [("a", "2", 5, "n1"), ("b", "1", 1, "n1"), ("c", "1", 1, "n1"), ("d", "4", 9, "n2")]
+        {
+            engine.set_pod(pod(name, cpu, priority, Some(node)), NOW);
+        }
+        engine.set_pod(pod("high", "1", 10, None), NOW);
+        let attempt = refused(&mut engine);
+        assert_eq!((attempt.nominated.as_deref(), victims(&attempt)), (Some("n1"), vec!["c"]), "b runs for longer");
+        assert_eq!(attempt.message, "0/2 nodes are available: 2 Insufficient cpu.");
+        engine.remove_pod(&Uid::from("c"), NOW);
+        engine.set_pod(pod("late", "1", 1, None), NOW);
+        let late = "0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: \
+                    2 No preemption victims found for incoming pod.";
+        assert_eq!(refused(&mut engine).message, late, "the room is kept for the other");
+        let Some(Attempt { pod, outcome: Outcome::Bind { node, .. }, .. }) = engine.attempt(NOW) else { panic!() };
+        assert_eq!((pod.key.name(), &*node), ("high", "n1"));
+    }
+
+    #[test]
+    fn a_pod_whose_victims_are_going_evicts_no_others() {
+        let mut engine = engine(&["n1"]);
+        engine.set_pod(pod("a", "2", 1, Some("n1")), NOW);
+        engine.set_pod(pod("b", "2", 1, Some("n1")), NOW);
+        engine.set_pod(pod("high", "2", 10, None), NOW);
+        assert_eq!(victims(&refused(&mut engine)), ["b"]);
+        engine.set_node(testing::node("n1", &json!({"status": {"allocatable": {"cpu": "4500m", "pods": "9"}}})), NOW);
+        let later = Moment::at(std::time::Duration::from_secs(9));
+        let Some(Attempt { outcome: Outcome::Refused(again), .. }) = engine.attempt(later) else { panic!() };
+        assert!(again.message.ends_with("preemption: not eligible due to a terminating pod on the nominated node."));
+        engine.eviction_failed(&Uid::from("b"));
+        assert_eq!(engine.cluster().nominated().count(), 0, "the nomination is dropped with the refusal");
+    }
+
+    #[test]
+    fn budgets_are_kept_where_that_can_be() {
+        let mut engine = engine(&["n1", "n2"]);
+        engine.set_pod(pod("a", "4", 1, Some("n1")), NOW);
+        engine.set_pod(pod("b", "4", 3, Some("n2")), NOW);
+        budget(&mut engine, "a", 0);
+        budget(&mut engine, "b", 1);
+        engine.set_pod(pod("high", "1", 10, None), NOW);
+        assert_eq!(victims(&refused(&mut engine)), ["b"], "though it is more important");
+        engine.remove_pod(&Uid::from("high"), NOW);
+        budget(&mut engine, "b", 0);
+        engine.eviction_failed(&Uid::from("b"));
+        engine.set_pod(pod("next", "1", 10, None), NOW);
+        assert_eq!(victims(&refused(&mut engine)), ["a"], "both break a budget, and a is less important");
+    }
+
+    #[test]
+    fn who_must_not_preempt_and_who_cannot_says_so() {
+        let mut engine = engine(&["n1"]);
+        engine.set_pod(pod("a", "4", 1, Some("n1")), NOW);
+        let never = pod("never", "1", 10, None);
+        let template = Template { preempts: false, ..Template::clone(&never.template) };
+        engine.set_pod(Arc::new(Pod { template: Arc::new(template), ..Pod::clone(&never) }), NOW);
+        assert!(refused(&mut engine).message.ends_with("preemption: not eligible due to preemptionPolicy=Never."));
+        engine.set_pod(pod("huge", "5", 10, None), NOW);
+        let huge = refused(&mut engine);
+        assert!(
+            huge.message.ends_with("preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.")
+        );
+        assert_eq!((huge.nominated, huge.victims.len()), (None, 0));
+    }
+}
