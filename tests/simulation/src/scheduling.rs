@@ -38,8 +38,14 @@ impl Scenario for Scheduling {
     }
 
     fn scheduler(&self, core: &mut Core, events: &Arc<dyn EventSink>) -> Option<Scheduler> {
+<<<<<<< HEAD
         let engine = Engine::new(vec![default_profile("koord-scheduler")], Timings::default(), core.random().clone());
         let feed = Feed::of(core, &engine.reads());
+=======
+        let profile = default_profile("koord-scheduler").ok()?;
+        let engine = Engine::new(vec![profile], Timings::default(), core.random().clone());
+        let feed = Feed::of(core);
+>>>>>>> 15da851 (scheduler: profiles are built from a configuration, by one table of plugins)
         Some(Scheduler::new(engine, feed, Arc::clone(events), Arc::clone(core.clock())))
     }
 

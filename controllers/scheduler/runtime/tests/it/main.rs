@@ -100,9 +100,14 @@ impl Stage {
             Metrics::new().unwrap(),
             Arc::clone(&recorder) as _,
         );
+<<<<<<< HEAD
         let engine = Engine::new(vec![default_profile("koord-scheduler")], Timings::default(), Random::seeded(7));
         let feed = Feed::of(&mut core, &engine.reads());
         let scheduler = Scheduler::new(engine, feed, recorder, Arc::clone(&self.clock));
+=======
+        let engine = Engine::new(vec![default_profile("koord-scheduler").unwrap()], Timings::default(), Random::seeded(7));
+        let scheduler = Scheduler::new(engine, Feed::of(&mut core), recorder, Arc::clone(&self.clock));
+>>>>>>> 15da851 (scheduler: profiles are built from a configuration, by one table of plugins)
         let leader_election = Some(LeaderElectionConfig::new("kube-system", "koord-scheduler", identity));
         let settings = Settings {
             requests_per_second: 0.0,
