@@ -54,10 +54,12 @@ impl Resolved {
         self.weights.get(plugin).copied().unwrap_or(1)
     }
 
-    /// All plugins that run at some point: in the order of the first point at which they run.
+    /// All plugins that run at some point: in the order of the first point at which they run, those that only look at pods
+    /// before they are queued last.
     pub fn plugins(&self) -> Vec<&str> {
         let mut seen = BTreeSet::new();
-        let plugins = Point::ALL.iter().flat_map(|point| self.at(*point));
+        let points = Point::ALL.iter().skip(1).chain(&[Point::PreEnqueue]);
+        let plugins = points.flat_map(|point| self.at(*point));
         plugins.map(String::as_str).filter(|plugin| seen.insert(*plugin)).collect()
     }
 
