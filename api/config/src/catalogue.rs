@@ -79,7 +79,8 @@ impl Catalogue {
         self.declared.iter().find(|args| args.plugin == plugin)
     }
 
-    fn names(&self) -> impl Iterator<Item = &'static str> {
+    /// Every plugin.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
         self.declared.iter().map(|args| args.plugin).chain(self.others.iter().copied())
     }
 }

@@ -2,14 +2,7 @@
 
 use std::fmt;
 
-/// One step of a path into a document.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
-    /// A member of an object.
-    Key(String),
-    /// An item of a list, from 0.
-    Index(usize),
-}
+pub use koord_resource::yaml::place::Step;
 
 /// A mistake in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,10 +3,13 @@
 mod coscheduling;
 mod device_share;
 mod elastic_quota;
+mod in_tree;
 mod load_aware;
 mod node_numa;
 mod others;
+mod point;
 mod reservation;
+mod resolve;
 mod scoring;
 
 use std::collections::BTreeSet;
@@ -15,14 +18,22 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use self::resolve::check_stars;
 pub use self::{
     coscheduling::CoschedulingArgs,
     device_share::DeviceShareArgs,
     elastic_quota::ElasticQuotaArgs,
+    in_tree::{
+        CapacityRatio, DefaultConstraint, DefaultPreemptionArgs, DefaultingType, DynamicResourcesArgs, FitStrategy,
+        FitStrategyType, InterPodAffinityArgs, NodeAffinityArgs, NodeResourcesBalancedAllocationArgs,
+        NodeResourcesFitArgs, PodTopologySpreadArgs, ResourceSpec, ShapePoint, VolumeBindingArgs, WhenUnsatisfiable,
+    },
     load_aware::{Aggregated, AggregationType, LoadAwareSchedulingArgs},
     node_numa::NodeNumaResourceArgs,
     others::{NodeResourcesFitPlusArgs, ScarceResourceAvoidanceArgs, SchedulingHintArgs},
+    point::Point,
     reservation::ReservationArgs,
+    resolve::Resolved,
     scoring::{ResourceWeight, ScoringStrategy, ScoringType},
 };
 use crate::{
@@ -33,7 +44,7 @@ use crate::{
 /// Group and version.
 pub const API_VERSION: &str = "kubescheduler.config.k8s.io/v1";
 
-/// The arguments that Koordinator adds.
+/// The arguments of plugins: those that Koordinator adds, and those of Kubernetes.
 pub const PLUGINS: &[PluginArgs] = &[
     PluginArgs::of::<LoadAwareSchedulingArgs>(),
     PluginArgs::of::<NodeNumaResourceArgs>(),
@@ -44,30 +55,30 @@ pub const PLUGINS: &[PluginArgs] = &[
     PluginArgs::of::<NodeResourcesFitPlusArgs>(),
     PluginArgs::of::<ScarceResourceAvoidanceArgs>(),
     PluginArgs::of::<SchedulingHintArgs>(),
+    PluginArgs::of::<DefaultPreemptionArgs>(),
+    PluginArgs::of::<DynamicResourcesArgs>(),
+    PluginArgs::of::<InterPodAffinityArgs>(),
+    PluginArgs::of::<NodeAffinityArgs>(),
+    PluginArgs::of::<NodeResourcesBalancedAllocationArgs>(),
+    PluginArgs::of::<NodeResourcesFitArgs>(),
+    PluginArgs::of::<PodTopologySpreadArgs>(),
+    PluginArgs::of::<VolumeBindingArgs>(),
 ];
 
-/// Plugins of Kubernetes, and those of Koordinator without arguments. Arguments of theirs are not looked at.
+/// Plugins without arguments.
 const OTHER_PLUGINS: &[&str] = &[
     "DefaultBinder",
     "DefaultPreBind",
-    "DefaultPreemption",
-    "DynamicResources",
     "GangScheduling",
     "ImageLocality",
-    "InterPodAffinity",
-    "NodeAffinity",
     "NodeDeclaredFeatures",
     "NodeName",
     "NodePorts",
-    "NodeResourcesBalancedAllocation",
-    "NodeResourcesFit",
     "NodeUnschedulable",
     "NodeVolumeLimits",
-    "PodTopologySpread",
     "PrioritySort",
     "SchedulingGates",
     "TaintToleration",
-    "VolumeBinding",
     "VolumeRestrictions",
     "VolumeZone",
 ];
@@ -198,7 +209,9 @@ impl Profile {
             for (list, plugins) in [("enabled", &plugins.enabled), ("disabled", &plugins.disabled)] {
                 CATALOGUE.check_plugins(plugins, &["profiles", at, "plugins", set, list], problems);
             }
+            check_stars(&plugins.enabled, &["profiles", at, "plugins", set, "enabled"], problems);
         }
+        self.check_points(at, problems);
         CATALOGUE.check_configured(&self.plugin_config, &["profiles", at, "pluginConfig"], problems);
     }
 }

@@ -1,6 +1,7 @@
 //! YAML and JSON texts, in and out.
 
 mod continuation;
+pub mod place;
 
 use std::{
     io::{self, Read},

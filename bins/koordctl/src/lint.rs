@@ -5,7 +5,6 @@
 
 pub(crate) mod configuration;
 mod flags;
-mod place;
 mod quotas;
 
 use std::{cell::OnceCell, fmt, fmt::Write as _};
@@ -20,8 +19,8 @@ use koord_resource::{
         Schema,
         structural::{prune, validate_object},
     },
+    yaml::place::{self, Line, Step, line_of, steps},
 };
-use place::{Line, Step, line_of, steps};
 use serde_json::{Value, json};
 
 use crate::{
@@ -101,9 +100,8 @@ pub(crate) struct Parsed<'t> {
 
 impl Parsed<'_> {
     /// The line of the file, from 1, at which a field stands.
-    pub(crate) fn line_of(&self, path: &[koord_config::Step]) -> usize {
-        let steps: Vec<Step> = path.iter().map(Step::from).collect();
-        self.start + line_of(&place::lines(self.text), &steps) + 1
+    pub(crate) fn line_of(&self, path: &[Step]) -> usize {
+        self.start + line_of(&place::lines(self.text), path) + 1
     }
 }
 
@@ -242,8 +240,7 @@ impl Document<'_> {
     fn component(&mut self, kind: koord_config::Kind, document: &Value) {
         kind.name().clone_into(&mut self.object);
         for problem in kind.check(document) {
-            let at: Vec<Step> = problem.path.iter().map(Step::from).collect();
-            self.find(&at, problem.to_string(), problem.suggestion);
+            self.find(&problem.path, problem.to_string(), problem.suggestion);
         }
     }
 

@@ -167,14 +167,19 @@ impl Program {
 
     /// The manager of everything that was added.
     pub fn manager(self) -> Manager {
+        let (namespace, name) = (self.settings.lease_namespace.clone(), self.build.field_manager);
+        self.manager_led_by(|identity| namespace.map(|namespace| LeaderElectionConfig::new(namespace, name, identity)))
+    }
+
+    /// The same with a leader election of its own, for this identity; none for a process that leads at once.
+    pub fn manager_led_by(self, election: impl FnOnce(String) -> Option<LeaderElectionConfig>) -> Manager {
         let Setup { core, settings } = self.setup;
         let host = host_name(self.build.program);
-        let identity = format!("{host}_{}", core.random().uuid());
-        let lease = |namespace| LeaderElectionConfig::new(namespace, self.build.field_manager, identity);
+        let leader_election = election(format!("{host}_{}", core.random().uuid()));
         let settings = Settings {
             requests_per_second: settings.requests_per_second,
             requests_burst: settings.requests_burst,
-            leader_election: settings.lease_namespace.map(lease),
+            leader_election,
             metrics: settings.metrics,
             health: settings.health,
             host,

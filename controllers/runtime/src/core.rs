@@ -132,6 +132,11 @@ impl Core {
         &self.metrics
     }
 
+    /// Where events are recorded, by parts of a program that are no controllers.
+    pub fn events(&self) -> &Arc<dyn EventSink> {
+        &self.events
+    }
+
     /// All watches, in the order in which they were first asked for.
     pub fn watches(&self) -> &[Arc<Watch>] {
         &self.watches

@@ -40,7 +40,7 @@ pub struct Settings {
     pub leader_election: Option<LeaderElectionConfig>,
     /// Where the metrics are served; none serves them nowhere.
     pub metrics: Option<ListenAddress>,
-    /// Where health and readiness are served; none serves them nowhere.
+    /// Where health and readiness are served; none serves them nowhere. The address of the metrics serves both.
     pub health: Option<ListenAddress>,
     /// The host's name, for events.
     pub host: String,
@@ -189,13 +189,19 @@ impl Manager {
     /// Losing the lease stops the controllers cleanly and runs for election again. A task that panics starts again; one
     /// that cannot go on is an error that ends all others.
     pub async fn run(self, stop: CancellationToken) -> Result<(), RunError> {
-        let metrics = listen(self.settings.metrics, "metrics")?;
-        let health = listen(self.settings.health, "health")?;
+        let (metrics, health) = (self.settings.metrics, self.settings.health);
+        let is_shared = metrics.is_some() && metrics == health;
+        let metrics = listen(metrics, if is_shared { "metrics and health" } else { "metrics" })?;
+        let health = listen(health.filter(|_| !is_shared), "health")?;
         let stop = stop.child_token();
         let mut tasks = JoinSet::new();
         self.spawn_watches(&mut tasks, &stop);
+        let mut metrics_router = metrics_router(&self.core);
+        if is_shared {
+            metrics_router = metrics_router.merge(self.health.router());
+        }
         let endpoints = [
-            metrics.map(|listener| (Task("metrics server", ""), listener, metrics_router(&self.core))),
+            metrics.map(|listener| (Task("metrics server", ""), listener, metrics_router)),
             health.map(|listener| (Task("health server", ""), listener, self.health.router())),
         ];
         for (task, listener, router) in endpoints.into_iter().flatten() {

@@ -38,7 +38,8 @@ impl Scenario for Scheduling {
     }
 
     fn scheduler(&self, core: &mut Core, events: &Arc<dyn EventSink>) -> Option<Scheduler> {
-        let engine = Engine::new(vec![default_profile("koord-scheduler")], Timings::default(), core.random().clone());
+        let profile = default_profile("koord-scheduler").ok()?;
+        let engine = Engine::new(vec![profile], Timings::default(), core.random().clone());
         let feed = Feed::of(core, &engine.reads());
         Some(Scheduler::new(engine, feed, Arc::clone(events), Arc::clone(core.clock())))
     }

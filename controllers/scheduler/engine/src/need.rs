@@ -25,17 +25,40 @@ const NAMES: &[&str] = &[
 ];
 
 impl Needs {
-    const VOLUMES: Self = Self(1);
-    const POD_AFFINITY: Self = Self(1 << 1);
-    const SPREAD: Self = Self(1 << 2);
-    const CLAIMS: Self = Self(1 << 3);
-    const GANGS: Self = Self(1 << 4);
-    const RESERVATIONS: Self = Self(1 << 5);
-    const CPU_BINDING: Self = Self(1 << 6);
-    const NUMA: Self = Self(1 << 7);
-    const DEVICES: Self = Self(1 << 8);
-    const HINTS: Self = Self(1 << 9);
-    const QUOTAS: Self = Self(1 << 10);
+    /// No need.
+    pub const NONE: Self = Self(0);
+    /// Volumes whose place or state counts.
+    pub const VOLUMES: Self = Self(1);
+    /// Affinity to other pods, or against them.
+    pub const POD_AFFINITY: Self = Self(1 << 1);
+    /// Topology spread constraints.
+    pub const SPREAD: Self = Self(1 << 2);
+    /// Resource claims.
+    pub const CLAIMS: Self = Self(1 << 3);
+    /// Other pods of a gang.
+    pub const GANGS: Self = Self(1 << 4);
+    /// A reservation.
+    pub const RESERVATIONS: Self = Self(1 << 5);
+    /// CPUs of its own.
+    pub const CPU_BINDING: Self = Self(1 << 6);
+    /// NUMA or network topology.
+    pub const NUMA: Self = Self(1 << 7);
+    /// Devices.
+    pub const DEVICES: Self = Self(1 << 8);
+    /// A scheduling hint.
+    pub const HINTS: Self = Self(1 << 9);
+    /// A quota.
+    pub const QUOTAS: Self = Self(1 << 10);
+
+    /// The needs of both.
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Those needs that are in the other set too.
+    pub const fn among(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
 
     /// What a pod needs by its spec, its labels and annotations, and what it requests.
     pub fn of(
@@ -74,7 +97,7 @@ impl Needs {
     }
 
     /// Whether there is none.
-    pub fn is_empty(self) -> bool {
+    pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 

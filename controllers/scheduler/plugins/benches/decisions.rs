@@ -45,7 +45,8 @@ fn pod(number: usize, template: &Arc<Template>) -> Arc<Pod> {
 
 /// Pods per second, from the queue to the assumed node.
 fn decide(nodes: usize, pods: usize, template_of: impl Fn(usize) -> Arc<Template>) -> f64 {
-    let mut engine = Engine::new(vec![default_profile("koord-scheduler")], Timings::default(), Random::seeded(1));
+    let mut engine =
+        Engine::new(vec![default_profile("koord-scheduler").unwrap()], Timings::default(), Random::seeded(1));
     (0..nodes).for_each(|number| engine.set_node(node(number), NOW));
     (0..pods).for_each(|number| engine.set_pod(pod(number, &template_of(number)), NOW));
     let start = Instant::now();

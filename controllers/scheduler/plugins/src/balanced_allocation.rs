@@ -1,5 +1,6 @@
 //! NodeResourcesBalancedAllocation: nodes whose resources would be used alike are preferred.
 
+use koord_config::scheduler::NodeResourcesBalancedAllocationArgs;
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
@@ -18,6 +19,13 @@ impl Default for BalancedAllocation {
     /// cpu and memory, as kube-scheduler.
     fn default() -> Self {
         Self { resources: ["cpu", "memory"].map(ToOwned::to_owned).into() }
+    }
+}
+
+impl BalancedAllocation {
+    /// The plugin with these arguments.
+    pub fn new(args: NodeResourcesBalancedAllocationArgs) -> Self {
+        Self { resources: args.resources.into_iter().map(|resource| resource.name).collect() }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
+use koord_config::scheduler::DefaultPreemptionArgs;
 use koord_core::uid::Uid;
 use koord_engine::{
     cluster::{Cluster, Placed},
@@ -22,9 +23,13 @@ pub struct DefaultPreemption {
     pub width: Width,
 }
 
-impl Default for DefaultPreemption {
-    fn default() -> Self {
-        Self { width: Width { percent: 10, at_least: 100 } }
+impl DefaultPreemption {
+    /// With these arguments.
+    pub fn new(args: &DefaultPreemptionArgs) -> Self {
+        let of =
+            |configured: Option<i64>, default: u32| configured.and_then(|n| u32::try_from(n).ok()).unwrap_or(default);
+        let percent = of(args.min_candidate_nodes_percentage, 10);
+        Self { width: Width { percent, at_least: of(args.min_candidate_nodes_absolute, 100) as usize } }
     }
 }
 
@@ -153,7 +158,10 @@ mod tests {
     fn engine(nodes: &[&str]) -> Engine {
         let profile = Profile {
             scheduler: "test".into(),
-            plugins: vec![Arc::new(NodeResourcesFit::default()), Arc::new(DefaultPreemption::default())],
+            plugins: vec![
+                Arc::new(NodeResourcesFit::default()),
+                Arc::new(DefaultPreemption::new(&DefaultPreemptionArgs::default())),
+            ],
             filters: vec![0],
             scores: Vec::new(),
             post_filters: vec![1],

@@ -1,5 +1,6 @@
 //! NodeResourcesFit: a node must have left what a pod requests, and the strategy says which node is best.
 
+use koord_config::scheduler::{FitStrategyType, NodeResourcesFitArgs};
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
@@ -49,6 +50,35 @@ impl Default for NodeResourcesFit {
     }
 }
 
+impl NodeResourcesFit {
+    /// The plugin with these arguments.
+    pub fn new(args: NodeResourcesFitArgs) -> Self {
+        let is_extended = |name: &String| name.contains('/') && !name.contains("kubernetes.io/");
+        let groups = args.ignored_resource_groups.into_iter().map(|group| group + "/");
+        let line = args.scoring_strategy.requested_to_capacity_ratio.unwrap_or_default().shape;
+        let weighted = args.scoring_strategy.resources.into_iter();
+        Self {
+            strategy: match args.scoring_strategy.type_ {
+                FitStrategyType::LeastAllocated => Strategy::LeastAllocated,
+                FitStrategyType::MostAllocated => Strategy::MostAllocated,
+                FitStrategyType::RequestedToCapacityRatio => Strategy::RequestedToCapacityRatio(
+                    line.iter().map(|point| (point.utilization, point.score)).collect(),
+                ),
+            },
+            resources: weighted.map(|one| Weighted { name: one.name, weight: one.weight }).collect(),
+            // Of all others a node must always have enough.
+            ignored: args.ignored_resources.into_iter().chain(groups).filter(is_extended).collect(),
+        }
+    }
+
+    fn is_ignored(&self, name: &str) -> bool {
+        self.ignored.iter().any(|ignored| match ignored.strip_suffix('/') {
+            Some(domain) => name.strip_prefix(domain).is_some_and(|rest| rest.starts_with('/')),
+            None => name == ignored,
+        })
+    }
+}
+
 /// In the operand of a refusal: bit 0 for the number of pods, and the bit of each resource after it.
 const PODS: u64 = 1;
 /// Resources beyond share the last bit.
@@ -69,15 +99,6 @@ struct Counted {
     request: i64,
     /// Which assumed usage is compared instead of requests.
     assumed: Option<usize>,
-}
-
-impl NodeResourcesFit {
-    fn is_ignored(&self, name: &str) -> bool {
-        self.ignored.iter().any(|ignored| match ignored.strip_suffix('/') {
-            Some(domain) => name.strip_prefix(domain).is_some_and(|rest| rest.starts_with('/')),
-            None => name == ignored,
-        })
-    }
 }
 
 impl Plugin for NodeResourcesFit {
@@ -265,6 +286,21 @@ mod tests {
         let ignoring = NodeResourcesFit { ignored: vec!["example.com/".to_owned(), "cpu".to_owned()], ..fit };
         let wanted = requesting(&json!({"cpu": "99", "example.com/gpu": "99"}));
         assert_eq!(filtered_in(&ignoring, &mut cluster, &wanted), ["U Too many pods", ""]);
+    }
+
+    #[test]
+    fn arguments_choose_the_strategy_and_what_is_not_looked_at() {
+        let args = json!({
+            "ignoredResources": ["example.com/gpu", "cpu", "kubernetes.io/batch-cpu"], "ignoredResourceGroups": ["other.org"],
+            "scoringStrategy": {
+                "type": "RequestedToCapacityRatio", "resources": [{"name": "cpu", "weight": 3}],
+                "requestedToCapacityRatio": {"shape": [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]},
+            },
+        });
+        let fit = NodeResourcesFit::new(serde_json::from_value(args).unwrap());
+        assert_eq!(fit.strategy, Strategy::RequestedToCapacityRatio(vec![(0, 0), (100, 10)]));
+        assert_eq!(fit.resources, [Weighted { name: "cpu".to_owned(), weight: 3 }]);
+        assert_eq!(fit.ignored, ["example.com/gpu", "other.org/"]);
     }
 
     #[test]

@@ -8,9 +8,9 @@ use koord_engine::{
 };
 
 /// Refuses pods that need a part of the scheduler which is not built: they wait with that reason instead of being placed
-/// as if they did not need it.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Unbuilt;
+/// as if they did not need it. Each profile has the needs that its own plugins would have served.
+#[derive(Clone, Copy, Debug)]
+pub struct Unbuilt(pub Needs);
 
 impl Plugin for Unbuilt {
     fn name(&self) -> &'static str {
@@ -18,7 +18,7 @@ impl Plugin for Unbuilt {
     }
 
     fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {
-        let needs = request.template().needs;
+        let needs = request.template().needs.among(self.0);
         if needs.is_empty() {
             return PreFilter::Skip;
         }
@@ -45,10 +45,14 @@ mod tests {
     #[test]
     fn a_pod_that_needs_more_is_refused_by_the_name_of_it() {
         let nodes = [node("a", &json!({}))];
-        assert_eq!(filtered(&Unbuilt, &nodes, &json!({})), [""]);
+        let unbuilt = Unbuilt(Needs::POD_AFFINITY.with(Needs::SPREAD));
+        assert_eq!(filtered(&unbuilt, &nodes, &json!({})), [""]);
         let spread = json!({"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"});
         let spec = json!({"topologySpreadConstraints": [spread], "affinity": {"podAffinity": {}}});
         let reason = "UU this scheduler does not support pod affinity, topology spread constraints yet";
-        assert_eq!(filtered(&Unbuilt, &nodes, &spec), [reason]);
+        assert_eq!(filtered(&unbuilt, &nodes, &spec), [reason]);
+        let reason = "UU this scheduler does not support pod affinity yet";
+        assert_eq!(filtered(&Unbuilt(Needs::POD_AFFINITY), &nodes, &spec), [reason]);
+        assert_eq!(filtered(&Unbuilt(Needs::GANGS), &nodes, &spec), [""]);
     }
 }

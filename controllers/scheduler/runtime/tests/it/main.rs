@@ -100,7 +100,8 @@ impl Stage {
             Metrics::new().unwrap(),
             Arc::clone(&recorder) as _,
         );
-        let engine = Engine::new(vec![default_profile("koord-scheduler")], Timings::default(), Random::seeded(7));
+        let engine =
+            Engine::new(vec![default_profile("koord-scheduler").unwrap()], Timings::default(), Random::seeded(7));
         let feed = Feed::of(&mut core, &engine.reads());
         let scheduler = Scheduler::new(engine, feed, recorder, Arc::clone(&self.clock));
         let leader_election = Some(LeaderElectionConfig::new("kube-system", "koord-scheduler", identity));

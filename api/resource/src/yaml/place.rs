@@ -1,23 +1,16 @@
 //! Where a field stands in a YAML text: good enough to point at, and never needed to understand it.
 
-/// One step on the way to a value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+/// One step of a path into a document.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Step {
+    /// A member of an object.
     Key(String),
+    /// An item of a list, from 0.
     Index(usize),
 }
 
-impl From<&koord_config::Step> for Step {
-    fn from(step: &koord_config::Step) -> Self {
-        match step {
-            koord_config::Step::Key(key) => Self::Key(key.clone()),
-            koord_config::Step::Index(index) => Self::Index(*index),
-        }
-    }
-}
-
 /// The steps of a path such as `spec.owners[0].object` or `metadata.labels[a.b/c]`.
-pub(super) fn steps(path: &str) -> Vec<Step> {
+pub fn steps(path: &str) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut rest = path;
     while !rest.is_empty() {
@@ -38,12 +31,12 @@ pub(super) fn steps(path: &str) -> Vec<Step> {
 }
 
 /// The lines of a text, taken apart.
-pub(super) fn lines(text: &str) -> Vec<Line<'_>> {
+pub fn lines(text: &str) -> Vec<Line<'_>> {
     text.lines().enumerate().flat_map(|(number, line)| Line::parts(number, line)).collect()
 }
 
 /// The line (from 0) of the deepest step that is found in block style; the first line of content where none is.
-pub(super) fn line_of(lines: &[Line<'_>], steps: &[Step]) -> usize {
+pub fn line_of(lines: &[Line<'_>], steps: &[Step]) -> usize {
     let mut region = lines;
     let mut found = lines.first().map_or(0, |line| line.number);
     for step in steps {
@@ -67,7 +60,8 @@ pub(super) fn line_of(lines: &[Line<'_>], steps: &[Step]) -> usize {
 }
 
 /// A dash, or what stands on a line apart from dashes.
-pub(super) struct Line<'t> {
+#[derive(Clone, Copy, Debug)]
+pub struct Line<'t> {
     number: usize,
     column: usize,
     is_dash: bool,

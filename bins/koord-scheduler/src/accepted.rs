@@ -1,0 +1,46 @@
+//! Flags of the original that have no effect. They are taken, so that existing Deployments keep working, where nothing that a
+//! user relies on is lost without them; `docs/scheduler.md` says of each what happens instead.
+
+use clap::{Arg, ArgAction, Command};
+
+/// Flags with a value.
+const VALUES: &str = "\
+    bind-address secure-port cert-dir tls-cert-file tls-private-key-file tls-cipher-suites tls-min-version tls-sni-cert-key \
+    http2-max-streams-per-connection \
+    authentication-kubeconfig authentication-token-webhook-cache-ttl client-ca-file requestheader-allowed-names \
+    requestheader-client-ca-file requestheader-extra-headers-prefix requestheader-group-headers \
+    requestheader-uid-headers requestheader-username-headers \
+    authorization-always-allow-paths authorization-kubeconfig authorization-webhook-cache-authorized-ttl \
+    authorization-webhook-cache-unauthorized-ttl \
+    kube-api-content-type emulated-version min-compatibility-version \
+    allow-metric-labels allow-metric-labels-manifest disabled-metrics show-hidden-metrics-for-version \
+    log-flush-frequency log-json-info-buffer-size log-text-info-buffer-size logging-format \
+    sync-barrier-pod-namespace sync-barrier-pod-name sync-hard-timeout \
+    debug-scores debug-diagnosis-queue-size debug-diagnosis-worker-count controller-plugins \
+    scheduler-monitor-period scheduling-timeout scheduling-drop-unhandled-timeout \
+    workload-auditor-metric-labels workload-auditor-victim-reschedule-duration workload-auditor-victim-deletion-duration \
+    workload-auditor-victim-deleting-retries workload-auditor-scheduling-event-interval";
+
+/// Flags that may stand without a value.
+const SWITCHES: &str = "\
+    disable-http2-serving permit-address-sharing permit-port-sharing \
+    authentication-skip-lookup authentication-tolerate-lookup-failure \
+    profiling contention-profiling emulation-forward-compatible log-json-split-stream log-text-split-stream \
+    debug-filters debug-diagnosis debug-diagnosis-blocking enable-network-topology-manager enable-workload-auditor";
+
+/// Flags that have a second name of one letter.
+const SHORT: [(&str, &str); 3] = [("debug-scores", "s"), ("debug-filters", "f"), ("debug-diagnosis", "d")];
+
+/// The command with these flags, which its help does not show.
+pub(crate) fn add(command: Command) -> Command {
+    let hidden = |name: &'static str| {
+        let short = SHORT.iter().filter(|(long, _)| *long == name).map(|(_, short)| *short);
+        Arg::new(name).long(name).aliases(short).hide(true).allow_hyphen_values(true)
+    };
+    let values = VALUES.split_whitespace().map(|name| hidden(name).action(ArgAction::Set));
+    let switches = SWITCHES.split_whitespace().map(|name| {
+        let switch = hidden(name).num_args(0..=1).require_equals(true).default_missing_value("true");
+        switch.value_parser(koord_program::flags::switch)
+    });
+    command.args(values).args(switches)
+}

@@ -1,0 +1,194 @@
+//! The configuration: read, checked and completed before anything is contacted.
+
+use std::{fmt::Write as _, fs::File, path::Path};
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use koord_config::{
+    Kind, Problem,
+    scheduler::{Profile, SchedulerConfiguration},
+};
+use koord_resource::yaml::{parse, place, read_text, to_text};
+use serde_json::{Value, json};
+
+use crate::options::Options;
+
+/// The configuration that Koordinator ships.
+const SHIPPED: &str = include_str!("../koord-scheduler.config.yaml");
+
+/// A configuration that was found right, with all that is not set.
+#[derive(Clone, Debug)]
+pub struct Configuration {
+    /// What is in force.
+    pub values: SchedulerConfiguration,
+    document: Value,
+}
+
+/// A text and the name by which messages refer to it.
+struct Source<'t> {
+    name: String,
+    text: &'t str,
+}
+
+impl Configuration {
+    /// The configuration of the flags: their file, or that of kube-scheduler without one.
+    pub fn of_flags(options: &Options) -> Result<Self> {
+        let Some(file) = &options.config else {
+            let mut document = empty();
+            options.apply_to(&mut document, true);
+            return Self::of_document(document, &Source { name: "the flags".to_owned(), text: "" });
+        };
+        let text = read(file)?;
+        let source = Source { name: file.display().to_string(), text: &text };
+        let mut document = parse(&text).map_err(|error| match error.line {
+            0 => anyhow!("{}: {error}", source.name),
+            line => anyhow!("{}:{line}: {error}", source.name),
+        })?;
+        options.apply_to(&mut document, false);
+        Self::of_document(document, &source)
+    }
+
+    /// The configuration that Koordinator ships, with a further profile for pods that name no scheduler.
+    pub fn shipped_for_all_pods() -> Result<Self> {
+        let mut document = parse(SHIPPED)?;
+        document["leaderElection"] = json!({"leaderElect": false});
+        if let Some(profiles) = document["profiles"].as_array_mut() {
+            profiles.push(json!({"schedulerName": "default-scheduler"}));
+        }
+        Self::of_document(document, &Source { name: "the shipped configuration".to_owned(), text: SHIPPED })
+    }
+
+    /// The profiles.
+    pub fn profiles(&self) -> &[Profile] {
+        &self.values.profiles
+    }
+
+    /// Writes it, with everything that is not set, to a file.
+    pub fn write_to(&self, file: &Path) -> Result<()> {
+        let effective = Kind::Scheduler.effective(&self.document)?;
+        std::fs::write(file, to_text(&effective.value)).with_context(|| format!("{} cannot be written", file.display()))
+    }
+
+    fn of_document(document: Value, source: &Source<'_>) -> Result<Self> {
+        if Kind::of(&document) != Some(Kind::Scheduler) {
+            let (kind, version) = (Kind::Scheduler.name(), Kind::Scheduler.api_version());
+            let found = |key: &str| document[key].as_str().unwrap_or("nothing").to_owned();
+            let (found_kind, found_version) = (found("kind"), found("apiVersion"));
+            bail!("{}:1: must be a {kind} of {version}, not {found_kind} of {found_version}", source.name);
+        }
+        let mut problems = Kind::Scheduler.check(&document);
+        if problems.is_empty() {
+            let values = SchedulerConfiguration::of(&document)?;
+            problems = not_built(&values);
+            if problems.is_empty() {
+                return Ok(Self { values, document });
+            }
+        }
+        Err(anyhow!(source.lines(&problems)))
+    }
+}
+
+impl Source<'_> {
+    /// The problems, each with file and line.
+    fn lines(&self, problems: &[Problem]) -> String {
+        let lines = place::lines(self.text);
+        let mut text = String::new();
+        for problem in problems {
+            let separator = if text.is_empty() { "" } else { "\n" };
+            let line = place::line_of(&lines, &problem.path) + 1;
+            let suggestion = problem.suggestion.as_deref().map(|text| format!("; {text}")).unwrap_or_default();
+            // Writing to a text does not fail.
+            let _ = write!(text, "{separator}{}:{line}: {problem}{suggestion}", self.name);
+        }
+        text
+    }
+}
+
+/// What may not be dropped in silence, and is not built.
+fn not_built(values: &SchedulerConfiguration) -> Vec<Problem> {
+    let problem = |keys: &[&str], message: &str| {
+        let mut problems = koord_config::Problems::default();
+        problems.add(keys, message);
+        problems.into_vec()
+    };
+    let mut problems = Vec::new();
+    if !values.extenders.is_empty() {
+        problems.extend(problem(&["extenders"], "webhooks that take part in scheduling are not supported yet"));
+    }
+    if values.leader_election.resource_lock.as_deref() != Some("leases") {
+        problems.extend(problem(&["leaderElection", "resourceLock"], "must be leases"));
+    }
+    problems
+}
+
+fn empty() -> Value {
+    json!({"apiVersion": Kind::Scheduler.api_version(), "kind": Kind::Scheduler.name()})
+}
+
+fn read(file: &Path) -> Result<String> {
+    let cannot = || format!("--config {} cannot be read", file.display());
+    File::open(file).and_then(read_text).with_context(cannot)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn configured(text: &str) -> Result<Configuration, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.yaml");
+        std::fs::write(&file, text).unwrap();
+        let arguments = ["koord-scheduler".to_owned(), format!("--config={}", file.display())];
+        let configuration = Configuration::of_flags(&Options::from_arguments(arguments).unwrap());
+        let folder = format!("{}/", folder.path().display());
+        configuration.map_err(|error| error.to_string().replace(&folder, ""))
+    }
+
+    const HEAD: &str = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n";
+
+    #[test]
+    fn every_mistake_has_its_file_line_field_and_remedy() {
+        let text = format!(
+            "{HEAD}parallelism: 0\nprofiles:\n- schedulerName: a\n  plugins:\n    filter:\n      enabled:\n      - name: NodeAfinity\n"
+        );
+        assert_eq!(configured(&text).unwrap_err(), "config.yaml:3: parallelism: must be 1 or greater");
+        assert_eq!(
+            configured(&text.replace("parallelism: 0\n", "")).unwrap_err(),
+            "config.yaml:8: profiles[0].plugins.filter.enabled[0].name: there is no plugin \"NodeAfinity\"; did you mean NodeAffinity?"
+        );
+        let twice = format!("{HEAD}parallelism: 3\nparallelism: 4\n");
+        let message = configured(&twice).unwrap_err();
+        assert!(message.starts_with("config.yaml:4: "), "{message}");
+        let wrong_point = text.replace("parallelism: 0\n", "").replace("NodeAfinity", "ImageLocality");
+        let message = configured(&wrong_point).unwrap_err();
+        assert!(message.ends_with("\"ImageLocality\" has no such extension point; it has score"), "{message}");
+    }
+
+    #[test]
+    fn another_kind_and_what_is_not_built_are_refused() {
+        let other = HEAD.replace("KubeScheduler", "Descheduler");
+        assert!(configured(&other).unwrap_err().contains("not DeschedulerConfiguration of kubescheduler"));
+        let extended = format!("{HEAD}extenders:\n- urlPrefix: http://x\n");
+        assert!(configured(&extended).unwrap_err().starts_with("config.yaml:3: extenders: webhooks"));
+        let locked = format!("{HEAD}leaderElection:\n  resourceLock: endpoints\n");
+        assert_eq!(configured(&locked).unwrap_err(), "config.yaml:4: leaderElection.resourceLock: must be leases");
+    }
+
+    #[test]
+    fn the_shipped_configuration_is_right() {
+        let Configuration { values, .. } = configured(SHIPPED).unwrap();
+        assert_eq!(values.leader_election.resource_name.as_deref(), Some("koord-scheduler"));
+        let all = Configuration::shipped_for_all_pods().unwrap();
+        let names: Vec<&str> = all.profiles().iter().map(|profile| &*profile.scheduler_name).collect();
+        assert_eq!(names, ["koord-scheduler", "default-scheduler"]);
+    }
+
+    #[test]
+    fn what_is_written_is_complete_and_can_be_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("complete.yaml");
+        configured(SHIPPED).unwrap().write_to(&file).unwrap();
+        let text = std::fs::read_to_string(&file).unwrap();
+        assert!(text.contains("parallelism: 16") && text.contains("gcDurationSeconds: 86400"), "{text}");
+        assert_eq!(configured(&text).unwrap().values.profiles.len(), 1);
+    }
+}

@@ -1,0 +1,100 @@
+//! The feature gates of the scheduler: those of the original, and those of kube-scheduler that concern scheduling.
+
+use koord_program::gates::{Gate, Gates, Stage};
+
+const fn alpha(name: &'static str) -> Gate {
+    Gate { name, default: false, stage: Stage::Alpha }
+}
+
+const fn beta(name: &'static str, default: bool) -> Gate {
+    Gate { name, default, stage: Stage::Beta }
+}
+
+const fn stable(name: &'static str) -> Gate {
+    Gate { name, default: true, stage: Stage::Stable }
+}
+
+/// Every gate that `--feature-gates` takes (`spec/scheduler.md` 1.6 and 4.1).
+pub const GATES: &[Gate] = &[
+    alpha("CompatibleCSIStorageCapacity"),
+    alpha("DisableCSIStorageCapacityInformer"),
+    alpha("CompatiblePodDisruptionBudget"),
+    alpha("DisablePodDisruptionBudgetInformer"),
+    alpha("DisableDynamicResourceAllocationInformer"),
+    alpha("ResizePod"),
+    alpha("MultiQuotaTree"),
+    alpha("ElasticQuotaIgnorePodOverhead"),
+    alpha("ElasticQuotaIgnoreTerminatingPod"),
+    alpha("ElasticQuotaImmediateIgnoreTerminatingPod"),
+    alpha("ElasticQuotaGuaranteeUsage"),
+    alpha("DisableDefaultQuota"),
+    alpha("SupportParentQuotaSubmitPod"),
+    alpha("LazyReservationRestore"),
+    alpha("OmitNodeLabelsForReservation"),
+    alpha("SkipReservationFitsNode"),
+    alpha("DevicePluginAdaption"),
+    alpha("CleanExpiredReservationAllocated"),
+    alpha("SkipFilterWithNominatedPods"),
+    beta("DynamicSchedulerCheck", true),
+    beta("CSIStorageCapacity", true),
+    beta("GenericEphemeralVolume", true),
+    beta("PodDisruptionBudget", true),
+    alpha("SyncBarrier"),
+    alpha("CrossSchedulerNomination"),
+    beta("GangPendingPodsConditionPatch", true),
+    alpha("EnableInlineBatchSchedule"),
+    beta("EnableBatchScheduleNodeSnapshot", true),
+    alpha("PriorityTransformer"),
+    alpha("PreemptionPolicyTransformer"),
+    alpha("ReplaceResourcesTransformer"),
+    stable("SchedulerQueueingHints"),
+    beta("SchedulerPopFromBackoffQ", true),
+    beta("SchedulerAsyncPreemption", true),
+    beta("SchedulerAsyncAPICalls", false),
+    beta("OpportunisticBatching", true),
+    beta("NominatedNodeNameForExpectation", true),
+    stable("DynamicResourceAllocation"),
+    beta("PodLevelResources", true),
+    stable("InPlacePodVerticalScaling"),
+    alpha("GangScheduling"),
+    alpha("GenericWorkload"),
+    alpha("NodeDeclaredFeatures"),
+    alpha("DRAExtendedResource"),
+];
+
+/// Gates that change what pods request or in which order they are tried. Without them pods would be placed otherwise than asked.
+const NOT_BUILT: [&str; 2] = ["PriorityTransformer", "ReplaceResourcesTransformer"];
+
+/// Why these gates cannot be taken, where one is on that is not built and may not be dropped.
+pub(crate) fn refusal(gates: &Gates) -> Option<String> {
+    let name = NOT_BUILT.into_iter().find(|name| gates.enabled(name))?;
+    Some(format!("{name} is not supported yet, and pods would be placed otherwise than it asks for"))
+}
+
+/// Gates that are set otherwise than by default, and have no effect.
+pub(crate) fn without_effect(gates: &Gates) -> impl Iterator<Item = &'static str> {
+    gates.iter().filter(|(gate, is_on)| gate.default != *is_on).map(|(gate, _)| gate.name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gates_that_are_on_are_those_of_the_original() {
+        let on = |name: &str| Gates::new(GATES).enabled(name);
+        let ours = ["DynamicSchedulerCheck", "GangPendingPodsConditionPatch", "EnableBatchScheduleNodeSnapshot"];
+        assert!(ours.into_iter().all(on) && on("PodDisruptionBudget") && on("SchedulerQueueingHints"));
+        assert!(!["SyncBarrier", "ResizePod", "GangScheduling", "LazyReservationRestore"].into_iter().any(on));
+    }
+
+    #[test]
+    fn a_gate_that_may_not_be_dropped_is_refused_and_others_are_named() {
+        let gates = |list: &str| Gates::parse(GATES, list).unwrap();
+        assert_eq!(refusal(&gates("MultiQuotaTree=true")), None);
+        assert!(refusal(&gates("PriorityTransformer=true")).unwrap().starts_with("PriorityTransformer is not"));
+        let named: Vec<&str> =
+            without_effect(&gates("ResizePod=true,SyncBarrier=false,CSIStorageCapacity=false")).collect();
+        assert_eq!(named, ["ResizePod", "CSIStorageCapacity"]);
+    }
+}

@@ -1,0 +1,17 @@
+//! koord-scheduler as a library: `koordctl up` runs it in its own process, the program is a thin main around it.
+//!
+//! Read first: [`Options`] (the flags), [`Configuration`] (the file), [`run_with`] (what is wired).
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod accepted;
+mod configuration;
+mod gates;
+mod identity;
+mod options;
+mod run;
+
+pub use configuration::Configuration;
+pub use gates::GATES;
+pub use identity::{BUILD, NAME};
+pub use options::{Checked, Options};
+pub use run::{Settings, run, run_with};

@@ -1,0 +1,219 @@
+//! The flags of the scheduler: those of kube-scheduler, and those that the original adds.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    time::Duration,
+};
+
+use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser};
+use koord_program::{
+    flags::{FeatureGates, Klog, count, from_go, span, switch, wrong},
+    gates::Gates,
+    logs,
+};
+use koord_runtime::manager::ListenAddress;
+use serde_json::{Map, Value, json};
+
+use crate::{accepted, gates, identity::BUILD};
+
+/// The scheduler of Koordinator.
+#[derive(Clone, Debug, Parser)]
+#[command(name = "koord-scheduler", version, disable_help_subcommand = true, args_override_self = true)]
+pub struct Options {
+    /// The configuration: a KubeSchedulerConfiguration. Without it one profile, default-scheduler, has the plugins of Kubernetes.
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Write the configuration with all defaults to this file, and end.
+    #[arg(long, value_name = "FILE")]
+    pub write_config_to: Option<PathBuf>,
+    /// Address on which health and metrics are served.
+    #[arg(long, default_value_t = Ipv4Addr::UNSPECIFIED.into(), value_name = "IP")]
+    address: IpAddr,
+    /// Port on which health and metrics are served; 0 serves none.
+    #[arg(long, default_value_t = 10251)]
+    port: u16,
+    /// URL of the API server, instead of the one in the kubeconfig.
+    #[arg(long, value_name = "URL")]
+    pub master: Option<String>,
+    /// Kubeconfig of the API server; the one in the configuration counts where there is a configuration. Without any,
+    /// $KUBECONFIG, ~/.kube/config or the pod's service account.
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Requests per second to the API server; the configuration counts where there is one.
+    #[arg(long, default_value_t = 50.0, allow_negative_numbers = true)]
+    kube_api_qps: f64,
+    /// Burst of requests above that rate; the configuration counts where there is one.
+    #[arg(long, default_value = "100", allow_negative_numbers = true, value_parser = count)]
+    kube_api_burst: u32,
+    /// Run leader election: only one of several replicas schedules.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", action = ArgAction::Set,
+          value_parser = switch)]
+    leader_elect: Option<bool>,
+    /// How long other replicas wait before they take over a lease that is not renewed.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    leader_elect_lease_duration: Option<String>,
+    /// How long the leader tries to renew before it stops leading.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    leader_elect_renew_deadline: Option<String>,
+    /// How long replicas wait between attempts.
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    leader_elect_retry_period: Option<String>,
+    /// Kind of the resource lock; only leases exist.
+    #[arg(long, hide = true, value_parser = ["leases"])]
+    leader_elect_resource_lock: Option<String>,
+    /// Name of the Lease.
+    #[arg(long, value_name = "NAME")]
+    leader_elect_resource_name: Option<String>,
+    /// Namespace of the Lease.
+    #[arg(long, value_name = "NAMESPACE")]
+    leader_elect_resource_namespace: Option<String>,
+    /// How long a pod that was refused waits for an event that may help before it is tried again anyway.
+    #[arg(long, default_value = "5m", value_name = "DURATION", value_parser = span)]
+    pub pod_max_in_unschedulable_pods_duration: Duration,
+    /// Which features are on.
+    #[command(flatten)]
+    features: FeatureGates,
+    /// Logs.
+    #[command(flatten)]
+    logs: Klog,
+}
+
+/// Options whose values have been checked.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// The options.
+    pub options: Options,
+    /// Which features are on.
+    pub gates: Gates,
+}
+
+impl Options {
+    /// Reads Go-style arguments, the program's name first.
+    pub fn from_arguments(arguments: impl IntoIterator<Item = String>) -> Result<Self, clap::Error> {
+        Self::from_arg_matches(&accepted::add(Self::command()).try_get_matches_from(from_go(arguments))?)
+    }
+
+    /// Checks values that are more than words.
+    pub fn check(self) -> Result<Checked, clap::Error> {
+        let gates = self.features.check(BUILD.gates)?;
+        if let Some(refusal) = gates::refusal(&gates) {
+            return Err(wrong("feature-gates", refusal));
+        }
+        Ok(Checked { options: self, gates })
+    }
+
+    /// The filter of the logs.
+    pub fn log_filter(&self) -> String {
+        logs::filter(self.logs.verbosity, &[])
+    }
+
+    /// Where health and metrics are served.
+    pub(crate) fn listen(&self) -> Option<ListenAddress> {
+        let address = SocketAddr::new(self.address, self.port);
+        (self.port != 0).then_some(ListenAddress { address, set_by: "--port" })
+    }
+
+    /// Lays the flags over a document. Those of leader election count whatever the document says, the others only `without_file`.
+    pub(crate) fn apply_to(&self, document: &mut Value, without_file: bool) {
+        let election = [
+            ("leaderElect", self.leader_elect.map(Value::from)),
+            ("leaseDuration", self.leader_elect_lease_duration.clone().map(Value::from)),
+            ("renewDeadline", self.leader_elect_renew_deadline.clone().map(Value::from)),
+            ("retryPeriod", self.leader_elect_retry_period.clone().map(Value::from)),
+            ("resourceName", self.leader_elect_resource_name.clone().map(Value::from)),
+            ("resourceNamespace", self.leader_elect_resource_namespace.clone().map(Value::from)),
+        ];
+        let set: Map<String, Value> =
+            election.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect();
+        lay_over(document, "leaderElection", set);
+        if without_file {
+            let kubeconfig = self.kubeconfig.as_ref().map(|file| file.display().to_string()).unwrap_or_default();
+            let connection = [
+                ("kubeconfig", json!(kubeconfig)),
+                ("qps", json!(self.kube_api_qps)),
+                ("burst", json!(self.kube_api_burst)),
+            ];
+            let connection = connection.into_iter().map(|(key, value)| (key.to_owned(), value));
+            lay_over(document, "clientConnection", connection.collect());
+        }
+    }
+}
+
+fn lay_over(document: &mut Value, field: &str, set: Map<String, Value>) {
+    let Some(members) = document.as_object_mut().filter(|_| !set.is_empty()) else { return };
+    let known = members.entry(field).or_insert_with(|| json!({}));
+    if known.is_null() {
+        *known = json!({});
+    }
+    // What is neither is reported by the check of the document.
+    if let Some(known) = known.as_object_mut() {
+        known.extend(set);
+    }
+}
+
+/// Checks a span of time, and keeps its text.
+fn duration(text: &str) -> Result<String, String> {
+    span(text).map(|_| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Result<Checked, String> {
+        let arguments = std::iter::once("koord-scheduler").chain(line.split_whitespace()).map(str::to_owned);
+        let checked = Options::from_arguments(arguments).and_then(Options::check);
+        checked.map_err(|error| error.render().to_string())
+    }
+
+    #[test]
+    fn the_defaults_are_the_originals() {
+        let Checked { options, .. } = parse("").unwrap();
+        assert_eq!(options.listen().unwrap().address.to_string(), "0.0.0.0:10251");
+        assert_eq!(options.pod_max_in_unschedulable_pods_duration, Duration::from_mins(5));
+        let mut document = json!({});
+        options.apply_to(&mut document, true);
+        assert_eq!(document, json!({"clientConnection": {"kubeconfig": "", "qps": 50.0, "burst": 100}}));
+    }
+
+    #[test]
+    fn the_arguments_of_the_deployment_are_taken() {
+        let line = "--port=10251 --authentication-skip-lookup=true --v=4 --feature-gates= --config=/config/koord-scheduler.config";
+        let Checked { options, .. } = parse(line).unwrap();
+        assert_eq!(options.config, Some("/config/koord-scheduler.config".into()));
+        assert_eq!(options.log_filter(), "warn,koord=debug");
+    }
+
+    #[test]
+    fn every_flag_of_the_original_is_taken() {
+        let all = "--address=127.0.0.1 --port=0 -s=3 -f -d --debug-diagnosis-blocking --controller-plugins=*,-Reservation \
+            --enable-network-topology-manager --scheduler-monitor-period=10s --scheduling-timeout 30s \
+            --enable-workload-auditor=false --workload-auditor-victim-deleting-retries=3 --sync-hard-timeout=1m \
+            --secure-port=10259 --bind-address 0.0.0.0 --authentication_kubeconfig=x --authorization-kubeconfig x --profiling \
+            --kube-api-qps=20 --kube-api-burst=30 --kube-api-content-type=json --leader-elect --logging-format=text \
+            --pod-max-in-unschedulable-pods-duration=1m --tls-cert-file=x --master=http://localhost --write-config-to=x";
+        let Checked { options, .. } = parse(all).unwrap();
+        assert_eq!(options.listen(), None);
+    }
+
+    #[test]
+    fn flags_of_leader_election_count_over_the_file_and_those_of_the_connection_do_not() {
+        let Checked { options, .. } =
+            parse("--leader-elect=false --leader-elect-resource-name=mine --kube-api-qps=1 --kubeconfig=k").unwrap();
+        let mut document = json!({"leaderElection": {"leaderElect": true, "resourceNamespace": "ns"}});
+        options.apply_to(&mut document, false);
+        let expected = json!({"leaderElect": false, "resourceName": "mine", "resourceNamespace": "ns"});
+        assert_eq!(document, json!({"leaderElection": expected}));
+    }
+
+    #[test]
+    fn a_wrong_flag_says_what_would_be_right() {
+        assert!(parse("--confi=x").unwrap_err().contains("'--config'"));
+        assert!(parse("--leader-elect-lease-duration=15").unwrap_err().contains("missing unit"));
+        assert!(parse("--leader-elect-resource-lock=endpoints").unwrap_err().contains("leases"));
+        assert!(parse("--feature-gates=SyncBarier=true").unwrap_err().contains("did you mean SyncBarrier?"));
+        let refused = parse("--feature-gates=PriorityTransformer=true").unwrap_err();
+        assert!(refused.contains("--feature-gates: PriorityTransformer is not supported yet"), "{refused}");
+    }
+}

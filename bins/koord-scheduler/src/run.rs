@@ -1,0 +1,166 @@
+//! Wires the scheduler and runs it.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use anyhow::{Context as _, Result, anyhow};
+use koord_config::LeaderElection;
+use koord_engine::{cycle::Profile, engine::Engine, queue::Timings};
+use koord_program::{
+    ControllerSettings, Dependencies, Program,
+    gates::Gates,
+    kubeconfig::{Selection, config},
+};
+use koord_runtime::{lease::LeaderElectionConfig, manager::ListenAddress};
+use koord_scheduler_plugins::{BuiltProfile, build};
+use koord_scheduler_runtime::{Scheduler, feed::Feed, install};
+use kube::Config;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Configuration, gates,
+    identity::BUILD,
+    options::{Checked, Options},
+};
+
+/// How the scheduler runs.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The configuration.
+    pub configuration: Configuration,
+    /// Where health and metrics are served.
+    pub listen: Option<ListenAddress>,
+    /// How long a pod that was refused waits for an event that may help.
+    pub parked_max: Duration,
+    /// Which features are on.
+    pub gates: Gates,
+}
+
+impl Settings {
+    /// Of a scheduler beside others in one process: nothing is served, and requests have no limit.
+    pub fn within(mut configuration: Configuration) -> Self {
+        configuration.values.client_connection.qps = -1.0;
+        let parked_max = Timings::default().parked_max;
+        Self { configuration, listen: None, parked_max, gates: Gates::new(BUILD.gates) }
+    }
+}
+
+/// Runs the scheduler of these options until `stop`.
+pub async fn run(Checked { options, gates }: Checked, stop: CancellationToken) -> Result<()> {
+    let configuration = Configuration::of_flags(&options)?;
+    if let Some(file) = &options.write_config_to {
+        return configuration.write_to(file);
+    }
+    let settings = Settings {
+        configuration,
+        listen: options.listen(),
+        parked_max: options.pod_max_in_unschedulable_pods_duration,
+        gates,
+    };
+    // What cannot be built is said before anything is contacted.
+    let profiles = profiles(&settings.configuration)?;
+    let dependencies = Dependencies::connected_by(api_server(&options, &settings.configuration).await?)?;
+    run_profiles(profiles, settings, dependencies, stop).await
+}
+
+/// Runs a scheduler with given dependencies until `stop`.
+pub async fn run_with(settings: Settings, dependencies: Dependencies, stop: CancellationToken) -> Result<()> {
+    run_profiles(profiles(&settings.configuration)?, settings, dependencies, stop).await
+}
+
+async fn run_profiles(
+    profiles: Vec<BuiltProfile>,
+    settings: Settings,
+    dependencies: Dependencies,
+    stop: CancellationToken,
+) -> Result<()> {
+    report(&profiles, &settings.gates);
+    let Settings { configuration, listen, parked_max, gates } = settings;
+    let values = configuration.values;
+    let program = ControllerSettings {
+        kubeconfig: None,
+        namespaces: Vec::new(),
+        metrics: listen,
+        health: listen,
+        traces: None,
+        lease_namespace: None,
+        requests_per_second: values.client_connection.qps as f32,
+        requests_burst: u32::try_from(values.client_connection.burst).unwrap_or(0),
+        gates,
+    };
+    let seconds = |configured: Option<i64>, default: Duration| {
+        configured.and_then(|seconds| u64::try_from(seconds).ok()).map_or(default, Duration::from_secs)
+    };
+    let defaults = Timings::default();
+    let timings = Timings {
+        backoff: seconds(values.pod_initial_backoff_seconds, defaults.backoff),
+        backoff_max: seconds(values.pod_max_backoff_seconds, defaults.backoff_max),
+        parked_max,
+    };
+    let clock = Arc::clone(&dependencies.clock);
+    let mut program = Program::new(BUILD, program, dependencies, &stop)?;
+    let core = program.core();
+    let profiles: Vec<Profile> = profiles.into_iter().map(|built| built.profile).collect();
+    let engine = Engine::new(profiles, timings, core.random().clone());
+    let feed = Feed::of(core, &engine.reads());
+    let scheduler = Scheduler::new(engine, feed, Arc::clone(core.events()), Arc::clone(&clock));
+    let mut manager = program.manager_led_by(|identity| election(&values.leader_election, identity));
+    install(scheduler, clock, &mut manager);
+    Ok(manager.run(stop).await?)
+}
+
+/// The profiles of a configuration.
+fn profiles(configuration: &Configuration) -> Result<Vec<BuiltProfile>> {
+    let of = |profile: &koord_config::scheduler::Profile| {
+        build(&profile.resolved()).with_context(|| format!("profile {}", profile.scheduler_name))
+    };
+    configuration.profiles().iter().map(of).collect()
+}
+
+/// Says what of the configuration has no effect.
+fn report(profiles: &[BuiltProfile], gates: &Gates) {
+    for BuiltProfile { profile, idle } in profiles {
+        for idle in idle {
+            tracing::warn!(profile = &*profile.scheduler, "{idle}");
+        }
+    }
+    for gate in gates::without_effect(gates) {
+        tracing::warn!(gate, "the feature gate has no effect");
+    }
+}
+
+/// How this replica takes part in leader election; none where it leads at once.
+fn election(configured: &LeaderElection, identity: String) -> Option<LeaderElectionConfig> {
+    if configured.leader_elect == Some(false) {
+        return None;
+    }
+    let span = |span: Option<koord_resource::Duration>| span.and_then(koord_resource::Duration::to_std);
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let namespace = text(&configured.resource_namespace);
+    let defaults = LeaderElectionConfig::new(namespace, text(&configured.resource_name), identity);
+    Some(LeaderElectionConfig {
+        lease: span(configured.lease_duration).unwrap_or(defaults.lease),
+        renew: span(configured.renew_deadline).unwrap_or(defaults.renew),
+        retry: span(configured.retry_period).unwrap_or(defaults.retry),
+        ..defaults
+    })
+}
+
+/// The API server: of `--master`, of the kubeconfig, or of the pod.
+async fn api_server(options: &Options, configuration: &Configuration) -> Result<Config> {
+    let kubeconfig = Some(&*configuration.values.client_connection.kubeconfig).filter(|file| !file.is_empty());
+    let Some(master) = &options.master else {
+        return of_kubeconfig(kubeconfig).await;
+    };
+    let url = master.parse().map_err(|error| anyhow!("--master {master:?} is no URL: {error}"))?;
+    if kubeconfig.is_none() {
+        return Ok(Config::new(url));
+    }
+    let mut config = of_kubeconfig(kubeconfig).await?;
+    config.cluster_url = url;
+    Ok(config)
+}
+
+async fn of_kubeconfig(file: Option<&str>) -> Result<Config> {
+    let selection = Selection { file: file.map(Path::new), context: None };
+    config(&selection).await.map_err(|error| anyhow!("{error}; {}", error.remedy()))
+}

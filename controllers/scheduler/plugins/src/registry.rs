@@ -1,0 +1,227 @@
+//! Every plugin by its name, and the profiles of a configuration that are built of them.
+
+use std::{fmt, sync::Arc};
+
+use koord_config::scheduler::{NodeAffinityArgs, Point, Resolved, SchedulerConfiguration};
+use koord_engine::{cycle::Profile, need::Needs, plugin::Plugin};
+
+use self::Entry::{Built, InEngine, NotBuilt};
+use crate::{
+    BalancedAllocation, DefaultPreemption, NodeAffinity, NodePorts, NodeResourcesFit, NodeUnschedulable,
+    SchedulingGates, TaintToleration, Unbuilt,
+};
+
+/// What the scheduler has of a plugin.
+enum Entry {
+    /// All of it: made from the arguments of a profile.
+    Built(fn(&Resolved) -> Result<Arc<dyn Plugin>, ProfileError>),
+    /// The engine does the same without a plugin.
+    InEngine,
+    /// Nothing. Pods with these needs are refused; without needs the plugin would only have chosen among nodes or pods.
+    NotBuilt(Needs),
+}
+
+/// Every plugin that a configuration may name.
+const REGISTRY: &[(&str, Entry)] = &[
+    ("SchedulingGates", Built(|_| Ok(Arc::new(SchedulingGates)))),
+    ("PrioritySort", InEngine),
+    ("NodeUnschedulable", Built(|_| Ok(Arc::new(NodeUnschedulable)))),
+    // Pods that name their node are never given to the scheduler.
+    ("NodeName", InEngine),
+    ("TaintToleration", Built(|_| Ok(Arc::new(TaintToleration)))),
+    ("NodeAffinity", Built(node_affinity)),
+    ("NodePorts", Built(|_| Ok(Arc::new(NodePorts)))),
+    ("NodeResourcesFit", Built(|profile| Ok(Arc::new(NodeResourcesFit::new(profile.args()?))))),
+    ("VolumeRestrictions", NotBuilt(Needs::VOLUMES)),
+    ("NodeVolumeLimits", NotBuilt(Needs::VOLUMES)),
+    ("VolumeBinding", NotBuilt(Needs::VOLUMES)),
+    ("VolumeZone", NotBuilt(Needs::VOLUMES)),
+    ("PodTopologySpread", NotBuilt(Needs::SPREAD)),
+    ("InterPodAffinity", NotBuilt(Needs::POD_AFFINITY)),
+    ("DynamicResources", NotBuilt(Needs::CLAIMS)),
+    ("DefaultPreemption", Built(|profile| Ok(Arc::new(DefaultPreemption::new(&profile.args()?))))),
+    ("NodeResourcesBalancedAllocation", Built(|profile| Ok(Arc::new(BalancedAllocation::new(profile.args()?))))),
+    ("ImageLocality", NotBuilt(Needs::NONE)),
+    ("DefaultBinder", InEngine),
+    ("GangScheduling", NotBuilt(Needs::NONE)),
+    ("NodeDeclaredFeatures", NotBuilt(Needs::NONE)),
+    ("LoadAwareScheduling", NotBuilt(Needs::NONE)),
+    ("NodeNUMAResource", NotBuilt(Needs::CPU_BINDING.with(Needs::NUMA))),
+    ("Reservation", NotBuilt(Needs::RESERVATIONS)),
+    ("Coscheduling", NotBuilt(Needs::GANGS)),
+    ("DeviceShare", NotBuilt(Needs::DEVICES)),
+    ("ElasticQuota", NotBuilt(Needs::QUOTAS)),
+    ("DefaultPreBind", InEngine),
+    ("NodeResourcesFitPlus", NotBuilt(Needs::NONE)),
+    ("ScarceResourceAvoidance", NotBuilt(Needs::NONE)),
+    ("SchedulingHint", NotBuilt(Needs::HINTS)),
+];
+
+/// A profile, and what of its configuration is idle.
+pub struct BuiltProfile {
+    /// The profile.
+    pub profile: Profile,
+    /// Plugins that the configuration names and that are not built.
+    pub idle: Vec<Idle>,
+}
+
+/// A plugin that a configuration names and that is not built. Its text is for the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Idle {
+    /// Its name.
+    pub plugin: &'static str,
+    /// Pods with these needs are refused.
+    pub refused: Needs,
+}
+
+impl fmt::Display for Idle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { plugin, refused } = self;
+        if refused.is_empty() {
+            return write!(f, "plugin {plugin} is not built: it has no say");
+        }
+        let needs: Vec<&str> = Needs::names(refused.bits()).collect();
+        write!(f, "plugin {plugin} is not built: pods that need {} are refused", needs.join(" or "))
+    }
+}
+
+/// Why a profile cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum ProfileError {
+    /// A name that no plugin has.
+    #[error("there is no plugin {0:?}")]
+    Unknown(String),
+    /// Arguments that are no arguments of the plugin.
+    #[error("arguments of a plugin: {0}")]
+    Args(#[from] serde_json::Error),
+    /// A setting that would change where pods are placed, and that is not built.
+    #[error("plugin {plugin}: {setting} is not supported yet; pods would be placed without it")]
+    Unsupported {
+        /// The plugin.
+        plugin: &'static str,
+        /// The setting.
+        setting: &'static str,
+    },
+}
+
+/// The profile of these plugins, in their order and with their weights.
+pub fn build(resolved: &Resolved) -> Result<BuiltProfile, ProfileError> {
+    let (mut plugins, mut idle) = (Vec::<Arc<dyn Plugin>>::new(), Vec::new());
+    for name in resolved.plugins() {
+        let known = REGISTRY.iter().find(|(known, _)| *known == name);
+        match known.ok_or_else(|| ProfileError::Unknown(name.to_owned()))? {
+            (_, Built(make)) => plugins.push(make(resolved)?),
+            (_, InEngine) => {}
+            (plugin, NotBuilt(refused)) => idle.push(Idle { plugin, refused: *refused }),
+        }
+    }
+    let refused = idle.iter().fold(Needs::NONE, |all, idle| all.with(idle.refused));
+    plugins.push(Arc::new(Unbuilt(refused)));
+    let index = |name: &str| (0_u8..).zip(&plugins).find(|(_, plugin)| plugin.name() == name).map(|(index, _)| index);
+    let indexes = |names: &[&str]| names.iter().filter_map(|name| index(name)).collect();
+    let scores = resolved.at(Point::Score).iter();
+    let profile = Profile {
+        scheduler: (&*resolved.scheduler_name).into(),
+        filters: indexes(&filters(resolved)),
+        scores: scores.filter_map(|name| Some((index(name)?, resolved.weight(name)))).collect(),
+        post_filters: resolved.at(Point::PostFilter).iter().filter_map(|name| index(name)).collect(),
+        plugins,
+    };
+    Ok(BuiltProfile { profile, idle })
+}
+
+/// What refuses nodes, in the order in which it is asked: what is not built refuses all of them, and so comes first. Plugins that
+/// have PreFilter alone look at the pod and come last.
+fn filters(resolved: &Resolved) -> Vec<&str> {
+    let asked = resolved.at(Point::Filter);
+    let alone = resolved.at(Point::PreFilter).iter().filter(|name| !asked.contains(name));
+    std::iter::once("Unbuilt").chain(asked.iter().chain(alone).map(String::as_str)).collect()
+}
+
+/// The profile of kube-scheduler under this scheduler name, as far as its plugins are built.
+pub fn default_profile(scheduler: &str) -> Result<Profile, ProfileError> {
+    let mut profile = SchedulerConfiguration::without_document().profiles.swap_remove(0);
+    scheduler.clone_into(&mut profile.scheduler_name);
+    build(&profile.resolved()).map(|built| built.profile)
+}
+
+fn node_affinity(profile: &Resolved) -> Result<Arc<dyn Plugin>, ProfileError> {
+    match profile.args::<NodeAffinityArgs>()?.added_affinity {
+        None => Ok(Arc::new(NodeAffinity)),
+        Some(_) => Err(ProfileError::Unsupported { plugin: "NodeAffinity", setting: "addedAffinity" }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use koord_config::Kind;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn built(profile: Value) -> Result<BuiltProfile, ProfileError> {
+        let document = json!({
+            "apiVersion": Kind::Scheduler.api_version(), "kind": Kind::Scheduler.name(), "profiles": [profile],
+        });
+        assert_eq!(Kind::Scheduler.check(&document), []);
+        build(&SchedulerConfiguration::of(&document).unwrap().profiles[0].resolved())
+    }
+
+    fn names(profile: &Profile, indexes: impl Iterator<Item = u8>) -> String {
+        let names: Vec<&str> = indexes.map(|index| profile.plugins[usize::from(index)].name()).collect();
+        names.join(" ")
+    }
+
+    #[test]
+    fn every_plugin_of_the_configuration_is_known_and_has_its_own_name() {
+        let known: Vec<&str> = REGISTRY.iter().map(|(name, _)| *name).collect();
+        let profile = SchedulerConfiguration::without_document().profiles[0].resolved();
+        assert!(known.len() < usize::from(koord_engine::queue::PluginSet::PLUGINS_MAX));
+        assert_eq!(known.iter().filter(|name| Point::of(name).is_empty()).count(), 0);
+        for (name, entry) in REGISTRY {
+            if let Built(make) = entry {
+                assert_eq!(make(&profile).unwrap().name(), *name);
+            }
+        }
+    }
+
+    #[test]
+    fn the_profile_of_kubernetes_has_its_order_and_its_weights() {
+        let profile = default_profile("some-name").unwrap();
+        assert_eq!(&*profile.scheduler, "some-name");
+        assert_eq!(
+            names(&profile, profile.filters.iter().copied()),
+            "Unbuilt NodeUnschedulable TaintToleration NodeAffinity NodePorts NodeResourcesFit"
+        );
+        let weights: Vec<i64> = profile.scores.iter().map(|(_, weight)| *weight).collect();
+        assert_eq!(
+            (names(&profile, profile.scores.iter().map(|(index, _)| *index)), weights),
+            (
+                "TaintToleration NodeAffinity NodeResourcesFit NodeResourcesBalancedAllocation".to_owned(),
+                vec![3, 2, 1, 1]
+            )
+        );
+    }
+
+    #[test]
+    fn what_is_not_built_is_idle_in_profiles_that_name_it_alone() {
+        let idle = |profile: Value| {
+            let built = built(profile).unwrap();
+            built.idle.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        let gangs = "plugin Coscheduling is not built: pods that need gangs are refused";
+        assert!(!idle(json!({})).contains(&gangs.to_owned()));
+        let with_gangs = json!({"plugins": {"permit": {"enabled": [{"name": "Coscheduling"}]}}});
+        assert!(idle(with_gangs).contains(&gangs.to_owned()));
+        assert!(idle(json!({})).contains(&"plugin ImageLocality is not built: it has no say".to_owned()));
+        let without = json!({"plugins": {"multiPoint": {"disabled": [{"name": "ImageLocality"}]}}});
+        assert!(!idle(without).iter().any(|line| line.contains("ImageLocality")));
+    }
+
+    #[test]
+    fn a_setting_that_would_be_dropped_is_refused() {
+        let affinity = json!({"name": "NodeAffinity", "args": {"addedAffinity": {}}});
+        let error = built(json!({"pluginConfig": [affinity]})).err().unwrap();
+        assert!(error.to_string().starts_with("plugin NodeAffinity: addedAffinity is not supported yet"), "{error}");
+    }
+}
