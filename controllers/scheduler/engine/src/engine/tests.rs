@@ -9,6 +9,7 @@ use crate::{
     event::Events,
     plugin::{Filter, Plugin, PreFilter, Refusal, Request},
     pod::Template,
+    state::State,
 };
 
 /// Fits pods by their number.
@@ -127,4 +128,160 @@ fn a_failed_binding_gives_the_room_back() {
     engine.set_pod(pod("a", "test", Some("n1")), at(3));
     engine.bind_failed(&again, at(3));
     assert_eq!(next(&mut engine, at(9)), "-", "the binding has arrived, whatever the answer was");
+}
+
+/// Lets pods wait in pairs: the second releases the first. Keeps how many pods it has in places.
+#[derive(Default)]
+struct Pairs;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Placements(Vec<String>);
+
+impl State for Placements {
+    fn copy(&self) -> Box<dyn State> {
+        Box::new(self.clone())
+    }
+
+    fn placed(&mut self, _: &Cluster, placed: &Placed) {
+        let number = placed.holds.get::<u32>().copied().unwrap_or_default();
+        self.0.push(format!("{} has {number}", placed.pod.key.name()));
+    }
+
+    fn removed(&mut self, _: &Cluster, placed: &Placed) {
+        let begin = format!("{} ", placed.pod.key.name());
+        self.0.retain(|known| !known.starts_with(&begin));
+    }
+}
+
+impl Plugin for Pairs {
+    fn name(&self) -> &'static str {
+        "Pairs"
+    }
+
+    fn state(&self) -> Option<Box<dyn State>> {
+        Some(Box::<Placements>::default())
+    }
+
+    fn admit(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
+        match request.pod.key.name() {
+            "never" => Err(Rejection::unresolvable("it is never admitted")),
+            "broken" => Err(Rejection { code: Code::Error, message: "something broke".to_owned() }),
+            _ => Ok(()),
+        }
+    }
+
+    fn reserve(&self, request: &Request<'_>, _: &Cluster, _: Row, holds: &mut Holds) -> Result<(), Rejection> {
+        if request.pod.key.name() == "greedy" {
+            return Err(Rejection::unschedulable("there is not enough"));
+        }
+        holds.set(7_u32);
+        Ok(())
+    }
+
+    fn permit(&self, request: &Request<'_>, cluster: &mut Cluster, orders: &mut Orders) -> Permit {
+        let row = cluster.pod(&request.pod.uid).map(|placed| placed.row).unwrap();
+        let first = cluster.pods_on(row).find(|placed| placed.pod.node.is_none() && placed.pod != *request.pod);
+        match first.map(|placed| placed.pod.uid.clone()) {
+            None => Permit::Wait(Duration::from_secs(90)),
+            Some(first) => {
+                orders.allow.push(first);
+                Permit::Allow
+            }
+        }
+    }
+
+    fn pre_bind(&self, _: &Request<'_>, placed: &Placed, _: &Cluster, patch: &mut Patch) {
+        patch.annotate("number", placed.holds.get::<u32>().unwrap().to_string());
+    }
+
+    fn given(&self, pod: &Pod, holds: &mut Holds) {
+        if let Some(number) = pod.given.get("number").and_then(|number| number.parse::<u32>().ok()) {
+            holds.set(number);
+        }
+    }
+
+    fn events(&self) -> Events {
+        Events::POD_REMOVED
+    }
+}
+
+fn paired() -> Engine {
+    let plugins: Vec<Arc<dyn Plugin>> = vec![Arc::new(Room), Arc::new(Pairs)];
+    let profile = Profile { scheduler: "test".into(), plugins, filters: vec![0], ..Profile::default() };
+    let mut engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
+    engine.set_node(node("n1", 2), at(0));
+    engine
+}
+
+fn placements(engine: &Engine) -> Vec<String> {
+    engine.cluster().state::<Placements>().unwrap().0.clone()
+}
+
+#[test]
+fn a_pod_waits_in_its_place_until_another_releases_it() {
+    let mut engine = paired();
+    engine.set_pod(pod("a", "test", None), at(0));
+    engine.set_pod(pod("b", "test", None), at(0));
+    assert_eq!(next(&mut engine, at(0)), "a waits on n1");
+    assert_eq!((engine.waiting().count(), placements(&engine)), (1, vec!["a has 7".to_owned()]));
+    let Some(Attempt { outcome: Outcome::Bind { patch, .. }, pod, .. }) = engine.attempt(at(1)) else { panic!() };
+    assert_eq!((pod.key.name(), &patch.annotations["number"]), ("a", &Some("7".to_owned())), "the first comes first");
+    assert_eq!(next(&mut engine, at(1)), "b on n1");
+    assert_eq!(next(&mut engine, at(1)), "-");
+    // What the API server shows then is what was assumed, and more exact where it says so.
+    let mut bound = Pod::clone(&self::pod("a", "test", Some("n1")));
+    bound.given = [("number", "8")].into_iter().collect();
+    engine.set_pod(Arc::new(bound), at(2));
+    engine.set_pod(self::pod("b", "test", Some("n1")), at(2));
+    assert_eq!(placements(&engine), ["a has 8", "b has 7"]);
+    engine.remove_pod(&Uid::from("a"), at(3));
+    assert_eq!(placements(&engine), ["b has 7"]);
+}
+
+#[test]
+fn who_waits_for_too_long_gives_its_place_back_and_is_not_its_own_help() {
+    let mut engine = paired();
+    engine.set_pod(pod("a", "test", None), at(0));
+    assert_eq!(next(&mut engine, at(0)), "a waits on n1");
+    assert_eq!((engine.has_work(at(89)), engine.wake_at()), (false, Some(at(90))));
+    assert!(engine.has_work(at(90)));
+    let refused = "a: 0/1 nodes are available: 1 rejected due to timeout after waiting 1m30s at plugin Pairs.";
+    assert_eq!(next(&mut engine, at(90)), refused);
+    assert_eq!((placements(&engine).len(), engine.waiting().count()), (0, 0));
+    assert_eq!((next(&mut engine, at(95)), engine.queue().depths().parked), ("-".to_owned(), 1));
+    engine.set_pod(pod("x", "other", Some("n1")), at(95));
+    engine.remove_pod(&Uid::from("x"), at(96));
+    assert_eq!(next(&mut engine, at(96)), "a waits on n1");
+}
+
+#[test]
+fn a_pod_that_is_deleted_while_it_waits_is_gone() {
+    let mut engine = paired();
+    engine.set_pod(pod("a", "test", None), at(0));
+    assert_eq!(next(&mut engine, at(0)), "a waits on n1");
+    engine.remove_pod(&Uid::from("a"), at(1));
+    assert_eq!(
+        (next(&mut engine, at(200)), engine.waiting().count(), placements(&engine).len()),
+        ("-".to_owned(), 0, 0)
+    );
+    assert_eq!(engine.cluster().pending().count(), 0);
+}
+
+#[test]
+fn a_plugin_rejects_a_pod_as_a_whole_or_on_the_node_that_was_chosen() {
+    let mut engine = paired();
+    for (name, said) in [
+        ("never", "never: 0/1 nodes are available: it is never admitted."),
+        ("greedy", "greedy: 0/1 nodes are available: 1 there is not enough."),
+        ("broken", "broken: something broke"),
+    ] {
+        engine.set_pod(pod(name, "test", None), at(0));
+        assert_eq!(next(&mut engine, at(0)), said);
+        assert_eq!(placements(&engine).len(), 0);
+    }
+    assert_eq!(
+        (engine.queue().depths().parked, engine.queue().depths().backoff),
+        (2, 1),
+        "what is broken is tried again"
+    );
 }
