@@ -30,6 +30,8 @@ pub struct Scheduling {
 impl Scenario for Scheduling {
     fn prepare(&self, stage: &mut Stage) {
         stage.person(&Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": "default"}}));
+        let class = json!({"metadata": {"name": "high"}, "value": 1000});
+        stage.person(&Method::POST, "/apis/scheduling.k8s.io/v1/priorityclasses", &class);
         add_node(stage, "n0", 2, "a");
     }
 
@@ -49,7 +51,11 @@ impl Scenario for Scheduling {
         let pod = format!("p{}", random.below(POD_NAMES));
         let (node_path, pod_path) = (format!("{NODES}/{node}"), format!("{PODS}/{pod}"));
         let zone = if random.below(2) == 0 { "a" } else { "b" };
-        let body = pod_body(&pod, 200 * (1 + random.below(6)), (random.below(3) == 0).then_some(zone));
+        let mut body = pod_body(&pod, 200 * (1 + random.below(6)), (random.below(3) == 0).then_some(zone));
+        if random.below(4) == 0 {
+            // Others may have to go for it.
+            body["spec"]["priorityClassName"] = json!("high");
+        }
         let patch = |patch: Value| (Method::PATCH, patch);
         let (what, code, fault) = match random.below(12) {
             0 => ("adds a node", add_node(stage, &node, 1 + random.below(3), zone), None),
