@@ -11,6 +11,7 @@ mod object;
 mod report;
 mod scheduler;
 mod task;
+mod transform;
 mod view;
 
 pub use scheduler::{Next, Scheduler, Work};

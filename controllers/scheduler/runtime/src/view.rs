@@ -6,6 +6,7 @@ use k8s_openapi::{
     api::core::v1::{Node as ApiNode, NodeSpec, NodeStatus, PodCondition, PodSpec},
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
 };
+use koord_api::node_annotations::NODE_RESERVATION;
 use koord_engine::{
     labels::Labels,
     node::Node,
@@ -20,6 +21,8 @@ use koord_runtime::{
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
+
+use crate::transform;
 
 /// A pod.
 #[derive(Debug)]
@@ -64,8 +67,9 @@ impl Projection for PodView {
     type Index = ();
 
     fn project(wire: Self::Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
-        let PodMembers { spec, status } = wire.members;
+        let PodMembers { mut spec, status } = wire.members;
         let labels = labels(wire.metadata.labels, strings)?;
+        transform::pod(&mut spec, &labels);
         let annotations = texts(wire.metadata.annotations, "metadata.annotations")?;
         let annotations = annotations.iter().map(|(key, value)| (&**key, &**value)).collect();
         let given = given(&annotations);
@@ -216,11 +220,15 @@ impl Projection for NodeView {
     type Index = ();
 
     fn project(wire: Self::Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
-        let NodeMembers { spec, status: Allocatable { allocatable } } = wire.members;
+        let NodeMembers { spec, status: Allocatable { mut allocatable } } = wire.members;
+        allocatable.iter_mut().for_each(transform::rename);
+        let annotations = texts(wire.metadata.annotations, "metadata.annotations")?;
         let metadata = ObjectMeta { name: Some(wire.metadata.name.into_owned()), ..ObjectMeta::default() };
         let status = NodeStatus { allocatable, ..NodeStatus::default() };
         let object = ApiNode { metadata, spec: Some(spec), status: Some(status) };
-        let node = Node::of(&object).map_err(|error| DecodeError::new("status.allocatable", error))?;
+        let mut node = Node::of(&object).map_err(|error| DecodeError::new("status.allocatable", error))?;
+        let reservation = annotations.get(NODE_RESERVATION.name());
+        transform::keep_away(reservation.map(|text| &**text), &mut node.allocatable);
         Ok(Self(Arc::new(Node { labels: labels(wire.metadata.labels, strings)?, ..node })))
     }
 }

@@ -44,6 +44,7 @@ fn links_lead_to_files() {
         "CONTRIBUTING.md",
         "docs/quickstart.md",
         "docs/manager.md",
+        "docs/scheduler.md",
         "docs/webhooks.md",
         "docs/program.md",
         "docs/architecture.md",

@@ -1,0 +1,6 @@
+//! koord-scheduler as a process.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod messages;
+mod program;
+mod replicas;

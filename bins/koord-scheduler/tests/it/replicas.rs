@@ -1,0 +1,100 @@
+//! The program beside an API server: it schedules by its configuration, and another replica takes over.
+
+use std::{
+    net::SocketAddr,
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::program::{Running, Server, answer, free, program};
+
+const PODS: &str = "/api/v1/namespaces/default/pods";
+const MAX: Duration = Duration::from_mins(1);
+
+/// Two profiles that choose opposite nodes.
+const CONFIG: &str = "\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {resourceName: koord-scheduler, resourceNamespace: kube-system}
+clientConnection: {kubeconfig: KUBECONFIG}
+profiles:
+- schedulerName: spreads
+- schedulerName: packs
+  pluginConfig:
+  - name: NodeResourcesFit
+    args: {scoringStrategy: {type: MostAllocated}}
+  plugins:
+    multiPoint: {disabled: [{name: NodeResourcesBalancedAllocation}]}
+";
+
+impl Server {
+    async fn add_node(&self, name: &str, cpu: &str) {
+        let status = json!({"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "10"}});
+        self.send(Method::POST, "/api/v1/nodes", &json!({"metadata": {"name": name}, "status": status})).await;
+        self.send(Method::PATCH, &format!("/api/v1/nodes/{name}"), &json!({"spec": {"taints": null}})).await;
+    }
+
+    async fn add_pod(&self, name: &str, scheduler: &str) {
+        let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}});
+        let spec = json!({"schedulerName": scheduler, "containers": [container]});
+        self.send(Method::POST, PODS, &json!({"metadata": {"name": name}, "spec": spec})).await;
+    }
+
+    /// The node of a pod, once it has one.
+    async fn node_of(&self, name: &str) -> String {
+        let begin = Instant::now();
+        loop {
+            let pod = self.send(Method::GET, &format!("{PODS}/{name}"), &Value::Null).await;
+            if let Some(node) = pod["spec"]["nodeName"].as_str() {
+                return node.to_owned();
+            }
+            assert!(begin.elapsed() < MAX, "{name} gets no node: {pod}");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    fn replica(&self, port: SocketAddr) -> Running {
+        let config = self.file("config.yaml", &CONFIG.replace("KUBECONFIG", &self.kubeconfig().display().to_string()));
+        let mut program = program();
+        program.arg("--config").arg(config).args(["--address=127.0.0.1", "--leader-elect-retry-period=200ms"]);
+        program.arg(format!("--port={}", port.port())).stderr(Stdio::null());
+        Running(program.spawn().unwrap())
+    }
+}
+
+async fn is_ready(replica: &mut Running, port: SocketAddr) {
+    let begin = Instant::now();
+    while answer(port, "/readyz").await.is_none() {
+        assert_eq!(replica.0.try_wait().unwrap(), None, "it has ended");
+        assert!(begin.elapsed() < MAX, "it does not become ready");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn profiles_place_pods_by_their_arguments_and_another_replica_takes_over() {
+    let server = Server::start().await;
+    server.add_node("large", "8").await;
+    server.add_node("small", "4").await;
+    let (one, two) = (free(), free());
+    let mut first = server.replica(one);
+    is_ready(&mut first, one).await;
+    server.add_pod("a", "packs").await;
+    assert_eq!(server.node_of("a").await, "small");
+    server.add_pod("b", "spreads").await;
+    assert_eq!(server.node_of("b").await, "large");
+    let metrics = answer(one, "/metrics").await.unwrap();
+    assert!(metrics.contains("koord_scheduler_build_info{"), "{metrics}");
+
+    let mut second = server.replica(two);
+    is_ready(&mut second, two).await;
+    assert_eq!(first.terminate(), Some(0), "and it gives its lease back");
+    server.add_pod("c", "packs").await;
+    assert_eq!(server.node_of("c").await, "small");
+    let lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/koord-scheduler";
+    assert_eq!(server.send(Method::GET, lease, &Value::Null).await["spec"]["leaseTransitions"], 1);
+    assert_eq!(second.terminate(), Some(0));
+}
