@@ -5,6 +5,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod balanced_allocation;
+pub mod coscheduling;
 mod default_preemption;
 mod node_affinity;
 mod node_ports;
