@@ -19,6 +19,7 @@ mod testing;
 mod unbuilt;
 
 pub use balanced_allocation::BalancedAllocation;
+pub use coscheduling::Coscheduling;
 pub use default_preemption::DefaultPreemption;
 pub use node_affinity::NodeAffinity;
 pub use node_ports::NodePorts;

@@ -24,6 +24,8 @@ pub struct Member {
     pub key: ObjectKey,
     /// Its gang.
     pub gang: ObjectKey,
+    /// Who schedules it. A round has members of one scheduler.
+    pub scheduler: Arc<str>,
     /// Whether it may be placed, now that nothing but its gang is in the way.
     pub is_ready: bool,
     /// Whether it has a node.
@@ -87,8 +89,8 @@ struct Gang {
 struct Stage {
     /// It is placed on a node, if only for a trial.
     is_placed: bool,
-    /// Its group was complete with it. If it comes back it needs nobody.
-    is_released: bool,
+    /// With how many members its group was complete, itself among them; 0 while it was not. If it comes back it needs nobody.
+    released_with: usize,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -152,12 +154,33 @@ impl Gangs {
         }
     }
 
-    /// A round is over. Those that were placed in a complete one need nobody any more.
+    /// A round is over. Where it is complete, its group once had enough, and those that were placed need nobody any more.
     pub fn conclude(&mut self, outcome: &Outcome) {
-        for uid in outcome.placed.iter().filter(|_| outcome.is_complete) {
+        if !outcome.is_complete {
+            return;
+        }
+        for uid in &outcome.placed {
             if let Some((_, stage)) = self.entry_mut(uid) {
-                stage.is_released = true;
+                stage.released_with = outcome.placed.len();
             }
+        }
+        if let Some(group) = self.groups.get_mut(&*outcome.group) {
+            group.is_satisfied = true;
+        }
+        self.review(&Arc::from(&*outcome.group));
+    }
+
+    /// The group of a pod and with how many members it was complete, where the pod is one of them.
+    pub fn released_with(&self, uid: &Uid) -> Option<(&str, usize)> {
+        let (_, gang) = self.gang(uid)?;
+        let (_, stage) = gang.members.get(uid).filter(|(_, stage)| stage.released_with > 0)?;
+        Some((&gang.group, stage.released_with))
+    }
+
+    /// A pod that needs nobody is being bound by itself.
+    pub fn release_alone(&mut self, uid: &Uid) {
+        if let Some((_, stage)) = self.entry_mut(uid) {
+            stage.released_with = stage.released_with.min(1);
         }
     }
 
@@ -185,7 +208,9 @@ impl Gangs {
         let (_, gang) = self.gang(uid).filter(|_| !self.needs_nobody(uid))?;
         let group = self.groups.get(&gang.group)?;
         let missing = group.ids.iter().map(|id| (id.clone(), self.missing(id, group))).collect();
-        let mut members: Vec<_> = self.pending(group).filter(|(_, member)| member.is_ready).collect();
+        let (first, _) = gang.members.get(uid)?;
+        let may_join = |member: &Member| member.is_ready && member.scheduler == first.scheduler;
+        let mut members: Vec<_> = self.pending(group).filter(|(_, member)| may_join(member)).collect();
         members.sort_by_key(|(other, member)| (*other != uid, order(member)));
         let candidates = members.into_iter().map(|(uid, member)| Candidate {
             uid: uid.clone(),
@@ -216,9 +241,9 @@ impl Gangs {
     }
 
     /// Whether a pod is tried without others: its group once had enough, or was complete with it.
-    fn needs_nobody(&self, uid: &Uid) -> bool {
+    pub fn needs_nobody(&self, uid: &Uid) -> bool {
         let Some((_, gang)) = self.gang(uid) else { return true };
-        gang.members.get(uid).is_some_and(|(_, stage)| stage.is_released) || self.is_satisfied(gang)
+        gang.members.get(uid).is_some_and(|(_, stage)| stage.released_with > 0) || self.is_satisfied(gang)
     }
 
     /// Whether a gang needs nothing any more.

@@ -1,4 +1,4 @@
-//! A round: the members of a gang group are tried one after the other, and placed as a whole or not at all.
+//! A round: the members of a gang group are tried one after the other, and placed as a whole or not at all (3E.2).
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -57,9 +57,24 @@ impl Round {
         self.rest.front().filter(|_| !is_over).map(|candidate| &candidate.uid)
     }
 
-    /// There is a place for the member.
-    pub fn placed(&mut self) {
-        if let Some(candidate) = self.rest.pop_front() {
+    /// Whether a member has not been tried.
+    pub fn awaits(&self, uid: &Uid) -> bool {
+        self.rest.iter().any(|candidate| candidate.uid == *uid)
+    }
+
+    /// The members that have not been tried.
+    pub fn untried(&self) -> impl Iterator<Item = &Uid> {
+        self.rest.iter().map(|candidate| &candidate.uid)
+    }
+
+    /// The members for which there is a place.
+    pub fn in_place(&self) -> &[Uid] {
+        &self.placed
+    }
+
+    /// There is a place for a member.
+    pub fn placed(&mut self, uid: &Uid) {
+        if let Some(candidate) = self.take(uid) {
             if let Some(missing) = self.missing.get_mut(&candidate.gang) {
                 *missing = missing.saturating_sub(1);
             }
@@ -67,9 +82,9 @@ impl Round {
         }
     }
 
-    /// There is no place for the member. `reason` is what is said about it.
-    pub fn refused(&mut self, reason: &str) {
-        let Some(candidate) = self.rest.pop_front() else { return };
+    /// There is no place for a member. `reason` is what is said about it.
+    pub fn refused(&mut self, uid: &Uid, reason: &str) {
+        let Some(candidate) = self.take(uid) else { return };
         let (group, placed) = (&self.group, self.placed.len());
         self.reason.get_or_insert_with(|| {
             format!(
@@ -78,9 +93,18 @@ impl Round {
                 candidate.key
             )
         });
-        let left = self.rest.iter().filter(|other| other.gang == candidate.gang).count();
-        self.is_hopeless |= self.missing.get(&candidate.gang).is_some_and(|missing| left < *missing);
+        self.lack(&candidate.gang);
         self.refused.push(candidate.uid);
+    }
+
+    /// A member is gone, or may not be placed any more. Where it had a place, nothing can come of the round.
+    pub fn forget(&mut self, uid: &Uid) {
+        if let Some(candidate) = self.take(uid) {
+            self.lack(&candidate.gang);
+        }
+        let placed = self.placed.len();
+        self.placed.retain(|placed| placed != uid);
+        self.is_hopeless |= self.placed.len() < placed;
     }
 
     /// What came of it.
@@ -95,8 +119,20 @@ impl Round {
         }
     }
 
-    fn is_complete(&self) -> bool {
-        !self.placed.is_empty() && self.missing.values().all(|missing| *missing == 0)
+    /// Whether every gang has enough.
+    pub fn is_complete(&self) -> bool {
+        !self.is_hopeless && !self.placed.is_empty() && self.missing.values().all(|missing| *missing == 0)
+    }
+
+    fn take(&mut self, uid: &Uid) -> Option<Candidate> {
+        let at = self.rest.iter().position(|candidate| candidate.uid == *uid)?;
+        self.rest.remove(at)
+    }
+
+    /// A gang has a candidate less.
+    fn lack(&mut self, gang: &ObjectKey) {
+        let left = self.rest.iter().filter(|other| other.gang == *gang).count();
+        self.is_hopeless |= self.missing.get(gang).is_some_and(|missing| left < *missing);
     }
 }
 
@@ -124,13 +160,13 @@ mod tests {
         let missing = needs.iter().map(|(gang, missing)| (ObjectKey::cluster(gang), *missing)).collect();
         let mut round = Round::new("g".to_owned(), missing, members.iter().map(candidate).collect());
         let mut tried = Vec::new();
-        while let Some(uid) = round.next().map(ToString::to_string) {
-            if fitting.contains(&&*uid) {
-                round.placed();
+        while let Some(uid) = round.next().cloned() {
+            if fitting.contains(&&*uid.to_string()) {
+                round.placed(&uid);
             } else {
-                round.refused("0/1 nodes are available: 1 Insufficient cpu.");
+                round.refused(&uid, "0/1 nodes are available: 1 Insufficient cpu.");
             }
-            tried.push(uid);
+            tried.push(uid.to_string());
         }
         (round.outcome(), tried)
     }

@@ -22,6 +22,7 @@ fn member(gang: &str, name: &str) -> Member {
     Member {
         key: ObjectKey::new("ns", name),
         gang: ObjectKey::cluster(gang),
+        scheduler: Arc::default(),
         is_ready: true,
         is_bound: false,
         priority: 0,
@@ -104,12 +105,12 @@ impl World {
             return;
         };
         let mut tried = 0;
-        while round.next().is_some() {
+        while let Some(uid) = round.next().cloned() {
             if self.used() + tried < self.room {
-                round.placed();
+                round.placed(&uid);
                 tried += 1;
             } else {
-                round.refused("full");
+                round.refused(&uid, "full");
             }
         }
         let outcome = round.outcome();
