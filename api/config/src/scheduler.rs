@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use self::resolve::check_stars;
 pub use self::{
-    coscheduling::CoschedulingArgs,
+    coscheduling::{CoschedulingArgs, MatchPolicy},
     device_share::DeviceShareArgs,
     elastic_quota::ElasticQuotaArgs,
     in_tree::{

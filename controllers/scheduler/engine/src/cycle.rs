@@ -61,6 +61,30 @@ pub enum Found {
 }
 
 impl Found {
+    /// What is said about a pod for which no node was found.
+    pub fn words(&self, plugins: &[Arc<dyn Plugin>], cluster: &Cluster) -> String {
+        if cluster.is_empty() {
+            return "no nodes available to schedule pods".to_owned();
+        }
+        let details = match self {
+            Self::Node { .. } => return String::new(),
+            Self::Never(_, Rejection { code: Code::Error, message }) => return message.clone(),
+            Self::Never(_, rejection) => rejection.message.clone(),
+            Self::Nothing(refusals) => {
+                let mut counts = BTreeMap::<String, u32>::new();
+                for (verdict, nodes) in refusals {
+                    let plugin = plugins.get(usize::from(verdict.plugin));
+                    let reasons = plugin.map(|plugin| plugin.reasons(&verdict.refusal, cluster)).unwrap_or_default();
+                    reasons.into_iter().for_each(|reason| *counts.entry(reason).or_default() += nodes);
+                }
+                let mut lines: Vec<String> = counts.iter().map(|(reason, nodes)| format!("{nodes} {reason}")).collect();
+                lines.sort();
+                lines.join(", ")
+            }
+        };
+        format!("0/{} nodes are available: {details}.", cluster.len())
+    }
+
     /// The node on which room was made: where it takes the pod now, no other is asked.
     fn of_nominated(row: Row) -> Self {
         Self::Node { row, score: 0, ties: 1 }

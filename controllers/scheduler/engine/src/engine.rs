@@ -44,6 +44,8 @@ pub struct Engine {
     /// Attempts that others brought to an end.
     ready: VecDeque<Attempt>,
     random: Random,
+    /// Something has changed since plugins were asked for orders.
+    is_unsettled: bool,
 }
 
 /// One attempt to place a pod.
@@ -100,7 +102,8 @@ impl Engine {
         let profiles = profiles.into_iter().map(Arc::new).collect();
         let cluster = empty(&profiles);
         let (waiting, ready) = (BTreeMap::new(), VecDeque::new());
-        Self { cluster, queue: Queue::new(timings), profiles, memories, waiting, ready, random }
+        let queue = Queue::new(timings);
+        Self { cluster, queue, profiles, memories, waiting, ready, random, is_unsettled: false }
     }
 
     /// The cluster as it is known, with what is assumed.
@@ -127,6 +130,7 @@ impl Engine {
     /// The time of day has come so far.
     pub fn tick(&mut self, now: Timestamp) {
         self.cluster.tick(now);
+        self.is_unsettled = true;
     }
 
     /// When [`Engine::tick`] matters next; none while only changes do.
@@ -168,6 +172,7 @@ impl Engine {
             return;
         }
         self.cluster.know(&pod.uid, Some(&pod));
+        self.is_unsettled = true;
         // What is assumed is being bound; the change comes again with the node.
         if self.cluster.pod(&pod.uid).is_none() && self.profile_of(&pod).is_some() {
             let row = pod.nominated.as_ref().and_then(|node| self.cluster.row(node));
@@ -213,6 +218,7 @@ impl Engine {
         }
         self.forget(uid, now);
         self.cluster.know(uid, None);
+        self.is_unsettled = true;
     }
 
     /// The next attempt; none where no pod is to be tried now.
@@ -239,15 +245,28 @@ impl Engine {
 
     /// The pod that a plugin wants to be next, or the first of the queue.
     fn next(&mut self, now: Moment) -> Option<(Arc<Pod>, Tried)> {
-        let wanted = self.profiles.iter().flat_map(|profile| &profile.plugins);
-        let wanted = wanted.filter_map(|plugin| plugin.next_pod(&self.cluster)).next();
-        wanted.and_then(|uid| self.queue.pop_this(&uid, now)).or_else(|| self.queue.pop(now))
+        let mut last = None;
+        loop {
+            let mut plugins = self.profiles.iter().flat_map(|profile| &profile.plugins);
+            let wanted = plugins.find_map(|plugin| plugin.next_pod(&self.cluster));
+            // Who wants the same pod again has not learnt that it is not there.
+            let Some(uid) = wanted.filter(|uid| last.as_ref() != Some(uid)) else { return self.queue.pop(now) };
+            if let Some(popped) = self.queue.pop_this(&uid, now) {
+                return Some(popped);
+            }
+            let mut orders = Orders::default();
+            for profile in self.profiles.clone() {
+                profile.plugins.iter().for_each(|plugin| plugin.not_there(&uid, &mut self.cluster, &mut orders));
+            }
+            self.carry_out(orders, now);
+            last = Some(uid);
+        }
     }
 
     /// Whether there is something to attempt now.
     pub fn has_work(&self, now: Moment) -> bool {
         let is_over = self.waiting.values().any(|waiting| waiting.until <= now);
-        !self.ready.is_empty() || is_over || self.queue.has_work(now)
+        self.is_unsettled || !self.ready.is_empty() || is_over || self.queue.has_work(now)
     }
 
     /// When there may be something to attempt without a further change; none where only a change helps.
@@ -262,7 +281,7 @@ impl Engine {
         // Who has bound or deleted it meanwhile knows better.
         let is_assumed = self.cluster.pod(&pod.uid).is_some_and(|placed| placed.pod.node.is_none());
         if is_assumed {
-            self.unreserve(pod, *tried, Return::Failed, now);
+            self.unreserve(pod, *tried, Return::Failed, true, now);
         }
     }
 
@@ -281,6 +300,7 @@ impl Engine {
     }
 
     fn notify(&mut self, event: &Event, now: Moment) {
+        self.is_unsettled = true;
         let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };
         self.queue.notify(event, now, &judge);
     }
@@ -297,7 +317,7 @@ impl Engine {
     }
 
     /// Takes a pod from its place that is not to be bound, and puts it back into the queue. Its own absence does not help it.
-    fn unreserve(&mut self, pod: &Arc<Pod>, tried: Tried, why: Return, now: Moment) {
+    fn unreserve(&mut self, pod: &Arc<Pod>, tried: Tried, why: Return, helps_others: bool, now: Moment) {
         let Some(placed) = self.cluster.remove_pod(&pod.uid) else { return };
         let mut orders = Orders::default();
         if let Some(profile) = self.profile_of(pod).map(|index| Arc::clone(&self.profiles[index])) {
@@ -305,7 +325,9 @@ impl Engine {
         }
         let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };
         self.queue.give_back(Arc::clone(pod), tried, why, now, &judge);
-        self.queue.notify_others(&Event::PodRemoved(placed.pod), Some(&pod.uid), now, &judge);
+        if helps_others {
+            self.queue.notify_others(&Event::PodRemoved(placed.pod), Some(&pod.uid), now, &judge);
+        }
         self.carry_out(orders, now);
     }
 
@@ -340,6 +362,8 @@ impl Engine {
         let mut holds = Holds::default();
         for (index, plugin) in (0..).zip(&profile.plugins) {
             if let Err(rejection) = plugin.reserve(&request, &self.cluster, row, &mut holds) {
+                let orders = self.after_refusal(&request, &Found::Never(index, rejection.clone()));
+                self.carry_out(orders, now);
                 let (refused_by, refused) = rejected(index, rejection);
                 self.give_back(pod, tried, refused.why(refused_by), now);
                 return Outcome::Refused(refused);
@@ -361,7 +385,7 @@ impl Engine {
         }
         let outcome = if let Some((index, message)) = refused {
             let (refused_by, refused) = rejected(index, Rejection::unschedulable(message));
-            self.unreserve(pod, tried, refused.why(refused_by), now);
+            self.unreserve(pod, tried, refused.why(refused_by), true, now);
             Outcome::Refused(refused)
         } else {
             let (limit, plugin) = wait.unwrap_or_default();
@@ -397,6 +421,8 @@ impl Engine {
         let class = self.cluster.class(&pod.template);
         let request = Request { pod, class: &class, plugins: &profile.plugins };
         if matches!(found, Found::Never(_, Rejection { code: Code::Error, .. })) {
+            let orders = self.after_refusal(&request, found);
+            self.carry_out(orders, now);
             return (refused_by, Refused { message, is_error: true, ..Refused::default() });
         }
         let random = &mut self.random;
@@ -424,8 +450,7 @@ impl Engine {
         if !words.is_empty() {
             message = format!("{message} {}", words.join(", "));
         }
-        let mut orders = Orders::default();
-        profile.plugins.iter().for_each(|plugin| plugin.refused(&request, found, &mut self.cluster, &mut orders));
+        let mut orders = self.after_refusal(&request, found);
         let (row, victims) = nominated.map_or((None, Vec::new()), |(row, victims)| (Some(row), victims));
         let had = self.cluster.nomination(&pod.uid);
         self.cluster.nominate(pod, row);
@@ -440,6 +465,13 @@ impl Engine {
         self.carry_out(orders, now);
         let node = row.and_then(|row| self.cluster.node(row)).map(|node| Arc::clone(&node.name));
         (refused_by, Refused { message, is_error: false, nominated: node, victims })
+    }
+
+    /// What plugins order after a pod was refused.
+    fn after_refusal(&mut self, request: &Request<'_>, found: &Found) -> Orders {
+        let mut orders = Orders::default();
+        request.plugins.iter().for_each(|plugin| plugin.refused(request, found, &mut self.cluster, &mut orders));
+        orders
     }
 
     /// An eviction that an attempt ordered has failed.
@@ -473,28 +505,14 @@ impl Refused {
 impl Profile {
     /// Who refused the pod, and what is said about it.
     fn words(&self, found: &Found, cluster: &Cluster) -> (PluginSet, String) {
-        if cluster.is_empty() {
-            return (PluginSet::default(), "no nodes available to schedule pods".to_owned());
-        }
-        let (refused_by, details) = match found {
-            Found::Node { .. } => return (PluginSet::default(), String::new()),
-            Found::Never(plugin, Rejection { code: Code::Error, message }) => {
-                return (PluginSet::of(*plugin), message.clone());
-            }
-            Found::Never(plugin, rejection) => (PluginSet::of(*plugin), rejection.message.clone()),
+        let refused_by = match found {
+            _ if cluster.is_empty() => PluginSet::default(),
+            Found::Node { .. } => PluginSet::default(),
+            Found::Never(plugin, _) => PluginSet::of(*plugin),
             Found::Nothing(refusals) => {
-                let (mut refused_by, mut counts) = (PluginSet::default(), BTreeMap::<String, u32>::new());
-                for (verdict, nodes) in refusals {
-                    refused_by = refused_by.with(verdict.plugin);
-                    for reason in self.reasons(verdict, cluster) {
-                        *counts.entry(reason).or_default() += nodes;
-                    }
-                }
-                let mut lines: Vec<String> = counts.iter().map(|(reason, nodes)| format!("{nodes} {reason}")).collect();
-                lines.sort();
-                (refused_by, lines.join(", "))
+                refusals.keys().fold(PluginSet::default(), |set, verdict| set.with(verdict.plugin))
             }
         };
-        (refused_by, format!("0/{} nodes are available: {details}.", cluster.len()))
+        (refused_by, found.words(&self.plugins, cluster))
     }
 }

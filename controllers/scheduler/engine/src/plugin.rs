@@ -74,6 +74,9 @@ pub trait Plugin: Any + Send + Sync {
         None
     }
 
+    /// The pod that [`Plugin::next_pod`] wants is not in the queue, or another plugin holds it back.
+    fn not_there(&self, _uid: &Uid, _cluster: &mut Cluster, _orders: &mut Orders) {}
+
     /// PreFilter, as far as it is about the pod and the cluster as a whole. It is asked in every attempt.
     fn admit(&self, _request: &Request<'_>, _cluster: &Cluster) -> Result<(), Rejection> {
         Ok(())
@@ -206,6 +209,9 @@ pub struct Orders {
     pub allow: Vec<Uid>,
     /// Pods that wait in their place and give it back, with the reason.
     pub reject: Vec<(Uid, String)>,
+    /// The same of pods that never mattered to others: nothing else was tried while they were there, so that their leaving
+    /// helps no pod.
+    pub withdraw: Vec<(Uid, String)>,
     /// Pods in the queue that are tried next.
     pub activate: Vec<Uid>,
 }

@@ -92,7 +92,13 @@ pub fn given(annotations: &BTreeMap<&str, &str>) -> Labels {
 }
 
 fn is_of_koordinator(key: &str) -> bool {
-    key.split_once('/').is_some_and(|(domain, _)| domain == "koordinator.sh" || domain.ends_with(".koordinator.sh"))
+    // PodGroups are older than Koordinator.
+    let is_domain = |domain: &str| {
+        domain == "koordinator.sh"
+            || domain.ends_with(".koordinator.sh")
+            || domain == "pod-group.scheduling.sigs.k8s.io"
+    };
+    key.split_once('/').is_some_and(|(domain, _)| is_domain(domain))
 }
 
 fn is_given(key: &str) -> bool {

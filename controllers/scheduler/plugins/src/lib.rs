@@ -5,6 +5,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod balanced_allocation;
+pub mod coscheduling;
 mod default_preemption;
 mod node_affinity;
 mod node_ports;
@@ -18,6 +19,7 @@ mod testing;
 mod unbuilt;
 
 pub use balanced_allocation::BalancedAllocation;
+pub use coscheduling::Coscheduling;
 pub use default_preemption::DefaultPreemption;
 pub use node_affinity::NodeAffinity;
 pub use node_ports::NodePorts;

@@ -7,7 +7,7 @@ use koord_engine::{cycle::Profile, need::Needs, plugin::Plugin};
 
 use self::Entry::{Built, InEngine, NotBuilt};
 use crate::{
-    BalancedAllocation, DefaultPreemption, NodeAffinity, NodePorts, NodeResourcesFit, NodeUnschedulable,
+    BalancedAllocation, Coscheduling, DefaultPreemption, NodeAffinity, NodePorts, NodeResourcesFit, NodeUnschedulable,
     SchedulingGates, TaintToleration, Unbuilt,
 };
 
@@ -48,7 +48,7 @@ const REGISTRY: &[(&str, Entry)] = &[
     ("LoadAwareScheduling", NotBuilt(Needs::NONE)),
     ("NodeNUMAResource", NotBuilt(Needs::CPU_BINDING.with(Needs::NUMA))),
     ("Reservation", NotBuilt(Needs::RESERVATIONS)),
-    ("Coscheduling", NotBuilt(Needs::GANGS)),
+    ("Coscheduling", Built(|profile| Ok(Arc::new(Coscheduling::new(&profile.args()?))))),
     ("DeviceShare", NotBuilt(Needs::DEVICES)),
     ("ElasticQuota", NotBuilt(Needs::QUOTAS)),
     ("DefaultPreBind", InEngine),
@@ -209,10 +209,10 @@ mod tests {
             let built = built(profile).unwrap();
             built.idle.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
-        let gangs = "plugin Coscheduling is not built: pods that need gangs are refused";
-        assert!(!idle(json!({})).contains(&gangs.to_owned()));
-        let with_gangs = json!({"plugins": {"permit": {"enabled": [{"name": "Coscheduling"}]}}});
-        assert!(idle(with_gangs).contains(&gangs.to_owned()));
+        let hints = "plugin SchedulingHint is not built: pods that need scheduling hints are refused";
+        assert!(!idle(json!({})).contains(&hints.to_owned()));
+        let with_hints = json!({"plugins": {"preFilter": {"enabled": [{"name": "SchedulingHint"}]}}});
+        assert!(idle(with_hints).contains(&hints.to_owned()));
         assert!(idle(json!({})).contains(&"plugin ImageLocality is not built: it has no say".to_owned()));
         let without = json!({"plugins": {"multiPoint": {"disabled": [{"name": "ImageLocality"}]}}});
         assert!(!idle(without).iter().any(|line| line.contains("ImageLocality")));

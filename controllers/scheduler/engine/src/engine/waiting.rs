@@ -34,6 +34,7 @@ impl Engine {
 
     /// Ends what has waited for too long, and carries out what plugins have to order.
     pub(super) fn settle(&mut self, now: Moment) {
+        self.is_unsettled = false;
         let over = self.waiting.iter().filter(|(_, waiting)| waiting.until <= now);
         for uid in over.map(|(uid, _)| uid.clone()).collect::<Vec<_>>() {
             let Some(waiting) = self.waiting.get(&uid) else { continue };
@@ -46,7 +47,7 @@ impl Engine {
                 go_duration(waiting.limit),
                 plugin.unwrap_or_default()
             );
-            self.reject(&uid, message, now);
+            self.reject(&uid, message, true, now);
         }
         let mut orders = Orders::default();
         for profile in self.profiles.clone() {
@@ -56,7 +57,7 @@ impl Engine {
     }
 
     pub(super) fn carry_out(&mut self, orders: Orders, now: Moment) {
-        let Orders { allow, reject, activate } = orders;
+        let Orders { allow, reject, withdraw, activate } = orders;
         for uid in allow {
             if let Some(waiting) = self.waiting.remove(&uid) {
                 let outcome = self.bind(&waiting);
@@ -65,7 +66,10 @@ impl Engine {
             }
         }
         for (uid, message) in reject {
-            self.reject(&uid, message, now);
+            self.reject(&uid, message, true, now);
+        }
+        for (uid, message) in withdraw {
+            self.reject(&uid, message, false, now);
         }
         if !activate.is_empty() {
             let judge = super::Judged { profiles: &self.profiles, cluster: &self.cluster };
@@ -73,10 +77,10 @@ impl Engine {
         }
     }
 
-    fn reject(&mut self, uid: &Uid, message: String, now: Moment) {
+    fn reject(&mut self, uid: &Uid, message: String, helps_others: bool, now: Moment) {
         let Some(Waiting { pod, tried, plugin, .. }) = self.waiting.remove(uid) else { return };
         let (refused_by, refused) = rejected(plugin, Rejection::unschedulable(message));
-        self.unreserve(&pod, tried, Return::Refused(refused_by), now);
+        self.unreserve(&pod, tried, Return::Refused(refused_by), helps_others, now);
         self.ready.push_back(Attempt { pod, tried, outcome: Outcome::Refused(refused) });
     }
 }

@@ -1,0 +1,222 @@
+//! What Coscheduling keeps: the gangs, and the round that is under way (3E.2, 3E.4).
+
+use std::{collections::VecDeque, sync::Arc};
+
+use koord_api::pod_group::PodGroup;
+use koord_core::uid::Uid;
+use koord_engine::{
+    cluster::{Cluster, Placed},
+    columns::Row,
+    object::ObjectChange,
+    plugin::{Orders, Permit, Rejection},
+    pod::Pod,
+    state::State,
+};
+
+use super::{
+    declaration::{Declaration, Defaults, gang_of_pod},
+    gangs::{Gangs, Member},
+    round::Round,
+};
+
+/// The gangs, and the round that is under way.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Context {
+    defaults: Defaults,
+    pub(super) gangs: Gangs,
+    stage: Stage,
+}
+
+#[derive(Clone, Debug, Default)]
+enum Stage {
+    #[default]
+    Idle,
+    /// Members are tried.
+    Trying(Round),
+    /// Nothing came of the round, and the members that were not tried are refused for this reason.
+    Refusing(VecDeque<Uid>, String),
+}
+
+impl Context {
+    pub(super) fn new(defaults: Defaults) -> Self {
+        Self { defaults, ..Self::default() }
+    }
+
+    /// The member to be tried next.
+    pub(super) fn next(&self) -> Option<&Uid> {
+        match &self.stage {
+            Stage::Idle => None,
+            Stage::Trying(round) => round.next(),
+            Stage::Refusing(rest, _) => rest.front(),
+        }
+    }
+
+    /// Whether a pod may wait for its turn.
+    pub(super) fn may_queue(&self, uid: &Uid) -> Result<(), String> {
+        let is_next = match &self.stage {
+            Stage::Idle => false,
+            Stage::Trying(round) => round.awaits(uid),
+            Stage::Refusing(rest, _) => rest.contains(uid),
+        };
+        if is_next { Ok(()) } else { self.gangs.admits(uid).map_err(|why| why.to_string()) }
+    }
+
+    /// Whether a node may be looked for.
+    pub(super) fn admits(&self, uid: &Uid) -> Result<(), Rejection> {
+        match &self.stage {
+            Stage::Refusing(rest, reason) if rest.contains(uid) => Err(Rejection::unresolvable(reason)),
+            _ => self.may_queue(uid).map_err(Rejection::unresolvable),
+        }
+    }
+
+    /// A pod is in its place.
+    pub(super) fn permit(&mut self, uid: &Uid, orders: &mut Orders) -> Permit {
+        let Some(gang) = self.gangs.gang_of(uid) else { return Permit::Allow };
+        if !self.is_awaited(uid) && self.gangs.needs_nobody(uid) {
+            self.gangs.release_alone(uid);
+            return Permit::Allow;
+        }
+        let limit = self.gangs.declaration(gang).and_then(|declared| declared.waiting_time.to_std());
+        self.gangs.set_placed(uid, false);
+        self.join(uid, orders);
+        self.gangs.set_placed(uid, true);
+        let Stage::Trying(round) = &mut self.stage else { return Permit::Allow };
+        round.placed(uid);
+        if round.is_complete() {
+            orders.allow.extend(round.in_place().iter().filter(|other| *other != uid).cloned());
+            if let Stage::Trying(round) = std::mem::take(&mut self.stage) {
+                self.gangs.conclude(&round.outcome());
+            }
+            return Permit::Allow;
+        }
+        self.advance(orders);
+        Permit::Wait(limit.unwrap_or_default())
+    }
+
+    /// No node was found for a pod, for this reason.
+    pub(super) fn refuse(&mut self, uid: &Uid, reason: &str, orders: &mut Orders) {
+        if let Stage::Refusing(rest, _) = &mut self.stage {
+            rest.retain(|other| other != uid);
+        }
+        if self.is_awaited(uid) || !self.gangs.needs_nobody(uid) && self.gangs.admits(uid).is_ok() {
+            self.join(uid, orders);
+            if let Stage::Trying(round) = &mut self.stage {
+                round.refused(uid, reason);
+            }
+        }
+        self.advance(orders);
+    }
+
+    /// A pod lost its place, or cannot be tried.
+    pub(super) fn lost(&mut self, uid: &Uid, orders: &mut Orders) {
+        self.forget(uid);
+        self.advance(orders);
+    }
+
+    /// Ends a round of which nothing can come any more, and wakes members that may be tried now.
+    pub(super) fn settle(&mut self, orders: &mut Orders) {
+        self.advance(orders);
+        orders.activate.extend(self.gangs.take_woken());
+    }
+
+    fn is_awaited(&self, uid: &Uid) -> bool {
+        matches!(&self.stage, Stage::Trying(round) if round.awaits(uid))
+    }
+
+    /// The round that awaits this pod, if need be a new one.
+    fn join(&mut self, uid: &Uid, orders: &mut Orders) {
+        if self.is_awaited(uid) {
+            return;
+        }
+        // Somebody else comes in between: what was under way cannot be atomic any more.
+        if let Stage::Trying(round) = std::mem::take(&mut self.stage) {
+            withdraw(&round.outcome().placed, "another gang was tried in between", orders);
+        }
+        if let Some(round) = self.gangs.round(uid) {
+            orders.activate.extend(round.untried().filter(|other| *other != uid).cloned());
+            self.stage = Stage::Trying(round);
+        }
+    }
+
+    /// Ends the round if there is nobody to try.
+    fn advance(&mut self, orders: &mut Orders) {
+        self.stage = match std::mem::take(&mut self.stage) {
+            Stage::Trying(round) if round.next().is_none() => {
+                let outcome = round.outcome();
+                withdraw(&outcome.placed, &outcome.reason, orders);
+                Stage::Refusing(outcome.untried.into(), outcome.reason)
+            }
+            stage => stage,
+        };
+        if matches!(&self.stage, Stage::Refusing(rest, _) if rest.is_empty()) {
+            self.stage = Stage::Idle;
+        }
+    }
+
+    fn forget(&mut self, uid: &Uid) {
+        match &mut self.stage {
+            Stage::Idle => {}
+            Stage::Trying(round) => round.forget(uid),
+            Stage::Refusing(rest, _) => rest.retain(|other| other != uid),
+        }
+    }
+}
+
+fn withdraw(placed: &[Uid], reason: &str, orders: &mut Orders) {
+    orders.withdraw.extend(placed.iter().map(|uid| (uid.clone(), reason.to_owned())));
+}
+
+impl State for Context {
+    fn copy(&self) -> Box<dyn State> {
+        Box::new(self.clone())
+    }
+
+    fn placed(&mut self, _: &Cluster, placed: &Placed) {
+        self.gangs.set_placed(&placed.pod.uid, true);
+    }
+
+    fn removed(&mut self, _: &Cluster, placed: &Placed) {
+        self.gangs.set_placed(&placed.pod.uid, false);
+    }
+
+    fn pod(&mut self, _: &Cluster, old: Option<&Arc<Pod>>, new: Option<&Arc<Pod>>) {
+        let Some(uid) = new.or(old).map(|pod| &pod.uid) else { return };
+        let Some((pod, (gang, by_pod_group))) = new.and_then(|pod| Some((pod, gang_of(pod)?))) else {
+            self.forget(uid);
+            return self.gangs.remove(uid);
+        };
+        let template = &pod.template;
+        let (labels, annotations) = (&template.labels, &template.annotations);
+        let declared =
+            if by_pod_group { None } else { Declaration::of_pod(&gang, labels, annotations, &self.defaults) };
+        let index = annotations.get(koord_api::gang::NETWORK_TOPOLOGY_INDEX.name());
+        let member = Member {
+            key: pod.key.clone(),
+            gang,
+            scheduler: Arc::clone(&template.scheduler),
+            is_ready: pod.gates.is_empty() && !pod.deleting,
+            is_bound: pod.node.is_some(),
+            priority: template.priority,
+            index: index.and_then(|index| index.parse().ok()).unwrap_or(-1),
+        };
+        if !member.is_ready {
+            self.forget(uid);
+        }
+        self.gangs.set(uid, member, declared);
+    }
+
+    fn object(&mut self, _: &Cluster, change: &ObjectChange) -> Vec<Row> {
+        if let (Some((_, new)), Some(key)) = (change.of::<PodGroup>(), change.key()) {
+            match new {
+                Some(group) => self.gangs.declare(key, Declaration::of_pod_group(key, group, &self.defaults)),
+                None => self.gangs.undeclare(key),
+            }
+        }
+        Vec::new()
+    }
+}
+
+fn gang_of(pod: &Pod) -> Option<(koord_core::key::ObjectKey, bool)> {
+    let template = &pod.template;
+    gang_of_pod(&template.namespace, &template.labels, &template.annotations)
+}

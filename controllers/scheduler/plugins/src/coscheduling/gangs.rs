@@ -1,0 +1,372 @@
+//! All gangs with their members: which pods may be tried, alone or in a round (3E.1 to 3E.4).
+
+#[cfg(test)]
+mod tests;
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+    sync::Arc,
+};
+
+use koord_core::{key::ObjectKey, uid::Uid};
+
+use super::{
+    declaration::{Declaration, MatchPolicy},
+    round::{Candidate, Outcome, Round},
+};
+
+/// A pod of a gang.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its namespace and name.
+    pub key: ObjectKey,
+    /// Its gang.
+    pub gang: ObjectKey,
+    /// Who schedules it. A round has members of one scheduler.
+    pub scheduler: Arc<str>,
+    /// Whether it may be placed, now that nothing but its gang is in the way.
+    pub is_ready: bool,
+    /// Whether it has a node.
+    pub is_bound: bool,
+    /// Its priority; the member with the highest one is tried for its group.
+    pub priority: i32,
+    /// Its place in the order of its gang.
+    pub index: i64,
+}
+
+/// Why a pod may not be tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotYet {
+    /// A gang of the group is not known.
+    Missing(ObjectKey),
+    /// Nothing legal declares a gang of the group.
+    Undeclared(ObjectKey),
+    /// A gang of the group has too few members.
+    Incomplete {
+        /// The gang.
+        gang: ObjectKey,
+        /// The members that it has.
+        has: usize,
+        /// The members that it needs.
+        needs: usize,
+    },
+    /// Another member is tried for the group.
+    Represented {
+        /// That member.
+        by: ObjectKey,
+        /// The group.
+        group: String,
+    },
+}
+
+/// All gangs.
+#[derive(Clone, Debug, Default)]
+pub struct Gangs {
+    by_id: BTreeMap<ObjectKey, Gang>,
+    /// The gang of every member.
+    members: BTreeMap<Uid, ObjectKey>,
+    /// By the ids of their gangs.
+    groups: BTreeMap<Arc<str>, Group>,
+    /// The groups that name a gang.
+    naming: BTreeMap<ObjectKey, BTreeSet<Arc<str>>>,
+    /// Members that may be tried since the last look.
+    woken: BTreeSet<Uid>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Gang {
+    /// The id of its group.
+    group: Arc<str>,
+    declaration: Option<Declaration>,
+    has_pod_group: bool,
+    members: BTreeMap<Uid, (Member, Stage)>,
+}
+
+/// Where a member is, beside what its object says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Stage {
+    /// It is placed on a node, if only for a trial.
+    is_placed: bool,
+    /// With how many members its group was complete, itself among them; 0 while it was not. If it comes back it needs nobody.
+    released_with: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Group {
+    /// The gangs that its id names.
+    ids: Vec<ObjectKey>,
+    /// Those among them that declare this group.
+    gangs: BTreeSet<ObjectKey>,
+    /// A member of it was bound.
+    is_satisfied: bool,
+    /// The members that may be tried, as of the last look.
+    admitted: BTreeSet<Uid>,
+}
+
+impl Gangs {
+    /// A member was added or changed. `declared` is what its annotations declare, where no PodGroup does.
+    pub fn set(&mut self, uid: &Uid, member: Member, declared: Option<Declaration>) {
+        if self.members.get(uid).is_some_and(|gang| *gang != member.gang) {
+            self.remove(uid);
+        }
+        let id = member.gang.clone();
+        self.members.insert(uid.clone(), id.clone());
+        let gang = self.by_id.entry(id.clone()).or_default();
+        if gang.declaration.is_none() {
+            gang.declaration = declared;
+        }
+        let stage = gang.members.get(uid).map(|(_, stage)| *stage).unwrap_or_default();
+        gang.members.insert(uid.clone(), (member, stage));
+        self.changed(&id);
+    }
+
+    /// A member is gone. A gang that its members declared is gone with the last of them.
+    pub fn remove(&mut self, uid: &Uid) {
+        let Some(id) = self.members.remove(uid) else { return };
+        if let Some(gang) = self.by_id.get_mut(&id) {
+            gang.members.remove(uid);
+        }
+        self.woken.remove(uid);
+        self.changed(&id);
+    }
+
+    /// A PodGroup was added or changed.
+    pub fn declare(&mut self, id: &ObjectKey, declaration: Declaration) {
+        let gang = self.by_id.entry(id.clone()).or_default();
+        (gang.declaration, gang.has_pod_group) = (Some(declaration), true);
+        self.changed(id);
+    }
+
+    /// A PodGroup was deleted.
+    pub fn undeclare(&mut self, id: &ObjectKey) {
+        if let Some(gang) = self.by_id.get_mut(id) {
+            (gang.declaration, gang.has_pod_group) = (None, false);
+        }
+        self.changed(id);
+    }
+
+    /// A pod was placed on a node, or is not there any more, if only for a trial.
+    pub fn set_placed(&mut self, uid: &Uid, is_placed: bool) {
+        if let Some((_, stage)) = self.entry_mut(uid) {
+            stage.is_placed = is_placed;
+        }
+    }
+
+    /// A round is over. Where it is complete, its group once had enough, and those that were placed need nobody any more.
+    pub fn conclude(&mut self, outcome: &Outcome) {
+        if !outcome.is_complete {
+            return;
+        }
+        for uid in &outcome.placed {
+            if let Some((_, stage)) = self.entry_mut(uid) {
+                stage.released_with = outcome.placed.len();
+            }
+        }
+        if let Some(group) = self.groups.get_mut(&*outcome.group) {
+            group.is_satisfied = true;
+        }
+        self.review(&Arc::from(&*outcome.group));
+    }
+
+    /// The group of a pod and with how many members it was complete, where the pod is one of them.
+    pub fn released_with(&self, uid: &Uid) -> Option<(&str, usize)> {
+        let (_, gang) = self.gang(uid)?;
+        let (_, stage) = gang.members.get(uid).filter(|(_, stage)| stage.released_with > 0)?;
+        Some((&gang.group, stage.released_with))
+    }
+
+    /// A pod that needs nobody is being bound by itself.
+    pub fn release_alone(&mut self, uid: &Uid) {
+        if let Some((_, stage)) = self.entry_mut(uid) {
+            stage.released_with = stage.released_with.min(1);
+        }
+    }
+
+    /// The members that may be tried since this was asked last, and could not before.
+    pub fn take_woken(&mut self) -> Vec<Uid> {
+        std::mem::take(&mut self.woken).into_iter().collect()
+    }
+
+    /// PreEnqueue: whether a pod may be tried now. What is no member may.
+    pub fn admits(&self, uid: &Uid) -> Result<(), NotYet> {
+        let Some((id, gang)) = self.gang(uid) else { return Ok(()) };
+        let Some(group) = self.groups.get(&gang.group) else { return Err(NotYet::Missing(id.clone())) };
+        self.check_complete(group)?;
+        let first = self.pending(group).filter(|(_, member)| member.is_ready).min_by_key(|(_, member)| order(member));
+        match first.filter(|(first, _)| *first != uid && !self.needs_nobody(uid)) {
+            Some((_, first)) => {
+                Err(NotYet::Represented { by: first.key.clone(), group: gang.group.as_ref().to_owned() })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The round in which a pod is tried; none for a pod that needs nobody.
+    pub fn round(&self, uid: &Uid) -> Option<Round> {
+        let (_, gang) = self.gang(uid).filter(|_| !self.needs_nobody(uid))?;
+        let group = self.groups.get(&gang.group)?;
+        let missing = group.ids.iter().map(|id| (id.clone(), self.missing(id, group))).collect();
+        let (first, _) = gang.members.get(uid)?;
+        let may_join = |member: &Member| member.is_ready && member.scheduler == first.scheduler;
+        let mut members: Vec<_> = self.pending(group).filter(|(_, member)| may_join(member)).collect();
+        members.sort_by_key(|(other, member)| (*other != uid, order(member)));
+        let candidates = members.into_iter().map(|(uid, member)| Candidate {
+            uid: uid.clone(),
+            key: member.key.clone(),
+            gang: member.gang.clone(),
+        });
+        Some(Round::new(gang.group.as_ref().to_owned(), missing, candidates.collect()))
+    }
+
+    /// The gang of a pod.
+    pub fn gang_of(&self, uid: &Uid) -> Option<&ObjectKey> {
+        self.members.get(uid)
+    }
+
+    /// What a gang declares.
+    pub fn declaration(&self, id: &ObjectKey) -> Option<&Declaration> {
+        self.by_id.get(id)?.declaration.as_ref()
+    }
+
+    /// The members of a gang.
+    pub fn members(&self, id: &ObjectKey) -> impl Iterator<Item = (&Uid, &Member)> {
+        let members = self.by_id.get(id).into_iter().flat_map(|gang| &gang.members);
+        members.map(|(uid, (member, _))| (uid, member))
+    }
+
+    fn gang(&self, uid: &Uid) -> Option<(&ObjectKey, &Gang)> {
+        self.by_id.get_key_value(self.members.get(uid)?)
+    }
+
+    /// Whether a pod is tried without others: its group once had enough, or was complete with it.
+    pub fn needs_nobody(&self, uid: &Uid) -> bool {
+        let Some((_, gang)) = self.gang(uid) else { return true };
+        gang.members.get(uid).is_some_and(|(_, stage)| stage.released_with > 0) || self.is_satisfied(gang)
+    }
+
+    /// Whether a gang needs nothing any more.
+    fn is_satisfied(&self, gang: &Gang) -> bool {
+        let is_once = gang.declaration.as_ref().is_some_and(|declared| declared.policy == MatchPolicy::OnceSatisfied);
+        is_once && self.groups.get(&gang.group).is_some_and(|group| group.is_satisfied)
+    }
+
+    /// How many more members of a gang must be placed.
+    fn missing(&self, id: &ObjectKey, group: &Group) -> usize {
+        let Some(gang) = self.by_id.get(id) else { return 0 };
+        let Some(declared) = &gang.declaration else { return 0 };
+        if declared.policy == MatchPolicy::OnceSatisfied && group.is_satisfied || self.is_satisfied(gang) {
+            return 0;
+        }
+        let counts_bound = declared.policy == MatchPolicy::WaitingAndRunning;
+        let counts = |(member, stage): &&(Member, Stage)| if member.is_bound { counts_bound } else { stage.is_placed };
+        declared.min.saturating_sub(gang.members.values().filter(counts).count())
+    }
+
+    /// Whether each gang of the group has enough members.
+    fn check_complete(&self, group: &Group) -> Result<(), NotYet> {
+        for id in &group.ids {
+            let gang = self.by_id.get(id).ok_or_else(|| NotYet::Missing(id.clone()))?;
+            let declared = gang.declaration.as_ref().ok_or_else(|| NotYet::Undeclared(id.clone()))?;
+            let counts = |(member, stage): &&(Member, Stage)| member.is_ready || member.is_bound || stage.is_placed;
+            let has = gang.members.values().filter(counts).count();
+            if has < declared.min && !self.is_satisfied(gang) {
+                return Err(NotYet::Incomplete { gang: id.clone(), has, needs: declared.min });
+            }
+        }
+        Ok(())
+    }
+
+    /// The members of a group that are nowhere.
+    fn pending<'a>(&'a self, group: &'a Group) -> impl Iterator<Item = (&'a Uid, &'a Member)> {
+        let members = group.ids.iter().filter_map(|id| self.by_id.get(id)).flat_map(|gang| &gang.members);
+        let pending = members.filter(|(_, (member, stage))| !member.is_bound && !stage.is_placed);
+        pending.map(|(uid, (member, _))| (uid, member))
+    }
+
+    fn entry_mut(&mut self, uid: &Uid) -> Option<&mut (Member, Stage)> {
+        self.by_id.get_mut(self.members.get(uid)?)?.members.get_mut(uid)
+    }
+
+    /// After a change of a gang: it may have joined another group, or be gone, and other members may be tried.
+    fn changed(&mut self, id: &ObjectKey) {
+        let Some(gang) = self.by_id.get_mut(id) else { return };
+        let ids = gang.declaration.as_ref().map_or_else(|| vec![id.clone()], |declared| declared.group.clone());
+        let name: Arc<str> = ids.iter().map(ObjectKey::as_str).collect::<Vec<_>>().join(",").into();
+        let old = std::mem::replace(&mut gang.group, Arc::clone(&name));
+        let has_bound = gang.members.values().any(|(member, _)| member.is_bound);
+        let is_gone = gang.members.is_empty() && !gang.has_pod_group;
+        if is_gone {
+            self.by_id.remove(id);
+        } else {
+            for named in &ids {
+                self.naming.entry(named.clone()).or_default().insert(Arc::clone(&name));
+            }
+            let group = self.groups.entry(Arc::clone(&name)).or_insert_with(|| Group { ids, ..Group::default() });
+            group.gangs.insert(id.clone());
+            group.is_satisfied |= has_bound;
+        }
+        if is_gone || old != name {
+            self.leave(id, &old);
+        }
+        for group in self.naming.get(id).cloned().unwrap_or_default() {
+            self.review(&group);
+        }
+    }
+
+    /// A gang does not declare this group any more.
+    fn leave(&mut self, id: &ObjectKey, name: &Arc<str>) {
+        let Some(group) = self.groups.get_mut(name) else { return };
+        group.gangs.remove(id);
+        if group.gangs.is_empty()
+            && let Some(group) = self.groups.remove(name)
+        {
+            for named in group.ids {
+                if let Some(groups) = self.naming.get_mut(&named) {
+                    groups.remove(name);
+                    if groups.is_empty() {
+                        self.naming.remove(&named);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Which members of the gangs that declare a group may be tried.
+    fn review(&mut self, name: &Arc<str>) {
+        let Some(group) = self.groups.get(name) else { return };
+        let mut admitted = BTreeSet::new();
+        if self.check_complete(group).is_ok() {
+            let declares = |member: &Member| group.gangs.contains(&member.gang);
+            let ready = || self.pending(group).filter(|(_, member)| member.is_ready);
+            let first = ready().min_by_key(|(_, member)| order(member)).filter(|(_, member)| declares(member));
+            let alone = ready().filter(|(uid, member)| declares(member) && self.needs_nobody(uid));
+            admitted.extend(first.into_iter().chain(alone).map(|(uid, _)| uid.clone()));
+        }
+        if let Some(group) = self.groups.get_mut(name) {
+            self.woken.extend(admitted.difference(&group.admitted).cloned());
+            group.admitted = admitted;
+        }
+    }
+}
+
+/// The order of members in a round: the highest priority first, then that of the gangs, then by index and name.
+fn order(member: &Member) -> (Reverse<i32>, &ObjectKey, i64, &ObjectKey) {
+    (Reverse(member.priority), &member.gang, member.index, &member.key)
+}
+
+impl fmt::Display for NotYet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing(gang) => write!(f, "gang {gang} does not exist"),
+            Self::Undeclared(gang) => {
+                write!(f, "gang {gang} has not init: it has no PodGroup, and no pod with a legal min-available")
+            }
+            Self::Incomplete { gang, has, needs } => write!(f, "gang {gang} has {has} of {needs} members"),
+            Self::Represented { by, group } => {
+                write!(f, "representative pod {by} of gangGroupID {group} already exists")
+            }
+        }
+    }
+}

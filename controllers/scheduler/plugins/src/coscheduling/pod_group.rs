@@ -1,0 +1,104 @@
+//! The status of a PodGroup (3E.9).
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use koord_api::pod_group::{PodGroupPhase, PodGroupStatus};
+
+/// After this time a PodGroup of which nothing was scheduled is left alone.
+const ABANDONED_AFTER: Duration = Duration::from_hours(48);
+
+/// How many pods of a group are how far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// All of them.
+    pub members: i32,
+    /// Those with a node, whether they run or have ended.
+    pub scheduled: i32,
+    /// Those that run.
+    pub running: i32,
+    /// Those that ended well.
+    pub succeeded: i32,
+    /// Those that failed.
+    pub failed: i32,
+}
+
+/// The status of a PodGroup that needs `min` pods. `owner` is the workload of its first pod.
+///
+/// A group that was scheduled once does not go back: pods that end are forgotten, and their group stays what it was.
+pub fn status(old: &PodGroupStatus, min: i32, counts: Counts, owner: Option<&str>) -> PodGroupStatus {
+    let phase = if counts.failed > 0 && counts.failed + counts.running + counts.succeeded >= min {
+        PodGroupPhase::Failed
+    } else if counts.succeeded >= min && counts.succeeded > 0 {
+        PodGroupPhase::Finished
+    } else if counts.running + counts.succeeded >= min && counts.running > 0 {
+        PodGroupPhase::Running
+    } else if counts.scheduled >= min && counts.scheduled > 0 {
+        PodGroupPhase::Scheduled
+    } else if counts.scheduled > 0 {
+        PodGroupPhase::Scheduling
+    } else if counts.members >= min && counts.members > 0 {
+        PodGroupPhase::PreScheduling
+    } else {
+        PodGroupPhase::Pending
+    };
+    if counts.members == 0 && old.scheduled > 0 {
+        return old.clone();
+    }
+    let occupied_by = match owner {
+        Some(owner) if old.occupied_by.is_empty() => owner.to_owned(),
+        _ => old.occupied_by.clone(),
+    };
+    PodGroupStatus {
+        phase: Some(phase),
+        occupied_by,
+        scheduled: counts.scheduled,
+        running: counts.running,
+        succeeded: counts.succeeded,
+        failed: counts.failed,
+        schedule_start_time: old.schedule_start_time.clone(),
+    }
+}
+
+/// Whether a PodGroup is so old that nothing will become of it.
+pub fn is_abandoned(status: &PodGroupStatus, created: Timestamp, now: Timestamp) -> bool {
+    let age = Duration::try_from(now.duration_since(created)).unwrap_or_default();
+    status.scheduled == 0 && age > ABANDONED_AFTER
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_phase_is_how_far_the_minimum_has_come() {
+        let phase = |members, scheduled, running, succeeded, failed| {
+            let counts = Counts { members, scheduled, running, succeeded, failed };
+            status(&PodGroupStatus::default(), 2, counts, None).phase.unwrap().as_str().to_owned()
+        };
+        assert_eq!([phase(0, 0, 0, 0, 0), phase(1, 0, 0, 0, 0)], ["Pending", "Pending"]);
+        assert_eq!([phase(2, 0, 0, 0, 0), phase(2, 1, 0, 0, 0)], ["PreScheduling", "Scheduling"]);
+        assert_eq!([phase(2, 2, 1, 0, 0), phase(3, 3, 2, 0, 0)], ["Scheduled", "Running"]);
+        assert_eq!([phase(2, 2, 1, 1, 0), phase(2, 2, 0, 2, 0)], ["Running", "Finished"]);
+        assert_eq!([phase(2, 2, 1, 0, 1), phase(3, 3, 0, 1, 0)], ["Failed", "Scheduled"]);
+    }
+
+    #[test]
+    fn a_group_whose_pods_have_all_ended_keeps_its_status() {
+        let counts = Counts { members: 2, scheduled: 2, ..Counts::default() };
+        let scheduled = status(&PodGroupStatus::default(), 2, counts, Some("ns/j"));
+        assert_eq!((scheduled.occupied_by.as_str(), scheduled.scheduled), ("ns/j", 2));
+        assert_eq!(status(&scheduled, 2, Counts::default(), None), scheduled);
+        let other = status(&scheduled, 2, counts, Some("ns/k"));
+        assert_eq!(other.occupied_by, "ns/j", "the first owner stays");
+    }
+
+    #[test]
+    fn a_group_is_abandoned_after_two_days_without_a_scheduled_pod() {
+        let after = |hours: i64, scheduled| {
+            let now = Timestamp::from_second(hours * 3600 + 1).unwrap();
+            is_abandoned(&PodGroupStatus { scheduled, ..PodGroupStatus::default() }, Timestamp::UNIX_EPOCH, now)
+        };
+        assert_eq!((after(47, 0), after(48, 0), after(48, 1)), (false, true, false));
+    }
+}
