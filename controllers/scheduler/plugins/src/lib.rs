@@ -6,6 +6,7 @@
 
 mod balanced_allocation;
 mod default_preemption;
+pub mod elastic_quota;
 pub mod load_aware;
 mod node_affinity;
 mod node_ports;

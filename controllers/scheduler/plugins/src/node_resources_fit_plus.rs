@@ -2,9 +2,9 @@
 
 use koord_config::scheduler::{NodeResourcesFitPlusArgs, ScoringType};
 use koord_engine::{
-    cluster::{Class, Cluster},
+    cluster::Cluster,
     columns::Row,
-    plugin::{Plugin, SCORE_MAX, Score},
+    plugin::{Plugin, Request, SCORE_MAX, Score},
 };
 use koord_scheduling::ResourceId;
 
@@ -40,13 +40,13 @@ impl Plugin for NodeResourcesFitPlus {
         "NodeResourcesFitPlus"
     }
 
-    fn score(&self, class: &Class, cluster: &Cluster) -> Option<Box<dyn Score>> {
+    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
         let counted = self.resources.iter().filter_map(|(name, rule, weight)| {
             let id = cluster.resources().get(name)?;
-            let requested = Some(class.requests().get(id)).filter(|request| *request > 0)?;
+            let requested = Some(request.class.requests().get(id)).filter(|request| *request > 0)?;
             let assumed = [ResourceId::CPU, ResourceId::MEMORY].iter().position(|known| *known == id);
-            let request = assumed.map_or(requested, |which| class.template().assumed_usage[which]);
-            Some(Counted { id, rule: *rule, weight: *weight, request, assumed })
+            let added = assumed.map_or(requested, |which| request.template().assumed_usage[which]);
+            Some(Counted { id, rule: *rule, weight: *weight, request: added, assumed })
         });
         let counted: Vec<Counted> = counted.collect();
         // Without a resource all nodes are alike.
@@ -84,6 +84,7 @@ fn score(rule: ScoringType, requested: i64, offered: i64) -> i64 {
 #[cfg(test)]
 mod tests {
     use koord_config::scheduler::ScoringType::{LeastAllocated, MostAllocated};
+    use koord_engine::hold::Holds;
     use serde_json::{Value, json};
 
     use super::*;
@@ -101,7 +102,7 @@ mod tests {
         };
         let mut cluster = cluster(&[sized("a", "10", "4"), sized("b", "10", "8"), sized("c", "1", "0")]);
         let running = requesting(&json!({"cpu": "2", "example.com/gpu": "1"}));
-        cluster.place(pod("x", &running), &"a".into());
+        cluster.place(pod("x", &running), &"a".into(), Holds::default());
         let args = json!({"resources": {
             "cpu": {"type": "LeastAllocated", "weight": 1},
             "example.com/gpu": {"type": "MostAllocated", "weight": 3},

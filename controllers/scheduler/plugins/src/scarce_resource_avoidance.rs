@@ -2,9 +2,9 @@
 
 use koord_config::scheduler::ScarceResourceAvoidanceArgs;
 use koord_engine::{
-    cluster::{Class, Cluster},
+    cluster::Cluster,
     columns::Row,
-    plugin::{Plugin, SCORE_MAX, Score},
+    plugin::{Plugin, Request, SCORE_MAX, Score},
 };
 use koord_scheduling::ResourceVector;
 
@@ -31,9 +31,9 @@ impl Plugin for ScarceResourceAvoidance {
         "ScarceResourceAvoidance"
     }
 
-    fn score(&self, class: &Class, _: &Cluster) -> Option<Box<dyn Score>> {
+    fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn Score>> {
         // Without scarce resources all nodes are alike.
-        let score = || Unrequested { requests: class.requests().clone(), scarce: self.resources.clone() };
+        let score = || Unrequested { requests: request.class.requests().clone(), scarce: self.resources.clone() };
         (!self.resources.is_empty()).then(|| Box::new(score()) as Box<dyn Score>)
     }
 }
