@@ -3,8 +3,8 @@
 use koord_api::{
     elastic_quota::ElasticQuota,
     quota::{
-        ADMISSION, ALLOW_FORCE_UPDATE, ALLOW_LENT_RESOURCE, CHILD_REQUEST, GUARANTEED, IS_PARENT, IS_ROOT, NAMESPACES,
-        PARENT, ROOT_QUOTA, SHARED_WEIGHT, TOTAL_RESOURCE, TREE_ID,
+        ADMISSION, ALLOW_FORCE_UPDATE, ALLOW_LENT_RESOURCE, CHILD_REQUEST, GUARANTEED, IGNORE_DEFAULT_TREE, IS_PARENT,
+        IS_ROOT, NAMESPACES, PARENT, ROOT_QUOTA, SHARED_WEIGHT, TOTAL_RESOURCE, TREE_ID,
     },
 };
 use koord_resource::{ResourceList, go_json};
@@ -24,6 +24,8 @@ pub struct Quota {
     pub is_parent: bool,
     /// Whether it is the root of its tree.
     pub begins_tree: bool,
+    /// Whether the resources of its tree are not taken from those of the default tree.
+    pub ignores_default_tree: bool,
     /// Whether changes may break the rules about `min`.
     pub forced: bool,
     /// Whether other quotas may use what it does not request of its `min`.
@@ -73,6 +75,7 @@ impl Quota {
             tree_id: label(TREE_ID).unwrap_or_default().to_owned(),
             is_parent: label(IS_PARENT.name()) == Some("true"),
             begins_tree: label(IS_ROOT.name()) == Some("true"),
+            ignores_default_tree: label(IGNORE_DEFAULT_TREE.name()) == Some("true"),
             forced: label(ALLOW_FORCE_UPDATE.name()) == Some("true"),
             lends: label(ALLOW_LENT_RESOURCE.name()) != Some("false"),
             guaranteed: annotation(GUARANTEED.name()).and_then(decoded).unwrap_or_default(),

@@ -41,7 +41,7 @@ impl Events {
     pub const NODE_ADDED: Self = Self(1);
     /// A node's allocatable resources changed.
     pub const NODE_ALLOCATABLE: Self = Self(1 << 1);
-    /// A node's labels changed.
+    /// A node's labels or annotations changed.
     pub const NODE_LABELS: Self = Self(1 << 2);
     /// A node's taints changed, or it was cordoned or uncordoned.
     pub const NODE_TAINTS: Self = Self(1 << 3);
@@ -78,7 +78,7 @@ impl Event {
             Self::NodeChanged { old, new } => {
                 let when = |changed: bool, kind: Events| if changed { kind } else { Events::NONE };
                 when(old.allocatable != new.allocatable, Events::NODE_ALLOCATABLE)
-                    | when(old.labels != new.labels, Events::NODE_LABELS)
+                    | when(old.labels != new.labels || old.annotations != new.annotations, Events::NODE_LABELS)
                     | when(old.taints != new.taints || old.unschedulable != new.unschedulable, Events::NODE_TAINTS)
             }
             Self::PodAssigned(_) => Events::POD_ASSIGNED,

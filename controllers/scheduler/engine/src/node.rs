@@ -15,6 +15,8 @@ pub struct Node {
     pub name: Arc<str>,
     /// Its labels.
     pub labels: Labels,
+    /// Annotations of Koordinator.
+    pub annotations: Labels,
     /// `spec.taints`.
     pub taints: Vec<Taint>,
     /// `spec.unschedulable`: it is cordoned.

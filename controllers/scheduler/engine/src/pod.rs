@@ -27,6 +27,8 @@ pub struct Template {
     pub requests: ResourceList,
     /// The limits of what it uses, with overhead.
     pub limits: ResourceList,
+    /// Kubernetes' own QoS class.
+    pub kubernetes_qos: &'static str,
     /// Whether pods may be evicted for it: its `preemptionPolicy` is not `Never`.
     pub preempts: bool,
     /// What it requests of cpu (in thousandths of cores) and memory (in bytes), where containers without a request count as
@@ -89,6 +91,10 @@ pub struct Pod {
     pub created: i64,
     /// When its node began to run it; none before.
     pub started: Option<i64>,
+    /// When it was scheduled, in seconds since 1970; none before.
+    pub scheduled: Option<i64>,
+    /// When its init containers had ended, in seconds since 1970; none before.
+    pub initialized: Option<i64>,
     /// The object that controls it.
     pub controller: Option<Arc<Owner>>,
     /// It is no pod but stands for a reservation, which is placed as a pod is.

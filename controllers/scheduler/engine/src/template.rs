@@ -10,7 +10,7 @@ use k8s_openapi::{
     apimachinery::pkg::api::resource::Quantity as ApiQuantity,
 };
 use koord_resource::{Quantity, ResourceList, quantity::ParseQuantityError};
-use koord_scheduling::{NodeAffinity, PodRequests, PreferredNodes};
+use koord_scheduling::{Bounds, NodeAffinity, PodRequests, PreferredNodes, kubernetes_qos};
 
 use crate::{
     labels::Labels,
@@ -50,7 +50,8 @@ impl Template {
             labels,
             annotations: wishes.map(|(key, value)| (*key, *value)).collect(),
             requests,
-            limits: amounts(spec, limits_of_container, limits_of_pod)?,
+            limits: limits(spec)?,
+            kubernetes_qos: qos(spec)?,
             preempts: spec.preemption_policy.as_deref() != Some("Never"),
             assumed_usage: [assumed("cpu")?, assumed("memory")?],
             affinity: NodeAffinity::required(spec),
@@ -65,12 +66,14 @@ impl Node {
     /// The node of an object of the API. An error where an amount is no quantity.
     pub fn of(object: &ApiNode) -> Result<Self, ParseQuantityError> {
         let labels = object.metadata.labels.iter().flatten();
+        let annotations = object.metadata.annotations.iter().flatten();
         let spec = object.spec.clone().unwrap_or_default();
         let allocatable = object.status.as_ref().and_then(|NodeStatus { allocatable, .. }| allocatable.as_ref());
         let allocatable = allocatable.into_iter().flatten();
         Ok(Self {
             name: object.metadata.name.as_deref().unwrap_or_default().into(),
             labels: labels.map(|(key, value)| (&**key, &**value)).collect(),
+            annotations: of_koordinator(annotations.map(|(key, value)| (&**key, &**value))),
             taints: spec.taints.unwrap_or_default(),
             unschedulable: spec.unschedulable.unwrap_or(false),
             allocatable: allocatable
@@ -89,6 +92,11 @@ type OfPod = fn(&PodSpec) -> Option<&Amounts>;
 /// Which of a pod's annotations record what it was given.
 pub fn given(annotations: &BTreeMap<&str, &str>) -> Labels {
     annotations.iter().filter(|(key, _)| is_given(key)).map(|(key, value)| (*key, *value)).collect()
+}
+
+/// Which of these annotations are Koordinator's.
+pub fn of_koordinator<'a>(annotations: impl IntoIterator<Item = (&'a str, &'a str)>) -> Labels {
+    annotations.into_iter().filter(|(key, _)| is_of_koordinator(key)).collect()
 }
 
 fn is_of_koordinator(key: &str) -> bool {
@@ -111,6 +119,37 @@ fn amounts(spec: &PodSpec, of_container: OfContainer, of_pod: OfPod) -> Result<R
     let names: BTreeSet<&str> = lists.flatten().map(|(name, _)| &**name).collect();
     let sources = (of_container, of_pod);
     names.into_iter().map(|name| Ok((name, amount(spec, name, &Quantity::default(), sources)?))).collect()
+}
+
+/// The overhead adds to what is limited, and limits nothing itself.
+fn limits(spec: &PodSpec) -> Result<ResourceList, ParseQuantityError> {
+    let containers = spec.containers.iter().chain(spec.init_containers.iter().flatten());
+    let named = |name: &str| limits_of_pod(spec).is_some_and(|amounts| amounts.contains_key(name));
+    let is_limited = |name: &str| {
+        named(name)
+            || containers.clone().filter_map(limits_of_container).any(|amounts: &Amounts| amounts.contains_key(name))
+    };
+    let with_overhead = amounts(spec, limits_of_container, limits_of_pod)?;
+    Ok(with_overhead.iter().filter(|(name, _)| is_limited(name)).collect())
+}
+
+/// Kubernetes' own QoS class.
+fn qos(spec: &PodSpec) -> Result<&'static str, ParseQuantityError> {
+    let amount = |amounts: Option<&Amounts>, name: &str| {
+        let amount = amounts.and_then(|amounts| amounts.get(name));
+        amount.map(|amount| amount.0.parse::<Quantity>()).transpose()
+    };
+    let bounds = |container: &Container, name| {
+        Ok((amount(of_container(container), name)?, amount(limits_of_container(container), name)?))
+    };
+    let containers = spec.containers.iter().chain(spec.init_containers.iter().flatten());
+    let amounts: Vec<[(Option<Quantity>, Option<Quantity>); 2]> = containers
+        .map(|container| Ok([bounds(container, "cpu")?, bounds(container, "memory")?]))
+        .collect::<Result<_, ParseQuantityError>>()?;
+    let bounds = amounts.iter().map(|resources| {
+        resources.each_ref().map(|(request, limit)| Bounds { request: request.as_ref(), limit: limit.as_ref() })
+    });
+    Ok(kubernetes_qos(bounds))
 }
 
 /// The amount of one resource, where containers that do not name it count `absent`.
@@ -205,6 +244,25 @@ mod tests {
         }));
         assert_eq!((template.requests.amount("cpu").to_string(), template.assumed_usage[0]), ("1".to_owned(), 1000));
         assert_eq!(template.requests.amount("example.com/gpu").to_string(), "2");
+    }
+
+    #[test]
+    fn an_overhead_adds_to_limits_and_limits_nothing_itself() {
+        let container = |limits: serde_json::Value| json!({"name": "c", "resources": {"limits": limits}});
+        let spec = |limits| json!({"containers": [container(limits)], "overhead": {"cpu": "1", "memory": "1Mi"}});
+        let limits = |limits| template(spec(limits)).limits;
+        assert!(limits(json!({})).is_empty());
+        let limits = limits(json!({"cpu": "2"}));
+        assert_eq!((limits.amount("cpu").to_string(), limits.get("memory")), ("3".to_owned(), None));
+    }
+
+    #[test]
+    fn the_class_of_kubernetes_follows_from_the_containers() {
+        let container = |part: &str, cpu: &str| json!({"name": "c", "resources": {part: {"cpu": cpu, "memory": "1"}}});
+        let class = |containers: serde_json::Value| template(json!({"containers": containers})).kubernetes_qos;
+        assert_eq!(class(json!([{"name": "c"}])), "BestEffort");
+        assert_eq!(class(json!([container("requests", "1")])), "Burstable");
+        assert_eq!(class(json!([container("limits", "1")])), "Guaranteed");
     }
 
     #[test]

@@ -7,11 +7,15 @@
 mod balanced_allocation;
 pub mod coscheduling;
 mod default_preemption;
+pub mod elastic_quota;
+pub mod load_aware;
 mod node_affinity;
 mod node_ports;
 mod node_resources_fit;
+mod node_resources_fit_plus;
 mod node_unschedulable;
 mod registry;
+mod scarce_resource_avoidance;
 mod scheduling_gates;
 mod taint_toleration;
 #[cfg(test)]
@@ -24,8 +28,10 @@ pub use default_preemption::DefaultPreemption;
 pub use node_affinity::NodeAffinity;
 pub use node_ports::NodePorts;
 pub use node_resources_fit::{NodeResourcesFit, Strategy, Weighted};
+pub use node_resources_fit_plus::NodeResourcesFitPlus;
 pub use node_unschedulable::NodeUnschedulable;
 pub use registry::{BuiltProfile, Idle, ProfileError, build, default_profile};
+pub use scarce_resource_avoidance::ScarceResourceAvoidance;
 pub use scheduling_gates::SchedulingGates;
 pub use taint_toleration::TaintToleration;
 pub use unbuilt::Unbuilt;

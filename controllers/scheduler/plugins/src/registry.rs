@@ -7,8 +7,7 @@ use koord_engine::{cycle::Profile, need::Needs, plugin::Plugin};
 
 use self::Entry::{Built, InEngine, NotBuilt};
 use crate::{
-    BalancedAllocation, Coscheduling, DefaultPreemption, NodeAffinity, NodePorts, NodeResourcesFit, NodeUnschedulable,
-    SchedulingGates, TaintToleration, Unbuilt,
+    BalancedAllocation, Coscheduling, DefaultPreemption, NodeAffinity, NodePorts, NodeResourcesFit, NodeResourcesFitPlus, NodeUnschedulable, ScarceResourceAvoidance, SchedulingGates, TaintToleration, Unbuilt, load_aware::LoadAwareScheduling,
 };
 
 /// What the scheduler has of a plugin.
@@ -45,15 +44,15 @@ const REGISTRY: &[(&str, Entry)] = &[
     ("DefaultBinder", InEngine),
     ("GangScheduling", NotBuilt(Needs::NONE)),
     ("NodeDeclaredFeatures", NotBuilt(Needs::NONE)),
-    ("LoadAwareScheduling", NotBuilt(Needs::NONE)),
+    ("LoadAwareScheduling", Built(|profile| Ok(Arc::new(LoadAwareScheduling::new(&profile.args()?))))),
     ("NodeNUMAResource", NotBuilt(Needs::CPU_BINDING.with(Needs::NUMA))),
     ("Reservation", NotBuilt(Needs::RESERVATIONS)),
     ("Coscheduling", Built(|profile| Ok(Arc::new(Coscheduling::new(&profile.args()?))))),
     ("DeviceShare", NotBuilt(Needs::DEVICES)),
     ("ElasticQuota", NotBuilt(Needs::QUOTAS)),
     ("DefaultPreBind", InEngine),
-    ("NodeResourcesFitPlus", NotBuilt(Needs::NONE)),
-    ("ScarceResourceAvoidance", NotBuilt(Needs::NONE)),
+    ("NodeResourcesFitPlus", Built(|profile| Ok(Arc::new(NodeResourcesFitPlus::from(&profile.args()?))))),
+    ("ScarceResourceAvoidance", Built(|profile| Ok(Arc::new(ScarceResourceAvoidance::from(&profile.args()?))))),
     ("SchedulingHint", NotBuilt(Needs::HINTS)),
 ];
 

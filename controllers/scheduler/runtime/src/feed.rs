@@ -162,6 +162,8 @@ fn pod(key: &ObjectKey, entry: &Entry<PodView>) -> Pod {
         given: view.given.clone(),
         created: view.created,
         started: view.started,
+        scheduled: view.scheduled,
+        initialized: view.initialized,
         controller: view.controller.clone(),
         is_reservation: false,
     }

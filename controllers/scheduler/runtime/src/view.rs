@@ -11,7 +11,7 @@ use koord_engine::{
     labels::Labels,
     node::Node,
     pod::{Owner, Template},
-    template::given,
+    template::{given, of_koordinator},
 };
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
@@ -35,6 +35,8 @@ pub(crate) struct PodView {
     pub(crate) given: Labels,
     pub(crate) created: i64,
     pub(crate) started: Option<i64>,
+    pub(crate) scheduled: Option<i64>,
+    pub(crate) initialized: Option<i64>,
     pub(crate) controller: Option<Arc<Owner>>,
     /// It has succeeded or failed: it uses nothing any more.
     pub(crate) has_ended: bool,
@@ -59,6 +61,14 @@ struct PodStatusWire<'a> {
     #[serde(borrow)]
     start_time: Option<Cow<'a, str>>,
     conditions: Vec<PodCondition>,
+}
+
+impl PodStatusWire<'_> {
+    /// Since when a condition is true, in seconds since 1970.
+    fn since(&self, condition: &str) -> Option<i64> {
+        let known = self.conditions.iter().find(|known| known.type_ == condition && known.status == "True");
+        known?.last_transition_time.as_ref().map(|time| time.0.as_second())
+    }
 }
 
 impl Projection for PodView {
@@ -100,6 +110,8 @@ impl Projection for PodView {
             given,
             created: wire.metadata.creation_timestamp.as_deref().and_then(seconds).unwrap_or_default(),
             started: status.start_time.as_deref().and_then(seconds),
+            scheduled: status.since("PodScheduled"),
+            initialized: status.since("Initialized"),
             controller: controller.map(|owner| strings.share(owner_of(&owner))),
             has_ended: matches!(&*status.phase, "Succeeded" | "Failed"),
             unscheduled: unscheduled.map(|known| known.message.as_deref().unwrap_or_default().into()),
@@ -118,6 +130,8 @@ impl PartialEq for PodView {
             given,
             created,
             started,
+            scheduled,
+            initialized,
             controller,
             has_ended,
             unscheduled,
@@ -128,6 +142,7 @@ impl PartialEq for PodView {
                 == (&other.gates, &other.node, &other.nominated, &other.is_preempted)
             && (given, created, started, controller)
                 == (&other.given, &other.created, &other.started, &other.controller)
+            && (scheduled, initialized) == (&other.scheduled, &other.initialized)
             && (has_ended, unscheduled) == (&other.has_ended, &other.unscheduled)
     }
 }
@@ -229,7 +244,8 @@ impl Projection for NodeView {
         let mut node = Node::of(&object).map_err(|error| DecodeError::new("status.allocatable", error))?;
         let reservation = annotations.get(NODE_RESERVATION.name());
         transform::keep_away(reservation.map(|text| &**text), &mut node.allocatable);
-        Ok(Self(Arc::new(Node { labels: labels(wire.metadata.labels, strings)?, ..node })))
+        let annotations = of_koordinator(annotations.iter().map(|(key, value)| (&**key, &**value)));
+        Ok(Self(Arc::new(Node { labels: labels(wire.metadata.labels, strings)?, annotations, ..node })))
     }
 }
 

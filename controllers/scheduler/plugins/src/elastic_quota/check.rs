@@ -1,0 +1,100 @@
+//! Whether a quota has room for a pod (`spec/scheduler.md` 3D.6).
+
+use std::{fmt, sync::Arc};
+
+use koord_resource::ResourceList;
+
+use super::{Counted, Forest, Settings, sums::masked};
+
+/// Why a pod is refused: a quota has less left than it requests.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shortage {
+    bound: Bound,
+    /// The quota that the pod belongs to, or the path from the quota that is short down to it.
+    path: Vec<Arc<str>>,
+    limit: ResourceList,
+    used: ResourceList,
+    request: ResourceList,
+    exceeded: Vec<String>,
+}
+
+/// What a pod must fit into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bound {
+    /// What its quota may use.
+    Own,
+    /// What a quota above may use.
+    Above,
+    /// The `min` of its quota, within which pods must stay that do not give way.
+    NonPreemptible,
+}
+
+impl Forest {
+    /// Whether a pod fits into its quota. A pod that belongs to none always does.
+    pub fn check(&self, settings: &Settings, pod: Counted<'_>) -> Result<(), Shortage> {
+        let Some(name) = self.quota_of(pod.claim) else { return Ok(()) };
+        let Some(node) = self.node(name) else { return Ok(()) };
+        let request = masked(pod.requests, &node.quota.max);
+        let bound = |bound, path, limit, used| Shortage::unless_within(bound, path, limit, used, &request);
+        bound(Bound::Own, vec![Arc::clone(name)], self.limit(name), &node.sums.used)?;
+        if !pod.is_preemptible {
+            let min = node.quota.min.clone();
+            bound(Bound::NonPreemptible, vec![Arc::clone(name)], min, &node.sums.non_preemptible_used)?;
+        }
+        let mut path = vec![Arc::clone(name)];
+        for (above, node) in self.upwards(name).skip(1).take_while(|_| settings.checks_parents) {
+            path.insert(0, Arc::clone(above));
+            bound(Bound::Above, path.clone(), self.limit(above), &node.sums.used)?;
+        }
+        Ok(())
+    }
+}
+
+impl Shortage {
+    /// A resource that the limit does not name, or that is neither used nor requested, is not compared.
+    fn unless_within(
+        bound: Bound,
+        path: Vec<Arc<str>>,
+        limit: ResourceList,
+        used: &ResourceList,
+        request: &ResourceList,
+    ) -> Result<(), Self> {
+        let exceeded: Vec<String> = used.plus(request).exceeding(&limit).into_iter().map(ToOwned::to_owned).collect();
+        if exceeded.is_empty() {
+            return Ok(());
+        }
+        Err(Self { bound, path, limit, used: used.clone(), request: request.clone(), exceeded })
+    }
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { bound, path, limit, used, request, exceeded } = self;
+        let own = path.last().map_or("", |name| name);
+        match bound {
+            // QUIRK: the limit is called the runtime where it is the `max` too.
+            Bound::Own => write!(f, "Insufficient quotas, quotaName: {own}, runtime: ")?,
+            Bound::Above => write!(f, "Insufficient quotas, quotaNameTopo: [{}], runtime: ", path.join(" "))?,
+            Bound::NonPreemptible => write!(f, "Insufficient non-preemptible quotas, quotaName: {own}, min: ")?,
+        }
+        let used_name = if *bound == Bound::NonPreemptible { "nonPreemptibleUsed" } else { "used" };
+        let (limit, used, request) = (Listed(limit), Listed(used), Listed(request));
+        let exceeded = exceeded.join(" ");
+        write!(f, "{limit}, {used_name}: {used}, pod's request: {request}, exceedDimensions: [{exceeded}]")
+    }
+}
+
+/// `cpu:4,memory:8Gi`.
+struct Listed<'a>(&'a ResourceList);
+
+impl fmt::Display for Listed<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return f.write_str("<empty>");
+        }
+        for (index, (name, amount)) in self.0.iter().enumerate() {
+            write!(f, "{}{name}:{amount}", if index == 0 { "" } else { "," })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,28 @@
+//! By what a pod finds its quota (`spec/scheduler.md` 3D.1).
+
+use std::sync::Arc;
+
+use koord_api::quota;
+use koord_engine::pod::Template;
+
+/// What pods of one quota have in common: pods with equal claims belong to the same quota, whichever it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Claim {
+    /// The quota that the label names; empty where there is none.
+    pub label: Arc<str>,
+    /// The namespace.
+    pub namespace: Arc<str>,
+}
+
+impl Claim {
+    /// The claim of the pods of a template.
+    pub fn of(template: &Template) -> Self {
+        let label = template.labels.get(quota::NAME).unwrap_or_default();
+        Self { label: label.into(), namespace: Arc::clone(&template.namespace) }
+    }
+}
+
+/// Whether pods of the template give way to others of their quota.
+pub fn is_preemptible(template: &Template) -> bool {
+    template.labels.get(quota::PREEMPTIBLE.name()) != Some("false")
+}

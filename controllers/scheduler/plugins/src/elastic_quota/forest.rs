@@ -1,0 +1,241 @@
+//! The quotas as trees, with what their pods request and use (`spec/scheduler.md` 3D.2).
+
+mod hang;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use koord_api::quota::{DEFAULT_QUOTA, ROOT_QUOTA, SYSTEM_QUOTA};
+use koord_quota::Quota;
+use koord_resource::ResourceList;
+
+use super::{
+    Claim, Kind, Settings, Sums,
+    division::{Claimant, Division, Runtimes, divide},
+    sums::masked,
+};
+
+/// A quota in its tree.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// What was read of the object.
+    pub quota: Arc<Quota>,
+    /// What its own pods and its children amount to; of a child counts what it requests within its `max`.
+    pub sums: Sums,
+    /// What it requests: at least its `min` where it does not lend.
+    pub request: ResourceList,
+    above: Above,
+    children: Vec<Arc<str>>,
+    division: Division,
+}
+
+/// Where a quota hangs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Above {
+    /// At the root of a tree.
+    Root(Arc<str>),
+    /// Below another quota.
+    Quota(Arc<str>),
+    /// Nowhere: its parent is unknown, in another tree, or a descendant.
+    Nothing,
+}
+
+/// The root of a tree.
+#[derive(Clone, Debug, Default)]
+struct Root {
+    sums: Sums,
+    /// What there is to be divided.
+    total: ResourceList,
+    /// Resources that some quota of the tree bounds.
+    resources: BTreeSet<String>,
+    children: Vec<Arc<str>>,
+    division: Division,
+}
+
+/// All trees. The default tree has an empty id.
+#[derive(Clone, Debug)]
+pub struct Forest {
+    settings: Arc<Settings>,
+    nodes: BTreeMap<Arc<str>, Node>,
+    roots: BTreeMap<Arc<str>, Root>,
+    /// By namespace, the quota that names it in an annotation.
+    bound: BTreeMap<String, Arc<str>>,
+}
+
+impl Node {
+    /// What it requests of its parent: of each resource at most its `max`, and nothing where that does not name it.
+    fn limited_request(&self) -> ResourceList {
+        let bounds = self.quota.max.iter();
+        let limited = bounds.filter_map(|(name, max)| Some((name, self.request.get(name)?.min(max))));
+        limited.collect()
+    }
+
+    fn renew_request(&mut self) {
+        let of_pods = &self.sums.request;
+        self.request = if self.quota.lends { of_pods.clone() } else { of_pods.max(&self.quota.min) };
+    }
+}
+
+impl Forest {
+    /// The quota of pods with this claim; none where they belong to none.
+    pub fn quota_of(&self, claim: &Claim) -> Option<&Arc<str>> {
+        let known = |name: &str| self.nodes.get_key_value(name).map(|(name, _)| name);
+        let default = || known(DEFAULT_QUOTA).filter(|_| self.settings.has_default);
+        if !claim.label.is_empty() {
+            return known(&claim.label).or_else(default);
+        }
+        let namespaced = || {
+            let (own, node) = self.nodes.get_key_value(&claim.namespace)?;
+            (node.quota.namespace == *claim.namespace).then_some(own)
+        };
+        let by_namespace = || namespaced().or_else(|| self.bound.get(&*claim.namespace));
+        by_namespace().filter(|_| self.settings.has_default).or_else(default)
+    }
+
+    /// A quota.
+    pub fn node(&self, name: &str) -> Option<&Node> {
+        self.nodes.get(name)
+    }
+
+    /// All quotas but the root, by name.
+    pub fn nodes(&self) -> impl Iterator<Item = (&Arc<str>, &Node)> {
+        self.nodes.iter()
+    }
+
+    /// What all pods of the default tree amount to; of a quota counts what it requests within its `max`.
+    pub fn root(&self) -> Option<&Sums> {
+        self.roots.get("").map(|root| &root.sums)
+    }
+
+    /// The quota and those above it, without the root.
+    pub fn upwards<'a>(&'a self, name: &str) -> impl Iterator<Item = (&'a Arc<str>, &'a Node)> {
+        std::iter::successors(self.nodes.get_key_value(name), |(_, node)| match &node.above {
+            Above::Quota(parent) => self.nodes.get_key_value(parent),
+            Above::Root(_) | Above::Nothing => None,
+        })
+    }
+
+    /// What the pods of a quota may use, of the resources that its `max` names. That is its `max` where runtimes are
+    /// switched off, for the system and the default quota, and for a quota that no root reaches.
+    pub fn limit(&self, name: &str) -> ResourceList {
+        let path: Vec<(&Arc<str>, &Node)> = self.upwards(name).collect();
+        let root = path.last().and_then(|(_, top)| match &top.above {
+            Above::Root(tree) => self.roots.get(tree),
+            Above::Quota(_) | Above::Nothing => None,
+        });
+        match root {
+            Some(root) if self.settings.uses_runtime && !is_special(name) => self.runtime(root, &path),
+            _ => path.first().map(|(_, node)| node.quota.max.clone()).unwrap_or_default(),
+        }
+    }
+
+    /// The runtime of the first quota of a path that ends at a child of the root.
+    fn runtime(&self, root: &Root, path: &[(&Arc<str>, &Node)]) -> ResourceList {
+        let mut total = root.total.clone();
+        let mut above = None;
+        for (name, node) in path.iter().rev() {
+            let division = above.map_or(&root.division, |above: &Node| &above.division);
+            total = division.of(name, &total, || match above {
+                None => self.divide(&total, root.resources.iter().map(String::as_str), &root.children),
+                Some(above) => self.divide(&total, above.quota.max.names(), &above.children),
+            });
+            above = Some(node);
+        }
+        total
+    }
+
+    fn divide<'a>(
+        &self,
+        total: &ResourceList,
+        resources: impl IntoIterator<Item = &'a str>,
+        children: &[Arc<str>],
+    ) -> Runtimes {
+        let nodes = children.iter().filter(|name| !is_special(name)).filter_map(|name| self.nodes.get(name));
+        let claimants = nodes.map(|node| Claimant { quota: &node.quota, request: node.limited_request() });
+        divide(total, resources, &claimants.collect::<Vec<_>>(), self.settings.scales_min)
+    }
+
+    /// Adds to a sum of the quota of a claim, and of those above it.
+    pub fn add(&mut self, claim: &Claim, kind: Kind, change: &ResourceList) {
+        let Some(name) = self.quota_of(claim).cloned() else { return };
+        let Some(node) = self.nodes.get(&name) else { return };
+        let mut change = masked(change, &node.quota.max);
+        if kind == Kind::Used && is_special(&name) {
+            self.take(&change);
+        }
+        let mut at = name;
+        while let Some(node) = self.nodes.get_mut(&at) {
+            let is_changed = node.add(kind, &mut change);
+            let sums = match &node.above {
+                Above::Quota(parent) => {
+                    at = Arc::clone(parent);
+                    if is_changed {
+                        _ = self.nodes.get_mut(&at).map(|parent| parent.division.forget());
+                    }
+                    continue;
+                }
+                Above::Root(tree) => self.roots.get_mut(tree),
+                Above::Nothing => None,
+            };
+            if let Some(root) = sums {
+                root.sums.add(kind, &change);
+                if is_changed {
+                    root.division.forget();
+                }
+            }
+            return;
+        }
+    }
+
+    /// What the nodes offer has changed.
+    pub fn set_offered(&mut self, offered: &ResourceList) {
+        let mut rest = offered.clone();
+        self.roots.values_mut().for_each(|root| root.total = ResourceList::new());
+        for quota in self.nodes.values().map(|node| &node.quota).filter(|quota| self.settings.begins_tree(quota)) {
+            if let Some(root) = self.roots.get_mut(&*quota.tree_id) {
+                root.total.add(&quota.total);
+            }
+            if !quota.ignores_default_tree {
+                rest = rest.minus(&masked(&quota.total, offered));
+            }
+        }
+        if let Some(root) = self.roots.get_mut("") {
+            root.total = rest;
+        }
+        for special in [SYSTEM_QUOTA, DEFAULT_QUOTA] {
+            if let Some(used) = self.nodes.get(special).map(|node| node.sums.used.clone()) {
+                self.take(&used);
+            }
+        }
+    }
+
+    /// Takes what pods of the system and the default quota use from what the default tree divides.
+    fn take(&mut self, used: &ResourceList) {
+        if let Some(root) = self.roots.get_mut("") {
+            root.total = root.total.minus(&masked(used, &root.total));
+        }
+    }
+}
+
+impl Node {
+    /// Adds to a sum; the change becomes that for the parent. Says whether the quota requests something else of it.
+    fn add(&mut self, kind: Kind, change: &mut ResourceList) -> bool {
+        if kind != Kind::Request {
+            self.sums.add(kind, change);
+            return false;
+        }
+        let before = self.limited_request();
+        self.sums.add(kind, change);
+        self.renew_request();
+        let after = self.limited_request();
+        *change = after.minus(&before);
+        after != before
+    }
+}
+
+/// Whether the quota gets its `max` before anything is divided.
+fn is_special(name: &str) -> bool {
+    matches!(name, SYSTEM_QUOTA | DEFAULT_QUOTA | ROOT_QUOTA)
+}

@@ -1,0 +1,156 @@
+//! LoadAwareScheduling: pods stay away from nodes that use much, by what is reported of them and estimated of new pods.
+//!
+//! What is reported and estimated are values, and the decisions functions of them; read [`NodeLoad`] and [`View`] first.
+
+mod decide;
+mod dimensions;
+mod estimate;
+mod loads;
+mod metric;
+mod node_load;
+mod settings;
+#[cfg(test)]
+mod tests;
+mod thresholds;
+
+use std::sync::Arc;
+
+use koord_api::node_metric;
+use koord_config::scheduler::LoadAwareSchedulingArgs;
+use koord_engine::{
+    cluster::Cluster,
+    columns::Row,
+    event::{Event, Events},
+    hold::Holds,
+    plugin::{Filter, Plugin, PreFilter, Refusal, Rejection, Request, Score},
+    pod::Pod,
+    state::State,
+};
+use koord_resource::controller::ResourceKind;
+
+use self::loads::{PlacedAt, is_metric};
+pub use self::{
+    decide::{Incoming, TooBusy, View},
+    dimensions::{Amounts, Dimensions},
+    estimate::{Demand, Estimator},
+    loads::Loads,
+    metric::{NodeMetric, NodeUsage, PodUsage, Usage},
+    node_load::{AssignedPod, NodeLoad},
+    settings::{Expired, Settings},
+    thresholds::{Aggregated, Measure, Thresholds},
+};
+
+/// Refuses nodes that would use too much with the pod, and prefers those of which the most is left. Profiles share what is
+/// kept about nodes, so that the first profile says by which arguments.
+#[derive(Clone, Debug)]
+pub struct LoadAwareScheduling {
+    settings: Arc<Settings>,
+}
+
+/// What a node is asked for one pod.
+struct Ask(Incoming);
+
+impl LoadAwareScheduling {
+    /// With these arguments, completed.
+    pub fn new(args: &LoadAwareSchedulingArgs) -> Self {
+        Self { settings: Arc::new(Settings::from(args)) }
+    }
+
+    fn ask(&self, pod: &Pod, cluster: &Cluster) -> Ask {
+        let settings = cluster.state::<Loads>().map_or(&self.settings, Loads::settings);
+        Ask(settings.incoming(&pod.template))
+    }
+}
+
+/// Pods of a DaemonSet run on every node, however busy it is.
+fn is_of_daemon_set(pod: &Pod) -> bool {
+    pod.controller.as_ref().is_some_and(|owner| &*owner.kind == "DaemonSet")
+}
+
+impl Plugin for LoadAwareScheduling {
+    fn name(&self) -> &'static str {
+        "LoadAwareScheduling"
+    }
+
+    fn reads(&self) -> &'static [ResourceKind] {
+        const { &[ResourceKind::typed::<node_metric::NodeMetric>()] }
+    }
+
+    fn state(&self) -> Option<Box<dyn State>> {
+        Some(Box::new(Loads::new(Arc::clone(&self.settings))))
+    }
+
+    fn is_individual(&self, pod: &Pod, _: &Cluster) -> bool {
+        is_of_daemon_set(pod)
+    }
+
+    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreFilter {
+        if is_of_daemon_set(request.pod) {
+            return PreFilter::Skip;
+        }
+        PreFilter::Nodes(Box::new(self.ask(request.pod, cluster)))
+    }
+
+    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
+        Some(Box::new(self.ask(request.pod, cluster)))
+    }
+
+    fn reasons(&self, refusal: &Refusal, cluster: &Cluster) -> Vec<String> {
+        let settings = cluster.state::<Loads>().map_or(&self.settings, Loads::settings);
+        let resource = usize::try_from(refusal.operand).map_or("", |index| settings.dimensions.name(index));
+        vec![match refusal.reason {
+            EXPIRED => "node(s) nodeMetric expired".to_owned(),
+            AVERAGE => format!("node(s) {resource} usage exceed threshold"),
+            _ => format!("node(s) {resource} aggregated usage exceed threshold"),
+        }]
+    }
+
+    fn reserve(&self, _: &Request<'_>, cluster: &Cluster, _: Row, holds: &mut Holds) -> Result<(), Rejection> {
+        holds.set(PlacedAt(cluster.time().as_second()));
+        Ok(())
+    }
+
+    fn events(&self) -> Events {
+        Events::NODE_ADDED | Events::NODE_ALLOCATABLE | Events::NODE_LABELS | Events::POD_REMOVED | Events::OBJECTS
+    }
+
+    fn may_help(&self, pod: &Pod, event: &Event, cluster: &Cluster) -> bool {
+        let Event::Object(change) = event else { return true };
+        let row = is_metric(change).and_then(|node| cluster.row(node));
+        row.is_some_and(|row| self.ask(pod, cluster).filter(cluster, row).is_ok())
+    }
+}
+
+const EXPIRED: u16 = 0;
+const AVERAGE: u16 = 1;
+const AGGREGATED: u16 = 2;
+
+impl From<TooBusy> for Refusal {
+    fn from(reason: TooBusy) -> Self {
+        let (reason, index) = match reason {
+            TooBusy::Expired => (EXPIRED, 0),
+            TooBusy::Average(index) => (AVERAGE, index),
+            TooBusy::Aggregated(index) => (AGGREGATED, index),
+        };
+        Self::resolvable(reason, index as u64)
+    }
+}
+
+impl Filter for Ask {
+    fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
+        let Some(loads) = cluster.state::<Loads>() else { return Ok(()) };
+        let Some(view) = loads.view(row) else { return Ok(()) };
+        loads.settings().check(view, &self.0).map_err(Refusal::from)
+    }
+}
+
+impl Score for Ask {
+    fn score(&self, cluster: &Cluster, row: Row) -> i64 {
+        let Some(loads) = cluster.state::<Loads>() else { return 0 };
+        loads.view(row).map_or(0, |view| loads.settings().score(view, &self.0))
+    }
+
+    fn is_local(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,207 @@
+//! The load of every node, kept up to date.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use jiff::Timestamp;
+use koord_api::{
+    classes::Classes,
+    node_annotations::{RAW_ALLOCATABLE, USAGE_THRESHOLDS},
+    node_metric,
+    priority::PriorityClass,
+};
+use koord_engine::{
+    cluster::{Class, ClassId, Cluster, Placed},
+    columns::Row,
+    node::Node,
+    object::ObjectChange,
+    pod::{Pod, Template},
+    state::State,
+};
+
+use super::{Amounts, AssignedPod, Demand, Incoming, NodeLoad, NodeMetric, Settings, Thresholds, View};
+
+/// What is known of the load of nodes, by row.
+#[derive(Clone, Debug)]
+pub struct Loads {
+    settings: Arc<Settings>,
+    rows: Vec<Known>,
+    /// When reports expire, in seconds since 1970.
+    expiries: BTreeSet<(i64, Row)>,
+    estimates: Estimates,
+}
+
+/// What is known of a node.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    capacity: Amounts,
+    /// What an annotation of the node sets instead of the configuration.
+    thresholds: Option<Thresholds>,
+    load: NodeLoad,
+    metric: Option<NodeMetric>,
+    is_expired: bool,
+    /// When the report expires, where that lies ahead.
+    expires: Option<i64>,
+}
+
+/// What pods of a class are estimated to use. A class is held, so that no other can have its id.
+#[derive(Clone, Debug, Default)]
+struct Estimates(BTreeMap<ClassId, (Arc<Class>, Incoming)>);
+
+/// When a pod was placed that is not reported as scheduled yet, in seconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PlacedAt(pub(super) i64);
+
+impl Loads {
+    /// Of no nodes.
+    pub fn new(settings: Arc<Settings>) -> Self {
+        Self { settings, rows: Vec::new(), expiries: BTreeSet::new(), estimates: Estimates::default() }
+    }
+
+    /// By what nodes are compared.
+    pub fn settings(&self) -> &Arc<Settings> {
+        &self.settings
+    }
+
+    /// What is known of a node.
+    pub fn view(&self, row: Row) -> Option<View<'_>> {
+        let Known { capacity, thresholds, load, metric, is_expired, .. } = self.rows.get(row.index())?;
+        let thresholds = thresholds.as_ref().unwrap_or(&self.settings.thresholds);
+        Some(View { capacity, thresholds, load, metric: metric.as_ref(), is_expired: *is_expired })
+    }
+
+    fn known(&mut self, row: Row) -> &mut Known {
+        if row.index() >= self.rows.len() {
+            self.rows.resize_with(row.index() + 1, Known::default);
+        }
+        &mut self.rows[row.index()]
+    }
+
+    /// Reads the report about a node.
+    fn report(&mut self, cluster: &Cluster, row: Row) {
+        let name = cluster.node(row).map(|node| &node.name);
+        let metric = name.and_then(|name| cluster.objects().get::<node_metric::NodeMetric>(name));
+        let metric = metric.map(|metric| NodeMetric::of(metric, |name| name.into()));
+        let updated = metric.as_ref().and_then(|metric| metric.updated);
+        let expires = updated.map(|updated| updated.saturating_add(self.settings.expiration_seconds));
+        let ahead = expires.filter(|expires| *expires > cluster.time().as_second());
+        let settings = Arc::clone(&self.settings);
+        let known = self.known(row);
+        known.load.report(metric.as_ref(), &settings.dimensions);
+        known.is_expired = ahead.is_none();
+        known.metric = metric;
+        if let Some(before) = std::mem::replace(&mut known.expires, ahead) {
+            self.expiries.remove(&(before, row));
+        }
+        self.expiries.extend(ahead.map(|expires| (expires, row)));
+    }
+
+    fn assigned(&mut self, placed: &Placed) -> AssignedPod {
+        let Pod { key, template, scheduled, initialized, created, .. } = &*placed.pod;
+        let Incoming { estimate, is_prod } = self.estimates.of(&placed.class, &self.settings);
+        let since = scheduled.or(placed.holds.get::<PlacedAt>().map(|at| at.0)).unwrap_or(*created);
+        let annotation = |name: &str| template.annotations.get(name);
+        let until = self.settings.estimator.until(annotation, since, *initialized);
+        AssignedPod { key: key.clone(), since, until, estimate, is_prod }
+    }
+}
+
+impl Settings {
+    /// What a pod of a template adds to the load of a node.
+    pub fn incoming(&self, template: &Template) -> Incoming {
+        let label = |key: &str| template.labels.get(key);
+        let class = Classes::of(label, Some(template.priority), || template.kubernetes_qos).priority;
+        let demand = Demand { requests: &template.requests, limits: &template.limits, class };
+        let annotation = |name: &str| template.annotations.get(name);
+        let estimate = self.estimator.estimate(demand, annotation, &self.dimensions);
+        Incoming { estimate, is_prod: class == Some(PriorityClass::Prod) }
+    }
+
+    fn capacity(&self, node: &Node) -> Amounts {
+        let raw = node.annotations.get(RAW_ALLOCATABLE.name()).and_then(|text| RAW_ALLOCATABLE.read(text).ok());
+        let mut allocatable = node.allocatable.clone();
+        for (name, amount) in raw.iter().flatten() {
+            allocatable.insert(name.clone(), amount.clone());
+        }
+        self.dimensions.list(&allocatable)
+    }
+
+    fn thresholds(&self, node: &Node) -> Option<Thresholds> {
+        let text = node.annotations.get(USAGE_THRESHOLDS.name())?;
+        let custom = USAGE_THRESHOLDS.read(text).ok()?;
+        Some(self.thresholds.with(&custom, &self.dimensions))
+    }
+}
+
+impl Estimates {
+    /// Classes beyond are forgotten.
+    const CLASSES_MAX: usize = 1024;
+
+    fn of(&mut self, class: &Arc<Class>, settings: &Settings) -> Incoming {
+        if self.0.len() >= Self::CLASSES_MAX && !self.0.contains_key(&class.id()) {
+            self.0.clear();
+        }
+        let estimated = || (Arc::clone(class), settings.incoming(class.template()));
+        self.0.entry(class.id()).or_insert_with(estimated).1.clone()
+    }
+}
+
+impl State for Loads {
+    fn copy(&self) -> Box<dyn State> {
+        Box::new(self.clone())
+    }
+
+    fn placed(&mut self, _: &Cluster, placed: &Placed) {
+        if placed.pod.is_reservation {
+            return;
+        }
+        let (pod, settings) = (self.assigned(placed), Arc::clone(&self.settings));
+        let known = self.known(placed.row);
+        known.load.assign(placed.pod.uid.clone(), pod, known.metric.as_ref(), &settings.dimensions);
+    }
+
+    fn removed(&mut self, _: &Cluster, placed: &Placed) {
+        let settings = Arc::clone(&self.settings);
+        let known = self.known(placed.row);
+        known.load.remove(&placed.pod.uid, known.metric.as_ref(), &settings.dimensions);
+    }
+
+    fn node(&mut self, cluster: &Cluster, row: Row) {
+        let settings = Arc::clone(&self.settings);
+        let known = self.known(row);
+        let node = cluster.node(row);
+        known.capacity = node.map(|node| settings.capacity(node)).unwrap_or_default();
+        known.thresholds = node.and_then(|node| settings.thresholds(node));
+        self.report(cluster, row);
+    }
+
+    fn object(&mut self, cluster: &Cluster, change: &ObjectChange) -> Vec<Row> {
+        let row = is_metric(change).and_then(|name| cluster.row(name));
+        row.into_iter().for_each(|row| self.report(cluster, row));
+        row.into_iter().collect()
+    }
+
+    fn tick(&mut self, _: &Cluster, now: Timestamp) -> Vec<Row> {
+        let mut rows = Vec::new();
+        while let Some((at, row)) = self.expiries.first().copied().filter(|(at, _)| *at <= now.as_second()) {
+            self.expiries.remove(&(at, row));
+            let known = self.known(row);
+            known.is_expired = true;
+            known.expires = None;
+            rows.push(row);
+        }
+        rows
+    }
+
+    fn wake_at(&self) -> Option<Timestamp> {
+        self.expiries.first().and_then(|(at, _)| Timestamp::from_second(*at).ok())
+    }
+}
+
+/// The node that a change of an object is about, if it is one of a NodeMetric.
+pub(super) fn is_metric(change: &ObjectChange) -> Option<&str> {
+    change.of::<node_metric::NodeMetric>()?;
+    change.key().map(koord_core::key::ObjectKey::name)
+}

@@ -1,0 +1,130 @@
+//! NodeResourcesFitPlus: nodes are compared by what is requested of them, each resource by a rule of its own.
+
+use koord_config::scheduler::{NodeResourcesFitPlusArgs, ScoringType};
+use koord_engine::{
+    cluster::Cluster,
+    columns::Row,
+    plugin::{Plugin, Request, SCORE_MAX, Score},
+};
+use koord_scheduling::ResourceId;
+
+/// Scores nodes by the resources that the pod requests.
+#[derive(Clone, Debug, Default)]
+pub struct NodeResourcesFitPlus {
+    /// The resources that count, each with its rule and its weight.
+    pub resources: Vec<(String, ScoringType, i64)>,
+}
+
+struct Requests(Vec<Counted>);
+
+/// A resource that the pod requests.
+struct Counted {
+    id: ResourceId,
+    rule: ScoringType,
+    weight: i64,
+    /// What the pod adds to it.
+    request: i64,
+    /// Which assumed usage is compared instead of requests.
+    assumed: Option<usize>,
+}
+
+impl From<&NodeResourcesFitPlusArgs> for NodeResourcesFitPlus {
+    fn from(args: &NodeResourcesFitPlusArgs) -> Self {
+        let resources = args.resources.iter().map(|(name, score)| (name.clone(), score.type_, score.weight.0));
+        Self { resources: resources.collect() }
+    }
+}
+
+impl Plugin for NodeResourcesFitPlus {
+    fn name(&self) -> &'static str {
+        "NodeResourcesFitPlus"
+    }
+
+    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
+        let counted = self.resources.iter().filter_map(|(name, rule, weight)| {
+            let id = cluster.resources().get(name)?;
+            let requested = Some(request.class.requests().get(id)).filter(|request| *request > 0)?;
+            let assumed = [ResourceId::CPU, ResourceId::MEMORY].iter().position(|known| *known == id);
+            let added = assumed.map_or(requested, |which| request.template().assumed_usage[which]);
+            Some(Counted { id, rule: *rule, weight: *weight, request: added, assumed })
+        });
+        let counted: Vec<Counted> = counted.collect();
+        // Without a resource all nodes are alike.
+        let weights: i64 = counted.iter().map(|counted| counted.weight).sum();
+        (weights > 0).then(|| Box::new(Requests(counted)) as Box<dyn Score>)
+    }
+}
+
+impl Score for Requests {
+    fn score(&self, cluster: &Cluster, row: Row) -> i64 {
+        let assumed_usage = cluster.assumed_usage(row);
+        let (mut sum, mut weights) = (0, 0);
+        for Counted { id, rule, weight, request, assumed } in &self.0 {
+            let before = assumed.map_or_else(|| cluster.requested(*id, row), |which| assumed_usage[which]);
+            sum += weight * score(*rule, before.saturating_add(*request), cluster.allocatable(*id, row));
+            weights += weight;
+        }
+        sum / weights.max(1)
+    }
+
+    fn is_local(&self) -> bool {
+        true
+    }
+}
+
+fn score(rule: ScoringType, requested: i64, offered: i64) -> i64 {
+    let part = match rule {
+        ScoringType::LeastAllocated => (offered - requested).max(0),
+        ScoringType::MostAllocated => requested.min(offered),
+        ScoringType::BalancedAllocation => 0,
+    };
+    if offered <= 0 { 0 } else { part.saturating_mul(SCORE_MAX) / offered }
+}
+
+#[cfg(test)]
+mod tests {
+    use koord_config::scheduler::ScoringType::{LeastAllocated, MostAllocated};
+    use koord_engine::hold::Holds;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::testing::{cluster, node, pod, scored_in};
+
+    fn requesting(requests: &Value) -> Value {
+        json!({"containers": [{"resources": {"requests": requests}}]})
+    }
+
+    #[test]
+    fn each_resource_that_the_pod_requests_is_compared_by_its_own_rule() {
+        let sized = |name, cpu, gpu| {
+            let allocatable = json!({"cpu": cpu, "memory": "10000Mi", "example.com/gpu": gpu});
+            node(name, &json!({"status": {"allocatable": allocatable}}))
+        };
+        let mut cluster = cluster(&[sized("a", "10", "4"), sized("b", "10", "8"), sized("c", "1", "0")]);
+        let running = requesting(&json!({"cpu": "2", "example.com/gpu": "1"}));
+        cluster.place(pod("x", &running), &"a".into(), Holds::default());
+        let args = json!({"resources": {
+            "cpu": {"type": "LeastAllocated", "weight": 1},
+            "example.com/gpu": {"type": "MostAllocated", "weight": 3},
+        }});
+        let args: NodeResourcesFitPlusArgs = serde_json::from_value(args).unwrap();
+        let plus = NodeResourcesFitPlus::from(&args);
+        let mut scores = |requests: Value| scored_in(&plus, &mut cluster, &requesting(&requests));
+        // a: 7 of 10 cores are left and 2 of 4 devices are used; b: 9 of 10, 1 of 8; c: no core, no device.
+        let both = json!({"cpu": "1", "example.com/gpu": "1"});
+        assert_eq!(scores(both), Some(vec![(70 + 3 * 50) / 4, (90 + 3 * 12) / 4, 0]));
+        assert_eq!(scores(json!({"cpu": "2", "memory": "1"})), Some(vec![60, 80, 0]));
+        assert_eq!(scores(json!({"memory": "1"})), None);
+    }
+
+    #[test]
+    fn containers_without_a_request_and_the_overhead_count_in_the_same_unit() {
+        let mut cluster = cluster(&[node("a", &json!({"status": {"allocatable": {"cpu": "1"}}}))]);
+        let containers = json!([{"resources": {"requests": {"cpu": "200m"}}}, {}]);
+        let spec = json!({"containers": containers, "overhead": {"cpu": "100m"}});
+        for (rule, score) in [(LeastAllocated, 60), (MostAllocated, 40)] {
+            let plus = NodeResourcesFitPlus { resources: vec![("cpu".to_owned(), rule, 1)] };
+            assert_eq!(scored_in(&plus, &mut cluster, &spec), Some(vec![score]));
+        }
+    }
+}
