@@ -13,6 +13,7 @@ use koord_resource::{Quantity, ResourceList, quantity::ParseQuantityError};
 use koord_scheduling::{NodeAffinity, PodRequests, PreferredNodes};
 
 use crate::{
+    affinity::{PodAffinity, SpreadConstraint},
     labels::Labels,
     need::Needs,
     node::Node,
@@ -42,8 +43,13 @@ impl Template {
         };
         let requests = amounts(spec, of_container, of_pod)?;
         let wishes = annotations.iter().filter(|(key, _)| is_of_koordinator(key) && !is_given(key));
+        let spread = spec.topology_spread_constraints.iter().flatten();
         Ok(Self {
             needs: Needs::of(spec, &labels.iter().collect(), annotations, &requests),
+            pod_affinity: PodAffinity::of(&namespace.into(), &labels, spec),
+            spread: spread.map(|constraint| SpreadConstraint::of(constraint, &labels)).collect(),
+            controller: None,
+            images: images(spec),
             namespace: namespace.into(),
             scheduler: spec.scheduler_name.as_deref().unwrap_or("default-scheduler").into(),
             priority: spec.priority.unwrap_or(0),
@@ -66,6 +72,7 @@ impl Node {
     pub fn of(object: &ApiNode) -> Result<Self, ParseQuantityError> {
         let labels = object.metadata.labels.iter().flatten();
         let spec = object.spec.clone().unwrap_or_default();
+        let images = object.status.iter().flat_map(|NodeStatus { images, .. }| images.iter().flatten());
         let allocatable = object.status.as_ref().and_then(|NodeStatus { allocatable, .. }| allocatable.as_ref());
         let allocatable = allocatable.into_iter().flatten();
         Ok(Self {
@@ -76,6 +83,10 @@ impl Node {
             allocatable: allocatable
                 .map(|(name, amount)| Ok((&**name, amount.0.parse()?)))
                 .collect::<Result<_, _>>()?,
+            images: images
+                .flat_map(|image| image.names.iter().flatten().map(|name| (&**name, image.size_bytes.unwrap_or(0))))
+                .map(|(name, size)| (Arc::from(name), size))
+                .collect(),
         })
     }
 }
@@ -164,6 +175,18 @@ fn host_ports(spec: &PodSpec) -> Vec<HostPort> {
     ports.collect()
 }
 
+/// The images of all containers, as container runtimes name them.
+fn images(spec: &PodSpec) -> Box<[Arc<str>]> {
+    let containers = spec.init_containers.iter().flatten().chain(&spec.containers);
+    containers.map(|container| tagged(container.image.as_deref().unwrap_or_default())).collect()
+}
+
+/// The name of an image with its tag, which is `latest` where it has none.
+fn tagged(image: &str) -> Arc<str> {
+    let last = image.rsplit_once('/').map_or(image, |(_, last)| last);
+    if last.contains(':') { image.into() } else { format!("{image}:latest").into() }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -199,6 +222,17 @@ mod tests {
         }));
         assert_eq!((template.requests.amount("cpu").to_string(), template.assumed_usage[0]), ("1".to_owned(), 1000));
         assert_eq!(template.requests.amount("example.com/gpu").to_string(), "2");
+    }
+
+    #[test]
+    fn images_of_all_containers_count_under_their_tags() {
+        let container = |image: &str| json!({"name": "c", "image": image});
+        let template = template(json!({
+            "initContainers": [container("registry:5000/init")],
+            "containers": [container("web:1"), container("a/web"), container("web@sha256:0")],
+        }));
+        let images: Vec<&str> = template.images.iter().map(|image| &**image).collect();
+        assert_eq!(images, ["registry:5000/init:latest", "web:1", "a/web:latest", "web@sha256:0"]);
     }
 
     #[test]

@@ -6,10 +6,13 @@
 
 mod balanced_allocation;
 mod default_preemption;
+mod image_locality;
+mod inter_pod_affinity;
 mod node_affinity;
 mod node_ports;
 mod node_resources_fit;
 mod node_unschedulable;
+mod pod_topology_spread;
 mod registry;
 mod scheduling_gates;
 mod taint_toleration;
@@ -19,10 +22,13 @@ mod unbuilt;
 
 pub use balanced_allocation::BalancedAllocation;
 pub use default_preemption::DefaultPreemption;
+pub use image_locality::ImageLocality;
+pub use inter_pod_affinity::InterPodAffinity;
 pub use node_affinity::NodeAffinity;
 pub use node_ports::NodePorts;
 pub use node_resources_fit::{NodeResourcesFit, Strategy, Weighted};
 pub use node_unschedulable::NodeUnschedulable;
+pub use pod_topology_spread::{DefaultConstraints, PodTopologySpread};
 pub use registry::{BuiltProfile, Idle, ProfileError, build, default_profile};
 pub use scheduling_gates::SchedulingGates;
 pub use taint_toleration::TaintToleration;
