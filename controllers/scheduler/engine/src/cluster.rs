@@ -5,9 +5,12 @@
 //! real thing.
 
 mod class;
+mod images;
 mod log;
+mod population;
 #[cfg(test)]
 mod tests;
+mod topologies;
 mod trial;
 
 use std::{
@@ -20,10 +23,13 @@ use jiff::Timestamp;
 use koord_core::uid::Uid;
 use koord_scheduling::{ResourceId, ResourceNames, ResourceVector};
 
-use self::{class::Classes, log::ChangeLog};
+use self::{class::Classes, images::Images, log::ChangeLog, population::Population, topologies::Topologies};
 pub use self::{
     class::{Class, ClassId},
+    images::Image,
     log::Position,
+    population::Residents,
+    topologies::{Domain, TopologyId},
     trial::Trial,
 };
 use crate::{
@@ -61,6 +67,9 @@ pub struct Cluster {
     objects: Objects,
     states: States,
     time: Timestamp,
+    population: Population,
+    topologies: Topologies,
+    images: Images,
     log: ChangeLog,
 }
 
@@ -108,7 +117,18 @@ impl Cluster {
 
     /// What the pods of a template have in common, as the columns number it.
     pub fn class(&mut self, template: &Arc<Template>) -> Arc<Class> {
-        self.classes.of(template, &mut self.resources)
+        if let Some(class) = self.classes.get(template) {
+            return class;
+        }
+        let class = self.classes.of(template, &mut self.resources);
+        let Self { topologies, slots, classes, .. } = self;
+        for key in template.topology_keys() {
+            topologies.track(key, rows_of(slots));
+        }
+        if topologies.is_sweep_due() {
+            topologies.sweep(&classes.iter().flat_map(|class| class.template().topology_keys()).cloned().collect());
+        }
+        class
     }
 
     /// How many nodes there are.
@@ -133,8 +153,7 @@ impl Cluster {
 
     /// The rows of all nodes, in order.
     pub fn rows(&self) -> impl Iterator<Item = (Row, &Arc<Node>)> {
-        let slots = self.slots.iter().enumerate();
-        slots.filter_map(|(index, slot)| Some((Row::at(index)?, slot.node.as_ref()?)))
+        rows_of(&self.slots)
     }
 
     /// The node of a row.
@@ -171,6 +190,57 @@ impl Cluster {
     /// A pod that is bound, or assumed to be.
     pub fn pod(&self, uid: &Uid) -> Option<&Placed> {
         self.pods.get(uid)
+    }
+
+    /// The pods of a node, by class.
+    pub fn residents(&self, row: Row) -> &[Residents] {
+        self.population.on(row)
+    }
+
+    /// The classes that have a pod on some row, at their index in [`Residents`]; none where an index is not in use.
+    pub fn classes(&self) -> impl Iterator<Item = Option<&Arc<Class>>> {
+        self.population.classes()
+    }
+
+    /// Those of them whose pods say something about other pods.
+    pub fn bearers(&self) -> impl Iterator<Item = &Arc<Class>> {
+        self.population.bearers()
+    }
+
+    /// Changes whenever such a class appears or vanishes.
+    pub fn bearers_epoch(&self) -> u64 {
+        self.population.epoch()
+    }
+
+    /// The column of a topology key; none where neither a class nor a plugin has named it.
+    pub fn topology(&self, key: &str) -> Option<TopologyId> {
+        self.topologies.id(key)
+    }
+
+    /// The domain that a node is in; none without that label.
+    pub fn domain(&self, topology: TopologyId, row: Row) -> Option<Domain> {
+        self.topologies.domain(topology, row)
+    }
+
+    /// Above the index of every domain.
+    pub fn domains_width(&self, topology: TopologyId) -> usize {
+        self.topologies.width(topology)
+    }
+
+    /// Keeps a column for a topology key, whether or not a pod names it.
+    pub fn pin_topology(&mut self, key: &Arc<str>) {
+        self.topologies.pin(key);
+        self.topologies.track(key, rows_of(&self.slots));
+    }
+
+    /// An image that some node has.
+    pub fn image(&self, name: &str) -> Option<&Image> {
+        self.images.get(name)
+    }
+
+    /// Changes whenever a node has other images, or there are more or fewer nodes.
+    pub fn images_epoch(&self) -> u64 {
+        self.images.epoch()
     }
 
     /// Up to where [`Cluster::changed_since`] knows what has changed.
@@ -330,6 +400,8 @@ impl Cluster {
         let allocatable = self.resources.vector(&node.allocatable);
         self.allocatable.set_row(row, &allocatable);
         self.softly_tainted += usize::from(node.is_softly_tainted());
+        self.topologies.set_node(row, Some(&node.labels));
+        self.images.change(row, self.slots[row.index()].node.as_ref(), Some(&node));
         let old = self.slots[row.index()].node.replace(node);
         self.nodes += usize::from(old.is_none());
         self.softly_tainted -= usize::from(old.as_ref().is_some_and(|old| old.is_softly_tainted()));
@@ -344,6 +416,8 @@ impl Cluster {
         self.nodes -= usize::from(old.is_some());
         self.softly_tainted -= usize::from(old.as_ref().is_some_and(|old| old.is_softly_tainted()));
         self.allocatable.set_row(row, &ResourceVector::default());
+        self.topologies.set_node(row, None);
+        self.images.change(row, old.as_ref(), None);
         self.node_changed(row);
         self.release(row);
         old
@@ -403,6 +477,13 @@ impl Cluster {
                 sums.insert(format!("{part} {name}"), amount);
             }
         }
+        for Residents { class, pods, deleting, .. } in self.residents(row) {
+            let labels: Vec<String> =
+                class.template().labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
+            let whose = format!("{} {}", class.template().namespace, labels.join(","));
+            *sums.entry(format!("pods of {whose}")).or_default() += i64::from(*pods);
+            *sums.entry(format!("deleted pods of {whose}")).or_default() += i64::from(*deleting);
+        }
         let [cpu, memory] = self.assumed_usage(row);
         sums.extend([("assumed cpu".to_owned(), cpu), ("assumed memory".to_owned(), memory)]);
         sums
@@ -420,6 +501,7 @@ impl Cluster {
             let rows = self.slots.len();
             self.allocatable.grow(rows);
             self.requested.grow(rows);
+            self.population.grow(rows);
             self.assumed_usage.iter_mut().for_each(|column| column.resize(rows, 0));
             row
         });
@@ -447,12 +529,14 @@ impl Cluster {
             pods.insert(at, pod.uid.clone());
         }
         let placed = Placed { pod, class, row, holds };
+        self.population.add(&placed);
         self.with_states(|states, cluster| states.iter_mut().for_each(|state| state.placed(cluster, &placed)));
         self.pods.insert(placed.pod.uid.clone(), placed);
     }
 
     fn take(&mut self, uid: &Uid) -> Option<Placed> {
         let placed = self.pods.remove(uid)?;
+        self.population.remove(&placed);
         self.requested.subtract(placed.row, placed.class.requests());
         for (column, usage) in self.assumed_usage.iter_mut().zip(placed.class.template().assumed_usage) {
             column[placed.row.index()] -= usage;
@@ -464,4 +548,10 @@ impl Cluster {
         self.with_states(|states, cluster| states.iter_mut().for_each(|state| state.removed(cluster, &placed)));
         Some(placed)
     }
+}
+
+/// The rows of all nodes, in order.
+fn rows_of(slots: &[Slot]) -> impl Iterator<Item = (Row, &Arc<Node>)> {
+    let slots = slots.iter().enumerate();
+    slots.filter_map(|(index, slot)| Some((Row::at(index)?, slot.node.as_ref()?)))
 }

@@ -1,21 +1,19 @@
 //! The search for a node: filters, scores, and the choice among the best.
 //!
-//! Where all that a class of pods asks is local to nodes, its answers are kept: of the next pod of that class only the
-//! nodes are asked that have changed since.
+//! Answers that are local to nodes are kept per class of pods: for the next pod of a class only the nodes are asked that
+//! have changed since. What is not local is asked of all nodes that are left.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+mod candidates;
 
+use std::{collections::BTreeMap, sync::Arc};
+
+use self::candidates::Candidates;
 use crate::{
-    best::Best,
-    cluster::{Class, ClassId, Cluster, Placed, Position, Trial},
+    cluster::{ClassId, Cluster, Placed, Trial},
     columns::Row,
     hold::Holds,
     plugin::{Code, Filter, Plugin, PreFilter, Refusal, Rejection, Request, Score},
     pod::Pod,
-    preemption::nominated_before,
 };
 
 /// The plugins by which the pods of one scheduler name are placed, in their order.
@@ -91,17 +89,6 @@ impl Found {
     }
 }
 
-/// What is known about the nodes for pods of one class.
-struct Candidates {
-    class: Arc<Class>,
-    prepared: Prepared,
-    /// Of each plugin that scores, the score of every node, where all were alike.
-    uniform: Vec<Option<i64>>,
-    best: Best,
-    verdicts: Vec<Option<Verdict>>,
-    position: Position,
-}
-
 /// The candidates of the classes that were searched for lately.
 #[derive(Default)]
 pub struct Memory {
@@ -112,9 +99,16 @@ pub struct Memory {
 /// What the plugins of a profile ask for one pod, or for all pods of a class.
 pub struct Prepared {
     filters: Vec<(u8, Box<dyn Filter>)>,
-    scores: Vec<(i64, Box<dyn Score>)>,
+    scores: Vec<Scorer>,
     /// A plugin that refuses all nodes.
     refused: Option<Verdict>,
+}
+
+/// How one plugin compares nodes.
+struct Scorer {
+    plugin: u8,
+    weight: i64,
+    score: Box<dyn Score>,
 }
 
 impl Profile {
@@ -131,36 +125,44 @@ impl Profile {
         if let Some((plugin, rejection)) = self.admit(&request, cluster) {
             return Found::Never(plugin, rejection);
         }
-        if self.plugins.iter().any(|plugin| plugin.is_individual(pod, cluster)) {
-            let mut prepared = self.prepare(&request, cluster);
-            return self.search_all(&request, &mut prepared, cluster, draw);
-        }
-        let mut candidates = match memory.bring_up_to_date(&class, cluster) {
+        let is_individual = self.plugins.iter().any(|plugin| plugin.is_individual(pod, cluster));
+        let kept = if is_individual { None } else { memory.bring_up_to_date(self, &request, cluster) };
+        let mut candidates = match kept {
             Some(candidates) => candidates,
             None => {
-                let mut prepared = self.prepare(&request, cluster);
-                if !prepared.is_local(cluster) {
-                    return self.search_all(&request, &mut prepared, cluster, draw);
+                let prepared = self.prepare(&request, cluster);
+                if let Some(verdict) = prepared.refused {
+                    return self.never(verdict, cluster);
                 }
-                Candidates::of(Arc::clone(&class), prepared, cluster)
+                Candidates::of(self, Arc::clone(&class), prepared, cluster)
             }
         };
-        let held = held_rows(pod, &candidates.verdicts, &mut candidates.prepared, cluster);
+        let held = candidates.held_rows(pod, cluster);
         let nominated = cluster.nomination(&pod.uid).filter(|row| !held.contains_key(row));
-        let found = match nominated.filter(|row| candidates.takes(*row)) {
+        let found = match nominated.filter(|row| candidates.takes(*row, cluster)) {
             Some(row) => Found::of_nominated(row),
             None => candidates.choose_beside(&held, cluster, draw),
         };
-        memory.keep(candidates);
+        if !is_individual {
+            memory.keep(candidates);
+        }
         found
     }
 
     /// What the plugins say about one node: the first refusal, or the score before anything is normalised.
     pub fn ask(&self, request: &Request<'_>, cluster: &Cluster, row: Row) -> Result<i64, Verdict> {
-        let prepared = self.prepare(request, cluster);
+        let mut prepared = self.prepare(request, cluster);
         prepared.refused.map_or(Ok(()), Err)?;
         prepared.filter(cluster, row)?;
-        Ok(prepared.score(cluster, row, &prepared.uniform(cluster)))
+        let scores = prepared.scores.iter_mut().map(|Scorer { weight, score, .. }| {
+            let uniform = score.uniform(cluster);
+            *weight
+                * uniform.unwrap_or_else(|| {
+                    score.compare(cluster, &[row]);
+                    score.score(cluster, row)
+                })
+        });
+        Ok(scores.sum())
     }
 
     /// The first plugin that rejects the pod for good, or else the last that rejects it.
@@ -192,10 +194,10 @@ impl Profile {
                 }
             }
         }
-        let scores = self
-            .scores
-            .iter()
-            .filter_map(|(index, weight)| Some((*weight, self.plugins[usize::from(*index)].score(request, cluster)?)));
+        let scores = self.scores.iter().filter_map(|(plugin, weight)| {
+            let score = self.plugins[usize::from(*plugin)].score(request, cluster)?;
+            Some(Scorer { plugin: *plugin, weight: *weight, score })
+        });
         prepared.scores = scores.collect();
         prepared
     }
@@ -206,44 +208,20 @@ impl Profile {
         plugin.map(|plugin| plugin.reasons(&verdict.refusal, cluster)).unwrap_or_default()
     }
 
-    /// Asks all nodes, and keeps nothing.
-    fn search_all(
-        &self,
-        request: &Request<'_>,
-        prepared: &mut Prepared,
-        cluster: &mut Cluster,
-        draw: impl FnOnce(u32) -> u32,
-    ) -> Found {
-        if let Some(verdict) = prepared.refused {
-            let message = self.reasons(&verdict, cluster).join(", ");
-            let code = if verdict.refusal.resolvable { Code::Unschedulable } else { Code::Unresolvable };
-            return Found::Never(verdict.plugin, Rejection { code, message });
-        }
-        let held = held_rows(request.pod, &[], prepared, cluster);
-        let nominated = cluster.nomination(&request.pod.uid).filter(|row| !held.contains_key(row));
-        if let Some(row) = nominated.filter(|row| prepared.filter(cluster, *row).is_ok()) {
-            return Found::of_nominated(row);
-        }
-        prepared.search(cluster, &held, draw)
+    fn never(&self, verdict: Verdict, cluster: &Cluster) -> Found {
+        let message = self.reasons(&verdict, cluster).join(", ");
+        let code = if verdict.refusal.resolvable { Code::Unschedulable } else { Code::Unresolvable };
+        Found::Never(verdict.plugin, Rejection { code, message })
     }
-}
 
-/// The rows that would take the pod, but not beside the pods for which room is being made there and that go before it.
-fn held_rows(
-    pod: &Pod,
-    verdicts: &[Option<Verdict>],
-    prepared: &mut Prepared,
-    cluster: &mut Cluster,
-) -> BTreeMap<Row, Verdict> {
-    let is_refused = |row: Row| verdicts.get(row.index()).is_some_and(Option::is_some);
-    let rows: BTreeSet<Row> = cluster.nominated().map(|(_, row)| row).filter(|row| !is_refused(*row)).collect();
-    let refused = rows.into_iter().filter_map(|row| {
-        let beside = nominated_before(pod, row, cluster);
-        prepared.filter(cluster, row).ok()?;
-        let verdict = prepared.filter_beside(&mut cluster.trial(), row, &beside).err()?;
-        Some((row, verdict))
-    });
-    refused.collect()
+    /// The place of a plugin among those that filter.
+    fn place_of_filter(&self, plugin: u8) -> Option<usize> {
+        self.filters.iter().position(|known| *known == plugin)
+    }
+
+    fn epochs(&self, cluster: &Cluster) -> Vec<u64> {
+        self.plugins.iter().map(|plugin| plugin.epoch(cluster)).collect()
+    }
 }
 
 impl Prepared {
@@ -252,22 +230,9 @@ impl Prepared {
         self.refused.is_some()
     }
 
-    fn is_local(&self, cluster: &Cluster) -> bool {
-        self.refused.is_none()
-            && self.filters.iter().all(|(_, filter)| filter.is_local())
-            && self.scores.iter().all(|(_, score)| score.is_local() || score.uniform(cluster).is_some())
-    }
-
-    fn uniform(&self, cluster: &Cluster) -> Vec<Option<i64>> {
-        self.scores.iter().map(|(_, score)| score.uniform(cluster)).collect()
-    }
-
     /// The first refusal of a node.
     pub fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Verdict> {
-        for (plugin, filter) in &self.filters {
-            filter.filter(cluster, row).map_err(|refusal| Verdict { plugin: *plugin, refusal })?;
-        }
-        Ok(())
+        first_refusal(self.filters.iter(), cluster, row).map_or(Ok(()), Err)
     }
 
     /// The first refusal of a node on which these pods are too.
@@ -293,129 +258,62 @@ impl Prepared {
         self.filters.iter_mut().for_each(|(_, filter)| filter.changed(cluster, placed, is_added));
     }
 
-    /// The score of a node, where all scores are local or uniform.
-    fn score(&self, cluster: &Cluster, row: Row, uniform: &[Option<i64>]) -> i64 {
-        let scores = self.scores.iter().zip(uniform);
-        scores.map(|((weight, score), all)| weight * all.unwrap_or_else(|| score.score(cluster, row))).sum()
+    /// A row has changed.
+    fn refresh(&mut self, cluster: &Cluster, row: Row) {
+        self.filters.iter_mut().for_each(|(_, filter)| filter.refresh(cluster, row));
+        self.scores.iter_mut().for_each(|scorer| scorer.score.refresh(cluster, row));
     }
 
-    /// Asks all nodes, and keeps nothing.
-    fn search(&self, cluster: &Cluster, held: &BTreeMap<Row, Verdict>, draw: impl FnOnce(u32) -> u32) -> Found {
-        let mut refusals = BTreeMap::new();
-        let mut feasible = Vec::new();
-        for (row, _) in cluster.rows() {
-            match held.get(&row).map_or_else(|| self.filter(cluster, row), |verdict| Err(*verdict)) {
-                Ok(()) => feasible.push(row),
-                Err(verdict) => *refusals.entry(verdict).or_default() += 1,
-            }
-        }
-        let mut totals = vec![0; feasible.len()];
-        for (weight, score) in &self.scores {
-            let mut scores: Vec<i64> = feasible.iter().map(|row| score.score(cluster, *row)).collect();
-            score.normalize(&mut scores);
-            totals.iter_mut().zip(scores).for_each(|(total, score)| *total += weight * score);
-        }
-        let Some(best) = totals.iter().copied().max() else { return Found::Nothing(refusals) };
-        let tied: Vec<Row> =
-            feasible.into_iter().zip(totals).filter(|(_, total)| *total == best).map(|(row, _)| row).collect();
-        let ties = u32::try_from(tied.len()).unwrap_or(u32::MAX);
-        match tied.get(draw(ties) as usize).or(tied.first()) {
-            Some(row) => Found::Node { row: *row, score: best, ties },
-            None => Found::Nothing(refusals),
-        }
+    /// Prepares a filter again. Says no where what was kept of the rows does not hold any more.
+    fn renew_filter(&mut self, profile: &Profile, plugin: u8, request: &Request<'_>, cluster: &Cluster) -> bool {
+        let (Some(asks), Some(place)) = (profile.plugins.get(usize::from(plugin)), profile.place_of_filter(plugin))
+        else {
+            return true;
+        };
+        let new = match asks.filter(request, cluster) {
+            PreFilter::Skip => None,
+            PreFilter::Nodes(filter) => Some(filter),
+            PreFilter::None(_) => return false,
+        };
+        let at = self.filters.partition_point(|(known, _)| profile.place_of_filter(*known) < Some(place));
+        let old = self.filters.get(at).filter(|(known, _)| *known == plugin).map(|(_, filter)| filter);
+        let is_local = old.into_iter().chain(&new).any(|filter| filter.is_local());
+        let replaced = at..at + usize::from(old.is_some());
+        self.filters.splice(replaced, new.map(|filter| (plugin, filter)));
+        !is_local
+    }
+
+    /// Prepares a score again. Says no where what was kept of the rows does not hold any more.
+    fn renew_score(&mut self, profile: &Profile, plugin: u8, request: &Request<'_>, cluster: &Cluster) -> bool {
+        let Some((_, weight)) = profile.scores.iter().find(|(known, _)| *known == plugin) else { return true };
+        let new = profile.plugins.get(usize::from(plugin)).and_then(|asks| asks.score(request, cluster));
+        let old = self.scores.iter().position(|scorer| scorer.plugin == plugin).map(|at| self.scores.remove(at).score);
+        let is_local = old.iter().chain(&new).any(|score| score.is_local());
+        self.scores.extend(new.map(|score| Scorer { plugin, weight: *weight, score }));
+        !is_local
     }
 }
 
-impl Candidates {
-    fn of(class: Arc<Class>, prepared: Prepared, cluster: &Cluster) -> Self {
-        let (uniform, best, position) = (prepared.uniform(cluster), Best::default(), cluster.position());
-        let mut candidates = Self { class, prepared, uniform, best, verdicts: Vec::new(), position };
-        candidates.ask_all(cluster);
-        candidates
-    }
-
-    fn ask_all(&mut self, cluster: &Cluster) {
-        let mut scores = vec![None; cluster.width()];
-        self.verdicts = vec![None; cluster.width()];
-        for (row, _) in cluster.rows() {
-            match self.prepared.filter(cluster, row) {
-                Ok(()) => scores[row.index()] = Some(self.prepared.score(cluster, row, &self.uniform)),
-                Err(verdict) => self.verdicts[row.index()] = Some(verdict),
-            }
-        }
-        self.best = Best::new(&scores);
-        self.position = cluster.position();
-    }
-
-    /// Asks the nodes that have changed. Says no where the answers do not depend on single nodes any more.
-    fn bring_up_to_date(&mut self, cluster: &Cluster) -> bool {
-        let is_wide_enough = cluster.width() <= self.verdicts.len();
-        if self.prepared.uniform(cluster) != self.uniform {
-            return false;
-        }
-        let Some(changed) = cluster.changed_since(self.position).filter(|_| is_wide_enough) else {
-            self.ask_all(cluster);
-            return true;
-        };
-        for row in changed {
-            let asked = cluster.node(row).map(|_| self.prepared.filter(cluster, row));
-            let score = matches!(asked, Some(Ok(()))).then(|| self.prepared.score(cluster, row, &self.uniform));
-            self.best.set(row, score);
-            self.verdicts[row.index()] = asked.and_then(Result::err);
-        }
-        self.position = cluster.position();
-        true
-    }
-
-    /// Whether the node of a row takes the pods of the class.
-    fn takes(&self, row: Row) -> bool {
-        self.best.score(row).is_some()
-    }
-
-    /// Chooses among all rows but these.
-    fn choose_beside(
-        &mut self,
-        held: &BTreeMap<Row, Verdict>,
-        cluster: &Cluster,
-        draw: impl FnOnce(u32) -> u32,
-    ) -> Found {
-        for (row, verdict) in held {
-            self.best.set(*row, None);
-            self.verdicts[row.index()] = Some(*verdict);
-        }
-        let found = self.choose(cluster, draw);
-        for row in held.keys() {
-            self.best.set(*row, Some(self.prepared.score(cluster, *row, &self.uniform)));
-            self.verdicts[row.index()] = None;
-        }
-        found
-    }
-
-    fn choose(&self, cluster: &Cluster, draw: impl FnOnce(u32) -> u32) -> Found {
-        let found = self.best.top().and_then(|(score, ties)| {
-            let row = self.best.choose(draw(ties)).or_else(|| self.best.choose(0))?;
-            Some(Found::Node { row, score, ties })
-        });
-        found.unwrap_or_else(|| {
-            let mut refusals = BTreeMap::new();
-            for (row, _) in cluster.rows() {
-                if let Some(verdict) = self.verdicts.get(row.index()).copied().flatten() {
-                    *refusals.entry(verdict).or_default() += 1;
-                }
-            }
-            Found::Nothing(refusals)
-        })
-    }
+/// The first refusal of a node by these filters.
+fn first_refusal<'f>(
+    mut filters: impl Iterator<Item = &'f (u8, Box<dyn Filter>)>,
+    cluster: &Cluster,
+    row: Row,
+) -> Option<Verdict> {
+    filters.find_map(|(plugin, filter)| {
+        let refusal = filter.filter(cluster, row).err()?;
+        Some(Verdict { plugin: *plugin, refusal })
+    })
 }
 
 impl Memory {
     /// Classes that are kept; a cluster schedules few kinds of pods at a time.
     const CLASSES_MAX: usize = 64;
 
-    /// Takes the candidates of a class, up to date; none where there are none, or where they are not local any more.
-    fn bring_up_to_date(&mut self, class: &Arc<Class>, cluster: &Cluster) -> Option<Candidates> {
-        let (_, mut candidates) = self.classes.remove(&class.id())?;
-        candidates.bring_up_to_date(cluster).then_some(candidates)
+    /// Takes the candidates of a class, up to date; none where there are none, or where everything is to be asked anew.
+    fn bring_up_to_date(&mut self, profile: &Profile, request: &Request<'_>, cluster: &Cluster) -> Option<Candidates> {
+        let (_, mut candidates) = self.classes.remove(&request.class.id())?;
+        candidates.bring_up_to_date(profile, request, cluster).then_some(candidates)
     }
 
     fn keep(&mut self, candidates: Candidates) {

@@ -483,8 +483,9 @@ impl Engine {
 /// A cluster with the states of these plugins, and nothing in it.
 fn empty(profiles: &Vec<Arc<Profile>>) -> Cluster {
     let mut cluster = Cluster::default();
-    let plugins = profiles.iter().flat_map(|profile| &profile.plugins);
-    plugins.filter_map(|plugin| plugin.state()).for_each(|state| cluster.add_state(state));
+    let plugins = || profiles.iter().flat_map(|profile| &profile.plugins);
+    plugins().flat_map(|plugin| plugin.topology_keys()).for_each(|key| cluster.pin_topology(&key));
+    plugins().filter_map(|plugin| plugin.state()).for_each(|state| cluster.add_state(state));
     cluster
 }
 

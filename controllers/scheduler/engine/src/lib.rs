@@ -6,6 +6,7 @@
 //! Read first: [`cluster::Cluster`] (the state), [`plugin::Plugin`] (what decides), [`engine::Engine`] (both together with the queue).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+pub mod affinity;
 pub mod best;
 pub mod cluster;
 pub mod columns;
@@ -23,3 +24,4 @@ pub mod preemption;
 pub mod queue;
 pub mod state;
 pub mod template;
+pub mod workload;

@@ -12,8 +12,6 @@ pub struct Needs(u64);
 /// The names of the needs, each with its bit: what a user would look for.
 const NAMES: &[&str] = &[
     "volumes with claims",
-    "pod affinity",
-    "topology spread constraints",
     "resource claims",
     "gangs",
     "reservations",
@@ -29,26 +27,22 @@ impl Needs {
     pub const NONE: Self = Self(0);
     /// Volumes whose place or state counts.
     pub const VOLUMES: Self = Self(1);
-    /// Affinity to other pods, or against them.
-    pub const POD_AFFINITY: Self = Self(1 << 1);
-    /// Topology spread constraints.
-    pub const SPREAD: Self = Self(1 << 2);
     /// Resource claims.
-    pub const CLAIMS: Self = Self(1 << 3);
+    pub const CLAIMS: Self = Self(1 << 1);
     /// Other pods of a gang.
-    pub const GANGS: Self = Self(1 << 4);
+    pub const GANGS: Self = Self(1 << 2);
     /// A reservation.
-    pub const RESERVATIONS: Self = Self(1 << 5);
+    pub const RESERVATIONS: Self = Self(1 << 3);
     /// CPUs of its own.
-    pub const CPU_BINDING: Self = Self(1 << 6);
+    pub const CPU_BINDING: Self = Self(1 << 4);
     /// NUMA or network topology.
-    pub const NUMA: Self = Self(1 << 7);
+    pub const NUMA: Self = Self(1 << 5);
     /// Devices.
-    pub const DEVICES: Self = Self(1 << 8);
+    pub const DEVICES: Self = Self(1 << 6);
     /// A scheduling hint.
-    pub const HINTS: Self = Self(1 << 9);
+    pub const HINTS: Self = Self(1 << 7);
     /// A quota.
-    pub const QUOTAS: Self = Self(1 << 10);
+    pub const QUOTAS: Self = Self(1 << 8);
 
     /// The needs of both.
     pub const fn with(self, other: Self) -> Self {
@@ -67,9 +61,6 @@ impl Needs {
         annotations: &BTreeMap<&str, &str>,
         requests: &ResourceList,
     ) -> Self {
-        let affinity = spec.affinity.as_ref();
-        let has_pod_affinity =
-            affinity.is_some_and(|affinity| affinity.pod_affinity.is_some() || affinity.pod_anti_affinity.is_some());
         let has_volumes = spec.volumes.iter().flatten().any(is_claimed);
         let annotated = |name: &str| annotations.contains_key(name);
         let is_exclusive = matches!(labels.get("koordinator.sh/qosClass"), Some(&("LSR" | "LSE")));
@@ -82,8 +73,6 @@ impl Needs {
         let when = |is_needed: bool, need: Self| if is_needed { need.0 } else { 0 };
         Self(
             when(has_volumes, Self::VOLUMES)
-                | when(has_pod_affinity, Self::POD_AFFINITY)
-                | when(spec.topology_spread_constraints.iter().flatten().next().is_some(), Self::SPREAD)
                 | when(spec.resource_claims.iter().flatten().next().is_some(), Self::CLAIMS)
                 | when(is_gang, Self::GANGS)
                 | when(annotated("scheduling.koordinator.sh/reservation-affinity"), Self::RESERVATIONS)
@@ -141,7 +130,7 @@ mod tests {
     fn needs(pod: &Value) -> Vec<&'static str> {
         let mut spec = pod["spec"].clone();
         if spec["containers"].is_null() {
-            spec = json!({"containers": [], "volumes": spec["volumes"], "affinity": spec["affinity"]});
+            spec = json!({"containers": [], "volumes": spec["volumes"]});
         }
         let texts = |part: &'static str| -> BTreeMap<&str, &str> {
             let members = pod[part].as_object().into_iter().flatten();
@@ -160,7 +149,6 @@ mod tests {
                 json!({"spec": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}}),
                 "volumes with claims",
             ),
-            (json!({"spec": {"affinity": {"podAntiAffinity": {}}}}), "pod affinity"),
             (json!({"labels": {"koordinator.sh/qosClass": "LSR"}}), "CPU binding"),
             (json!({"labels": {"pod-group.scheduling.sigs.k8s.io": "g"}}), "gangs"),
             (json!({"annotations": {"gang.scheduling.koordinator.sh/name": "g"}}), "gangs"),

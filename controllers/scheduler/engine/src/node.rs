@@ -23,6 +23,8 @@ pub struct Node {
     pub unschedulable: bool,
     /// `status.allocatable`.
     pub allocatable: ResourceList,
+    /// The images that it has, with their sizes in bytes; one under each of its names.
+    pub images: Box<[(Arc<str>, i64)]>,
 }
 
 impl Node {

@@ -32,7 +32,11 @@ pub struct ObjectChange {
 
 /// All objects, by type and key.
 #[derive(Clone, Debug, Default)]
-pub struct Objects(BTreeMap<TypeId, BTreeMap<ObjectKey, Object>>);
+pub struct Objects {
+    by_type: BTreeMap<TypeId, BTreeMap<ObjectKey, Object>>,
+    /// How often objects of a type have changed.
+    changes: BTreeMap<TypeId, u64>,
+}
 
 impl Object {
     /// An object of the type of its value.
@@ -68,22 +72,29 @@ impl Objects {
 
     /// The object of this type and name, with its uid.
     pub fn entry<T: Any>(&self, key: &str) -> Option<&Object> {
-        self.0.get(&TypeId::of::<T>())?.get(key)
+        self.by_type.get(&TypeId::of::<T>())?.get(key)
     }
 
     /// All objects of this type, by key.
     pub fn of<T: Any>(&self) -> impl Iterator<Item = (&ObjectKey, &T)> {
-        let all = self.0.get(&TypeId::of::<T>()).into_iter().flatten();
+        let all = self.by_type.get(&TypeId::of::<T>()).into_iter().flatten();
         all.filter_map(|(key, object)| Some((key, object.get()?)))
     }
 
+    /// How often objects of this type have changed.
+    pub fn changes<T: Any>(&self) -> u64 {
+        self.changes.get(&TypeId::of::<T>()).copied().unwrap_or(0)
+    }
+
     pub(crate) fn set(&mut self, object: Object) -> ObjectChange {
-        let old = self.0.entry(object.type_).or_default().insert(object.key.clone(), object.clone());
+        *self.changes.entry(object.type_).or_default() += 1;
+        let old = self.by_type.entry(object.type_).or_default().insert(object.key.clone(), object.clone());
         ObjectChange { old, new: Some(object) }
     }
 
     pub(crate) fn remove(&mut self, type_: TypeId, key: &str) -> Option<ObjectChange> {
-        let old = self.0.get_mut(&type_)?.remove(key)?;
+        let old = self.by_type.get_mut(&type_)?.remove(key)?;
+        *self.changes.entry(type_).or_default() += 1;
         Some(ObjectChange { old: Some(old), new: None })
     }
 }
@@ -100,7 +111,7 @@ mod tests {
         let changed = objects.set(object(2));
         assert_eq!((changed.of::<u32>(), changed.of::<i64>()), (Some((Some(&1), Some(&2))), None));
         assert_eq!((objects.get::<u32>("a"), objects.get::<i64>("a"), objects.get::<u32>("b")), (Some(&2), None, None));
-        assert_eq!(objects.of::<u32>().count(), 1);
+        assert_eq!((objects.of::<u32>().count(), objects.changes::<u32>(), objects.changes::<i64>()), (1, 2, 0));
         assert_eq!(
             objects.remove(TypeId::of::<u32>(), "a").and_then(|gone| gone.of::<u32>().map(|(old, _)| old.copied())),
             Some(Some(2))

@@ -97,6 +97,17 @@ pub trait Plugin: Any + Send + Sync {
         None
     }
 
+    /// Changes whenever PreFilter or PreScore may say something else about a class for other reasons than what has changed
+    /// on single rows.
+    fn epoch(&self, _cluster: &Cluster) -> u64 {
+        0
+    }
+
+    /// Topology keys that the plugin asks about whatever pods say.
+    fn topology_keys(&self) -> Vec<Arc<str>> {
+        Vec::new()
+    }
+
     /// The reasons of a refusal, as events and conditions show them.
     fn reasons(&self, _refusal: &Refusal, _cluster: &Cluster) -> Vec<String> {
         Vec::new()
@@ -257,13 +268,35 @@ pub trait Filter: Send + Sync {
         true
     }
 
-    /// A pod was placed in this cluster, or removed from it, after this was prepared. What is read of the cluster only when
-    /// it is asked needs nothing here.
-    fn changed(&mut self, _cluster: &Cluster, _placed: &Placed, _is_added: bool) {}
+    /// Whether this holds for as long as [`Filter::refresh`] is called for every row that has changed. It is prepared again
+    /// for every pod otherwise.
+    fn follows_rows(&self) -> bool {
+        self.is_local()
+    }
+
+    /// A row has changed after this was prepared: its node, or the pods on it. Only what is summed over rows is affected.
+    fn refresh(&mut self, _cluster: &Cluster, _row: Row) {}
+
+    /// A pod was placed in this cluster, or removed from it, after this was prepared.
+    fn changed(&mut self, cluster: &Cluster, placed: &Placed, _is_added: bool) {
+        self.refresh(cluster, placed.row);
+    }
 }
 
 /// How a plugin compares nodes for one pod, or for all pods of a class.
 pub trait Score: Send + Sync {
+    /// Whether this holds for as long as [`Score::refresh`] is called for every row that has changed. It is prepared again for
+    /// every pod otherwise.
+    fn follows_rows(&self) -> bool {
+        self.is_local()
+    }
+
+    /// A row has changed after this was prepared: its node, or the pods on it. Only what is summed over rows is affected.
+    fn refresh(&mut self, _cluster: &Cluster, _row: Row) {}
+
+    /// These are the nodes that passed all filters. Only a score that is not local is given them.
+    fn compare(&mut self, _cluster: &Cluster, _rows: &[Row]) {}
+
     /// The score of a node that passed all filters: from 0 to [`SCORE_MAX`], unless [`Score::normalize`] brings it there.
     fn score(&self, cluster: &Cluster, row: Row) -> i64;
 

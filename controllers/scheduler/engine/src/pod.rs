@@ -7,7 +7,12 @@ use koord_core::{key::ObjectKey, uid::Uid};
 use koord_resource::ResourceList;
 use koord_scheduling::{NodeAffinity, PreferredNodes};
 
-use crate::{labels::Labels, need::Needs};
+use crate::{
+    affinity::{PodAffinity, SpreadConstraint},
+    labels::Labels,
+    need::Needs,
+    workload::Controller,
+};
 
 /// What pods of one workload have in common, and all that their placement depends on. Pods that share a template (the same
 /// [`Arc`]) are decided alike, and their decisions share work.
@@ -38,12 +43,28 @@ pub struct Template {
     pub affinity: NodeAffinity,
     /// The nodes that it prefers.
     pub preferred: PreferredNodes,
+    /// What it says about other pods.
+    pub pod_affinity: PodAffinity,
+    /// How evenly it is to be spread.
+    pub spread: Box<[SpreadConstraint]>,
+    /// The controller whose pods it is spread among by default.
+    pub controller: Option<Controller>,
+    /// The images of its containers and init containers, with their tags.
+    pub images: Box<[Arc<str>]>,
     /// The taints that it tolerates.
     pub tolerations: Vec<Toleration>,
     /// Ports of the node that it uses.
     pub host_ports: Vec<HostPort>,
     /// What it needs that the scheduler cannot give it.
     pub needs: Needs,
+}
+
+impl Template {
+    /// The labels of nodes whose values are domains for this pod.
+    pub fn topology_keys(&self) -> impl Iterator<Item = &Arc<str>> {
+        let spread = self.spread.iter().map(|constraint| &constraint.topology_key);
+        spread.chain(self.pod_affinity.terms().map(|term| &term.topology_key))
+    }
 }
 
 /// A port of the node that a container uses.

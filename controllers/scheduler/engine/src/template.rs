@@ -13,6 +13,7 @@ use koord_resource::{Quantity, ResourceList, quantity::ParseQuantityError};
 use koord_scheduling::{Bounds, NodeAffinity, PodRequests, PreferredNodes, kubernetes_qos};
 
 use crate::{
+    affinity::{PodAffinity, SpreadConstraint},
     labels::Labels,
     need::Needs,
     node::Node,
@@ -42,8 +43,13 @@ impl Template {
         };
         let requests = amounts(spec, of_container, of_pod)?;
         let wishes = annotations.iter().filter(|(key, _)| is_of_koordinator(key) && !is_given(key));
+        let spread = spec.topology_spread_constraints.iter().flatten();
         Ok(Self {
             needs: Needs::of(spec, &labels.iter().collect(), annotations, &requests),
+            pod_affinity: PodAffinity::of(&namespace.into(), &labels, spec),
+            spread: spread.map(|constraint| SpreadConstraint::of(constraint, &labels)).collect(),
+            controller: None,
+            images: images(spec),
             namespace: namespace.into(),
             scheduler: spec.scheduler_name.as_deref().unwrap_or("default-scheduler").into(),
             priority: spec.priority.unwrap_or(0),
@@ -68,6 +74,7 @@ impl Node {
         let labels = object.metadata.labels.iter().flatten();
         let annotations = object.metadata.annotations.iter().flatten();
         let spec = object.spec.clone().unwrap_or_default();
+        let images = object.status.iter().flat_map(|NodeStatus { images, .. }| images.iter().flatten());
         let allocatable = object.status.as_ref().and_then(|NodeStatus { allocatable, .. }| allocatable.as_ref());
         let allocatable = allocatable.into_iter().flatten();
         Ok(Self {
@@ -79,6 +86,10 @@ impl Node {
             allocatable: allocatable
                 .map(|(name, amount)| Ok((&**name, amount.0.parse()?)))
                 .collect::<Result<_, _>>()?,
+            images: images
+                .flat_map(|image| image.names.iter().flatten().map(|name| (&**name, image.size_bytes.unwrap_or(0))))
+                .map(|(name, size)| (Arc::from(name), size))
+                .collect(),
         })
     }
 }
@@ -209,6 +220,18 @@ fn host_ports(spec: &PodSpec) -> Vec<HostPort> {
     ports.collect()
 }
 
+/// The images of all containers, as container runtimes name them.
+fn images(spec: &PodSpec) -> Box<[Arc<str>]> {
+    let containers = spec.init_containers.iter().flatten().chain(&spec.containers);
+    containers.map(|container| tagged(container.image.as_deref().unwrap_or_default())).collect()
+}
+
+/// The name of an image with its tag, which is `latest` where it has none.
+fn tagged(image: &str) -> Arc<str> {
+    let last = image.rsplit_once('/').map_or(image, |(_, last)| last);
+    if last.contains(':') { image.into() } else { format!("{image}:latest").into() }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -263,6 +286,17 @@ mod tests {
         assert_eq!(class(json!([{"name": "c"}])), "BestEffort");
         assert_eq!(class(json!([container("requests", "1")])), "Burstable");
         assert_eq!(class(json!([container("limits", "1")])), "Guaranteed");
+    }
+
+    #[test]
+    fn images_of_all_containers_count_under_their_tags() {
+        let container = |image: &str| json!({"name": "c", "image": image});
+        let template = template(json!({
+            "initContainers": [container("registry:5000/init")],
+            "containers": [container("web:1"), container("a/web"), container("web@sha256:0")],
+        }));
+        let images: Vec<&str> = template.images.iter().map(|image| &**image).collect();
+        assert_eq!(images, ["registry:5000/init:latest", "web:1", "a/web:latest", "web@sha256:0"]);
     }
 
     #[test]

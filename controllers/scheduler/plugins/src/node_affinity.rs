@@ -2,30 +2,62 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use k8s_openapi::api::core::v1::{Affinity, NodeAffinity as ApiAffinity, PodSpec};
+use koord_config::scheduler::NodeAffinityArgs;
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
     event::Events,
+    node::Node,
     plugin::{Filter, Plugin, PreFilter, Refusal, Request, Score, default_normalize},
     pod::Template,
 };
+use koord_scheduling::PreferredNodes;
 
 /// Refuses nodes that `nodeSelector` and the required node affinity do not select, and prefers those that the preferred
 /// terms do.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NodeAffinity;
+#[derive(Clone, Debug, Default)]
+pub struct NodeAffinity {
+    added: Arc<Added>,
+}
+
+/// What holds for all pods, beside what they say themselves.
+#[derive(Debug, Default)]
+struct Added {
+    required: koord_scheduling::NodeAffinity,
+    preferred: PreferredNodes,
+}
+
+impl NodeAffinity {
+    /// With these arguments. An error where the added affinity is no node affinity.
+    pub fn new(args: NodeAffinityArgs) -> Result<Self, serde_json::Error> {
+        let added = args.added_affinity.map(serde_json::from_value).transpose()?;
+        Ok(added.map(|added| Self::with_added(&added)).unwrap_or_default())
+    }
+
+    /// With node affinity that holds for all pods.
+    fn with_added(added: &ApiAffinity) -> Self {
+        let affinity = Affinity { node_affinity: Some(added.clone()), ..Affinity::default() };
+        let required =
+            koord_scheduling::NodeAffinity::required(&PodSpec { affinity: Some(affinity), ..PodSpec::default() });
+        let preferred = added.preferred_during_scheduling_ignored_during_execution.as_deref().unwrap_or_default();
+        Self { added: Arc::new(Added { required, preferred: PreferredNodes::new(preferred) }) }
+    }
+}
 
 const NOT_SELECTED: u16 = 0;
 const CONFLICT: u16 = 1;
 const OTHER_NAME: u16 = 2;
+const NOT_ADDED: u16 = 3;
 
 struct Required {
+    added: Arc<Added>,
     template: Arc<Template>,
     /// The names that can be selected at all; none where any can.
     names: Option<BTreeSet<Box<str>>>,
 }
 
-struct Preferred(Arc<Template>);
+struct Preferred(Arc<Added>, Arc<Template>);
 
 impl Plugin for NodeAffinity {
     fn name(&self) -> &'static str {
@@ -34,7 +66,7 @@ impl Plugin for NodeAffinity {
 
     fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {
         let template = request.template();
-        if template.affinity.is_everything() {
+        if template.affinity.is_everything() && self.added.required.is_everything() {
             return PreFilter::Skip;
         }
         let names = template.affinity.names();
@@ -42,17 +74,19 @@ impl Plugin for NodeAffinity {
             return PreFilter::None(Refusal::unresolvable(CONFLICT));
         }
         let names = names.map(|names| names.into_iter().map(Box::from).collect());
-        PreFilter::Nodes(Box::new(Required { template: Arc::clone(template), names }))
+        PreFilter::Nodes(Box::new(Required { added: Arc::clone(&self.added), template: Arc::clone(template), names }))
     }
 
     fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn Score>> {
         let template = request.template();
-        (!template.preferred.is_empty()).then(|| Box::new(Preferred(Arc::clone(template))) as Box<dyn Score>)
+        let is_compared = !template.preferred.is_empty() || !self.added.preferred.is_empty();
+        is_compared.then(|| Box::new(Preferred(Arc::clone(&self.added), Arc::clone(template))) as Box<dyn Score>)
     }
 
     fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<String> {
         let reason = match refusal.reason {
             CONFLICT => "pod affinity terms conflict",
+            NOT_ADDED => "node(s) didn't match scheduler-enforced node affinity",
             OTHER_NAME => "node(s) didn't satisfy plugin(s) [NodeAffinity]",
             _ => "node(s) didn't match Pod's node affinity/selector",
         };
@@ -70,6 +104,9 @@ impl Filter for Required {
         if self.names.as_ref().is_some_and(|names| !names.contains(&*node.name)) {
             return Err(Refusal::unresolvable(OTHER_NAME));
         }
+        if !self.added.required.selects(&node.name, |key| node.labels.get(key)) {
+            return Err(Refusal::unresolvable(NOT_ADDED));
+        }
         let is_selected = self.template.affinity.selects(&node.name, |key| node.labels.get(key));
         if is_selected { Ok(()) } else { Err(Refusal::unresolvable(NOT_SELECTED)) }
     }
@@ -77,7 +114,9 @@ impl Filter for Required {
 
 impl Score for Preferred {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
-        cluster.node(row).map_or(0, |node| self.0.preferred.score(&node.name, |key| node.labels.get(key)))
+        let Self(added, template) = self;
+        let score = |node: &Node, terms: &PreferredNodes| terms.score(&node.name, |key| node.labels.get(key));
+        cluster.node(row).map_or(0, |node| score(node, &added.preferred) + score(node, &template.preferred))
     }
 
     fn normalize(&self, scores: &mut [i64]) {
@@ -86,6 +125,10 @@ impl Score for Preferred {
 
     fn is_local(&self) -> bool {
         false
+    }
+
+    fn follows_rows(&self) -> bool {
+        true
     }
 }
 
@@ -108,23 +151,26 @@ mod tests {
     #[test]
     fn selectors_terms_and_names_refuse_nodes() {
         let refused = "UU node(s) didn't match Pod's node affinity/selector";
-        assert_eq!(filtered(&NodeAffinity, &nodes(), &json!({})), ["", ""]);
-        assert_eq!(filtered(&NodeAffinity, &nodes(), &json!({"nodeSelector": {"zone": "b"}})), [refused, ""]);
+        assert_eq!(filtered(&NodeAffinity::default(), &nodes(), &json!({})), ["", ""]);
+        assert_eq!(
+            filtered(&NodeAffinity::default(), &nodes(), &json!({"nodeSelector": {"zone": "b"}})),
+            [refused, ""]
+        );
         let zone = |operator| json!({"matchExpressions": [{"key": "zone", "operator": operator, "values": ["a"]}]});
-        assert_eq!(filtered(&NodeAffinity, &nodes(), &required(&zone("NotIn"))), [refused, ""]);
+        assert_eq!(filtered(&NodeAffinity::default(), &nodes(), &required(&zone("NotIn"))), [refused, ""]);
         let name = |names: &[&str]| json!({"key": "metadata.name", "operator": "In", "values": names});
         let named = required(&json!({"matchFields": [name(&["n2"])]}));
         assert_eq!(
-            filtered(&NodeAffinity, &nodes(), &named),
+            filtered(&NodeAffinity::default(), &nodes(), &named),
             ["UU node(s) didn't satisfy plugin(s) [NodeAffinity]", ""]
         );
         let conflict = required(&json!({"matchFields": [name(&["n1"]), name(&["n2"])]}));
-        assert_eq!(filtered(&NodeAffinity, &nodes(), &conflict), ["UU pod affinity terms conflict"; 2]);
+        assert_eq!(filtered(&NodeAffinity::default(), &nodes(), &conflict), ["UU pod affinity terms conflict"; 2]);
     }
 
     #[test]
     fn preferred_terms_count_by_weight() {
-        assert_eq!(scored(&NodeAffinity, &nodes(), &json!({})), None);
+        assert_eq!(scored(&NodeAffinity::default(), &nodes(), &json!({})), None);
         let term = |zone: &str, weight: i32| {
             let expression = json!({"key": "zone", "operator": "In", "values": [zone]});
             json!({"weight": weight, "preference": {"matchExpressions": [expression]}})
@@ -132,6 +178,25 @@ mod tests {
         let terms = [term("a", 20), term("a", 30), term("b", 10)];
         let preferred =
             json!({"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}}});
-        assert_eq!(scored(&NodeAffinity, &nodes(), &preferred), Some(vec![100, 20]));
+        assert_eq!(scored(&NodeAffinity::default(), &nodes(), &preferred), Some(vec![100, 20]));
+    }
+
+    #[test]
+    fn what_is_added_for_all_pods_comes_first() {
+        let term = |zone: &str| json!({"matchExpressions": [{"key": "zone", "operator": "In", "values": [zone]}]});
+        let added = json!({
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term("a")]},
+            "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 30, "preference": term("b")}],
+        });
+        let plugin = NodeAffinity::with_added(&serde_json::from_value(added).unwrap());
+        let refused = "UU node(s) didn't match scheduler-enforced node affinity";
+        assert_eq!(filtered(&plugin, &nodes(), &json!({})), ["", refused]);
+        let unselected = "UU node(s) didn't match Pod's node affinity/selector";
+        assert_eq!(filtered(&plugin, &nodes(), &json!({"nodeSelector": {"zone": "b"}})), [unselected, refused]);
+        assert_eq!(scored(&plugin, &nodes(), &json!({})), Some(vec![0, 100]));
+        let preferred = json!({"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+            {"weight": 10, "preference": term("b")}, {"weight": 80, "preference": term("a")},
+        ]}}});
+        assert_eq!(scored(&plugin, &nodes(), &preferred), Some(vec![100, 50]));
     }
 }

@@ -2,12 +2,14 @@
 
 use std::{fmt, sync::Arc};
 
-use koord_config::scheduler::{NodeAffinityArgs, Point, Resolved, SchedulerConfiguration};
+use koord_config::scheduler::{Point, Resolved, SchedulerConfiguration};
 use koord_engine::{cycle::Profile, need::Needs, plugin::Plugin};
 
 use self::Entry::{Built, InEngine, NotBuilt};
 use crate::{
-    BalancedAllocation, Coscheduling, DefaultPreemption, NodeAffinity, NodePorts, NodeResourcesFit, NodeResourcesFitPlus, NodeUnschedulable, ScarceResourceAvoidance, SchedulingGates, TaintToleration, Unbuilt, load_aware::LoadAwareScheduling,
+    BalancedAllocation, Coscheduling, DefaultPreemption, ImageLocality, InterPodAffinity, NodeAffinity, NodePorts,
+    NodeResourcesFit, NodeResourcesFitPlus, NodeUnschedulable, PodTopologySpread, ScarceResourceAvoidance,
+    SchedulingGates, TaintToleration, Unbuilt, load_aware::LoadAwareScheduling,
 };
 
 /// What the scheduler has of a plugin.
@@ -28,19 +30,19 @@ const REGISTRY: &[(&str, Entry)] = &[
     // Pods that name their node are never given to the scheduler.
     ("NodeName", InEngine),
     ("TaintToleration", Built(|_| Ok(Arc::new(TaintToleration)))),
-    ("NodeAffinity", Built(node_affinity)),
+    ("NodeAffinity", Built(|profile| Ok(Arc::new(NodeAffinity::new(profile.args()?)?)))),
     ("NodePorts", Built(|_| Ok(Arc::new(NodePorts)))),
     ("NodeResourcesFit", Built(|profile| Ok(Arc::new(NodeResourcesFit::new(profile.args()?))))),
     ("VolumeRestrictions", NotBuilt(Needs::VOLUMES)),
     ("NodeVolumeLimits", NotBuilt(Needs::VOLUMES)),
     ("VolumeBinding", NotBuilt(Needs::VOLUMES)),
     ("VolumeZone", NotBuilt(Needs::VOLUMES)),
-    ("PodTopologySpread", NotBuilt(Needs::SPREAD)),
-    ("InterPodAffinity", NotBuilt(Needs::POD_AFFINITY)),
+    ("PodTopologySpread", Built(|profile| Ok(Arc::new(PodTopologySpread::new(&profile.args()?))))),
+    ("InterPodAffinity", Built(|profile| Ok(Arc::new(InterPodAffinity::new(&profile.args()?))))),
     ("DynamicResources", NotBuilt(Needs::CLAIMS)),
     ("DefaultPreemption", Built(|profile| Ok(Arc::new(DefaultPreemption::new(&profile.args()?))))),
     ("NodeResourcesBalancedAllocation", Built(|profile| Ok(Arc::new(BalancedAllocation::new(profile.args()?))))),
-    ("ImageLocality", NotBuilt(Needs::NONE)),
+    ("ImageLocality", Built(|_| Ok(Arc::new(ImageLocality)))),
     ("DefaultBinder", InEngine),
     ("GangScheduling", NotBuilt(Needs::NONE)),
     ("NodeDeclaredFeatures", NotBuilt(Needs::NONE)),
@@ -93,14 +95,6 @@ pub enum ProfileError {
     /// Arguments that are no arguments of the plugin.
     #[error("arguments of a plugin: {0}")]
     Args(#[from] serde_json::Error),
-    /// A setting that would change where pods are placed, and that is not built.
-    #[error("plugin {plugin}: {setting} is not supported yet; pods would be placed without it")]
-    Unsupported {
-        /// The plugin.
-        plugin: &'static str,
-        /// The setting.
-        setting: &'static str,
-    },
 }
 
 /// The profile of these plugins, in their order and with their weights.
@@ -144,13 +138,6 @@ pub fn default_profile(scheduler: &str) -> Result<Profile, ProfileError> {
     build(&profile.resolved()).map(|built| built.profile)
 }
 
-fn node_affinity(profile: &Resolved) -> Result<Arc<dyn Plugin>, ProfileError> {
-    match profile.args::<NodeAffinityArgs>()?.added_affinity {
-        None => Ok(Arc::new(NodeAffinity)),
-        Some(_) => Err(ProfileError::Unsupported { plugin: "NodeAffinity", setting: "addedAffinity" }),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use koord_config::Kind;
@@ -190,14 +177,17 @@ mod tests {
         assert_eq!(&*profile.scheduler, "some-name");
         assert_eq!(
             names(&profile, profile.filters.iter().copied()),
-            "Unbuilt NodeUnschedulable TaintToleration NodeAffinity NodePorts NodeResourcesFit"
+            "Unbuilt NodeUnschedulable TaintToleration NodeAffinity NodePorts NodeResourcesFit PodTopologySpread \
+             InterPodAffinity"
         );
         let weights: Vec<i64> = profile.scores.iter().map(|(_, weight)| *weight).collect();
         assert_eq!(
             (names(&profile, profile.scores.iter().map(|(index, _)| *index)), weights),
             (
-                "TaintToleration NodeAffinity NodeResourcesFit NodeResourcesBalancedAllocation".to_owned(),
-                vec![3, 2, 1, 1]
+                "TaintToleration NodeAffinity NodeResourcesFit PodTopologySpread InterPodAffinity \
+                 NodeResourcesBalancedAllocation ImageLocality"
+                    .to_owned(),
+                vec![3, 2, 1, 2, 2, 1, 1]
             )
         );
     }
@@ -212,15 +202,23 @@ mod tests {
         assert!(!idle(json!({})).contains(&hints.to_owned()));
         let with_hints = json!({"plugins": {"preFilter": {"enabled": [{"name": "SchedulingHint"}]}}});
         assert!(idle(with_hints).contains(&hints.to_owned()));
-        assert!(idle(json!({})).contains(&"plugin ImageLocality is not built: it has no say".to_owned()));
-        let without = json!({"plugins": {"multiPoint": {"disabled": [{"name": "ImageLocality"}]}}});
-        assert!(!idle(without).iter().any(|line| line.contains("ImageLocality")));
+        let with_features = json!({"plugins": {"multiPoint": {"enabled": [{"name": "NodeDeclaredFeatures"}]}}});
+        assert!(idle(with_features).contains(&"plugin NodeDeclaredFeatures is not built: it has no say".to_owned()));
     }
 
     #[test]
-    fn a_setting_that_would_be_dropped_is_refused() {
-        let affinity = json!({"name": "NodeAffinity", "args": {"addedAffinity": {}}});
-        let error = built(json!({"pluginConfig": [affinity]})).err().unwrap();
-        assert!(error.to_string().starts_with("plugin NodeAffinity: addedAffinity is not supported yet"), "{error}");
+    fn arguments_reach_their_plugins() {
+        let profile = |plugin: &str, args: Value| built(json!({"pluginConfig": [{"name": plugin, "args": args}]}));
+        let keys = |profile: &Profile| -> Vec<String> {
+            profile.plugins.iter().flat_map(|plugin| plugin.topology_keys()).map(|key| key.to_string()).collect()
+        };
+        let rack = json!({"maxSkew": 1, "topologyKey": "rack", "whenUnsatisfiable": "ScheduleAnyway"});
+        let listed =
+            profile("PodTopologySpread", json!({"defaultingType": "List", "defaultConstraints": [rack]})).unwrap();
+        assert_eq!(keys(&listed.profile), ["rack"]);
+        let system = keys(&profile("PodTopologySpread", json!({})).unwrap().profile);
+        assert_eq!(system, ["kubernetes.io/hostname", "topology.kubernetes.io/zone"]);
+        let added = json!({"addedAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": "no terms"}});
+        assert!(matches!(profile("NodeAffinity", added), Err(ProfileError::Args(_))));
     }
 }

@@ -66,6 +66,10 @@ impl Score for Tolerations {
         false
     }
 
+    fn follows_rows(&self) -> bool {
+        true
+    }
+
     fn uniform(&self, cluster: &Cluster) -> Option<i64> {
         (cluster.softly_tainted() == 0).then_some(SCORE_MAX)
     }

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_engine::{
     cluster::Cluster,
+    columns::Row,
     labels::Labels,
     node::Node,
     plugin::{Plugin, PreFilter, Refusal, Request},
@@ -23,6 +24,11 @@ pub(crate) fn node(name: &str, members: &Value) -> Arc<Node> {
 
 /// A pod with this spec, which may lack its containers.
 pub(crate) fn pod(name: &str, spec: &Value) -> Arc<Pod> {
+    labelled("ns", name, &[], spec)
+}
+
+/// A pod of this namespace with these labels.
+pub(crate) fn labelled(namespace: &str, name: &str, labels: &[(&str, &str)], spec: &Value) -> Arc<Pod> {
     let mut spec = spec.clone();
     if spec["containers"].is_null() {
         spec["containers"] = json!([]);
@@ -31,9 +37,10 @@ pub(crate) fn pod(name: &str, spec: &Value) -> Arc<Pod> {
         container["name"] = json!("c");
     }
     let spec = serde_json::from_value(spec).unwrap();
-    let template = Template::of("ns", Labels::default(), &BTreeMap::new(), &spec).unwrap();
+    let labels: Labels = labels.iter().copied().collect();
+    let template = Template::of(namespace, labels, &BTreeMap::new(), &spec).unwrap();
     Arc::new(Pod {
-        key: ObjectKey::new("ns", name),
+        key: ObjectKey::new(namespace, name),
         uid: Uid::from(name),
         template: Arc::new(template),
         ..Pod::default()
@@ -54,9 +61,13 @@ pub(crate) fn filtered(plugin: &dyn Plugin, nodes: &[Arc<Node>], spec: &Value) -
 }
 
 pub(crate) fn filtered_in(plugin: &dyn Plugin, cluster: &mut Cluster, spec: &Value) -> Vec<String> {
-    let pod = pod("tried", spec);
+    filtered_pod(plugin, cluster, &pod("tried", spec))
+}
+
+pub(crate) fn filtered_pod(plugin: &dyn Plugin, cluster: &mut Cluster, pod: &Arc<Pod>) -> Vec<String> {
+    plugin.topology_keys().iter().for_each(|key| cluster.pin_topology(key));
     let class = cluster.class(&pod.template);
-    let request = Request { pod: &pod, class: &class, plugins: &[] };
+    let request = Request { pod, class: &class, plugins: &[] };
     let said = |refusal: Refusal| {
         let status = if refusal.resolvable { "U" } else { "UU" };
         format!("{status} {}", plugin.reasons(&refusal, cluster).join(", "))
@@ -77,10 +88,17 @@ pub(crate) fn scored(plugin: &dyn Plugin, nodes: &[Arc<Node>], spec: &Value) -> 
 }
 
 pub(crate) fn scored_in(plugin: &dyn Plugin, cluster: &mut Cluster, spec: &Value) -> Option<Vec<i64>> {
-    let pod = pod("tried", spec);
+    let rows = cluster.rows().map(|(row, _)| row).collect::<Vec<_>>();
+    scored_pod(plugin, cluster, &pod("tried", spec), &rows)
+}
+
+/// The scores of these nodes, where no others have passed the filters.
+pub(crate) fn scored_pod(plugin: &dyn Plugin, cluster: &mut Cluster, pod: &Arc<Pod>, rows: &[Row]) -> Option<Vec<i64>> {
+    plugin.topology_keys().iter().for_each(|key| cluster.pin_topology(key));
     let class = cluster.class(&pod.template);
-    let score = plugin.score(&Request { pod: &pod, class: &class, plugins: &[] }, cluster)?;
-    let mut scores: Vec<i64> = cluster.rows().map(|(row, _)| score.score(cluster, row)).collect();
+    let mut score = plugin.score(&Request { pod, class: &class, plugins: &[] }, cluster)?;
+    score.compare(cluster, rows);
+    let mut scores: Vec<i64> = rows.iter().map(|row| score.score(cluster, *row)).collect();
     score.normalize(&mut scores);
     if let Some(all) = score.uniform(cluster) {
         assert!(scores.iter().all(|score| *score == all), "{scores:?} are not all {all}");

@@ -45,14 +45,14 @@ mod tests {
     #[test]
     fn a_pod_that_needs_more_is_refused_by_the_name_of_it() {
         let nodes = [node("a", &json!({}))];
-        let unbuilt = Unbuilt(Needs::POD_AFFINITY.with(Needs::SPREAD));
+        let unbuilt = Unbuilt(Needs::VOLUMES.with(Needs::CLAIMS));
         assert_eq!(filtered(&unbuilt, &nodes, &json!({})), [""]);
-        let spread = json!({"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"});
-        let spec = json!({"topologySpreadConstraints": [spread], "affinity": {"podAffinity": {}}});
-        let reason = "UU this scheduler does not support pod affinity, topology spread constraints yet";
+        let claimed = json!({"name": "v", "persistentVolumeClaim": {"claimName": "c"}});
+        let spec = json!({"volumes": [claimed], "resourceClaims": [{"name": "c"}]});
+        let reason = "UU this scheduler does not support volumes with claims, resource claims yet";
         assert_eq!(filtered(&unbuilt, &nodes, &spec), [reason]);
-        let reason = "UU this scheduler does not support pod affinity yet";
-        assert_eq!(filtered(&Unbuilt(Needs::POD_AFFINITY), &nodes, &spec), [reason]);
+        let reason = "UU this scheduler does not support volumes with claims yet";
+        assert_eq!(filtered(&Unbuilt(Needs::VOLUMES), &nodes, &spec), [reason]);
         assert_eq!(filtered(&Unbuilt(Needs::GANGS), &nodes, &spec), [""]);
     }
 }

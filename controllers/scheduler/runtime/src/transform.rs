@@ -11,7 +11,7 @@ use koord_api::{
     resource_names::{BATCH_CPU, BATCH_MEMORY, DEPRECATED},
 };
 use koord_engine::labels::Labels;
-use koord_resource::{Quantity, ResourceList};
+use koord_resource::{Quantity, ResourceList, quantity::Format};
 
 /// The label that names another scheduler than the pod itself.
 const SCHEDULER_NAME: &str = "scheduling.koordinator.sh/scheduler-name";
@@ -64,7 +64,7 @@ fn kept(reservation: &NodeReservation) -> Option<ResourceList> {
     let mut kept = reservation.resources.clone();
     if !reservation.reserved_cpus.is_empty() {
         let cpus = reservation.cpus().ok()?.len();
-        kept.insert("cpu", Quantity::from(i64::try_from(cpus).ok()?));
+        kept.insert("cpu", Quantity::new(i64::try_from(cpus).ok()?, Format::DecimalSI));
     }
     Some(kept)
 }

@@ -12,6 +12,7 @@ use koord_engine::{
     node::Node,
     pod::{Owner, Template},
     template::{given, of_koordinator},
+    workload::Controller,
 };
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
@@ -83,8 +84,13 @@ impl Projection for PodView {
         let annotations = texts(wire.metadata.annotations, "metadata.annotations")?;
         let annotations = annotations.iter().map(|(key, value)| (&**key, &**value)).collect();
         let given = given(&annotations);
+        let owners =
+            wire.metadata.owner_references.map(|owners| serde_json::from_str::<Vec<OwnerReference>>(owners.get()));
+        let owners = owners.transpose().map_err(|error| DecodeError::new("metadata.ownerReferences", error))?;
+        let controller = owners.into_iter().flatten().find(|owner| owner.controller == Some(true));
         let template = Template::of(&wire.metadata.namespace, labels, &annotations, &spec)
             .map_err(|error| DecodeError::new("spec.containers.resources", error))?;
+        let template = Template { controller: controller.as_ref().and_then(spreading_controller), ..template };
         let shared = strings.share(Keyed { key: key(&template, &spec), template: Arc::new(template) });
         let unscheduled =
             status.conditions.iter().find(|known| known.type_ == "PodScheduled" && known.status == "False");
@@ -92,10 +98,6 @@ impl Projection for PodView {
             let reason = known.reason.as_deref();
             (&*known.type_, &*known.status, reason) == ("DisruptionTarget", "True", Some("PreemptionByScheduler"))
         };
-        let owners =
-            wire.metadata.owner_references.map(|owners| serde_json::from_str::<Vec<OwnerReference>>(owners.get()));
-        let owners = owners.transpose().map_err(|error| DecodeError::new("metadata.ownerReferences", error))?;
-        let controller = owners.into_iter().flatten().find(|owner| owner.controller == Some(true));
         let gates = spec.scheduling_gates.iter().flatten().map(|gate| strings.intern(&gate.name));
         Ok(Self {
             gates: gates.collect(),
@@ -145,6 +147,10 @@ impl PartialEq for PodView {
             && (scheduled, initialized) == (&other.scheduled, &other.initialized)
             && (has_ended, unscheduled) == (&other.has_ended, &other.unscheduled)
     }
+}
+
+fn spreading_controller(owner: &OwnerReference) -> Option<Controller> {
+    Controller::of(&owner.api_version, &owner.kind, &owner.name)
 }
 
 fn owner_of(owner: &OwnerReference) -> Owner {

@@ -51,11 +51,18 @@ pub(super) struct Classes {
 impl Classes {
     const SWEEP_MIN: usize = 1024;
 
-    pub(super) fn of(&mut self, template: &Arc<Template>, resources: &mut ResourceNames) -> Arc<Class> {
-        let id = ClassId::of(template);
+    pub(super) fn get(&self, template: &Arc<Template>) -> Option<Arc<Class>> {
         // A class holds its template, so that no other can have this address.
-        if let Some(class) = self.known.get(&id) {
-            return Arc::clone(class);
+        self.known.get(&ClassId::of(template)).cloned()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Class>> {
+        self.known.values()
+    }
+
+    pub(super) fn of(&mut self, template: &Arc<Template>, resources: &mut ResourceNames) -> Arc<Class> {
+        if let Some(class) = self.get(template) {
+            return class;
         }
         if self.known.len() >= self.sweep_at.max(Self::SWEEP_MIN) {
             self.known.retain(|_, class| Arc::strong_count(class) > 1);
@@ -64,7 +71,7 @@ impl Classes {
         let mut requests = resources.vector(&template.requests);
         requests.set(ResourceId::PODS, 1);
         let class = Arc::new(Class { template: Arc::clone(template), requests });
-        self.known.insert(id, Arc::clone(&class));
+        self.known.insert(class.id(), Arc::clone(&class));
         class
     }
 }

@@ -3,6 +3,10 @@ use koord_scheduling::Effect;
 use proptest::prelude::*;
 
 use super::*;
+use crate::{
+    affinity::{PodAffinity, PodTerm},
+    labels::Labels,
+};
 use koord_core::key::ObjectKey;
 
 fn node(name: u8, cpu: i64) -> Arc<Node> {
@@ -10,7 +14,11 @@ fn node(name: u8, cpu: i64) -> Arc<Node> {
     let allocatable = allocatable.iter().map(|(resource, amount)| (*resource, amount.parse().unwrap())).collect();
     let effect = if cpu % 2 == 0 { Effect::PreferNoSchedule } else { Effect::NoSchedule };
     let taints = vec![Taint { effect: effect.as_str().to_owned(), ..Taint::default() }];
-    Arc::new(Node { name: format!("n{name}").into(), allocatable, taints, ..Node::default() })
+    let zone = format!("z{}", cpu % 3);
+    let labels = if cpu % 5 == 0 { Labels::default() } else { [("zone", &*zone)].into_iter().collect() };
+    let images = [("web", 10), ("db", 20)].into_iter().take(usize::try_from(cpu % 3).unwrap());
+    let images = images.map(|(image, size)| (image.into(), size)).collect();
+    Arc::new(Node { name: format!("n{name}").into(), allocatable, taints, labels, images, ..Node::default() })
 }
 
 fn pod(number: u8, template: &Arc<Template>, node: u8) -> Arc<Pod> {
@@ -20,16 +28,20 @@ fn pod(number: u8, template: &Arc<Template>, node: u8) -> Arc<Pod> {
         uid: Uid::from(&*name),
         template: Arc::clone(template),
         node: Some(format!("n{node}").into()),
+        deleting: number.is_multiple_of(3),
         ..Pod::default()
     })
 }
 
 fn templates() -> Vec<Arc<Template>> {
-    let template = |cpu: &str| {
+    let template = |cpu: &str, terms: usize| {
         let requests = [("cpu", cpu.parse().unwrap()), ("example.com/gpu", "1".parse().unwrap())].into_iter().collect();
-        Arc::new(Template { requests, assumed_usage: [100, 200], ..Template::default() })
+        let term = PodTerm { topology_key: "zone".into(), ..PodTerm::default() };
+        let pod_affinity = PodAffinity { forbidden: vec![term; terms].into(), ..PodAffinity::default() };
+        let labels = [("cpu", cpu)].into_iter().collect();
+        Arc::new(Template { requests, assumed_usage: [100, 200], pod_affinity, labels, ..Template::default() })
     };
-    vec![template("250m"), template("3")]
+    vec![template("250m", 0), template("3", 1)]
 }
 
 #[derive(Clone, Debug)]
@@ -65,6 +77,32 @@ fn apply(cluster: &mut Cluster, templates: &[Arc<Template>], delta: &Delta) {
 /// A node by name, whether it exists, its sums, and its pods.
 type Shown = (Arc<str>, bool, BTreeMap<String, i64>, Vec<String>);
 
+/// The classes that have pods, those among them that say something about others, and the nodes of each image.
+fn known(cluster: &Cluster) -> (Vec<ClassId>, Vec<ClassId>, Vec<Option<usize>>) {
+    let sorted = |mut ids: Vec<ClassId>| {
+        ids.sort_unstable();
+        ids
+    };
+    let classes = cluster.classes().flatten().map(|class| class.id()).collect();
+    let bearers = cluster.bearers().map(|class| class.id()).collect();
+    let images = ["web", "db"].map(|image| cluster.image(image).map(|image| image.rows.len()));
+    (sorted(classes), sorted(bearers), images.into())
+}
+
+/// The nodes of each domain, by the number of the row.
+fn domains(cluster: &Cluster) -> Vec<Vec<usize>> {
+    let mut domains = BTreeMap::<Domain, Vec<usize>>::new();
+    if let Some(zone) = cluster.topology("zone") {
+        let rows = (0..cluster.width()).filter_map(Row::at);
+        for (row, domain) in rows.filter_map(|row| Some((row, cluster.domain(zone, row)?))) {
+            domains.entry(domain).or_default().push(row.index());
+        }
+    }
+    let mut domains: Vec<Vec<usize>> = domains.into_values().collect();
+    domains.sort();
+    domains
+}
+
 /// Everything that can be read of a cluster.
 fn shown(cluster: &Cluster) -> Vec<Shown> {
     let rows = cluster.rows.iter().map(|(name, row)| {
@@ -84,6 +122,18 @@ proptest! {
             apply(&mut cluster, &templates, delta);
             prop_assert_eq!(cluster.discrepancies(), []);
             prop_assert_eq!(cluster.len(), cluster.rows().count());
+            let mut zones = BTreeMap::<&str, Vec<usize>>::new();
+            for (row, node) in cluster.rows().filter(|_| cluster.topology("zone").is_some()) {
+                node.labels.get("zone").into_iter().for_each(|zone| zones.entry(zone).or_default().push(row.index()));
+            }
+            let mut zones: Vec<Vec<usize>> = zones.into_values().collect();
+            zones.sort();
+            prop_assert_eq!(domains(&cluster), zones);
+            for (name, count) in ["web", "db"].into_iter().zip(known(&cluster).2) {
+                let has = |node: &Arc<Node>| node.images.iter().any(|(image, _)| &**image == name);
+                let nodes = cluster.rows().filter(|(_, node)| has(node)).count();
+                prop_assert_eq!(count, (nodes > 0).then_some(nodes));
+            }
             let soft = cluster.rows().filter(|(_, node)| node.is_softly_tainted()).count();
             prop_assert_eq!(cluster.softly_tainted(), soft);
         }
@@ -99,13 +149,13 @@ proptest! {
         for delta in &history {
             apply(&mut cluster, &templates, delta);
         }
-        let (before, position) = (shown(&cluster), cluster.position());
+        let (before, position) = ((shown(&cluster), known(&cluster)), cluster.position());
         let mut rebuilt = cluster.clone();
         let mut trial = cluster.trial();
         let mut marked = None;
         for (index, (number, template, to)) in tried.iter().enumerate() {
             if index == half {
-                marked = Some((trial.mark(), shown(&trial)));
+                marked = Some((trial.mark(), (shown(&trial), known(&trial))));
             }
             let uid = Uid::from(&*format!("p{number}"));
             let to = to.and_then(|to| Some((to, trial.row(&format!("n{to}"))?)));
@@ -117,18 +167,19 @@ proptest! {
                 // A node that is gone and loses its last pod is forgotten for good, and in a trial for its duration only.
                 rebuilt.take(&uid);
             }
-            let known = |shown: Vec<Shown>| -> Vec<_> {
+            let remembered = |shown: Vec<Shown>| -> Vec<_> {
                 shown.into_iter().filter(|(_, exists, _, pods)| *exists || !pods.is_empty()).collect()
             };
-            prop_assert_eq!(known(shown(&trial)), known(shown(&rebuilt)));
+            prop_assert_eq!(remembered(shown(&trial)), remembered(shown(&rebuilt)));
+            prop_assert_eq!(known(&trial), known(&rebuilt));
             prop_assert_eq!(trial.discrepancies(), []);
         }
         if let Some((mark, then)) = marked {
             trial.back_to(mark);
-            prop_assert_eq!(shown(&trial), then);
+            prop_assert_eq!((shown(&trial), known(&trial)), then);
         }
         drop(trial);
-        prop_assert_eq!((shown(&cluster), cluster.position()), (before, position));
+        prop_assert_eq!(((shown(&cluster), known(&cluster)), cluster.position()), (before, position));
     }
 }
 

@@ -1,0 +1,123 @@
+//! How many pods of which class are on a row.
+//!
+//! Selectors are matched with classes and not with pods: what a plugin asks about other pods costs as much as there are
+//! classes, and sums over the rows on which those are.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{Class, ClassId, Placed};
+use crate::columns::Row;
+
+/// The pods of one class on one row.
+#[derive(Clone, Debug)]
+pub struct Residents {
+    /// Their class.
+    pub class: Arc<Class>,
+    /// A small number that stands for the class while it has a pod on any row.
+    pub index: usize,
+    /// How many they are.
+    pub pods: u32,
+    /// How many of them are being deleted.
+    pub deleting: u32,
+}
+
+/// The pods of all rows, by class.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Population {
+    rows: Vec<Vec<Residents>>,
+    /// By the index of the class, with the number of its pods.
+    classes: Vec<Option<(Arc<Class>, u64)>>,
+    indexes: BTreeMap<ClassId, usize>,
+    free: Vec<usize>,
+    /// Classes whose pods say something about other pods.
+    bearers: BTreeSet<usize>,
+    /// Changes whenever such a class appears or vanishes.
+    epoch: u64,
+}
+
+impl Population {
+    pub(super) fn grow(&mut self, rows: usize) {
+        self.rows.resize_with(rows, Vec::new);
+    }
+
+    pub(super) fn add(&mut self, placed: &Placed) {
+        let index = self.appear(&placed.class);
+        if let Some((_, pods)) = self.classes.get_mut(index).and_then(Option::as_mut) {
+            *pods += 1;
+        }
+        let Some(row) = self.rows.get_mut(placed.row.index()) else { return };
+        let deleting = u32::from(placed.pod.deleting);
+        match row.iter_mut().find(|residents| residents.index == index) {
+            Some(residents) => {
+                residents.pods += 1;
+                residents.deleting += deleting;
+            }
+            None => row.push(Residents { class: Arc::clone(&placed.class), index, pods: 1, deleting }),
+        }
+    }
+
+    pub(super) fn remove(&mut self, placed: &Placed) {
+        let Some(index) = self.indexes.get(&placed.class.id()).copied() else { return };
+        if let Some(row) = self.rows.get_mut(placed.row.index())
+            && let Some(at) = row.iter().position(|residents| residents.index == index)
+        {
+            row[at].pods -= 1;
+            row[at].deleting -= u32::from(placed.pod.deleting);
+            if row[at].pods == 0 {
+                row.swap_remove(at);
+            }
+        }
+        if let Some((_, pods)) = self.classes.get_mut(index).and_then(Option::as_mut) {
+            *pods -= 1;
+            if *pods == 0 {
+                self.vanish(index);
+            }
+        }
+    }
+
+    pub(super) fn on(&self, row: Row) -> &[Residents] {
+        self.rows.get(row.index()).map_or(&[], Vec::as_slice)
+    }
+
+    pub(super) fn classes(&self) -> impl Iterator<Item = Option<&Arc<Class>>> {
+        self.classes.iter().map(|known| known.as_ref().map(|(class, _)| class))
+    }
+
+    pub(super) fn bearers(&self) -> impl Iterator<Item = &Arc<Class>> {
+        self.bearers.iter().filter_map(|index| Some(&self.classes.get(*index)?.as_ref()?.0))
+    }
+
+    pub(super) fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// The index of a class, which has one from now on.
+    fn appear(&mut self, class: &Arc<Class>) -> usize {
+        if let Some(index) = self.indexes.get(&class.id()) {
+            return *index;
+        }
+        let index = self.free.pop().unwrap_or(self.classes.len());
+        if index == self.classes.len() {
+            self.classes.push(None);
+        }
+        self.classes[index] = Some((Arc::clone(class), 0));
+        self.indexes.insert(class.id(), index);
+        if !class.template().pod_affinity.is_empty() {
+            self.bearers.insert(index);
+            self.epoch += 1;
+        }
+        index
+    }
+
+    fn vanish(&mut self, index: usize) {
+        let Some((class, _)) = self.classes.get_mut(index).and_then(Option::take) else { return };
+        self.indexes.remove(&class.id());
+        self.free.push(index);
+        if self.bearers.remove(&index) {
+            self.epoch += 1;
+        }
+    }
+}

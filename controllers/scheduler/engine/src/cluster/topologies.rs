@@ -1,0 +1,199 @@
+//! Which topology domain each node is in, as columns: one per label of nodes that pods name as a topology key.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    num::NonZeroU32,
+    sync::Arc,
+};
+
+use crate::{columns::Row, labels::Labels, node::Node};
+
+/// A topology key that is kept as a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TopologyId(usize);
+
+/// A value of a topology key: the nodes that have it are one domain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Domain(NonZeroU32);
+
+impl Domain {
+    /// The position in an array with one element per domain.
+    pub fn index(self) -> usize {
+        self.0.get() as usize - 1
+    }
+
+    fn at(index: usize) -> Option<Self> {
+        u32::try_from(index + 1).ok().and_then(NonZeroU32::new).map(Self)
+    }
+}
+
+/// The columns of all topology keys.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Topologies {
+    ids: BTreeMap<Arc<str>, TopologyId>,
+    topologies: Vec<Topology>,
+    free: Vec<TopologyId>,
+    /// Keys that stay whether or not a class names them.
+    pinned: BTreeSet<Arc<str>>,
+    /// Size at which what is not used any more is dropped.
+    sweep_at: usize,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Topology {
+    by_row: Vec<Option<Domain>>,
+    names: BTreeMap<Arc<str>, Domain>,
+    /// By domain: its name, and how many nodes are in it.
+    domains: Vec<(Arc<str>, u32)>,
+    free: Vec<Domain>,
+}
+
+impl Topologies {
+    const SWEEP_MIN: usize = 32;
+
+    pub(super) fn id(&self, key: &str) -> Option<TopologyId> {
+        self.ids.get(key).copied()
+    }
+
+    pub(super) fn domain(&self, id: TopologyId, row: Row) -> Option<Domain> {
+        self.topologies.get(id.0)?.by_row.get(row.index()).copied().flatten()
+    }
+
+    pub(super) fn width(&self, id: TopologyId) -> usize {
+        self.topologies.get(id.0).map_or(0, |topology| topology.domains.len())
+    }
+
+    pub(super) fn pin(&mut self, key: &Arc<str>) {
+        self.pinned.insert(Arc::clone(key));
+    }
+
+    /// Keeps a column for a key from now on.
+    pub(super) fn track<'n>(&mut self, key: &Arc<str>, nodes: impl Iterator<Item = (Row, &'n Arc<Node>)>) {
+        if self.ids.contains_key(key) {
+            return;
+        }
+        let id = self.free.pop().unwrap_or(TopologyId(self.topologies.len()));
+        if id.0 == self.topologies.len() {
+            self.topologies.push(Topology::default());
+        }
+        self.ids.insert(Arc::clone(key), id);
+        for (row, node) in nodes {
+            self.topologies[id.0].set(row, node.labels.get(key));
+        }
+    }
+
+    /// Whether it is time to say which keys are in use.
+    pub(super) fn is_sweep_due(&self) -> bool {
+        self.ids.len() >= self.sweep_at.max(Self::SWEEP_MIN)
+    }
+
+    /// Drops the columns of keys that are not in use.
+    pub(super) fn sweep(&mut self, used: &BTreeSet<Arc<str>>) {
+        let Self { ids, topologies, free, pinned, .. } = self;
+        ids.retain(|key, id| {
+            let is_used = used.contains(key) || pinned.contains(key);
+            if !is_used {
+                topologies[id.0] = Topology::default();
+                free.push(*id);
+            }
+            is_used
+        });
+        self.sweep_at = self.ids.len() * 2;
+    }
+
+    pub(super) fn set_node(&mut self, row: Row, labels: Option<&Labels>) {
+        for (key, id) in &self.ids {
+            self.topologies[id.0].set(row, labels.and_then(|labels| labels.get(key)));
+        }
+    }
+}
+
+impl Topology {
+    fn set(&mut self, row: Row, value: Option<&str>) {
+        if self.by_row.len() <= row.index() {
+            self.by_row.resize(row.index() + 1, None);
+        }
+        let old = self.by_row[row.index()];
+        if old.and_then(|domain| self.domains.get(domain.index())).map(|(name, _)| &**name) == value {
+            return;
+        }
+        let new = value.and_then(|value| self.enter(value));
+        self.by_row[row.index()] = new;
+        if let Some(domain) = old {
+            self.leave(domain);
+        }
+    }
+
+    fn enter(&mut self, value: &str) -> Option<Domain> {
+        if let Some(domain) = self.names.get(value).copied() {
+            self.domains[domain.index()].1 += 1;
+            return Some(domain);
+        }
+        let name: Arc<str> = value.into();
+        let domain = match self.free.pop() {
+            Some(domain) => {
+                self.domains[domain.index()] = (Arc::clone(&name), 1);
+                domain
+            }
+            None => {
+                let domain = Domain::at(self.domains.len())?;
+                self.domains.push((Arc::clone(&name), 1));
+                domain
+            }
+        };
+        self.names.insert(name, domain);
+        Some(domain)
+    }
+
+    fn leave(&mut self, domain: Domain) {
+        let (name, nodes) = &mut self.domains[domain.index()];
+        *nodes -= 1;
+        if *nodes == 0 {
+            self.names.remove(name);
+            self.free.push(domain);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(index: usize) -> Row {
+        Row::at(index).unwrap()
+    }
+
+    #[test]
+    fn nodes_with_the_same_value_share_a_domain_and_values_that_are_gone_give_it_back() {
+        let mut topologies = Topologies::default();
+        let key: Arc<str> = "zone".into();
+        topologies.track(&key, std::iter::empty());
+        let id = topologies.id("zone").unwrap();
+        let set = |topologies: &mut Topologies, index, zone: Option<&str>| {
+            let labels: Option<Labels> = zone.map(|zone| [("zone", zone)].into_iter().collect());
+            topologies.set_node(row(index), labels.as_ref());
+            (0..3).map(|index| topologies.domain(id, row(index)).map(Domain::index)).collect::<Vec<_>>()
+        };
+        assert_eq!(set(&mut topologies, 2, Some("a")), [None, None, Some(0)]);
+        assert_eq!(set(&mut topologies, 0, Some("b")), [Some(1), None, Some(0)]);
+        assert_eq!(set(&mut topologies, 1, Some("a")), [Some(1), Some(0), Some(0)]);
+        assert_eq!(set(&mut topologies, 0, None), [None, Some(0), Some(0)]);
+        assert_eq!(set(&mut topologies, 1, Some("c")), [None, Some(1), Some(0)], "the number of b is used again");
+        assert_eq!(topologies.width(id), 2);
+    }
+
+    #[test]
+    fn keys_that_nobody_names_any_more_are_dropped_and_pinned_ones_stay() {
+        let mut topologies = Topologies::default();
+        let keys: Vec<Arc<str>> = (0..Topologies::SWEEP_MIN).map(|key| format!("k{key}").into()).collect();
+        assert!(!topologies.is_sweep_due());
+        keys.iter().for_each(|key| topologies.track(key, std::iter::empty()));
+        topologies.pin(&keys[1]);
+        assert!(topologies.is_sweep_due());
+        topologies.sweep(&[Arc::clone(&keys[0])].into());
+        let known: Vec<bool> = keys.iter().map(|key| topologies.id(key).is_some()).collect();
+        assert_eq!((&known[..2], known.iter().filter(|known| **known).count()), (&[true, true][..], 2));
+        topologies.track(&"new".into(), std::iter::empty());
+        assert_eq!(topologies.topologies.len(), Topologies::SWEEP_MIN, "columns are used again");
+    }
+}

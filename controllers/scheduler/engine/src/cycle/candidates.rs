@@ -1,0 +1,208 @@
+//! What is known about the nodes for pods of one class.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use super::{Found, Prepared, Profile, Scorer, Verdict, first_refusal};
+use crate::{
+    best::Best,
+    cluster::{Class, Cluster, Position},
+    columns::Row,
+    plugin::Request,
+    pod::Pod,
+    preemption::nominated_before,
+};
+
+/// The local answers for all rows, with what is to be asked beyond them.
+pub(super) struct Candidates {
+    pub(super) class: Arc<Class>,
+    prepared: Prepared,
+    /// The sum of the local scores of each row that no local filter refuses.
+    best: Best,
+    /// By row: the first refusal of a local filter.
+    verdicts: Vec<Option<Verdict>>,
+    position: Position,
+    /// By plugin.
+    epochs: Vec<u64>,
+}
+
+impl Candidates {
+    pub(super) fn of(profile: &Profile, class: Arc<Class>, prepared: Prepared, cluster: &Cluster) -> Self {
+        let (best, position, epochs) = (Best::default(), cluster.position(), profile.epochs(cluster));
+        let mut candidates = Self { class, prepared, best, verdicts: Vec::new(), position, epochs };
+        candidates.ask_all(cluster);
+        candidates
+    }
+
+    fn ask_all(&mut self, cluster: &Cluster) {
+        let mut scores = vec![None; cluster.width()];
+        self.verdicts = vec![None; cluster.width()];
+        for (row, _) in cluster.rows() {
+            match self.prepared.local_verdict(cluster, row) {
+                None => scores[row.index()] = Some(self.prepared.local_score(cluster, row)),
+                verdict => self.verdicts[row.index()] = verdict,
+            }
+        }
+        self.best = Best::new(&scores);
+        self.position = cluster.position();
+    }
+
+    /// Asks the nodes that have changed. Says no where everything is to be asked anew.
+    pub(super) fn bring_up_to_date(&mut self, profile: &Profile, request: &Request<'_>, cluster: &Cluster) -> bool {
+        let is_wide_enough = cluster.width() <= self.verdicts.len();
+        let Some(changed) = cluster.changed_since(self.position).filter(|_| is_wide_enough) else { return false };
+        for row in changed {
+            self.prepared.refresh(cluster, row);
+            let is_there = cluster.node(row).is_some();
+            let verdict = if is_there { self.prepared.local_verdict(cluster, row) } else { None };
+            let score = (is_there && verdict.is_none()).then(|| self.prepared.local_score(cluster, row));
+            self.best.set(row, score);
+            self.verdicts[row.index()] = verdict;
+        }
+        self.position = cluster.position();
+        let epochs = profile.epochs(cluster);
+        let known = std::mem::replace(&mut self.epochs, epochs);
+        let is_renewed = |plugin: u8| known.get(usize::from(plugin)) != self.epochs.get(usize::from(plugin));
+        let Prepared { filters, scores, .. } = &self.prepared;
+        let filters = filters.iter().filter(|(_, filter)| !filter.follows_rows()).map(|(plugin, _)| *plugin);
+        let scores = scores.iter().filter(|scorer| !scorer.score.follows_rows()).map(|scorer| scorer.plugin);
+        let renewed = (0_u8..).take(self.epochs.len()).filter(|plugin| is_renewed(*plugin));
+        let filters: Vec<u8> = filters.chain(renewed.clone()).collect();
+        let scores: Vec<u8> = scores.chain(renewed).collect();
+        filters.into_iter().all(|plugin| self.prepared.renew_filter(profile, plugin, request, cluster))
+            && scores.into_iter().all(|plugin| self.prepared.renew_score(profile, plugin, request, cluster))
+    }
+
+    /// The rows that would take the pod, but not beside the pods for which room is being made there and that go before it.
+    pub(super) fn held_rows(&mut self, pod: &Pod, cluster: &mut Cluster) -> BTreeMap<Row, Verdict> {
+        let nominated: BTreeSet<Row> = cluster.nominated().map(|(_, row)| row).collect();
+        let rows: Vec<Row> = nominated.into_iter().filter(|row| self.takes(*row, cluster)).collect();
+        let refused = rows.into_iter().filter_map(|row| {
+            let beside = nominated_before(pod, row, cluster);
+            let verdict = self.prepared.filter_beside(&mut cluster.trial(), row, &beside).err()?;
+            Some((row, verdict))
+        });
+        refused.collect()
+    }
+
+    /// Whether the node of a row takes the pods of the class.
+    pub(super) fn takes(&self, row: Row, cluster: &Cluster) -> bool {
+        self.best.score(row).is_some() && self.prepared.wide_verdict(cluster, row, None).is_none()
+    }
+
+    /// Chooses among all rows but these.
+    pub(super) fn choose_beside(
+        &mut self,
+        held: &BTreeMap<Row, Verdict>,
+        cluster: &Cluster,
+        draw: impl FnOnce(u32) -> u32,
+    ) -> Found {
+        let scores: Vec<Option<i64>> = held.keys().map(|row| self.best.score(*row)).collect();
+        for (row, verdict) in held {
+            self.best.set(*row, None);
+            self.verdicts[row.index()] = Some(*verdict);
+        }
+        let found = self.choose(cluster, draw);
+        for (row, score) in held.keys().zip(scores) {
+            self.best.set(*row, score);
+            self.verdicts[row.index()] = None;
+        }
+        found
+    }
+
+    fn choose(&mut self, cluster: &Cluster, draw: impl FnOnce(u32) -> u32) -> Found {
+        let constant = self.prepared.uniform_score(cluster);
+        if self.prepared.is_local(cluster) {
+            self.choose_by_local(constant, cluster, draw)
+        } else {
+            self.choose_among_all(constant, cluster, draw)
+        }
+    }
+
+    fn choose_by_local(&self, constant: i64, cluster: &Cluster, draw: impl FnOnce(u32) -> u32) -> Found {
+        let found = self.best.top().and_then(|(score, ties)| {
+            let row = self.best.choose(draw(ties)).or_else(|| self.best.choose(0))?;
+            Some(Found::Node { row, score: score + constant, ties })
+        });
+        found.unwrap_or_else(|| {
+            let mut refusals = BTreeMap::new();
+            for (row, _) in cluster.rows() {
+                if let Some(verdict) = self.verdicts.get(row.index()).copied().flatten() {
+                    *refusals.entry(verdict).or_default() += 1;
+                }
+            }
+            Found::Nothing(refusals)
+        })
+    }
+
+    /// Asks the filters and scores that are not local about every node.
+    fn choose_among_all(&mut self, constant: i64, cluster: &Cluster, draw: impl FnOnce(u32) -> u32) -> Found {
+        let (mut refusals, mut feasible, mut totals) = (BTreeMap::new(), Vec::new(), Vec::new());
+        for (row, _) in cluster.rows() {
+            let known = self.verdicts.get(row.index()).copied().flatten();
+            match self.prepared.wide_verdict(cluster, row, known) {
+                Some(verdict) => *refusals.entry(verdict).or_default() += 1,
+                None => {
+                    feasible.push(row);
+                    totals.push(constant + self.best.score(row).unwrap_or(0));
+                }
+            }
+        }
+        self.prepared.add_wide_scores(cluster, &feasible, &mut totals);
+        let Some(best) = totals.iter().copied().max() else { return Found::Nothing(refusals) };
+        let tied: Vec<Row> =
+            feasible.into_iter().zip(totals).filter(|(_, total)| *total == best).map(|(row, _)| row).collect();
+        let ties = u32::try_from(tied.len()).unwrap_or(u32::MAX);
+        match tied.get(draw(ties) as usize).or(tied.first()) {
+            Some(row) => Found::Node { row: *row, score: best, ties },
+            None => Found::Nothing(refusals),
+        }
+    }
+}
+
+impl Prepared {
+    /// Whether nothing is to be asked beyond what is local now.
+    fn is_local(&self, cluster: &Cluster) -> bool {
+        self.filters.iter().all(|(_, filter)| filter.is_local())
+            && self.scores.iter().all(|scorer| !scorer.is_wide(cluster))
+    }
+
+    fn local_verdict(&self, cluster: &Cluster, row: Row) -> Option<Verdict> {
+        first_refusal(self.filters.iter().filter(|(_, filter)| filter.is_local()), cluster, row)
+    }
+
+    fn local_score(&self, cluster: &Cluster, row: Row) -> i64 {
+        let local = self.scores.iter().filter(|scorer| scorer.score.is_local());
+        local.map(|Scorer { weight, score, .. }| weight * score.score(cluster, row)).sum()
+    }
+
+    /// The first refusal of a node, where the first one of local filters is known.
+    fn wide_verdict(&self, cluster: &Cluster, row: Row, known: Option<Verdict>) -> Option<Verdict> {
+        let before = self.filters.iter().take_while(|(plugin, _)| known.is_none_or(|known| known.plugin != *plugin));
+        first_refusal(before.filter(|(_, filter)| !filter.is_local()), cluster, row).or(known)
+    }
+
+    /// The sum of scores that are the same for every node.
+    fn uniform_score(&self, cluster: &Cluster) -> i64 {
+        let wide = self.scores.iter().filter(|scorer| !scorer.score.is_local());
+        wide.filter_map(|Scorer { weight, score, .. }| Some(weight * score.uniform(cluster)?)).sum()
+    }
+
+    fn add_wide_scores(&mut self, cluster: &Cluster, rows: &[Row], totals: &mut [i64]) {
+        for Scorer { weight, score, .. } in self.scores.iter_mut().filter(|scorer| scorer.is_wide(cluster)) {
+            score.compare(cluster, rows);
+            let mut scores: Vec<i64> = rows.iter().map(|row| score.score(cluster, *row)).collect();
+            score.normalize(&mut scores);
+            totals.iter_mut().zip(scores).for_each(|(total, score)| *total += *weight * score);
+        }
+    }
+}
+
+impl Scorer {
+    /// Whether nodes are to be compared with each other.
+    fn is_wide(&self, cluster: &Cluster) -> bool {
+        !self.score.is_local() && self.score.uniform(cluster).is_none()
+    }
+}

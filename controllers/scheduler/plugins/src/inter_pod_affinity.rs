@@ -1,0 +1,322 @@
+//! InterPodAffinity: pods want to be near some pods and apart from others (`spec/scheduler.md` 4.6).
+
+mod domain_sums;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Namespace;
+use koord_config::scheduler::InterPodAffinityArgs;
+use koord_engine::{
+    affinity::PodTerm,
+    cluster::{Class, Cluster, TopologyId},
+    columns::Row,
+    event::{Event, Events},
+    labels::Labels,
+    node::Node,
+    plugin::{Filter, Plugin, PreFilter, Refusal, Request, SCORE_MAX, Score},
+    pod::{Pod, Template},
+};
+use koord_resource::controller::ResourceKind;
+
+use self::domain_sums::DomainSums;
+
+/// Refuses nodes that are not near the pods of a required term, or near those of a forbidding one, be it the pod's own term
+/// or that of a pod that runs; and prefers nodes by the preferred terms of both.
+#[derive(Clone, Copy, Debug)]
+pub struct InterPodAffinity {
+    /// How much a required term of a pod that runs counts for the pods that it wants near.
+    pub hard_affinity_weight: i64,
+    /// Whether preferred terms of pods that run count only for pods that have some themselves.
+    pub ignores_preferred_of_others: bool,
+}
+
+impl InterPodAffinity {
+    /// With these arguments.
+    pub fn new(args: &InterPodAffinityArgs) -> Self {
+        Self {
+            hard_affinity_weight: args.hard_pod_affinity_weight.unwrap_or(1),
+            ignores_preferred_of_others: args.ignore_preferred_terms_of_existing_pods,
+        }
+    }
+}
+
+impl Default for InterPodAffinity {
+    /// As kube-scheduler.
+    fn default() -> Self {
+        Self { hard_affinity_weight: 1, ignores_preferred_of_others: false }
+    }
+}
+
+const NOT_NEAR: u16 = 0;
+const NOT_APART: u16 = 1;
+const NOT_WANTED: u16 = 2;
+
+impl Plugin for InterPodAffinity {
+    fn name(&self) -> &'static str {
+        "InterPodAffinity"
+    }
+
+    fn reads(&self) -> &'static [ResourceKind] {
+        const { &[ResourceKind::typed::<Namespace>()] }
+    }
+
+    fn epoch(&self, cluster: &Cluster) -> u64 {
+        cluster.bearers_epoch() + cluster.objects().changes::<Namespace>()
+    }
+
+    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreFilter {
+        let subject = Subject::new(request.class, cluster);
+        let own = &subject.template.pod_affinity;
+        let is_unwanted =
+            |other: &Arc<Class>| other.template().pod_affinity.forbidden.iter().any(|term| subject.is_meant(term));
+        if own.required.is_empty() && own.forbidden.is_empty() && !cluster.bearers().any(is_unwanted) {
+            return PreFilter::Skip;
+        }
+        PreFilter::Nodes(Box::new(Required::new(subject, cluster)))
+    }
+
+    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
+        let subject = Subject::new(request.class, cluster);
+        let has_preferences = !subject.template.pod_affinity.preferred.is_empty();
+        if self.ignores_preferred_of_others && !has_preferences {
+            return None;
+        }
+        let weight = self.hard_affinity_weight;
+        if !has_preferences
+            && !cluster.bearers().any(|other| preferences_of(other.template(), &subject, weight).next().is_some())
+        {
+            return None;
+        }
+        let sums = DomainSums::new(cluster, |other| preferences(&subject, other, weight, cluster));
+        Some(Box::new(Preferred { subject, weight, sums }))
+    }
+
+    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<String> {
+        let reason = match refusal.reason {
+            NOT_NEAR => "node(s) didn't match pod affinity rules",
+            NOT_APART => "node(s) didn't match pod anti-affinity rules",
+            _ => "node(s) didn't satisfy existing pods anti-affinity rules",
+        };
+        vec![reason.to_owned()]
+    }
+
+    fn events(&self) -> Events {
+        let nodes = Events::NODE_ADDED | Events::NODE_LABELS;
+        nodes | Events::POD_ASSIGNED | Events::POD_REMOVED | Events::POD_CHANGED
+    }
+
+    fn may_help(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
+        let own = &pod.template.pod_affinity;
+        match event {
+            Event::PodAssigned(other) => {
+                !own.required.is_empty() && own.required.iter().all(|term| may_mean(term, &other.template))
+            }
+            // With the pod go its own terms too.
+            Event::PodRemoved(other) => {
+                let terms = &other.template.pod_affinity.forbidden;
+                own.forbidden.iter().any(|term| may_mean(term, &other.template))
+                    || terms.iter().any(|term| may_mean(term, &pod.template))
+            }
+            Event::NodeAdded(node) => {
+                let has_key = |term: &PodTerm| node.labels.get(&term.topology_key).is_some();
+                own.required.is_empty() || own.required.iter().any(has_key)
+            }
+            Event::NodeChanged { old, new } => {
+                let value = |node: &Node, term: &PodTerm| node.labels.get(&term.topology_key).map(str::to_owned);
+                let moved = |term: &PodTerm| value(old, term) != value(new, term);
+                // Where a pod that runs forbids this one, its keys are not known here.
+                (own.required.is_empty() && own.forbidden.is_empty())
+                    || own.required.iter().any(|term| value(new, term).is_some() && moved(term))
+                    || own.forbidden.iter().any(|term| value(old, term).is_some() && moved(term))
+            }
+            Event::PodChanged | Event::Timeout | Event::Object(_) | Event::NominationChanged(_) => true,
+        }
+    }
+}
+
+/// Whether a term may mean a pod; labels of namespaces are not known here.
+fn may_mean(term: &PodTerm, template: &Template) -> bool {
+    let is_selected = |term: &PodTerm| {
+        term.selector.as_ref().is_some_and(|selector| selector.selects(|key| template.labels.get(key)))
+    };
+    (term.namespaces.contains(&template.namespace) || term.namespace_selector.is_some()) && is_selected(term)
+}
+
+/// The pod for which a node is wanted.
+struct Subject {
+    template: Arc<Template>,
+    /// The labels of its namespace.
+    of_namespace: Labels,
+}
+
+impl Subject {
+    fn new(class: &Class, cluster: &Cluster) -> Self {
+        let template = Arc::clone(class.template());
+        Self { of_namespace: of_namespace(&template.namespace, cluster), template }
+    }
+
+    /// Whether another pod's term means it.
+    fn is_meant(&self, term: &PodTerm) -> bool {
+        term.means(&self.template.namespace, &self.template.labels, &self.of_namespace)
+    }
+}
+
+/// Whether a term means pods of another template.
+fn means(term: &PodTerm, other: &Template, cluster: &Cluster) -> bool {
+    let is_asked = term.namespace_selector.is_some();
+    let labels = if is_asked { of_namespace(&other.namespace, cluster) } else { Labels::default() };
+    term.means(&other.namespace, &other.labels, &labels)
+}
+
+/// The labels of a namespace; none where it is not known.
+fn of_namespace(name: &str, cluster: &Cluster) -> Labels {
+    let labels = cluster.objects().get::<Namespace>(name).and_then(|namespace| namespace.metadata.labels.as_ref());
+    labels.into_iter().flatten().map(|(key, value)| (&**key, &**value)).collect()
+}
+
+/// Amounts per pod in the domains of a topology key.
+type Amounts = Vec<(TopologyId, i64)>;
+
+/// The required terms: the pod's own, and those of pods that run.
+struct Required {
+    subject: Subject,
+    /// The keys of the pod's own required terms.
+    keys: Vec<Option<TopologyId>>,
+    /// Whether the pod's own required terms mean the pod itself.
+    means_itself: bool,
+    /// Pods that all required terms mean.
+    near: DomainSums,
+    /// Pods that a forbidding term means.
+    apart: DomainSums,
+    /// Pods with a forbidding term that means this one.
+    unwanted: DomainSums,
+}
+
+impl Required {
+    fn new(subject: Subject, cluster: &Cluster) -> Self {
+        let own = &subject.template.pod_affinity;
+        Self {
+            keys: own.required.iter().map(|term| cluster.topology(&term.topology_key)).collect(),
+            means_itself: own.required.iter().all(|term| subject.is_meant(term)),
+            near: DomainSums::new(cluster, |other| near(&subject, other, cluster)),
+            apart: DomainSums::new(cluster, |other| apart(&subject, other, cluster)),
+            unwanted: DomainSums::new(cluster, |other| unwanted(&subject, other, cluster)),
+            subject,
+        }
+    }
+
+    fn is_near(&self, cluster: &Cluster, row: Row) -> bool {
+        let mut has_all = true;
+        for key in &self.keys {
+            let Some((key, domain)) = key.and_then(|key| Some((key, cluster.domain(key, row)?))) else { return false };
+            has_all &= self.near.get(key, domain) > 0;
+        }
+        // The first pod of those that want to be near each other may go anywhere.
+        has_all || self.near.is_empty() && self.means_itself
+    }
+}
+
+impl Filter for Required {
+    fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
+        if !self.is_near(cluster, row) {
+            return Err(Refusal::unresolvable(NOT_NEAR));
+        }
+        if self.apart.is_positive(cluster, row) {
+            return Err(Refusal::resolvable(NOT_APART, 0));
+        }
+        if self.unwanted.is_positive(cluster, row) {
+            return Err(Refusal::resolvable(NOT_WANTED, 0));
+        }
+        Ok(())
+    }
+
+    fn is_local(&self) -> bool {
+        false
+    }
+
+    fn follows_rows(&self) -> bool {
+        true
+    }
+
+    fn refresh(&mut self, cluster: &Cluster, row: Row) {
+        let Self { subject, near: near_sums, apart: apart_sums, unwanted: unwanted_sums, .. } = self;
+        near_sums.refresh(cluster, row, |other| near(subject, other, cluster));
+        apart_sums.refresh(cluster, row, |other| apart(subject, other, cluster));
+        unwanted_sums.refresh(cluster, row, |other| unwanted(subject, other, cluster));
+    }
+}
+
+/// The preferred terms: the pod's own, and those of pods that run.
+struct Preferred {
+    subject: Subject,
+    weight: i64,
+    sums: DomainSums,
+}
+
+impl Score for Preferred {
+    fn score(&self, cluster: &Cluster, row: Row) -> i64 {
+        self.sums.sum(cluster, row)
+    }
+
+    fn normalize(&self, scores: &mut [i64]) {
+        let (least, most) = (scores.iter().copied().min().unwrap_or(0), scores.iter().copied().max().unwrap_or(0));
+        for score in scores {
+            let share = if most > least { (*score - least) as f64 / (most - least) as f64 } else { 0.0 };
+            *score = (SCORE_MAX as f64 * share) as i64;
+        }
+    }
+
+    fn is_local(&self) -> bool {
+        false
+    }
+
+    fn uniform(&self, _: &Cluster) -> Option<i64> {
+        self.sums.is_empty().then_some(0)
+    }
+
+    fn follows_rows(&self) -> bool {
+        true
+    }
+
+    fn refresh(&mut self, cluster: &Cluster, row: Row) {
+        let Self { subject, weight, sums } = self;
+        sums.refresh(cluster, row, |other| preferences(subject, other, *weight, cluster));
+    }
+}
+
+/// A pod counts as near only where all required terms mean it.
+fn near(subject: &Subject, other: &Template, cluster: &Cluster) -> Amounts {
+    let terms = &subject.template.pod_affinity.required;
+    if terms.is_empty() || !terms.iter().all(|term| means(term, other, cluster)) {
+        return Amounts::new();
+    }
+    each(terms.iter(), cluster)
+}
+
+fn apart(subject: &Subject, other: &Template, cluster: &Cluster) -> Amounts {
+    each(subject.template.pod_affinity.forbidden.iter().filter(|term| means(term, other, cluster)), cluster)
+}
+
+fn unwanted(subject: &Subject, other: &Template, cluster: &Cluster) -> Amounts {
+    each(other.pod_affinity.forbidden.iter().filter(|term| subject.is_meant(term)), cluster)
+}
+
+fn each<'t>(terms: impl Iterator<Item = &'t PodTerm>, cluster: &Cluster) -> Amounts {
+    terms.filter_map(|term| Some((cluster.topology(&term.topology_key)?, 1))).collect()
+}
+
+fn preferences(subject: &Subject, other: &Template, weight: i64, cluster: &Cluster) -> Amounts {
+    let own = subject.template.pod_affinity.preferred.iter().filter(|(_, term)| means(term, other, cluster));
+    let own = own.map(|(weight, term)| (*weight, term));
+    let all = own.chain(preferences_of(other, subject, weight));
+    all.filter_map(|(weight, term)| Some((cluster.topology(&term.topology_key)?, weight))).collect()
+}
+
+/// What another pod prefers about this one, with its weight; what it requires counts as a preference.
+fn preferences_of<'o>(other: &'o Template, subject: &Subject, weight: i64) -> impl Iterator<Item = (i64, &'o PodTerm)> {
+    let required = other.pod_affinity.required.iter().map(move |term| (weight, term));
+    let preferred = other.pod_affinity.preferred.iter().map(|(weight, term)| (*weight, term));
+    required.filter(move |_| weight > 0).chain(preferred).filter(|(_, term)| subject.is_meant(term))
+}
