@@ -6,6 +6,7 @@
 
 mod balanced_allocation;
 mod default_preemption;
+pub mod device_share;
 mod node_affinity;
 mod node_ports;
 mod node_resources_fit;
@@ -19,6 +20,7 @@ mod unbuilt;
 
 pub use balanced_allocation::BalancedAllocation;
 pub use default_preemption::DefaultPreemption;
+pub use device_share::DeviceShare;
 pub use node_affinity::NodeAffinity;
 pub use node_ports::NodePorts;
 pub use node_resources_fit::{NodeResourcesFit, Strategy, Weighted};
