@@ -2,12 +2,12 @@
 
 use std::{fmt, sync::Arc};
 
-use koord_config::scheduler::{NodeAffinityArgs, Point, Resolved, SchedulerConfiguration};
+use koord_config::scheduler::{DeviceShareArgs, NodeAffinityArgs, Point, Resolved, SchedulerConfiguration};
 use koord_engine::{cycle::Profile, need::Needs, plugin::Plugin};
 
 use self::Entry::{Built, InEngine, NotBuilt};
 use crate::{
-    BalancedAllocation, DefaultPreemption, NodeAffinity, NodePorts, NodeResourcesFit, NodeUnschedulable,
+    BalancedAllocation, DefaultPreemption, DeviceShare, NodeAffinity, NodePorts, NodeResourcesFit, NodeUnschedulable,
     SchedulingGates, TaintToleration, Unbuilt,
 };
 
@@ -49,7 +49,7 @@ const REGISTRY: &[(&str, Entry)] = &[
     ("NodeNUMAResource", NotBuilt(Needs::CPU_BINDING.with(Needs::NUMA))),
     ("Reservation", NotBuilt(Needs::RESERVATIONS)),
     ("Coscheduling", NotBuilt(Needs::GANGS)),
-    ("DeviceShare", NotBuilt(Needs::DEVICES)),
+    ("DeviceShare", Built(device_share)),
     ("ElasticQuota", NotBuilt(Needs::QUOTAS)),
     ("DefaultPreBind", InEngine),
     ("NodeResourcesFitPlus", NotBuilt(Needs::NONE)),
@@ -152,6 +152,16 @@ fn node_affinity(profile: &Resolved) -> Result<Arc<dyn Plugin>, ProfileError> {
     }
 }
 
+fn device_share(profile: &Resolved) -> Result<Arc<dyn Plugin>, ProfileError> {
+    let args = profile.args::<DeviceShareArgs>()?;
+    let named = args.gpu_shared_resource_templates.as_ref().map_or("", |templates| &templates.config_map_name);
+    if !matches!(named, "" | DeviceShare::TEMPLATES) {
+        let setting = "gpuSharedResourceTemplatesConfig.configMapName";
+        return Err(ProfileError::Unsupported { plugin: "DeviceShare", setting });
+    }
+    Ok(Arc::new(DeviceShare::new(&args)))
+}
+
 #[cfg(test)]
 mod tests {
     use koord_config::Kind;
@@ -223,5 +233,12 @@ mod tests {
         let affinity = json!({"name": "NodeAffinity", "args": {"addedAffinity": {}}});
         let error = built(json!({"pluginConfig": [affinity]})).err().unwrap();
         assert!(error.to_string().starts_with("plugin NodeAffinity: addedAffinity is not supported yet"), "{error}");
+        let templates = json!({"gpuSharedResourceTemplatesConfig": {"configMapName": "other"}});
+        let error = built(json!({"pluginConfig": [{"name": "DeviceShare", "args": templates}]})).err();
+        assert!(error.is_none(), "the profile of Kubernetes has no DeviceShare");
+        let points = json!({"filter": {"enabled": [{"name": "DeviceShare"}]}});
+        let profile = json!({"plugins": points, "pluginConfig": [{"name": "DeviceShare", "args": templates}]});
+        let error = built(profile).err().unwrap().to_string();
+        assert!(error.starts_with("plugin DeviceShare: gpuSharedResourceTemplatesConfig.configMapName"), "{error}");
     }
 }

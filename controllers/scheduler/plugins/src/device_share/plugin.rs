@@ -68,6 +68,9 @@ impl Default for DeviceShare {
 }
 
 impl DeviceShare {
+    /// The name of the ConfigMap with templates by which GPUs can be divided, in whatever namespace.
+    pub const TEMPLATES: &str = "gpu-shared-resource-templates";
+
     /// With these arguments.
     pub fn new(args: &DeviceShareArgs) -> Self {
         let mut args = args.clone();

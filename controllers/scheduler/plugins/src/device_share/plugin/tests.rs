@@ -1,5 +1,6 @@
 use std::{collections::BTreeMap, time::Duration};
 
+use koord_config::scheduler::DefaultPreemptionArgs;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
 use koord_engine::{
     cycle::Profile,
@@ -28,7 +29,7 @@ impl Scheduler {
             plugins: vec![
                 Arc::new(NodeResourcesFit::default()),
                 Arc::new(plugin),
-                Arc::new(DefaultPreemption::default()),
+                Arc::new(DefaultPreemption::new(&DefaultPreemptionArgs::default())),
             ],
             filters: vec![0, 1],
             scores: vec![(1, 1)],
@@ -239,7 +240,11 @@ fn nodes_without_a_report_are_left_to_what_they_offer() {
     scheduler.report("n1", FOUR);
     assert_eq!(scheduler.next().unwrap(), "q on n1: gpu0", "the other pod has none of the devices");
     scheduler.engine.remove_object(std::any::TypeId::of::<ApiDevice>(), "n1", scheduler.now);
-    assert_eq!(scheduler.schedule("r", &gpus(1)), unavailable("r", "1 Insufficient GPU Devices"), "a report may come back");
+    assert_eq!(
+        scheduler.schedule("r", &gpus(1)),
+        unavailable("r", "1 Insufficient GPU Devices"),
+        "a report may come back"
+    );
 }
 
 #[test]
