@@ -89,6 +89,7 @@ pub struct DeviceAllocationExtension {
 #[serde(default)]
 pub struct AllocatedVirtualFunction {
     /// Minor number.
+    #[serde(skip_serializing_if = "word::is_zero")]
     pub minor: i32,
     /// Address on the bus.
     #[serde(rename = "busID", skip_serializing_if = "String::is_empty")]

@@ -7,6 +7,7 @@
 mod balanced_allocation;
 pub mod coscheduling;
 mod default_preemption;
+pub mod device_share;
 pub mod elastic_quota;
 mod image_locality;
 mod inter_pod_affinity;
@@ -28,6 +29,7 @@ mod unbuilt;
 pub use balanced_allocation::BalancedAllocation;
 pub use coscheduling::Coscheduling;
 pub use default_preemption::DefaultPreemption;
+pub use device_share::DeviceShare;
 pub use image_locality::ImageLocality;
 pub use inter_pod_affinity::InterPodAffinity;
 pub use node_affinity::NodeAffinity;

@@ -2,13 +2,13 @@
 
 use std::{fmt, sync::Arc};
 
-use koord_config::scheduler::{Point, Resolved, SchedulerConfiguration};
+use koord_config::scheduler::{DeviceShareArgs, Point, Resolved, SchedulerConfiguration};
 use koord_engine::{cycle::Profile, need::Needs, plugin::Plugin};
 
 use self::Entry::{Built, InEngine, NotBuilt};
 use crate::{
-    BalancedAllocation, Coscheduling, DefaultPreemption, ImageLocality, InterPodAffinity, NodeAffinity, NodePorts,
-    NodeResourcesFit, NodeResourcesFitPlus, NodeUnschedulable, PodTopologySpread, ScarceResourceAvoidance,
+    BalancedAllocation, Coscheduling, DefaultPreemption, DeviceShare, ImageLocality, InterPodAffinity, NodeAffinity,
+    NodePorts, NodeResourcesFit, NodeResourcesFitPlus, NodeUnschedulable, PodTopologySpread, ScarceResourceAvoidance,
     SchedulingGates, TaintToleration, Unbuilt, load_aware::LoadAwareScheduling,
 };
 
@@ -50,7 +50,7 @@ const REGISTRY: &[(&str, Entry)] = &[
     ("NodeNUMAResource", NotBuilt(Needs::CPU_BINDING.with(Needs::NUMA))),
     ("Reservation", NotBuilt(Needs::RESERVATIONS)),
     ("Coscheduling", Built(|profile| Ok(Arc::new(Coscheduling::new(&profile.args()?))))),
-    ("DeviceShare", NotBuilt(Needs::DEVICES)),
+    ("DeviceShare", Built(device_share)),
     ("ElasticQuota", NotBuilt(Needs::QUOTAS)),
     ("DefaultPreBind", InEngine),
     ("NodeResourcesFitPlus", Built(|profile| Ok(Arc::new(NodeResourcesFitPlus::from(&profile.args()?))))),
@@ -95,6 +95,14 @@ pub enum ProfileError {
     /// Arguments that are no arguments of the plugin.
     #[error("arguments of a plugin: {0}")]
     Args(#[from] serde_json::Error),
+    /// A setting that would change where pods are placed, and that is not built.
+    #[error("plugin {plugin}: {setting} is not supported yet; pods would be placed without it")]
+    Unsupported {
+        /// The plugin.
+        plugin: &'static str,
+        /// The setting.
+        setting: &'static str,
+    },
 }
 
 /// The profile of these plugins, in their order and with their weights.
@@ -136,6 +144,16 @@ pub fn default_profile(scheduler: &str) -> Result<Profile, ProfileError> {
     let mut profile = SchedulerConfiguration::without_document().profiles.swap_remove(0);
     scheduler.clone_into(&mut profile.scheduler_name);
     build(&profile.resolved()).map(|built| built.profile)
+}
+
+fn device_share(profile: &Resolved) -> Result<Arc<dyn Plugin>, ProfileError> {
+    let args = profile.args::<DeviceShareArgs>()?;
+    let named = args.gpu_shared_resource_templates.as_ref().map_or("", |templates| &templates.config_map_name);
+    if !matches!(named, "" | DeviceShare::TEMPLATES) {
+        let setting = "gpuSharedResourceTemplatesConfig.configMapName";
+        return Err(ProfileError::Unsupported { plugin: "DeviceShare", setting });
+    }
+    Ok(Arc::new(DeviceShare::new(&args)))
 }
 
 #[cfg(test)]
@@ -220,5 +238,16 @@ mod tests {
         assert_eq!(system, ["kubernetes.io/hostname", "topology.kubernetes.io/zone"]);
         let added = json!({"addedAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": "no terms"}});
         assert!(matches!(profile("NodeAffinity", added), Err(ProfileError::Args(_))));
+    }
+
+    #[test]
+    fn a_setting_that_would_be_dropped_is_refused() {
+        let templates = json!({"gpuSharedResourceTemplatesConfig": {"configMapName": "other"}});
+        let error = built(json!({"pluginConfig": [{"name": "DeviceShare", "args": templates}]})).err();
+        assert!(error.is_none(), "the profile of Kubernetes has no DeviceShare");
+        let points = json!({"filter": {"enabled": [{"name": "DeviceShare"}]}});
+        let profile = json!({"plugins": points, "pluginConfig": [{"name": "DeviceShare", "args": templates}]});
+        let error = built(profile).err().unwrap().to_string();
+        assert!(error.starts_with("plugin DeviceShare: gpuSharedResourceTemplatesConfig.configMapName"), "{error}");
     }
 }

@@ -67,11 +67,16 @@ pub(crate) struct Caches<'c> {
 impl Caches<'_> {
     /// Follows a kind, if a plugin reads it.
     pub(crate) fn follow<T: Kind>(&mut self) {
+        self.follow_some::<T>(&Selection::default());
+    }
+
+    /// Follows a part of a kind, if a plugin reads it.
+    pub(crate) fn follow_some<T: Kind>(&mut self, selection: &Selection) {
         let kind = ResourceKind::typed::<T>();
         if !self.reads.contains(&kind) {
             return;
         }
-        let store: Arc<Store<Whole<T>>> = self.core.store(&Selection::default());
+        let store: Arc<Store<Whole<T>>> = self.core.store(selection);
         self.sender.follow(&store, |change: &Change<Whole<T>>| Some(object::delta(change)));
         let watches: Vec<Arc<Watch>> =
             self.core.watches().iter().filter(|watch| watch.kind == kind).map(Arc::clone).collect();

@@ -3,7 +3,7 @@
 use std::{any::TypeId, sync::Arc};
 
 use k8s_openapi::api::{
-    core::v1::{Namespace, PersistentVolume, PersistentVolumeClaim},
+    core::v1::{ConfigMap, Namespace, PersistentVolume, PersistentVolumeClaim},
     policy::v1::PodDisruptionBudget,
     storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass},
 };
@@ -18,6 +18,7 @@ use koord_runtime::{
     cache::{Change, Entry},
     intern::Interner,
     projection::{DecodeError, Metadata, MetadataOnly, Projection, WireMetadata},
+    reflector::Selection,
     store::Store,
 };
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
@@ -54,6 +55,10 @@ pub(crate) fn follow(caches: &mut Caches<'_>) {
     caches.follow::<ElasticQuota>();
     caches.follow::<ElasticQuotaProfile>();
     caches.follow::<ClusterNetworkTopology>();
+    caches.follow_some::<ConfigMap>(&Selection {
+        fields: "metadata.name=gpu-shared-resource-templates".to_owned(),
+        ..Selection::default()
+    });
 }
 
 /// A whole object.

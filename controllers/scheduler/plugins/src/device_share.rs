@@ -1,0 +1,38 @@
+//! DeviceShare: which GPUs, network cards and FPGAs of a node a pod gets, or which shares of them (`spec/scheduler.md` 3F).
+//!
+//! Decisions are functions of plain values. A pod's [`DeviceRequest`] and a node's [`NodeDevices`] meet in the
+//! [`Allocator`], which gives an [`Allocation`] or says why there is none; [`DeviceShare`] asks it for the scheduler.
+
+mod allocate;
+mod allocation;
+mod amounts;
+mod by_default;
+mod combination;
+mod node;
+mod numa;
+mod partition;
+mod plugin;
+mod refusal;
+mod request;
+mod scope;
+mod score;
+mod state;
+mod template;
+#[cfg(test)]
+mod testing;
+mod view;
+
+pub use self::{
+    allocate::{Allocator, Limits, NodeLabels},
+    allocation::{Allocation, Share},
+    amounts::{Amounts, DeviceResource},
+    combination::InvalidRequest,
+    node::{Device, NodeDevices, Place},
+    numa::{ChosenNumaNodes, NumaHint, numa_hints},
+    plugin::DeviceShare,
+    refusal::Refused,
+    request::{DeviceHint, DeviceRequest, GpuRequest, InvalidDevices, Joint, Kind},
+    score::{Preference, Scorer},
+    state::Devices,
+    template::{GpuTemplates, TemplateNames},
+};

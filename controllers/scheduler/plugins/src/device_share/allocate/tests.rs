@@ -1,0 +1,194 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::device_share::testing::{Case, allocation, node, request};
+
+/// Four GPUs on two NUMA nodes, each with a network card of two virtual functions.
+const MACHINE: &str = "gpu0@0/0 gpu1@0/0 gpu2@1/3 gpu3@1/3 rdma0@0/0+f1+f2 rdma1@1/3+f3+f4";
+
+fn near(gpus: i64, rdma: i64, scope: &str) -> Value {
+    json!({
+        "requests": {"koordinator.sh/gpu": (100 * gpus).to_string(), "koordinator.sh/rdma": rdma.to_string()},
+        "hints": {"rdma": {"vfSelector": {}}},
+        "joint": {"deviceTypes": ["gpu", "rdma"], "requiredScope": scope},
+    })
+}
+
+#[test]
+fn network_cards_are_those_of_the_switches_of_the_gpus() {
+    let allocated = |used: &str, pod: Value| Case::new(MACHINE).used(used).allocate(&pod);
+    assert_eq!(allocated("gpu0 gpu1", near(1, 1, "")), "gpu2 rdma1:1+f3");
+    assert_eq!(allocated("", near(3, 1, "SamePCIe")), "gpu0 gpu1 gpu2 rdma0:1+f1 rdma1:1+f3");
+    assert_eq!(
+        allocated("", near(3, 1, "")),
+        "gpu0 gpu1 gpu2 rdma0:1+f1 rdma1:1+f3",
+        "one of each switch if there is one"
+    );
+    assert_eq!(allocated("rdma1:1+f3+f4", near(3, 1, "SamePCIe")), "U Insufficient rdma devices");
+    assert_eq!(allocated("rdma1:1+f3+f4", near(3, 1, "")), "gpu0 gpu1 gpu2 rdma0:1+f1", "no more than there are");
+    assert_eq!(allocated("rdma0:1+f1+f2", near(2, 1, "SamePCIe")), "U node(s) Device Joint-Allocate rules violation");
+    assert_eq!(allocated("rdma0:1+f1+f2", near(2, 1, "")), "gpu0 gpu1 rdma1:1+f3");
+}
+
+#[test]
+fn devices_of_several_kinds_need_not_be_near() {
+    let pod =
+        json!({"requests": {"koordinator.sh/gpu": "100", "koordinator.sh/rdma": "100", "koordinator.sh/fpga": "50"}});
+    assert_eq!(Case::new("gpu0@0/0 rdma0@1/1 fpga3").allocate(&pod), "gpu0 rdma0:100 fpga3:50");
+    assert_eq!(Case::new("gpu0@0/0 rdma0@1/1").allocate(&pod), "UU Insufficient fpga devices");
+    assert_eq!(
+        Case::new("rdma0").allocate(&json!({"requests": {"koordinator.sh/gpu": "100"}})),
+        "UU Insufficient gpu devices"
+    );
+}
+
+#[test]
+fn cards_that_are_planned_in_pairs_are_looked_for_when_the_pod_stays() {
+    let planned = |used: &str| {
+        Case::new(MACHINE).labelled("node.koordinator.sh/secondary-device-well-planned", "true").used(used)
+    };
+    assert_eq!(planned("").before_reserving().allocate(&near(1, 1, "")), "gpu0");
+    assert_eq!(planned("").allocate(&near(1, 1, "")), "gpu0 rdma0:1+f1");
+    let mut shared = near(1, 1, "");
+    shared["requests"]["koordinator.sh/gpu"] = json!("50");
+    assert_eq!(planned("").before_reserving().allocate(&shared), "gpu0:50 rdma0:1+f1");
+}
+
+#[test]
+fn a_share_of_memory_is_a_percentage_too() {
+    let memory = |used: &str, amount: &str| {
+        let pod = json!({"requests": {"koordinator.sh/gpu-memory": amount}});
+        Case::new("gpu0@0/0").used(used).allocate(&pod)
+    };
+    assert_eq!(memory("", "20Gi"), "gpu0:25");
+    assert_eq!(memory("gpu0:75", "20Gi"), "gpu0:25");
+    assert_eq!(memory("gpu0:76", "20Gi"), "U Insufficient GPU Devices");
+}
+
+#[test]
+fn a_percentage_of_memory_that_is_more_than_is_left_is_refused() {
+    let mut node = node("gpu0@0/0");
+    let request = |text: Value| request(&json!({"requests": text}));
+    let memory = request(json!({"koordinator.sh/gpu-memory": "27Gi"}));
+    let ratio = |percent: i64| request(json!({"koordinator.sh/gpu-memory-ratio": percent.to_string()}));
+    let allocate = |node: &NodeDevices, request: &DeviceRequest| {
+        let scorer = Scorer::default();
+        let labels = NodeLabels::default();
+        let allocator =
+            Allocator { node, labels, request, scorer: &scorer, templates: None, numa_nodes: None, is_reserving: true };
+        allocator.allocate(&Limits::default())
+    };
+    node.allocate(&allocate(&node, &memory).unwrap());
+    // 27 of 80 GiB are 33.75 percent, of which 33 are written.
+    assert_eq!(allocate(&node, &ratio(67)), Err(Refused::Gpus));
+    assert!(allocate(&node, &ratio(66)).is_ok());
+}
+
+#[test]
+fn numa_nodes_narrow_the_choice() {
+    let on = |numa_node: u32, devices: &str| {
+        let pod = json!({"requests": {"koordinator.sh/gpu": "200"}});
+        Case::new(devices).on_numa_nodes(&[numa_node]).allocate(&pod)
+    };
+    assert_eq!(on(1, MACHINE), "gpu2 gpu3");
+    assert_eq!(on(1, "gpu0@0/0 gpu1@-1/0 gpu2@1/1"), "gpu1 gpu2", "a device near all NUMA nodes");
+    assert_eq!(on(1, "gpu0 gpu1"), "U Insufficient gpu devices", "nobody knows where they are");
+}
+
+#[test]
+fn limits_widen_and_narrow_the_choice() {
+    let pod = request(&json!({"requests": {"koordinator.sh/rdma": "50"}}));
+    let mut devices = node("rdma0 rdma1 rdma2");
+    devices.allocate(&allocation("rdma0:100 rdma1:40"));
+    let scorer = Scorer::default();
+    let labels = NodeLabels::default();
+    let allocator = Allocator {
+        node: &devices,
+        labels,
+        request: &pod,
+        scorer: &scorer,
+        templates: None,
+        numa_nodes: None,
+        is_reserving: true,
+    };
+    let minor = |limits: &Limits| allocator.allocate(limits).map(|allocation| allocation.of(Kind::Rdma)[0].minor);
+    let percent =
+        |minor: i32, percent: i64| ((Kind::Rdma, minor), [(DeviceResource::Rdma, percent)].into_iter().collect());
+    let one = |minor| BTreeSet::from([(Kind::Rdma, minor)]);
+    assert_eq!(minor(&Limits::default()), Ok(2));
+    assert_eq!(minor(&Limits { preferred: one(1), ..Limits::default() }), Ok(1));
+    assert_eq!(minor(&Limits { required: one(0), ..Limits::default() }), Err(Refused::Devices(Kind::Rdma)));
+    let given_back = BTreeMap::from([percent(0, 50)]);
+    assert_eq!(minor(&Limits { required: one(0), given_back: given_back.clone(), ..Limits::default() }), Ok(0));
+    let only = |percent_of_first| Some(BTreeMap::from([percent(0, percent_of_first)]));
+    assert_eq!(minor(&Limits { only: only(50), given_back: given_back.clone(), ..Limits::default() }), Ok(0));
+    assert_eq!(minor(&Limits { only: only(49), given_back, ..Limits::default() }), Err(Refused::Devices(Kind::Rdma)));
+}
+
+#[test]
+fn nodes_are_compared_by_what_one_device_takes() {
+    let score = |used: &str, percent: i64| {
+        Case::new("gpu0@0/0 gpu1@0/0")
+            .used(used)
+            .score(&json!({"requests": {"koordinator.sh/gpu": percent.to_string()}}))
+    };
+    // Of 200 percent, 100 stay; memory is not requested and counts by what is used.
+    assert_eq!((score("", 100), score("", 200)), ((50 + 100) / 2, (50 + 100) / 2));
+    assert_eq!(score("gpu0", 100), (0 + 50) / 2);
+}
+
+#[test]
+fn a_gpu_is_divided_by_the_one_template_that_fits() {
+    let npu = |core: i64| json!({"requests": {"koordinator.sh/gpu.shared": "1", "huawei.com/npu-core": core.to_string(), "huawei.com/npu-cpu": "1", "koordinator.sh/gpu-memory": "8Gi"}});
+    let case = |model: &str| Case::new("gpu0@0/0").on_node("huawei", model, "");
+    assert_eq!(case("Ascend-910B3").allocate(&npu(3)), "gpu0:10#small");
+    assert_eq!(case("Ascend-910B4").allocate(&npu(3)), "gpu0:10", "two templates are alike");
+    assert_eq!(case("Ascend-310").allocate(&npu(3)), "UU no matched GPU shared resource template");
+}
+
+/// Any pod that wants devices.
+fn any_pod() -> impl Strategy<Value = Value> {
+    let whole = (1..=4_i64).prop_map(|count| json!({"koordinator.sh/gpu": (100 * count).to_string()}));
+    let share = (1..=100_i64).prop_map(|percent| json!({"koordinator.sh/gpu": percent.to_string()}));
+    let memory = (1..=80_i64 << 10).prop_map(|mib| json!({"koordinator.sh/gpu-memory": format!("{mib}Mi")}));
+    let ratio = (1..=100_i64).prop_map(|percent| json!({"koordinator.sh/gpu-memory-ratio": percent.to_string()}));
+    let rdma = (1..=100_i64).prop_map(|percent| json!({"koordinator.sh/rdma": percent.to_string()}));
+    let both = Just(near(1, 1, "SamePCIe")["requests"].clone());
+    let requests = prop_oneof![whole, share, memory, ratio, rdma, both];
+    (requests, any::<bool>()).prop_map(|(requests, wants_functions)| match wants_functions {
+        true => json!({"requests": requests, "hints": {"rdma": {"vfSelector": {}}}}),
+        false => json!({"requests": requests}),
+    })
+}
+
+proptest! {
+    #[test]
+    fn nothing_is_given_out_twice_and_all_comes_back(pods in proptest::collection::vec(any_pod(), 1..12)) {
+        let empty = node(MACHINE);
+        let (mut devices, scorer) = (empty.clone(), Scorer::default());
+        let mut given = Vec::new();
+        for pod in &pods {
+            let request = request(pod);
+            let labels = NodeLabels::default();
+            let allocator = Allocator { node: &devices, labels, request: &request, scorer: &scorer, templates: None, numa_nodes: None, is_reserving: true };
+            if let Ok(allocation) = allocator.allocate(&Limits::default()) {
+                devices.allocate(&allocation);
+                given.push(allocation);
+            }
+        }
+        for kind in Kind::ALL {
+            for (minor, device) in devices.of(kind) {
+                prop_assert!(device.used.fits(&device.total), "{} {}: {:?}", kind, minor, device.used);
+            }
+        }
+        let functions = given.iter().flat_map(|given| given.iter().flat_map(|(_, share)| share.virtual_functions.clone()));
+        let mut functions: Vec<_> = functions.collect();
+        functions.sort();
+        let all = functions.len();
+        functions.dedup();
+        prop_assert_eq!(functions.len(), all);
+        given.iter().for_each(|given| devices.release(given));
+        prop_assert_eq!(devices, empty);
+    }
+}

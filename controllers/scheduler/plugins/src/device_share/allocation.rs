@@ -1,0 +1,128 @@
+//! The devices that a pod has.
+
+use std::collections::BTreeMap;
+
+use koord_api::device_protocol::{
+    AllocatedVirtualFunction, DeviceAllocation, DeviceAllocationExtension, DeviceAllocations,
+};
+
+use super::{amounts::Amounts, node::NodeDevices, request::Kind};
+
+/// The devices that a pod has, or shares of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Allocation(pub BTreeMap<Kind, Vec<Share>>);
+
+/// A device that a pod has, or a share of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// The number of the device among those of its kind.
+    pub minor: i32,
+    /// How much of it.
+    pub amounts: Amounts,
+    /// Its virtual functions, by their minor number and address.
+    pub virtual_functions: Vec<(i32, String)>,
+    /// The template by which the GPU is divided.
+    pub template: Option<String>,
+}
+
+impl Share {
+    /// A share without more to it.
+    pub fn new(minor: i32, amounts: Amounts) -> Self {
+        Self { minor, amounts, virtual_functions: Vec::new(), template: None }
+    }
+}
+
+impl Allocation {
+    /// What the annotation of a pod says. Devices of a kind that pods cannot request are left out.
+    pub fn read(written: &DeviceAllocations) -> Self {
+        let share = |written: &DeviceAllocation| {
+            let extension = written.extension.clone().unwrap_or_default();
+            let functions = extension.virtual_functions.into_iter();
+            Share {
+                minor: written.minor,
+                amounts: Amounts::read(&written.resources),
+                virtual_functions: functions.map(|function| (function.minor, function.bus_id)).collect(),
+                template: Some(extension.gpu_shared_resource_template).filter(|name| !name.is_empty()),
+            }
+        };
+        let known = written.0.iter().filter_map(|(type_, shares)| Some((Kind::of(type_)?, shares)));
+        Self(known.map(|(kind, shares)| (kind, shares.iter().map(share).collect())).collect())
+    }
+
+    /// What the annotation of the pod is to say, with the ids of the node's devices.
+    pub fn write(&self, node: &NodeDevices) -> DeviceAllocations {
+        let written = self.0.iter().map(|(kind, shares)| {
+            let share = |share: &Share| DeviceAllocation {
+                minor: share.minor,
+                resources: share.amounts.list(),
+                id: node.get(*kind, share.minor).map(|device| device.id.clone()).unwrap_or_default(),
+                extension: share.extension(),
+            };
+            (kind.type_(), shares.iter().map(share).collect())
+        });
+        DeviceAllocations(written.collect())
+    }
+
+    /// The shares of one kind.
+    pub fn of(&self, kind: Kind) -> &[Share] {
+        self.0.get(&kind).map_or(&[], Vec::as_slice)
+    }
+
+    /// All shares, with the kind of their device.
+    pub fn iter(&self) -> impl Iterator<Item = (Kind, &Share)> {
+        self.0.iter().flat_map(|(kind, shares)| shares.iter().map(|share| (*kind, share)))
+    }
+}
+
+impl Share {
+    fn extension(&self) -> Option<DeviceAllocationExtension> {
+        let functions = self.virtual_functions.iter();
+        let extension = DeviceAllocationExtension {
+            virtual_functions: functions
+                .map(|(minor, bus_id)| AllocatedVirtualFunction { minor: *minor, bus_id: bus_id.clone() })
+                .collect(),
+            gpu_shared_resource_template: self.template.clone().unwrap_or_default(),
+        };
+        (extension != DeviceAllocationExtension::default()).then_some(extension)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use koord_api::device_protocol::DEVICE_ALLOCATED;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::device_share::{amounts::DeviceResource, testing::node};
+
+    fn share() -> impl Strategy<Value = Share> {
+        let amount = 0..=1_i64 << 40;
+        let functions = proptest::collection::vec((0..9_i32, "[0-9a-f]{1,4}"), 0..3);
+        (0..8_i32, amount, functions, proptest::option::of("[a-z]{1,5}")).prop_map(
+            |(minor, amount, virtual_functions, template)| {
+                let amounts = [(DeviceResource::GpuMemory, amount), (DeviceResource::GpuMemoryRatio, amount % 101)];
+                Share { minor, amounts: amounts.into_iter().collect(), virtual_functions, template }
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_again(gpus in proptest::collection::vec(share(), 1..4), cards in proptest::collection::vec(share(), 1..3)) {
+            let allocation = Allocation([(Kind::Gpu, gpus), (Kind::Rdma, cards)].into());
+            let mut annotations = BTreeMap::new();
+            DEVICE_ALLOCATED.set(&mut annotations, &allocation.write(&NodeDevices::default()));
+            let read = DEVICE_ALLOCATED.get(&annotations).unwrap().unwrap();
+            prop_assert_eq!(Allocation::read(&read), allocation);
+        }
+    }
+
+    #[test]
+    fn the_annotation_has_the_ids_of_the_node_and_the_order_of_the_original() {
+        let text = r#"{"gpu":[{"minor":2,"resources":{"koordinator.sh/gpu-core":"100","koordinator.sh/gpu-memory":"80Gi","koordinator.sh/gpu-memory-ratio":"100"},"id":"GPU-2"}],"rdma":[{"minor":1,"resources":{"koordinator.sh/rdma":"1"},"id":"RDMA-1","extension":{"vfs":[{"busID":"0000:81:00.1"}]}}]}"#;
+        let allocation = Allocation::read(&DEVICE_ALLOCATED.read(text).unwrap());
+        let mut annotations = BTreeMap::new();
+        DEVICE_ALLOCATED.set(&mut annotations, &allocation.write(&node("gpu2 rdma1")));
+        assert_eq!(annotations[DEVICE_ALLOCATED.name()], text);
+    }
+}

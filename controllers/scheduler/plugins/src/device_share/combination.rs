@@ -1,0 +1,252 @@
+//! Which resources a pod may request together, and what they mean (`spec/scheduler.md` 3F.2).
+
+use koord_api::resource_names::{
+    AMD_GPU, FPGA, GPU, GPU_CORE, GPU_MEMORY, GPU_MEMORY_RATIO, GPU_SHARED, HUAWEI_NPU_CORE, HUAWEI_NPU_CPU,
+    HUAWEI_NPU_DVPP, HYGON_DCU, NVIDIA_GPU, RDMA,
+};
+use koord_resource::ResourceList;
+
+use super::amounts::{Amounts, DeviceResource};
+
+/// Resources that stand for GPUs, in the order in which the combinations below name them.
+const OF_GPUS: [&str; 11] = [
+    NVIDIA_GPU,
+    AMD_GPU,
+    HYGON_DCU,
+    GPU,
+    GPU_SHARED,
+    GPU_CORE,
+    GPU_MEMORY,
+    GPU_MEMORY_RATIO,
+    HUAWEI_NPU_CORE,
+    HUAWEI_NPU_CPU,
+    HUAWEI_NPU_DVPP,
+];
+
+/// Why a request for devices makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidRequest {
+    /// More than one device, and not a whole number of them.
+    #[error("invalid resource unit {name}: {amount}")]
+    Unit {
+        /// The resource.
+        name: &'static str,
+        /// The amount.
+        amount: i64,
+    },
+    /// Resources that do not go together, or amounts of them that do not.
+    #[error("invalid resource device requests: [{}]", .0.join(" "))]
+    Combination(Vec<&'static str>),
+}
+
+/// GPUs that a pod requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Gpus {
+    /// Of each.
+    pub(super) each: Amounts,
+    /// How many.
+    pub(super) count: usize,
+    /// Whether others may have the rest of them.
+    pub(super) is_shared: bool,
+}
+
+/// The GPUs that a pod requests; none where it requests none.
+pub(super) fn gpus(requests: &ResourceList) -> Result<Option<Gpus>, InvalidRequest> {
+    let amount = |name: &str| requests.amount(name).value();
+    let names: Vec<&'static str> = OF_GPUS.into_iter().filter(|name| amount(name) != 0).collect();
+    if names.is_empty() {
+        return Ok(None);
+    }
+    check_unit(GPU, amount(GPU))?;
+    let are_percentages = || [GPU_CORE, GPU_MEMORY_RATIO].into_iter().all(|name| is_percentage(amount(name)));
+    let divides = |name| {
+        let shared = amount(GPU_SHARED);
+        amount(name) % shared == 0 && amount(name) / shared <= 100
+    };
+    let is_valid = match names[..] {
+        [NVIDIA_GPU | AMD_GPU | HYGON_DCU | GPU] => true,
+        [GPU_MEMORY | GPU_MEMORY_RATIO]
+        | [GPU_CORE, GPU_MEMORY | GPU_MEMORY_RATIO]
+        | [GPU_MEMORY_RATIO, HUAWEI_NPU_CORE] => are_percentages(),
+        [GPU_SHARED, GPU_MEMORY | GPU_MEMORY_RATIO] | [GPU_SHARED, GPU_CORE, GPU_MEMORY | GPU_MEMORY_RATIO] => {
+            divides(GPU_CORE) && divides(GPU_MEMORY_RATIO)
+        }
+        [GPU_SHARED, GPU_MEMORY, HUAWEI_NPU_CORE, HUAWEI_NPU_CPU]
+        | [GPU_SHARED, GPU_MEMORY, HUAWEI_NPU_CORE, HUAWEI_NPU_CPU, HUAWEI_NPU_DVPP] => {
+            amount(GPU_SHARED) == 1 && amount(HUAWEI_NPU_DVPP) <= 100
+        }
+        _ => false,
+    };
+    if !is_valid {
+        let mut names = names;
+        names.sort_unstable();
+        return Err(InvalidRequest::Combination(names));
+    }
+    let whole = amount(GPU)
+        + [NVIDIA_GPU, AMD_GPU, HYGON_DCU].into_iter().map(|name| amount(name).saturating_mul(100)).sum::<i64>();
+    let mut all = Amounts::read(requests);
+    if whole > 0 {
+        all = [DeviceResource::GpuCore, DeviceResource::GpuMemoryRatio]
+            .map(|resource| (resource, whole))
+            .into_iter()
+            .collect();
+    }
+    Ok(Some(divided(&all, amount(GPU_SHARED))))
+}
+
+/// Whether devices are requested, or something that is none alone.
+pub(super) fn wants_devices(requests: &ResourceList) -> bool {
+    let names = OF_GPUS.into_iter().chain(PERCENTAGES.map(|(name, _)| name));
+    names.into_iter().any(|name| !requests.amount(name).is_zero())
+}
+
+/// What a request for devices that are no GPUs amounts to.
+pub(super) fn percent(requests: &ResourceList, name: &'static str) -> Result<Option<i64>, InvalidRequest> {
+    let amount = requests.amount(name).value();
+    check_unit(name, amount)?;
+    Ok((amount > 0).then_some(amount))
+}
+
+/// The resources that [`percent`] reads.
+pub(super) const PERCENTAGES: [(&str, DeviceResource); 2] =
+    [(RDMA, DeviceResource::Rdma), (FPGA, DeviceResource::Fpga)];
+
+/// How many whole devices a percentage is.
+pub(super) fn whole_devices(percent: i64) -> Option<usize> {
+    (percent > 100 && percent % 100 == 0).then(|| usize::try_from(percent / 100).unwrap_or(usize::MAX))
+}
+
+fn divided(all: &Amounts, shared: i64) -> Gpus {
+    use DeviceResource::{Fpga, GpuMemory, GpuMemoryRatio, Rdma};
+    let ratio = all.get(GpuMemoryRatio);
+    let count = match shared {
+        1.. => usize::try_from(shared).unwrap_or(usize::MAX),
+        _ => ratio.and_then(whole_devices).unwrap_or(1),
+    };
+    let divisor = i64::try_from(count).unwrap_or(i64::MAX);
+    let of_gpus = all.iter().filter(|(resource, amount)| !matches!(resource, Rdma | Fpga) && *amount > 0);
+    let each: Amounts = of_gpus.map(|(resource, amount)| (resource, amount / divisor)).collect();
+    let is_shared = match each.get(GpuMemoryRatio) {
+        Some(ratio) => ratio < 100,
+        None => each.get(GpuMemory).is_some(),
+    };
+    Gpus { each, count, is_shared }
+}
+
+fn is_percentage(amount: i64) -> bool {
+    amount <= 100 || amount % 100 == 0
+}
+
+fn check_unit(name: &'static str, amount: i64) -> Result<(), InvalidRequest> {
+    if is_percentage(amount) { Ok(()) } else { Err(InvalidRequest::Unit { name, amount }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn list(requests: &Value) -> ResourceList {
+        serde_json::from_value(requests.clone()).unwrap()
+    }
+
+    fn requested(requests: &Value) -> Result<(Value, usize, bool), String> {
+        let gpus = gpus(&list(requests)).map_err(|error| error.to_string())?.unwrap();
+        Ok((serde_json::to_value(gpus.each.list()).unwrap(), gpus.count, gpus.is_shared))
+    }
+
+    #[test]
+    fn all_names_of_gpus_become_shares_of_each() {
+        let core_ratio = |percent: i64| {
+            let percent = percent.to_string();
+            json!({"koordinator.sh/gpu-core": percent, "koordinator.sh/gpu-memory-ratio": percent})
+        };
+        for (requests, each, count, is_shared) in [
+            (json!({"nvidia.com/gpu": "2"}), core_ratio(100), 2, false),
+            (json!({"amd.com/gpu": "1"}), core_ratio(100), 1, false),
+            (json!({"dcu.com/gpu": "8"}), core_ratio(100), 8, false),
+            (json!({"koordinator.sh/gpu": "300"}), core_ratio(100), 3, false),
+            (json!({"koordinator.sh/gpu": "50"}), core_ratio(50), 1, true),
+            (
+                json!({"koordinator.sh/gpu-core": "200", "koordinator.sh/gpu-memory-ratio": "200"}),
+                core_ratio(100),
+                2,
+                false,
+            ),
+            (
+                json!({"koordinator.sh/gpu.shared": "2", "koordinator.sh/gpu-core": "100", "koordinator.sh/gpu-memory-ratio": "100"}),
+                core_ratio(50),
+                2,
+                true,
+            ),
+            (json!({"koordinator.sh/gpu-memory": "20Gi"}), json!({"koordinator.sh/gpu-memory": "20Gi"}), 1, true),
+            (
+                json!({"koordinator.sh/gpu-memory-ratio": "200"}),
+                json!({"koordinator.sh/gpu-memory-ratio": "100"}),
+                2,
+                false,
+            ),
+            (
+                json!({"huawei.com/npu-core": "20", "koordinator.sh/gpu-memory-ratio": "100"}),
+                json!({"huawei.com/npu-core": "20", "koordinator.sh/gpu-memory-ratio": "100"}),
+                1,
+                false,
+            ),
+            (
+                json!({"koordinator.sh/gpu.shared": "1", "huawei.com/npu-core": "2", "huawei.com/npu-cpu": "1",
+                    "huawei.com/npu-dvpp": "25", "koordinator.sh/gpu-memory": "6Gi", "cpu": "4"}),
+                json!({"huawei.com/npu-core": "2", "huawei.com/npu-cpu": "1", "huawei.com/npu-dvpp": "25", "koordinator.sh/gpu-memory": "6Gi"}),
+                1,
+                true,
+            ),
+        ] {
+            assert_eq!(requested(&requests), Ok((each, count, is_shared)), "{requests}");
+        }
+        assert_eq!(gpus(&list(&json!({"cpu": "1", "koordinator.sh/gpu": "0"}))), Ok(None));
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_named() {
+        for (requests, message) in [
+            (json!({"koordinator.sh/gpu-core": "50"}), "invalid resource device requests: [koordinator.sh/gpu-core]"),
+            (
+                json!({"koordinator.sh/gpu-core": "150", "koordinator.sh/gpu-memory-ratio": "150"}),
+                "invalid resource device requests: [koordinator.sh/gpu-core koordinator.sh/gpu-memory-ratio]",
+            ),
+            (
+                json!({"koordinator.sh/gpu-core": "50", "koordinator.sh/gpu-memory": "20Gi", "koordinator.sh/gpu-memory-ratio": "50"}),
+                "invalid resource device requests: [koordinator.sh/gpu-core koordinator.sh/gpu-memory koordinator.sh/gpu-memory-ratio]",
+            ),
+            (
+                json!({"koordinator.sh/gpu": "100", "nvidia.com/gpu": "1"}),
+                "invalid resource device requests: [koordinator.sh/gpu nvidia.com/gpu]",
+            ),
+            (
+                json!({"koordinator.sh/gpu.shared": "2", "koordinator.sh/gpu-memory-ratio": "75"}),
+                "invalid resource device requests: [koordinator.sh/gpu-memory-ratio koordinator.sh/gpu.shared]",
+            ),
+            (
+                json!({"koordinator.sh/gpu.shared": "2", "koordinator.sh/gpu-memory-ratio": "202"}),
+                "invalid resource device requests: [koordinator.sh/gpu-memory-ratio koordinator.sh/gpu.shared]",
+            ),
+            (
+                json!({"koordinator.sh/gpu.shared": "2", "huawei.com/npu-core": "2", "huawei.com/npu-cpu": "1", "koordinator.sh/gpu-memory": "6Gi"}),
+                "invalid resource device requests: [huawei.com/npu-core huawei.com/npu-cpu koordinator.sh/gpu-memory koordinator.sh/gpu.shared]",
+            ),
+            (json!({"koordinator.sh/gpu": "150"}), "invalid resource unit koordinator.sh/gpu: 150"),
+        ] {
+            assert_eq!(requested(&requests), Err(message.to_owned()));
+        }
+    }
+
+    #[test]
+    fn more_than_one_other_device_is_a_whole_number_of_them() {
+        let of = |amount: &str| {
+            percent(&list(&json!({"koordinator.sh/rdma": amount})), RDMA).map_err(|error| error.to_string())
+        };
+        assert_eq!((of("0"), of("1"), of("200")), (Ok(None), Ok(Some(1)), Ok(Some(200))));
+        assert_eq!(of("120"), Err("invalid resource unit koordinator.sh/rdma: 120".to_owned()));
+        assert_eq!([50, 100, 200, 250].map(whole_devices), [None, None, Some(2), None]);
+    }
+}

@@ -1,0 +1,83 @@
+//! The NUMA nodes that have devices for a pod (`spec/scheduler.md` 3F.6).
+
+use koord_scheduling::NumaMask;
+
+use super::{
+    allocate::{Allocator, Limits},
+    allocation::Allocation,
+    refusal::Refused,
+    request::Kind,
+};
+
+/// NUMA nodes that have the devices a pod wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NumaHint {
+    /// The NUMA nodes.
+    pub nodes: NumaMask,
+    /// Whether no fewer of them do.
+    pub is_preferred: bool,
+    /// Higher where they have the GPUs that would be taken if all NUMA nodes were allowed.
+    pub score: i64,
+}
+
+/// The NUMA nodes that were chosen for a pod: a hold of the plugin that chooses them, which devices keep to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChosenNumaNodes(pub NumaMask);
+
+/// The score of NUMA nodes that have the GPUs which would be taken anyway.
+const BEST: i64 = 500;
+
+/// All sets of these NUMA nodes that have the devices which the pod wants; they are the same for each kind of devices.
+pub fn numa_hints(allocator: &Allocator<'_>, all: NumaMask, limits: &Limits) -> Result<Vec<NumaHint>, Refused> {
+    let on = |nodes| Allocator { numa_nodes: Some(nodes), ..*allocator };
+    let counts = allocator.counts()?;
+    let gpus = |allocation: &Allocation| allocation.of(Kind::Gpu).iter().map(|share| share.minor).collect::<Vec<_>>();
+    let mut best = gpus(&on(all).within(&counts, limits)?);
+    best.sort_unstable();
+    let found = all.subsets().into_iter().filter_map(|nodes| {
+        let mut minors = gpus(&on(nodes).within(&counts, limits).ok()?);
+        minors.sort_unstable();
+        Some((nodes, if minors == best { BEST } else { 0 }))
+    });
+    let found: Vec<(NumaMask, i64)> = found.collect();
+    let fewest = found.iter().map(|(nodes, _)| nodes.len()).min();
+    let hint = |(nodes, score): (NumaMask, i64)| NumaHint { nodes, is_preferred: Some(nodes.len()) == fewest, score };
+    Ok(found.into_iter().map(hint).collect())
+}
+
+impl Allocator<'_> {
+    /// The devices of its NUMA nodes that the pod would get, where there are enough of each kind.
+    fn within(&self, counts: &[(Kind, usize)], limits: &Limits) -> Result<Allocation, Refused> {
+        let is_short = |(kind, count): &(Kind, usize)| self.view(*kind, &Limits::default()).len() < *count;
+        if counts.iter().any(is_short) {
+            return Err(Refused::NumaNodes);
+        }
+        self.allocate(limits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use crate::device_share::testing::Case;
+
+    fn hints(devices: &str, used: &str, requests: &Value) -> String {
+        Case::new(devices).used(used).numa_hints(2, &json!({"requests": requests}))
+    }
+
+    #[test]
+    fn numa_nodes_with_enough_devices_are_named_and_the_fewest_preferred() {
+        const FOUR: &str = "gpu0@0/0 gpu1@0/0 gpu2@1/1 gpu3@1/1";
+        let gpus = |count: i64| json!({"koordinator.sh/gpu": (100 * count).to_string()});
+        assert_eq!(hints(FOUR, "", &gpus(1)), "01+500 10+ 11500");
+        assert_eq!(hints(FOUR, "gpu0 gpu1", &gpus(1)), "10+500 11500");
+        assert_eq!(hints(FOUR, "gpu0", &gpus(2)), "10+500 11500");
+        assert_eq!(hints(FOUR, "", &gpus(3)), "11+500");
+        assert_eq!(hints(FOUR, "gpu0 gpu2", &gpus(3)), "U Insufficient GPU Devices");
+        assert_eq!(hints(FOUR, "", &gpus(5)), "UU Insufficient NUMA Scoped Devices");
+        assert_eq!(hints("rdma0", "", &gpus(1)), "UU Insufficient gpu devices");
+        let both = json!({"koordinator.sh/gpu": "100", "koordinator.sh/rdma": "100"});
+        assert_eq!(hints("gpu0@0/0 gpu1@1/1 rdma0@1/1", "", &both), "10+ 11500");
+    }
+}

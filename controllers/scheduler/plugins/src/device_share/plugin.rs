@@ -1,0 +1,285 @@
+//! The plugin.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use koord_api::{
+    device::Device as ApiDevice,
+    device_protocol::{DEVICE_ALLOCATED, GPU_ISOLATION_PROVIDER},
+    protocol::Text,
+};
+use koord_config::scheduler::{DeviceShareArgs, ScoringType};
+use koord_engine::{
+    cluster::{Cluster, Placed},
+    columns::Row,
+    event::{Event, Events},
+    hold::Holds,
+    node::Node,
+    plugin::{Filter, Patch, Plugin, PreFilter, Refusal, Rejection, Request, Score, default_normalize},
+    pod::{Pod, Template},
+    state::State,
+};
+use koord_resource::controller::ResourceKind;
+use koord_scheduling::NumaMask;
+
+use super::{
+    allocate::{Allocator, Limits, NodeLabels},
+    allocation::Allocation,
+    amounts::DeviceResource,
+    combination::wants_devices,
+    node::NodeDevices,
+    numa::{ChosenNumaNodes, NumaHint, numa_hints},
+    refusal::Refused,
+    request::{DeviceRequest, InvalidDevices, Kind},
+    score::{Preference, Scorer},
+    state::Devices,
+};
+
+/// Gives pods GPUs, network cards and FPGAs, or shares of them. Nodes that do not report their devices are left to the
+/// amounts that they offer.
+#[derive(Clone, Debug)]
+pub struct DeviceShare(Arc<Settings>);
+
+#[derive(Debug)]
+struct Settings {
+    scorer: Scorer,
+    /// Whether devices are near the CPUs of a pod.
+    is_numa_aligned: bool,
+    /// A share of a GPU with one of these resources has a template.
+    templates_for: Vec<DeviceResource>,
+    templates_in: String,
+    /// Vendors and models of GPUs that cannot be shared.
+    unshareable: Vec<(String, String)>,
+}
+
+/// The reason with the operand of a model that cannot be shared.
+const UNSHAREABLE: u16 = u16::MAX;
+
+/// What is looked for on every node.
+struct Wanted {
+    request: DeviceRequest,
+    settings: Arc<Settings>,
+}
+
+impl Default for DeviceShare {
+    fn default() -> Self {
+        Self::new(&DeviceShareArgs::default())
+    }
+}
+
+impl DeviceShare {
+    /// The name of the ConfigMap with templates by which GPUs can be divided, in whatever namespace.
+    pub const TEMPLATES: &str = "gpu-shared-resource-templates";
+
+    /// With these arguments.
+    pub fn new(args: &DeviceShareArgs) -> Self {
+        let mut args = args.clone();
+        koord_config::Args::complete(&mut args);
+        let strategy = args.scoring_strategy.unwrap_or_default();
+        let preference = match strategy.type_ {
+            ScoringType::MostAllocated => Preference::MostAllocated,
+            _ => Preference::LeastAllocated,
+        };
+        let weights = strategy.resources.iter().map(|resource| (resource.name.as_str(), resource.weight.0));
+        let templates = args.gpu_shared_resource_templates.unwrap_or_default();
+        let unshareable = args.gpu_share_unsupported_models.into_iter();
+        Self(Arc::new(Settings {
+            scorer: Scorer::new(preference, weights),
+            is_numa_aligned: !args.disable_device_numa_topology_alignment,
+            templates_for: templates.matched_resources.iter().filter_map(|name| DeviceResource::of(name)).collect(),
+            templates_in: format!("{}/{}", templates.config_map_namespace, templates.config_map_name),
+            unshareable: unshareable.map(|model| (model.vendor, model.model)).collect(),
+        }))
+    }
+
+    /// The NUMA nodes of a node that have the devices a pod wants, the same for each of these kinds. None where devices do
+    /// not matter for the choice among them.
+    pub fn numa_hints(
+        &self,
+        request: &Request<'_>,
+        cluster: &Cluster,
+        row: Row,
+        all: NumaMask,
+    ) -> Option<Result<(Vec<Kind>, Vec<NumaHint>), Refused>> {
+        let wanted = self.wanted(request.template())?;
+        self.0.is_numa_aligned.then_some(())?;
+        wanted.ask(cluster, row, None, false, |allocator| {
+            let hints = numa_hints(allocator, all, &Limits::default());
+            hints.map(|hints| (wanted.request.kinds().collect(), hints))
+        })
+    }
+
+    /// Whether these NUMA nodes of a node have the devices that a pod wants.
+    pub fn fits(
+        &self,
+        request: &Request<'_>,
+        cluster: &Cluster,
+        row: Row,
+        nodes: Option<NumaMask>,
+    ) -> Result<(), Refused> {
+        let Some(wanted) = self.wanted(request.template()) else { return Ok(()) };
+        let allocated = wanted.ask(cluster, row, nodes, false, |allocator| allocator.allocate(&Limits::default()));
+        allocated.map_or(Ok(()), |allocated| allocated.map(drop))
+    }
+
+    fn wanted(&self, template: &Template) -> Option<Wanted> {
+        let request = read(template).ok().flatten()?;
+        Some(Wanted { request, settings: Arc::clone(&self.0) })
+    }
+}
+
+impl Plugin for DeviceShare {
+    fn name(&self) -> &'static str {
+        "DeviceShare"
+    }
+
+    fn reads(&self) -> &'static [ResourceKind] {
+        const { &[ResourceKind::typed::<ApiDevice>(), ResourceKind::typed::<ConfigMap>()] }
+    }
+
+    fn state(&self) -> Option<Box<dyn State>> {
+        Some(Box::new(Devices::new(self.0.templates_in.clone())))
+    }
+
+    fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
+        let wanted = read(request.template()).map_err(|invalid| Rejection::unresolvable(invalid.to_string()))?;
+        let templates = wanted.and_then(|wanted| {
+            let templates = &cluster.state::<Devices>()?.templates;
+            templates.needed(wanted.gpus.as_ref()?, &self.0.templates_for)
+        });
+        match templates {
+            Some(templates) if templates.is_empty() => Err(Rejection::unresolvable(Refused::Template.to_string())),
+            _ => Ok(()),
+        }
+    }
+
+    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {
+        self.wanted(request.template()).map_or(PreFilter::Skip, |wanted| PreFilter::Nodes(Box::new(wanted)))
+    }
+
+    fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn Score>> {
+        Some(Box::new(self.wanted(request.template())?))
+    }
+
+    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<String> {
+        if refusal.reason == UNSHAREABLE {
+            let model = usize::try_from(refusal.operand).ok().and_then(|index| self.0.unshareable.get(index));
+            let words = |(vendor, model): &(String, String)| {
+                format!("model {model:?} of vendor {vendor:?} does not support GPU Share")
+            };
+            return model.map(words).into_iter().collect();
+        }
+        Refused::of(refusal.reason).map(|refused| refused.to_string()).into_iter().collect()
+    }
+
+    fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
+        let Some(wanted) = self.wanted(request.template()) else { return Ok(()) };
+        let chosen = holds.get::<ChosenNumaNodes>().filter(|_| self.0.is_numa_aligned).map(|chosen| chosen.0);
+        match wanted.ask(cluster, row, chosen, true, |allocator| allocator.allocate(&Limits::default())) {
+            Some(Ok(allocation)) => holds.set(allocation),
+            Some(Err(refused)) => return Err(Rejection::unschedulable(refused.to_string())),
+            None => {}
+        }
+        Ok(())
+    }
+
+    fn pre_bind(&self, _: &Request<'_>, placed: &Placed, cluster: &Cluster, patch: &mut Patch) {
+        let node = cluster.state::<Devices>().and_then(|devices| devices.of(placed.row));
+        if let (Some(allocation), Some(node)) = (placed.holds.get::<Allocation>(), node) {
+            patch.annotate(DEVICE_ALLOCATED.name(), allocation.write(node).write());
+        }
+    }
+
+    fn given(&self, pod: &Pod, holds: &mut Holds) {
+        let written = pod.given.get(DEVICE_ALLOCATED.name()).and_then(|text| DEVICE_ALLOCATED.read(text).ok());
+        if let Some(written) = written {
+            holds.set(Allocation::read(&written));
+        }
+    }
+
+    fn events(&self) -> Events {
+        Events::NODE_ADDED | Events::NODE_LABELS | Events::POD_REMOVED | Events::POD_CHANGED | Events::OBJECTS
+    }
+
+    fn may_help(&self, _: &Pod, event: &Event, _: &Cluster) -> bool {
+        match event {
+            Event::PodRemoved(gone) => {
+                gone.given.get(DEVICE_ALLOCATED.name()).is_some() || wants_devices(&gone.template.requests)
+            }
+            Event::Object(change) => change.of::<ApiDevice>().is_some() || change.of::<ConfigMap>().is_some(),
+            _ => true,
+        }
+    }
+}
+
+impl Wanted {
+    /// Asks about the devices of a node; none where it reports none.
+    fn ask<T>(
+        &self,
+        cluster: &Cluster,
+        row: Row,
+        numa_nodes: Option<NumaMask>,
+        is_reserving: bool,
+        ask: impl FnOnce(&Allocator<'_>) -> T,
+    ) -> Option<T> {
+        let devices = cluster.state::<Devices>()?;
+        let node: &NodeDevices = devices.of(row).filter(|node| node.is_reported)?;
+        let labels = &cluster.node(row)?.labels;
+        let gpus = self.request.gpus.as_ref();
+        let templates = gpus.and_then(|gpus| devices.templates.needed(gpus, &self.settings.templates_for));
+        Some(ask(&Allocator {
+            node,
+            labels: NodeLabels::of(|name| labels.get(name)),
+            request: &self.request,
+            scorer: &self.settings.scorer,
+            templates: templates.as_ref(),
+            numa_nodes,
+            is_reserving,
+        }))
+    }
+
+    /// Whether GPUs of this node can be shared as the pod wants.
+    fn check_sharing(&self, node: &Node) -> Result<(), Refusal> {
+        let Some(gpus) = self.request.gpus.as_ref().filter(|gpus| gpus.is_shared) else { return Ok(()) };
+        let isolates = |provider: &String| node.labels.get(GPU_ISOLATION_PROVIDER.name()) == Some(provider);
+        if gpus.isolation.as_ref().is_some_and(|provider| !isolates(provider)) {
+            return Err(Refused::Isolation.refusal());
+        }
+        let own = NodeLabels::of(|name| node.labels.get(name));
+        let is_own = |(vendor, model): &(String, String)| vendor == own.vendor && model == own.model;
+        let listed = (0..).zip(&self.settings.unshareable).find(|(_, model)| is_own(model));
+        match listed {
+            Some((index, _)) => Err(Refusal { reason: UNSHAREABLE, resolvable: false, operand: index }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Filter for Wanted {
+    fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
+        cluster.node(row).map_or(Ok(()), |node| self.check_sharing(node))?;
+        let allocated = self.ask(cluster, row, None, false, |allocator| allocator.allocate(&Limits::default()));
+        allocated.map_or(Ok(()), |allocated| allocated.map(drop).map_err(Refused::refusal))
+    }
+}
+
+impl Score for Wanted {
+    fn score(&self, cluster: &Cluster, row: Row) -> i64 {
+        self.ask(cluster, row, None, false, |allocator| allocator.score(&Limits::default())).unwrap_or(0)
+    }
+
+    fn normalize(&self, scores: &mut [i64]) {
+        default_normalize(scores, false);
+    }
+
+    fn is_local(&self) -> bool {
+        false
+    }
+}
+
+fn read(template: &Template) -> Result<Option<DeviceRequest>, InvalidDevices> {
+    DeviceRequest::read(&template.requests, |name| template.labels.get(name), |name| template.annotations.get(name))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! Why a node's devices do not do for a pod.
+
+use koord_engine::plugin::Refusal;
+
+use super::request::Kind;
+
+/// Why a node's devices do not do for a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// The node has no device of this kind, or none that the pod selects.
+    #[error("Insufficient {0} devices")]
+    NoDevices(Kind),
+    /// Too few of them have enough left.
+    #[error("Insufficient {0} devices")]
+    Devices(Kind),
+    /// No device of this kind has virtual functions.
+    #[error("Insufficient {0} VirtualFunctions")]
+    NoVirtualFunctions(Kind),
+    /// Devices that must be near each other are not.
+    #[error("node(s) Device Joint-Allocate rules violation")]
+    Joint,
+    /// No template of this model of GPU has what the pod requests.
+    #[error("no matched GPU shared resource template")]
+    Template,
+    /// The pod or the node wants partitions, and none are known.
+    #[error("node(s) missing GPU Partition Table")]
+    NoPartitions,
+    /// No partition has this many GPUs.
+    #[error("node(s) Unsupported number of GPU requests")]
+    PartitionSize,
+    /// All partitions of this many GPUs are in use.
+    #[error("Insufficient Partitioned GPU Devices")]
+    Partitions,
+    /// Where the GPUs are is not known.
+    #[error("node(s) missing GPU Device Topology Tree")]
+    NoTopology,
+    /// Shares of several GPUs are not looked for in scopes.
+    #[error("node(s) Unsupported Multi-Shared GPU")]
+    MultiShared,
+    /// No scope that is narrow enough has enough GPUs left.
+    #[error("Insufficient Topology Scoped GPU Devices")]
+    Scope,
+    /// Too few GPUs have enough left.
+    #[error("Insufficient GPU Devices")]
+    Gpus,
+    /// The NUMA nodes have fewer devices than the pod wants.
+    #[error("Insufficient NUMA Scoped Devices")]
+    NumaNodes,
+    /// Nothing on the node keeps apart the pods that share a GPU.
+    #[error("GPUIsolationProviderHAMICore not found on the node")]
+    Isolation,
+}
+
+impl Refused {
+    /// All of them, each with the number of its place.
+    const ALL: [Self; 20] = [
+        Self::NoDevices(Kind::Gpu),
+        Self::NoDevices(Kind::Rdma),
+        Self::NoDevices(Kind::Fpga),
+        Self::Devices(Kind::Gpu),
+        Self::Devices(Kind::Rdma),
+        Self::Devices(Kind::Fpga),
+        Self::NoVirtualFunctions(Kind::Gpu),
+        Self::NoVirtualFunctions(Kind::Rdma),
+        Self::NoVirtualFunctions(Kind::Fpga),
+        Self::Joint,
+        Self::Template,
+        Self::NoPartitions,
+        Self::PartitionSize,
+        Self::Partitions,
+        Self::NoTopology,
+        Self::MultiShared,
+        Self::Scope,
+        Self::Gpus,
+        Self::NumaNodes,
+        Self::Isolation,
+    ];
+
+    /// Whether the removal of pods may help.
+    pub fn is_resolvable(self) -> bool {
+        matches!(self, Self::Devices(_) | Self::Joint | Self::Partitions | Self::Scope | Self::Gpus)
+    }
+
+    /// As the engine keeps it.
+    pub fn refusal(self) -> Refusal {
+        let number = (0..).zip(Self::ALL).find(|(_, known)| *known == self).map_or(0, |(number, _)| number);
+        Refusal { reason: number, resolvable: self.is_resolvable(), operand: 0 }
+    }
+
+    /// The one that the engine kept as this reason.
+    pub fn of(reason: u16) -> Option<Self> {
+        Self::ALL.get(usize::from(reason)).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_engine_keeps_each_of_them() {
+        for refused in Refused::ALL {
+            let kept = refused.refusal();
+            assert_eq!((Refused::of(kept.reason), kept.resolvable), (Some(refused), refused.is_resolvable()));
+        }
+    }
+}

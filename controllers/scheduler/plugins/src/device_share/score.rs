@@ -1,0 +1,99 @@
+//! How devices and nodes are compared.
+
+use koord_engine::plugin::SCORE_MAX;
+
+use super::{
+    amounts::{Amounts, DeviceResource},
+    view::Seen,
+};
+
+/// How devices and nodes are compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Scorer {
+    preference: Preference,
+    /// How much each resource counts.
+    weights: Vec<(DeviceResource, i64)>,
+}
+
+/// Which devices are best.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Preference {
+    /// The emptiest.
+    #[default]
+    LeastAllocated,
+    /// The fullest.
+    MostAllocated,
+}
+
+impl Default for Scorer {
+    /// The emptiest by memory of GPUs, network cards and FPGAs.
+    fn default() -> Self {
+        use DeviceResource::{Fpga, GpuMemory, GpuMemoryRatio, Rdma};
+        let weights = [GpuMemoryRatio, GpuMemory, Rdma, Fpga].map(|resource| (resource, 1));
+        Self { preference: Preference::default(), weights: weights.into() }
+    }
+}
+
+impl Scorer {
+    /// Compares by resources of these names and weights. Names of resources that no device has do not count.
+    pub fn new<'a>(preference: Preference, weights: impl IntoIterator<Item = (&'a str, i64)>) -> Self {
+        let known = weights.into_iter().filter_map(|(name, weight)| Some((DeviceResource::of(name)?, weight)));
+        Self { preference, weights: known.collect() }
+    }
+
+    /// The score of a device, or of the sum of several, for a request.
+    pub(super) fn score(&self, request: &Amounts, total: &Amounts, free: &Amounts) -> i64 {
+        let (mut score, mut weights) = (0_i64, 0_i64);
+        for (resource, weight) in &self.weights {
+            let (total, free) = (total.amount(*resource), free.amount(*resource));
+            if total == 0 {
+                continue;
+            }
+            let requested =
+                if total >= free { (total - free).saturating_add(request.amount(*resource)) } else { total };
+            score = score.saturating_add(self.preference.score(requested, total).saturating_mul(*weight));
+            weights = weights.saturating_add(*weight);
+        }
+        score.checked_div(weights).unwrap_or(0)
+    }
+
+    /// The score of a node by its devices of one kind, for what is requested of each.
+    pub(super) fn score_all(&self, request: &Amounts, devices: &[Seen<'_>]) -> i64 {
+        let sum =
+            |of: fn(&Seen<'_>) -> Amounts| devices.iter().fold(Amounts::default(), |sum, seen| sum.plus(&of(seen)));
+        self.score(request, &sum(|seen| seen.device.total), &sum(|seen| seen.free))
+    }
+}
+
+impl Preference {
+    fn score(self, requested: i64, total: i64) -> i64 {
+        let part = match self {
+            Self::LeastAllocated => (total - requested).max(0),
+            Self::MostAllocated => requested.min(total),
+        };
+        part.saturating_mul(SCORE_MAX) / total
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_preferences_are_means_over_what_devices_have() {
+        let amounts = |ratio, memory| -> Amounts {
+            [(DeviceResource::GpuMemoryRatio, ratio), (DeviceResource::GpuMemory, memory)].into_iter().collect()
+        };
+        let (total, free) = (amounts(100, 1000), amounts(70, 700));
+        let request: Amounts = [(DeviceResource::GpuMemoryRatio, 50)].into_iter().collect();
+        // 80 of 100 percent and 300 of 1000 bytes; network cards and FPGAs do not count.
+        assert_eq!(Scorer::default().score(&request, &total, &free), (20 + 70) / 2);
+        let names = [("koordinator.sh/gpu-memory-ratio", 3), ("koordinator.sh/gpu-memory", 1), ("cpu", 5)];
+        let most = Scorer::new(Preference::MostAllocated, names);
+        assert_eq!(most.score(&request, &total, &free), (3 * 80 + 30) / 4);
+        let too_much: Amounts = [(DeviceResource::GpuMemoryRatio, 90)].into_iter().collect();
+        assert_eq!(most.score(&too_much, &total, &free), (3 * 100 + 30) / 4);
+        assert_eq!(Scorer::default().score(&too_much, &total, &free), 70 / 2);
+        assert_eq!(Scorer::default().score(&request, &Amounts::default(), &Amounts::default()), 0);
+    }
+}

@@ -1,0 +1,111 @@
+//! The devices of all nodes, kept up to date.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use koord_api::device::Device as ApiDevice;
+use koord_engine::{
+    cluster::{Cluster, Placed},
+    columns::Row,
+    object::ObjectChange,
+    state::State,
+};
+use koord_resource::{ResourceList, yaml};
+
+use super::{allocation::Allocation, node::NodeDevices, template::GpuTemplates};
+
+/// The devices of all nodes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Devices {
+    rows: Vec<NodeDevices>,
+    /// The templates by which GPUs can be divided.
+    pub templates: GpuTemplates,
+    /// The namespace and name of the ConfigMap with these templates.
+    templates_in: String,
+}
+
+/// The part of the ConfigMap that has the templates.
+const TEMPLATES: &str = "data.yaml";
+
+impl Devices {
+    /// Nodes without devices. Templates will be those of the ConfigMap of this namespace and name.
+    pub fn new(templates_in: String) -> Self {
+        Self { templates_in, ..Self::default() }
+    }
+
+    /// The devices of a node; none where nothing is known of any.
+    pub fn of(&self, row: Row) -> Option<&NodeDevices> {
+        self.rows.get(row.index()).filter(|node| !node.is_empty())
+    }
+
+    fn at(&mut self, row: Row) -> &mut NodeDevices {
+        let index = row.index();
+        if index >= self.rows.len() {
+            self.rows.resize_with(index + 1, NodeDevices::default);
+        }
+        &mut self.rows[index]
+    }
+
+    fn device(&mut self, cluster: &Cluster, node: &str, report: Option<&ApiDevice>) -> Vec<Row> {
+        let row = cluster.row(node);
+        match (row, report) {
+            (Some(row), Some(report)) => self.at(row).report(report),
+            (Some(row), None) => self.at(row).withdraw(),
+            (None, _) => {}
+        }
+        row.into_iter().collect()
+    }
+}
+
+impl State for Devices {
+    fn copy(&self) -> Box<dyn State> {
+        Box::new(self.clone())
+    }
+
+    fn placed(&mut self, _: &Cluster, placed: &Placed) {
+        if let Some(allocation) = placed.holds.get::<Allocation>() {
+            self.at(placed.row).allocate(allocation);
+        }
+    }
+
+    fn removed(&mut self, _: &Cluster, placed: &Placed) {
+        if let Some(allocation) = placed.holds.get::<Allocation>() {
+            self.at(placed.row).release(allocation);
+        }
+    }
+
+    fn node(&mut self, cluster: &Cluster, row: Row) {
+        match cluster.node(row) {
+            None => self.at(row).forget(),
+            Some(node) if self.of(row).is_none_or(|devices| !devices.is_reported) => {
+                if let Some(report) = cluster.objects().get::<ApiDevice>(&node.name) {
+                    self.at(row).report(report);
+                }
+            }
+            Some(_) => {}
+        }
+    }
+
+    fn object(&mut self, cluster: &Cluster, change: &ObjectChange) -> Vec<Row> {
+        let Some(key) = change.key() else { return Vec::new() };
+        if let Some((_, report)) = change.of::<ApiDevice>() {
+            return self.device(cluster, key.name(), report);
+        }
+        match change.of::<ConfigMap>() {
+            Some((_, map)) if key.as_str() == self.templates_in => {
+                self.templates = map.map(templates).unwrap_or_default();
+                cluster.rows().map(|(row, _)| row).filter(|row| self.of(*row).is_some()).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// The templates of a ConfigMap; none where they cannot be read.
+fn templates(map: &ConfigMap) -> GpuTemplates {
+    let text = map.data.as_ref().and_then(|data| data.get(TEMPLATES));
+    let value = text.and_then(|text| yaml::parse(text).ok());
+    let by_model =
+        value.and_then(|value| serde_json::from_value::<BTreeMap<String, BTreeMap<String, ResourceList>>>(value).ok());
+    by_model.map(|by_model| GpuTemplates::new(&by_model)).unwrap_or_default()
+}

@@ -1,0 +1,74 @@
+//! A node's devices as one pod may use them.
+
+use koord_scheduling::NumaMask;
+
+use super::{
+    allocate::Limits,
+    amounts::Amounts,
+    node::{Device, NodeDevices},
+    request::{DeviceRequest, Kind},
+};
+
+/// A device that a pod may have.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen<'a> {
+    /// Its number.
+    pub(super) minor: i32,
+    /// The device.
+    pub(super) device: &'a Device,
+    /// What the pod can have of it.
+    pub(super) free: Amounts,
+    /// Whether others have a part of it.
+    pub(super) is_used: bool,
+}
+
+/// The devices of one kind that a pod may have, by minor number: those on the NUMA nodes, if given, that it selects.
+pub(super) fn of<'a>(
+    node: &'a NodeDevices,
+    kind: Kind,
+    request: &DeviceRequest,
+    numa_nodes: Option<NumaMask>,
+    limits: &Limits,
+) -> Vec<Seen<'a>> {
+    let selector = request.hints.get(&kind).and_then(|hint| hint.selector.as_ref());
+    let only = limits.only.as_ref().filter(|only| only.keys().any(|(limited, _)| *limited == kind));
+    let seen = node.of(kind).filter_map(|(minor, device)| {
+        let is_selected =
+            selector.is_none_or(|selector| selector.selects(|key| device.labels.get(key).map(String::as_str)));
+        if !device.is_reported || !is_selected || numa_nodes.is_some_and(|nodes| !is_near(device, nodes)) {
+            return None;
+        }
+        let given_back = limits.given_back.get(&(kind, minor)).copied().unwrap_or_default();
+        let used = device.used.left_after(&given_back);
+        let mut free = device.total.left_after(&used);
+        if let Some(only) = only {
+            free = free.smaller(only.get(&(kind, minor))?);
+        }
+        Some(Seen { minor, device, free, is_used: !used.is_zero() })
+    });
+    seen.collect()
+}
+
+impl Seen<'_> {
+    /// What the pod would have of it; none where that is too much.
+    pub(super) fn share(&self, each: &Amounts) -> Option<Amounts> {
+        let completed = self.device.complete(each);
+        (self.has_anything() && completed.fits(&self.free)).then_some(completed)
+    }
+
+    /// Whether it is healthy and has resources.
+    pub(super) fn has_anything(&self) -> bool {
+        !self.device.total.is_zero()
+    }
+
+    /// Its PCIe switch.
+    pub(super) fn pcie(&self) -> Option<&str> {
+        self.device.place.as_ref().map(|place| place.pcie.as_str())
+    }
+}
+
+fn is_near(device: &Device, nodes: NumaMask) -> bool {
+    device.place.as_ref().is_some_and(|place| {
+        place.numa_node == -1 || u32::try_from(place.numa_node).is_ok_and(|numa_node| nodes.contains(numa_node))
+    })
+}
