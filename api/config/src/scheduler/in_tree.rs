@@ -87,7 +87,9 @@ fn complete_resources(resources: &mut Vec<ResourceSpec>) {
     if resources.is_empty() {
         *resources = ["cpu", "memory"].map(|name| ResourceSpec { name: name.to_owned(), weight: 1 }).into();
     }
-    resources.iter_mut().for_each(|resource| resource.weight = resource.weight.max(1));
+    for resource in resources {
+        resource.weight = resource.weight.max(1);
+    }
 }
 
 impl Args for NodeResourcesFitArgs {

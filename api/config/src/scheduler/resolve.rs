@@ -205,7 +205,7 @@ mod tests {
     use super::*;
     use crate::{Kind, scheduler::NodeResourcesFitArgs};
 
-    fn resolved(profile: Value) -> Resolved {
+    fn resolved(profile: &Value) -> Resolved {
         let document = json!({
             "apiVersion": API_VERSION, "kind": "KubeSchedulerConfiguration", "profiles": [profile],
         });
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn listed_plugins_follow_those_that_run_everywhere_and_a_star_leaves_the_list_alone() {
-        let resolved = resolved(json!({"plugins": {
+        let resolved = resolved(&json!({"plugins": {
             "filter": enabled(&["LoadAwareScheduling", "Reservation"]),
             "postFilter": {
                 "disabled": [{"name": "*"}], "enabled": [{"name": "Reservation"}, {"name": "DefaultPreemption"}],
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn what_runs_everywhere_can_be_replaced_and_left_out() {
-        let resolved = resolved(json!({"plugins": {"multiPoint": {
+        let resolved = resolved(&json!({"plugins": {"multiPoint": {
             "disabled": [{"name": "InterPodAffinity"}],
             "enabled": [{"name": "NodeAffinity", "weight": 9}, {"name": "SchedulingHint"}],
         }}}));
@@ -272,10 +272,10 @@ mod tests {
         let args = json!({"kind": "NodeResourcesFitArgs", "scoringStrategy": {"type": "MostAllocated", "resources": [
             {"name": "cpu", "weight": 0},
         ]}});
-        let given = resolved(json!({"pluginConfig": [{"name": "NodeResourcesFit", "args": args}]}));
+        let given = resolved(&json!({"pluginConfig": [{"name": "NodeResourcesFit", "args": args}]}));
         let given = given.args::<NodeResourcesFitArgs>().unwrap().scoring_strategy.resources;
         assert_eq!(given.iter().map(|one| (&*one.name, one.weight)).collect::<Vec<_>>(), [("cpu", 1)]);
-        let absent = resolved(json!({})).args::<NodeResourcesFitArgs>().unwrap().scoring_strategy.resources;
+        let absent = resolved(&json!({})).args::<NodeResourcesFitArgs>().unwrap().scoring_strategy.resources;
         assert_eq!(absent.len(), 2);
     }
 }

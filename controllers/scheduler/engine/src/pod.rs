@@ -135,6 +135,17 @@ pub struct Owner {
     pub uid: Uid,
 }
 
+impl Pod {
+    /// Whether it differs from how it was in what decides its placement: a status alone, such as the node on which room is made
+    /// for it, wakes nobody.
+    pub fn differs(&self, was: &Self) -> bool {
+        let same_template = Arc::ptr_eq(&self.template, &was.template) || self.template == was.template;
+        !same_template
+            || (&self.gates, &self.given, &self.controller, self.deleting)
+                != (&was.gates, &was.given, &was.controller, was.deleting)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

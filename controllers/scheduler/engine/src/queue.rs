@@ -149,8 +149,9 @@ impl Queue {
     /// A pod that needs a node was added, or changed; one that is as it was changes nothing.
     pub fn set(&mut self, pod: Arc<Pod>, now: Moment, judge: &dyn Judge) {
         if let Some(flying) = self.in_flight.get_mut(&pod.uid) {
-            if flying.pod != pod {
-                flying.pod = pod;
+            let differs = pod.differs(&flying.pod);
+            flying.pod = pod;
+            if differs {
                 self.record(Event::PodChanged);
             }
             return;
@@ -162,11 +163,13 @@ impl Queue {
         let Some(mut entry) = self.take(&uid) else {
             return self.admit(Entry::new(pod, now), now, judge, Admission::New);
         };
+        let differs = pod.differs(&entry.pod);
         entry.pod = pod;
         match entry.place {
             Place::Active | Place::Backoff { .. } => self.put(entry, entry_place),
             Place::Parked => {
                 let helps = match entry.gate {
+                    _ if !differs => false,
                     Some(_) => true,
                     None => judge.may_help(&entry.pod, entry.refused_by, &Event::PodChanged),
                 };

@@ -163,7 +163,7 @@ mod tests {
 
     use super::*;
 
-    fn built(profile: Value) -> Result<BuiltProfile, ProfileError> {
+    fn built(profile: &Value) -> Result<BuiltProfile, ProfileError> {
         let document = json!({
             "apiVersion": Kind::Scheduler.api_version(), "kind": Kind::Scheduler.name(), "profiles": [profile],
         });
@@ -212,32 +212,32 @@ mod tests {
 
     #[test]
     fn what_is_not_built_is_idle_in_profiles_that_name_it_alone() {
-        let idle = |profile: Value| {
+        let idle = |profile: &Value| {
             let built = built(profile).unwrap();
             built.idle.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
         let hints = "plugin SchedulingHint is not built: pods that need scheduling hints are refused";
-        assert!(!idle(json!({})).contains(&hints.to_owned()));
+        assert!(!idle(&json!({})).contains(&hints.to_owned()));
         let with_hints = json!({"plugins": {"preFilter": {"enabled": [{"name": "SchedulingHint"}]}}});
-        assert!(idle(with_hints).contains(&hints.to_owned()));
+        assert!(idle(&with_hints).contains(&hints.to_owned()));
         let with_features = json!({"plugins": {"multiPoint": {"enabled": [{"name": "NodeDeclaredFeatures"}]}}});
-        assert!(idle(with_features).contains(&"plugin NodeDeclaredFeatures is not built: it has no say".to_owned()));
+        assert!(idle(&with_features).contains(&"plugin NodeDeclaredFeatures is not built: it has no say".to_owned()));
     }
 
     #[test]
     fn arguments_reach_their_plugins() {
-        let profile = |plugin: &str, args: Value| built(json!({"pluginConfig": [{"name": plugin, "args": args}]}));
+        let profile = |plugin: &str, args: &Value| built(&json!({"pluginConfig": [{"name": plugin, "args": args}]}));
         let keys = |profile: &Profile| -> Vec<String> {
             profile.plugins.iter().flat_map(|plugin| plugin.topology_keys()).map(|key| key.to_string()).collect()
         };
         let rack = json!({"maxSkew": 1, "topologyKey": "rack", "whenUnsatisfiable": "ScheduleAnyway"});
         let listed =
-            profile("PodTopologySpread", json!({"defaultingType": "List", "defaultConstraints": [rack]})).unwrap();
+            profile("PodTopologySpread", &json!({"defaultingType": "List", "defaultConstraints": [rack]})).unwrap();
         assert_eq!(keys(&listed.profile), ["rack"]);
-        let system = keys(&profile("PodTopologySpread", json!({})).unwrap().profile);
+        let system = keys(&profile("PodTopologySpread", &json!({})).unwrap().profile);
         assert_eq!(system, ["kubernetes.io/hostname", "topology.kubernetes.io/zone"]);
         let added = json!({"addedAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": "no terms"}});
-        assert!(matches!(profile("NodeAffinity", added), Err(ProfileError::Args(_))));
+        assert!(matches!(profile("NodeAffinity", &added), Err(ProfileError::Args(_))));
     }
 
     #[test]

@@ -85,11 +85,11 @@ mod tests {
 
     #[test]
     fn what_a_node_keeps_away_is_not_allocatable() {
-        assert_eq!(left(r#"{"resources":{"cpu":"2","memory":"2Gi","example.com/x":"1"}}"#), "6 0 4000");
-        assert_eq!(left(r#"{"resources":{"cpu":"2"},"reservedCPUs":"0-3"}"#), "4 1Gi 4000");
-        assert_eq!(left(r#"{"resources":{"kubernetes.io/batch-cpu":"1000"}}"#), "8 1Gi 4000");
+        assert_eq!(left(r#"{"resources":{"cpu":"2","memory":"2Gi","example.com/x":"1"}}"#), "6 0 4k");
+        assert_eq!(left(r#"{"resources":{"cpu":"2"},"reservedCPUs":"0-3"}"#), "4 1Gi 4k");
+        assert_eq!(left(r#"{"resources":{"kubernetes.io/batch-cpu":"1000"}}"#), "8 1Gi 4k");
         let nothing = [r#"{"resources":{"cpu":"2"},"applyPolicy":"ReservedCPUsOnly"}"#, r#"{"reservedCPUs":"x"}"#, "?"];
-        assert_eq!(nothing.map(left), ["8 1Gi 4000"; 3]);
+        assert_eq!(nothing.map(left), ["8 1Gi 4k"; 3]);
     }
 
     #[test]

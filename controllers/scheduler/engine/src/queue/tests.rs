@@ -142,3 +142,15 @@ fn a_pod_that_needs_no_node_any_more_is_forgotten_wherever_it_is() {
     queue.activate(&[Uid::from("flying"), Uid::from("nobody")], at(1), &Plugins);
     assert_eq!(["", ""].map(|_| popped(&mut queue, at(1))), ["flying", "-"]);
 }
+
+#[test]
+fn a_pod_whose_status_alone_has_changed_is_not_tried_again() {
+    let mut queue = Queue::default();
+    queue.set(pod("a", 0), at(0), &Plugins);
+    refuse(&mut queue, Return::Refused(PluginSet::of(2)), at(0));
+    let nominated = Pod { nominated: Some("n".into()), ..(*pod("a", 0)).clone() };
+    queue.set(Arc::new(nominated), at(20_000), &Plugins);
+    assert_eq!(popped(&mut queue, at(20_000)), "-");
+    queue.set(pod("a", 1), at(30_000), &Plugins);
+    assert_eq!(queue.pop(at(40_000)).map(|(pod, _)| pod.template.priority), Some(1));
+}
