@@ -29,7 +29,8 @@ pub struct CpuTopology {
 impl FromIterator<Cpu> for CpuTopology {
     /// Of several places of one CPU the last counts. Numbers above [`CPU_MAX`] are left out.
     fn from_iter<I: IntoIterator<Item = Cpu>>(cpus: I) -> Self {
-        let cpus: BTreeMap<u32, Cpu> = cpus.into_iter().filter(|cpu| cpu.id <= CPU_MAX).map(|cpu| (cpu.id, cpu)).collect();
+        let cpus: BTreeMap<u32, Cpu> =
+            cpus.into_iter().filter(|cpu| cpu.id <= CPU_MAX).map(|cpu| (cpu.id, cpu)).collect();
         let grouped = |group: fn(&Cpu) -> u32| {
             let mut groups: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
             for cpu in cpus.values() {
