@@ -29,7 +29,7 @@ pub use self::{
         NodeResourcesFitArgs, PodTopologySpreadArgs, ResourceSpec, ShapePoint, VolumeBindingArgs, WhenUnsatisfiable,
     },
     load_aware::{Aggregated, AggregationType, LoadAwareSchedulingArgs},
-    node_numa::NodeNumaResourceArgs,
+    node_numa::{CpuBindPolicy, NodeNumaResourceArgs},
     others::{NodeResourcesFitPlusArgs, ScarceResourceAvoidanceArgs, SchedulingHintArgs},
     point::Point,
     reservation::ReservationArgs,

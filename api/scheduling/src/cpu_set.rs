@@ -1,6 +1,8 @@
 //! Sets of CPU numbers as the kernel writes them: `0-3,8,10-11`.
 
-use std::{collections::BTreeSet, fmt, str::FromStr};
+use std::{fmt, str::FromStr};
+
+use smallvec::SmallVec;
 
 /// The largest CPU number that is understood. Larger ones are mistakes, and ranges up to them would fill the memory.
 pub const CPU_MAX: u32 = 65_535;
@@ -13,8 +15,11 @@ pub const CPU_MAX: u32 = 65_535;
 /// assert_eq!(cpus.to_string(), "0-2,8,10-11");
 /// # Ok::<(), koord_scheduling::ParseCpuSetError>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CpuSet(BTreeSet<u32>);
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CpuSet(
+    /// A bit for each CPU. The last word is not 0, so that equal sets have equal words.
+    SmallVec<[u64; 4]>,
+);
 
 /// Why a text is no set of CPUs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -30,7 +35,7 @@ pub enum ParseCpuSetError {
 impl CpuSet {
     /// How many CPUs are in the set.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
     /// Whether no CPU is in the set.
@@ -40,27 +45,37 @@ impl CpuSet {
 
     /// Whether a CPU is in the set.
     pub fn contains(&self, cpu: u32) -> bool {
-        self.0.contains(&cpu)
+        let (word, bit) = place(cpu);
+        self.0.get(word).is_some_and(|word| word & bit != 0)
+    }
+
+    /// Adds a CPU, unless its number is above [`CPU_MAX`].
+    pub fn insert(&mut self, cpu: u32) {
+        let (word, bit) = place(cpu);
+        if cpu <= CPU_MAX {
+            self.0.resize(self.0.len().max(word + 1), 0);
+            self.0[word] |= bit;
+        }
     }
 
     /// The CPUs in either set.
     pub fn union(&self, other: &Self) -> Self {
-        Self(&self.0 | &other.0)
+        self.combined(other, |one, other| one | other)
     }
 
     /// The CPUs in both sets.
     pub fn intersection(&self, other: &Self) -> Self {
-        Self(&self.0 & &other.0)
+        self.combined(other, |one, other| one & other)
     }
 
     /// The CPUs that are not in the other set.
     pub fn difference(&self, other: &Self) -> Self {
-        Self(&self.0 - &other.0)
+        self.combined(other, |one, other| one & !other)
     }
 
     /// Whether all CPUs are in the other set too.
     pub fn is_subset(&self, other: &Self) -> bool {
-        self.0.is_subset(&other.0)
+        self.difference(other).is_empty()
     }
 
     /// The CPUs with the lowest numbers, at most `count`.
@@ -70,13 +85,34 @@ impl CpuSet {
 
     /// The CPUs in order.
     pub fn iter(&self) -> impl Iterator<Item = u32> {
-        self.0.iter().copied()
+        (0_u32..).step_by(64).zip(&self.0).flat_map(|(first, word)| {
+            let bits = std::iter::successors(Some(*word), |rest| Some(rest & rest.wrapping_sub(1)));
+            bits.take_while(|rest| *rest != 0).map(move |rest| first + rest.trailing_zeros())
+        })
+    }
+
+    fn combined(&self, other: &Self, operation: fn(u64, u64) -> u64) -> Self {
+        let words = self.0.len().max(other.0.len());
+        let word = |of: &Self, at: usize| of.0.get(at).copied().unwrap_or(0);
+        let mut combined: SmallVec<_> = (0..words).map(|at| operation(word(self, at), word(other, at))).collect();
+        while combined.last() == Some(&0) {
+            combined.pop();
+        }
+        Self(combined)
     }
 }
 
+/// The word of a CPU, and its bit there.
+fn place(cpu: u32) -> (usize, u64) {
+    ((cpu / 64) as usize, 1 << (cpu % 64))
+}
+
 impl FromIterator<u32> for CpuSet {
+    /// Numbers above [`CPU_MAX`] are left out.
     fn from_iter<I: IntoIterator<Item = u32>>(cpus: I) -> Self {
-        Self(cpus.into_iter().collect())
+        let mut set = Self::default();
+        cpus.into_iter().for_each(|cpu| set.insert(cpu));
+        set
     }
 }
 
@@ -92,22 +128,22 @@ impl FromStr for CpuSet {
             Ok(cpu) if cpu <= CPU_MAX && !text.starts_with('+') => Ok(cpu),
             _ => Err(ParseCpuSetError::Number(text.to_owned())),
         };
-        let mut cpus = BTreeSet::new();
+        let mut cpus = Self::default();
         for range in text.split(',') {
             let (first, last) = range.split_once('-').unwrap_or((range, range));
             let (first, last) = (number(first)?, number(last)?);
             if last < first {
                 return Err(ParseCpuSetError::Backwards(range.to_owned()));
             }
-            cpus.extend(first..=last);
+            (first..=last).for_each(|cpu| cpus.insert(cpu));
         }
-        Ok(Self(cpus))
+        Ok(cpus)
     }
 }
 
 impl fmt::Display for CpuSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut cpus = self.0.iter().copied().peekable();
+        let mut cpus = self.iter().peekable();
         let mut separator = "";
         while let Some(first) = cpus.next() {
             let mut last = first;
@@ -142,7 +178,7 @@ mod tests {
 
         #[test]
         fn any_set_survives(cpus in proptest::collection::btree_set(0..2000_u32, 0..50)) {
-            let cpus = CpuSet(cpus);
+            let cpus: CpuSet = cpus.into_iter().collect();
             prop_assert_eq!(cpus.to_string().parse::<CpuSet>(), Ok(cpus));
         }
     }
@@ -159,7 +195,7 @@ mod tests {
             one in proptest::collection::btree_set(0..40_u32, 0..30),
             other in proptest::collection::btree_set(0..40_u32, 0..30),
         ) {
-            let (one, other) = (CpuSet(one), CpuSet(other));
+            let [one, other] = [one, other].map(|cpus| cpus.into_iter().collect::<CpuSet>());
             for cpu in 0..40 {
                 let (a, b) = (one.contains(cpu), other.contains(cpu));
                 prop_assert_eq!(one.union(&other).contains(cpu), a || b);
@@ -169,6 +205,12 @@ mod tests {
             prop_assert_eq!(one.is_subset(&other), one.difference(&other).is_empty());
             prop_assert_eq!(one.union(&other).len() + one.intersection(&other).len(), one.len() + other.len());
         }
+    }
+
+    #[test]
+    fn numbers_that_no_machine_has_take_no_memory() {
+        let cpus: CpuSet = [1, u32::MAX, CPU_MAX, CPU_MAX + 1].into_iter().collect();
+        assert_eq!((cpus.to_string(), cpus.contains(u32::MAX)), ("1,65535".to_owned(), false));
     }
 
     #[test]

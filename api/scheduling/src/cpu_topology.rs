@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::CpuSet;
+use crate::{CPU_MAX, CpuSet};
 
 /// Where a CPU (a hardware thread) sits. Numbers of cores are unique in a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -27,9 +27,10 @@ pub struct CpuTopology {
 }
 
 impl FromIterator<Cpu> for CpuTopology {
-    /// Of several places of one CPU the last counts.
+    /// Of several places of one CPU the last counts. Numbers above [`CPU_MAX`] are left out.
     fn from_iter<I: IntoIterator<Item = Cpu>>(cpus: I) -> Self {
-        let cpus: BTreeMap<u32, Cpu> = cpus.into_iter().map(|cpu| (cpu.id, cpu)).collect();
+        let cpus: BTreeMap<u32, Cpu> =
+            cpus.into_iter().filter(|cpu| cpu.id <= CPU_MAX).map(|cpu| (cpu.id, cpu)).collect();
         let grouped = |group: fn(&Cpu) -> u32| {
             let mut groups: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
             for cpu in cpus.values() {

@@ -15,8 +15,6 @@ const NAMES: &[&str] = &[
     "resource claims",
     "gangs",
     "reservations",
-    "CPU binding",
-    "NUMA topology",
     "devices",
     "scheduling hints",
     "elastic quotas",
@@ -33,16 +31,12 @@ impl Needs {
     pub const GANGS: Self = Self(1 << 2);
     /// A reservation.
     pub const RESERVATIONS: Self = Self(1 << 3);
-    /// CPUs of its own.
-    pub const CPU_BINDING: Self = Self(1 << 4);
-    /// NUMA or network topology.
-    pub const NUMA: Self = Self(1 << 5);
     /// Devices.
-    pub const DEVICES: Self = Self(1 << 6);
+    pub const DEVICES: Self = Self(1 << 4);
     /// A scheduling hint.
-    pub const HINTS: Self = Self(1 << 7);
+    pub const HINTS: Self = Self(1 << 5);
     /// A quota.
-    pub const QUOTAS: Self = Self(1 << 8);
+    pub const QUOTAS: Self = Self(1 << 6);
 
     /// The needs of both.
     pub const fn with(self, other: Self) -> Self {
@@ -63,21 +57,15 @@ impl Needs {
     ) -> Self {
         let has_volumes = spec.volumes.iter().flatten().any(is_claimed);
         let annotated = |name: &str| annotations.contains_key(name);
-        let is_exclusive = matches!(labels.get("koordinator.sh/qosClass"), Some(&("LSR" | "LSE")));
         let is_gang = labels.contains_key("pod-group.scheduling.sigs.k8s.io")
             || labels.contains_key("pod-group.scheduling.sigs.k8s.io/name")
             || annotations.keys().any(|name| name.starts_with("gang.scheduling.koordinator.sh/"));
-        let is_numa = ["numa-topology-spec", "network-topology-spec"]
-            .iter()
-            .any(|name| annotations.contains_key(&*format!("scheduling.koordinator.sh/{name}")));
         let when = |is_needed: bool, need: Self| if is_needed { need.0 } else { 0 };
         Self(
             when(has_volumes, Self::VOLUMES)
                 | when(spec.resource_claims.iter().flatten().next().is_some(), Self::CLAIMS)
                 | when(is_gang, Self::GANGS)
                 | when(annotated("scheduling.koordinator.sh/reservation-affinity"), Self::RESERVATIONS)
-                | when(is_exclusive || annotated("scheduling.koordinator.sh/resource-spec"), Self::CPU_BINDING)
-                | when(is_numa, Self::NUMA)
                 | when(requests.names().any(is_device), Self::DEVICES)
                 | when(annotated("scheduling.koordinator.sh/device-joint-allocate"), Self::DEVICES)
                 | when(annotated("scheduling.koordinator.sh/scheduling-hint"), Self::HINTS)
@@ -149,10 +137,8 @@ mod tests {
                 json!({"spec": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}}),
                 "volumes with claims",
             ),
-            (json!({"labels": {"koordinator.sh/qosClass": "LSR"}}), "CPU binding"),
             (json!({"labels": {"pod-group.scheduling.sigs.k8s.io": "g"}}), "gangs"),
             (json!({"annotations": {"gang.scheduling.koordinator.sh/name": "g"}}), "gangs"),
-            (json!({"annotations": {"scheduling.koordinator.sh/numa-topology-spec": "{}"}}), "NUMA topology"),
             (json!({"requests": {"koordinator.sh/gpu-core": "50"}}), "devices"),
         ] {
             assert_eq!(needs(&pod), [expected], "{pod}");

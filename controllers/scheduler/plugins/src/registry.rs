@@ -7,9 +7,7 @@ use koord_engine::{cycle::Profile, need::Needs, plugin::Plugin};
 
 use self::Entry::{Built, InEngine, NotBuilt};
 use crate::{
-    BalancedAllocation, Coscheduling, DefaultPreemption, DeviceShare, ImageLocality, InterPodAffinity, NodeAffinity,
-    NodePorts, NodeResourcesFit, NodeResourcesFitPlus, NodeUnschedulable, PodTopologySpread, ScarceResourceAvoidance,
-    SchedulingGates, TaintToleration, Unbuilt, load_aware::LoadAwareScheduling,
+    BalancedAllocation, Coscheduling, DefaultPreemption, DeviceShare, ImageLocality, InterPodAffinity, NodeAffinity, NodeNumaResource, NodePorts, NodeResourcesFit, NodeResourcesFitPlus, NodeUnschedulable, PodTopologySpread, ScarceResourceAvoidance, SchedulingGates, TaintToleration, Unbuilt, load_aware::LoadAwareScheduling,
 };
 
 /// What the scheduler has of a plugin.
@@ -47,7 +45,7 @@ const REGISTRY: &[(&str, Entry)] = &[
     ("GangScheduling", NotBuilt(Needs::NONE)),
     ("NodeDeclaredFeatures", NotBuilt(Needs::NONE)),
     ("LoadAwareScheduling", Built(|profile| Ok(Arc::new(LoadAwareScheduling::new(&profile.args()?))))),
-    ("NodeNUMAResource", NotBuilt(Needs::CPU_BINDING.with(Needs::NUMA))),
+    ("NodeNUMAResource", Built(|profile| Ok(Arc::new(NodeNumaResource::new(profile.args()?))))),
     ("Reservation", NotBuilt(Needs::RESERVATIONS)),
     ("Coscheduling", Built(|profile| Ok(Arc::new(Coscheduling::new(&profile.args()?))))),
     ("DeviceShare", Built(device_share)),

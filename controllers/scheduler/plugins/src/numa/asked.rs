@@ -1,0 +1,284 @@
+//! What a pod gets of a node, as filters, scores and Reserve ask for it (`spec/scheduler.md` 3B.3 and 3B.10).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use koord_engine::{
+    cluster::Cluster,
+    columns::Row,
+    plugin::{Filter, Refusal, Score},
+};
+use koord_resource::ResourceList;
+use koord_scheduling::{NumaMask, ResourceId, ResourceVector};
+use parking_lot::Mutex;
+
+use super::{
+    allocate::{Order, Shortage, Stock},
+    ledger::Allocation,
+    manager::{Hints, Provider, Rules, admit},
+    node::{NumaNode, Reuse, amplify, milli},
+    policy::{Bind, Fill, Policy},
+    score::Scorer,
+    state::{NumaHold, NumaState},
+    wanted::{Mismatch, Wanted},
+};
+
+/// A pod that is asked for on nodes.
+pub(super) struct Asked {
+    pub(super) wanted: Wanted,
+    pub(super) requests: ResourceList,
+    pub(super) settings: Arc<Configured>,
+    pub(super) texts: Arc<Texts>,
+}
+
+/// What is decided about a pod on a node that is right for it.
+struct Decided {
+    policy: Policy,
+    order: Order,
+}
+
+/// Why a pod does not get what it wants of a node.
+pub(super) struct Refused {
+    pub(super) reasons: Vec<String>,
+    pub(super) is_resolvable: bool,
+}
+
+/// What a configuration says.
+#[derive(Debug)]
+pub(super) struct Configured {
+    /// How CPUs are bound where pod and node do not say it.
+    pub(super) bind: Option<Bind>,
+    /// Which nodes are best, and which NUMA nodes are filled first where the node does not say it.
+    pub(super) fill: Fill,
+    /// Which NUMA nodes are best.
+    pub(super) numa_fill: Fill,
+    /// What counts, with its weight.
+    pub(super) weights: Vec<(String, i64)>,
+}
+
+/// The words of refusals by number: they name NUMA nodes and resources, and a refusal has no place for them.
+#[derive(Debug, Default)]
+pub(super) struct Texts(Mutex<BTreeMap<Vec<String>, u64>>);
+
+/// The state, and the node of a row in it.
+pub(super) fn numa(cluster: &Cluster, row: Row) -> (Option<&NumaState>, Option<&NumaNode>) {
+    let state = cluster.state::<NumaState>();
+    (state, state.and_then(|state| state.node(row)))
+}
+
+// === impl Texts ===
+
+impl Texts {
+    /// More combinations of NUMA nodes than clusters have; words beyond are replaced.
+    const TEXTS_MAX: usize = 1 << 16;
+
+    fn number(&self, reasons: Vec<String>) -> u64 {
+        let mut texts = self.0.lock();
+        let next = texts.len() as u64;
+        if texts.len() >= Self::TEXTS_MAX {
+            return texts.get(&reasons).copied().unwrap_or(u64::MAX);
+        }
+        *texts.entry(reasons).or_insert(next)
+    }
+
+    /// The words of a number.
+    pub(super) fn get(&self, number: u64) -> Vec<String> {
+        let texts = self.0.lock();
+        let known = texts.iter().find(|(_, known)| **known == number).map(|(reasons, _)| reasons.clone());
+        known.unwrap_or_else(|| vec!["node(s) NUMA nodes do not fit".to_owned()])
+    }
+}
+
+// === impl Refused ===
+
+impl From<Mismatch> for Refused {
+    fn from(mismatch: Mismatch) -> Self {
+        Self { reasons: vec![mismatch.reason().to_owned()], is_resolvable: false }
+    }
+}
+
+impl Refused {
+    fn resolvable(reasons: Vec<String>) -> Self {
+        Self { reasons, is_resolvable: true }
+    }
+}
+
+// === impl Asked ===
+
+/// The plugin itself, asked about one pod and one node by the topology manager.
+struct Own<'a> {
+    stock: &'a Stock<'a>,
+    state: &'a NumaState,
+    policy: Policy,
+    scorer: Scorer,
+}
+
+impl Provider for Own<'_> {
+    fn hints(&self) -> Result<Hints, Vec<String>> {
+        let hints = self.stock.hints(self.policy, &self.scorer).into_iter();
+        Ok(hints.map(|(id, hints)| (self.state.names().name(id).to_owned(), Some(hints))).collect())
+    }
+
+    fn verify(&self, affinity: Option<NumaMask>) -> Result<(), Vec<String>> {
+        self.stock.allocate(affinity).map(drop).map_err(|shortage| reasons(&shortage, self.state))
+    }
+}
+
+fn reasons(shortage: &Shortage, state: &NumaState) -> Vec<String> {
+    shortage.reasons(|id| state.names().name(id))
+}
+
+impl Asked {
+    /// What is decided about the pod on a node, before it is known what is free there.
+    fn decided(&self, state: &NumaState, node: &NumaNode) -> Result<Decided, Refused> {
+        let policy = self.wanted.policy_on(node)?;
+        let cpus = self.wanted.cpus_on(node)?;
+        if policy != Policy::None && node.zones.is_empty() {
+            return Err(Mismatch::Zones.into());
+        }
+        let requests = state.vector(&self.requests);
+        Ok(Decided { policy, order: Order { requests, cpus, fill: node.fill.unwrap_or(self.settings.fill) } })
+    }
+
+    /// The NUMA nodes of which the pod gets everything; none where it does not matter which.
+    fn affinity(&self, state: &NumaState, stock: &Stock<'_>, policy: Policy) -> Result<Option<NumaMask>, Refused> {
+        if policy == Policy::None {
+            return Ok(None);
+        }
+        let node = stock.node;
+        let scorer = Scorer { fill: self.settings.numa_fill, weights: self.weights(|name| state.names().get(name)) };
+        let own = Own { stock, state, policy, scorer };
+        let all = node.numa_nodes().unwrap_or_default();
+        let occupation = self.wanted.keeps_apart.then(|| node.ledger.occupation(&node.cpus));
+        admit(&[&own], Rules { policy, all, occupation }).map_err(Refused::resolvable)
+    }
+
+    /// The resources that count for this pod.
+    fn weights(&self, number: impl Fn(&str) -> Option<ResourceId>) -> Vec<(ResourceId, i64)> {
+        let counts = |name: &str| ["cpu", "memory"].contains(&name) || self.requests.amount(name).signum() > 0;
+        let weights = self.settings.weights.iter().filter(|(name, _)| counts(name));
+        weights.filter_map(|(name, weight)| Some((number(name)?, *weight))).collect()
+    }
+
+    /// What the pod gets; none where it shares everything.
+    pub(super) fn reserve(&self, state: &NumaState, node: &NumaNode) -> Result<Option<NumaHold>, Refused> {
+        let Decided { policy, order } = self.decided(state, node)?;
+        if policy == Policy::None && order.cpus.is_none() {
+            return Ok(None);
+        }
+        let reuse = Reuse::default();
+        let stock = Stock::new(node, &order, &reuse);
+        let affinity = self.affinity(state, &stock, policy)?;
+        let allocation = stock.allocate(affinity).map_err(|short| Refused::resolvable(reasons(&short, state)))?;
+        let shares = allocation.shares.iter().map(|(node, share)| (*node, self.list(state, share)));
+        Ok(Some(NumaHold {
+            shares: shares.collect(),
+            cpus: allocation.cpus,
+            exclusive: allocation.exclusive,
+            affinity,
+            spec: order.cpus.and_then(|cpus| self.wanted.written(&cpus)),
+        }))
+    }
+
+    /// Amounts as annotations show them: in the format in which the pod requests them.
+    fn list(&self, state: &NumaState, vector: &ResourceVector) -> ResourceList {
+        let amount = |(id, amount)| {
+            let name = state.names().name(id);
+            (name, koord_scheduling::quantity(name, amount, self.requests.amount(name).format()))
+        };
+        vector.iter().map(amount).collect()
+    }
+
+    /// What pods request of a node's cpu, where CPUs of their own cost amplified ones.
+    fn requested_cpu(node: &NumaNode, cluster: &Cluster, row: Row) -> i64 {
+        let requested = cluster.requested(ResourceId::CPU, row);
+        let bound = milli(node.ledger.cpu_count());
+        if bound > 0 && requested >= bound { requested + amplify(bound, node.cpu_ratio) - bound } else { requested }
+    }
+
+    /// What the pod itself requests of a node's cpu.
+    fn cpu(&self, node: &NumaNode, is_bound: bool) -> i64 {
+        if is_bound { amplify(self.wanted.cpu, node.cpu_ratio) } else { self.wanted.cpu }
+    }
+
+    fn check(&self, cluster: &Cluster, row: Row) -> Result<(), Refused> {
+        let (Some(state), Some(node)) = numa(cluster, row) else { return Ok(()) };
+        self.wanted.policy_on(node)?;
+        if node.cpu_ratio > 1.0 {
+            let left = cluster.allocatable(ResourceId::CPU, row) - Self::requested_cpu(node, cluster, row);
+            if self.cpu(node, self.wanted.binds_on(node)?) > left {
+                return Err(Refused::resolvable(vec!["Insufficient amplified cpu".to_owned()]));
+            }
+        }
+        let Decided { policy, order } = self.decided(state, node)?;
+        if policy == Policy::None && order.cpus.is_none() {
+            return Ok(());
+        }
+        let reuse = Reuse::default();
+        let stock = Stock::new(node, &order, &reuse);
+        if policy != Policy::None {
+            return self.affinity(state, &stock, policy).map(drop);
+        }
+        if stock.has_cpus() { Ok(()) } else { Err(Refused::resolvable(reasons(&Shortage::Cpus, state))) }
+    }
+
+    /// The score of a node as a whole.
+    fn score_of_node(&self, node: &NumaNode, is_bound: bool, cluster: &Cluster, row: Row) -> i64 {
+        let weights = self.weights(|name| cluster.resources().get(name));
+        let (mut requested, mut total) = (ResourceVector::default(), ResourceVector::default());
+        for (id, _) in &weights {
+            let name = cluster.resources().name(*id);
+            let of_pod = koord_scheduling::count(name, self.requests.amount(name));
+            requested.set(*id, cluster.requested(*id, row) + of_pod);
+            total.set(*id, cluster.allocatable(*id, row));
+        }
+        requested.set(ResourceId::CPU, Self::requested_cpu(node, cluster, row) + self.cpu(node, is_bound));
+        Scorer { fill: self.settings.fill, weights }.score(&requested, &total)
+    }
+
+    /// The score of the NUMA nodes that the pod would get; 0 where it gets none, and where the policy is BestEffort, which is
+    /// looked at only after a node was chosen.
+    fn score_of_numa_nodes(&self, state: &NumaState, node: &NumaNode, decided: &Decided) -> Option<i64> {
+        if decided.policy == Policy::BestEffort {
+            return None;
+        }
+        let reuse = Reuse::default();
+        let stock = Stock::new(node, &decided.order, &reuse);
+        let affinity = self.affinity(state, &stock, decided.policy).ok()?;
+        let Allocation { cpus, shares, .. } = stock.allocate(affinity).ok()?;
+        let (mut requested, mut total) = (decided.order.requests.clone(), ResourceVector::default());
+        if decided.order.cpus.is_some() {
+            requested.set(ResourceId::CPU, amplify(milli(cpus.len()), node.cpu_ratio));
+        }
+        for (numa_node, _) in &shares {
+            requested.add(&node.allocated(*numa_node));
+            total.add(node.zones.get(numa_node)?);
+        }
+        let weights = self.weights(|name| state.names().get(name));
+        Some(Scorer { fill: self.settings.numa_fill, weights }.score(&requested, &total))
+    }
+}
+
+impl Filter for Asked {
+    fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
+        self.check(cluster, row).map_err(|Refused { reasons, is_resolvable }| Refusal {
+            reason: 0,
+            resolvable: is_resolvable,
+            operand: self.texts.number(reasons),
+        })
+    }
+}
+
+impl Score for Asked {
+    fn score(&self, cluster: &Cluster, row: Row) -> i64 {
+        let (Some(state), Some(node)) = numa(cluster, row) else { return 0 };
+        let Ok(decided) = self.decided(state, node) else { return 0 };
+        match decided.policy {
+            Policy::None => self.score_of_node(node, decided.order.cpus.is_some(), cluster, row),
+            _ => self.score_of_numa_nodes(state, node, &decided).unwrap_or(0),
+        }
+    }
+
+    fn is_local(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,355 @@
+//! A node as far as CPUs and NUMA nodes are concerned: what it has, how it gives it out, and what pods have of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use koord_api::{
+    node_annotations::{
+        AmplificationRatios, CPU_BIND_POLICY, NODE_RESERVATION, NUMA_ALLOCATE_STRATEGY, NUMA_TOPOLOGY_POLICY,
+        SYSTEM_QOS_RESOURCE, SystemQosResource,
+    },
+    node_resource_topology::{Zone, node_numa},
+    numa::{KUBELET_CPU_MANAGER_POLICY, POD_CPU_ALLOCS},
+    protocol::{Key, Labels, Text},
+};
+use koord_scheduling::{CpuSet, CpuTopology, NumaMask, ResourceId, ResourceNames, ResourceVector};
+
+use super::{
+    ledger::Ledger,
+    policy::{Bind, Fill, Policy},
+};
+
+/// What a NodeResourceTopology reports. Annotations that cannot be read count as absent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Report {
+    /// Where each CPU sits; without CPUs where that is not reported.
+    pub(crate) cpus: CpuTopology,
+    /// CPUs that are not given to pods.
+    pub(crate) reserved: CpuSet,
+    /// What each NUMA node offers, without the reserved CPUs.
+    pub(crate) zones: BTreeMap<u32, ResourceVector>,
+    /// The resources that some NUMA node reports, be it 0.
+    pub(crate) known: BTreeSet<ResourceId>,
+    /// How the kubelet binds CPUs.
+    pub(crate) bind: Option<Bind>,
+    /// How strictly the kubelet keeps the resources of a pod together.
+    pub(crate) policy: Policy,
+}
+
+/// What a node's labels and annotations say.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Settings {
+    /// How CPUs of all pods are bound.
+    pub(crate) bind: Option<Bind>,
+    /// How strictly the resources of a pod are kept together; none where the kubelet decides.
+    pub(crate) policy: Option<Policy>,
+    /// Which NUMA nodes are filled first; none where the configuration decides.
+    pub(crate) fill: Option<Fill>,
+    /// By what factor the node promises more than it has.
+    pub(crate) ratios: AmplificationRatios,
+}
+
+/// A node.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct NumaNode {
+    /// Where each CPU sits; without CPUs where that is not reported.
+    pub(crate) cpus: CpuTopology,
+    /// CPUs that are not given to pods.
+    pub(crate) reserved: CpuSet,
+    /// How many pods may have the same CPU.
+    pub(crate) refs_max: u32,
+    /// What each NUMA node promises.
+    pub(crate) zones: BTreeMap<u32, ResourceVector>,
+    /// The resources that some NUMA node reports, be it 0.
+    pub(crate) known: BTreeSet<ResourceId>,
+    /// How CPUs of all pods are bound.
+    pub(crate) bind: Option<Bind>,
+    /// How strictly the resources of a pod are kept together.
+    pub(crate) policy: Policy,
+    /// Which NUMA nodes are filled first; none where the configuration decides.
+    pub(crate) fill: Option<Fill>,
+    /// By what factor the node promises more cpu than it has.
+    pub(crate) cpu_ratio: f64,
+    /// What pods have.
+    pub(crate) ledger: Ledger,
+}
+
+/// What a pod may have although others have it already, as the owners of a reservation may.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Reuse {
+    /// CPUs, which are taken first.
+    pub(crate) cpus: CpuSet,
+    /// Amounts by NUMA node.
+    pub(crate) shares: BTreeMap<u32, ResourceVector>,
+}
+
+// === impl Report ===
+
+impl Report {
+    /// What an object reports; names of resources are numbered by `names`.
+    pub(crate) fn of(metadata: &ObjectMeta, zones: &[Zone], policies: &[String], names: &mut ResourceNames) -> Self {
+        let annotations = metadata.annotations.clone().unwrap_or_default();
+        let numa = node_numa(metadata, zones).unwrap_or_default();
+        let kubelet = read(&KUBELET_CPU_MANAGER_POLICY, &annotations);
+        let reserved = reserved_cpus(&annotations, &kubelet.reserved_cpus);
+        let known = numa.zones.values().flat_map(koord_resource::ResourceList::names);
+        let known = known.filter_map(|name| names.intern(name)).collect();
+        let mut report = Self {
+            zones: numa.zones.iter().map(|(node, amounts)| (*node, names.vector(amounts))).collect(),
+            cpus: numa.topology,
+            known,
+            bind: Bind::of_kubelet(&kubelet),
+            policy: Policy::of_kubelet(policies),
+            reserved,
+        };
+        report.withhold_reserved();
+        report
+    }
+
+    fn withhold_reserved(&mut self) {
+        for (node, cpus) in self.cpus.nodes() {
+            let reserved = milli(cpus.intersection(&self.reserved).len());
+            if let Some(zone) = self.zones.get_mut(&node).filter(|_| reserved > 0) {
+                zone.set(ResourceId::CPU, (zone.get(ResourceId::CPU) - reserved).max(0));
+            }
+        }
+    }
+}
+
+/// CPUs of pods that the kubelet bound, of the kubelet, of the node's reservation, and those that system pods do not share.
+fn reserved_cpus(annotations: &Labels, of_kubelet: &str) -> CpuSet {
+    let pods = read(&POD_CPU_ALLOCS, annotations).0;
+    let pods = pods.into_iter().filter(|pod| pod.managed_by_kubelet).map(|pod| pod.cpuset);
+    let system = SYSTEM_QOS_RESOURCE.get(annotations).ok().flatten().filter(SystemQosResource::is_exclusive);
+    let node = NODE_RESERVATION.get(annotations).ok().flatten().map(|reservation| reservation.reserved_cpus);
+    let texts = pods.chain(system.map(|system| system.cpuset)).chain(node).chain([of_kubelet.to_owned()]);
+    let sets = texts.filter_map(|text| text.parse::<CpuSet>().ok());
+    sets.fold(CpuSet::default(), |sum, cpus| sum.union(&cpus))
+}
+
+fn read<T: Text + Default>(key: &Key<T>, annotations: &Labels) -> T {
+    key.get(annotations).ok().flatten().unwrap_or_default()
+}
+
+// === impl Settings ===
+
+impl Settings {
+    /// What a node says whose labels these are.
+    pub(crate) fn of<'a>(label: impl Fn(&str) -> Option<&'a str>, ratios: AmplificationRatios) -> Self {
+        let policy = label(NUMA_TOPOLOGY_POLICY.name()).filter(|text| !text.is_empty());
+        Self {
+            bind: label(CPU_BIND_POLICY.name()).and_then(|text| Bind::of_node(&text.into())),
+            policy: policy.map(|text| Policy::of(&text.into())),
+            fill: label(NUMA_ALLOCATE_STRATEGY.name()).map(|text| Fill::of_node(&text.into())),
+            ratios,
+        }
+    }
+}
+
+// === impl NumaNode ===
+
+impl Default for NumaNode {
+    fn default() -> Self {
+        Self::new(&Report::default(), &Settings::default(), &ResourceNames::default(), Ledger::default())
+    }
+}
+
+impl NumaNode {
+    /// A node that reports this and is set up like this, whose pods have this.
+    pub(crate) fn new(report: &Report, settings: &Settings, names: &ResourceNames, ledger: Ledger) -> Self {
+        let amplified = |zone: &ResourceVector| {
+            let mut amplified = zone.clone();
+            for (resource, amount) in zone.iter() {
+                amplified.set(resource, amplify(amount, settings.ratios.ratio(names.name(resource))));
+            }
+            amplified
+        };
+        Self {
+            cpus: report.cpus.clone(),
+            reserved: report.reserved.clone(),
+            refs_max: 1,
+            zones: report.zones.iter().map(|(node, zone)| (*node, amplified(zone))).collect(),
+            known: report.known.clone(),
+            bind: settings.bind.or(report.bind),
+            policy: settings.policy.unwrap_or(report.policy),
+            fill: settings.fill,
+            cpu_ratio: settings.ratios.ratio("cpu"),
+            ledger,
+        }
+    }
+
+    /// CPUs per core, on average; 0 without CPUs.
+    pub(crate) fn cpus_per_core(&self) -> usize {
+        self.cpus.cpus().len().checked_div(self.cpus.cores().count()).unwrap_or(0)
+    }
+
+    /// All NUMA nodes; none where a number is too large.
+    pub(crate) fn numa_nodes(&self) -> Option<NumaMask> {
+        NumaMask::of(self.zones.keys().copied())
+    }
+
+    /// The CPUs that a pod may have.
+    pub(crate) fn available_cpus(&self, reuse: &Reuse) -> CpuSet {
+        let exhausted = self.ledger.exhausted(self.refs_max, &reuse.cpus);
+        self.cpus.cpus().difference(&exhausted).difference(&self.reserved)
+    }
+
+    /// The CPUs of a NUMA node.
+    pub(crate) fn cpus_of(&self, numa_node: u32) -> CpuSet {
+        self.cpus.nodes().find(|(node, _)| *node == numa_node).map(|(_, cpus)| cpus.clone()).unwrap_or_default()
+    }
+
+    /// What pods have of a NUMA node. CPUs of their own cost as many amplified ones.
+    pub(crate) fn allocated(&self, numa_node: u32) -> ResourceVector {
+        let mut allocated = self.ledger.share(numa_node);
+        if self.cpu_ratio > 1.0 {
+            let cpus = self.cpus_of(numa_node);
+            let bound = milli(self.ledger.held().keys().filter(|cpu| cpus.contains(**cpu)).count());
+            let extra = amplify(bound, self.cpu_ratio) - bound;
+            allocated.set(ResourceId::CPU, allocated.get(ResourceId::CPU) + extra);
+        }
+        allocated
+    }
+
+    /// What is left of each NUMA node.
+    pub(crate) fn free_shares(&self, reuse: &Reuse) -> BTreeMap<u32, ResourceVector> {
+        let free = |(node, total): (&u32, &ResourceVector)| {
+            let (allocated, reused) = (self.allocated(*node), reuse.shares.get(node));
+            let mut free = ResourceVector::default();
+            for (resource, total) in total.iter() {
+                let reused = reused.map_or(0, |reused| reused.get(resource));
+                free.set(resource, (total - (allocated.get(resource) - reused).max(0)).max(0));
+            }
+            (*node, free)
+        };
+        self.zones.iter().map(free).collect()
+    }
+}
+
+/// So many CPUs in thousandths.
+pub(crate) fn milli(cpus: usize) -> i64 {
+    i64::try_from(cpus).unwrap_or(i64::MAX).saturating_mul(1000)
+}
+
+/// An amount times a factor, rounded up.
+pub(crate) fn amplify(amount: i64, ratio: f64) -> i64 {
+    if ratio > 1.0 { (amount as f64 * ratio).ceil() as i64 } else { amount }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// Two NUMA nodes of two cores each, and an amount of hugepages that only one of them reports.
+    fn report(annotations: &Value, policies: &[&str]) -> (Report, ResourceNames) {
+        let detail: Vec<Value> =
+            (0..8).map(|id| json!({"id": id, "core": id / 2, "socket": 0, "node": id / 4})).collect();
+        let mut metadata = json!({"annotations": annotations});
+        metadata["annotations"]["node.koordinator.sh/cpu-topology"] = json!(json!({"detail": detail}).to_string());
+        let resource = |name: &str, amount: &str| json!({"name": name, "capacity": amount, "allocatable": amount, "available": amount});
+        let zones = json!([
+            {"name": "node-0", "type": "Node", "resources": [resource("cpu", "4"), resource("hugepages-2Mi", "0")]},
+            {"name": "node-1", "type": "Node", "resources": [resource("cpu", "4"), resource("memory", "1Gi")]},
+        ]);
+        let mut names = ResourceNames::default();
+        let policies: Vec<String> = policies.iter().map(|policy| (*policy).to_owned()).collect();
+        let zones: Vec<Zone> = serde_json::from_value(zones).unwrap();
+        let report = Report::of(&serde_json::from_value(metadata).unwrap(), &zones, &policies, &mut names);
+        (report, names)
+    }
+
+    fn cpu_of_zones(report: &Report) -> Vec<i64> {
+        report.zones.values().map(|zone| zone.get(ResourceId::CPU)).collect()
+    }
+
+    #[test]
+    fn cpus_that_others_give_out_are_reserved_and_shrink_their_numa_nodes() {
+        for (key, text, reserved, cpu) in [
+            (
+                "node.koordinator.sh/pod-cpu-allocs",
+                r#"[{"cpuset":"0-1","managedByKubelet":true}]"#,
+                "0-1",
+                [2000, 4000],
+            ),
+            ("node.koordinator.sh/pod-cpu-allocs", r#"[{"cpuset":"0-1"}]"#, "", [4000, 4000]),
+            ("node.koordinator.sh/reservation", r#"{"reservedCPUs":"7"}"#, "7", [4000, 3000]),
+            ("node.koordinator.sh/reservation", r#"{"resources":{"cpu":"1"}}"#, "", [4000, 4000]),
+            ("node.koordinator.sh/system-qos-resource", r#"{"cpuset":"3-4"}"#, "3-4", [3000, 3000]),
+            (
+                "node.koordinator.sh/system-qos-resource",
+                r#"{"cpuset":"3-4","cpusetExclusive":false}"#,
+                "",
+                [4000, 4000],
+            ),
+            ("kubelet.koordinator.sh/cpu-manager-policy", r#"{"policy":"none","reservedCPUs":"0"}"#, "0", [3000, 4000]),
+            ("node.koordinator.sh/pod-cpu-allocs", "{", "", [4000, 4000]),
+        ] {
+            let (report, _) = report(&json!({key: text}), &[]);
+            assert_eq!((report.reserved.to_string().as_str(), cpu_of_zones(&report)), (reserved, cpu.into()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_resource_is_known_when_a_numa_node_has_none_of_it_but_says_so() {
+        let (report, names) = report(&json!({}), &[]);
+        let known = |name: &str| names.get(name).is_some_and(|id| report.known.contains(&id));
+        assert_eq!(["cpu", "memory", "hugepages-2Mi", "ephemeral-storage"].map(known), [true, true, true, false]);
+    }
+
+    #[test]
+    fn the_policies_of_a_node_come_before_those_of_its_kubelet() {
+        let kubelet = r#"{"policy":"static","options":{"full-pcpus-only":"true"}}"#;
+        let (report, names) =
+            report(&json!({"kubelet.koordinator.sh/cpu-manager-policy": kubelet}), &["SingleNUMANodePodLevel"]);
+        let node = |labels: &[(&str, &'static str)]| {
+            let label = |key: &str| labels.iter().find(|(known, _)| key.ends_with(known)).map(|(_, value)| *value);
+            let settings = Settings::of(label, AmplificationRatios::default());
+            let node = NumaNode::new(&report, &settings, &names, Ledger::default());
+            (node.bind, node.policy, node.fill)
+        };
+        assert_eq!(node(&[]), (Some(Bind::FullPcpus), Policy::SingleNumaNode, None));
+        assert_eq!(
+            node(&[
+                ("cpu-bind-policy", "SpreadByPCPUs"),
+                ("numa-topology-policy", "Restricted"),
+                ("numa-allocate-strategy", "MostAllocated"),
+            ]),
+            (Some(Bind::SpreadByPcpus), Policy::Restricted, Some(Fill::MostAllocated))
+        );
+        assert_eq!(
+            node(&[
+                ("cpu-bind-policy", "None"),
+                ("numa-topology-policy", ""),
+                ("numa-allocate-strategy", "DistributeEvenly")
+            ]),
+            (Some(Bind::FullPcpus), Policy::SingleNumaNode, Some(Fill::LeastAllocated))
+        );
+    }
+
+    #[test]
+    fn an_amplified_node_promises_more_and_bound_cpus_cost_more() {
+        let (report, names) = report(&json!({}), &[]);
+        let ratios = AmplificationRatios([("cpu".to_owned(), 1.5)].into());
+        let settings = Settings { ratios, ..Settings::default() };
+        let mut ledger = Ledger::default();
+        let mut share = ResourceVector::default();
+        share.set(ResourceId::CPU, 3000);
+        ledger.add(&super::super::ledger::Allocation {
+            cpus: "0-1".parse().unwrap(),
+            shares: vec![(0, share)],
+            ..Default::default()
+        });
+        let node = NumaNode::new(&report, &settings, &names, ledger);
+        // 4 become 6; of the 3 that pods have, 2 are CPUs of their own, which cost 3.
+        let free = |reuse: &Reuse| node.free_shares(reuse).values().map(|zone| zone.get(ResourceId::CPU)).collect();
+        let left: Vec<i64> = free(&Reuse::default());
+        assert_eq!(left, [2000, 6000]);
+        let mut returned = ResourceVector::default();
+        returned.set(ResourceId::CPU, 9000);
+        let all: Vec<i64> = free(&Reuse { shares: [(0, returned)].into(), ..Reuse::default() });
+        assert_eq!(all, [6000, 6000]);
+        assert_eq!(node.available_cpus(&Reuse::default()).to_string(), "2-7");
+    }
+}

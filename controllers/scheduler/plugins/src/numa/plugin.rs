@@ -1,0 +1,160 @@
+//! The plugin NodeNUMAResource (`spec/scheduler.md` 3B).
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use koord_api::{
+    node_resource_topology::v1alpha1::NodeResourceTopology,
+    numa::{RESOURCE_SPEC, RESOURCE_STATUS},
+    protocol::Text,
+};
+use koord_config::scheduler::{CpuBindPolicy, NodeNumaResourceArgs, ScoringStrategy, ScoringType};
+use koord_engine::{
+    cluster::{Cluster, Placed},
+    columns::Row,
+    event::{Event, Events},
+    hold::Holds,
+    plugin::{Code, Patch, Plugin, PreFilter, Refusal, Rejection, Request, Score},
+    pod::{Pod, Template},
+    state::State,
+};
+use koord_resource::controller::ResourceKind;
+
+use super::{
+    asked::{Asked, Configured, Texts, numa},
+    policy::{Bind, Fill},
+    state::{NumaHold, NumaState},
+    wanted::{Invalid, Wanted},
+};
+
+/// Gives pods CPUs of their own and resources of as few NUMA nodes as they ask for, and refuses nodes that do not have them.
+#[derive(Debug)]
+pub struct NodeNumaResource {
+    settings: Arc<Configured>,
+    texts: Arc<Texts>,
+}
+
+// === impl NodeNumaResource ===
+
+impl NodeNumaResource {
+    /// The plugin with these arguments.
+    pub fn new(args: NodeNumaResourceArgs) -> Self {
+        let bind = match args.default_cpu_bind_policy.unwrap_or(CpuBindPolicy::FullPcpus) {
+            CpuBindPolicy::Unset => None,
+            CpuBindPolicy::FullPcpus => Some(Bind::FullPcpus),
+            CpuBindPolicy::SpreadByPcpus => Some(Bind::SpreadByPcpus),
+        };
+        let fill = |strategy: &ScoringStrategy| match strategy.type_ {
+            ScoringType::MostAllocated => Fill::MostAllocated,
+            ScoringType::LeastAllocated | ScoringType::BalancedAllocation => Fill::LeastAllocated,
+        };
+        let scoring = args.scoring_strategy.unwrap_or_default();
+        let settings = Configured {
+            bind,
+            fill: fill(&scoring),
+            numa_fill: fill(&args.numa_scoring_strategy.unwrap_or_default()),
+            // QUIRK: NUMA nodes are compared by the resources of nodes
+            // (spec/scheduler.md 1.1; `numa_nodes_are_compared_by_the_resources_of_nodes`).
+            weights: scoring.resources.into_iter().map(|one| (one.name, one.weight.0)).collect(),
+        };
+        Self { settings: Arc::new(settings), texts: Arc::default() }
+    }
+
+    /// What a pod wants. None where it requests nothing, and has no part in all this.
+    fn asked(&self, template: &Template) -> Result<Option<Asked>, Invalid> {
+        if template.requests.is_zero() {
+            return Ok(None);
+        }
+        let requests = template.requests.clone();
+        let (settings, texts) = (Arc::clone(&self.settings), Arc::clone(&self.texts));
+        Ok(Some(Asked { wanted: wanted(template, self.settings.bind)?, requests, settings, texts }))
+    }
+}
+
+fn wanted(template: &Template, default_bind: Option<Bind>) -> Result<Wanted, Invalid> {
+    let cpu = template.requests.amount("cpu").milli_value();
+    let (label, annotation) = (|key: &str| template.labels.get(key), |key: &str| template.annotations.get(key));
+    Wanted::of(label, annotation, template.priority, cpu, default_bind)
+}
+
+impl Plugin for NodeNumaResource {
+    fn name(&self) -> &'static str {
+        "NodeNUMAResource"
+    }
+
+    fn reads(&self) -> &'static [ResourceKind] {
+        const { &[ResourceKind::typed::<NodeResourceTopology>()] }
+    }
+
+    fn state(&self) -> Option<Box<dyn State>> {
+        Some(Box::<NumaState>::default())
+    }
+
+    fn admit(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
+        self.asked(request.template()).map(drop).map_err(|invalid| match invalid {
+            Invalid::FractionalCpu => Rejection::unresolvable(Invalid::FRACTIONAL_CPU),
+            Invalid::Annotation(reason) => {
+                let message = format!("running PreFilter plugin \"{}\": {reason}", self.name());
+                Rejection { code: Code::Error, message }
+            }
+        })
+    }
+
+    fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {
+        match self.asked(request.template()) {
+            Ok(Some(asked)) => PreFilter::Nodes(Box::new(asked)),
+            Ok(None) | Err(_) => PreFilter::Skip,
+        }
+    }
+
+    fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn Score>> {
+        Some(Box::new(self.asked(request.template()).ok()??))
+    }
+
+    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<String> {
+        self.texts.get(refusal.operand)
+    }
+
+    fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
+        let Ok(Some(asked)) = self.asked(request.template()) else { return Ok(()) };
+        let (Some(state), Some(node)) = numa(cluster, row) else { return Ok(()) };
+        let reserved = asked.reserve(state, node).map_err(|refused| {
+            let code = if refused.is_resolvable { Code::Unschedulable } else { Code::Unresolvable };
+            Rejection { code, message: refused.reasons.join(", ") }
+        })?;
+        if let Some(hold) = reserved {
+            holds.set(hold);
+        }
+        Ok(())
+    }
+
+    fn pre_bind(&self, _: &Request<'_>, placed: &Placed, _: &Cluster, patch: &mut Patch) {
+        let Some(hold) = placed.holds.get::<NumaHold>() else { return };
+        let (name, status) = hold.status();
+        patch.annotate(name, status);
+        if let Some(spec) = &hold.spec {
+            patch.annotate(RESOURCE_SPEC.name(), spec.write());
+        }
+    }
+
+    fn given(&self, pod: &Pod, holds: &mut Holds) {
+        let status = pod.given.get(RESOURCE_STATUS.name()).and_then(|text| RESOURCE_STATUS.read(text).ok());
+        if let Some(status) = status {
+            let exclusive = wanted(&pod.template, self.settings.bind).unwrap_or_default().exclusive;
+            holds.set(NumaHold::of(&status, exclusive));
+        }
+    }
+
+    fn events(&self) -> Events {
+        Events::NODE_ADDED | Events::NODE_LABELS | Events::POD_REMOVED | Events::OBJECTS | Events::POD_CHANGED
+    }
+
+    fn may_help(&self, _: &Pod, event: &Event, _: &Cluster) -> bool {
+        match event {
+            Event::Object(change) => change.of::<NodeResourceTopology>().is_some(),
+            _ => true,
+        }
+    }
+}

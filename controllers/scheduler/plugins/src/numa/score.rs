@@ -1,0 +1,59 @@
+//! How full nodes and NUMA nodes are, as a score (`spec/scheduler.md` 3B.10).
+
+use koord_engine::plugin::SCORE_MAX;
+use koord_scheduling::{ResourceId, ResourceVector};
+
+use super::policy::Fill;
+
+/// Compares by these resources with their weights.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Scorer {
+    /// Which nodes are best.
+    pub(crate) fill: Fill,
+    /// What counts for this pod.
+    pub(crate) weights: Vec<(ResourceId, i64)>,
+}
+
+impl Scorer {
+    /// The score of something that offers `total`, of which `requested` is asked with the pod.
+    pub(crate) fn score(&self, requested: &ResourceVector, total: &ResourceVector) -> i64 {
+        let of_resource = |id: ResourceId| {
+            let (requested, total) = (requested.get(id), total.get(id));
+            match self.fill {
+                _ if total <= 0 => 0,
+                Fill::LeastAllocated => (total - requested).max(0).saturating_mul(SCORE_MAX) / total,
+                Fill::MostAllocated => requested.min(total).saturating_mul(SCORE_MAX) / total,
+            }
+        };
+        let sum: i64 = self.weights.iter().map(|(id, weight)| weight * of_resource(*id)).sum();
+        sum / self.weights.iter().map(|(_, weight)| weight).sum::<i64>().max(1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vector(cpu: i64, memory: i64) -> ResourceVector {
+        let mut vector = ResourceVector::default();
+        vector.set(ResourceId::CPU, cpu);
+        vector.set(ResourceId::MEMORY, memory);
+        vector
+    }
+
+    #[test]
+    fn the_weighted_mean_of_what_is_left_or_used_counts() {
+        let score = |fill, cpu, memory| {
+            let weights = vec![(ResourceId::CPU, 3), (ResourceId::MEMORY, 1)];
+            Scorer { fill, weights }.score(&vector(cpu, memory), &vector(1000, 200))
+        };
+        assert_eq!(score(Fill::LeastAllocated, 250, 50), 75);
+        assert_eq!(score(Fill::MostAllocated, 250, 50), 25);
+        assert_eq!(score(Fill::LeastAllocated, 600, 0), (3 * 40 + 100) / 4);
+        assert_eq!((score(Fill::LeastAllocated, 2000, 400), score(Fill::MostAllocated, 2000, 400)), (0, 100));
+        let none = Scorer { fill: Fill::LeastAllocated, weights: Vec::new() };
+        assert_eq!((none.score(&vector(1, 1), &vector(9, 9)), score(Fill::MostAllocated, 0, 0)), (0, 0));
+        let cpu = Scorer { fill: Fill::LeastAllocated, weights: vec![(ResourceId::CPU, 1)] };
+        assert_eq!(cpu.score(&vector(0, 0), &vector(0, 5)), 0);
+    }
+}

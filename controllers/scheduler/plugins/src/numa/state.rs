@@ -1,0 +1,165 @@
+//! What the plugin keeps about the cluster: each node's CPUs and NUMA nodes, and what its pods have of them.
+
+use std::collections::BTreeMap;
+
+use koord_api::{
+    node_annotations::RESOURCE_AMPLIFICATION_RATIO,
+    node_resource_topology::v1alpha1::NodeResourceTopology,
+    numa::{NumaNodeResource, RESOURCE_STATUS, ResourceSpec, ResourceStatus},
+};
+use koord_engine::{
+    cluster::{Cluster, Placed},
+    columns::Row,
+    object::ObjectChange,
+    state::State,
+};
+use koord_resource::ResourceList;
+use koord_scheduling::{CpuSet, NumaMask, ResourceNames, ResourceVector};
+
+use super::{
+    ledger::Allocation,
+    node::{NumaNode, Report, Settings},
+    policy::Exclusive,
+};
+
+/// What a pod has of its node.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct NumaHold {
+    /// CPUs of its own.
+    pub(crate) cpus: CpuSet,
+    /// What it does not share with pods that say the same.
+    pub(crate) exclusive: Exclusive,
+    /// What it has of each NUMA node.
+    pub(crate) shares: Vec<(u32, ResourceList)>,
+    /// The NUMA nodes of which it gets everything; none where it does not matter which.
+    pub(crate) affinity: Option<NumaMask>,
+    /// How its CPUs are bound, to be written into a pod that did not say it.
+    pub(crate) spec: Option<ResourceSpec>,
+}
+
+/// All nodes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct NumaState {
+    names: ResourceNames,
+    reports: BTreeMap<Box<str>, Report>,
+    /// By row.
+    nodes: Vec<NumaNode>,
+}
+
+// === impl NumaHold ===
+
+impl NumaHold {
+    /// What an annotation records.
+    pub(crate) fn of(status: &ResourceStatus, exclusive: Exclusive) -> Self {
+        let share = |share: &NumaNodeResource| Some((u32::try_from(share.node).ok()?, share.resources.clone()));
+        Self {
+            cpus: status.cpus().unwrap_or_default(),
+            exclusive,
+            shares: status.numa_node_resources.iter().filter_map(share).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// As an annotation records it: its name and its text.
+    pub(crate) fn status(&self) -> (&'static str, String) {
+        let share = |(node, resources): &(u32, ResourceList)| {
+            Some(NumaNodeResource { node: i32::try_from(*node).ok()?, resources: resources.clone() })
+        };
+        let numa_node_resources = self.shares.iter().filter_map(share).collect();
+        let status = ResourceStatus { cpuset: self.cpus.to_string(), numa_node_resources };
+        (RESOURCE_STATUS.name(), koord_api::protocol::Text::write(&status))
+    }
+}
+
+// === impl NumaState ===
+
+impl NumaState {
+    /// The node of a row.
+    pub(crate) fn node(&self, row: Row) -> Option<&NumaNode> {
+        self.nodes.get(row.index())
+    }
+
+    /// The names of resources as the nodes number them.
+    pub(crate) fn names(&self) -> &ResourceNames {
+        &self.names
+    }
+
+    /// Amounts in the numbers of the nodes. Resources that no NUMA node reports are left out.
+    pub(crate) fn vector(&self, list: &ResourceList) -> ResourceVector {
+        let mut vector = ResourceVector::default();
+        for (name, amount) in list {
+            if let Some(id) = self.names.get(name) {
+                vector.set(id, koord_scheduling::count(name, amount));
+            }
+        }
+        vector
+    }
+
+    fn node_mut(&mut self, row: Row) -> &mut NumaNode {
+        if self.nodes.len() <= row.index() {
+            self.nodes.resize_with(row.index() + 1, NumaNode::default);
+        }
+        &mut self.nodes[row.index()]
+    }
+
+    fn allocation(&mut self, hold: &NumaHold) -> Allocation {
+        let shares = hold.shares.iter().map(|(node, share)| (*node, self.names.vector(share)));
+        Allocation { shares: shares.collect(), cpus: hold.cpus.clone(), exclusive: hold.exclusive }
+    }
+
+    /// The node of a row as it is reported and set up now, with what its pods have.
+    fn rebuild(&mut self, cluster: &Cluster, row: Row) {
+        let ledger = std::mem::take(&mut self.node_mut(row).ledger);
+        let none = Report::default();
+        let (report, settings) = match cluster.node(row) {
+            None => (&none, Settings::default()),
+            Some(node) => {
+                let ratios = node.annotations.get(RESOURCE_AMPLIFICATION_RATIO.name());
+                let ratios = ratios.and_then(|text| RESOURCE_AMPLIFICATION_RATIO.read(text).ok()).unwrap_or_default();
+                let report = self.reports.get(&*node.name).unwrap_or(&none);
+                (report, Settings::of(|key| node.labels.get(key), ratios))
+            }
+        };
+        let node = NumaNode::new(report, &settings, &self.names, ledger);
+        *self.node_mut(row) = node;
+    }
+}
+
+impl State for NumaState {
+    fn copy(&self) -> Box<dyn State> {
+        Box::new(self.clone())
+    }
+
+    fn placed(&mut self, _: &Cluster, placed: &Placed) {
+        if let Some(hold) = placed.holds.get::<NumaHold>() {
+            let allocation = self.allocation(hold);
+            self.node_mut(placed.row).ledger.add(&allocation);
+        }
+    }
+
+    fn removed(&mut self, _: &Cluster, placed: &Placed) {
+        if let Some(hold) = placed.holds.get::<NumaHold>() {
+            let allocation = self.allocation(hold);
+            self.node_mut(placed.row).ledger.remove(&allocation);
+        }
+    }
+
+    fn node(&mut self, cluster: &Cluster, row: Row) {
+        self.rebuild(cluster, row);
+    }
+
+    fn object(&mut self, cluster: &Cluster, change: &ObjectChange) -> Vec<Row> {
+        let (Some((_, new)), Some(key)) = (change.of::<NodeResourceTopology>(), change.key()) else {
+            return Vec::new();
+        };
+        match new {
+            Some(NodeResourceTopology { metadata, topology_policies, zones }) => {
+                let report = Report::of(metadata, zones, topology_policies, &mut self.names);
+                self.reports.insert(key.name().into(), report);
+            }
+            None => _ = self.reports.remove(key.name()),
+        }
+        let row = cluster.row(key.name());
+        row.into_iter().inspect(|row| self.rebuild(cluster, *row)).collect()
+    }
+}
