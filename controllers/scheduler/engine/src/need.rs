@@ -19,7 +19,6 @@ const NAMES: &[&str] = &[
     "NUMA topology",
     "devices",
     "scheduling hints",
-    "elastic quotas",
 ];
 
 impl Needs {
@@ -41,8 +40,6 @@ impl Needs {
     pub const DEVICES: Self = Self(1 << 6);
     /// A scheduling hint.
     pub const HINTS: Self = Self(1 << 7);
-    /// A quota.
-    pub const QUOTAS: Self = Self(1 << 8);
 
     /// The needs of both.
     pub const fn with(self, other: Self) -> Self {
@@ -80,8 +77,7 @@ impl Needs {
                 | when(is_numa, Self::NUMA)
                 | when(requests.names().any(is_device), Self::DEVICES)
                 | when(annotated("scheduling.koordinator.sh/device-joint-allocate"), Self::DEVICES)
-                | when(annotated("scheduling.koordinator.sh/scheduling-hint"), Self::HINTS)
-                | when(labels.contains_key("quota.scheduling.koordinator.sh/name"), Self::QUOTAS),
+                | when(annotated("scheduling.koordinator.sh/scheduling-hint"), Self::HINTS),
         )
     }
 

@@ -9,7 +9,7 @@ use self::Entry::{Built, InEngine, NotBuilt};
 use crate::{
     BalancedAllocation, Coscheduling, DefaultPreemption, ImageLocality, InterPodAffinity, NodeAffinity, NodePorts,
     NodeResourcesFit, NodeResourcesFitPlus, NodeUnschedulable, PodTopologySpread, ScarceResourceAvoidance,
-    SchedulingGates, TaintToleration, Unbuilt, load_aware::LoadAwareScheduling,
+    SchedulingGates, TaintToleration, Unbuilt, elastic_quota::ElasticQuotaPlugin, load_aware::LoadAwareScheduling,
 };
 
 /// What the scheduler has of a plugin.
@@ -51,7 +51,7 @@ const REGISTRY: &[(&str, Entry)] = &[
     ("Reservation", NotBuilt(Needs::RESERVATIONS)),
     ("Coscheduling", Built(|profile| Ok(Arc::new(Coscheduling::new(&profile.args()?))))),
     ("DeviceShare", NotBuilt(Needs::DEVICES)),
-    ("ElasticQuota", NotBuilt(Needs::QUOTAS)),
+    ("ElasticQuota", Built(|profile| Ok(Arc::new(ElasticQuotaPlugin::new(&profile.args()?))))),
     ("DefaultPreBind", InEngine),
     ("NodeResourcesFitPlus", Built(|profile| Ok(Arc::new(NodeResourcesFitPlus::from(&profile.args()?))))),
     ("ScarceResourceAvoidance", Built(|profile| Ok(Arc::new(ScarceResourceAvoidance::from(&profile.args()?))))),
