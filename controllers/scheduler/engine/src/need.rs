@@ -3,22 +3,13 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{PodSpec, Volume};
-use koord_resource::ResourceList;
 
 /// A set of needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Needs(u64);
 
 /// The names of the needs, each with its bit: what a user would look for.
-const NAMES: &[&str] = &[
-    "volumes with claims",
-    "resource claims",
-    "gangs",
-    "reservations",
-    "devices",
-    "scheduling hints",
-    "elastic quotas",
-];
+const NAMES: &[&str] = &["volumes with claims", "resource claims", "reservations", "scheduling hints"];
 
 impl Needs {
     /// No need.
@@ -27,16 +18,10 @@ impl Needs {
     pub const VOLUMES: Self = Self(1);
     /// Resource claims.
     pub const CLAIMS: Self = Self(1 << 1);
-    /// Other pods of a gang.
-    pub const GANGS: Self = Self(1 << 2);
     /// A reservation.
-    pub const RESERVATIONS: Self = Self(1 << 3);
-    /// Devices.
-    pub const DEVICES: Self = Self(1 << 4);
+    pub const RESERVATIONS: Self = Self(1 << 2);
     /// A scheduling hint.
-    pub const HINTS: Self = Self(1 << 5);
-    /// A quota.
-    pub const QUOTAS: Self = Self(1 << 6);
+    pub const HINTS: Self = Self(1 << 3);
 
     /// The needs of both.
     pub const fn with(self, other: Self) -> Self {
@@ -48,28 +33,16 @@ impl Needs {
         Self(self.0 & other.0)
     }
 
-    /// What a pod needs by its spec, its labels and annotations, and what it requests.
-    pub fn of(
-        spec: &PodSpec,
-        labels: &BTreeMap<&str, &str>,
-        annotations: &BTreeMap<&str, &str>,
-        requests: &ResourceList,
-    ) -> Self {
+    /// What a pod needs by its spec and its annotations.
+    pub fn of(spec: &PodSpec, annotations: &BTreeMap<&str, &str>) -> Self {
         let has_volumes = spec.volumes.iter().flatten().any(is_claimed);
         let annotated = |name: &str| annotations.contains_key(name);
-        let is_gang = labels.contains_key("pod-group.scheduling.sigs.k8s.io")
-            || labels.contains_key("pod-group.scheduling.sigs.k8s.io/name")
-            || annotations.keys().any(|name| name.starts_with("gang.scheduling.koordinator.sh/"));
         let when = |is_needed: bool, need: Self| if is_needed { need.0 } else { 0 };
         Self(
             when(has_volumes, Self::VOLUMES)
                 | when(spec.resource_claims.iter().flatten().next().is_some(), Self::CLAIMS)
-                | when(is_gang, Self::GANGS)
                 | when(annotated("scheduling.koordinator.sh/reservation-affinity"), Self::RESERVATIONS)
-                | when(requests.names().any(is_device), Self::DEVICES)
-                | when(annotated("scheduling.koordinator.sh/device-joint-allocate"), Self::DEVICES)
-                | when(annotated("scheduling.koordinator.sh/scheduling-hint"), Self::HINTS)
-                | when(labels.contains_key("quota.scheduling.koordinator.sh/name"), Self::QUOTAS),
+                | when(annotated("scheduling.koordinator.sh/scheduling-hint"), Self::HINTS),
         )
     }
 
@@ -101,14 +74,6 @@ fn is_claimed(volume: &Volume) -> bool {
         || volume.cinder.is_some()
 }
 
-/// Devices of which the scheduler says which ones a pod gets.
-fn is_device(resource: &str) -> bool {
-    const DEVICES: [&str; 5] = ["gpu", "rdma", "fpga", "shared-gpu", "xpu"];
-    let of_koordinator = |name: &str| DEVICES.iter().any(|device| name.starts_with(device));
-    resource.strip_prefix("koordinator.sh/").is_some_and(of_koordinator)
-        || matches!(resource, "nvidia.com/gpu" | "hygon.com/dcu" | "amd.com/gpu" | "huawei.com/npu-core")
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -120,26 +85,19 @@ mod tests {
         if spec["containers"].is_null() {
             spec = json!({"containers": [], "volumes": spec["volumes"]});
         }
-        let texts = |part: &'static str| -> BTreeMap<&str, &str> {
-            let members = pod[part].as_object().into_iter().flatten();
-            members.map(|(key, value)| (&**key, value.as_str().unwrap())).collect()
-        };
-        let requests = texts("requests").into_iter().map(|(name, amount)| (name, amount.parse().unwrap())).collect();
-        let spec = serde_json::from_value(spec).unwrap();
-        Needs::names(Needs::of(&spec, &texts("labels"), &texts("annotations"), &requests).bits()).collect()
+        let annotations = pod["annotations"].as_object().into_iter().flatten();
+        let annotations = annotations.map(|(key, value)| (&**key, value.as_str().unwrap())).collect();
+        Needs::names(Needs::of(&serde_json::from_value(spec).unwrap(), &annotations).bits()).collect()
     }
 
     #[test]
     fn what_is_not_built_is_named() {
-        assert_eq!(needs(&json!({"requests": {"cpu": "1", "kubernetes.io/batch-cpu": "1"}})), [""; 0]);
         for (pod, expected) in [
             (
                 json!({"spec": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}}),
                 "volumes with claims",
             ),
-            (json!({"labels": {"pod-group.scheduling.sigs.k8s.io": "g"}}), "gangs"),
-            (json!({"annotations": {"gang.scheduling.koordinator.sh/name": "g"}}), "gangs"),
-            (json!({"requests": {"koordinator.sh/gpu-core": "50"}}), "devices"),
+            (json!({"annotations": {"scheduling.koordinator.sh/reservation-affinity": "{}"}}), "reservations"),
         ] {
             assert_eq!(needs(&pod), [expected], "{pod}");
         }

@@ -53,6 +53,6 @@ mod tests {
         assert_eq!(filtered(&unbuilt, &nodes, &spec), [reason]);
         let reason = "UU this scheduler does not support volumes with claims yet";
         assert_eq!(filtered(&Unbuilt(Needs::VOLUMES), &nodes, &spec), [reason]);
-        assert_eq!(filtered(&Unbuilt(Needs::GANGS), &nodes, &spec), [""]);
+        assert_eq!(filtered(&Unbuilt(Needs::HINTS), &nodes, &spec), [""]);
     }
 }
