@@ -7,7 +7,9 @@ use koord_engine::{cycle::Profile, need::Needs, plugin::Plugin};
 
 use self::Entry::{Built, InEngine, NotBuilt};
 use crate::{
-    BalancedAllocation, Coscheduling, DefaultPreemption, DeviceShare, ImageLocality, InterPodAffinity, NodeAffinity, NodeNumaResource, NodePorts, NodeResourcesFit, NodeResourcesFitPlus, NodeUnschedulable, PodTopologySpread, ScarceResourceAvoidance, SchedulingGates, TaintToleration, Unbuilt, load_aware::LoadAwareScheduling,
+    BalancedAllocation, Coscheduling, DefaultPreemption, DeviceShare, ImageLocality, InterPodAffinity, NodeAffinity,
+    NodeNumaResource, NodePorts, NodeResourcesFit, NodeResourcesFitPlus, NodeUnschedulable, PodTopologySpread,
+    ScarceResourceAvoidance, SchedulingGates, TaintToleration, Unbuilt, load_aware::LoadAwareScheduling,
 };
 
 /// What the scheduler has of a plugin.
