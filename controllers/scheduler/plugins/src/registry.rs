@@ -9,8 +9,7 @@ use self::Entry::{Built, InEngine, NotBuilt};
 use crate::{
     BalancedAllocation, Coscheduling, DefaultPreemption, DeviceShare, ImageLocality, InterPodAffinity, NodeAffinity,
     NodeNumaResource, NodePorts, NodeResourcesFit, NodeResourcesFitPlus, NodeUnschedulable, PodTopologySpread,
-    ScarceResourceAvoidance, SchedulingGates, TaintToleration, Unbuilt, elastic_quota::ElasticQuotaPlugin,
-    load_aware::LoadAwareScheduling,
+    ScarceResourceAvoidance, SchedulingGates, TaintToleration, Unbuilt, elastic_quota::ElasticQuotaPlugin, load_aware::LoadAwareScheduling,
 };
 
 /// What the scheduler has of a plugin.

@@ -40,6 +40,8 @@ fn templates() -> Vec<Arc<Template>> {
     let mut abroad = term("zone", "a");
     abroad["namespaceSelector"] = json!({"matchLabels": {"team": "x"}});
     let host = "kubernetes.io/hostname";
+    let mut everything = spread("zone", "a", "DoNotSchedule", "Ignore");
+    everything["labelSelector"] = json!({});
     vec![
         template("ns", "a", json!({})),
         template("other", "b", json!({})),
@@ -82,6 +84,7 @@ fn templates() -> Vec<Arc<Template>> {
                 spread(host, "c", "DoNotSchedule", "Honor"),
             ]}),
         ),
+        template("ns", "a", json!({"topologySpreadConstraints": [everything]})),
     ]
 }
 
@@ -124,11 +127,11 @@ fn deltas(count: usize) -> impl Strategy<Value = Vec<Delta>> {
     let delta = prop_oneof![
         3 => (0..6_usize, 0..3_usize, 0..4_usize).prop_map(|(node, zone, form)| Delta::Node(node, zone, form)),
         1 => (0..6_usize).prop_map(Delta::Gone),
-        3 => (0..20_usize, 0..8_usize, 0..6_usize).prop_map(|(pod, template, node)| Delta::Place(pod, template, node)),
+        3 => (0..20_usize, 0..9_usize, 0..6_usize).prop_map(|(pod, template, node)| Delta::Place(pod, template, node)),
         2 => (0..20_usize).prop_map(Delta::Remove),
         1 => any::<bool>().prop_map(Delta::Namespace),
         1 => any::<bool>().prop_map(Delta::Service),
-        8 => (20..50_usize, 0..8_usize, 0..4_u32).prop_map(|(pod, template, draw)| Delta::Schedule(pod, template, draw)),
+        8 => (20..50_usize, 0..9_usize, 0..4_u32).prop_map(|(pod, template, draw)| Delta::Schedule(pod, template, draw)),
     ];
     proptest::collection::vec(delta, 0..count)
 }
@@ -188,7 +191,7 @@ proptest! {
     #[test]
     fn a_filter_that_followed_a_trial_answers_as_one_that_is_prepared_in_it(
         history in deltas(60),
-        tried in proptest::collection::vec((0..50_usize, 0..8_usize, proptest::option::of(0..6_usize)), 1..12),
+        tried in proptest::collection::vec((0..50_usize, 0..9_usize, proptest::option::of(0..6_usize)), 1..12),
     ) {
         let (templates, profile) = (templates(), default_profile("default-scheduler").unwrap());
         let mut cluster = empty(&profile);

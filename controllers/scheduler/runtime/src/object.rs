@@ -12,7 +12,10 @@ use koord_api::{
     elastic_quota_profile::ElasticQuotaProfile, node_metric::NodeMetric,
     node_resource_topology::v1alpha1::NodeResourceTopology, pod_group::PodGroup, reservation::Reservation,
 };
-use koord_engine::object::Object;
+use koord_engine::{
+    object::Object,
+    workload::{ReplicaSet, ReplicationController, Service, StatefulSet},
+};
 use koord_resource::controller::{ObjectScope, ResourceKind};
 use koord_runtime::{
     cache::{Change, Entry},
@@ -40,6 +43,10 @@ impl<T> Kind for T where
 /// Follows the kinds of these that plugins read.
 pub(crate) fn follow(caches: &mut Caches<'_>) {
     caches.follow::<Namespace>();
+    caches.follow::<Service>();
+    caches.follow::<ReplicationController>();
+    caches.follow::<ReplicaSet>();
+    caches.follow::<StatefulSet>();
     caches.follow::<PersistentVolume>();
     caches.follow::<PersistentVolumeClaim>();
     caches.follow::<StorageClass>();

@@ -3,7 +3,7 @@
 use std::{borrow::Cow, cmp::Ordering, collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::{
-    api::core::v1::{Node as ApiNode, NodeSpec, NodeStatus, PodCondition, PodSpec},
+    api::core::v1::{ContainerImage, Node as ApiNode, NodeSpec, NodeStatus, PodCondition, PodSpec},
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
 };
 use koord_api::node_annotations::NODE_RESERVATION;
@@ -197,8 +197,10 @@ impl Eq for Keyed {}
 /// Everything that a template is made of, as text: what [`Template::of`] reads of the pod.
 fn key(template: &Template, spec: &PodSpec) -> Box<str> {
     let containers = spec.containers.iter().chain(spec.init_containers.iter().flatten());
-    let containers: Vec<_> =
-        containers.map(|container| (&container.resources, &container.ports, &container.restart_policy)).collect();
+    let containers: Vec<_> = containers
+        .map(|container| (&container.image, &container.resources, &container.ports, &container.restart_policy))
+        .collect();
+    let controller = template.controller.as_ref().map(|Controller { kind, name }| (format!("{kind:?}"), &**name));
     let labels: BTreeMap<&str, &str> = template.labels.iter().collect();
     let annotations: BTreeMap<&str, &str> = template.annotations.iter().collect();
     let parts = (
@@ -212,7 +214,7 @@ fn key(template: &Template, spec: &PodSpec) -> Box<str> {
             template.needs.bits(),
         ),
         (containers, spec.containers.len(), &spec.resources, &spec.overhead),
-        (&spec.node_selector, &spec.affinity, &spec.tolerations),
+        (&spec.node_selector, &spec.affinity, &spec.tolerations, &spec.topology_spread_constraints, controller),
     );
     // Types of the API are JSON.
     serde_json::to_string(&parts).unwrap_or_default().into()
@@ -226,13 +228,14 @@ pub(crate) struct NodeView(pub(crate) Arc<Node>);
 #[serde(default)]
 pub(crate) struct NodeMembers {
     spec: NodeSpec,
-    status: Allocatable,
+    status: NodeStatusWire,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Allocatable {
+struct NodeStatusWire {
     allocatable: Option<BTreeMap<String, k8s_openapi::apimachinery::pkg::api::resource::Quantity>>,
+    images: Option<Vec<ContainerImage>>,
 }
 
 impl Projection for NodeView {
@@ -241,17 +244,19 @@ impl Projection for NodeView {
     type Index = ();
 
     fn project(wire: Self::Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
-        let NodeMembers { spec, status: Allocatable { mut allocatable } } = wire.members;
+        let NodeMembers { spec, status: NodeStatusWire { mut allocatable, images } } = wire.members;
         allocatable.iter_mut().for_each(transform::rename);
         let annotations = texts(wire.metadata.annotations, "metadata.annotations")?;
         let metadata = ObjectMeta { name: Some(wire.metadata.name.into_owned()), ..ObjectMeta::default() };
-        let status = NodeStatus { allocatable, ..NodeStatus::default() };
+        let status = NodeStatus { allocatable, images, ..NodeStatus::default() };
         let object = ApiNode { metadata, spec: Some(spec), status: Some(status) };
         let mut node = Node::of(&object).map_err(|error| DecodeError::new("status.allocatable", error))?;
         let reservation = annotations.get(NODE_RESERVATION.name());
         transform::keep_away(reservation.map(|text| &**text), &mut node.allocatable);
         let annotations = of_koordinator(annotations.iter().map(|(key, value)| (&**key, &**value)));
-        Ok(Self(Arc::new(Node { labels: labels(wire.metadata.labels, strings)?, annotations, ..node })))
+        let images = node.images.iter().map(|(name, size)| (strings.intern(name), *size)).collect();
+        let labels = labels(wire.metadata.labels, strings)?;
+        Ok(Self(Arc::new(Node { labels, annotations, images, ..node })))
     }
 }
 
@@ -312,13 +317,43 @@ mod tests {
     }
 
     #[test]
+    fn pods_that_are_placed_differently_share_no_template() {
+        let store = Store::<PodView>::default();
+        let constraint =
+            |skew: u32| json!([{"maxSkew": skew, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}]);
+        let container = |image: &str| json!([{"name": "c", "image": image}]);
+        let controlled = |kind: &str| {
+            let owner = json!({"apiVersion": "apps/v1", "kind": kind, "name": "o", "uid": "o", "controller": true});
+            let metadata = json!({"name": kind, "namespace": "ns", "uid": kind, "resourceVersion": "1", "ownerReferences": [owner]});
+            json!({"metadata": metadata, "spec": {"containers": container("a")}}).to_string()
+        };
+        let texts = [
+            pod("a", &json!({"containers": container("a")})),
+            pod("b", &json!({"containers": container("b")})),
+            pod("c", &json!({"containers": container("a"), "topologySpreadConstraints": constraint(1)})),
+            pod("d", &json!({"containers": container("a"), "topologySpreadConstraints": constraint(2)})),
+            controlled("ReplicaSet"),
+            controlled("StatefulSet"),
+            controlled("DaemonSet"),
+        ];
+        texts.iter().for_each(|text| _ = store.upsert(text).unwrap());
+        let cache = store.read();
+        let templates: std::collections::BTreeSet<usize> =
+            cache.iter().map(|(_, entry)| Arc::as_ptr(&entry.value.template).addr()).collect();
+        assert_eq!(templates.len(), texts.len());
+    }
+
+    #[test]
     fn what_does_not_matter_to_the_scheduler_is_no_change() {
         let mut cache = koord_runtime::cache::Cache::<NodeView>::default();
-        let node = |revision: u64, cpu: &str, images: u32| {
+        let node = |revision: u64, cpu: &str, image: &str, ports: u32| {
             let metadata = json!({"name": "n", "uid": "u", "resourceVersion": revision.to_string()});
-            json!({"metadata": metadata, "status": {"allocatable": {"cpu": cpu}, "images": images}}).to_string()
+            let images = json!([{"names": [image], "sizeBytes": 1}]);
+            json!({"metadata": metadata, "status": {"allocatable": {"cpu": cpu}, "images": images, "ports": ports}})
+                .to_string()
         };
         let mut changed = |text: &str| matches!(cache.upsert(text).unwrap().1, Applied::Changed(_));
-        assert_eq!([node(1, "4", 1), node(2, "4", 2), node(3, "5", 2)].map(|text| changed(&text)), [true, false, true]);
+        let states = [node(1, "4", "a", 1), node(2, "4", "a", 2), node(3, "5", "a", 2), node(4, "5", "b", 2)];
+        assert_eq!(states.map(|text| changed(&text)), [true, false, true, true]);
     }
 }
