@@ -1,4 +1,4 @@
-//! DeviceShare: which GPUs, network cards and FPGAs of a node a pod gets, or which shares of them (`spec/scheduler.md` 3F).
+//! DeviceShare: the GPUs, network cards and FPGAs of a node that a pod gets, or shares of them (`spec/scheduler.md` 3F).
 //!
 //! Decisions are functions of plain values. A pod's [`DeviceRequest`] and a node's [`NodeDevices`] meet in the
 //! [`Allocator`], which gives an [`Allocation`] or says why there is none; [`DeviceShare`] asks it for the scheduler.
@@ -8,6 +8,7 @@ mod allocation;
 mod amounts;
 mod by_default;
 mod combination;
+pub mod device_plugin;
 mod node;
 mod numa;
 mod partition;

@@ -1,6 +1,6 @@
 //! The devices of a node that a pod gets (`spec/scheduler.md` 3F.4).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use koord_api::{
     device_protocol::DeviceAllocateStrategy,
@@ -97,9 +97,8 @@ impl Allocator<'_> {
             self.jointly(joint, &needs, limits, &mut allocation)?;
         }
         for need in &needs {
-            if !allocation.0.contains_key(&need.kind) {
-                let shares = self.devices(need, need.count, need.count, None, limits)?;
-                allocation.0.insert(need.kind, shares);
+            if let Entry::Vacant(vacant) = allocation.0.entry(need.kind) {
+                vacant.insert(self.devices(need, need.count, need.count, None, limits)?);
             }
         }
         Ok(allocation)
@@ -243,7 +242,9 @@ impl Allocator<'_> {
             let first = names.next().ok_or(Refused::Template)?;
             if names.next().is_none() {
                 let mut shares = self.gpus_anywhere(request, wanted, gpus, &used)?;
-                shares.iter_mut().for_each(|share| share.template = Some(first.to_owned()));
+                for share in &mut shares {
+                    share.template = Some(first.to_owned());
+                }
                 return Ok(shares);
             }
         }

@@ -90,14 +90,14 @@ impl Share {
 #[cfg(test)]
 mod tests {
     use koord_api::device_protocol::DEVICE_ALLOCATED;
-    use proptest::prelude::*;
+    use proptest::{collection::vec, prelude::*};
 
     use super::*;
     use crate::device_share::{amounts::DeviceResource, testing::node};
 
     fn share() -> impl Strategy<Value = Share> {
         let amount = 0..=1_i64 << 40;
-        let functions = proptest::collection::vec((0..9_i32, "[0-9a-f]{1,4}"), 0..3);
+        let functions = vec((0..9_i32, "[0-9a-f]{1,4}"), 0..3);
         (0..8_i32, amount, functions, proptest::option::of("[a-z]{1,5}")).prop_map(
             |(minor, amount, virtual_functions, template)| {
                 let amounts = [(DeviceResource::GpuMemory, amount), (DeviceResource::GpuMemoryRatio, amount % 101)];
@@ -108,7 +108,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_read_again(gpus in proptest::collection::vec(share(), 1..4), cards in proptest::collection::vec(share(), 1..3)) {
+        fn what_is_written_is_read_again(gpus in vec(share(), 1..4), cards in vec(share(), 1..3)) {
             let allocation = Allocation([(Kind::Gpu, gpus), (Kind::Rdma, cards)].into());
             let mut annotations = BTreeMap::new();
             DEVICE_ALLOCATED.set(&mut annotations, &allocation.write(&NodeDevices::default()));

@@ -49,7 +49,7 @@ impl DeviceResource {
     }
 }
 
-/// An amount of each resource. A resource that is not listed differs from one of which there is nothing: it is not limited.
+/// An amount of each resource. A resource that is not listed is not limited, other than one of which there is nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amounts([Option<i64>; 8]);
 

@@ -143,110 +143,69 @@ fn check_unit(name: &'static str, amount: i64) -> Result<(), InvalidRequest> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
     use super::*;
+    use crate::device_share::testing;
 
-    fn list(requests: &Value) -> ResourceList {
-        serde_json::from_value(requests.clone()).unwrap()
+    fn list(text: &str) -> ResourceList {
+        serde_json::from_value(testing::list(text)).unwrap()
     }
 
-    fn requested(requests: &Value) -> Result<(Value, usize, bool), String> {
-        let gpus = gpus(&list(requests)).map_err(|error| error.to_string())?.unwrap();
-        Ok((serde_json::to_value(gpus.each.list()).unwrap(), gpus.count, gpus.is_shared))
+    fn requested(text: &str) -> Result<(ResourceList, usize, bool), String> {
+        let gpus = gpus(&list(text)).map_err(|error| error.to_string())?.unwrap();
+        Ok((gpus.each.list(), gpus.count, gpus.is_shared))
     }
 
     #[test]
     fn all_names_of_gpus_become_shares_of_each() {
-        let core_ratio = |percent: i64| {
-            let percent = percent.to_string();
-            json!({"koordinator.sh/gpu-core": percent, "koordinator.sh/gpu-memory-ratio": percent})
-        };
+        let whole = "gpu-core=100 gpu-memory-ratio=100";
+        let half = "gpu-core=50 gpu-memory-ratio=50";
+        let npu = "huawei.com/npu-core=2 huawei.com/npu-cpu=1 huawei.com/npu-dvpp=25 gpu-memory=6Gi";
         for (requests, each, count, is_shared) in [
-            (json!({"nvidia.com/gpu": "2"}), core_ratio(100), 2, false),
-            (json!({"amd.com/gpu": "1"}), core_ratio(100), 1, false),
-            (json!({"dcu.com/gpu": "8"}), core_ratio(100), 8, false),
-            (json!({"koordinator.sh/gpu": "300"}), core_ratio(100), 3, false),
-            (json!({"koordinator.sh/gpu": "50"}), core_ratio(50), 1, true),
-            (
-                json!({"koordinator.sh/gpu-core": "200", "koordinator.sh/gpu-memory-ratio": "200"}),
-                core_ratio(100),
-                2,
-                false,
-            ),
-            (
-                json!({"koordinator.sh/gpu.shared": "2", "koordinator.sh/gpu-core": "100", "koordinator.sh/gpu-memory-ratio": "100"}),
-                core_ratio(50),
-                2,
-                true,
-            ),
-            (json!({"koordinator.sh/gpu-memory": "20Gi"}), json!({"koordinator.sh/gpu-memory": "20Gi"}), 1, true),
-            (
-                json!({"koordinator.sh/gpu-memory-ratio": "200"}),
-                json!({"koordinator.sh/gpu-memory-ratio": "100"}),
-                2,
-                false,
-            ),
-            (
-                json!({"huawei.com/npu-core": "20", "koordinator.sh/gpu-memory-ratio": "100"}),
-                json!({"huawei.com/npu-core": "20", "koordinator.sh/gpu-memory-ratio": "100"}),
-                1,
-                false,
-            ),
-            (
-                json!({"koordinator.sh/gpu.shared": "1", "huawei.com/npu-core": "2", "huawei.com/npu-cpu": "1",
-                    "huawei.com/npu-dvpp": "25", "koordinator.sh/gpu-memory": "6Gi", "cpu": "4"}),
-                json!({"huawei.com/npu-core": "2", "huawei.com/npu-cpu": "1", "huawei.com/npu-dvpp": "25", "koordinator.sh/gpu-memory": "6Gi"}),
-                1,
-                true,
-            ),
+            ("nvidia.com/gpu=2", whole, 2, false),
+            ("amd.com/gpu=1", whole, 1, false),
+            ("dcu.com/gpu=8", whole, 8, false),
+            ("gpu=300", whole, 3, false),
+            ("gpu=50", half, 1, true),
+            ("gpu-core=200 gpu-memory-ratio=200", whole, 2, false),
+            ("gpu.shared=2 gpu-core=100 gpu-memory-ratio=100", half, 2, true),
+            ("gpu-memory=20Gi", "gpu-memory=20Gi", 1, true),
+            ("gpu-core=30 gpu-memory=20Gi", "gpu-core=30 gpu-memory=20Gi", 1, true),
+            ("gpu.shared=2 gpu-memory=20Gi", "gpu-memory=10Gi", 2, true),
+            ("gpu-memory-ratio=200", "gpu-memory-ratio=100", 2, false),
+            ("huawei.com/npu-core=20 gpu-memory-ratio=100", "huawei.com/npu-core=20 gpu-memory-ratio=100", 1, false),
+            (&format!("gpu.shared=1 cpu=4 {npu}"), npu, 1, true),
         ] {
-            assert_eq!(requested(&requests), Ok((each, count, is_shared)), "{requests}");
+            assert_eq!(requested(requests), Ok((list(each), count, is_shared)), "{requests}");
         }
-        assert_eq!(gpus(&list(&json!({"cpu": "1", "koordinator.sh/gpu": "0"}))), Ok(None));
+        assert_eq!(gpus(&list("cpu=1 gpu=0")), Ok(None));
     }
 
     #[test]
     fn what_does_not_go_together_is_named() {
-        for (requests, message) in [
-            (json!({"koordinator.sh/gpu-core": "50"}), "invalid resource device requests: [koordinator.sh/gpu-core]"),
+        for (requests, names) in [
+            ("gpu-core=50", "gpu-core"),
+            ("gpu-core=150 gpu-memory-ratio=150", "gpu-core gpu-memory-ratio"),
+            ("gpu-core=50 gpu-memory=20Gi gpu-memory-ratio=50", "gpu-core gpu-memory gpu-memory-ratio"),
+            ("gpu=100 nvidia.com/gpu=1", "gpu nvidia.com/gpu"),
+            ("gpu.shared=2 gpu-memory-ratio=75", "gpu-memory-ratio gpu.shared"),
+            ("gpu.shared=2 gpu-memory-ratio=202", "gpu-memory-ratio gpu.shared"),
             (
-                json!({"koordinator.sh/gpu-core": "150", "koordinator.sh/gpu-memory-ratio": "150"}),
-                "invalid resource device requests: [koordinator.sh/gpu-core koordinator.sh/gpu-memory-ratio]",
+                "gpu.shared=2 huawei.com/npu-core=2 huawei.com/npu-cpu=1 gpu-memory=6Gi",
+                "huawei.com/npu-core huawei.com/npu-cpu gpu-memory gpu.shared",
             ),
-            (
-                json!({"koordinator.sh/gpu-core": "50", "koordinator.sh/gpu-memory": "20Gi", "koordinator.sh/gpu-memory-ratio": "50"}),
-                "invalid resource device requests: [koordinator.sh/gpu-core koordinator.sh/gpu-memory koordinator.sh/gpu-memory-ratio]",
-            ),
-            (
-                json!({"koordinator.sh/gpu": "100", "nvidia.com/gpu": "1"}),
-                "invalid resource device requests: [koordinator.sh/gpu nvidia.com/gpu]",
-            ),
-            (
-                json!({"koordinator.sh/gpu.shared": "2", "koordinator.sh/gpu-memory-ratio": "75"}),
-                "invalid resource device requests: [koordinator.sh/gpu-memory-ratio koordinator.sh/gpu.shared]",
-            ),
-            (
-                json!({"koordinator.sh/gpu.shared": "2", "koordinator.sh/gpu-memory-ratio": "202"}),
-                "invalid resource device requests: [koordinator.sh/gpu-memory-ratio koordinator.sh/gpu.shared]",
-            ),
-            (
-                json!({"koordinator.sh/gpu.shared": "2", "huawei.com/npu-core": "2", "huawei.com/npu-cpu": "1", "koordinator.sh/gpu-memory": "6Gi"}),
-                "invalid resource device requests: [huawei.com/npu-core huawei.com/npu-cpu koordinator.sh/gpu-memory koordinator.sh/gpu.shared]",
-            ),
-            (json!({"koordinator.sh/gpu": "150"}), "invalid resource unit koordinator.sh/gpu: 150"),
         ] {
-            assert_eq!(requested(&requests), Err(message.to_owned()));
+            let full = |name: &str| if name.contains('/') { name.to_owned() } else { format!("koordinator.sh/{name}") };
+            let names = names.split(' ').map(full).collect::<Vec<_>>().join(" ");
+            assert_eq!(requested(requests), Err(format!("invalid resource device requests: [{names}]")));
         }
+        assert_eq!(requested("gpu=150"), Err("invalid resource unit koordinator.sh/gpu: 150".to_owned()));
     }
 
     #[test]
     fn more_than_one_other_device_is_a_whole_number_of_them() {
-        let of = |amount: &str| {
-            percent(&list(&json!({"koordinator.sh/rdma": amount})), RDMA).map_err(|error| error.to_string())
-        };
-        assert_eq!((of("0"), of("1"), of("200")), (Ok(None), Ok(Some(1)), Ok(Some(200))));
-        assert_eq!(of("120"), Err("invalid resource unit koordinator.sh/rdma: 120".to_owned()));
+        let of = |text: &str| percent(&list(text), RDMA).map_err(|error| error.to_string());
+        assert_eq!((of("rdma=0"), of("rdma=1"), of("rdma=200")), (Ok(None), Ok(Some(1)), Ok(Some(200))));
+        assert_eq!(of("rdma=120"), Err("invalid resource unit koordinator.sh/rdma: 120".to_owned()));
         assert_eq!([50, 100, 200, 250].map(whole_devices), [None, None, Some(2), None]);
     }
 }

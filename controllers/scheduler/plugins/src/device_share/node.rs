@@ -137,7 +137,7 @@ impl Device {
         self.total.left_after(&self.used)
     }
 
-    /// What a pod really has of a GPU of which it requests a part: both a part of its memory and the percentage which that is.
+    /// What a pod has of a GPU of which it requests a part: both bytes of its memory and the percentage that they are.
     pub fn complete(&self, request: &Amounts) -> Amounts {
         use DeviceResource::{GpuMemory, GpuMemoryRatio};
         let (memory, mut completed) = (self.total.amount(GpuMemory), *request);
@@ -204,7 +204,7 @@ fn percent_of(amount: i64, percent: i64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use proptest::{collection::vec, prelude::*};
 
     use super::*;
     use crate::device_share::testing::{allocation, node};
@@ -251,18 +251,24 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_released_is_as_it_was_before(shares in proptest::collection::vec((0..4_i32, 1..=100_i64, 0..3_u8), 1..6)) {
-            let before = { let mut node = node("gpu0 gpu1 rdma0"); node.allocate(&allocation("gpu0:30")); node };
+        fn what_is_released_is_as_it_was_before(shares in vec((0..4_i32, 1..=100_i64, 0..3_u8), 1..6)) {
+            let mut before = node("gpu0 gpu1 rdma0");
+            before.allocate(&allocation("gpu0:30"));
             let mut after = before.clone();
             let given: Vec<Allocation> = shares.iter().map(|(minor, core, function)| {
                 let mut given = allocation(&format!("gpu{minor}:{core}"));
-                let functions = vec![(0, function.to_string())];
-                given.0.insert(Kind::Rdma, vec![Share { virtual_functions: functions, ..Share::new(0, Amounts::default()) }]);
+                let mut card = Share::new(0, Amounts::default());
+                card.virtual_functions.push((0, function.to_string()));
+                given.0.insert(Kind::Rdma, vec![card]);
                 given
             }).collect();
-            given.iter().for_each(|given| after.allocate(given));
+            for given in &given {
+                after.allocate(given);
+            }
             prop_assert!(before != after);
-            given.iter().for_each(|given| after.release(given));
+            for given in &given {
+                after.release(given);
+            }
             prop_assert_eq!(before, after);
         }
     }

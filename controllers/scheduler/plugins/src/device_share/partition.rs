@@ -124,8 +124,8 @@ impl Partition {
     }
 }
 
-/// GPUs that are a partition. None where others will do: the request is for a share, or partitions are only preferred and
-/// there is none.
+/// GPUs that are a partition. None where others will do: the request is for a share, or partitions are only preferred
+/// and there is none.
 pub(super) fn allocate(
     node: &NodeDevices,
     labels: &NodeLabels<'_>,

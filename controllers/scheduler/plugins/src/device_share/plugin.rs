@@ -92,21 +92,22 @@ impl DeviceShare {
         }))
     }
 
-    /// The NUMA nodes of a node that have the devices a pod wants, the same for each of these kinds. None where devices do
-    /// not matter for the choice among them.
+    /// The NUMA nodes of a node that have the devices a pod wants, the same for each of these kinds. None where devices
+    /// do not matter for the choice among them.
     pub fn numa_hints(
         &self,
         request: &Request<'_>,
         cluster: &Cluster,
         row: Row,
         all: NumaMask,
-    ) -> Option<Result<(Vec<Kind>, Vec<NumaHint>), Refused>> {
-        let wanted = self.wanted(request.template())?;
-        self.0.is_numa_aligned.then_some(())?;
-        wanted.ask(cluster, row, None, false, |allocator| {
-            let hints = numa_hints(allocator, all, &Limits::default());
-            hints.map(|hints| (wanted.request.kinds().collect(), hints))
-        })
+    ) -> Option<Result<Vec<NumaHint>, Refused>> {
+        let wanted = self.wanted(request.template()).filter(|_| self.0.is_numa_aligned)?;
+        wanted.ask(cluster, row, None, false, |allocator| numa_hints(allocator, all, &Limits::default()))
+    }
+
+    /// The kinds of devices that a pod wants.
+    pub fn kinds(&self, request: &Request<'_>) -> Vec<Kind> {
+        self.wanted(request.template()).map(|wanted| wanted.request.kinds().collect()).unwrap_or_default()
     }
 
     /// Whether these NUMA nodes of a node have the devices that a pod wants.

@@ -309,12 +309,13 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_named() {
         let gpu = json!({"koordinator.sh/gpu": "100"});
+        let near = json!({"matchExpressions": [{"key": "a", "operator": "Near"}]});
         for (pod, message) in [
             (json!({"requests": gpu, "hints": 1}), "invalid DeviceAllocateHint annotation, err: "),
             (json!({"requests": gpu, "joint": 1}), "invalid DeviceJointAllocate annotation, err: "),
             (json!({"requests": gpu, "partition": 1}), "invalid GPUPartitionSpec annotation, err: "),
             (
-                json!({"requests": gpu, "hints": {"gpu": {"selector": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}}}),
+                json!({"requests": gpu, "hints": {"gpu": {"selector": near}}}),
                 "invalid Selector of DeviceHint, deviceType: gpu, err: ",
             ),
             (json!({"requests": {"koordinator.sh/rdma": "150"}}), "invalid resource unit koordinator.sh/rdma: 150"),

@@ -59,7 +59,8 @@ impl Scope {
     }
 }
 
-/// GPUs in the deepest scope that has enough of them, of equally deep ones in the one whose surroundings are most in use.
+/// GPUs in the deepest scope that has enough of them; of equally deep ones, in the one whose surroundings are most in
+/// use.
 pub(super) fn allocate(
     scopes: Option<&Scope>,
     request: &GpuRequest,
@@ -121,7 +122,7 @@ impl Search<'_> {
 mod tests {
     use serde_json::json;
 
-    use crate::device_share::testing::Case;
+    use crate::device_share::testing::{Case, list};
 
     const FOUR: &str = "gpu0@0/0 gpu1@0/0 gpu2@1/1 gpu3@1/1";
 
@@ -171,7 +172,7 @@ mod tests {
 
     #[test]
     fn shares_of_several_gpus_are_of_different_ones_and_need_no_scope() {
-        let shared = json!({"koordinator.sh/gpu.shared": "2", "koordinator.sh/gpu-core": "100", "koordinator.sh/gpu-memory-ratio": "100"});
+        let shared = list("gpu.shared=2 gpu-core=100 gpu-memory-ratio=100");
         assert_eq!(Case::new(FOUR).allocate(&json!({"requests": shared})), "gpu0:50 gpu1:50");
         let pod = json!({"requests": shared, "hints": {"gpu": {"requiredTopologyScope": "PCIe"}}});
         assert_eq!(Case::new(FOUR).allocate(&pod), "UU node(s) Unsupported Multi-Shared GPU");

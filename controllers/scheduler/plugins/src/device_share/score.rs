@@ -87,7 +87,7 @@ mod tests {
         let (total, free) = (amounts(100, 1000), amounts(70, 700));
         let request: Amounts = [(DeviceResource::GpuMemoryRatio, 50)].into_iter().collect();
         // 80 of 100 percent and 300 of 1000 bytes; network cards and FPGAs do not count.
-        assert_eq!(Scorer::default().score(&request, &total, &free), (20 + 70) / 2);
+        assert_eq!(Scorer::default().score(&request, &total, &free), 45, "20 and 70");
         let names = [("koordinator.sh/gpu-memory-ratio", 3), ("koordinator.sh/gpu-memory", 1), ("cpu", 5)];
         let most = Scorer::new(Preference::MostAllocated, names);
         assert_eq!(most.score(&request, &total, &free), (3 * 80 + 30) / 4);

@@ -59,7 +59,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::device_share::testing::{request, templates};
+    use crate::device_share::testing::{list, request, templates};
 
     #[test]
     fn templates_are_needed_for_shares_with_the_resources_of_templates() {
@@ -67,7 +67,9 @@ mod tests {
             let request = request(&json!({ "requests": requests }));
             templates().needed(&request.gpus.unwrap(), &[DeviceResource::NpuCore])
         };
-        let npu = |memory: &str| json!({"koordinator.sh/gpu.shared": "1", "huawei.com/npu-core": "3", "huawei.com/npu-cpu": "1", "koordinator.sh/gpu-memory": memory});
+        let npu = |memory: &str| {
+            list(&format!("gpu.shared=1 huawei.com/npu-core=3 huawei.com/npu-cpu=1 gpu-memory={memory}"))
+        };
         let found = needed(npu("8Gi")).unwrap();
         assert_eq!(found.of("huawei", "Ascend-910B3").collect::<Vec<_>>(), ["small"]);
         assert_eq!((found.of("huawei", "Ascend-910B4").count(), found.of("nvidia", "Ascend-910B3").count()), (2, 0));

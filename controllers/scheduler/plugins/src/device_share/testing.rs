@@ -1,5 +1,5 @@
-//! Nodes, pods and allocations in few words. `gpu0@1/a` is GPU 0 on NUMA node 1 and PCIe switch `a`; `!` after the number
-//! says that it is unhealthy, `[b]` after the place that its label `t` is `b`, `+f1+f2` that it has these virtual
+//! Nodes, pods and allocations in few words. `gpu0@1/a` is GPU 0 on NUMA node 1 and PCIe switch `a`; `!` after the
+//! number says that it is unhealthy, `[b]` after the place that its label `t` is `b`, `+f1+f2` that it has these virtual
 //! functions, `=fast` after them that the label `type` of their group is `fast` instead of `general`.
 
 use std::collections::BTreeMap;
@@ -131,11 +131,20 @@ pub(crate) fn report(devices: &str) -> ApiDevice {
     serde_json::from_value(json!({"metadata": {"name": "n"}, "spec": {"devices": devices}})).unwrap()
 }
 
+/// Resources in few words: `gpu-core=50 nvidia.com/gpu=1`, those without a domain of Koordinator's.
+pub(crate) fn list(text: &str) -> Value {
+    let resource = |word: &str| {
+        let (name, amount) = word.split_once('=').unwrap();
+        let name = if name.contains('/') { name.to_owned() } else { format!("koordinator.sh/{name}") };
+        (name, Value::from(amount))
+    };
+    text.split_whitespace().map(resource).collect::<serde_json::Map<_, _>>().into()
+}
+
 pub(crate) fn templates() -> GpuTemplates {
     let resources = |core: &str| -> ResourceList {
-        let resources =
-            json!({"huawei.com/npu-core": core, "huawei.com/npu-cpu": "1", "koordinator.sh/gpu-memory": "8Gi"});
-        serde_json::from_value(resources).unwrap()
+        let text = format!("huawei.com/npu-core={core} huawei.com/npu-cpu=1 gpu-memory=8Gi");
+        serde_json::from_value(list(&text)).unwrap()
     };
     let named =
         |names: &[(&str, &str)]| names.iter().map(|(name, core)| ((*name).to_owned(), resources(core))).collect();
@@ -218,11 +227,9 @@ fn device(word: &str) -> Value {
     let (name, is_healthy) = word.strip_suffix('!').map_or((word, true), |name| (name, false));
     let (type_, minor) = numbered(name);
     let resources = match kind(type_) {
-        Kind::Gpu => {
-            json!({"koordinator.sh/gpu-core": "100", "koordinator.sh/gpu-memory": "80Gi", "koordinator.sh/gpu-memory-ratio": "100"})
-        }
-        Kind::Rdma => json!({"koordinator.sh/rdma": "100"}),
-        Kind::Fpga => json!({"koordinator.sh/fpga": "100"}),
+        Kind::Gpu => list("gpu-core=100 gpu-memory=80Gi gpu-memory-ratio=100"),
+        Kind::Rdma => list("rdma=100"),
+        Kind::Fpga => list("fpga=100"),
     };
     let mut device = json!({
         "type": type_,

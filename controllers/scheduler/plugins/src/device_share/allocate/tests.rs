@@ -2,10 +2,16 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::device_share::testing::{Case, allocation, node, request};
+use crate::device_share::testing::{Case, allocation, list, node, request};
 
 /// Four GPUs on two NUMA nodes, each with a network card of two virtual functions.
 const MACHINE: &str = "gpu0@0/0 gpu1@0/0 gpu2@1/3 gpu3@1/3 rdma0@0/0+f1+f2 rdma1@1/3+f3+f4";
+
+/// An allocator of all NUMA nodes for a node without labels.
+fn plain<'a>(node: &'a NodeDevices, request: &'a DeviceRequest, scorer: &'a Scorer) -> Allocator<'a> {
+    let labels = NodeLabels::default();
+    Allocator { node, labels, request, scorer, templates: None, numa_nodes: None, is_reserving: true }
+}
 
 fn near(gpus: i64, rdma: i64, scope: &str) -> Value {
     json!({
@@ -74,9 +80,7 @@ fn a_percentage_of_memory_that_is_more_than_is_left_is_refused() {
     let ratio = |percent: i64| request(json!({"koordinator.sh/gpu-memory-ratio": percent.to_string()}));
     let allocate = |node: &NodeDevices, request: &DeviceRequest| {
         let scorer = Scorer::default();
-        let labels = NodeLabels::default();
-        let allocator =
-            Allocator { node, labels, request, scorer: &scorer, templates: None, numa_nodes: None, is_reserving: true };
+        let allocator = plain(node, request, &scorer);
         allocator.allocate(&Limits::default())
     };
     node.allocate(&allocate(&node, &memory).unwrap());
@@ -102,16 +106,7 @@ fn limits_widen_and_narrow_the_choice() {
     let mut devices = node("rdma0 rdma1 rdma2");
     devices.allocate(&allocation("rdma0:100 rdma1:40"));
     let scorer = Scorer::default();
-    let labels = NodeLabels::default();
-    let allocator = Allocator {
-        node: &devices,
-        labels,
-        request: &pod,
-        scorer: &scorer,
-        templates: None,
-        numa_nodes: None,
-        is_reserving: true,
-    };
+    let allocator = plain(&devices, &pod, &scorer);
     let minor = |limits: &Limits| allocator.allocate(limits).map(|allocation| allocation.of(Kind::Rdma)[0].minor);
     let percent =
         |minor: i32, percent: i64| ((Kind::Rdma, minor), [(DeviceResource::Rdma, percent)].into_iter().collect());
@@ -134,13 +129,16 @@ fn nodes_are_compared_by_what_one_device_takes() {
             .score(&json!({"requests": {"koordinator.sh/gpu": percent.to_string()}}))
     };
     // Of 200 percent, 100 stay; memory is not requested and counts by what is used.
-    assert_eq!((score("", 100), score("", 200)), ((50 + 100) / 2, (50 + 100) / 2));
-    assert_eq!(score("gpu0", 100), (0 + 50) / 2);
+    assert_eq!((score("", 100), score("", 200)), (75, 75));
+    assert_eq!(score("gpu0", 100), 25);
 }
 
 #[test]
 fn a_gpu_is_divided_by_the_one_template_that_fits() {
-    let npu = |core: i64| json!({"requests": {"koordinator.sh/gpu.shared": "1", "huawei.com/npu-core": core.to_string(), "huawei.com/npu-cpu": "1", "koordinator.sh/gpu-memory": "8Gi"}});
+    let npu = |core: i64| {
+        let requests = format!("gpu.shared=1 huawei.com/npu-core={core} huawei.com/npu-cpu=1 gpu-memory=8Gi");
+        json!({"requests": list(&requests)})
+    };
     let case = |model: &str| Case::new("gpu0@0/0").on_node("huawei", model, "");
     assert_eq!(case("Ascend-910B3").allocate(&npu(3)), "gpu0:10#small");
     assert_eq!(case("Ascend-910B4").allocate(&npu(3)), "gpu0:10", "two templates are alike");
@@ -156,10 +154,8 @@ fn any_pod() -> impl Strategy<Value = Value> {
     let rdma = (1..=100_i64).prop_map(|percent| json!({"koordinator.sh/rdma": percent.to_string()}));
     let both = Just(near(1, 1, "SamePCIe")["requests"].clone());
     let requests = prop_oneof![whole, share, memory, ratio, rdma, both];
-    (requests, any::<bool>()).prop_map(|(requests, wants_functions)| match wants_functions {
-        true => json!({"requests": requests, "hints": {"rdma": {"vfSelector": {}}}}),
-        false => json!({"requests": requests}),
-    })
+    let hints = prop_oneof![Just(Value::Null), Just(json!({"rdma": {"vfSelector": {}}}))];
+    (requests, hints).prop_map(|(requests, hints)| json!({"requests": requests, "hints": hints}))
 }
 
 proptest! {
@@ -170,8 +166,7 @@ proptest! {
         let mut given = Vec::new();
         for pod in &pods {
             let request = request(pod);
-            let labels = NodeLabels::default();
-            let allocator = Allocator { node: &devices, labels, request: &request, scorer: &scorer, templates: None, numa_nodes: None, is_reserving: true };
+            let allocator = plain(&devices, &request, &scorer);
             if let Ok(allocation) = allocator.allocate(&Limits::default()) {
                 devices.allocate(&allocation);
                 given.push(allocation);
@@ -182,13 +177,16 @@ proptest! {
                 prop_assert!(device.used.fits(&device.total), "{} {}: {:?}", kind, minor, device.used);
             }
         }
-        let functions = given.iter().flat_map(|given| given.iter().flat_map(|(_, share)| share.virtual_functions.clone()));
+        let shares = given.iter().flat_map(Allocation::iter);
+        let functions = shares.flat_map(|(_, share)| share.virtual_functions.clone());
         let mut functions: Vec<_> = functions.collect();
         functions.sort();
         let all = functions.len();
         functions.dedup();
         prop_assert_eq!(functions.len(), all);
-        given.iter().for_each(|given| devices.release(given));
+        for given in &given {
+            devices.release(given);
+        }
         prop_assert_eq!(devices, empty);
     }
 }

@@ -12,7 +12,11 @@ use koord_engine::{
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{DefaultPreemption, NodeResourcesFit, device_share::testing::report, testing};
+use crate::{
+    DefaultPreemption, NodeResourcesFit,
+    device_share::testing::{list, report},
+    testing,
+};
 
 const FOUR: &str = "gpu0@0/0 gpu1@0/0 gpu2@1/1 gpu3@1/1";
 
@@ -85,7 +89,7 @@ impl Scheduler {
 
     /// What becomes of the next pod in the queue, after some time.
     fn next(&mut self) -> Option<String> {
-        self.now = self.now + Duration::from_secs(60);
+        self.now = self.now + Duration::from_mins(1);
         let Attempt { pod, outcome, .. } = self.engine.attempt(self.now)?;
         Some(match outcome {
             Outcome::Bind { node, patch, .. } => {
@@ -106,7 +110,7 @@ impl Scheduler {
                 let evicting = if victims.is_empty() { String::new() } else { format!(" for {}", victims.join(", ")) };
                 format!("{}{evicting}: {}", pod.key.name(), refused.message.split(" preemption:").next().unwrap())
             }
-            other => panic!("{other:?}"),
+            waiting @ Outcome::Waiting { .. } => panic!("{waiting:?}"),
         })
     }
 
@@ -139,11 +143,13 @@ fn pod(name: &str, members: &Value) -> Arc<Pod> {
     let (labels, annotations) = (texts("labels"), texts("annotations"));
     let borrowed =
         |texts: &BTreeMap<String, String>| -> Labels { texts.iter().map(|(key, value)| (&**key, &**value)).collect() };
+    let init = &members["init"];
+    let init = init.is_object().then(|| json!([{"name": "i", "resources": {"requests": init}}]));
     let spec = json!({
         "schedulerName": "test",
         "priority": members["priority"],
         "containers": [{"name": "c", "resources": {"requests": members["requests"]}}],
-        "initContainers": members["init"].as_object().map(|_| json!([{"name": "i", "resources": {"requests": members["init"]}}])),
+        "initContainers": init,
     });
     let annotations = annotations.iter().map(|(key, value)| (&**key, &**value)).collect();
     let template = Template::of("ns", borrowed(&labels), &annotations, &serde_json::from_value(spec).unwrap()).unwrap();
@@ -204,15 +210,17 @@ fn what_is_written_is_what_the_original_writes() {
     let Some(Attempt { outcome: Outcome::Bind { patch, .. }, .. }) = scheduler.engine.attempt(scheduler.now) else {
         panic!()
     };
-    let text = r#"{"gpu":[{"minor":0,"resources":{"koordinator.sh/gpu-memory":"20Gi","koordinator.sh/gpu-memory-ratio":"25"},"id":"GPU-0"}]}"#;
-    assert_eq!(patch.annotations[DEVICE_ALLOCATED.name()].as_deref(), Some(text));
+    let resources = r#"{"koordinator.sh/gpu-memory":"20Gi","koordinator.sh/gpu-memory-ratio":"25"}"#;
+    let text = format!(r#"{{"gpu":[{{"minor":0,"resources":{resources},"id":"GPU-0"}}]}}"#);
+    assert_eq!(patch.annotations[DEVICE_ALLOCATED.name()].as_ref(), Some(&text));
 }
 
 #[test]
 fn pods_that_run_keep_their_devices_after_a_restart() {
     let mut scheduler = Scheduler::new(DeviceShare::default());
-    let given = json!({"gpu": [{"minor": 0, "resources": {"koordinator.sh/gpu-core": "100", "koordinator.sh/gpu-memory": "80Gi", "koordinator.sh/gpu-memory-ratio": "100"}}]});
-    let running = json!({"requests": gpus(1), "node": "n1", "annotations": {"scheduling.koordinator.sh/device-allocated": given}});
+    let given = json!({"gpu": [{"minor": 0, "resources": list("gpu-core=100 gpu-memory=80Gi gpu-memory-ratio=100")}]});
+    let annotations = json!({"scheduling.koordinator.sh/device-allocated": given});
+    let running = json!({"requests": gpus(1), "node": "n1", "annotations": annotations});
     scheduler.engine.set_pod(pod("a", &running), scheduler.now);
     scheduler.report("n1", FOUR);
     scheduler.labelled("n1", FOUR, &json!({}));
@@ -337,7 +345,7 @@ fn templates_are_those_of_the_config_map() {
         &json!({"node.koordinator.sh/gpu-vendor": "huawei", "node.koordinator.sh/gpu-model": "M"}),
     );
     scheduler.report("n1", FOUR);
-    let npu = json!({"koordinator.sh/gpu.shared": "1", "huawei.com/npu-core": "2", "huawei.com/npu-cpu": "1", "koordinator.sh/gpu-memory": "6Gi"});
+    let npu = list("gpu.shared=1 huawei.com/npu-core=2 huawei.com/npu-cpu=1 gpu-memory=6Gi");
     let mut offered = json!({"cpu": "64", "pods": "9", "koordinator.sh/gpu-memory": "320Gi"});
     for name in ["koordinator.sh/gpu.shared", "huawei.com/npu-core", "huawei.com/npu-cpu"] {
         offered[name] = json!("400");
@@ -346,7 +354,8 @@ fn templates_are_those_of_the_config_map() {
     let node = testing::node("n1", &json!({"metadata": {"labels": labels}, "status": {"allocatable": offered}}));
     scheduler.engine.set_node(node, scheduler.now);
     assert_eq!(scheduler.schedule("p", &npu), unavailable("p", "no matched GPU shared resource template"));
-    let templates = "huawei-M:\n  vir02:\n    huawei.com/npu-core: 2\n    huawei.com/npu-cpu: 1\n    koordinator.sh/gpu-memory: 6Gi\n";
+    let resources = "{huawei.com/npu-core: 2, huawei.com/npu-cpu: 1, koordinator.sh/gpu-memory: 6Gi}";
+    let templates = format!("huawei-M:\n  vir02: {resources}\n");
     let map: ConfigMap = serde_json::from_value(json!({"data": {"data.yaml": templates}})).unwrap();
     let key = ObjectKey::new("koordinator-system", "gpu-shared-resource-templates");
     scheduler.engine.set_object(Object::new(key, Uid::from("map"), false, Arc::new(map)), scheduler.now);
@@ -367,8 +376,8 @@ fn numa_nodes_are_named_and_kept_to() {
     let class = cluster.class(&wanted.template);
     let request = Request { pod: &wanted, class: &class, plugins: &[] };
     let mask = |nodes: &[u32]| NumaMask::of(nodes.iter().copied()).unwrap();
-    let (kinds, hints) = plugin.numa_hints(&request, &cluster, row, mask(&[0, 1])).unwrap().unwrap();
-    assert_eq!((kinds, hints.len()), (vec![Kind::Gpu], 3));
+    let hints = plugin.numa_hints(&request, &cluster, row, mask(&[0, 1])).unwrap().unwrap();
+    assert_eq!((plugin.kinds(&request), hints.len()), (vec![Kind::Gpu], 3));
     assert_eq!(plugin.fits(&request, &cluster, row, Some(mask(&[1]))), Ok(()));
     assert_eq!(plugin.fits(&request, &cluster, row, Some(mask(&[2]))), Err(Refused::Gpus));
     let mut holds = Holds::default();
