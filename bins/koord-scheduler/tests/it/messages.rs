@@ -59,8 +59,10 @@ fn a_wrong_configuration_is_reported_before_anything_is_contacted() {
         &["must be a KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1, not Pod of nothing"],
     );
     configured("profiles: [\n", &["config.yaml:"]);
-    let added = "profiles:\n- pluginConfig:\n  - name: NodeAffinity\n    args: {addedAffinity: {}}\n";
-    configured(&format!("{HEAD}{added}"), &["profile default-scheduler", "addedAffinity is not supported yet"]);
+    let wrong = "{requiredDuringSchedulingIgnoredDuringExecution: x}";
+    let added = format!("profiles:\n- pluginConfig:\n  - {{name: NodeAffinity, args: {{addedAffinity: {wrong}}}}}\n");
+    let says = "profile default-scheduler: the arguments of plugin NodeAffinity cannot be used: ";
+    configured(&format!("{HEAD}{added}"), &[says]);
     ends(
         program().arg("--config=/nonexistent/file"),
         1,

@@ -15,7 +15,7 @@ use crate::{
 /// What the scheduler has of a plugin.
 enum Entry {
     /// All of it: made from the arguments of a profile.
-    Built(fn(&Resolved) -> Result<Arc<dyn Plugin>, ProfileError>),
+    Built(fn(&Resolved) -> Result<Arc<dyn Plugin>, serde_json::Error>),
     /// The engine does the same without a plugin.
     InEngine,
     /// Nothing. Pods with these needs are refused; without needs the plugin would only have chosen among nodes or pods.
@@ -93,15 +93,7 @@ pub enum ProfileError {
     #[error("there is no plugin {0:?}")]
     Unknown(String),
     /// Arguments that are no arguments of the plugin.
-    #[error("arguments of a plugin: {0}")]
-    Args(#[from] serde_json::Error),
-    /// A setting that would change where pods are placed, and that is not built.
-    #[error("plugin {plugin}: {setting} is not supported yet; pods would be placed without it")]
-    Unsupported {
-        /// The plugin.
-        plugin: &'static str,
-        /// The setting.
-        setting: &'static str,
+    #[error("arguments of a plugin: {0}")]     Args(#[from] serde_json::Error), #[error("the arguments of plugin {plugin} cannot be used: {reason}")]     Args {         /// The plugin.         plugin: &'static str, /// A setting that would change where pods are placed, /// The setting.         setting: &'static str, /// What is wrong with them.         reason: serde_json::Error, and that is not built.     #[error("plugin {plugin}: {setting} is not supported yet; pods would be placed without it")]     Unsupported {         /// The plugin.         plugin: &'static str,
     },
 }
 
@@ -111,7 +103,9 @@ pub fn build(resolved: &Resolved) -> Result<BuiltProfile, ProfileError> {
     for name in resolved.plugins() {
         let known = REGISTRY.iter().find(|(known, _)| *known == name);
         match known.ok_or_else(|| ProfileError::Unknown(name.to_owned()))? {
-            (_, Built(make)) => plugins.push(make(resolved)?),
+            (plugin, Built(make)) => {
+                plugins.push(make(resolved).map_err(|reason| ProfileError::Args { plugin, reason })?);
+            }
             (_, InEngine) => {}
             (plugin, NotBuilt(refused)) => idle.push(Idle { plugin, refused: *refused }),
         }
@@ -237,7 +231,7 @@ mod tests {
         let system = keys(&profile("PodTopologySpread", &json!({})).unwrap().profile);
         assert_eq!(system, ["kubernetes.io/hostname", "topology.kubernetes.io/zone"]);
         let added = json!({"addedAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": "no terms"}});
-        assert!(matches!(profile("NodeAffinity", &added), Err(ProfileError::Args(_))));
+        assert!(matches!(profile("NodeAffinity", &added), Err(ProfileError::Args { plugin: "NodeAffinity", .. })));
     }
 
     #[test]
