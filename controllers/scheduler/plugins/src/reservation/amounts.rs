@@ -44,6 +44,12 @@ impl Amounts {
         }
     }
 
+    /// The difference to other amounts, of each of these names.
+    pub fn minus(&self, other: &Self) -> Self {
+        let left = |(name, amount): (&Arc<str>, &i64)| (Arc::clone(name), amount.saturating_sub(other.get(name)));
+        Self(self.0.iter().map(left).collect())
+    }
+
     /// What is left without other amounts: of each of these names, at least 0.
     pub fn without(&self, other: &Self) -> Self {
         let left =

@@ -131,11 +131,7 @@ mod tests {
     fn several_pods_are_taken_until_there_is_enough() {
         let many = PreAllocation { many: true, ..REQUIRED };
         assert_eq!(taken(0, &[2000, 2000], many), Ok("a b".to_owned()), "prealloc-multiple");
-        assert_eq!(
-            taken(0, &[2000, 3000, 1000], many),
-            Ok("b c".to_owned()),
-            "one that would be too much is left out"
-        );
+        assert_eq!(taken(0, &[2000, 3000, 1000], many), Ok("b c".to_owned()), "one that would be too much is left out");
         let ordered = PreAllocation { is_ordered: true, ..many };
         assert_eq!(taken(1000, &[1000, 3000, 2000], ordered), Ok("a b".to_owned()));
     }
