@@ -73,7 +73,9 @@ impl Found {
                 for (verdict, nodes) in refusals {
                     let plugin = plugins.get(usize::from(verdict.plugin));
                     let reasons = plugin.map(|plugin| plugin.reasons(&verdict.refusal, cluster)).unwrap_or_default();
-                    reasons.into_iter().for_each(|reason| *counts.entry(reason).or_default() += nodes);
+                    for reason in reasons {
+                        *counts.entry(reason).or_default() += nodes;
+                    }
                 }
                 let mut lines: Vec<String> = counts.iter().map(|(reason, nodes)| format!("{nodes} {reason}")).collect();
                 lines.sort();

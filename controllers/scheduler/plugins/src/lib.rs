@@ -20,6 +20,7 @@ mod node_unschedulable;
 mod numa;
 mod pod_topology_spread;
 mod registry;
+pub mod reservation;
 mod scarce_resource_avoidance;
 mod scheduling_gates;
 mod taint_toleration;

@@ -1,6 +1,7 @@
 //! NodeResourcesFit: a node must have left what a pod requests, and the strategy says which node is best.
 
 use koord_config::scheduler::{FitStrategyType, NodeResourcesFitArgs};
+use koord_core::uid::Uid;
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
@@ -9,6 +10,8 @@ use koord_engine::{
     pod::Pod,
 };
 use koord_scheduling::{ResourceId, ResourceVector};
+
+use crate::reservation::{Kept, Reservation};
 
 /// Refuses nodes that have less left than the pod requests, and scores the others by what is left afterwards.
 #[derive(Clone, Debug)]
@@ -84,7 +87,11 @@ const PODS: u64 = 1;
 /// Resources beyond share the last bit.
 const LAST_BIT: u32 = 63;
 
-struct Requests(ResourceVector);
+struct Requests {
+    amounts: ResourceVector,
+    /// Reservations that the pod may use.
+    reservations: Vec<Uid>,
+}
 
 struct Allocation {
     strategy: Strategy,
@@ -113,7 +120,10 @@ impl Plugin for NodeResourcesFit {
                 requests.set(resource, 0);
             }
         }
-        PreFilter::Nodes(Box::new(Requests(requests)))
+        PreFilter::Nodes(Box::new(Requests {
+            amounts: requests,
+            reservations: Reservation::matched_by(request, cluster),
+        }))
     }
 
     fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
@@ -168,9 +178,12 @@ impl Plugin for NodeResourcesFit {
 impl Filter for Requests {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let (mut short, mut is_resolvable) = (0, true);
-        for (resource, request) in self.0.iter() {
+        let kept = cluster.state::<Kept>().filter(|kept| !kept.is_empty());
+        let credit = kept.map(|kept| kept.credit(cluster, row, &self.reservations));
+        for (resource, request) in self.amounts.iter() {
             let offered = cluster.allocatable(resource, row);
-            if request > offered - cluster.requested(resource, row) {
+            let credit = credit.as_ref().map_or(0, |credit| credit.get(cluster.resources().name(resource)));
+            if request > offered - cluster.requested(resource, row) + credit {
                 if resource == ResourceId::PODS {
                     short |= PODS;
                 } else {

@@ -1,0 +1,226 @@
+//! Whether a node takes a pod with the reservations on it that the pod matches (3C.7).
+
+use std::collections::BTreeSet;
+
+use super::{Amounts, ReservationInfo, info::AllocatePolicy};
+
+/// What a node has left beside everything that is kept on it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeRoom {
+    /// What is left of each resource that the node has; less than nothing where it is overcommitted.
+    pub free: Amounts,
+    /// How many further pods it takes.
+    pub pods: i64,
+}
+
+/// Why a node does not take a pod: the reasons, sorted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Unfit {
+    /// The reasons.
+    pub reasons: Vec<String>,
+}
+
+/// The reservations with which a node takes a pod; empty where it takes it without any.
+///
+/// `is_ignored` names resources that reservations do not keep. A pod that `needs_one` does not use the node without a
+/// reservation, and one that `names_one` is given numbers.
+pub fn fits<'r>(
+    requests: &Amounts,
+    room: &NodeRoom,
+    matched: &[&'r ReservationInfo],
+    (needs_one, names_one): (bool, bool),
+    is_ignored: impl Fn(&str) -> bool,
+) -> Result<Vec<&'r ReservationInfo>, Unfit> {
+    let lacking = |more: &Amounts| lacking(requests, room, more, &is_ignored);
+    let (mut taken, mut by_node, mut by_reservation) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+    for info in matched {
+        let shares = requests.positive().any(|(name, _)| info.counts(name));
+        if !shares && !needs_one {
+            continue;
+        }
+        let lacks = lacking(&info.available());
+        let full = if info.policy == AllocatePolicy::Restricted { full(requests, info, names_one) } else { Vec::new() };
+        if lacks.is_empty() && full.is_empty() {
+            taken.push(*info);
+        }
+        by_node.extend(lacks);
+        by_reservation.extend(full);
+    }
+    if !taken.is_empty() {
+        return Ok(taken);
+    }
+    let refused = |reasons: Vec<String>| Err(Unfit { reasons });
+    if needs_one {
+        let reasons: Vec<String> = by_node.into_iter().chain(by_reservation).collect();
+        return refused(if reasons.is_empty() {
+            vec!["node(s) no reservation(s) to meet the requirements".to_owned()]
+        } else {
+            reasons
+        });
+    }
+    if !by_node.is_empty() {
+        return refused(by_node.into_iter().collect());
+    }
+    match lacking(&Amounts::default()) {
+        lacks if lacks.is_empty() => Ok(Vec::new()),
+        lacks => refused(lacks.into_iter().collect()),
+    }
+}
+
+/// What a node has too little of, if a reservation gives the pod this much more.
+fn lacking(requests: &Amounts, room: &NodeRoom, more: &Amounts, is_ignored: impl Fn(&str) -> bool) -> BTreeSet<String> {
+    let pods = (room.pods < 1).then_some("pods");
+    let lacks =
+        |(name, request): &(&std::sync::Arc<str>, i64)| *request > room.free.get(name).saturating_add(more.get(name));
+    let named = requests.positive().filter(|(name, _)| !is_ignored(name)).filter(lacks).map(|(name, _)| &**name);
+    pods.into_iter().chain(named).map(|name| format!("Insufficient {name} by node")).collect()
+}
+
+/// What a reservation has too little of, where owners take nothing else.
+fn full(requests: &Amounts, info: &ReservationInfo, in_numbers: bool) -> Vec<String> {
+    let assigned = i64::try_from(info.assigned_count()).unwrap_or(i64::MAX);
+    let too_many = info.allocatable.has("pods") && assigned.saturating_add(1) > info.allocatable.get("pods");
+    let lacks = requests.positive().filter(|(name, _)| info.counts(name)).filter_map(|(name, request)| {
+        let used = info.allocated().get(name).max(0);
+        let capacity = info.allocatable.get(name) - info.withheld.get(name);
+        let numbers = if in_numbers {
+            format!(", requested: {request}, used: {used}, capacity: {capacity}")
+        } else {
+            String::new()
+        };
+        (request > capacity - used).then(|| format!("Reservation(s) Insufficient {name}{numbers}"))
+    });
+    too_many.then(|| "Reservation(s) Too many pods".to_owned()).into_iter().chain(lacks).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use koord_core::uid::Uid;
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::{
+        super::{amounts::amounts, info::tests::reservation},
+        *,
+    };
+
+    fn policy(policy: &str) -> ReservationInfo {
+        reservation(json!({"spec": {"allocatePolicy": policy, "allocateOnce": false}}))
+    }
+
+    /// Whether a pod of so many cores fits, and with how many reservations.
+    fn fit(milli_cpu: i64, free: i64, matched: &[&ReservationInfo], needs: (bool, bool)) -> Result<usize, String> {
+        let room = NodeRoom { free: amounts(&[("cpu", free), ("memory", 100)]), pods: 10 };
+        let requests = amounts(&[("cpu", milli_cpu), ("memory", 1)]);
+        let taken = fits(&requests, &room, matched, needs, |_| false);
+        taken.map(|taken| taken.len()).map_err(|unfit| unfit.reasons.join(", "))
+    }
+
+    const NO: (bool, bool) = (false, false);
+
+    #[test]
+    fn an_aligned_owner_takes_the_rest_from_the_node() {
+        // default-overflow-to-node: 6 of 8 cores, of which 4 are kept.
+        assert_eq!(fit(6000, 4000, &[&policy("Aligned")], NO), Ok(1));
+        assert_eq!(fit(9000, 4000, &[&policy("Aligned")], NO), Err("Insufficient cpu by node".to_owned()));
+    }
+
+    #[test]
+    fn a_restricted_owner_takes_the_reservation_or_the_node_alone() {
+        let restricted = policy("Restricted");
+        assert_eq!(fit(4000, 0, &[&restricted], NO), Ok(1));
+        // restricted-too-big-uses-node, restricted-too-big-no-node-room
+        assert_eq!(fit(6000, 12000, &[&restricted], NO), Ok(0));
+        assert_eq!(fit(6000, 4000, &[&restricted], NO), Err("Insufficient cpu by node".to_owned()));
+        // restricted-too-big-name
+        let said = "Reservation(s) Insufficient cpu, requested: 6000, used: 0, capacity: 4000";
+        assert_eq!(fit(6000, 12000, &[&restricted], (true, true)), Err(said.to_owned()));
+        assert_eq!(fit(6000, 12000, &[&restricted], (true, false)), Err("Reservation(s) Insufficient cpu".to_owned()));
+    }
+
+    #[test]
+    fn what_owners_use_and_what_is_withheld_is_not_there() {
+        // restricted-shared
+        let mut shared = policy("Restricted");
+        shared.assign(&Uid::from("p"), &amounts(&[("cpu", 2000)]));
+        shared.assign(&Uid::from("q"), &amounts(&[("cpu", 1000)]));
+        let said = "Reservation(s) Insufficient cpu, requested: 2000, used: 3000, capacity: 4000";
+        assert_eq!(fit(2000, 4000, &[&shared], (true, true)), Err(said.to_owned()));
+        // withheld
+        let annotation = json!({"node.koordinator.sh/reservation": r#"{"resources":{"cpu":"2"}}"#});
+        let withheld =
+            reservation(json!({"metadata": {"annotations": annotation}, "spec": {"allocatePolicy": "Restricted"}}));
+        let said = "Reservation(s) Insufficient cpu, requested: 3000, used: 0, capacity: 2000";
+        assert_eq!(fit(3000, 4000, &[&withheld], (true, true)), Err(said.to_owned()));
+        assert_eq!(fit(2000, 4000, &[&withheld], (true, true)), Ok(1));
+    }
+
+    #[test]
+    fn a_resource_that_is_not_reserved_is_taken_from_the_node() {
+        // restricted-other-resource
+        let restricted = policy("Restricted");
+        let room = NodeRoom { free: amounts(&[("cpu", 4000), ("x/y", 4)]), pods: 1 };
+        let requests = |foo| amounts(&[("cpu", 2000), ("x/y", foo)]);
+        let fits =
+            |foo, ignored: bool| fits(&requests(foo), &room, &[&restricted], NO, |name| ignored && name == "x/y");
+        assert_eq!(fits(2, false).unwrap().len(), 1);
+        assert_eq!(fits(5, false).unwrap_err().reasons, ["Insufficient x/y by node"]);
+        assert_eq!(fits(5, true).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn pods_count_on_the_node_and_where_they_are_reserved() {
+        let few =
+            reservation(json!({"spec": {"allocatePolicy": "Restricted"}, "status": {"allocatable": {"pods": "0"}}}));
+        assert_eq!(fit(1000, 0, &[&few], (true, false)), Err("Reservation(s) Too many pods".to_owned()));
+        let room = NodeRoom { free: amounts(&[("cpu", 9000)]), pods: 0 };
+        let unfit = fits(&Amounts::default(), &room, &[], NO, |_| false).unwrap_err();
+        assert_eq!(unfit.reasons, ["Insufficient pods by node"]);
+    }
+
+    #[test]
+    fn a_reservation_of_other_resources_counts_only_for_a_pod_that_needs_one() {
+        let other = reservation(json!({"status": {"allocatable": {"cpu": "0", "memory": "8"}}}));
+        let room = NodeRoom { free: amounts(&[("x/y", 4)]), pods: 1 };
+        let fits = |needs| fits(&amounts(&[("x/y", 1)]), &room, &[&other], needs, |_| false).unwrap().len();
+        assert_eq!((fits(NO), fits((true, false))), (0, 1));
+        assert_eq!(
+            fit(1000, 9000, &[], (true, false)),
+            Err("node(s) no reservation(s) to meet the requirements".to_owned())
+        );
+    }
+
+    proptest! {
+        /// With every reservation that is taken, the pod's requests are no more than the node has and the reservation adds;
+        /// of a Restricted one they are no more than it has left itself.
+        #[test]
+        fn nothing_is_given_twice(
+            request in 1_i64..12_000,
+            free in -2_000_i64..12_000,
+            used in proptest::collection::vec((0_usize..3, 0_i64..3_000), 0..6),
+            needs_one in any::<bool>(),
+        ) {
+            let mut infos = [policy("Aligned"), policy("Restricted"), policy("Default")];
+            for (at, (index, amount)) in used.iter().enumerate() {
+                infos[*index].assign(&Uid::from(&*at.to_string()), &amounts(&[("cpu", *amount)]));
+            }
+            let room = NodeRoom { free: amounts(&[("cpu", free)]), pods: 1 };
+            let matched: Vec<&ReservationInfo> = infos.iter().collect();
+            match fits(&amounts(&[("cpu", request)]), &room, &matched, (needs_one, false), |_| false) {
+                Ok(taken) => {
+                    prop_assert!(!taken.is_empty() || !needs_one && request <= free);
+                    for info in taken {
+                        prop_assert!(request <= free + info.available().get("cpu"));
+                        let restricted = info.policy == AllocatePolicy::Restricted;
+                        prop_assert!(!restricted || request <= info.available().get("cpu"));
+                    }
+                }
+                Err(unfit) => {
+                    prop_assert!(!unfit.reasons.is_empty());
+                    let by_aligned = free + infos[0].available().get("cpu");
+                    prop_assert!(request > by_aligned && (needs_one || request > free || unfit.reasons[0].contains("by node")));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! What a reservation keeps, and what of it is used (3C.3).
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use k8s_openapi::api::core::v1::Taint;
+use koord_api::{
+    node_annotations::NODE_RESERVATION,
+    reservation::{Reservation, ReservationAllocatePolicy, ReservationPhase},
+    reservation_protocol::{RESERVATION_ORDER, RESERVATION_RESTRICTED_OPTIONS},
+};
+use koord_core::uid::Uid;
+use koord_engine::labels::Labels;
+use koord_resource::ResourceList;
+
+use super::{Amounts, Owners};
+
+/// How owners take resources.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AllocatePolicy {
+    /// As Aligned. It does not share a node with the others.
+    #[default]
+    Default,
+    /// From the reservation first, and then from the node.
+    Aligned,
+    /// From the reservation alone, of what it reserves.
+    Restricted,
+}
+
+/// A reservation that has a node.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ReservationInfo {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its uid.
+    pub uid: Uid,
+    /// Its node.
+    pub node: Arc<str>,
+    /// Its labels.
+    pub labels: Labels,
+    /// How owners take resources.
+    pub policy: AllocatePolicy,
+    /// Whether one owner is all that it takes.
+    pub allocate_once: bool,
+    /// Whether it takes no further owners.
+    pub unschedulable: bool,
+    /// What owners must tolerate.
+    pub taints: Vec<Taint>,
+    /// Who may use it; none where that makes no sense.
+    pub owners: Option<Owners>,
+    /// Smaller ones are used first; none leaves it to the score.
+    pub order: Option<i64>,
+    /// Whether owners may use it now: it is available, not deleted.
+    pub is_available: bool,
+    /// What it keeps.
+    pub allocatable: Amounts,
+    /// What of this owners may not use.
+    pub withheld: Amounts,
+    /// The names that count.
+    names: BTreeSet<Arc<str>>,
+    assigned: BTreeMap<Uid, Amounts>,
+    allocated: Amounts,
+}
+
+impl ReservationInfo {
+    /// A Reservation with its node; none before it has one. `requests` is what its template requests.
+    pub fn new(object: &Reservation, requests: &ResourceList) -> Option<Self> {
+        let (spec, status, metadata) = (&object.spec, &object.status, &object.metadata);
+        if status.node_name.is_empty() {
+            return None;
+        }
+        let annotations = metadata.annotations.clone().unwrap_or_default();
+        let labels = metadata.labels.clone().unwrap_or_default();
+        let allocatable = Amounts::from(if status.allocatable.is_empty() { requests } else { &status.allocatable });
+        let withheld = NODE_RESERVATION.get(&annotations).ok().flatten().map(|kept| kept.resources).unwrap_or_default();
+        let policy = match spec.allocate_policy {
+            Some(ReservationAllocatePolicy::Aligned) => AllocatePolicy::Aligned,
+            Some(ReservationAllocatePolicy::Restricted) => AllocatePolicy::Restricted,
+            Some(ReservationAllocatePolicy::Other(_)) | None => AllocatePolicy::Default,
+        };
+        let all: BTreeSet<Arc<str>> = allocatable.iter().map(|(name, _)| Arc::clone(name)).collect();
+        let options = RESERVATION_RESTRICTED_OPTIONS.get(&annotations).ok().flatten().unwrap_or_default().resources;
+        let chosen: BTreeSet<Arc<str>> =
+            all.iter().filter(|name| options.iter().any(|option| **option == ***name)).cloned().collect();
+        let names = if policy == AllocatePolicy::Restricted && !chosen.is_empty() { chosen } else { all };
+        Some(Self {
+            name: metadata.name.as_deref().unwrap_or_default().into(),
+            uid: Uid::from(metadata.uid.as_deref().unwrap_or_default()),
+            node: (&*status.node_name).into(),
+            labels: labels.iter().map(|(key, value)| (&**key, &**value)).collect(),
+            policy,
+            allocate_once: spec.is_allocate_once(),
+            unschedulable: spec.unschedulable,
+            taints: spec.taints.clone(),
+            owners: Owners::new(&spec.owners).ok(),
+            order: RESERVATION_ORDER.get(&labels).ok().flatten().filter(|order| *order != 0),
+            is_available: status.phase == Some(ReservationPhase::Available) && metadata.deletion_timestamp.is_none(),
+            allocatable,
+            withheld: Amounts::from(&withheld),
+            names,
+            assigned: BTreeMap::new(),
+            allocated: Amounts::default(),
+        })
+    }
+
+    /// A pod uses it from now on.
+    pub fn assign(&mut self, pod: &Uid, requests: &Amounts) {
+        self.assigned.insert(pod.clone(), requests.masked(|name| self.names.contains(name)));
+        self.sum_up();
+    }
+
+    /// A pod does not use it any more.
+    pub fn unassign(&mut self, pod: &Uid) {
+        self.assigned.remove(pod);
+        self.sum_up();
+    }
+
+    /// The object has changed; its owners are the same.
+    pub fn with_owners_of(mut self, old: &Self) -> Self {
+        for (pod, requests) in &old.assigned {
+            self.assigned.insert(pod.clone(), requests.masked(|name| self.names.contains(name)));
+        }
+        self.sum_up();
+        self
+    }
+
+    /// The pods that use it.
+    pub fn assigned(&self) -> impl Iterator<Item = &Uid> {
+        self.assigned.keys()
+    }
+
+    /// How many pods use it.
+    pub fn assigned_count(&self) -> usize {
+        self.assigned.len()
+    }
+
+    /// What they use of it.
+    pub fn allocated(&self) -> &Amounts {
+        &self.allocated
+    }
+
+    /// What further owners may use of it.
+    pub fn available(&self) -> Amounts {
+        self.allocatable.without(&self.allocated).without(&self.withheld)
+    }
+
+    /// What it keeps of the node beside its owners, who count for themselves.
+    pub fn held(&self) -> Amounts {
+        self.allocatable.without(&self.allocated)
+    }
+
+    /// Whether a resource counts.
+    pub fn counts(&self, name: &str) -> bool {
+        self.names.contains(name)
+    }
+
+    /// Whether it takes a further owner.
+    pub fn is_matchable(&self) -> bool {
+        self.is_available && self.owners.is_some() && !(self.allocate_once && !self.assigned.is_empty())
+    }
+
+    fn sum_up(&mut self) {
+        let mut allocated = Amounts::default();
+        self.assigned.values().for_each(|requests| allocated.add(requests));
+        self.allocated = allocated;
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use serde_json::{Value, json};
+
+    use super::{super::amounts::amounts, *};
+
+    /// An available reservation `r` on `n1` of 4 cores and 8 units of memory, with these members laid over it.
+    pub(in super::super) fn reservation(members: Value) -> ReservationInfo {
+        let mut object = json!({
+            "metadata": {"name": "r", "uid": "r"},
+            "spec": {"template": {}, "owners": [{}]},
+            "status": {"phase": "Available", "nodeName": "n1", "allocatable": {"cpu": "4", "memory": "8"}},
+        });
+        overlay(&mut object, members);
+        ReservationInfo::new(&serde_json::from_value(object).unwrap(), &ResourceList::default()).unwrap()
+    }
+
+    fn overlay(onto: &mut Value, over: Value) {
+        match (onto, over) {
+            (Value::Object(onto), Value::Object(over)) => {
+                over.into_iter().for_each(|(key, value)| overlay(onto.entry(key).or_insert(Value::Null), value));
+            }
+            (onto, over) => *onto = over,
+        }
+    }
+
+    #[test]
+    fn what_is_used_is_summed_up_over_the_names_that_count() {
+        let mut info = reservation(json!({"spec": {"allocateOnce": false}}));
+        info.assign(&Uid::from("p"), &amounts(&[("cpu", 1000), ("memory", 2), ("x/y", 1)]));
+        info.assign(&Uid::from("q"), &amounts(&[("cpu", 4000)]));
+        info.assign(&Uid::from("q"), &amounts(&[("cpu", 3500)]));
+        assert_eq!(*info.allocated(), amounts(&[("cpu", 4500), ("memory", 2)]));
+        assert_eq!(info.available(), amounts(&[("cpu", 0), ("memory", 6)]));
+        info.unassign(&Uid::from("p"));
+        assert_eq!((info.available(), info.assigned_count()), (amounts(&[("cpu", 500), ("memory", 8)]), 1));
+        let resized = reservation(json!({"status": {"allocatable": {"cpu": "8"}}})).with_owners_of(&info);
+        assert_eq!(resized.available(), amounts(&[("cpu", 4500), ("memory", 8)]));
+    }
+
+    #[test]
+    fn withheld_amounts_are_kept_but_not_available() {
+        let annotation = json!({"node.koordinator.sh/reservation": r#"{"resources":{"cpu":"2"}}"#});
+        let info = reservation(json!({"metadata": {"annotations": annotation}}));
+        assert_eq!(info.available(), amounts(&[("cpu", 2000), ("memory", 8)]));
+        assert_eq!(info.held(), amounts(&[("cpu", 4000), ("memory", 8)]));
+    }
+
+    #[test]
+    fn restricted_options_narrow_the_names_that_count() {
+        let with = |policy: &str, resources: &str| {
+            let options = json!({"scheduling.koordinator.sh/reservation-restricted-options": format!(r#"{{"resources":{resources}}}"#)});
+            let info = reservation(json!({"metadata": {"annotations": options}, "spec": {"allocatePolicy": policy}}));
+            (info.counts("cpu"), info.counts("memory"))
+        };
+        assert_eq!(with("Restricted", r#"["cpu"]"#), (true, false));
+        assert_eq!(with("Restricted", r#"["x/y"]"#), (true, true), "an empty intersection is all");
+        assert_eq!(with("Aligned", r#"["cpu"]"#), (true, true));
+    }
+
+    #[test]
+    fn a_reservation_takes_owners_while_it_is_available_and_once_unless_it_says_otherwise() {
+        let is_matchable = |members| reservation(members).is_matchable();
+        assert!(is_matchable(json!({})));
+        assert!(!is_matchable(json!({"status": {"phase": "Succeeded"}})));
+        assert!(!is_matchable(json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})));
+        let selector = json!({"matchExpressions": [{"key": "a", "operator": "Foo"}]});
+        assert!(!is_matchable(json!({"spec": {"owners": [{"labelSelector": selector}]}})));
+        for (once, expected) in [(true, false), (false, true)] {
+            let mut info = reservation(json!({"spec": {"allocateOnce": once}}));
+            info.assign(&Uid::from("p"), &Amounts::default());
+            assert_eq!(info.is_matchable(), expected);
+        }
+        let pending: Reservation =
+            serde_json::from_value(json!({"metadata": {}, "spec": {"template": {}, "owners": []}})).unwrap();
+        assert_eq!(ReservationInfo::new(&pending, &ResourceList::default()), None);
+    }
+
+    #[test]
+    fn an_order_of_zero_or_no_number_is_none() {
+        let order = |text: &str| {
+            reservation(json!({"metadata": {"labels": {"scheduling.koordinator.sh/reservation-order": text}}})).order
+        };
+        assert_eq!(["5", "-1", "0", "x"].map(order), [Some(5), Some(-1), None, None]);
+    }
+}

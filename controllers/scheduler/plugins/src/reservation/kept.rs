@@ -1,0 +1,180 @@
+//! The reservations of a cluster and who uses them: what the plugin keeps.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use koord_api::reservation::{Reservation, ReservationPhase};
+use koord_core::uid::Uid;
+use koord_engine::{
+    cluster::{Cluster, Placed},
+    columns::Row,
+    object::ObjectChange,
+    plugin::Request,
+    pod::Pod,
+    state::State,
+};
+use koord_resource::ResourceList;
+use koord_scheduling::ResourceId;
+
+use super::{Amounts, Match, NodeRoom, PodIdentity, ReservationInfo, ReservePod, Summary, Wish};
+
+/// What a pod was given: a reservation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Allocated {
+    pub(super) name: Arc<str>,
+    pub(super) uid: Uid,
+}
+
+/// The reservations that have a node, and the pods that use them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Kept {
+    infos: BTreeMap<Uid, (ReservationInfo, ResourceList)>,
+    by_node: BTreeMap<Arc<str>, BTreeSet<Uid>>,
+    /// By reservation, whether it is known or not.
+    consumers: BTreeMap<Uid, BTreeMap<Uid, Amounts>>,
+}
+
+/// The reservations that a pod matches, by node.
+pub(super) type Matched = BTreeMap<Arc<str>, Vec<Uid>>;
+
+impl Kept {
+    /// Whether nothing is reserved.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.infos.is_empty()
+    }
+
+    pub(super) fn info(&self, uid: &Uid) -> Option<&ReservationInfo> {
+        self.infos.get(uid).map(|(info, _)| info)
+    }
+
+    /// The reservations of a node.
+    pub(super) fn on_node(&self, node: &str) -> impl Iterator<Item = &ReservationInfo> {
+        self.by_node.get(node).into_iter().flatten().filter_map(|uid| self.info(uid))
+    }
+
+    /// Whether a pod is an owner of any reservation.
+    pub(super) fn has_owner(&self, pod: &PodIdentity<'_>) -> bool {
+        let mut owners = self.infos.values().filter_map(|(info, _)| info.owners.as_ref());
+        owners.any(|owners| owners.match_pod(pod))
+    }
+
+    /// The reservations that a pod matches, and why it does not match others.
+    pub(super) fn matched(&self, request: &Request<'_>, wish: &Wish, cluster: &Cluster) -> (Matched, Summary) {
+        let pod = identity_of(request.pod);
+        let (mut matched, mut summary) = (Matched::new(), Summary::default());
+        for (uid, (info, allocatable)) in &self.infos {
+            let node = cluster.row(&info.node).and_then(|row| cluster.node(row));
+            let Some(node) = node else { continue };
+            let said = wish.matches(&pod, &request.template().requests, info, allocatable, &node.labels);
+            summary.count(&said, wish);
+            if matches!(said, Match::Matched | Match::Ignored) {
+                matched.entry(Arc::clone(&info.node)).or_default().push(uid.clone());
+            }
+        }
+        (matched, summary)
+    }
+
+    /// What counts twice on a node, or not for a pod that matches these reservations: owners count for themselves and are a
+    /// part of what is kept for them, and what is kept for the pod is there for it.
+    pub(crate) fn credit(&self, cluster: &Cluster, row: Row, matched: &[Uid]) -> Amounts {
+        let mut credit = Amounts::default();
+        let Some(node) = cluster.node(row) else { return credit };
+        for info in self.on_node(&node.name).filter(|info| is_placed(info, cluster, row)) {
+            if matched.contains(&info.uid) {
+                credit.add(&info.allocatable);
+                credit.add(&std::iter::once((Arc::from("pods"), 1)).collect());
+            } else {
+                credit.add(&info.allocatable.minus(&info.held()));
+            }
+        }
+        credit
+    }
+
+    /// What a node has left beside all that is kept on it.
+    pub(super) fn room(&self, cluster: &Cluster, row: Row) -> NodeRoom {
+        let credit = self.credit(cluster, row, &[]);
+        let left = |id: ResourceId| cluster.allocatable(id, row) - cluster.requested(id, row);
+        let free = cluster.resources().names().filter_map(|name| {
+            let id = cluster.resources().get(name)?;
+            Some((Arc::from(name), left(id).saturating_add(credit.get(name))))
+        });
+        NodeRoom { free: free.collect(), pods: left(ResourceId::PODS) }
+    }
+
+    fn forget(&mut self, uid: &Uid) -> Option<Arc<str>> {
+        let (info, _) = self.infos.remove(uid)?;
+        if let Some(uids) = self.by_node.get_mut(&info.node) {
+            uids.remove(uid);
+            if uids.is_empty() {
+                self.by_node.remove(&info.node);
+            }
+        }
+        Some(info.node)
+    }
+
+    fn know(&mut self, object: &Reservation) -> Option<Arc<str>> {
+        let requests = ReservePod::new(object).ok()?.requests;
+        let mut info = ReservationInfo::new(object, &requests)?;
+        for (pod, amounts) in self.consumers.get(&info.uid).into_iter().flatten() {
+            info.assign(pod, amounts);
+        }
+        let (uid, node) = (info.uid.clone(), Arc::clone(&info.node));
+        self.by_node.entry(Arc::clone(&node)).or_default().insert(uid.clone());
+        let allocatable =
+            if object.status.allocatable.is_empty() { requests } else { object.status.allocatable.clone() };
+        self.infos.insert(uid, (info, allocatable));
+        Some(node)
+    }
+}
+
+/// What owner terms look at in a pod.
+pub(super) fn identity_of(pod: &Pod) -> PodIdentity<'_> {
+    PodIdentity { key: &pod.key, uid: &pod.uid, labels: &pod.template.labels, controller: pod.controller.as_deref() }
+}
+
+fn is_placed(info: &ReservationInfo, cluster: &Cluster, row: Row) -> bool {
+    cluster.pod(&info.uid).is_some_and(|placed| placed.row == row && placed.pod.is_reservation)
+}
+
+impl State for Kept {
+    fn copy(&self) -> Box<dyn State> {
+        Box::new(self.clone())
+    }
+
+    fn placed(&mut self, _: &Cluster, placed: &Placed) {
+        if let Some(Allocated { uid, .. }) = placed.holds.get() {
+            let requests = Amounts::from(&placed.pod.template.requests);
+            if let Some((info, _)) = self.infos.get_mut(uid) {
+                info.assign(&placed.pod.uid, &requests);
+            }
+            self.consumers.entry(uid.clone()).or_default().insert(placed.pod.uid.clone(), requests);
+        }
+    }
+
+    fn removed(&mut self, _: &Cluster, placed: &Placed) {
+        if let Some(Allocated { uid, .. }) = placed.holds.get() {
+            if let Some((info, _)) = self.infos.get_mut(uid) {
+                info.unassign(&placed.pod.uid);
+            }
+            if let Some(consumers) = self.consumers.get_mut(uid) {
+                consumers.remove(&placed.pod.uid);
+                if consumers.is_empty() {
+                    self.consumers.remove(uid);
+                }
+            }
+        }
+    }
+
+    fn object(&mut self, cluster: &Cluster, change: &ObjectChange) -> Vec<Row> {
+        let Some((old, new)) = change.of::<Reservation>() else { return Vec::new() };
+        let uid = |object: &Reservation| Uid::from(object.metadata.uid.as_deref().unwrap_or_default());
+        let before = old.and_then(|old| self.forget(&uid(old)));
+        let is_over = |object: &Reservation| {
+            matches!(object.status.phase, Some(ReservationPhase::Succeeded | ReservationPhase::Failed))
+        };
+        let after = new.filter(|new| !is_over(new)).and_then(|new| self.know(new));
+        before.into_iter().chain(after).filter_map(|node| cluster.row(&node)).collect()
+    }
+}

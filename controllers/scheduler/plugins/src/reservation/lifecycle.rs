@@ -1,0 +1,274 @@
+//! What becomes of a Reservation: bound, used, expired, deleted (3C.12, 3C.14).
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::{api::core::v1::ObjectReference, apimachinery::pkg::apis::meta::v1::Time};
+use koord_api::reservation::{
+    Reservation, ReservationCondition, ReservationConditionType, ReservationPhase, ReservationReason, ReservationStatus,
+};
+use koord_core::{key::ObjectKey, uid::Uid};
+use koord_resource::{Quantity, ResourceList};
+
+/// How long a Reservation lasts that does not say.
+const TTL: Duration = Duration::from_hours(24);
+/// How soon, and how late, a Reservation is looked at again.
+const RESYNC: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(15));
+
+/// A pod that uses a Reservation, as its annotation says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Consumer {
+    /// Its namespace and name.
+    pub key: ObjectKey,
+    /// Its uid.
+    pub uid: Uid,
+    /// What it requests.
+    pub requests: ResourceList,
+}
+
+/// The status of a Reservation that was placed on a node.
+pub fn bound(old: &ReservationStatus, node: &str, requests: &ResourceList, now: Timestamp) -> ReservationStatus {
+    let mut status = ReservationStatus {
+        phase: Some(ReservationPhase::Available),
+        node_name: node.to_owned(),
+        allocatable: requests.clone(),
+        ..old.clone()
+    };
+    use ReservationConditionType::{Ready, Scheduled};
+    set_condition(&mut status, Scheduled, true, ReservationReason::Scheduled, "", now);
+    set_condition(&mut status, Ready, true, ReservationReason::Available, "", now);
+    status
+}
+
+/// The status of a Reservation for which there is no node.
+pub fn unschedulable(old: &ReservationStatus, message: &str, now: Timestamp) -> ReservationStatus {
+    let mut status = old.clone();
+    let (type_, reason) = (ReservationConditionType::Scheduled, ReservationReason::Unschedulable);
+    set_condition(&mut status, type_, false, reason, message, now);
+    status
+}
+
+/// The status of a Reservation with these consumers. One without a node stays as it is, even if its time is over.
+pub fn synced(object: &Reservation, consumers: &[Consumer], node_exists: bool, now: Timestamp) -> ReservationStatus {
+    let mut status = object.status.clone();
+    // QUIRK: what has no node does not expire (`a_reservation_without_a_node_does_not_expire`).
+    if status.node_name.is_empty() || is_over(&status) {
+        return status;
+    }
+    if !node_exists || expires_at(object).is_some_and(|at| now > at) {
+        status.phase = Some(ReservationPhase::Failed);
+        set_condition(&mut status, ReservationConditionType::Ready, false, ReservationReason::Expired, "", now);
+        return status;
+    }
+    let mut consumers: Vec<&Consumer> = consumers.iter().collect();
+    consumers.sort_by_key(|consumer| &consumer.key);
+    if object.spec.is_allocate_once() {
+        consumers.truncate(1);
+    }
+    let amount = |name: &str| -> Quantity {
+        consumers
+            .iter()
+            .filter_map(|consumer| consumer.requests.get(name))
+            .fold(Quantity::default(), |sum, one| sum + one)
+    };
+    let names = status.allocatable.names().filter(|name| consumers.iter().any(|one| one.requests.get(name).is_some()));
+    status.allocated = names.map(|name| (name, amount(name))).collect();
+    status.current_owners = consumers.iter().map(|consumer| reference(consumer)).collect();
+    if object.spec.is_allocate_once() && !consumers.is_empty() {
+        status.phase = Some(ReservationPhase::Succeeded);
+        set_condition(&mut status, ReservationConditionType::Ready, false, ReservationReason::Succeeded, "", now);
+    }
+    status
+}
+
+/// After what time a Reservation is to be looked at again.
+pub fn resync_after(object: &Reservation, now: Timestamp) -> Duration {
+    let left = expires_at(object).map(|at| Duration::try_from(at.duration_since(now)).unwrap_or_default());
+    left.unwrap_or(RESYNC.1).clamp(RESYNC.0, RESYNC.1)
+}
+
+/// Whether a Reservation that is over is to be deleted.
+pub fn is_garbage(object: &Reservation, node_exists: bool, kept_for: Duration, now: Timestamp) -> bool {
+    let status = &object.status;
+    if !is_over(status) {
+        return false;
+    }
+    let ready = status.conditions.iter().find(|one| one.type_ == Some(ReservationConditionType::Ready));
+    let since = match ready.and_then(|ready| ready.reason.as_ref()) {
+        Some(ReservationReason::Expired) => ready.and_then(|ready| ready.last_transition_time.as_ref()),
+        Some(ReservationReason::Succeeded) => ready.and_then(|ready| ready.last_probe_time.as_ref()),
+        _ => None,
+    };
+    let is_old =
+        since.is_some_and(|Time(since)| Duration::try_from(now.duration_since(*since)).is_ok_and(|age| age > kept_for));
+    is_old || !node_exists
+}
+
+/// When a Reservation expires; none if never.
+///
+/// `ttl: 0s` is never, whatever `expires` says; otherwise the earlier of both counts.
+pub fn expires_at(object: &Reservation) -> Option<Timestamp> {
+    let declared = object.spec.ttl.as_ref().and_then(|text| text.parse::<koord_resource::Duration>().ok());
+    let ttl = declared.map_or(Some(TTL), koord_resource::Duration::to_std)?;
+    if ttl.is_zero() {
+        return None;
+    }
+    let created = object.metadata.creation_timestamp.as_ref().map(|Time(at)| *at);
+    let by_ttl = created.and_then(|created| created.checked_add(ttl).ok());
+    by_ttl.into_iter().chain(object.spec.expires.as_ref().map(|Time(at)| *at)).min()
+}
+
+fn is_over(status: &ReservationStatus) -> bool {
+    matches!(status.phase, Some(ReservationPhase::Succeeded | ReservationPhase::Failed))
+}
+
+fn reference(consumer: &Consumer) -> ObjectReference {
+    ObjectReference {
+        namespace: Some(consumer.key.namespace().to_owned()),
+        name: Some(consumer.key.name().to_owned()),
+        uid: Some(consumer.uid.to_string()),
+        ..ObjectReference::default()
+    }
+}
+
+fn set_condition(
+    status: &mut ReservationStatus,
+    type_: ReservationConditionType,
+    is_true: bool,
+    reason: ReservationReason,
+    message: &str,
+    now: Timestamp,
+) {
+    let text = if is_true { "True" } else { "False" };
+    let known = status.conditions.iter().position(|known| known.type_.as_ref() == Some(&type_));
+    let old = known.map(|at| status.conditions.remove(at)).unwrap_or_default();
+    let is_same = old.status == text && old.reason.as_ref() == Some(&reason);
+    let since = if is_same { old.last_transition_time } else { None };
+    status.conditions.insert(
+        known.unwrap_or(status.conditions.len()),
+        ReservationCondition {
+            type_: Some(type_),
+            status: text.to_owned(),
+            reason: Some(reason),
+            message: message.to_owned(),
+            last_probe_time: Some(Time(now)),
+            last_transition_time: since.or(Some(Time(now))),
+        },
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_second(second).unwrap()
+    }
+
+    /// An available Reservation that was created at 0.
+    fn available(spec: Value) -> Reservation {
+        let mut object: Reservation = serde_json::from_value(json!({
+            "metadata": {"creationTimestamp": "1970-01-01T00:00:00Z"},
+            "spec": spec,
+        }))
+        .unwrap();
+        object.status = bound(&object.status, "n1", &list("4", "8Gi"), at(1));
+        object
+    }
+
+    fn spec(members: Value) -> Value {
+        let mut spec = json!({"template": {}, "owners": [{}]});
+        spec.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        spec
+    }
+
+    fn list(cpu: &str, memory: &str) -> ResourceList {
+        [("cpu", cpu.parse().unwrap()), ("memory", memory.parse().unwrap())].into_iter().collect()
+    }
+
+    fn consumer(name: &str, cpu: &str) -> Consumer {
+        let mut requests = list(cpu, "4Gi");
+        requests.insert("x/y", "1".parse().unwrap());
+        Consumer { key: ObjectKey::new("ns", name), uid: Uid::from(name), requests }
+    }
+
+    fn shown(status: &ReservationStatus) -> String {
+        let conditions = status
+            .conditions
+            .iter()
+            .map(|condition| format!("{}={}:{}", word(&condition.type_), condition.status, word(&condition.reason)));
+        format!("{} {}", word(&status.phase), conditions.collect::<Vec<_>>().join(" "))
+    }
+
+    fn word<W: koord_api::word::Word>(word: &Option<W>) -> String {
+        word.as_ref().map(|word| word.as_str().to_owned()).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_reservation_that_is_placed_is_available() {
+        let object = available(spec(json!({})));
+        assert_eq!(shown(&object.status), "Available Scheduled=True:Scheduled Ready=True:Available");
+        assert_eq!((object.status.node_name.as_str(), &object.status.allocatable), ("n1", &list("4", "8Gi")));
+    }
+
+    #[test]
+    fn one_owner_is_the_end_of_it_unless_there_may_be_more() {
+        // default-overflow-to-node, restricted-other-resource: what is not reserved is not counted.
+        let once = synced(&available(spec(json!({}))), &[consumer("p", "6")], true, at(2));
+        assert_eq!(shown(&once), "Succeeded Scheduled=True:Scheduled Ready=False:Succeeded");
+        assert_eq!(once.allocated, list("6", "4Gi"));
+        // owner-allocate-many
+        let object = available(spec(json!({"allocateOnce": false})));
+        let many = synced(&object, &[consumer("q", "2"), consumer("p", "2")], true, at(2));
+        assert_eq!((shown(&many), &many.allocated), (shown(&object.status), &list("4", "8Gi")));
+        let owners: Vec<&str> = many.current_owners.iter().map(|owner| owner.name.as_deref().unwrap()).collect();
+        assert_eq!(owners, ["p", "q"]);
+        assert_eq!(synced(&Reservation { status: many, ..object.clone() }, &[], true, at(3)), object.status);
+    }
+
+    #[test]
+    fn a_reservation_expires_by_its_time_or_with_its_node() {
+        let failed = "Failed Scheduled=True:Scheduled Ready=False:Expired";
+        let phase = |members: Value, second: i64| shown(&synced(&available(spec(members)), &[], true, at(second)));
+        assert_eq!(phase(json!({"ttl": "4s"}), 5), failed, "expire-ttl");
+        assert!(phase(json!({"ttl": "4s"}), 4).starts_with("Available"));
+        assert_eq!(phase(json!({"ttl": "24h", "expires": "1970-01-01T00:00:04Z"}), 5), failed, "expire-expires");
+        assert_eq!(phase(json!({}), 24 * 3600 + 1), failed);
+        assert!(phase(json!({"ttl": "0s", "expires": "1970-01-01T00:00:04Z"}), 5).starts_with("Available"));
+        assert_eq!(shown(&synced(&available(spec(json!({}))), &[], false, at(2))), failed, "node-deleted");
+    }
+
+    #[test]
+    fn a_reservation_without_a_node_does_not_expire() {
+        let mut object = available(spec(json!({"ttl": "3s"})));
+        object.status = unschedulable(&ReservationStatus::default(), "0/1 nodes are available", at(1));
+        assert_eq!(synced(&object, &[], true, at(8)), object.status, "expire-pending-stays");
+        assert_eq!(shown(&object.status), " Scheduled=False:Unschedulable");
+        let again = unschedulable(&object.status, "other words", at(5));
+        assert_eq!(again.conditions[0].last_transition_time, Some(Time(at(1))), "it is the same condition");
+    }
+
+    #[test]
+    fn it_is_looked_at_again_in_time() {
+        let after = |members: Value, second: i64| resync_after(&available(spec(members)), at(second)).as_secs();
+        assert_eq!(after(json!({"ttl": "10s"}), 1), 9);
+        assert_eq!([after(json!({"ttl": "10s"}), 9), after(json!({"ttl": "10s"}), 20)], [3, 3]);
+        assert_eq!([after(json!({}), 1), after(json!({"ttl": "0s"}), 1)], [15, 15]);
+    }
+
+    #[test]
+    fn what_is_over_is_deleted_after_a_while_or_with_its_node() {
+        let day = Duration::from_hours(24);
+        let (second, late) = (at(5), at(5 + 24 * 3600 + 1));
+        let object = available(spec(json!({"ttl": "4s"})));
+        assert!(!is_garbage(&object, false, day, late), "it is not over");
+        let expired = Reservation { status: synced(&object, &[], true, second), ..object.clone() };
+        assert!(!is_garbage(&expired, true, day, at(24 * 3600)) && is_garbage(&expired, true, day, late));
+        assert!(is_garbage(&expired, false, day, second));
+        let object = available(spec(json!({})));
+        let succeeded = Reservation { status: synced(&object, &[consumer("p", "1")], true, second), ..object };
+        assert!(!is_garbage(&succeeded, true, day, at(24 * 3600)) && is_garbage(&succeeded, true, day, late));
+    }
+}

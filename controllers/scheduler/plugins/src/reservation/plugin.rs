@@ -1,0 +1,321 @@
+//! Reservation as a plugin.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use koord_api::{
+    protocol::Text,
+    reservation::Reservation as ReservationObject,
+    reservation_protocol::{RESERVATION_ALLOCATED, ReservationAllocated},
+};
+use koord_config::scheduler::ReservationArgs;
+use koord_core::uid::Uid;
+use koord_engine::{
+    cluster::{Cluster, Placed},
+    columns::Row,
+    event::{Event, Events},
+    hold::Holds,
+    plugin::{Code, Filter, Patch, Plugin, PostFilter, PreFilter, Refusal, Rejection, Request, Score},
+    pod::Pod,
+    preemption::Attempted,
+    state::State,
+};
+use koord_resource::controller::ResourceKind;
+
+use super::{
+    Amounts, ReservationInfo, ReservePod, Unfit, Wish, fits,
+    info::AllocatePolicy,
+    kept::{Allocated, Kept, Matched, identity_of},
+    nominate, reservation_score, scores,
+};
+
+const NO_MATCH: &str = "node(s) no reservations match reservation affinity";
+const OTHER_NODE: &str = "node(s) didn't match the nodeName specified by reservation";
+const CONFLICT: &str = "node(s) reservation allocate policy conflict";
+
+/// Lets pods use what is reserved for them, and keeps others from it.
+#[derive(Debug, Default)]
+pub struct Reservation {
+    ignored: Arc<Ignored>,
+    /// The reasons of the last search, which refusals refer to by their place.
+    reasons: Arc<Mutex<Vec<Vec<String>>>>,
+}
+
+/// Resources that reservations do not keep.
+#[derive(Clone, Debug, Default)]
+struct Ignored {
+    names: Vec<String>,
+    domains: Vec<String>,
+}
+
+/// A pod with the reservations that it matches.
+struct Chosen {
+    wish: Wish,
+    requests: Amounts,
+    matched: Matched,
+    ignored: Arc<Ignored>,
+}
+
+struct Asked {
+    chosen: Chosen,
+    reasons: Arc<Mutex<Vec<Vec<String>>>>,
+}
+
+/// A Reservation that looks for its node.
+struct Wanted {
+    node: Option<Arc<str>>,
+    is_default: bool,
+    reasons: Arc<Mutex<Vec<Vec<String>>>>,
+}
+
+impl Reservation {
+    /// The plugin with these arguments.
+    pub fn new(args: &ReservationArgs) -> Self {
+        let (names, domains) = (args.ignored_resources.clone(), args.ignored_resource_groups.clone());
+        Self { ignored: Arc::new(Ignored { names, domains }), reasons: Arc::default() }
+    }
+
+    /// What a pod wants, and the reservations that it matches.
+    fn choose(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Chosen> {
+        let wish = wish(request.pod).ok()?;
+        let kept = cluster.state::<Kept>()?;
+        let (matched, _) = kept.matched(request, &wish, cluster);
+        let requests = Amounts::from(&request.template().requests);
+        Some(Chosen { wish, requests, matched, ignored: Arc::clone(&self.ignored) })
+    }
+
+    /// The reservations that a pod matches, for plugins that count what is left of a node.
+    pub(crate) fn matched_by(request: &Request<'_>, cluster: &Cluster) -> Vec<Uid> {
+        let plugin = request.plugin::<Self>().filter(|plugin| plugin.is_individual(request.pod, cluster));
+        let chosen = plugin.and_then(|plugin| plugin.choose(request, cluster));
+        chosen.map(|chosen| chosen.matched.into_values().flatten().collect()).unwrap_or_default()
+    }
+}
+
+impl Ignored {
+    fn contains(&self, name: &str) -> bool {
+        let domain = name.split_once('/').map(|(domain, _)| domain);
+        let is_extended = domain.is_some_and(|domain| !domain.ends_with("kubernetes.io"));
+        let is_of_group = domain.is_some_and(|domain| self.domains.iter().any(|group| group == domain));
+        is_extended && (is_of_group || self.names.iter().any(|ignored| ignored == name))
+    }
+}
+
+impl Chosen {
+    fn infos<'k>(&self, kept: &'k Kept, node: &str) -> Vec<&'k ReservationInfo> {
+        self.matched.get(node).into_iter().flatten().filter_map(|uid| kept.info(uid)).collect()
+    }
+
+    /// The reservations with which a node takes the pod.
+    fn fitting<'k>(&self, kept: &'k Kept, cluster: &Cluster, row: Row) -> Result<Vec<&'k ReservationInfo>, Unfit> {
+        let Some(node) = cluster.node(row) else { return Ok(Vec::new()) };
+        if self.wish.is_ignoring {
+            return Ok(Vec::new());
+        }
+        let infos = self.infos(kept, &node.name);
+        if infos.is_empty() {
+            let reasons = vec![NO_MATCH.to_owned()];
+            return if self.wish.needs_one() { Err(Unfit { reasons }) } else { Ok(Vec::new()) };
+        }
+        let needs = (self.wish.needs_one(), self.wish.name().is_some());
+        fits(&self.requests, &kept.room(cluster, row), &infos, needs, |name| self.ignored.contains(name))
+    }
+}
+
+impl Plugin for Reservation {
+    fn name(&self) -> &'static str {
+        "Reservation"
+    }
+
+    fn reads(&self) -> &'static [ResourceKind] {
+        const { &[ResourceKind::typed::<ReservationObject>()] }
+    }
+
+    fn state(&self) -> Option<Box<dyn State>> {
+        Some(Box::new(Kept::default()))
+    }
+
+    fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
+        if request.pod.is_reservation {
+            return Ok(());
+        }
+        let wish = wish(request.pod).map_err(|message| Rejection { code: Code::Error, message })?;
+        let Some(kept) = cluster.state::<Kept>().filter(|_| wish.needs_one()) else { return Ok(()) };
+        if kept.matched(request, &wish, cluster).0.is_empty() { Err(Rejection::unresolvable(NO_MATCH)) } else { Ok(()) }
+    }
+
+    fn is_individual(&self, pod: &Pod, cluster: &Cluster) -> bool {
+        let Some(kept) = cluster.state::<Kept>() else { return false };
+        if pod.is_reservation {
+            return true;
+        }
+        let wants = wish(pod).is_ok_and(|wish| wish.needs_one() || wish.is_ignoring);
+        wants || !kept.is_empty() && kept.has_owner(&identity_of(pod))
+    }
+
+    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreFilter {
+        let reasons = Arc::clone(&self.reasons);
+        reasons.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        if request.pod.is_reservation {
+            let node = ReservePod::wanted_node(request.pod).map(Arc::from);
+            let object = cluster.objects().of::<ReservationObject>();
+            let policy = object
+                .map(|(_, object)| object)
+                .find(|object| object.metadata.uid.as_deref().is_some_and(|uid| Uid::from(uid) == request.pod.uid));
+            let is_default = policy.is_none_or(|object| object.spec.allocate_policy.is_none());
+            return PreFilter::Nodes(Box::new(Wanted { node, is_default, reasons }));
+        }
+        match self.choose(request, cluster) {
+            Some(chosen) if chosen.wish.needs_one() || !chosen.matched.is_empty() => {
+                PreFilter::Nodes(Box::new(Asked { chosen, reasons }))
+            }
+            _ => PreFilter::Skip,
+        }
+    }
+
+    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
+        let chosen = self.choose(request, cluster)?;
+        let is_used = !request.pod.is_reservation && !chosen.wish.is_ignoring && !chosen.matched.is_empty();
+        is_used.then(|| -> Box<dyn Score> { Box::new(chosen) })
+    }
+
+    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<String> {
+        let known = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = usize::try_from(refusal.operand).unwrap_or(usize::MAX);
+        known.get(at).cloned().unwrap_or_default()
+    }
+
+    fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilter {
+        let cluster = &*attempted.cluster;
+        let lines = (|| {
+            let (wish, kept) = (wish(request.pod).ok()?, cluster.state::<Kept>()?);
+            let (_, summary) = kept.matched(request, &wish, cluster);
+            (!request.pod.is_reservation).then(|| summary.lines(&wish, &[]).join(", "))
+        })();
+        PostFilter::Nothing(lines.unwrap_or_default())
+    }
+
+    fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
+        if request.pod.is_reservation {
+            return Ok(());
+        }
+        let Some((chosen, kept)) = self.choose(request, cluster).zip(cluster.state::<Kept>()) else { return Ok(()) };
+        let fitting = chosen.fitting(kept, cluster, row).unwrap_or_default();
+        match nominate(&chosen.requests, &fitting) {
+            Some(info) => {
+                holds.set(Allocated { name: Arc::clone(&info.name), uid: info.uid.clone() });
+                Ok(())
+            }
+            None if chosen.wish.needs_one() => Err(Rejection::unschedulable(NO_MATCH)),
+            None => Ok(()),
+        }
+    }
+
+    fn pre_bind(&self, _: &Request<'_>, placed: &Placed, _: &Cluster, patch: &mut Patch) {
+        if let Some(Allocated { name, uid }) = placed.holds.get() {
+            let allocated = ReservationAllocated { name: name.to_string(), uid: uid.to_string() };
+            patch.annotate(RESERVATION_ALLOCATED.name(), allocated.write());
+        }
+    }
+
+    fn given(&self, pod: &Pod, holds: &mut Holds) {
+        let text = pod.given.get(RESERVATION_ALLOCATED.name());
+        if let Some(ReservationAllocated { name, uid }) = text.and_then(|text| RESERVATION_ALLOCATED.read(text).ok()) {
+            holds.set(Allocated { name: name.into(), uid: Uid::from(&*uid) });
+        }
+    }
+
+    fn events(&self) -> Events {
+        Events::NODE_ADDED
+            | Events::NODE_ALLOCATABLE
+            | Events::NODE_LABELS
+            | Events::POD_REMOVED
+            | Events::POD_CHANGED
+            | Events::OBJECTS
+    }
+
+    fn may_help(&self, _: &Pod, event: &Event, _: &Cluster) -> bool {
+        !matches!(event, Event::Object(change) if change.of::<ReservationObject>().is_none())
+    }
+}
+
+fn wish(pod: &Pod) -> Result<Wish, String> {
+    Wish::new(&pod.template.labels, &pod.template.annotations).map_err(|error| error.reason)
+}
+
+/// A refusal with these reasons.
+fn refusal(reasons: &Mutex<Vec<Vec<String>>>, words: Vec<String>, resolvable: bool) -> Refusal {
+    let mut known = reasons.lock().unwrap_or_else(PoisonError::into_inner);
+    let at = known.iter().position(|other| *other == words).unwrap_or_else(|| {
+        known.push(words);
+        known.len() - 1
+    });
+    Refusal { reason: 0, resolvable, operand: at as u64 }
+}
+
+impl Filter for Asked {
+    fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
+        let Some(kept) = cluster.state::<Kept>() else { return Ok(()) };
+        let fitting = self.chosen.fitting(kept, cluster, row);
+        fitting.map(|_| ()).map_err(|Unfit { reasons }| {
+            let resolvable = reasons.iter().all(|reason| reason != NO_MATCH);
+            refusal(&self.reasons, reasons, resolvable)
+        })
+    }
+
+    fn is_local(&self) -> bool {
+        false
+    }
+}
+
+impl Filter for Wanted {
+    fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
+        let (Some(kept), Some(node)) = (cluster.state::<Kept>(), cluster.node(row)) else { return Ok(()) };
+        if self.node.as_ref().is_some_and(|wanted| *wanted != node.name) {
+            return Err(refusal(&self.reasons, vec![OTHER_NODE.to_owned()], false));
+        }
+        let mut others = kept.on_node(&node.name).filter(|info| info.is_matchable());
+        if others.any(|info| (info.policy == AllocatePolicy::Default) != self.is_default) {
+            return Err(refusal(&self.reasons, vec![CONFLICT.to_owned()], false));
+        }
+        Ok(())
+    }
+
+    fn is_local(&self) -> bool {
+        false
+    }
+}
+
+/// Below every score: a node with an order has it here, beside its score, until all nodes are compared.
+const ORDERED: i64 = i64::MIN / 2;
+/// More than any score.
+const SCORES: i64 = 128;
+/// Orders beyond are alike.
+const ORDER_MAX: i64 = 1 << 48;
+
+impl Score for Chosen {
+    fn score(&self, cluster: &Cluster, row: Row) -> i64 {
+        let (Some(kept), Some(node)) = (cluster.state::<Kept>(), cluster.node(row)) else { return 0 };
+        let fitting = self.fitting(kept, cluster, row).unwrap_or_default();
+        let score = nominate(&self.requests, &fitting).map_or(0, |info| reservation_score(&self.requests, info));
+        let order = self.infos(kept, &node.name).iter().filter_map(|info| info.order).min();
+        order.map_or(score, |order| ORDERED + order.clamp(-ORDER_MAX, ORDER_MAX) * SCORES + score)
+    }
+
+    fn normalize(&self, all: &mut [i64]) {
+        let unpacked: Vec<(Option<i64>, Option<i64>)> = all
+            .iter()
+            .map(|score| match score - ORDERED {
+                _ if *score >= 0 => (None, Some(*score)),
+                packed => (Some(packed.div_euclid(SCORES)), Some(packed.rem_euclid(SCORES))),
+            })
+            .collect();
+        all.iter_mut().zip(scores(&unpacked)).for_each(|(score, normalized)| *score = normalized);
+    }
+
+    fn is_local(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests;

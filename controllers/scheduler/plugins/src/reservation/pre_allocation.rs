@@ -1,0 +1,147 @@
+//! Reservations over the resources of running pods (3C.8).
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use koord_core::uid::Uid;
+
+use super::{Amounts, NodeRoom, ReservationInfo, reservation_score};
+
+/// A running pod of the node whose resources may be reserved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its uid.
+    pub uid: Uid,
+    /// What it requests.
+    pub requests: Amounts,
+}
+
+/// How running pods are chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PreAllocation {
+    /// The reservation is made over running pods or not at all.
+    pub is_required: bool,
+    /// Over as many pods as it takes, instead of one.
+    pub many: bool,
+    /// The order of candidates is given; otherwise those that fill the reservation best come first.
+    pub is_ordered: bool,
+    /// No pod is taken where the node has enough without.
+    pub prefers_none: bool,
+}
+
+/// The pods whose resources are reserved on a node with this room; none where it has enough without. Otherwise the reasons.
+pub fn pre_allocate(
+    reservation: &ReservationInfo,
+    room: &NodeRoom,
+    candidates: &[Candidate],
+    how: PreAllocation,
+) -> Result<Vec<Uid>, Vec<String>> {
+    let lacking = |freed: &Amounts, pods: i64| lacking(reservation, room, freed, pods);
+    let alone = lacking(&Amounts::default(), 0);
+    if !how.is_required && how.prefers_none && alone.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut sorted: Vec<&Candidate> = candidates.iter().collect();
+    if !how.is_ordered {
+        sorted.sort_by_cached_key(|one| (-reservation_score(&one.requests, reservation), one.uid.clone()));
+    }
+    let (mut chosen, mut freed, mut reasons) = (Vec::new(), Amounts::default(), BTreeSet::new());
+    for candidate in sorted {
+        let mut sum = if how.many { freed.clone() } else { Amounts::default() };
+        sum.add(&candidate.requests);
+        let exceeded = exceeding(reservation, &sum);
+        if !exceeded.is_empty() {
+            reasons.extend(exceeded);
+            continue;
+        }
+        if !how.many {
+            chosen.clear();
+        }
+        chosen.push(candidate.uid.clone());
+        let lacks = lacking(&sum, i64::try_from(chosen.len()).unwrap_or(i64::MAX));
+        if lacks.is_empty() {
+            return Ok(chosen);
+        }
+        reasons.extend(lacks);
+        freed = sum;
+    }
+    match how.is_required {
+        true if reasons.is_empty() => Err(vec!["node(s) no pod(s) to meet the pre-allocation requirements".to_owned()]),
+        true => Err(reasons.into_iter().collect()),
+        false if alone.is_empty() => Ok(Vec::new()),
+        false => Err(alone.into_iter().collect()),
+    }
+}
+
+/// What the node lacks for the reservation, when so many pods with these requests are a part of it.
+fn lacking(reservation: &ReservationInfo, room: &NodeRoom, freed: &Amounts, pods: i64) -> BTreeSet<String> {
+    let lacks = |(name, amount): &(&Arc<str>, i64)| *amount > room.free.get(name).saturating_add(freed.get(name));
+    let too_many = (room.pods.saturating_add(pods) < 1).then_some("pods");
+    let named = reservation.allocatable.positive().filter(lacks).map(|(name, _)| &**name);
+    too_many.into_iter().chain(named).map(|name| format!("Insufficient {name} by node")).collect()
+}
+
+/// Of what these pods request more than the reservation has.
+fn exceeding(reservation: &ReservationInfo, requests: &Amounts) -> Vec<String> {
+    let counted = requests.positive().filter(|(name, _)| reservation.counts(name));
+    let exceeded = counted.filter(|(name, amount)| *amount > reservation.allocatable.get(name));
+    exceeded.map(|(name, _)| format!("Reservation(s) Insufficient {name}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{
+        super::{amounts::amounts, info::tests::reservation},
+        *,
+    };
+
+    const REQUIRED: PreAllocation =
+        PreAllocation { is_required: true, many: false, is_ordered: false, prefers_none: false };
+
+    /// The pods that a reservation of 4 cores takes on a node with so many left, of pods with so many cores.
+    fn taken(free: i64, pods: &[i64], how: PreAllocation) -> Result<String, String> {
+        let info = reservation(
+            json!({"spec": {"allocatePolicy": "Restricted"}, "status": {"allocatable": {"cpu": "4", "memory": "0"}}}),
+        );
+        let room = NodeRoom { free: amounts(&[("cpu", free)]), pods: 1 };
+        let candidates: Vec<Candidate> = ["a", "b", "c"]
+            .iter()
+            .zip(pods)
+            .map(|(name, cpu)| Candidate { uid: Uid::from(*name), requests: amounts(&[("cpu", *cpu)]) })
+            .collect();
+        let taken = pre_allocate(&info, &room, &candidates, how);
+        let names = |taken: Vec<Uid>| taken.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        taken.map(names).map_err(|reasons| reasons.join(", "))
+    }
+
+    #[test]
+    fn one_pod_must_free_enough_and_be_no_larger_than_the_reservation() {
+        assert_eq!(taken(0, &[4000], REQUIRED), Ok("a".to_owned()), "prealloc-takes-running");
+        assert_eq!(taken(1000, &[1000, 3000, 3500], REQUIRED), Ok("c".to_owned()), "the one that fills it best");
+        let lacks = "Insufficient cpu by node".to_owned();
+        assert_eq!(taken(0, &[2000, 2000], REQUIRED), Err(lacks), "prealloc-single-not-enough");
+        let larger = "Reservation(s) Insufficient cpu".to_owned();
+        assert_eq!(taken(2000, &[6000], REQUIRED), Err(larger), "prealloc-too-big-pod");
+        let nobody = "node(s) no pod(s) to meet the pre-allocation requirements".to_owned();
+        assert_eq!(taken(9000, &[], REQUIRED), Err(nobody));
+    }
+
+    #[test]
+    fn several_pods_are_taken_until_there_is_enough() {
+        let many = PreAllocation { many: true, ..REQUIRED };
+        assert_eq!(taken(0, &[2000, 2000], many), Ok("a b".to_owned()), "prealloc-multiple");
+        assert_eq!(taken(0, &[2000, 3000, 1000], many), Ok("b c".to_owned()), "one that would be too much is left out");
+        let ordered = PreAllocation { is_ordered: true, ..many };
+        assert_eq!(taken(1000, &[1000, 3000, 2000], ordered), Ok("a b".to_owned()));
+    }
+
+    #[test]
+    fn a_reservation_that_may_do_without_pods_does_where_it_can() {
+        let optional = PreAllocation { is_required: false, ..REQUIRED };
+        assert_eq!(taken(4000, &[4000], optional), Ok("a".to_owned()));
+        assert_eq!(taken(4000, &[4000], PreAllocation { prefers_none: true, ..optional }), Ok(String::new()));
+        assert_eq!(taken(4000, &[6000], optional), Ok(String::new()));
+        assert_eq!(taken(3000, &[6000], optional), Err("Insufficient cpu by node".to_owned()));
+    }
+}

@@ -1,0 +1,98 @@
+//! Which reservation of a node a pod uses, and which node is best for it (3C.10, 3C.11).
+
+use super::{Amounts, ReservationInfo};
+
+/// The score of the node that has the reservation to be used first.
+const PREFERRED: i64 = 1000;
+
+/// How well a pod fills a reservation, from 0 to 100: what it and the owners before it take of each resource.
+///
+/// QUIRK: what owners take of a resource counts, although the pod requests nothing of it
+/// (`a_reservation_is_scored_by_how_full_it_becomes`).
+pub fn reservation_score(requests: &Amounts, info: &ReservationInfo) -> i64 {
+    let parts: Vec<i64> = info
+        .allocatable
+        .positive()
+        .map(|(name, capacity)| {
+            let filled = requests.get(name).saturating_add(info.allocated().get(name));
+            if filled <= capacity { 100_i64.saturating_mul(filled) / capacity } else { 0 }
+        })
+        .collect();
+    let weight = i64::try_from(parts.len()).unwrap_or(i64::MAX);
+    if weight == 0 { 0 } else { parts.iter().sum::<i64>() / weight }
+}
+
+/// The reservation that a pod uses, of those with which its node takes it: the smallest order, then the highest score, then
+/// the name.
+pub fn nominate<'r>(requests: &Amounts, fitting: &[&'r ReservationInfo]) -> Option<&'r ReservationInfo> {
+    let ordered = fitting.iter().filter(|info| info.order.is_some()).min_by_key(|info| (info.order, &info.name));
+    let best = || fitting.iter().min_by_key(|info| (-reservation_score(requests, info), &info.name));
+    ordered.or_else(best).copied()
+}
+
+/// The normalised score of each node: of the smallest order among the reservations there that the pod matches, and of the
+/// score of the one that it would use.
+pub fn scores(nodes: &[(Option<i64>, Option<i64>)]) -> Vec<i64> {
+    let first = nodes.iter().filter_map(|(order, _)| *order).min();
+    let preferred = first.and_then(|first| nodes.iter().position(|(order, _)| *order == Some(first)));
+    let mut scores: Vec<i64> = nodes.iter().map(|(_, score)| score.unwrap_or(0)).collect();
+    if let Some(score) = preferred.and_then(|at| scores.get_mut(at)) {
+        *score = PREFERRED;
+    }
+    koord_engine::plugin::default_normalize(&mut scores, false);
+    scores
+}
+
+#[cfg(test)]
+mod tests {
+    use koord_core::uid::Uid;
+    use serde_json::json;
+
+    use super::{
+        super::{amounts::amounts, info::tests::reservation},
+        *,
+    };
+
+    fn sized(name: &str, cpu: &str, memory: &str) -> ReservationInfo {
+        reservation(json!({"metadata": {"name": name}, "status": {"allocatable": {"cpu": cpu, "memory": memory}}}))
+    }
+
+    #[test]
+    fn a_reservation_is_scored_by_how_full_it_becomes() {
+        let pod = amounts(&[("cpu", 3000), ("memory", 6)]);
+        // score-tightest
+        assert_eq!(reservation_score(&pod, &sized("r", "6", "12")), 50);
+        assert_eq!(reservation_score(&pod, &sized("r", "3", "6")), 100);
+        assert_eq!(reservation_score(&pod, &sized("r", "2", "6")), 50, "what is more than full counts nothing");
+        assert_eq!(reservation_score(&pod, &sized("r", "0", "12")), 50, "what is not reserved does not count");
+        let mut used = sized("r", "4", "8");
+        used.assign(&Uid::from("p"), &amounts(&[("memory", 8)]));
+        assert_eq!(reservation_score(&amounts(&[("cpu", 2000)]), &used), 75);
+        assert_eq!(reservation_score(&pod, &sized("r", "0", "0")), 0);
+    }
+
+    #[test]
+    fn the_smallest_order_is_used_and_without_one_the_fullest() {
+        let pod = amounts(&[("cpu", 3000), ("memory", 6)]);
+        let (big, tight) = (sized("a", "6", "8"), sized("b", "3", "6"));
+        let name = |infos: &[&ReservationInfo]| nominate(&pod, infos).map(|info| info.name.to_string());
+        assert_eq!(name(&[&big, &tight]).as_deref(), Some("b"), "score-same-node-tightest");
+        assert_eq!(name(&[&tight, &big]).as_deref(), Some("b"));
+        let ordered = |order: &str, name: &str| {
+            let labels = json!({"scheduling.koordinator.sh/reservation-order": order});
+            reservation(json!({"metadata": {"name": name, "labels": labels}}))
+        };
+        let (late, early) = (ordered("100", "c"), ordered("5", "d"));
+        assert_eq!(name(&[&tight, &late, &early]).as_deref(), Some("d"), "order-same-node");
+        assert_eq!(name(&[&ordered("0", "e"), &tight]).as_deref(), Some("b"), "order-zero-ignored");
+        assert_eq!(name(&[]), None);
+    }
+
+    #[test]
+    fn the_node_of_the_smallest_order_overshadows_all_others() {
+        assert_eq!(scores(&[(Some(100), Some(80)), (Some(5), Some(50)), (None, None)]), [8, 100, 0]);
+        assert_eq!(scores(&[(Some(5), Some(10)), (Some(5), Some(50))]), [100, 5], "the first of equals");
+        assert_eq!(scores(&[(None, Some(50)), (None, Some(100)), (None, None)]), [50, 100, 0]);
+        assert_eq!(scores(&[(None, None)]), [0]);
+    }
+}

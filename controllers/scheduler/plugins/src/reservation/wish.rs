@@ -1,0 +1,328 @@
+//! What a pod says about reservations, and which of them it matches therefore (3C.4).
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::core::v1::{Taint, Toleration};
+use koord_api::{
+    protocol::ProtocolError,
+    reservation_protocol::{
+        EXACT_MATCH_RESERVATION, ExactMatchReservationSpec, RESERVATION_AFFINITY, RESERVATION_IGNORED,
+        ReservationAffinity,
+    },
+};
+use koord_engine::labels::Labels;
+use koord_resource::ResourceList;
+use koord_scheduling::{Effect, NodeTerm, tolerates, untolerated};
+
+use super::{PodIdentity, ReservationInfo};
+
+/// What a pod says about reservations.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Wish {
+    /// It uses the resources of the node as if nothing were kept, and no reservation.
+    pub is_ignoring: bool,
+    /// It uses a reservation or waits.
+    affinity: Option<Affinity>,
+    exact: Option<ExactMatchReservationSpec>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Affinity {
+    /// This very one; all else does not count then.
+    name: Option<String>,
+    /// One of them must hold, where there are any.
+    terms: Option<Vec<NodeTerm>>,
+    labels: BTreeMap<String, String>,
+    tolerations: Vec<Toleration>,
+}
+
+/// Whether a pod may use a reservation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Match {
+    /// It uses none.
+    Ignored,
+    /// It may.
+    Matched,
+    /// It is no owner.
+    NotOwner,
+    /// It is an owner, but may not.
+    Mismatch(Mismatch),
+}
+
+/// Why an owner may not use a reservation.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mismatch {
+    /// It names another one.
+    Name,
+    /// It does not fit exactly.
+    NotExact,
+    /// It takes no owners.
+    Unschedulable,
+    /// It has this taint, by key and value.
+    Taint(String, String),
+    /// Its labels are others.
+    Affinity,
+    /// It is not available, or used up.
+    NotMatchable,
+}
+
+/// How many reservations of a cluster a pod matches, and why not the others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    owner_matched: usize,
+    name_matched: usize,
+    mismatches: BTreeMap<Mismatch, usize>,
+}
+
+impl Wish {
+    /// What the labels and annotations of a pod say. An error where an annotation is no JSON of its kind.
+    pub fn new(labels: &Labels, annotations: &Labels) -> Result<Self, ProtocolError> {
+        let affinity = annotations.get(RESERVATION_AFFINITY.name());
+        let exact = annotations.get(EXACT_MATCH_RESERVATION.name());
+        Ok(Self {
+            is_ignoring: labels.get(RESERVATION_IGNORED.name()) == Some("true"),
+            affinity: affinity.map(|text| RESERVATION_AFFINITY.read(text)).transpose()?.map(Affinity::new),
+            exact: exact.map(|text| EXACT_MATCH_RESERVATION.read(text)).transpose()?,
+        })
+    }
+
+    /// Whether the pod waits until it can use a reservation.
+    pub fn needs_one(&self) -> bool {
+        self.affinity.is_some()
+    }
+
+    /// The reservation that the pod names.
+    pub fn name(&self) -> Option<&str> {
+        self.affinity.as_ref()?.name.as_deref()
+    }
+
+    /// Whether a pod with these requests may use a reservation on a node with these labels. The lists are exact.
+    pub fn matches(
+        &self,
+        pod: &PodIdentity<'_>,
+        requests: &ResourceList,
+        info: &ReservationInfo,
+        allocatable: &ResourceList,
+        node_labels: &Labels,
+    ) -> Match {
+        if self.is_ignoring {
+            return Match::Ignored;
+        }
+        if !info.owners.as_ref().is_some_and(|owners| owners.match_pod(pod)) {
+            return Match::NotOwner;
+        }
+        let is_exact = self.exact.as_ref().is_none_or(|exact| exact.matches(requests, allocatable));
+        let mismatch = self.mismatch(info, node_labels, is_exact);
+        let mismatch = mismatch.or_else(|| (!info.is_matchable()).then_some(Mismatch::NotMatchable));
+        mismatch.map_or(Match::Matched, Match::Mismatch)
+    }
+
+    fn mismatch(&self, info: &ReservationInfo, node_labels: &Labels, is_exact: bool) -> Option<Mismatch> {
+        if let Some(name) = self.name() {
+            return if *name != *info.name { Some(Mismatch::Name) } else { (!is_exact).then_some(Mismatch::NotExact) };
+        }
+        let affinity = self.affinity.as_ref();
+        if info.unschedulable && !affinity.is_some_and(Affinity::tolerates_unschedulable) {
+            return Some(Mismatch::Unschedulable);
+        }
+        if let Some(affinity) = affinity {
+            let effects = [Effect::NoSchedule, Effect::NoExecute];
+            // QUIRK: a pod without an affinity is kept away by no taint (`without_an_affinity_no_taint_keeps_a_pod_away`).
+            if let Some(taint) = untolerated(&info.taints, &affinity.tolerations, &effects) {
+                return Some(Mismatch::Taint(taint.key.clone(), taint.value.clone().unwrap_or_default()));
+            }
+            if !affinity.selects(info, node_labels) {
+                return Some(Mismatch::Affinity);
+            }
+        }
+        (!is_exact).then_some(Mismatch::NotExact)
+    }
+}
+
+impl Affinity {
+    fn new(affinity: ReservationAffinity) -> Self {
+        let ReservationAffinity { name, required, reservation_selector, tolerations } = affinity;
+        let terms = required.map(|required| required.reservation_selector_terms);
+        Self {
+            name: (!name.is_empty()).then_some(name),
+            terms: terms.map(|terms| terms.iter().filter_map(NodeTerm::new).collect()),
+            labels: reservation_selector,
+            tolerations,
+        }
+    }
+
+    fn tolerates_unschedulable(&self) -> bool {
+        let taint = Taint {
+            key: "node.kubernetes.io/unschedulable".to_owned(),
+            effect: Effect::NoSchedule.as_str().to_owned(),
+            ..Taint::default()
+        };
+        self.tolerations.iter().any(|toleration| tolerates(toleration, &taint))
+    }
+
+    /// Labels of the node count too, where the reservation has none of the key.
+    fn selects(&self, info: &ReservationInfo, node_labels: &Labels) -> bool {
+        let label = |key: &str| info.labels.get(key).or_else(|| node_labels.get(key));
+        self.labels.iter().all(|(key, value)| label(key) == Some(value))
+            && self.terms.as_ref().is_none_or(|terms| terms.iter().any(|term| term.selects(&info.name, label)))
+    }
+}
+
+impl Summary {
+    /// Counts one more reservation.
+    pub fn count(&mut self, matched: &Match, wish: &Wish) {
+        match matched {
+            Match::Ignored | Match::NotOwner | Match::Mismatch(Mismatch::NotMatchable) => return,
+            Match::Matched => self.name_matched += usize::from(wish.name().is_some()),
+            Match::Mismatch(mismatch) => {
+                let is_named = wish.name().is_some() && *mismatch == Mismatch::NotExact;
+                self.name_matched += usize::from(is_named);
+                *self.mismatches.entry(mismatch.clone()).or_default() += 1;
+            }
+        }
+        self.owner_matched += 1;
+    }
+
+    /// The lines of the message of a pod that found no node (3C.13), with lines about the nodes and reservations that were
+    /// tried before the last.
+    pub fn lines(&self, wish: &Wish, tried: &[String]) -> Vec<String> {
+        if self.owner_matched == 0 && !wish.needs_one() {
+            return Vec::new();
+        }
+        let count = |count: usize, words: &str| (count > 0).then(|| format!("{count} Reservation(s) {words}"));
+        let of = |mismatch: &Mismatch| self.mismatches.get(mismatch).copied().unwrap_or(0);
+        let taints = self.mismatches.iter().filter_map(|(mismatch, reservations)| match mismatch {
+            Mismatch::Taint(key, value) => count(*reservations, &format!("had untolerated taint {{{key}: {value}}}")),
+            _ => None,
+        });
+        [
+            count(self.name_matched, "exactly matches the requested reservation name"),
+            count(of(&Mismatch::Name), "didn't match the requested reservation name"),
+            count(of(&Mismatch::Affinity), "didn't match affinity rules"),
+            count(of(&Mismatch::Unschedulable), "is unschedulable"),
+            count(of(&Mismatch::NotExact), "is not exact matched"),
+        ]
+        .into_iter()
+        .flatten()
+        .chain(taints)
+        .chain(tried.iter().cloned())
+        .chain([format!("{} Reservation(s) matched owner total", self.owner_matched)])
+        .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use koord_core::{key::ObjectKey, uid::Uid};
+    use serde_json::{Value, json};
+
+    use super::{super::info::tests::reservation, *};
+
+    fn wish(affinity: &str) -> Wish {
+        let annotations = [("scheduling.koordinator.sh/reservation-affinity", affinity)].into_iter().collect();
+        Wish::new(&Labels::default(), &annotations).unwrap()
+    }
+
+    fn matched_by(wish: &Wish, members: Value) -> Match {
+        let (key, uid, labels) = (ObjectKey::new("ns", "p"), Uid::from("p"), Labels::default());
+        let pod = PodIdentity { key: &key, uid: &uid, labels: &labels, controller: None };
+        let list = |cpu: &str| [("cpu", cpu.parse().unwrap())].into_iter().collect();
+        let node_labels = [("zone", "a")].into_iter().collect();
+        wish.matches(&pod, &list("3"), &reservation(members), &list("4"), &node_labels)
+    }
+
+    fn tainted() -> Value {
+        json!({"spec": {"taints": [{"key": "gpu", "value": "no", "effect": "NoSchedule"}]}})
+    }
+
+    #[test]
+    fn a_pod_without_a_wish_uses_what_it_owns() {
+        assert_eq!(matched_by(&Wish::default(), json!({})), Match::Matched);
+        assert_eq!(matched_by(&Wish::default(), json!({"spec": {"owners": []}})), Match::NotOwner);
+        let unschedulable = json!({"spec": {"unschedulable": true}});
+        assert_eq!(matched_by(&Wish::default(), unschedulable), Match::Mismatch(Mismatch::Unschedulable));
+        let gone = json!({"status": {"phase": "Failed"}});
+        assert_eq!(matched_by(&Wish::default(), gone), Match::Mismatch(Mismatch::NotMatchable));
+        let ignoring = Wish { is_ignoring: true, ..Wish::default() };
+        assert_eq!(matched_by(&ignoring, json!({"spec": {"owners": []}})), Match::Ignored);
+    }
+
+    #[test]
+    fn without_an_affinity_no_taint_keeps_a_pod_away() {
+        assert_eq!(matched_by(&Wish::default(), tainted()), Match::Matched);
+        let taint = Mismatch::Taint("gpu".to_owned(), "no".to_owned());
+        assert_eq!(matched_by(&wish("{}"), tainted()), Match::Mismatch(taint));
+        assert_eq!(
+            matched_by(&wish(r#"{"tolerations":[{"key":"gpu","operator":"Exists"}]}"#), tainted()),
+            Match::Matched
+        );
+    }
+
+    #[test]
+    fn a_name_is_all_that_counts() {
+        let unschedulable = || json!({"spec": {"unschedulable": true, "taints": tainted()["spec"]["taints"]}});
+        let named = wish(r#"{"name":"r","reservationSelector":{"k":"v"}}"#);
+        assert_eq!(matched_by(&named, unschedulable()), Match::Matched);
+        assert_eq!(matched_by(&wish(r#"{"name":"other"}"#), json!({})), Match::Mismatch(Mismatch::Name));
+    }
+
+    #[test]
+    fn labels_of_the_node_count_where_the_reservation_has_none() {
+        let selects =
+            |affinity: &str, labels: Value| matched_by(&wish(affinity), json!({"metadata": {"labels": labels}}));
+        let zone = r#"{"reservationSelector":{"zone":"a"}}"#;
+        assert_eq!(selects(zone, json!({})), Match::Matched, "affinity-node-labels");
+        assert_eq!(selects(zone, json!({"zone": "b"})), Match::Mismatch(Mismatch::Affinity));
+        let required = r#"{"requiredDuringSchedulingIgnoredDuringExecution":{"reservationSelectorTerms":[{"matchExpressions":[{"key":"k","operator":"In","values":["2"]}]}]}}"#;
+        assert_eq!(selects(required, json!({"k": "2"})), Match::Matched, "affinity-selector-picks");
+        assert_eq!(selects(required, json!({"k": "1"})), Match::Mismatch(Mismatch::Affinity));
+        let tolerant =
+            r#"{"tolerations":[{"key":"node.kubernetes.io/unschedulable","operator":"Exists","effect":"NoSchedule"}]}"#;
+        let unschedulable = json!({"spec": {"unschedulable": true}});
+        assert_eq!(matched_by(&wish(tolerant), unschedulable), Match::Matched, "unschedulable-tolerated");
+    }
+
+    #[test]
+    fn an_exact_match_compares_what_it_names() {
+        let exact = |resource: &str| {
+            let text = format!(r#"{{"resourceNames":["{resource}"]}}"#);
+            let annotations = [("scheduling.koordinator.sh/exact-match-reservation", &*text)].into_iter().collect();
+            matched_by(&Wish::new(&Labels::default(), &annotations).unwrap(), json!({}))
+        };
+        assert_eq!(exact("cpu"), Match::Mismatch(Mismatch::NotExact));
+        assert_eq!(exact("x/y"), Match::Matched);
+    }
+
+    #[test]
+    fn an_affinity_that_is_no_json_is_an_error() {
+        let annotations = [("scheduling.koordinator.sh/reservation-affinity", "{bad")].into_iter().collect();
+        let error = Wish::new(&Labels::default(), &annotations).unwrap_err();
+        assert_eq!(error.reason, "invalid character 'b' looking for beginning of object key string");
+    }
+
+    #[test]
+    fn the_summary_counts_what_owners_could_not_use() {
+        let lines = |wish: &Wish, reservations: Vec<Value>| {
+            let mut summary = Summary::default();
+            reservations.into_iter().for_each(|members| summary.count(&matched_by(wish, members), wish));
+            summary.lines(wish, &["tried".to_owned()]).join(", ")
+        };
+        let affine = wish(r#"{"reservationSelector":{"k":"v"}}"#);
+        assert_eq!(lines(&affine, vec![]), "tried, 0 Reservation(s) matched owner total", "affinity-required-none");
+        assert_eq!(lines(&Wish::default(), vec![]), "");
+        assert_eq!(
+            lines(&affine, vec![json!({"spec": {"unschedulable": true}}), tainted(), tainted(), json!({})]),
+            "1 Reservation(s) didn't match affinity rules, 1 Reservation(s) is unschedulable, \
+             2 Reservation(s) had untolerated taint {gpu: no}, tried, 4 Reservation(s) matched owner total"
+        );
+        let named = wish(r#"{"name":"r"}"#);
+        assert_eq!(
+            lines(
+                &named,
+                vec![json!({}), json!({"metadata": {"name": "s"}}), json!({"status": {"phase": "Succeeded"}})]
+            ),
+            "1 Reservation(s) exactly matches the requested reservation name, \
+             1 Reservation(s) didn't match the requested reservation name, tried, 2 Reservation(s) matched owner total"
+        );
+    }
+}
