@@ -4,12 +4,14 @@ use std::{fmt, sync::Arc};
 
 use koord_config::scheduler::{DeviceShareArgs, Point, Resolved, SchedulerConfiguration};
 use koord_engine::{cycle::Profile, need::Needs, plugin::Plugin};
+use serde::de::Error as _;
 
 use self::Entry::{Built, InEngine, NotBuilt};
 use crate::{
     BalancedAllocation, Coscheduling, DefaultPreemption, DeviceShare, ImageLocality, InterPodAffinity, NodeAffinity,
     NodeNumaResource, NodePorts, NodeResourcesFit, NodeResourcesFitPlus, NodeUnschedulable, PodTopologySpread,
-    ScarceResourceAvoidance, SchedulingGates, TaintToleration, Unbuilt, elastic_quota::ElasticQuotaPlugin, load_aware::LoadAwareScheduling,
+    ScarceResourceAvoidance, SchedulingGates, TaintToleration, Unbuilt, elastic_quota::ElasticQuotaPlugin,
+    load_aware::LoadAwareScheduling,
 };
 
 /// What the scheduler has of a plugin.
@@ -93,7 +95,12 @@ pub enum ProfileError {
     #[error("there is no plugin {0:?}")]
     Unknown(String),
     /// Arguments that are no arguments of the plugin.
-    #[error("arguments of a plugin: {0}")]     Args(#[from] serde_json::Error), #[error("the arguments of plugin {plugin} cannot be used: {reason}")]     Args {         /// The plugin.         plugin: &'static str, /// A setting that would change where pods are placed, /// The setting.         setting: &'static str, /// What is wrong with them.         reason: serde_json::Error, and that is not built.     #[error("plugin {plugin}: {setting} is not supported yet; pods would be placed without it")]     Unsupported {         /// The plugin.         plugin: &'static str,
+    #[error("the arguments of plugin {plugin} cannot be used: {reason}")]
+    Args {
+        /// The plugin.
+        plugin: &'static str,
+        /// What is wrong with them.
+        reason: serde_json::Error,
     },
 }
 
@@ -140,12 +147,13 @@ pub fn default_profile(scheduler: &str) -> Result<Profile, ProfileError> {
     build(&profile.resolved()).map(|built| built.profile)
 }
 
-fn device_share(profile: &Resolved) -> Result<Arc<dyn Plugin>, ProfileError> {
+fn device_share(profile: &Resolved) -> Result<Arc<dyn Plugin>, serde_json::Error> {
     let args = profile.args::<DeviceShareArgs>()?;
     let named = args.gpu_shared_resource_templates.as_ref().map_or("", |templates| &templates.config_map_name);
     if !matches!(named, "" | DeviceShare::TEMPLATES) {
-        let setting = "gpuSharedResourceTemplatesConfig.configMapName";
-        return Err(ProfileError::Unsupported { plugin: "DeviceShare", setting });
+        let reason =
+            "gpuSharedResourceTemplatesConfig.configMapName is not supported yet; pods would be placed without it";
+        return Err(serde_json::Error::custom(reason));
     }
     Ok(Arc::new(DeviceShare::new(&args)))
 }
@@ -242,6 +250,8 @@ mod tests {
         let points = json!({"filter": {"enabled": [{"name": "DeviceShare"}]}});
         let profile = json!({"plugins": points, "pluginConfig": [{"name": "DeviceShare", "args": templates}]});
         let error = built(&profile).err().unwrap().to_string();
-        assert!(error.starts_with("plugin DeviceShare: gpuSharedResourceTemplatesConfig.configMapName"), "{error}");
+        let begin =
+            "the arguments of plugin DeviceShare cannot be used: gpuSharedResourceTemplatesConfig.configMapName";
+        assert!(error.starts_with(begin), "{error}");
     }
 }
