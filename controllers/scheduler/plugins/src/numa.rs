@@ -6,6 +6,7 @@
 mod accumulator;
 mod allocate;
 mod asked;
+mod devices;
 mod hints;
 mod ledger;
 mod manager;

@@ -119,6 +119,7 @@ impl DeviceShare {
         nodes: Option<NumaMask>,
     ) -> Result<(), Refused> {
         let Some(wanted) = self.wanted(request.template()) else { return Ok(()) };
+        let nodes = nodes.filter(|_| self.0.is_numa_aligned);
         let allocated = wanted.ask(cluster, row, nodes, false, |allocator| allocator.allocate(&Limits::default()));
         allocated.map_or(Ok(()), |allocated| allocated.map(drop))
     }

@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 
 use super::{
     allocate::{Order, Shortage, Stock},
+    devices::WantedDevices,
     ledger::Allocation,
     manager::{Hints, Provider, Rules, admit},
     node::{NumaNode, Reuse, amplify, milli},
@@ -26,6 +27,8 @@ use super::{
 pub(super) struct Asked {
     pub(super) wanted: Wanted,
     pub(super) requests: ResourceList,
+    /// The devices that it wants too.
+    pub(super) devices: Option<WantedDevices>,
     pub(super) settings: Arc<Configured>,
     pub(super) texts: Arc<Texts>,
 }
@@ -59,10 +62,21 @@ pub(super) struct Configured {
 #[derive(Debug, Default)]
 pub(super) struct Texts(Mutex<BTreeMap<Vec<String>, u64>>);
 
-/// The state, and the node of a row in it.
-pub(super) fn numa(cluster: &Cluster, row: Row) -> (Option<&NumaState>, Option<&NumaNode>) {
-    let state = cluster.state::<NumaState>();
-    (state, state.and_then(|state| state.node(row)))
+/// A node in its cluster.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) cluster: &'a Cluster,
+    pub(super) row: Row,
+    pub(super) state: &'a NumaState,
+    pub(super) node: &'a NumaNode,
+}
+
+impl<'a> Place<'a> {
+    /// The node of a row.
+    pub(super) fn of(cluster: &'a Cluster, row: Row) -> Option<Self> {
+        let state = cluster.state::<NumaState>()?;
+        Some(Self { cluster, row, state, node: state.node(row)? })
+    }
 }
 
 // === impl Texts ===
@@ -140,16 +154,19 @@ impl Asked {
     }
 
     /// The NUMA nodes of which the pod gets everything; none where it does not matter which.
-    fn affinity(&self, state: &NumaState, stock: &Stock<'_>, policy: Policy) -> Result<Option<NumaMask>, Refused> {
+    fn affinity(&self, place: Place<'_>, stock: &Stock<'_>, policy: Policy) -> Result<Option<NumaMask>, Refused> {
         if policy == Policy::None {
             return Ok(None);
         }
-        let node = stock.node;
+        let Place { cluster, row, state, node } = place;
         let scorer = Scorer { fill: self.settings.numa_fill, weights: self.weights(|name| state.names().get(name)) };
         let own = Own { stock, state, policy, scorer };
         let all = node.numa_nodes().unwrap_or_default();
         let occupation = self.wanted.keeps_apart.then(|| node.ledger.occupation(&node.cpus));
-        admit(&[&own], Rules { policy, all, occupation }).map_err(Refused::resolvable)
+        let devices = self.devices.as_ref().map(|devices| devices.on(cluster, row, all));
+        let devices = devices.as_ref().map(|devices| devices as &dyn Provider);
+        let providers: Vec<&dyn Provider> = std::iter::once(&own as &dyn Provider).chain(devices).collect();
+        admit(&providers, Rules { policy, all, occupation }).map_err(Refused::resolvable)
     }
 
     /// The resources that count for this pod.
@@ -160,14 +177,15 @@ impl Asked {
     }
 
     /// What the pod gets; none where it shares everything.
-    pub(super) fn reserve(&self, state: &NumaState, node: &NumaNode) -> Result<Option<NumaHold>, Refused> {
+    pub(super) fn reserve(&self, place: Place<'_>) -> Result<Option<NumaHold>, Refused> {
+        let Place { state, node, .. } = place;
         let Decided { policy, order } = self.decided(state, node)?;
         if policy == Policy::None && order.cpus.is_none() {
             return Ok(None);
         }
         let reuse = Reuse::default();
         let stock = Stock::new(node, &order, &reuse);
-        let affinity = self.affinity(state, &stock, policy)?;
+        let affinity = self.affinity(place, &stock, policy)?;
         let allocation = stock.allocate(affinity).map_err(|short| Refused::resolvable(reasons(&short, state)))?;
         let shares = allocation.shares.iter().map(|(node, share)| (*node, self.list(state, share)));
         Ok(Some(NumaHold {
@@ -201,7 +219,8 @@ impl Asked {
     }
 
     fn check(&self, cluster: &Cluster, row: Row) -> Result<(), Refused> {
-        let (Some(state), Some(node)) = numa(cluster, row) else { return Ok(()) };
+        let Some(place) = Place::of(cluster, row) else { return Ok(()) };
+        let Place { state, node, .. } = place;
         self.wanted.policy_on(node)?;
         if node.cpu_ratio > 1.0 {
             let left = cluster.allocatable(ResourceId::CPU, row) - Self::requested_cpu(node, cluster, row);
@@ -216,7 +235,7 @@ impl Asked {
         let reuse = Reuse::default();
         let stock = Stock::new(node, &order, &reuse);
         if policy != Policy::None {
-            return self.affinity(state, &stock, policy).map(drop);
+            return self.affinity(place, &stock, policy).map(drop);
         }
         if stock.has_cpus() { Ok(()) } else { Err(Refused::resolvable(reasons(&Shortage::Cpus, state))) }
     }
@@ -237,13 +256,14 @@ impl Asked {
 
     /// The score of the NUMA nodes that the pod would get; 0 where it gets none, and where the policy is BestEffort, which is
     /// looked at only after a node was chosen.
-    fn score_of_numa_nodes(&self, state: &NumaState, node: &NumaNode, decided: &Decided) -> Option<i64> {
+    fn score_of_numa_nodes(&self, place: Place<'_>, decided: &Decided) -> Option<i64> {
+        let Place { state, node, .. } = place;
         if decided.policy == Policy::BestEffort {
             return None;
         }
         let reuse = Reuse::default();
         let stock = Stock::new(node, &decided.order, &reuse);
-        let affinity = self.affinity(state, &stock, decided.policy).ok()?;
+        let affinity = self.affinity(place, &stock, decided.policy).ok()?;
         let Allocation { cpus, shares, .. } = stock.allocate(affinity).ok()?;
         let (mut requested, mut total) = (decided.order.requests.clone(), ResourceVector::default());
         if decided.order.cpus.is_some() {
@@ -270,11 +290,12 @@ impl Filter for Asked {
 
 impl Score for Asked {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
-        let (Some(state), Some(node)) = numa(cluster, row) else { return 0 };
+        let Some(place) = Place::of(cluster, row) else { return 0 };
+        let Place { state, node, .. } = place;
         let Ok(decided) = self.decided(state, node) else { return 0 };
         match decided.policy {
             Policy::None => self.score_of_node(node, decided.order.cpus.is_some(), cluster, row),
-            _ => self.score_of_numa_nodes(state, node, &decided).unwrap_or(0),
+            _ => self.score_of_numa_nodes(place, &decided).unwrap_or(0),
         }
     }
 

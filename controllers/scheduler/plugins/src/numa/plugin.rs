@@ -6,6 +6,7 @@ mod tests;
 use std::sync::Arc;
 
 use koord_api::{
+    device::Device,
     node_resource_topology::v1alpha1::NodeResourceTopology,
     numa::{RESOURCE_SPEC, RESOURCE_STATUS},
     protocol::Text,
@@ -23,11 +24,13 @@ use koord_engine::{
 use koord_resource::controller::ResourceKind;
 
 use super::{
-    asked::{Asked, Configured, Texts, numa},
+    asked::{Asked, Configured, Place, Texts},
+    devices::WantedDevices,
     policy::{Bind, Fill},
     state::{NumaHold, NumaState},
     wanted::{Invalid, Wanted},
 };
+use crate::device_share::ChosenNumaNodes;
 
 /// Gives pods CPUs of their own and resources of as few NUMA nodes as they ask for, and refuses nodes that do not have them.
 #[derive(Debug)]
@@ -63,13 +66,15 @@ impl NodeNumaResource {
     }
 
     /// What a pod wants. None where it requests nothing, and has no part in all this.
-    fn asked(&self, template: &Template) -> Result<Option<Asked>, Invalid> {
+    fn asked(&self, request: &Request<'_>) -> Result<Option<Asked>, Invalid> {
+        let template = request.template();
         if template.requests.is_zero() {
             return Ok(None);
         }
         let requests = template.requests.clone();
         let (settings, texts) = (Arc::clone(&self.settings), Arc::clone(&self.texts));
-        Ok(Some(Asked { wanted: wanted(template, self.settings.bind)?, requests, settings, texts }))
+        let (wanted, devices) = (wanted(template, self.settings.bind)?, WantedDevices::of(request));
+        Ok(Some(Asked { wanted, requests, devices, settings, texts }))
     }
 }
 
@@ -93,7 +98,7 @@ impl Plugin for NodeNumaResource {
     }
 
     fn admit(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
-        self.asked(request.template()).map(drop).map_err(|invalid| match invalid {
+        self.asked(request).map(drop).map_err(|invalid| match invalid {
             Invalid::FractionalCpu => Rejection::unresolvable(Invalid::FRACTIONAL_CPU),
             Invalid::Annotation(reason) => {
                 let message = format!("running PreFilter plugin \"{}\": {reason}", self.name());
@@ -103,14 +108,14 @@ impl Plugin for NodeNumaResource {
     }
 
     fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {
-        match self.asked(request.template()) {
+        match self.asked(request) {
             Ok(Some(asked)) => PreFilter::Nodes(Box::new(asked)),
             Ok(None) | Err(_) => PreFilter::Skip,
         }
     }
 
     fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn Score>> {
-        Some(Box::new(self.asked(request.template()).ok()??))
+        Some(Box::new(self.asked(request).ok()??))
     }
 
     fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<String> {
@@ -118,13 +123,17 @@ impl Plugin for NodeNumaResource {
     }
 
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
-        let Ok(Some(asked)) = self.asked(request.template()) else { return Ok(()) };
-        let (Some(state), Some(node)) = numa(cluster, row) else { return Ok(()) };
-        let reserved = asked.reserve(state, node).map_err(|refused| {
+        let Ok(Some(asked)) = self.asked(request) else { return Ok(()) };
+        let Some(place) = Place::of(cluster, row) else { return Ok(()) };
+        let reserved = asked.reserve(place).map_err(|refused| {
             let code = if refused.is_resolvable { Code::Unschedulable } else { Code::Unresolvable };
             Rejection { code, message: refused.reasons.join(", ") }
         })?;
         if let Some(hold) = reserved {
+            // DeviceShare, which comes later, keeps to them.
+            if let Some(affinity) = hold.affinity {
+                holds.set(ChosenNumaNodes(affinity));
+            }
             holds.set(hold);
         }
         Ok(())
@@ -153,7 +162,7 @@ impl Plugin for NodeNumaResource {
 
     fn may_help(&self, _: &Pod, event: &Event, _: &Cluster) -> bool {
         match event {
-            Event::Object(change) => change.of::<NodeResourceTopology>().is_some(),
+            Event::Object(change) => change.of::<NodeResourceTopology>().is_some() || change.of::<Device>().is_some(),
             _ => true,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use koord_api::node_resource_topology::v1alpha1::NodeResourceTopology;
+use koord_api::{device::Device, node_resource_topology::v1alpha1::NodeResourceTopology};
 use koord_config::scheduler::NodeNumaResourceArgs;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
 use koord_engine::{
@@ -17,7 +17,7 @@ use koord_engine::{
 use serde_json::{Value, json};
 
 use super::{SPEC, STATUS};
-use crate::{NodeNumaResource, NodeResourcesFit, testing};
+use crate::{DeviceShare, NodeNumaResource, NodeResourcesFit, testing};
 
 /// A node of NUMA nodes with four cores of two CPUs each.
 pub(super) struct Machine {
@@ -105,8 +105,12 @@ impl World {
         let args: NodeNumaResourceArgs = serde_json::from_value(args).unwrap();
         let profile = Profile {
             scheduler: "koord-scheduler".into(),
-            plugins: vec![Arc::new(NodeResourcesFit::default()), Arc::new(NodeNumaResource::new(args))],
-            filters: vec![0, 1],
+            plugins: vec![
+                Arc::new(NodeResourcesFit::default()),
+                Arc::new(NodeNumaResource::new(args)),
+                Arc::new(DeviceShare::default()),
+            ],
+            filters: vec![0, 1, 2],
             scores: vec![(0, 1), (1, 1)],
             ..Profile::default()
         };
@@ -138,6 +142,29 @@ impl World {
         self.tried()
     }
 
+    /// A pod of class LS that wants GPUs too.
+    pub(super) fn create_with_gpus(&mut self, name: &str, cpu: &str, gpus: &str) -> String {
+        let requests = json!({"cpu": cpu, "memory": "1Gi", "koordinator.sh/gpu": gpus});
+        self.engine.set_pod(requesting(name, ("LS", &[]), 9500, &requests, None), self.now);
+        self.tried()
+    }
+
+    /// The node reports GPUs: the NUMA node of each.
+    pub(super) fn report_gpus(&mut self, node: &str, numa_nodes: &[u32]) {
+        let resources = json!({"koordinator.sh/gpu-core": "100", "koordinator.sh/gpu-memory": "80Gi",
+            "koordinator.sh/gpu-memory-ratio": "100"});
+        let gpu = |(minor, numa_node): (usize, &u32)| {
+            let place = json!({"socketID": 0, "nodeID": numa_node, "pcieID": numa_node.to_string(), "busID": ""});
+            json!({"type": "gpu", "id": format!("GPU-{minor}"), "minor": minor, "health": true,
+                "resources": resources, "topology": place})
+        };
+        let gpus: Vec<Value> = numa_nodes.iter().enumerate().map(gpu).collect();
+        let device = json!({"metadata": {"name": node}, "spec": {"devices": gpus}});
+        let device: Device = serde_json::from_value(device).unwrap();
+        let object = Object::new(ObjectKey::cluster(node), Uid::from(node), false, Arc::new(device));
+        self.engine.set_object(object, self.now);
+    }
+
     pub(super) fn tried(&mut self) -> String {
         self.engine.attempt(self.now).map(|attempt| result(&attempt)).unwrap_or_default()
     }
@@ -150,7 +177,16 @@ pub(super) fn pod(
     memory: &str,
     node: Option<&str>,
 ) -> Arc<Pod> {
-    let requests = json!({"cpu": cpu, "memory": memory});
+    requesting(name, (qos, annotations), priority, &json!({"cpu": cpu, "memory": memory}), node)
+}
+
+fn requesting(
+    name: &str,
+    (qos, annotations): (&str, &[(&str, &str)]),
+    priority: i32,
+    requests: &Value,
+    node: Option<&str>,
+) -> Arc<Pod> {
     let spec = json!({
         "schedulerName": "koord-scheduler", "priority": priority,
         "containers": [{"name": "c", "resources": {"requests": requests}}],
@@ -173,10 +209,18 @@ pub(super) fn result(attempt: &Attempt) -> String {
     match &attempt.outcome {
         Outcome::Bind { node, patch, .. } => {
             let annotation = |key: &str| patch.annotations.get(key).cloned().flatten();
-            let parts = [Some(node.to_string()), annotation(STATUS), annotation(SPEC)];
+            let devices = annotation("scheduling.koordinator.sh/device-allocated").map(|text| minors(&text));
+            let parts = [Some(node.to_string()), annotation(STATUS), annotation(SPEC), devices];
             parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
         }
         Outcome::Refused(refused) => refused.message.clone(),
         Outcome::Waiting { .. } => "waits".to_owned(),
     }
+}
+
+/// The GPUs in an annotation by their numbers.
+fn minors(text: &str) -> String {
+    let allocated: Value = serde_json::from_str(text).unwrap();
+    let minors = allocated["gpu"].as_array().unwrap().iter().map(|gpu| gpu["minor"].to_string());
+    format!("GPUs {}", minors.collect::<Vec<_>>().join(" "))
 }

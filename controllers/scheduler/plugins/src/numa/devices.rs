@@ -1,0 +1,71 @@
+//! DeviceShare beside this plugin: both must find what a pod wants on the same NUMA nodes (`spec/scheduler.md` 2.12 and 3F.6).
+
+use std::sync::Arc;
+
+use koord_engine::{
+    cluster::{Class, Cluster},
+    columns::Row,
+    plugin::Request,
+    pod::Pod,
+};
+use koord_scheduling::NumaMask;
+
+use super::manager::{Hint, Hints, Provider};
+use crate::device_share::{DeviceShare, NumaHint};
+
+/// A pod, and the plugin of its profile that would give it devices.
+pub(super) struct WantedDevices {
+    plugin: DeviceShare,
+    pod: Arc<Pod>,
+    class: Arc<Class>,
+}
+
+/// The devices of one node.
+pub(super) struct OfferedDevices<'a> {
+    wanted: &'a WantedDevices,
+    cluster: &'a Cluster,
+    row: Row,
+    all: NumaMask,
+}
+
+impl WantedDevices {
+    /// None where the profile of the pod gives no devices.
+    pub(super) fn of(request: &Request<'_>) -> Option<Self> {
+        let plugin = request.plugin::<DeviceShare>()?.clone();
+        Some(Self { plugin, pod: Arc::clone(request.pod), class: Arc::clone(request.class) })
+    }
+
+    /// Asked about the node of a row with these NUMA nodes.
+    pub(super) fn on<'a>(&'a self, cluster: &'a Cluster, row: Row, all: NumaMask) -> OfferedDevices<'a> {
+        OfferedDevices { wanted: self, cluster, row, all }
+    }
+}
+
+impl OfferedDevices<'_> {
+    fn request(&self) -> Request<'_> {
+        Request { pod: &self.wanted.pod, class: &self.wanted.class, plugins: &[] }
+    }
+}
+
+impl Provider for OfferedDevices<'_> {
+    fn hints(&self) -> Result<Hints, Vec<String>> {
+        let (plugin, request) = (&self.wanted.plugin, self.request());
+        let Some(hints) = plugin.numa_hints(&request, self.cluster, self.row, self.all) else {
+            return Ok(Hints::new());
+        };
+        let hint = |NumaHint { nodes, is_preferred, score }: NumaHint| Hint {
+            affinity: Some(nodes),
+            is_preferred,
+            score,
+            is_unsatisfied: false,
+        };
+        let (kinds, hints) = hints.map_err(|refused| vec![refused.to_string()])?;
+        let hints: Vec<Hint> = hints.into_iter().map(hint).collect();
+        Ok(kinds.into_iter().map(|kind| (kind.to_string(), Some(hints.clone()))).collect())
+    }
+
+    fn verify(&self, affinity: Option<NumaMask>) -> Result<(), Vec<String>> {
+        let fits = self.wanted.plugin.fits(&self.request(), self.cluster, self.row, affinity);
+        fits.map_err(|refused| vec![refused.to_string()])
+    }
+}
