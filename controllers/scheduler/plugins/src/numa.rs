@@ -1,7 +1,8 @@
 //! NodeNUMAResource: pods get CPUs of their own, and resources of as few NUMA nodes as they ask for (`spec/scheduler.md` 3B).
 //!
-//! What is decided is a function of plain values: [`allocate`](allocate::allocate) gives a pod CPUs and shares of NUMA nodes of a
-//! [`NumaNode`](node::NumaNode), [`manager`] brings the wishes of several plugins about NUMA nodes together.
+//! What is decided is a function of plain values: a [`Stock`](allocate::Stock) is what a [`NumaNode`](node::NumaNode) has for
+//! a pod, and gives it CPUs and shares of NUMA nodes; the [`manager`] brings the wishes of several plugins about NUMA nodes
+//! together. The [`state`] follows every pod that is placed and removed.
 
 mod accumulator;
 mod allocate;
