@@ -343,7 +343,9 @@ impl Cluster {
     fn object_changed(&mut self, change: &ObjectChange) {
         self.with_states(|states, cluster| {
             let rows: Vec<Row> = states.iter_mut().flat_map(|state| state.object(cluster, change)).collect();
-            rows.into_iter().for_each(|row| cluster.log.note(row));
+            for row in rows {
+                cluster.log.note(row);
+            }
         });
     }
 
@@ -355,7 +357,9 @@ impl Cluster {
         }
         self.with_states(|states, cluster| {
             let rows: Vec<Row> = states.iter_mut().flat_map(|state| state.tick(cluster, now)).collect();
-            rows.into_iter().for_each(|row| cluster.log.note(row));
+            for row in rows {
+                cluster.log.note(row);
+            }
         });
     }
 
