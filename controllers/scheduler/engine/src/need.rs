@@ -17,7 +17,6 @@ const NAMES: &[&str] = &[
     "reservations",
     "devices",
     "scheduling hints",
-    "elastic quotas",
 ];
 
 impl Needs {
@@ -35,8 +34,6 @@ impl Needs {
     pub const DEVICES: Self = Self(1 << 4);
     /// A scheduling hint.
     pub const HINTS: Self = Self(1 << 5);
-    /// A quota.
-    pub const QUOTAS: Self = Self(1 << 6);
 
     /// The needs of both.
     pub const fn with(self, other: Self) -> Self {
@@ -68,8 +65,7 @@ impl Needs {
                 | when(annotated("scheduling.koordinator.sh/reservation-affinity"), Self::RESERVATIONS)
                 | when(requests.names().any(is_device), Self::DEVICES)
                 | when(annotated("scheduling.koordinator.sh/device-joint-allocate"), Self::DEVICES)
-                | when(annotated("scheduling.koordinator.sh/scheduling-hint"), Self::HINTS)
-                | when(labels.contains_key("quota.scheduling.koordinator.sh/name"), Self::QUOTAS),
+                | when(annotated("scheduling.koordinator.sh/scheduling-hint"), Self::HINTS),
         )
     }
 

@@ -34,8 +34,8 @@ impl DefaultPreemption {
 }
 
 /// Pods of a lower priority may go, within their disruption budgets where that can be.
-struct LowerPriority {
-    priority: i32,
+pub(crate) struct LowerPriority {
+    pub(crate) priority: i32,
 }
 
 impl Plugin for DefaultPreemption {
@@ -56,6 +56,10 @@ impl Plugin for DefaultPreemption {
         if waits_for_victims(request, attempted, &rules) {
             return said("not eligible due to a terminating pod on the nominated node.");
         }
+        if is_refused_by_another(attempted, self.name()) {
+            let (nodes, words) = (attempted.cluster.len(), rules.no_victims(""));
+            return said(&format!("0/{nodes} nodes are available: {nodes} {words}."));
+        }
         match attempted.candidates(request, &rules, self.width) {
             Err(words) => said(&words),
             Ok(candidates) => least_harm(candidates).map_or_else(
@@ -73,8 +77,15 @@ impl Plugin for DefaultPreemption {
     }
 }
 
+/// Whether the pod was refused as a whole by a plugin that makes room itself: that one knows which pods may go.
+fn is_refused_by_another(attempted: &Attempted<'_>, name: &str) -> bool {
+    let Found::Never(plugin, _) = attempted.found else { return false };
+    let refusing = attempted.profile.plugins.get(usize::from(*plugin));
+    attempted.profile.post_filters.contains(plugin) && refusing.is_some_and(|refusing| refusing.name() != name)
+}
+
 /// Whether room is being made for the pod already, on a node that will take it.
-fn waits_for_victims(request: &Request<'_>, attempted: &Attempted<'_>, rules: &LowerPriority) -> bool {
+pub(crate) fn waits_for_victims(request: &Request<'_>, attempted: &Attempted<'_>, rules: &dyn Rules) -> bool {
     let cluster = &*attempted.cluster;
     let Some(row) = cluster.nomination(&request.pod.uid) else { return false };
     !is_hopeless(request, attempted, row)

@@ -1,10 +1,16 @@
 //! ElasticQuota: pods of a quota may use its runtime, which is divided among quotas by what they request.
+//!
+//! Pods are counted by what makes them find their quota ([`Ledger`]); the quotas are trees with sums that follow every
+//! change ([`Forest`]). A pod that its quota has no room for may evict less important pods of the same quota.
 
+#[cfg(test)]
+mod cases;
 mod check;
 mod claim;
 mod division;
 mod forest;
 mod ledger;
+mod quotas;
 mod revoke;
 mod settings;
 mod status;
@@ -12,13 +18,131 @@ mod sums;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
+
+use koord_api::{elastic_quota, quota::DEFAULT_QUOTA};
+use koord_config::scheduler::ElasticQuotaArgs;
+use koord_core::uid::Uid;
+use koord_engine::{
+    cluster::{Cluster, Placed},
+    event::{Event, Events},
+    plugin::{Plugin, PostFilter, Rejection, Request},
+    pod::Pod,
+    preemption::{Attempted, Rules, Width, least_harm},
+    state::State,
+};
+use koord_resource::controller::ResourceKind;
+
 pub use self::{
     check::Shortage,
     claim::{Claim, is_preemptible},
     forest::{Forest, Node},
     ledger::{Counted, Ledger},
+    quotas::Quotas,
     revoke::{Overuse, Running, revoked},
     settings::Settings,
     status::QuotaStatus,
     sums::{Kind, Sums},
 };
+use crate::default_preemption::{LowerPriority, waits_for_victims};
+
+/// Refuses pods that their quota has no room for. Profiles share the quotas, so that the first profile says by which
+/// arguments they limit.
+#[derive(Clone, Debug)]
+pub struct ElasticQuotaPlugin {
+    settings: Settings,
+}
+
+/// Pods of the same quota and of a lower priority may go.
+struct SameQuota<'a> {
+    quota: &'a str,
+    pod: &'a Pod,
+    lower: LowerPriority,
+}
+
+impl ElasticQuotaPlugin {
+    /// With these arguments, completed.
+    pub fn new(args: &ElasticQuotaArgs) -> Self {
+        Self { settings: Settings::from(args) }
+    }
+}
+
+impl From<Settings> for ElasticQuotaPlugin {
+    fn from(settings: Settings) -> Self {
+        Self { settings }
+    }
+}
+
+impl Plugin for ElasticQuotaPlugin {
+    fn name(&self) -> &'static str {
+        "ElasticQuota"
+    }
+
+    fn reads(&self) -> &'static [ResourceKind] {
+        const { &[ResourceKind::typed::<elastic_quota::ElasticQuota>()] }
+    }
+
+    fn state(&self) -> Option<Box<dyn State>> {
+        Some(Box::new(Quotas::new(self.settings.clone())))
+    }
+
+    fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
+        let Some(quotas) = cluster.state::<Quotas>() else { return Ok(()) };
+        quotas.check(request.template()).map_err(|shortage| Rejection::unschedulable(shortage.to_string()))
+    }
+
+    fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilter {
+        let quotas = attempted.cluster.state::<Quotas>();
+        let quota = quotas.and_then(|quotas| quotas.quota_of(request.template())).cloned();
+        let Some(quota) = quota else { return PostFilter::Nothing(String::new()) };
+        let said = |words: &str| PostFilter::Nothing(format!("preemption: {words}"));
+        if !request.template().preempts {
+            return said("not eligible due to preemptionPolicy=Never.");
+        }
+        let lower = LowerPriority { priority: request.template().priority };
+        let rules = SameQuota { quota: &quota, pod: request.pod, lower };
+        if waits_for_victims(request, attempted, &rules) {
+            return said("not eligible due to a terminating pod on the nominated node.");
+        }
+        match attempted.candidates(request, &rules, Width { percent: 100, at_least: 0 }) {
+            Err(words) => said(&words),
+            Ok(candidates) => least_harm(candidates).map_or_else(
+                || said("no candidate node for preemption"),
+                |best| PostFilter::Nominate {
+                    row: best.row,
+                    victims: best.victims.iter().map(|placed| placed.pod.uid.clone()).collect(),
+                },
+            ),
+        }
+    }
+
+    fn events(&self) -> Events {
+        Events::POD_REMOVED | Events::NODE_ADDED | Events::NODE_ALLOCATABLE | Events::OBJECTS
+    }
+
+    fn may_help(&self, pod: &Pod, event: &Event, cluster: &Cluster) -> bool {
+        let Event::Object(change) = event else { return true };
+        change.of::<elastic_quota::ElasticQuota>().is_some()
+            && cluster.state::<Quotas>().is_some_and(|quotas| quotas.check(&pod.template).is_ok())
+    }
+}
+
+impl Rules for SameQuota<'_> {
+    fn may_evict(&self, placed: &Placed, cluster: &Cluster) -> bool {
+        let Some(quotas) = cluster.state::<Quotas>() else { return false };
+        let template = &placed.pod.template;
+        let is_protected = self.quota == DEFAULT_QUOTA && quotas.settings().protects_default;
+        !is_protected
+            && self.lower.may_evict(placed, cluster)
+            && is_preemptible(template)
+            && quotas.quota_of(template).is_some_and(|quota| **quota == *self.quota)
+    }
+
+    fn protected(&self, pods: &[Placed], cluster: &Cluster) -> BTreeSet<Uid> {
+        self.lower.protected(pods, cluster)
+    }
+
+    fn no_victims(&self, node: &str) -> String {
+        format!("No victims found on node {node} for preemptor pod {}", self.pod.key.name())
+    }
+}

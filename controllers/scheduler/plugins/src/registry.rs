@@ -7,7 +7,7 @@ use koord_engine::{cycle::Profile, need::Needs, plugin::Plugin};
 
 use self::Entry::{Built, InEngine, NotBuilt};
 use crate::{
-    BalancedAllocation, Coscheduling, DefaultPreemption, DeviceShare, ImageLocality, InterPodAffinity, NodeAffinity, NodeNumaResource, NodePorts, NodeResourcesFit, NodeResourcesFitPlus, NodeUnschedulable, PodTopologySpread, ScarceResourceAvoidance, SchedulingGates, TaintToleration, Unbuilt, load_aware::LoadAwareScheduling,
+    BalancedAllocation, Coscheduling, DefaultPreemption, DeviceShare, ImageLocality, InterPodAffinity, NodeAffinity, NodeNumaResource, NodePorts, NodeResourcesFit, NodeResourcesFitPlus, NodeUnschedulable, PodTopologySpread, ScarceResourceAvoidance, SchedulingGates, TaintToleration, Unbuilt, elastic_quota::ElasticQuotaPlugin, load_aware::LoadAwareScheduling,
 };
 
 /// What the scheduler has of a plugin.
@@ -49,7 +49,7 @@ const REGISTRY: &[(&str, Entry)] = &[
     ("Reservation", NotBuilt(Needs::RESERVATIONS)),
     ("Coscheduling", Built(|profile| Ok(Arc::new(Coscheduling::new(&profile.args()?))))),
     ("DeviceShare", Built(device_share)),
-    ("ElasticQuota", NotBuilt(Needs::QUOTAS)),
+    ("ElasticQuota", Built(|profile| Ok(Arc::new(ElasticQuotaPlugin::new(&profile.args()?))))),
     ("DefaultPreBind", InEngine),
     ("NodeResourcesFitPlus", Built(|profile| Ok(Arc::new(NodeResourcesFitPlus::from(&profile.args()?))))),
     ("ScarceResourceAvoidance", Built(|profile| Ok(Arc::new(ScarceResourceAvoidance::from(&profile.args()?))))),

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use koord_resource::ResourceList;
+use koord_resource::{Quantity, ResourceList};
 
 use super::{Counted, Forest, Settings, sums::masked};
 
@@ -34,36 +34,48 @@ impl Forest {
     pub fn check(&self, settings: &Settings, pod: Counted<'_>) -> Result<(), Shortage> {
         let Some(name) = self.quota_of(pod.claim) else { return Ok(()) };
         let Some(node) = self.node(name) else { return Ok(()) };
-        let request = masked(pod.requests, &node.quota.max);
-        let bound = |bound, path, limit, used| Shortage::unless_within(bound, path, limit, used, &request);
-        bound(Bound::Own, vec![Arc::clone(name)], self.limit(name), &node.sums.used)?;
+        let check = Check { requests: pod.requests, max: &node.quota.max };
+        let own = || vec![Arc::clone(name)];
+        check.within(Bound::Own, own, &self.limit(name), &node.sums.used)?;
         if !pod.is_preemptible {
-            let min = node.quota.min.clone();
-            bound(Bound::NonPreemptible, vec![Arc::clone(name)], min, &node.sums.non_preemptible_used)?;
+            check.within(Bound::NonPreemptible, own, &node.quota.min, &node.sums.non_preemptible_used)?;
         }
-        let mut path = vec![Arc::clone(name)];
+        let mut path = own();
         for (above, node) in self.upwards(name).skip(1).take_while(|_| settings.checks_parents) {
             path.insert(0, Arc::clone(above));
-            bound(Bound::Above, path.clone(), self.limit(above), &node.sums.used)?;
+            check.within(Bound::Above, || path.clone(), &self.limit(above), &node.sums.used)?;
         }
         Ok(())
     }
 }
 
-impl Shortage {
+/// What a pod requests of its quota: what the quota's `max` names.
+struct Check<'a> {
+    requests: &'a ResourceList,
+    max: &'a ResourceList,
+}
+
+impl Check<'_> {
     /// A resource that the limit does not name, or that is neither used nor requested, is not compared.
-    fn unless_within(
+    fn within(
+        &self,
         bound: Bound,
-        path: Vec<Arc<str>>,
-        limit: ResourceList,
+        path: impl FnOnce() -> Vec<Arc<str>>,
+        limit: &ResourceList,
         used: &ResourceList,
-        request: &ResourceList,
-    ) -> Result<(), Self> {
-        let exceeded: Vec<String> = used.plus(request).exceeding(&limit).into_iter().map(ToOwned::to_owned).collect();
+    ) -> Result<(), Shortage> {
+        let request = |name: &str| self.requests.get(name).filter(|_| self.max.contains(name));
+        let is_over = |(name, limit): &(&String, &Quantity)| match (used.get(name), request(name)) {
+            (Some(used), Some(request)) => used.clone() + request > **limit,
+            (Some(amount), None) | (None, Some(amount)) => amount > limit,
+            (None, None) => false,
+        };
+        let exceeded: Vec<String> = limit.iter().filter(is_over).map(|(name, _)| name.clone()).collect();
         if exceeded.is_empty() {
             return Ok(());
         }
-        Err(Self { bound, path, limit, used: used.clone(), request: request.clone(), exceeded })
+        let request = masked(self.requests, self.max);
+        Err(Shortage { bound, path: path(), limit: limit.clone(), used: used.clone(), request, exceeded })
     }
 }
 

@@ -3,6 +3,7 @@
 mod hang;
 
 use std::{
+    borrow::Cow,
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
@@ -119,16 +120,18 @@ impl Forest {
 
     /// What the pods of a quota may use, of the resources that its `max` names. That is its `max` where runtimes are
     /// switched off, for the system and the default quota, and for a quota that no root reaches.
-    pub fn limit(&self, name: &str) -> ResourceList {
+    pub fn limit(&self, name: &str) -> Cow<'_, ResourceList> {
+        const NOTHING: &ResourceList = &ResourceList::new();
+        let max = self.nodes.get(name).map_or(NOTHING, |node| &node.quota.max);
+        if !self.settings.uses_runtime || is_special(name) {
+            return Cow::Borrowed(max);
+        }
         let path: Vec<(&Arc<str>, &Node)> = self.upwards(name).collect();
         let root = path.last().and_then(|(_, top)| match &top.above {
             Above::Root(tree) => self.roots.get(tree),
             Above::Quota(_) | Above::Nothing => None,
         });
-        match root {
-            Some(root) if self.settings.uses_runtime && !is_special(name) => self.runtime(root, &path),
-            _ => path.first().map(|(_, node)| node.quota.max.clone()).unwrap_or_default(),
-        }
+        root.map_or(Cow::Borrowed(max), |root| Cow::Owned(self.runtime(root, &path)))
     }
 
     /// The runtime of the first quota of a path that ends at a child of the root.

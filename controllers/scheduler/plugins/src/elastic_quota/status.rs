@@ -42,7 +42,7 @@ impl QuotaStatus {
         let node = forest.node(name)?;
         let is_divided = settings.uses_runtime && !matches!(name, SYSTEM_QUOTA | DEFAULT_QUOTA);
         let annotations = [
-            (RUNTIME.name(), if is_divided { forest.limit(name) } else { ResourceList::new() }),
+            (RUNTIME.name(), if is_divided { forest.limit(name).into_owned() } else { ResourceList::new() }),
             (REQUEST.name(), node.request.clone()),
             (CHILD_REQUEST.name(), node.sums.request.clone()),
             (NON_PREEMPTIBLE_REQUEST.name(), node.sums.non_preemptible_request.clone()),

@@ -494,7 +494,7 @@ proptest! {
             let tree: Snapshot = quotas.iter().cloned().collect();
             let demand = Demand { total: &total, requests: &requests, scale_min: scales_min, guarantee: false };
             for (name, runtime) in koord_quota::runtime(&tree, demand) {
-                prop_assert_eq!(&forest.limit(name), &runtime, "{}", name);
+                prop_assert_eq!(&*forest.limit(name), &runtime, "{}", name);
             }
         }
     }
