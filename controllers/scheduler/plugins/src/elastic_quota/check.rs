@@ -8,7 +8,10 @@ use super::{Counted, Forest, Settings, sums::masked};
 
 /// Why a pod is refused: a quota has less left than it requests.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Shortage {
+pub struct Shortage(Box<Details>);
+
+#[derive(Clone, Debug, PartialEq)]
+struct Details {
     bound: Bound,
     /// The quota that the pod belongs to, or the path from the quota that is short down to it.
     path: Vec<Arc<str>>,
@@ -75,13 +78,14 @@ impl Check<'_> {
             return Ok(());
         }
         let request = masked(self.requests, self.max);
-        Err(Shortage { bound, path: path(), limit: limit.clone(), used: used.clone(), request, exceeded })
+        let (limit, used) = (limit.clone(), used.clone());
+        Err(Shortage(Box::new(Details { bound, path: path(), limit, used, request, exceeded })))
     }
 }
 
 impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { bound, path, limit, used, request, exceeded } = self;
+        let Details { bound, path, limit, used, request, exceeded } = &*self.0;
         let own = path.last().map_or("", |name| name);
         match bound {
             // QUIRK: the limit is called the runtime where it is the `max` too.

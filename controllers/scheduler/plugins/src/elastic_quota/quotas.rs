@@ -20,7 +20,8 @@ use super::{Claim, Counted, Forest, Ledger, QuotaStatus, Settings, Shortage, is_
 #[derive(Clone, Debug)]
 pub struct Quotas {
     ledger: Ledger,
-    quotas: BTreeMap<ObjectKey, Quota>,
+    /// By the keys of their objects.
+    read: BTreeMap<ObjectKey, Quota>,
     /// What nodes offer, by row.
     offered: Vec<Option<ResourceList>>,
 }
@@ -28,12 +29,12 @@ pub struct Quotas {
 impl Quotas {
     /// Of no cluster.
     pub fn new(settings: Settings) -> Self {
-        Self { ledger: Ledger::new(settings), quotas: BTreeMap::new(), offered: Vec::new() }
+        Self { ledger: Ledger::new(settings), read: BTreeMap::new(), offered: Vec::new() }
     }
 
     /// The quotas as trees.
     pub fn forest(&self) -> &Forest {
-        self.ledger.forest(self.quotas.values())
+        self.ledger.forest(self.read.values())
     }
 
     /// How quotas limit pods.
@@ -121,10 +122,10 @@ impl State for Quotas {
             && let Some(key) = change.key()
         {
             let new = new.map(decisive);
-            if self.quotas.get(key) != new.as_ref() {
+            if self.read.get(key) != new.as_ref() {
                 match new {
-                    Some(new) => _ = self.quotas.insert(key.clone(), new),
-                    None => _ = self.quotas.remove(key),
+                    Some(new) => _ = self.read.insert(key.clone(), new),
+                    None => _ = self.read.remove(key),
                 }
                 self.ledger.quotas_changed();
             }

@@ -30,7 +30,9 @@ impl Overuse {
         let mut since: BTreeMap<Arc<str>, i64> = over.collect();
         let late = |since: &i64| now.saturating_sub(*since) > delay_seconds;
         let late: Vec<Arc<str>> = since.iter().filter(|(_, at)| late(at)).map(|(name, _)| Arc::clone(name)).collect();
-        late.iter().for_each(|name| _ = since.insert(Arc::clone(name), now));
+        for name in &late {
+            since.insert(Arc::clone(name), now);
+        }
         self.0 = since;
         late
     }

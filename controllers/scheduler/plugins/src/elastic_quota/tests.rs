@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 
 use super::{Claim, Counted, Forest, Ledger, Overuse, QuotaStatus, Running, Settings, revoked};
 
-fn list(amounts: &Value) -> ResourceList {
-    serde_json::from_value(amounts.clone()).unwrap()
+fn list(amounts: Value) -> ResourceList {
+    serde_json::from_value(amounts).unwrap()
 }
 
 /// A quota with these amounts; labels and annotations without the domain.
@@ -25,9 +25,8 @@ fn quota(name: &str, min: Value, max: Value, labels: Value, annotations: Value) 
     };
     let metadata =
         json!({"name": name, "namespace": "default", "labels": domain(labels), "annotations": domain(annotations)});
-    let object: ElasticQuota =
-        serde_json::from_value(json!({"metadata": metadata, "spec": {"min": min, "max": max}})).unwrap();
-    Quota::from(&object)
+    let object: ElasticQuota = serde_json::from_value(json!({"metadata": metadata})).unwrap();
+    Quota { min: list(min), max: list(max), ..Quota::from(&object) }
 }
 
 fn cores(name: &str, min: i64, max: i64, labels: Value) -> Quota {
@@ -44,7 +43,7 @@ struct World {
 impl World {
     fn new(settings: Settings, quotas: impl IntoIterator<Item = Quota>) -> Self {
         let mut ledger = Ledger::new(settings);
-        ledger.offer(None, Some(&list(&json!({"cpu": "100", "memory": "400Gi", "pods": "110"}))));
+        ledger.offer(None, Some(&list(json!({"cpu": "100", "memory": "400Gi", "pods": "110"}))));
         Self { ledger, quotas: quotas.into_iter().collect() }
     }
 
@@ -63,7 +62,7 @@ impl World {
 
     fn arrive_as(&mut self, quota: &str, requests: Value, is_preemptible: bool) -> String {
         let claim = Claim { label: quota.into(), namespace: "default".into() };
-        let requests = list(&requests);
+        let requests = list(requests);
         let pod = Counted { claim: &claim, requests: &requests, is_preemptible };
         self.ledger.request(pod);
         let checked = self.forest().check(self.ledger.settings(), pod);
@@ -75,7 +74,7 @@ impl World {
 
     fn leave(&mut self, quota: &str, requests: Value) {
         let claim = Claim { label: quota.into(), namespace: "default".into() };
-        let requests = list(&requests);
+        let requests = list(requests);
         let pod = Counted { claim: &claim, requests: &requests, is_preemptible: true };
         self.ledger.unplace(pod);
         self.ledger.unrequest(pod);
@@ -147,7 +146,7 @@ fn a_resource_that_the_quota_does_not_name_is_not_limited() {
 fn runtimes_are_written_with_the_suffixes_of_their_resource() {
     let amounts = |cpu, memory| json!({"kubernetes.io/batch-cpu": cpu, "kubernetes.io/batch-memory": memory});
     let mut world = World::of([quota("q1", amounts("5000", "10Gi"), amounts("10000", "20Gi"), json!({}), json!({}))]);
-    world.ledger.offer(None, Some(&list(&amounts("50000", "100Gi"))));
+    world.ledger.offer(None, Some(&list(amounts("50000", "100Gi"))));
     assert_eq!(world.arrive("q1", amounts("6000", "1Gi")), "");
     let message = world.arrive("q1", amounts("6000", "1Gi"));
     assert!(
@@ -337,7 +336,7 @@ fn what_pods_without_a_quota_use_is_not_divided() {
     assert!(world.arrive("q1", cpu(71)).contains("runtime: cpu:70,"));
     world.leave("", cpu(30));
     assert_eq!(world.arrive("q1", cpu(20)), "");
-    world.ledger.offer(Some(&list(&json!({"cpu": "100"}))), Some(&list(&json!({"cpu": "50"}))));
+    world.ledger.offer(Some(&list(json!({"cpu": "100"}))), Some(&list(json!({"cpu": "50"}))));
     assert_eq!(world.forest().limit("q1").amount("cpu").value(), 50);
 }
 
@@ -414,11 +413,11 @@ fn the_least_important_pods_go_until_the_others_fit() {
     let revoked = |limit: i64, pods: &[(i64, bool)]| {
         let running = pods.iter().enumerate().map(|(index, (cores, is_preemptible))| Running {
             pod: index,
-            used: list(&cpu(*cores)),
+            used: list(cpu(*cores)),
             is_preemptible: *is_preemptible,
         });
-        let used = list(&json!({"cpu": pods.iter().map(|(cores, _)| cores).sum::<i64>().to_string()}));
-        revoked(running.collect(), &used, &list(&json!({"cpu": limit.to_string()})))
+        let used = list(json!({"cpu": pods.iter().map(|(cores, _)| cores).sum::<i64>().to_string()}));
+        revoked(running.collect(), &used, &list(json!({"cpu": limit.to_string()})))
     };
     assert_eq!(revoked(40, &[(40, true), (30, true)]), [0]);
     assert_eq!(revoked(70, &[(40, true), (30, true)]), [0; 0]);
@@ -450,7 +449,7 @@ proptest! {
         let mut pods = Vec::new();
         for (which, cpu, is_preemptible, action, changes) in steps {
             let claim = Claim { label: name(which).into(), namespace: "default".into() };
-            let requests = list(&json!({"cpu": cpu.to_string(), "memory": "1Gi"}));
+            let requests = list(json!({"cpu": cpu.to_string(), "memory": "1Gi"}));
             if action == 0 && !pods.is_empty() {
                 let (claim, requests, is_preemptible): (Claim, ResourceList, bool) = pods.swap_remove(which % pods.len());
                 let pod = Counted { claim: &claim, requests: &requests, is_preemptible };
@@ -489,7 +488,7 @@ proptest! {
             let default: i64 = pods.iter().filter(|(claim, ..)| world.forest().node(&claim.label).is_none())
                 .map(|(_, requests, _)| requests.amount("cpu").value()).sum();
             let memory = pods.iter().filter(|(claim, ..)| world.forest().node(&claim.label).is_none()).count();
-            let total = list(&json!({"cpu": (100 - default).to_string(), "memory": format!("{}Gi", 400 - memory as i64)}));
+            let total = list(json!({"cpu": (100 - default).to_string(), "memory": format!("{}Gi", 400 - i64::try_from(memory).unwrap())}));
             let requests = own.iter().map(|(name, list)| (name.as_str(), list.clone())).collect();
             let tree: Snapshot = quotas.iter().cloned().collect();
             let demand = Demand { total: &total, requests: &requests, scale_min: scales_min, guarantee: false };

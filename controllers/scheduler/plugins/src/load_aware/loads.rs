@@ -178,9 +178,9 @@ impl State for Loads {
     }
 
     fn object(&mut self, cluster: &Cluster, change: &ObjectChange) -> Vec<Row> {
-        let row = is_metric(change).and_then(|name| cluster.row(name));
-        row.into_iter().for_each(|row| self.report(cluster, row));
-        row.into_iter().collect()
+        let Some(row) = is_metric(change).and_then(|name| cluster.row(name)) else { return Vec::new() };
+        self.report(cluster, row);
+        vec![row]
     }
 
     fn tick(&mut self, _: &Cluster, now: Timestamp) -> Vec<Row> {

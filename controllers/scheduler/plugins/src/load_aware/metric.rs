@@ -96,12 +96,13 @@ impl NodeUsage {
     /// A value of the node's usage over a time of this length; over the longest time for which it is reported where the
     /// length is 0.
     pub fn aggregated(&self, type_: &AggregationType, length: Duration) -> Option<&Usage> {
-        let reported = self.aggregated.iter().filter_map(|(known, values)| {
+        let mut reported = self.aggregated.iter().filter_map(|(known, values)| {
             values.get(type_).filter(|usage| !usage.0.is_empty()).map(|usage| (known, usage))
         });
         match length {
             Duration::ZERO => reported.max_by_key(|(known, _)| **known).map(|(_, usage)| usage),
-            _ => reported.filter(|(known, _)| **known == length).map(|(_, usage)| usage).last(),
+            // Of two of the same length the last counts.
+            _ => reported.rfind(|(known, _)| **known == length).map(|(_, usage)| usage),
         }
     }
 }

@@ -77,7 +77,7 @@ impl NodeLoad {
         let node = metric.node.as_ref()?;
         let reported = match measure {
             Measure::Prod => {
-                let system = includes_system.then(|| node.system.amounts(dimensions)).unwrap_or_default();
+                let system = if includes_system { node.system.amounts(dimensions) } else { dimensions.zero() };
                 let used = plus(dimensions.zero(), &self.sums.used_prod, 1);
                 return Some(plus(plus(used, &system, 1), &self.sums.missing_prod, 1));
             }

@@ -42,7 +42,9 @@ impl World {
         let engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
         let mut world = Self { engine, seconds: 0 };
         world.pass(0);
-        nodes.iter().for_each(|name| world.node(name, &json!({})));
+        for name in nodes {
+            world.node(name, &json!({}));
+        }
         world
     }
 

@@ -12,6 +12,9 @@ use koord_resource::ResourceList;
 use super::{Above, Forest, Node, Root};
 use crate::elastic_quota::{Claim, Kind, Settings, Sums, division::Division};
 
+/// A tree, and the name of a quota in it.
+type Place = (Arc<str>, Arc<str>);
+
 impl Forest {
     /// The trees of these quotas, with what the pods of each claim amount to and what all nodes offer. Of quotas with the
     /// same name the first counts. The system and the default quota exist without an object too.
@@ -36,7 +39,9 @@ impl Forest {
         forest.bottom_up().iter().for_each(|name| forest.request_min(name));
         forest.set_offered(offered);
         for (claim, sums) in pods {
-            Kind::ALL.into_iter().for_each(|kind| forest.add(claim, kind, sums.get(kind)));
+            for kind in Kind::ALL {
+                forest.add(claim, kind, sums.get(kind));
+            }
         }
         forest
     }
@@ -64,12 +69,12 @@ impl Forest {
 
     /// Hangs the quotas to their parents, from the roots downwards.
     fn hang(&mut self) {
-        let mut below: BTreeMap<(Arc<str>, Arc<str>), Vec<Arc<str>>> = BTreeMap::new();
+        let mut below: BTreeMap<Place, Vec<Arc<str>>> = BTreeMap::new();
         for (name, node) in &self.nodes {
-            let place = (self.settings.tree(&node.quota), node.quota.parent.as_str().into());
+            let place: Place = (self.settings.tree(&node.quota), node.quota.parent.as_str().into());
             below.entry(place).or_default().push(Arc::clone(name));
         }
-        let mut hung: Vec<(Arc<str>, Arc<str>)> = Vec::new();
+        let mut hung: Vec<Place> = Vec::new();
         for (tree, root) in &mut self.roots {
             root.children = below.remove(&(Arc::clone(tree), ROOT_QUOTA.into())).unwrap_or_default();
             hung.extend(root.children.iter().map(|child| (Arc::clone(tree), Arc::clone(child))));
