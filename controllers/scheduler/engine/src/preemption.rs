@@ -212,9 +212,10 @@ pub(crate) fn nominated_before(pod: &Pod, row: Row, cluster: &Cluster) -> Vec<Ar
     there.filter(|(other, _)| cluster.pod(&other.uid).is_none()).map(|(other, _)| Arc::clone(other)).collect()
 }
 
-/// The order of importance: the highest priority first, then who runs for longest.
-fn importance(pod: &Pod) -> (Reverse<i32>, i64, &Uid) {
-    (Reverse(pod.template.priority), pod.started.unwrap_or(i64::MAX), &pod.uid)
+/// The order of importance: the highest priority first, then who runs for longest. QUIRK: of pods that no node has started
+/// yet, the last that was created is the most important one.
+fn importance(pod: &Pod) -> (Reverse<i32>, i64, Reverse<i64>, &Uid) {
+    (Reverse(pod.template.priority), pod.started.unwrap_or(i64::MAX), Reverse(pod.created), &pod.uid)
 }
 
 /// The candidate that does the least harm: fewest broken budgets, then the lowest priority of the most important victim, the

@@ -197,9 +197,10 @@ fn a_higher_pod_evicts_a_lower_one_of_its_quota() {
 fn no_more_pods_are_evicted_than_the_quota_needs() {
     let mut world = World::new(Settings::default());
     world.quota("q1", "10", "10", &json!({}));
-    world.place(pod("l1", "q1", "4", 1));
-    world.place(pod("l2", "q1", "4", 2));
-    assert_eq!(victims(&world.refuse(pod("h", "q1", "4", 10))), ["l1"]);
+    let created = |name, created| Arc::new(Pod { created, ..Pod::clone(&pod(name, "q1", "4", 1)) });
+    world.place(created("l1", 1));
+    world.place(created("l2", 2));
+    assert_eq!(victims(&world.refuse(pod("h", "q1", "4", 10))), ["l1"], "which was created first");
 }
 
 #[test]
