@@ -7,7 +7,9 @@ use koord_engine::{cycle::Profile, need::Needs, plugin::Plugin};
 
 use self::Entry::{Built, InEngine, NotBuilt};
 use crate::{
-    BalancedAllocation, Coscheduling, DefaultPreemption, DeviceShare, ImageLocality, InterPodAffinity, NodeAffinity, NodeNumaResource, NodePorts, NodeResourcesFit, NodeResourcesFitPlus, NodeUnschedulable, PodTopologySpread, ScarceResourceAvoidance, SchedulingGates, TaintToleration, Unbuilt, load_aware::LoadAwareScheduling,
+    BalancedAllocation, Coscheduling, DefaultPreemption, DeviceShare, ImageLocality, InterPodAffinity, NodeAffinity,
+    NodeNumaResource, NodePorts, NodeResourcesFit, NodeResourcesFitPlus, NodeUnschedulable, PodTopologySpread,
+    ScarceResourceAvoidance, SchedulingGates, TaintToleration, Unbuilt, load_aware::LoadAwareScheduling,
 };
 
 /// What the scheduler has of a plugin.
@@ -241,11 +243,11 @@ mod tests {
     #[test]
     fn a_setting_that_would_be_dropped_is_refused() {
         let templates = json!({"gpuSharedResourceTemplatesConfig": {"configMapName": "other"}});
-        let error = built(json!({"pluginConfig": [{"name": "DeviceShare", "args": templates}]})).err();
+        let error = built(&json!({"pluginConfig": [{"name": "DeviceShare", "args": templates}]})).err();
         assert!(error.is_none(), "the profile of Kubernetes has no DeviceShare");
         let points = json!({"filter": {"enabled": [{"name": "DeviceShare"}]}});
         let profile = json!({"plugins": points, "pluginConfig": [{"name": "DeviceShare", "args": templates}]});
-        let error = built(profile).err().unwrap().to_string();
+        let error = built(&profile).err().unwrap().to_string();
         assert!(error.starts_with("plugin DeviceShare: gpuSharedResourceTemplatesConfig.configMapName"), "{error}");
     }
 }
