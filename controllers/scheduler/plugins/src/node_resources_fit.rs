@@ -89,8 +89,8 @@ const LAST_BIT: u32 = 63;
 
 struct Requests {
     amounts: ResourceVector,
-    /// Reservations that the pod may use.
-    reservations: Vec<Uid>,
+    /// Reservations that the pod may use; none where the profile has no reservations.
+    reservations: Option<Vec<Uid>>,
 }
 
 struct Allocation {
@@ -120,10 +120,8 @@ impl Plugin for NodeResourcesFit {
                 requests.set(resource, 0);
             }
         }
-        PreFilter::Nodes(Box::new(Requests {
-            amounts: requests,
-            reservations: Reservation::matched_by(request, cluster),
-        }))
+        let reservations = cluster.state::<Kept>().map(|_| Reservation::matched_by(request, cluster));
+        PreFilter::Nodes(Box::new(Requests { amounts: requests, reservations }))
     }
 
     fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
@@ -178,8 +176,10 @@ impl Plugin for NodeResourcesFit {
 impl Filter for Requests {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let (mut short, mut is_resolvable) = (0, true);
-        let kept = cluster.state::<Kept>().filter(|kept| !kept.is_empty());
-        let credit = kept.map(|kept| kept.credit(cluster, row, &self.reservations));
+        let credit = self.reservations.as_ref().and_then(|matched| {
+            let kept = cluster.state::<Kept>().filter(|kept| !kept.is_empty())?;
+            Some(kept.credit(cluster, row, matched))
+        });
         for (resource, request) in self.amounts.iter() {
             let offered = cluster.allocatable(resource, row);
             let credit = credit.as_ref().map_or(0, |credit| credit.get(cluster.resources().name(resource)));

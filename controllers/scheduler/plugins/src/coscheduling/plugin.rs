@@ -26,6 +26,8 @@ use super::{
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Coscheduling {
     defaults: Defaults,
+    /// Gangs are to be placed by the network topology, which this plugin cannot do: they are refused where they ask for it.
+    is_aware: bool,
 }
 
 impl Coscheduling {
@@ -38,7 +40,8 @@ impl Coscheduling {
             Some(ConfiguredPolicy::OnceSatisfied) | None => MatchPolicy::OnceSatisfied,
         };
         let waiting_time = args.default_timeout.filter(|time| time.as_nanos() > 0).unwrap_or(defaults.waiting_time);
-        Self { defaults: Defaults { waiting_time, policy } }
+        let is_aware = args.aware_network_topology == Some(true);
+        Self { defaults: Defaults { waiting_time, policy }, is_aware }
     }
 }
 
@@ -70,7 +73,12 @@ impl Plugin for Coscheduling {
     }
 
     fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
-        cluster.state::<Context>().map_or(Ok(()), |context| context.admits(&request.pod.uid))
+        let Some(context) = cluster.state::<Context>() else { return Ok(()) };
+        let gang = context.gangs.gang_of(&request.pod.uid).and_then(|gang| context.gangs.declaration(gang));
+        if self.is_aware && gang.is_some_and(|gang| gang.topology.is_some()) {
+            return Err(Rejection::unresolvable("this scheduler does not place gangs by the network topology yet"));
+        }
+        context.admits(&request.pod.uid)
     }
 
     fn permit(&self, request: &Request<'_>, cluster: &mut Cluster, orders: &mut Orders) -> Permit {

@@ -1,6 +1,6 @@
 //! Reservation as a plugin.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use koord_api::{
     protocol::Text,
@@ -20,6 +20,7 @@ use koord_engine::{
     state::State,
 };
 use koord_resource::controller::ResourceKind;
+use parking_lot::Mutex;
 
 use super::{
     Amounts, ReservationInfo, ReservePod, Unfit, Wish, fits,
@@ -154,7 +155,7 @@ impl Plugin for Reservation {
 
     fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreFilter {
         let reasons = Arc::clone(&self.reasons);
-        reasons.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        reasons.lock().clear();
         if request.pod.is_reservation {
             let node = ReservePod::wanted_node(request.pod).map(Arc::from);
             let object = cluster.objects().of::<ReservationObject>();
@@ -179,7 +180,7 @@ impl Plugin for Reservation {
     }
 
     fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<String> {
-        let known = self.reasons.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.reasons.lock();
         let at = usize::try_from(refusal.operand).unwrap_or(usize::MAX);
         known.get(at).cloned().unwrap_or_default()
     }
@@ -244,7 +245,7 @@ fn wish(pod: &Pod) -> Result<Wish, String> {
 
 /// A refusal with these reasons.
 fn refusal(reasons: &Mutex<Vec<Vec<String>>>, words: Vec<String>, resolvable: bool) -> Refusal {
-    let mut known = reasons.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = reasons.lock();
     let at = known.iter().position(|other| *other == words).unwrap_or_else(|| {
         known.push(words);
         known.len() - 1

@@ -324,6 +324,20 @@ fn a_member_behind_a_gate_holds_the_gang_back() {
 }
 
 #[test]
+fn a_gang_that_asks_for_a_place_in_the_network_waits_where_that_counts() {
+    let gang = json!({
+        "name": "g", "min-available": "1",
+        "network-topology-spec": r#"{"gatherStrategy":[{"layer":"rack","strategy":"MustGather"}]}"#,
+    });
+    assert_eq!(World::new(&[8]).create(&["p1"], 1, &gang).bound(), "p1", "by default it does not count");
+    let args = serde_json::from_value(json!({"awareNetworkTopology": true})).unwrap();
+    let mut world = World::with(Coscheduling::new(&args), &[8]);
+    assert_eq!(world.create(&["p1"], 1, &gang).bound(), "");
+    assert!(world.messages["p1"].contains("by the network topology yet"), "{}", world.messages["p1"]);
+    assert_eq!(world.create(&["x"], 1, &json!({})).bound(), "x");
+}
+
+#[test]
 fn a_member_that_could_not_be_bound_comes_back_alone() {
     let mut world = World::new(&[2]);
     let gang = json!({"name": "g", "min-available": "2", "match-policy": "only-waiting"});
