@@ -1,4 +1,5 @@
-//! DeviceShare: the GPUs, network cards and FPGAs of a node that a pod gets, or shares of them (`spec/scheduler.md` 3F).
+//! DeviceShare: the GPUs, network cards and FPGAs that a pod gets of a node, or shares of them.
+//! See `spec/scheduler.md` 3F.
 //!
 //! Decisions are functions of plain values. A pod's [`DeviceRequest`] and a node's [`NodeDevices`] meet in the
 //! [`Allocator`], which gives an [`Allocation`] or says why there is none; [`DeviceShare`] asks it for the scheduler.

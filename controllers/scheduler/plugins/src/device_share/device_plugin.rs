@@ -73,8 +73,8 @@ const METAX_UNIT: i64 = 1 << 20;
 /// A lock that is older was forgotten by its device plugin.
 const LOCK_LASTS: Duration = Duration::from_mins(5);
 
-/// What is written for device plugins beside the allocation. `lock` reads an annotation of the node, and `is_known` says
-/// whether there is a pod of this namespace and name.
+/// What is written for device plugins beside the allocation. `lock` reads an annotation of the node, and `is_known`
+/// says whether there is a pod of this namespace and name.
 pub fn adapt<'a>(
     allocations: &DeviceAllocations,
     binding: &Binding<'_>,

@@ -52,6 +52,9 @@ struct Settings {
     unshareable: Vec<(String, String)>,
 }
 
+/// Kinds of devices, and the NUMA nodes that have enough of all of them.
+type KindsAndHints = (Vec<Kind>, Vec<NumaHint>);
+
 /// The reason with the operand of a model that cannot be shared.
 const UNSHAREABLE: u16 = u16::MAX;
 
@@ -100,14 +103,12 @@ impl DeviceShare {
         cluster: &Cluster,
         row: Row,
         all: NumaMask,
-    ) -> Option<Result<Vec<NumaHint>, Refused>> {
+    ) -> Option<Result<KindsAndHints, Refused>> {
         let wanted = self.wanted(request.template()).filter(|_| self.0.is_numa_aligned)?;
-        wanted.ask(cluster, row, None, false, |allocator| numa_hints(allocator, all, &Limits::default()))
-    }
-
-    /// The kinds of devices that a pod wants.
-    pub fn kinds(&self, request: &Request<'_>) -> Vec<Kind> {
-        self.wanted(request.template()).map(|wanted| wanted.request.kinds().collect()).unwrap_or_default()
+        wanted.ask(cluster, row, None, false, |allocator| {
+            let hints = numa_hints(allocator, all, &Limits::default());
+            hints.map(|hints| (wanted.request.kinds().collect(), hints))
+        })
     }
 
     /// Whether these NUMA nodes of a node have the devices that a pod wants.

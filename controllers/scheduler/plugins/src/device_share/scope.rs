@@ -109,8 +109,8 @@ impl Search<'_> {
         (shares.len() == self.request.count).then_some(Found { shares, depth, used_scopes, score: best })
     }
 
-    /// QUIRK: total and free amounts are exchanged, as in the original. A GPU of which a part is used has the lowest score
-    /// where the emptiest is best and the highest where the fullest is, whatever is left of it
+    /// QUIRK: total and free amounts are exchanged, as in the original. A GPU of which a part is used has the lowest
+    /// score where the emptiest is best and the highest where the fullest is, whatever is left of it
     /// (`shares_of_used_gpus_are_all_alike`).
     fn score(&self, seen: &Seen<'_>) -> i64 {
         let (total, free): (&Amounts, &Amounts) = (&seen.free, &seen.device.total);

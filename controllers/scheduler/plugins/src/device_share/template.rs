@@ -26,8 +26,8 @@ impl GpuTemplates {
         Self(templates.iter().map(|(model, templates)| (model.clone(), of_model(templates))).collect())
     }
 
-    /// The templates of which a share of a GPU must be one, because it has one of these resources: those that have exactly
-    /// what is requested. None where no template is needed.
+    /// The templates of which a share of a GPU must be one, because it has one of these resources: those that have
+    /// exactly what is requested. None where no template is needed.
     pub fn needed(&self, request: &GpuRequest, resources: &[DeviceResource]) -> Option<TemplateNames> {
         let is_matched = |resource: &DeviceResource| request.each.get(*resource).is_some();
         if !request.is_shared || !resources.iter().any(is_matched) {

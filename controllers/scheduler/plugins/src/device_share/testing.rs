@@ -1,6 +1,6 @@
 //! Nodes, pods and allocations in few words. `gpu0@1/a` is GPU 0 on NUMA node 1 and PCIe switch `a`; `!` after the
-//! number says that it is unhealthy, `[b]` after the place that its label `t` is `b`, `+f1+f2` that it has these virtual
-//! functions, `=fast` after them that the label `type` of their group is `fast` instead of `general`.
+//! number says that it is unhealthy, `[b]` after the place that its label `t` is `b`, `+f1+f2` that it has these
+//! virtual functions, `=fast` after them that the label `type` of their group is `fast` instead of `general`.
 
 use std::collections::BTreeMap;
 

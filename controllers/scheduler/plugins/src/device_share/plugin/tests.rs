@@ -376,8 +376,8 @@ fn numa_nodes_are_named_and_kept_to() {
     let class = cluster.class(&wanted.template);
     let request = Request { pod: &wanted, class: &class, plugins: &[] };
     let mask = |nodes: &[u32]| NumaMask::of(nodes.iter().copied()).unwrap();
-    let hints = plugin.numa_hints(&request, &cluster, row, mask(&[0, 1])).unwrap().unwrap();
-    assert_eq!((plugin.kinds(&request), hints.len()), (vec![Kind::Gpu], 3));
+    let (kinds, hints) = plugin.numa_hints(&request, &cluster, row, mask(&[0, 1])).unwrap().unwrap();
+    assert_eq!((kinds, hints.len()), (vec![Kind::Gpu], 3));
     assert_eq!(plugin.fits(&request, &cluster, row, Some(mask(&[1]))), Ok(()));
     assert_eq!(plugin.fits(&request, &cluster, row, Some(mask(&[2]))), Err(Refused::Gpus));
     let mut holds = Holds::default();
