@@ -129,15 +129,14 @@ impl Profile {
         }
         let is_individual = self.plugins.iter().any(|plugin| plugin.is_individual(pod, cluster));
         let kept = if is_individual { None } else { memory.bring_up_to_date(self, &request, cluster) };
-        let mut candidates = match kept {
-            Some(candidates) => candidates,
-            None => {
-                let prepared = self.prepare(&request, cluster);
-                if let Some(verdict) = prepared.refused {
-                    return self.never(verdict, cluster);
-                }
-                Candidates::of(self, Arc::clone(&class), prepared, cluster)
+        let mut candidates = if let Some(candidates) = kept {
+            candidates
+        } else {
+            let prepared = self.prepare(&request, cluster);
+            if let Some(verdict) = prepared.refused {
+                return self.never(verdict, cluster);
             }
+            Candidates::of(self, Arc::clone(&class), prepared, cluster)
         };
         let held = candidates.held_rows(pod, cluster);
         let nominated = cluster.nomination(&pod.uid).filter(|row| !held.contains_key(row));
@@ -250,7 +249,9 @@ impl Prepared {
         for pod in pods {
             let placed = trial.pod(&pod.uid).cloned();
             trial.remove(&pod.uid);
-            placed.iter().for_each(|placed| self.changed(trial, placed, false));
+            if let Some(placed) = &placed {
+                self.changed(trial, placed, false);
+            }
         }
         result
     }

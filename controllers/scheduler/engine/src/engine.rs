@@ -99,7 +99,7 @@ impl Engine {
     /// An engine of these profiles that knows no objects yet.
     pub fn new(profiles: Vec<Profile>, timings: Timings, random: Random) -> Self {
         let memories = profiles.iter().map(|_| Memory::default()).collect();
-        let profiles = profiles.into_iter().map(Arc::new).collect();
+        let profiles: Vec<Arc<Profile>> = profiles.into_iter().map(Arc::new).collect();
         let cluster = empty(&profiles);
         let (waiting, ready) = (BTreeMap::new(), VecDeque::new());
         let queue = Queue::new(timings);
@@ -334,8 +334,8 @@ impl Engine {
     fn attempt_with(&mut self, index: usize, pod: Arc<Pod>, tried: Tried, now: Moment) -> Attempt {
         let profile = Arc::clone(&self.profiles[index]);
         let random = &mut self.random;
-        let mut draw = |ties: u32| u32::try_from(random.below(u64::from(ties))).unwrap_or(0);
-        let found = profile.search(&pod, &mut self.cluster, &mut self.memories[index], &mut draw);
+        let draw = |ties: u32| u32::try_from(random.below(u64::from(ties))).unwrap_or(0);
+        let found = profile.search(&pod, &mut self.cluster, &mut self.memories[index], draw);
         let outcome = match found {
             Found::Node { row, score, ties } => self.reserve(&profile, &pod, tried, (row, score, ties), now),
             found => {
@@ -461,7 +461,9 @@ impl Engine {
         orders.reject.extend(unbound.into_iter().map(|uid| (uid, "preempted".to_owned())));
         let victims: Vec<Arc<Pod>> =
             victims.iter().filter_map(|uid| self.cluster.pod(uid)).map(|placed| Arc::clone(&placed.pod)).collect();
-        victims.iter().for_each(|victim| self.cluster.evict(&victim.uid, true));
+        for victim in &victims {
+            self.cluster.evict(&victim.uid, true);
+        }
         self.carry_out(orders, now);
         let node = row.and_then(|row| self.cluster.node(row)).map(|node| Arc::clone(&node.name));
         (refused_by, Refused { message, is_error: false, nominated: node, victims })
@@ -481,7 +483,7 @@ impl Engine {
 }
 
 /// A cluster with the states of these plugins, and nothing in it.
-fn empty(profiles: &Vec<Arc<Profile>>) -> Cluster {
+fn empty(profiles: &[Arc<Profile>]) -> Cluster {
     let mut cluster = Cluster::default();
     let plugins = || profiles.iter().flat_map(|profile| &profile.plugins);
     plugins().flat_map(|plugin| plugin.topology_keys()).for_each(|key| cluster.pin_topology(&key));

@@ -82,10 +82,9 @@ impl Event {
                     | when(old.taints != new.taints || old.unschedulable != new.unschedulable, Events::NODE_TAINTS)
             }
             Self::PodAssigned(_) => Events::POD_ASSIGNED,
-            Self::PodRemoved(_) => Events::POD_REMOVED,
+            Self::PodRemoved(_) | Self::NominationChanged(_) => Events::POD_REMOVED,
             Self::PodChanged => Events::POD_CHANGED,
             Self::Object(_) => Events::OBJECTS,
-            Self::NominationChanged(_) => Events::POD_REMOVED,
             Self::Timeout => Events::ALL,
         }
     }

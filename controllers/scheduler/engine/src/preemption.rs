@@ -137,25 +137,24 @@ impl Attempted<'_> {
         let protected = rules.protected(&evictable, self.cluster);
         let beside = nominated_before(request.pod, row, self.cluster);
         let mut attempt = Dry { trial: self.cluster.trial(), prepared };
-        evictable.iter().for_each(|placed| attempt.remove(placed));
-        let result = match attempt.fits(request, profile, row, &beside) {
-            Err(words) => Err(words),
-            Ok(()) => {
-                let (kept_first, others): (Vec<_>, Vec<_>) =
-                    evictable.iter().partition(|placed| protected.contains(&placed.pod.uid));
-                let mut victims = Vec::new();
-                for placed in kept_first.into_iter().chain(others) {
-                    attempt.add(placed);
-                    if attempt.fits(request, profile, row, &beside).is_err() {
-                        attempt.remove(placed);
-                        victims.push(placed.clone());
-                    }
+        for placed in &evictable {
+            attempt.remove(placed);
+        }
+        let result = attempt.fits(request, profile, row, &beside).map(|()| {
+            let (kept_first, others): (Vec<_>, Vec<_>) =
+                evictable.iter().partition(|placed| protected.contains(&placed.pod.uid));
+            let mut victims = Vec::new();
+            for placed in kept_first.into_iter().chain(others) {
+                attempt.add(placed);
+                if attempt.fits(request, profile, row, &beside).is_err() {
+                    attempt.remove(placed);
+                    victims.push(placed.clone());
                 }
-                victims.sort_by(|one, other| importance(&one.pod).cmp(&importance(&other.pod)));
-                let violations = victims.iter().filter(|placed| protected.contains(&placed.pod.uid)).count();
-                Ok(Candidate { row, victims, violations })
             }
-        };
+            victims.sort_by(|one, other| importance(&one.pod).cmp(&importance(&other.pod)));
+            let violations = victims.iter().filter(|placed| protected.contains(&placed.pod.uid)).count();
+            Candidate { row, victims, violations }
+        });
         attempt.end(&evictable);
         // A pod that fits without an eviction is held back by something that evictions do not change.
         result.and_then(|candidate| if candidate.victims.is_empty() { Err(Vec::new()) } else { Ok(candidate) })

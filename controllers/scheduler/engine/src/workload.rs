@@ -121,7 +121,7 @@ pub fn selector(template: &Template, objects: &Objects) -> Option<Selector> {
         let selector = match kind {
             ControllerKind::ReplicationController => {
                 let of = objects.get::<ReplicationController>(&key);
-                equal.extend(of.into_iter().flat_map(|of| of.spec.selector.clone()).flatten());
+                equal.extend(of.into_iter().filter_map(|of| of.spec.selector.clone()).flatten());
                 None
             }
             ControllerKind::ReplicaSet => objects.get::<ReplicaSet>(&key).and_then(|of| of.spec.selector.as_ref()),

@@ -94,7 +94,9 @@ impl PodTopologySpread {
             return constraints;
         }
         let Some(selector) = workload::selector(template, cluster.objects()) else { return Vec::new() };
-        constraints.iter_mut().for_each(|constraint| constraint.selector = Some(selector.clone()));
+        for constraint in &mut constraints {
+            constraint.selector = Some(selector.clone());
+        }
         constraints
     }
 }

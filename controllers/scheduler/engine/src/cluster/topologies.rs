@@ -31,7 +31,7 @@ impl Domain {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Topologies {
     ids: BTreeMap<Arc<str>, TopologyId>,
-    topologies: Vec<Topology>,
+    columns: Vec<Topology>,
     free: Vec<TopologyId>,
     /// Keys that stay whether or not a class names them.
     pinned: BTreeSet<Arc<str>>,
@@ -56,11 +56,11 @@ impl Topologies {
     }
 
     pub(super) fn domain(&self, id: TopologyId, row: Row) -> Option<Domain> {
-        self.topologies.get(id.0)?.by_row.get(row.index()).copied().flatten()
+        self.columns.get(id.0)?.by_row.get(row.index()).copied().flatten()
     }
 
     pub(super) fn width(&self, id: TopologyId) -> usize {
-        self.topologies.get(id.0).map_or(0, |topology| topology.domains.len())
+        self.columns.get(id.0).map_or(0, |topology| topology.domains.len())
     }
 
     pub(super) fn pin(&mut self, key: &Arc<str>) {
@@ -72,13 +72,13 @@ impl Topologies {
         if self.ids.contains_key(key) {
             return;
         }
-        let id = self.free.pop().unwrap_or(TopologyId(self.topologies.len()));
-        if id.0 == self.topologies.len() {
-            self.topologies.push(Topology::default());
+        let id = self.free.pop().unwrap_or(TopologyId(self.columns.len()));
+        if id.0 == self.columns.len() {
+            self.columns.push(Topology::default());
         }
         self.ids.insert(Arc::clone(key), id);
         for (row, node) in nodes {
-            self.topologies[id.0].set(row, node.labels.get(key));
+            self.columns[id.0].set(row, node.labels.get(key));
         }
     }
 
@@ -89,11 +89,11 @@ impl Topologies {
 
     /// Drops the columns of keys that are not in use.
     pub(super) fn sweep(&mut self, used: &BTreeSet<Arc<str>>) {
-        let Self { ids, topologies, free, pinned, .. } = self;
+        let Self { ids, columns, free, pinned, .. } = self;
         ids.retain(|key, id| {
             let is_used = used.contains(key) || pinned.contains(key);
             if !is_used {
-                topologies[id.0] = Topology::default();
+                columns[id.0] = Topology::default();
                 free.push(*id);
             }
             is_used
@@ -103,7 +103,7 @@ impl Topologies {
 
     pub(super) fn set_node(&mut self, row: Row, labels: Option<&Labels>) {
         for (key, id) in &self.ids {
-            self.topologies[id.0].set(row, labels.and_then(|labels| labels.get(key)));
+            self.columns[id.0].set(row, labels.and_then(|labels| labels.get(key)));
         }
     }
 }
@@ -130,16 +130,13 @@ impl Topology {
             return Some(domain);
         }
         let name: Arc<str> = value.into();
-        let domain = match self.free.pop() {
-            Some(domain) => {
-                self.domains[domain.index()] = (Arc::clone(&name), 1);
-                domain
-            }
-            None => {
-                let domain = Domain::at(self.domains.len())?;
-                self.domains.push((Arc::clone(&name), 1));
-                domain
-            }
+        let domain = if let Some(domain) = self.free.pop() {
+            self.domains[domain.index()] = (Arc::clone(&name), 1);
+            domain
+        } else {
+            let domain = Domain::at(self.domains.len())?;
+            self.domains.push((Arc::clone(&name), 1));
+            domain
         };
         self.names.insert(name, domain);
         Some(domain)

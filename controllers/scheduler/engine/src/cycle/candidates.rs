@@ -142,12 +142,11 @@ impl Candidates {
         let (mut refusals, mut feasible, mut totals) = (BTreeMap::new(), Vec::new(), Vec::new());
         for (row, _) in cluster.rows() {
             let known = self.verdicts.get(row.index()).copied().flatten();
-            match self.prepared.wide_verdict(cluster, row, known) {
-                Some(verdict) => *refusals.entry(verdict).or_default() += 1,
-                None => {
-                    feasible.push(row);
-                    totals.push(constant + self.best.score(row).unwrap_or(0));
-                }
+            if let Some(verdict) = self.prepared.wide_verdict(cluster, row, known) {
+                *refusals.entry(verdict).or_default() += 1;
+            } else {
+                feasible.push(row);
+                totals.push(constant + self.best.score(row).unwrap_or(0));
             }
         }
         self.prepared.add_wide_scores(cluster, &feasible, &mut totals);

@@ -188,7 +188,7 @@ impl Tally {
 ///
 /// QUIRK: a selector that selects everything counts no pods, though it counts the pod itself.
 fn counts(constraint: &SpreadConstraint, template: &Template, other: &Template) -> bool {
-    let is_everything = constraint.selector.as_ref().is_some_and(|selector| selector.is_everything());
+    let is_everything = constraint.selector.as_ref().is_some_and(koord_scheduling::Selector::is_everything);
     !is_everything && template.namespace == other.namespace && selects(constraint, &other.labels)
 }
 

@@ -28,13 +28,13 @@ pub struct Consumer {
 
 /// The status of a Reservation that was placed on a node.
 pub fn bound(old: &ReservationStatus, node: &str, requests: &ResourceList, now: Timestamp) -> ReservationStatus {
+    use ReservationConditionType::{Ready, Scheduled};
     let mut status = ReservationStatus {
         phase: Some(ReservationPhase::Available),
         node_name: node.to_owned(),
         allocatable: requests.clone(),
         ..old.clone()
     };
-    use ReservationConditionType::{Ready, Scheduled};
     set_condition(&mut status, Scheduled, true, ReservationReason::Scheduled, "", now);
     set_condition(&mut status, Ready, true, ReservationReason::Available, "", now);
     status

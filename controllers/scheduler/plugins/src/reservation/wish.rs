@@ -119,7 +119,7 @@ impl Wish {
 
     fn mismatch(&self, info: &ReservationInfo, node_labels: &Labels, is_exact: bool) -> Option<Mismatch> {
         if let Some(name) = self.name() {
-            return if *name != *info.name { Some(Mismatch::Name) } else { (!is_exact).then_some(Mismatch::NotExact) };
+            return if *name == *info.name { (!is_exact).then_some(Mismatch::NotExact) } else { Some(Mismatch::Name) };
         }
         let affinity = self.affinity.as_ref();
         if info.unschedulable && !affinity.is_some_and(Affinity::tolerates_unschedulable) {
