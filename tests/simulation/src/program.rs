@@ -235,7 +235,7 @@ impl Program {
     fn schedule(&mut self, world: &mut World) {
         let Some(scheduler) = &mut self.scheduler else { return };
         scheduler.catch_up();
-        if let Next::Send(work) = scheduler.next() {
+        if let Next::Send(work) = scheduler.step() {
             world.note(format_args!("scheduler: {}", work.write));
             self.decided.push(work);
         }

@@ -122,7 +122,7 @@ impl Scheduler {
     }
 
     /// The next write, or attempt. Decisions wait until all objects are known.
-    pub fn next(&mut self) -> Next {
+    pub fn step(&mut self) -> Next {
         if !self.feed.is_complete() {
             return Next::Rest;
         }

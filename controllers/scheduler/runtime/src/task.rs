@@ -71,7 +71,7 @@ fn attempt_some(scheduler: &mut Scheduler, api: &Api, writes: &mut JoinSet<Writt
         if writes.len() >= WRITES_MAX {
             return false;
         }
-        match scheduler.next() {
+        match scheduler.step() {
             Next::Rest => return false,
             Next::Attempted => {}
             Next::Send(work) => {
