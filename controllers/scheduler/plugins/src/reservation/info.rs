@@ -158,7 +158,7 @@ impl ReservationInfo {
 
     /// Whether it takes a further owner.
     pub fn is_matchable(&self) -> bool {
-        self.is_available && self.owners.is_some() && !(self.allocate_once && !self.assigned.is_empty())
+        self.is_available && self.owners.is_some() && (!self.allocate_once || self.assigned.is_empty())
     }
 
     fn sum_up(&mut self) {

@@ -119,7 +119,7 @@ impl Wish {
 
     fn mismatch(&self, info: &ReservationInfo, node_labels: &Labels, is_exact: bool) -> Option<Mismatch> {
         if let Some(name) = self.name() {
-            return if *name != *info.name { Some(Mismatch::Name) } else { (!is_exact).then_some(Mismatch::NotExact) };
+            return if *name == *info.name { (!is_exact).then_some(Mismatch::NotExact) } else { Some(Mismatch::Name) };
         }
         let affinity = self.affinity.as_ref();
         if info.unschedulable && !affinity.is_some_and(Affinity::tolerates_unschedulable) {
@@ -304,7 +304,9 @@ mod tests {
     fn the_summary_counts_what_owners_could_not_use() {
         let lines = |wish: &Wish, reservations: Vec<Value>| {
             let mut summary = Summary::default();
-            reservations.into_iter().for_each(|members| summary.count(&matched_by(wish, members), wish));
+            for members in reservations {
+                summary.count(&matched_by(wish, members), wish);
+            }
             summary.lines(wish, &["tried".to_owned()]).join(", ")
         };
         let affine = wish(r#"{"reservationSelector":{"k":"v"}}"#);
