@@ -194,7 +194,7 @@ impl Gangs {
         let Some((id, gang)) = self.gang(uid) else { return Ok(()) };
         let Some(group) = self.groups.get(&gang.group) else { return Err(NotYet::Missing(id.clone())) };
         self.check_complete(group)?;
-        let first = self.pending(group).filter(|(_, member)| member.is_ready).min_by_key(|(_, member)| order(member));
+        let first = self.representative(group);
         match first.filter(|(first, _)| *first != uid && !self.needs_nobody(uid)) {
             Some((_, first)) => {
                 Err(NotYet::Represented { by: first.key.clone(), group: gang.group.as_ref().to_owned() })
@@ -285,6 +285,12 @@ impl Gangs {
         pending.map(|(uid, (member, _))| (uid, member))
     }
 
+    /// The member that is tried for all that need others.
+    fn representative<'a>(&'a self, group: &'a Group) -> Option<(&'a Uid, &'a Member)> {
+        let ready = self.pending(group).filter(|(uid, member)| member.is_ready && !self.needs_nobody(uid));
+        ready.min_by_key(|(_, member)| order(member))
+    }
+
     fn entry_mut(&mut self, uid: &Uid) -> Option<&mut (Member, Stage)> {
         self.by_id.get_mut(self.members.get(uid)?)?.members.get_mut(uid)
     }
@@ -340,7 +346,7 @@ impl Gangs {
         if self.check_complete(group).is_ok() {
             let declares = |member: &Member| group.gangs.contains(&member.gang);
             let ready = || self.pending(group).filter(|(_, member)| member.is_ready);
-            let first = ready().min_by_key(|(_, member)| order(member)).filter(|(_, member)| declares(member));
+            let first = self.representative(group).filter(|(_, member)| declares(member));
             let alone = ready().filter(|(uid, member)| declares(member) && self.needs_nobody(uid));
             admitted.extend(first.into_iter().chain(alone).map(|(uid, _)| uid.clone()));
         }

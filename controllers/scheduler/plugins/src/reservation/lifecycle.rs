@@ -28,15 +28,14 @@ pub struct Consumer {
 
 /// The status of a Reservation that was placed on a node.
 pub fn bound(old: &ReservationStatus, node: &str, requests: &ResourceList, now: Timestamp) -> ReservationStatus {
-    use ReservationConditionType::{Ready, Scheduled};
     let mut status = ReservationStatus {
         phase: Some(ReservationPhase::Available),
         node_name: node.to_owned(),
         allocatable: requests.clone(),
         ..old.clone()
     };
-    set_condition(&mut status, Scheduled, true, ReservationReason::Scheduled, "", now);
-    set_condition(&mut status, Ready, true, ReservationReason::Available, "", now);
+    set_condition(&mut status, ReservationConditionType::Scheduled, true, ReservationReason::Scheduled, "", now);
+    set_condition(&mut status, ReservationConditionType::Ready, true, ReservationReason::Available, "", now);
     status
 }
 
@@ -168,7 +167,7 @@ mod tests {
     }
 
     /// An available Reservation that was created at 0.
-    fn available(spec: Value) -> Reservation {
+    fn available(spec: &Value) -> Reservation {
         let mut object: Reservation = serde_json::from_value(json!({
             "metadata": {"creationTimestamp": "1970-01-01T00:00:00Z"},
             "spec": spec,
@@ -178,7 +177,7 @@ mod tests {
         object
     }
 
-    fn spec(members: Value) -> Value {
+    fn spec(members: &Value) -> Value {
         let mut spec = json!({"template": {}, "owners": [{}]});
         spec.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
         spec
@@ -195,20 +194,19 @@ mod tests {
     }
 
     fn shown(status: &ReservationStatus) -> String {
-        let conditions = status
-            .conditions
-            .iter()
-            .map(|condition| format!("{}={}:{}", word(&condition.type_), condition.status, word(&condition.reason)));
-        format!("{} {}", word(&status.phase), conditions.collect::<Vec<_>>().join(" "))
+        let conditions = status.conditions.iter().map(|condition| {
+            format!("{}={}:{}", word(condition.type_.as_ref()), condition.status, word(condition.reason.as_ref()))
+        });
+        format!("{} {}", word(status.phase.as_ref()), conditions.collect::<Vec<_>>().join(" "))
     }
 
-    fn word<W: koord_api::word::Word>(word: &Option<W>) -> String {
-        word.as_ref().map(|word| word.as_str().to_owned()).unwrap_or_default()
+    fn word<W: koord_api::word::Word>(word: Option<&W>) -> String {
+        word.map(|word| word.as_str().to_owned()).unwrap_or_default()
     }
 
     #[test]
     fn a_reservation_that_is_placed_is_available() {
-        let object = available(spec(json!({})));
+        let object = available(&spec(&json!({})));
         assert_eq!(shown(&object.status), "Available Scheduled=True:Scheduled Ready=True:Available");
         assert_eq!((object.status.node_name.as_str(), &object.status.allocatable), ("n1", &list("4", "8Gi")));
     }
@@ -216,11 +214,11 @@ mod tests {
     #[test]
     fn one_owner_is_the_end_of_it_unless_there_may_be_more() {
         // default-overflow-to-node, restricted-other-resource: what is not reserved is not counted.
-        let once = synced(&available(spec(json!({}))), &[consumer("p", "6")], true, at(2));
+        let once = synced(&available(&spec(&json!({}))), &[consumer("p", "6")], true, at(2));
         assert_eq!(shown(&once), "Succeeded Scheduled=True:Scheduled Ready=False:Succeeded");
         assert_eq!(once.allocated, list("6", "4Gi"));
         // owner-allocate-many
-        let object = available(spec(json!({"allocateOnce": false})));
+        let object = available(&spec(&json!({"allocateOnce": false})));
         let many = synced(&object, &[consumer("q", "2"), consumer("p", "2")], true, at(2));
         assert_eq!((shown(&many), &many.allocated), (shown(&object.status), &list("4", "8Gi")));
         let owners: Vec<&str> = many.current_owners.iter().map(|owner| owner.name.as_deref().unwrap()).collect();
@@ -231,18 +229,18 @@ mod tests {
     #[test]
     fn a_reservation_expires_by_its_time_or_with_its_node() {
         let failed = "Failed Scheduled=True:Scheduled Ready=False:Expired";
-        let phase = |members: Value, second: i64| shown(&synced(&available(spec(members)), &[], true, at(second)));
+        let phase = |members: Value, second: i64| shown(&synced(&available(&spec(&members)), &[], true, at(second)));
         assert_eq!(phase(json!({"ttl": "4s"}), 5), failed, "expire-ttl");
         assert!(phase(json!({"ttl": "4s"}), 4).starts_with("Available"));
         assert_eq!(phase(json!({"ttl": "24h", "expires": "1970-01-01T00:00:04Z"}), 5), failed, "expire-expires");
         assert_eq!(phase(json!({}), 24 * 3600 + 1), failed);
         assert!(phase(json!({"ttl": "0s", "expires": "1970-01-01T00:00:04Z"}), 5).starts_with("Available"));
-        assert_eq!(shown(&synced(&available(spec(json!({}))), &[], false, at(2))), failed, "node-deleted");
+        assert_eq!(shown(&synced(&available(&spec(&json!({}))), &[], false, at(2))), failed, "node-deleted");
     }
 
     #[test]
     fn a_reservation_without_a_node_does_not_expire() {
-        let mut object = available(spec(json!({"ttl": "3s"})));
+        let mut object = available(&spec(&json!({"ttl": "3s"})));
         object.status = unschedulable(&ReservationStatus::default(), "0/1 nodes are available", at(1));
         assert_eq!(synced(&object, &[], true, at(8)), object.status, "expire-pending-stays");
         assert_eq!(shown(&object.status), " Scheduled=False:Unschedulable");
@@ -252,7 +250,7 @@ mod tests {
 
     #[test]
     fn it_is_looked_at_again_in_time() {
-        let after = |members: Value, second: i64| resync_after(&available(spec(members)), at(second)).as_secs();
+        let after = |members: Value, second: i64| resync_after(&available(&spec(&members)), at(second)).as_secs();
         assert_eq!(after(json!({"ttl": "10s"}), 1), 9);
         assert_eq!([after(json!({"ttl": "10s"}), 9), after(json!({"ttl": "10s"}), 20)], [3, 3]);
         assert_eq!([after(json!({}), 1), after(json!({"ttl": "0s"}), 1)], [15, 15]);
@@ -262,12 +260,12 @@ mod tests {
     fn what_is_over_is_deleted_after_a_while_or_with_its_node() {
         let day = Duration::from_hours(24);
         let (second, late) = (at(5), at(5 + 24 * 3600 + 1));
-        let object = available(spec(json!({"ttl": "4s"})));
+        let object = available(&spec(&json!({"ttl": "4s"})));
         assert!(!is_garbage(&object, false, day, late), "it is not over");
         let expired = Reservation { status: synced(&object, &[], true, second), ..object.clone() };
         assert!(!is_garbage(&expired, true, day, at(24 * 3600)) && is_garbage(&expired, true, day, late));
         assert!(is_garbage(&expired, false, day, second));
-        let object = available(spec(json!({})));
+        let object = available(&spec(&json!({})));
         let succeeded = Reservation { status: synced(&object, &[consumer("p", "1")], true, second), ..object };
         assert!(!is_garbage(&succeeded, true, day, at(24 * 3600)) && is_garbage(&succeeded, true, day, late));
     }

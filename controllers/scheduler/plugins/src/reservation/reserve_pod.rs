@@ -120,12 +120,12 @@ mod tests {
 
     use super::*;
 
-    fn reserve_pod(template: Value, metadata: Value, status: Value) -> ReservePod {
+    fn reserve_pod(template: &Value, metadata: &Value, status: &Value) -> ReservePod {
         let object = json!({"metadata": metadata, "spec": {"template": template, "owners": [{}]}, "status": status});
         ReservePod::new(&serde_json::from_value(object).unwrap()).unwrap()
     }
 
-    fn template(spec: Value) -> Value {
+    fn template(spec: &Value) -> Value {
         let mut all = json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": "4"}}}]});
         all.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
         json!({"metadata": {"labels": {"a": "1", "b": "1"}}, "spec": all})
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn the_pod_is_the_template_under_the_metadata_of_the_reservation() {
-        let ReservePod { pod, requests } = reserve_pod(template(json!({"nodeName": "n1"})), named(), json!({}));
+        let ReservePod { pod, requests } = reserve_pod(&template(&json!({"nodeName": "n1"})), &named(), &json!({}));
         assert_eq!((pod.key.as_str(), &pod.uid, pod.node.as_ref()), ("default/u", &Uid::from("u"), None));
         assert_eq!((pod.template.labels.get("a"), pod.template.labels.get("b")), (Some("1"), Some("2")));
         assert_eq!((pod.template.priority, &*pod.template.scheduler), (i32::MAX, "default-scheduler"));
@@ -150,7 +150,7 @@ mod tests {
     fn the_priority_is_the_templates_or_the_labels_or_the_highest() {
         let priority = |spec: Value, label: &str| {
             let metadata = json!({"name": "r", "uid": "u", "labels": {"koordinator.sh/priority": label}});
-            reserve_pod(template(spec), metadata, json!({})).pod.template.priority
+            reserve_pod(&template(&spec), &metadata, &json!({})).pod.template.priority
         };
         assert_eq!(priority(json!({"priority": 7}), "9"), 7);
         assert_eq!([priority(json!({}), "9"), priority(json!({}), "x")], [9, i32::MAX]);
@@ -160,7 +160,7 @@ mod tests {
     fn an_available_reservation_keeps_what_its_status_says() {
         let kept = |phase: &str, cpu: &str| {
             let status = json!({"phase": phase, "nodeName": "n1", "allocatable": {"cpu": cpu}});
-            let ReservePod { pod, requests } = reserve_pod(template(json!({})), named(), status);
+            let ReservePod { pod, requests } = reserve_pod(&template(&json!({})), &named(), &status);
             (pod.template.requests.amount("cpu").to_string(), requests.amount("cpu").to_string())
         };
         assert_eq!(kept("Available", "6"), ("6".to_owned(), "4".to_owned()));

@@ -304,7 +304,9 @@ mod tests {
     fn the_summary_counts_what_owners_could_not_use() {
         let lines = |wish: &Wish, reservations: Vec<Value>| {
             let mut summary = Summary::default();
-            reservations.into_iter().for_each(|members| summary.count(&matched_by(wish, members), wish));
+            for members in reservations {
+                summary.count(&matched_by(wish, members), wish);
+            }
             summary.lines(wish, &["tried".to_owned()]).join(", ")
         };
         let affine = wish(r#"{"reservationSelector":{"k":"v"}}"#);

@@ -337,8 +337,10 @@ fn a_member_whose_binding_failed_comes_back_alone() {
     let of = || Some(declared("ns/g", 2, MatchPolicy::OnlyWaiting, &[]));
     world.create("p1", "ns/g", of());
     world.create("p2", "ns/g", of());
+    world.create("p3", "ns/g", of());
     world.bind_failed("p2");
-    assert_eq!(world.running(), "p1");
+    assert_eq!((world.running(), world.says("p3")), ("p1".to_owned(), String::new()), "it does not stand for others");
+    world.delete("p3");
     world.bind();
     world.retry();
     assert_eq!(world.running(), "p1 p2");

@@ -47,7 +47,7 @@ impl World {
     }
 
     /// A Reservation of so many cores is placed, and is available. Gives its node, or why it has none.
-    fn reserve(&mut self, name: &str, cpus: u32, spec: Value) -> String {
+    fn reserve(&mut self, name: &str, cpus: u32, spec: &Value) -> String {
         let container = json!({"name": "c", "resources": {"requests": {"cpu": cpus.to_string()}}});
         let mut all = json!({"owners": [{"labelSelector": {"matchLabels": {"app": "x"}}}]});
         let mut template = json!({"containers": [container]});
@@ -89,12 +89,12 @@ impl World {
 
     /// A pod of so many cores arrives. Gives its node with the reservation that it uses, or why it has none.
     fn pod(&mut self, name: &str, cpus: u32, labels: &[(&str, &str)], affinity: &str) -> String {
-        let pod = self.of(name, cpus, labels, affinity);
+        let pod = Self::of(name, cpus, labels, affinity);
         self.engine.set_pod(Arc::new(pod), self.now);
         self.attempt()
     }
 
-    fn of(&self, name: &str, cpus: u32, labels: &[(&str, &str)], affinity: &str) -> Pod {
+    fn of(name: &str, cpus: u32, labels: &[(&str, &str)], affinity: &str) -> Pod {
         let spec = json!({"containers": [{"name": "c", "resources": {"requests": {"cpu": cpus.to_string()}}}]});
         let annotations = [("scheduling.koordinator.sh/reservation-affinity", affinity)].into_iter();
         let annotations = annotations.filter(|(_, text)| !text.is_empty()).collect();
@@ -139,7 +139,7 @@ const FULL: &str = "0/1 nodes are available: 1 Insufficient cpu.";
 #[test]
 fn what_is_reserved_is_there_for_owners_alone() {
     let mut world = World::new(&[8]);
-    assert_eq!(world.reserve("r", 6, json!({})), "n1");
+    assert_eq!(world.reserve("r", 6, &json!({})), "n1");
     assert_eq!(world.pod("other", 4, &[], ""), FULL, "expire-ttl: the pod that waits for the room");
     assert_eq!(world.owner("p", 4, ""), "n1 in r");
     assert_eq!(world.used(), 10_000, "the owner counts beside what is kept for it");
@@ -151,20 +151,20 @@ fn what_is_reserved_is_there_for_owners_alone() {
 #[test]
 fn an_owner_prefers_its_reservation_and_may_take_more_than_it() {
     let mut world = World::new(&[8, 16]);
-    assert_eq!(world.reserve("r", 4, json!({"nodeName": "n1"})), "n1");
+    assert_eq!(world.reserve("r", 4, &json!({"nodeName": "n1"})), "n1");
     assert_eq!(world.owner("p", 4, ""), "n1 in r", "owner-label");
     let mut world = World::new(&[8]);
-    world.reserve("r", 4, json!({}));
+    world.reserve("r", 4, &json!({}));
     assert_eq!(world.owner("p", 6, ""), "n1 in r", "default-overflow-to-node");
     let mut world = World::new(&[8, 16]);
-    world.reserve("r", 4, json!({"nodeName": "n1"}));
+    world.reserve("r", 4, &json!({"nodeName": "n1"}));
     assert_eq!(world.owner("p", 9, ""), "n2", "what does not fit there goes elsewhere");
 }
 
 #[test]
 fn several_owners_share_what_allows_it() {
     let mut world = World::new(&[4]);
-    world.reserve("r", 4, json!({"allocateOnce": false}));
+    world.reserve("r", 4, &json!({"allocateOnce": false}));
     assert_eq!([world.owner("p", 2, ""), world.owner("q", 2, "")], ["n1 in r", "n1 in r"], "owner-allocate-many");
     assert!(world.owner("s", 1, "").starts_with("0/1 nodes are available: 1 Insufficient cpu"));
     // What the owners use is kept once.
@@ -176,14 +176,14 @@ fn several_owners_share_what_allows_it() {
 fn restricted_reservations_are_used_alone_or_not_at_all() {
     let restricted = || json!({"allocatePolicy": "Restricted"});
     let mut world = World::new(&[16]);
-    world.reserve("r", 4, restricted());
+    world.reserve("r", 4, &restricted());
     assert_eq!(world.owner("p", 6, ""), "n1", "restricted-too-big-uses-node");
     let mut world = World::new(&[8]);
-    world.reserve("r", 4, restricted());
+    world.reserve("r", 4, &restricted());
     let said = "0/1 nodes are available: 1 Insufficient cpu by node. 1 Reservation(s) matched owner total";
     assert_eq!(world.owner("p", 6, ""), said, "restricted-too-big-no-node-room");
     let mut world = World::new(&[16]);
-    world.reserve("r", 4, restricted());
+    world.reserve("r", 4, &restricted());
     assert_eq!(
         world.owner("p", 6, r#"{"name":"r"}"#),
         "0/1 nodes are available: 1 Reservation(s) Insufficient cpu, requested: 6000, used: 0, capacity: 4000. \
@@ -202,7 +202,7 @@ fn a_pod_with_an_affinity_uses_a_reservation_or_waits() {
         format!("{none} 0 Reservation(s) matched owner total"),
         "affinity-required-none"
     );
-    world.reserve("r", 4, json!({"labels": {"k": "v"}, "unschedulable": true, "nodeName": "n1"}));
+    world.reserve("r", 4, &json!({"labels": {"k": "v"}, "unschedulable": true, "nodeName": "n1"}));
     let said = format!("{none} 1 Reservation(s) is unschedulable, 1 Reservation(s) matched owner total");
     assert_eq!(world.owner("q", 2, selector), said, "unschedulable-affinity");
     // unschedulable-skipped, unschedulable-tolerated
@@ -216,7 +216,7 @@ fn a_pod_with_an_affinity_uses_a_reservation_or_waits() {
 #[test]
 fn a_reservation_that_becomes_schedulable_lets_its_pods_in() {
     let mut world = World::new(&[8]);
-    world.reserve("r", 4, json!({"labels": {"k": "v"}, "unschedulable": true}));
+    world.reserve("r", 4, &json!({"labels": {"k": "v"}, "unschedulable": true}));
     assert!(world.owner("p", 2, r#"{"reservationSelector":{"k":"v"}}"#).contains("is unschedulable"));
     world.update("r", &|object| object["spec"]["unschedulable"] = json!(false));
     world.now = world.now + std::time::Duration::from_secs(12);
@@ -226,7 +226,7 @@ fn a_reservation_that_becomes_schedulable_lets_its_pods_in() {
 #[test]
 fn a_pod_that_ignores_reservations_uses_what_they_keep() {
     let mut world = World::new(&[8]);
-    world.reserve("r", 6, json!({}));
+    world.reserve("r", 6, &json!({}));
     let ignoring = [("scheduling.koordinator.sh/reservation-ignored", "true")];
     assert_eq!(world.pod("p", 4, &ignoring, ""), "n1", "ignored-label");
 }
@@ -236,8 +236,8 @@ fn the_smallest_order_wins_and_then_the_fullest_reservation() {
     let ordered = |order: &str, node: &str| json!({"labels": {"scheduling.koordinator.sh/reservation-order": order}, "nodeName": node});
     let with = |first: Value, second: Value| {
         let mut world = World::new(&[8, 16]);
-        world.reserve("r1", 6, first);
-        world.reserve("r2", 3, second);
+        world.reserve("r1", 6, &first);
+        world.reserve("r2", 3, &second);
         world.owner("p", 3, "")
     };
     assert_eq!(with(ordered("100", "n2"), ordered("5", "n1")), "n1 in r2", "order-across-nodes");
@@ -251,15 +251,15 @@ fn the_smallest_order_wins_and_then_the_fullest_reservation() {
 fn a_reservation_wants_its_node_and_no_other_policy_beside_it() {
     let mut world = World::new(&[2, 16]);
     assert_eq!(
-        world.reserve("r", 4, json!({"nodeName": "n1"})),
+        world.reserve("r", 4, &json!({"nodeName": "n1"})),
         "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match the nodeName specified by reservation.",
         "schedule-nodename-full"
     );
     let mut world = World::new(&[16]);
-    world.reserve("r1", 4, json!({"allocatePolicy": "Restricted"}));
-    assert_eq!(world.reserve("r2", 4, json!({"allocatePolicy": "Aligned"})), "n1", "policy-no-conflict");
+    world.reserve("r1", 4, &json!({"allocatePolicy": "Restricted"}));
+    assert_eq!(world.reserve("r2", 4, &json!({"allocatePolicy": "Aligned"})), "n1", "policy-no-conflict");
     assert_eq!(
-        world.reserve("r3", 4, json!({})),
+        world.reserve("r3", 4, &json!({})),
         "0/1 nodes are available: 1 node(s) reservation allocate policy conflict."
     );
 }
@@ -269,12 +269,12 @@ fn owners_are_known_whatever_is_seen_first() {
     let with = |pod_first: bool| {
         let mut world = World::new(&[8]);
         let given = [("scheduling.koordinator.sh/reservation-allocated", r#"{"name":"r","uid":"r"}"#)];
-        let owner = world.of("p", 3, &[("app", "x")], "");
+        let owner = World::of("p", 3, &[("app", "x")], "");
         let owner = Pod { node: Some("n1".into()), given: given.into_iter().collect(), ..owner };
         if pod_first {
             world.engine.set_pod(Arc::new(owner.clone()), world.now);
         }
-        world.reserve("r", 4, json!({"allocateOnce": false, "allocatePolicy": "Restricted"}));
+        world.reserve("r", 4, &json!({"allocateOnce": false, "allocatePolicy": "Restricted"}));
         if !pod_first {
             world.engine.set_pod(Arc::new(owner), world.now);
         }
@@ -288,7 +288,7 @@ fn owners_are_known_whatever_is_seen_first() {
 #[test]
 fn what_is_over_keeps_nothing() {
     let mut world = World::new(&[8]);
-    world.reserve("r", 6, json!({}));
+    world.reserve("r", 6, &json!({}));
     assert_eq!(world.pod("p", 4, &[], ""), FULL);
     world.update("r", &|object| object["status"]["phase"] = json!("Failed"));
     world.engine.remove_pod(&Uid::from("r"), world.now);
