@@ -215,6 +215,7 @@ fn key(template: &Template, spec: &PodSpec) -> Box<str> {
         ),
         (containers, spec.containers.len(), &spec.resources, &spec.overhead),
         (&spec.node_selector, &spec.affinity, &spec.tolerations, &spec.topology_spread_constraints, controller),
+        format!("{:?}", template.volumes),
     );
     // Types of the API are JSON.
     serde_json::to_string(&parts).unwrap_or_default().into()
