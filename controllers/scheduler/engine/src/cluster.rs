@@ -8,6 +8,7 @@ mod class;
 mod images;
 mod log;
 mod population;
+pub mod state;
 #[cfg(test)]
 mod tests;
 mod topologies;
@@ -23,7 +24,14 @@ use jiff::Timestamp;
 use koord_core::uid::Uid;
 use koord_scheduling::{ResourceId, ResourceNames, ResourceVector};
 
-use self::{class::Classes, images::Images, log::ChangeLog, population::Population, topologies::Topologies};
+use self::{
+    class::Classes,
+    images::Images,
+    log::ChangeLog,
+    population::Population,
+    state::{State, States},
+    topologies::Topologies,
+};
 pub use self::{
     class::{Class, ClassId},
     images::Image,
@@ -38,7 +46,6 @@ use crate::{
     node::Node,
     object::{Object, ObjectChange, Objects},
     pod::{Pod, Template},
-    state::{State, States},
 };
 
 /// Nodes, and the pods that are bound to them or assumed to be.
@@ -286,6 +293,13 @@ impl Cluster {
     /// The pods for which room is being made, with their rows.
     pub fn nominated(&self) -> impl Iterator<Item = (&Arc<Pod>, Row)> {
         self.nominated.values().map(|(pod, row)| (pod, *row))
+    }
+
+    /// The pods for which room is being made on a row and that go before this one.
+    pub fn nominated_before(&self, pod: &Pod, row: Row) -> Vec<Arc<Pod>> {
+        let goes_before = |other: &Pod| other.template.priority >= pod.template.priority && other.uid != pod.uid;
+        let there = self.nominated().filter(|(other, at)| *at == row && goes_before(other));
+        there.filter(|(other, _)| self.pod(&other.uid).is_none()).map(|(other, _)| Arc::clone(other)).collect()
     }
 
     /// The row on which room is being made for a pod.

@@ -8,88 +8,14 @@ mod candidates;
 use std::{collections::BTreeMap, sync::Arc};
 
 use self::candidates::Candidates;
+pub use crate::plugin::{Found, Profile, Verdict};
 use crate::{
     cluster::{ClassId, Cluster, Placed, Trial},
     columns::Row,
     hold::Holds,
-    plugin::{Code, Filter, Plugin, PreFilter, Refusal, Rejection, Request, Score},
+    plugin::{Code, Filter, PreFilter, Rejection, Request, Score},
     pod::Pod,
 };
-
-/// The plugins by which the pods of one scheduler name are placed, in their order.
-#[derive(Clone, Default)]
-pub struct Profile {
-    /// The name that pods give.
-    pub scheduler: Arc<str>,
-    /// All plugins.
-    pub plugins: Vec<Arc<dyn Plugin>>,
-    /// Indexes of those that filter, in order.
-    pub filters: Vec<u8>,
-    /// Indexes of those that score, with their weights.
-    pub scores: Vec<(u8, i64)>,
-    /// Indexes of those that make room, in order.
-    pub post_filters: Vec<u8>,
-}
-
-/// A refusal, with the plugin that gave it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Verdict {
-    /// The index of the plugin in its profile.
-    pub plugin: u8,
-    /// Why.
-    pub refusal: Refusal,
-}
-
-/// What became of the search.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
-    /// A node, with its score; so many nodes were as good.
-    Node {
-        /// The node.
-        row: Row,
-        /// Its score over all plugins.
-        score: i64,
-        /// Nodes with this score, itself among them.
-        ties: u32,
-    },
-    /// None, and why: how many nodes each verdict refused.
-    Nothing(BTreeMap<Verdict, u32>),
-    /// None, whatever nodes there are, by the word of this plugin.
-    Never(u8, Rejection),
-}
-
-impl Found {
-    /// What is said about a pod for which no node was found.
-    pub fn words(&self, plugins: &[Arc<dyn Plugin>], cluster: &Cluster) -> String {
-        if cluster.is_empty() {
-            return "no nodes available to schedule pods".to_owned();
-        }
-        let details = match self {
-            Self::Node { .. } => return String::new(),
-            Self::Never(_, Rejection { code: Code::Error, message }) => return message.clone(),
-            Self::Never(_, rejection) => rejection.message.clone(),
-            Self::Nothing(refusals) => {
-                let mut counts = BTreeMap::<String, u32>::new();
-                for (verdict, nodes) in refusals {
-                    let plugin = plugins.get(usize::from(verdict.plugin));
-                    let reasons = plugin.map(|plugin| plugin.reasons(&verdict.refusal, cluster)).unwrap_or_default();
-                    for reason in reasons {
-                        *counts.entry(reason).or_default() += nodes;
-                    }
-                }
-                let mut lines: Vec<String> = counts.iter().map(|(reason, nodes)| format!("{nodes} {reason}")).collect();
-                lines.sort();
-                lines.join(", ")
-            }
-        };
-        format!("0/{} nodes are available: {details}.", cluster.len())
-    }
-
-    /// The node on which room was made: where it takes the pod now, no other is asked.
-    fn of_nominated(row: Row) -> Self {
-        Self::Node { row, score: 0, ties: 1 }
-    }
-}
 
 /// The candidates of the classes that were searched for lately.
 #[derive(Default)]

@@ -22,7 +22,8 @@ pub mod plugin;
 pub mod pod;
 pub mod preemption;
 pub mod queue;
-pub mod state;
 pub mod template;
 pub mod volume;
 pub mod workload;
+
+pub use crate::cluster::state;

@@ -4,20 +4,26 @@
 //! prepared depends on the pod's template and the node alone, and says so (`is_local`): then the answers for one pod hold
 //! for the next pod of its class, on every node that has not changed.
 
+mod attempted;
+mod found;
+mod profile;
+
 use std::{any::Any, collections::BTreeMap, sync::Arc, time::Duration};
 
 use koord_core::{uid::Uid, write::Write};
 use koord_resource::controller::ResourceKind;
 
+pub use self::{
+    attempted::Attempted,
+    found::{Found, Verdict},
+    profile::Profile,
+};
 use crate::{
-    cluster::{Class, Cluster, Placed},
+    cluster::{Class, Cluster, Placed, state::State},
     columns::Row,
-    cycle::Found,
     event::{Event, Events},
     hold::Holds,
     pod::{Pod, Template},
-    preemption::Attempted,
-    state::State,
 };
 
 /// The highest score of a node.

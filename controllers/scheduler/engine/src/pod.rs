@@ -11,8 +11,7 @@ use crate::{
     affinity::{PodAffinity, SpreadConstraint},
     labels::Labels,
     need::Needs,
-    volume::Volume,
-    workload::Controller,
+    volume::{Disk, PodClaim, Volume},
 };
 
 /// What pods of one workload have in common, and all that their placement depends on. Pods that share a template (the same
@@ -138,6 +137,39 @@ pub struct Owner {
     pub uid: Uid,
 }
 
+/// A controller whose selector says which pods belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ControllerKind {
+    /// `v1`
+    ReplicationController,
+    /// `apps/v1`
+    ReplicaSet,
+    /// `apps/v1`
+    StatefulSet,
+}
+
+/// The controller of a pod, in the pod's namespace.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Controller {
+    /// Its kind.
+    pub kind: ControllerKind,
+    /// Its name.
+    pub name: Arc<str>,
+}
+
+impl Controller {
+    /// The controller that an owner reference names; none where it is of another kind.
+    pub fn of(api_version: &str, kind: &str, name: &str) -> Option<Self> {
+        let kind = match (api_version, kind) {
+            ("v1", "ReplicationController") => ControllerKind::ReplicationController,
+            ("apps/v1", "ReplicaSet") => ControllerKind::ReplicaSet,
+            ("apps/v1", "StatefulSet") => ControllerKind::StatefulSet,
+            _ => return None,
+        };
+        Some(Self { kind, name: name.into() })
+    }
+}
+
 impl Pod {
     /// Whether it differs from how it was in what decides its placement: a status alone, such as the node on which room is made
     /// for it, wakes nobody.
@@ -146,6 +178,38 @@ impl Pod {
         !same_template
             || (&self.gates, &self.given, &self.controller, self.deleting)
                 != (&was.gates, &was.given, &was.controller, was.deleting)
+    }
+}
+
+impl Pod {
+    /// The claims of its volumes, in their order, each once.
+    pub fn claims(&self) -> Vec<PodClaim> {
+        let mut claims = Vec::<PodClaim>::new();
+        for volume in &self.template.volumes {
+            let (name, is_ephemeral) = match volume {
+                Volume::Claim(name) => (name.to_string(), false),
+                Volume::Ephemeral(volume) => (format!("{}-{volume}", self.key.name()), true),
+                Volume::Disk(_) => continue,
+            };
+            let claim = PodClaim { key: ObjectKey::new(self.key.namespace(), &name), is_ephemeral };
+            if !claims.contains(&claim) {
+                claims.push(claim);
+            }
+        }
+        claims
+    }
+
+    /// Whether a volume of it has a claim.
+    pub fn has_claims(&self) -> bool {
+        self.template.volumes.iter().any(|volume| !matches!(volume, Volume::Disk(_)))
+    }
+
+    /// The disks that it names itself.
+    pub fn disks(&self) -> impl Iterator<Item = &Disk> {
+        self.template.volumes.iter().filter_map(|volume| match volume {
+            Volume::Disk(disk) => Some(disk),
+            Volume::Claim(_) | Volume::Ephemeral(_) => None,
+        })
     }
 }
 
@@ -166,5 +230,15 @@ mod tests {
             assert!(!web.conflicts(&other));
         }
         assert!(!port(80, "TCP", "10.0.0.1").conflicts(&port(80, "TCP", "10.0.0.2")));
+    }
+
+    #[test]
+    fn the_claims_of_a_pod_are_named_once_and_after_it_where_they_are_its_own() {
+        let claim = Volume::Claim("c".into());
+        let volumes = vec![claim.clone(), Volume::Ephemeral("scratch".into()), claim];
+        let template = Arc::new(Template { volumes, ..Template::default() });
+        let pod = Pod { key: ObjectKey::new("ns", "web-0"), template, ..Pod::default() };
+        let claims: Vec<String> = pod.claims().iter().map(|claim| claim.key.to_string()).collect();
+        assert_eq!(claims, ["ns/c", "ns/web-0-scratch"]);
     }
 }

@@ -8,25 +8,14 @@ use std::{
 
 use koord_core::uid::Uid;
 
+pub use crate::plugin::Attempted;
 use crate::{
     cluster::{Cluster, Placed, Trial},
     columns::Row,
-    cycle::{Found, Prepared, Profile, Verdict},
-    plugin::{Code, Request},
+    cycle::Prepared,
+    plugin::{Code, Found, Profile, Request, Verdict},
     pod::Pod,
 };
-
-/// An attempt in which no node took the pod, for the plugins that make room.
-pub struct Attempted<'a> {
-    /// The cluster.
-    pub cluster: &'a mut Cluster,
-    /// The profile of the pod.
-    pub profile: &'a Profile,
-    /// What was found.
-    pub found: &'a Found,
-    /// Gives a number below its argument.
-    pub draw: &'a mut dyn FnMut(u32) -> u32,
-}
 
 /// Who may be evicted for a pod.
 pub trait Rules {
@@ -135,7 +124,7 @@ impl Attempted<'_> {
             return Err(vec![rules.no_victims(&node)]);
         }
         let protected = rules.protected(&evictable, self.cluster);
-        let beside = nominated_before(request.pod, row, self.cluster);
+        let beside = self.cluster.nominated_before(request.pod, row);
         let mut attempt = Dry { trial: self.cluster.trial(), prepared };
         for placed in &evictable {
             attempt.remove(placed);
@@ -202,13 +191,6 @@ impl Dry<'_, '_> {
             }
         }
     }
-}
-
-/// The pods for which room is being made on a row and that go before this one.
-pub(crate) fn nominated_before(pod: &Pod, row: Row, cluster: &Cluster) -> Vec<Arc<Pod>> {
-    let goes_before = |other: &Pod| other.template.priority >= pod.template.priority && other.uid != pod.uid;
-    let there = cluster.nominated().filter(|(other, at)| *at == row && goes_before(other));
-    there.filter(|(other, _)| cluster.pod(&other.uid).is_none()).map(|(other, _)| Arc::clone(other)).collect()
 }
 
 /// The order of importance: the highest priority first, then who runs for longest. QUIRK: of pods that no node has started

@@ -5,8 +5,6 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Volume as ApiVolume;
 use koord_core::key::ObjectKey;
 
-use crate::pod::Pod;
-
 /// A volume that matters to where its pod runs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Volume {
@@ -111,44 +109,11 @@ impl Disk {
     }
 }
 
-impl Pod {
-    /// The claims of its volumes, in their order, each once.
-    pub fn claims(&self) -> Vec<PodClaim> {
-        let mut claims = Vec::<PodClaim>::new();
-        for volume in &self.template.volumes {
-            let (name, is_ephemeral) = match volume {
-                Volume::Claim(name) => (name.to_string(), false),
-                Volume::Ephemeral(volume) => (format!("{}-{volume}", self.key.name()), true),
-                Volume::Disk(_) => continue,
-            };
-            let claim = PodClaim { key: ObjectKey::new(self.key.namespace(), &name), is_ephemeral };
-            if !claims.contains(&claim) {
-                claims.push(claim);
-            }
-        }
-        claims
-    }
-
-    /// Whether a volume of it has a claim.
-    pub fn has_claims(&self) -> bool {
-        self.template.volumes.iter().any(|volume| !matches!(volume, Volume::Disk(_)))
-    }
-
-    /// The disks that it names itself.
-    pub fn disks(&self) -> impl Iterator<Item = &Disk> {
-        self.template.volumes.iter().filter_map(|volume| match volume {
-            Volume::Disk(disk) => Some(disk),
-            Volume::Claim(_) | Volume::Ephemeral(_) => None,
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::pod::Template;
 
     fn volume(source: &Value) -> Option<Volume> {
         let mut volume = source.clone();
@@ -186,15 +151,5 @@ mod tests {
         assert!(!conflict(&rbd(&["a"], "i"), &rbd(&["b"], "i")) && !conflict(&rbd(&["a"], "i"), &rbd(&["a"], "j")));
         let cinder = json!({"cinder": {"volumeID": "a"}});
         assert!(!conflict(&cinder, &cinder));
-    }
-
-    #[test]
-    fn the_claims_of_a_pod_are_named_once_and_after_it_where_they_are_its_own() {
-        let claim = Volume::Claim("c".into());
-        let volumes = vec![claim.clone(), Volume::Ephemeral("scratch".into()), claim];
-        let template = Arc::new(Template { volumes, ..Template::default() });
-        let pod = Pod { key: ObjectKey::new("ns", "web-0"), template, ..Pod::default() };
-        let claims: Vec<String> = pod.claims().iter().map(|claim| claim.key.to_string()).collect();
-        assert_eq!(claims, ["ns/c", "ns/web-0-scratch"]);
     }
 }

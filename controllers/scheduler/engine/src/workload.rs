@@ -1,46 +1,14 @@
 //! What says which pods belong together: services, and the controllers of pods.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use k8s_openapi::{NamespaceResourceScope, Resource, apimachinery::pkg::apis::meta::v1::LabelSelector};
 use koord_core::key::ObjectKey;
 use koord_scheduling::Selector;
 use serde::Deserialize;
 
+pub use crate::pod::{Controller, ControllerKind};
 use crate::{object::Objects, pod::Template};
-
-/// A controller whose selector says which pods belong together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ControllerKind {
-    /// `v1`
-    ReplicationController,
-    /// `apps/v1`
-    ReplicaSet,
-    /// `apps/v1`
-    StatefulSet,
-}
-
-/// The controller of a pod, in the pod's namespace.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Controller {
-    /// Its kind.
-    pub kind: ControllerKind,
-    /// Its name.
-    pub name: Arc<str>,
-}
-
-impl Controller {
-    /// The controller that an owner reference names; none where it is of another kind.
-    pub fn of(api_version: &str, kind: &str, name: &str) -> Option<Self> {
-        let kind = match (api_version, kind) {
-            ("v1", "ReplicationController") => ControllerKind::ReplicationController,
-            ("apps/v1", "ReplicaSet") => ControllerKind::ReplicaSet,
-            ("apps/v1", "StatefulSet") => ControllerKind::StatefulSet,
-            _ => return None,
-        };
-        Some(Self { kind, name: name.into() })
-    }
-}
 
 /// A Service, as far as it says which pods it is about.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]

@@ -1,5 +1,7 @@
 //! Caches of the cluster as one stream of deltas for the engine.
 
+mod object;
+
 use std::{any::TypeId, collections::BTreeSet, sync::Arc};
 
 use koord_engine::{engine::Engine, node::Node, object::Object, pod::Pod};
@@ -15,10 +17,8 @@ use koord_runtime::{
     uid::Uid,
 };
 
-use crate::{
-    object::{self, Kind, Whole},
-    view::{NodeView, PodView},
-};
+use self::object::{Kind, Whole};
+use crate::view::{NodeView, PodView};
 
 /// A change of the cluster.
 #[derive(Clone, Debug)]

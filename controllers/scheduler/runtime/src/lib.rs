@@ -7,7 +7,6 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod feed;
-mod object;
 mod report;
 mod scheduler;
 mod task;

@@ -337,7 +337,9 @@ mod tests {
             controlled("StatefulSet"),
             controlled("DaemonSet"),
         ];
-        texts.iter().for_each(|text| _ = store.upsert(text).unwrap());
+        for text in &texts {
+            store.upsert(text).unwrap();
+        }
         let cache = store.read();
         let templates: std::collections::BTreeSet<usize> =
             cache.iter().map(|(_, entry)| Arc::as_ptr(&entry.value.template).addr()).collect();

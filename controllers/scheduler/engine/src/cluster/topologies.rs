@@ -191,6 +191,6 @@ mod tests {
         let known: Vec<bool> = keys.iter().map(|key| topologies.id(key).is_some()).collect();
         assert_eq!((&known[..2], known.iter().filter(|known| **known).count()), (&[true, true][..], 2));
         topologies.track(&"new".into(), std::iter::empty());
-        assert_eq!(topologies.topologies.len(), Topologies::SWEEP_MIN, "columns are used again");
+        assert_eq!(topologies.columns.len(), Topologies::SWEEP_MIN, "columns are used again");
     }
 }

@@ -12,7 +12,6 @@ use crate::{
     columns::Row,
     plugin::Request,
     pod::Pod,
-    preemption::nominated_before,
 };
 
 /// The local answers for all rows, with what is to be asked beyond them.
@@ -80,7 +79,7 @@ impl Candidates {
         let nominated: BTreeSet<Row> = cluster.nominated().map(|(_, row)| row).collect();
         let rows: Vec<Row> = nominated.into_iter().filter(|row| self.takes(*row, cluster)).collect();
         let refused = rows.into_iter().filter_map(|row| {
-            let beside = nominated_before(pod, row, cluster);
+            let beside = cluster.nominated_before(pod, row);
             let verdict = self.prepared.filter_beside(&mut cluster.trial(), row, &beside).err()?;
             Some((row, verdict))
         });

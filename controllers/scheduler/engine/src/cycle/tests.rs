@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     node::Node,
-    plugin::{SCORE_MAX, default_normalize},
+    plugin::{Plugin, Refusal, SCORE_MAX, default_normalize},
     pod::{Pod, Template},
 };
 

@@ -54,7 +54,6 @@ impl Offers {
         let mut free = BTreeMap::<(Quantity, &str), &PersistentVolume>::new();
         for (name, volume, assumed) in volumes.filter(|(_, volume, _)| suits(claim, volume)) {
             match owner(volume, assumed, key, claim) {
-                Owner::Other => {}
                 Owner::This => {
                     let offer = || Offer { name: name.name().into(), reach: Reach::of(volume) };
                     offers.prebound.get_or_insert_with(offer);
@@ -62,7 +61,7 @@ impl Offers {
                 Owner::Nobody if is_free(claim, volume, selector.as_ref()) => {
                     free.insert((capacity(volume), name.name()), volume);
                 }
-                Owner::Nobody => {}
+                Owner::Nobody | Owner::Other => {}
             }
         }
         for (index, ((_, name), volume)) in free.into_iter().enumerate() {

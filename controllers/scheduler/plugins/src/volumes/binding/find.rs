@@ -62,10 +62,13 @@ struct Delayed {
     provisioner: Option<Provisioner>,
 }
 
+/// A place in the topology: by label, the values of which a node has to have one.
+type Place = Vec<(String, Vec<String>)>;
+
 /// Who makes volumes of a class.
 struct Provisioner {
     /// The places of which a node has to be in one; none for anywhere.
-    places: Option<Vec<Vec<(String, Vec<String>)>>>,
+    places: Option<Vec<Place>>,
     /// The nodes for which there is enough space; none where that is not known beforehand.
     space: Option<Vec<Selector>>,
 }

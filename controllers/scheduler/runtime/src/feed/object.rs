@@ -27,7 +27,7 @@ use koord_runtime::{
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
-use crate::feed::{Caches, Delta};
+use super::{Caches, Delta};
 
 /// A type of the API whose objects are kept whole.
 pub(crate) trait Kind:

@@ -6,12 +6,8 @@ use std::{any::Any, fmt::Debug, sync::Arc};
 
 use jiff::Timestamp;
 
-use crate::{
-    cluster::{Cluster, Placed},
-    columns::Row,
-    object::ObjectChange,
-    pod::Pod,
-};
+use super::{Cluster, Placed};
+use crate::{columns::Row, object::ObjectChange, pod::Pod};
 
 /// The state of a plugin. While one of its functions runs, the cluster that is handed over shows no states.
 pub trait State: Any + Send + Sync + Debug {
