@@ -162,7 +162,7 @@ mod tests {
         pairs.iter().copied().collect()
     }
 
-    fn term(term: Value) -> PodTerm {
+    fn term(term: &Value) -> PodTerm {
         let spec = json!({"containers": [], "affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}});
         let spec = serde_json::from_value(spec).unwrap();
         PodAffinity::of(&"own".into(), &labels(&[("app", "web"), ("hash", "1")]), &spec).required[0].clone()
@@ -172,7 +172,7 @@ mod tests {
     fn a_term_is_about_the_own_namespace_unless_it_names_others_or_selects_them() {
         let web = labels(&[("app", "web")]);
         let means = |value: Value| {
-            let term = term(value);
+            let term = term(&value);
             ["own", "listed", "prod"].map(|namespace| {
                 let of_namespace = if namespace == "prod" { labels(&[("env", "prod")]) } else { Labels::default() };
                 term.means(namespace, &web, &of_namespace)
@@ -191,7 +191,8 @@ mod tests {
 
     #[test]
     fn keys_add_what_the_pod_itself_is_labelled_with() {
-        let means = |value: Value, pairs: &[(&str, &str)]| term(value).means("own", &labels(pairs), &Labels::default());
+        let means =
+            |value: Value, pairs: &[(&str, &str)]| term(&value).means("own", &labels(pairs), &Labels::default());
         let web = [("app", "web"), ("hash", "1")];
         let base = |keys: &str| json!({"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}, keys: ["hash", "absent"]});
         assert!(

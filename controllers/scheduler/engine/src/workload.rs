@@ -107,7 +107,7 @@ pub fn selector(template: &Template, objects: &Objects) -> Option<Selector> {
 
 #[cfg(test)]
 mod tests {
-    use std::any::TypeId;
+    use std::{any::TypeId, sync::Arc};
 
     use koord_core::uid::Uid;
     use serde_json::{Value, json};
@@ -119,7 +119,7 @@ mod tests {
         cluster: &mut Cluster,
         namespace: &str,
         name: &str,
-        selector: Value,
+        selector: &Value,
     ) {
         let object: T = serde_json::from_value(json!({"spec": {"selector": selector}})).unwrap();
         cluster.set_object(Object::new(ObjectKey::new(namespace, name), Uid::from(name), false, Arc::new(object)));
@@ -135,19 +135,19 @@ mod tests {
             selector(template, cluster.objects()).map(|selector| selector.to_string()).unwrap_or_default()
         };
         assert_eq!(by(&cluster, &template), "");
-        set::<Service>(&mut cluster, "ns", "web", json!({"app": "web"}));
-        set::<Service>(&mut cluster, "ns", "front", json!({"tier": "front"}));
-        set::<Service>(&mut cluster, "ns", "other", json!({"app": "db"}));
-        set::<Service>(&mut cluster, "ns", "without", json!(null));
-        set::<Service>(&mut cluster, "elsewhere", "web", json!({"hash": "1"}));
+        set::<Service>(&mut cluster, "ns", "web", &json!({"app": "web"}));
+        set::<Service>(&mut cluster, "ns", "front", &json!({"tier": "front"}));
+        set::<Service>(&mut cluster, "ns", "other", &json!({"app": "db"}));
+        set::<Service>(&mut cluster, "ns", "without", &json!(null));
+        set::<Service>(&mut cluster, "elsewhere", "web", &json!({"hash": "1"}));
         assert_eq!(by(&cluster, &template), "app=web,tier=front");
         let before = changes(cluster.objects());
         let of_controller =
             json!({"matchLabels": {"hash": "1"}, "matchExpressions": [{"key": "old", "operator": "DoesNotExist"}]});
-        set::<ReplicaSet>(&mut cluster, "ns", "web-1", of_controller);
+        set::<ReplicaSet>(&mut cluster, "ns", "web-1", &of_controller);
         assert_eq!(by(&cluster, &template), "app=web,hash=1,!old,tier=front");
-        set::<ReplicationController>(&mut cluster, "ns", "web-1", json!({"hash": "2"}));
-        set::<StatefulSet>(&mut cluster, "ns", "web-1", json!({"matchLabels": {"hash": "3"}}));
+        set::<ReplicationController>(&mut cluster, "ns", "web-1", &json!({"hash": "2"}));
+        set::<StatefulSet>(&mut cluster, "ns", "web-1", &json!({"matchLabels": {"hash": "3"}}));
         for (api_version, kind, expected) in [
             ("apps/v1", "ReplicaSet", "app=web,hash=1,!old,tier=front"),
             ("v1", "ReplicationController", "app=web,hash=2,tier=front"),

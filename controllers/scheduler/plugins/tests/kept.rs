@@ -1,6 +1,8 @@
 //! Whatever has happened before, kept answers are those of a search that begins anew, and a filter that has followed a trial
 //! answers as one that is prepared in it.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::api::core::v1::Namespace;
@@ -141,7 +143,7 @@ fn apply(cluster: &mut Cluster, templates: &[Arc<Template>], delta: &Delta) {
         Delta::Node(number, zone, form) => _ = cluster.set_node(node(*number, *zone, *form)),
         Delta::Gone(number) => _ = cluster.remove_node(&format!("n{number}")),
         Delta::Place(number, template, node) => {
-            cluster.place(pod(*number, &templates[*template]), &format!("n{node}").into(), Holds::default())
+            cluster.place(pod(*number, &templates[*template]), &format!("n{node}").into(), Holds::default());
         }
         Delta::Remove(number) => _ = cluster.remove_pod(&Uid::from(&*format!("p{number}"))),
         Delta::Namespace(is_selected) => {
@@ -196,7 +198,9 @@ proptest! {
         let (templates, profile) = (templates(), default_profile("default-scheduler").unwrap());
         let mut cluster = empty(&profile);
         let plugins: [&dyn Plugin; 2] = [&PodTopologySpread::default(), &InterPodAffinity::default()];
-        history.iter().for_each(|delta| apply(&mut cluster, &templates, delta));
+        for delta in &history {
+            apply(&mut cluster, &templates, delta);
+        }
         for (plugin, template) in plugins.into_iter().flat_map(|plugin| templates.iter().map(move |template| (plugin, template))) {
             let (pod_of, class) = (pod(99, template), cluster.class(template));
             let request = Request { pod: &pod_of, class: &class, plugins: &[] };

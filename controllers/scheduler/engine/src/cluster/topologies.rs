@@ -184,7 +184,9 @@ mod tests {
         let mut topologies = Topologies::default();
         let keys: Vec<Arc<str>> = (0..Topologies::SWEEP_MIN).map(|key| format!("k{key}").into()).collect();
         assert!(!topologies.is_sweep_due());
-        keys.iter().for_each(|key| topologies.track(key, std::iter::empty()));
+        for key in &keys {
+            topologies.track(key, std::iter::empty());
+        }
         topologies.pin(&keys[1]);
         assert!(topologies.is_sweep_due());
         topologies.sweep(&[Arc::clone(&keys[0])].into());

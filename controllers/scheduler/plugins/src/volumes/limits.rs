@@ -315,7 +315,9 @@ mod tests {
                 cluster.place(pod, &if round == 0 { "a" } else { "unlimited" }.into(), Holds::default());
             }
         }
-        ["p", "q", "r"].into_iter().for_each(|name| _ = cluster.remove_pod(&name.into()));
+        for name in ["p", "q", "r"] {
+            cluster.remove_pod(&name.into());
+        }
         assert_eq!(cluster.state::<Attached>().cloned(), empty);
     }
 

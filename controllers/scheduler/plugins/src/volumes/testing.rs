@@ -83,12 +83,11 @@ pub(super) fn change(cluster: &mut Cluster, kind: &str, name: &str, versions: [O
     if let Some(old) = old {
         set(cluster, old);
     }
-    Event::Object(match new {
-        Some(new) => set(cluster, new),
-        None => {
-            let (type_, object) = object(kind, name, old.unwrap());
-            cluster.remove_object(type_, object.key.as_str()).unwrap()
-        }
+    Event::Object(if let Some(new) = new {
+        set(cluster, new)
+    } else {
+        let (type_, object) = object(kind, name, old.unwrap());
+        cluster.remove_object(type_, object.key.as_str()).unwrap()
     })
 }
 

@@ -200,7 +200,7 @@ fn a_volume_is_given_to_one_claim_and_given_back_with_its_pod() {
     ]);
     let before = cluster.state::<Assumed>().cloned();
     let patch = reserve(&mut cluster, "first", "a", &["c"]).unwrap();
-    assert_eq!(patch.wait, Some(Duration::from_secs(600)));
+    assert_eq!(patch.wait, Some(Duration::from_mins(10)));
     let [(name, write)] = &*patch.writes else { panic!("{patch:?}") };
     assert_eq!((*name, write.key.as_str()), ("VolumeBinding", "v"));
     let reference = json!({
@@ -282,7 +282,7 @@ fn what_is_written_already_is_not_written_again() {
         ("claim", "e", bound("v")),
     ]);
     let patch = reserve(&mut cluster, "p", "a", &["c", "d"]).unwrap();
-    assert_eq!((patch.writes, patch.wait), (Vec::new(), Some(Duration::from_secs(600))));
+    assert_eq!((patch.writes, patch.wait), (Vec::new(), Some(Duration::from_mins(10))));
     assert_eq!(reserve(&mut cluster, "q", "a", &["e"]), Ok(Patch::default()));
 }
 
