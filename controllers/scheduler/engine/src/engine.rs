@@ -28,7 +28,7 @@ use crate::{
     hold::Holds,
     node::Node,
     object::Object,
-    plugin::{Code, Orders, Patch, Permit, PostFilter, Rejection, Request},
+    plugin::{Code, Orders, Patch, Permit, PostFilter, Prepared, Rejection, Request},
     pod::Pod,
     preemption::Attempted,
     queue::{PluginSet, Queue, Return, Timings, Tried},
@@ -273,6 +273,23 @@ impl Engine {
     pub fn wake_at(&self) -> Option<Moment> {
         let waiting = self.waiting.values().map(|waiting| waiting.until).min();
         self.queue.wake_at().into_iter().chain(waiting).min()
+    }
+
+    /// Whether what was written before the binding of an attempt has taken effect. None where the pod is not assumed to be
+    /// there any more: it was deleted, or bound by somebody else.
+    pub fn prepared(&self, attempt: &Attempt) -> Option<Prepared> {
+        let placed = self.cluster.pod(&attempt.pod.uid).filter(|placed| placed.pod.node.is_none())?;
+        let profile = self.profiles.get(self.profile_of(&attempt.pod)?)?;
+        let mut result = Prepared::Done;
+        for plugin in &profile.plugins {
+            let words = |words: String| format!("running PreBind plugin {:?}: {words}", plugin.name());
+            match plugin.prepared(placed, &self.cluster) {
+                Prepared::Done => {}
+                Prepared::Pending(timeout) => result = Prepared::Pending(words(timeout)),
+                Prepared::Failed(why) => return Some(Prepared::Failed(words(why))),
+            }
+        }
+        Some(result)
     }
 
     /// The binding of an attempt has failed: the pod is not on the node, and is tried again after a pause.

@@ -24,4 +24,5 @@ pub mod preemption;
 pub mod queue;
 pub mod state;
 pub mod template;
+pub mod volume;
 pub mod workload;

@@ -2,26 +2,24 @@
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::{PodSpec, Volume};
+use k8s_openapi::api::core::v1::PodSpec;
 
 /// A set of needs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Needs(u64);
 
 /// The names of the needs, each with its bit: what a user would look for.
-const NAMES: &[&str] = &["volumes with claims", "resource claims", "reservations", "scheduling hints"];
+const NAMES: &[&str] = &["resource claims", "reservations", "scheduling hints"];
 
 impl Needs {
     /// No need.
     pub const NONE: Self = Self(0);
-    /// Volumes whose place or state counts.
-    pub const VOLUMES: Self = Self(1);
     /// Resource claims.
-    pub const CLAIMS: Self = Self(1 << 1);
+    pub const CLAIMS: Self = Self(1);
     /// A reservation.
-    pub const RESERVATIONS: Self = Self(1 << 2);
+    pub const RESERVATIONS: Self = Self(1 << 1);
     /// A scheduling hint.
-    pub const HINTS: Self = Self(1 << 3);
+    pub const HINTS: Self = Self(1 << 2);
 
     /// The needs of both.
     pub const fn with(self, other: Self) -> Self {
@@ -35,12 +33,10 @@ impl Needs {
 
     /// What a pod needs by its spec and its annotations.
     pub fn of(spec: &PodSpec, annotations: &BTreeMap<&str, &str>) -> Self {
-        let has_volumes = spec.volumes.iter().flatten().any(is_claimed);
         let annotated = |name: &str| annotations.contains_key(name);
         let when = |is_needed: bool, need: Self| if is_needed { need.0 } else { 0 };
         Self(
-            when(has_volumes, Self::VOLUMES)
-                | when(spec.resource_claims.iter().flatten().next().is_some(), Self::CLAIMS)
+            when(spec.resource_claims.iter().flatten().next().is_some(), Self::CLAIMS)
                 | when(annotated("scheduling.koordinator.sh/reservation-affinity"), Self::RESERVATIONS)
                 | when(annotated("scheduling.koordinator.sh/scheduling-hint"), Self::HINTS),
         )
@@ -62,18 +58,6 @@ impl Needs {
     }
 }
 
-fn is_claimed(volume: &Volume) -> bool {
-    volume.persistent_volume_claim.is_some()
-        || volume.ephemeral.is_some()
-        || volume.csi.is_some()
-        || volume.gce_persistent_disk.is_some()
-        || volume.aws_elastic_block_store.is_some()
-        || volume.azure_disk.is_some()
-        || volume.iscsi.is_some()
-        || volume.rbd.is_some()
-        || volume.cinder.is_some()
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -93,10 +77,7 @@ mod tests {
     #[test]
     fn what_is_not_built_is_named() {
         for (pod, expected) in [
-            (
-                json!({"spec": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}}),
-                "volumes with claims",
-            ),
+            (json!({"spec": {"containers": [], "resourceClaims": [{"name": "c"}]}}), "resource claims"),
             (json!({"annotations": {"scheduling.koordinator.sh/reservation-affinity": "{}"}}), "reservations"),
         ] {
             assert_eq!(needs(&pod), [expected], "{pod}");

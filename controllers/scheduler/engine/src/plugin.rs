@@ -6,7 +6,7 @@
 
 use std::{any::Any, collections::BTreeMap, sync::Arc, time::Duration};
 
-use koord_core::uid::Uid;
+use koord_core::{uid::Uid, write::Write};
 use koord_resource::controller::ResourceKind;
 
 use crate::{
@@ -140,6 +140,12 @@ pub trait Plugin: Any + Send + Sync {
     /// PreBind: what is written into the pod before it is bound.
     fn pre_bind(&self, _request: &Request<'_>, _placed: &Placed, _cluster: &Cluster, _patch: &mut Patch) {}
 
+    /// Whether what was written into other objects before the binding has taken effect. It is asked after every change of an
+    /// object while the pod waits for it ([`Patch::wait`]).
+    fn prepared(&self, _placed: &Placed, _cluster: &Cluster) -> Prepared {
+        Prepared::Done
+    }
+
     /// What a pod that runs was given, by what is written in it.
     fn given(&self, _pod: &Pod, _holds: &mut Holds) {}
 
@@ -227,17 +233,32 @@ pub struct Orders {
     pub activate: Vec<Uid>,
 }
 
-/// What is written into a pod before it is bound.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// What is written before a pod is bound: into the pod, and before that into other objects.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Patch {
     /// Annotations; none removes one.
     pub annotations: BTreeMap<String, Option<String>>,
     /// Labels; none removes one.
     pub labels: BTreeMap<String, Option<String>>,
+    /// Writes of other objects, in this order, with the plugins that want them.
+    pub writes: Vec<(&'static str, Write)>,
+    /// How long [`Plugin::prepared`] may take after these writes; none where nobody waits.
+    pub wait: Option<Duration>,
+}
+
+/// Whether what was written before a binding has taken effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Prepared {
+    /// The pod can be bound.
+    Done,
+    /// Not yet. These are the words if the time runs out.
+    Pending(String),
+    /// It will not, and why.
+    Failed(String),
 }
 
 impl Patch {
-    /// Whether there is nothing to write.
+    /// Whether there is nothing to write into the pod.
     pub fn is_empty(&self) -> bool {
         self.annotations.is_empty() && self.labels.is_empty()
     }

@@ -11,6 +11,7 @@ use crate::{
     affinity::{PodAffinity, SpreadConstraint},
     labels::Labels,
     need::Needs,
+    volume::Volume,
     workload::Controller,
 };
 
@@ -55,6 +56,8 @@ pub struct Template {
     pub tolerations: Vec<Toleration>,
     /// Ports of the node that it uses.
     pub host_ports: Vec<HostPort>,
+    /// Volumes that matter to where it runs.
+    pub volumes: Vec<Volume>,
     /// What it needs that the scheduler cannot give it.
     pub needs: Needs,
 }

@@ -18,6 +18,7 @@ use crate::{
     need::Needs,
     node::Node,
     pod::{HostPort, Template},
+    volume::Volume,
 };
 
 /// Annotations that record what a pod was given, beside those that say what it wants.
@@ -64,6 +65,7 @@ impl Template {
             preferred: PreferredNodes::new(preferred.unwrap_or_default()),
             tolerations: spec.tolerations.clone().unwrap_or_default(),
             host_ports: host_ports(spec),
+            volumes: spec.volumes.iter().flatten().filter_map(Volume::of).collect(),
         })
     }
 }

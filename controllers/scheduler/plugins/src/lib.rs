@@ -27,6 +27,7 @@ mod taint_toleration;
 #[cfg(test)]
 mod testing;
 mod unbuilt;
+mod volumes;
 
 pub use balanced_allocation::BalancedAllocation;
 pub use coscheduling::Coscheduling;
@@ -46,3 +47,4 @@ pub use scarce_resource_avoidance::ScarceResourceAvoidance;
 pub use scheduling_gates::SchedulingGates;
 pub use taint_toleration::TaintToleration;
 pub use unbuilt::Unbuilt;
+pub use volumes::{NodeVolumeLimits, VolumeBinding, VolumeRestrictions, VolumeZone};

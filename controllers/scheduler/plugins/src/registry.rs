@@ -9,9 +9,9 @@ use serde::de::Error as _;
 use self::Entry::{Built, InEngine, NotBuilt};
 use crate::{
     BalancedAllocation, Coscheduling, DefaultPreemption, DeviceShare, ImageLocality, InterPodAffinity, NodeAffinity,
-    NodeNumaResource, NodePorts, NodeResourcesFit, NodeResourcesFitPlus, NodeUnschedulable, PodTopologySpread,
-    ScarceResourceAvoidance, SchedulingGates, TaintToleration, Unbuilt, elastic_quota::ElasticQuotaPlugin,
-    load_aware::LoadAwareScheduling,
+    NodeNumaResource, NodePorts, NodeResourcesFit, NodeResourcesFitPlus, NodeUnschedulable, NodeVolumeLimits,
+    PodTopologySpread, ScarceResourceAvoidance, SchedulingGates, TaintToleration, Unbuilt, VolumeBinding,
+    VolumeRestrictions, VolumeZone, elastic_quota::ElasticQuotaPlugin, load_aware::LoadAwareScheduling,
 };
 
 /// What the scheduler has of a plugin.
@@ -35,10 +35,10 @@ const REGISTRY: &[(&str, Entry)] = &[
     ("NodeAffinity", Built(|profile| Ok(Arc::new(NodeAffinity::new(profile.args()?)?)))),
     ("NodePorts", Built(|_| Ok(Arc::new(NodePorts)))),
     ("NodeResourcesFit", Built(|profile| Ok(Arc::new(NodeResourcesFit::new(profile.args()?))))),
-    ("VolumeRestrictions", NotBuilt(Needs::VOLUMES)),
-    ("NodeVolumeLimits", NotBuilt(Needs::VOLUMES)),
-    ("VolumeBinding", NotBuilt(Needs::VOLUMES)),
-    ("VolumeZone", NotBuilt(Needs::VOLUMES)),
+    ("VolumeRestrictions", Built(|_| Ok(Arc::new(VolumeRestrictions)))),
+    ("NodeVolumeLimits", Built(|_| Ok(Arc::new(NodeVolumeLimits)))),
+    ("VolumeBinding", Built(|profile| Ok(Arc::new(VolumeBinding::new(&profile.args()?))))),
+    ("VolumeZone", Built(|_| Ok(Arc::new(VolumeZone)))),
     ("PodTopologySpread", Built(|profile| Ok(Arc::new(PodTopologySpread::new(&profile.args()?))))),
     ("InterPodAffinity", Built(|profile| Ok(Arc::new(InterPodAffinity::new(&profile.args()?))))),
     ("DynamicResources", NotBuilt(Needs::CLAIMS)),
@@ -197,17 +197,17 @@ mod tests {
         assert_eq!(&*profile.scheduler, "some-name");
         assert_eq!(
             names(&profile, profile.filters.iter().copied()),
-            "Unbuilt NodeUnschedulable TaintToleration NodeAffinity NodePorts NodeResourcesFit PodTopologySpread \
-             InterPodAffinity"
+            "Unbuilt NodeUnschedulable TaintToleration NodeAffinity NodePorts NodeResourcesFit VolumeRestrictions \
+             NodeVolumeLimits VolumeBinding VolumeZone PodTopologySpread InterPodAffinity"
         );
         let weights: Vec<i64> = profile.scores.iter().map(|(_, weight)| *weight).collect();
         assert_eq!(
             (names(&profile, profile.scores.iter().map(|(index, _)| *index)), weights),
             (
-                "TaintToleration NodeAffinity NodeResourcesFit PodTopologySpread InterPodAffinity \
+                "TaintToleration NodeAffinity NodeResourcesFit VolumeBinding PodTopologySpread InterPodAffinity \
                  NodeResourcesBalancedAllocation ImageLocality"
                     .to_owned(),
-                vec![3, 2, 1, 2, 2, 1, 1]
+                vec![3, 2, 1, 1, 2, 2, 1, 1]
             )
         );
     }

@@ -45,14 +45,11 @@ mod tests {
     #[test]
     fn a_pod_that_needs_more_is_refused_by_the_name_of_it() {
         let nodes = [node("a", &json!({}))];
-        let unbuilt = Unbuilt(Needs::VOLUMES.with(Needs::CLAIMS));
+        let unbuilt = Unbuilt(Needs::CLAIMS.with(Needs::HINTS));
         assert_eq!(filtered(&unbuilt, &nodes, &json!({})), [""]);
-        let claimed = json!({"name": "v", "persistentVolumeClaim": {"claimName": "c"}});
-        let spec = json!({"volumes": [claimed], "resourceClaims": [{"name": "c"}]});
-        let reason = "UU this scheduler does not support volumes with claims, resource claims yet";
+        let spec = json!({"resourceClaims": [{"name": "c"}]});
+        let reason = "UU this scheduler does not support resource claims yet";
         assert_eq!(filtered(&unbuilt, &nodes, &spec), [reason]);
-        let reason = "UU this scheduler does not support volumes with claims yet";
-        assert_eq!(filtered(&Unbuilt(Needs::VOLUMES), &nodes, &spec), [reason]);
         assert_eq!(filtered(&Unbuilt(Needs::HINTS), &nodes, &spec), [""]);
     }
 }

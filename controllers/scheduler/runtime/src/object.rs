@@ -5,7 +5,7 @@ use std::{any::TypeId, sync::Arc};
 use k8s_openapi::api::{
     core::v1::{ConfigMap, Namespace, PersistentVolume, PersistentVolumeClaim},
     policy::v1::PodDisruptionBudget,
-    storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass},
+    storage::v1::{CSIDriver, CSINode, CSIStorageCapacity, StorageClass, VolumeAttachment},
 };
 use koord_api::{
     cluster_network_topology::ClusterNetworkTopology, device::Device, elastic_quota::ElasticQuota,
@@ -53,6 +53,7 @@ pub(crate) fn follow(caches: &mut Caches<'_>) {
     caches.follow::<CSINode>();
     caches.follow::<CSIDriver>();
     caches.follow::<CSIStorageCapacity>();
+    caches.follow::<VolumeAttachment>();
     caches.follow::<PodDisruptionBudget>();
     caches.follow::<NodeMetric>();
     caches.follow::<NodeResourceTopology>();

@@ -1,5 +1,7 @@
 //! The scheduler as a state machine: deltas go into the engine, attempts come out of it as writes, and their results go back.
 
+mod prepare;
+
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
@@ -21,6 +23,7 @@ use koord_runtime::{
 };
 use serde_json::json;
 
+use self::prepare::{Preparing, may_take_effect, plugin_of};
 use crate::{
     feed::{Delta, Feed},
     report,
@@ -39,6 +42,8 @@ pub struct Scheduler {
     /// Bindings of which it is not known whether they have arrived. Their pods stay where they are assumed to be.
     doubtful: BTreeMap<(Moment, u64), Box<Attempt>>,
     doubts: u64,
+    /// Bindings before which other objects have been written that have to take effect.
+    preparing: Preparing,
     /// What follows from the last attempt beside its first write.
     further: VecDeque<Work>,
     /// Set while the engine works: where it is found set, the work has ended in a panic.
@@ -56,6 +61,8 @@ pub struct Work {
 /// What a write is for.
 #[derive(Debug)]
 enum Purpose {
+    /// The write of another object of this index, before that.
+    Prepare(Box<Attempt>, usize),
     /// What a pod is given, written before it is bound.
     Give(Box<Attempt>),
     /// The binding of this attempt.
@@ -94,6 +101,7 @@ impl Scheduler {
             clock,
             doubtful: BTreeMap::new(),
             doubts: 0,
+            preparing: Preparing::default(),
             further: VecDeque::new(),
             is_working: false,
         }
@@ -115,6 +123,7 @@ impl Scheduler {
     pub(crate) fn apply(&mut self, deltas: Vec<Delta>) {
         self.recover();
         self.is_working = true;
+        self.preparing.is_due |= deltas.iter().any(may_take_effect);
         for delta in deltas {
             delta.apply(&mut self.engine, self.clock.moment());
         }
@@ -127,10 +136,11 @@ impl Scheduler {
             return Next::Rest;
         }
         self.recover();
+        let now = self.clock.moment();
+        self.check_prepared(now);
         if let Some(work) = self.further.pop_front() {
             return Next::Send(work);
         }
-        let now = self.clock.moment();
         if let Some(first) = self.doubtful.first_entry().filter(|first| first.key().0 <= now) {
             return Next::Send(bind(first.remove()));
         }
@@ -140,8 +150,7 @@ impl Scheduler {
         self.is_working = false;
         let Some(attempt) = attempt else { return Next::Rest };
         match &attempt.outcome {
-            Outcome::Bind { patch, .. } if patch.is_empty() => Next::Send(bind(Box::new(attempt))),
-            Outcome::Bind { .. } => Next::Send(give(Box::new(attempt))),
+            Outcome::Bind { .. } => self.prepare(Box::new(attempt), 0).map_or(Next::Attempted, Next::Send),
             Outcome::Waiting { .. } => Next::Attempted,
             Outcome::Refused(refused) => self.refused(&attempt.pod, refused),
         }
@@ -153,6 +162,7 @@ impl Scheduler {
         let is_due = self.doubtful.first_key_value().is_some_and(|((at, _), _)| *at <= now);
         let is_time = self.engine.tick_at().is_some_and(|at| at <= self.clock.now());
         let has_work = is_due || is_time || !self.further.is_empty() || self.engine.has_work(now);
+        let has_work = has_work || self.preparing.has_work(now);
         self.feed.stream.backlog() > 0 || self.feed.is_complete() && has_work
     }
 
@@ -163,13 +173,21 @@ impl Scheduler {
             let left = Duration::try_from(at.duration_since(self.clock.now())).unwrap_or_default();
             self.clock.moment() + left
         });
-        doubtful.into_iter().chain(tick).chain(self.engine.wake_at()).min()
+        doubtful.into_iter().chain(tick).chain(self.preparing.wake_at()).chain(self.engine.wake_at()).min()
     }
 
     /// A write has ended.
     pub fn written(&mut self, work: Work, result: Result<(), ReconcileError>) {
         let now = self.clock.moment();
         match (work.purpose, result) {
+            (Purpose::Prepare(attempt, index), Ok(())) => {
+                let next = self.prepare(attempt, index + 1);
+                self.further.extend(next);
+            }
+            (Purpose::Prepare(attempt, index), Err(error)) => {
+                let message = format!("running PreBind plugin {:?}: {error}", plugin_of(&attempt, index));
+                self.prepare_failed(&attempt, message);
+            }
             (Purpose::Give(attempt), Ok(())) => self.further.push_back(bind(attempt)),
             (Purpose::Bind(attempt), result) => self.bound(attempt, result),
             (Purpose::Give(attempt), Err(error)) => {
@@ -215,6 +233,11 @@ impl Scheduler {
     /// Records why a pod has no node, and evicts others where that makes room. The condition is written where it does not
     /// say so already.
     fn refused(&mut self, pod: &Arc<Pod>, refused: &Refused) -> Next {
+        self.explain(pod, refused);
+        self.further.pop_front().map_or(Next::Attempted, Next::Send)
+    }
+
+    fn explain(&mut self, pod: &Arc<Pod>, refused: &Refused) {
         let Refused { message, nominated, victims, is_error } = refused;
         self.events.record(COMPONENT, report::failed(pod, message));
         for victim in victims {
@@ -232,7 +255,6 @@ impl Scheduler {
             let write = report::unscheduled(pod, (reason, message), nominated.as_deref(), self.clock.now());
             self.further.push_back(Work { write, purpose: Purpose::Explain });
         }
-        self.further.pop_front().map_or(Next::Attempted, Next::Send)
     }
 
     /// After a panic in the engine nobody knows what it has left: the engine begins again with what the caches hold.
@@ -243,6 +265,7 @@ impl Scheduler {
         tracing::warn!("the scheduling engine begins again with what the caches hold");
         self.engine.clear();
         self.doubtful.clear();
+        self.preparing = Preparing::default();
         self.further.clear();
         while !self.feed.stream.take(Self::DELTAS_MAX).is_empty() {}
         let now = self.clock.moment();
@@ -258,7 +281,7 @@ fn is_doubtful(error: &ReconcileError) -> bool {
 }
 
 fn give(attempt: Box<Attempt>) -> Work {
-    let Patch { annotations, labels } = match &attempt.outcome {
+    let Patch { annotations, labels, .. } = match &attempt.outcome {
         Outcome::Bind { patch, .. } => patch.clone(),
         Outcome::Waiting { .. } | Outcome::Refused(_) => Patch::default(),
     };

@@ -215,6 +215,7 @@ fn key(template: &Template, spec: &PodSpec) -> Box<str> {
         ),
         (containers, spec.containers.len(), &spec.resources, &spec.overhead),
         (&spec.node_selector, &spec.affinity, &spec.tolerations, &spec.topology_spread_constraints, controller),
+        format!("{:?}", template.volumes),
     );
     // Types of the API are JSON.
     serde_json::to_string(&parts).unwrap_or_default().into()
@@ -307,9 +308,14 @@ mod tests {
         {
             store.upsert(&pod(name, &spec(volume, cpu))).unwrap();
         }
+        for (name, claim) in [("d", "x"), ("e", "y")] {
+            let volume = json!({"name": "v", "persistentVolumeClaim": {"claimName": claim}});
+            store.upsert(&pod(name, &json!({"containers": [], "volumes": [volume]}))).unwrap();
+        }
         let cache = store.read();
         let template = |name: &str| Arc::clone(&cache.get(&format!("ns/{name}")).unwrap().value.template);
         assert!(Arc::ptr_eq(&template("a"), &template("b")) && !Arc::ptr_eq(&template("a"), &template("c")));
+        assert!(!Arc::ptr_eq(&template("d"), &template("e")), "claims are not alike");
         assert_eq!(
             (&*template("c").scheduler, template("c").requests.amount("cpu").to_string()),
             ("koord-scheduler", "2".to_owned())

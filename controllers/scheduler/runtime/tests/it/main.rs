@@ -29,6 +29,8 @@ use kube::Client;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+mod volumes;
+
 // === the stage ===
 
 struct Stage {

@@ -1,0 +1,161 @@
+//! VolumeBinding: a pod runs where its volumes can be reached. Claims that wait for their first pod are bound when it has its
+//! node: to volumes that exist, or to volumes that are made for the node.
+
+mod assumed;
+mod claims;
+mod find;
+mod prepare;
+
+use std::{sync::Arc, time::Duration};
+
+use k8s_openapi::api::{
+    core::v1::{PersistentVolume, PersistentVolumeClaim},
+    storage::v1::{CSIDriver, CSIStorageCapacity, StorageClass},
+};
+use koord_config::scheduler::VolumeBindingArgs;
+use koord_engine::{
+    cluster::{Cluster, Placed},
+    columns::Row,
+    event::{Event, Events},
+    hold::Holds,
+    node::Node,
+    object::ObjectChange,
+    plugin::{Filter, Patch, Plugin, PreFilter, Prepared, Refusal, Rejection, Request},
+    pod::Pod,
+    state::State,
+};
+use koord_resource::controller::ResourceKind;
+
+use self::{
+    assumed::{Assumed, VolumesHeld},
+    find::{Conflicts, Search, volume_limit},
+};
+use super::storage::is_claim_of;
+
+/// Refuses nodes where a volume of the pod cannot be reached or made, and binds the claims that wait for the pod's node.
+#[derive(Clone, Copy, Debug)]
+pub struct VolumeBinding {
+    /// How long it may take until the claims of a pod are bound.
+    timeout: Duration,
+}
+
+impl VolumeBinding {
+    /// With these arguments.
+    pub fn new(args: &VolumeBindingArgs) -> Self {
+        let seconds = args.bind_timeout_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+        Self { timeout: Duration::from_secs(seconds.unwrap_or_default()) }
+    }
+}
+
+impl Plugin for VolumeBinding {
+    fn name(&self) -> &'static str {
+        "VolumeBinding"
+    }
+
+    fn reads(&self) -> &'static [ResourceKind] {
+        const {
+            &[
+                ResourceKind::typed::<PersistentVolumeClaim>(),
+                ResourceKind::typed::<PersistentVolume>(),
+                ResourceKind::typed::<StorageClass>(),
+                ResourceKind::typed::<CSIDriver>(),
+                ResourceKind::typed::<CSIStorageCapacity>(),
+            ]
+        }
+    }
+
+    fn state(&self) -> Option<Box<dyn State>> {
+        Some(Box::new(Assumed::default()))
+    }
+
+    fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
+        let claims = claims::of(request.pod, cluster.objects())?;
+        if claims.iter().any(|claim| claim.state == claims::State::Unbound) {
+            return Err(Rejection::unresolvable("pod has unbound immediate PersistentVolumeClaims"));
+        }
+        Ok(())
+    }
+
+    fn is_individual(&self, pod: &Pod, _: &Cluster) -> bool {
+        pod.has_claims()
+    }
+
+    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreFilter {
+        match Search::of(request.pod, cluster) {
+            Some(search) => PreFilter::Nodes(Box::new(search)),
+            None => PreFilter::Skip,
+        }
+    }
+
+    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<String> {
+        Conflicts::words(refusal.operand).map(str::to_owned).collect()
+    }
+
+    fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
+        let (Some(search), Some(node)) = (Search::of(request.pod, cluster), cluster.node(row)) else { return Ok(()) };
+        let found = search.on(node).map_err(|conflicts| {
+            let words: Vec<&str> = Conflicts::words(conflicts.bits()).collect();
+            Rejection::unresolvable(words.join(", "))
+        })?;
+        if !found.is_empty() {
+            holds.set(VolumesHeld::of(&found, &node.name, cluster.objects()));
+        }
+        Ok(())
+    }
+
+    fn pre_bind(&self, _: &Request<'_>, placed: &Placed, cluster: &Cluster, patch: &mut Patch) {
+        if let Some(held) = placed.holds.get::<VolumesHeld>() {
+            let writes = prepare::writes(held, cluster.objects()).into_iter();
+            patch.writes.extend(writes.map(|write| (self.name(), write)));
+            patch.wait = Some(patch.wait.map_or(self.timeout, |wait| wait.max(self.timeout)));
+        }
+    }
+
+    fn prepared(&self, placed: &Placed, cluster: &Cluster) -> Prepared {
+        let held = placed.holds.get::<VolumesHeld>();
+        held.map_or(Prepared::Done, |held| prepare::prepared(held, placed, cluster))
+    }
+
+    fn events(&self) -> Events {
+        Events::NODE_ADDED | Events::NODE_LABELS | Events::POD_REMOVED | Events::OBJECTS
+    }
+
+    fn may_help(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
+        match event {
+            // Its volumes may have been assumed for claims that nobody waits for now.
+            Event::PodRemoved(gone) => gone.has_claims(),
+            Event::Object(change) => may_help(change) || is_claim_of(pod, event, false),
+            _ => true,
+        }
+    }
+}
+
+/// Whether a change of an object that is not the pod's own may help.
+fn may_help(change: &ObjectChange) -> bool {
+    if let Some((old, new)) = change.of::<StorageClass>() {
+        return new.is_some_and(|new| old.is_none_or(|old| old.allowed_topologies != new.allowed_topologies));
+    }
+    if let Some((_, new)) = change.of::<PersistentVolume>() {
+        return new.is_some();
+    }
+    if let Some((old, new)) = change.of::<CSIDriver>() {
+        let is_limited =
+            |driver: Option<&CSIDriver>| driver.is_some_and(|driver| driver.spec.storage_capacity == Some(true));
+        return is_limited(old) && !is_limited(new);
+    }
+    if let Some((old, new)) = change.of::<CSIStorageCapacity>() {
+        return new.is_some() && (old.is_none() || new.and_then(volume_limit) > old.and_then(volume_limit));
+    }
+    false
+}
+
+impl Filter for Search {
+    fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
+        let Some(node): Option<&Arc<Node>> = cluster.node(row) else { return Ok(()) };
+        let refusal = |conflicts: Conflicts| Refusal { reason: 0, resolvable: false, operand: conflicts.bits() };
+        self.on(node).map(drop).map_err(refusal)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,93 @@
+//! What comes before a binding: writes of other objects, such as claims and volumes, and the wait until they have taken effect.
+
+use std::collections::BTreeMap;
+
+use koord_engine::{
+    engine::{Attempt, Outcome, Refused},
+    plugin::{Patch, Prepared},
+};
+use koord_runtime::{clock::Moment, uid::Uid};
+
+use super::{Purpose, Scheduler, Work, bind, give};
+use crate::feed::Delta;
+
+/// Bindings that wait until what was written before them has taken effect.
+#[derive(Default)]
+pub(super) struct Preparing {
+    waiting: BTreeMap<Uid, (Box<Attempt>, Moment)>,
+    /// Whether something has happened since they were looked at.
+    pub(super) is_due: bool,
+}
+
+impl Preparing {
+    /// Whether they are to be looked at now.
+    pub(super) fn has_work(&self, now: Moment) -> bool {
+        !self.waiting.is_empty() && (self.is_due || self.wake_at().is_some_and(|at| at <= now))
+    }
+
+    /// When the time of the first of them runs out.
+    pub(super) fn wake_at(&self) -> Option<Moment> {
+        self.waiting.values().map(|(_, until)| *until).min()
+    }
+}
+
+impl Scheduler {
+    /// The next step of a binding before which so many other objects have been written.
+    pub(super) fn prepare(&mut self, attempt: Box<Attempt>, written: usize) -> Option<Work> {
+        let patch = patch(&attempt)?;
+        if let Some((_, write)) = patch.writes.get(written) {
+            let write = write.clone();
+            return Some(Work { write, purpose: Purpose::Prepare(attempt, written) });
+        }
+        let Some(limit) = patch.wait else { return Some(give_or_bind(attempt)) };
+        self.preparing.is_due = true;
+        self.preparing.waiting.insert(attempt.pod.uid.clone(), (attempt, self.clock.moment() + limit));
+        None
+    }
+
+    /// Goes on with the bindings for which everything is prepared, and gives up those for which it will not be.
+    pub(super) fn check_prepared(&mut self, now: Moment) {
+        if !self.preparing.has_work(now) {
+            return;
+        }
+        self.preparing.is_due = false;
+        self.is_working = true;
+        for (uid, (attempt, until)) in std::mem::take(&mut self.preparing.waiting) {
+            match self.engine.prepared(&attempt) {
+                // The pod is gone, or was bound by somebody else.
+                None => {}
+                Some(Prepared::Done) => self.further.push_back(give_or_bind(attempt)),
+                Some(Prepared::Pending(_)) if now < until => _ = self.preparing.waiting.insert(uid, (attempt, until)),
+                Some(Prepared::Pending(message) | Prepared::Failed(message)) => self.prepare_failed(&attempt, message),
+            }
+        }
+        self.is_working = false;
+    }
+
+    /// The pod is not bound, and is tried again.
+    pub(super) fn prepare_failed(&mut self, attempt: &Attempt, message: String) {
+        self.engine.bind_failed(attempt, self.clock.moment());
+        self.explain(&attempt.pod, &Refused { message, is_error: true, ..Refused::default() });
+    }
+}
+
+/// Whether what was written before a binding may have taken effect with this change, or be of no use any more.
+pub(super) fn may_take_effect(delta: &Delta) -> bool {
+    matches!(delta, Delta::Object(_) | Delta::ObjectGone(..) | Delta::PodGone(_))
+}
+
+/// The plugin that wants a write before the binding of this attempt.
+pub(super) fn plugin_of(attempt: &Attempt, index: usize) -> &'static str {
+    patch(attempt).and_then(|patch| patch.writes.get(index)).map(|(plugin, _)| *plugin).unwrap_or_default()
+}
+
+fn patch(attempt: &Attempt) -> Option<&Patch> {
+    match &attempt.outcome {
+        Outcome::Bind { patch, .. } => Some(patch),
+        Outcome::Waiting { .. } | Outcome::Refused(_) => None,
+    }
+}
+
+fn give_or_bind(attempt: Box<Attempt>) -> Work {
+    if patch(&attempt).is_none_or(Patch::is_empty) { bind(attempt) } else { give(attempt) }
+}
