@@ -204,10 +204,10 @@ mod tests {
         assert_eq!(
             (names(&profile, profile.scores.iter().map(|(index, _)| *index)), weights),
             (
-                "TaintToleration NodeAffinity NodeResourcesFit PodTopologySpread InterPodAffinity \
+                "TaintToleration NodeAffinity NodeResourcesFit VolumeBinding PodTopologySpread InterPodAffinity \
                  NodeResourcesBalancedAllocation ImageLocality"
                     .to_owned(),
-                vec![3, 2, 1, 2, 2, 1, 1]
+                vec![3, 2, 1, 1, 2, 2, 1, 1]
             )
         );
     }

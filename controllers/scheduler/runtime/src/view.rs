@@ -308,9 +308,14 @@ mod tests {
         {
             store.upsert(&pod(name, &spec(volume, cpu))).unwrap();
         }
+        for (name, claim) in [("d", "x"), ("e", "y")] {
+            let volume = json!({"name": "v", "persistentVolumeClaim": {"claimName": claim}});
+            store.upsert(&pod(name, &json!({"containers": [], "volumes": [volume]}))).unwrap();
+        }
         let cache = store.read();
         let template = |name: &str| Arc::clone(&cache.get(&format!("ns/{name}")).unwrap().value.template);
         assert!(Arc::ptr_eq(&template("a"), &template("b")) && !Arc::ptr_eq(&template("a"), &template("c")));
+        assert!(!Arc::ptr_eq(&template("d"), &template("e")), "claims are not alike");
         assert_eq!(
             (&*template("c").scheduler, template("c").requests.amount("cpu").to_string()),
             ("koord-scheduler", "2".to_owned())

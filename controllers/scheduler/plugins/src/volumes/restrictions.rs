@@ -185,7 +185,6 @@ mod tests {
         assert_eq!(answers(&VolumeRestrictions, &mut cluster, &spec), [refused, refused]);
         assert_eq!(answers(&VolumeRestrictions, &mut cluster, &with_claims(&["many"])), ["", ""]);
         {
-            // A claim of that name in another namespace is another claim, and whoever uses it may stay.
             let mut trial = cluster.trial();
             trial.remove(&"first".into());
             assert_eq!(trial.state::<ClaimsInUse>(), Some(&ClaimsInUse::default()));
@@ -193,6 +192,16 @@ mod tests {
         assert_eq!(answers(&VolumeRestrictions, &mut cluster, &spec), [refused, refused]);
         cluster.remove_pod(&"first".into());
         assert_eq!(answers(&VolumeRestrictions, &mut cluster, &spec), ["", ""]);
+    }
+
+    #[test]
+    fn a_claim_of_the_same_name_elsewhere_is_another_claim() {
+        let claims = [("claim", "one", json!({"spec": {"accessModes": ["ReadWriteOncePod"]}}))];
+        let mut cluster = cluster(&VolumeRestrictions, &nodes(), &claims);
+        let first = pod("first", &with_claims(&["one"]));
+        let elsewhere = Pod { key: ObjectKey::new("elsewhere", "first"), ..Pod::clone(&first) };
+        cluster.place(Arc::new(elsewhere), &"a".into(), koord_engine::hold::Holds::default());
+        assert_eq!(answers(&VolumeRestrictions, &mut cluster, &with_claims(&["one"])), ["", ""]);
     }
 
     #[test]

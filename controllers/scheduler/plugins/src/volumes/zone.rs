@@ -175,6 +175,17 @@ mod tests {
     }
 
     #[test]
+    fn claims_that_are_made_for_the_pod_are_not_looked_at() {
+        let nodes = [node("a", &json!({"metadata": {"labels": {ZONE: "a"}}}))];
+        let claim = json!({"spec": {"volumeName": "v"}});
+        let objects = [("claim", "tried-own", claim), ("volume", "v", volume(ZONE, "b"))];
+        let mut cluster = cluster(&VolumeZone, &nodes, &objects);
+        let own = json!({"volumes": [{"name": "own", "ephemeral": {}}]});
+        assert_eq!(answers(&VolumeZone, &mut cluster, &own), [""]);
+        assert_eq!(answers(&VolumeZone, &mut cluster, &with_claims(&["tried-own"])), [REFUSED]);
+    }
+
+    #[test]
     fn what_a_claim_names_exists_or_the_claim_waits_for_its_pod() {
         let class = |mode: &str| json!({"provisioner": "p", "volumeBindingMode": mode});
         let objects = [

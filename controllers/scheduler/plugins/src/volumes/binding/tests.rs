@@ -89,7 +89,7 @@ fn bound_volumes_are_reached_from_their_nodes_alone() {
         ("claim", "anywhere", bound("w")),
         ("volume", "w", json!({"spec": {}})),
         ("claim", "lost", bound("gone")),
-        ("claim", "waits", claim("by-hand", "1Gi")),
+        ("claim", "waits", claim("by-hand", "20Gi")),
     ]);
     assert_eq!(asked(&mut cluster, &["here"]), ["", OUT_OF_REACH]);
     assert_eq!(asked(&mut cluster, &["anywhere"]), ["", ""]);
@@ -98,6 +98,18 @@ fn bound_volumes_are_reached_from_their_nodes_alone() {
     let both = format!("{OUT_OF_REACH}, {}", &NOTHING_TO_BIND[3..]);
     assert_eq!(asked(&mut cluster, &["here", "waits"]), [NOTHING_TO_BIND, &*both]);
     assert_eq!(asked(&mut cluster, &[]), ["", ""]);
+}
+
+#[test]
+fn the_affinity_of_a_providers_disk_is_taken_as_it_is_written() {
+    let test = json!({"key": "zone", "operator": "In", "values": ["z1"]});
+    let affinity = json!({"required": {"nodeSelectorTerms": [{"matchExpressions": [test]}]}});
+    let disk = json!({"spec": {"gcePersistentDisk": {"pdName": "d"}, "nodeAffinity": affinity}});
+    let mut cluster = stage(&[("claim", "c", bound("v")), ("volume", "v", disk)]);
+    let migrated = json!({"storage.alpha.kubernetes.io/migrated-plugins": "kubernetes.io/gce-pd"});
+    let node = json!({"metadata": {"annotations": migrated}, "spec": {"drivers": []}});
+    cluster.set_object(object("csinode", "a", &node).1);
+    assert_eq!(asked(&mut cluster, &["c"]), ["", OUT_OF_REACH]);
 }
 
 #[test]
