@@ -49,7 +49,7 @@ impl Offers {
     ) -> Self {
         // A selector that does not parse selects nothing; the API server stores none.
         let selector = claim.spec.as_ref().and_then(|spec| spec.selector.as_ref());
-        let selector = selector.map(|selector| Selector::stored(selector).unwrap_or_default());
+        let selector = selector.map(Selector::stored);
         let mut offers = Self::default();
         let mut free = BTreeMap::<(Quantity, &str), &PersistentVolume>::new();
         for (name, volume, assumed) in volumes.filter(|(_, volume, _)| suits(claim, volume)) {
@@ -107,13 +107,13 @@ fn suits(claim: &PersistentVolumeClaim, volume: &PersistentVolume) -> bool {
 }
 
 /// Whether a volume that belongs to nobody can be taken.
-fn is_free(claim: &PersistentVolumeClaim, volume: &PersistentVolume, selector: Option<&Selector>) -> bool {
+fn is_free(claim: &PersistentVolumeClaim, volume: &PersistentVolume, selector: Option<&Option<Selector>>) -> bool {
     let label = |key: &str| volume.metadata.labels.as_ref()?.get(key).map(String::as_str);
     let modes = |modes: Option<&Vec<String>>| modes.into_iter().flatten().cloned().collect::<BTreeSet<String>>();
     let wanted = modes(claim.spec.as_ref().and_then(|spec| spec.access_modes.as_ref()));
     let offered = modes(volume.spec.as_ref().and_then(|spec| spec.access_modes.as_ref()));
     volume.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Available")
-        && selector.is_none_or(|selector| selector.selects(label))
+        && selector.is_none_or(|selector| selector.as_ref().is_some_and(|selector| selector.selects(label)))
         && wanted.is_subset(&offered)
 }
 
@@ -207,6 +207,7 @@ mod tests {
             (json!({"spec": {"storageClassName": "other"}}), json!({})),
             (json!({"spec": {"volumeAttributesClassName": "fast"}}), json!({})),
             (json!({"spec": {"selector": {"matchLabels": {"tier": "fast"}}}}), json!({})),
+            (json!({"spec": {"selector": {"matchExpressions": [{"key": "tier", "operator": "Near"}]}}}), json!({})),
             (json!({}), json!({"status": {"phase": "Released"}})),
             (json!({}), json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}})),
         ] {
