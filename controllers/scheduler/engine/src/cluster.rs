@@ -194,6 +194,11 @@ impl Cluster {
         slot.iter().filter_map(|uid| self.pods.get(uid))
     }
 
+    /// All pods that are bound, or assumed to be.
+    pub fn pods(&self) -> impl Iterator<Item = &Placed> {
+        self.pods.values()
+    }
+
     /// A pod that is bound, or assumed to be.
     pub fn pod(&self, uid: &Uid) -> Option<&Placed> {
         self.pods.get(uid)

@@ -16,7 +16,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use koord_core::{clock::Moment, random::Random, uid::Uid};
+use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
 use koord_resource::controller::ResourceKind;
 
 use self::{judge::Judged, waiting::Waiting};
@@ -219,6 +219,15 @@ impl Engine {
         self.forget(uid, now);
         self.cluster.know(uid, None);
         self.is_unsettled = true;
+    }
+
+    /// Pods of this name are gone, but for one.
+    pub fn remove_others(&mut self, key: &ObjectKey, but: Option<&Uid>, now: Moment) {
+        let placed = self.cluster.pods().map(|placed| &placed.pod);
+        let named = placed.chain(self.cluster.pending()).filter(|pod| pod.key == *key && Some(&pod.uid) != but);
+        for uid in named.map(|pod| pod.uid.clone()).collect::<Vec<_>>() {
+            self.remove_pod(&uid, now);
+        }
     }
 
     /// The next attempt; none where no pod is to be tried now.

@@ -36,6 +36,13 @@ pub enum Delta {
     },
     /// A pod is gone, or has ended.
     PodGone(Uid),
+    /// What there is of a pod's name now, after nobody knows which of its pods were told before.
+    PodAgain {
+        /// The namespace and name.
+        key: ObjectKey,
+        /// The pod; none that lives.
+        pod: Option<Arc<Pod>>,
+    },
     /// An object of another kind was added or changed.
     Object(Object),
     /// An object of this type is gone.
@@ -135,6 +142,10 @@ impl Delta {
                 engine.set_pod(pod, now);
             }
             Self::PodGone(uid) => engine.remove_pod(&uid, now),
+            Self::PodAgain { key, pod } => {
+                engine.remove_others(&key, pod.as_ref().map(|pod| &pod.uid), now);
+                pod.into_iter().for_each(|pod| engine.set_pod(pod, now));
+            }
             Self::Object(object) => engine.set_object(object, now),
             Self::ObjectGone(type_, key) => engine.remove_object(type_, key.as_str(), now),
         }
@@ -143,6 +154,10 @@ impl Delta {
 
 fn of_pod(change: &Change<PodView>) -> Option<Delta> {
     let living = |entry: &&Entry<PodView>| !entry.value.has_ended;
+    if change.again {
+        let pod = change.new.as_ref().filter(living).map(|new| Arc::new(pod(&change.key, new)));
+        return Some(Delta::PodAgain { key: change.key.clone(), pod });
+    }
     let known = change.old.as_ref().filter(living).map(|old| &old.uid);
     match change.new.as_ref().filter(living) {
         Some(new) => {
@@ -171,5 +186,31 @@ fn pod(key: &ObjectKey, entry: &Entry<PodView>) -> Pod {
         initialized: view.initialized,
         controller: view.controller.clone(),
         is_reservation: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use koord_runtime::cache::Cache;
+
+    use super::*;
+
+    fn entry(members: &str) -> Entry<PodView> {
+        let mut cache = Cache::<PodView>::default();
+        let metadata = r#"{"name": "a", "namespace": "ns", "uid": "1", "resourceVersion": "1"}"#;
+        cache.upsert(&format!(r#"{{"metadata": {metadata}, "spec": {{"containers": []}}, {members}}}"#)).unwrap();
+        cache.get("ns/a").cloned().unwrap()
+    }
+
+    #[test]
+    fn what_was_told_before_does_not_matter_where_nobody_knows_it() {
+        let (living, ended) = (|| entry(r#""status": {}"#), || entry(r#""status": {"phase": "Failed"}"#));
+        let delta = |old: Option<Entry<PodView>>, new, again| {
+            of_pod(&Change { key: ObjectKey::new("ns", "a"), old, new: Some(new), again })
+        };
+        assert!(matches!(delta(Some(living()), ended(), false), Some(Delta::PodGone(_))));
+        assert!(delta(None, ended(), false).is_none(), "nobody was told of it");
+        assert!(matches!(delta(None, ended(), true), Some(Delta::PodAgain { pod: None, .. })));
+        assert!(matches!(delta(None, living(), true), Some(Delta::PodAgain { pod: Some(_), .. })));
     }
 }

@@ -112,6 +112,25 @@ fn pods_of_others_are_counted_and_not_tried() {
 }
 
 #[test]
+fn of_one_name_there_is_one_pod() {
+    let mut engine = engine();
+    engine.set_node(node("n1", 1), at(0));
+    let of_uid = |uid: &str, node: Option<&str>| {
+        let pod = pod("a", "test", node);
+        Arc::new(Pod { uid: Uid::from(uid), ..Pod::clone(&pod) })
+    };
+    for uid in ["1", "2", "3"] {
+        engine.set_pod(of_uid(uid, (uid == "1").then_some("n1")), at(0));
+    }
+    let key = ObjectKey::new("ns", "a");
+    engine.remove_others(&key, Some(&Uid::from("3")), at(0));
+    assert_eq!(engine.attempt(at(0)).map(|attempt| attempt.pod.uid.to_string()).as_deref(), Some("3"));
+    engine.remove_others(&key, None, at(0));
+    assert!(engine.cluster().pods().next().is_none() && engine.queue().depths().active == 0);
+    assert_eq!(engine.cluster().pending().count(), 0);
+}
+
+#[test]
 fn a_failed_binding_gives_the_room_back() {
     let mut engine = engine();
     engine.set_node(node("n1", 1), at(0));

@@ -73,7 +73,7 @@ impl Scheduler {
 
 /// Whether what was written before a binding may have taken effect with this change, or be of no use any more.
 pub(super) fn may_take_effect(delta: &Delta) -> bool {
-    matches!(delta, Delta::Object(_) | Delta::ObjectGone(..) | Delta::PodGone(_))
+    matches!(delta, Delta::Object(_) | Delta::ObjectGone(..) | Delta::PodGone(_) | Delta::PodAgain { .. })
 }
 
 /// The plugin that wants a write before the binding of this attempt.
