@@ -65,6 +65,9 @@ pub const GATES: &[Gate] = &[
 /// Gates that change what pods request or in which order they are tried. Without them pods would be placed otherwise than asked.
 const NOT_BUILT: [&str; 2] = ["PriorityTransformer", "ReplaceResourcesTransformer"];
 
+/// Gates with which something is done otherwise.
+const BUILT: [&str; 0] = [];
+
 /// Why these gates cannot be taken, where one is on that is not built and may not be dropped.
 pub(crate) fn refusal(gates: &Gates) -> Option<String> {
     let name = NOT_BUILT.into_iter().find(|name| gates.enabled(name))?;
@@ -73,7 +76,8 @@ pub(crate) fn refusal(gates: &Gates) -> Option<String> {
 
 /// Gates that are set otherwise than by default, and have no effect.
 pub(crate) fn without_effect(gates: &Gates) -> impl Iterator<Item = &'static str> {
-    gates.iter().filter(|(gate, is_on)| gate.default != *is_on).map(|(gate, _)| gate.name)
+    let changed = gates.iter().filter(|(gate, is_on)| gate.default != *is_on).map(|(gate, _)| gate.name);
+    changed.filter(|name| !BUILT.contains(name))
 }
 
 #[cfg(test)]

@@ -57,14 +57,14 @@ pub async fn run(Checked { options, gates }: Checked, stop: CancellationToken) -
         gates,
     };
     // What cannot be built is said before anything is contacted.
-    let profiles = profiles(&settings.configuration)?;
+    let profiles = profiles(&settings)?;
     let dependencies = Dependencies::connected_by(api_server(&options, &settings.configuration).await?)?;
     run_profiles(profiles, settings, dependencies, stop).await
 }
 
 /// Runs a scheduler with given dependencies until `stop`.
 pub async fn run_with(settings: Settings, dependencies: Dependencies, stop: CancellationToken) -> Result<()> {
-    run_profiles(profiles(&settings.configuration)?, settings, dependencies, stop).await
+    run_profiles(profiles(&settings)?, settings, dependencies, stop).await
 }
 
 async fn run_profiles(
@@ -109,9 +109,10 @@ async fn run_profiles(
 }
 
 /// The profiles of a configuration.
-fn profiles(configuration: &Configuration) -> Result<Vec<BuiltProfile>> {
+fn profiles(Settings { configuration, gates, .. }: &Settings) -> Result<Vec<BuiltProfile>> {
     let of = |profile: &koord_config::scheduler::Profile| {
-        build(&profile.resolved()).with_context(|| format!("profile {}", profile.scheduler_name))
+        build(&profile.resolved(), &|gate| gates.enabled(gate))
+            .with_context(|| format!("profile {}", profile.scheduler_name))
     };
     configuration.profiles().iter().map(of).collect()
 }

@@ -28,7 +28,7 @@ use crate::{
     hold::Holds,
     node::Node,
     object::Object,
-    plugin::{Code, Orders, Patch, Permit, PostFilter, Prepared, Rejection, Request},
+    plugin::{Code, Orders, Patch, Permit, PostFilter, Prepared, Rejection, Request, Upkeep},
     pod::Pod,
     preemption::Attempted,
     queue::{PluginSet, Queue, Return, Timings, Tried},
@@ -299,6 +299,20 @@ impl Engine {
             }
         }
         Some(result)
+    }
+
+    /// What plugins want to be done beside attempts. A plugin of several profiles is asked once.
+    pub fn upkeep(&self) -> Upkeep {
+        let mut plugins = BTreeMap::new();
+        for plugin in self.profiles.iter().flat_map(|profile| &profile.plugins) {
+            plugins.entry(plugin.name()).or_insert(plugin);
+        }
+        plugins.values().fold(Upkeep::default(), |mut all, plugin| {
+            let upkeep = plugin.upkeep(&self.cluster);
+            all.writes.extend(upkeep.writes);
+            all.not_after(upkeep.again);
+            all
+        })
     }
 
     /// The binding of an attempt has failed: the pod is not on the node, and is tried again after a pause.

@@ -7,6 +7,7 @@
 mod attempted;
 mod found;
 mod profile;
+mod upkeep;
 
 use std::{any::Any, collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -17,6 +18,7 @@ pub use self::{
     attempted::Attempted,
     found::{Found, Verdict},
     profile::Profile,
+    upkeep::Upkeep,
 };
 use crate::{
     cluster::{Class, Cluster, Placed, state::State},
@@ -142,6 +144,12 @@ pub trait Plugin: Any + Send + Sync {
 
     /// What there is to be ordered after time has passed or something has changed.
     fn settle(&self, _cluster: &mut Cluster, _orders: &mut Orders) {}
+
+    /// What is to be written beside attempts: the status of objects that it looks after, and what it makes or deletes. It is
+    /// asked on the leader, after changes and at the times that it names.
+    fn upkeep(&self, _cluster: &Cluster) -> Upkeep {
+        Upkeep::default()
+    }
 
     /// PreBind: what is written into the pod before it is bound.
     fn pre_bind(&self, _request: &Request<'_>, _placed: &Placed, _cluster: &Cluster, _patch: &mut Patch) {}

@@ -14,10 +14,15 @@ use crate::{
     VolumeRestrictions, VolumeZone, elastic_quota::ElasticQuotaPlugin, load_aware::LoadAwareScheduling,
 };
 
+/// Whether a feature gate is on.
+pub type Gates<'g> = &'g dyn Fn(&str) -> bool;
+
+type Make = fn(&Resolved, Gates<'_>) -> Result<Arc<dyn Plugin>, serde_json::Error>;
+
 /// What the scheduler has of a plugin.
 enum Entry {
     /// All of it: made from the arguments of a profile.
-    Built(fn(&Resolved) -> Result<Arc<dyn Plugin>, serde_json::Error>),
+    Built(Make),
     /// The engine does the same without a plugin.
     InEngine,
     /// Nothing. Pods with these needs are refused; without needs the plugin would only have chosen among nodes or pods.
@@ -26,37 +31,37 @@ enum Entry {
 
 /// Every plugin that a configuration may name.
 const REGISTRY: &[(&str, Entry)] = &[
-    ("SchedulingGates", Built(|_| Ok(Arc::new(SchedulingGates)))),
+    ("SchedulingGates", Built(|_, _| Ok(Arc::new(SchedulingGates)))),
     ("PrioritySort", InEngine),
-    ("NodeUnschedulable", Built(|_| Ok(Arc::new(NodeUnschedulable)))),
+    ("NodeUnschedulable", Built(|_, _| Ok(Arc::new(NodeUnschedulable)))),
     // Pods that name their node are never given to the scheduler.
     ("NodeName", InEngine),
-    ("TaintToleration", Built(|_| Ok(Arc::new(TaintToleration)))),
-    ("NodeAffinity", Built(|profile| Ok(Arc::new(NodeAffinity::new(profile.args()?)?)))),
-    ("NodePorts", Built(|_| Ok(Arc::new(NodePorts)))),
-    ("NodeResourcesFit", Built(|profile| Ok(Arc::new(NodeResourcesFit::new(profile.args()?))))),
-    ("VolumeRestrictions", Built(|_| Ok(Arc::new(VolumeRestrictions)))),
-    ("NodeVolumeLimits", Built(|_| Ok(Arc::new(NodeVolumeLimits)))),
-    ("VolumeBinding", Built(|profile| Ok(Arc::new(VolumeBinding::new(&profile.args()?))))),
-    ("VolumeZone", Built(|_| Ok(Arc::new(VolumeZone)))),
-    ("PodTopologySpread", Built(|profile| Ok(Arc::new(PodTopologySpread::new(&profile.args()?))))),
-    ("InterPodAffinity", Built(|profile| Ok(Arc::new(InterPodAffinity::new(&profile.args()?))))),
+    ("TaintToleration", Built(|_, _| Ok(Arc::new(TaintToleration)))),
+    ("NodeAffinity", Built(|profile, _| Ok(Arc::new(NodeAffinity::new(profile.args()?)?)))),
+    ("NodePorts", Built(|_, _| Ok(Arc::new(NodePorts)))),
+    ("NodeResourcesFit", Built(|profile, _| Ok(Arc::new(NodeResourcesFit::new(profile.args()?))))),
+    ("VolumeRestrictions", Built(|_, _| Ok(Arc::new(VolumeRestrictions)))),
+    ("NodeVolumeLimits", Built(|_, _| Ok(Arc::new(NodeVolumeLimits)))),
+    ("VolumeBinding", Built(|profile, _| Ok(Arc::new(VolumeBinding::new(&profile.args()?))))),
+    ("VolumeZone", Built(|_, _| Ok(Arc::new(VolumeZone)))),
+    ("PodTopologySpread", Built(|profile, _| Ok(Arc::new(PodTopologySpread::new(&profile.args()?))))),
+    ("InterPodAffinity", Built(|profile, _| Ok(Arc::new(InterPodAffinity::new(&profile.args()?))))),
     ("DynamicResources", NotBuilt(Needs::CLAIMS)),
-    ("DefaultPreemption", Built(|profile| Ok(Arc::new(DefaultPreemption::new(&profile.args()?))))),
-    ("NodeResourcesBalancedAllocation", Built(|profile| Ok(Arc::new(BalancedAllocation::new(profile.args()?))))),
-    ("ImageLocality", Built(|_| Ok(Arc::new(ImageLocality)))),
+    ("DefaultPreemption", Built(|profile, _| Ok(Arc::new(DefaultPreemption::new(&profile.args()?))))),
+    ("NodeResourcesBalancedAllocation", Built(|profile, _| Ok(Arc::new(BalancedAllocation::new(profile.args()?))))),
+    ("ImageLocality", Built(|_, _| Ok(Arc::new(ImageLocality)))),
     ("DefaultBinder", InEngine),
     ("GangScheduling", NotBuilt(Needs::NONE)),
     ("NodeDeclaredFeatures", NotBuilt(Needs::NONE)),
-    ("LoadAwareScheduling", Built(|profile| Ok(Arc::new(LoadAwareScheduling::new(&profile.args()?))))),
-    ("NodeNUMAResource", Built(|profile| Ok(Arc::new(NodeNumaResource::new(profile.args()?))))),
+    ("LoadAwareScheduling", Built(|profile, _| Ok(Arc::new(LoadAwareScheduling::new(&profile.args()?))))),
+    ("NodeNUMAResource", Built(|profile, _| Ok(Arc::new(NodeNumaResource::new(profile.args()?))))),
     ("Reservation", NotBuilt(Needs::RESERVATIONS)),
-    ("Coscheduling", Built(|profile| Ok(Arc::new(Coscheduling::new(&profile.args()?))))),
+    ("Coscheduling", Built(|profile, _| Ok(Arc::new(Coscheduling::new(&profile.args()?))))),
     ("DeviceShare", Built(device_share)),
-    ("ElasticQuota", Built(|profile| Ok(Arc::new(ElasticQuotaPlugin::new(&profile.args()?))))),
+    ("ElasticQuota", Built(|profile, _| Ok(Arc::new(ElasticQuotaPlugin::new(&profile.args()?))))),
     ("DefaultPreBind", InEngine),
-    ("NodeResourcesFitPlus", Built(|profile| Ok(Arc::new(NodeResourcesFitPlus::from(&profile.args()?))))),
-    ("ScarceResourceAvoidance", Built(|profile| Ok(Arc::new(ScarceResourceAvoidance::from(&profile.args()?))))),
+    ("NodeResourcesFitPlus", Built(|profile, _| Ok(Arc::new(NodeResourcesFitPlus::from(&profile.args()?))))),
+    ("ScarceResourceAvoidance", Built(|profile, _| Ok(Arc::new(ScarceResourceAvoidance::from(&profile.args()?))))),
     ("SchedulingHint", NotBuilt(Needs::HINTS)),
 ];
 
@@ -104,14 +109,14 @@ pub enum ProfileError {
     },
 }
 
-/// The profile of these plugins, in their order and with their weights.
-pub fn build(resolved: &Resolved) -> Result<BuiltProfile, ProfileError> {
+/// The profile of these plugins under these feature gates, in their order and with their weights.
+pub fn build(resolved: &Resolved, gates: Gates<'_>) -> Result<BuiltProfile, ProfileError> {
     let (mut plugins, mut idle) = (Vec::<Arc<dyn Plugin>>::new(), Vec::new());
     for name in resolved.plugins() {
         let known = REGISTRY.iter().find(|(known, _)| *known == name);
         match known.ok_or_else(|| ProfileError::Unknown(name.to_owned()))? {
             (plugin, Built(make)) => {
-                plugins.push(make(resolved).map_err(|reason| ProfileError::Args { plugin, reason })?);
+                plugins.push(make(resolved, gates).map_err(|reason| ProfileError::Args { plugin, reason })?);
             }
             (_, InEngine) => {}
             (plugin, NotBuilt(refused)) => idle.push(Idle { plugin, refused: *refused }),
@@ -140,14 +145,14 @@ fn filters(resolved: &Resolved) -> Vec<&str> {
     std::iter::once("Unbuilt").chain(asked.iter().chain(alone).map(String::as_str)).collect()
 }
 
-/// The profile of kube-scheduler under this scheduler name, as far as its plugins are built.
+/// The profile of kube-scheduler under this scheduler name, as far as its plugins are built, with no gate on.
 pub fn default_profile(scheduler: &str) -> Result<Profile, ProfileError> {
     let mut profile = SchedulerConfiguration::without_document().profiles.swap_remove(0);
     scheduler.clone_into(&mut profile.scheduler_name);
-    build(&profile.resolved()).map(|built| built.profile)
+    build(&profile.resolved(), &|_| false).map(|built| built.profile)
 }
 
-fn device_share(profile: &Resolved) -> Result<Arc<dyn Plugin>, serde_json::Error> {
+fn device_share(profile: &Resolved, _: Gates<'_>) -> Result<Arc<dyn Plugin>, serde_json::Error> {
     let args = profile.args::<DeviceShareArgs>()?;
     let named = args.gpu_shared_resource_templates.as_ref().map_or("", |templates| &templates.config_map_name);
     if !matches!(named, "" | DeviceShare::TEMPLATES) {
@@ -170,7 +175,7 @@ mod tests {
             "apiVersion": Kind::Scheduler.api_version(), "kind": Kind::Scheduler.name(), "profiles": [profile],
         });
         assert_eq!(Kind::Scheduler.check(&document), []);
-        build(&SchedulerConfiguration::of(&document).unwrap().profiles[0].resolved())
+        build(&SchedulerConfiguration::of(&document).unwrap().profiles[0].resolved(), &|_| false)
     }
 
     fn names(profile: &Profile, indexes: impl Iterator<Item = u8>) -> String {
@@ -186,7 +191,7 @@ mod tests {
         assert_eq!(known.iter().filter(|name| Point::of(name).is_empty()).count(), 0);
         for (name, entry) in REGISTRY {
             if let Built(make) = entry {
-                assert_eq!(make(&profile).unwrap().name(), *name);
+                assert_eq!(make(&profile, &|_| false).unwrap().name(), *name);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! The scheduler as a state machine: deltas go into the engine, attempts come out of it as writes, and their results go back.
 
 mod prepare;
+mod upkeep;
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -23,7 +24,10 @@ use koord_runtime::{
 };
 use serde_json::json;
 
-use self::prepare::{Preparing, may_take_effect, plugin_of};
+use self::{
+    prepare::{Preparing, may_take_effect, plugin_of},
+    upkeep::Upkeeps,
+};
 use crate::{
     feed::{Delta, Feed},
     report,
@@ -44,6 +48,8 @@ pub struct Scheduler {
     doubts: u64,
     /// Bindings before which other objects have been written that have to take effect.
     preparing: Preparing,
+    /// Writes beside attempts.
+    upkeeps: Upkeeps,
     /// What follows from the last attempt beside its first write.
     further: VecDeque<Work>,
     /// Set while the engine works: where it is found set, the work has ended in a panic.
@@ -67,6 +73,8 @@ enum Purpose {
     Give(Box<Attempt>),
     /// The binding of this attempt.
     Bind(Box<Attempt>),
+    /// What a plugin wants beside attempts.
+    Keep,
     /// Why a pod has no node, and where room is made for it.
     Explain,
     /// Says of a pod that it goes to make room for another; its deletion follows.
@@ -102,6 +110,7 @@ impl Scheduler {
             doubtful: BTreeMap::new(),
             doubts: 0,
             preparing: Preparing::default(),
+            upkeeps: Upkeeps::default(),
             further: VecDeque::new(),
             is_working: false,
         }
@@ -123,6 +132,9 @@ impl Scheduler {
     pub(crate) fn apply(&mut self, deltas: Vec<Delta>) {
         self.recover();
         self.is_working = true;
+        if !deltas.is_empty() {
+            self.upkeeps.changed();
+        }
         self.preparing.is_due |= deltas.iter().any(may_take_effect);
         for delta in deltas {
             delta.apply(&mut self.engine, self.clock.moment());
@@ -144,11 +156,16 @@ impl Scheduler {
         if let Some(first) = self.doubtful.first_entry().filter(|first| first.key().0 <= now) {
             return Next::Send(bind(first.remove()));
         }
+        self.keep_up(now);
+        if let Some(work) = self.further.pop_front() {
+            return Next::Send(work);
+        }
         self.is_working = true;
         self.engine.tick(self.clock.now());
         let attempt = self.engine.attempt(now);
         self.is_working = false;
         let Some(attempt) = attempt else { return Next::Rest };
+        self.upkeeps.changed();
         match &attempt.outcome {
             Outcome::Bind { .. } => self.prepare(Box::new(attempt), 0).map_or(Next::Attempted, Next::Send),
             Outcome::Waiting { .. } => Next::Attempted,
@@ -160,20 +177,22 @@ impl Scheduler {
     pub fn has_work(&self) -> bool {
         let now = self.clock.moment();
         let is_due = self.doubtful.first_key_value().is_some_and(|((at, _), _)| *at <= now);
-        let is_time = self.engine.tick_at().is_some_and(|at| at <= self.clock.now());
+        let time = self.clock.now();
+        let is_time = self.engine.tick_at().is_some_and(|at| at <= time);
         let has_work = is_due || is_time || !self.further.is_empty() || self.engine.has_work(now);
-        let has_work = has_work || self.preparing.has_work(now);
+        let has_work = has_work || self.preparing.has_work(now) || self.upkeeps.has_work(now, time);
         self.feed.stream.backlog() > 0 || self.feed.is_complete() && has_work
     }
 
     /// When there may be something to do without a delta; none where only a delta helps.
     pub fn wake_at(&self) -> Option<Moment> {
         let doubtful = self.doubtful.first_key_value().map(|((at, _), _)| *at);
-        let tick = self.engine.tick_at().map(|at| {
+        let tick = self.engine.tick_at().into_iter().chain(self.upkeeps.again()).min().map(|at| {
             let left = Duration::try_from(at.duration_since(self.clock.now())).unwrap_or_default();
             self.clock.moment() + left
         });
-        doubtful.into_iter().chain(tick).chain(self.preparing.wake_at()).chain(self.engine.wake_at()).min()
+        let writes = self.preparing.wake_at().into_iter().chain(self.upkeeps.wake_at());
+        doubtful.into_iter().chain(tick).chain(writes).chain(self.engine.wake_at()).min()
     }
 
     /// A write has ended.
@@ -194,6 +213,7 @@ impl Scheduler {
                 self.events.record(COMPONENT, report::failed(&attempt.pod, &format!("binding rejected: {error}")));
                 self.engine.bind_failed(&attempt, now);
             }
+            (Purpose::Keep, result) => self.kept(&work.write, result),
             (Purpose::Explain, Ok(())) => {}
             (Purpose::Explain, Err(error)) => {
                 tracing::debug!(%error, "the condition of a pod could not be written");
@@ -266,6 +286,7 @@ impl Scheduler {
         self.engine.clear();
         self.doubtful.clear();
         self.preparing = Preparing::default();
+        self.upkeeps = Upkeeps::default();
         self.further.clear();
         while !self.feed.stream.take(Self::DELTAS_MAX).is_empty() {}
         let now = self.clock.moment();

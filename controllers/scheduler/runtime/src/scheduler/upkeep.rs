@@ -1,0 +1,168 @@
+//! Writes that plugins want beside attempts: each object has one on its way at a time, and one that did not help is not
+//! repeated at once.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use jiff::Timestamp;
+use koord_engine::plugin::Upkeep;
+use koord_resource::controller::ResourceKind;
+use koord_runtime::{clock::Moment, error::ReconcileError, key::ObjectKey, write::Write};
+
+use super::{Purpose, Scheduler, Work};
+
+/// How often plugins are asked at most.
+const PERIOD: Duration = Duration::from_secs(1);
+/// How long a write that has succeeded may take to be seen; it is sent again if it is still wanted then.
+const UNSEEN: Duration = Duration::from_secs(10);
+/// How long a write that has failed is left alone.
+const PAUSE: Duration = Duration::from_secs(1);
+
+type Subject = (ResourceKind, ObjectKey);
+
+/// What is on its way, and what was sent lately.
+#[derive(Default)]
+pub(super) struct Upkeeps {
+    sent: BTreeMap<Subject, Sent>,
+    /// Whether something has changed since plugins were asked.
+    is_due: bool,
+    asked: Option<Moment>,
+    again: Option<Timestamp>,
+}
+
+struct Sent {
+    write: Write,
+    /// None while it is on its way; else the time before which it is not sent again.
+    until: Option<Moment>,
+}
+
+impl Upkeeps {
+    /// Something has changed.
+    pub(super) fn changed(&mut self) {
+        self.is_due = true;
+    }
+
+    fn period_ends(&self) -> Option<Moment> {
+        self.asked.map(|asked| asked + PERIOD)
+    }
+
+    /// When plugins are to be asked, if not for a change.
+    pub(super) fn wake_at(&self) -> Option<Moment> {
+        let paused = self.sent.values().filter_map(|sent| sent.until).min();
+        let due = self.is_due.then(|| self.period_ends().unwrap_or_default());
+        paused.into_iter().chain(due).min()
+    }
+
+    /// When the time of day matters next.
+    pub(super) fn again(&self) -> Option<Timestamp> {
+        self.again
+    }
+
+    /// Whether plugins are to be asked now.
+    pub(super) fn has_work(&self, now: Moment, time: Timestamp) -> bool {
+        self.wake_at().is_some_and(|at| at <= now) || self.again.is_some_and(|at| at <= time)
+    }
+
+    /// The writes among those that are wanted that are sent now.
+    fn take(&mut self, Upkeep { writes, again }: Upkeep, now: Moment) -> Vec<Write> {
+        (self.is_due, self.asked, self.again) = (false, Some(now), again);
+        let subject = |write: &Write| (write.kind, write.key.clone());
+        let wanted: BTreeMap<Subject, Write> = writes.into_iter().map(|write| (subject(&write), write)).collect();
+        // What has helped, or is not wanted any more, may be sent at once when it is wanted again.
+        self.sent.retain(|subject, sent| sent.until.is_none() || wanted.contains_key(subject));
+        let mut taken = Vec::new();
+        for (subject, write) in wanted {
+            let is_new = self.sent.get(&subject).is_none_or(|sent| {
+                let is_over = sent.until.is_some_and(|until| until <= now);
+                is_over || sent.until.is_some() && sent.write != write
+            });
+            if is_new {
+                self.sent.insert(subject, Sent { write: write.clone(), until: None });
+                taken.push(write);
+            }
+        }
+        taken
+    }
+
+    fn ended(&mut self, write: &Write, is_done: bool, now: Moment) {
+        self.is_due = true;
+        if let Some(sent) = self.sent.get_mut(&(write.kind, write.key.clone())) {
+            sent.until = Some(now + if is_done { UNSEEN } else { PAUSE });
+        }
+    }
+}
+
+impl Scheduler {
+    /// Asks plugins what they want to be written beside attempts, where that may be something new.
+    pub(super) fn keep_up(&mut self, now: Moment) {
+        if !self.upkeeps.has_work(now, self.clock.now()) {
+            return;
+        }
+        self.is_working = true;
+        self.engine.tick(self.clock.now());
+        let upkeep = self.engine.upkeep();
+        self.is_working = false;
+        let writes = self.upkeeps.take(upkeep, now).into_iter();
+        self.further.extend(writes.map(|write| Work { write, purpose: Purpose::Keep }));
+    }
+
+    /// A write beside attempts has ended.
+    pub(super) fn kept(&mut self, write: &Write, result: Result<(), ReconcileError>) {
+        if let Err(error) = &result
+            && !error.stale
+        {
+            tracing::warn!(%error, kind = write.kind.kind, key = %write.key, "an object could not be written");
+        }
+        self.upkeeps.ended(write, result.is_ok(), self.clock.moment());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use koord_runtime::write::Action;
+    use serde_json::json;
+
+    use super::*;
+
+    fn at(second: u64) -> Moment {
+        Moment::default() + Duration::from_secs(second)
+    }
+
+    fn write(value: u64) -> Write {
+        let action = Action::Patch { subresource: "status", patch: json!({ "status": value }) };
+        Write { kind: ResourceKind::NODE, key: ObjectKey::cluster("n"), action }
+    }
+
+    fn sent(upkeeps: &mut Upkeeps, values: &[u64], second: u64) -> usize {
+        let writes = values.iter().map(|value| write(*value)).collect();
+        upkeeps.take(Upkeep { writes, again: None }, at(second)).len()
+    }
+
+    #[test]
+    fn an_object_has_one_write_on_its_way_and_the_same_is_not_repeated_at_once() {
+        let mut upkeeps = Upkeeps::default();
+        assert_eq!((sent(&mut upkeeps, &[1], 0), sent(&mut upkeeps, &[2], 1)), (1, 0));
+        upkeeps.ended(&write(1), true, at(2));
+        assert_eq!((sent(&mut upkeeps, &[1], 3), sent(&mut upkeeps, &[2], 4)), (0, 1), "it has not been seen yet");
+        upkeeps.ended(&write(2), true, at(5));
+        assert_eq!((sent(&mut upkeeps, &[2], 14), sent(&mut upkeeps, &[2], 15)), (0, 1), "it was never seen");
+        upkeeps.ended(&write(2), false, at(16));
+        assert_eq!((sent(&mut upkeeps, &[2], 16), sent(&mut upkeeps, &[2], 17)), (0, 1), "it has failed");
+        upkeeps.ended(&write(2), true, at(18));
+        assert_eq!((sent(&mut upkeeps, &[], 19), sent(&mut upkeeps, &[2], 20)), (0, 1), "it has helped before");
+    }
+
+    #[test]
+    fn plugins_are_asked_after_changes_and_at_their_times() {
+        let mut upkeeps = Upkeeps::default();
+        let time = |second| Timestamp::from_second(second).unwrap();
+        assert!(!upkeeps.has_work(at(9), time(9)));
+        upkeeps.changed();
+        assert!(upkeeps.has_work(at(0), time(0)), "for the first time at once");
+        upkeeps.take(Upkeep { writes: Vec::new(), again: Some(time(7)) }, at(0));
+        upkeeps.changed();
+        assert_eq!((upkeeps.wake_at(), upkeeps.has_work(at(0), time(0))), (Some(at(1)), false));
+        upkeeps.take(Upkeep { writes: Vec::new(), again: Some(time(7)) }, at(1));
+        assert_eq!((upkeeps.wake_at(), upkeeps.has_work(at(6), time(6))), (None, false));
+        assert!(upkeeps.has_work(at(7), time(7)));
+    }
+}
