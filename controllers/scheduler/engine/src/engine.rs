@@ -16,7 +16,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
+use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid, write::Write};
 use koord_resource::controller::ResourceKind;
 
 use self::{judge::Judged, waiting::Waiting};
@@ -27,8 +27,8 @@ use crate::{
     event::Event,
     hold::Holds,
     node::Node,
-    object::Object,
-    plugin::{Code, Orders, Patch, Permit, PostFilter, Prepared, Rejection, Request, Upkeep},
+    object::{Object, ObjectChange},
+    plugin::{Code, Orders, Patch, Permit, PostFilter, Prepared, Rejection, Request, StandIn, Upkeep},
     pod::Pod,
     preemption::Attempted,
     queue::{PluginSet, Queue, Return, Timings, Tried},
@@ -72,6 +72,8 @@ pub enum Outcome {
         ties: u32,
         /// What is written into the pod before it is bound.
         patch: Patch,
+        /// What is written instead of a binding.
+        instead: Option<Write>,
     },
     /// The pod has its place, but a plugin lets it wait before it is bound.
     Waiting {
@@ -154,14 +156,32 @@ impl Engine {
 
     /// An object of another kind was added or changed.
     pub fn set_object(&mut self, object: Object, now: Moment) {
+        let plugins = self.profiles.iter().flat_map(|profile| &profile.plugins);
+        let mut stand_ins = plugins.map(|plugin| plugin.stand_in(&object));
+        let stand_in = stand_ins.find(|stand_in| *stand_in != StandIn::None).unwrap_or_default();
+        let uid = object.uid.clone();
         let change = self.cluster.set_object(object);
+        self.object_changed(change, now);
+        match stand_in {
+            StandIn::None => {}
+            StandIn::Gone => self.remove_pod(&uid, now),
+            StandIn::Pod(pod) => self.set_pod(pod, now),
+        }
+    }
+
+    fn object_changed(&mut self, change: ObjectChange, now: Moment) {
+        if let Some(gone) = change.gone()
+            && (self.cluster.pod(gone).is_some() || self.cluster.pending_pod(gone).is_some())
+        {
+            self.remove_pod(&gone.clone(), now);
+        }
         self.notify(&Event::Object(change), now);
     }
 
     /// An object of another kind was deleted.
     pub fn remove_object(&mut self, type_: TypeId, key: &str, now: Moment) {
         if let Some(change) = self.cluster.remove_object(type_, key) {
-            self.notify(&Event::Object(change), now);
+            self.object_changed(change, now);
         }
     }
 
@@ -315,6 +335,12 @@ impl Engine {
         })
     }
 
+    /// What is written about a pod for which there is no node, where it stands for an object that does not say so yet.
+    pub fn explanation(&self, pod: &Pod, message: &str) -> Option<Write> {
+        let profile = self.profiles.get(self.profile_of(pod)?)?;
+        profile.plugins.iter().find_map(|plugin| plugin.explain(pod, message, &self.cluster))
+    }
+
     /// The binding of an attempt has failed: the pod is not on the node, and is tried again after a pause.
     pub fn bind_failed(&mut self, attempt: &Attempt, now: Moment) {
         let Attempt { pod, tried, .. } = attempt;
@@ -361,7 +387,9 @@ impl Engine {
         let Some(placed) = self.cluster.remove_pod(&pod.uid) else { return };
         let mut orders = Orders::default();
         if let Some(profile) = self.profile_of(pod).map(|index| Arc::clone(&self.profiles[index])) {
-            profile.plugins.iter().for_each(|plugin| plugin.unreserved(&placed, &mut self.cluster, &mut orders));
+            for (_, plugin) in profile.among(&profile.reserves).rev() {
+                plugin.unreserved(&placed, &mut self.cluster, &mut orders);
+            }
         }
         let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };
         self.queue.give_back(Arc::clone(pod), tried, why, now, &judge);
@@ -400,7 +428,7 @@ impl Engine {
         let request = Request { pod, class: &class, plugins: &profile.plugins };
         let node = self.cluster.node(row).map(|node| Arc::clone(&node.name)).unwrap_or_default();
         let mut holds = Holds::default();
-        for (index, plugin) in (0..).zip(&profile.plugins) {
+        for (index, plugin) in profile.among(&profile.reserves) {
             if let Err(rejection) = plugin.reserve(&request, &self.cluster, row, &mut holds) {
                 let orders = self.after_refusal(&request, &Found::Never(index, rejection.clone()));
                 self.carry_out(orders, now);
@@ -413,7 +441,7 @@ impl Engine {
         self.cluster.place(Arc::clone(pod), &node, holds);
         let (mut orders, mut wait) = (Orders::default(), None);
         let mut refused = None;
-        for (index, plugin) in (0..).zip(&profile.plugins) {
+        for (index, plugin) in profile.among(&profile.permits) {
             match plugin.permit(&request, &mut self.cluster, &mut orders) {
                 Permit::Allow => {}
                 Permit::Wait(limit) => wait = wait.filter(|(known, _)| *known <= limit).or(Some((limit, index))),
@@ -446,13 +474,16 @@ impl Engine {
     fn bind(&mut self, bind: &Waiting) -> Outcome {
         let Waiting { pod, node, score, ties, .. } = bind;
         self.queue.done(&pod.uid);
-        let mut patch = Patch::default();
+        let (mut patch, mut instead) = (Patch::default(), None);
         let profile = self.profile_of(pod).and_then(|index| self.profiles.get(index));
         if let (Some(placed), Some(profile)) = (self.cluster.pod(&pod.uid), profile) {
             let request = Request { pod, class: &placed.class, plugins: &profile.plugins };
-            profile.plugins.iter().for_each(|plugin| plugin.pre_bind(&request, placed, &self.cluster, &mut patch));
+            for (_, plugin) in profile.among(&profile.pre_binds) {
+                plugin.pre_bind(&request, placed, &self.cluster, &mut patch);
+            }
+            instead = profile.plugins.iter().find_map(|plugin| plugin.bind(&request, placed, &self.cluster));
         }
-        Outcome::Bind { node: Arc::clone(node), score: *score, ties: *ties, patch }
+        Outcome::Bind { node: Arc::clone(node), score: *score, ties: *ties, patch, instead }
     }
 
     /// No node takes the pod: room is made for it, if there is a way.

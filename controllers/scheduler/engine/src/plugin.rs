@@ -25,6 +25,7 @@ use crate::{
     columns::Row,
     event::{Event, Events},
     hold::Holds,
+    object::Object,
     pod::{Pod, Template},
 };
 
@@ -151,6 +152,21 @@ pub trait Plugin: Any + Send + Sync {
         Upkeep::default()
     }
 
+    /// The pod that is placed in the place of an object which the plugin reads.
+    fn stand_in(&self, _object: &Object) -> StandIn {
+        StandIn::None
+    }
+
+    /// Bind: how it is written that a pod which stands for an object has its node.
+    fn bind(&self, _request: &Request<'_>, _placed: &Placed, _cluster: &Cluster) -> Option<Write> {
+        None
+    }
+
+    /// How it is written that no node takes a pod which stands for an object; none where the object says so already.
+    fn explain(&self, _pod: &Pod, _message: &str, _cluster: &Cluster) -> Option<Write> {
+        None
+    }
+
     /// PreBind: what is written into the pod before it is bound.
     fn pre_bind(&self, _request: &Request<'_>, _placed: &Placed, _cluster: &Cluster, _patch: &mut Patch) {}
 
@@ -204,6 +220,18 @@ impl Rejection {
     pub fn unresolvable(message: impl Into<String>) -> Self {
         Self { code: Code::Unresolvable, message: message.into() }
     }
+}
+
+/// The pod that is placed in the place of an object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum StandIn {
+    /// The object has nothing to do with pods.
+    #[default]
+    None,
+    /// The object has no pod now.
+    Gone,
+    /// The pod, with the uid of the object.
+    Pod(Arc<Pod>),
 }
 
 /// The result of PostFilter.

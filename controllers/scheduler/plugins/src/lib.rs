@@ -43,6 +43,7 @@ pub use node_unschedulable::NodeUnschedulable;
 pub use numa::NodeNumaResource;
 pub use pod_topology_spread::{DefaultConstraints, PodTopologySpread};
 pub use registry::{BuiltProfile, Gates, Idle, ProfileError, build, default_profile};
+pub use reservation::Reservation;
 pub use scarce_resource_avoidance::ScarceResourceAvoidance;
 pub use scheduling_gates::SchedulingGates;
 pub use taint_toleration::TaintToleration;

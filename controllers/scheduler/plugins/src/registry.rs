@@ -10,7 +10,7 @@ use self::Entry::{Built, InEngine, NotBuilt};
 use crate::{
     BalancedAllocation, Coscheduling, DefaultPreemption, DeviceShare, ImageLocality, InterPodAffinity, NodeAffinity,
     NodeNumaResource, NodePorts, NodeResourcesFit, NodeResourcesFitPlus, NodeUnschedulable, NodeVolumeLimits,
-    PodTopologySpread, ScarceResourceAvoidance, SchedulingGates, TaintToleration, Unbuilt, VolumeBinding,
+    PodTopologySpread, Reservation, ScarceResourceAvoidance, SchedulingGates, TaintToleration, Unbuilt, VolumeBinding,
     VolumeRestrictions, VolumeZone, elastic_quota::ElasticQuotaPlugin, load_aware::LoadAwareScheduling,
 };
 
@@ -55,7 +55,7 @@ const REGISTRY: &[(&str, Entry)] = &[
     ("NodeDeclaredFeatures", NotBuilt(Needs::NONE)),
     ("LoadAwareScheduling", Built(|profile, _| Ok(Arc::new(LoadAwareScheduling::new(&profile.args()?))))),
     ("NodeNUMAResource", Built(|profile, _| Ok(Arc::new(NodeNumaResource::new(profile.args()?))))),
-    ("Reservation", NotBuilt(Needs::RESERVATIONS)),
+    ("Reservation", Built(|profile, _| Ok(Arc::new(Reservation::new(&profile.args()?))))),
     ("Coscheduling", Built(|profile, _| Ok(Arc::new(Coscheduling::new(&profile.args()?))))),
     ("DeviceShare", Built(device_share)),
     ("ElasticQuota", Built(|profile, _| Ok(Arc::new(ElasticQuotaPlugin::new(&profile.args()?))))),
@@ -127,11 +127,16 @@ pub fn build(resolved: &Resolved, gates: Gates<'_>) -> Result<BuiltProfile, Prof
     let index = |name: &str| (0_u8..).zip(&plugins).find(|(_, plugin)| plugin.name() == name).map(|(index, _)| index);
     let indexes = |names: &[&str]| names.iter().filter_map(|name| index(name)).collect();
     let scores = resolved.at(Point::Score).iter();
+    let at = |point| -> Vec<u8> { resolved.at(point).iter().filter_map(|name| index(name)).collect() };
     let profile = Profile {
         scheduler: (&*resolved.scheduler_name).into(),
+        admits: at(Point::PreFilter),
         filters: indexes(&filters(resolved)),
         scores: scores.filter_map(|name| Some((index(name)?, resolved.weight(name)))).collect(),
-        post_filters: resolved.at(Point::PostFilter).iter().filter_map(|name| index(name)).collect(),
+        post_filters: at(Point::PostFilter),
+        reserves: at(Point::Reserve),
+        permits: at(Point::Permit),
+        pre_binds: at(Point::PreBind),
         plugins,
     };
     Ok(BuiltProfile { profile, idle })

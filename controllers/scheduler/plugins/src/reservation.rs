@@ -14,6 +14,7 @@ mod plugin;
 mod pre_allocation;
 mod reserve_pod;
 mod scores;
+mod upkeep;
 mod wish;
 
 pub use amounts::Amounts;

@@ -185,7 +185,7 @@ fn pod(key: &ObjectKey, entry: &Entry<PodView>) -> Pod {
         scheduled: view.scheduled,
         initialized: view.initialized,
         controller: view.controller.clone(),
-        is_reservation: false,
+        reservation: None,
     }
 }
 

@@ -233,10 +233,14 @@ impl Scheduler {
         let now = self.clock.moment();
         let Outcome::Bind { node, .. } = &attempt.outcome else { return };
         match result {
-            Ok(()) => self.events.record(COMPONENT, report::scheduled(&attempt.pod, node)),
+            Ok(()) => {
+                let scheduled = report::scheduled(&attempt.pod, node);
+                scheduled.into_iter().for_each(|event| self.events.record(COMPONENT, event));
+            }
             // The answer to an earlier try was lost, and this is what it was.
             Err(error) if error.stale && error.message.contains(&format!("is already assigned to node {node:?}")) => {
-                self.events.record(COMPONENT, report::scheduled(&attempt.pod, node));
+                let scheduled = report::scheduled(&attempt.pod, node);
+                scheduled.into_iter().for_each(|event| self.events.record(COMPONENT, event));
             }
             Err(error) if is_doubtful(&error) => {
                 self.doubts += 1;
@@ -264,6 +268,11 @@ impl Scheduler {
             let message = format!("Preempted by pod {} on node {}", pod.uid, nominated.as_deref().unwrap_or_default());
             let write = report::condemned(victim, &pod.template.scheduler, self.clock.now());
             self.further.push_back(Work { write, purpose: Purpose::Condemn { victim: Arc::clone(victim), message } });
+        }
+        if pod.is_reservation() {
+            let write = self.engine.explanation(pod, message);
+            self.further.extend(write.map(|write| Work { write, purpose: Purpose::Explain }));
+            return;
         }
         let known = self.feed.pods.read();
         let known = known.get(pod.key.as_str()).filter(|entry| entry.uid == pod.uid && !entry.deleting);
@@ -313,11 +322,14 @@ fn give(attempt: Box<Attempt>) -> Work {
         }
     }
     let action = Action::Patch { subresource: "", patch: json!({ "metadata": metadata }) };
-    let write = Write { kind: ResourceKind::POD, key: attempt.pod.key.clone(), action };
-    Work { write, purpose: Purpose::Give(attempt) }
+    let (kind, key) = report::subject(&attempt.pod);
+    Work { write: Write { kind, key: key.clone(), action }, purpose: Purpose::Give(attempt) }
 }
 
 fn bind(attempt: Box<Attempt>) -> Work {
+    if let Outcome::Bind { instead: Some(write), .. } = &attempt.outcome {
+        return Work { write: write.clone(), purpose: Purpose::Bind(attempt) };
+    }
     let node = match &attempt.outcome {
         Outcome::Bind { node, .. } => node.to_string(),
         Outcome::Waiting { .. } | Outcome::Refused(_) => String::new(),

@@ -49,6 +49,11 @@ impl Kept {
         self.infos.get(uid).map(|(info, _)| info)
     }
 
+    /// The pods that use a reservation.
+    pub(super) fn consumers(&self, uid: &Uid) -> impl Iterator<Item = &Uid> {
+        self.consumers.get(uid).into_iter().flat_map(BTreeMap::keys)
+    }
+
     /// The reservations of a node.
     pub(super) fn on_node(&self, node: &str) -> impl Iterator<Item = &ReservationInfo> {
         self.by_node.get(node).into_iter().flatten().filter_map(|uid| self.info(uid))
@@ -135,7 +140,7 @@ pub(super) fn identity_of(pod: &Pod) -> PodIdentity<'_> {
 }
 
 fn is_placed(info: &ReservationInfo, cluster: &Cluster, row: Row) -> bool {
-    cluster.pod(&info.uid).is_some_and(|placed| placed.row == row && placed.pod.is_reservation)
+    cluster.pod(&info.uid).is_some_and(|placed| placed.row == row && placed.pod.is_reservation())
 }
 
 impl State for Kept {

@@ -12,8 +12,6 @@ use koord_resource::{Quantity, ResourceList};
 
 /// How long a Reservation lasts that does not say.
 const TTL: Duration = Duration::from_hours(24);
-/// How soon, and how late, a Reservation is looked at again.
-const RESYNC: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(15));
 
 /// A pod that uses a Reservation, as its annotation says.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,10 +78,12 @@ pub fn synced(object: &Reservation, consumers: &[Consumer], node_exists: bool, n
     status
 }
 
-/// After what time a Reservation is to be looked at again.
-pub fn resync_after(object: &Reservation, now: Timestamp) -> Duration {
-    let left = expires_at(object).map(|at| Duration::try_from(at.duration_since(now)).unwrap_or_default());
-    left.unwrap_or(RESYNC.1).clamp(RESYNC.0, RESYNC.1)
+/// When a Reservation expires or is to be deleted by time alone; none if never.
+pub fn changes_at(object: &Reservation, kept_for: Option<Duration>) -> Option<Timestamp> {
+    if is_over(&object.status) {
+        return over_since(&object.status)?.checked_add(kept_for?).ok();
+    }
+    expires_at(object).filter(|_| !object.status.node_name.is_empty())
 }
 
 /// Whether a Reservation that is over is to be deleted.
@@ -92,15 +92,19 @@ pub fn is_garbage(object: &Reservation, node_exists: bool, kept_for: Duration, n
     if !is_over(status) {
         return false;
     }
-    let ready = status.conditions.iter().find(|one| one.type_ == Some(ReservationConditionType::Ready));
-    let since = match ready.and_then(|ready| ready.reason.as_ref()) {
-        Some(ReservationReason::Expired) => ready.and_then(|ready| ready.last_transition_time.as_ref()),
-        Some(ReservationReason::Succeeded) => ready.and_then(|ready| ready.last_probe_time.as_ref()),
+    let age = |since| Duration::try_from(now.duration_since(since)).ok();
+    over_since(status).and_then(age).is_some_and(|age| age > kept_for) || !node_exists
+}
+
+/// Since when a Reservation is over.
+fn over_since(status: &ReservationStatus) -> Option<Timestamp> {
+    let ready = status.conditions.iter().find(|one| one.type_ == Some(ReservationConditionType::Ready))?;
+    let since = match ready.reason.as_ref()? {
+        ReservationReason::Expired => ready.last_transition_time.as_ref(),
+        ReservationReason::Succeeded => ready.last_probe_time.as_ref(),
         _ => None,
     };
-    let is_old =
-        since.is_some_and(|Time(since)| Duration::try_from(now.duration_since(*since)).is_ok_and(|age| age > kept_for));
-    is_old || !node_exists
+    since.map(|Time(since)| *since)
 }
 
 /// When a Reservation expires; none if never.
@@ -249,11 +253,15 @@ mod tests {
     }
 
     #[test]
-    fn it_is_looked_at_again_in_time() {
-        let after = |members: Value, second: i64| resync_after(&available(&spec(&members)), at(second)).as_secs();
-        assert_eq!(after(json!({"ttl": "10s"}), 1), 9);
-        assert_eq!([after(json!({"ttl": "10s"}), 9), after(json!({"ttl": "10s"}), 20)], [3, 3]);
-        assert_eq!([after(json!({}), 1), after(json!({"ttl": "0s"}), 1)], [15, 15]);
+    fn time_alone_matters_when_it_expires_and_when_it_is_deleted() {
+        let hour = Some(Duration::from_hours(1));
+        let object = available(&spec(&json!({"ttl": "10s"})));
+        assert_eq!(changes_at(&object, hour), Some(at(10)));
+        assert_eq!(changes_at(&available(&spec(&json!({"ttl": "0s"}))), hour), None);
+        let expired = Reservation { status: synced(&object, &[], true, at(11)), ..object.clone() };
+        assert_eq!(changes_at(&expired, hour), Some(at(11 + 3600)));
+        let pending = Reservation { status: ReservationStatus::default(), ..object };
+        assert_eq!(changes_at(&pending, hour), None);
     }
 
     #[test]

@@ -1,22 +1,24 @@
 //! Reservation as a plugin.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use koord_api::{
+    pod_annotations::DISABLE_PREEMPTIBLE,
     protocol::Text,
-    reservation::Reservation as ReservationObject,
+    reservation::{Reservation as ReservationObject, ReservationPhase},
     reservation_protocol::{RESERVATION_ALLOCATED, ReservationAllocated},
 };
 use koord_config::scheduler::ReservationArgs;
-use koord_core::uid::Uid;
+use koord_core::{uid::Uid, write::Write};
 use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
     event::{Event, Events},
     hold::Holds,
-    plugin::{Code, Filter, Patch, Plugin, PostFilter, PreFilter, Refusal, Rejection, Request, Score},
+    object::Object,
+    plugin::{Code, Filter, Patch, Plugin, PostFilter, PreFilter, Refusal, Rejection, Request, Score, StandIn, Upkeep},
     pod::Pod,
-    preemption::Attempted,
+    preemption::{Attempted, Rules, Width},
     state::State,
 };
 use koord_resource::controller::ResourceKind;
@@ -26,8 +28,9 @@ use super::{
     Amounts, ReservationInfo, ReservePod, Unfit, Wish, fits,
     info::AllocatePolicy,
     kept::{Allocated, Kept, Matched, identity_of},
-    nominate, reservation_score, scores,
+    nominate, reservation_score, scores, upkeep,
 };
+use crate::default_preemption::{DefaultPreemption, LowerPriority, waits_for_victims};
 
 const NO_MATCH: &str = "node(s) no reservations match reservation affinity";
 const OTHER_NODE: &str = "node(s) didn't match the nodeName specified by reservation";
@@ -37,6 +40,10 @@ const CONFLICT: &str = "node(s) reservation allocate policy conflict";
 #[derive(Debug, Default)]
 pub struct Reservation {
     ignored: Arc<Ignored>,
+    /// How long a Reservation that is over is kept; none for ever.
+    kept_for: Option<Duration>,
+    /// How room is made for pods and Reservations; none where that is left to others.
+    preemption: Option<DefaultPreemption>,
     /// The reasons of the last search, which refusals refer to by their place.
     reasons: Arc<Mutex<Vec<Vec<String>>>>,
 }
@@ -72,7 +79,20 @@ impl Reservation {
     /// The plugin with these arguments.
     pub fn new(args: &ReservationArgs) -> Self {
         let (names, domains) = (args.ignored_resources.clone(), args.ignored_resource_groups.clone());
-        Self { ignored: Arc::new(Ignored { names, domains }), reasons: Arc::default() }
+        let kept_for = u64::try_from(args.gc_duration_seconds).ok().filter(|_| !args.disable_garbage_collection);
+        let preemption = args.enable_preemption.then(|| {
+            let percent =
+                args.min_candidate_nodes_percentage.as_ref().and_then(|percent| u32::try_from(percent.0).ok());
+            let percent = percent.unwrap_or(10);
+            let at_least = args.min_candidate_nodes_absolute.and_then(|nodes| usize::try_from(nodes).ok());
+            DefaultPreemption { width: Width { percent, at_least: at_least.unwrap_or(100) } }
+        });
+        Self {
+            ignored: Arc::new(Ignored { names, domains }),
+            kept_for: kept_for.map(Duration::from_secs),
+            preemption,
+            reasons: Arc::default(),
+        }
     }
 
     /// What a pod wants, and the reservations that it matches.
@@ -136,7 +156,7 @@ impl Plugin for Reservation {
     }
 
     fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
-        if request.pod.is_reservation {
+        if request.pod.is_reservation() {
             return Ok(());
         }
         let wish = wish(request.pod).map_err(|message| Rejection { code: Code::Error, message })?;
@@ -146,7 +166,7 @@ impl Plugin for Reservation {
 
     fn is_individual(&self, pod: &Pod, cluster: &Cluster) -> bool {
         let Some(kept) = cluster.state::<Kept>() else { return false };
-        if pod.is_reservation {
+        if pod.is_reservation() {
             return true;
         }
         let wants = wish(pod).is_ok_and(|wish| wish.needs_one() || wish.is_ignoring);
@@ -156,7 +176,7 @@ impl Plugin for Reservation {
     fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreFilter {
         let reasons = Arc::clone(&self.reasons);
         reasons.lock().clear();
-        if request.pod.is_reservation {
+        if request.pod.is_reservation() {
             let node = ReservePod::wanted_node(request.pod).map(Arc::from);
             let object = cluster.objects().of::<ReservationObject>();
             let policy = object
@@ -175,7 +195,7 @@ impl Plugin for Reservation {
 
     fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
         let chosen = self.choose(request, cluster)?;
-        let is_used = !request.pod.is_reservation && !chosen.wish.is_ignoring && !chosen.matched.is_empty();
+        let is_used = !request.pod.is_reservation() && !chosen.wish.is_ignoring && !chosen.matched.is_empty();
         is_used.then(|| -> Box<dyn Score> { Box::new(chosen) })
     }
 
@@ -186,17 +206,25 @@ impl Plugin for Reservation {
     }
 
     fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilter {
+        if let Some(preemption) = &self.preemption {
+            let rules = Preemptible(LowerPriority { priority: request.template().priority });
+            let may_preempt = request.template().preempts && !waits_for_victims(request, attempted, &rules);
+            let nominated = may_preempt.then(|| preemption.preempt(request, attempted, &rules));
+            if let Some(Ok(nominated)) = nominated {
+                return nominated;
+            }
+        }
         let cluster = &*attempted.cluster;
         let lines = (|| {
             let (wish, kept) = (wish(request.pod).ok()?, cluster.state::<Kept>()?);
             let (_, summary) = kept.matched(request, &wish, cluster);
-            (!request.pod.is_reservation).then(|| summary.lines(&wish, &[]).join(", "))
+            (!request.pod.is_reservation()).then(|| summary.lines(&wish, &[]).join(", "))
         })();
         PostFilter::Nothing(lines.unwrap_or_default())
     }
 
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
-        if request.pod.is_reservation {
+        if request.pod.is_reservation() {
             return Ok(());
         }
         let Some((chosen, kept)) = self.choose(request, cluster).zip(cluster.state::<Kept>()) else { return Ok(()) };
@@ -209,6 +237,27 @@ impl Plugin for Reservation {
             None if chosen.wish.needs_one() => Err(Rejection::unschedulable(NO_MATCH)),
             None => Ok(()),
         }
+    }
+
+    fn stand_in(&self, object: &Object) -> StandIn {
+        let Some(reservation) = object.get::<ReservationObject>() else { return StandIn::None };
+        let is_over = matches!(reservation.status.phase, Some(ReservationPhase::Succeeded | ReservationPhase::Failed));
+        match ReservePod::new(reservation) {
+            Ok(ReservePod { pod, .. }) if !is_over => StandIn::Pod(Arc::new(pod)),
+            _ => StandIn::Gone,
+        }
+    }
+
+    fn bind(&self, _: &Request<'_>, placed: &Placed, cluster: &Cluster) -> Option<Write> {
+        upkeep::bound(placed, cluster)
+    }
+
+    fn explain(&self, pod: &Pod, message: &str, cluster: &Cluster) -> Option<Write> {
+        upkeep::unschedulable(pod, message, cluster)
+    }
+
+    fn upkeep(&self, cluster: &Cluster) -> Upkeep {
+        cluster.state::<Kept>().map(|kept| upkeep::all(kept, cluster, self.kept_for)).unwrap_or_default()
     }
 
     fn pre_bind(&self, _: &Request<'_>, placed: &Placed, _: &Cluster, patch: &mut Patch) {
@@ -236,6 +285,24 @@ impl Plugin for Reservation {
 
     fn may_help(&self, _: &Pod, event: &Event, _: &Cluster) -> bool {
         !matches!(event, Event::Object(change) if change.of::<ReservationObject>().is_none())
+    }
+}
+
+/// Pods of a lower priority may go that do not say otherwise.
+struct Preemptible(LowerPriority);
+
+impl Rules for Preemptible {
+    fn may_evict(&self, placed: &Placed, cluster: &Cluster) -> bool {
+        let is_protected = placed.pod.template.labels.get(DISABLE_PREEMPTIBLE.name()) == Some("true");
+        !is_protected && self.0.may_evict(placed, cluster)
+    }
+
+    fn protected(&self, pods: &[Placed], cluster: &Cluster) -> BTreeSet<Uid> {
+        self.0.protected(pods, cluster)
+    }
+
+    fn no_victims(&self, node: &str) -> String {
+        self.0.no_victims(node)
     }
 }
 

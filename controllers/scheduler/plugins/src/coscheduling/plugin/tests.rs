@@ -34,12 +34,9 @@ impl World {
     }
 
     fn with(plugin: Coscheduling, cpus: &[u32]) -> Self {
-        let profile = Profile {
-            scheduler: "default-scheduler".into(),
-            plugins: vec![Arc::new(SchedulingGates), Arc::new(NodeResourcesFit::default()), Arc::new(plugin)],
-            filters: vec![1],
-            ..Profile::default()
-        };
+        let plugins: Vec<Arc<dyn Plugin>> =
+            vec![Arc::new(SchedulingGates), Arc::new(NodeResourcesFit::default()), Arc::new(plugin)];
+        let profile = Profile { filters: vec![1], ..Profile::of("default-scheduler", plugins) };
         let engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
         let (bound, messages, pods) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let mut world = Self { engine, now: Moment::default(), bound, messages, attempts: 0, pods };

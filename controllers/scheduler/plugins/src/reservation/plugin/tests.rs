@@ -26,12 +26,13 @@ struct World {
 
 impl World {
     fn new(cpus: &[u32]) -> Self {
+        let plugins: Vec<Arc<dyn Plugin>> =
+            vec![Arc::new(NodeResourcesFit::default()), Arc::new(Reservation::default())];
         let profile = Profile {
-            scheduler: "default-scheduler".into(),
-            plugins: vec![Arc::new(NodeResourcesFit::default()), Arc::new(Reservation::default())],
             filters: vec![0, 1],
             scores: vec![(0, 1), (1, 5000)],
             post_filters: vec![1],
+            ..Profile::of("default-scheduler", plugins)
         };
         let engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
         let mut world = Self { engine, now: Moment::default(), objects: BTreeMap::new() };
