@@ -71,6 +71,8 @@ pub struct Cluster {
     nominated: BTreeMap<Uid, (Arc<Pod>, Row)>,
     /// Pods whose eviction is ordered.
     evicted: BTreeSet<Uid>,
+    /// Pods that are not seen during the attempt of another.
+    hidden: BTreeMap<Uid, Placed>,
     objects: Objects,
     states: States,
     time: Timestamp,
@@ -461,6 +463,30 @@ impl Cluster {
         self.log.note(placed.row);
         self.release(placed.row);
         Some(placed)
+    }
+
+    /// A pod is not seen any more until [`Cluster::show`], as if it were not on its node.
+    pub(crate) fn hide(&mut self, uid: &Uid) {
+        if let Some(placed) = self.take(uid) {
+            self.hidden.insert(uid.clone(), placed);
+        }
+    }
+
+    /// What was hidden is seen again.
+    pub(crate) fn show(&mut self) {
+        for Placed { pod, row, holds, .. } in std::mem::take(&mut self.hidden).into_values() {
+            self.put(pod, row, holds);
+        }
+    }
+
+    /// The pods that are hidden during this attempt.
+    pub fn hidden(&self) -> impl Iterator<Item = &Placed> {
+        self.hidden.values()
+    }
+
+    /// Those of a node.
+    pub fn hidden_on(&self, row: Row) -> impl Iterator<Item = &Placed> {
+        self.hidden().filter(move |placed| placed.row == row)
     }
 
     /// Tries something that is undone when the trial ends.

@@ -28,7 +28,7 @@ use crate::{
     hold::Holds,
     node::Node,
     object::{Object, ObjectChange},
-    plugin::{Code, Orders, Patch, Permit, PostFilter, Prepared, Rejection, Request, StandIn, Upkeep},
+    plugin::{Code, Explanation, Orders, Patch, Permit, PostFilter, Prepared, Rejection, Request, StandIn, Upkeep},
     pod::Pod,
     preemption::Attempted,
     queue::{PluginSet, Queue, Return, Timings, Tried},
@@ -335,10 +335,16 @@ impl Engine {
         })
     }
 
-    /// What is written about a pod for which there is no node, where it stands for an object that does not say so yet.
-    pub fn explanation(&self, pod: &Pod, message: &str) -> Option<Write> {
-        let profile = self.profiles.get(self.profile_of(pod)?)?;
-        profile.plugins.iter().find_map(|plugin| plugin.explain(pod, message, &self.cluster))
+    /// What plugins say of a pod for which there is no node, beside the event and the condition of every pod.
+    pub fn explanation(&self, pod: &Pod, message: &str) -> Explanation {
+        let profile = self.profile_of(pod).and_then(|index| self.profiles.get(index));
+        let plugins = profile.iter().flat_map(|profile| &profile.plugins);
+        plugins.fold(Explanation::default(), |mut all, plugin| {
+            let Explanation { write, events } = plugin.explain(pod, message, &self.cluster);
+            all.write = all.write.or(write);
+            all.events.extend(events);
+            all
+        })
     }
 
     /// The binding of an attempt has failed: the pod is not on the node, and is tried again after a pause.
@@ -401,6 +407,7 @@ impl Engine {
 
     fn attempt_with(&mut self, index: usize, pod: Arc<Pod>, tried: Tried, now: Moment) -> Attempt {
         let profile = Arc::clone(&self.profiles[index]);
+        self.hide(&profile, &pod);
         let random = &mut self.random;
         let draw = |ties: u32| u32::try_from(random.below(u64::from(ties))).unwrap_or(0);
         let found = profile.search(&pod, &mut self.cluster, &mut self.memories[index], draw);
@@ -413,6 +420,15 @@ impl Engine {
             }
         };
         Attempt { pod, tried, outcome }
+    }
+
+    /// Takes away what is not there for this pod, until it is decided about it.
+    fn hide(&mut self, profile: &Profile, pod: &Arc<Pod>) {
+        let class = self.cluster.class(&pod.template);
+        let request = Request { pod, class: &class, plugins: &profile.plugins };
+        let hidden: Vec<Uid> =
+            profile.plugins.iter().flat_map(|plugin| plugin.hides(&request, &self.cluster)).collect();
+        hidden.iter().for_each(|uid| self.cluster.hide(uid));
     }
 
     /// Gives the pod what it needs on the node, and puts it there.
@@ -428,14 +444,17 @@ impl Engine {
         let request = Request { pod, class: &class, plugins: &profile.plugins };
         let node = self.cluster.node(row).map(|node| Arc::clone(&node.name)).unwrap_or_default();
         let mut holds = Holds::default();
-        for (index, plugin) in profile.among(&profile.reserves) {
-            if let Err(rejection) = plugin.reserve(&request, &self.cluster, row, &mut holds) {
-                let orders = self.after_refusal(&request, &Found::Never(index, rejection.clone()));
-                self.carry_out(orders, now);
-                let (refused_by, refused) = rejected(index, rejection);
-                self.give_back(pod, tried, refused.why(refused_by), now);
-                return Outcome::Refused(refused);
-            }
+        let mut given = profile.among(&profile.reserves).map(|(index, plugin)| {
+            plugin.reserve(&request, &self.cluster, row, &mut holds).map_err(|rejection| (index, rejection))
+        });
+        let refused = given.find_map(Result::err);
+        self.cluster.show();
+        if let Some((index, rejection)) = refused {
+            let orders = self.after_refusal(&request, &Found::Never(index, rejection.clone()));
+            self.carry_out(orders, now);
+            let (refused_by, refused) = rejected(index, rejection);
+            self.give_back(pod, tried, refused.why(refused_by), now);
+            return Outcome::Refused(refused);
         }
         self.cluster.nominate(pod, None);
         self.cluster.place(Arc::clone(pod), &node, holds);
@@ -492,6 +511,7 @@ impl Engine {
         let class = self.cluster.class(&pod.template);
         let request = Request { pod, class: &class, plugins: &profile.plugins };
         if matches!(found, Found::Never(_, Rejection { code: Code::Error, .. })) {
+            self.cluster.show();
             let orders = self.after_refusal(&request, found);
             self.carry_out(orders, now);
             return (refused_by, Refused { message, is_error: true, ..Refused::default() });
@@ -517,6 +537,7 @@ impl Engine {
                 }
             }
         }
+        self.cluster.show();
         words.retain(|word| !word.is_empty());
         if !words.is_empty() {
             message = format!("{message} {}", words.join(", "));

@@ -4,14 +4,14 @@ mod prepare;
 mod upkeep;
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, VecDeque, btree_map},
     sync::Arc,
     time::Duration,
 };
 
 use koord_engine::{
     engine::{Attempt, Engine, Outcome, Refused},
-    plugin::Patch,
+    plugin::{Explanation, Patch},
     pod::Pod,
 };
 use koord_resource::controller::ResourceKind;
@@ -20,6 +20,7 @@ use koord_runtime::{
     clock::{Moment, SharedClock},
     error::{Fault, ReconcileError},
     events::EventSink,
+    key::ObjectKey,
     write::{Action, Deletion, Write},
 };
 use serde_json::json;
@@ -50,10 +51,19 @@ pub struct Scheduler {
     preparing: Preparing,
     /// Writes beside attempts.
     upkeeps: Upkeeps,
+    /// Writes that are on their way, by object, with those that come after.
+    in_flight: BTreeMap<Subject, VecDeque<Work>>,
     /// What follows from the last attempt beside its first write.
     further: VecDeque<Work>,
     /// Set while the engine works: where it is found set, the work has ended in a panic.
     is_working: bool,
+}
+
+/// The object of a write.
+type Subject = (ResourceKind, ObjectKey);
+
+fn subject(write: &Write) -> Subject {
+    (write.kind, write.key.clone())
 }
 
 /// A write that follows from an attempt.
@@ -111,6 +121,7 @@ impl Scheduler {
             doubts: 0,
             preparing: Preparing::default(),
             upkeeps: Upkeeps::default(),
+            in_flight: BTreeMap::new(),
             further: VecDeque::new(),
             is_working: false,
         }
@@ -142,8 +153,24 @@ impl Scheduler {
         self.is_working = false;
     }
 
-    /// The next write, or attempt. Decisions wait until all objects are known.
+    /// The next write, or attempt. Decisions wait until all objects are known. An object has one write on its way at a time.
     pub fn step(&mut self) -> Next {
+        match self.decide() {
+            Next::Send(work) => match self.in_flight.entry(subject(&work.write)) {
+                btree_map::Entry::Vacant(first) => {
+                    first.insert(VecDeque::new());
+                    Next::Send(work)
+                }
+                btree_map::Entry::Occupied(mut queue) => {
+                    queue.get_mut().push_back(work);
+                    Next::Attempted
+                }
+            },
+            next => next,
+        }
+    }
+
+    fn decide(&mut self) -> Next {
         if !self.feed.is_complete() {
             return Next::Rest;
         }
@@ -198,6 +225,9 @@ impl Scheduler {
     /// A write has ended.
     pub fn written(&mut self, work: Work, result: Result<(), ReconcileError>) {
         let now = self.clock.moment();
+        // What waited for this write is sent before anything that follows from it.
+        let waited = self.in_flight.remove(&subject(&work.write));
+        self.further.extend(waited.into_iter().flatten());
         match (work.purpose, result) {
             (Purpose::Prepare(attempt, index), Ok(())) => {
                 let next = self.prepare(attempt, index + 1);
@@ -227,6 +257,12 @@ impl Scheduler {
                 self.engine.eviction_failed(&victim.uid);
             }
         }
+    }
+
+    /// A write has ended in a panic: nobody knows which, or what has become of it.
+    pub(crate) fn write_lost(&mut self) {
+        self.in_flight.clear();
+        self.is_working = true;
     }
 
     fn bound(&mut self, attempt: Box<Attempt>, result: Result<(), ReconcileError>) {
@@ -269,8 +305,11 @@ impl Scheduler {
             let write = report::condemned(victim, &pod.template.scheduler, self.clock.now());
             self.further.push_back(Work { write, purpose: Purpose::Condemn { victim: Arc::clone(victim), message } });
         }
+        let Explanation { write, events } = self.engine.explanation(pod, message);
+        for (reason, message) in events {
+            self.events.record(COMPONENT, report::remark(pod, reason, &message));
+        }
         if pod.is_reservation() {
-            let write = self.engine.explanation(pod, message);
             self.further.extend(write.map(|write| Work { write, purpose: Purpose::Explain }));
             return;
         }
@@ -297,6 +336,7 @@ impl Scheduler {
         self.preparing = Preparing::default();
         self.upkeeps = Upkeeps::default();
         self.further.clear();
+        self.in_flight.values_mut().for_each(VecDeque::clear);
         while !self.feed.stream.take(Self::DELTAS_MAX).is_empty() {}
         let now = self.clock.moment();
         for delta in self.feed.everything() {

@@ -89,7 +89,10 @@ fn attempt_some(scheduler: &mut Scheduler, api: &Api, writes: &mut JoinSet<Writt
 fn written(scheduler: &mut Scheduler, ended: Result<Written, JoinError>) {
     match ended {
         Ok((work, result)) => scheduler.written(work, result),
-        Err(error) => tracing::error!(%error, "the task of a write ended"),
+        Err(error) => {
+            tracing::error!(%error, "the task of a write ended");
+            scheduler.write_lost();
+        }
     }
 }
 

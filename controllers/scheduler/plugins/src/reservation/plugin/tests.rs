@@ -181,7 +181,8 @@ fn restricted_reservations_are_used_alone_or_not_at_all() {
     assert_eq!(world.owner("p", 6, ""), "n1", "restricted-too-big-uses-node");
     let mut world = World::new(&[8]);
     world.reserve("r", 4, &restricted());
-    let said = "0/1 nodes are available: 1 Insufficient cpu by node. 1 Reservation(s) matched owner total";
+    let said = "0/1 nodes are available: 1 Insufficient cpu by node. 1 Reservation(s) for node reason that Insufficient cpu by \
+         node, 1 Reservation(s) matched owner total";
     assert_eq!(world.owner("p", 6, ""), said, "restricted-too-big-no-node-room");
     let mut world = World::new(&[16]);
     world.reserve("r", 4, &restricted());
