@@ -7,11 +7,13 @@ mod accepted;
 mod configuration;
 mod gates;
 mod identity;
+mod metrics;
 mod options;
 mod run;
 
 pub use configuration::Configuration;
 pub use gates::GATES;
 pub use identity::{BUILD, NAME};
+pub use metrics::metrics;
 pub use options::{Checked, Options};
 pub use run::{Settings, run, run_with};

@@ -55,6 +55,10 @@ pub struct Attempt {
     pub pod: Arc<Pod>,
     /// What was tried before, with this attempt.
     pub tried: Tried,
+    /// When it began.
+    pub began: Moment,
+    /// Whether the pod had its place before and was waiting to be bound.
+    pub has_waited: bool,
     /// What came of it.
     pub outcome: Outcome,
 }
@@ -93,6 +97,8 @@ pub struct Refused {
     pub nominated: Option<Arc<str>>,
     /// The pods that are evicted there.
     pub victims: Vec<Arc<Pod>>,
+    /// Whether plugins have looked for room.
+    pub looked_for_room: bool,
 }
 
 impl Engine {
@@ -370,7 +376,7 @@ impl Engine {
                 Outcome::Refused(refused)
             }
         };
-        Attempt { pod, tried, outcome }
+        Attempt { pod, tried, began: now, has_waited: false, outcome }
     }
 
     /// Gives the pod what it needs on the node, and puts it there.
@@ -415,8 +421,8 @@ impl Engine {
             Outcome::Refused(refused)
         } else {
             let (limit, plugin) = wait.unwrap_or_default();
-            let (pod, until) = (Arc::clone(pod), now + limit);
-            let reserved = Waiting { pod, tried, node: Arc::clone(&node), score, ties, plugin, until, limit };
+            let (pod, until, began) = (Arc::clone(pod), now + limit, now);
+            let reserved = Waiting { pod, tried, began, node: Arc::clone(&node), score, ties, plugin, until, limit };
             if wait.is_none() {
                 self.bind(&reserved)
             } else {
@@ -492,7 +498,8 @@ impl Engine {
         }
         self.carry_out(orders, now);
         let node = row.and_then(|row| self.cluster.node(row)).map(|node| Arc::clone(&node.name));
-        (refused_by, Refused { message, is_error: false, nominated: node, victims })
+        let looked_for_room = !self.cluster.is_empty() && !profile.post_filters.is_empty();
+        (refused_by, Refused { message, is_error: false, nominated: node, victims, looked_for_room })
     }
 
     /// What plugins order after a pod was refused.
