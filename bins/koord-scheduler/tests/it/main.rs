@@ -3,4 +3,5 @@
 
 mod messages;
 mod program;
+mod readiness;
 mod replicas;

@@ -34,6 +34,9 @@ use crate::{
     queue::{PluginSet, Queue, Return, Timings, Tried},
 };
 
+/// Kinds of objects, with the names of the plugins that read them.
+pub type Reads = BTreeMap<ResourceKind, BTreeSet<&'static str>>;
+
 /// A scheduler without hands.
 pub struct Engine {
     cluster: Cluster,
@@ -127,10 +130,15 @@ impl Engine {
         self.profiles.iter().map(|profile| &**profile)
     }
 
-    /// The kinds of objects beside nodes and pods that plugins read.
-    pub fn reads(&self) -> BTreeSet<ResourceKind> {
-        let plugins = self.profiles.iter().flat_map(|profile| &profile.plugins);
-        plugins.flat_map(|plugin| plugin.reads()).copied().collect()
+    /// The kinds of objects beside nodes and pods that plugins read, with the names of these plugins.
+    pub fn reads(&self) -> Reads {
+        let mut reads = Reads::new();
+        for plugin in self.profiles.iter().flat_map(|profile| &profile.plugins) {
+            for kind in plugin.reads() {
+                reads.entry(*kind).or_default().insert(plugin.name());
+            }
+        }
+        reads
     }
 
     /// The time of day has come so far.
