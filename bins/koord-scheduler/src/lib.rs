@@ -9,6 +9,7 @@ mod gates;
 mod identity;
 mod metrics;
 mod options;
+mod permissions;
 mod run;
 
 pub use configuration::Configuration;
@@ -16,4 +17,5 @@ pub use gates::GATES;
 pub use identity::{BUILD, NAME};
 pub use metrics::metrics;
 pub use options::{Checked, Options};
+pub use permissions::rbac_rules;
 pub use run::{Settings, run, run_with};

@@ -5,3 +5,4 @@ mod messages;
 mod program;
 mod readiness;
 mod replicas;
+mod rights;
