@@ -65,6 +65,8 @@ pub struct Cluster {
     /// By row, of cpu and memory.
     assumed_usage: [Vec<i64>; 2],
     pods: BTreeMap<Uid, Placed>,
+    /// How many of them are assumed to be there.
+    assumed: usize,
     /// Pods that are nowhere, of all schedulers.
     pending: BTreeMap<Uid, Arc<Pod>>,
     /// Pods for which room is being made, by uid.
@@ -105,6 +107,17 @@ pub struct Placed {
     pub holds: Holds,
 }
 
+/// How many nodes and pods a cluster has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// Nodes.
+    pub nodes: usize,
+    /// Pods that are bound or assumed to be.
+    pub pods: usize,
+    /// Pods that are assumed to be bound.
+    pub assumed: usize,
+}
+
 /// A sum that is not what the objects amount to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Discrepancy {
@@ -143,6 +156,11 @@ impl Cluster {
     /// How many nodes there are.
     pub fn len(&self) -> usize {
         self.nodes
+    }
+
+    /// How many nodes and pods there are.
+    pub fn sizes(&self) -> Sizes {
+        Sizes { nodes: self.nodes, pods: self.pods.len(), assumed: self.assumed }
     }
 
     /// Whether there is no node.
@@ -578,6 +596,7 @@ impl Cluster {
             pods.insert(at, pod.uid.clone());
         }
         let placed = Placed { pod, class, row, holds };
+        self.assumed += usize::from(placed.pod.node.is_none());
         self.population.add(&placed);
         self.with_states(|states, cluster| states.iter_mut().for_each(|state| state.placed(cluster, &placed)));
         self.pods.insert(placed.pod.uid.clone(), placed);
@@ -585,6 +604,7 @@ impl Cluster {
 
     fn take(&mut self, uid: &Uid) -> Option<Placed> {
         let placed = self.pods.remove(uid)?;
+        self.assumed -= usize::from(placed.pod.node.is_none());
         self.population.remove(&placed);
         self.requested.subtract(placed.row, placed.class.requests());
         for (column, usage) in self.assumed_usage.iter_mut().zip(placed.class.template().assumed_usage) {

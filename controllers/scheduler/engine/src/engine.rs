@@ -34,6 +34,9 @@ use crate::{
     queue::{PluginSet, Queue, Return, Timings, Tried},
 };
 
+/// Kinds of objects, with the names of the plugins that read them.
+pub type Reads = BTreeMap<ResourceKind, BTreeSet<&'static str>>;
+
 /// A scheduler without hands.
 pub struct Engine {
     cluster: Cluster,
@@ -55,6 +58,10 @@ pub struct Attempt {
     pub pod: Arc<Pod>,
     /// What was tried before, with this attempt.
     pub tried: Tried,
+    /// When it began.
+    pub began: Moment,
+    /// Whether the pod had its place before and was waiting to be bound.
+    pub has_waited: bool,
     /// What came of it.
     pub outcome: Outcome,
 }
@@ -95,6 +102,8 @@ pub struct Refused {
     pub nominated: Option<Arc<str>>,
     /// The pods that are evicted there.
     pub victims: Vec<Arc<Pod>>,
+    /// Whether plugins have looked for room.
+    pub looked_for_room: bool,
 }
 
 impl Engine {
@@ -123,10 +132,15 @@ impl Engine {
         self.profiles.iter().map(|profile| &**profile)
     }
 
-    /// The kinds of objects beside nodes and pods that plugins read.
-    pub fn reads(&self) -> BTreeSet<ResourceKind> {
-        let plugins = self.profiles.iter().flat_map(|profile| &profile.plugins);
-        plugins.flat_map(|plugin| plugin.reads()).copied().collect()
+    /// The kinds of objects beside nodes and pods that plugins read, with the names of these plugins.
+    pub fn reads(&self) -> Reads {
+        let mut reads = Reads::new();
+        for plugin in self.profiles.iter().flat_map(|profile| &profile.plugins) {
+            for kind in plugin.reads() {
+                reads.entry(*kind).or_default().insert(plugin.name());
+            }
+        }
+        reads
     }
 
     /// The time of day has come so far.
@@ -419,7 +433,7 @@ impl Engine {
                 Outcome::Refused(refused)
             }
         };
-        Attempt { pod, tried, outcome }
+        Attempt { pod, tried, began: now, has_waited: false, outcome }
     }
 
     /// Takes away what is not there for this pod, until it is decided about it.
@@ -476,8 +490,8 @@ impl Engine {
             Outcome::Refused(refused)
         } else {
             let (limit, plugin) = wait.unwrap_or_default();
-            let (pod, until) = (Arc::clone(pod), now + limit);
-            let reserved = Waiting { pod, tried, node: Arc::clone(&node), score, ties, plugin, until, limit };
+            let (pod, until, began) = (Arc::clone(pod), now + limit, now);
+            let reserved = Waiting { pod, tried, began, node: Arc::clone(&node), score, ties, plugin, until, limit };
             if wait.is_none() {
                 self.bind(&reserved)
             } else {
@@ -558,7 +572,8 @@ impl Engine {
         }
         self.carry_out(orders, now);
         let node = row.and_then(|row| self.cluster.node(row)).map(|node| Arc::clone(&node.name));
-        (refused_by, Refused { message, is_error: false, nominated: node, victims })
+        let looked_for_room = !self.cluster.is_empty() && !profile.post_filters.is_empty();
+        (refused_by, Refused { message, is_error: false, nominated: node, victims, looked_for_room })
     }
 
     /// What plugins order after a pod was refused.

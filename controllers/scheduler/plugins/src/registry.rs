@@ -1,9 +1,10 @@
 //! Every plugin by its name, and the profiles of a configuration that are built of them.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use koord_config::scheduler::{DeviceShareArgs, Point, Resolved, SchedulerConfiguration};
 use koord_engine::{cycle::Profile, need::Needs, plugin::Plugin};
+use koord_resource::controller::ResourceKind;
 use serde::de::Error as _;
 
 use self::Entry::{Built, InEngine, NotBuilt};
@@ -155,6 +156,19 @@ pub fn default_profile(scheduler: &str) -> Result<Profile, ProfileError> {
     let mut profile = SchedulerConfiguration::without_document().profiles.swap_remove(0);
     scheduler.clone_into(&mut profile.scheduler_name);
     build(&profile.resolved(), &|_| false).map(|built| built.profile)
+}
+
+/// The kinds of objects beside nodes and pods that some plugin reads.
+pub fn reads() -> BTreeSet<ResourceKind> {
+    let profiles = SchedulerConfiguration::without_document().profiles;
+    let Some(profile) = profiles.first().map(koord_config::scheduler::Profile::resolved) else {
+        return BTreeSet::new();
+    };
+    let plugins = REGISTRY.iter().filter_map(|(_, entry)| match entry {
+        Built(make) => make(&profile, &|_| false).ok(),
+        InEngine | NotBuilt(_) => None,
+    });
+    plugins.flat_map(|plugin| plugin.reads()).copied().collect()
 }
 
 fn device_share(profile: &Resolved, _: Gates<'_>) -> Result<Arc<dyn Plugin>, serde_json::Error> {

@@ -31,6 +31,7 @@ use self::{
 };
 use crate::{
     feed::{Delta, Feed},
+    metrics::{Ended, Measures},
     report,
     view::PodView,
 };
@@ -55,6 +56,7 @@ pub struct Scheduler {
     in_flight: BTreeMap<Subject, VecDeque<Work>>,
     /// What follows from the last attempt beside its first write.
     further: VecDeque<Work>,
+    measures: Option<Measures>,
     /// Set while the engine works: where it is found set, the work has ended in a panic.
     is_working: bool,
 }
@@ -123,7 +125,27 @@ impl Scheduler {
             upkeeps: Upkeeps::default(),
             in_flight: BTreeMap::new(),
             further: VecDeque::new(),
+            measures: None,
             is_working: false,
+        }
+    }
+
+    /// The same, measured.
+    pub fn measured_by(self, measures: Measures) -> Self {
+        Self { measures: Some(measures), ..self }
+    }
+
+    /// Brings the metrics of the queue and the cluster up to date.
+    pub(crate) fn observe(&mut self) {
+        if let Some(measures) = &mut self.measures {
+            measures.observe(&self.engine, self.clock.moment());
+        }
+    }
+
+    /// An attempt has ended.
+    fn ended(&self, attempt: &Attempt, how: Ended) {
+        if let Some(measures) = &self.measures {
+            measures.ended(attempt, how, self.clock.moment());
         }
     }
 
@@ -193,10 +215,13 @@ impl Scheduler {
         self.is_working = false;
         let Some(attempt) = attempt else { return Next::Rest };
         self.upkeeps.changed();
+        if let Some(measures) = &self.measures {
+            measures.decided(&attempt, self.clock.moment());
+        }
         match &attempt.outcome {
             Outcome::Bind { .. } => self.prepare(Box::new(attempt), 0).map_or(Next::Attempted, Next::Send),
             Outcome::Waiting { .. } => Next::Attempted,
-            Outcome::Refused(refused) => self.refused(&attempt.pod, refused),
+            Outcome::Refused(refused) => self.refused(&attempt, refused),
         }
     }
 
@@ -224,7 +249,6 @@ impl Scheduler {
 
     /// A write has ended.
     pub fn written(&mut self, work: Work, result: Result<(), ReconcileError>) {
-        let now = self.clock.moment();
         // What waited for this write is sent before anything that follows from it.
         let waited = self.in_flight.remove(&subject(&work.write));
         self.further.extend(waited.into_iter().flatten());
@@ -240,8 +264,7 @@ impl Scheduler {
             (Purpose::Give(attempt), Ok(())) => self.further.push_back(bind(attempt)),
             (Purpose::Bind(attempt), result) => self.bound(attempt, result),
             (Purpose::Give(attempt), Err(error)) => {
-                self.events.record(COMPONENT, report::failed(&attempt.pod, &format!("binding rejected: {error}")));
-                self.engine.bind_failed(&attempt, now);
+                self.bind_failed(&attempt, &error);
             }
             (Purpose::Keep, result) => self.kept(&work.write, result),
             (Purpose::Explain, Ok(())) => {}
@@ -269,36 +292,46 @@ impl Scheduler {
         let now = self.clock.moment();
         let Outcome::Bind { node, .. } = &attempt.outcome else { return };
         match result {
-            Ok(()) => {
-                let scheduled = report::scheduled(&attempt.pod, node);
-                scheduled.into_iter().for_each(|event| self.events.record(COMPONENT, event));
-            }
+            Ok(()) => self.scheduled(&attempt, node),
             // The answer to an earlier try was lost, and this is what it was.
             Err(error) if error.stale && error.message.contains(&format!("is already assigned to node {node:?}")) => {
-                let scheduled = report::scheduled(&attempt.pod, node);
-                scheduled.into_iter().for_each(|event| self.events.record(COMPONENT, event));
+                self.scheduled(&attempt, node);
             }
             Err(error) if is_doubtful(&error) => {
                 self.doubts += 1;
                 let after = error.retry.wished().unwrap_or(Self::DOUBT);
                 self.doubtful.insert((now + after, self.doubts), attempt);
             }
-            Err(error) => {
-                self.events.record(COMPONENT, report::failed(&attempt.pod, &format!("binding rejected: {error}")));
-                self.engine.bind_failed(&attempt, now);
-            }
+            Err(error) => self.bind_failed(&attempt, &error),
         }
+    }
+
+    fn scheduled(&self, attempt: &Attempt, node: &str) {
+        for event in report::scheduled(&attempt.pod, node) {
+            self.events.record(COMPONENT, event);
+        }
+        self.ended(attempt, Ended::Scheduled);
+    }
+
+    fn bind_failed(&mut self, attempt: &Attempt, error: &ReconcileError) {
+        self.events.record(COMPONENT, report::failed(&attempt.pod, &format!("binding rejected: {error}")));
+        self.ended(attempt, Ended::Failed);
+        self.engine.bind_failed(attempt, self.clock.moment());
     }
 
     /// Records why a pod has no node, and evicts others where that makes room. The condition is written where it does not
     /// say so already.
-    fn refused(&mut self, pod: &Arc<Pod>, refused: &Refused) -> Next {
-        self.explain(pod, refused);
+    fn refused(&mut self, attempt: &Attempt, refused: &Refused) -> Next {
+        self.ended(attempt, if refused.is_error { Ended::Failed } else { Ended::Unschedulable });
+        if let Some(measures) = &self.measures {
+            measures.refused(refused);
+        }
+        self.explain(&attempt.pod, refused);
         self.further.pop_front().map_or(Next::Attempted, Next::Send)
     }
 
     fn explain(&mut self, pod: &Arc<Pod>, refused: &Refused) {
-        let Refused { message, nominated, victims, is_error } = refused;
+        let Refused { message, nominated, victims, is_error, .. } = refused;
         self.events.record(COMPONENT, report::failed(pod, message));
         for victim in victims {
             let message = format!("Preempted by pod {} on node {}", pod.uid, nominated.as_deref().unwrap_or_default());
