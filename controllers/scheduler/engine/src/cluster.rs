@@ -407,22 +407,38 @@ impl Cluster {
         self.states.wake_at()
     }
 
-    /// A pod became known, or is known differently; none after its deletion or end.
-    pub fn know(&mut self, uid: &Uid, pod: Option<&Arc<Pod>>) {
-        let placed = self.pods.get(uid).map(|placed| &placed.pod);
-        let old = placed.or_else(|| self.pending.get(uid)).cloned();
-        if let (Some(old), Some(new)) = (&old, pod)
-            && (Arc::ptr_eq(old, new) || old == new)
-        {
+    /// A pod became known, or is known differently.
+    pub fn know(&mut self, pod: &Arc<Pod>) {
+        let old = self.known(&pod.uid).cloned();
+        if old.as_ref().is_some_and(|old| Arc::ptr_eq(old, pod) || old == pod) {
             return;
         }
-        match pod.filter(|pod| pod.node.is_none()) {
-            Some(pod) => _ = self.pending.insert(uid.clone(), Arc::clone(pod)),
-            None => _ = self.pending.remove(uid),
+        if pod.node.is_none() {
+            self.pending.insert(pod.uid.clone(), Arc::clone(pod));
+        } else {
+            self.pending.remove(&pod.uid);
         }
         self.with_states(|states, cluster| {
-            states.iter_mut().for_each(|state| state.pod(cluster, old.as_ref(), pod));
+            states.iter_mut().for_each(|state| state.pod(cluster, old.as_ref(), Some(pod)));
         });
+    }
+
+    /// A pod was deleted, or has ended. Gives its place, if it had one.
+    pub fn forget(&mut self, uid: &Uid) -> Option<Placed> {
+        let known = self.known(uid).cloned();
+        let placed = self.remove_pod(uid);
+        self.pending.remove(uid);
+        if known.is_some() {
+            self.with_states(|states, cluster| {
+                states.iter_mut().for_each(|state| state.pod(cluster, known.as_ref(), None));
+            });
+        }
+        placed
+    }
+
+    /// A pod as it was told of last; what is assumed to be on a node may have changed since.
+    fn known(&self, uid: &Uid) -> Option<&Arc<Pod>> {
+        self.pending.get(uid).or_else(|| self.pods.get(uid).map(|placed| &placed.pod))
     }
 
     fn with_states<T>(&mut self, with: impl FnOnce(&mut States, &mut Self) -> T) -> T {

@@ -21,7 +21,7 @@ use koord_resource::controller::ResourceKind;
 
 use self::{judge::Judged, waiting::Waiting};
 use crate::{
-    cluster::{Cluster, Placed},
+    cluster::Cluster,
     columns::Row,
     cycle::{Found, Memory, Profile},
     event::Event,
@@ -205,7 +205,7 @@ impl Engine {
             self.bound(&pod, &node, now);
             return;
         }
-        self.cluster.know(&pod.uid, Some(&pod));
+        self.cluster.know(&pod);
         self.is_unsettled = true;
         // What is assumed is being bound; the change comes again with the node.
         if self.cluster.pod(&pod.uid).is_none() && self.profile_of(&pod).is_some() {
@@ -222,7 +222,7 @@ impl Engine {
         self.queue.remove(&pod.uid);
         self.waiting.remove(&pod.uid);
         self.cluster.nominate(pod, None);
-        self.cluster.know(&pod.uid, Some(pod));
+        self.cluster.know(pod);
         let known = self.cluster.pod(&pod.uid);
         if known.is_some_and(|known| known.pod == *pod) {
             return;
@@ -250,8 +250,9 @@ impl Engine {
                 self.notify(&Event::NominationChanged(pod.template.priority), now);
             }
         }
-        self.forget(uid, now);
-        self.cluster.know(uid, None);
+        if let Some(placed) = self.cluster.forget(uid) {
+            self.notify(&Event::PodRemoved(placed.pod), now);
+        }
         self.is_unsettled = true;
     }
 
@@ -394,12 +395,6 @@ impl Engine {
     fn give_back(&mut self, pod: &Arc<Pod>, tried: Tried, why: Return, now: Moment) {
         let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };
         self.queue.give_back(Arc::clone(pod), tried, why, now, &judge);
-    }
-
-    fn forget(&mut self, uid: &Uid, now: Moment) -> Option<Placed> {
-        let placed = self.cluster.remove_pod(uid)?;
-        self.notify(&Event::PodRemoved(Arc::clone(&placed.pod)), now);
-        Some(placed)
     }
 
     /// Takes a pod from its place that is not to be bound, and puts it back into the queue. Its own absence does not help it.

@@ -5,6 +5,7 @@ use koord_scheduling::ResourceId;
 
 use super::*;
 use crate::{
+    cluster::Placed,
     columns::Row,
     event::Events,
     plugin::{Filter, Plugin, PreFilter, Refusal, Request},
