@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::PodSpec;
 pub struct Needs(u64);
 
 /// The names of the needs, each with its bit: what a user would look for.
-const NAMES: &[&str] = &["resource claims", "reservations", "scheduling hints"];
+const NAMES: &[&str] = &["resource claims", "reservations"];
 
 impl Needs {
     /// No need.
@@ -18,8 +18,6 @@ impl Needs {
     pub const CLAIMS: Self = Self(1);
     /// A reservation.
     pub const RESERVATIONS: Self = Self(1 << 1);
-    /// A scheduling hint.
-    pub const HINTS: Self = Self(1 << 2);
 
     /// The needs of both.
     pub const fn with(self, other: Self) -> Self {
@@ -37,8 +35,7 @@ impl Needs {
         let when = |is_needed: bool, need: Self| if is_needed { need.0 } else { 0 };
         Self(
             when(spec.resource_claims.iter().flatten().next().is_some(), Self::CLAIMS)
-                | when(annotated("scheduling.koordinator.sh/reservation-affinity"), Self::RESERVATIONS)
-                | when(annotated("scheduling.koordinator.sh/scheduling-hint"), Self::HINTS),
+                | when(annotated("scheduling.koordinator.sh/reservation-affinity"), Self::RESERVATIONS),
         )
     }
 

@@ -120,6 +120,8 @@ pub struct Pod {
     pub initialized: Option<i64>,
     /// The object that controls it.
     pub controller: Option<Arc<Owner>>,
+    /// Whether its phase is `Running`.
+    pub is_running: bool,
     /// It is no pod but stands for a reservation, which is placed as a pod is.
     pub is_reservation: bool,
 }

@@ -23,6 +23,7 @@ mod registry;
 pub mod reservation;
 mod scarce_resource_avoidance;
 mod scheduling_gates;
+mod scheduling_hint;
 mod taint_toleration;
 #[cfg(test)]
 mod testing;
@@ -45,6 +46,7 @@ pub use pod_topology_spread::{DefaultConstraints, PodTopologySpread};
 pub use registry::{BuiltProfile, Gates, Idle, ProfileError, build, default_profile};
 pub use scarce_resource_avoidance::ScarceResourceAvoidance;
 pub use scheduling_gates::SchedulingGates;
+pub use scheduling_hint::SchedulingHint;
 pub use taint_toleration::TaintToleration;
 pub use unbuilt::Unbuilt;
 pub use volumes::{NodeVolumeLimits, VolumeBinding, VolumeRestrictions, VolumeZone};

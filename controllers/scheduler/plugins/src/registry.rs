@@ -10,8 +10,8 @@ use self::Entry::{Built, InEngine, NotBuilt};
 use crate::{
     BalancedAllocation, Coscheduling, DefaultPreemption, DeviceShare, ImageLocality, InterPodAffinity, NodeAffinity,
     NodeNumaResource, NodePorts, NodeResourcesFit, NodeResourcesFitPlus, NodeUnschedulable, NodeVolumeLimits,
-    PodTopologySpread, ScarceResourceAvoidance, SchedulingGates, TaintToleration, Unbuilt, VolumeBinding,
-    VolumeRestrictions, VolumeZone, elastic_quota::ElasticQuotaPlugin, load_aware::LoadAwareScheduling,
+    PodTopologySpread, ScarceResourceAvoidance, SchedulingGates, SchedulingHint, TaintToleration, Unbuilt,
+    VolumeBinding, VolumeRestrictions, VolumeZone, elastic_quota::ElasticQuotaPlugin, load_aware::LoadAwareScheduling,
 };
 
 /// Whether a feature gate is on.
@@ -62,7 +62,7 @@ const REGISTRY: &[(&str, Entry)] = &[
     ("DefaultPreBind", InEngine),
     ("NodeResourcesFitPlus", Built(|profile, _| Ok(Arc::new(NodeResourcesFitPlus::from(&profile.args()?))))),
     ("ScarceResourceAvoidance", Built(|profile, _| Ok(Arc::new(ScarceResourceAvoidance::from(&profile.args()?))))),
-    ("SchedulingHint", NotBuilt(Needs::HINTS)),
+    ("SchedulingHint", Built(|profile, _| Ok(Arc::new(SchedulingHint::new(&profile.args()?))))),
 ];
 
 /// A profile, and what of its configuration is idle.
@@ -137,12 +137,14 @@ pub fn build(resolved: &Resolved, gates: Gates<'_>) -> Result<BuiltProfile, Prof
     Ok(BuiltProfile { profile, idle })
 }
 
-/// What refuses nodes, in the order in which it is asked: what is not built refuses all of them, and so comes first. Plugins that
-/// have PreFilter alone look at the pod and come last.
+/// What refuses nodes, in the order in which it is asked: what is not built refuses all of them, and so comes first, and then
+/// what names the nodes that are asked at all. Other plugins that have PreFilter alone look at the pod and come last.
 fn filters(resolved: &Resolved) -> Vec<&str> {
     let asked = resolved.at(Point::Filter);
     let alone = resolved.at(Point::PreFilter).iter().filter(|name| !asked.contains(name));
-    std::iter::once("Unbuilt").chain(asked.iter().chain(alone).map(String::as_str)).collect()
+    let (naming, others): (Vec<&String>, Vec<&String>) = alone.partition(|name| **name == "SchedulingHint");
+    let in_order = naming.into_iter().chain(asked).chain(others);
+    std::iter::once("Unbuilt").chain(in_order.map(String::as_str)).collect()
 }
 
 /// The profile of kube-scheduler under this scheduler name, as far as its plugins are built, with no gate on.
@@ -223,12 +225,10 @@ mod tests {
             let built = built(profile).unwrap();
             built.idle.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
-        let hints = "plugin SchedulingHint is not built: pods that need scheduling hints are refused";
-        assert!(!idle(&json!({})).contains(&hints.to_owned()));
-        let with_hints = json!({"plugins": {"preFilter": {"enabled": [{"name": "SchedulingHint"}]}}});
-        assert!(idle(&with_hints).contains(&hints.to_owned()));
+        let features = "plugin NodeDeclaredFeatures is not built: it has no say".to_owned();
+        assert!(!idle(&json!({})).contains(&features));
         let with_features = json!({"plugins": {"multiPoint": {"enabled": [{"name": "NodeDeclaredFeatures"}]}}});
-        assert!(idle(&with_features).contains(&"plugin NodeDeclaredFeatures is not built: it has no say".to_owned()));
+        assert!(idle(&with_features).contains(&features));
     }
 
     #[test]
