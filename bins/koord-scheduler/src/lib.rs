@@ -18,4 +18,4 @@ pub use identity::{BUILD, NAME};
 pub use metrics::metrics;
 pub use options::{Checked, Options};
 pub use permissions::rbac_rules;
-pub use run::{Settings, run, run_with};
+pub use run::{Settings, run, run_with, snapshot};

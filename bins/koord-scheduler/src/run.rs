@@ -3,14 +3,16 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, anyhow};
+use jiff::Timestamp;
 use koord_config::LeaderElection;
 use koord_engine::{cycle::Profile, engine::Engine, queue::Timings};
 use koord_program::{
     ControllerSettings, Dependencies, Program,
     gates::Gates,
     kubeconfig::{Selection, config},
+    plan::{self, Source},
 };
-use koord_runtime::{lease::LeaderElectionConfig, manager::ListenAddress};
+use koord_runtime::{clock::Moment, lease::LeaderElectionConfig, manager::ListenAddress};
 use koord_scheduler_plugins::{BuiltProfile, build};
 use koord_scheduler_runtime::{Measures, Scheduler, feed::Feed, install};
 use kube::Config;
@@ -18,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Configuration, gates,
-    identity::BUILD,
+    identity::{BUILD, NAME},
     options::{Checked, Options},
 };
 
@@ -107,6 +109,19 @@ async fn run_profiles(
     let mut manager = program.manager_led_by(|identity| election(&values.leader_election, identity));
     install(scheduler, clock, &mut manager);
     Ok(manager.run(stop).await?)
+}
+
+/// An engine that knows the objects of a source, at this time. Nothing is written, and nothing goes on.
+pub async fn snapshot(configuration: &Configuration, gates: Gates, source: Source, now: Timestamp) -> Result<Engine> {
+    let settings = Settings { gates, ..Settings::within(configuration.clone()) };
+    let profiles: Vec<Profile> = profiles(&settings)?.into_iter().map(|built| built.profile).collect();
+    let (mut core, _) = plan::core(NAME, now)?;
+    let mut engine = Engine::new(profiles, Timings::default(), core.random().clone());
+    let feed = Feed::of(&mut core, &engine.reads());
+    plan::fill_caches(&core, source).await?;
+    engine.tick(now);
+    feed.fill(&mut engine, Moment::default());
+    Ok(engine)
 }
 
 /// The profiles of a configuration.

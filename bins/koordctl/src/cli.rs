@@ -65,6 +65,17 @@ Examples:
 A cluster is only read, with one list per collection. Exit code: 0 when nothing would be written, 1 when something
 would, 2 when it cannot be determined.")]
     Plan(PlanArgs),
+    /// Say why a pod is on its node, or on none: what every plugin of koord-scheduler says about every node now
+    #[command(after_help = "\
+Examples:
+  koordctl why web-0 -n shop                       # what koord-scheduler would do now in this cluster
+  koordctl why web-0 -n shop --node n1             # every plugin's words about one node
+  koordctl why web-0 -n shop -f objects.yaml       # … if these were all objects
+  koordctl why web-0 --config scheduler.yaml -o json
+
+A cluster is only read, with one list per collection; nothing is written. A pod that has a node is looked at as if it had
+none. Exit code: 0 when the pod has a node or would be given one, 1 when it waits, 2 when it cannot be determined.")]
+    Why(WhyArgs),
     /// Try ClusterColocationProfiles
     Profile {
         /// What to do with them.
@@ -106,6 +117,7 @@ impl Command {
         match self {
             Self::Doctor(args) => Some(args.answer.output),
             Self::Plan(args) => Some(args.answer.output),
+            Self::Why(args) => Some(args.answer.output),
             Self::Lint(args) => Some(args.output),
             Self::Config { command: ConfigCommand::Effective(args) } => Some(args.answer.output),
             Self::Profile { command: ProfileCommand::Test(args) } => Some(args.answer.output),
@@ -233,6 +245,35 @@ pub struct PlanArgs {
     /// Further flags of the program whose writes are planned, such as --feature-gates and --config-namespace of koord-manager
     #[arg(last = true, value_name = "FLAGS")]
     pub flags: Vec<String>,
+}
+
+/// Options of `why`.
+#[derive(Clone, Debug, Args)]
+pub struct WhyArgs {
+    /// Name of the pod
+    #[arg(value_name = "POD", value_parser = name)]
+    pub pod: String,
+    /// Namespace of the pod
+    #[arg(short, long, default_value = "default", value_name = "NAME", value_parser = namespace)]
+    pub namespace: String,
+    /// The only node that is asked about, with the words of every plugin
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    pub node: Option<String>,
+    /// Files with the objects instead of a cluster: YAML or JSON, also lists and folders; - for standard input
+    #[arg(short, long, value_name = "FILE")]
+    pub filename: Vec<PathBuf>,
+    /// The configuration of the scheduler, KubeSchedulerConfiguration; without it the one that Koordinator ships
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Feature gates of the scheduler
+    #[arg(long, value_name = "GATE=BOOL,...", default_value = "")]
+    pub feature_gates: String,
+    /// The time for which it is said, such as 2026-01-02T03:04:05Z; without it now
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub at: Option<Timestamp>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub answer: AnswerArgs,
 }
 
 /// What `profile` can do.

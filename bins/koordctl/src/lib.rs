@@ -22,6 +22,7 @@ pub mod reviewer;
 pub mod table;
 pub mod up;
 pub mod version;
+pub mod why;
 
 use anyhow::Result;
 use clap::CommandFactory as _;
@@ -70,6 +71,7 @@ pub async fn run_on(cli: Cli, screen: Screen) -> Result<Answer> {
         cli::Command::Explain { command } => explain::run(&command, screen).await,
         cli::Command::Profile { command } => profile::run(&command, screen).await,
         cli::Command::Plan(args) => plan::run(&args, screen).await,
+        cli::Command::Why(args) => why::run(&args, screen).await,
         cli::Command::Config { command } => config::run(&command, screen).await,
         cli::Command::Lint(args) => lint::run(&args),
         cli::Command::Version(args) => Ok(version::run(&args).await),

@@ -114,6 +114,11 @@ impl Watch {
         let _ = self.idle_without.set(idle);
     }
 
+    /// Whether the program works where the API server does not serve the kind.
+    pub fn is_optional(&self) -> bool {
+        self.idle_without.get().is_some()
+    }
+
     /// What is idle because the API server does not serve the kind; none while it does, or where the program does not work without.
     pub fn idle(&self) -> Option<&str> {
         self.idle_without.get().filter(|_| self.obstacle.lock().is_absence()).map(String::as_str)

@@ -19,3 +19,4 @@ mod quota;
 mod reference;
 mod tour;
 mod up;
+mod why;

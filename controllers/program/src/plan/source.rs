@@ -120,6 +120,11 @@ pub async fn list(client: &Client, collection: &Collection, see: impl FnMut(&str
     listing::each(client, path, &query, listing::Part::Whole, see).await
 }
 
+/// Fills all caches of a core, as for a plan.
+pub async fn fill_caches(core: &Core, source: Source) -> Result<()> {
+    fill(core, source).await.map(drop)
+}
+
 /// Fills all caches: every collection is read once, however many caches it feeds.
 pub(super) async fn fill(core: &Core, source: Source) -> Result<Stored> {
     let mut stored = Stored::of(core);
@@ -135,6 +140,9 @@ pub(super) async fn fill(core: &Core, source: Source) -> Result<Stored> {
                 });
                 let Err(error) = listed.await else { continue };
                 let is_absent = matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 404);
+                if is_absent && watches.iter().all(|watch| watch.is_optional()) {
+                    continue;
+                }
                 let question = if is_absent { " (is their definition installed?)" } else { "" };
                 missing.note(error).with_context(|| format!("{} cannot be listed{question}", kind.plural))?;
             }

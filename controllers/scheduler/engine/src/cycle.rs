@@ -4,11 +4,13 @@
 //! have changed since. What is not local is asked of all nodes that are left.
 
 mod candidates;
+mod everywhere;
 mod rehearsal;
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use self::candidates::Candidates;
+pub use self::everywhere::{NodeRefusal, NodeScore, OnNode};
 pub use self::rehearsal::Rehearsal;
 pub use crate::plugin::{Found, Profile, Verdict};
 use crate::{

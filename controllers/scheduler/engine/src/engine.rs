@@ -8,6 +8,7 @@ mod tests;
 
 mod judge;
 mod waiting;
+mod why;
 
 use std::{
     any::TypeId,
@@ -19,6 +20,7 @@ use jiff::Timestamp;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid, write::Write};
 use koord_resource::controller::ResourceKind;
 
+pub use self::why::{Decision, Why};
 use self::{judge::Judged, waiting::Waiting};
 use crate::{
     cluster::Cluster,

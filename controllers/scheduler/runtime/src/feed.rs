@@ -117,8 +117,15 @@ impl Feed {
         Self { pods, nodes, others: caches.followed, stream }
     }
 
+    /// Brings an engine that knows nothing to where the caches are.
+    pub fn fill(&self, engine: &mut Engine, now: Moment) {
+        for delta in self.everything() {
+            delta.apply(engine, now);
+        }
+    }
+
     /// All objects, as if they were new.
-    pub(crate) fn everything(&self) -> Vec<Delta> {
+    fn everything(&self) -> Vec<Delta> {
         let (nodes, pods) = (self.nodes.read(), self.pods.read());
         let nodes = nodes.iter().map(|(_, entry)| Delta::Node(Arc::clone(&entry.value.0)));
         let others = self.others.iter().flat_map(|followed| (followed.all)());

@@ -372,10 +372,7 @@ impl Scheduler {
         self.further.clear();
         self.in_flight.values_mut().for_each(VecDeque::clear);
         while !self.feed.stream.take(Self::DELTAS_MAX).is_empty() {}
-        let now = self.clock.moment();
-        for delta in self.feed.everything() {
-            delta.apply(&mut self.engine, now);
-        }
+        self.feed.fill(&mut self.engine, self.clock.moment());
     }
 }
 

@@ -304,3 +304,38 @@ fn a_plugin_rejects_a_pod_as_a_whole_or_on_the_node_that_was_chosen() {
         "what is broken is tried again"
     );
 }
+
+#[test]
+fn why_a_pod_has_a_node_and_another_has_none() {
+    let nodes = |why: &Why| -> Vec<String> {
+        let decision = why.decision.as_ref().unwrap();
+        let said = |on: &crate::cycle::OnNode| {
+            let refusals = on.refusals.iter().map(|one| format!(" {}: {}", one.plugin, one.reasons.join(", ")));
+            format!("{}{}", on.node, refusals.collect::<String>())
+        };
+        decision.nodes.iter().map(said).collect()
+    };
+    let engine = |pods: u32| {
+        let mut engine = engine();
+        engine.set_node(node("n1", pods), at(0));
+        engine.set_pod(pod("a", "test", Some("n1")), at(0));
+        engine.set_pod(pod("b", "test", None), at(0));
+        engine.set_pod(pod("c", "other", None), at(0));
+        engine
+    };
+    let why = |engine: Engine, name: &str| engine.why(&Uid::from(name), at(1)).unwrap();
+    let bound = why(engine(1), "a");
+    assert_eq!((bound.node.as_deref(), nodes(&bound)), (Some("n1"), vec!["n1".to_owned()]), "as if it were not there");
+    assert!(bound.decision.unwrap().outcome.is_none());
+    let waiting = why(engine(1), "b");
+    assert_eq!(nodes(&waiting), ["n1 Room: Too many pods"]);
+    let Some(Outcome::Refused(refused)) = waiting.decision.unwrap().outcome else { panic!() };
+    assert_eq!(refused.message, "0/1 nodes are available: 1 Too many pods.");
+    let placed = why(engine(2), "b").decision.unwrap().outcome;
+    assert!(matches!(placed, Some(Outcome::Bind { node, .. }) if &*node == "n1"));
+    assert!(why(engine(1), "c").decision.is_none(), "another scheduler's");
+    assert!(engine(1).why(&Uid::from("x"), at(1)).is_none());
+    let mut gated = engine(2);
+    gated.set_pod(Arc::new(Pod { gates: vec!["g".into()], ..Pod::clone(&pod("d", "test", None)) }), at(0));
+    assert_eq!(why(gated, "d").decision.unwrap().held, Some(("Room", "waits".to_owned())));
+}

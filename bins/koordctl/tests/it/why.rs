@@ -1,0 +1,137 @@
+//! `koordctl why`: a pod that is placed, one that waits and why, one node, bad input; the same from files and from a cluster.
+
+use koordctl::{Answer, Cli, run_on, screen::Screen};
+use serde_json::{Value, json};
+
+use crate::cluster::Cluster;
+
+const AT: &str = "--at=2026-01-01T00:01:00Z";
+
+fn node(name: &str, cpu: &str) -> Value {
+    let amounts = json!({"cpu": cpu, "memory": "8Gi", "pods": "110"});
+    json!({
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+        "status": {"capacity": amounts, "allocatable": amounts},
+    })
+}
+
+fn pod(name: &str, cpu: &str, members: &Value) -> Value {
+    let container = json!({"name": "c", "image": "app:1", "resources": {"requests": {"cpu": cpu}}});
+    let mut spec = json!({"schedulerName": "koord-scheduler", "containers": [container]});
+    spec.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "namespace": "shop", "uid": name}, "spec": spec,
+    })
+}
+
+fn objects() -> Vec<Value> {
+    vec![
+        node("n1", "2"),
+        node("n2", "8"),
+        pod("runs", "1", &json!({"nodeName": "n1"})),
+        pod("fits", "4", &json!({})),
+        pod("large", "16", &json!({})),
+        pod("gated", "1", &json!({"schedulingGates": [{"name": "example.com/gate"}]})),
+        pod("foreign", "1", &json!({"schedulerName": "other"})),
+    ]
+}
+
+fn asked(line: &[&str]) -> Result<Answer, String> {
+    let line = ["koordctl", "why", AT].into_iter().chain(line.iter().copied());
+    let cli = <Cli as clap::Parser>::try_parse_from(line).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(run_on(cli, Screen::ENDLESS)).map_err(|error| format!("{error:#}"))
+}
+
+fn from_files(arguments: &[&str]) -> Result<Answer, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("objects.json");
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects()});
+    std::fs::write(&file, list.to_string()).unwrap();
+    let file = file.display().to_string();
+    let namespace: &[&str] = if arguments.contains(&"-n") { &[] } else { &["-n", "shop"] };
+    asked(&[&["-f", &*file], namespace, arguments].concat())
+}
+
+fn text(pod: &str) -> String {
+    from_files(&[pod]).unwrap().text
+}
+
+#[test]
+fn a_pod_that_fits_is_told_with_every_score() {
+    let answer = from_files(&["fits"]).unwrap();
+    assert_eq!(answer.code, 0);
+    let lines: Vec<&str> = answer.text.lines().collect();
+    assert!(lines[0].starts_with("shop/fits would be placed on n2 (score "), "{}", answer.text);
+    assert!(lines[3].starts_with("n2 ") && lines[3].contains(", NodeResourcesFit "), "{}", answer.text);
+    assert_eq!(
+        lines.last().unwrap().split_whitespace().collect::<Vec<_>>().join(" "),
+        "1 NodeResourcesFit Insufficient cpu n1"
+    );
+}
+
+#[test]
+fn a_pod_that_waits_is_told_why() {
+    let answer = from_files(&["large"]).unwrap();
+    assert_eq!(answer.code, 1);
+    assert!(
+        answer.text.starts_with("shop/large waits: 0/2 nodes are available: 2 Insufficient cpu."),
+        "{}",
+        answer.text
+    );
+    assert!(text("gated").starts_with("shop/gated is not tried: SchedulingGates: "), "{}", text("gated"));
+    assert_eq!(text("foreign"), "shop/foreign is left to another scheduler: its schedulerName is \"other\"\n");
+    assert!(text("runs").starts_with("shop/runs is on n1\n"));
+}
+
+#[test]
+fn one_node_is_told_with_every_plugin() {
+    let answer = from_files(&["fits", "--node", "n1"]).unwrap();
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words(&answer.text)
+            .ends_with("n1 does not take it PLUGIN EVICTIONS WHY NodeResourcesFit do not help Insufficient cpu"),
+        "{}",
+        answer.text
+    );
+    let taken = from_files(&["fits", "--node", "n2"]).unwrap().text;
+    assert!(taken.contains("n2 takes it") && taken.contains("in all"), "{taken}");
+    let answer: Value =
+        serde_json::from_str(&from_files(&["fits", "--node", "n1", "-o", "json"]).unwrap().text).unwrap();
+    assert_eq!(answer["nodes"].as_array().unwrap().len(), 1);
+    assert_eq!(answer["nodes"][0]["refusals"][0]["reasons"], json!(["Insufficient cpu"]));
+    assert_eq!((&answer["placed"], &answer["outcome"]["bind"]["node"]), (&json!(true), &json!("n2")));
+}
+
+#[test]
+fn what_is_not_there_is_told_with_what_is() {
+    let error = |arguments: &[&str]| from_files(arguments).unwrap_err();
+    assert_eq!(error(&["fit"]), "there is no pod fit in namespace shop; did you mean \"fits\"?");
+    assert_eq!(
+        error(&["runs", "-n", "default"]),
+        "there is no pod runs in namespace default; there is one in namespace shop: name it with -n"
+    );
+    assert_eq!(error(&["fits", "--node", "n3"]), "there is no node n3; n1, n2");
+    assert!(error(&["fits", "--config", "/nowhere.yaml"]).starts_with("--config /nowhere.yaml cannot be read"));
+    assert!(error(&["fits", "--feature-gates", "Foo=true"]).contains("Foo"));
+}
+
+#[test]
+fn a_cluster_says_the_same_as_its_objects_in_a_file() {
+    let cluster = Cluster::installed("koordctl-why");
+    let namespace = json!({"metadata": {"name": "shop"}});
+    cluster.create("/api/v1/namespaces", &namespace);
+    for object in objects() {
+        let path = if object["kind"] == "Pod" { "/api/v1/namespaces/shop/pods" } else { "/api/v1/nodes" };
+        cluster.create(path, &object);
+        if object["kind"] == "Node" {
+            // A new node is tainted until its kubelet reports.
+            let name = object["metadata"]["name"].as_str().unwrap();
+            cluster.patch(&format!("{path}/{name}"), &json!({"spec": {"taints": null}}));
+        }
+    }
+    let kubeconfig = cluster.kubeconfig.display().to_string();
+    let of_cluster = asked(&["large", "-n", "shop", "--kubeconfig", &kubeconfig]).unwrap();
+    assert_eq!(of_cluster, from_files(&["large"]).unwrap());
+}

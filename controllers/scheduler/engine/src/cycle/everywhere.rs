@@ -1,0 +1,104 @@
+//! What every plugin says about every node, for who asks why.
+
+use std::sync::Arc;
+
+use super::{Prepared, Profile, Scorer};
+use crate::{cluster::Cluster, columns::Row, plugin::Request};
+
+/// What the plugins of a profile say about one node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OnNode {
+    /// The node.
+    pub node: Arc<str>,
+    /// Who refuses it, in the order of filters. The first is the one that counts.
+    pub refusals: Vec<NodeRefusal>,
+    /// How plugins rate it, from 0 to 100, and what each counts. Only nodes that nobody refuses are rated.
+    pub scores: Vec<NodeScore>,
+}
+
+/// Why a plugin refuses a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeRefusal {
+    /// The plugin.
+    pub plugin: &'static str,
+    /// Its words.
+    pub reasons: Vec<String>,
+    /// Whether the removal of pods from the node may help.
+    pub resolvable: bool,
+}
+
+/// How a plugin rates a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NodeScore {
+    /// The plugin.
+    pub plugin: &'static str,
+    /// From 0 to 100.
+    pub score: i64,
+    /// How much it counts.
+    pub weight: i64,
+}
+
+impl OnNode {
+    /// The sum of the scores by their weights; none where the node is refused.
+    pub fn total(&self) -> Option<i64> {
+        self.refusals.is_empty().then(|| self.scores.iter().map(|one| one.score * one.weight).sum())
+    }
+}
+
+impl Profile {
+    /// What all plugins say about all nodes, in the order of rows. Nothing is kept, and nobody is asked to admit the pod.
+    pub fn everywhere(&self, request: &Request<'_>, cluster: &Cluster) -> Vec<OnNode> {
+        let mut prepared = self.prepare(request, cluster);
+        let mut nodes: Vec<(Row, OnNode)> = cluster
+            .rows()
+            .map(|(row, node)| {
+                let refusals = self.refusals(&prepared, cluster, row);
+                (row, OnNode { node: Arc::clone(&node.name), refusals, scores: Vec::new() })
+            })
+            .collect();
+        let passed: Vec<Row> = nodes.iter().filter(|(_, on)| on.refusals.is_empty()).map(|(row, _)| *row).collect();
+        for scorer in &mut prepared.scores {
+            let plugin = self.name_of(scorer.plugin);
+            let rated = scorer.rate(cluster, &passed);
+            let rows = nodes.iter_mut().filter(|(_, on)| on.refusals.is_empty());
+            for ((_, on), score) in rows.zip(rated) {
+                on.scores.push(NodeScore { plugin, score, weight: scorer.weight });
+            }
+        }
+        nodes.into_iter().map(|(_, on)| on).collect()
+    }
+
+    /// The name of a plugin.
+    pub(crate) fn name_of(&self, plugin: u8) -> &'static str {
+        self.plugins.get(usize::from(plugin)).map_or("", |plugin| plugin.name())
+    }
+
+    fn refusals(&self, prepared: &Prepared, cluster: &Cluster, row: Row) -> Vec<NodeRefusal> {
+        let of_all = prepared.refused.into_iter();
+        let of_node = prepared.filters.iter().filter_map(|(plugin, filter)| {
+            let refusal = filter.filter(cluster, row).err()?;
+            Some(super::Verdict { plugin: *plugin, refusal })
+        });
+        of_all
+            .chain(of_node)
+            .map(|verdict| NodeRefusal {
+                plugin: self.name_of(verdict.plugin),
+                reasons: self.reasons(&verdict, cluster),
+                resolvable: verdict.refusal.resolvable,
+            })
+            .collect()
+    }
+}
+
+impl Scorer {
+    /// The scores of these rows, normalised.
+    fn rate(&mut self, cluster: &Cluster, rows: &[Row]) -> Vec<i64> {
+        if let Some(uniform) = self.score.uniform(cluster) {
+            return vec![uniform; rows.len()];
+        }
+        self.score.compare(cluster, rows);
+        let mut scores: Vec<i64> = rows.iter().map(|row| self.score.score(cluster, *row)).collect();
+        self.score.normalize(&mut scores);
+        scores
+    }
+}

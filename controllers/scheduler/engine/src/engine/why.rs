@@ -1,0 +1,67 @@
+//! Why a pod is where it is, or nowhere.
+
+use std::sync::Arc;
+
+use koord_core::{clock::Moment, uid::Uid};
+
+use super::{Engine, Outcome, Tried};
+use crate::{
+    cycle::OnNode,
+    plugin::{Rejection, Request},
+    pod::Pod,
+};
+
+/// What an engine says about one pod, and what it would do.
+#[derive(Clone, Debug)]
+pub struct Why {
+    /// The pod.
+    pub pod: Arc<Pod>,
+    /// The node that it has.
+    pub node: Option<Arc<str>>,
+    /// What is decided about it; none where no profile is responsible for it.
+    pub decision: Option<Decision>,
+}
+
+/// What the plugins of a profile say about a pod.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    /// The plugin that keeps it from being tried, and why.
+    pub held: Option<(&'static str, String)>,
+    /// The plugin that rejects it as a whole, and why.
+    pub rejected: Option<(&'static str, Rejection)>,
+    /// What is said about every node. A pod that has one is looked at as if it had none.
+    pub nodes: Vec<OnNode>,
+    /// What came of an attempt; none for a pod that has a node or is kept from being tried.
+    pub outcome: Option<Outcome>,
+}
+
+impl Engine {
+    /// What is said about a pod, and what an attempt would bring. The engine is used up: what was tried stays in it.
+    pub fn why(mut self, uid: &Uid, now: Moment) -> Option<Why> {
+        let placed = self.cluster.pod(uid).map(|placed| (Arc::clone(&placed.pod), placed.row));
+        let (pod, row) = match placed {
+            Some((pod, row)) => (pod, Some(row)),
+            None => (Arc::clone(self.cluster.pending_pod(uid)?), None),
+        };
+        let node = row.and_then(|row| self.cluster.node(row)).map(|node| Arc::clone(&node.name));
+        let decision = self.profile_of(&pod).map(|index| self.decide(index, &pod, node.is_some(), now));
+        Some(Why { pod, node, decision })
+    }
+
+    fn decide(&mut self, index: usize, pod: &Arc<Pod>, has_node: bool, now: Moment) -> Decision {
+        let profile = Arc::clone(&self.profiles[index]);
+        self.cluster.hide(&pod.uid);
+        self.hide(&profile, pod);
+        let class = self.cluster.class(&pod.template);
+        let request = Request { pod, class: &class, plugins: &profile.plugins };
+        let mut plugins = profile.plugins.iter();
+        let held = plugins.find_map(|plugin| Some((plugin.name(), plugin.pre_enqueue(pod, &self.cluster).err()?)));
+        let rejected = profile.admit(&request, &self.cluster);
+        let rejected = rejected.map(|(plugin, rejection)| (profile.name_of(plugin), rejection));
+        let nodes = profile.everywhere(&request, &self.cluster);
+        self.cluster.show();
+        let is_tried = held.is_none() && !has_node;
+        let outcome = is_tried.then(|| self.attempt_with(index, Arc::clone(pod), Tried::default(), now).outcome);
+        Decision { held, rejected, nodes, outcome }
+    }
+}
