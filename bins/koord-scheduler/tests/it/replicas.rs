@@ -15,7 +15,7 @@ const PODS: &str = "/api/v1/namespaces/default/pods";
 pub(crate) const MAX: Duration = Duration::from_mins(1);
 
 /// Two profiles that choose opposite nodes.
-const CONFIG: &str = "\
+pub(crate) const CONFIG: &str = "\
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection: {resourceName: koord-scheduler, resourceNamespace: kube-system}
@@ -64,7 +64,8 @@ impl Server {
     pub(crate) fn program(&self, config: &str, port: SocketAddr) -> Command {
         let config = self.file("config.yaml", &config.replace("KUBECONFIG", &self.kubeconfig().display().to_string()));
         let mut program = program();
-        program.arg("--config").arg(config).args(["--address=127.0.0.1", "--leader-elect-retry-period=200ms"]);
+        program.arg("--config").arg(config).args(["--address=127.0.0.1", "--bind-address=127.0.0.1"]);
+        program.args(["--secure-port=0", "--leader-elect-retry-period=200ms"]);
         program.arg(format!("--port={}", port.port()));
         program
     }
