@@ -71,4 +71,10 @@ async fn a_secure_port_that_is_taken_matters_only_to_who_has_chosen_it() {
     let output = chosen.output().unwrap();
     let message = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && message.contains("choose another port with --secure-port"), "{message}");
+
+    // Whoever else has it will do as well.
+    let _taken = std::net::TcpListener::bind("127.0.0.1:10259");
+    let mut program = Running(server.program_on_both_ports(config, port).stderr(Stdio::null()).spawn().unwrap());
+    is_ready(&mut program, port).await;
+    assert_eq!(program.terminate(), Some(0));
 }

@@ -423,7 +423,7 @@ fn the_configuration_of_the_scheduler_is_right_and_follows_the_values() {
         |document: &Value| document["profiles"][0]["plugins"]["postFilter"].to_string().contains("DefaultPreemption");
     assert!(!preempts(&document));
     let document =
-        configured(",scheduler.enableJobPreemption=false,scheduler.deviceShare.gpuShareUnsupportedModels=null");
+        configured(",scheduler.enableJobPreemption=false,scheduler.deviceShare.gpuShareUnsupportedModels={}");
     assert!(preempts(&document) && args(&document, "Coscheduling").unwrap()["enablePreemption"].is_null());
     assert!(args(&document, "DeviceShare").is_none());
     let own = configured(
