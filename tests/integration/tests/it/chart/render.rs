@@ -399,8 +399,8 @@ fn the_scheduler_is_the_originals_with_less_power_and_only_where_it_is_wanted() 
 #[test]
 fn the_configuration_of_the_scheduler_is_right_and_follows_the_values() {
     let Some(helm) = helm() else { return };
-    let configured = |sets: &str| {
-        let objects = rendered(&helm, &[&format!("--set=scheduler.enabled=true{sets}")]).unwrap();
+    let configured = |sets: &[&str]| {
+        let objects = rendered(&helm, &[&["--set=scheduler.enabled=true"], sets].concat()).unwrap();
         let map = find(&objects, "ConfigMap", "koord-scheduler-config").unwrap();
         let text = map["data"]["koord-scheduler-config"].as_str().unwrap();
         let document: Value = serde_saphyr::from_str(text).unwrap();
@@ -411,7 +411,7 @@ fn the_configuration_of_the_scheduler_is_right_and_follows_the_values() {
         let configs = document["profiles"][0]["pluginConfig"].as_array().unwrap();
         configs.iter().find(|config| config["name"] == plugin).map(|config| config["args"].clone())
     };
-    let document = configured(",installation.namespace=colocation");
+    let document = configured(&["--set=installation.namespace=colocation"]);
     assert_eq!(document["leaderElection"]["resourceNamespace"], "colocation");
     assert_eq!(args(&document, "ElasticQuota").unwrap()["quotaGroupNamespace"], "colocation");
     assert_eq!(args(&document, "Coscheduling").unwrap()["enablePreemption"], true);
@@ -422,12 +422,15 @@ fn the_configuration_of_the_scheduler_is_right_and_follows_the_values() {
     let preempts =
         |document: &Value| document["profiles"][0]["plugins"]["postFilter"].to_string().contains("DefaultPreemption");
     assert!(!preempts(&document));
-    let document =
-        configured(",scheduler.enableJobPreemption=false,scheduler.deviceShare.gpuShareUnsupportedModels={}");
+    let document = configured(&[
+        "--set=scheduler.enableJobPreemption=false",
+        "--set-json=scheduler.deviceShare.gpuShareUnsupportedModels=[]",
+    ]);
     assert!(preempts(&document) && args(&document, "Coscheduling").unwrap()["enablePreemption"].is_null());
     assert!(args(&document, "DeviceShare").is_none());
-    let own = configured(
-        ",scheduler.config.apiVersion=kubescheduler.config.k8s.io/v1,scheduler.config.kind=KubeSchedulerConfiguration,scheduler.config.parallelism=3",
-    );
+    let own = configured(&[
+        "--set=scheduler.config.apiVersion=kubescheduler.config.k8s.io/v1",
+        "--set=scheduler.config.kind=KubeSchedulerConfiguration,scheduler.config.parallelism=3",
+    ]);
     assert_eq!(own["parallelism"], 3);
 }
