@@ -10,13 +10,14 @@ use koord_resource::{
     admission::{Handler, WebhookKind},
     controller::ControllerSpec,
     document::{WebhookService, roles, webhook_configuration},
+    rbac::RbacRule,
 };
 use koord_webhooks::{Ctx, HANDLERS};
 use serde_json::{Value, json};
 
 use crate::{
     document::{Document, yaml_text},
-    installation::{MANAGER_ROLE, NAMESPACE, PROFILE_ROLE},
+    installation::{MANAGER_ROLE, NAMESPACE, PROFILE_ROLE, SCHEDULER_ROLE},
 };
 
 /// The folder of the chart's data.
@@ -129,17 +130,21 @@ fn webhooks() -> Result<Value> {
     Ok(json!({"mutating": of(WebhookKind::Mutating)?, "validating": of(WebhookKind::Validating)?}))
 }
 
-/// What the manager may do: in the whole cluster, in its own namespace, and in the whole cluster where one of some gates
-/// is on.
+/// What the programs may do: in the whole cluster and in their own namespace; and what the manager may do in the whole cluster where
+/// one of some gates is on.
 fn rules() -> Value {
     let gates: Vec<_> = koord_manager::optional_controllers().filter_map(|controller| controller.gate).collect();
     let optional: Vec<_> = koord_manager::optional_controllers().flat_map(ControllerSpec::rbac_rules).collect();
     let optional: Vec<_> = roles(PROFILE_ROLE, &optional, NAMESPACE).iter().map(|role| role["rules"].clone()).collect();
-    let mut found = json!({
-        "cluster": [], "namespace": [],
-        "optional": {"name": PROFILE_ROLE, "gates": gates, "rules": optional.first()},
-    });
-    for role in roles(MANAGER_ROLE, &koord_manager::rbac_rules(), NAMESPACE) {
+    let mut found = by_place(MANAGER_ROLE, &koord_manager::rbac_rules());
+    found["optional"] = json!({"name": PROFILE_ROLE, "gates": gates, "rules": optional.first()});
+    found["scheduler"] = by_place(SCHEDULER_ROLE, &koord_scheduler::rbac_rules());
+    found
+}
+
+fn by_place(name: &str, rules: &[RbacRule]) -> Value {
+    let mut found = json!({"cluster": [], "namespace": []});
+    for role in roles(name, rules, NAMESPACE) {
         let place = if role["kind"] == "ClusterRole" { "cluster" } else { "namespace" };
         found[place] = role["rules"].clone();
     }

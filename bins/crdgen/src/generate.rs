@@ -13,7 +13,10 @@ use serde_json::{Value, json};
 use crate::{
     chart,
     document::{COMMAND, Document, yaml_stream, yaml_text},
-    installation::{MANAGER_ROLE, MUTATING_CONFIGURATION, NAMESPACE, PROFILE_ROLE, SERVICE, VALIDATING_CONFIGURATION},
+    installation::{
+        MANAGER_ROLE, MUTATING_CONFIGURATION, NAMESPACE, PROFILE_ROLE, SCHEDULER_ROLE, SERVICE,
+        VALIDATING_CONFIGURATION,
+    },
     monitoring,
 };
 
@@ -34,11 +37,13 @@ pub fn documents(definitions: &[Value]) -> Result<Vec<Document>> {
     }
     documents.push(Document { path: "config/crd/kustomization.yaml".to_owned(), text: kustomization(&bases) });
     let optional: Vec<_> = koord_manager::optional_controllers().flat_map(ControllerSpec::rbac_rules).collect();
-    for (file, name, rules) in
-        [("role", MANAGER_ROLE, koord_manager::rbac_rules()), ("colocation-profile/role", PROFILE_ROLE, optional)]
-    {
+    for (file, name, rules) in [
+        ("rbac/role", MANAGER_ROLE, koord_manager::rbac_rules()),
+        ("rbac/colocation-profile/role", PROFILE_ROLE, optional),
+        ("scheduler/role", SCHEDULER_ROLE, koord_scheduler::rbac_rules()),
+    ] {
         let text = yaml_stream(&roles(name, &rules, NAMESPACE))?;
-        documents.push(Document { path: format!("config/rbac/{file}.yaml"), text });
+        documents.push(Document { path: format!("config/{file}.yaml"), text });
     }
     let webhooks = webhook_configurations()?;
     documents.push(Document { path: "config/webhook/manifests.yaml".to_owned(), text: yaml_stream(&webhooks)? });
@@ -46,7 +51,7 @@ pub fn documents(definitions: &[Value]) -> Result<Vec<Document>> {
     for versions in koord_api::KINDS {
         documents.extend(pages(versions));
     }
-    documents.extend(monitoring::documents(&koord_manager::metrics())?);
+    documents.extend(monitoring::documents()?);
     documents.push(Document { path: "docs/reference/README.md".to_owned(), text: index() });
     Ok(documents)
 }
@@ -129,6 +134,6 @@ fn index() -> String {
         let _ =
             writeln!(text, "| [{}]({}.md) | {} | {:?} |", info.kind, info.kind.to_lowercase(), info.group, info.scope);
     }
-    text += "\nFor operators: [metrics and alerts](metrics.md), [values of the chart](values.md).\n";
+    text += "\nFor operators: metrics and alerts [of koord-manager](metrics.md) and [of koord-scheduler](scheduler-metrics.md), [values of the chart](values.md).\n";
     text
 }

@@ -6,6 +6,8 @@ pub(crate) const NAMESPACE: &str = "koordinator-system";
 pub(crate) const MANAGER_ROLE: &str = "koord-manager-role";
 /// The ClusterRole of the controller of ClusterColocationProfiles, which is behind a gate.
 pub(crate) const PROFILE_ROLE: &str = "koord-manager-colocation-profile-role";
+/// The ClusterRole and Role of koord-scheduler.
+pub(crate) const SCHEDULER_ROLE: &str = "koord-scheduler-role";
 /// The Service of the webhooks.
 pub(crate) const SERVICE: &str = "koordinator-webhook-service";
 /// The configuration of the mutating webhooks.

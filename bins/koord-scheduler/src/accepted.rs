@@ -5,13 +5,12 @@ use clap::{Arg, ArgAction, Command};
 
 /// Flags with a value.
 const VALUES: &str = "\
-    bind-address secure-port cert-dir tls-cert-file tls-private-key-file tls-cipher-suites tls-min-version tls-sni-cert-key \
+    cert-dir tls-cipher-suites tls-min-version tls-sni-cert-key \
     http2-max-streams-per-connection \
-    authentication-kubeconfig authentication-token-webhook-cache-ttl client-ca-file requestheader-allowed-names \
+    authentication-kubeconfig client-ca-file requestheader-allowed-names \
     requestheader-client-ca-file requestheader-extra-headers-prefix requestheader-group-headers \
     requestheader-uid-headers requestheader-username-headers \
-    authorization-always-allow-paths authorization-kubeconfig authorization-webhook-cache-authorized-ttl \
-    authorization-webhook-cache-unauthorized-ttl \
+    authorization-kubeconfig \
     kube-api-content-type emulated-version min-compatibility-version \
     allow-metric-labels allow-metric-labels-manifest disabled-metrics show-hidden-metrics-for-version \
     log-flush-frequency log-json-info-buffer-size log-text-info-buffer-size logging-format \

@@ -62,10 +62,15 @@ impl Configuration {
         &self.values.profiles
     }
 
+    /// All of it, with everything that is not set.
+    pub fn effective(&self) -> Result<Value> {
+        Ok(Kind::Scheduler.effective(&self.document)?.value)
+    }
+
     /// Writes it, with everything that is not set, to a file.
     pub fn write_to(&self, file: &Path) -> Result<()> {
-        let effective = Kind::Scheduler.effective(&self.document)?;
-        std::fs::write(file, to_text(&effective.value)).with_context(|| format!("{} cannot be written", file.display()))
+        std::fs::write(file, to_text(&self.effective()?))
+            .with_context(|| format!("{} cannot be written", file.display()))
     }
 
     fn of_document(document: Value, source: &Source<'_>) -> Result<Self> {

@@ -11,6 +11,7 @@ mod metrics;
 mod options;
 mod permissions;
 mod run;
+mod secure;
 
 pub use configuration::Configuration;
 pub use gates::GATES;
@@ -19,3 +20,4 @@ pub use metrics::metrics;
 pub use options::{Checked, Options};
 pub use permissions::rbac_rules;
 pub use run::{Settings, run, run_with, snapshot};
+pub use secure::Secure;

@@ -15,7 +15,7 @@ use koord_program::{
 use koord_runtime::manager::ListenAddress;
 use serde_json::{Map, Value, json};
 
-use crate::{accepted, gates, identity::BUILD};
+use crate::{Secure, accepted, gates, identity::BUILD};
 
 /// The scheduler of Koordinator.
 #[derive(Clone, Debug, Parser)]
@@ -33,6 +33,31 @@ pub struct Options {
     /// Port on which health and metrics are served; 0 serves none.
     #[arg(long, default_value_t = 10251)]
     port: u16,
+    /// Port on which health and metrics are served with TLS, to users whom the API server permits it: 10259, as far as that is free;
+    /// 0 serves none.
+    #[arg(long, value_name = "PORT")]
+    secure_port: Option<u16>,
+    /// Address of the secure port.
+    #[arg(long, default_value_t = Ipv4Addr::UNSPECIFIED.into(), value_name = "IP")]
+    bind_address: IpAddr,
+    /// Certificate of the secure port; without it the program makes one.
+    #[arg(long, value_name = "FILE")]
+    tls_cert_file: Option<PathBuf>,
+    /// Key of that certificate.
+    #[arg(long, value_name = "FILE")]
+    tls_private_key_file: Option<PathBuf>,
+    /// Paths that everybody may read at the secure port.
+    #[arg(long, default_value = "/healthz,/readyz,/livez", value_delimiter = ',', value_name = "PATH,…")]
+    authorization_always_allow_paths: Vec<String>,
+    /// How long the answer of the API server about a token holds.
+    #[arg(long, default_value = "10s", value_name = "DURATION", value_parser = span)]
+    authentication_token_webhook_cache_ttl: Duration,
+    /// How long a permission of the API server holds.
+    #[arg(long, default_value = "10s", value_name = "DURATION", value_parser = span)]
+    authorization_webhook_cache_authorized_ttl: Duration,
+    /// How long a refusal of the API server holds.
+    #[arg(long, default_value = "10s", value_name = "DURATION", value_parser = span)]
+    authorization_webhook_cache_unauthorized_ttl: Duration,
     /// URL of the API server, instead of the one in the kubeconfig.
     #[arg(long, value_name = "URL")]
     pub master: Option<String>,
@@ -100,7 +125,11 @@ impl Options {
         if let Some(refusal) = gates::refusal(&gates) {
             return Err(wrong("feature-gates", refusal));
         }
-        Ok(Checked { options: self, gates })
+        match (&self.tls_cert_file, &self.tls_private_key_file) {
+            (Some(_), None) => Err(wrong("tls-cert-file", "--tls-private-key-file must name its key")),
+            (None, Some(_)) => Err(wrong("tls-private-key-file", "--tls-cert-file must name its certificate")),
+            _ => Ok(Checked { options: self, gates }),
+        }
     }
 
     /// The filter of the logs.
@@ -112,6 +141,21 @@ impl Options {
     pub(crate) fn listen(&self) -> Option<ListenAddress> {
         let address = SocketAddr::new(self.address, self.port);
         (self.port != 0).then_some(ListenAddress { address, set_by: "--port" })
+    }
+
+    /// How the secure port is served.
+    pub(crate) fn secure(&self) -> Option<Secure> {
+        const PORT: u16 = 10259;
+        let address = SocketAddr::new(self.bind_address, self.secure_port.unwrap_or(PORT));
+        (address.port() != 0).then(|| Secure {
+            address,
+            is_chosen: self.secure_port.is_some(),
+            files: self.tls_cert_file.clone().zip(self.tls_private_key_file.clone()),
+            open_paths: self.authorization_always_allow_paths.clone(),
+            token_life: self.authentication_token_webhook_cache_ttl,
+            permission_life: self.authorization_webhook_cache_authorized_ttl,
+            refusal_life: self.authorization_webhook_cache_unauthorized_ttl,
+        })
     }
 
     /// Lays the flags over a document. Those of leader election count whatever the document says, the others only `without_file`.
@@ -192,9 +236,11 @@ mod tests {
             --enable-workload-auditor=false --workload-auditor-victim-deleting-retries=3 --sync-hard-timeout=1m \
             --secure-port=10259 --bind-address 0.0.0.0 --authentication_kubeconfig=x --authorization-kubeconfig x --profiling \
             --kube-api-qps=20 --kube-api-burst=30 --kube-api-content-type=json --leader-elect --logging-format=text \
-            --pod-max-in-unschedulable-pods-duration=1m --tls-cert-file=x --master=http://localhost --write-config-to=x";
+            --pod-max-in-unschedulable-pods-duration=1m --tls-cert-file=x --tls-private-key-file=y --master=http://localhost --write-config-to=x";
         let Checked { options, .. } = parse(all).unwrap();
-        assert_eq!(options.listen(), None);
+        let secure = options.secure().unwrap();
+        assert_eq!((options.listen(), secure.address.to_string().as_str()), (None, "0.0.0.0:10259"));
+        assert_eq!((secure.files, secure.is_chosen), (Some(("x".into(), "y".into())), true));
     }
 
     #[test]
@@ -210,6 +256,7 @@ mod tests {
     #[test]
     fn a_wrong_flag_says_what_would_be_right() {
         assert!(parse("--confi=x").unwrap_err().contains("'--config'"));
+        assert!(parse("--tls-cert-file=x").unwrap_err().contains("--tls-private-key-file must name its key"));
         assert!(parse("--leader-elect-lease-duration=15").unwrap_err().contains("missing unit"));
         assert!(parse("--leader-elect-resource-lock=endpoints").unwrap_err().contains("leases"));
         assert!(parse("--feature-gates=SyncBarier=true").unwrap_err().contains("did you mean SyncBarrier?"));

@@ -6,8 +6,8 @@ use koord_resource::{controller::ResourceKind, rbac::RbacRule};
 const READ: &[&str] = &["list", "watch"];
 const WRITE: &[&str] = &["patch", "update"];
 
-/// What is written of pods, and of the objects that plugins prepare or keep up to date.
-const WRITES: [RbacRule; 9] = [
+/// What is written of pods, and of the objects that plugins prepare or keep up to date; and what the API server is asked.
+const WRITES: [RbacRule; 11] = [
     rule("", "pods", &["delete", "patch"]),
     rule("", "pods/binding", &["create"]),
     rule("", "pods/status", &["patch"]),
@@ -18,6 +18,9 @@ const WRITES: [RbacRule; 9] = [
     // Their definitions have no status of its own.
     rule("scheduling.sigs.k8s.io", "podgroups", WRITE),
     rule("scheduling.sigs.k8s.io", "elasticquotas", WRITE),
+    // Who may read what at the secure port.
+    rule("authentication.k8s.io", "tokenreviews", &["create"]),
+    rule("authorization.k8s.io", "subjectaccessreviews", &["create"]),
 ];
 
 /// The only ConfigMap that is read.

@@ -3,6 +3,7 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, anyhow};
+use axum::{Router, routing::get};
 use jiff::Timestamp;
 use koord_config::LeaderElection;
 use koord_engine::{cycle::Profile, engine::Engine, queue::Timings};
@@ -16,10 +17,11 @@ use koord_runtime::{clock::Moment, lease::LeaderElectionConfig, manager::ListenA
 use koord_scheduler_plugins::{BuiltProfile, build};
 use koord_scheduler_runtime::{Measures, Scheduler, feed::Feed, install};
 use kube::Config;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Configuration, gates,
+    Configuration, Secure, gates,
     identity::{BUILD, NAME},
     options::{Checked, Options},
 };
@@ -31,6 +33,8 @@ pub struct Settings {
     pub configuration: Configuration,
     /// Where health and metrics are served.
     pub listen: Option<ListenAddress>,
+    /// How the same is served with TLS.
+    pub secure: Option<Secure>,
     /// How long a pod that was refused waits for an event that may help.
     pub parked_max: Duration,
     /// Which features are on.
@@ -42,7 +46,7 @@ impl Settings {
     pub fn within(mut configuration: Configuration) -> Self {
         configuration.values.client_connection.qps = -1.0;
         let parked_max = Timings::default().parked_max;
-        Self { configuration, listen: None, parked_max, gates: Gates::new(BUILD.gates) }
+        Self { configuration, listen: None, secure: None, parked_max, gates: Gates::new(BUILD.gates) }
     }
 }
 
@@ -55,6 +59,7 @@ pub async fn run(Checked { options, gates }: Checked, stop: CancellationToken) -
     let settings = Settings {
         configuration,
         listen: options.listen(),
+        secure: options.secure(),
         parked_max: options.pod_max_in_unschedulable_pods_duration,
         gates,
     };
@@ -76,7 +81,8 @@ async fn run_profiles(
     stop: CancellationToken,
 ) -> Result<()> {
     report(&profiles, &settings.gates);
-    let Settings { configuration, listen, parked_max, gates } = settings;
+    let Settings { configuration, listen, secure, parked_max, gates } = settings;
+    let configz = configz(&configuration.effective()?);
     let values = configuration.values;
     let program = ControllerSettings {
         kubeconfig: None,
@@ -107,7 +113,11 @@ async fn run_profiles(
     let measures = Measures::of(&engine, core.metrics())?;
     let scheduler = Scheduler::new(engine, feed, Arc::clone(core.events()), Arc::clone(&clock)).measured_by(measures);
     let mut manager = program.manager_led_by(|identity| election(&values.leader_election, identity));
-    install(scheduler, clock, &mut manager);
+    install(scheduler, Arc::clone(&clock), &mut manager);
+    manager.serve_also(configz);
+    if let Some(secure) = secure {
+        secure.run_in(manager.endpoints(), clock, &mut manager)?;
+    }
     Ok(manager.run(stop).await?)
 }
 
@@ -122,6 +132,16 @@ pub async fn snapshot(configuration: &Configuration, gates: Gates, source: Sourc
     engine.tick(now);
     feed.fill(&mut engine, Moment::default());
     Ok(engine)
+}
+
+/// `/configz`: the configuration in force, as kube-scheduler shows it.
+fn configz(effective: &Value) -> Router {
+    let text = json!({"componentconfig": effective}).to_string();
+    let answer = move || {
+        let text = text.clone();
+        async move { ([("content-type", "application/json")], text) }
+    };
+    Router::new().route("/configz", get(answer))
 }
 
 /// The profiles of a configuration.

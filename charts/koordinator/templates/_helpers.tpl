@@ -17,6 +17,9 @@ Every template begins with this.
 {{- range list "metrics" "healthProbe" "podDisruptionBudget" "networkPolicy" "image" -}}
 {{- include "koordinator.fill" (list (index $.Values.manager .) (index $defaults.manager .)) -}}
 {{- end -}}
+{{- range list "log" "image" "deviceShare" "podDisruptionBudget" -}}
+{{- include "koordinator.fill" (list (index $.Values.scheduler .) (index $defaults.scheduler .)) -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "koordinator.fill" -}}
@@ -29,23 +32,27 @@ Every template begins with this.
 {{- end -}}
 
 {{/*
-Values files of the original name its releases, and so does `--reuse-values`; what they mean is the manager of this chart.
+Values files of the original name its releases, and so does `--reuse-values`; what they mean is the program of this chart.
+Takes (list $ "manager") or (list $ "scheduler").
 */}}
-{{- define "koordinator.namesOriginal" -}}
-{{- $tag := toString (default "" .Values.manager.image.tag) -}}
+{{- define "koordinator.namesOriginalOf" -}}
+{{- $image := (index (first .).Values (last .)).image -}}
+{{- $tag := toString (default "" $image.tag) -}}
 {{- $isOriginal := regexMatch `^v?(0\.[1-7]|1\.[0-8])\.[0-9]+$` $tag -}}
-{{- if and $isOriginal (regexMatch `^koordinator-?sh/koord-manager$` .Values.manager.image.repository) -}}
+{{- if and $isOriginal (regexMatch (printf `^koordinator-?sh/koord-%s$` (last .)) $image.repository) -}}
 {{- $tag -}}
 {{- end -}}
 {{- end -}}
 
-{{- define "koordinator.image" -}}
-{{- $image := .Values.manager.image -}}
+{{/* The image of a program, by the same arguments. */}}
+{{- define "koordinator.imageOf" -}}
+{{- $root := first . -}}
+{{- $image := (index $root.Values (last .)).image -}}
 {{- $tag := $image.tag -}}
-{{- if or (not $tag) (include "koordinator.namesOriginal" .) -}}
-{{- $tag = printf "v%s-rust" .Chart.AppVersion -}}
+{{- if or (not $tag) (include "koordinator.namesOriginalOf" .) -}}
+{{- $tag = printf "v%s-rust" $root.Chart.AppVersion -}}
 {{- end -}}
-{{- join "/" (compact (list .Values.imageRepositoryHost $image.repository)) -}}:{{- toString $tag -}}
+{{- join "/" (compact (list $root.Values.imageRepositoryHost $image.repository)) -}}:{{- toString $tag -}}
 {{- end -}}
 
 {{/* Every gate that the manager knows with whether it is on, as JSON. A gate's own setting beats AllAlpha and AllBeta. */}}

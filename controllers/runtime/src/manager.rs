@@ -87,6 +87,8 @@ pub struct Manager {
     leader_tasks: Vec<OwnTask>,
     /// Tasks that run on every replica.
     replica_tasks: Vec<OwnTask>,
+    /// What is served beside the metrics.
+    routes: Router,
 }
 
 /// A task of the program itself.
@@ -127,6 +129,7 @@ impl Manager {
             tasks,
             leader_tasks: Vec::new(),
             replica_tasks: Vec::new(),
+            routes: Router::new(),
         }
     }
 
@@ -165,6 +168,16 @@ impl Manager {
         &self.health
     }
 
+    /// Serves these routes beside the metrics, too.
+    pub fn serve_also(&mut self, routes: Router) {
+        self.routes = std::mem::take(&mut self.routes).merge(routes);
+    }
+
+    /// Metrics, health and what [`Manager::serve_also`] was given, to be served somewhere else, too.
+    pub fn endpoints(&self) -> Router {
+        metrics_router(&self.core).merge(self.health.router()).merge(self.routes.clone())
+    }
+
     /// The way to the API server, for parts of a program that are no controllers.
     pub fn api(&self) -> &Api {
         &self.api
@@ -196,7 +209,7 @@ impl Manager {
         let stop = stop.child_token();
         let mut tasks = JoinSet::new();
         self.spawn_watches(&mut tasks, &stop);
-        let mut metrics_router = metrics_router(&self.core);
+        let mut metrics_router = metrics_router(&self.core).merge(self.routes);
         if is_shared {
             metrics_router = metrics_router.merge(self.health.router());
         }

@@ -7,6 +7,7 @@ mod definitions;
 mod files;
 mod forms;
 mod manager;
+mod scheduler;
 mod table;
 mod webhooks;
 
@@ -19,6 +20,7 @@ use definitions::Definitions;
 pub(super) use files::documents;
 use forms::{Object, PullSecrets};
 use manager::Manager;
+use scheduler::Scheduler;
 use webhooks::WebhookConfiguration;
 pub(super) use webhooks::failure_policy_of;
 
@@ -56,8 +58,8 @@ struct Values {
     priority_classes: PriorityClasses,
     /// Added. Keys of the ConfigMap slo-controller-config, each a JSON text. A key that is absent here keeps its value in the cluster.
     slo_controller_config: BTreeMap<String, String>,
-    /// koord-scheduler, which this chart does not install: accepted for compatibility, without effect.
-    scheduler: Object,
+    /// koord-scheduler.
+    scheduler: Scheduler,
     /// koord-descheduler, which this chart does not install: accepted for compatibility, without effect.
     descheduler: Object,
     /// koordlet, which this chart does not install: accepted for compatibility, without effect.
@@ -95,7 +97,7 @@ impl Default for Installation {
 #[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct ServiceAccount {
-    /// Annotations of the ServiceAccount koord-manager.
+    /// Annotations of the ServiceAccounts.
     annotations: BTreeMap<String, String>,
 }
 

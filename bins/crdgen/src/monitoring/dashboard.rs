@@ -5,7 +5,10 @@ use serde_json::{Value, json};
 
 /// Rows by the beginning of the names that belong there; the first that fits takes a metric.
 const ROWS: &[(&str, &[&str])] = &[
-    ("Replicas", &["koord_manager_build_info", "leader_election_", "koord_webhook_"]),
+    ("Replicas", &["koord_manager_build_info", "koord_scheduler_build_info", "leader_election_", "koord_webhook_"]),
+    ("Queue", &["scheduler_pending_", "scheduler_queue_", "scheduler_unschedulable_"]),
+    ("Attempts", &["scheduler_schedul", "scheduler_pod_scheduling_", "scheduler_permit_"]),
+    ("Preemption and cache", &["scheduler_"]),
     ("Admission webhooks", &["koord_manager_webhook_", "controller_runtime_webhook_"]),
     ("Nodes and configuration", &["slo_controller_", "koord_nodes_", "koord_config_"]),
     ("Controllers", &["controller_runtime_", "koord_reconcile_"]),
@@ -25,8 +28,15 @@ const COLUMNS: u64 = 3;
 const WIDTH: u64 = 24 / COLUMNS;
 const HEIGHT: u64 = 8;
 
+/// What a dashboard is called, and the metric by which its program is found.
+pub(super) struct Names {
+    pub(super) uid: &'static str,
+    pub(super) title: &'static str,
+    pub(super) build: &'static str,
+}
+
 /// The dashboard as Grafana imports it.
-pub(super) fn dashboard(metrics: &[Description]) -> Value {
+pub(super) fn dashboard(names: &Names, metrics: &[Description]) -> Value {
     let mut panels = Vec::new();
     let (mut id, mut y) = (0_u64, 0_u64);
     let mut next_id = || {
@@ -50,11 +60,11 @@ pub(super) fn dashboard(metrics: &[Description]) -> Value {
         }
         y += if x == 0 { 0 } else { HEIGHT };
     }
-    let job = "label_values(koord_manager_build_info, job)";
+    let job = format!("label_values({}, job)", names.build);
     let source = json!({"type": "prometheus", "uid": "${datasource}"});
     json!({
-        "uid": "koordinator-manager",
-        "title": "Koordinator Manager",
+        "uid": names.uid,
+        "title": names.title,
         "tags": ["koordinator"],
         "schemaVersion": 38,
         "editable": true,

@@ -6,3 +6,4 @@ mod program;
 mod readiness;
 mod replicas;
 mod rights;
+mod secure;

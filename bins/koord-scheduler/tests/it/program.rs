@@ -12,7 +12,7 @@ use envtest::{
     serve::Owner,
 };
 use http::Method;
-use kube::Client;
+use kube::{Client, Config};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -61,6 +61,19 @@ pub(crate) async fn answer(address: SocketAddr, path: &str) -> Option<String> {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.ok()?;
     answer.starts_with("HTTP/1.1 200").then_some(answer)
+}
+
+/// The code and the body of a GET at the secure port; of a refusal, its message.
+pub(crate) async fn secure_answer(address: SocketAddr, token: Option<&str>, path: &str) -> (u16, String) {
+    let mut config = Config::new(format!("https://{address}").parse().unwrap());
+    config.accept_invalid_certs = true;
+    config.auth_info.token = token.map(|token| token.to_owned().into());
+    let client = Client::try_from(config).unwrap();
+    match client.request_text(http::Request::get(path).body(Vec::new()).unwrap()).await {
+        Ok(body) => (200, body),
+        Err(kube::Error::Api(status)) => (status.code, status.message.clone()),
+        Err(error) => panic!("{path}: {error}"),
+    }
 }
 
 /// An API server with a kubeconfig, until it is dropped.

@@ -15,7 +15,7 @@ const PODS: &str = "/api/v1/namespaces/default/pods";
 pub(crate) const MAX: Duration = Duration::from_mins(1);
 
 /// Two profiles that choose opposite nodes.
-const CONFIG: &str = "\
+pub(crate) const CONFIG: &str = "\
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection: {resourceName: koord-scheduler, resourceNamespace: kube-system}
@@ -60,11 +60,19 @@ impl Server {
         Running(self.program(CONFIG, port).stderr(Stdio::null()).spawn().unwrap())
     }
 
-    /// The program with this configuration, with health and metrics on a port.
+    /// The program with this configuration, with health and metrics on a port, and no other one.
     pub(crate) fn program(&self, config: &str, port: SocketAddr) -> Command {
+        let mut program = self.program_on_both_ports(config, port);
+        program.arg("--secure-port=0");
+        program
+    }
+
+    /// The same with its usual secure port.
+    pub(crate) fn program_on_both_ports(&self, config: &str, port: SocketAddr) -> Command {
         let config = self.file("config.yaml", &config.replace("KUBECONFIG", &self.kubeconfig().display().to_string()));
         let mut program = program();
-        program.arg("--config").arg(config).args(["--address=127.0.0.1", "--leader-elect-retry-period=200ms"]);
+        program.arg("--config").arg(config).args(["--address=127.0.0.1", "--bind-address=127.0.0.1"]);
+        program.arg("--leader-elect-retry-period=200ms");
         program.arg(format!("--port={}", port.port()));
         program
     }

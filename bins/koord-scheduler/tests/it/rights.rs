@@ -21,13 +21,13 @@ use koord_scheduler::rbac_rules;
 use serde_json::{Value, json};
 
 use crate::{
-    program::{Running, Server, free, write},
+    program::{Running, Server, free, secure_answer, write},
     replicas::{MAX, is_ready},
 };
 
-const USER: &str = "scheduler";
+pub(crate) const USER: &str = "scheduler";
 const NAMESPACE: &str = "koordinator-system";
-const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+pub(crate) const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const SHIPPED: &str = include_str!("../../koord-scheduler.config.yaml");
 
@@ -45,13 +45,13 @@ const NEEDED_AT_TIMES: &[(Option<&str>, &str, &str)] = &[
 ];
 
 impl Server {
-    async fn post(&self, path: &str, object: &Value) {
+    pub(crate) async fn post(&self, path: &str, object: &Value) {
         let made = self.send(Method::POST, path, object).await;
         assert!(made["metadata"]["name"].is_string(), "{path}: {made}");
     }
 
     /// Our definitions, and a user who may do what the roles say.
-    async fn install(&self) {
+    pub(crate) async fn install(&self) {
         for versions in koord_api::KINDS {
             let definition = custom_resource_definition(versions, Profile::Compatible);
             self.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).await;
@@ -69,6 +69,14 @@ impl Server {
             });
             self.post(&format!("{path}/{}bindings", kind.to_lowercase()), &binding).await;
         }
+    }
+
+    /// The shipped configuration, for the user of a token.
+    pub(crate) fn config_of(&self, token: &str) -> String {
+        let mut kubeconfig = yaml::parse(&fs::read_to_string(self.kubeconfig()).unwrap()).unwrap();
+        kubeconfig["users"][0]["user"] = json!({"token": token});
+        let kubeconfig = self.file("scheduler", &kubeconfig.to_string());
+        format!("{SHIPPED}\nclientConnection: {{kubeconfig: {}}}\n", kubeconfig.display())
     }
 
     /// Pods that are bound, given devices, make room, wait for volumes, and are refused.
@@ -158,14 +166,14 @@ async fn what_the_roles_grant_is_what_the_program_asks_for() {
     let options = Options { token_file: Some(tokens), recorder: Some(recorder.clone()), ..Options::default() };
     let server = Server::start_with(options).await;
     server.install().await;
-    let mut kubeconfig = yaml::parse(&fs::read_to_string(server.kubeconfig()).unwrap()).unwrap();
-    kubeconfig["users"][0]["user"] = json!({"token": "secret"});
-    let kubeconfig = server.file("scheduler", &kubeconfig.to_string());
-    let config = format!("{SHIPPED}\nclientConnection: {{kubeconfig: {}}}\n", kubeconfig.display());
-    let port = free();
-    let mut program = Running(server.program(&config, port).stderr(Stdio::inherit()).spawn().unwrap());
+    let (port, secure) = (free(), free());
+    let mut program = server.program(&server.config_of("secret"), port);
+    let mut program =
+        Running(program.arg(format!("--secure-port={}", secure.port())).stderr(Stdio::inherit()).spawn().unwrap());
     is_ready(&mut program, port).await;
     server.occasions().await;
+    let refused = format!("forbidden: User {USER:?} cannot get path \"/metrics\"");
+    assert_eq!(secure_answer(secure, Some("secret"), "/metrics").await, (403, refused));
     let begin = Instant::now();
     loop {
         let asked = recorder.asked_by(USER);

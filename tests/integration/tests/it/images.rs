@@ -1,4 +1,4 @@
-//! The image of koord-manager: what its Containerfile says, held against the Deployment and the scripts that it calls.
+//! The images: what their Containerfiles say, held against the Deployments and the scripts that they call.
 //! What the scripts build is started by `.ci/nightly`.
 
 use std::{collections::BTreeSet, os::unix::fs::PermissionsExt as _, path::PathBuf, process::Command};
@@ -8,11 +8,16 @@ use serde_json::Value;
 
 use crate::suite::on_the_embedded_server;
 
-const FILE: &str = "images/koord-manager.Containerfile";
+const MANAGER: &str = "images/koord-manager.Containerfile";
+/// Each Containerfile with the Deployment that starts its image.
+const IMAGES: [(&str, &str); 2] = [
+    (MANAGER, "config/manager/manager.yaml"),
+    ("images/koord-scheduler.Containerfile", "config/scheduler/scheduler.yaml"),
+];
 
 /// Instructions with their arguments; lines that end in a backslash go on.
-fn instructions() -> Vec<(String, String)> {
-    let text = std::fs::read_to_string(repository(FILE)).unwrap();
+fn instructions(file: &str) -> Vec<(String, String)> {
+    let text = std::fs::read_to_string(repository(file)).unwrap();
     let text = text.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n").replace("\\\n", " ");
     let lines = text.lines().filter(|line| !line.trim().is_empty());
     lines
@@ -24,15 +29,19 @@ fn instructions() -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_image_is_what_the_deployment_starts() {
+fn each_image_is_what_its_deployment_starts() {
+    IMAGES.iter().for_each(|(file, deployment)| is_what_it_starts(file, deployment));
+}
+
+fn is_what_it_starts(file: &str, deployment: &str) {
     let known = ["ARG", "FROM", "RUN", "WORKDIR", "COPY", "ENV", "LABEL", "USER", "EXPOSE", "ENTRYPOINT"];
-    let all = instructions();
+    let all = instructions(file);
     for (instruction, rest) in &all {
         assert!(known.contains(&instruction.as_str()), "{instruction} {rest}");
     }
     let last = |wanted: &str| all.iter().rfind(|(name, _)| name == wanted).map(|(_, rest)| rest.as_str()).unwrap();
     assert_eq!(last("FROM"), "scratch", "nothing but the program");
-    let manifest = std::fs::read_to_string(repository("config/manager/manager.yaml")).unwrap();
+    let manifest = std::fs::read_to_string(repository(deployment)).unwrap();
     let documents: Vec<Value> = serde_saphyr::from_multiple(&manifest).unwrap();
     let deployment = documents.into_iter().find(|document| document["kind"] == "Deployment").unwrap();
     let container = &deployment["spec"]["template"]["spec"]["containers"][0];
@@ -50,9 +59,9 @@ fn the_image_is_what_the_deployment_starts() {
 }
 
 #[test]
-fn the_image_is_made_by_scripts_of_this_repository_from_no_named_registry() {
+fn images_are_made_by_scripts_of_this_repository_from_no_named_registry() {
     let mut called = BTreeSet::new();
-    for (instruction, rest) in instructions() {
+    for (instruction, rest) in IMAGES.iter().flat_map(|(file, _)| instructions(file)) {
         match instruction.as_str() {
             "RUN" => called.extend(rest.split(' ').filter(|word| word.starts_with("images/")).map(str::to_owned)),
             "FROM" | "ARG" => {
@@ -147,7 +156,7 @@ fn what_was_built_is_what_the_image_says() {
     let expected =
         [("LICENSE", 0o644), ("NOTICE", 0o644), ("koord-manager", 0o755), ("sbom.cdx.json", 0o644), ("tmp", 0o1777)];
     assert_eq!(found, expected.map(|(name, mode)| (name.to_owned(), mode)));
-    let all = instructions();
+    let all = instructions(MANAGER);
     let entrypoint = all.iter().rfind(|(name, _)| name == "ENTRYPOINT").map(|(_, rest)| rest).unwrap();
     let entrypoint: [String; 1] = serde_json::from_str(entrypoint).unwrap();
     assert!(root.join(entrypoint[0].trim_start_matches('/')).is_file(), "{entrypoint:?}");
@@ -185,7 +194,7 @@ fn what_was_built_leads_with_nothing_around_it() {
     if machine != (if cfg!(target_arch = "x86_64") { 62 } else { 183 }) {
         return skipped("starting the image", "it is built for another machine");
     }
-    let all = instructions();
+    let all = instructions(MANAGER);
     let user = all.iter().rfind(|(name, _)| name == "USER").map(|(_, rest)| rest).unwrap();
     let id = Command::new("id").arg("-u").output().unwrap();
     let is_root = id.stdout.trim_ascii() == b"0";

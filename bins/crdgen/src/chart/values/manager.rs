@@ -68,18 +68,8 @@ impl Default for Manager {
             admission_warnings: false,
             extra_args: Vec::new(),
             priority_class_name: "koord-prod".to_owned(),
-            pod_security_context: Object::from_iter([
-                ("fsGroup".to_owned(), USER.into()),
-                ("runAsGroup".to_owned(), USER.into()),
-                ("runAsNonRoot".to_owned(), true.into()),
-                ("runAsUser".to_owned(), USER.into()),
-                ("seccompProfile".to_owned(), json!({"type": "RuntimeDefault"})),
-            ]),
-            security_context: Object::from_iter([
-                ("allowPrivilegeEscalation".to_owned(), false.into()),
-                ("capabilities".to_owned(), json!({"drop": ["ALL"]})),
-                ("readOnlyRootFilesystem".to_owned(), true.into()),
-            ]),
+            pod_security_context: pod_security_context(),
+            security_context: security_context(),
             pod_disruption_budget: PodDisruptionBudget::default(),
             network_policy: NetworkPolicy::default(),
             monitor_enabled: false,
@@ -87,8 +77,28 @@ impl Default for Manager {
     }
 }
 
-/// The user and group of the image.
+/// The user and group of the images.
 const USER: u32 = 65532;
+
+/// What the Pod Security Standard "restricted" requires of pods.
+pub(super) fn pod_security_context() -> Object {
+    Object::from_iter([
+        ("fsGroup".to_owned(), USER.into()),
+        ("runAsGroup".to_owned(), USER.into()),
+        ("runAsNonRoot".to_owned(), true.into()),
+        ("runAsUser".to_owned(), USER.into()),
+        ("seccompProfile".to_owned(), json!({"type": "RuntimeDefault"})),
+    ])
+}
+
+/// What the Pod Security Standard "restricted" requires of containers.
+pub(super) fn security_context() -> Object {
+    Object::from_iter([
+        ("allowPrivilegeEscalation".to_owned(), false.into()),
+        ("capabilities".to_owned(), json!({"drop": ["ALL"]})),
+        ("readOnlyRootFilesystem".to_owned(), true.into()),
+    ])
+}
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
@@ -113,7 +123,7 @@ impl Default for Image {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-enum PullPolicy {
+pub(super) enum PullPolicy {
     Always,
     #[expect(dead_code, reason = "a word of the schema")]
     IfNotPresent,
@@ -123,9 +133,9 @@ enum PullPolicy {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-struct Log {
+pub(super) struct Log {
     /// Verbosity of the logs, from 0 to 10.
-    level: LogLevel,
+    pub(super) level: LogLevel,
 }
 
 impl Default for Log {
@@ -181,7 +191,7 @@ impl Default for HealthProbe {
 /// Added. The PodDisruptionBudget of the pods, so that draining nodes takes one replica at a time.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-struct PodDisruptionBudget {
+pub(super) struct PodDisruptionBudget {
     /// Whether the chart creates it.
     enabled: bool,
     /// How many pods, or which percentage of them, may be unavailable.

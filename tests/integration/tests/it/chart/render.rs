@@ -1,6 +1,6 @@
 //! What the chart renders, without a cluster.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::Path};
 
 use integration::Helm;
 use koord_manager::Options;
@@ -317,19 +317,21 @@ fn what_a_value_must_be_is_told() {
 #[test]
 fn config_default_is_what_the_chart_renders() {
     let Some(helm) = helm() else { return };
-    let values = integration::installed::repository("config/manager/values.yaml").display().to_string();
-    let rendered = rendered(&helm, &[&format!("--values={values}")]).unwrap();
-    for file in std::fs::read_dir(integration::installed::repository("config/manager")).unwrap() {
+    let render = |folder: &str| {
+        let folder = integration::installed::repository(folder);
+        let values = folder.join("values.yaml").display().to_string();
+        (folder, rendered(&helm, &[&format!("--values={values}")]).unwrap())
+    };
+    let (folder, rendered) = render("config/manager");
+    for file in std::fs::read_dir(folder).unwrap() {
         let path = file.unwrap().path();
-        if path.ends_with("kustomization.yaml") || path.ends_with("values.yaml") {
-            continue;
+        if !(path.ends_with("kustomization.yaml") || path.ends_with("values.yaml")) {
+            is_rendered(&rendered, &path);
         }
-        let written: Vec<Value> = serde_saphyr::from_multiple(&std::fs::read_to_string(&path).unwrap()).unwrap();
-        for object in written {
-            let name = object["metadata"]["name"].as_str().unwrap();
-            let kind = object["kind"].as_str().unwrap();
-            assert_eq!(find(&rendered, kind, name), Some(&object), "{kind} {name}: run config/render");
-        }
+    }
+    let (folder, with_scheduler) = render("config/scheduler");
+    for file in ["scheduler.yaml", "service_account.yaml", "role.yaml", "role_binding.yaml"] {
+        is_rendered(&with_scheduler, &folder.join(file));
     }
     // The chart's entries are the declared ones: those of config/webhook, but for what values decide.
     let text = std::fs::read_to_string(integration::installed::repository("config/webhook/manifests.yaml")).unwrap();
@@ -345,4 +347,90 @@ fn config_default_is_what_the_chart_renders() {
         (entries(&rendered).map(decided).collect(), entries(&declared).map(decided).collect());
     assert!(!ours.is_empty());
     assert_eq!(ours, theirs);
+}
+
+fn is_rendered(rendered: &[Value], file: &Path) {
+    let written: Vec<Value> = serde_saphyr::from_multiple(&std::fs::read_to_string(file).unwrap()).unwrap();
+    for object in written {
+        let name = object["metadata"]["name"].as_str().unwrap();
+        let kind = object["kind"].as_str().unwrap();
+        assert_eq!(find(rendered, kind, name), Some(&object), "{kind} {name}: run config/render");
+    }
+}
+
+#[test]
+fn the_scheduler_is_the_originals_with_less_power_and_only_where_it_is_wanted() {
+    let Some(helm) = helm() else { return };
+    let sets = "--set=scheduler.enabled=true,scheduler.port=10300,scheduler.monitorEnabled=true,installation.namespace=colocation";
+    let objects = rendered(&helm, &[sets]).unwrap();
+    let container =
+        &find(&objects, "Deployment", "koord-scheduler").unwrap()["spec"]["template"]["spec"]["containers"][0];
+    assert_eq!(
+        texts(&container["args"]),
+        [
+            "--port=10300",
+            "--authentication-skip-lookup=true",
+            "--v=4",
+            "--feature-gates=",
+            "--config=/config/koord-scheduler.config",
+        ]
+    );
+    assert!(
+        koord_scheduler::Options::from_arguments(
+            std::iter::once("koord-scheduler").chain(texts(&container["args"])).map(str::to_owned)
+        )
+        .is_ok()
+    );
+    assert_eq!(container["ports"], json!([{"name": "metrics", "containerPort": 10300, "protocol": "TCP"}]));
+    assert_eq!(container["image"], format!("koordinator-sh/koord-scheduler:v{}-rust", env!("CARGO_PKG_VERSION")));
+    assert_eq!(container["securityContext"]["readOnlyRootFilesystem"], true);
+    assert!(find(&objects, "PodMonitor", "koord-scheduler-metrics-podmonitor").is_some());
+    let role = find(&objects, "ClusterRole", "koord-scheduler-role").unwrap();
+    let granted = role["rules"].as_array().unwrap();
+    assert!(
+        granted.iter().all(|rule| !texts(&rule["verbs"]).contains(&"*") && !texts(&rule["resources"]).contains(&"*"))
+    );
+    // What a binding refers to cannot be changed in an upgrade.
+    let binding = find(&objects, "ClusterRoleBinding", "koord-scheduler-rolebinding-custom").unwrap();
+    assert_eq!(binding["roleRef"]["name"], "koord-scheduler-role");
+    assert!(rendered(&helm, &[]).unwrap().iter().all(|object| object["metadata"]["name"] != "koord-scheduler"));
+}
+
+#[test]
+fn the_configuration_of_the_scheduler_is_right_and_follows_the_values() {
+    let Some(helm) = helm() else { return };
+    let configured = |sets: &[&str]| {
+        let objects = rendered(&helm, &[&["--set=scheduler.enabled=true"], sets].concat()).unwrap();
+        let map = find(&objects, "ConfigMap", "koord-scheduler-config").unwrap();
+        let text = map["data"]["koord-scheduler-config"].as_str().unwrap();
+        let document: Value = serde_saphyr::from_str(text).unwrap();
+        assert_eq!(koord_config::Kind::Scheduler.check(&document), []);
+        document
+    };
+    let args = |document: &Value, plugin: &str| {
+        let configs = document["profiles"][0]["pluginConfig"].as_array().unwrap();
+        configs.iter().find(|config| config["name"] == plugin).map(|config| config["args"].clone())
+    };
+    let document = configured(&["--set=installation.namespace=colocation"]);
+    assert_eq!(document["leaderElection"]["resourceNamespace"], "colocation");
+    assert_eq!(args(&document, "ElasticQuota").unwrap()["quotaGroupNamespace"], "colocation");
+    assert_eq!(args(&document, "Coscheduling").unwrap()["enablePreemption"], true);
+    assert_eq!(
+        args(&document, "DeviceShare").unwrap()["gpuShareUnsupportedModels"],
+        json!([{"vendor": "huawei", "model": "Ascend-310P3-300I-DUO"}])
+    );
+    let preempts =
+        |document: &Value| document["profiles"][0]["plugins"]["postFilter"].to_string().contains("DefaultPreemption");
+    assert!(!preempts(&document));
+    let document = configured(&[
+        "--set=scheduler.enableJobPreemption=false",
+        "--set-json=scheduler.deviceShare.gpuShareUnsupportedModels=[]",
+    ]);
+    assert!(preempts(&document) && args(&document, "Coscheduling").unwrap()["enablePreemption"].is_null());
+    assert!(args(&document, "DeviceShare").is_none());
+    let own = configured(&[
+        "--set=scheduler.config.apiVersion=kubescheduler.config.k8s.io/v1",
+        "--set=scheduler.config.kind=KubeSchedulerConfiguration,scheduler.config.parallelism=3",
+    ]);
+    assert_eq!(own["parallelism"], 3);
 }

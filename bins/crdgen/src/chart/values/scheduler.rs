@@ -1,0 +1,135 @@
+//! `scheduler`: the Deployment of koord-scheduler and what belongs to it.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::json;
+
+use super::{
+    forms::{LogLevel, Object},
+    manager::{Log, PodDisruptionBudget, PullPolicy, pod_security_context, security_context},
+};
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Scheduler {
+    /// Added. Whether the chart installs koord-scheduler. While it does not, what runs of it stays as it is.
+    enabled: bool,
+    /// Number of pods. One of them leads, and schedules.
+    replicas: u32,
+    image: SchedulerImage,
+    log: Log,
+    /// Port of health and metrics in the pods.
+    #[schemars(range(min = 1))]
+    port: u16,
+    /// Feature gates of the scheduler, such as "MultiQuotaTree=true".
+    feature_gates: String,
+    /// Accepted for compatibility, without effect: the scheduler works with every server that this chart installs on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    compatible_feature_gates: Option<String>,
+    /// Accepted for compatibility, without effect: the scheduler works with every server that this chart installs on.
+    #[serde(rename = "compatible122FeatureGates")]
+    compatible_122_feature_gates: String,
+    /// Accepted for compatibility, without effect: the scheduler works with every server that this chart installs on.
+    #[serde(rename = "compatibleBelow122FeatureGates")]
+    compatible_below_122_feature_gates: String,
+    /// Whether whole gangs may preempt pods; single pods preempt none then.
+    enable_job_preemption: bool,
+    device_share: DeviceShare,
+    /// Added. The whole configuration, a KubeSchedulerConfiguration, instead of the one that the chart makes of these values.
+    config: Object,
+    /// Resource requirements of the container.
+    resources: Object,
+    /// Whether pods use the node's network.
+    host_network: bool,
+    /// Node selector of the pods.
+    node_selector: BTreeMap<String, String>,
+    /// Node affinity of the pods.
+    node_affinity: Object,
+    /// Tolerations of the pods.
+    tolerations: Vec<Object>,
+    /// Added. Further flags, such as --pod-max-in-unschedulable-pods-duration=1m.
+    #[schemars(inner(regex(pattern = "^-")))]
+    extra_args: Vec<String>,
+    /// Added. PriorityClass of the pods; empty for none. The class must exist; koord-prod is part of the chart.
+    priority_class_name: String,
+    /// Added. Security context of the pods; the default is what the Pod Security Standard "restricted" requires.
+    pod_security_context: Object,
+    /// Added. Security context of the container; the default is what the Pod Security Standard "restricted" requires.
+    security_context: Object,
+    pod_disruption_budget: PodDisruptionBudget,
+    /// Whether the chart creates a PodMonitor; needs the Prometheus operator.
+    monitor_enabled: bool,
+}
+
+impl Default for Scheduler {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            replicas: 2,
+            image: SchedulerImage::default(),
+            log: Log { level: LogLevel("4") },
+            port: 10251,
+            feature_gates: String::new(),
+            compatible_feature_gates: None,
+            compatible_122_feature_gates: "CompatibleCSIStorageCapacity=true".to_owned(),
+            compatible_below_122_feature_gates:
+                "DisableCSIStorageCapacityInformer=true,CompatiblePodDisruptionBudget=true".to_owned(),
+            enable_job_preemption: true,
+            device_share: DeviceShare::default(),
+            config: Object::new(),
+            resources: Object::from_iter([
+                ("limits".to_owned(), json!({"cpu": "1000m", "memory": "1Gi"})),
+                ("requests".to_owned(), json!({"cpu": "500m", "memory": "256Mi"})),
+            ]),
+            host_network: false,
+            node_selector: BTreeMap::new(),
+            node_affinity: Object::new(),
+            tolerations: Vec::new(),
+            extra_args: Vec::new(),
+            priority_class_name: "koord-prod".to_owned(),
+            pod_security_context: pod_security_context(),
+            security_context: security_context(),
+            pod_disruption_budget: PodDisruptionBudget::default(),
+            monitor_enabled: false,
+        }
+    }
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+struct SchedulerImage {
+    /// Name of the image within the registry.
+    repository: String,
+    /// Tag of the image. When it is empty, or a release of the original as in its values files: the chart's version with the ending -rust, which
+    /// the original never used.
+    tag: String,
+    /// Added. When the image is pulled.
+    pull_policy: PullPolicy,
+}
+
+impl Default for SchedulerImage {
+    fn default() -> Self {
+        Self {
+            repository: "koordinator-sh/koord-scheduler".to_owned(),
+            tag: String::new(),
+            pull_policy: PullPolicy::Always,
+        }
+    }
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
+struct DeviceShare {
+    /// Models of GPUs that pods cannot share: [{vendor: VENDOR, model: MODEL}].
+    gpu_share_unsupported_models: Vec<Object>,
+}
+
+impl Default for DeviceShare {
+    fn default() -> Self {
+        let duo = [("model".to_owned(), json!("Ascend-310P3-300I-DUO")), ("vendor".to_owned(), json!("huawei"))];
+        Self { gpu_share_unsupported_models: vec![Object::from_iter(duo)] }
+    }
+}

@@ -1,0 +1,80 @@
+//! The secure port: who may read what there.
+
+use std::process::Stdio;
+
+use envtest::cluster::Options;
+use serde_json::{Value, json};
+
+use crate::{
+    program::{Running, Server, answer, free, secure_answer, write},
+    replicas::is_ready,
+    rights::{RBAC, USER},
+};
+
+/// Token, user, uid and groups.
+const TOKENS: &str = "secret,USER,1\nread,reader,2\nstrange,stranger,3\nall,root,4,system:masters\n";
+
+async fn start(server: &Server) -> (Running, [std::net::SocketAddr; 2]) {
+    server.install().await;
+    let rules = json!([{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]);
+    server.post(&format!("{RBAC}/clusterroles"), &json!({"metadata": {"name": "reader"}, "rules": rules})).await;
+    let binding = json!({
+        "metadata": {"name": "reader"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "reader"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "reader"}],
+    });
+    server.post(&format!("{RBAC}/clusterrolebindings"), &binding).await;
+    let (port, secure) = (free(), free());
+    let mut program = server.program(&server.config_of("secret"), port);
+    program.arg(format!("--secure-port={}", secure.port())).stderr(Stdio::null());
+    let mut program = Running(program.spawn().unwrap());
+    is_ready(&mut program, port).await;
+    (program, [port, secure])
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn at_the_secure_port_everybody_reads_what_the_api_server_permits() {
+    let folder = tempfile::tempdir().unwrap();
+    let tokens = write(folder.path(), "tokens", &TOKENS.replace("USER", USER));
+    let server = Server::start_with(Options { token_file: Some(tokens), ..Options::default() }).await;
+    let (mut program, [port, secure]) = start(&server).await;
+    let metrics = "scheduler_pending_pods{queue=\"active\"}";
+    for (token, path, code, part) in [
+        (None, "/healthz", 200, "ok"),
+        (None, "/readyz", 200, "ok"),
+        (None, "/metrics", 403, "forbidden: User \"system:anonymous\" cannot get path \"/metrics\""),
+        (Some("wrong"), "/metrics", 401, "Unauthorized"),
+        (Some("wrong"), "/healthz", 401, "Unauthorized"),
+        (Some("strange"), "/metrics", 403, "forbidden: User \"stranger\" cannot get path \"/metrics\""),
+        (Some("read"), "/metrics", 200, metrics),
+        (Some("read"), "/configz", 403, "forbidden: User \"reader\" cannot get path \"/configz\""),
+        (Some("all"), "/metrics", 200, metrics),
+    ] {
+        let (found, body) = secure_answer(secure, token, path).await;
+        assert!(found == code && body.contains(part), "{token:?} {path}: {found} {body}");
+    }
+    let (code, text) = secure_answer(secure, Some("all"), "/configz").await;
+    let shown: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((code, &shown["componentconfig"]["profiles"][0]["schedulerName"]), (200, &json!("koord-scheduler")));
+    assert_eq!(shown["componentconfig"]["podMaxBackoffSeconds"], 10, "what is not set is shown too");
+    assert!(answer(port, "/configz").await.unwrap().ends_with(&text), "the other port shows the same");
+    assert_eq!(program.terminate(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secure_port_that_is_taken_matters_only_to_who_has_chosen_it() {
+    let server = Server::start().await;
+    let (taken, port) = (std::net::TcpListener::bind("127.0.0.1:0").unwrap(), free());
+    let config = crate::replicas::CONFIG;
+    let mut chosen = server.program(config, port);
+    chosen.arg(format!("--secure-port={}", taken.local_addr().unwrap().port()));
+    let output = chosen.output().unwrap();
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && message.contains("choose another port with --secure-port"), "{message}");
+
+    // Whoever else has it will do as well.
+    let _taken = std::net::TcpListener::bind("127.0.0.1:10259");
+    let mut program = Running(server.program_on_both_ports(config, port).stderr(Stdio::null()).spawn().unwrap());
+    is_ready(&mut program, port).await;
+    assert_eq!(program.terminate(), Some(0));
+}
