@@ -1,5 +1,8 @@
 //! Cases of the corpus, restated: an engine of this plugin and DefaultPreemption, quotas and pods.
 
+mod gates;
+mod upkeep;
+
 use std::{any::TypeId, sync::Arc, time::Duration};
 
 use koord_api::elastic_quota::ElasticQuota;
@@ -42,6 +45,11 @@ impl World {
 
     fn now(&self) -> Moment {
         Moment::at(Duration::from_secs(self.seconds))
+    }
+
+    fn tick(&mut self, seconds: u64) {
+        self.seconds = seconds;
+        self.engine.tick(jiff::Timestamp::from_second(i64::try_from(seconds).unwrap()).unwrap());
     }
 
     fn quota(&mut self, name: &str, min: &str, max: &str, metadata: &Value) {
