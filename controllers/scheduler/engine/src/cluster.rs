@@ -65,12 +65,16 @@ pub struct Cluster {
     /// By row, of cpu and memory.
     assumed_usage: [Vec<i64>; 2],
     pods: BTreeMap<Uid, Placed>,
+    /// How many of them are assumed to be there.
+    assumed: usize,
     /// Pods that are nowhere, of all schedulers.
     pending: BTreeMap<Uid, Arc<Pod>>,
     /// Pods for which room is being made, by uid.
     nominated: BTreeMap<Uid, (Arc<Pod>, Row)>,
     /// Pods whose eviction is ordered.
     evicted: BTreeSet<Uid>,
+    /// Pods that are not seen during the attempt of another.
+    hidden: BTreeMap<Uid, Placed>,
     objects: Objects,
     states: States,
     time: Timestamp,
@@ -101,6 +105,17 @@ pub struct Placed {
     pub row: Row,
     /// What it was given there.
     pub holds: Holds,
+}
+
+/// How many nodes and pods a cluster has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// Nodes.
+    pub nodes: usize,
+    /// Pods that are bound or assumed to be.
+    pub pods: usize,
+    /// Pods that are assumed to be bound.
+    pub assumed: usize,
 }
 
 /// A sum that is not what the objects amount to.
@@ -141,6 +156,11 @@ impl Cluster {
     /// How many nodes there are.
     pub fn len(&self) -> usize {
         self.nodes
+    }
+
+    /// How many nodes and pods there are.
+    pub fn sizes(&self) -> Sizes {
+        Sizes { nodes: self.nodes, pods: self.pods.len(), assumed: self.assumed }
     }
 
     /// Whether there is no node.
@@ -479,6 +499,30 @@ impl Cluster {
         Some(placed)
     }
 
+    /// A pod is not seen any more until [`Cluster::show`], as if it were not on its node.
+    pub(crate) fn hide(&mut self, uid: &Uid) {
+        if let Some(placed) = self.take(uid) {
+            self.hidden.insert(uid.clone(), placed);
+        }
+    }
+
+    /// What was hidden is seen again.
+    pub(crate) fn show(&mut self) {
+        for Placed { pod, row, holds, .. } in std::mem::take(&mut self.hidden).into_values() {
+            self.put(pod, row, holds);
+        }
+    }
+
+    /// The pods that are hidden during this attempt.
+    pub fn hidden(&self) -> impl Iterator<Item = &Placed> {
+        self.hidden.values()
+    }
+
+    /// Those of a node.
+    pub fn hidden_on(&self, row: Row) -> impl Iterator<Item = &Placed> {
+        self.hidden().filter(move |placed| placed.row == row)
+    }
+
     /// Tries something that is undone when the trial ends.
     pub fn trial(&mut self) -> Trial<'_> {
         Trial::new(self)
@@ -568,6 +612,7 @@ impl Cluster {
             pods.insert(at, pod.uid.clone());
         }
         let placed = Placed { pod, class, row, holds };
+        self.assumed += usize::from(placed.pod.node.is_none());
         self.population.add(&placed);
         self.with_states(|states, cluster| states.iter_mut().for_each(|state| state.placed(cluster, &placed)));
         self.pods.insert(placed.pod.uid.clone(), placed);
@@ -575,6 +620,7 @@ impl Cluster {
 
     fn take(&mut self, uid: &Uid) -> Option<Placed> {
         let placed = self.pods.remove(uid)?;
+        self.assumed -= usize::from(placed.pod.node.is_none());
         self.population.remove(&placed);
         self.requested.subtract(placed.row, placed.class.requests());
         for (column, usage) in self.assumed_usage.iter_mut().zip(placed.class.template().assumed_usage) {

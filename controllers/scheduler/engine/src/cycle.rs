@@ -66,8 +66,11 @@ impl Profile {
         };
         let held = candidates.held_rows(pod, cluster);
         let nominated = cluster.nomination(&pod.uid).filter(|row| !held.contains_key(row));
-        let found = match nominated.filter(|row| candidates.takes(*row, cluster)) {
-            Some(row) => Found::of_nominated(row),
+        let preferred = self.plugins.iter().flat_map(|plugin| plugin.prefers(&request, cluster));
+        let preferred = preferred.filter(|row| !held.contains_key(row));
+        let mut first = preferred.chain(nominated);
+        let found = match first.find(|row| candidates.takes(*row, cluster)) {
+            Some(row) => Found::alone(row),
             None => candidates.choose_beside(&held, cluster, draw),
         };
         if !is_individual {

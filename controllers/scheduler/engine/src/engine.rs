@@ -28,11 +28,14 @@ use crate::{
     hold::Holds,
     node::Node,
     object::{Object, ObjectChange},
-    plugin::{Code, Orders, Patch, Permit, PostFilter, Prepared, Rejection, Request, StandIn, Upkeep},
+    plugin::{Code, Explanation, Orders, Patch, Permit, PostFilter, Prepared, Rejection, Request, StandIn, Upkeep},
     pod::Pod,
     preemption::Attempted,
     queue::{PluginSet, Queue, Return, Timings, Tried},
 };
+
+/// Kinds of objects, with the names of the plugins that read them.
+pub type Reads = BTreeMap<ResourceKind, BTreeSet<&'static str>>;
 
 /// A scheduler without hands.
 pub struct Engine {
@@ -55,6 +58,10 @@ pub struct Attempt {
     pub pod: Arc<Pod>,
     /// What was tried before, with this attempt.
     pub tried: Tried,
+    /// When it began.
+    pub began: Moment,
+    /// Whether the pod had its place before and was waiting to be bound.
+    pub has_waited: bool,
     /// What came of it.
     pub outcome: Outcome,
 }
@@ -95,6 +102,8 @@ pub struct Refused {
     pub nominated: Option<Arc<str>>,
     /// The pods that are evicted there.
     pub victims: Vec<Arc<Pod>>,
+    /// Whether plugins have looked for room.
+    pub looked_for_room: bool,
 }
 
 impl Engine {
@@ -123,10 +132,15 @@ impl Engine {
         self.profiles.iter().map(|profile| &**profile)
     }
 
-    /// The kinds of objects beside nodes and pods that plugins read.
-    pub fn reads(&self) -> BTreeSet<ResourceKind> {
-        let plugins = self.profiles.iter().flat_map(|profile| &profile.plugins);
-        plugins.flat_map(|plugin| plugin.reads()).copied().collect()
+    /// The kinds of objects beside nodes and pods that plugins read, with the names of these plugins.
+    pub fn reads(&self) -> Reads {
+        let mut reads = Reads::new();
+        for plugin in self.profiles.iter().flat_map(|profile| &profile.plugins) {
+            for kind in plugin.reads() {
+                reads.entry(*kind).or_default().insert(plugin.name());
+            }
+        }
+        reads
     }
 
     /// The time of day has come so far.
@@ -336,10 +350,16 @@ impl Engine {
         })
     }
 
-    /// What is written about a pod for which there is no node, where it stands for an object that does not say so yet.
-    pub fn explanation(&self, pod: &Pod, message: &str) -> Option<Write> {
-        let profile = self.profiles.get(self.profile_of(pod)?)?;
-        profile.plugins.iter().find_map(|plugin| plugin.explain(pod, message, &self.cluster))
+    /// What plugins say of a pod for which there is no node, beside the event and the condition of every pod.
+    pub fn explanation(&self, pod: &Pod, message: &str) -> Explanation {
+        let profile = self.profile_of(pod).and_then(|index| self.profiles.get(index));
+        let plugins = profile.iter().flat_map(|profile| &profile.plugins);
+        plugins.fold(Explanation::default(), |mut all, plugin| {
+            let Explanation { write, events } = plugin.explain(pod, message, &self.cluster);
+            all.write = all.write.or(write);
+            all.events.extend(events);
+            all
+        })
     }
 
     /// The binding of an attempt has failed: the pod is not on the node, and is tried again after a pause.
@@ -396,6 +416,7 @@ impl Engine {
 
     fn attempt_with(&mut self, index: usize, pod: Arc<Pod>, tried: Tried, now: Moment) -> Attempt {
         let profile = Arc::clone(&self.profiles[index]);
+        self.hide(&profile, &pod);
         let random = &mut self.random;
         let draw = |ties: u32| u32::try_from(random.below(u64::from(ties))).unwrap_or(0);
         let found = profile.search(&pod, &mut self.cluster, &mut self.memories[index], draw);
@@ -407,7 +428,16 @@ impl Engine {
                 Outcome::Refused(refused)
             }
         };
-        Attempt { pod, tried, outcome }
+        Attempt { pod, tried, began: now, has_waited: false, outcome }
+    }
+
+    /// Takes away what is not there for this pod, until it is decided about it.
+    fn hide(&mut self, profile: &Profile, pod: &Arc<Pod>) {
+        let class = self.cluster.class(&pod.template);
+        let request = Request { pod, class: &class, plugins: &profile.plugins };
+        let hidden: Vec<Uid> =
+            profile.plugins.iter().flat_map(|plugin| plugin.hides(&request, &self.cluster)).collect();
+        hidden.iter().for_each(|uid| self.cluster.hide(uid));
     }
 
     /// Gives the pod what it needs on the node, and puts it there.
@@ -423,14 +453,17 @@ impl Engine {
         let request = Request { pod, class: &class, plugins: &profile.plugins };
         let node = self.cluster.node(row).map(|node| Arc::clone(&node.name)).unwrap_or_default();
         let mut holds = Holds::default();
-        for (index, plugin) in profile.among(&profile.reserves) {
-            if let Err(rejection) = plugin.reserve(&request, &self.cluster, row, &mut holds) {
-                let orders = self.after_refusal(&request, &Found::Never(index, rejection.clone()));
-                self.carry_out(orders, now);
-                let (refused_by, refused) = rejected(index, rejection);
-                self.give_back(pod, tried, refused.why(refused_by), now);
-                return Outcome::Refused(refused);
-            }
+        let mut given = profile.among(&profile.reserves).map(|(index, plugin)| {
+            plugin.reserve(&request, &self.cluster, row, &mut holds).map_err(|rejection| (index, rejection))
+        });
+        let refused = given.find_map(Result::err);
+        self.cluster.show();
+        if let Some((index, rejection)) = refused {
+            let orders = self.after_refusal(&request, &Found::Never(index, rejection.clone()));
+            self.carry_out(orders, now);
+            let (refused_by, refused) = rejected(index, rejection);
+            self.give_back(pod, tried, refused.why(refused_by), now);
+            return Outcome::Refused(refused);
         }
         self.cluster.nominate(pod, None);
         self.cluster.place(Arc::clone(pod), &node, holds);
@@ -452,8 +485,8 @@ impl Engine {
             Outcome::Refused(refused)
         } else {
             let (limit, plugin) = wait.unwrap_or_default();
-            let (pod, until) = (Arc::clone(pod), now + limit);
-            let reserved = Waiting { pod, tried, node: Arc::clone(&node), score, ties, plugin, until, limit };
+            let (pod, until, began) = (Arc::clone(pod), now + limit, now);
+            let reserved = Waiting { pod, tried, began, node: Arc::clone(&node), score, ties, plugin, until, limit };
             if wait.is_none() {
                 self.bind(&reserved)
             } else {
@@ -487,6 +520,7 @@ impl Engine {
         let class = self.cluster.class(&pod.template);
         let request = Request { pod, class: &class, plugins: &profile.plugins };
         if matches!(found, Found::Never(_, Rejection { code: Code::Error, .. })) {
+            self.cluster.show();
             let orders = self.after_refusal(&request, found);
             self.carry_out(orders, now);
             return (refused_by, Refused { message, is_error: true, ..Refused::default() });
@@ -512,6 +546,7 @@ impl Engine {
                 }
             }
         }
+        self.cluster.show();
         words.retain(|word| !word.is_empty());
         if !words.is_empty() {
             message = format!("{message} {}", words.join(", "));
@@ -532,7 +567,8 @@ impl Engine {
         }
         self.carry_out(orders, now);
         let node = row.and_then(|row| self.cluster.node(row)).map(|node| Arc::clone(&node.name));
-        (refused_by, Refused { message, is_error: false, nominated: node, victims })
+        let looked_for_room = !self.cluster.is_empty() && !profile.post_filters.is_empty();
+        (refused_by, Refused { message, is_error: false, nominated: node, victims, looked_for_room })
     }
 
     /// What plugins order after a pod was refused.

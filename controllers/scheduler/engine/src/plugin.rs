@@ -96,9 +96,20 @@ pub trait Plugin: Any + Send + Sync {
         false
     }
 
+    /// The pods that are not there for this one while a node is looked for, and while it is given something there: what they hold
+    /// is meant for it.
+    fn hides(&self, _request: &Request<'_>, _cluster: &Cluster) -> Vec<Uid> {
+        Vec::new()
+    }
+
     /// PreFilter: what is asked of every node. Without a word about this pod there is nothing to ask.
     fn filter(&self, _request: &Request<'_>, _cluster: &Cluster) -> PreFilter {
         PreFilter::Skip
+    }
+
+    /// PreferNodes: the nodes that are tried first, in this order. The first that passes all filters is taken.
+    fn prefers(&self, _request: &Request<'_>, _cluster: &Cluster) -> Vec<Row> {
+        Vec::new()
     }
 
     /// PreScore: how nodes are compared; none where all of them are alike to this plugin.
@@ -162,9 +173,9 @@ pub trait Plugin: Any + Send + Sync {
         None
     }
 
-    /// How it is written that no node takes a pod which stands for an object; none where the object says so already.
-    fn explain(&self, _pod: &Pod, _message: &str, _cluster: &Cluster) -> Option<Write> {
-        None
+    /// What is said of a pod that no node takes, for this message, beside the event and the condition of every pod.
+    fn explain(&self, _pod: &Pod, _message: &str, _cluster: &Cluster) -> Explanation {
+        Explanation::default()
     }
 
     /// PreBind: what is written into the pod before it is bound.
@@ -220,6 +231,15 @@ impl Rejection {
     pub fn unresolvable(message: impl Into<String>) -> Self {
         Self { code: Code::Unresolvable, message: message.into() }
     }
+}
+
+/// What is said of a pod that no node takes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Explanation {
+    /// For a pod that stands for an object: what is written there; none where it says so already.
+    pub write: Option<Write>,
+    /// Further events: their reasons and messages.
+    pub events: Vec<(&'static str, String)>,
 }
 
 /// The pod that is placed in the place of an object.

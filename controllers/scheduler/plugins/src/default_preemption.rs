@@ -10,7 +10,7 @@ use koord_engine::{
     columns::Row,
     cycle::Found,
     event::Events,
-    plugin::{Code, Plugin, PostFilter, Request},
+    plugin::{Code, Plugin, PostFilter, Rejection, Request},
     pod::Pod,
     preemption::{Attempted, Rules, Width, least_harm},
 };
@@ -95,7 +95,7 @@ pub(crate) fn no_pod(request: &Request<'_>) -> Option<PostFilter> {
 
 /// Whether the pod was refused as a whole by a plugin that makes room itself: that one knows which pods may go.
 fn is_refused_by_another(attempted: &Attempted<'_>, name: &str) -> bool {
-    let Found::Never(plugin, _) = attempted.found else { return false };
+    let Found::Never(plugin, Rejection { code: Code::Unschedulable, .. }) = attempted.found else { return false };
     let refusing = attempted.profile.plugins.get(usize::from(*plugin));
     attempted.profile.post_filters.contains(plugin) && refusing.is_some_and(|refusing| refusing.name() != name)
 }

@@ -1,17 +1,18 @@
 //! Every plugin by its name, and the profiles of a configuration that are built of them.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use koord_config::scheduler::{DeviceShareArgs, Point, Resolved, SchedulerConfiguration};
 use koord_engine::{cycle::Profile, need::Needs, plugin::Plugin};
+use koord_resource::controller::ResourceKind;
 use serde::de::Error as _;
 
 use self::Entry::{Built, InEngine, NotBuilt};
 use crate::{
     BalancedAllocation, Coscheduling, DefaultPreemption, DeviceShare, ImageLocality, InterPodAffinity, NodeAffinity,
     NodeNumaResource, NodePorts, NodeResourcesFit, NodeResourcesFitPlus, NodeUnschedulable, NodeVolumeLimits,
-    PodTopologySpread, Reservation, ScarceResourceAvoidance, SchedulingGates, TaintToleration, Unbuilt, VolumeBinding,
-    VolumeRestrictions, VolumeZone, elastic_quota::ElasticQuotaPlugin, load_aware::LoadAwareScheduling,
+    PodTopologySpread, Reservation, ScarceResourceAvoidance, SchedulingGates, SchedulingHint, TaintToleration, Unbuilt,
+    VolumeBinding, VolumeRestrictions, VolumeZone, elastic_quota::ElasticQuotaPlugin, load_aware::LoadAwareScheduling,
 };
 
 /// Whether a feature gate is on.
@@ -62,7 +63,7 @@ const REGISTRY: &[(&str, Entry)] = &[
     ("DefaultPreBind", InEngine),
     ("NodeResourcesFitPlus", Built(|profile, _| Ok(Arc::new(NodeResourcesFitPlus::from(&profile.args()?))))),
     ("ScarceResourceAvoidance", Built(|profile, _| Ok(Arc::new(ScarceResourceAvoidance::from(&profile.args()?))))),
-    ("SchedulingHint", NotBuilt(Needs::HINTS)),
+    ("SchedulingHint", Built(|profile, _| Ok(Arc::new(SchedulingHint::new(&profile.args()?))))),
 ];
 
 /// A profile, and what of its configuration is idle.
@@ -142,12 +143,12 @@ pub fn build(resolved: &Resolved, gates: Gates<'_>) -> Result<BuiltProfile, Prof
     Ok(BuiltProfile { profile, idle })
 }
 
-/// What refuses nodes, in the order in which it is asked: what is not built refuses all of them, and so comes first. Plugins that
-/// have PreFilter alone look at the pod and come last.
+/// What refuses nodes, in the order in which it is asked: what is not built refuses all of them, and so comes first. The nodes
+/// that plugins with PreFilter alone have left are all that others see.
 fn filters(resolved: &Resolved) -> Vec<&str> {
     let asked = resolved.at(Point::Filter);
     let alone = resolved.at(Point::PreFilter).iter().filter(|name| !asked.contains(name));
-    std::iter::once("Unbuilt").chain(asked.iter().chain(alone).map(String::as_str)).collect()
+    std::iter::once("Unbuilt").chain(alone.chain(asked).map(String::as_str)).collect()
 }
 
 /// The profile of kube-scheduler under this scheduler name, as far as its plugins are built, with no gate on.
@@ -155,6 +156,19 @@ pub fn default_profile(scheduler: &str) -> Result<Profile, ProfileError> {
     let mut profile = SchedulerConfiguration::without_document().profiles.swap_remove(0);
     scheduler.clone_into(&mut profile.scheduler_name);
     build(&profile.resolved(), &|_| false).map(|built| built.profile)
+}
+
+/// The kinds of objects beside nodes and pods that some plugin reads.
+pub fn reads() -> BTreeSet<ResourceKind> {
+    let profiles = SchedulerConfiguration::without_document().profiles;
+    let Some(profile) = profiles.first().map(koord_config::scheduler::Profile::resolved) else {
+        return BTreeSet::new();
+    };
+    let plugins = REGISTRY.iter().filter_map(|(_, entry)| match entry {
+        Built(make) => make(&profile, &|_| false).ok(),
+        InEngine | NotBuilt(_) => None,
+    });
+    plugins.flat_map(|plugin| plugin.reads()).copied().collect()
 }
 
 fn device_share(profile: &Resolved, _: Gates<'_>) -> Result<Arc<dyn Plugin>, serde_json::Error> {
@@ -228,10 +242,10 @@ mod tests {
             let built = built(profile).unwrap();
             built.idle.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
-        let hints = "plugin SchedulingHint is not built: pods that need scheduling hints are refused";
-        assert!(!idle(&json!({})).contains(&hints.to_owned()));
-        let with_hints = json!({"plugins": {"preFilter": {"enabled": [{"name": "SchedulingHint"}]}}});
-        assert!(idle(&with_hints).contains(&hints.to_owned()));
+        let claims = "plugin DynamicResources is not built: pods that need resource claims are refused";
+        assert!(idle(&json!({})).contains(&claims.to_owned()));
+        let without = json!({"plugins": {"multiPoint": {"disabled": [{"name": "DynamicResources"}]}}});
+        assert!(!idle(&without).contains(&claims.to_owned()));
         let with_features = json!({"plugins": {"multiPoint": {"enabled": [{"name": "NodeDeclaredFeatures"}]}}});
         assert!(idle(&with_features).contains(&"plugin NodeDeclaredFeatures is not built: it has no say".to_owned()));
     }

@@ -9,6 +9,8 @@ mod fits;
 mod info;
 mod kept;
 pub mod lifecycle;
+mod message;
+mod over_pods;
 mod owners;
 mod plugin;
 mod pre_allocation;

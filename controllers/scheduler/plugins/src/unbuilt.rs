@@ -45,11 +45,11 @@ mod tests {
     #[test]
     fn a_pod_that_needs_more_is_refused_by_the_name_of_it() {
         let nodes = [node("a", &json!({}))];
-        let unbuilt = Unbuilt(Needs::CLAIMS.with(Needs::HINTS));
+        let unbuilt = Unbuilt(Needs::CLAIMS);
         assert_eq!(filtered(&unbuilt, &nodes, &json!({})), [""]);
         let spec = json!({"resourceClaims": [{"name": "c"}]});
         let reason = "UU this scheduler does not support resource claims yet";
         assert_eq!(filtered(&unbuilt, &nodes, &spec), [reason]);
-        assert_eq!(filtered(&Unbuilt(Needs::HINTS), &nodes, &spec), [""]);
+        assert_eq!(filtered(&Unbuilt(Needs::NONE), &nodes, &spec), [""]);
     }
 }

@@ -38,6 +38,11 @@ pub(crate) fn failed(pod: &Pod, message: &str) -> Event {
     event(pod, EventType::Warning, ("Scheduling", "FailedScheduling"), shortened(message))
 }
 
+/// Something else that is said of a pod that no node takes.
+pub(crate) fn remark(pod: &Pod, reason: &'static str, message: &str) -> Event {
+    event(pod, EventType::Warning, ("Scheduling", reason), shortened(message))
+}
+
 /// The pod was evicted to make room for another.
 pub(crate) fn preempted(victim: &Pod, message: String) -> Event {
     event(victim, EventType::Normal, ("Preempting", "Preempted"), message)

@@ -59,8 +59,8 @@ impl Found {
         format!("0/{} nodes are available: {details}.", cluster.len())
     }
 
-    /// The node on which room was made: where it takes the pod now, no other is asked.
-    pub(crate) fn of_nominated(row: Row) -> Self {
+    /// A node that is taken without comparison: one on which room was made, or that is preferred to all others.
+    pub(crate) fn alone(row: Row) -> Self {
         Self::Node { row, score: 0, ties: 1 }
     }
 }

@@ -13,6 +13,15 @@ use koord_resource::{Quantity, ResourceList};
 /// How long a Reservation lasts that does not say.
 const TTL: Duration = Duration::from_hours(24);
 
+/// When Reservations that are over are deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Garbage {
+    /// So long after their end.
+    pub kept_for: Duration,
+    /// So long after it where their node is gone.
+    pub without_node_for: Duration,
+}
+
 /// A pod that uses a Reservation, as its annotation says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Consumer {
@@ -79,21 +88,24 @@ pub fn synced(object: &Reservation, consumers: &[Consumer], node_exists: bool, n
 }
 
 /// When a Reservation expires or is to be deleted by time alone; none if never.
-pub fn changes_at(object: &Reservation, kept_for: Option<Duration>) -> Option<Timestamp> {
+pub fn changes_at(object: &Reservation, node_exists: bool, garbage: Option<Garbage>) -> Option<Timestamp> {
     if is_over(&object.status) {
-        return over_since(&object.status)?.checked_add(kept_for?).ok();
+        let Garbage { kept_for, without_node_for } = garbage?;
+        return over_since(&object.status)?.checked_add(if node_exists { kept_for } else { without_node_for }).ok();
     }
     expires_at(object).filter(|_| !object.status.node_name.is_empty())
 }
 
 /// Whether a Reservation that is over is to be deleted.
-pub fn is_garbage(object: &Reservation, node_exists: bool, kept_for: Duration, now: Timestamp) -> bool {
+pub fn is_garbage(object: &Reservation, node_exists: bool, garbage: Garbage, now: Timestamp) -> bool {
     let status = &object.status;
     if !is_over(status) {
         return false;
     }
-    let age = |since| Duration::try_from(now.duration_since(since)).ok();
-    over_since(status).and_then(age).is_some_and(|age| age > kept_for) || !node_exists
+    match over_since(status).and_then(|since| Duration::try_from(now.duration_since(since)).ok()) {
+        Some(age) => age > garbage.kept_for || !node_exists && age > garbage.without_node_for,
+        None => !node_exists,
+    }
 }
 
 /// Since when a Reservation is over.
@@ -254,25 +266,26 @@ mod tests {
 
     #[test]
     fn time_alone_matters_when_it_expires_and_when_it_is_deleted() {
-        let hour = Some(Duration::from_hours(1));
+        let garbage = Garbage { kept_for: Duration::from_hours(1), without_node_for: Duration::from_mins(1) };
+        let changes_at = |object: &Reservation, node| changes_at(object, node, Some(garbage));
         let object = available(&spec(&json!({"ttl": "10s"})));
-        assert_eq!(changes_at(&object, hour), Some(at(10)));
-        assert_eq!(changes_at(&available(&spec(&json!({"ttl": "0s"}))), hour), None);
+        assert_eq!(changes_at(&object, true), Some(at(10)));
+        assert_eq!(changes_at(&available(&spec(&json!({"ttl": "0s"}))), true), None);
         let expired = Reservation { status: synced(&object, &[], true, at(11)), ..object.clone() };
-        assert_eq!(changes_at(&expired, hour), Some(at(11 + 3600)));
+        assert_eq!([true, false].map(|node| changes_at(&expired, node)), [Some(at(11 + 3600)), Some(at(11 + 60))]);
         let pending = Reservation { status: ReservationStatus::default(), ..object };
-        assert_eq!(changes_at(&pending, hour), None);
+        assert_eq!(changes_at(&pending, true), None);
     }
 
     #[test]
     fn what_is_over_is_deleted_after_a_while_or_with_its_node() {
-        let day = Duration::from_hours(24);
+        let day = Garbage { kept_for: Duration::from_hours(24), without_node_for: Duration::from_mins(1) };
         let (second, late) = (at(5), at(5 + 24 * 3600 + 1));
         let object = available(&spec(&json!({"ttl": "4s"})));
         assert!(!is_garbage(&object, false, day, late), "it is not over");
         let expired = Reservation { status: synced(&object, &[], true, second), ..object.clone() };
         assert!(!is_garbage(&expired, true, day, at(24 * 3600)) && is_garbage(&expired, true, day, late));
-        assert!(is_garbage(&expired, false, day, second));
+        assert!(!is_garbage(&expired, false, day, second) && is_garbage(&expired, false, day, at(66)));
         let object = available(&spec(&json!({})));
         let succeeded = Reservation { status: synced(&object, &[consumer("p", "1")], true, second), ..object };
         assert!(!is_garbage(&succeeded, true, day, at(24 * 3600)) && is_garbage(&succeeded, true, day, late));

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::{
     Kept, ReservePod,
-    lifecycle::{self, Consumer},
+    lifecycle::{self, Consumer, Garbage},
 };
 
 const KIND: ResourceKind = ResourceKind::typed::<Reservation>();
@@ -58,7 +58,7 @@ fn refused(key: &ObjectKey, object: &Reservation, message: &str, now: Timestamp)
 }
 
 /// What is to be written into all Reservations now, and which of them are to be deleted.
-pub(super) fn all(kept: &Kept, cluster: &Cluster, kept_for: Option<Duration>) -> Upkeep {
+pub(super) fn all(kept: &Kept, cluster: &Cluster, garbage: Option<Garbage>) -> Upkeep {
     let mut upkeep = Upkeep::default();
     let now = cluster.time();
     for (key, object) in cluster.objects().of::<Reservation>() {
@@ -67,7 +67,7 @@ pub(super) fn all(kept: &Kept, cluster: &Cluster, kept_for: Option<Duration>) ->
         }
         let uid = Uid::from(object.metadata.uid.as_deref().unwrap_or_default());
         let node_exists = cluster.row(&object.status.node_name).is_some_and(|row| cluster.node(row).is_some());
-        if kept_for.is_some_and(|kept_for| lifecycle::is_garbage(object, node_exists, kept_for, now)) {
+        if garbage.is_some_and(|garbage| lifecycle::is_garbage(object, node_exists, garbage, now)) {
             upkeep.writes.push(Write { kind: KIND, key: key.clone(), action: Action::Delete(Deletion::of(uid)) });
             continue;
         }
@@ -79,7 +79,8 @@ pub(super) fn all(kept: &Kept, cluster: &Cluster, kept_for: Option<Duration>) ->
             _ => lifecycle::synced(object, &consumers(kept, &uid, cluster), node_exists, now),
         };
         upkeep.writes.extend(write(key, object, &status));
-        upkeep.not_after(lifecycle::changes_at(object, kept_for).and_then(|at| at.checked_add(MOMENT).ok()));
+        upkeep
+            .not_after(lifecycle::changes_at(object, node_exists, garbage).and_then(|at| at.checked_add(MOMENT).ok()));
     }
     upkeep
 }
