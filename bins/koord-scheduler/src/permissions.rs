@@ -7,9 +7,10 @@ const READ: &[&str] = &["list", "watch"];
 const WRITE: &[&str] = &["patch", "update"];
 
 /// What is written of pods, and of the objects that plugins prepare or keep up to date.
-const WRITES: [RbacRule; 9] = [
+const WRITES: [RbacRule; 10] = [
     rule("", "pods", &["delete", "patch"]),
     rule("", "pods/binding", &["create"]),
+    rule("", "pods/eviction", &["create"]),
     rule("", "pods/status", &["patch"]),
     rule("", "persistentvolumes", &["patch"]),
     rule("", "persistentvolumeclaims", &["patch"]),
@@ -17,7 +18,7 @@ const WRITES: [RbacRule; 9] = [
     rule("scheduling.koordinator.sh", "reservations/status", WRITE),
     // Their definitions have no status of its own.
     rule("scheduling.sigs.k8s.io", "podgroups", WRITE),
-    rule("scheduling.sigs.k8s.io", "elasticquotas", WRITE),
+    rule("scheduling.sigs.k8s.io", "elasticquotas", &["create", "patch"]),
 ];
 
 /// The only ConfigMap that is read.
