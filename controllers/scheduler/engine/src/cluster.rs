@@ -38,7 +38,7 @@ pub use self::{
     log::Position,
     population::Residents,
     topologies::{Domain, TopologyId},
-    trial::Trial,
+    trial::{Mark, Trial},
 };
 use crate::{
     columns::{Columns, Row},

@@ -4,16 +4,18 @@
 //! have changed since. What is not local is asked of all nodes that are left.
 
 mod candidates;
+mod rehearsal;
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use self::candidates::Candidates;
+pub use self::rehearsal::Rehearsal;
 pub use crate::plugin::{Found, Profile, Verdict};
 use crate::{
     cluster::{ClassId, Cluster, Placed, Trial},
     columns::Row,
     hold::Holds,
-    plugin::{Code, Filter, PreFilter, Rejection, Request, Score},
+    plugin::{Code, Filter, Plan, PreFilter, Rejection, Request, Score},
     pod::Pod,
 };
 
@@ -53,6 +55,10 @@ impl Profile {
         if let Some((plugin, rejection)) = self.admit(&request, cluster) {
             return Found::Never(plugin, rejection);
         }
+        let (planner, plan) = self.plan(&request, cluster);
+        if let Plan::Nowhere(rejection) = plan {
+            return Found::Never(planner, rejection);
+        }
         let is_individual = self.plugins.iter().any(|plugin| plugin.is_individual(pod, cluster));
         let kept = if is_individual { None } else { memory.bring_up_to_date(self, &request, cluster) };
         let mut candidates = if let Some(candidates) = kept {
@@ -64,14 +70,17 @@ impl Profile {
             }
             Candidates::of(self, Arc::clone(&class), prepared, cluster)
         };
-        let held = candidates.held_rows(pod, cluster);
-        let nominated = cluster.nomination(&pod.uid).filter(|row| !held.contains_key(row));
-        let preferred = self.plugins.iter().flat_map(|plugin| plugin.prefers(&request, cluster));
-        let preferred = preferred.filter(|row| !held.contains_key(row));
-        let mut first = preferred.chain(nominated);
-        let found = match first.find(|row| candidates.takes(*row, cluster)) {
-            Some(row) => Found::alone(row),
-            None => candidates.choose_beside(&held, cluster, draw),
+        let held = candidates.held_rows(self, pod, cluster);
+        let found = match plan {
+            Plan::Only(row) => candidates.only(row, planner, &held, cluster),
+            plan => {
+                let preferred = if let Plan::Prefer(rows) = plan { rows } else { Vec::new() };
+                let mut first = preferred.into_iter().chain(cluster.nomination(&pod.uid));
+                match first.find(|row| !held.contains_key(row) && candidates.takes(*row, cluster)) {
+                    Some(row) => Found::of_first(row),
+                    None => candidates.choose_beside(&held, cluster, draw),
+                }
+            }
         };
         if !is_individual {
             memory.keep(candidates);
@@ -106,6 +115,27 @@ impl Profile {
             }
         }
         last
+    }
+
+    /// Where the pod is to go, and the plugin that says so.
+    fn plan(&self, request: &Request<'_>, cluster: &mut Cluster) -> (u8, Plan) {
+        let mut first = (0, Plan::Any);
+        for (index, plugin) in (0..).zip(&self.plugins) {
+            match plugin.plan(request, self, cluster) {
+                Plan::Any => {}
+                plan @ Plan::Prefer(_) if first.1 == Plan::Any => first = (index, plan),
+                Plan::Prefer(_) => {}
+                plan => return (index, plan),
+            }
+        }
+        first
+    }
+
+    /// The pods for which room is being made on a row, other than for this one, and that go before it.
+    pub(crate) fn nominated_before(&self, pod: &Pod, row: Row, cluster: &Cluster) -> Vec<Arc<Pod>> {
+        let mut before = cluster.nominated_before(pod, row);
+        before.retain(|other| !self.plugins.iter().any(|plugin| plugin.shares_room(pod, other, cluster)));
+        before
     }
 
     /// What is asked of every node for a pod.

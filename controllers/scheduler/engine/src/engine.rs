@@ -527,7 +527,7 @@ impl Engine {
         }
         let random = &mut self.random;
         let mut draw = |below: u32| u32::try_from(random.below(u64::from(below))).unwrap_or(0);
-        let mut words = Vec::new();
+        let (mut words, mut together) = (Vec::new(), Vec::new());
         let mut nominated = None;
         if !self.cluster.is_empty() {
             for index in &profile.post_filters {
@@ -543,10 +543,25 @@ impl Engine {
                         nominated = Some((row, victims));
                         break;
                     }
+                    PostFilter::Together { rooms, victims, words: said } => {
+                        let own = rooms.iter().find(|(uid, _)| *uid == pod.uid).map(|(_, row)| *row);
+                        nominated = own.map(|row| (row, victims));
+                        together = rooms;
+                        words.push(said);
+                        if nominated.as_ref().is_some_and(|(_, victims)| !victims.is_empty()) {
+                            words.clear();
+                            break;
+                        }
+                    }
                 }
             }
         }
         self.cluster.show();
+        for (other, row) in together.into_iter().filter(|(uid, _)| *uid != pod.uid) {
+            if let Some(other) = self.cluster.pending_pod(&other).cloned() {
+                self.cluster.nominate(&other, Some(row));
+            }
+        }
         words.retain(|word| !word.is_empty());
         if !words.is_empty() {
             message = format!("{message} {}", words.join(", "));

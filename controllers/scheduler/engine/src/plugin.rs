@@ -6,6 +6,7 @@
 
 mod attempted;
 mod found;
+mod plan;
 mod profile;
 mod upkeep;
 
@@ -16,7 +17,8 @@ use koord_resource::controller::ResourceKind;
 
 pub use self::{
     attempted::Attempted,
-    found::{Found, Verdict},
+    found::{Found, Verdict, unavailable},
+    plan::Plan,
     profile::Profile,
     upkeep::Upkeep,
 };
@@ -91,6 +93,17 @@ pub trait Plugin: Any + Send + Sync {
         Ok(())
     }
 
+    /// FindOneNode, PreferNodes: where the pod is to go. It is asked in every attempt, after [`Plugin::admit`]; of plugins that
+    /// only prefer nodes the first counts.
+    fn plan(&self, _request: &Request<'_>, _profile: &Profile, _cluster: &mut Cluster) -> Plan {
+        Plan::Any
+    }
+
+    /// Whether the room that is being made for another pod is meant for this one too.
+    fn shares_room(&self, _pod: &Pod, _other: &Pod, _cluster: &Cluster) -> bool {
+        false
+    }
+
     /// Whether answers for this pod do not hold for others of its class.
     fn is_individual(&self, _pod: &Pod, _cluster: &Cluster) -> bool {
         false
@@ -105,11 +118,6 @@ pub trait Plugin: Any + Send + Sync {
     /// PreFilter: what is asked of every node. Without a word about this pod there is nothing to ask.
     fn filter(&self, _request: &Request<'_>, _cluster: &Cluster) -> PreFilter {
         PreFilter::Skip
-    }
-
-    /// PreferNodes: the nodes that are tried first, in this order. The first that passes all filters is taken.
-    fn prefers(&self, _request: &Request<'_>, _cluster: &Cluster) -> Vec<Row> {
-        Vec::new()
     }
 
     /// PreScore: how nodes are compared; none where all of them are alike to this plugin.
@@ -231,6 +239,11 @@ impl Rejection {
     pub fn unresolvable(message: impl Into<String>) -> Self {
         Self { code: Code::Unresolvable, message: message.into() }
     }
+
+    /// Something is wrong that has to do with neither the pod nor the cluster.
+    pub fn error(message: impl Into<String>) -> Self {
+        Self { code: Code::Error, message: message.into() }
+    }
 }
 
 /// What is said of a pod that no node takes.
@@ -267,6 +280,15 @@ pub enum PostFilter {
         row: Row,
         /// The pods that are evicted for it, in this order.
         victims: Vec<Uid>,
+    },
+    /// Room is made for pods that go together. Without victims it is being made already, and the next plugin is asked.
+    Together {
+        /// The pods, each with the node on which its room is.
+        rooms: Vec<(Uid, Row)>,
+        /// The pods that are evicted for them, in this order.
+        victims: Vec<Uid>,
+        /// The words that are added to the message where nobody is evicted.
+        words: String,
     },
 }
 

@@ -124,6 +124,8 @@ pub struct Pod {
     pub initialized: Option<i64>,
     /// The object that controls it.
     pub controller: Option<Arc<Owner>>,
+    /// Whether its phase is `Running`.
+    pub is_running: bool,
     /// The reservation that it stands for, which is placed as a pod is; none for a real pod.
     pub reservation: Option<Arc<Reference>>,
 }

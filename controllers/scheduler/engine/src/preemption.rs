@@ -13,7 +13,7 @@ use crate::{
     cluster::{Cluster, Placed, Trial},
     columns::Row,
     cycle::Prepared,
-    plugin::{Code, Found, Profile, Request, Verdict},
+    plugin::{Code, Found, Profile, Request, Verdict, unavailable},
     pod::Pod,
 };
 
@@ -89,13 +89,11 @@ impl Attempted<'_> {
         if untried > 0 {
             *reasons.entry("Preemption is not helpful for scheduling".to_owned()).or_default() += untried;
         }
-        let mut lines: Vec<String> = reasons.iter().map(|(reason, nodes)| format!("{nodes} {reason}")).collect();
-        lines.sort();
-        Err(format!("0/{} nodes are available: {}.", self.cluster.len(), lines.join(", ")))
+        Err(unavailable(&reasons, self.cluster.len()))
     }
 
     /// The rows where the removal of pods may help.
-    fn resolvable(&self, prepared: &Prepared) -> Vec<Row> {
+    pub fn resolvable(&self, prepared: &Prepared) -> Vec<Row> {
         let is_resolvable = |row: Row| match self.found {
             Found::Node { .. } => false,
             Found::Never(_, rejection) => rejection.code == Code::Unschedulable,
@@ -126,7 +124,7 @@ impl Attempted<'_> {
             return Err(vec![rules.no_victims(&node)]);
         }
         let protected = rules.protected(&evictable, self.cluster);
-        let beside = self.cluster.nominated_before(request.pod, row);
+        let beside = profile.nominated_before(request.pod, row, self.cluster);
         let mut attempt = Dry { trial: self.cluster.trial(), prepared };
         for placed in &evictable {
             attempt.remove(placed);

@@ -4,14 +4,21 @@
 //! tried as a whole, in a [`Round`]: its members are tried one after the other and nobody else in between, and what was
 //! placed is bound only when every gang of the group has enough. Otherwise it is all withdrawn before the next pod is tried,
 //! and no pod is tried because of that. So gangs cannot hold what another one needs to be complete.
+//!
+//! Where its members go is decided at once, for the first of them, if the gang asks for a place in the network
+//! ([`Tree::place`]); and so is who is evicted for all of them.
 
+mod arrangement;
 mod context;
 mod declaration;
 mod gangs;
+mod network;
 mod plugin;
 mod pod_group;
+mod preemption;
 mod round;
 mod topology;
+mod upkeep;
 
 pub use declaration::{Declaration, Defaults, MatchPolicy, gang_of_pod};
 pub use gangs::{Gangs, Member, NotYet};

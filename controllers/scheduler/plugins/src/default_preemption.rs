@@ -109,7 +109,7 @@ pub(crate) fn waits_for_victims(request: &Request<'_>, attempted: &Attempted<'_>
 }
 
 /// Whether the removal of pods from a node does not help.
-fn is_hopeless(request: &Request<'_>, attempted: &Attempted<'_>, row: Row) -> bool {
+pub(crate) fn is_hopeless(request: &Request<'_>, attempted: &Attempted<'_>, row: Row) -> bool {
     match attempted.found {
         Found::Never(_, rejection) => rejection.code != Code::Unschedulable,
         Found::Node { .. } | Found::Nothing(_) => {

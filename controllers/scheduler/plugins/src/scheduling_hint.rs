@@ -1,45 +1,34 @@
-//! SchedulingHint: an annotation says where a pod should go (`spec/scheduler.md` 3G).
+//! SchedulingHint: the nodes that an annotation of the pod names, as the only ones or as those that are tried first (3G).
 
-use std::{collections::BTreeSet, sync::Arc};
-
-use koord_api::gang::{Renamed, SCHEDULING_HINT, SchedulingHint as Hint};
+use koord_api::{
+    gang::{SCHEDULING_HINT, SchedulingHint as Hint},
+    protocol::ProtocolError,
+};
 use koord_config::scheduler::SchedulingHintArgs;
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
+    cycle::Profile,
     event::Events,
-    plugin::{Code, Filter, Plugin, PreFilter, Refusal, Rejection, Request},
+    plugin::{Filter, Plan, Plugin, PreFilter, Refusal, Rejection, Request},
     pod::Template,
 };
 
-/// Restricts a pod to the nodes that its hint names, and tries those first that the hint prefers.
+/// Looks for a node among those that the pod's hint names.
 #[derive(Clone, Copy, Debug)]
 pub struct SchedulingHint {
-    /// The most preferred nodes that are tried.
-    pub nodes_max: usize,
+    /// So many preferred nodes are looked at.
+    preferred_max: usize,
 }
-
-impl Default for SchedulingHint {
-    fn default() -> Self {
-        Self { nodes_max: 100 }
-    }
-}
-
-struct Named(BTreeSet<Arc<str>>);
 
 impl SchedulingHint {
+    const PREFERRED_MAX: usize = 100;
+
     /// With these arguments.
     pub fn new(args: &SchedulingHintArgs) -> Self {
-        let configured = args.max_hint_nodes.and_then(|nodes| usize::try_from(nodes).ok());
-        configured.map_or_else(Self::default, |nodes_max| Self { nodes_max })
+        let max = args.max_hint_nodes.and_then(|max| usize::try_from(max).ok());
+        Self { preferred_max: max.unwrap_or(Self::PREFERRED_MAX) }
     }
-}
-
-fn hint(template: &Template) -> Result<Option<Hint>, String> {
-    let Renamed { key, deprecated } = SCHEDULING_HINT;
-    let text = |name: &str| template.annotations.get(name).filter(|text| !text.is_empty());
-    let text = text(key.name()).or_else(|| text(deprecated));
-    text.map(|text| key.read(text)).transpose().map_err(|error| error.reason)
 }
 
 impl Plugin for SchedulingHint {
@@ -48,96 +37,106 @@ impl Plugin for SchedulingHint {
     }
 
     fn admit(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
-        hint(request.template()).map(drop).map_err(|message| Rejection { code: Code::Error, message })
+        hint_of(request.template()).map(drop).map_err(|error| Rejection::error(error.reason))
     }
 
     fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {
-        match hint(request.template()) {
-            Ok(Some(hint)) if !hint.node_names.is_empty() => {
-                let names = hint.node_names.iter().map(|name| Arc::from(&**name));
-                PreFilter::Nodes(Box::new(Named(names.collect())))
-            }
+        match hint_of(request.template()) {
+            Ok(Some(hint)) if !hint.node_names.is_empty() => PreFilter::Nodes(Box::new(Named(hint.node_names))),
             _ => PreFilter::Skip,
         }
     }
 
-    fn prefers(&self, request: &Request<'_>, cluster: &Cluster) -> Vec<Row> {
-        let hint = hint(request.template()).ok().flatten().unwrap_or_default();
-        let preferred = hint.preferred_node_names.iter().take(self.nodes_max);
-        preferred.filter_map(|name| cluster.row(name)).collect()
+    fn plan(&self, request: &Request<'_>, _: &Profile, cluster: &mut Cluster) -> Plan {
+        let Ok(Some(hint)) = hint_of(request.template()) else { return Plan::Any };
+        let preferred = hint.preferred_node_names.iter().take(self.preferred_max);
+        let rows: Vec<Row> = preferred.filter_map(|name| cluster.row(name)).collect();
+        if rows.is_empty() { Plan::Any } else { Plan::Prefer(rows) }
     }
 
     fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<String> {
-        vec!["node(s) didn't satisfy plugin(s) [SchedulingHint]".to_owned()]
+        vec![format!("node(s) didn't satisfy plugin(s) [{}]", self.name())]
     }
 
     fn events(&self) -> Events {
-        Events::NODE_ADDED | Events::POD_CHANGED
+        Events::NODE_ADDED
     }
 }
 
+/// The hint of a pod.
+fn hint_of(template: &Template) -> Result<Option<Hint>, ProtocolError> {
+    let text = |name: &str| template.annotations.get(name).filter(|text| !text.is_empty());
+    let text = text(SCHEDULING_HINT.key.name()).or_else(|| text(SCHEDULING_HINT.deprecated));
+    text.map(|text| SCHEDULING_HINT.key.read(text)).transpose()
+}
+
+/// The names of the only nodes.
+struct Named(Vec<String>);
+
 impl Filter for Named {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
-        let is_named = cluster.node(row).is_some_and(|node| self.0.contains(&node.name));
+        let is_named = cluster.node(row).is_some_and(|node| self.0.iter().any(|name| **name == *node.name));
         if is_named { Ok(()) } else { Err(Refusal::unresolvable(0)) }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use koord_core::{clock::Moment, random::Random};
     use koord_engine::{
-        cycle::Profile,
         engine::{Engine, Outcome},
         labels::Labels,
-        pod::{Pod, Template},
+        pod::Pod,
         queue::Timings,
     };
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::{NodeResourcesFit, testing};
 
-    /// Where a pod of one core goes on nodes of so many cores, or why nowhere.
-    fn placed(hint: &str, cpus: &[u32]) -> String {
+    const NOW: Moment = Moment::at(std::time::Duration::ZERO);
+
+    /// Where a pod of two cores goes that has this annotation, or what is said: n1 and n3 have room, n2 has not.
+    fn placed(annotation: &str, hint: &Value) -> String {
         let plugins: Vec<Arc<dyn Plugin>> =
-            vec![Arc::new(NodeResourcesFit::default()), Arc::new(SchedulingHint { nodes_max: 2 })];
-        let profile =
-            Profile { filters: vec![1, 0], scores: vec![(0, 1)], ..Profile::of("default-scheduler", plugins) };
+            vec![Arc::new(SchedulingHint::new(&SchedulingHintArgs::default())), Arc::new(NodeResourcesFit::default())];
+        let profile = Profile { scheduler: "test".into(), plugins, filters: vec![0, 1], ..Profile::default() };
         let mut engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
-        for (index, cpus) in cpus.iter().enumerate() {
-            let members = json!({"status": {"allocatable": {"cpu": cpus.to_string(), "memory": "1Gi", "pods": "9"}}});
-            engine.set_node(testing::node(&format!("n{}", index + 1), &members), Moment::default());
+        for (name, cpu) in [("n1", "8"), ("n2", "1"), ("n3", "32")] {
+            engine.set_node(testing::node(name, &json!({"status": {"allocatable": {"cpu": cpu, "pods": "9"}}})), NOW);
         }
-        let spec = json!({"containers": [{"resources": {"requests": {"cpu": "1"}}}]});
+        let spec = json!({"containers": [{"resources": {"requests": {"cpu": "2"}}}]});
         let pod = testing::pod("p", &spec);
-        let annotations: Labels = [(SCHEDULING_HINT.key.name(), hint)].into_iter().collect();
-        let template = Arc::new(Template { annotations, ..Template::clone(&pod.template) });
-        engine.set_pod(Arc::new(Pod { template, ..Pod::clone(&pod) }), Moment::default());
-        match engine.attempt(Moment::default()).unwrap().outcome {
-            Outcome::Bind { node, .. } => node.to_string(),
+        let hint = hint.as_str().map_or_else(|| hint.to_string(), ToOwned::to_owned);
+        let annotations: Labels = [(annotation, &*hint)].into_iter().collect();
+        let template = Template { scheduler: "test".into(), annotations, ..Template::clone(&pod.template) };
+        engine.set_pod(Arc::new(Pod { template: Arc::new(template), ..Pod::clone(&pod) }), NOW);
+        match engine.attempt(NOW).unwrap().outcome {
+            Outcome::Bind { node, .. } => node.as_ref().to_owned(),
             Outcome::Refused(refused) => refused.message,
             Outcome::Waiting { .. } => unreachable!(),
         }
     }
 
     #[test]
-    fn only_named_nodes_are_taken() {
-        assert_eq!(placed(r#"{"nodeNames":["n1"]}"#, &[2, 8]), "n1");
-        let full = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't satisfy plugin(s) [SchedulingHint].";
-        assert_eq!(placed(r#"{"nodeNames":["n1"]}"#, &[0, 8]), full);
-    }
-
-    #[test]
-    fn the_first_preferred_node_that_fits_is_taken_before_a_better_one() {
-        assert_eq!(placed(r#"{"preferredNodeNames":["n1","n2"]}"#, &[0, 2, 8]), "n2");
-        assert_eq!(placed(r#"{"preferredNodeNames":["n1"]}"#, &[0, 2, 8]), "n3", "none of them fits");
-        assert_eq!(placed(r#"{"preferredNodeNames":["n1","x","n2"]}"#, &[0, 2, 8]), "n3", "too many of them");
-        assert_eq!(placed(r#"{"nodeNames":["n3"],"preferredNodeNames":["n2"]}"#, &[0, 2, 8]), "n3");
-    }
-
-    #[test]
-    fn a_hint_that_is_no_json_is_an_error() {
-        assert_eq!(placed("{bad", &[8]), "invalid character 'b' looking for beginning of object key string");
+    fn named_nodes_are_the_only_ones_and_preferred_ones_the_first() {
+        let new = SCHEDULING_HINT.key.name();
+        for (annotation, hint, expected) in [
+            (new, json!({"nodeNames": ["n1"]}), "n1"),
+            (SCHEDULING_HINT.deprecated, json!({"nodeNames": ["n3"]}), "n3"),
+            (new, json!({"preferredNodeNames": ["n2", "n1"]}), "n1"),
+            (new, json!({"preferredNodeNames": ["n3", "n1"], "nodeNames": ["n1"]}), "n1"),
+            (new, json!({"preferredNodeNames": ["n2"], "nodeNames": ["n3"]}), "n3"),
+            (
+                new,
+                json!({"nodeNames": ["n2"]}),
+                "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [SchedulingHint].",
+            ),
+            (new, json!("{bad"), "invalid character 'b' looking for beginning of object key string"),
+        ] {
+            assert_eq!(placed(annotation, &hint), expected, "{hint}");
+        }
     }
 }

@@ -190,6 +190,7 @@ fn pod(key: &ObjectKey, entry: &Entry<PodView>) -> Pod {
         scheduled: view.scheduled,
         initialized: view.initialized,
         controller: view.controller.clone(),
+        is_running: view.is_running,
         reservation: None,
     }
 }

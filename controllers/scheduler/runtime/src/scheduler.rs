@@ -337,7 +337,8 @@ impl Scheduler {
         let Refused { message, nominated, victims, is_error, .. } = refused;
         self.events.record(COMPONENT, report::failed(pod, message));
         for victim in victims {
-            let message = format!("Preempted by pod {} on node {}", pod.uid, nominated.as_deref().unwrap_or_default());
+            let node = victim.node.as_deref().or(nominated.as_deref()).unwrap_or_default();
+            let message = format!("Preempted by pod {} on node {node}", pod.uid);
             let write = report::condemned(victim, &pod.template.scheduler, self.clock.now());
             self.further.push_back(Work { write, purpose: Purpose::Condemn { victim: Arc::clone(victim), message } });
         }

@@ -40,6 +40,7 @@ pub(crate) struct PodView {
     pub(crate) scheduled: Option<i64>,
     pub(crate) initialized: Option<i64>,
     pub(crate) controller: Option<Arc<Owner>>,
+    pub(crate) is_running: bool,
     /// It has succeeded or failed: it uses nothing any more.
     pub(crate) has_ended: bool,
     /// The message of the condition `PodScheduled`, while it is `False`.
@@ -120,6 +121,7 @@ impl Projection for PodView {
             scheduled: status.since("PodScheduled"),
             initialized: status.since("Initialized"),
             controller: controller.map(|owner| strings.share(owner_of(&owner))),
+            is_running: status.phase == "Running",
             has_ended: matches!(&*status.phase, "Succeeded" | "Failed"),
             unscheduled: unscheduled.map(|known| known.message.as_deref().unwrap_or_default().into()),
         })
@@ -141,6 +143,7 @@ impl PartialEq for PodView {
             scheduled,
             initialized,
             controller,
+            is_running,
             has_ended,
             unscheduled,
         } = self;
@@ -151,7 +154,7 @@ impl PartialEq for PodView {
             && (given, created, started, controller)
                 == (&other.given, &other.created, &other.started, &other.controller)
             && (scheduled, initialized) == (&other.scheduled, &other.initialized)
-            && (has_ended, unscheduled) == (&other.has_ended, &other.unscheduled)
+            && (is_running, has_ended, unscheduled) == (&other.is_running, &other.has_ended, &other.unscheduled)
     }
 }
 

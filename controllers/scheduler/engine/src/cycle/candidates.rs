@@ -10,7 +10,7 @@ use crate::{
     best::Best,
     cluster::{Class, Cluster, Position},
     columns::Row,
-    plugin::Request,
+    plugin::{Refusal, Request},
     pod::Pod,
 };
 
@@ -75,11 +75,11 @@ impl Candidates {
     }
 
     /// The rows that would take the pod, but not beside the pods for which room is being made there and that go before it.
-    pub(super) fn held_rows(&mut self, pod: &Pod, cluster: &mut Cluster) -> BTreeMap<Row, Verdict> {
+    pub(super) fn held_rows(&mut self, profile: &Profile, pod: &Pod, cluster: &mut Cluster) -> BTreeMap<Row, Verdict> {
         let nominated: BTreeSet<Row> = cluster.nominated().map(|(_, row)| row).collect();
         let rows: Vec<Row> = nominated.into_iter().filter(|row| self.takes(*row, cluster)).collect();
         let refused = rows.into_iter().filter_map(|row| {
-            let beside = cluster.nominated_before(pod, row);
+            let beside = profile.nominated_before(pod, row, cluster);
             let verdict = self.prepared.filter_beside(&mut cluster.trial(), row, &beside).err()?;
             Some((row, verdict))
         });
@@ -89,6 +89,21 @@ impl Candidates {
     /// Whether the node of a row takes the pods of the class.
     pub(super) fn takes(&self, row: Row, cluster: &Cluster) -> bool {
         self.best.score(row).is_some() && self.prepared.wide_verdict(cluster, row, None).is_none()
+    }
+
+    /// Takes this row or none.
+    pub(super) fn only(&self, row: Row, planner: u8, held: &BTreeMap<Row, Verdict>, cluster: &Cluster) -> Found {
+        if !held.contains_key(&row) && self.takes(row, cluster) {
+            return Found::of_first(row);
+        }
+        let known = self.verdicts.get(row.index()).copied().flatten();
+        let refused = held.get(&row).copied().or_else(|| self.prepared.wide_verdict(cluster, row, known));
+        let unplanned = Verdict { plugin: planner, refusal: Refusal::UNPLANNED };
+        let mut refusals = BTreeMap::new();
+        for (other, _) in cluster.rows() {
+            *refusals.entry(refused.filter(|_| other == row).unwrap_or(unplanned)).or_default() += 1;
+        }
+        Found::Nothing(refusals)
     }
 
     /// Chooses among all rows but these.

@@ -81,7 +81,9 @@ impl Engine {
 
     fn reject(&mut self, uid: &Uid, message: String, helps_others: bool, now: Moment) {
         let Some(Waiting { pod, tried, began, plugin, .. }) = self.waiting.remove(uid) else { return };
-        let (refused_by, refused) = rejected(plugin, Rejection::unschedulable(message));
+        let (refused_by, mut refused) = rejected(plugin, Rejection::unschedulable(message));
+        let row = self.cluster.nomination(uid);
+        refused.nominated = row.and_then(|row| self.cluster.node(row)).map(|node| Arc::clone(&node.name));
         self.unreserve(&pod, tried, Return::Refused(refused_by), helps_others, now);
         let outcome = Outcome::Refused(refused);
         self.ready.push_back(Attempt { pod, tried, began, has_waited: true, outcome });

@@ -43,24 +43,29 @@ impl Found {
             Self::Never(_, Rejection { code: Code::Error, message }) => return message.clone(),
             Self::Never(_, rejection) => rejection.message.clone(),
             Self::Nothing(refusals) => {
-                let mut counts = BTreeMap::<String, u32>::new();
+                let mut counts = BTreeMap::<String, usize>::new();
                 for (verdict, nodes) in refusals {
                     let plugin = plugins.get(usize::from(verdict.plugin));
                     let reasons = plugin.map(|plugin| plugin.reasons(&verdict.refusal, cluster)).unwrap_or_default();
                     for reason in reasons {
-                        *counts.entry(reason).or_default() += nodes;
+                        *counts.entry(reason).or_default() += *nodes as usize;
                     }
                 }
-                let mut lines: Vec<String> = counts.iter().map(|(reason, nodes)| format!("{nodes} {reason}")).collect();
-                lines.sort();
-                lines.join(", ")
+                return unavailable(&counts, cluster.len());
             }
         };
         format!("0/{} nodes are available: {details}.", cluster.len())
     }
 
-    /// A node that is taken without comparison: one on which room was made, or that is preferred to all others.
-    pub(crate) fn alone(row: Row) -> Self {
+    /// The node that was planned for the pod, or on which room was made for it: where it takes the pod, no other is asked.
+    pub(crate) fn of_first(row: Row) -> Self {
         Self::Node { row, score: 0, ties: 1 }
     }
+}
+
+/// What is said of so many nodes where each reason holds for a number of them.
+pub fn unavailable(reasons: &BTreeMap<String, usize>, nodes: usize) -> String {
+    let mut lines: Vec<String> = reasons.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+    lines.sort();
+    format!("0/{nodes} nodes are available: {}.", lines.join(", "))
 }

@@ -2,8 +2,8 @@
 
 use std::{collections::VecDeque, sync::Arc};
 
-use koord_api::pod_group::PodGroup;
-use koord_core::uid::Uid;
+use koord_api::{cluster_network_topology::ClusterNetworkTopology, gang::NetworkTopologySpec, pod_group::PodGroup};
+use koord_core::{key::ObjectKey, uid::Uid};
 use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
@@ -14,8 +14,10 @@ use koord_engine::{
 };
 
 use super::{
+    arrangement::Arrangement,
     declaration::{Declaration, Defaults, gang_of_pod},
     gangs::{Gangs, Member},
+    network::Network,
     round::Round,
 };
 
@@ -24,7 +26,42 @@ use super::{
 pub(super) struct Context {
     defaults: Defaults,
     pub(super) gangs: Gangs,
+    pub(super) network: Network,
     stage: Stage,
+    /// Where the members of the round go, if they ask for a place in the network; empty where there is none for all of them.
+    arrangement: Option<Arrangement>,
+    preemption: Option<Preemption>,
+}
+
+/// What came of making room for the members of a round.
+#[derive(Clone, Debug)]
+pub(super) struct Preemption {
+    /// The member for which it was tried.
+    pub(super) by: ObjectKey,
+    /// What was said.
+    pub(super) message: String,
+    /// Whether room is being made.
+    pub(super) makes_room: bool,
+}
+
+/// Where a pod goes.
+pub(super) enum Place {
+    /// Wherever it fits.
+    Any,
+    /// To this node.
+    At(Arc<str>),
+    /// Nowhere: the others of its round have their places, and it has none.
+    Unplanned,
+    /// Where it can be together with others, which is to be found out.
+    Together(NetworkTopologySpec),
+}
+
+/// The members of a gang group that are tried together.
+pub(super) struct Job {
+    /// Those without a place, by their index.
+    pub(super) pods: Vec<Uid>,
+    /// Those in their place.
+    pub(super) in_place: Vec<Uid>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -69,6 +106,69 @@ impl Context {
         }
     }
 
+    /// Where a pod goes, if places in the network count.
+    pub(super) fn place_of(&self, uid: &Uid) -> Place {
+        if self.is_awaited(uid) {
+            return match &self.arrangement {
+                None => Place::Any,
+                Some(places) => places.get(uid).map_or(Place::Unplanned, |node| Place::At(Arc::clone(node))),
+            };
+        }
+        self.topology_of(uid).map_or(Place::Any, |spec| Place::Together(spec.clone()))
+    }
+
+    /// What the gang of a pod that needs others asks of the network.
+    fn topology_of(&self, uid: &Uid) -> Option<&NetworkTopologySpec> {
+        let gang = self.gangs.gang_of(uid).filter(|_| !self.gangs.needs_nobody(uid))?;
+        self.gangs.declaration(gang)?.topology.as_ref()
+    }
+
+    /// Where the members of the round go that a pod begins; nowhere where there is no place for all of them.
+    pub(super) fn arranged(&mut self, arrangement: Option<Arrangement>) {
+        self.arrangement = Some(arrangement.unwrap_or_default());
+    }
+
+    /// The pods that are tried together with a pod, itself among them.
+    pub(super) fn job(&self, uid: &Uid) -> Job {
+        match &self.stage {
+            Stage::Trying(round) if round.awaits(uid) => {
+                Job { pods: self.gangs.by_index(round.untried()), in_place: round.in_place().to_vec() }
+            }
+            _ => {
+                let round = self.gangs.round(uid);
+                let pods = round.map_or_else(|| vec![uid.clone()], |round| self.gangs.by_index(round.untried()));
+                Job { pods, in_place: Vec::new() }
+            }
+        }
+    }
+
+    /// What a job asks of the network for which room is to be made: an error where its members had places, so that room
+    /// elsewhere is of no use to them.
+    pub(super) fn place_of_job(&self, uid: &Uid) -> Result<Option<NetworkTopologySpec>, String> {
+        match &self.arrangement {
+            Some(places) if !places.is_empty() => Err("plan become invalid, wait for the next round".to_owned()),
+            Some(_) => Ok(self.topology_of(uid).cloned()),
+            None => Ok(None),
+        }
+    }
+
+    /// What came of making room for the round that a pod is part of.
+    pub(super) fn preemption(&self, uid: &Uid) -> Option<&Preemption> {
+        let is_part = match &self.stage {
+            Stage::Idle => false,
+            Stage::Trying(round) => round.awaits(uid),
+            Stage::Refusing(rest, _) => rest.contains(uid),
+        };
+        self.preemption.as_ref().filter(|_| is_part)
+    }
+
+    /// Room was to be made for the members of a round, at the refusal of this one.
+    pub(super) fn preempted(&mut self, uid: &Uid, preemption: Preemption) {
+        if !self.gangs.needs_nobody(uid) {
+            self.preemption = Some(preemption);
+        }
+    }
+
     /// A pod is in its place.
     pub(super) fn permit(&mut self, uid: &Uid, orders: &mut Orders) -> Permit {
         let Some(gang) = self.gangs.gang_of(uid) else { return Permit::Allow };
@@ -87,6 +187,7 @@ impl Context {
             if let Stage::Trying(round) = std::mem::take(&mut self.stage) {
                 self.gangs.conclude(&round.outcome());
             }
+            (self.arrangement, self.preemption) = (None, None);
             return Permit::Allow;
         }
         self.advance(orders);
@@ -102,6 +203,9 @@ impl Context {
             self.join(uid, orders);
             if let Stage::Trying(round) = &mut self.stage {
                 round.refused(uid, reason);
+                if self.arrangement.as_ref().is_some_and(Arrangement::is_empty) {
+                    round.give_up();
+                }
             }
         }
         self.advance(orders);
@@ -143,13 +247,17 @@ impl Context {
         self.stage = match std::mem::take(&mut self.stage) {
             Stage::Trying(round) if round.next().is_none() => {
                 let outcome = round.outcome();
-                withdraw(&outcome.placed, &outcome.reason, orders);
+                let room = self.preemption.as_ref().filter(|preemption| preemption.makes_room);
+                withdraw(&outcome.placed, room.map_or(&outcome.reason, |room| &room.message), orders);
                 Stage::Refusing(outcome.untried.into(), outcome.reason)
             }
             stage => stage,
         };
         if matches!(&self.stage, Stage::Refusing(rest, _) if rest.is_empty()) {
             self.stage = Stage::Idle;
+        }
+        if matches!(self.stage, Stage::Idle) {
+            (self.arrangement, self.preemption) = (None, None);
         }
     }
 
@@ -173,10 +281,16 @@ impl State for Context {
 
     fn placed(&mut self, _: &Cluster, placed: &Placed) {
         self.gangs.set_placed(&placed.pod.uid, true);
+        self.network.count(placed, true);
     }
 
     fn removed(&mut self, _: &Cluster, placed: &Placed) {
         self.gangs.set_placed(&placed.pod.uid, false);
+        self.network.count(placed, false);
+    }
+
+    fn node(&mut self, _: &Cluster, _: Row) {
+        self.network.changed();
     }
 
     fn pod(&mut self, _: &Cluster, old: Option<&Arc<Pod>>, new: Option<&Arc<Pod>>) {
@@ -211,6 +325,9 @@ impl State for Context {
                 Some(group) => self.gangs.declare(key, Declaration::of_pod_group(key, group, &self.defaults)),
                 None => self.gangs.undeclare(key),
             }
+        }
+        if change.of::<ClusterNetworkTopology>().is_some() {
+            self.network.changed();
         }
         Vec::new()
     }

@@ -103,6 +103,9 @@ struct Group {
     is_satisfied: bool,
     /// The members that may be tried, as of the last look.
     admitted: BTreeSet<Uid>,
+    /// The member with which its gangs became complete: of equals it is tried first.
+    last: Option<Uid>,
+    is_complete: bool,
 }
 
 impl Gangs {
@@ -119,7 +122,7 @@ impl Gangs {
         }
         let stage = gang.members.get(uid).map(|(_, stage)| *stage).unwrap_or_default();
         gang.members.insert(uid.clone(), (member, stage));
-        self.changed(&id);
+        self.changed(&id, Some(uid));
     }
 
     /// A member is gone. A gang that its members declared is gone with the last of them.
@@ -129,14 +132,14 @@ impl Gangs {
             gang.members.remove(uid);
         }
         self.woken.remove(uid);
-        self.changed(&id);
+        self.changed(&id, None);
     }
 
     /// A PodGroup was added or changed.
     pub fn declare(&mut self, id: &ObjectKey, declaration: Declaration) {
         let gang = self.by_id.entry(id.clone()).or_default();
         (gang.declaration, gang.has_pod_group) = (Some(declaration), true);
-        self.changed(id);
+        self.changed(id, None);
     }
 
     /// A PodGroup was deleted.
@@ -144,7 +147,7 @@ impl Gangs {
         if let Some(gang) = self.by_id.get_mut(id) {
             (gang.declaration, gang.has_pod_group) = (None, false);
         }
-        self.changed(id);
+        self.changed(id, None);
     }
 
     /// A pod was placed on a node, or is not there any more, if only for a trial.
@@ -167,7 +170,7 @@ impl Gangs {
         if let Some(group) = self.groups.get_mut(&*outcome.group) {
             group.is_satisfied = true;
         }
-        self.review(&Arc::from(&*outcome.group));
+        self.review(&Arc::from(&*outcome.group), None);
     }
 
     /// The group of a pod and with how many members it was complete, where the pod is one of them.
@@ -218,6 +221,19 @@ impl Gangs {
             gang: member.gang.clone(),
         });
         Some(Round::new(gang.group.as_ref().to_owned(), missing, candidates.collect()))
+    }
+
+    /// These members by their index.
+    pub fn by_index<'a>(&self, uids: impl Iterator<Item = &'a Uid>) -> Vec<Uid> {
+        let mut uids: Vec<Uid> = uids.cloned().collect();
+        uids.sort_by_cached_key(|uid| self.entry(uid).map(|(member, _)| (member.index, member.key.clone())));
+        uids
+    }
+
+    /// Whether two pods are members of the same group.
+    pub fn are_together(&self, one: &Uid, other: &Uid) -> bool {
+        let group = |uid: &Uid| self.gang(uid).map(|(_, gang)| &gang.group);
+        group(one).is_some_and(|of_one| group(other) == Some(of_one))
     }
 
     /// The gang of a pod.
@@ -288,7 +304,11 @@ impl Gangs {
     /// The member that is tried for all that need others.
     fn representative<'a>(&'a self, group: &'a Group) -> Option<(&'a Uid, &'a Member)> {
         let ready = self.pending(group).filter(|(uid, member)| member.is_ready && !self.needs_nobody(uid));
-        ready.min_by_key(|(_, member)| order(member))
+        ready.min_by_key(|(uid, member)| (Reverse(member.priority), group.last.as_ref() != Some(uid), order(member)))
+    }
+
+    fn entry(&self, uid: &Uid) -> Option<&(Member, Stage)> {
+        self.by_id.get(self.members.get(uid)?)?.members.get(uid)
     }
 
     fn entry_mut(&mut self, uid: &Uid) -> Option<&mut (Member, Stage)> {
@@ -296,7 +316,7 @@ impl Gangs {
     }
 
     /// After a change of a gang: it may have joined another group, or be gone, and other members may be tried.
-    fn changed(&mut self, id: &ObjectKey) {
+    fn changed(&mut self, id: &ObjectKey, member: Option<&Uid>) {
         let Some(gang) = self.by_id.get_mut(id) else { return };
         let ids = gang.declaration.as_ref().map_or_else(|| vec![id.clone()], |declared| declared.group.clone());
         let name: Arc<str> = ids.iter().map(ObjectKey::as_str).collect::<Vec<_>>().join(",").into();
@@ -317,7 +337,7 @@ impl Gangs {
             self.leave(id, &old);
         }
         for group in self.naming.get(id).cloned().unwrap_or_default() {
-            self.review(&group);
+            self.review(&group, member);
         }
     }
 
@@ -339,11 +359,17 @@ impl Gangs {
         }
     }
 
-    /// Which members of the gangs that declare a group may be tried.
-    fn review(&mut self, name: &Arc<str>) {
+    /// Which members of the gangs that declare a group may be tried, after a change of this one.
+    fn review(&mut self, name: &Arc<str>, member: Option<&Uid>) {
+        let Some(group) = self.groups.get(name) else { return };
+        let is_complete = self.check_complete(group).is_ok();
+        let Some(group) = self.groups.get_mut(name) else { return };
+        if group.is_complete != is_complete {
+            (group.is_complete, group.last) = (is_complete, member.filter(|_| is_complete).cloned());
+        }
         let Some(group) = self.groups.get(name) else { return };
         let mut admitted = BTreeSet::new();
-        if self.check_complete(group).is_ok() {
+        if is_complete {
             let declares = |member: &Member| group.gangs.contains(&member.gang);
             let ready = || self.pending(group).filter(|(_, member)| member.is_ready);
             let first = self.representative(group).filter(|(_, member)| declares(member));

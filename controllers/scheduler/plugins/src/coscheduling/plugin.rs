@@ -1,6 +1,9 @@
 //! Coscheduling as a plugin.
 
+use std::{collections::BTreeMap, sync::Arc};
+
 use koord_api::{
+    cluster_network_topology::ClusterNetworkTopology,
     gang::{BIND_GANG_GROUP_ID, BIND_GANG_MEMBER_COUNT},
     pod_group::PodGroup,
 };
@@ -8,26 +11,36 @@ use koord_config::scheduler::{CoschedulingArgs, MatchPolicy as ConfiguredPolicy}
 use koord_core::uid::Uid;
 use koord_engine::{
     cluster::{Cluster, Placed},
-    cycle::Found,
+    columns::Row,
+    cycle::{Found, Profile},
     event::{Event, Events},
-    plugin::{Orders, Patch, Permit, Plugin, Rejection, Request},
+    plugin::{
+        Attempted, Code, Orders, Patch, Permit, Plan, Plugin, PostFilter, Refusal, Rejection, Request, Score, Upkeep,
+        unavailable,
+    },
     pod::Pod,
     state::State,
 };
 use koord_resource::controller::ResourceKind;
 
 use super::{
-    context::Context,
+    arrangement::arrange,
+    context::{Context, Job, Place, Preemption},
     declaration::{Defaults, MatchPolicy},
+    network::{Nearness, selector},
+    preemption::{Room, make_room, waits_for_victims},
     round::bind_annotations,
+    upkeep::upkeep,
 };
 
 /// Places the pods of a gang together or not at all.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Coscheduling {
     defaults: Defaults,
-    /// Gangs are to be placed by the network topology, which this plugin cannot do: they are refused where they ask for it.
+    /// Whether gangs are placed in the network as they ask for it.
     is_aware: bool,
+    /// Whether pods of lower priority are evicted for whole gangs.
+    preempts: bool,
 }
 
 impl Coscheduling {
@@ -41,8 +54,48 @@ impl Coscheduling {
         };
         let waiting_time = args.default_timeout.filter(|time| time.as_nanos() > 0).unwrap_or(defaults.waiting_time);
         let is_aware = args.aware_network_topology == Some(true);
-        Self { defaults: Defaults { waiting_time, policy }, is_aware }
+        let preempts = args.enable_preemption == Some(true);
+        Self { defaults: Defaults { waiting_time, policy }, is_aware, preempts }
     }
+
+    /// Makes room for a pod and all that are tried together with it.
+    fn preempt(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> Result<Together, Preemption> {
+        let by = request.pod.key.clone();
+        let failed = |message: String| Preemption { by: by.clone(), message, makes_room: false };
+        if !request.template().preempts {
+            return Err(failed("not eligible due to preemptionPolicy=Never.".to_owned()));
+        }
+        let Some(context) = attempted.cluster.state::<Context>() else { return Err(failed(String::new())) };
+        let (Job { pods, in_place }, place) = (context.job(&request.pod.uid), context.place_of_job(&request.pod.uid));
+        let row = |uid: &Uid| attempted.cluster.pod(uid).map(|placed| (uid.clone(), placed.row));
+        let in_place: Vec<(Uid, Row)> = in_place.iter().filter_map(row).collect();
+        let all = pods.len() + in_place.len();
+        if waits_for_victims(request, attempted, &pods) {
+            let nominated = |uid: Uid| attempted.cluster.nomination(&uid).map(|row| (uid, row));
+            let rooms = pods.into_iter().filter_map(nominated).chain(in_place).collect();
+            let message = "not eligible due to a terminating pod on the nominated node.".to_owned();
+            return Ok(Together {
+                rooms,
+                victims: Vec::new(),
+                preemption: Preemption { by, message, makes_room: true },
+            });
+        }
+        let pods: Vec<Arc<Pod>> =
+            pods.iter().filter_map(|uid| attempted.cluster.pending_pod(uid)).map(Arc::clone).collect();
+        let place = place.map_err(failed)?;
+        let Room { mut rows, victims } =
+            make_room(request, attempted, &pods, place.as_ref(), self.name()).map_err(failed)?;
+        let message = format!("preempt success, alreadyWaitingForBound: {}/{all}", in_place.len());
+        rows.extend(in_place);
+        Ok(Together { rooms: rows, victims, preemption: Preemption { by, message, makes_room: true } })
+    }
+}
+
+/// Room that is made for several pods.
+struct Together {
+    rooms: Vec<(Uid, Row)>,
+    victims: Vec<Uid>,
+    preemption: Preemption,
 }
 
 impl Plugin for Coscheduling {
@@ -51,7 +104,11 @@ impl Plugin for Coscheduling {
     }
 
     fn reads(&self) -> &'static [ResourceKind] {
-        const { &[ResourceKind::typed::<PodGroup>()] }
+        if self.is_aware {
+            const { &[ResourceKind::typed::<PodGroup>(), ResourceKind::typed::<ClusterNetworkTopology>()] }
+        } else {
+            const { &[ResourceKind::typed::<PodGroup>()] }
+        }
     }
 
     fn state(&self) -> Option<Box<dyn State>> {
@@ -74,11 +131,68 @@ impl Plugin for Coscheduling {
 
     fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
         let Some(context) = cluster.state::<Context>() else { return Ok(()) };
-        let gang = context.gangs.gang_of(&request.pod.uid).and_then(|gang| context.gangs.declaration(gang));
-        if self.is_aware && gang.is_some_and(|gang| gang.topology.is_some()) {
-            return Err(Rejection::unresolvable("this scheduler does not place gangs by the network topology yet"));
-        }
         context.admits(&request.pod.uid)
+    }
+
+    fn plan(&self, request: &Request<'_>, profile: &Profile, cluster: &mut Cluster) -> Plan {
+        let uid = &request.pod.uid;
+        let Some(context) = cluster.state::<Context>().filter(|_| self.is_aware) else { return Plan::Any };
+        let spec = match context.place_of(uid) {
+            Place::Any => return Plan::Any,
+            Place::At(node) => return cluster.row(&node).map_or_else(unplanned, Plan::Only),
+            Place::Unplanned => return unplanned(),
+            Place::Together(spec) => spec,
+        };
+        let pods = context.job(uid).pods;
+        let pods: Vec<Arc<Pod>> = pods.iter().filter_map(|uid| cluster.pending_pod(uid)).map(Arc::clone).collect();
+        let arrangement = arrange(profile, cluster, &spec, &pods);
+        if let Some(context) = cluster.state_mut::<Context>() {
+            context.arranged(arrangement.as_ref().ok().cloned());
+        }
+        let node = match arrangement {
+            Ok(arrangement) => arrangement.get(uid).cloned(),
+            Err(rejection) => return Plan::Nowhere(rejection),
+        };
+        node.and_then(|node| cluster.row(&node)).map_or_else(unplanned, Plan::Only)
+    }
+
+    fn shares_room(&self, pod: &Pod, other: &Pod, cluster: &Cluster) -> bool {
+        let context = cluster.state::<Context>().filter(|_| self.is_aware || self.preempts);
+        context.is_some_and(|context| context.gangs.are_together(&pod.uid, &other.uid))
+    }
+
+    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
+        let selector = selector(request.template()).filter(|_| self.is_aware)?.to_owned();
+        let tree = Arc::clone(cluster.state::<Context>()?.network.tree(cluster)?);
+        Some(Box::new(Nearness { selector, tree, ranks: BTreeMap::new() }))
+    }
+
+    fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<String> {
+        vec![format!("node(s) didn't satisfy plugin(s) [{}]", self.name())]
+    }
+
+    fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilter {
+        let uid = &request.pod.uid;
+        let Some(context) = attempted.cluster.state::<Context>().filter(|_| self.preempts) else {
+            return PostFilter::Nothing(String::new());
+        };
+        if let Some(Preemption { by, message, makes_room }) = context.preemption(uid) {
+            let words = format!("preemption: preemption already attempted by {by} with message {message}");
+            return match attempted.cluster.nomination(uid).filter(|_| *makes_room) {
+                Some(row) => PostFilter::Together { rooms: vec![(uid.clone(), row)], victims: Vec::new(), words },
+                None => PostFilter::Nothing(words),
+            };
+        }
+        let result = self.preempt(request, attempted);
+        let preemption = result.as_ref().map_or_else(Clone::clone, |together| together.preemption.clone());
+        let words = format!("preemption: {}", preemption.message);
+        if let Some(context) = attempted.cluster.state_mut::<Context>() {
+            context.preempted(uid, preemption);
+        }
+        match result {
+            Ok(Together { rooms, victims, .. }) => PostFilter::Together { rooms, victims, words },
+            Err(_) => PostFilter::Nothing(words),
+        }
     }
 
     fn permit(&self, request: &Request<'_>, cluster: &mut Cluster, orders: &mut Orders) -> Permit {
@@ -95,7 +209,13 @@ impl Plugin for Coscheduling {
     fn refused(&self, request: &Request<'_>, found: &Found, cluster: &mut Cluster, orders: &mut Orders) {
         let uid = &request.pod.uid;
         if cluster.state::<Context>().is_some_and(|context| context.gangs.gang_of(uid).is_some()) {
-            let reason = found.words(request.plugins, cluster);
+            let nodes = cluster.len();
+            let reason = match found {
+                Found::Never(_, Rejection { code: Code::Unschedulable | Code::Unresolvable, message }) if nodes > 0 => {
+                    unavailable(&BTreeMap::from([(message.clone(), nodes)]), nodes)
+                }
+                found => found.words(request.plugins, cluster),
+            };
             if let Some(context) = cluster.state_mut::<Context>() {
                 context.refuse(uid, &reason, orders);
             }
@@ -106,6 +226,10 @@ impl Plugin for Coscheduling {
         if let Some(context) = cluster.state_mut::<Context>() {
             context.settle(orders);
         }
+    }
+
+    fn upkeep(&self, cluster: &Cluster) -> Upkeep {
+        upkeep(cluster, self.is_aware)
     }
 
     fn pre_bind(&self, request: &Request<'_>, _: &Placed, cluster: &Cluster, patch: &mut Patch) {
@@ -143,6 +267,10 @@ impl Plugin for Coscheduling {
     fn may_help(&self, pod: &Pod, _: &Event, cluster: &Cluster) -> bool {
         self.pre_enqueue(pod, cluster).is_ok()
     }
+}
+
+fn unplanned() -> Plan {
+    Plan::Nowhere(Rejection::error("no planned pods"))
 }
 
 #[cfg(test)]

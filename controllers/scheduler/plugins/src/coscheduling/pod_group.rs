@@ -27,37 +27,53 @@ pub struct Counts {
 ///
 /// A group that was scheduled once does not go back: pods that end are forgotten, and their group stays what it was.
 pub fn status(old: &PodGroupStatus, min: i32, counts: Counts, owner: Option<&str>) -> PodGroupStatus {
-    let phase = if counts.failed > 0 && counts.failed + counts.running + counts.succeeded >= min {
+    let Counts { members, scheduled, running, succeeded, failed } = counts;
+    let phase = if failed > 0 && failed + running + succeeded >= min {
         PodGroupPhase::Failed
-    } else if counts.succeeded >= min && counts.succeeded > 0 {
+    } else if succeeded >= min && succeeded > 0 {
         PodGroupPhase::Finished
-    } else if counts.running + counts.succeeded >= min && counts.running > 0 {
+    } else if running + succeeded >= min && running > 0 {
         PodGroupPhase::Running
-    } else if counts.scheduled >= min && counts.scheduled > 0 {
+    } else if scheduled >= min && scheduled > 0 {
         PodGroupPhase::Scheduled
-    } else if counts.scheduled > 0 {
+    } else if scheduled > 0 {
         PodGroupPhase::Scheduling
-    } else if counts.members >= min && counts.members > 0 {
+    } else if members >= min && members > 0 {
         PodGroupPhase::PreScheduling
     } else {
         PodGroupPhase::Pending
     };
-    if counts.members == 0 && old.scheduled > 0 {
+    if members == 0 && old.scheduled > 0 {
         return old.clone();
     }
+    let known = old.phase.clone().filter(|known| old.scheduled > 0 && progress(known) > progress(&phase));
     let occupied_by = match owner {
         Some(owner) if old.occupied_by.is_empty() => owner.to_owned(),
         _ => old.occupied_by.clone(),
     };
     PodGroupStatus {
-        phase: Some(phase),
+        phase: known.or(Some(phase)),
         occupied_by,
-        scheduled: counts.scheduled,
-        running: counts.running,
-        succeeded: counts.succeeded,
-        failed: counts.failed,
+        scheduled: scheduled.max(old.scheduled),
+        running,
+        succeeded,
+        failed,
         schedule_start_time: old.schedule_start_time.clone(),
     }
+}
+
+/// How far a group has come in a phase.
+fn progress(phase: &PodGroupPhase) -> usize {
+    let order = [
+        PodGroupPhase::Pending,
+        PodGroupPhase::PreScheduling,
+        PodGroupPhase::Scheduling,
+        PodGroupPhase::Scheduled,
+        PodGroupPhase::Running,
+        PodGroupPhase::Finished,
+        PodGroupPhase::Failed,
+    ];
+    order.iter().position(|known| known == phase).unwrap_or(0)
 }
 
 /// Whether a PodGroup is so old that nothing will become of it.
@@ -89,6 +105,8 @@ mod tests {
         let scheduled = status(&PodGroupStatus::default(), 2, counts, Some("ns/j"));
         assert_eq!((scheduled.occupied_by.as_str(), scheduled.scheduled), ("ns/j", 2));
         assert_eq!(status(&scheduled, 2, Counts::default(), None), scheduled);
+        let one_ended = status(&scheduled, 2, Counts { members: 1, scheduled: 1, ..Counts::default() }, None);
+        assert_eq!(one_ended, scheduled);
         let other = status(&scheduled, 2, counts, Some("ns/k"));
         assert_eq!(other.occupied_by, "ns/j", "the first owner stays");
     }

@@ -107,6 +107,11 @@ impl Round {
         self.is_hopeless |= self.placed.len() < placed;
     }
 
+    /// Nothing can come of it, whoever is left.
+    pub fn give_up(&mut self) {
+        self.is_hopeless = true;
+    }
+
     /// What came of it.
     pub fn outcome(self) -> Outcome {
         Outcome {

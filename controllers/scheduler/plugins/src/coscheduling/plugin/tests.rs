@@ -1,7 +1,12 @@
 //! Gangs on whole engines, with the recordings of the original where it decides well.
 
+mod network;
+mod preemption;
+mod status;
+
 use std::{any::TypeId, collections::BTreeMap, sync::Arc, time::Duration};
 
+use k8s_openapi::api::core::v1::PodSpec;
 use koord_api::pod_group::PodGroup;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
 use koord_engine::{
@@ -26,6 +31,8 @@ struct World {
     messages: BTreeMap<String, String>,
     attempts: usize,
     pods: BTreeMap<String, Arc<Pod>>,
+    /// Who was evicted, and for whom.
+    evicted: Vec<String>,
 }
 
 impl World {
@@ -36,10 +43,16 @@ impl World {
     fn with(plugin: Coscheduling, cpus: &[u32]) -> Self {
         let plugins: Vec<Arc<dyn Plugin>> =
             vec![Arc::new(SchedulingGates), Arc::new(NodeResourcesFit::default()), Arc::new(plugin)];
-        let profile = Profile { filters: vec![1], ..Profile::of("default-scheduler", plugins) };
+        let profile = Profile {
+            filters: vec![1],
+            scores: vec![(2, 1)],
+            post_filters: vec![2],
+            ..Profile::of("default-scheduler", plugins)
+        };
         let engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
         let (bound, messages, pods) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        let mut world = Self { engine, now: Moment::default(), bound, messages, attempts: 0, pods };
+        let mut world =
+            Self { engine, now: Moment::default(), bound, messages, attempts: 0, pods, evicted: Vec::new() };
         for (index, cpus) in cpus.iter().enumerate() {
             world.add_node(&format!("n{}", index + 1), *cpus);
         }
@@ -47,8 +60,13 @@ impl World {
     }
 
     fn add_node(&mut self, name: &str, cpus: u32) {
-        let allocatable = json!({"status": {"allocatable": {"cpu": cpus.to_string(), "pods": "110"}}});
-        self.engine.set_node(node(name, &allocatable), self.now);
+        self.add_node_at(name, cpus, &json!({}));
+    }
+
+    fn add_node_at(&mut self, name: &str, cpus: u32, labels: &Value) {
+        let allocatable = json!({"allocatable": {"cpu": cpus.to_string(), "pods": "110"}});
+        let members = json!({"metadata": {"labels": labels}, "status": allocatable});
+        self.engine.set_node(node(name, &members), self.now);
     }
 
     /// Pods arrive at once: their names, and what they say.
@@ -66,16 +84,19 @@ impl World {
             .as_object()
             .unwrap()
             .iter()
-            .filter(|(key, _)| !matches!(&***key, "podGroup" | "node" | "gated"))
+            .filter(|(key, _)| !matches!(&***key, "podGroup" | "node" | "gated" | "priority" | "label"))
             .map(|(key, value)| {
                 let key = if key.contains('/') { key.clone() } else { format!("{GANG}{key}") };
                 (key, value.as_str().unwrap())
             })
             .collect();
         let annotations = annotations.iter().map(|(key, value)| (&**key, *value)).collect();
-        let labels = gang.get("podGroup").map(|name| ("pod-group.scheduling.sigs.k8s.io", name.as_str().unwrap()));
-        let spec = serde_json::from_value(spec).unwrap();
-        let template = Template::of(namespace, labels.into_iter().collect(), &annotations, &spec).unwrap();
+        let group = gang.get("podGroup").map(|name| ("pod-group.scheduling.sigs.k8s.io", name.as_str().unwrap()));
+        let label = gang.get("label").map(|label| label.as_str().unwrap().split_once('=').unwrap());
+        let mut spec: PodSpec = serde_json::from_value(spec).unwrap();
+        spec.priority = gang.get("priority").map(|priority| priority.as_i64().unwrap().try_into().unwrap());
+        let labels = group.into_iter().chain(label).collect();
+        let template = Template::of(namespace, labels, &annotations, &spec).unwrap();
         let pod = Arc::new(Pod {
             key: ObjectKey::new(namespace, bare),
             uid: Uid::from(name),
@@ -116,7 +137,10 @@ impl World {
             let name = attempt.pod.uid.to_string();
             match &attempt.outcome {
                 Outcome::Bind { .. } => _ = self.bound.insert(name, attempt),
-                Outcome::Refused(refused) => _ = self.messages.insert(name, refused.message.clone()),
+                Outcome::Refused(refused) => {
+                    self.messages.insert(name.clone(), refused.message.clone());
+                    self.evicted.extend(refused.victims.iter().map(|victim| format!("{} for {name}", victim.uid)));
+                }
                 Outcome::Waiting { .. } => {}
             }
         }
@@ -187,11 +211,15 @@ fn a_gang_that_does_not_fit_says_why_and_is_quiet() {
     world.create(&["p1", "p2", "p3"], 3, &of(3));
     let full = "0/1 nodes are available: 1 Insufficient cpu.";
     let rejected = format!(
-        "0/1 nodes are available: 1 GangGroup \"ns/g\" gets rejected due to member Pod \"ns/p3\" is unschedulable with \
+        "0/1 nodes are available: 1 GangGroup \"ns/g\" gets rejected due to member Pod \"ns/p2\" is unschedulable with \
          reason {full:?}, alreadyWaitForBound: 2."
     );
-    assert_eq!((&world.messages["p1"], &world.messages["p2"]), (&rejected, &rejected));
-    assert_eq!((world.messages["p3"].as_str(), world.bound()), (full, String::new()));
+    assert_eq!(
+        (&world.messages["p1"], &world.messages["p3"]),
+        (&rejected, &rejected),
+        "the last to come is tried first"
+    );
+    assert_eq!((world.messages["p2"].as_str(), world.bound()), (full, String::new()));
     assert_eq!(world.engine.cluster().discrepancies(), []);
     let attempts = world.attempts;
     world.wait(250);
@@ -204,10 +232,10 @@ fn a_gang_that_does_not_fit_says_why_and_is_quiet() {
 fn the_first_member_that_does_not_fit_refuses_those_that_were_not_tried() {
     let mut world = World::new(&[2]);
     world.create(&["p1", "p2"], 3, &of(2));
-    assert_eq!(world.messages["p1"], "0/1 nodes are available: 1 Insufficient cpu.");
-    let reason = "0/1 nodes are available: GangGroup \"ns/g\" gets rejected due to member Pod \"ns/p1\" is unschedulable \
+    assert_eq!(world.messages["p2"], "0/1 nodes are available: 1 Insufficient cpu.");
+    let reason = "0/1 nodes are available: GangGroup \"ns/g\" gets rejected due to member Pod \"ns/p2\" is unschedulable \
                   with reason \"0/1 nodes are available: 1 Insufficient cpu.\", alreadyWaitForBound: 0.";
-    assert_eq!(world.messages["p2"], reason);
+    assert_eq!(world.messages["p1"], reason);
 }
 
 #[test]
@@ -312,26 +340,66 @@ fn members_that_run_at_the_start_are_enough_and_namespaces_are_apart() {
 }
 
 #[test]
+fn running_members_count_from_the_start_where_the_policy_says_so() {
+    let gang = |node: Option<&str>| {
+        let mut gang = json!({"name": "g", "min-available": "3", "match-policy": "waiting-and-running"});
+        node.into_iter().for_each(|node| gang["node"] = json!(node));
+        gang
+    };
+    let mut world = World::new(&[8]);
+    world.create(&["p1", "p2"], 1, &gang(Some("n1")));
+    assert_eq!(world.create(&["p3"], 1, &gang(None)).bound(), "p3");
+}
+
+#[test]
+fn a_member_that_is_bound_alone_says_no_longer_that_it_was_bound_with_others() {
+    let mut gang = of(2);
+    gang["scheduling.koordinator.sh/bind-gang-member-count"] = json!("2");
+    let mut world = World::new(&[8]);
+    world.create(&["p1", "p2"], 1, &of(2)).bind().create(&["p3"], 1, &gang);
+    let Outcome::Bind { patch, .. } = &world.bound["p3"].outcome else { unreachable!() };
+    let removed = [("scheduling.koordinator.sh/bind-gang-member-count".to_owned(), None)];
+    assert_eq!(patch.annotations, removed.into_iter().collect());
+}
+
+#[test]
+fn pod_groups_without_a_timeout_that_fit_half_each_run_one_after_the_other() {
+    let member = |name: &str| json!({"podGroup": name});
+    let mut world = World::new(&[4]);
+    world.pod_group("g", 2).pod_group("h", 2);
+    for (name, group) in [("g1", "g"), ("h1", "h"), ("g2", "g"), ("h2", "h")] {
+        world.put(name, 2, &member(group));
+    }
+    assert_eq!(world.run().bound(), "g1:2 g2:2");
+    let attempts = world.bind().attempts;
+    assert_eq!(world.wait(250).attempts, attempts);
+    assert_eq!(world.delete("g1").wait(12).bound(), "g2:2", "half of the room is no room");
+    assert_eq!(world.delete("g2").wait(12).bound(), "h1:2 h2:2");
+}
+
+#[test]
+fn groups_that_arrive_mixed_run_as_room_comes() {
+    let of = |name: &str, group: &str| json!({"name": name, "min-available": "1", "groups": group});
+    let (ab, cd) = (r#"["ns/A","ns/B"]"#, r#"["ns/C","ns/D"]"#);
+    let mut world = World::new(&[1]);
+    for (name, gang, group) in [("a", "A", ab), ("c", "C", cd), ("b", "B", ab), ("d", "D", cd)] {
+        world.create(&[name], 1, &of(gang, group));
+    }
+    assert_eq!(world.wait(20).bound(), "", "no part of a group runs");
+    world.add_node("n2", 1);
+    let first = world.wait(20).bound();
+    assert!(matches!(&*first, "a:2 b:2" | "c:2 d:2"), "{first}");
+    world.add_node("n3", 2);
+    assert_eq!(world.bind().wait(20).bound(), "a:2 b:2 c:2 d:2");
+}
+
+#[test]
 fn a_member_behind_a_gate_holds_the_gang_back() {
     let mut world = World::new(&[8]);
     let gated = json!({"name": "g", "min-available": "2", "gated": ""});
     world.create(&["p1"], 1, &of(2)).create(&["p2"], 1, &gated);
     assert_eq!(world.bound(), "");
     assert_eq!(world.create(&["p2"], 1, &of(2)).bound(), "p1:2 p2:2");
-}
-
-#[test]
-fn a_gang_that_asks_for_a_place_in_the_network_waits_where_that_counts() {
-    let gang = json!({
-        "name": "g", "min-available": "1",
-        "network-topology-spec": r#"{"gatherStrategy":[{"layer":"rack","strategy":"MustGather"}]}"#,
-    });
-    assert_eq!(World::new(&[8]).create(&["p1"], 1, &gang).bound(), "p1", "by default it does not count");
-    let args = serde_json::from_value(json!({"awareNetworkTopology": true})).unwrap();
-    let mut world = World::with(Coscheduling::new(&args), &[8]);
-    assert_eq!(world.create(&["p1"], 1, &gang).bound(), "");
-    assert!(world.messages["p1"].contains("by the network topology yet"), "{}", world.messages["p1"]);
-    assert_eq!(world.create(&["x"], 1, &json!({})).bound(), "x");
 }
 
 #[test]
@@ -349,9 +417,9 @@ fn a_round_ends_when_a_member_of_it_is_deleted() {
         world.put(name, 2, &of(3));
     }
     let first = world.engine.attempt(world.now).unwrap();
-    assert!(matches!(first.outcome, Outcome::Waiting { .. }) && first.pod.uid == Uid::from("p1"));
+    assert!(matches!(first.outcome, Outcome::Waiting { .. }) && first.pod.uid == Uid::from("p3"));
     world.delete("p2");
-    assert_eq!((world.bound(), world.engine.cluster().pod(&Uid::from("p1")).is_none()), (String::new(), true));
+    assert_eq!((world.bound(), world.engine.cluster().pod(&Uid::from("p3")).is_none()), (String::new(), true));
     assert_eq!(world.create(&["p4"], 2, &of(3)).wait(12).bound(), "p1:3 p3:3 p4:3");
     // The same with one that has its place already.
     let mut world = World::new(&[8]);
@@ -359,6 +427,6 @@ fn a_round_ends_when_a_member_of_it_is_deleted() {
         world.put(name, 2, &of(3));
     }
     world.engine.attempt(world.now).unwrap();
-    world.delete("p1");
-    assert_eq!(world.create(&["p4"], 2, &of(3)).wait(12).bound(), "p2:3 p3:3 p4:3");
+    world.delete("p3");
+    assert_eq!(world.create(&["p4"], 2, &of(3)).wait(12).bound(), "p1:3 p2:3 p4:3");
 }

@@ -1,0 +1,145 @@
+//! Pods that are tried on nodes together, by plugins that place or make room for several at once.
+
+use std::sync::Arc;
+
+use koord_core::uid::Uid;
+
+use super::{Prepared, Profile, Verdict};
+use crate::{
+    cluster::{Class, Cluster, Mark, Placed, Trial},
+    columns::Row,
+    hold::Holds,
+    plugin::{Rejection, Request},
+    pod::Pod,
+};
+
+/// A trial in which pods take their places one after the other, each with what plugins reserve for it there. All of it is
+/// undone at the end.
+pub struct Rehearsal<'c> {
+    profile: &'c Profile,
+    trial: Trial<'c>,
+    pods: Vec<Asked>,
+    prepared: Vec<Prepared>,
+    steps: Vec<(Placed, bool)>,
+}
+
+/// A pod, with the index of what is asked of nodes for it.
+struct Asked {
+    pod: Arc<Pod>,
+    class: Arc<Class>,
+    prepared: usize,
+}
+
+/// How far a rehearsal has come, to go back to.
+#[derive(Clone, Copy, Debug)]
+pub struct Point {
+    mark: Mark,
+    steps: usize,
+}
+
+impl<'c> Rehearsal<'c> {
+    /// A rehearsal with these pods, none of which has a place yet.
+    pub fn new(profile: &'c Profile, cluster: &'c mut Cluster, pods: &[Arc<Pod>]) -> Self {
+        let (mut asked, mut prepared, mut known) = (Vec::<Asked>::new(), Vec::new(), Vec::new());
+        for pod in pods {
+            let class = cluster.class(&pod.template);
+            let is_individual = profile.plugins.iter().any(|plugin| plugin.is_individual(pod, cluster));
+            let alike = known.iter().find(|(id, _)| !is_individual && *id == class.id()).map(|(_, index)| *index);
+            let index = alike.unwrap_or_else(|| {
+                prepared.push(profile.prepare(&Request { pod, class: &class, plugins: &profile.plugins }, cluster));
+                prepared.len() - 1
+            });
+            if !is_individual {
+                known.push((class.id(), index));
+            }
+            asked.push(Asked { pod: Arc::clone(pod), class, prepared: index });
+        }
+        Self { profile, trial: cluster.trial(), pods: asked, prepared, steps: Vec::new() }
+    }
+
+    /// The cluster as it would be.
+    pub fn cluster(&self) -> &Cluster {
+        &self.trial
+    }
+
+    /// The pods.
+    pub fn pods(&self) -> impl ExactSizeIterator<Item = &Arc<Pod>> {
+        self.pods.iter().map(|asked| &asked.pod)
+    }
+
+    /// Whether plugins other than the named one admit a pod to the cluster as it would be.
+    pub fn admit(&self, pod: usize, but: &str) -> Result<(), Rejection> {
+        let Some(asked) = self.pods.get(pod) else { return Ok(()) };
+        let mut plugins = self.profile.plugins.iter().filter(|plugin| plugin.name() != but);
+        plugins.try_for_each(|plugin| plugin.admit(&asked.request(self.profile), &self.trial))
+    }
+
+    /// Whether a node takes a pod beside all that have their places, and beside those for which room is being made there.
+    pub fn takes(&mut self, pod: usize, row: Row) -> Result<(), Verdict> {
+        let Some(asked) = self.pods.get(pod) else { return Ok(()) };
+        let Some(prepared) = self.prepared.get_mut(asked.prepared) else { return Ok(()) };
+        prepared.refused.map_or(Ok(()), Err)?;
+        prepared.filter(&self.trial, row)?;
+        let mut beside = self.profile.nominated_before(&asked.pod, row, &self.trial);
+        beside.retain(|other| self.pods.iter().all(|asked| asked.pod.uid != other.uid));
+        prepared.filter_beside(&mut self.trial, row, &beside)
+    }
+
+    /// Puts a pod in its place, with what plugins reserve for it.
+    pub fn place(&mut self, pod: usize, row: Row) -> Result<(), Rejection> {
+        let Some(asked) = self.pods.get(pod) else { return Ok(()) };
+        let mut holds = Holds::default();
+        for plugin in &self.profile.plugins {
+            plugin.reserve(&asked.request(self.profile), &self.trial, row, &mut holds)?;
+        }
+        let pod = Arc::clone(&asked.pod);
+        self.put(pod, row, holds);
+        Ok(())
+    }
+
+    /// Takes a pod from its place.
+    pub fn remove(&mut self, uid: &Uid) {
+        if let Some(placed) = self.trial.pod(uid).cloned() {
+            self.trial.remove(uid);
+            self.step(placed, false);
+        }
+    }
+
+    /// Puts a pod back where it was.
+    pub fn put_back(&mut self, placed: &Placed) {
+        self.put(Arc::clone(&placed.pod), placed.row, placed.holds.clone());
+    }
+
+    /// The point that the rehearsal has come to.
+    pub fn point(&self) -> Point {
+        Point { mark: self.trial.mark(), steps: self.steps.len() }
+    }
+
+    /// Undoes what was done since.
+    pub fn back_to(&mut self, point: Point) {
+        self.trial.back_to(point.mark);
+        while self.steps.len() > point.steps {
+            let Some((placed, was_added)) = self.steps.pop() else { return };
+            self.prepared.iter_mut().for_each(|prepared| prepared.changed(&self.trial, &placed, !was_added));
+        }
+    }
+
+    fn put(&mut self, pod: Arc<Pod>, row: Row, holds: Holds) {
+        let uid = pod.uid.clone();
+        self.trial.place(pod, row, holds);
+        if let Some(placed) = self.trial.pod(&uid).cloned() {
+            self.step(placed, true);
+        }
+    }
+
+    fn step(&mut self, placed: Placed, is_added: bool) {
+        self.prepared.iter_mut().for_each(|prepared| prepared.changed(&self.trial, &placed, is_added));
+        self.steps.push((placed, is_added));
+    }
+}
+
+impl Asked {
+    fn request<'a>(&'a self, profile: &'a Profile) -> Request<'a> {
+        Request { pod: &self.pod, class: &self.class, plugins: &profile.plugins }
+    }
+}

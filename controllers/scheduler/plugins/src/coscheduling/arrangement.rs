@@ -1,0 +1,95 @@
+//! Where the members of a gang go that asks for a place in the network (3E.6).
+
+use std::{collections::BTreeMap, iter::repeat_n, sync::Arc};
+
+use koord_api::gang::NetworkTopologySpec;
+use koord_core::uid::Uid;
+use koord_engine::{
+    cluster::Cluster,
+    columns::Row,
+    cycle::{Profile, Rehearsal},
+    plugin::{Rejection, unavailable},
+    pod::Pod,
+};
+
+use super::{
+    context::Context,
+    network::selector,
+    topology::{Offer, Requirements, Tree},
+};
+
+/// The node of each member.
+pub(super) type Arrangement = BTreeMap<Uid, Arc<str>>;
+
+/// Arranges pods that need a place together. All of it is tried, and undone.
+pub(super) fn arrange(
+    profile: &Profile,
+    cluster: &mut Cluster,
+    spec: &NetworkTopologySpec,
+    pods: &[Arc<Pod>],
+) -> Result<Arrangement, Rejection> {
+    let tree = tree(cluster)?;
+    let mut rehearsal = Rehearsal::new(profile, cluster, pods);
+    arrange_in(&mut rehearsal, profile, &tree, spec, |_| 0).map_err(Rejection::unschedulable)
+}
+
+/// The tree of the cluster's network.
+pub(super) fn tree(cluster: &Cluster) -> Result<Arc<Tree>, Rejection> {
+    let tree = cluster.state::<Context>().and_then(|context| context.network.tree(cluster));
+    tree.cloned().ok_or_else(|| Rejection::error("no cluster network topology"))
+}
+
+/// Arranges the pods of a rehearsal in the cluster as it would be. Of places that are alike otherwise, the one with the
+/// highest score is taken.
+pub(super) fn arrange_in(
+    rehearsal: &mut Rehearsal<'_>,
+    profile: &Profile,
+    tree: &Tree,
+    spec: &NetworkTopologySpec,
+    score: impl Fn(Row) -> i64,
+) -> Result<Arrangement, String> {
+    let (offers, refusals) = survey(rehearsal, profile, score);
+    let mut pods: Vec<&Arc<Pod>> = rehearsal.pods().collect();
+    let shares = tree.place(&Requirements::new(spec, pods.len()), &offers).map_err(|mut refusal| {
+        refusal.why = unavailable(&refusals, rehearsal.cluster().len());
+        refusal.to_string()
+    })?;
+    // QUIRK: the members sit down in the order of their names, whatever their index says
+    // (`members_sit_down_by_name_whatever_their_index`).
+    pods.sort_by_key(|pod| (pod.key.name(), pod.key.namespace()));
+    let seats = shares.into_iter().flat_map(|(node, pods)| repeat_n(Arc::from(node), pods));
+    Ok(pods.into_iter().map(|pod| pod.uid.clone()).zip(seats).collect())
+}
+
+/// What each node offers to the pods, tried on it one after the other, and how many nodes take no more for which reason.
+fn survey(
+    rehearsal: &mut Rehearsal<'_>,
+    profile: &Profile,
+    score: impl Fn(Row) -> i64,
+) -> (BTreeMap<String, Offer>, BTreeMap<String, usize>) {
+    let near = rehearsal.pods().next().map(|pod| Arc::clone(&pod.template));
+    let (mut offers, mut refusals) = (BTreeMap::new(), BTreeMap::new());
+    let nodes: Vec<(Row, String)> =
+        rehearsal.cluster().rows().map(|(row, node)| (row, node.name.as_ref().to_owned())).collect();
+    for (row, node) in nodes {
+        let point = rehearsal.point();
+        let mut slots = 0;
+        while slots < rehearsal.pods().len() {
+            let reasons = match rehearsal.takes(slots, row) {
+                Ok(()) => rehearsal.place(slots, row).err().map(|rejection| vec![rejection.message]),
+                Err(verdict) => Some(profile.reasons(&verdict, rehearsal.cluster())),
+            };
+            if let Some(reasons) = reasons {
+                reasons.into_iter().for_each(|reason| *refusals.entry(reason).or_default() += 1);
+                break;
+            }
+            slots += 1;
+        }
+        rehearsal.back_to(point);
+        let context = rehearsal.cluster().state::<Context>();
+        let selector = near.as_deref().and_then(selector);
+        let existing = context.map_or(0, |context| context.network.near(selector, row));
+        offers.insert(node, Offer { slots, existing, score: score(row) });
+    }
+    (offers, refusals)
+}

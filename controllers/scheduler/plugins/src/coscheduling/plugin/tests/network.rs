@@ -1,0 +1,165 @@
+//! Gangs that ask for a place in the network, on the seven nodes of the recordings: blocks of two, two and three nodes, of
+//! which the last is a spine of its own.
+
+use koord_api::cluster_network_topology::ClusterNetworkTopology;
+
+use super::*;
+
+const NODES: [(&str, &str, &str); 7] = [
+    ("n1", "b1", "s1"),
+    ("n2", "b1", "s1"),
+    ("n3", "b2", "s1"),
+    ("n4", "b2", "s1"),
+    ("n5", "b3", "s2"),
+    ("n6", "b3", "s2"),
+    ("n7", "b3", "s2"),
+];
+
+/// Seven nodes of four cpus.
+pub(super) fn world(args: &Value) -> World {
+    let mut args = args.clone();
+    args["awareNetworkTopology"] = json!(true);
+    let mut world = World::with(Coscheduling::new(&serde_json::from_value(args).unwrap()), &[]);
+    for (name, block, spine) in NODES {
+        world.add_node_at(name, 4, &json!({"t/block": block, "t/spine": spine}));
+    }
+    let spec = json!({"networkTopologySpec": [
+        {"labelKey": ["t/spine"], "parentTopologyLayer": "ClusterTopologyLayer", "topologyLayer": "SpineLayer"},
+        {"labelKey": ["t/block"], "parentTopologyLayer": "SpineLayer", "topologyLayer": "BlockLayer"},
+        {"parentTopologyLayer": "BlockLayer", "topologyLayer": "NodeTopologyLayer"},
+    ]});
+    let value: ClusterNetworkTopology = serde_json::from_value(json!({ "spec": spec })).unwrap();
+    let key = ObjectKey::cluster("default");
+    world.engine.set_object(Object::new(key, Uid::from("t"), false, Arc::new(value)), world.now);
+    world
+}
+
+/// A gang of so many that gathers in this layer.
+pub(super) fn gathered(min: usize, strategy: &str) -> Value {
+    let spec = format!(r#"{{"gatherStrategy":[{strategy}]}}"#);
+    json!({"name": "g", "min-available": min.to_string(), "network-topology-spec": spec})
+}
+
+pub(super) fn must(layer: &str) -> String {
+    format!(r#"{{"layer":"{layer}","strategy":"MustGather"}}"#)
+}
+
+/// Where the pods are to be bound, by name.
+fn nodes(world: &World) -> String {
+    let node = |attempt: &Attempt| match &attempt.outcome {
+        Outcome::Bind { node, .. } => node.to_string(),
+        _ => unreachable!(),
+    };
+    world.bound.values().map(node).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn members_are_gathered_where_they_ask_for_it() {
+    let names = ["p1", "p2", "p3", "p4"];
+    let multiple = r#"{"layer":"BlockLayer","strategy":"PreferGather","podCountMultiple":2}"#.to_owned();
+    for (members, strategy, expected) in [
+        (3, must("BlockLayer"), "n5 n6 n7"),
+        (4, must("SpineLayer"), "n1 n2 n3 n4"),
+        (4, multiple, "n1 n2 n3 n4"),
+        (2, must("BlockLayer"), "n1 n2"),
+    ] {
+        let mut world = world(&json!({}));
+        world.create(&names[..members], 4, &gathered(members, &strategy));
+        assert_eq!(nodes(&world), expected, "{members} {strategy}");
+        assert_eq!(world.engine.cluster().discrepancies(), []);
+    }
+    // topo-two-per-node
+    let mut two = world(&json!({}));
+    two.create(&["p1", "p2"], 2, &gathered(2, &must("NodeTopologyLayer")));
+    assert_eq!(nodes(&two), "n1 n1");
+    // topo-must-block-tight
+    let mut tight = world(&json!({}));
+    tight.put("a", 4, &json!({"node": "n1"}));
+    tight.create(&["p1", "p2"], 4, &gathered(2, &must("BlockLayer")));
+    assert_eq!(nodes(&tight), "n3 n4");
+}
+
+#[test]
+fn a_gang_without_a_place_says_which_places_are_too_small() {
+    let mut world = world(&json!({}));
+    world.create(&["p1", "p2", "p3", "p4"], 4, &gathered(4, &must("BlockLayer")));
+    let places = "topology topologyNode BlockLayer/b1: 2;topology topologyNode BlockLayer/b2: 2;topology topologyNode \
+                  BlockLayer/b3: 3, 0/7 nodes are available: 7 Insufficient cpu.";
+    let why = format!("no candidate topology nodes can accommodate job, desiredOfferSlot: 4, {places}");
+    assert_eq!(world.messages["p4"], format!("0/7 nodes are available: {why}."));
+    let reason = format!("0/7 nodes are available: 7 {why}.");
+    assert_eq!(
+        world.messages["p1"],
+        format!(
+            "0/7 nodes are available: GangGroup \"ns/g\" gets rejected due to member Pod \"ns/p4\" is unschedulable with \
+             reason {reason:?}, alreadyWaitForBound: 0."
+        )
+    );
+    let attempts = world.attempts;
+    assert_eq!((world.bound(), world.wait(250).attempts), (String::new(), attempts), "nothing has changed");
+    // A fourth node in the block.
+    world.add_node_at("n8", 4, &json!({"t/block": "b3", "t/spine": "s2"}));
+    world.wait(12);
+    assert_eq!(nodes(&world), "n5 n6 n7 n8");
+}
+
+#[test]
+fn members_sit_down_by_name_whatever_their_index() {
+    let mut world = world(&json!({}));
+    for (name, index) in [("p1", "2"), ("p2", "1"), ("p3", "0")] {
+        let mut gang = gathered(3, &must("BlockLayer"));
+        gang["network-topology-index"] = json!(index);
+        world.put(name, 4, &gang);
+    }
+    world.run();
+    assert_eq!(nodes(&world), "n5 n6 n7");
+}
+
+#[test]
+fn without_a_topology_a_gang_that_asks_for_a_place_waits_where_that_counts() {
+    let gang = gathered(1, &must("BlockLayer"));
+    assert_eq!(World::new(&[8]).create(&["p1"], 1, &gang).bound(), "p1", "by default it does not count");
+    let args = serde_json::from_value(json!({"awareNetworkTopology": true})).unwrap();
+    let mut world = World::with(Coscheduling::new(&args), &[8]);
+    assert_eq!(world.create(&["p1"], 1, &gang).bound(), "");
+    assert_eq!(world.messages["p1"], "no cluster network topology");
+    assert_eq!(world.create(&["x"], 1, &json!({})).bound(), "x");
+}
+
+#[test]
+fn members_that_come_later_go_where_they_fit() {
+    let mut world = world(&json!({}));
+    world.create(&["p1", "p2"], 4, &gathered(2, &must("BlockLayer"))).bind();
+    world.create(&["p3"], 4, &gathered(2, &must("BlockLayer")));
+    assert!(world.bound.contains_key("p3"), "though its block is full: {:?}", world.messages);
+}
+
+#[test]
+fn the_members_of_a_group_are_arranged_together() {
+    let of = |name: &str| {
+        let mut gang = gathered(1, &must("BlockLayer"));
+        (gang["name"], gang["groups"]) = (json!(name), json!(r#"["ns/A","ns/B","ns/C"]"#));
+        gang
+    };
+    let mut world = world(&json!({}));
+    for (name, gang) in [("a", "A"), ("b", "B"), ("c", "C")] {
+        world.put(name, 4, &of(gang));
+    }
+    world.run();
+    assert_eq!(nodes(&world), "n5 n6 n7");
+}
+
+#[test]
+fn a_pod_goes_near_to_those_with_the_same_selector() {
+    let near = |node: Option<&str>| {
+        let mut pod = json!({"scheduling.koordinator.sh/network-topology-selector": "job-1"});
+        node.into_iter().for_each(|node| pod["node"] = json!(node));
+        pod
+    };
+    let mut world = world(&json!({}));
+    world.put("a", 1, &near(Some("n6")));
+    world.create(&["p1"], 1, &near(None)).bind();
+    assert_eq!(nodes(&world), "n6");
+    world.create(&["p2"], 4, &near(None));
+    assert!(matches!(nodes(&world).as_str(), "n6 n5"), "in its block: {}", nodes(&world));
+}
