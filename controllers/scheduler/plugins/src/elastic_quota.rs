@@ -1,7 +1,9 @@
 //! ElasticQuota: pods of a quota may use its runtime, which is divided among quotas by what they request.
 //!
 //! Pods are counted by what makes them find their quota ([`Ledger`]); the quotas are trees with sums that follow every
-//! change ([`Forest`]). A pod that its quota has no room for may evict less important pods of the same quota.
+//! change ([`Forest`]). A pod that its quota has no room for may evict less important pods of the same quota. What is
+//! observed is written into the objects of the quotas ([`QuotaStatus`]), and a quota that uses too much for long loses pods
+//! ([`Overuse`]).
 
 #[cfg(test)]
 mod cases;
