@@ -66,7 +66,14 @@ pub const GATES: &[Gate] = &[
 const NOT_BUILT: [&str; 2] = ["PriorityTransformer", "ReplaceResourcesTransformer"];
 
 /// Gates with which something is done otherwise.
-const BUILT: [&str; 0] = [];
+const BUILT: [&str; 6] = [
+    "MultiQuotaTree",
+    "ElasticQuotaIgnorePodOverhead",
+    "ElasticQuotaIgnoreTerminatingPod",
+    "ElasticQuotaImmediateIgnoreTerminatingPod",
+    "ElasticQuotaGuaranteeUsage",
+    "DisableDefaultQuota",
+];
 
 /// Why these gates cannot be taken, where one is on that is not built and may not be dropped.
 pub(crate) fn refusal(gates: &Gates) -> Option<String> {

@@ -7,9 +7,10 @@ const READ: &[&str] = &["list", "watch"];
 const WRITE: &[&str] = &["patch", "update"];
 
 /// What is written of pods, and of the objects that plugins prepare or keep up to date; and what the API server is asked.
-const WRITES: [RbacRule; 11] = [
+const WRITES: [RbacRule; 12] = [
     rule("", "pods", &["delete", "patch"]),
     rule("", "pods/binding", &["create"]),
+    rule("", "pods/eviction", &["create"]),
     rule("", "pods/status", &["patch"]),
     rule("", "persistentvolumes", &["patch"]),
     rule("", "persistentvolumeclaims", &["patch"]),
@@ -17,7 +18,7 @@ const WRITES: [RbacRule; 11] = [
     rule("scheduling.koordinator.sh", "reservations/status", WRITE),
     // Their definitions have no status of its own.
     rule("scheduling.sigs.k8s.io", "podgroups", WRITE),
-    rule("scheduling.sigs.k8s.io", "elasticquotas", WRITE),
+    rule("scheduling.sigs.k8s.io", "elasticquotas", &["create", "patch"]),
     // Who may read what at the secure port.
     rule("authentication.k8s.io", "tokenreviews", &["create"]),
     rule("authorization.k8s.io", "subjectaccessreviews", &["create"]),

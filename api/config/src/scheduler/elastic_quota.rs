@@ -91,10 +91,14 @@ impl Args for ElasticQuotaArgs {
 
     fn check(&self, problems: &mut Problems) {
         for (index, hook) in self.hook_plugins.iter().enumerate() {
-            for (key, text) in [("key", &hook.key), ("factoryKey", &hook.factory_key)] {
-                if text.is_empty() {
-                    problems.add(&["hookPlugins", &index.to_string(), key], "must not be empty");
-                }
+            let mut problem = |key, message: &str| problems.add(&["hookPlugins", &index.to_string(), key], message);
+            if hook.key.is_empty() {
+                problem("key", "must not be empty");
+            }
+            match hook.factory_key.as_str() {
+                "" => problem("factoryKey", "must not be empty"),
+                // Hook plugins are compiled into a scheduler; neither the original as it is shipped nor this one has any.
+                unknown => problem("factoryKey", &format!("there is no hook plugin {unknown:?}")),
             }
         }
     }

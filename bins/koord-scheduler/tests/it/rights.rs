@@ -40,8 +40,7 @@ const NEEDED_AT_TIMES: &[(Option<&str>, &str, &str)] = &[
     (Some("reservations/status"), "update", "the status says which pods use a reservation"),
     (Some("podgroups"), "patch", "the status says how many pods of a gang run"),
     (Some("podgroups"), "update", "the status says how many pods of a gang run"),
-    (Some("elasticquotas"), "patch", "the status and annotations say what a quota may use and uses"),
-    (Some("elasticquotas"), "update", "the status and annotations say what a quota may use and uses"),
+    (Some("pods/eviction"), "create", "a quota that uses more than it may loses pods where that is watched"),
 ];
 
 impl Server {

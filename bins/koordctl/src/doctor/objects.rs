@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use jiff::Timestamp;
+use koord_api::quota::is_reserved;
 use koord_manager::{Checked, Options};
 use koord_program::plan::{self, Recorded};
 use koord_resource::controller::ResourceKind;
@@ -68,7 +69,8 @@ pub(super) async fn look(cluster: &Cluster, args: &DoctorArgs, report: &mut Repo
                 .replace(". ", " "),
         );
     }
-    for quota in tree.all() {
+    // The scheduler has made those that nobody may change.
+    for quota in tree.all().filter(|quota| !is_reserved(quota.name())) {
         let Some(denial) = contradiction(&tree, quota) else { continue };
         let remedy = denial.advice.map_or("see what surrounds it", |advice| advice.remedy);
         report.warning(

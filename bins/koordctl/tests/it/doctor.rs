@@ -612,6 +612,8 @@ fn objects_that_are_set_aside_are_found() {
     quota("orphan", json!({parent: "nobody"}), "1");
     finds(&cluster, "objects", "warning", "ElasticQuota default/orphan", "orphan has parentName nobody but not find");
     cluster.delete(&format!("{QUOTAS}/orphan"));
+    quota("koordinator-root-quota", json!({"quota.scheduling.koordinator.sh/is-parent": "true", parent: ""}), "0");
+    assert_eq!(findings(&cluster, &["--only=objects"]).0, [], "it belongs to the scheduler");
     quota("top", json!({"quota.scheduling.koordinator.sh/is-parent": "true"}), "5");
     quota("low", json!({parent: "top"}), "9");
     let (found, _) = findings(&cluster, &["--only=objects"]);

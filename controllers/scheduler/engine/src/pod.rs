@@ -30,6 +30,8 @@ pub struct Template {
     pub annotations: Labels,
     /// What it requests, with overhead.
     pub requests: ResourceList,
+    /// What of that is overhead of its runtime class.
+    pub overhead: ResourceList,
     /// The limits of what it uses, with overhead.
     pub limits: ResourceList,
     /// Kubernetes' own QoS class.
@@ -106,6 +108,8 @@ pub struct Pod {
     pub nominated: Option<Arc<str>>,
     /// Whether it is being deleted.
     pub deleting: bool,
+    /// When its time to end is over, in seconds since 1970; none while it is not being deleted.
+    pub ends: Option<i64>,
     /// Whether it was evicted to make room for another pod, as a condition of it says.
     pub is_preempted: bool,
     /// Annotations that record what it was given.

@@ -1,7 +1,7 @@
 //! Room for a pod that no node takes: which pods of lower importance would have to go, tried on the cluster and undone.
 
 use std::{
-    cmp::Reverse,
+    cmp::{Ordering, Reverse},
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
@@ -118,7 +118,7 @@ impl Attempted<'_> {
         let pods = self.cluster.pods_on(row).filter(|placed| !placed.pod.is_reservation());
         let may_go = pods.filter(|placed| rules.may_evict(placed, self.cluster));
         let mut evictable: Vec<Placed> = may_go.cloned().collect();
-        evictable.sort_by(|one, other| importance(&one.pod).cmp(&importance(&other.pod)));
+        evictable.sort_by(|one, other| by_importance(&one.pod, &other.pod));
         if evictable.is_empty() {
             let node = self.cluster.node(row).map(|node| Arc::clone(&node.name)).unwrap_or_default();
             return Err(vec![rules.no_victims(&node)]);
@@ -140,7 +140,7 @@ impl Attempted<'_> {
                     victims.push(placed.clone());
                 }
             }
-            victims.sort_by(|one, other| importance(&one.pod).cmp(&importance(&other.pod)));
+            victims.sort_by(|one, other| by_importance(&one.pod, &other.pod));
             let violations = victims.iter().filter(|placed| protected.contains(&placed.pod.uid)).count();
             Candidate { row, victims, violations }
         });
@@ -195,8 +195,11 @@ impl Dry<'_, '_> {
 
 /// The order of importance: the highest priority first, then who runs for longest. QUIRK: of pods that no node has started
 /// yet, the last that was created is the most important one.
-fn importance(pod: &Pod) -> (Reverse<i32>, i64, Reverse<i64>, &Uid) {
-    (Reverse(pod.template.priority), pod.started.unwrap_or(i64::MAX), Reverse(pod.created), &pod.uid)
+pub fn by_importance(one: &Pod, other: &Pod) -> Ordering {
+    fn importance(pod: &Pod) -> (Reverse<i32>, i64, Reverse<i64>, &Uid) {
+        (Reverse(pod.template.priority), pod.started.unwrap_or(i64::MAX), Reverse(pod.created), &pod.uid)
+    }
+    importance(one).cmp(&importance(other))
 }
 
 /// The candidate that does the least harm: fewest broken budgets, then the lowest priority of the most important victim, the

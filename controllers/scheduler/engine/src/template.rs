@@ -57,6 +57,7 @@ impl Template {
             labels,
             annotations: wishes.map(|(key, value)| (*key, *value)).collect(),
             requests,
+            overhead: overhead(spec)?,
             limits: limits(spec)?,
             kubernetes_qos: qos(spec)?,
             preempts: spec.preemption_policy.as_deref() != Some("Never"),
@@ -132,6 +133,11 @@ fn amounts(spec: &PodSpec, of_container: OfContainer, of_pod: OfPod) -> Result<R
     let names: BTreeSet<&str> = lists.flatten().map(|(name, _)| &**name).collect();
     let sources = (of_container, of_pod);
     names.into_iter().map(|name| Ok((name, amount(spec, name, &Quantity::default(), sources)?))).collect()
+}
+
+fn overhead(spec: &PodSpec) -> Result<ResourceList, ParseQuantityError> {
+    let named = spec.overhead.iter().flatten();
+    named.map(|(name, amount)| Ok((&**name, amount.0.parse()?))).collect()
 }
 
 /// The overhead adds to what is limited, and limits nothing itself.
@@ -257,6 +263,7 @@ mod tests {
         }));
         let amount = |name: &str| template.requests.amount(name).to_string();
         assert_eq!(["cpu", "memory", "example.com/gpu"].map(amount), ["2", "1Mi", "1"]);
+        assert_eq!(serde_json::to_value(&template.overhead).unwrap(), json!({"memory": "1Mi"}));
         // The init container of 2 cores beside the sidecar, of which a tenth is assumed; three times 200 MiB and the overhead.
         assert_eq!(template.assumed_usage, [2100, (3 * 200 + 1) << 20]);
     }

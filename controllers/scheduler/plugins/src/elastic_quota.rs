@@ -1,7 +1,9 @@
 //! ElasticQuota: pods of a quota may use its runtime, which is divided among quotas by what they request.
 //!
 //! Pods are counted by what makes them find their quota ([`Ledger`]); the quotas are trees with sums that follow every
-//! change ([`Forest`]). A pod that its quota has no room for may evict less important pods of the same quota.
+//! change ([`Forest`]). A pod that its quota has no room for may evict less important pods of the same quota. What is
+//! observed is written into the objects of the quotas ([`QuotaStatus`]), and a quota that uses too much for long loses pods
+//! ([`Overuse`]).
 
 #[cfg(test)]
 mod cases;
@@ -17,6 +19,7 @@ mod status;
 mod sums;
 #[cfg(test)]
 mod tests;
+mod upkeep;
 
 use std::collections::BTreeSet;
 
@@ -26,7 +29,7 @@ use koord_core::uid::Uid;
 use koord_engine::{
     cluster::{Cluster, Placed},
     event::{Event, Events},
-    plugin::{Plugin, PostFilter, Rejection, Request},
+    plugin::{Found, Orders, Plugin, PostFilter, Rejection, Request, Upkeep},
     pod::Pod,
     preemption::{Attempted, Rules, Width, least_harm},
     state::State,
@@ -40,11 +43,14 @@ pub use self::{
     ledger::{Counted, Ledger},
     quotas::Quotas,
     revoke::{Overuse, Running, revoked},
-    settings::Settings,
+    settings::{Deleting, Revocation, Settings},
     status::QuotaStatus,
     sums::{Kind, Sums},
 };
-use crate::default_preemption::{LowerPriority, no_pod, waits_for_victims};
+use crate::{
+    Gates,
+    default_preemption::{LowerPriority, no_pod, waits_for_victims},
+};
 
 /// Refuses pods that their quota has no room for. Profiles share the quotas, so that the first profile says by which
 /// arguments they limit.
@@ -61,9 +67,9 @@ struct SameQuota<'a> {
 }
 
 impl ElasticQuotaPlugin {
-    /// With these arguments, completed.
-    pub fn new(args: &ElasticQuotaArgs) -> Self {
-        Self { settings: Settings::from(args) }
+    /// With these arguments, completed, under these feature gates.
+    pub fn new(args: &ElasticQuotaArgs, gates: Gates<'_>) -> Self {
+        Self { settings: Settings::new(args, gates) }
     }
 }
 
@@ -119,14 +125,28 @@ impl Plugin for ElasticQuotaPlugin {
         }
     }
 
+    fn refused(&self, request: &Request<'_>, found: &Found, cluster: &mut Cluster, _: &mut Orders) {
+        let Some(quotas) = cluster.state_mut::<Quotas>() else { return };
+        let by = |index: u8| request.plugins.get(usize::from(index)).map(|plugin| plugin.name());
+        quotas.tried(request.pod, matches!(found, Found::Never(index, _) if by(*index) == Some(self.name())));
+    }
+
+    fn settle(&self, cluster: &mut Cluster, orders: &mut Orders) {
+        orders.activate.extend(cluster.state_mut::<Quotas>().map(Quotas::revived).unwrap_or_default());
+    }
+
+    fn upkeep(&self, cluster: &Cluster) -> Upkeep {
+        cluster.state::<Quotas>().map(|quotas| quotas.upkeep(cluster)).unwrap_or_default()
+    }
+
     fn events(&self) -> Events {
-        Events::POD_REMOVED | Events::NODE_ADDED | Events::NODE_ALLOCATABLE | Events::OBJECTS
+        let of_pods = Events::POD_REMOVED | Events::POD_CHANGED;
+        of_pods | Events::NODE_ADDED | Events::NODE_ALLOCATABLE | Events::OBJECTS
     }
 
     fn may_help(&self, pod: &Pod, event: &Event, cluster: &Cluster) -> bool {
-        let Event::Object(change) = event else { return true };
-        change.of::<elastic_quota::ElasticQuota>().is_some()
-            && cluster.state::<Quotas>().is_some_and(|quotas| quotas.check(&pod.template).is_ok())
+        let is_other = matches!(event, Event::Object(change) if change.of::<elastic_quota::ElasticQuota>().is_none());
+        !is_other && cluster.state::<Quotas>().is_some_and(|quotas| quotas.check(&pod.template).is_ok())
     }
 }
 

@@ -59,7 +59,7 @@ const REGISTRY: &[(&str, Entry)] = &[
     ("Reservation", Built(|profile, _| Ok(Arc::new(Reservation::new(&profile.args()?))))),
     ("Coscheduling", Built(|profile, _| Ok(Arc::new(Coscheduling::new(&profile.args()?))))),
     ("DeviceShare", Built(device_share)),
-    ("ElasticQuota", Built(|profile, _| Ok(Arc::new(ElasticQuotaPlugin::new(&profile.args()?))))),
+    ("ElasticQuota", Built(|profile, gates| Ok(Arc::new(ElasticQuotaPlugin::new(&profile.args()?, gates))))),
     ("DefaultPreBind", InEngine),
     ("NodeResourcesFitPlus", Built(|profile, _| Ok(Arc::new(NodeResourcesFitPlus::from(&profile.args()?))))),
     ("ScarceResourceAvoidance", Built(|profile, _| Ok(Arc::new(ScarceResourceAvoidance::from(&profile.args()?))))),

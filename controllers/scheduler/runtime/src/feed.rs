@@ -189,6 +189,7 @@ fn pod(key: &ObjectKey, entry: &Entry<PodView>) -> Pod {
         node: view.node.clone(),
         nominated: view.nominated.clone(),
         deleting: entry.deleting,
+        ends: view.ends,
         is_preempted: view.is_preempted,
         given: view.given.clone(),
         created: view.created,

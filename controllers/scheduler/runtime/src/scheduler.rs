@@ -238,6 +238,9 @@ impl Scheduler {
 
     /// When there may be something to do without a delta; none where only a delta helps.
     pub fn wake_at(&self) -> Option<Moment> {
+        if !self.feed.is_complete() {
+            return None;
+        }
         let doubtful = self.doubtful.first_key_value().map(|((at, _), _)| *at);
         let tick = self.engine.tick_at().into_iter().chain(self.upkeeps.again()).min().map(|at| {
             let left = Duration::try_from(at.duration_since(self.clock.now())).unwrap_or_default();

@@ -32,6 +32,7 @@ pub(crate) struct PodView {
     pub(crate) gates: Vec<Arc<str>>,
     pub(crate) node: Option<Arc<str>>,
     pub(crate) nominated: Option<Arc<str>>,
+    pub(crate) ends: Option<i64>,
     pub(crate) is_preempted: bool,
     pub(crate) given: Labels,
     pub(crate) created: i64,
@@ -109,6 +110,10 @@ impl Projection for PodView {
                 .as_deref()
                 .filter(|node| !node.is_empty())
                 .map(|node| strings.intern(node)),
+            ends: wire
+                .metadata
+                .deletion_timestamp
+                .and_then(|text| serde_json::from_str::<&str>(text.get()).ok().and_then(seconds)),
             is_preempted: status.conditions.iter().find(is_evicted).is_some(),
             given,
             created: wire.metadata.creation_timestamp.as_deref().and_then(seconds).unwrap_or_default(),
@@ -130,6 +135,7 @@ impl PartialEq for PodView {
             gates,
             node,
             nominated,
+            ends,
             is_preempted,
             given,
             created,
@@ -143,8 +149,8 @@ impl PartialEq for PodView {
         } = self;
         // Templates of one cache are the same where they are equal; those of two caches are compared.
         (Arc::ptr_eq(template, &other.template) || template == &other.template)
-            && (gates, node, nominated, is_preempted)
-                == (&other.gates, &other.node, &other.nominated, &other.is_preempted)
+            && (gates, node, nominated, ends, is_preempted)
+                == (&other.gates, &other.node, &other.nominated, &other.ends, &other.is_preempted)
             && (given, created, started, controller)
                 == (&other.given, &other.created, &other.started, &other.controller)
             && (scheduled, initialized) == (&other.scheduled, &other.initialized)
@@ -323,6 +329,22 @@ mod tests {
             (&*template("c").scheduler, template("c").requests.amount("cpu").to_string()),
             ("koord-scheduler", "2".to_owned())
         );
+    }
+
+    #[test]
+    fn a_pod_ends_when_its_deletion_says() {
+        let mut cache = koord_runtime::cache::Cache::<PodView>::default();
+        let mut ends = |revision: u64, deletion: Value| {
+            let metadata = json!({
+                "name": "a", "namespace": "ns", "uid": "a", "resourceVersion": revision.to_string(),
+                "deletionTimestamp": deletion,
+            });
+            cache.upsert(&json!({"metadata": metadata, "spec": {"containers": []}}).to_string()).unwrap();
+            cache.get("ns/a").unwrap().value.ends
+        };
+        assert_eq!(ends(1, Value::Null), None);
+        assert_eq!(ends(2, json!("1970-01-01T00:01:30Z")), Some(90));
+        assert_eq!(ends(3, json!("1970-01-01T00:00:40Z")), Some(40), "it was given less time");
     }
 
     #[test]

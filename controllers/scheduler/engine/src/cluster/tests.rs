@@ -208,9 +208,9 @@ impl State for Told {
     }
 
     fn pod(&mut self, _: &Cluster, old: Option<&Arc<Pod>>, new: Option<&Arc<Pod>>) {
-        for (pod, change) in [(old, -1), (new, 1)] {
-            let name = |pod: &Arc<Pod>| format!("{} {}", pod.key.name(), pod.template.priority);
-            pod.into_iter().for_each(|pod| *self.0.entry(name(pod)).or_default() += change);
+        let changes = [(old, -1), (new, 1)].into_iter().filter_map(|(pod, change)| Some((pod?, change)));
+        for (pod, change) in changes {
+            *self.0.entry(format!("{} {}", pod.key.name(), pod.template.priority)).or_default() += change;
         }
         self.0.retain(|_, times| *times != 0);
     }

@@ -1,9 +1,12 @@
 //! Cases of the corpus, restated: an engine of this plugin and DefaultPreemption, quotas and pods.
 
+mod gates;
+mod upkeep;
+
 use std::{any::TypeId, sync::Arc, time::Duration};
 
 use koord_api::elastic_quota::ElasticQuota;
-use koord_config::scheduler::DefaultPreemptionArgs;
+use koord_config::scheduler::{CoschedulingArgs, DefaultPreemptionArgs};
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
 use koord_engine::{
     cycle::Profile,
@@ -16,7 +19,7 @@ use koord_engine::{
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{DefaultPreemption, NodeResourcesFit, testing};
+use crate::{Coscheduling, DefaultPreemption, NodeResourcesFit, testing};
 
 struct World {
     engine: Engine,
@@ -24,13 +27,16 @@ struct World {
 }
 
 impl World {
-    /// One node of 100 cores.
     fn new(settings: Settings) -> Self {
-        let plugins: Vec<Arc<dyn Plugin>> = vec![
+        Self::of(vec![
             Arc::new(NodeResourcesFit::default()),
             Arc::new(ElasticQuotaPlugin::from(settings)),
             Arc::new(DefaultPreemption::new(&DefaultPreemptionArgs::default())),
-        ];
+        ])
+    }
+
+    /// One node of 100 cores. The first of the plugins filters, and the others make room.
+    fn of(plugins: Vec<Arc<dyn Plugin>>) -> Self {
         let profile = Profile { filters: vec![0], post_filters: vec![1, 2], ..Profile::of("test", plugins) };
         let engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
         let mut world = Self { engine, seconds: 0 };
@@ -42,6 +48,11 @@ impl World {
 
     fn now(&self) -> Moment {
         Moment::at(Duration::from_secs(self.seconds))
+    }
+
+    fn tick(&mut self, seconds: u64) {
+        self.seconds = seconds;
+        self.engine.tick(jiff::Timestamp::from_second(i64::try_from(seconds).unwrap()).unwrap());
     }
 
     fn quota(&mut self, name: &str, min: &str, max: &str, metadata: &Value) {
@@ -185,6 +196,20 @@ fn a_higher_pod_evicts_a_lower_one_of_its_quota() {
     assert_eq!((refused.nominated.as_deref(), victims(&refused)), (Some("n1"), vec!["l"]));
     world.delete("l");
     assert!(world.revives());
+}
+
+#[test]
+fn job_preemption_does_not_take_the_place_of_that_within_the_quota() {
+    let args = CoschedulingArgs { enable_preemption: Some(true), ..CoschedulingArgs::default() };
+    let mut world = World::of(vec![
+        Arc::new(NodeResourcesFit::default()),
+        Arc::new(Coscheduling::new(&args)),
+        Arc::new(ElasticQuotaPlugin::from(Settings::default())),
+    ]);
+    world.quota("q1", "10", "10", &json!({}));
+    world.place(pod("l", "q1", "6", 5));
+    let refused = world.refuse(pod("h", "q1", "6", 10));
+    assert_eq!((refused.nominated.as_deref(), victims(&refused)), (Some("n1"), vec!["l"]));
 }
 
 #[test]

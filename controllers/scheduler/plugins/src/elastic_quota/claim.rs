@@ -1,9 +1,12 @@
 //! By what a pod finds its quota (`spec/scheduler.md` 3D.1).
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use koord_api::quota;
 use koord_engine::pod::Template;
+use koord_resource::ResourceList;
+
+use super::Settings;
 
 /// What pods of one quota have in common: pods with equal claims belong to the same quota, whichever it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,6 +23,15 @@ impl Claim {
         let label = template.labels.get(quota::NAME).unwrap_or_default();
         Self { label: label.into(), namespace: Arc::clone(&template.namespace) }
     }
+}
+
+/// What a pod of the template requests of its quota.
+pub(super) fn requests<'t>(template: &'t Template, settings: &Settings) -> Cow<'t, ResourceList> {
+    if settings.counts_overhead || template.overhead.is_empty() {
+        return Cow::Borrowed(&template.requests);
+    }
+    let without = template.requests.minus(&template.overhead);
+    Cow::Owned(without.iter().filter(|(_, amount)| !amount.is_zero()).collect())
 }
 
 /// Whether pods of the template give way to others of their quota.

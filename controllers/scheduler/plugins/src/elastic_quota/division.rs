@@ -11,6 +11,8 @@ use parking_lot::Mutex;
 pub(super) struct Claimant<'a> {
     pub(super) quota: &'a Quota,
     pub(super) request: ResourceList,
+    /// What it is guaranteed beyond its `min`; none where nothing is.
+    pub(super) guaranteed: Option<&'a ResourceList>,
 }
 
 /// What each child may use, of the resources that its `max` names.
@@ -58,11 +60,11 @@ pub(super) fn divide<'a>(
             Some(total) if scales_min => scaled_min(of(&quota.min), count(resource, total), mins, 0),
             _ => of(&quota.min),
         };
-        let children = claimants.iter().map(|Claimant { quota, request }| Child {
+        let children = claimants.iter().map(|Claimant { quota, request, guaranteed }| Child {
             name: &quota.name,
             request: of(request),
             min: min(quota),
-            guaranteed: 0,
+            guaranteed: guaranteed.map_or(0, of),
             weight: of(quota.weights()),
             lends: quota.lends,
         });

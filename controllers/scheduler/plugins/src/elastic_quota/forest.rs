@@ -27,6 +27,10 @@ pub struct Node {
     pub sums: Sums,
     /// What it requests: at least its `min` where it does not lend.
     pub request: ResourceList,
+    /// What its own pods use, and what its children are guaranteed.
+    pub allocated: ResourceList,
+    /// What it is guaranteed for that, at least its `min`.
+    pub guaranteed: ResourceList,
     above: Above,
     children: Vec<Arc<str>>,
     division: Division,
@@ -156,7 +160,11 @@ impl Forest {
         children: &[Arc<str>],
     ) -> Runtimes {
         let nodes = children.iter().filter(|name| !is_special(name)).filter_map(|name| self.nodes.get(name));
-        let claimants = nodes.map(|node| Claimant { quota: &node.quota, request: node.limited_request() });
+        let claimants = nodes.map(|node| Claimant {
+            quota: &node.quota,
+            request: node.limited_request(),
+            guaranteed: self.settings.guarantees_usage.then_some(&node.guaranteed),
+        });
         divide(total, resources, &claimants.collect::<Vec<_>>(), self.settings.scales_min)
     }
 
@@ -165,8 +173,11 @@ impl Forest {
         let Some(name) = self.quota_of(claim).cloned() else { return };
         let Some(node) = self.nodes.get(&name) else { return };
         let mut change = masked(change, &node.quota.max);
-        if kind == Kind::Used && is_special(&name) {
-            self.take(&change);
+        if kind == Kind::Used {
+            if is_special(&name) {
+                self.take(&change);
+            }
+            self.allocate(&name, change.clone());
         }
         let mut at = name;
         while let Some(node) = self.nodes.get_mut(&at) {
@@ -189,6 +200,28 @@ impl Forest {
                 }
             }
             return;
+        }
+    }
+
+    /// Adds to what is allocated in a quota; those above it allocate what it is guaranteed.
+    fn allocate(&mut self, name: &str, mut change: ResourceList) {
+        if !self.settings.guarantees_usage || is_special(name) {
+            return;
+        }
+        let mut at = self.nodes.get_key_value(name).map(|(name, _)| Arc::clone(name));
+        while let Some(node) = at.take().and_then(|name| self.nodes.get_mut(&name)) {
+            node.allocated = node.allocated.plus(&change).minus_down_to_zero(&ResourceList::new());
+            let guaranteed = node.allocated.max(&node.quota.min);
+            change = guaranteed.minus(&node.guaranteed);
+            node.guaranteed = guaranteed;
+            match node.above.clone() {
+                Above::Quota(parent) => {
+                    _ = self.nodes.get_mut(&parent).map(|parent| parent.division.forget());
+                    at = Some(parent);
+                }
+                Above::Root(tree) => _ = self.roots.get_mut(&tree).map(|root| root.division.forget()),
+                Above::Nothing => {}
+            }
         }
     }
 

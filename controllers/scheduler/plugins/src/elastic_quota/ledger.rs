@@ -51,7 +51,7 @@ impl Ledger {
     }
 
     /// How quotas limit pods.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &Arc<Settings> {
         &self.settings
     }
 

@@ -1,9 +1,14 @@
 //! The quotas of the cluster with what their pods request and use, kept up to date.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
+use jiff::Timestamp;
 use koord_api::elastic_quota::ElasticQuota;
-use koord_core::key::ObjectKey;
+use koord_core::{key::ObjectKey, uid::Uid};
 use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
@@ -14,31 +19,59 @@ use koord_engine::{
 use koord_quota::Quota;
 use koord_resource::ResourceList;
 
-use super::{Claim, Counted, Forest, Ledger, QuotaStatus, Settings, Shortage, is_preemptible};
+use super::{
+    Claim, Counted, Deleting, Forest, Ledger, Overuse, QuotaStatus, Settings, Shortage, claim::requests, is_preemptible,
+};
 
 /// The quotas of the cluster.
 #[derive(Clone, Debug)]
 pub struct Quotas {
     ledger: Ledger,
     /// By the keys of their objects.
-    read: BTreeMap<ObjectKey, Quota>,
+    read: BTreeMap<ObjectKey, Read>,
     /// What nodes offer, by row.
     offered: Vec<Option<ResourceList>>,
+    overuse: Overuse,
+    /// Pods that are being deleted, by when their time to end is over, and those of which it is: these do not count.
+    ending: BTreeSet<(i64, Uid)>,
+    overdue: BTreeSet<Uid>,
+    /// Pods that their quota had no room for when they were tried last.
+    short: BTreeMap<Uid, Arc<Template>>,
+    /// Whether pods request less since those were looked at, of which the queue does not learn.
+    is_freed: bool,
+}
+
+/// What was read of an object.
+#[derive(Clone, Debug)]
+pub(super) struct Read {
+    pub(super) uid: Uid,
+    quota: Quota,
+    /// What it says of what is observed.
+    pub(super) written: QuotaStatus,
 }
 
 impl Quotas {
     /// Of no cluster.
     pub fn new(settings: Settings) -> Self {
-        Self { ledger: Ledger::new(settings), read: BTreeMap::new(), offered: Vec::new() }
+        Self {
+            ledger: Ledger::new(settings),
+            read: BTreeMap::new(),
+            offered: Vec::new(),
+            overuse: Overuse::default(),
+            ending: BTreeSet::new(),
+            overdue: BTreeSet::new(),
+            short: BTreeMap::new(),
+            is_freed: false,
+        }
     }
 
     /// The quotas as trees.
     pub fn forest(&self) -> &Forest {
-        self.ledger.forest(self.read.values())
+        self.ledger.forest(self.read.values().map(|read| &read.quota))
     }
 
     /// How quotas limit pods.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &Arc<Settings> {
         self.ledger.settings()
     }
 
@@ -49,7 +82,7 @@ impl Quotas {
 
     /// Whether the quota of a template has room for one more of its pods.
     pub fn check(&self, template: &Template) -> Result<(), Shortage> {
-        counted(template, |pod| self.forest().check(self.settings(), pod))
+        counted(template, self.settings(), |pod| self.forest().check(self.settings(), pod))
     }
 
     /// What is to be written about a quota; none where there is no such quota.
@@ -57,19 +90,91 @@ impl Quotas {
         QuotaStatus::of(self.forest(), self.settings(), name)
     }
 
+    /// What was read of each object.
+    pub(super) fn objects(&self) -> &BTreeMap<ObjectKey, Read> {
+        &self.read
+    }
+
+    /// The quotas that use more than they may.
+    pub(super) fn overuse(&self) -> &Overuse {
+        &self.overuse
+    }
+
+    /// What a pod of the template requests of its quota.
+    pub(super) fn requests<'t>(&self, template: &'t Template) -> Cow<'t, ResourceList> {
+        requests(template, self.settings())
+    }
+
     /// Whether a pod counts. A reservation has no quota, though its pods have one.
-    fn counts(&self, pod: &Pod) -> bool {
-        !(pod.is_reservation() || pod.deleting && self.settings().ignores_deleting)
+    pub(super) fn counts(&self, pod: &Pod) -> bool {
+        let is_ignored = pod.deleting && self.settings().deleting == Deleting::CountsNot;
+        !(pod.is_reservation() || is_ignored || self.overdue.contains(&pod.uid))
+    }
+
+    /// Whether a pod that was tried had no room in its quota.
+    pub(super) fn tried(&mut self, pod: &Pod, is_short: bool) {
+        if is_short {
+            self.short.insert(pod.uid.clone(), Arc::clone(&pod.template));
+        } else {
+            self.short.remove(&pod.uid);
+        }
+    }
+
+    /// The pods that have room in their quota after others have gone that only requested it.
+    pub(super) fn revived(&mut self) -> Vec<Uid> {
+        if !std::mem::take(&mut self.is_freed) {
+            return Vec::new();
+        }
+        let short = self.short.iter().filter(|(_, template)| self.check(template).is_ok());
+        short.map(|(uid, _)| uid.clone()).collect()
+    }
+
+    /// Keeps in mind when a pod's time to end is over, and that one in its place waits no more.
+    fn follow(&mut self, old: Option<&Arc<Pod>>, new: Option<&Arc<Pod>>) {
+        let Some(uid) = old.or(new).map(|pod| &pod.uid) else { return };
+        let ends = |pod: Option<&Arc<Pod>>| Some((pod?.ends?, uid.clone()));
+        if let Some(ended) = ends(old) {
+            self.ending.remove(&ended);
+        }
+        if new.is_none() {
+            self.overdue.remove(uid);
+        }
+        if new.is_none_or(|new| new.node.is_some()) {
+            self.short.remove(uid);
+        }
+        if self.settings().deleting == Deleting::CountsForItsTime && !self.overdue.contains(uid) {
+            self.ending.extend(ends(new));
+        }
+    }
+
+    /// Counts pods no more whose time to end is over.
+    fn forget_overdue(&mut self, cluster: &Cluster, now: Timestamp) {
+        while let Some((_, uid)) = self.ending.first().filter(|(ends, _)| *ends <= now.as_second()).cloned() {
+            self.ending.pop_first();
+            let placed = cluster.pod(&uid).map(|placed| &placed.pod);
+            let Some(pod) = placed.or_else(|| cluster.pending_pod(&uid)).filter(|pod| self.counts(pod)) else {
+                continue;
+            };
+            let settings = Arc::clone(self.settings());
+            counted(&pod.template, &settings, |counted| {
+                if placed.is_some() {
+                    self.ledger.unplace(counted);
+                }
+                self.ledger.unrequest(counted);
+            });
+            self.overdue.insert(uid);
+            self.is_freed = true;
+        }
     }
 }
 
-fn counted<T>(template: &Template, with: impl FnOnce(Counted<'_>) -> T) -> T {
-    let claim = Claim::of(template);
-    with(Counted { claim: &claim, requests: &template.requests, is_preemptible: is_preemptible(template) })
+fn counted<T>(template: &Template, settings: &Settings, with: impl FnOnce(Counted<'_>) -> T) -> T {
+    let (claim, requests) = (Claim::of(template), requests(template, settings));
+    with(Counted { claim: &claim, requests: &requests, is_preemptible: is_preemptible(template) })
 }
 
 /// What decides of an object. The scheduler's own annotations are no change.
-fn decisive(object: &ElasticQuota) -> Quota {
+pub(super) fn decisive(object: &ElasticQuota) -> Quota {
     Quota { guaranteed: ResourceList::new(), requested: ResourceList::new(), ..Quota::from(object) }
 }
 
@@ -80,29 +185,31 @@ impl State for Quotas {
 
     fn placed(&mut self, _: &Cluster, placed: &Placed) {
         if self.counts(&placed.pod) {
-            counted(&placed.pod.template, |pod| self.ledger.place(pod));
+            let settings = Arc::clone(self.settings());
+            counted(&placed.pod.template, &settings, |pod| self.ledger.place(pod));
         }
     }
 
     fn removed(&mut self, _: &Cluster, placed: &Placed) {
         if self.counts(&placed.pod) {
-            counted(&placed.pod.template, |pod| self.ledger.unplace(pod));
+            let settings = Arc::clone(self.settings());
+            counted(&placed.pod.template, &settings, |pod| self.ledger.unplace(pod));
         }
     }
 
     fn pod(&mut self, _: &Cluster, old: Option<&Arc<Pod>>, new: Option<&Arc<Pod>>) {
-        let [old, new] = [old, new].map(|pod| pod.filter(|pod| self.counts(pod)).map(|pod| &pod.template));
-        if let (Some(old), Some(new)) = (old, new)
-            && Arc::ptr_eq(old, new)
-        {
-            return;
+        let [old_template, new_template] =
+            [old, new].map(|pod| pod.filter(|pod| self.counts(pod)).map(|pod| &pod.template));
+        let is_alike = matches!((old_template, new_template), (Some(old), Some(new)) if Arc::ptr_eq(old, new));
+        let settings = Arc::clone(self.settings());
+        if let Some(new) = new_template.filter(|_| !is_alike) {
+            counted(new, &settings, |pod| self.ledger.request(pod));
         }
-        if let Some(new) = new {
-            counted(new, |pod| self.ledger.request(pod));
+        if let Some(old) = old_template.filter(|_| !is_alike) {
+            counted(old, &settings, |pod| self.ledger.unrequest(pod));
         }
-        if let Some(old) = old {
-            counted(old, |pod| self.ledger.unrequest(pod));
-        }
+        self.is_freed |= new_template.is_none() && old.is_some_and(|old| old.node.is_none());
+        self.follow(old, new);
     }
 
     fn node(&mut self, cluster: &Cluster, row: Row) {
@@ -121,16 +228,32 @@ impl State for Quotas {
         if let Some((_, new)) = change.of::<ElasticQuota>()
             && let Some(key) = change.key()
         {
-            let new = new.map(decisive);
-            if self.read.get(key) != new.as_ref() {
-                match new {
-                    Some(new) => _ = self.read.insert(key.clone(), new),
-                    None => _ = self.read.remove(key),
-                }
+            let uid = change.new.as_ref().map(|object| object.uid.clone()).unwrap_or_default();
+            let new = new.map(|object| Read { uid, quota: decisive(object), written: QuotaStatus::written(object) });
+            let new_quota = new.as_ref().map(|read| read.quota.clone());
+            let old = match new {
+                Some(new) => self.read.insert(key.clone(), new),
+                None => self.read.remove(key),
+            };
+            if old.map(|read| read.quota) != new_quota {
                 self.ledger.quotas_changed();
             }
         }
         // What a quota allows is asked in every attempt.
         Vec::new()
+    }
+
+    fn tick(&mut self, cluster: &Cluster, now: Timestamp) -> Vec<Row> {
+        self.forget_overdue(cluster, now);
+        let mut overuse = std::mem::take(&mut self.overuse);
+        overuse.look(self, cluster, now);
+        self.overuse = overuse;
+        Vec::new()
+    }
+
+    fn wake_at(&self) -> Option<Timestamp> {
+        let ends = self.ending.first().and_then(|(ends, _)| Timestamp::from_second(*ends).ok());
+        let looks = self.settings().revocation.map(|_| self.overuse.looks_at().unwrap_or(Timestamp::MIN));
+        ends.into_iter().chain(looks).min()
     }
 }

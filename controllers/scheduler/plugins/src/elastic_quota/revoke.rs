@@ -1,14 +1,34 @@
 //! Which pods a quota loses that uses more than it may (`spec/scheduler.md` 3D.8).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
+use jiff::{SignedDuration, Timestamp};
+use koord_core::uid::Uid;
+use koord_engine::{
+    cluster::{Cluster, Placed},
+    pod::Pod,
+    preemption::by_importance,
+};
 use koord_resource::ResourceList;
 
-use super::Forest;
+use super::{Forest, Quotas, is_preemptible, settings::Revocation, sums::masked};
 
-/// Since when quotas have used more than they may.
+/// The quotas that use more than they may, and the pods that they lose for it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Overuse(BTreeMap<Arc<str>, i64>);
+pub struct Overuse {
+    quotas: BTreeMap<Arc<str>, TooMuch>,
+    looks_at: Option<Timestamp>,
+}
+
+/// A quota that uses more than it may.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct TooMuch {
+    since: Timestamp,
+    lost: Vec<Uid>,
+}
 
 /// A placed pod of such a quota.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,20 +42,72 @@ pub struct Running<P> {
 }
 
 impl Overuse {
-    /// Looks at all quotas at a time in seconds since 1970. Gives those that have used more than they may for longer than
-    /// the delay; for each of them the delay begins anew.
-    pub fn look(&mut self, forest: &Forest, now: i64, delay_seconds: i64) -> Vec<Arc<str>> {
-        let over = forest.nodes().filter(|(name, node)| !node.sums.used.is_within(&forest.limit(name)));
-        let over = over.map(|(name, _)| (Arc::clone(name), self.0.get(name).copied().unwrap_or(now)));
-        let mut since: BTreeMap<Arc<str>, i64> = over.collect();
-        let late = |since: &i64| now.saturating_sub(*since) > delay_seconds;
-        let late: Vec<Arc<str>> = since.iter().filter(|(_, at)| late(at)).map(|(name, _)| Arc::clone(name)).collect();
-        for name in &late {
-            since.insert(Arc::clone(name), now);
-        }
-        self.0 = since;
-        late
+    /// When quotas are looked at next.
+    pub fn looks_at(&self) -> Option<Timestamp> {
+        self.looks_at
     }
+
+    /// The pods that are to be evicted.
+    pub fn lost(&self) -> impl Iterator<Item = &Uid> {
+        self.quotas.values().flat_map(|quota| &quota.lost)
+    }
+
+    /// Looks at all quotas, if it is time for it, and decides which pods of them are lost.
+    pub(super) fn look(&mut self, quotas: &Quotas, cluster: &Cluster, now: Timestamp) {
+        let Some(Revocation { every, after }) = quotas.settings().revocation else { return };
+        if self.looks_at.is_some_and(|at| now < at) {
+            return;
+        }
+        self.looks_at = now.checked_add(every).ok();
+        let late = self.late(quotas.forest(), now, after);
+        if late.is_empty() {
+            return;
+        }
+        let mut pods: BTreeMap<&Arc<str>, Vec<&Pod>> = late.iter().map(|name| (name, Vec::new())).collect();
+        for Placed { pod, .. } in cluster.pods().filter(|placed| quotas.counts(&placed.pod)) {
+            let quota = quotas.quota_of(&pod.template);
+            quota.and_then(|quota| pods.get_mut(quota)).into_iter().for_each(|of| of.push(pod));
+        }
+        for (name, pods) in pods {
+            let lost = lost(quotas, name, pods);
+            _ = self.quotas.get_mut(name).map(|quota| quota.lost = lost);
+        }
+    }
+
+    /// The quotas that have used more than they may for longer than this time; for each of them it begins anew.
+    pub(super) fn late(&mut self, forest: &Forest, now: Timestamp, after: SignedDuration) -> BTreeSet<Arc<str>> {
+        let over = forest.nodes().filter(|(name, node)| !node.sums.used.is_within(&forest.limit(name)));
+        let mut known = std::mem::take(&mut self.quotas);
+        let over = over.map(|(name, _)| {
+            let quota = known.remove(name).unwrap_or(TooMuch { since: now, lost: Vec::new() });
+            (Arc::clone(name), quota)
+        });
+        self.quotas = over.collect();
+        let late = self.quotas.iter_mut().filter(|(_, quota)| now.duration_since(quota.since) > after);
+        late.map(|(name, quota)| {
+            quota.since = now;
+            Arc::clone(name)
+        })
+        .collect()
+    }
+}
+
+/// Which of its pods a quota loses. Those that are going already are not counted.
+fn lost(quotas: &Quotas, name: &str, mut pods: Vec<&Pod>) -> Vec<Uid> {
+    let forest = quotas.forest();
+    let Some(node) = forest.node(name) else { return Vec::new() };
+    let use_of = |pod: &Pod| masked(&quotas.requests(&pod.template), &node.quota.max);
+    let mut used = node.sums.used.clone();
+    for pod in pods.extract_if(.., |pod| pod.deleting) {
+        used = used.minus(&use_of(pod));
+    }
+    pods.sort_by(|one, other| by_importance(other, one));
+    let running = pods.into_iter().map(|pod| Running {
+        pod: pod.uid.clone(),
+        used: use_of(pod),
+        is_preemptible: is_preemptible(&pod.template),
+    });
+    revoked(running.collect(), &used, &forest.limit(name))
 }
 
 /// The pods that a quota loses, in the order of their eviction, of `pods` with the least important first. Pods are taken

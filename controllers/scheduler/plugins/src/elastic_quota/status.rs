@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 
 use koord_api::{
+    elastic_quota::ElasticQuota,
     protocol::Key,
     quota::{
-        CHILD_REQUEST, DEFAULT_QUOTA, NON_PREEMPTIBLE_REQUEST, NON_PREEMPTIBLE_USED, REQUEST, ROOT_QUOTA, RUNTIME,
-        SYSTEM_QUOTA,
+        ALLOCATED, CHILD_REQUEST, DEFAULT_QUOTA, GUARANTEED, NON_PREEMPTIBLE_REQUEST, NON_PREEMPTIBLE_USED, REQUEST,
+        ROOT_QUOTA, RUNTIME, SYSTEM_QUOTA,
     },
 };
+use koord_core::uid::Uid;
 use koord_resource::ResourceList;
+use serde_json::{Value, json};
 
 use super::{Forest, Settings};
 
@@ -25,8 +28,8 @@ pub struct QuotaStatus {
 
 impl QuotaStatus {
     /// The annotations that the scheduler writes.
-    const KEYS: [&'static Key<ResourceList>; 5] =
-        [&RUNTIME, &REQUEST, &CHILD_REQUEST, &NON_PREEMPTIBLE_REQUEST, &NON_PREEMPTIBLE_USED];
+    const KEYS: [&'static Key<ResourceList>; 7] =
+        [&RUNTIME, &REQUEST, &CHILD_REQUEST, &NON_PREEMPTIBLE_REQUEST, &NON_PREEMPTIBLE_USED, &ALLOCATED, &GUARANTEED];
 
     /// What is to be written about a quota; none where there is no such quota.
     pub fn of(forest: &Forest, settings: &Settings, name: &str) -> Option<Self> {
@@ -40,41 +43,57 @@ impl QuotaStatus {
             return Some(Self { used: sums.used.clone(), annotations: annotations.into() });
         }
         let node = forest.node(name)?;
-        let is_divided = settings.uses_runtime && !matches!(name, SYSTEM_QUOTA | DEFAULT_QUOTA);
-        let annotations = [
-            (RUNTIME.name(), if is_divided { forest.limit(name).into_owned() } else { ResourceList::new() }),
+        let is_special = matches!(name, SYSTEM_QUOTA | DEFAULT_QUOTA);
+        let mut annotations = BTreeMap::from([
             (REQUEST.name(), node.request.clone()),
             (CHILD_REQUEST.name(), node.sums.request.clone()),
             (NON_PREEMPTIBLE_REQUEST.name(), node.sums.non_preemptible_request.clone()),
             (NON_PREEMPTIBLE_USED.name(), node.sums.non_preemptible_used.clone()),
-        ];
-        Some(Self { used: node.sums.used.clone(), annotations: annotations.into() })
+        ]);
+        if settings.uses_runtime && !is_special {
+            annotations.insert(RUNTIME.name(), forest.limit(name).into_owned());
+        }
+        if settings.guarantees_usage && !is_special {
+            annotations.insert(ALLOCATED.name(), node.allocated.clone());
+            annotations.insert(GUARANTEED.name(), node.guaranteed.clone());
+        }
+        Some(Self { used: node.sums.used.clone(), annotations })
     }
 
     /// What an object says.
-    pub fn written<'t>(used: &ResourceList, annotation: impl Fn(&str) -> Option<&'t str>) -> Self {
+    pub fn written(object: &ElasticQuota) -> Self {
         let read = |key: &'static Key<ResourceList>| {
-            let text = annotation(key.name())?;
+            let text = object.metadata.annotations.as_ref()?.get(key.name())?;
             Some((key.name(), key.read(text).unwrap_or_default()))
         };
-        Self { used: used.clone(), annotations: Self::KEYS.into_iter().filter_map(read).collect() }
+        let annotations = Self::KEYS.into_iter().filter_map(read).collect();
+        Self { used: object.status.used.clone(), annotations }
     }
 
     /// What is to be written instead of what an object says; none where both mean the same. A resource that is not listed
-    /// any more is listed as 0, so that a reader does not take it for unknown.
+    /// any more is listed as 0, so that a reader does not take it for unknown. Annotations about which there is nothing to
+    /// say stay as they are.
     pub fn instead_of(&self, written: &Self) -> Option<Self> {
-        let is_same = Self::KEYS.into_iter().all(|key| is_same(self.list(key), written.list(key)));
-        if is_same && self::is_same(&self.used, &written.used) {
+        const NOTHING: &ResourceList = &ResourceList::new();
+        let old = |name: &str| written.annotations.get(name).unwrap_or(NOTHING);
+        let is_said = self.annotations.iter().all(|(name, list)| is_same(list, old(name)));
+        if is_said && is_same(&self.used, &written.used) {
             return None;
         }
-        let annotations = Self::KEYS.into_iter().map(|key| (key.name(), over(self.list(key), written.list(key))));
+        let annotations = self.annotations.iter().map(|(name, list)| (*name, over(list, old(name))));
         let annotations = annotations.filter(|(_, list)| !list.is_empty()).collect();
         Some(Self { used: over(&self.used, &written.used), annotations })
     }
 
-    fn list(&self, key: &Key<ResourceList>) -> &ResourceList {
-        const NOTHING: &ResourceList = &ResourceList::new();
-        self.annotations.get(key.name()).unwrap_or(NOTHING)
+    /// As a merge patch of the object.
+    pub fn patch(&self, uid: &Uid) -> Value {
+        let texts = self.annotations.iter().map(|(name, list)| ((*name).to_owned(), json!(json!(list).to_string())));
+        let annotations: Value = texts.collect();
+        let mut patch = json!({"metadata": {"uid": uid, "annotations": annotations}});
+        if !self.used.is_empty() {
+            patch["status"] = json!({ "used": self.used });
+        }
+        patch
     }
 }
 

@@ -1,7 +1,8 @@
 //! Quotas of the corpus and of `spec/scheduler.md` 6.4, with pods that come and go.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
+use jiff::{SignedDuration, Timestamp};
 use koord_api::{
     elastic_quota::ElasticQuota,
     quota::{DEFAULT_QUOTA, ROOT_QUOTA},
@@ -284,7 +285,9 @@ fn a_quota_takes_what_it_uses_along_to_another_parent() {
     world.ledger.quotas_changed();
     let nothing = json!({"cpu": "0", "memory": "0"});
     let moved = world.status("p1", &before);
-    assert_eq!((&moved["used"], &moved["child-request"], &moved["request"]), (&nothing, &nothing, &nothing));
+    for key in ["used", "child-request", "request", "runtime"] {
+        assert_eq!(moved[key], nothing, "{key}");
+    }
     assert_eq!(world.written("p2")["used"], json!({"cpu": "10", "memory": "1Gi"}));
     assert_eq!(world.written(ROOT_QUOTA)["used"], json!({"cpu": "10", "memory": "1Gi"}));
 }
@@ -384,14 +387,14 @@ fn a_status_is_written_only_when_something_else_is_to_be_said() {
     let mut world = World::of([cores("q1", 5, 10, json!({}))]);
     world.arrive("q1", cpu(6));
     let status = QuotaStatus::of(world.forest(), world.ledger.settings(), "q1").unwrap();
-    let texts: BTreeMap<&str, String> =
-        status.annotations.iter().map(|(name, list)| (*name, serde_json::to_string(list).unwrap())).collect();
-    let written = |texts: &BTreeMap<&str, String>, used: &ResourceList| {
-        QuotaStatus::written(used, |name| texts.get(name).map(String::as_str))
+    let written = |change: &dyn Fn(&mut Value)| {
+        let mut object = status.patch(&"u".into());
+        change(&mut object);
+        QuotaStatus::written(&serde_json::from_value(object).unwrap())
     };
-    assert_eq!(status.instead_of(&written(&texts, &status.used)), None);
-    assert!(status.instead_of(&written(&BTreeMap::new(), &status.used)).is_some());
-    assert!(status.instead_of(&written(&texts, &ResourceList::new())).is_some());
+    assert_eq!(status.instead_of(&written(&|_| ())), None);
+    assert!(status.instead_of(&written(&|object| object["metadata"] = json!({}))).is_some());
+    assert!(status.instead_of(&written(&|object| object["status"] = json!({}))).is_some());
 }
 
 #[test]
@@ -399,9 +402,12 @@ fn a_quota_loses_pods_only_after_it_has_used_too_much_for_long() {
     let mut world = World::of([cores("q1", 30, 100, json!({})), cores("q2", 60, 100, json!({}))]);
     world.arrive("q1", cpu(70));
     let mut overuse = Overuse::default();
-    assert_eq!(overuse.look(world.forest(), 0, 3), [] as [Arc<str>; 0]);
+    let looks = |overuse: &mut Overuse, world: &World, now| {
+        let now = Timestamp::from_second(now).unwrap();
+        overuse.late(world.forest(), now, SignedDuration::from_secs(3)).len()
+    };
+    assert_eq!(looks(&mut overuse, &world, 0), 0);
     world.arrive("q2", cpu(60));
-    let looks = |overuse: &mut Overuse, world: &World, now| overuse.look(world.forest(), now, 3).len();
     assert_eq!([10, 13, 14, 15, 18].map(|now| looks(&mut overuse, &world, now)), [0, 0, 1, 0, 1]);
     world.leave("q1", cpu(70));
     assert_eq!(looks(&mut overuse, &world, 30), 0);

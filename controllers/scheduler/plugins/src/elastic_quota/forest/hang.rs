@@ -36,7 +36,10 @@ impl Forest {
             forest.insert(Quota { name, parent, max: max.clone(), lends: true, ..Quota::default() });
         }
         forest.hang();
-        forest.bottom_up().iter().for_each(|name| forest.request_min(name));
+        for name in forest.bottom_up() {
+            forest.request_min(&name);
+            forest.allocate(&name, ResourceList::new());
+        }
         forest.set_offered(offered);
         for (claim, sums) in pods {
             for kind in Kind::ALL {
@@ -60,6 +63,8 @@ impl Forest {
             quota: Arc::new(quota),
             sums: Sums::default(),
             request: ResourceList::new(),
+            allocated: ResourceList::new(),
+            guaranteed: ResourceList::new(),
             above: Above::Nothing,
             children: Vec::new(),
             division: Division::default(),
