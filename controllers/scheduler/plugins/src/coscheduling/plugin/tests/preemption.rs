@@ -49,6 +49,23 @@ fn a_gang_takes_a_node_over() {
 }
 
 #[test]
+fn those_who_are_going_are_not_evicted_again() {
+    let mut world = world(&[8]);
+    run(&mut world, "l1", 4, 1, "n1");
+    run(&mut world, "l2", 4, 1, "n1");
+    world.create(&["p1", "p2"], 4, &urgent(2));
+    // What the eviction writes into the pod comes back, and the other one is gone.
+    let going = Pod { is_preempted: true, ..Pod::clone(&world.pods["l2"]) };
+    world.engine.set_pod(Arc::new(going), world.now);
+    world.delete("l1").wait(12);
+    assert_eq!((world.evicted.len(), world.bound()), (2, String::new()));
+    let waits = "preemption: not eligible due to a terminating pod on the nominated node.";
+    assert!(world.messages["p1"].ends_with(waits), "{}", world.messages["p1"]);
+    world.delete("l2").wait(12);
+    assert_eq!(world.bound(), "p1:2 p2:2");
+}
+
+#[test]
 fn a_gang_takes_two_nodes_over_at_once() {
     // preempt-job-two-nodes: the original evicts the second pod only when the first has its place.
     let mut world = world(&[4, 4]);
