@@ -311,7 +311,9 @@ fn members_that_run_at_the_start_are_enough_and_namespaces_are_apart() {
 fn running_members_count_from_the_start_where_the_policy_says_so() {
     let gang = |node: Option<&str>| {
         let mut gang = json!({"name": "g", "min-available": "3", "match-policy": "waiting-and-running"});
-        node.into_iter().for_each(|node| gang["node"] = json!(node));
+        if let Some(node) = node {
+            gang["node"] = json!(node);
+        }
         gang
     };
     let mut world = World::new(&[8]);
