@@ -32,7 +32,7 @@ pub use self::{
     node_numa::{CpuBindPolicy, NodeNumaResourceArgs},
     others::{NodeResourcesFitPlusArgs, ScarceResourceAvoidanceArgs, SchedulingHintArgs},
     point::Point,
-    reservation::ReservationArgs,
+    reservation::{PreAllocation, ReservationArgs},
     resolve::Resolved,
     scoring::{ResourceWeight, ScoringStrategy, ScoringType},
 };

@@ -9,7 +9,7 @@ use crate::gates::GATES;
 pub const NAME: &str = "koord-scheduler";
 
 /// Which build runs.
-const BUILD_INFO: Description =
+pub(crate) const BUILD_INFO: Description =
     Description::gauge("koord_scheduler_build_info", &["version", "language"], "Always 1; the labels say what runs.")
         .unit(Unit::YesNo);
 

@@ -7,11 +7,15 @@ mod accepted;
 mod configuration;
 mod gates;
 mod identity;
+mod metrics;
 mod options;
+mod permissions;
 mod run;
 
 pub use configuration::Configuration;
 pub use gates::GATES;
 pub use identity::{BUILD, NAME};
+pub use metrics::metrics;
 pub use options::{Checked, Options};
+pub use permissions::rbac_rules;
 pub use run::{Settings, run, run_with};

@@ -12,7 +12,7 @@ use koord_program::{
 };
 use koord_runtime::{lease::LeaderElectionConfig, manager::ListenAddress};
 use koord_scheduler_plugins::{BuiltProfile, build};
-use koord_scheduler_runtime::{Scheduler, feed::Feed, install};
+use koord_scheduler_runtime::{Measures, Scheduler, feed::Feed, install};
 use kube::Config;
 use tokio_util::sync::CancellationToken;
 
@@ -102,7 +102,8 @@ async fn run_profiles(
     let profiles: Vec<Profile> = profiles.into_iter().map(|built| built.profile).collect();
     let engine = Engine::new(profiles, timings, core.random().clone());
     let feed = Feed::of(core, &engine.reads());
-    let scheduler = Scheduler::new(engine, feed, Arc::clone(core.events()), Arc::clone(&clock));
+    let measures = Measures::of(&engine, core.metrics())?;
+    let scheduler = Scheduler::new(engine, feed, Arc::clone(core.events()), Arc::clone(&clock)).measured_by(measures);
     let mut manager = program.manager_led_by(|identity| election(&values.leader_election, identity));
     install(scheduler, clock, &mut manager);
     Ok(manager.run(stop).await?)

@@ -27,6 +27,7 @@ pub struct Obstacle(Option<Met>);
 struct Met {
     remedy: String,
     reason: String,
+    code: u16,
 }
 
 impl Obstacle {
@@ -36,7 +37,7 @@ impl Obstacle {
         // What cannot be watched cannot be listed either: one remedy is enough.
         let is_known = self.0.as_ref().is_some_and(|met| met.remedy == remedy);
         let reason = format!("{}; {remedy}", refused.message);
-        let met = self.0.insert(Met { remedy, reason });
+        let met = self.0.insert(Met { remedy, reason, code: refused.code });
         (!is_known).then_some(&*met.reason)
     }
 
@@ -48,6 +49,11 @@ impl Obstacle {
     /// The reason with what helps; none while nothing is refused.
     pub fn reason(&self) -> Option<&str> {
         self.0.as_ref().map(|met| &*met.reason)
+    }
+
+    /// Whether the API server does not serve what is asked for.
+    pub fn is_absence(&self) -> bool {
+        self.0.as_ref().is_some_and(|met| met.code == 404)
     }
 }
 
@@ -196,7 +202,8 @@ mod tests {
         assert!(obstacle.met(refused("no watch")).is_some_and(|reason| reason.starts_with("no watch; allow it")));
         assert_eq!(obstacle.met(refused("no list")), None, "the same remedy");
         assert!(obstacle.reason().is_some_and(|reason| reason.starts_with("no list; ")), "the last reason is shown");
-        assert!(obstacle.met(Refused { code: 404, ..refused("not found") }).is_some());
+        assert!(!obstacle.is_absence());
+        assert!(obstacle.met(Refused { code: 404, ..refused("not found") }).is_some() && obstacle.is_absence());
         assert!(obstacle.gone() && obstacle.reason().is_none());
         assert!(obstacle.met(refused("no list")).is_some());
     }

@@ -2,7 +2,7 @@
 
 use std::{
     any::{Any, TypeId},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use koord_resource::controller::ResourceKind;
@@ -32,6 +32,8 @@ pub struct Watch {
     sinks: Arc<Sinks>,
     /// Why the API server refuses it, and what helps.
     obstacle: Mutex<Obstacle>,
+    /// What is idle where the API server does not serve the kind; none where the program does not work without it.
+    idle_without: OnceLock<String>,
 }
 
 /// The sinks of one watch. What one of them does with an object does not concern the others.
@@ -73,6 +75,7 @@ impl Watch {
             sink: Arc::clone(&sinks) as Arc<dyn Sink>,
             sinks,
             obstacle: Mutex::default(),
+            idle_without: OnceLock::new(),
         }
     }
 
@@ -103,6 +106,22 @@ impl Watch {
     /// Why the API server refuses it, and what helps; none while it does not.
     pub fn obstacle(&self) -> Option<String> {
         self.obstacle.lock().reason().map(ToOwned::to_owned)
+    }
+
+    /// The program works where the API server does not serve the kind: there are no objects then, and this part of the program,
+    /// such as `plugin X`, is idle. Only the first call counts.
+    pub fn set_optional(&self, idle: String) {
+        let _ = self.idle_without.set(idle);
+    }
+
+    /// What is idle because the API server does not serve the kind; none while it does, or where the program does not work without.
+    pub fn idle(&self) -> Option<&str> {
+        self.idle_without.get().filter(|_| self.obstacle.lock().is_absence()).map(String::as_str)
+    }
+
+    /// Whether all objects are known: what it feeds is complete, or the program works without the kind and it is not served.
+    pub fn is_complete(&self) -> bool {
+        self.sink.synced() || self.idle().is_some()
     }
 
     /// Whether nothing but the metadata of the objects is read: nothing else needs to be sent.

@@ -157,12 +157,16 @@ impl Core {
         self.watches.iter().all(|watch| watch.sink.synced())
     }
 
-    /// Whether the caches can be trusted: every one is complete, and none is stale. The reason names the kinds.
+    /// Whether the caches can be trusted: every one is complete ([`Watch::is_complete`]), and none is stale. The reason names the
+    /// kinds.
     pub fn readiness(&self) -> Result<(), String> {
-        let incomplete = |watch: &Watch| !watch.sink.synced();
+        let incomplete = |watch: &Watch| !watch.is_complete();
         self.kinds(incomplete).map_or(Ok(()), |kinds| {
-            let obstacles =
-                self.watches.iter().filter_map(|watch| Some(format!("{}: {}", watch.kind.kind, watch.obstacle()?)));
+            let obstacles = self
+                .watches
+                .iter()
+                .filter(|watch| incomplete(watch))
+                .filter_map(|watch| Some(format!("{}: {}", watch.kind.kind, watch.obstacle()?)));
             let reasons = obstacles.fold(String::new(), |reasons, obstacle| reasons + "\n" + &obstacle);
             Err(format!("caches are not complete: {kinds}{reasons}"))
         })?;

@@ -97,7 +97,10 @@ impl Follower {
     fn failed(&self, failure: &Failure) {
         let kind = self.watch.kind.kind;
         if let Some(reason) = self.watch.refused(failure) {
-            tracing::warn!(kind, reason, "cannot be watched; the program waits until it can");
+            match self.watch.idle() {
+                Some(idle) => tracing::warn!(kind, reason, "cannot be watched; {idle} is idle until it can"),
+                None => tracing::warn!(kind, reason, "cannot be watched; the program waits until it can"),
+            }
         } else {
             tracing::debug!(kind, code = failure.code, reason = failure.message, "watch failed");
         }

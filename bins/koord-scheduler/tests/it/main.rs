@@ -3,4 +3,6 @@
 
 mod messages;
 mod program;
+mod readiness;
 mod replicas;
+mod rights;

@@ -72,7 +72,11 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) async fn start() -> Self {
-        let cluster = Cluster::bind(Options::default()).await.unwrap();
+        Self::start_with(Options::default()).await
+    }
+
+    pub(crate) async fn start_with(options: Options) -> Self {
+        let cluster = Cluster::bind(options).await.unwrap();
         let client = Client::new(cluster.server.router(), "default");
         let folder = tempfile::tempdir().unwrap();
         let owner = Owner { name: "test".to_owned(), port: 0, data_dir: None };

@@ -2,7 +2,7 @@
 
 use std::{
     net::SocketAddr,
-    process::Stdio,
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::program::{Running, Server, answer, free, program};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
-const MAX: Duration = Duration::from_mins(1);
+pub(crate) const MAX: Duration = Duration::from_mins(1);
 
 /// Two profiles that choose opposite nodes.
 const CONFIG: &str = "\
@@ -31,20 +31,20 @@ profiles:
 ";
 
 impl Server {
-    async fn add_node(&self, name: &str, cpu: &str) {
+    pub(crate) async fn add_node(&self, name: &str, cpu: &str) {
         let status = json!({"allocatable": {"cpu": cpu, "memory": "8Gi", "pods": "10"}});
         self.send(Method::POST, "/api/v1/nodes", &json!({"metadata": {"name": name}, "status": status})).await;
         self.send(Method::PATCH, &format!("/api/v1/nodes/{name}"), &json!({"spec": {"taints": null}})).await;
     }
 
-    async fn add_pod(&self, name: &str, scheduler: &str) {
+    pub(crate) async fn add_pod(&self, name: &str, scheduler: &str) {
         let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}});
         let spec = json!({"schedulerName": scheduler, "containers": [container]});
         self.send(Method::POST, PODS, &json!({"metadata": {"name": name}, "spec": spec})).await;
     }
 
     /// The node of a pod, once it has one.
-    async fn node_of(&self, name: &str) -> String {
+    pub(crate) async fn node_of(&self, name: &str) -> String {
         let begin = Instant::now();
         loop {
             let pod = self.send(Method::GET, &format!("{PODS}/{name}"), &Value::Null).await;
@@ -57,15 +57,20 @@ impl Server {
     }
 
     fn replica(&self, port: SocketAddr) -> Running {
-        let config = self.file("config.yaml", &CONFIG.replace("KUBECONFIG", &self.kubeconfig().display().to_string()));
+        Running(self.program(CONFIG, port).stderr(Stdio::null()).spawn().unwrap())
+    }
+
+    /// The program with this configuration, with health and metrics on a port.
+    pub(crate) fn program(&self, config: &str, port: SocketAddr) -> Command {
+        let config = self.file("config.yaml", &config.replace("KUBECONFIG", &self.kubeconfig().display().to_string()));
         let mut program = program();
         program.arg("--config").arg(config).args(["--address=127.0.0.1", "--leader-elect-retry-period=200ms"]);
-        program.arg(format!("--port={}", port.port())).stderr(Stdio::null());
-        Running(program.spawn().unwrap())
+        program.arg(format!("--port={}", port.port()));
+        program
     }
 }
 
-async fn is_ready(replica: &mut Running, port: SocketAddr) {
+pub(crate) async fn is_ready(replica: &mut Running, port: SocketAddr) {
     let begin = Instant::now();
     while answer(port, "/readyz").await.is_none() {
         assert_eq!(replica.0.try_wait().unwrap(), None, "it has ended");

@@ -235,6 +235,9 @@ async fn a_kind_that_is_not_served_is_named_with_what_helps_and_waited_for() {
     let refused = "apply the CustomResourceDefinition widgets.example.com with version v1";
     eventually("a reason that helps", || core.readiness().is_err_and(|reason| reason.contains(refused)).then_some(()))
         .await;
+    core.watches().iter().for_each(|watch| watch.set_optional("the cutter".to_owned()));
+    assert_eq!((core.readiness(), core.synced()), (Ok(()), false), "what may be absent is not waited for");
+    assert_eq!(core.watches().iter().find_map(|watch| watch.idle()), Some("the cutter"));
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": "widgets.example.com"},
@@ -247,7 +250,7 @@ async fn a_kind_that_is_not_served_is_named_with_what_helps_and_waited_for() {
         },
     });
     send(&server, Method::POST, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition);
-    eventually("a complete cache", || core.readiness().ok()).await;
+    eventually("a complete cache", || core.synced().then_some(())).await;
     let widget = json!({"apiVersion": "example.com/v1", "kind": "Widget", "metadata": {"name": "w"}});
     send(&server, Method::POST, "/apis/example.com/v1/namespaces/cards/widgets", &widget);
     eventually("the object", || widgets.read().get("cards/w").map(drop)).await;

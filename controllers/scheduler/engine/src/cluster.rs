@@ -65,12 +65,16 @@ pub struct Cluster {
     /// By row, of cpu and memory.
     assumed_usage: [Vec<i64>; 2],
     pods: BTreeMap<Uid, Placed>,
+    /// How many of them are assumed to be there.
+    assumed: usize,
     /// Pods that are nowhere, of all schedulers.
     pending: BTreeMap<Uid, Arc<Pod>>,
     /// Pods for which room is being made, by uid.
     nominated: BTreeMap<Uid, (Arc<Pod>, Row)>,
     /// Pods whose eviction is ordered.
     evicted: BTreeSet<Uid>,
+    /// Pods that are not seen during the attempt of another.
+    hidden: BTreeMap<Uid, Placed>,
     objects: Objects,
     states: States,
     time: Timestamp,
@@ -101,6 +105,17 @@ pub struct Placed {
     pub row: Row,
     /// What it was given there.
     pub holds: Holds,
+}
+
+/// How many nodes and pods a cluster has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// Nodes.
+    pub nodes: usize,
+    /// Pods that are bound or assumed to be.
+    pub pods: usize,
+    /// Pods that are assumed to be bound.
+    pub assumed: usize,
 }
 
 /// A sum that is not what the objects amount to.
@@ -141,6 +156,11 @@ impl Cluster {
     /// How many nodes there are.
     pub fn len(&self) -> usize {
         self.nodes
+    }
+
+    /// How many nodes and pods there are.
+    pub fn sizes(&self) -> Sizes {
+        Sizes { nodes: self.nodes, pods: self.pods.len(), assumed: self.assumed }
     }
 
     /// Whether there is no node.
@@ -387,22 +407,38 @@ impl Cluster {
         self.states.wake_at()
     }
 
-    /// A pod became known, or is known differently; none after its deletion or end.
-    pub fn know(&mut self, uid: &Uid, pod: Option<&Arc<Pod>>) {
-        let placed = self.pods.get(uid).map(|placed| &placed.pod);
-        let old = placed.or_else(|| self.pending.get(uid)).cloned();
-        if let (Some(old), Some(new)) = (&old, pod)
-            && (Arc::ptr_eq(old, new) || old == new)
-        {
+    /// A pod became known, or is known differently.
+    pub fn know(&mut self, pod: &Arc<Pod>) {
+        let old = self.known(&pod.uid).cloned();
+        if old.as_ref().is_some_and(|old| Arc::ptr_eq(old, pod) || old == pod) {
             return;
         }
-        match pod.filter(|pod| pod.node.is_none()) {
-            Some(pod) => _ = self.pending.insert(uid.clone(), Arc::clone(pod)),
-            None => _ = self.pending.remove(uid),
+        if pod.node.is_none() {
+            self.pending.insert(pod.uid.clone(), Arc::clone(pod));
+        } else {
+            self.pending.remove(&pod.uid);
         }
         self.with_states(|states, cluster| {
-            states.iter_mut().for_each(|state| state.pod(cluster, old.as_ref(), pod));
+            states.iter_mut().for_each(|state| state.pod(cluster, old.as_ref(), Some(pod)));
         });
+    }
+
+    /// A pod was deleted, or has ended. Gives its place, if it had one.
+    pub fn forget(&mut self, uid: &Uid) -> Option<Placed> {
+        let known = self.known(uid).cloned();
+        let placed = self.remove_pod(uid);
+        self.pending.remove(uid);
+        if known.is_some() {
+            self.with_states(|states, cluster| {
+                states.iter_mut().for_each(|state| state.pod(cluster, known.as_ref(), None));
+            });
+        }
+        placed
+    }
+
+    /// A pod as it was told of last; what is assumed to be on a node may have changed since.
+    fn known(&self, uid: &Uid) -> Option<&Arc<Pod>> {
+        self.pending.get(uid).or_else(|| self.pods.get(uid).map(|placed| &placed.pod))
     }
 
     fn with_states<T>(&mut self, with: impl FnOnce(&mut States, &mut Self) -> T) -> T {
@@ -463,6 +499,30 @@ impl Cluster {
         self.log.note(placed.row);
         self.release(placed.row);
         Some(placed)
+    }
+
+    /// A pod is not seen any more until [`Cluster::show`], as if it were not on its node.
+    pub(crate) fn hide(&mut self, uid: &Uid) {
+        if let Some(placed) = self.take(uid) {
+            self.hidden.insert(uid.clone(), placed);
+        }
+    }
+
+    /// What was hidden is seen again.
+    pub(crate) fn show(&mut self) {
+        for Placed { pod, row, holds, .. } in std::mem::take(&mut self.hidden).into_values() {
+            self.put(pod, row, holds);
+        }
+    }
+
+    /// The pods that are hidden during this attempt.
+    pub fn hidden(&self) -> impl Iterator<Item = &Placed> {
+        self.hidden.values()
+    }
+
+    /// Those of a node.
+    pub fn hidden_on(&self, row: Row) -> impl Iterator<Item = &Placed> {
+        self.hidden().filter(move |placed| placed.row == row)
     }
 
     /// Tries something that is undone when the trial ends.
@@ -554,6 +614,7 @@ impl Cluster {
             pods.insert(at, pod.uid.clone());
         }
         let placed = Placed { pod, class, row, holds };
+        self.assumed += usize::from(placed.pod.node.is_none());
         self.population.add(&placed);
         self.with_states(|states, cluster| states.iter_mut().for_each(|state| state.placed(cluster, &placed)));
         self.pods.insert(placed.pod.uid.clone(), placed);
@@ -561,6 +622,7 @@ impl Cluster {
 
     fn take(&mut self, uid: &Uid) -> Option<Placed> {
         let placed = self.pods.remove(uid)?;
+        self.assumed -= usize::from(placed.pod.node.is_none());
         self.population.remove(&placed);
         self.requested.subtract(placed.row, placed.class.requests());
         for (column, usage) in self.assumed_usage.iter_mut().zip(placed.class.template().assumed_usage) {

@@ -107,7 +107,7 @@ impl Profile {
     /// The first plugin that rejects the pod for good, or else the last that rejects it.
     pub fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Option<(u8, Rejection)> {
         let mut last = None;
-        for (index, plugin) in (0..).zip(&self.plugins) {
+        for (index, plugin) in self.among(&self.admits) {
             match plugin.admit(request, cluster) {
                 Ok(()) => {}
                 Err(rejection) if rejection.code == Code::Unschedulable => last = Some((index, rejection)),

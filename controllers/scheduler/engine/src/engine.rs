@@ -16,23 +16,26 @@ use std::{
 };
 
 use jiff::Timestamp;
-use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
+use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid, write::Write};
 use koord_resource::controller::ResourceKind;
 
 use self::{judge::Judged, waiting::Waiting};
 use crate::{
-    cluster::{Cluster, Placed},
+    cluster::Cluster,
     columns::Row,
     cycle::{Found, Memory, Profile},
     event::Event,
     hold::Holds,
     node::Node,
-    object::Object,
-    plugin::{Code, Orders, Patch, Permit, PostFilter, Prepared, Rejection, Request, Upkeep},
+    object::{Object, ObjectChange},
+    plugin::{Code, Explanation, Orders, Patch, Permit, PostFilter, Prepared, Rejection, Request, StandIn, Upkeep},
     pod::Pod,
     preemption::Attempted,
     queue::{PluginSet, Queue, Return, Timings, Tried},
 };
+
+/// Kinds of objects, with the names of the plugins that read them.
+pub type Reads = BTreeMap<ResourceKind, BTreeSet<&'static str>>;
 
 /// A scheduler without hands.
 pub struct Engine {
@@ -55,6 +58,10 @@ pub struct Attempt {
     pub pod: Arc<Pod>,
     /// What was tried before, with this attempt.
     pub tried: Tried,
+    /// When it began.
+    pub began: Moment,
+    /// Whether the pod had its place before and was waiting to be bound.
+    pub has_waited: bool,
     /// What came of it.
     pub outcome: Outcome,
 }
@@ -72,6 +79,8 @@ pub enum Outcome {
         ties: u32,
         /// What is written into the pod before it is bound.
         patch: Patch,
+        /// What is written instead of a binding.
+        instead: Option<Write>,
     },
     /// The pod has its place, but a plugin lets it wait before it is bound.
     Waiting {
@@ -93,6 +102,8 @@ pub struct Refused {
     pub nominated: Option<Arc<str>>,
     /// The pods that are evicted there.
     pub victims: Vec<Arc<Pod>>,
+    /// Whether plugins have looked for room.
+    pub looked_for_room: bool,
 }
 
 impl Engine {
@@ -121,10 +132,15 @@ impl Engine {
         self.profiles.iter().map(|profile| &**profile)
     }
 
-    /// The kinds of objects beside nodes and pods that plugins read.
-    pub fn reads(&self) -> BTreeSet<ResourceKind> {
-        let plugins = self.profiles.iter().flat_map(|profile| &profile.plugins);
-        plugins.flat_map(|plugin| plugin.reads()).copied().collect()
+    /// The kinds of objects beside nodes and pods that plugins read, with the names of these plugins.
+    pub fn reads(&self) -> Reads {
+        let mut reads = Reads::new();
+        for plugin in self.profiles.iter().flat_map(|profile| &profile.plugins) {
+            for kind in plugin.reads() {
+                reads.entry(*kind).or_default().insert(plugin.name());
+            }
+        }
+        reads
     }
 
     /// The time of day has come so far.
@@ -154,14 +170,32 @@ impl Engine {
 
     /// An object of another kind was added or changed.
     pub fn set_object(&mut self, object: Object, now: Moment) {
+        let plugins = self.profiles.iter().flat_map(|profile| &profile.plugins);
+        let mut stand_ins = plugins.map(|plugin| plugin.stand_in(&object));
+        let stand_in = stand_ins.find(|stand_in| *stand_in != StandIn::None).unwrap_or_default();
+        let uid = object.uid.clone();
         let change = self.cluster.set_object(object);
+        self.object_changed(change, now);
+        match stand_in {
+            StandIn::None => {}
+            StandIn::Gone => self.remove_pod(&uid, now),
+            StandIn::Pod(pod) => self.set_pod(pod, now),
+        }
+    }
+
+    fn object_changed(&mut self, change: ObjectChange, now: Moment) {
+        if let Some(gone) = change.gone()
+            && (self.cluster.pod(gone).is_some() || self.cluster.pending_pod(gone).is_some())
+        {
+            self.remove_pod(&gone.clone(), now);
+        }
         self.notify(&Event::Object(change), now);
     }
 
     /// An object of another kind was deleted.
     pub fn remove_object(&mut self, type_: TypeId, key: &str, now: Moment) {
         if let Some(change) = self.cluster.remove_object(type_, key) {
-            self.notify(&Event::Object(change), now);
+            self.object_changed(change, now);
         }
     }
 
@@ -171,7 +205,7 @@ impl Engine {
             self.bound(&pod, &node, now);
             return;
         }
-        self.cluster.know(&pod.uid, Some(&pod));
+        self.cluster.know(&pod);
         self.is_unsettled = true;
         // What is assumed is being bound; the change comes again with the node.
         if self.cluster.pod(&pod.uid).is_none() && self.profile_of(&pod).is_some() {
@@ -188,7 +222,7 @@ impl Engine {
         self.queue.remove(&pod.uid);
         self.waiting.remove(&pod.uid);
         self.cluster.nominate(pod, None);
-        self.cluster.know(&pod.uid, Some(pod));
+        self.cluster.know(pod);
         let known = self.cluster.pod(&pod.uid);
         if known.is_some_and(|known| known.pod == *pod) {
             return;
@@ -216,8 +250,9 @@ impl Engine {
                 self.notify(&Event::NominationChanged(pod.template.priority), now);
             }
         }
-        self.forget(uid, now);
-        self.cluster.know(uid, None);
+        if let Some(placed) = self.cluster.forget(uid) {
+            self.notify(&Event::PodRemoved(placed.pod), now);
+        }
         self.is_unsettled = true;
     }
 
@@ -315,6 +350,18 @@ impl Engine {
         })
     }
 
+    /// What plugins say of a pod for which there is no node, beside the event and the condition of every pod.
+    pub fn explanation(&self, pod: &Pod, message: &str) -> Explanation {
+        let profile = self.profile_of(pod).and_then(|index| self.profiles.get(index));
+        let plugins = profile.iter().flat_map(|profile| &profile.plugins);
+        plugins.fold(Explanation::default(), |mut all, plugin| {
+            let Explanation { write, events } = plugin.explain(pod, message, &self.cluster);
+            all.write = all.write.or(write);
+            all.events.extend(events);
+            all
+        })
+    }
+
     /// The binding of an attempt has failed: the pod is not on the node, and is tried again after a pause.
     pub fn bind_failed(&mut self, attempt: &Attempt, now: Moment) {
         let Attempt { pod, tried, .. } = attempt;
@@ -350,18 +397,14 @@ impl Engine {
         self.queue.give_back(Arc::clone(pod), tried, why, now, &judge);
     }
 
-    fn forget(&mut self, uid: &Uid, now: Moment) -> Option<Placed> {
-        let placed = self.cluster.remove_pod(uid)?;
-        self.notify(&Event::PodRemoved(Arc::clone(&placed.pod)), now);
-        Some(placed)
-    }
-
     /// Takes a pod from its place that is not to be bound, and puts it back into the queue. Its own absence does not help it.
     fn unreserve(&mut self, pod: &Arc<Pod>, tried: Tried, why: Return, helps_others: bool, now: Moment) {
         let Some(placed) = self.cluster.remove_pod(&pod.uid) else { return };
         let mut orders = Orders::default();
         if let Some(profile) = self.profile_of(pod).map(|index| Arc::clone(&self.profiles[index])) {
-            profile.plugins.iter().for_each(|plugin| plugin.unreserved(&placed, &mut self.cluster, &mut orders));
+            for (_, plugin) in profile.among(&profile.reserves).rev() {
+                plugin.unreserved(&placed, &mut self.cluster, &mut orders);
+            }
         }
         let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };
         self.queue.give_back(Arc::clone(pod), tried, why, now, &judge);
@@ -373,6 +416,7 @@ impl Engine {
 
     fn attempt_with(&mut self, index: usize, pod: Arc<Pod>, tried: Tried, now: Moment) -> Attempt {
         let profile = Arc::clone(&self.profiles[index]);
+        self.hide(&profile, &pod);
         let random = &mut self.random;
         let draw = |ties: u32| u32::try_from(random.below(u64::from(ties))).unwrap_or(0);
         let found = profile.search(&pod, &mut self.cluster, &mut self.memories[index], draw);
@@ -384,7 +428,16 @@ impl Engine {
                 Outcome::Refused(refused)
             }
         };
-        Attempt { pod, tried, outcome }
+        Attempt { pod, tried, began: now, has_waited: false, outcome }
+    }
+
+    /// Takes away what is not there for this pod, until it is decided about it.
+    fn hide(&mut self, profile: &Profile, pod: &Arc<Pod>) {
+        let class = self.cluster.class(&pod.template);
+        let request = Request { pod, class: &class, plugins: &profile.plugins };
+        let hidden: Vec<Uid> =
+            profile.plugins.iter().flat_map(|plugin| plugin.hides(&request, &self.cluster)).collect();
+        hidden.iter().for_each(|uid| self.cluster.hide(uid));
     }
 
     /// Gives the pod what it needs on the node, and puts it there.
@@ -400,20 +453,23 @@ impl Engine {
         let request = Request { pod, class: &class, plugins: &profile.plugins };
         let node = self.cluster.node(row).map(|node| Arc::clone(&node.name)).unwrap_or_default();
         let mut holds = Holds::default();
-        for (index, plugin) in (0..).zip(&profile.plugins) {
-            if let Err(rejection) = plugin.reserve(&request, &self.cluster, row, &mut holds) {
-                let orders = self.after_refusal(&request, &Found::Never(index, rejection.clone()));
-                self.carry_out(orders, now);
-                let (refused_by, refused) = rejected(index, rejection);
-                self.give_back(pod, tried, refused.why(refused_by), now);
-                return Outcome::Refused(refused);
-            }
+        let mut given = profile.among(&profile.reserves).map(|(index, plugin)| {
+            plugin.reserve(&request, &self.cluster, row, &mut holds).map_err(|rejection| (index, rejection))
+        });
+        let refused = given.find_map(Result::err);
+        self.cluster.show();
+        if let Some((index, rejection)) = refused {
+            let orders = self.after_refusal(&request, &Found::Never(index, rejection.clone()));
+            self.carry_out(orders, now);
+            let (refused_by, refused) = rejected(index, rejection);
+            self.give_back(pod, tried, refused.why(refused_by), now);
+            return Outcome::Refused(refused);
         }
         self.cluster.nominate(pod, None);
         self.cluster.place(Arc::clone(pod), &node, holds);
         let (mut orders, mut wait) = (Orders::default(), None);
         let mut refused = None;
-        for (index, plugin) in (0..).zip(&profile.plugins) {
+        for (index, plugin) in profile.among(&profile.permits) {
             match plugin.permit(&request, &mut self.cluster, &mut orders) {
                 Permit::Allow => {}
                 Permit::Wait(limit) => wait = wait.filter(|(known, _)| *known <= limit).or(Some((limit, index))),
@@ -429,8 +485,8 @@ impl Engine {
             Outcome::Refused(refused)
         } else {
             let (limit, plugin) = wait.unwrap_or_default();
-            let (pod, until) = (Arc::clone(pod), now + limit);
-            let reserved = Waiting { pod, tried, node: Arc::clone(&node), score, ties, plugin, until, limit };
+            let (pod, until, began) = (Arc::clone(pod), now + limit, now);
+            let reserved = Waiting { pod, tried, began, node: Arc::clone(&node), score, ties, plugin, until, limit };
             if wait.is_none() {
                 self.bind(&reserved)
             } else {
@@ -446,13 +502,16 @@ impl Engine {
     fn bind(&mut self, bind: &Waiting) -> Outcome {
         let Waiting { pod, node, score, ties, .. } = bind;
         self.queue.done(&pod.uid);
-        let mut patch = Patch::default();
+        let (mut patch, mut instead) = (Patch::default(), None);
         let profile = self.profile_of(pod).and_then(|index| self.profiles.get(index));
         if let (Some(placed), Some(profile)) = (self.cluster.pod(&pod.uid), profile) {
             let request = Request { pod, class: &placed.class, plugins: &profile.plugins };
-            profile.plugins.iter().for_each(|plugin| plugin.pre_bind(&request, placed, &self.cluster, &mut patch));
+            for (_, plugin) in profile.among(&profile.pre_binds) {
+                plugin.pre_bind(&request, placed, &self.cluster, &mut patch);
+            }
+            instead = profile.plugins.iter().find_map(|plugin| plugin.bind(&request, placed, &self.cluster));
         }
-        Outcome::Bind { node: Arc::clone(node), score: *score, ties: *ties, patch }
+        Outcome::Bind { node: Arc::clone(node), score: *score, ties: *ties, patch, instead }
     }
 
     /// No node takes the pod: room is made for it, if there is a way.
@@ -461,6 +520,7 @@ impl Engine {
         let class = self.cluster.class(&pod.template);
         let request = Request { pod, class: &class, plugins: &profile.plugins };
         if matches!(found, Found::Never(_, Rejection { code: Code::Error, .. })) {
+            self.cluster.show();
             let orders = self.after_refusal(&request, found);
             self.carry_out(orders, now);
             return (refused_by, Refused { message, is_error: true, ..Refused::default() });
@@ -496,6 +556,7 @@ impl Engine {
                 }
             }
         }
+        self.cluster.show();
         for (other, row) in together.into_iter().filter(|(uid, _)| *uid != pod.uid) {
             if let Some(other) = self.cluster.pending_pod(&other).cloned() {
                 self.cluster.nominate(&other, Some(row));
@@ -521,7 +582,8 @@ impl Engine {
         }
         self.carry_out(orders, now);
         let node = row.and_then(|row| self.cluster.node(row)).map(|node| Arc::clone(&node.name));
-        (refused_by, Refused { message, is_error: false, nominated: node, victims })
+        let looked_for_room = !self.cluster.is_empty() && !profile.post_filters.is_empty();
+        (refused_by, Refused { message, is_error: false, nominated: node, victims, looked_for_room })
     }
 
     /// What plugins order after a pod was refused.

@@ -51,6 +51,12 @@ impl Object {
 }
 
 impl ObjectChange {
+    /// The uid of the object that is no more: it was deleted, or another has its name.
+    pub(crate) fn gone(&self) -> Option<&Uid> {
+        let old = self.old.as_ref().map(|old| &old.uid)?;
+        (self.new.as_ref().map(|new| &new.uid) != Some(old)).then_some(old)
+    }
+
     /// What the object was and is, if it is of this type.
     pub fn of<T: Any>(&self) -> Option<(Option<&T>, Option<&T>)> {
         let either = self.new.as_ref().or(self.old.as_ref())?;

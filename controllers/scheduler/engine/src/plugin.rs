@@ -27,6 +27,7 @@ use crate::{
     columns::Row,
     event::{Event, Events},
     hold::Holds,
+    object::Object,
     pod::{Pod, Template},
 };
 
@@ -108,6 +109,12 @@ pub trait Plugin: Any + Send + Sync {
         false
     }
 
+    /// The pods that are not there for this one while a node is looked for, and while it is given something there: what they hold
+    /// is meant for it.
+    fn hides(&self, _request: &Request<'_>, _cluster: &Cluster) -> Vec<Uid> {
+        Vec::new()
+    }
+
     /// PreFilter: what is asked of every node. Without a word about this pod there is nothing to ask.
     fn filter(&self, _request: &Request<'_>, _cluster: &Cluster) -> PreFilter {
         PreFilter::Skip
@@ -162,6 +169,21 @@ pub trait Plugin: Any + Send + Sync {
     /// asked on the leader, after changes and at the times that it names.
     fn upkeep(&self, _cluster: &Cluster) -> Upkeep {
         Upkeep::default()
+    }
+
+    /// The pod that is placed in the place of an object which the plugin reads.
+    fn stand_in(&self, _object: &Object) -> StandIn {
+        StandIn::None
+    }
+
+    /// Bind: how it is written that a pod which stands for an object has its node.
+    fn bind(&self, _request: &Request<'_>, _placed: &Placed, _cluster: &Cluster) -> Option<Write> {
+        None
+    }
+
+    /// What is said of a pod that no node takes, for this message, beside the event and the condition of every pod.
+    fn explain(&self, _pod: &Pod, _message: &str, _cluster: &Cluster) -> Explanation {
+        Explanation::default()
     }
 
     /// PreBind: what is written into the pod before it is bound.
@@ -222,6 +244,27 @@ impl Rejection {
     pub fn error(message: impl Into<String>) -> Self {
         Self { code: Code::Error, message: message.into() }
     }
+}
+
+/// What is said of a pod that no node takes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Explanation {
+    /// For a pod that stands for an object: what is written there; none where it says so already.
+    pub write: Option<Write>,
+    /// Further events: their reasons and messages.
+    pub events: Vec<(&'static str, String)>,
+}
+
+/// The pod that is placed in the place of an object.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum StandIn {
+    /// The object has nothing to do with pods.
+    #[default]
+    None,
+    /// The object has no pod now.
+    Gone,
+    /// The pod, with the uid of the object.
+    Pod(Arc<Pod>),
 }
 
 /// The result of PostFilter.

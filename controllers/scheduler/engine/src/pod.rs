@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Toleration;
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_resource::ResourceList;
+use koord_resource::{ResourceList, controller::ResourceKind};
 use koord_scheduling::{NodeAffinity, PreferredNodes};
 
 use crate::{
@@ -122,8 +122,17 @@ pub struct Pod {
     pub controller: Option<Arc<Owner>>,
     /// Whether its phase is `Running`.
     pub is_running: bool,
-    /// It is no pod but stands for a reservation, which is placed as a pod is.
-    pub is_reservation: bool,
+    /// The reservation that it stands for, which is placed as a pod is; none for a real pod.
+    pub reservation: Option<Arc<Reference>>,
+}
+
+/// An object for which a pod stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reference {
+    /// Its kind.
+    pub kind: ResourceKind,
+    /// Its name.
+    pub key: ObjectKey,
 }
 
 /// The object that controls a pod.
@@ -184,6 +193,11 @@ impl Pod {
 }
 
 impl Pod {
+    /// Whether it is no pod but stands for a reservation.
+    pub fn is_reservation(&self) -> bool {
+        self.reservation.is_some()
+    }
+
     /// The claims of its volumes, in their order, each once.
     pub fn claims(&self) -> Vec<PodClaim> {
         let mut claims = Vec::<PodClaim>::new();

@@ -114,7 +114,9 @@ impl Attempted<'_> {
         rules: &dyn Rules,
     ) -> Result<Candidate, Vec<String>> {
         let profile = self.profile;
-        let may_go = self.cluster.pods_on(row).filter(|placed| rules.may_evict(placed, self.cluster));
+        // What stands for a reservation is no pod that could be evicted.
+        let pods = self.cluster.pods_on(row).filter(|placed| !placed.pod.is_reservation());
+        let may_go = pods.filter(|placed| rules.may_evict(placed, self.cluster));
         let mut evictable: Vec<Placed> = may_go.cloned().collect();
         evictable.sort_by(|one, other| importance(&one.pod).cmp(&importance(&other.pod)));
         if evictable.is_empty() {

@@ -4,6 +4,7 @@
 //! help) or in flight (being tried, or being bound). It is a state machine: time comes in with every call, and what
 //! plugins say through [`Judge`].
 
+mod arrivals;
 mod entry;
 #[cfg(test)]
 mod tests;
@@ -17,8 +18,14 @@ use std::{
 
 use koord_core::{clock::Moment, uid::Uid};
 
-use self::entry::{Entry, Place};
-pub use self::entry::{PluginSet, Tried};
+use self::{
+    arrivals::Admission,
+    entry::{Entry, Place},
+};
+pub use self::{
+    arrivals::{Arrivals, Cause, Part},
+    entry::{PluginSet, Tried},
+};
 use crate::{event::Event, pod::Pod};
 
 /// What the plugins of a pod's profile say about it.
@@ -86,11 +93,14 @@ pub struct Queue {
     error_backoff: BTreeSet<(u64, Uid)>,
     /// Who is here for longest first.
     parked: BTreeSet<(Moment, Uid)>,
+    /// How many of these a plugin holds back.
+    gated: usize,
     in_flight: BTreeMap<Uid, InFlight>,
     /// What has happened since the oldest pod in flight was taken.
     events: VecDeque<Event>,
     /// The number of the first of them.
     first_event: u64,
+    arrivals: Arrivals,
 }
 
 #[derive(Debug)]
@@ -112,19 +122,27 @@ impl Queue {
 
     /// Forgets all pods.
     pub fn clear(&mut self) {
-        *self = Self::new(self.timings);
+        *self = Self { arrivals: self.arrivals, ..Self::new(self.timings) };
     }
 
     /// How many pods are where.
     pub fn depths(&self) -> Depths {
-        let is_gated = |uid: &Uid| self.entries.get(uid).is_some_and(|entry| entry.gate.is_some());
-        let gated = self.parked.iter().filter(|(_, uid)| is_gated(uid)).count();
         Depths {
             active: self.active.len(),
             backoff: self.backoff.len() + self.error_backoff.len(),
-            parked: self.parked.len() - gated,
-            gated,
+            parked: self.parked.len() - self.gated,
+            gated: self.gated,
         }
+    }
+
+    /// How many pods have come into which part, and why.
+    pub fn arrivals(&self) -> &Arrivals {
+        &self.arrivals
+    }
+
+    /// The pods that wait, with the plugins that have refused them or hold them back.
+    pub fn refusals(&self) -> impl Iterator<Item = (&Arc<Pod>, PluginSet)> {
+        self.entries.values().map(|entry| (&entry.pod, entry.stopped_by()))
     }
 
     /// Whether a pod waits here, or is in flight.
@@ -174,7 +192,7 @@ impl Queue {
                     None => judge.may_help(&entry.pod, entry.refused_by, &Event::PodChanged),
                 };
                 if helps {
-                    self.admit(entry, now, judge, Admission::Woken);
+                    self.admit(entry, now, judge, Admission::Woken(Cause::PodChanged));
                 } else {
                     self.put(entry, |_| Place::Parked);
                 }
@@ -190,8 +208,11 @@ impl Queue {
     /// The pod to try next, which is in flight until [`Queue::done`] or [`Queue::give_back`]. Where none is active, one that
     /// only backs off is tried early.
     pub fn pop(&mut self, now: Moment) -> Option<(Arc<Pod>, Tried)> {
-        let next = self.active.first().map(|(_, uid)| uid.clone());
-        let uid = next.or_else(|| self.backoff.first().map(|(.., uid)| uid.clone()))?;
+        if let Some((_, uid)) = self.active.first().cloned() {
+            return self.pop_this(&uid, now);
+        }
+        let (.., uid) = self.backoff.first().cloned()?;
+        self.arrivals.count(Cause::TriedEarly, Part::Active);
         self.pop_this(&uid, now)
     }
 
@@ -241,6 +262,7 @@ impl Queue {
         if helps {
             self.admit(entry, now, judge, Admission::Returned);
         } else {
+            self.arrivals.count(Cause::AttemptFailed, Part::Parked);
             self.put(entry, |_| Place::Parked);
         }
     }
@@ -257,7 +279,7 @@ impl Queue {
         let helped = others.filter(|(_, uid)| self.is_helped(uid, event, judge));
         for (_, uid) in helped.cloned().collect::<Vec<_>>() {
             if let Some(entry) = self.take(&uid) {
-                self.admit(entry, now, judge, Admission::Woken);
+                self.admit(entry, now, judge, Admission::Woken(Cause::of(event)));
             }
         }
     }
@@ -279,6 +301,7 @@ impl Queue {
         let failed = self.error_backoff.iter().take_while(|(end, _)| is_over(*end)).map(|(_, uid)| uid.clone());
         for uid in over.chain(failed).collect::<Vec<_>>() {
             if let Some(entry) = self.take(&uid) {
+                self.arrivals.count(Cause::PauseOver, Part::Active);
                 self.put(entry, |_| Place::Active);
             }
         }
@@ -288,16 +311,13 @@ impl Queue {
                 && let Some(mut entry) = self.take(&uid)
             {
                 entry.since = now;
-                self.admit(entry, now, judge, Admission::Woken);
+                self.admit(entry, now, judge, Admission::Woken(Cause::TimeOver));
             }
         }
     }
 
     fn is_helped(&self, uid: &Uid, event: &Event, judge: &dyn Judge) -> bool {
-        self.entries.get(uid).is_some_and(|entry| {
-            let refused_by = entry.gate.map_or(entry.refused_by, PluginSet::of);
-            judge.may_help(&entry.pod, refused_by, event)
-        })
+        self.entries.get(uid).is_some_and(|entry| judge.may_help(&entry.pod, entry.stopped_by(), event))
     }
 
     fn record(&mut self, event: Event) {
@@ -309,7 +329,9 @@ impl Queue {
     /// Puts a pod where it is tried again, unless a plugin holds it back.
     fn admit(&mut self, mut entry: Entry, now: Moment, judge: &dyn Judge, admission: Admission) {
         if let Err(plugin) = judge.gate(&entry.pod, entry.gate) {
-            entry.gate = Some(plugin);
+            if entry.gate.replace(plugin).is_none() {
+                self.arrivals.count(admission.cause(), Part::Parked);
+            }
             return self.put(entry, |_| Place::Parked);
         }
         let was_gated = entry.gate.take().is_some();
@@ -317,12 +339,14 @@ impl Queue {
         let second = now.since(Moment::default()).as_secs();
         let pauses = match admission {
             Admission::New | Admission::Activated => false,
-            Admission::Woken | Admission::Returned => !was_gated && end.is_some_and(|end| end >= second),
+            Admission::Woken(_) | Admission::Returned => !was_gated && end.is_some_and(|end| end >= second),
         };
         let place = match end.filter(|_| pauses) {
             Some(end) => Place::Backoff { end, is_error: entry.tried.errors > 0 },
             None => Place::Active,
         };
+        let part = if place == Place::Active { Part::Active } else { Part::Backoff };
+        self.arrivals.count(admission.cause(), part);
         self.put(entry, |_| place);
     }
 
@@ -333,7 +357,10 @@ impl Queue {
             Place::Active => _ = self.active.insert((order, uid.clone())),
             Place::Backoff { end, is_error: false } => _ = self.backoff.insert((end, order, uid.clone())),
             Place::Backoff { end, is_error: true } => _ = self.error_backoff.insert((end, uid.clone())),
-            Place::Parked => _ = self.parked.insert((entry.since, uid.clone())),
+            Place::Parked => {
+                self.gated += usize::from(entry.gate.is_some());
+                self.parked.insert((entry.since, uid.clone()));
+            }
         }
         self.entries.insert(uid, entry);
     }
@@ -345,19 +372,13 @@ impl Queue {
             Place::Active => _ = self.active.remove(&(order, uid.clone())),
             Place::Backoff { end, is_error: false } => _ = self.backoff.remove(&(end, order, uid.clone())),
             Place::Backoff { end, is_error: true } => _ = self.error_backoff.remove(&(end, uid.clone())),
-            Place::Parked => _ = self.parked.remove(&(entry.since, uid.clone())),
+            Place::Parked => {
+                self.gated -= usize::from(entry.gate.is_some());
+                self.parked.remove(&(entry.since, uid.clone()));
+            }
         }
         Some(entry)
     }
-}
-
-/// Why a pod is to be tried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Admission {
-    New,
-    Activated,
-    Woken,
-    Returned,
 }
 
 fn entry_place(entry: &Entry) -> Place {

@@ -10,7 +10,8 @@ use koord_engine::{
     columns::Row,
     cycle::Found,
     event::Events,
-    plugin::{Code, Plugin, PostFilter, Request},
+    plugin::{Code, Plugin, PostFilter, Rejection, Request},
+    pod::Pod,
     preemption::{Attempted, Rules, Width, least_harm},
 };
 use koord_resource::controller::ResourceKind;
@@ -33,6 +34,21 @@ impl DefaultPreemption {
     }
 }
 
+impl DefaultPreemption {
+    /// Makes room by evictions that these rules allow; says why that cannot be.
+    pub(crate) fn preempt(
+        &self,
+        request: &Request<'_>,
+        attempted: &mut Attempted<'_>,
+        rules: &dyn Rules,
+    ) -> Result<PostFilter, String> {
+        let candidates = attempted.candidates(request, rules, self.width)?;
+        let best = least_harm(candidates).ok_or_else(|| "no candidate node for preemption".to_owned())?;
+        let victims = best.victims.iter().map(|placed| placed.pod.uid.clone()).collect();
+        Ok(PostFilter::Nominate { row: best.row, victims })
+    }
+}
+
 /// Pods of a lower priority may go, within their disruption budgets where that can be.
 pub(crate) struct LowerPriority {
     pub(crate) priority: i32,
@@ -49,6 +65,9 @@ impl Plugin for DefaultPreemption {
 
     fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilter {
         let said = |words: &str| PostFilter::Nothing(format!("preemption: {words}"));
+        if let Some(stop) = no_pod(request) {
+            return stop;
+        }
         if !request.template().preempts {
             return said("not eligible due to preemptionPolicy=Never.");
         }
@@ -60,16 +79,7 @@ impl Plugin for DefaultPreemption {
             let (nodes, words) = (attempted.cluster.len(), rules.no_victims(""));
             return said(&format!("0/{nodes} nodes are available: {nodes} {words}."));
         }
-        match attempted.candidates(request, &rules, self.width) {
-            Err(words) => said(&words),
-            Ok(candidates) => least_harm(candidates).map_or_else(
-                || said("no candidate node for preemption"),
-                |best| PostFilter::Nominate {
-                    row: best.row,
-                    victims: best.victims.iter().map(|placed| placed.pod.uid.clone()).collect(),
-                },
-            ),
-        }
+        self.preempt(request, attempted, &rules).unwrap_or_else(|words| said(&words))
     }
 
     fn events(&self) -> Events {
@@ -77,9 +87,15 @@ impl Plugin for DefaultPreemption {
     }
 }
 
+/// What is said where the pod stands for a reservation, for which its own plugin alone makes room.
+pub(crate) fn no_pod(request: &Request<'_>) -> Option<PostFilter> {
+    let Pod { uid, .. } = &**request.pod;
+    request.pod.is_reservation().then(|| PostFilter::Stop(format!("preemption: pod \"{uid}\" not found")))
+}
+
 /// Whether the pod was refused as a whole by a plugin that makes room itself: that one knows which pods may go.
 fn is_refused_by_another(attempted: &Attempted<'_>, name: &str) -> bool {
-    let Found::Never(plugin, _) = attempted.found else { return false };
+    let Found::Never(plugin, Rejection { code: Code::Unschedulable, .. }) = attempted.found else { return false };
     let refusing = attempted.profile.plugins.get(usize::from(*plugin));
     attempted.profile.post_filters.contains(plugin) && refusing.is_some_and(|refusing| refusing.name() != name)
 }
@@ -167,16 +183,11 @@ mod tests {
     const NOW: Moment = Moment::at(std::time::Duration::ZERO);
 
     fn engine(nodes: &[&str]) -> Engine {
-        let profile = Profile {
-            scheduler: "test".into(),
-            plugins: vec![
-                Arc::new(NodeResourcesFit::default()),
-                Arc::new(DefaultPreemption::new(&DefaultPreemptionArgs::default())),
-            ],
-            filters: vec![0],
-            scores: Vec::new(),
-            post_filters: vec![1],
-        };
+        let plugins: Vec<Arc<dyn Plugin>> = vec![
+            Arc::new(NodeResourcesFit::default()),
+            Arc::new(DefaultPreemption::new(&DefaultPreemptionArgs::default())),
+        ];
+        let profile = Profile { filters: vec![0], post_filters: vec![1], ..Profile::of("test", plugins) };
         let mut engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
         for name in nodes {
             engine.set_node(testing::node(name, &json!({"status": {"allocatable": {"cpu": "4", "pods": "9"}}})), NOW);

@@ -44,7 +44,7 @@ pub use self::{
     status::QuotaStatus,
     sums::{Kind, Sums},
 };
-use crate::default_preemption::{LowerPriority, waits_for_victims};
+use crate::default_preemption::{LowerPriority, no_pod, waits_for_victims};
 
 /// Refuses pods that their quota has no room for. Profiles share the quotas, so that the first profile says by which
 /// arguments they limit.
@@ -92,6 +92,9 @@ impl Plugin for ElasticQuotaPlugin {
     }
 
     fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilter {
+        if let Some(stop) = no_pod(request) {
+            return stop;
+        }
         let quotas = attempted.cluster.state::<Quotas>();
         let quota = quotas.and_then(|quotas| quotas.quota_of(request.template())).cloned();
         let Some(quota) = quota else { return PostFilter::Nothing(String::new()) };

@@ -1,7 +1,6 @@
 //! NodeResourcesFit: a node must have left what a pod requests, and the strategy says which node is best.
 
 use koord_config::scheduler::{FitStrategyType, NodeResourcesFitArgs};
-use koord_core::uid::Uid;
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
@@ -11,7 +10,7 @@ use koord_engine::{
 };
 use koord_scheduling::{ResourceId, ResourceVector};
 
-use crate::reservation::{Kept, Reservation};
+use crate::reservation::Kept;
 
 /// Refuses nodes that have less left than the pod requests, and scores the others by what is left afterwards.
 #[derive(Clone, Debug)]
@@ -89,8 +88,6 @@ const LAST_BIT: u32 = 63;
 
 struct Requests {
     amounts: ResourceVector,
-    /// Reservations that the pod may use; none where the profile has no reservations.
-    reservations: Option<Vec<Uid>>,
 }
 
 struct Allocation {
@@ -120,8 +117,7 @@ impl Plugin for NodeResourcesFit {
                 requests.set(resource, 0);
             }
         }
-        let reservations = cluster.state::<Kept>().map(|_| Reservation::matched_by(request, cluster));
-        PreFilter::Nodes(Box::new(Requests { amounts: requests, reservations }))
+        PreFilter::Nodes(Box::new(Requests { amounts: requests }))
     }
 
     fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
@@ -176,10 +172,8 @@ impl Plugin for NodeResourcesFit {
 impl Filter for Requests {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let (mut short, mut is_resolvable) = (0, true);
-        let credit = self.reservations.as_ref().and_then(|matched| {
-            let kept = cluster.state::<Kept>().filter(|kept| !kept.is_empty())?;
-            Some(kept.credit(cluster, row, matched))
-        });
+        let kept = cluster.state::<Kept>().filter(|kept| !kept.is_empty());
+        let credit = kept.map(|kept| kept.credit(cluster, row));
         for (resource, request) in self.amounts.iter() {
             let offered = cluster.allocatable(resource, row);
             let credit = credit.as_ref().map_or(0, |credit| credit.get(cluster.resources().name(resource)));

@@ -1,16 +1,17 @@
 //! Every plugin by its name, and the profiles of a configuration that are built of them.
 
-use std::{fmt, sync::Arc};
+use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use koord_config::scheduler::{DeviceShareArgs, Point, Resolved, SchedulerConfiguration};
 use koord_engine::{cycle::Profile, need::Needs, plugin::Plugin};
+use koord_resource::controller::ResourceKind;
 use serde::de::Error as _;
 
 use self::Entry::{Built, InEngine, NotBuilt};
 use crate::{
     BalancedAllocation, Coscheduling, DefaultPreemption, DeviceShare, ImageLocality, InterPodAffinity, NodeAffinity,
     NodeNumaResource, NodePorts, NodeResourcesFit, NodeResourcesFitPlus, NodeUnschedulable, NodeVolumeLimits,
-    PodTopologySpread, ScarceResourceAvoidance, SchedulingGates, SchedulingHint, TaintToleration, Unbuilt,
+    PodTopologySpread, Reservation, ScarceResourceAvoidance, SchedulingGates, SchedulingHint, TaintToleration, Unbuilt,
     VolumeBinding, VolumeRestrictions, VolumeZone, elastic_quota::ElasticQuotaPlugin, load_aware::LoadAwareScheduling,
 };
 
@@ -55,7 +56,7 @@ const REGISTRY: &[(&str, Entry)] = &[
     ("NodeDeclaredFeatures", NotBuilt(Needs::NONE)),
     ("LoadAwareScheduling", Built(|profile, _| Ok(Arc::new(LoadAwareScheduling::new(&profile.args()?))))),
     ("NodeNUMAResource", Built(|profile, _| Ok(Arc::new(NodeNumaResource::new(profile.args()?))))),
-    ("Reservation", NotBuilt(Needs::RESERVATIONS)),
+    ("Reservation", Built(|profile, _| Ok(Arc::new(Reservation::new(&profile.args()?))))),
     ("Coscheduling", Built(|profile, _| Ok(Arc::new(Coscheduling::new(&profile.args()?))))),
     ("DeviceShare", Built(device_share)),
     ("ElasticQuota", Built(|profile, _| Ok(Arc::new(ElasticQuotaPlugin::new(&profile.args()?))))),
@@ -127,24 +128,27 @@ pub fn build(resolved: &Resolved, gates: Gates<'_>) -> Result<BuiltProfile, Prof
     let index = |name: &str| (0_u8..).zip(&plugins).find(|(_, plugin)| plugin.name() == name).map(|(index, _)| index);
     let indexes = |names: &[&str]| names.iter().filter_map(|name| index(name)).collect();
     let scores = resolved.at(Point::Score).iter();
+    let at = |point| -> Vec<u8> { resolved.at(point).iter().filter_map(|name| index(name)).collect() };
     let profile = Profile {
         scheduler: (&*resolved.scheduler_name).into(),
+        admits: at(Point::PreFilter),
         filters: indexes(&filters(resolved)),
         scores: scores.filter_map(|name| Some((index(name)?, resolved.weight(name)))).collect(),
-        post_filters: resolved.at(Point::PostFilter).iter().filter_map(|name| index(name)).collect(),
+        post_filters: at(Point::PostFilter),
+        reserves: at(Point::Reserve),
+        permits: at(Point::Permit),
+        pre_binds: at(Point::PreBind),
         plugins,
     };
     Ok(BuiltProfile { profile, idle })
 }
 
-/// What refuses nodes, in the order in which it is asked: what is not built refuses all of them, and so comes first, and then
-/// what names the nodes that are asked at all. Other plugins that have PreFilter alone look at the pod and come last.
+/// What refuses nodes, in the order in which it is asked: what is not built refuses all of them, and so comes first. The nodes
+/// that plugins with PreFilter alone have left are all that others see.
 fn filters(resolved: &Resolved) -> Vec<&str> {
     let asked = resolved.at(Point::Filter);
     let alone = resolved.at(Point::PreFilter).iter().filter(|name| !asked.contains(name));
-    let (naming, others): (Vec<&String>, Vec<&String>) = alone.partition(|name| **name == "SchedulingHint");
-    let in_order = naming.into_iter().chain(asked).chain(others);
-    std::iter::once("Unbuilt").chain(in_order.map(String::as_str)).collect()
+    std::iter::once("Unbuilt").chain(alone.chain(asked).map(String::as_str)).collect()
 }
 
 /// The profile of kube-scheduler under this scheduler name, as far as its plugins are built, with no gate on.
@@ -152,6 +156,19 @@ pub fn default_profile(scheduler: &str) -> Result<Profile, ProfileError> {
     let mut profile = SchedulerConfiguration::without_document().profiles.swap_remove(0);
     scheduler.clone_into(&mut profile.scheduler_name);
     build(&profile.resolved(), &|_| false).map(|built| built.profile)
+}
+
+/// The kinds of objects beside nodes and pods that some plugin reads.
+pub fn reads() -> BTreeSet<ResourceKind> {
+    let profiles = SchedulerConfiguration::without_document().profiles;
+    let Some(profile) = profiles.first().map(koord_config::scheduler::Profile::resolved) else {
+        return BTreeSet::new();
+    };
+    let plugins = REGISTRY.iter().filter_map(|(_, entry)| match entry {
+        Built(make) => make(&profile, &|_| false).ok(),
+        InEngine | NotBuilt(_) => None,
+    });
+    plugins.flat_map(|plugin| plugin.reads()).copied().collect()
 }
 
 fn device_share(profile: &Resolved, _: Gates<'_>) -> Result<Arc<dyn Plugin>, serde_json::Error> {
@@ -225,8 +242,11 @@ mod tests {
             let built = built(profile).unwrap();
             built.idle.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
+        let claims = "plugin DynamicResources is not built: pods that need resource claims are refused";
+        assert!(idle(&json!({})).contains(&claims.to_owned()));
+        let without = json!({"plugins": {"multiPoint": {"disabled": [{"name": "DynamicResources"}]}}});
+        assert!(!idle(&without).contains(&claims.to_owned()));
         let features = "plugin NodeDeclaredFeatures is not built: it has no say".to_owned();
-        assert!(!idle(&json!({})).contains(&features));
         let with_features = json!({"plugins": {"multiPoint": {"enabled": [{"name": "NodeDeclaredFeatures"}]}}});
         assert!(idle(&with_features).contains(&features));
     }

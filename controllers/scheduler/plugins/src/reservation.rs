@@ -9,11 +9,14 @@ mod fits;
 mod info;
 mod kept;
 pub mod lifecycle;
+mod message;
+mod over_pods;
 mod owners;
 mod plugin;
 mod pre_allocation;
 mod reserve_pod;
 mod scores;
+mod upkeep;
 mod wish;
 
 pub use amounts::Amounts;

@@ -102,7 +102,7 @@ mod tests {
     fn placed(annotation: &str, hint: &Value) -> String {
         let plugins: Vec<Arc<dyn Plugin>> =
             vec![Arc::new(SchedulingHint::new(&SchedulingHintArgs::default())), Arc::new(NodeResourcesFit::default())];
-        let profile = Profile { scheduler: "test".into(), plugins, filters: vec![0, 1], ..Profile::default() };
+        let profile = Profile { filters: vec![0, 1], ..Profile::of("test", plugins) };
         let mut engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
         for (name, cpu) in [("n1", "8"), ("n2", "1"), ("n3", "32")] {
             engine.set_node(testing::node(name, &json!({"status": {"allocatable": {"cpu": cpu, "pods": "9"}}})), NOW);

@@ -2,9 +2,14 @@
 
 mod object;
 
-use std::{any::TypeId, collections::BTreeSet, sync::Arc};
+use std::{any::TypeId, sync::Arc};
 
-use koord_engine::{engine::Engine, node::Node, object::Object, pod::Pod};
+use koord_engine::{
+    engine::{Engine, Reads},
+    node::Node,
+    object::Object,
+    pod::Pod,
+};
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     Core, Watch,
@@ -67,7 +72,7 @@ struct Followed {
 pub(crate) struct Caches<'c> {
     core: &'c mut Core,
     sender: ChangeSender<Delta>,
-    reads: &'c BTreeSet<ResourceKind>,
+    reads: &'c Reads,
     followed: Vec<Followed>,
 }
 
@@ -80,25 +85,24 @@ impl Caches<'_> {
     /// Follows a part of a kind, if a plugin reads it.
     pub(crate) fn follow_some<T: Kind>(&mut self, selection: &Selection) {
         let kind = ResourceKind::typed::<T>();
-        if !self.reads.contains(&kind) {
-            return;
-        }
+        let Some(plugins) = self.reads.get(&kind) else { return };
+        let plugins: Vec<&str> = plugins.iter().copied().collect();
         let store: Arc<Store<Whole<T>>> = self.core.store(selection);
         self.sender.follow(&store, |change: &Change<Whole<T>>| Some(object::delta(change)));
         let watches: Vec<Arc<Watch>> =
             self.core.watches().iter().filter(|watch| watch.kind == kind).map(Arc::clone).collect();
-        let of = Arc::clone(&store);
+        // Plugins that read a kind which the API server does not serve have nothing to do.
+        watches.iter().for_each(|watch| watch.set_optional(format!("plugin {}", plugins.join(", "))));
         self.followed.push(Followed {
-            all: Box::new(move || object::all(&of)),
-            // A kind that the API server does not serve has no objects.
-            is_complete: Box::new(move || store.synced() || watches.iter().any(|watch| watch.obstacle().is_some())),
+            all: Box::new(move || object::all(&store)),
+            is_complete: Box::new(move || watches.iter().all(|watch| watch.is_complete())),
         });
     }
 }
 
 impl Feed {
     /// Asks for the caches of nodes, pods and the kinds that plugins read. What they hold is part of the stream.
-    pub fn of(core: &mut Core, reads: &BTreeSet<ResourceKind>) -> Self {
+    pub fn of(core: &mut Core, reads: &Reads) -> Self {
         let (pods, nodes) = (core.store::<PodView>(&Selection::default()), core.store(&Selection::default()));
         let (sender, stream) = changes();
         sender.follow(&pods, |change: &Change<PodView>| of_pod(change));
@@ -186,7 +190,7 @@ fn pod(key: &ObjectKey, entry: &Entry<PodView>) -> Pod {
         initialized: view.initialized,
         controller: view.controller.clone(),
         is_running: view.is_running,
-        is_reservation: false,
+        reservation: None,
     }
 }
 

@@ -7,11 +7,13 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod feed;
+mod metrics;
 mod report;
 mod scheduler;
 mod task;
 mod transform;
 mod view;
 
+pub use metrics::{METRICS, Measures};
 pub use scheduler::{Next, Scheduler, Work};
 pub use task::install;

@@ -4,6 +4,7 @@ use koord_engine::pod::Pod;
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     events::{Event, EventType},
+    key::ObjectKey,
     write::{Action, Write},
 };
 use serde_json::{Value, json};
@@ -11,15 +12,35 @@ use serde_json::{Value, json};
 /// The longest note of an event.
 const NOTE_MAX: usize = 1024;
 
-/// The pod was bound.
-pub(crate) fn scheduled(pod: &Pod, node: &str) -> Event {
-    let message = format!("Successfully assigned {} to {node}", pod.key);
-    event(pod, EventType::Normal, ("Binding", "Scheduled"), message)
+/// What an event about a pod regards, and is written where it is not about the pod alone: the object that the pod stands for.
+pub(crate) fn subject(pod: &Pod) -> (ResourceKind, &ObjectKey) {
+    pod.reservation.as_ref().map_or((ResourceKind::POD, &pod.key), |object| (object.kind, &object.key))
+}
+
+/// The pod was bound. Of one that stands for an object this is said of both.
+pub(crate) fn scheduled(pod: &Pod, node: &str) -> Vec<Event> {
+    let assigned = |kind: ResourceKind, key: &ObjectKey| Event {
+        kind,
+        key: key.clone(),
+        uid: pod.uid.clone(),
+        type_: EventType::Normal,
+        action: "Binding",
+        reason: "Scheduled",
+        message: format!("Successfully assigned {key} to {node}"),
+    };
+    let mut events = vec![assigned(ResourceKind::POD, &pod.key)];
+    events.extend(pod.reservation.as_ref().map(|object| assigned(object.kind, &object.key)));
+    events
 }
 
 /// No node takes the pod, or its binding has failed.
 pub(crate) fn failed(pod: &Pod, message: &str) -> Event {
     event(pod, EventType::Warning, ("Scheduling", "FailedScheduling"), shortened(message))
+}
+
+/// Something else that is said of a pod that no node takes.
+pub(crate) fn remark(pod: &Pod, reason: &'static str, message: &str) -> Event {
+    event(pod, EventType::Warning, ("Scheduling", reason), shortened(message))
 }
 
 /// The pod was evicted to make room for another.
@@ -61,7 +82,8 @@ fn status(pod: &Pod, patch: Value) -> Write {
 }
 
 fn event(pod: &Pod, type_: EventType, (action, reason): (&'static str, &'static str), message: String) -> Event {
-    Event { kind: ResourceKind::POD, key: pod.key.clone(), uid: pod.uid.clone(), type_, action, reason, message }
+    let (kind, key) = subject(pod);
+    Event { kind, key: key.clone(), uid: pod.uid.clone(), type_, action, reason, message }
 }
 
 fn shortened(message: &str) -> String {

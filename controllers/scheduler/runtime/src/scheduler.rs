@@ -4,14 +4,14 @@ mod prepare;
 mod upkeep;
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, VecDeque, btree_map},
     sync::Arc,
     time::Duration,
 };
 
 use koord_engine::{
     engine::{Attempt, Engine, Outcome, Refused},
-    plugin::Patch,
+    plugin::{Explanation, Patch},
     pod::Pod,
 };
 use koord_resource::controller::ResourceKind;
@@ -20,6 +20,7 @@ use koord_runtime::{
     clock::{Moment, SharedClock},
     error::{Fault, ReconcileError},
     events::EventSink,
+    key::ObjectKey,
     write::{Action, Deletion, Write},
 };
 use serde_json::json;
@@ -30,6 +31,7 @@ use self::{
 };
 use crate::{
     feed::{Delta, Feed},
+    metrics::{Ended, Measures},
     report,
     view::PodView,
 };
@@ -50,10 +52,20 @@ pub struct Scheduler {
     preparing: Preparing,
     /// Writes beside attempts.
     upkeeps: Upkeeps,
+    /// Writes that are on their way, by object, with those that come after.
+    in_flight: BTreeMap<Subject, VecDeque<Work>>,
     /// What follows from the last attempt beside its first write.
     further: VecDeque<Work>,
+    measures: Option<Measures>,
     /// Set while the engine works: where it is found set, the work has ended in a panic.
     is_working: bool,
+}
+
+/// The object of a write.
+type Subject = (ResourceKind, ObjectKey);
+
+fn subject(write: &Write) -> Subject {
+    (write.kind, write.key.clone())
 }
 
 /// A write that follows from an attempt.
@@ -111,8 +123,29 @@ impl Scheduler {
             doubts: 0,
             preparing: Preparing::default(),
             upkeeps: Upkeeps::default(),
+            in_flight: BTreeMap::new(),
             further: VecDeque::new(),
+            measures: None,
             is_working: false,
+        }
+    }
+
+    /// The same, measured.
+    pub fn measured_by(self, measures: Measures) -> Self {
+        Self { measures: Some(measures), ..self }
+    }
+
+    /// Brings the metrics of the queue and the cluster up to date.
+    pub(crate) fn observe(&mut self) {
+        if let Some(measures) = &mut self.measures {
+            measures.observe(&self.engine, self.clock.moment());
+        }
+    }
+
+    /// An attempt has ended.
+    fn ended(&self, attempt: &Attempt, how: Ended) {
+        if let Some(measures) = &self.measures {
+            measures.ended(attempt, how, self.clock.moment());
         }
     }
 
@@ -142,8 +175,24 @@ impl Scheduler {
         self.is_working = false;
     }
 
-    /// The next write, or attempt. Decisions wait until all objects are known.
+    /// The next write, or attempt. Decisions wait until all objects are known. An object has one write on its way at a time.
     pub fn step(&mut self) -> Next {
+        match self.decide() {
+            Next::Send(work) => match self.in_flight.entry(subject(&work.write)) {
+                btree_map::Entry::Vacant(first) => {
+                    first.insert(VecDeque::new());
+                    Next::Send(work)
+                }
+                btree_map::Entry::Occupied(mut queue) => {
+                    queue.get_mut().push_back(work);
+                    Next::Attempted
+                }
+            },
+            next => next,
+        }
+    }
+
+    fn decide(&mut self) -> Next {
         if !self.feed.is_complete() {
             return Next::Rest;
         }
@@ -166,10 +215,13 @@ impl Scheduler {
         self.is_working = false;
         let Some(attempt) = attempt else { return Next::Rest };
         self.upkeeps.changed();
+        if let Some(measures) = &self.measures {
+            measures.decided(&attempt, self.clock.moment());
+        }
         match &attempt.outcome {
             Outcome::Bind { .. } => self.prepare(Box::new(attempt), 0).map_or(Next::Attempted, Next::Send),
             Outcome::Waiting { .. } => Next::Attempted,
-            Outcome::Refused(refused) => self.refused(&attempt.pod, refused),
+            Outcome::Refused(refused) => self.refused(&attempt, refused),
         }
     }
 
@@ -197,7 +249,9 @@ impl Scheduler {
 
     /// A write has ended.
     pub fn written(&mut self, work: Work, result: Result<(), ReconcileError>) {
-        let now = self.clock.moment();
+        // What waited for this write is sent before anything that follows from it.
+        let waited = self.in_flight.remove(&subject(&work.write));
+        self.further.extend(waited.into_iter().flatten());
         match (work.purpose, result) {
             (Purpose::Prepare(attempt, index), Ok(())) => {
                 let next = self.prepare(attempt, index + 1);
@@ -210,8 +264,7 @@ impl Scheduler {
             (Purpose::Give(attempt), Ok(())) => self.further.push_back(bind(attempt)),
             (Purpose::Bind(attempt), result) => self.bound(attempt, result),
             (Purpose::Give(attempt), Err(error)) => {
-                self.events.record(COMPONENT, report::failed(&attempt.pod, &format!("binding rejected: {error}")));
-                self.engine.bind_failed(&attempt, now);
+                self.bind_failed(&attempt, &error);
             }
             (Purpose::Keep, result) => self.kept(&work.write, result),
             (Purpose::Explain, Ok(())) => {}
@@ -229,42 +282,70 @@ impl Scheduler {
         }
     }
 
+    /// A write has ended in a panic: nobody knows which, or what has become of it.
+    pub(crate) fn write_lost(&mut self) {
+        self.in_flight.clear();
+        self.is_working = true;
+    }
+
     fn bound(&mut self, attempt: Box<Attempt>, result: Result<(), ReconcileError>) {
         let now = self.clock.moment();
         let Outcome::Bind { node, .. } = &attempt.outcome else { return };
         match result {
-            Ok(()) => self.events.record(COMPONENT, report::scheduled(&attempt.pod, node)),
+            Ok(()) => self.scheduled(&attempt, node),
             // The answer to an earlier try was lost, and this is what it was.
             Err(error) if error.stale && error.message.contains(&format!("is already assigned to node {node:?}")) => {
-                self.events.record(COMPONENT, report::scheduled(&attempt.pod, node));
+                self.scheduled(&attempt, node);
             }
             Err(error) if is_doubtful(&error) => {
                 self.doubts += 1;
                 let after = error.retry.wished().unwrap_or(Self::DOUBT);
                 self.doubtful.insert((now + after, self.doubts), attempt);
             }
-            Err(error) => {
-                self.events.record(COMPONENT, report::failed(&attempt.pod, &format!("binding rejected: {error}")));
-                self.engine.bind_failed(&attempt, now);
-            }
+            Err(error) => self.bind_failed(&attempt, &error),
         }
+    }
+
+    fn scheduled(&self, attempt: &Attempt, node: &str) {
+        for event in report::scheduled(&attempt.pod, node) {
+            self.events.record(COMPONENT, event);
+        }
+        self.ended(attempt, Ended::Scheduled);
+    }
+
+    fn bind_failed(&mut self, attempt: &Attempt, error: &ReconcileError) {
+        self.events.record(COMPONENT, report::failed(&attempt.pod, &format!("binding rejected: {error}")));
+        self.ended(attempt, Ended::Failed);
+        self.engine.bind_failed(attempt, self.clock.moment());
     }
 
     /// Records why a pod has no node, and evicts others where that makes room. The condition is written where it does not
     /// say so already.
-    fn refused(&mut self, pod: &Arc<Pod>, refused: &Refused) -> Next {
-        self.explain(pod, refused);
+    fn refused(&mut self, attempt: &Attempt, refused: &Refused) -> Next {
+        self.ended(attempt, if refused.is_error { Ended::Failed } else { Ended::Unschedulable });
+        if let Some(measures) = &self.measures {
+            measures.refused(refused);
+        }
+        self.explain(&attempt.pod, refused);
         self.further.pop_front().map_or(Next::Attempted, Next::Send)
     }
 
     fn explain(&mut self, pod: &Arc<Pod>, refused: &Refused) {
-        let Refused { message, nominated, victims, is_error } = refused;
+        let Refused { message, nominated, victims, is_error, .. } = refused;
         self.events.record(COMPONENT, report::failed(pod, message));
         for victim in victims {
             let node = victim.node.as_deref().or(nominated.as_deref()).unwrap_or_default();
             let message = format!("Preempted by pod {} on node {node}", pod.uid);
             let write = report::condemned(victim, &pod.template.scheduler, self.clock.now());
             self.further.push_back(Work { write, purpose: Purpose::Condemn { victim: Arc::clone(victim), message } });
+        }
+        let Explanation { write, events } = self.engine.explanation(pod, message);
+        for (reason, message) in events {
+            self.events.record(COMPONENT, report::remark(pod, reason, &message));
+        }
+        if pod.is_reservation() {
+            self.further.extend(write.map(|write| Work { write, purpose: Purpose::Explain }));
+            return;
         }
         let known = self.feed.pods.read();
         let known = known.get(pod.key.as_str()).filter(|entry| entry.uid == pod.uid && !entry.deleting);
@@ -289,6 +370,7 @@ impl Scheduler {
         self.preparing = Preparing::default();
         self.upkeeps = Upkeeps::default();
         self.further.clear();
+        self.in_flight.values_mut().for_each(VecDeque::clear);
         while !self.feed.stream.take(Self::DELTAS_MAX).is_empty() {}
         let now = self.clock.moment();
         for delta in self.feed.everything() {
@@ -314,11 +396,14 @@ fn give(attempt: Box<Attempt>) -> Work {
         }
     }
     let action = Action::Patch { subresource: "", patch: json!({ "metadata": metadata }) };
-    let write = Write { kind: ResourceKind::POD, key: attempt.pod.key.clone(), action };
-    Work { write, purpose: Purpose::Give(attempt) }
+    let (kind, key) = report::subject(&attempt.pod);
+    Work { write: Write { kind, key: key.clone(), action }, purpose: Purpose::Give(attempt) }
 }
 
 fn bind(attempt: Box<Attempt>) -> Work {
+    if let Outcome::Bind { instead: Some(write), .. } = &attempt.outcome {
+        return Work { write: write.clone(), purpose: Purpose::Bind(attempt) };
+    }
     let node = match &attempt.outcome {
         Outcome::Bind { node, .. } => node.to_string(),
         Outcome::Waiting { .. } | Outcome::Refused(_) => String::new(),

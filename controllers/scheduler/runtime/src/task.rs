@@ -10,7 +10,10 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::scheduler::{Next, Scheduler, Work};
+use crate::{
+    metrics::Measures,
+    scheduler::{Next, Scheduler, Work},
+};
 
 /// Writes on their way at one time; further attempts wait.
 const WRITES_MAX: usize = 256;
@@ -22,19 +25,19 @@ type Written = (Work, Result<(), ReconcileError>);
 /// Runs a scheduler with a manager: it schedules on the leader, and follows the cluster on every replica.
 pub fn install(scheduler: Scheduler, clock: SharedClock, manager: &mut Manager) {
     let scheduler = Arc::new(Mutex::new(scheduler));
-    let leader = Arc::clone(&scheduler);
+    let (leader, standby) = (Arc::clone(&scheduler), Arc::clone(&clock));
     manager.while_leading("scheduling", move |api, end| {
         let (scheduler, clock) = (Arc::clone(&leader), Arc::clone(&clock));
         async move { schedule(&mut *scheduler.lock().await, &clock, api, end).await }
     });
     let leading = manager.leading();
     manager.on_every_replica("scheduler standby", move |_, end| {
-        let (scheduler, mut leading) = (Arc::clone(&scheduler), leading.clone());
+        let (scheduler, clock, mut leading) = (Arc::clone(&scheduler), Arc::clone(&standby), leading.clone());
         async move {
             let follow = async {
                 loop {
                     until(&mut leading, false).await;
-                    follow(&mut *scheduler.lock().await, &mut leading).await;
+                    follow(&mut *scheduler.lock().await, &clock, &mut leading).await;
                 }
             };
             tokio::select! { biased; () = end.cancelled() => {}, () = follow => {} }
@@ -47,6 +50,7 @@ async fn schedule(scheduler: &mut Scheduler, clock: &SharedClock, api: Api, end:
     let mut writes = JoinSet::new();
     while !end.is_cancelled() {
         let is_behind = scheduler.catch_up();
+        scheduler.observe();
         while let Some(ended) = writes.try_join_next() {
             written(scheduler, ended);
         }
@@ -89,7 +93,10 @@ fn attempt_some(scheduler: &mut Scheduler, api: &Api, writes: &mut JoinSet<Writt
 fn written(scheduler: &mut Scheduler, ended: Result<Written, JoinError>) {
     match ended {
         Ok((work, result)) => scheduler.written(work, result),
-        Err(error) => tracing::error!(%error, "the task of a write ended"),
+        Err(error) => {
+            tracing::error!(%error, "the task of a write ended");
+            scheduler.write_lost();
+        }
     }
 }
 
@@ -109,13 +116,16 @@ async fn wait(scheduler: &mut Scheduler, clock: &SharedClock, writes: &mut JoinS
 }
 
 /// Follows the cluster until this replica leads.
-async fn follow(scheduler: &mut Scheduler, leading: &mut watch::Receiver<bool>) {
+async fn follow(scheduler: &mut Scheduler, clock: &SharedClock, leading: &mut watch::Receiver<bool>) {
     loop {
+        let moment = clock.sleep(Measures::INTERVAL);
         tokio::select! {
             biased;
             () = until(leading, true) => return,
             deltas = scheduler.feed.stream.next(Scheduler::DELTAS_MAX) => scheduler.apply(deltas),
+            () = moment => {}
         }
+        scheduler.observe();
     }
 }
 

@@ -197,3 +197,43 @@ fn a_pod_may_come_before_its_node_and_stay_after_it() {
     assert_eq!(cluster.free, [row], "its row is used again");
     assert_eq!(cluster.requested(ResourceId::PODS, row), 0);
 }
+
+/// The names of the pods that it was told of and that are not gone, with how often each was told of.
+#[derive(Clone, Debug, Default)]
+struct Told(BTreeMap<String, i32>);
+
+impl State for Told {
+    fn copy(&self) -> Box<dyn State> {
+        Box::new(self.clone())
+    }
+
+    fn pod(&mut self, _: &Cluster, old: Option<&Arc<Pod>>, new: Option<&Arc<Pod>>) {
+        for (pod, change) in [(old, -1), (new, 1)] {
+            let name = |pod: &Arc<Pod>| format!("{} {}", pod.key.name(), pod.template.priority);
+            pod.into_iter().for_each(|pod| *self.0.entry(name(pod)).or_default() += change);
+        }
+        self.0.retain(|_, times| *times != 0);
+    }
+}
+
+#[test]
+fn a_state_is_told_of_each_change_of_a_pod_once_wherever_the_pod_is() {
+    let mut cluster = Cluster::default();
+    cluster.add_state(Box::<Told>::default());
+    cluster.set_node(node(1, 1000));
+    let version = |priority, node: Option<&str>| {
+        let template = Arc::new(Template { priority, ..Template::default() });
+        Arc::new(Pod { template, node: node.map(Arc::from), ..Pod::clone(&pod(1, &templates()[0], 1)) })
+    };
+    let told = |cluster: &Cluster| cluster.state::<Told>().unwrap().0.keys().cloned().collect::<Vec<_>>();
+    cluster.know(&version(1, None));
+    cluster.place(version(1, None), &Arc::from("n1"), Holds::default());
+    cluster.know(&version(2, None));
+    cluster.know(&version(3, None));
+    assert_eq!(told(&cluster), ["p1 3"], "while it is assumed to be there");
+    cluster.know(&version(4, Some("n1")));
+    cluster.place(version(4, Some("n1")), &Arc::from("n1"), Holds::default());
+    assert_eq!(told(&cluster), ["p1 4"]);
+    assert!(cluster.forget(&Uid::from("p1")).is_some());
+    assert_eq!(told(&cluster), [""; 0]);
+}

@@ -110,11 +110,9 @@ impl Score for Asked {
 
 fn profile(is_local: bool) -> Profile {
     Profile {
-        scheduler: "test".into(),
-        plugins: vec![Arc::new(Cpu { is_local }), Arc::new(Taints)],
         filters: vec![0],
         scores: vec![(0, 3), (1, 1)],
-        ..Profile::default()
+        ..Profile::of("test", vec![Arc::new(Cpu { is_local }), Arc::new(Taints)])
     }
 }
 

@@ -5,6 +5,7 @@ use koord_scheduling::ResourceId;
 
 use super::*;
 use crate::{
+    cluster::Placed,
     columns::Row,
     event::Events,
     plugin::{Filter, Plugin, PreFilter, Refusal, Request},
@@ -45,8 +46,7 @@ impl Filter for Room {
 }
 
 fn engine() -> Engine {
-    let profile =
-        Profile { scheduler: "test".into(), plugins: vec![Arc::new(Room)], filters: vec![0], ..Profile::default() };
+    let profile = Profile { filters: vec![0], ..Profile::of("test", vec![Arc::new(Room)]) };
     Engine::new(vec![profile], Timings::default(), Random::seeded(1))
 }
 
@@ -226,7 +226,7 @@ impl Plugin for Pairs {
 
 fn paired() -> Engine {
     let plugins: Vec<Arc<dyn Plugin>> = vec![Arc::new(Room), Arc::new(Pairs)];
-    let profile = Profile { scheduler: "test".into(), plugins, filters: vec![0], ..Profile::default() };
+    let profile = Profile { filters: vec![0], ..Profile::of("test", plugins) };
     let mut engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
     engine.set_node(node("n1", 2), at(0));
     engine

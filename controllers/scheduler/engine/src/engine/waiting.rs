@@ -16,6 +16,8 @@ use crate::{
 pub(super) struct Waiting {
     pub(super) pod: Arc<Pod>,
     pub(super) tried: Tried,
+    /// When its attempt began.
+    pub(super) began: Moment,
     pub(super) node: Arc<str>,
     pub(super) score: i64,
     pub(super) ties: u32,
@@ -61,8 +63,8 @@ impl Engine {
         for uid in allow {
             if let Some(waiting) = self.waiting.remove(&uid) {
                 let outcome = self.bind(&waiting);
-                let Waiting { pod, tried, .. } = waiting;
-                self.ready.push_back(Attempt { pod, tried, outcome });
+                let Waiting { pod, tried, began, .. } = waiting;
+                self.ready.push_back(Attempt { pod, tried, began, has_waited: true, outcome });
             }
         }
         for (uid, message) in reject {
@@ -78,12 +80,13 @@ impl Engine {
     }
 
     fn reject(&mut self, uid: &Uid, message: String, helps_others: bool, now: Moment) {
-        let Some(Waiting { pod, tried, plugin, .. }) = self.waiting.remove(uid) else { return };
+        let Some(Waiting { pod, tried, began, plugin, .. }) = self.waiting.remove(uid) else { return };
         let (refused_by, mut refused) = rejected(plugin, Rejection::unschedulable(message));
         let row = self.cluster.nomination(uid);
         refused.nominated = row.and_then(|row| self.cluster.node(row)).map(|node| Arc::clone(&node.name));
         self.unreserve(&pod, tried, Return::Refused(refused_by), helps_others, now);
-        self.ready.push_back(Attempt { pod, tried, outcome: Outcome::Refused(refused) });
+        let outcome = Outcome::Refused(refused);
+        self.ready.push_back(Attempt { pod, tried, began, has_waited: true, outcome });
     }
 }
 

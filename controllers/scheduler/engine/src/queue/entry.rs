@@ -33,7 +33,9 @@ impl PluginSet {
 
     /// The plugins, in order.
     pub fn iter(self) -> impl Iterator<Item = u8> {
-        (0..Self::PLUGINS_MAX).filter(move |plugin| self.0 & Self::of(*plugin).0 != 0)
+        let first = |bits: u64| (bits != 0).then_some(bits);
+        std::iter::successors(first(self.0), move |bits| first(bits & (bits - 1)))
+            .filter_map(|bits| u8::try_from(bits.trailing_zeros()).ok())
     }
 }
 
@@ -77,6 +79,11 @@ impl Entry {
     pub(super) fn new(pod: Arc<Pod>, now: Moment) -> Self {
         let (tried, refused_by) = (Tried::default(), PluginSet::default());
         Self { pod, tried, since: now, refused_by, gate: None, place: Place::Active }
+    }
+
+    /// The plugins that have refused it, or the one that holds it back.
+    pub(super) fn stopped_by(&self) -> PluginSet {
+        self.gate.map_or(self.refused_by, PluginSet::of)
     }
 
     pub(super) fn order(&self) -> Order {

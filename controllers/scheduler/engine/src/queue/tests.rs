@@ -154,3 +154,28 @@ fn a_pod_whose_status_alone_has_changed_is_not_tried_again() {
     queue.set(pod("a", 1), at(30_000), &Plugins);
     assert_eq!(queue.pop(at(40_000)).map(|(pod, _)| pod.template.priority), Some(1));
 }
+
+#[test]
+fn what_comes_is_counted_with_its_cause_and_what_waits_has_its_plugins() {
+    let mut queue = Queue::default();
+    queue.set(pod("a", 0), at(0), &Plugins);
+    refuse(&mut queue, by_nodes(), at(0));
+    let gated = Arc::new(Pod { gates: vec!["gate".into()], ..Pod::clone(&pod("b", 0)) });
+    queue.set(Arc::clone(&gated), at(0), &Plugins);
+    let stopped = |queue: &Queue| {
+        let plugins = queue.refusals().map(|(pod, by)| (pod.key.name().to_owned(), by.iter().collect::<Vec<_>>()));
+        plugins.collect::<Vec<_>>()
+    };
+    assert_eq!(stopped(&queue), [("a".to_owned(), vec![1]), ("b".to_owned(), vec![2])]);
+    queue.notify(&node_added(), at(100), &Plugins);
+    queue.flush(at(3000), &Plugins);
+    refuse(&mut queue, Return::Failed, at(3000));
+    assert_eq!(popped(&mut queue, at(3000)), "-", "a pause after an error is not cut short");
+    let came = |cause: Cause| Part::ALL.map(|part| queue.arrivals().of(cause, part));
+    assert_eq!(came(Cause::PodAdded), [1, 0, 1], "a, and b that is held back");
+    assert_eq!(came(Cause::AttemptFailed), [0, 1, 1]);
+    assert_eq!((came(Cause::NodeAdded), came(Cause::PauseOver)), ([0, 1, 0], [1, 0, 0]));
+    assert_eq!(stopped(&queue)[0], ("a".to_owned(), Vec::new()));
+    queue.clear();
+    assert_eq!(queue.arrivals().of(Cause::PodAdded, Part::Active), 1, "what was counted stays counted");
+}

@@ -31,13 +31,7 @@ impl World {
             Arc::new(ElasticQuotaPlugin::from(settings)),
             Arc::new(DefaultPreemption::new(&DefaultPreemptionArgs::default())),
         ];
-        let profile = Profile {
-            scheduler: "test".into(),
-            plugins,
-            filters: vec![0],
-            scores: Vec::new(),
-            post_filters: vec![1, 2],
-        };
+        let profile = Profile { filters: vec![0], post_filters: vec![1, 2], ..Profile::of("test", plugins) };
         let engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
         let mut world = Self { engine, seconds: 0 };
         let allocatable = json!({"cpu": "100", "memory": "400Gi", "pods": "110"});

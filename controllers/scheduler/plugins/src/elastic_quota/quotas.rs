@@ -59,7 +59,7 @@ impl Quotas {
 
     /// Whether a pod counts. A reservation has no quota, though its pods have one.
     fn counts(&self, pod: &Pod) -> bool {
-        !(pod.is_reservation || pod.deleting && self.settings().ignores_deleting)
+        !(pod.is_reservation() || pod.deleting && self.settings().ignores_deleting)
     }
 }
 

@@ -154,7 +154,7 @@ impl State for Loads {
     }
 
     fn placed(&mut self, _: &Cluster, placed: &Placed) {
-        if placed.pod.is_reservation {
+        if placed.pod.is_reservation() {
             return;
         }
         let (pod, settings) = (self.assigned(placed), Arc::clone(&self.settings));

@@ -32,13 +32,7 @@ impl World {
         let mut args: LoadAwareSchedulingArgs = serde_json::from_value(args.clone()).unwrap();
         args.complete();
         let plugins: Vec<Arc<dyn Plugin>> = vec![Arc::new(LoadAwareScheduling::new(&args))];
-        let profile = Profile {
-            scheduler: "test".into(),
-            plugins,
-            filters: vec![0],
-            scores: vec![(0, 1)],
-            post_filters: Vec::new(),
-        };
+        let profile = Profile { filters: vec![0], scores: vec![(0, 1)], ..Profile::of("test", plugins) };
         let engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
         let mut world = Self { engine, seconds: 0 };
         world.pass(0);

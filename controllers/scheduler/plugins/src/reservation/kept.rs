@@ -49,6 +49,11 @@ impl Kept {
         self.infos.get(uid).map(|(info, _)| info)
     }
 
+    /// The pods that use a reservation.
+    pub(super) fn consumers(&self, uid: &Uid) -> impl Iterator<Item = &Uid> {
+        self.consumers.get(uid).into_iter().flat_map(BTreeMap::keys)
+    }
+
     /// The reservations of a node.
     pub(super) fn on_node(&self, node: &str) -> impl Iterator<Item = &ReservationInfo> {
         self.by_node.get(node).into_iter().flatten().filter_map(|uid| self.info(uid))
@@ -76,31 +81,33 @@ impl Kept {
         (matched, summary)
     }
 
-    /// What counts twice on a node, or not for a pod that matches these reservations: owners count for themselves and are a
-    /// part of what is kept for them, and what is kept for the pod is there for it.
-    pub(crate) fn credit(&self, cluster: &Cluster, row: Row, matched: &[Uid]) -> Amounts {
+    /// What counts twice on a node: owners count for themselves, and are a part of what is kept for them.
+    pub(crate) fn credit(&self, cluster: &Cluster, row: Row) -> Amounts {
         let mut credit = Amounts::default();
         let Some(node) = cluster.node(row) else { return credit };
         for info in self.on_node(&node.name).filter(|info| is_placed(info, cluster, row)) {
-            if matched.contains(&info.uid) {
-                credit.add(&info.allocatable);
-                credit.add(&std::iter::once((Arc::from("pods"), 1)).collect());
-            } else {
-                credit.add(&info.allocatable.minus(&info.held()));
-            }
+            credit.add(&info.allocatable.minus(&info.held()));
         }
         credit
     }
 
-    /// What a node has left beside all that is kept on it.
+    /// What a node has left beside all that is kept on it, whether it is hidden now or not.
     pub(super) fn room(&self, cluster: &Cluster, row: Row) -> NodeRoom {
-        let credit = self.credit(cluster, row, &[]);
+        let credit = self.credit(cluster, row);
+        let (mut hidden, mut hidden_pods) = (Amounts::default(), 0);
+        for placed in cluster.hidden_on(row) {
+            match self.info(&placed.pod.uid) {
+                Some(info) => hidden.add(&info.held()),
+                None => hidden.add(&Amounts::from(&placed.pod.template.requests)),
+            }
+            hidden_pods += 1;
+        }
         let left = |id: ResourceId| cluster.allocatable(id, row) - cluster.requested(id, row);
         let free = cluster.resources().names().filter_map(|name| {
             let id = cluster.resources().get(name)?;
-            Some((Arc::from(name), left(id).saturating_add(credit.get(name))))
+            Some((Arc::from(name), left(id).saturating_add(credit.get(name)).saturating_sub(hidden.get(name))))
         });
-        NodeRoom { free: free.collect(), pods: left(ResourceId::PODS) }
+        NodeRoom { free: free.collect(), pods: left(ResourceId::PODS) - hidden_pods }
     }
 
     fn forget(&mut self, uid: &Uid) -> Option<Arc<str>> {
@@ -135,7 +142,7 @@ pub(super) fn identity_of(pod: &Pod) -> PodIdentity<'_> {
 }
 
 fn is_placed(info: &ReservationInfo, cluster: &Cluster, row: Row) -> bool {
-    cluster.pod(&info.uid).is_some_and(|placed| placed.row == row && placed.pod.is_reservation)
+    cluster.pod(&info.uid).is_some_and(|placed| placed.row == row && placed.pod.is_reservation())
 }
 
 impl State for Kept {

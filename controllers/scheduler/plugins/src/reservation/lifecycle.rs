@@ -12,8 +12,15 @@ use koord_resource::{Quantity, ResourceList};
 
 /// How long a Reservation lasts that does not say.
 const TTL: Duration = Duration::from_hours(24);
-/// How soon, and how late, a Reservation is looked at again.
-const RESYNC: (Duration, Duration) = (Duration::from_secs(3), Duration::from_secs(15));
+
+/// When Reservations that are over are deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Garbage {
+    /// So long after their end.
+    pub kept_for: Duration,
+    /// So long after it where their node is gone.
+    pub without_node_for: Duration,
+}
 
 /// A pod that uses a Reservation, as its annotation says.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,27 +87,36 @@ pub fn synced(object: &Reservation, consumers: &[Consumer], node_exists: bool, n
     status
 }
 
-/// After what time a Reservation is to be looked at again.
-pub fn resync_after(object: &Reservation, now: Timestamp) -> Duration {
-    let left = expires_at(object).map(|at| Duration::try_from(at.duration_since(now)).unwrap_or_default());
-    left.unwrap_or(RESYNC.1).clamp(RESYNC.0, RESYNC.1)
+/// When a Reservation expires or is to be deleted by time alone; none if never.
+pub fn changes_at(object: &Reservation, node_exists: bool, garbage: Option<Garbage>) -> Option<Timestamp> {
+    if is_over(&object.status) {
+        let Garbage { kept_for, without_node_for } = garbage?;
+        return over_since(&object.status)?.checked_add(if node_exists { kept_for } else { without_node_for }).ok();
+    }
+    expires_at(object).filter(|_| !object.status.node_name.is_empty())
 }
 
 /// Whether a Reservation that is over is to be deleted.
-pub fn is_garbage(object: &Reservation, node_exists: bool, kept_for: Duration, now: Timestamp) -> bool {
+pub fn is_garbage(object: &Reservation, node_exists: bool, garbage: Garbage, now: Timestamp) -> bool {
     let status = &object.status;
     if !is_over(status) {
         return false;
     }
-    let ready = status.conditions.iter().find(|one| one.type_ == Some(ReservationConditionType::Ready));
-    let since = match ready.and_then(|ready| ready.reason.as_ref()) {
-        Some(ReservationReason::Expired) => ready.and_then(|ready| ready.last_transition_time.as_ref()),
-        Some(ReservationReason::Succeeded) => ready.and_then(|ready| ready.last_probe_time.as_ref()),
+    match over_since(status).and_then(|since| Duration::try_from(now.duration_since(since)).ok()) {
+        Some(age) => age > garbage.kept_for || !node_exists && age > garbage.without_node_for,
+        None => !node_exists,
+    }
+}
+
+/// Since when a Reservation is over.
+fn over_since(status: &ReservationStatus) -> Option<Timestamp> {
+    let ready = status.conditions.iter().find(|one| one.type_ == Some(ReservationConditionType::Ready))?;
+    let since = match ready.reason.as_ref()? {
+        ReservationReason::Expired => ready.last_transition_time.as_ref(),
+        ReservationReason::Succeeded => ready.last_probe_time.as_ref(),
         _ => None,
     };
-    let is_old =
-        since.is_some_and(|Time(since)| Duration::try_from(now.duration_since(*since)).is_ok_and(|age| age > kept_for));
-    is_old || !node_exists
+    since.map(|Time(since)| *since)
 }
 
 /// When a Reservation expires; none if never.
@@ -249,22 +265,27 @@ mod tests {
     }
 
     #[test]
-    fn it_is_looked_at_again_in_time() {
-        let after = |members: Value, second: i64| resync_after(&available(&spec(&members)), at(second)).as_secs();
-        assert_eq!(after(json!({"ttl": "10s"}), 1), 9);
-        assert_eq!([after(json!({"ttl": "10s"}), 9), after(json!({"ttl": "10s"}), 20)], [3, 3]);
-        assert_eq!([after(json!({}), 1), after(json!({"ttl": "0s"}), 1)], [15, 15]);
+    fn time_alone_matters_when_it_expires_and_when_it_is_deleted() {
+        let garbage = Garbage { kept_for: Duration::from_hours(1), without_node_for: Duration::from_mins(1) };
+        let changes_at = |object: &Reservation, node| changes_at(object, node, Some(garbage));
+        let object = available(&spec(&json!({"ttl": "10s"})));
+        assert_eq!(changes_at(&object, true), Some(at(10)));
+        assert_eq!(changes_at(&available(&spec(&json!({"ttl": "0s"}))), true), None);
+        let expired = Reservation { status: synced(&object, &[], true, at(11)), ..object.clone() };
+        assert_eq!([true, false].map(|node| changes_at(&expired, node)), [Some(at(11 + 3600)), Some(at(11 + 60))]);
+        let pending = Reservation { status: ReservationStatus::default(), ..object };
+        assert_eq!(changes_at(&pending, true), None);
     }
 
     #[test]
     fn what_is_over_is_deleted_after_a_while_or_with_its_node() {
-        let day = Duration::from_hours(24);
+        let day = Garbage { kept_for: Duration::from_hours(24), without_node_for: Duration::from_mins(1) };
         let (second, late) = (at(5), at(5 + 24 * 3600 + 1));
         let object = available(&spec(&json!({"ttl": "4s"})));
         assert!(!is_garbage(&object, false, day, late), "it is not over");
         let expired = Reservation { status: synced(&object, &[], true, second), ..object.clone() };
         assert!(!is_garbage(&expired, true, day, at(24 * 3600)) && is_garbage(&expired, true, day, late));
-        assert!(is_garbage(&expired, false, day, second));
+        assert!(!is_garbage(&expired, false, day, second) && is_garbage(&expired, false, day, at(66)));
         let object = available(&spec(&json!({})));
         let succeeded = Reservation { status: synced(&object, &[consumer("p", "1")], true, second), ..object };
         assert!(!is_garbage(&succeeded, true, day, at(24 * 3600)) && is_garbage(&succeeded, true, day, late));

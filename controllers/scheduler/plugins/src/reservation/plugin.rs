@@ -1,22 +1,31 @@
 //! Reservation as a plugin.
 
-use std::sync::Arc;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use koord_api::{
+    pod_annotations::DISABLE_PREEMPTIBLE,
     protocol::Text,
-    reservation::Reservation as ReservationObject,
-    reservation_protocol::{RESERVATION_ALLOCATED, ReservationAllocated},
+    reservation::{Reservation as ReservationObject, ReservationPhase},
+    reservation_protocol::{RESERVATION_AFFINITY, RESERVATION_ALLOCATED, ReservationAllocated},
 };
-use koord_config::scheduler::ReservationArgs;
-use koord_core::uid::Uid;
+use koord_config::scheduler::{PreAllocation, ReservationArgs};
+use koord_core::{uid::Uid, write::Write};
 use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
     event::{Event, Events},
     hold::Holds,
-    plugin::{Code, Filter, Patch, Plugin, PostFilter, PreFilter, Refusal, Rejection, Request, Score},
+    object::Object,
+    plugin::{
+        Code, Explanation, Filter, Patch, Plugin, PostFilter, PreFilter, Refusal, Rejection, Request, Score, StandIn,
+        Upkeep,
+    },
     pod::Pod,
-    preemption::Attempted,
+    preemption::{Attempted, Rules, Width},
     state::State,
 };
 use koord_resource::controller::ResourceKind;
@@ -26,8 +35,12 @@ use super::{
     Amounts, ReservationInfo, ReservePod, Unfit, Wish, fits,
     info::AllocatePolicy,
     kept::{Allocated, Kept, Matched, identity_of},
-    nominate, reservation_score, scores,
+    lifecycle::Garbage,
+    message, nominate,
+    over_pods::{OverPods, TakenOver},
+    reservation_score, scores, upkeep,
 };
+use crate::default_preemption::{DefaultPreemption, LowerPriority, waits_for_victims};
 
 const NO_MATCH: &str = "node(s) no reservations match reservation affinity";
 const OTHER_NODE: &str = "node(s) didn't match the nodeName specified by reservation";
@@ -37,6 +50,11 @@ const CONFLICT: &str = "node(s) reservation allocate policy conflict";
 #[derive(Debug, Default)]
 pub struct Reservation {
     ignored: Arc<Ignored>,
+    /// When Reservations that are over are deleted; none where they are kept for ever.
+    garbage: Option<Garbage>,
+    pre_allocation: PreAllocation,
+    /// How room is made for pods and Reservations; none where that is left to others.
+    preemption: Option<DefaultPreemption>,
     /// The reasons of the last search, which refusals refer to by their place.
     reasons: Arc<Mutex<Vec<Vec<String>>>>,
 }
@@ -65,6 +83,7 @@ struct Asked {
 struct Wanted {
     node: Option<Arc<str>>,
     is_default: bool,
+    over: Option<OverPods>,
     reasons: Arc<Mutex<Vec<Vec<String>>>>,
 }
 
@@ -72,7 +91,25 @@ impl Reservation {
     /// The plugin with these arguments.
     pub fn new(args: &ReservationArgs) -> Self {
         let (names, domains) = (args.ignored_resources.clone(), args.ignored_resource_groups.clone());
-        Self { ignored: Arc::new(Ignored { names, domains }), reasons: Arc::default() }
+        let seconds = |seconds: i64| u64::try_from(seconds).map(Duration::from_secs).unwrap_or_default();
+        let garbage = Garbage {
+            kept_for: seconds(args.gc_duration_seconds),
+            without_node_for: seconds(args.gc_interval_seconds),
+        };
+        let preemption = args.enable_preemption.then(|| {
+            let percent =
+                args.min_candidate_nodes_percentage.as_ref().and_then(|percent| u32::try_from(percent.0).ok());
+            let percent = percent.unwrap_or(10);
+            let at_least = args.min_candidate_nodes_absolute.and_then(|nodes| usize::try_from(nodes).ok());
+            DefaultPreemption { width: Width { percent, at_least: at_least.unwrap_or(100) } }
+        });
+        Self {
+            ignored: Arc::new(Ignored { names, domains }),
+            garbage: (!args.disable_garbage_collection).then_some(garbage),
+            pre_allocation: args.pre_allocation_config.clone().unwrap_or_default(),
+            preemption,
+            reasons: Arc::default(),
+        }
     }
 
     /// What a pod wants, and the reservations that it matches.
@@ -84,11 +121,39 @@ impl Reservation {
         Some(Chosen { wish, requests, matched, ignored: Arc::clone(&self.ignored) })
     }
 
-    /// The reservations that a pod matches, for plugins that count what is left of a node.
-    pub(crate) fn matched_by(request: &Request<'_>, cluster: &Cluster) -> Vec<Uid> {
-        let plugin = request.plugin::<Self>().filter(|plugin| plugin.is_individual(request.pod, cluster));
-        let chosen = plugin.and_then(|plugin| plugin.choose(request, cluster));
-        chosen.map(|chosen| chosen.matched.into_values().flatten().collect()).unwrap_or_default()
+    /// The running pods that a Reservation may take over, if it does that.
+    fn over_pods(&self, pod: &Pod, cluster: &Cluster) -> Option<OverPods> {
+        OverPods::of(pod, cluster, &self.pre_allocation).ok().flatten()
+    }
+
+    /// The running pods that a Reservation takes over on its node.
+    fn taken_over(&self, pod: &Pod, cluster: &Cluster, row: Row) -> Result<TakenOver, Rejection> {
+        let (Some(over), Some(kept)) = (self.over_pods(pod, cluster), cluster.state::<Kept>()) else {
+            return Ok(TakenOver(Vec::new()));
+        };
+        let chosen = over.chosen(kept, cluster, row).map_err(|words| Rejection::unschedulable(words.join(", ")))?;
+        let placed = |uid: &Uid| cluster.hidden_on(row).find(|placed| placed.pod.uid == *uid);
+        let taken = chosen.iter().filter_map(placed).map(|placed| (placed.pod.uid.clone(), placed.pod.key.clone()));
+        Ok(TakenOver(taken.collect()))
+    }
+
+    /// What the nodes of matched reservations lack, by what is said about it.
+    fn node_reasons(request: &Request<'_>, attempted: &Attempted<'_>, matched: &Matched) -> Vec<String> {
+        let (cluster, profile) = (&*attempted.cluster, attempted.profile);
+        if matched.is_empty() {
+            return Vec::new();
+        }
+        let prepared = profile.prepare(request, cluster);
+        let mut counts = BTreeMap::<String, usize>::new();
+        for (node, reservations) in matched {
+            let verdict = cluster.row(node).and_then(|row| prepared.filter(cluster, row).err());
+            let reasons = verdict.map(|verdict| profile.reasons(&verdict, cluster)).unwrap_or_default();
+            for reason in reasons.into_iter().filter(|reason| !reason.starts_with("Reservation(s) ")) {
+                *counts.entry(reason).or_default() += reservations.len();
+            }
+        }
+        let counts = counts.into_iter();
+        counts.map(|(reason, count)| format!("{count} Reservation(s) for node reason that {reason}")).collect()
     }
 }
 
@@ -136,8 +201,8 @@ impl Plugin for Reservation {
     }
 
     fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
-        if request.pod.is_reservation {
-            return Ok(());
+        if request.pod.is_reservation() {
+            return OverPods::of(request.pod, cluster, &self.pre_allocation).map(drop);
         }
         let wish = wish(request.pod).map_err(|message| Rejection { code: Code::Error, message })?;
         let Some(kept) = cluster.state::<Kept>().filter(|_| wish.needs_one()) else { return Ok(()) };
@@ -146,24 +211,33 @@ impl Plugin for Reservation {
 
     fn is_individual(&self, pod: &Pod, cluster: &Cluster) -> bool {
         let Some(kept) = cluster.state::<Kept>() else { return false };
-        if pod.is_reservation {
+        if pod.is_reservation() {
             return true;
         }
         let wants = wish(pod).is_ok_and(|wish| wish.needs_one() || wish.is_ignoring);
         wants || !kept.is_empty() && kept.has_owner(&identity_of(pod))
     }
 
+    fn hides(&self, request: &Request<'_>, cluster: &Cluster) -> Vec<Uid> {
+        if request.pod.is_reservation() {
+            return self.over_pods(request.pod, cluster).map(|over| over.pods().cloned().collect()).unwrap_or_default();
+        }
+        let chosen = self.is_individual(request.pod, cluster).then(|| self.choose(request, cluster)).flatten();
+        chosen.map(|chosen| chosen.matched.into_values().flatten().collect()).unwrap_or_default()
+    }
+
     fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreFilter {
         let reasons = Arc::clone(&self.reasons);
         reasons.lock().clear();
-        if request.pod.is_reservation {
+        if request.pod.is_reservation() {
             let node = ReservePod::wanted_node(request.pod).map(Arc::from);
             let object = cluster.objects().of::<ReservationObject>();
             let policy = object
                 .map(|(_, object)| object)
                 .find(|object| object.metadata.uid.as_deref().is_some_and(|uid| Uid::from(uid) == request.pod.uid));
             let is_default = policy.is_none_or(|object| object.spec.allocate_policy.is_none());
-            return PreFilter::Nodes(Box::new(Wanted { node, is_default, reasons }));
+            let over = self.over_pods(request.pod, cluster);
+            return PreFilter::Nodes(Box::new(Wanted { node, is_default, over, reasons }));
         }
         match self.choose(request, cluster) {
             Some(chosen) if chosen.wish.needs_one() || !chosen.matched.is_empty() => {
@@ -174,8 +248,11 @@ impl Plugin for Reservation {
     }
 
     fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
+        if request.pod.is_reservation() {
+            return self.over_pods(request.pod, cluster).map(|over| -> Box<dyn Score> { Box::new(over) });
+        }
         let chosen = self.choose(request, cluster)?;
-        let is_used = !request.pod.is_reservation && !chosen.wish.is_ignoring && !chosen.matched.is_empty();
+        let is_used = !chosen.wish.is_ignoring && !chosen.matched.is_empty();
         is_used.then(|| -> Box<dyn Score> { Box::new(chosen) })
     }
 
@@ -186,17 +263,30 @@ impl Plugin for Reservation {
     }
 
     fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilter {
+        if let Some(preemption) = &self.preemption {
+            let rules = Preemptible(LowerPriority { priority: request.template().priority });
+            let may_preempt = request.template().preempts && !waits_for_victims(request, attempted, &rules);
+            let nominated = may_preempt.then(|| preemption.preempt(request, attempted, &rules));
+            if let Some(Ok(nominated)) = nominated {
+                return nominated;
+            }
+        }
         let cluster = &*attempted.cluster;
         let lines = (|| {
             let (wish, kept) = (wish(request.pod).ok()?, cluster.state::<Kept>()?);
-            let (_, summary) = kept.matched(request, &wish, cluster);
-            (!request.pod.is_reservation).then(|| summary.lines(&wish, &[]).join(", "))
+            let (matched, summary) = kept.matched(request, &wish, cluster);
+            let of_nodes = Self::node_reasons(request, attempted, &matched);
+            (!request.pod.is_reservation()).then(|| summary.lines(&wish, &of_nodes).join(", "))
         })();
         PostFilter::Nothing(lines.unwrap_or_default())
     }
 
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
-        if request.pod.is_reservation {
+        if request.pod.is_reservation() {
+            let over = self.taken_over(request.pod, cluster, row)?;
+            if !over.0.is_empty() {
+                holds.set(over);
+            }
             return Ok(());
         }
         let Some((chosen, kept)) = self.choose(request, cluster).zip(cluster.state::<Kept>()) else { return Ok(()) };
@@ -211,10 +301,39 @@ impl Plugin for Reservation {
         }
     }
 
+    fn stand_in(&self, object: &Object) -> StandIn {
+        let Some(reservation) = object.get::<ReservationObject>() else { return StandIn::None };
+        let is_over = matches!(reservation.status.phase, Some(ReservationPhase::Succeeded | ReservationPhase::Failed));
+        match ReservePod::new(reservation) {
+            Ok(ReservePod { pod, .. }) if !is_over => StandIn::Pod(Arc::new(pod)),
+            _ => StandIn::Gone,
+        }
+    }
+
+    fn bind(&self, _: &Request<'_>, placed: &Placed, cluster: &Cluster) -> Option<Write> {
+        upkeep::bound(placed, cluster)
+    }
+
+    fn explain(&self, pod: &Pod, message: &str, cluster: &Cluster) -> Explanation {
+        let asks = pod.template.annotations.get(RESERVATION_AFFINITY.name()).is_some() && !pod.is_reservation();
+        let said = asks.then(|| message::of_reservations(message)).flatten();
+        Explanation {
+            write: upkeep::unschedulable(pod, message, cluster),
+            events: said.map(|said| ("FailedScheduling-Reservation", said)).into_iter().collect(),
+        }
+    }
+
+    fn upkeep(&self, cluster: &Cluster) -> Upkeep {
+        cluster.state::<Kept>().map(|kept| upkeep::all(kept, cluster, self.garbage)).unwrap_or_default()
+    }
+
     fn pre_bind(&self, _: &Request<'_>, placed: &Placed, _: &Cluster, patch: &mut Patch) {
         if let Some(Allocated { name, uid }) = placed.holds.get() {
             let allocated = ReservationAllocated { name: name.to_string(), uid: uid.to_string() };
             patch.annotate(RESERVATION_ALLOCATED.name(), allocated.write());
+        }
+        if let Some(over) = placed.holds.get::<TakenOver>() {
+            patch.writes.extend(over.writes(&placed.pod).map(|write| ("Reservation", write)));
         }
     }
 
@@ -236,6 +355,24 @@ impl Plugin for Reservation {
 
     fn may_help(&self, _: &Pod, event: &Event, _: &Cluster) -> bool {
         !matches!(event, Event::Object(change) if change.of::<ReservationObject>().is_none())
+    }
+}
+
+/// Pods of a lower priority may go that do not say otherwise.
+struct Preemptible(LowerPriority);
+
+impl Rules for Preemptible {
+    fn may_evict(&self, placed: &Placed, cluster: &Cluster) -> bool {
+        let is_protected = placed.pod.template.labels.get(DISABLE_PREEMPTIBLE.name()) == Some("true");
+        !is_protected && self.0.may_evict(placed, cluster)
+    }
+
+    fn protected(&self, pods: &[Placed], cluster: &Cluster) -> BTreeSet<Uid> {
+        self.0.protected(pods, cluster)
+    }
+
+    fn no_victims(&self, node: &str) -> String {
+        self.0.no_victims(node)
     }
 }
 
@@ -278,7 +415,8 @@ impl Filter for Wanted {
         if others.any(|info| (info.policy == AllocatePolicy::Default) != self.is_default) {
             return Err(refusal(&self.reasons, vec![CONFLICT.to_owned()], false));
         }
-        Ok(())
+        let taken = self.over.as_ref().map(|over| over.chosen(kept, cluster, row));
+        taken.transpose().map(drop).map_err(|words| refusal(&self.reasons, words, true))
     }
 
     fn is_local(&self) -> bool {
@@ -311,6 +449,16 @@ impl Score for Chosen {
             })
             .collect();
         all.iter_mut().zip(scores(&unpacked)).for_each(|(score, normalized)| *score = normalized);
+    }
+
+    fn is_local(&self) -> bool {
+        false
+    }
+}
+
+impl Score for OverPods {
+    fn score(&self, cluster: &Cluster, row: Row) -> i64 {
+        cluster.state::<Kept>().map_or(0, |kept| self.rate(kept, cluster, row))
     }
 
     fn is_local(&self) -> bool {

@@ -11,8 +11,11 @@ use koord_api::{
     reservation::{Reservation, ReservationPhase},
 };
 use koord_core::{key::ObjectKey, uid::Uid};
-use koord_engine::pod::{Pod, Template};
-use koord_resource::{ResourceList, quantity::ParseQuantityError};
+use koord_engine::{
+    pod::{Pod, Reference, Template},
+    template::given,
+};
+use koord_resource::{ResourceList, controller::ResourceKind, quantity::ParseQuantityError};
 
 /// Annotation: it stands for a Reservation.
 const RESERVE_POD: &str = "scheduling.koordinator.sh/reserve-pod";
@@ -58,7 +61,7 @@ impl ReservePod {
         let labels = overlaid(metadata.labels, &object.metadata.labels);
         let mut annotations = overlaid(metadata.annotations, &object.metadata.annotations);
         let name = object.metadata.name.clone().unwrap_or_default();
-        annotations.extend([(RESERVE_POD.to_owned(), "true".to_owned()), (NAME.to_owned(), name)]);
+        annotations.extend([(RESERVE_POD.to_owned(), "true".to_owned()), (NAME.to_owned(), name.clone())]);
         let mut spec = template.spec.unwrap_or_default();
         if let Some(node) = spec.node_name.take().filter(|node| !node.is_empty()) {
             annotations.insert(NODE.to_owned(), node);
@@ -77,8 +80,10 @@ impl ReservePod {
             resize(&mut spec, &status.allocatable);
             template = of(&spec)?;
         }
+        let annotations = annotations.iter().map(|(key, value)| (&**key, &**value)).collect();
         let uid = object.metadata.uid.as_deref().unwrap_or_default();
         let created = object.metadata.creation_timestamp.as_ref();
+        let reference = Reference { kind: ResourceKind::typed::<Reservation>(), key: ObjectKey::cluster(&name) };
         let pod = Pod {
             key: ObjectKey::new(namespace, uid),
             uid: Uid::from(uid),
@@ -86,7 +91,8 @@ impl ReservePod {
             node: (!status.node_name.is_empty()).then(|| (&*status.node_name).into()),
             deleting: object.metadata.deletion_timestamp.is_some(),
             created: created.map_or(0, |created| created.0.as_second()),
-            is_reservation: true,
+            given: given(&annotations),
+            reservation: Some(Arc::new(reference)),
             ..Pod::default()
         };
         Ok(Self { pod, requests })
@@ -94,7 +100,7 @@ impl ReservePod {
 
     /// The only node that the Reservation wants.
     pub fn wanted_node(pod: &Pod) -> Option<&str> {
-        pod.template.annotations.get(NODE).filter(|_| pod.is_reservation)
+        pod.template.annotations.get(NODE).filter(|_| pod.is_reservation())
     }
 }
 
@@ -141,7 +147,7 @@ mod tests {
         assert_eq!((pod.key.as_str(), &pod.uid, pod.node.as_ref()), ("default/u", &Uid::from("u"), None));
         assert_eq!((pod.template.labels.get("a"), pod.template.labels.get("b")), (Some("1"), Some("2")));
         assert_eq!((pod.template.priority, &*pod.template.scheduler), (i32::MAX, "default-scheduler"));
-        assert_eq!((ReservePod::wanted_node(&pod), pod.is_reservation), (Some("n1"), true));
+        assert_eq!((ReservePod::wanted_node(&pod), pod.is_reservation()), (Some("n1"), true));
         assert_eq!(requests, pod.template.requests);
         assert_eq!(pod.template.annotations.get("scheduling.koordinator.sh/reservation-name"), Some("r"));
     }

@@ -9,7 +9,7 @@ use koord_engine::{
 use koord_runtime::{clock::Moment, uid::Uid};
 
 use super::{Purpose, Scheduler, Work, bind, give};
-use crate::feed::Delta;
+use crate::{feed::Delta, metrics::Ended};
 
 /// Bindings that wait until what was written before them has taken effect.
 #[derive(Default)]
@@ -66,6 +66,7 @@ impl Scheduler {
 
     /// The pod is not bound, and is tried again.
     pub(super) fn prepare_failed(&mut self, attempt: &Attempt, message: String) {
+        self.ended(attempt, Ended::Failed);
         self.engine.bind_failed(attempt, self.clock.moment());
         self.explain(&attempt.pod, &Refused { message, is_error: true, ..Refused::default() });
     }

@@ -5,10 +5,9 @@ use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
 use koord_engine::plugin::Upkeep;
-use koord_resource::controller::ResourceKind;
-use koord_runtime::{clock::Moment, error::ReconcileError, key::ObjectKey, write::Write};
+use koord_runtime::{clock::Moment, error::ReconcileError, write::Write};
 
-use super::{Purpose, Scheduler, Work};
+use super::{Purpose, Scheduler, Subject, Work, subject};
 
 /// How often plugins are asked at most.
 const PERIOD: Duration = Duration::from_secs(1);
@@ -16,8 +15,6 @@ const PERIOD: Duration = Duration::from_secs(1);
 const UNSEEN: Duration = Duration::from_secs(10);
 /// How long a write that has failed is left alone.
 const PAUSE: Duration = Duration::from_secs(1);
-
-type Subject = (ResourceKind, ObjectKey);
 
 /// What is on its way, and what was sent lately.
 #[derive(Default)]
@@ -65,7 +62,6 @@ impl Upkeeps {
     /// The writes among those that are wanted that are sent now.
     fn take(&mut self, Upkeep { writes, again }: Upkeep, now: Moment) -> Vec<Write> {
         (self.is_due, self.asked, self.again) = (false, Some(now), again);
-        let subject = |write: &Write| (write.kind, write.key.clone());
         let wanted: BTreeMap<Subject, Write> = writes.into_iter().map(|write| (subject(&write), write)).collect();
         // What has helped, or is not wanted any more, may be sent at once when it is wanted again.
         self.sent.retain(|subject, sent| sent.until.is_none() || wanted.contains_key(subject));
@@ -85,7 +81,7 @@ impl Upkeeps {
 
     fn ended(&mut self, write: &Write, is_done: bool, now: Moment) {
         self.is_due = true;
-        if let Some(sent) = self.sent.get_mut(&(write.kind, write.key.clone())) {
+        if let Some(sent) = self.sent.get_mut(&subject(write)) {
             sent.until = Some(now + if is_done { UNSEEN } else { PAUSE });
         }
     }
@@ -118,7 +114,8 @@ impl Scheduler {
 
 #[cfg(test)]
 mod tests {
-    use koord_runtime::write::Action;
+    use koord_resource::controller::ResourceKind;
+    use koord_runtime::{key::ObjectKey, write::Action};
     use serde_json::json;
 
     use super::*;

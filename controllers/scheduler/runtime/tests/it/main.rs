@@ -24,11 +24,12 @@ use koord_runtime::{
     recorder::Recorder,
 };
 use koord_scheduler_plugins::default_profile;
-use koord_scheduler_runtime::{Scheduler, feed::Feed, install};
+use koord_scheduler_runtime::{Measures, Scheduler, feed::Feed, install};
 use kube::Client;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+mod metrics;
 mod volumes;
 
 // === the stage ===
@@ -93,19 +94,25 @@ impl Stage {
     }
 
     fn manager(&self, identity: &str) -> Manager {
+        self.measured(identity).0
+    }
+
+    fn measured(&self, identity: &str) -> (Manager, Metrics) {
+        let metrics = Metrics::new().unwrap();
         let (recorder, events) = Recorder::new(Arc::clone(&self.clock));
         let recorder = Arc::new(recorder);
         let mut core = Core::new(
             "koord-scheduler",
             Arc::clone(&self.clock),
             Random::seeded(7),
-            Metrics::new().unwrap(),
+            metrics.clone(),
             Arc::clone(&recorder) as _,
         );
         let engine =
             Engine::new(vec![default_profile("koord-scheduler").unwrap()], Timings::default(), Random::seeded(7));
         let feed = Feed::of(&mut core, &engine.reads());
-        let scheduler = Scheduler::new(engine, feed, recorder, Arc::clone(&self.clock));
+        let measures = Measures::of(&engine, &metrics).unwrap();
+        let scheduler = Scheduler::new(engine, feed, recorder, Arc::clone(&self.clock)).measured_by(measures);
         let leader_election = Some(LeaderElectionConfig::new("kube-system", "koord-scheduler", identity));
         let settings = Settings {
             requests_per_second: 0.0,
@@ -118,7 +125,7 @@ impl Stage {
         let client = Client::new(self.server.router(), "default");
         let mut manager = Manager::timed_by(Arc::clone(&self.clock), core, client, events, settings);
         install(scheduler, Arc::clone(&self.clock), &mut manager);
-        manager
+        (manager, metrics)
     }
 
     async fn pass(&self, seconds: u64) {

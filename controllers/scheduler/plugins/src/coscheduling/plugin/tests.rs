@@ -42,12 +42,13 @@ impl World {
     }
 
     fn with(plugin: Coscheduling, cpus: &[u32]) -> Self {
+        let plugins: Vec<Arc<dyn Plugin>> =
+            vec![Arc::new(SchedulingGates), Arc::new(NodeResourcesFit::default()), Arc::new(plugin)];
         let profile = Profile {
-            scheduler: "default-scheduler".into(),
-            plugins: vec![Arc::new(SchedulingGates), Arc::new(NodeResourcesFit::default()), Arc::new(plugin)],
             filters: vec![1],
             scores: vec![(2, 1)],
             post_filters: vec![2],
+            ..Profile::of("default-scheduler", plugins)
         };
         let engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
         let (bound, messages, pods) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());

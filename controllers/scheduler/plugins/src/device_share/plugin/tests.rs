@@ -28,16 +28,16 @@ struct Scheduler {
 
 impl Scheduler {
     fn new(plugin: DeviceShare) -> Self {
+        let plugins: Vec<Arc<dyn Plugin>> = vec![
+            Arc::new(NodeResourcesFit::default()),
+            Arc::new(plugin),
+            Arc::new(DefaultPreemption::new(&DefaultPreemptionArgs::default())),
+        ];
         let profile = Profile {
-            scheduler: "test".into(),
-            plugins: vec![
-                Arc::new(NodeResourcesFit::default()),
-                Arc::new(plugin),
-                Arc::new(DefaultPreemption::new(&DefaultPreemptionArgs::default())),
-            ],
             filters: vec![0, 1],
             scores: vec![(1, 1)],
             post_filters: vec![2],
+            ..Profile::of("test", plugins)
         };
         Self {
             engine: Engine::new(vec![profile], Timings::default(), Random::seeded(1)),

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use koord_core::write::Action;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random};
 use koord_engine::{
     cycle::Profile,
@@ -10,31 +11,33 @@ use koord_engine::{
     pod::Template,
     queue::Timings,
 };
-use koord_resource::ResourceList;
+use koord_resource::schema::patch::merge;
 use koord_scheduling::ResourceId;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{NodeResourcesFit, reservation::lifecycle, testing::node};
+use crate::{NodePorts, NodeResourcesFit, testing::node};
 
 /// A scheduler with nodes of so many cores.
 struct World {
     engine: Engine,
     now: Moment,
     objects: BTreeMap<String, Value>,
+    events: Vec<(&'static str, String)>,
 }
 
 impl World {
     fn new(cpus: &[u32]) -> Self {
+        let plugins: Vec<Arc<dyn Plugin>> =
+            vec![Arc::new(NodeResourcesFit::default()), Arc::new(Reservation::default()), Arc::new(NodePorts)];
         let profile = Profile {
-            scheduler: "default-scheduler".into(),
-            plugins: vec![Arc::new(NodeResourcesFit::default()), Arc::new(Reservation::default())],
-            filters: vec![0, 1],
+            filters: vec![0, 1, 2],
             scores: vec![(0, 1), (1, 5000)],
             post_filters: vec![1],
+            ..Profile::of("default-scheduler", plugins)
         };
         let engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
-        let mut world = Self { engine, now: Moment::default(), objects: BTreeMap::new() };
+        let mut world = Self { engine, now: Moment::default(), objects: BTreeMap::new(), events: Vec::new() };
         for (index, cpus) in cpus.iter().enumerate() {
             let name = format!("n{}", index + 1);
             let members = json!({
@@ -55,6 +58,7 @@ impl World {
         for (key, value) in spec.as_object().unwrap() {
             match &**key {
                 "nodeName" => template["nodeName"] = value.clone(),
+                "hostPort" => template["containers"][0]["ports"] = json!([{"containerPort": 1, "hostPort": value}]),
                 "labels" => labels = value.clone(),
                 _ => all[key] = value.clone(),
             }
@@ -63,17 +67,37 @@ impl World {
         let object = json!({"metadata": {"name": name, "uid": name, "labels": labels}, "spec": all, "status": {}});
         self.objects.insert(name.to_owned(), object);
         self.update(name, &|_| {});
-        let pod = ReservePod::new(&self.object(name)).unwrap().pod;
-        self.engine.set_pod(Arc::new(pod), self.now);
-        let placed = self.attempt();
-        if self.engine.cluster().row(&placed).is_some() {
-            let requests: ResourceList = [("cpu", cpus.to_string().parse().unwrap())].into_iter().collect();
-            let status = lifecycle::bound(&self.object(name).status, &placed, &requests, jiff::Timestamp::UNIX_EPOCH);
-            self.update(name, &|object| object["status"] = serde_json::to_value(&status).unwrap());
-            let pod = ReservePod::new(&self.object(name)).unwrap().pod;
-            self.engine.set_pod(Arc::new(pod), self.now);
+        self.attempt()
+    }
+
+    /// A write of a Reservation or a pod arrives, and its result is seen.
+    fn write(&mut self, write: &Write) {
+        let Action::Patch { patch, .. } = &write.action else { panic!("{write:?}") };
+        if write.kind != ResourceKind::POD {
+            self.update(write.key.as_str(), &|object| *object = merge::apply(object.take(), patch));
+            return;
         }
-        placed
+        let uid = Uid::from(patch["metadata"]["uid"].as_str().unwrap());
+        let mut pod = Pod::clone(&self.engine.cluster().pod(&uid).unwrap().pod);
+        let annotations = patch["metadata"]["annotations"].as_object().unwrap();
+        pod.given = annotations.iter().map(|(key, value)| (&**key, value.as_str().unwrap())).collect();
+        self.engine.set_pod(Arc::new(pod), self.now);
+    }
+
+    /// What is written beside attempts arrives. Gives how many writes there were.
+    fn upkeep(&mut self) -> usize {
+        let writes = self.engine.upkeep().writes;
+        writes.iter().for_each(|write| self.write(write));
+        writes.len()
+    }
+
+    /// The phase of a Reservation, and its conditions that are true.
+    fn status(&self, name: &str) -> String {
+        let status = &self.objects[name]["status"];
+        let conditions = status["conditions"].as_array().into_iter().flatten();
+        let words =
+            conditions.map(|one| format!(" {}={}", one["type"].as_str().unwrap(), one["status"].as_str().unwrap()));
+        format!("{}{}", status["phase"].as_str().unwrap_or("-"), words.collect::<String>())
     }
 
     fn object(&self, name: &str) -> ReservationObject {
@@ -111,7 +135,9 @@ impl World {
         while self.engine.has_work(self.now) {
             let Some(attempt) = self.engine.attempt(self.now) else { continue };
             return match attempt.outcome {
-                Outcome::Bind { node, patch, .. } => {
+                Outcome::Bind { node, patch, instead, .. } => {
+                    patch.writes.iter().for_each(|(_, write)| self.write(write));
+                    instead.iter().for_each(|write| self.write(write));
                     let allocated = patch.annotations.get("scheduling.koordinator.sh/reservation-allocated");
                     let allocated = allocated.map(|text| {
                         let value: Value = serde_json::from_str(text.as_deref().unwrap()).unwrap();
@@ -120,7 +146,12 @@ impl World {
                     });
                     format!("{node}{}", allocated.unwrap_or_default())
                 }
-                Outcome::Refused(refused) => refused.message,
+                Outcome::Refused(refused) => {
+                    let Explanation { write, events } = self.engine.explanation(&attempt.pod, &refused.message);
+                    write.iter().for_each(|write| self.write(write));
+                    self.events.extend(events);
+                    refused.message
+                }
                 Outcome::Waiting { .. } => unreachable!(),
             };
         }
@@ -180,7 +211,8 @@ fn restricted_reservations_are_used_alone_or_not_at_all() {
     assert_eq!(world.owner("p", 6, ""), "n1", "restricted-too-big-uses-node");
     let mut world = World::new(&[8]);
     world.reserve("r", 4, &restricted());
-    let said = "0/1 nodes are available: 1 Insufficient cpu by node. 1 Reservation(s) matched owner total";
+    let said = "0/1 nodes are available: 1 Insufficient cpu by node. 1 Reservation(s) for node reason that Insufficient cpu by \
+         node, 1 Reservation(s) matched owner total";
     assert_eq!(world.owner("p", 6, ""), said, "restricted-too-big-no-node-room");
     let mut world = World::new(&[16]);
     world.reserve("r", 4, &restricted());
@@ -291,8 +323,96 @@ fn what_is_over_keeps_nothing() {
     world.reserve("r", 6, &json!({}));
     assert_eq!(world.pod("p", 4, &[], ""), FULL);
     world.update("r", &|object| object["status"]["phase"] = json!("Failed"));
-    world.engine.remove_pod(&Uid::from("r"), world.now);
     world.now = world.now + std::time::Duration::from_secs(12);
     // deleted-frees: the original leaves the pod waiting.
     assert_eq!((world.attempt(), world.used()), ("n1".to_owned(), 4000));
+}
+
+#[test]
+fn a_reservation_tells_what_became_of_it() {
+    let mut world = World::new(&[8]);
+    assert!(world.reserve("large", 9, &json!({})).starts_with("0/1 nodes are available"));
+    assert_eq!(world.status("large"), "- Scheduled=False");
+    assert_eq!(world.reserve("r", 6, &json!({})), "n1");
+    assert_eq!(world.status("r"), "Available Scheduled=True Ready=True");
+    assert_eq!(world.upkeep(), 0, "nobody uses it");
+    let owner = Pod { node: Some("n1".into()), ..World::of("p", 4, &[("app", "x")], "") };
+    assert_eq!(world.owner("p", 4, ""), "n1 in r");
+    assert_eq!(world.upkeep(), 0, "it is not bound yet");
+    world.engine.set_pod(Arc::new(owner), world.now);
+    assert_eq!((world.upkeep(), world.upkeep()), (1, 0));
+    assert_eq!(world.status("r"), "Succeeded Scheduled=True Ready=False");
+    assert_eq!(world.objects["r"]["status"]["currentOwners"][0]["name"], "p");
+    assert_eq!(world.used(), 4000, "the owner alone");
+}
+
+#[test]
+fn a_reservation_that_is_deleted_is_gone() {
+    let mut world = World::new(&[8]);
+    world.reserve("r", 6, &json!({}));
+    world.engine.remove_object(std::any::TypeId::of::<ReservationObject>(), "r", world.now);
+    assert_eq!((world.used(), world.pod("p", 8, &[], "")), (0, "n1".to_owned()));
+}
+
+#[test]
+fn a_template_that_is_none_is_told_in_the_reservation() {
+    let mut world = World::new(&[8]);
+    let spec = json!({"owners": [{}], "template": {"spec": {"containers": 1}}});
+    let object = json!({"metadata": {"name": "r", "uid": "r"}, "spec": spec, "status": {}});
+    world.objects.insert("r".to_owned(), object);
+    world.update("r", &|_| {});
+    assert_eq!((world.attempt(), world.upkeep(), world.upkeep()), ("-".to_owned(), 1, 0));
+    let message = world.objects["r"]["status"]["conditions"][0]["message"].as_str().unwrap();
+    assert!(message.starts_with("spec.template: "), "{message}");
+}
+
+#[test]
+fn running_pods_are_taken_over() {
+    let over = |policy: &str| {
+        json!({"allocatePolicy": policy, "preAllocation": true,
+            "labels": {"scheduling.koordinator.sh/pre-allocation-required": "true"}})
+    };
+    let mut world = World::new(&[4]);
+    let nobody = "0/1 nodes are available: node(s) no pod match reservation with pre allocation required.";
+    assert_eq!(world.reserve("early", 4, &over("Restricted")), nobody, "prealloc-required-none");
+    let unsupported = "node(s) reservation pre allocation is unsupported with current attributes";
+    assert!(world.reserve("aligned", 4, &over("Aligned")).contains(unsupported), "prealloc-default-policy");
+    for name in ["early", "aligned"] {
+        world.engine.remove_object(std::any::TypeId::of::<ReservationObject>(), name, world.now);
+    }
+    let owner = World::of("p", 4, &[("app", "x")], "");
+    world.engine.set_pod(Arc::new(Pod { node: Some("n1".into()), ..owner }), world.now);
+    assert_eq!(world.reserve("r", 4, &over("Restricted")), "n1", "prealloc-takes-running");
+    assert_eq!((world.upkeep(), world.status("r")), (1, "Succeeded Scheduled=True Ready=False".to_owned()));
+    assert_eq!(world.objects["r"]["status"]["currentOwners"][0]["name"], "p");
+}
+
+#[test]
+fn the_port_that_is_kept_for_an_owner_is_free_for_it() {
+    let spec = json!({"hostPort": 80, "allocateOnce": false});
+    let owner = |name: &str, app: &str| {
+        let pod = World::of(name, 1, &[("app", app)], "");
+        let ports = json!({"containers": [{"ports": [{"containerPort": 1, "hostPort": 80}]}]});
+        let host_ports = crate::testing::pod("ports", &ports).template.host_ports.clone();
+        Arc::new(Pod { template: Arc::new(Template { host_ports, ..Template::clone(&pod.template) }), ..pod })
+    };
+    let mut world = World::new(&[8]);
+    assert_eq!(world.reserve("r", 4, &spec), "n1");
+    let mut placed = |pod: Arc<Pod>| {
+        world.engine.set_pod(pod, world.now);
+        world.attempt()
+    };
+    assert!(placed(owner("other", "y")).contains("didn't have free ports"));
+    assert_eq!(placed(owner("p", "x")), "n1 in r", "hostport-reserved");
+    assert!(placed(owner("q", "x")).contains("didn't have free ports"), "an owner has it");
+}
+
+#[test]
+fn a_pod_that_asks_for_a_reservation_gets_an_event_about_reservations() {
+    let mut world = World::new(&[8]);
+    world.reserve("r", 4, &json!({"unschedulable": true}));
+    world.owner("p", 2, r#"{"name":"other"}"#);
+    world.owner("q", 9, "");
+    let said = "0/1 reservations are available: 1 Reservation(s) didn't match the requested reservation name.";
+    assert_eq!(world.events, [("FailedScheduling-Reservation", said.to_owned())]);
 }

@@ -10,6 +10,7 @@ use koord_engine::{
     engine::{Attempt, Engine, Outcome},
     labels::Labels,
     object::Object,
+    plugin::Plugin,
     pod::{Pod, Template},
     queue::Timings,
     template::given,
@@ -103,17 +104,13 @@ pub(super) type Wish<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
 impl World {
     pub(super) fn new(args: Value) -> Self {
         let args: NodeNumaResourceArgs = serde_json::from_value(args).unwrap();
-        let profile = Profile {
-            scheduler: "koord-scheduler".into(),
-            plugins: vec![
-                Arc::new(NodeResourcesFit::default()),
-                Arc::new(NodeNumaResource::new(args)),
-                Arc::new(DeviceShare::default()),
-            ],
-            filters: vec![0, 1, 2],
-            scores: vec![(0, 1), (1, 1)],
-            ..Profile::default()
-        };
+        let plugins: Vec<Arc<dyn Plugin>> = vec![
+            Arc::new(NodeResourcesFit::default()),
+            Arc::new(NodeNumaResource::new(args)),
+            Arc::new(DeviceShare::default()),
+        ];
+        let profile =
+            Profile { filters: vec![0, 1, 2], scores: vec![(0, 1), (1, 1)], ..Profile::of("koord-scheduler", plugins) };
         let engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
         Self { engine, now: Moment::at(Duration::ZERO) }
     }

@@ -1,0 +1,72 @@
+//! What koord-scheduler may do in a cluster: what its plugins read and write, and what running it takes.
+
+use koord_program::PERMISSIONS;
+use koord_resource::{controller::ResourceKind, rbac::RbacRule};
+
+const READ: &[&str] = &["list", "watch"];
+const WRITE: &[&str] = &["patch", "update"];
+
+/// What is written of pods, and of the objects that plugins prepare or keep up to date.
+const WRITES: [RbacRule; 9] = [
+    rule("", "pods", &["delete", "patch"]),
+    rule("", "pods/binding", &["create"]),
+    rule("", "pods/status", &["patch"]),
+    rule("", "persistentvolumes", &["patch"]),
+    rule("", "persistentvolumeclaims", &["patch"]),
+    rule("scheduling.koordinator.sh", "reservations", &["delete"]),
+    rule("scheduling.koordinator.sh", "reservations/status", WRITE),
+    // Their definitions have no status of its own.
+    rule("scheduling.sigs.k8s.io", "podgroups", WRITE),
+    rule("scheduling.sigs.k8s.io", "elasticquotas", WRITE),
+];
+
+/// The only ConfigMap that is read.
+const CONFIG_MAPS: &[&str] = &["gpu-shared-resource-templates"];
+
+/// Every permission that the program uses.
+pub fn rbac_rules() -> Vec<RbacRule> {
+    let read = koord_scheduler_plugins::reads().into_iter().chain([ResourceKind::POD, ResourceKind::NODE]);
+    let read = read.map(|kind| {
+        let names = if kind == ResourceKind::CONFIG_MAP { CONFIG_MAPS } else { &[] };
+        RbacRule { names, ..rule(kind.group, kind.plural, READ) }
+    });
+    read.chain(WRITES).chain(PERMISSIONS).collect()
+}
+
+/// A rule about all objects of a kind.
+const fn rule(group: &'static str, resource: &'static str, verbs: &'static [&'static str]) -> RbacRule {
+    RbacRule { group, resource, names: &[], urls: &[], verbs, namespace: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_part_may_do_its_work_and_nothing_else() {
+        let rules = rbac_rules();
+        let may = |group: &str, resource: &str, verb: &str| {
+            rules.iter().any(|rule| rule.group == group && rule.resource == resource && rule.verbs.contains(&verb))
+        };
+        for (group, resource, verb) in [
+            ("", "nodes", "watch"),
+            ("", "namespaces", "list"),
+            ("", "pods/binding", "create"),
+            ("", "configmaps", "watch"),
+            ("apps", "statefulsets", "list"),
+            ("policy", "poddisruptionbudgets", "watch"),
+            ("storage.k8s.io", "csistoragecapacities", "list"),
+            ("slo.koordinator.sh", "nodemetrics", "watch"),
+            ("topology.node.k8s.io", "noderesourcetopologies", "watch"),
+            ("scheduling.koordinator.sh", "devices", "watch"),
+            ("coordination.k8s.io", "leases", "update"),
+            ("events.k8s.io", "events", "create"),
+        ] {
+            assert!(may(group, resource, verb), "{verb} {resource}.{group}");
+        }
+        assert!(!may("", "nodes", "patch") && !may("", "secrets", "list"));
+        assert!(!rules.iter().any(|rule| rule.verbs.contains(&"*") || rule.resource == "*"), "no wildcards");
+        let config_maps = rules.iter().find(|rule| rule.resource == "configmaps").unwrap();
+        assert_eq!(config_maps.names, ["gpu-shared-resource-templates"]);
+    }
+}

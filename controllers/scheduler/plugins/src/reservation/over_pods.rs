@@ -1,0 +1,164 @@
+//! A Reservation that takes over what running pods have: which pods may be taken, and what becomes of them (3C.5, 3C.8).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use koord_api::{
+    protocol::Text,
+    reservation::{PreAllocationMode, Reservation, ReservationAllocatePolicy, ReservationPhase},
+    reservation_protocol::{PRE_ALLOCATION_REQUIRED, RESERVATION_ALLOCATED, ReservationAllocated},
+};
+use koord_config::scheduler::PreAllocation as Settings;
+use koord_core::{
+    key::ObjectKey,
+    uid::Uid,
+    write::{Action, Write},
+};
+use koord_engine::{
+    cluster::{Cluster, Placed},
+    columns::Row,
+    plugin::Rejection,
+    pod::Pod,
+};
+use koord_resource::controller::ResourceKind;
+use serde_json::json;
+
+use super::{
+    Amounts, Candidate, Match, Owners, PreAllocation, ReservationInfo, ReservePod, Wish,
+    kept::{Allocated, Kept, identity_of},
+    pre_allocate, reservation_score,
+};
+
+const UNSUPPORTED: &str = "node(s) reservation pre allocation is unsupported with current attributes";
+const DISABLED: &str = "reservation requires cluster mode pre-allocation which is disabled";
+const NOBODY: &str = "node(s) no pod match reservation with pre allocation required";
+
+/// The running pods that a Reservation takes over on its node.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct TakenOver(pub(super) Vec<(Uid, ObjectKey)>);
+
+/// The running pods that a Reservation may take over.
+pub(super) struct OverPods {
+    object: Reservation,
+    how: PreAllocation,
+    by_node: BTreeMap<Arc<str>, Vec<Uid>>,
+}
+
+impl OverPods {
+    /// Of the Reservation that a pod stands for; none where it takes over nothing.
+    pub(super) fn of(pod: &Pod, cluster: &Cluster, settings: &Settings) -> Result<Option<Self>, Rejection> {
+        let key = pod.reservation.as_ref().map(|object| &object.key);
+        let object = key.and_then(|key| cluster.objects().get::<Reservation>(key.as_str()));
+        let Some(object) = object.filter(|object| object.spec.pre_allocation) else { return Ok(None) };
+        if object.spec.allocate_policy != Some(ReservationAllocatePolicy::Restricted) {
+            return Err(Rejection::unresolvable(UNSUPPORTED));
+        }
+        let policy = object.spec.pre_allocation_policy.as_ref();
+        let of_cluster = policy.is_some_and(|policy| policy.mode == Some(PreAllocationMode::Cluster));
+        if of_cluster && !settings.enable_cluster_mode {
+            return Err(Rejection::unresolvable(DISABLED));
+        }
+        let owners = Owners::new(&object.spec.owners).map_err(|error| Rejection::unresolvable(error.to_string()))?;
+        let is_chosen = |placed: &&Placed| {
+            let labels = &placed.pod.template.labels;
+            let by_mode = if of_cluster {
+                labels.get(&settings.cluster_label_key) == Some("true")
+            } else {
+                owners.match_pod(&identity_of(&placed.pod))
+            };
+            by_mode && !placed.pod.is_reservation() && placed.holds.get::<Allocated>().is_none()
+        };
+        let mut pods: Vec<&Placed> = cluster.pods().chain(cluster.hidden()).filter(is_chosen).collect();
+        pods.retain(|placed| is_allowed(placed, object, cluster));
+        if of_cluster {
+            let priority = |placed: &Placed| -> i64 {
+                let text = placed.pod.template.annotations.get(&settings.cluster_priority_annotation_key);
+                text.and_then(|text| text.parse().ok()).unwrap_or(0)
+            };
+            pods.sort_by_cached_key(|placed| (-priority(placed), placed.pod.uid.clone()));
+        }
+        let mut by_node = BTreeMap::<Arc<str>, Vec<Uid>>::new();
+        for placed in pods {
+            if let Some(node) = cluster.node(placed.row) {
+                by_node.entry(Arc::clone(&node.name)).or_default().push(placed.pod.uid.clone());
+            }
+        }
+        let how = PreAllocation {
+            is_required: pod.template.labels.get(PRE_ALLOCATION_REQUIRED.name()) == Some("true"),
+            many: policy.and_then(|policy| policy.enable_multiple) == Some(true),
+            is_ordered: of_cluster,
+            prefers_none: settings.prefer_no_pre_allocated_pods,
+        };
+        if how.is_required && by_node.is_empty() {
+            return Err(Rejection::unresolvable(NOBODY));
+        }
+        Ok(Some(Self { object: object.clone(), how, by_node }))
+    }
+
+    /// All of these pods, on all nodes.
+    pub(super) fn pods(&self) -> impl Iterator<Item = &Uid> {
+        self.by_node.values().flatten()
+    }
+
+    /// The pods that are taken over on a node; none where it has enough without. Otherwise the reasons.
+    pub(super) fn chosen(&self, kept: &Kept, cluster: &Cluster, row: Row) -> Result<Vec<Uid>, Vec<String>> {
+        let Some((node, info)) = cluster.node(row).and_then(|node| Some((node, on(&self.object, &node.name)?))) else {
+            return Ok(Vec::new());
+        };
+        let uids = self.by_node.get(&node.name).map_or(&[][..], Vec::as_slice);
+        let requests = |uid: &Uid| {
+            let hidden = cluster.hidden_on(row).find(|placed| placed.pod.uid == *uid);
+            hidden.or_else(|| cluster.pod(uid)).map(|placed| Amounts::from(&placed.pod.template.requests))
+        };
+        let candidates: Vec<Candidate> =
+            uids.iter().filter_map(|uid| Some(Candidate { uid: uid.clone(), requests: requests(uid)? })).collect();
+        pre_allocate(&info, &kept.room(cluster, row), &candidates, self.how)
+    }
+
+    /// How good a node is: the fewer pods are taken over, or the better the one is used.
+    pub(super) fn rate(&self, kept: &Kept, cluster: &Cluster, row: Row) -> i64 {
+        let chosen = self.chosen(kept, cluster, row).unwrap_or_default();
+        if self.how.many {
+            return 100 / i64::try_from(chosen.len() + 1).unwrap_or(i64::MAX);
+        }
+        let placed = chosen.first().and_then(|uid| cluster.hidden_on(row).find(|placed| placed.pod.uid == *uid));
+        let info = cluster.node(row).and_then(|node| on(&self.object, &node.name));
+        placed
+            .zip(info)
+            .map_or(0, |(placed, info)| reservation_score(&Amounts::from(&placed.pod.template.requests), &info))
+    }
+}
+
+impl TakenOver {
+    /// What is written into the pods before the Reservation has its node.
+    pub(super) fn writes(&self, object: &Pod) -> impl Iterator<Item = Write> {
+        let name = object.reservation.as_ref().map(|object| object.key.name().to_owned()).unwrap_or_default();
+        let allocated = ReservationAllocated { name, uid: object.uid.to_string() }.write();
+        self.0.iter().map(move |(uid, key)| {
+            let patch = json!({"metadata": {"uid": uid, "annotations": {RESERVATION_ALLOCATED.name(): allocated}}});
+            let action = Action::Patch { subresource: "", patch };
+            Write { kind: ResourceKind::POD, key: key.clone(), action }
+        })
+    }
+}
+
+/// The Reservation as it would be on a node.
+fn on(object: &Reservation, node: &str) -> Option<ReservationInfo> {
+    let requests = ReservePod::new(object).ok()?.requests;
+    let mut there = object.clone();
+    node.clone_into(&mut there.status.node_name);
+    there.status.phase = Some(ReservationPhase::Available);
+    ReservationInfo::new(&there, &requests)
+}
+
+/// Whether a running pod says nothing against this Reservation.
+fn is_allowed(placed: &Placed, object: &Reservation, cluster: &Cluster) -> bool {
+    let template = &placed.pod.template;
+    let (Ok(wish), Some(node)) = (Wish::new(&template.labels, &template.annotations), cluster.node(placed.row)) else {
+        return false;
+    };
+    let (Some(info), Ok(reserve_pod)) = (on(object, &node.name), ReservePod::new(object)) else { return false };
+    let pod = identity_of(&placed.pod);
+    // In the mode for the whole cluster the label has decided already.
+    let said = wish.matches(&pod, &template.requests, &info, &reserve_pod.requests, &node.labels);
+    matches!(said, Match::Matched | Match::Ignored | Match::NotOwner)
+}

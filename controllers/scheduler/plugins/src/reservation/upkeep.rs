@@ -1,0 +1,105 @@
+//! What is written into Reservations: their node, why they have none, who uses them, and their end (3C.12, 3C.14).
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use koord_api::reservation::{Reservation, ReservationStatus};
+use koord_core::{
+    key::ObjectKey,
+    uid::Uid,
+    write::{Action, Deletion, Write},
+};
+use koord_engine::{
+    cluster::{Cluster, Placed},
+    plugin::Upkeep,
+    pod::Pod,
+};
+use koord_resource::{controller::ResourceKind, schema::patch::merge};
+use serde_json::{Value, json};
+
+use super::{
+    Kept, ReservePod,
+    lifecycle::{self, Consumer, Garbage},
+};
+
+const KIND: ResourceKind = ResourceKind::typed::<Reservation>();
+/// A time that has come is over a moment later.
+const MOMENT: Duration = Duration::from_millis(1);
+
+/// That the Reservation of a pod has its node.
+pub(super) fn bound(placed: &Placed, cluster: &Cluster) -> Option<Write> {
+    let (key, object) = object_of(&placed.pod, cluster)?;
+    let (node, requests) = (cluster.node(placed.row)?, ReservePod::new(object).ok()?.requests);
+    write(key, object, &lifecycle::bound(&object.status, &node.name, &requests, cluster.time()))
+}
+
+/// That there is no node for the Reservation of a pod.
+pub(super) fn unschedulable(pod: &Pod, message: &str, cluster: &Cluster) -> Option<Write> {
+    let (key, object) = object_of(pod, cluster)?;
+    refused(key, object, message, cluster.time())
+}
+
+fn object_of<'c>(pod: &'c Pod, cluster: &'c Cluster) -> Option<(&'c ObjectKey, &'c Reservation)> {
+    let key = &pod.reservation.as_ref()?.key;
+    let entry = cluster.objects().entry::<Reservation>(key.as_str()).filter(|entry| entry.uid == pod.uid)?;
+    Some((key, entry.get()?))
+}
+
+fn refused(key: &ObjectKey, object: &Reservation, message: &str, now: Timestamp) -> Option<Write> {
+    let is_said = object.status.conditions.iter().any(|condition| {
+        condition.status == "False"
+            && condition.message == message
+            && condition.reason == Some(koord_api::reservation::ReservationReason::Unschedulable)
+    });
+    if is_said {
+        return None;
+    }
+    write(key, object, &lifecycle::unschedulable(&object.status, message, now))
+}
+
+/// What is to be written into all Reservations now, and which of them are to be deleted.
+pub(super) fn all(kept: &Kept, cluster: &Cluster, garbage: Option<Garbage>) -> Upkeep {
+    let mut upkeep = Upkeep::default();
+    let now = cluster.time();
+    for (key, object) in cluster.objects().of::<Reservation>() {
+        if object.metadata.deletion_timestamp.is_some() {
+            continue;
+        }
+        let uid = Uid::from(object.metadata.uid.as_deref().unwrap_or_default());
+        let node_exists = cluster.row(&object.status.node_name).is_some_and(|row| cluster.node(row).is_some());
+        if garbage.is_some_and(|garbage| lifecycle::is_garbage(object, node_exists, garbage, now)) {
+            upkeep.writes.push(Write { kind: KIND, key: key.clone(), action: Action::Delete(Deletion::of(uid)) });
+            continue;
+        }
+        let status = match ReservePod::new(object) {
+            Err(error) if object.status.node_name.is_empty() => {
+                upkeep.writes.extend(refused(key, object, &error.to_string(), now));
+                continue;
+            }
+            _ => lifecycle::synced(object, &consumers(kept, &uid, cluster), node_exists, now),
+        };
+        upkeep.writes.extend(write(key, object, &status));
+        upkeep
+            .not_after(lifecycle::changes_at(object, node_exists, garbage).and_then(|at| at.checked_add(MOMENT).ok()));
+    }
+    upkeep
+}
+
+/// The pods that use a reservation, as far as they are bound.
+fn consumers(kept: &Kept, uid: &Uid, cluster: &Cluster) -> Vec<Consumer> {
+    let placed = kept.consumers(uid).filter_map(|uid| cluster.pod(uid)).filter(|placed| placed.pod.node.is_some());
+    let consumer = |placed: &Placed| Consumer {
+        key: placed.pod.key.clone(),
+        uid: placed.pod.uid.clone(),
+        requests: placed.pod.template.requests.clone(),
+    };
+    placed.map(consumer).collect()
+}
+
+/// What brings the status of a Reservation there; none where it is there.
+fn write(key: &ObjectKey, object: &Reservation, status: &ReservationStatus) -> Option<Write> {
+    let (old, new) = (serde_json::to_value(&object.status).ok()?, serde_json::to_value(status).ok()?);
+    let mut patch: Value = merge::diff(&json!({ "status": old }), &json!({ "status": new }))?;
+    patch["metadata"] = json!({ "uid": object.metadata.uid });
+    Some(Write { kind: KIND, key: key.clone(), action: Action::Patch { subresource: "status", patch } })
+}

@@ -1,0 +1,230 @@
+//! What is measured of attempts, of the queue and of the cluster, under the names of kube-scheduler.
+//!
+//! An attempt costs a few additions to counters that exist already. What is read off the queue and the cluster is read once in a
+//! while ([`Measures::observe`]), whoever asks for it.
+
+mod families;
+
+use std::time::Duration;
+
+use koord_engine::{
+    engine::{Attempt, Engine, Outcome, Refused},
+    queue::{Arrivals, Cause, Depths, Part, PluginSet},
+};
+use koord_runtime::{clock::Moment, metrics::Registries};
+use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Result};
+
+pub use self::families::METRICS;
+
+/// From this number of attempts on they are one series.
+const ATTEMPTS: [&str; 15] = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15+"];
+
+/// How an attempt ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// The pod is bound.
+    Scheduled,
+    /// No node takes it.
+    Unschedulable,
+    /// Something has failed.
+    Failed,
+}
+
+/// What is measured.
+pub struct Measures {
+    profiles: Vec<OfProfile>,
+    unschedulable: IntGaugeVec,
+    decision: Histogram,
+    permit_allowed: Histogram,
+    permit_rejected: Histogram,
+    attempts: Histogram,
+    since_first: HistogramVec,
+    preemptions: IntCounter,
+    victims: Histogram,
+    /// Active, backoff, unschedulable, gated.
+    pending: [IntGauge; 4],
+    /// Nodes, pods, assumed pods.
+    cached: [IntGauge; 3],
+    arrivals: IntCounterVec,
+    /// What of the arrivals has been counted.
+    counted: Arrivals,
+    /// When the queue and the cluster were read last.
+    read: Option<Moment>,
+}
+
+/// What is measured of the pods of a profile.
+struct OfProfile {
+    name: String,
+    /// In the order of [`Ended`].
+    ended: [(IntCounter, Histogram); 3],
+    /// Its plugins, by their index.
+    plugins: Vec<&'static str>,
+    /// How many pods each has refused, as last shown.
+    refused: Vec<i64>,
+}
+
+impl Measures {
+    /// How often the queue and the cluster are read.
+    pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
+
+    /// The metrics of an engine.
+    pub fn of(engine: &Engine, metrics: &Registries) -> Result<Self> {
+        let attempts = metrics.counter(families::ATTEMPTS)?;
+        let durations = metrics.histogram(families::ATTEMPT_DURATION)?;
+        let of_profile = |name: &str, plugins: Vec<&'static str>| OfProfile {
+            name: name.to_owned(),
+            ended: ["scheduled", "unschedulable", "error"].map(|result| {
+                (attempts.with_label_values(&[result, name]), durations.with_label_values(&[result, name]))
+            }),
+            refused: vec![0; plugins.len()],
+            plugins,
+        };
+        let profiles = engine.profiles().map(|profile| {
+            let plugins = profile.plugins.iter().map(|plugin| plugin.name()).collect();
+            of_profile(&profile.scheduler, plugins)
+        });
+        let (pending, cached) = (metrics.gauge(families::PENDING)?, metrics.gauge(families::CACHE_SIZE)?);
+        let permit = metrics.histogram(families::PERMIT_WAIT)?;
+        let none: &[&str] = &[];
+        Ok(Self {
+            profiles: profiles.collect(),
+            unschedulable: metrics.gauge(families::UNSCHEDULABLE)?,
+            decision: metrics.histogram(families::DECISION)?.with_label_values(none),
+            permit_allowed: permit.with_label_values(&["Success"]),
+            permit_rejected: permit.with_label_values(&["Unschedulable"]),
+            attempts: metrics.histogram(families::POD_ATTEMPTS)?.with_label_values(none),
+            since_first: metrics.histogram(families::POD_DURATION)?,
+            preemptions: metrics.counter(families::PREEMPTIONS)?.with_label_values(none),
+            victims: metrics.histogram(families::VICTIMS)?.with_label_values(none),
+            pending: ["active", "backoff", "unschedulable", "gated"].map(|part| pending.with_label_values(&[part])),
+            cached: ["nodes", "pods", "assumed_pods"].map(|type_| cached.with_label_values(&[type_])),
+            arrivals: metrics.counter(families::INCOMING)?,
+            counted: Arrivals::default(),
+            read: None,
+        })
+    }
+
+    /// The engine has made a decision, or the wait of a pod in its place is over.
+    pub(crate) fn decided(&self, attempt: &Attempt, now: Moment) {
+        let measured = match attempt.outcome {
+            _ if !attempt.has_waited => &self.decision,
+            Outcome::Bind { .. } => &self.permit_allowed,
+            Outcome::Waiting { .. } | Outcome::Refused(_) => &self.permit_rejected,
+        };
+        measured.observe(seconds(attempt.began, now));
+    }
+
+    /// No node takes the pod.
+    pub(crate) fn refused(&self, refused: &Refused) {
+        self.preemptions.inc_by(u64::from(refused.looked_for_room));
+        if !refused.victims.is_empty() {
+            self.victims.observe(refused.victims.len() as f64);
+        }
+    }
+
+    /// An attempt has ended, with its binding if there was one.
+    pub(crate) fn ended(&self, attempt: &Attempt, how: Ended, now: Moment) {
+        let scheduler = &*attempt.pod.template.scheduler;
+        if let Some(profile) = self.profiles.iter().find(|profile| profile.name == scheduler) {
+            let (count, duration) = &profile.ended[how as usize];
+            count.inc();
+            duration.observe(seconds(attempt.began, now));
+        }
+        if how == Ended::Scheduled {
+            self.attempts.observe(f64::from(attempt.tried.attempts));
+            let first = attempt.tried.first.unwrap_or(attempt.began);
+            self.since_first.with_label_values(&[attempts_label(attempt.tried.attempts)]).observe(seconds(first, now));
+        }
+    }
+
+    /// Reads the queue and the cluster, if that was not done lately.
+    pub(crate) fn observe(&mut self, engine: &Engine, now: Moment) {
+        if self.read.is_some_and(|read| now.since(read) < Self::INTERVAL) {
+            return;
+        }
+        self.read = Some(now);
+        let queue = engine.queue();
+        let Depths { active, backoff, parked, gated } = queue.depths();
+        for (gauge, depth) in self.pending.iter().zip([active, backoff, parked, gated]) {
+            gauge.set(number(depth));
+        }
+        let sizes = engine.cluster().sizes();
+        for (gauge, size) in self.cached.iter().zip([sizes.nodes, sizes.pods, sizes.assumed]) {
+            gauge.set(number(size));
+        }
+        self.count_arrivals(queue.arrivals());
+        self.show_refused(engine);
+    }
+
+    fn count_arrivals(&mut self, arrivals: &Arrivals) {
+        for (cause, part) in Cause::ALL.into_iter().flat_map(|cause| Part::ALL.map(|part| (cause, part))) {
+            let new = arrivals.of(cause, part).saturating_sub(self.counted.of(cause, part));
+            if new > 0 {
+                self.arrivals.with_label_values(&[families::part(part), families::cause(cause)]).inc_by(new);
+            }
+        }
+        self.counted = *arrivals;
+    }
+
+    fn show_refused(&mut self, engine: &Engine) {
+        let mut refused: Vec<Vec<i64>> = self.profiles.iter().map(|profile| vec![0; profile.plugins.len()]).collect();
+        for (pod, plugins) in engine.queue().refusals().filter(|(_, plugins)| !plugins.is_empty()) {
+            let index = self.profiles.iter().position(|profile| profile.name == *pod.template.scheduler);
+            if let Some(counts) = index.and_then(|index| refused.get_mut(index)) {
+                count(counts, plugins);
+            }
+        }
+        for (profile, refused) in self.profiles.iter_mut().zip(refused) {
+            let changed =
+                profile.plugins.iter().zip(&refused).zip(&profile.refused).filter(|((_, new), old)| new != old);
+            for ((plugin, pods), _) in changed {
+                self.unschedulable.with_label_values(&[*plugin, profile.name.as_str()]).set(*pods);
+            }
+            profile.refused = refused;
+        }
+    }
+}
+
+fn count(counts: &mut [i64], plugins: PluginSet) {
+    for plugin in plugins.iter() {
+        if let Some(count) = counts.get_mut(usize::from(plugin)) {
+            *count += 1;
+        }
+    }
+}
+
+fn attempts_label(attempts: u32) -> &'static str {
+    let index = usize::try_from(attempts.saturating_sub(1)).unwrap_or(usize::MAX);
+    ATTEMPTS.get(index).or(ATTEMPTS.last()).copied().unwrap_or_default()
+}
+
+fn seconds(from: Moment, to: Moment) -> f64 {
+    to.since(from).as_secs_f64()
+}
+
+fn number(size: usize) -> i64 {
+    i64::try_from(size).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use koord_engine::queue::Timings;
+    use koord_runtime::random::Random;
+
+    use super::*;
+
+    #[test]
+    fn every_metric_is_in_the_table() {
+        let metrics = Registries::default();
+        let engine = Engine::new(Vec::new(), Timings::default(), Random::seeded(1));
+        Measures::of(&engine, &metrics).unwrap();
+        let mut table: Vec<&str> = METRICS.iter().map(|description| description.name).collect();
+        table.sort_unstable();
+        assert_eq!(metrics.described().iter().map(|description| description.name).collect::<Vec<_>>(), table);
+    }
+
+    #[test]
+    fn many_attempts_are_one_series() {
+        assert_eq!([1, 2, 14, 15, 400].map(attempts_label), ["1", "2", "14", "15+", "15+"]);
+    }
+}

@@ -1,0 +1,126 @@
+//! The metrics of the scheduler as data. Names, labels and buckets are those of kube-scheduler 1.34; labels of causes, too.
+
+use koord_engine::queue::{Cause, Part};
+use koord_runtime::metrics::{Description, Unit, exponential_buckets};
+
+const DURATION_BUCKETS: &[f64] = &exponential_buckets::<15>(0.001, 2.0);
+const POD_DURATION_BUCKETS: &[f64] = &exponential_buckets::<20>(0.01, 2.0);
+const ATTEMPT_BUCKETS: &[f64] = &exponential_buckets::<5>(1.0, 2.0);
+const VICTIM_BUCKETS: &[f64] = &exponential_buckets::<7>(1.0, 2.0);
+
+pub(super) const ATTEMPTS: Description = Description::counter(
+    "scheduler_schedule_attempts_total",
+    &["result", "profile"],
+    "Attempts to schedule pods by result (scheduled, unschedulable, error) and profile.",
+)
+.advice("`unschedulable`: see `scheduler_unschedulable_pods` and the condition PodScheduled of the pods. `error`: the event FailedScheduling of the pod has the API server's answer.");
+pub(super) const ATTEMPT_DURATION: Description = Description::histogram(
+    "scheduler_scheduling_attempt_duration_seconds",
+    &["result", "profile"],
+    DURATION_BUCKETS,
+    "Length of attempts, from the decision to the answer of the binding.",
+)
+.advice("Decisions take microseconds, so this is the API server's time to write; see `rest_client_request_duration_seconds` and `rest_client_rate_limiter_duration_seconds`.");
+pub(super) const DECISION: Description = Description::histogram(
+    "scheduler_scheduling_algorithm_duration_seconds",
+    &[],
+    DURATION_BUCKETS,
+    "Length of decisions: the search for a node, the reservation of resources there, and preemption.",
+)
+.advice("Above 100 ms: constraints that concern every node, such as spreading and affinity of pods; give the process more CPU.");
+pub(super) const POD_ATTEMPTS: Description = Description::histogram(
+    "scheduler_pod_scheduling_attempts",
+    &[],
+    ATTEMPT_BUCKETS,
+    "Attempts per pod that was scheduled.",
+)
+.unit(Unit::Count);
+pub(super) const POD_DURATION: Description = Description::histogram(
+    "scheduler_pod_scheduling_sli_duration_seconds",
+    &["attempts"],
+    POD_DURATION_BUCKETS,
+    "Time from the first attempt for a pod to its binding, by the number of attempts.",
+)
+.advice("High with one attempt: bindings are slow. High with many: the cluster is full, or the pods ask for what few nodes have.");
+pub(super) const PENDING: Description = Description::gauge(
+    "scheduler_pending_pods",
+    &["queue"],
+    "Pods that wait: to be tried next (active), for the end of a pause (backoff), for a change that may help (unschedulable), for a plugin (gated).",
+)
+.advice("`active` grows without end: the scheduler does not keep up; see `scheduler_scheduling_attempt_duration_seconds`. `unschedulable`: see `scheduler_unschedulable_pods`.");
+pub(super) const INCOMING: Description = Description::counter(
+    "scheduler_queue_incoming_pods_total",
+    &["queue", "event"],
+    "Pods that came into a part of the queue, by cause.",
+)
+.advice("Thousands per second for an event other than UnschedulablePodAdd: that event makes refused pods be tried again and again.");
+pub(super) const PREEMPTIONS: Description = Description::counter(
+    "scheduler_preemption_attempts_total",
+    &[],
+    "Attempts after which plugins have looked for pods whose eviction makes room.",
+);
+pub(super) const VICTIMS: Description =
+    Description::histogram("scheduler_preemption_victims", &[], VICTIM_BUCKETS, "Pods that were evicted for one pod.")
+        .unit(Unit::Count);
+pub(super) const PERMIT_WAIT: Description = Description::histogram(
+    "scheduler_permit_wait_duration_seconds",
+    &["result"],
+    DURATION_BUCKETS,
+    "How long pods have waited in their place before they were bound (Success) or gave it back (Unschedulable).",
+)
+.advice("Long: gangs wait for members that do not come or do not fit; the conditions of their pods say which.");
+pub(super) const CACHE_SIZE: Description = Description::gauge(
+    "scheduler_cache_size",
+    &["type"],
+    "Nodes, pods on nodes, and among these pods whose binding is not confirmed yet.",
+)
+.advice("`assumed_pods` grows without end: bindings are slow or fail; see `scheduler_schedule_attempts_total`.");
+pub(super) const UNSCHEDULABLE: Description = Description::gauge(
+    "scheduler_unschedulable_pods",
+    &["plugin", "profile"],
+    "Waiting pods that a plugin has refused or holds back. A pod counts for each plugin that has refused it.",
+)
+.advice("The plugin says what is missing; the condition PodScheduled of a pod says it in words.");
+
+/// The scheduler's own metrics.
+pub const METRICS: &[Description] = &[
+    ATTEMPTS,
+    ATTEMPT_DURATION,
+    DECISION,
+    POD_ATTEMPTS,
+    POD_DURATION,
+    PENDING,
+    INCOMING,
+    PREEMPTIONS,
+    VICTIMS,
+    PERMIT_WAIT,
+    CACHE_SIZE,
+    UNSCHEDULABLE,
+];
+
+/// A part of the queue as a label.
+pub(super) const fn part(part: Part) -> &'static str {
+    match part {
+        Part::Active => "active",
+        Part::Backoff => "backoff",
+        Part::Parked => "unschedulable",
+    }
+}
+
+/// A cause as a label.
+pub(super) const fn cause(cause: Cause) -> &'static str {
+    match cause {
+        Cause::PodAdded => "UnschedulablePodAdd",
+        Cause::PodChanged => "UnschedulablePodUpdate",
+        Cause::AttemptFailed => "ScheduleAttemptFailure",
+        Cause::PauseOver => "BackoffComplete",
+        Cause::TriedEarly => "PopFromBackoffQ",
+        Cause::Activated => "ForceActivate",
+        Cause::TimeOver => "UnschedulableTimeout",
+        Cause::NodeAdded => "NodeAdd",
+        Cause::NodeChanged => "NodeUpdate",
+        Cause::PodAssigned => "AssignedPodAdd",
+        Cause::PodRemoved => "AssignedPodDelete",
+        Cause::ObjectChanged => "ObjectUpdate",
+    }
+}
