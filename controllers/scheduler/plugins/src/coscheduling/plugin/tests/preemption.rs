@@ -61,6 +61,8 @@ fn those_who_are_going_are_not_evicted_again() {
     assert_eq!((world.evicted.len(), world.bound()), (2, String::new()));
     let waits = "preemption: not eligible due to a terminating pod on the nominated node.";
     assert!(world.messages["p1"].ends_with(waits), "{}", world.messages["p1"]);
+    let waits = "0/1 nodes are available: 1 not eligible due to a terminating pod on the nominated node.";
+    assert_eq!(world.messages["p2"], waits);
     world.delete("l2").wait(12);
     assert_eq!(world.bound(), "p1:2 p2:2");
 }
