@@ -1,5 +1,7 @@
 //! Room for whole gangs.
 
+use koord_engine::pod::Reference;
+
 use super::{
     network::{gathered, must},
     *,
@@ -127,6 +129,25 @@ fn protected_pods_and_those_of_the_same_priority_stay() {
         assert!(world.messages["p1"].ends_with(again), "{}", world.messages["p1"]);
         assert!(world.evicted.is_empty());
     }
+}
+
+#[test]
+fn what_stands_for_a_reservation_is_not_evicted_and_evicts_nobody() {
+    let mut world = world(&[8]);
+    let reserved = |pod: &Pod| {
+        let reference = Reference { kind: ResourceKind::POD, key: pod.key.clone() };
+        Arc::new(Pod { reservation: Some(Arc::new(reference)), ..Pod::clone(pod) })
+    };
+    run(&mut world, "r", 8, 1, "n1");
+    world.engine.set_pod(reserved(&world.pods["r"]), world.now);
+    world.create(&["p1"], 4, &urgent(1));
+    assert!(world.evicted.is_empty() && world.messages["p1"].ends_with("1 no potential victims."));
+    world.delete("r").delete("p1");
+    run(&mut world, "l", 8, 1, "n1");
+    world.put("s", 8, &json!({"priority": 1000, "gated": ""}));
+    world.engine.set_pod(reserved(&Pod { gates: Vec::new(), ..Pod::clone(&world.pods["s"]) }), world.now);
+    world.run();
+    assert!(world.evicted.is_empty() && world.messages["s"].ends_with("preemption: pod \"s\" not found"));
 }
 
 #[test]
