@@ -14,7 +14,7 @@ const WRITES: [RbacRule; 12] = [
     rule("", "pods/status", &["patch"]),
     rule("", "persistentvolumes", &["patch"]),
     rule("", "persistentvolumeclaims", &["patch"]),
-    rule("scheduling.koordinator.sh", "reservations", &["delete"]),
+    rule("scheduling.koordinator.sh", "reservations", &["delete", "patch"]),
     rule("scheduling.koordinator.sh", "reservations/status", WRITE),
     // Their definitions have no status of its own.
     rule("scheduling.sigs.k8s.io", "podgroups", WRITE),

@@ -484,7 +484,9 @@ impl Cluster {
 
     /// A pod was bound to a node, or is assumed to be; one that was elsewhere or different before has moved.
     pub fn place(&mut self, pod: Arc<Pod>, node: &Arc<str>, holds: Holds) {
+        let is_evicted = self.evicted.contains(&pod.uid);
         self.remove_pod(&pod.uid);
+        self.evicted.extend(is_evicted.then(|| pod.uid.clone()));
         let row = self.row_of(node);
         self.put(pod, row, holds);
         self.log.note(row);

@@ -124,9 +124,8 @@ impl Profile {
         let mut first = (0, Plan::Any);
         for (index, plugin) in (0..).zip(&self.plugins) {
             match plugin.plan(request, self, cluster) {
-                Plan::Any => {}
                 plan @ Plan::Prefer(_) if first.1 == Plan::Any => first = (index, plan),
-                Plan::Prefer(_) => {}
+                Plan::Any | Plan::Prefer(_) => {}
                 plan => return (index, plan),
             }
         }

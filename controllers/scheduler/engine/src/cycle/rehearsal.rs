@@ -70,8 +70,8 @@ impl<'c> Rehearsal<'c> {
     /// Whether plugins other than the named one admit a pod to the cluster as it would be.
     pub fn admit(&self, pod: usize, but: &str) -> Result<(), Rejection> {
         let Some(asked) = self.pods.get(pod) else { return Ok(()) };
-        let mut plugins = self.profile.plugins.iter().filter(|plugin| plugin.name() != but);
-        plugins.try_for_each(|plugin| plugin.admit(&asked.request(self.profile), &self.trial))
+        let mut plugins = self.profile.among(&self.profile.admits).filter(|(_, plugin)| plugin.name() != but);
+        plugins.try_for_each(|(_, plugin)| plugin.admit(&asked.request(self.profile), &self.trial))
     }
 
     /// Whether a node takes a pod beside all that have their places, and beside those for which room is being made there.
@@ -89,7 +89,7 @@ impl<'c> Rehearsal<'c> {
     pub fn place(&mut self, pod: usize, row: Row) -> Result<(), Rejection> {
         let Some(asked) = self.pods.get(pod) else { return Ok(()) };
         let mut holds = Holds::default();
-        for plugin in &self.profile.plugins {
+        for (_, plugin) in self.profile.among(&self.profile.reserves) {
             plugin.reserve(&asked.request(self.profile), &self.trial, row, &mut holds)?;
         }
         let pod = Arc::clone(&asked.pod);

@@ -46,6 +46,19 @@ impl Score for Taints {
     }
 }
 
+/// Sends every pod where it was told to.
+struct Guide(Plan);
+
+impl Plugin for Guide {
+    fn name(&self) -> &'static str {
+        "Guide"
+    }
+
+    fn plan(&self, _: &Request<'_>, _: &Profile, _: &mut Cluster) -> Plan {
+        self.0.clone()
+    }
+}
+
 struct Asked {
     request: i64,
     is_local: bool,
@@ -145,6 +158,56 @@ fn a_class_that_no_node_can_take_is_refused_by_reason() {
     assert_eq!(profile(true).ask(&request, &cluster, row), Err(verdict(Refusal::resolvable(1, 0))));
     let found = profile(true).search(&pod(9, &template("200")), &mut cluster, &mut memory, |_| 0);
     assert_eq!(found, Found::Never(0, Rejection::unresolvable("")));
+}
+
+#[test]
+fn a_plan_decides_before_nodes_are_compared() {
+    let mut cluster = Cluster::default();
+    for (number, cpu) in [1000, 2000, 3000].into_iter().enumerate() {
+        cluster.set_node(node(number, cpu));
+    }
+    let rows: Vec<Row> = cluster.rows().map(|(row, _)| row).collect();
+    let mut found = |plans: Vec<Plan>| {
+        let mut profile = profile(true);
+        profile.plugins.extend(plans.into_iter().map(|plan| Arc::new(Guide(plan)) as Arc<dyn Plugin>));
+        profile.search(&pod(9, &template("2")), &mut cluster, &mut Memory::default(), |_| 0)
+    };
+    let at = |row: usize| Found::Node { row: rows[row], score: 0, ties: 1 };
+    assert_eq!(found(vec![Plan::Only(rows[1])]), at(1));
+    assert_eq!(found(vec![Plan::Prefer(vec![rows[0], rows[1]]), Plan::Prefer(vec![rows[2]])]), at(1));
+    assert_eq!(found(vec![Plan::Prefer(vec![rows[2]]), Plan::Only(rows[1])]), at(1));
+    let Found::Node { row, score, .. } = found(vec![Plan::Prefer(vec![rows[0]])]) else { panic!() };
+    assert_eq!((row, score > 0), (rows[2], true), "none of them takes it");
+    let refused = |plugin, refusal| Verdict { plugin, refusal };
+    let small = BTreeMap::from([(refused(0, Refusal::unresolvable(0)), 1), (refused(2, Refusal::UNPLANNED), 2)]);
+    assert_eq!(found(vec![Plan::Only(rows[0])]), Found::Nothing(small));
+    let never = Rejection::unschedulable("no");
+    assert_eq!(found(vec![Plan::Nowhere(never.clone())]), Found::Never(2, never));
+}
+
+#[test]
+fn pods_are_tried_beside_each_other_and_leave_no_trace() {
+    let mut cluster = Cluster::default();
+    cluster.set_node(node(0, 3000));
+    cluster.place(pod(0, &template("1")), &"n0".into(), Holds::default());
+    let row = cluster.row("n0").unwrap();
+    let (profile, pods) = (profile(true), [pod(1, &template("1")), pod(2, &template("1")), pod(3, &template("2"))]);
+    let mut rehearsal = Rehearsal::new(&profile, &mut cluster, &pods);
+    let point = rehearsal.point();
+    assert!(rehearsal.takes(2, row).is_ok());
+    rehearsal.place(0, row).unwrap();
+    assert!(rehearsal.takes(1, row).is_ok() && rehearsal.takes(2, row).is_err());
+    rehearsal.remove(&Uid::from("p0"));
+    assert!(rehearsal.takes(2, row).is_ok());
+    rehearsal.back_to(point);
+    assert_eq!((rehearsal.cluster().pods_on(row).count(), rehearsal.takes(2, row).is_ok()), (1, true));
+    rehearsal.place(2, row).unwrap();
+    drop(rehearsal);
+    assert_eq!((cluster.pods_on(row).count(), cluster.discrepancies()), (1, vec![]));
+    // Room that is being made for others is not theirs.
+    cluster.nominate(&pod(4, &template("1")), Some(row));
+    let mut rehearsal = Rehearsal::new(&profile, &mut cluster, &pods);
+    assert!(rehearsal.takes(0, row).is_ok() && rehearsal.takes(2, row).is_err());
 }
 
 #[derive(Clone, Debug)]

@@ -80,7 +80,9 @@ fn survey(
                 Err(verdict) => Some(profile.reasons(&verdict, rehearsal.cluster())),
             };
             if let Some(reasons) = reasons {
-                reasons.into_iter().for_each(|reason| *refusals.entry(reason).or_default() += 1);
+                for reason in reasons {
+                    *refusals.entry(reason).or_default() += 1;
+                }
                 break;
             }
             slots += 1;

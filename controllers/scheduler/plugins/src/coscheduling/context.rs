@@ -248,7 +248,8 @@ impl Context {
             Stage::Trying(round) if round.next().is_none() => {
                 let outcome = round.outcome();
                 let room = self.preemption.as_ref().filter(|preemption| preemption.makes_room);
-                withdraw(&outcome.placed, room.map_or(&outcome.reason, |room| &room.message), orders);
+                let reason = room.map_or(&*outcome.reason, |room| room.message.trim_end_matches('.'));
+                withdraw(&outcome.placed, reason, orders);
                 Stage::Refusing(outcome.untried.into(), outcome.reason)
             }
             stage => stage,

@@ -1,17 +1,18 @@
 //! All gangs with their members: which pods may be tried, alone or in a round (3E.1 to 3E.4).
 
+mod not_yet;
 #[cfg(test)]
 mod tests;
 
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
-    fmt,
     sync::Arc,
 };
 
 use koord_core::{key::ObjectKey, uid::Uid};
 
+pub use self::not_yet::NotYet;
 use super::{
     declaration::{Declaration, MatchPolicy},
     round::{Candidate, Outcome, Round},
@@ -34,31 +35,6 @@ pub struct Member {
     pub priority: i32,
     /// Its place in the order of its gang.
     pub index: i64,
-}
-
-/// Why a pod may not be tried.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NotYet {
-    /// A gang of the group is not known.
-    Missing(ObjectKey),
-    /// Nothing legal declares a gang of the group.
-    Undeclared(ObjectKey),
-    /// A gang of the group has too few members.
-    Incomplete {
-        /// The gang.
-        gang: ObjectKey,
-        /// The members that it has.
-        has: usize,
-        /// The members that it needs.
-        needs: usize,
-    },
-    /// Another member is tried for the group.
-    Represented {
-        /// That member.
-        by: ObjectKey,
-        /// The group.
-        group: String,
-    },
 }
 
 /// All gangs.
@@ -386,19 +362,4 @@ impl Gangs {
 /// The order of members in a round: the highest priority first, then that of the gangs, then by index and name.
 fn order(member: &Member) -> (Reverse<i32>, &ObjectKey, i64, &ObjectKey) {
     (Reverse(member.priority), &member.gang, member.index, &member.key)
-}
-
-impl fmt::Display for NotYet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing(gang) => write!(f, "gang {gang} does not exist"),
-            Self::Undeclared(gang) => {
-                write!(f, "gang {gang} has not init: it has no PodGroup, and no pod with a legal min-available")
-            }
-            Self::Incomplete { gang, has, needs } => write!(f, "gang {gang} has {has} of {needs} members"),
-            Self::Represented { by, group } => {
-                write!(f, "representative pod {by} of gangGroupID {group} already exists")
-            }
-        }
-    }
 }

@@ -32,6 +32,7 @@ use super::{
     round::bind_annotations,
     upkeep::upkeep,
 };
+use crate::default_preemption::no_pod;
 
 /// Places the pods of a gang together or not at all.
 #[derive(Clone, Copy, Debug, Default)]
@@ -176,6 +177,9 @@ impl Plugin for Coscheduling {
         let Some(context) = attempted.cluster.state::<Context>().filter(|_| self.preempts) else {
             return PostFilter::Nothing(String::new());
         };
+        if let Some(stop) = no_pod(request) {
+            return stop;
+        }
         if let Some(Preemption { by, message, makes_room }) = context.preemption(uid) {
             let words = format!("preemption: preemption already attempted by {by} with message {message}");
             return match attempted.cluster.nomination(uid).filter(|_| *makes_room) {

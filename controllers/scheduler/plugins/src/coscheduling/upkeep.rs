@@ -40,8 +40,7 @@ fn pod_group_status(key: &ObjectKey, group: &PodGroup, context: &Context, cluste
         return None;
     }
     let pod = |uid: &Uid| cluster.pod(uid).map(|placed| &placed.pod).or_else(|| cluster.pending_pod(uid));
-    let mut pods: Vec<&Pod> = context.gangs.members(key).filter_map(|(uid, _)| pod(uid)).map(|pod| &**pod).collect();
-    pods.sort_by(|one, other| one.key.cmp(&other.key));
+    let pods: Vec<&Pod> = context.gangs.members(key).filter_map(|(uid, _)| pod(uid)).map(|pod| &**pod).collect();
     let count = |counts: &dyn Fn(&Pod) -> bool| i32::try_from(pods.iter().filter(|pod| counts(pod)).count());
     let counts = Counts {
         members: count(&|_| true).unwrap_or(i32::MAX),
@@ -49,7 +48,8 @@ fn pod_group_status(key: &ObjectKey, group: &PodGroup, context: &Context, cluste
         running: count(&|pod| pod.is_running).unwrap_or(i32::MAX),
         ..Counts::default()
     };
-    let owner = pods.first().and_then(|pod| Some(format!("{}/{}", pod.key.namespace(), pod.controller.as_ref()?.name)));
+    let first = pods.iter().filter(|_| group.status.occupied_by.is_empty()).min_by_key(|pod| &pod.key);
+    let owner = first.and_then(|pod| Some(format!("{}/{}", pod.key.namespace(), pod.controller.as_ref()?.name)));
     let mut new = status(&group.status, group.spec.min_member, counts, owner.as_deref());
     if new.scheduled > 0 && new.schedule_start_time.is_none() {
         let first = pods.iter().filter_map(|pod| pod.scheduled).min();

@@ -153,7 +153,9 @@ fn the_members_of_a_group_are_arranged_together() {
 fn a_pod_goes_near_to_those_with_the_same_selector() {
     let near = |node: Option<&str>| {
         let mut pod = json!({"scheduling.koordinator.sh/network-topology-selector": "job-1"});
-        node.into_iter().for_each(|node| pod["node"] = json!(node));
+        if let Some(node) = node {
+            pod["node"] = json!(node);
+        }
         pod
     };
     let mut world = world(&json!({}));

@@ -1,5 +1,7 @@
 //! Room for whole gangs.
 
+use koord_engine::pod::Reference;
+
 use super::{
     network::{gathered, must},
     *,
@@ -44,6 +46,25 @@ fn a_gang_takes_a_node_over() {
     world.delete("l1").create(&["x"], 4, &json!({"priority": 1000}));
     world.wait(12);
     assert_eq!((world.bound(), world.evicted.len()), (String::new(), 2));
+    world.delete("l2").wait(12);
+    assert_eq!(world.bound(), "p1:2 p2:2");
+}
+
+#[test]
+fn those_who_are_going_are_not_evicted_again() {
+    let mut world = world(&[8]);
+    run(&mut world, "l1", 4, 1, "n1");
+    run(&mut world, "l2", 4, 1, "n1");
+    world.create(&["p1", "p2"], 4, &urgent(2));
+    // What the eviction writes into the pod comes back, and the other one is gone.
+    let going = Pod { is_preempted: true, ..Pod::clone(&world.pods["l2"]) };
+    world.engine.set_pod(Arc::new(going), world.now);
+    world.delete("l1").wait(12);
+    assert_eq!((world.evicted.len(), world.bound()), (2, String::new()));
+    let waits = "preemption: not eligible due to a terminating pod on the nominated node.";
+    assert!(world.messages["p1"].ends_with(waits), "{}", world.messages["p1"]);
+    let waits = "0/1 nodes are available: 1 not eligible due to a terminating pod on the nominated node.";
+    assert_eq!(world.messages["p2"], waits);
     world.delete("l2").wait(12);
     assert_eq!(world.bound(), "p1:2 p2:2");
 }
@@ -108,6 +129,25 @@ fn protected_pods_and_those_of_the_same_priority_stay() {
         assert!(world.messages["p1"].ends_with(again), "{}", world.messages["p1"]);
         assert!(world.evicted.is_empty());
     }
+}
+
+#[test]
+fn what_stands_for_a_reservation_is_not_evicted_and_evicts_nobody() {
+    let mut world = world(&[8]);
+    let reserved = |pod: &Pod| {
+        let reference = Reference { kind: ResourceKind::POD, key: pod.key.clone() };
+        Arc::new(Pod { reservation: Some(Arc::new(reference)), ..Pod::clone(pod) })
+    };
+    run(&mut world, "r", 8, 1, "n1");
+    world.engine.set_pod(reserved(&world.pods["r"]), world.now);
+    world.create(&["p1"], 4, &urgent(1));
+    assert!(world.evicted.is_empty() && world.messages["p1"].ends_with("1 no potential victims."));
+    world.delete("r").delete("p1");
+    run(&mut world, "l", 8, 1, "n1");
+    world.put("s", 8, &json!({"priority": 1000, "gated": ""}));
+    world.engine.set_pod(reserved(&Pod { gates: Vec::new(), ..Pod::clone(&world.pods["s"]) }), world.now);
+    world.run();
+    assert!(world.evicted.is_empty() && world.messages["s"].ends_with("preemption: pod \"s\" not found"));
 }
 
 #[test]
