@@ -7,13 +7,14 @@ const READ: &[&str] = &["list", "watch"];
 const WRITE: &[&str] = &["patch", "update"];
 
 /// What is written of pods, and of the objects that plugins prepare or keep up to date; and what the API server is asked.
-const WRITES: [RbacRule; 12] = [
+const WRITES: [RbacRule; 13] = [
     rule("", "pods", &["delete", "patch"]),
     rule("", "pods/binding", &["create"]),
     rule("", "pods/eviction", &["create"]),
     rule("", "pods/status", &["patch"]),
     rule("", "persistentvolumes", &["patch"]),
     rule("", "persistentvolumeclaims", &["patch"]),
+    rule("scheduling.koordinator.sh", "clusternetworktopologies/status", &["patch"]),
     rule("scheduling.koordinator.sh", "reservations", &["delete", "patch"]),
     rule("scheduling.koordinator.sh", "reservations/status", WRITE),
     // Their definitions have no status of its own.
@@ -63,6 +64,8 @@ mod tests {
             ("slo.koordinator.sh", "nodemetrics", "watch"),
             ("topology.node.k8s.io", "noderesourcetopologies", "watch"),
             ("scheduling.koordinator.sh", "devices", "watch"),
+            ("scheduling.koordinator.sh", "clusternetworktopologies", "watch"),
+            ("scheduling.koordinator.sh", "clusternetworktopologies/status", "patch"),
             ("coordination.k8s.io", "leases", "update"),
             ("events.k8s.io", "events", "create"),
         ] {

@@ -36,6 +36,8 @@ const NEEDED_AT_TIMES: &[(Option<&str>, &str, &str)] = &[
     (None, "list", "a server that cannot stream the first look at a kind is asked for a list"),
     (Some("events"), "patch", "an event that occurs again is counted in the one that was recorded"),
     (Some("reservations"), "delete", "reservations that have ended are removed after a while"),
+    (Some("reservations"), "patch", "a reservation that is bound with a gang says so"),
+    (Some("clusternetworktopologies/status"), "patch", "the status lists the places of the network"),
     (Some("reservations/status"), "patch", "the status says which pods use a reservation"),
     (Some("reservations/status"), "update", "the status says which pods use a reservation"),
     (Some("podgroups"), "patch", "the status says how many pods of a gang run"),

@@ -125,7 +125,7 @@ mod tests {
         let new = SCHEDULING_HINT.key.name();
         for (annotation, hint, expected) in [
             (new, json!({"nodeNames": ["n1"]}), "n1"),
-            (SCHEDULING_HINT.deprecated, json!({"nodeNames": ["n3"]}), "n3"),
+            (SCHEDULING_HINT.deprecated, json!({"nodeNames": ["n3"], "extensions": {"DeviceShare": {}}}), "n3"),
             (new, json!({"preferredNodeNames": ["n2", "n1"]}), "n1"),
             (new, json!({"preferredNodeNames": ["n3", "n1"], "nodeNames": ["n1"]}), "n1"),
             (new, json!({"preferredNodeNames": ["n2"], "nodeNames": ["n3"]}), "n3"),

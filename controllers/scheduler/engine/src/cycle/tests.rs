@@ -185,6 +185,36 @@ fn a_plan_decides_before_nodes_are_compared() {
     assert_eq!(found(vec![Plan::Nowhere(never.clone())]), Found::Never(2, never));
 }
 
+/// Has one thing to give on each node.
+struct Single;
+
+impl Plugin for Single {
+    fn name(&self) -> &'static str {
+        "Single"
+    }
+
+    fn reserve(&self, _: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
+        if cluster.pods_on(row).any(|placed| placed.holds.get::<&str>().is_some()) {
+            return Err(Rejection::unschedulable("it is given"));
+        }
+        holds.set("it");
+        Ok(())
+    }
+}
+
+#[test]
+fn what_plugins_reserve_counts_in_a_rehearsal() {
+    let mut cluster = Cluster::default();
+    cluster.set_node(node(0, 3000));
+    let row = cluster.row("n0").unwrap();
+    let profile = Profile::of("test", vec![Arc::new(Single)]);
+    let mut rehearsal = Rehearsal::new(&profile, &mut cluster, &[pod(1, &template("1")), pod(2, &template("1"))]);
+    rehearsal.place(0, row).unwrap();
+    assert_eq!(rehearsal.place(1, row), Err(Rejection::unschedulable("it is given")));
+    rehearsal.remove(&Uid::from("p1"));
+    assert_eq!(rehearsal.place(1, row), Ok(()));
+}
+
 #[test]
 fn pods_are_tried_beside_each_other_and_leave_no_trace() {
     let mut cluster = Cluster::default();

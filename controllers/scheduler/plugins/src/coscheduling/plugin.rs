@@ -105,11 +105,7 @@ impl Plugin for Coscheduling {
     }
 
     fn reads(&self) -> &'static [ResourceKind] {
-        if self.is_aware {
-            const { &[ResourceKind::typed::<PodGroup>(), ResourceKind::typed::<ClusterNetworkTopology>()] }
-        } else {
-            const { &[ResourceKind::typed::<PodGroup>()] }
-        }
+        const { &[ResourceKind::typed::<PodGroup>(), ResourceKind::typed::<ClusterNetworkTopology>()] }
     }
 
     fn state(&self) -> Option<Box<dyn State>> {
