@@ -14,6 +14,7 @@ mod quotas;
 mod revoke;
 mod settings;
 mod status;
+mod summary;
 mod sums;
 #[cfg(test)]
 mod tests;
@@ -32,6 +33,7 @@ use koord_engine::{
     state::State,
 };
 use koord_resource::controller::ResourceKind;
+use serde_json::Value;
 
 pub use self::{
     check::Shortage,
@@ -113,6 +115,19 @@ impl Plugin for ElasticQuotaPlugin {
                     victims: best.victims.iter().map(|placed| placed.pod.uid.clone()).collect(),
                 },
             ),
+        }
+    }
+
+    fn services(&self) -> &'static [&'static str] {
+        &["quotas", "quotas/:name"]
+    }
+
+    fn service(&self, path: &[&str], cluster: &Cluster) -> Option<Value> {
+        let quotas = cluster.state::<Quotas>()?;
+        match *path {
+            ["quotas"] => Some(quotas.summaries()),
+            ["quotas", name] => quotas.summary(name),
+            _ => None,
         }
     }
 

@@ -22,11 +22,13 @@ use koord_runtime::{
     write::{Action, Deletion, Write},
 };
 use serde_json::json;
+use tokio::sync::mpsc;
 
 use self::prepare::{Preparing, may_take_effect, plugin_of};
 use crate::{
     feed::{Delta, Feed},
     metrics::{Ended, Measures},
+    questions::{Question, Questions, questions},
     report,
     view::PodView,
 };
@@ -48,6 +50,8 @@ pub struct Scheduler {
     /// What follows from the last attempt beside its first write.
     further: VecDeque<Work>,
     measures: Option<Measures>,
+    asking: Questions,
+    pub(crate) questions: mpsc::Receiver<Question>,
     /// Set while the engine works: where it is found set, the work has ended in a panic.
     is_working: bool,
 }
@@ -96,6 +100,7 @@ impl Scheduler {
 
     /// A scheduler of the objects that the feed brings.
     pub fn new(engine: Engine, feed: Feed, events: Arc<dyn EventSink>, clock: SharedClock) -> Self {
+        let (asking, questions) = questions();
         Self {
             engine,
             feed,
@@ -106,6 +111,8 @@ impl Scheduler {
             preparing: Preparing::default(),
             further: VecDeque::new(),
             measures: None,
+            asking,
+            questions,
             is_working: false,
         }
     }
@@ -127,6 +134,11 @@ impl Scheduler {
         if let Some(measures) = &self.measures {
             measures.ended(attempt, how, self.clock.moment());
         }
+    }
+
+    /// Where others ask what it knows.
+    pub fn asking(&self) -> Questions {
+        self.asking.clone()
     }
 
     /// What it knows.

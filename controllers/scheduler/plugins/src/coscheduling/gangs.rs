@@ -1,5 +1,6 @@
 //! All gangs with their members: which pods may be tried, alone or in a round (3E.1 to 3E.4).
 
+mod summary;
 #[cfg(test)]
 mod tests;
 
