@@ -12,6 +12,7 @@ mod options;
 mod permissions;
 mod run;
 mod secure;
+mod services;
 
 pub use configuration::Configuration;
 pub use gates::GATES;

@@ -24,6 +24,7 @@ use crate::{
     Configuration, Secure, gates,
     identity::{BUILD, NAME},
     options::{Checked, Options},
+    services,
 };
 
 /// How the scheduler runs.
@@ -112,9 +113,10 @@ async fn run_profiles(
     let feed = Feed::of(core, &engine.reads());
     let measures = Measures::of(&engine, core.metrics())?;
     let scheduler = Scheduler::new(engine, feed, Arc::clone(core.events()), Arc::clone(&clock)).measured_by(measures);
+    let services = services::routes(scheduler.asking());
     let mut manager = program.manager_led_by(|identity| election(&values.leader_election, identity));
     install(scheduler, Arc::clone(&clock), &mut manager);
-    manager.serve_also(configz);
+    manager.serve_also(configz.merge(services));
     if let Some(secure) = secure {
         secure.run_in(manager.endpoints(), clock, &mut manager)?;
     }

@@ -97,10 +97,9 @@ impl Follower {
     fn failed(&self, failure: &Failure) {
         let kind = self.watch.kind.kind;
         if let Some(reason) = self.watch.refused(failure) {
-            match self.watch.idle() {
-                Some(idle) => tracing::warn!(kind, reason, "cannot be watched; {idle} is idle until it can"),
-                None => tracing::warn!(kind, reason, "cannot be watched; the program waits until it can"),
-            }
+            let meanwhile = self.watch.idle().map(|idle| format!("{idle} is idle until it can"));
+            let meanwhile = meanwhile.as_deref().unwrap_or("the program waits until it can");
+            tracing::warn!(kind, reason, "cannot be watched; {meanwhile}");
         } else {
             tracing::debug!(kind, code = failure.code, reason = failure.message, "watch failed");
         }

@@ -58,6 +58,17 @@ async fn at_the_secure_port_everybody_reads_what_the_api_server_permits() {
     assert_eq!((code, &shown["componentconfig"]["profiles"][0]["schedulerName"]), (200, &json!("koord-scheduler")));
     assert_eq!(shown["componentconfig"]["podMaxBackoffSeconds"], 10, "what is not set is shown too");
     assert!(answer(port, "/configz").await.unwrap().ends_with(&text), "the other port shows the same");
+    let services = loop {
+        match secure_answer(secure, Some("all"), "/apis/v1/__services__").await {
+            (200, services) => break services,
+            // It does not lead yet.
+            (503, _) => tokio::time::sleep(std::time::Duration::from_millis(20)).await,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert!(services.contains("/apis/v1/plugins/ElasticQuota/quotas/:name"), "{services}");
+    assert_eq!(secure_answer(secure, Some("all"), "/apis/v1/plugins/Coscheduling/gangs").await, (200, "{}".to_owned()));
+    assert!(answer(port, "/apis/v1/plugins/Coscheduling/gang/ns/none").await.is_none(), "404");
     assert_eq!(program.terminate(), Some(0));
 }
 

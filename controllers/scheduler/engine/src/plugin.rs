@@ -14,6 +14,7 @@ use std::{any::Any, collections::BTreeMap, sync::Arc, time::Duration};
 
 use koord_core::{uid::Uid, write::Write};
 use koord_resource::controller::ResourceKind;
+use serde_json::Value;
 
 pub use self::{
     attempted::Attempted,
@@ -197,6 +198,16 @@ pub trait Plugin: Any + Send + Sync {
 
     /// What a pod that runs was given, by what is written in it.
     fn given(&self, _pod: &Pod, _holds: &mut Holds) {}
+
+    /// The paths that [`Plugin::service`] answers; `:name` stands for a part that varies.
+    fn services(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// What it knows, for people; none where it knows nothing of this path.
+    fn service(&self, _path: &[&str], _cluster: &Cluster) -> Option<Value> {
+        None
+    }
 
     /// The events after which a pod that this plugin refused may fit.
     fn events(&self) -> Events {

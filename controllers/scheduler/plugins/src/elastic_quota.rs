@@ -16,6 +16,7 @@ mod quotas;
 mod revoke;
 mod settings;
 mod status;
+mod summary;
 mod sums;
 #[cfg(test)]
 mod tests;
@@ -35,6 +36,7 @@ use koord_engine::{
     state::State,
 };
 use koord_resource::controller::ResourceKind;
+use serde_json::Value;
 
 pub use self::{
     check::Shortage,
@@ -137,6 +139,19 @@ impl Plugin for ElasticQuotaPlugin {
 
     fn upkeep(&self, cluster: &Cluster) -> Upkeep {
         cluster.state::<Quotas>().map(|quotas| quotas.upkeep(cluster)).unwrap_or_default()
+    }
+
+    fn services(&self) -> &'static [&'static str] {
+        &["quotas", "quotas/:name"]
+    }
+
+    fn service(&self, path: &[&str], cluster: &Cluster) -> Option<Value> {
+        let quotas = cluster.state::<Quotas>()?;
+        match *path {
+            ["quotas"] => Some(quotas.summaries()),
+            ["quotas", name] => quotas.summary(name),
+            _ => None,
+        }
     }
 
     fn events(&self) -> Events {

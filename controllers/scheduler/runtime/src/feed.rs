@@ -92,7 +92,9 @@ impl Caches<'_> {
         let watches: Vec<Arc<Watch>> =
             self.core.watches().iter().filter(|watch| watch.kind == kind).map(Arc::clone).collect();
         // Plugins that read a kind which the API server does not serve have nothing to do.
-        watches.iter().for_each(|watch| watch.set_optional(format!("plugin {}", plugins.join(", "))));
+        for watch in &watches {
+            watch.set_optional(format!("plugin {}", plugins.join(", ")));
+        }
         self.followed.push(Followed {
             all: Box::new(move || object::all(&store)),
             is_complete: Box::new(move || watches.iter().all(|watch| watch.is_complete())),
@@ -155,7 +157,9 @@ impl Delta {
             Self::PodGone(uid) => engine.remove_pod(&uid, now),
             Self::PodAgain { key, pod } => {
                 engine.remove_others(&key, pod.as_ref().map(|pod| &pod.uid), now);
-                pod.into_iter().for_each(|pod| engine.set_pod(pod, now));
+                if let Some(pod) = pod {
+                    engine.set_pod(pod, now);
+                }
             }
             Self::Object(object) => engine.set_object(object, now),
             Self::ObjectGone(type_, key) => engine.remove_object(type_, key.as_str(), now),

@@ -8,6 +8,7 @@
 
 pub mod feed;
 mod metrics;
+mod questions;
 mod report;
 mod scheduler;
 mod task;
@@ -15,5 +16,6 @@ mod transform;
 mod view;
 
 pub use metrics::{METRICS, Measures};
+pub use questions::{Questions, Unanswered};
 pub use scheduler::{Next, Scheduler, Work};
 pub use task::install;

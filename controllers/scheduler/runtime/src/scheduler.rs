@@ -24,6 +24,7 @@ use koord_runtime::{
     write::{Action, Deletion, Write},
 };
 use serde_json::json;
+use tokio::sync::mpsc;
 
 use self::{
     prepare::{Preparing, may_take_effect, plugin_of},
@@ -32,6 +33,7 @@ use self::{
 use crate::{
     feed::{Delta, Feed},
     metrics::{Ended, Measures},
+    questions::{Question, Questions, questions},
     report,
     view::PodView,
 };
@@ -57,6 +59,8 @@ pub struct Scheduler {
     /// What follows from the last attempt beside its first write.
     further: VecDeque<Work>,
     measures: Option<Measures>,
+    asking: Questions,
+    pub(crate) questions: mpsc::Receiver<Question>,
     /// Set while the engine works: where it is found set, the work has ended in a panic.
     is_working: bool,
 }
@@ -114,6 +118,7 @@ impl Scheduler {
 
     /// A scheduler of the objects that the feed brings.
     pub fn new(engine: Engine, feed: Feed, events: Arc<dyn EventSink>, clock: SharedClock) -> Self {
+        let (asking, questions) = questions();
         Self {
             engine,
             feed,
@@ -126,6 +131,8 @@ impl Scheduler {
             in_flight: BTreeMap::new(),
             further: VecDeque::new(),
             measures: None,
+            asking,
+            questions,
             is_working: false,
         }
     }
@@ -147,6 +154,11 @@ impl Scheduler {
         if let Some(measures) = &self.measures {
             measures.ended(attempt, how, self.clock.moment());
         }
+    }
+
+    /// Where others ask what it knows.
+    pub fn asking(&self) -> Questions {
+        self.asking.clone()
     }
 
     /// What it knows.

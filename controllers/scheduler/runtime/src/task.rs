@@ -51,6 +51,9 @@ async fn schedule(scheduler: &mut Scheduler, clock: &SharedClock, api: Api, end:
     while !end.is_cancelled() {
         let is_behind = scheduler.catch_up();
         scheduler.observe();
+        while let Ok(question) = scheduler.questions.try_recv() {
+            question.answer(Some(scheduler.engine()));
+        }
         while let Some(ended) = writes.try_join_next() {
             written(scheduler, ended);
         }
@@ -110,6 +113,7 @@ async fn wait(scheduler: &mut Scheduler, clock: &SharedClock, writes: &mut JoinS
         biased;
         () = end.cancelled() => {}
         Some(ended) = writes.join_next() => written(scheduler, ended),
+        Some(question) = scheduler.questions.recv() => question.answer(Some(scheduler.engine())),
         deltas = scheduler.feed.stream.next(Scheduler::DELTAS_MAX) => scheduler.apply(deltas),
         () = moment => {}
     }
@@ -122,6 +126,7 @@ async fn follow(scheduler: &mut Scheduler, clock: &SharedClock, leading: &mut wa
         tokio::select! {
             biased;
             () = until(leading, true) => return,
+            Some(question) = scheduler.questions.recv() => question.answer(None),
             deltas = scheduler.feed.stream.next(Scheduler::DELTAS_MAX) => scheduler.apply(deltas),
             () = moment => {}
         }

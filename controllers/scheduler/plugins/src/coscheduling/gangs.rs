@@ -1,6 +1,7 @@
 //! All gangs with their members: which pods may be tried, alone or in a round (3E.1 to 3E.4).
 
 mod not_yet;
+mod summary;
 #[cfg(test)]
 mod tests;
 

@@ -8,7 +8,7 @@ use koord_api::{
     pod_group::PodGroup,
 };
 use koord_config::scheduler::{CoschedulingArgs, MatchPolicy as ConfiguredPolicy};
-use koord_core::uid::Uid;
+use koord_core::{key::ObjectKey, uid::Uid};
 use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
@@ -22,6 +22,7 @@ use koord_engine::{
     state::State,
 };
 use koord_resource::controller::ResourceKind;
+use serde_json::Value;
 
 use super::{
     arrangement::arrange,
@@ -110,6 +111,19 @@ impl Plugin for Coscheduling {
 
     fn state(&self) -> Option<Box<dyn State>> {
         Some(Box::new(Context::new(self.defaults)))
+    }
+
+    fn services(&self) -> &'static [&'static str] {
+        &["gangs", "gang/:namespace/:name"]
+    }
+
+    fn service(&self, path: &[&str], cluster: &Cluster) -> Option<Value> {
+        let gangs = &cluster.state::<Context>()?.gangs;
+        match *path {
+            ["gangs"] => Some(gangs.summaries()),
+            ["gang", namespace, name] => gangs.summary(&ObjectKey::new(namespace, name)),
+            _ => None,
+        }
     }
 
     fn pre_enqueue(&self, pod: &Pod, cluster: &Cluster) -> Result<(), String> {

@@ -504,3 +504,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_quota_is_shown_with_what_it_may_use_and_uses() {
+    let mut world = World::of([cores("team", 20, 40, json!({}))]);
+    assert_eq!(world.arrive("team", json!({"cpu": "3"})), "");
+    let summary = super::summary::summary(world.forest(), "team", world.forest().node("team").unwrap());
+    assert_eq!(
+        (&summary["name"], &summary["isParent"], &summary["allowLentResource"]),
+        (&json!("team"), &json!(false), &json!(true))
+    );
+    assert_eq!((&summary["min"]["cpu"], &summary["max"]["cpu"]), (&json!("20"), &json!("40")));
+    assert_eq!((&summary["used"]["cpu"], &summary["request"]["cpu"]), (&json!("3"), &json!("3")));
+    assert!(summary["runtime"]["cpu"].is_string(), "{summary}");
+}

@@ -24,12 +24,13 @@ use koord_runtime::{
     recorder::Recorder,
 };
 use koord_scheduler_plugins::default_profile;
-use koord_scheduler_runtime::{Measures, Scheduler, feed::Feed, install};
+use koord_scheduler_runtime::{Measures, Questions, Scheduler, feed::Feed, install};
 use kube::Client;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 mod metrics;
+mod questions;
 mod volumes;
 
 // === the stage ===
@@ -98,6 +99,11 @@ impl Stage {
     }
 
     fn measured(&self, identity: &str) -> (Manager, Metrics) {
+        let (manager, metrics, _) = self.asked(identity);
+        (manager, metrics)
+    }
+
+    fn asked(&self, identity: &str) -> (Manager, Metrics, Questions) {
         let metrics = Metrics::new().unwrap();
         let (recorder, events) = Recorder::new(Arc::clone(&self.clock));
         let recorder = Arc::new(recorder);
@@ -113,6 +119,7 @@ impl Stage {
         let feed = Feed::of(&mut core, &engine.reads());
         let measures = Measures::of(&engine, &metrics).unwrap();
         let scheduler = Scheduler::new(engine, feed, recorder, Arc::clone(&self.clock)).measured_by(measures);
+        let asking = scheduler.asking();
         let leader_election = Some(LeaderElectionConfig::new("kube-system", "koord-scheduler", identity));
         let settings = Settings {
             requests_per_second: 0.0,
@@ -125,7 +132,7 @@ impl Stage {
         let client = Client::new(self.server.router(), "default");
         let mut manager = Manager::timed_by(Arc::clone(&self.clock), core, client, events, settings);
         install(scheduler, Arc::clone(&self.clock), &mut manager);
-        (manager, metrics)
+        (manager, metrics, asking)
     }
 
     async fn pass(&self, seconds: u64) {

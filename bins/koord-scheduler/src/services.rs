@@ -1,0 +1,40 @@
+//! What the scheduler knows, for people: `/apis/v1/…`.
+
+use std::time::Duration;
+
+use axum::{
+    Router,
+    extract::{Path, State},
+    http::{StatusCode, header},
+    response::{IntoResponse as _, Response},
+    routing::get,
+};
+use koord_scheduler_runtime::{Questions, Unanswered};
+use serde_json::{Value, json};
+
+/// How long an answer may take: decisions are made in between.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
+
+/// The routes.
+pub(crate) fn routes(questions: Questions) -> Router {
+    Router::new().route("/apis/v1/{*path}", get(answer).with_state(questions))
+}
+
+async fn answer(State(questions): State<Questions>, Path(path): Path<String>) -> Response {
+    match tokio::time::timeout(ANSWER_MAX, questions.ask(&path)).await {
+        Ok(Ok(answer)) => with(StatusCode::OK, &answer),
+        Ok(Err(Unanswered::Unknown)) => refused(StatusCode::NOT_FOUND, &format!("nothing is known as {path}")),
+        Ok(Err(not_leading @ Unanswered::NotLeading)) => {
+            refused(StatusCode::SERVICE_UNAVAILABLE, &not_leading.to_string())
+        }
+        Err(_) => refused(StatusCode::SERVICE_UNAVAILABLE, "the scheduler does not answer in time"),
+    }
+}
+
+fn refused(code: StatusCode, message: &str) -> Response {
+    with(code, &json!({ "message": message }))
+}
+
+fn with(code: StatusCode, body: &Value) -> Response {
+    (code, [(header::CONTENT_TYPE, "application/json")], body.to_string()).into_response()
+}

@@ -1,0 +1,106 @@
+//! Questions about what the scheduler knows, which it answers between two attempts.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use koord_engine::{cluster::Cluster, columns::Row, engine::Engine, node::Node};
+use koord_scheduling::ResourceId;
+use serde_json::{Value, json};
+use tokio::sync::{mpsc, oneshot};
+
+/// Questions that wait.
+const WAITING_MAX: usize = 64;
+
+/// Where questions are asked. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Questions(mpsc::Sender<Question>);
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unanswered {
+    /// Another replica schedules.
+    #[error("the instance is not leader")]
+    NotLeading,
+    /// Nobody knows about that.
+    #[error("not found")]
+    Unknown,
+}
+
+/// A question, and where its answer goes.
+#[derive(Debug)]
+pub(crate) struct Question {
+    path: String,
+    answer: oneshot::Sender<Result<Value, Unanswered>>,
+}
+
+/// Where questions are asked, and where they arrive.
+pub(crate) fn questions() -> (Questions, mpsc::Receiver<Question>) {
+    let (sender, receiver) = mpsc::channel(WAITING_MAX);
+    (Questions(sender), receiver)
+}
+
+impl Questions {
+    /// What the scheduler knows about a path such as `nodes/NAME` or `plugins/PLUGIN/…`.
+    pub async fn ask(&self, path: &str) -> Result<Value, Unanswered> {
+        let (answer, answered) = oneshot::channel();
+        // Nobody listens any more where this fails.
+        let _ = self.0.send(Question { path: path.to_owned(), answer }).await;
+        answered.await.unwrap_or(Err(Unanswered::NotLeading))
+    }
+}
+
+impl Question {
+    /// Answers by what an engine knows; without one, another replica schedules.
+    pub(crate) fn answer(self, engine: Option<&Engine>) {
+        let answer =
+            engine.map_or(Err(Unanswered::NotLeading), |engine| answer(engine, &self.path).ok_or(Unanswered::Unknown));
+        // Whoever asked may be gone.
+        let _ = self.answer.send(answer);
+    }
+}
+
+fn answer(engine: &Engine, path: &str) -> Option<Value> {
+    let cluster = engine.cluster();
+    match *path.split('/').collect::<Vec<_>>() {
+        ["__services__"] => Some(services(engine)),
+        ["nodes", name] => {
+            let row = cluster.row(name)?;
+            Some(node(cluster, cluster.node(row)?, row))
+        }
+        ["plugins", plugin, ref rest @ ..] => {
+            let mut plugins = engine.profiles().flat_map(|profile| &profile.plugins);
+            plugins.find(|known| known.name() == plugin)?.service(rest, cluster)
+        }
+        _ => None,
+    }
+}
+
+/// The paths of all answers.
+fn services(engine: &Engine) -> Value {
+    let plugins = engine.profiles().flat_map(|profile| &profile.plugins);
+    let mut paths: Vec<String> = plugins
+        .flat_map(|plugin| plugin.services().iter().map(|path| format!("/apis/v1/plugins/{}/{path}", plugin.name())))
+        .chain(["/apis/v1/__services__".to_owned(), "/apis/v1/nodes/:nodeName".to_owned()])
+        .collect();
+    paths.sort();
+    paths.dedup();
+    json!({"GET": paths})
+}
+
+/// A node with its pods, in the units of the engine: thousandths of a CPU, whole units of everything else.
+fn node(cluster: &Cluster, node: &Arc<Node>, row: Row) -> Value {
+    let resources = cluster.resources();
+    let amounts = |of: &dyn Fn(ResourceId) -> i64| -> BTreeMap<&str, i64> {
+        let known = resources.names().filter_map(|name| Some((name, of(resources.get(name)?))));
+        known.filter(|(_, amount)| *amount != 0).collect()
+    };
+    let pods: Vec<String> = cluster.pods_on(row).map(|placed| placed.pod.key.to_string()).collect();
+    let [cpu, memory] = cluster.assumed_usage(row);
+    json!({
+        "node": &*node.name,
+        "pods": pods,
+        "requested": amounts(&|id| cluster.requested(id, row)),
+        "nonZeroRequested": {"cpu": cpu, "memory": memory},
+        "allocatable": amounts(&|id| cluster.allocatable(id, row)),
+        "remaining": amounts(&|id| cluster.allocatable(id, row) - cluster.requested(id, row)),
+    })
+}
