@@ -439,7 +439,9 @@ impl Engine {
         let request = Request { pod, class: &class, plugins: &profile.plugins };
         let hidden: Vec<Uid> =
             profile.plugins.iter().flat_map(|plugin| plugin.hides(&request, &self.cluster)).collect();
-        hidden.iter().for_each(|uid| self.cluster.hide(uid));
+        for uid in &hidden {
+            self.cluster.hide(uid);
+        }
     }
 
     /// Gives the pod what it needs on the node, and puts it there.

@@ -281,7 +281,7 @@ impl Scheduler {
             (Purpose::Give(attempt), Err(error)) => {
                 self.bind_failed(&attempt, &error);
             }
-            (Purpose::Keep, result) => self.kept(&work.write, result),
+            (Purpose::Keep, result) => self.kept(&work.write, &result),
             (Purpose::Explain, Ok(())) => {}
             (Purpose::Explain, Err(error)) => {
                 tracing::debug!(%error, "the condition of a pod could not be written");

@@ -30,7 +30,9 @@ fn instructions(file: &str) -> Vec<(String, String)> {
 
 #[test]
 fn each_image_is_what_its_deployment_starts() {
-    IMAGES.iter().for_each(|(file, deployment)| is_what_it_starts(file, deployment));
+    for (file, deployment) in IMAGES {
+        is_what_it_starts(file, deployment);
+    }
 }
 
 fn is_what_it_starts(file: &str, deployment: &str) {

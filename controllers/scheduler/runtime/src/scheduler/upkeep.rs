@@ -102,8 +102,8 @@ impl Scheduler {
     }
 
     /// A write beside attempts has ended.
-    pub(super) fn kept(&mut self, write: &Write, result: Result<(), ReconcileError>) {
-        if let Err(error) = &result
+    pub(super) fn kept(&mut self, write: &Write, result: &Result<(), ReconcileError>) {
+        if let Err(error) = result
             && !error.stale
         {
             tracing::warn!(%error, kind = write.kind.kind, key = %write.key, "an object could not be written");

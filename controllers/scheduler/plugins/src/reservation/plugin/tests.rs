@@ -87,7 +87,9 @@ impl World {
     /// What is written beside attempts arrives. Gives how many writes there were.
     fn upkeep(&mut self) -> usize {
         let writes = self.engine.upkeep().writes;
-        writes.iter().for_each(|write| self.write(write));
+        for write in &writes {
+            self.write(write);
+        }
         writes.len()
     }
 
@@ -137,7 +139,9 @@ impl World {
             return match attempt.outcome {
                 Outcome::Bind { node, patch, instead, .. } => {
                     patch.writes.iter().for_each(|(_, write)| self.write(write));
-                    instead.iter().for_each(|write| self.write(write));
+                    if let Some(write) = &instead {
+                        self.write(write);
+                    }
                     let allocated = patch.annotations.get("scheduling.koordinator.sh/reservation-allocated");
                     let allocated = allocated.map(|text| {
                         let value: Value = serde_json::from_str(text.as_deref().unwrap()).unwrap();
@@ -148,7 +152,9 @@ impl World {
                 }
                 Outcome::Refused(refused) => {
                     let Explanation { write, events } = self.engine.explanation(&attempt.pod, &refused.message);
-                    write.iter().for_each(|write| self.write(write));
+                    if let Some(write) = &write {
+                        self.write(write);
+                    }
                     self.events.extend(events);
                     refused.message
                 }
