@@ -13,8 +13,8 @@ use super::{Purpose, Scheduler, Subject, Work, subject};
 const PERIOD: Duration = Duration::from_secs(1);
 /// How long a write that has succeeded may take to be seen; it is sent again if it is still wanted then.
 const UNSEEN: Duration = Duration::from_secs(10);
-/// How long a write that has failed is left alone.
-const PAUSE: Duration = Duration::from_secs(1);
+/// How long a write that has failed is left alone: twice as long after each failure, within these limits.
+const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
 
 /// What is on its way, and what was sent lately.
 #[derive(Default)]
@@ -30,6 +30,8 @@ struct Sent {
     write: Write,
     /// None while it is on its way; else the time before which it is not sent again.
     until: Option<Moment>,
+    /// How often in a row writes of the object have failed.
+    failures: u32,
 }
 
 impl Upkeeps {
@@ -72,7 +74,8 @@ impl Upkeeps {
                 is_over || sent.until.is_some() && sent.write != write
             });
             if is_new {
-                self.sent.insert(subject, Sent { write: write.clone(), until: None });
+                let failures = self.sent.get(&subject).map_or(0, |sent| sent.failures);
+                self.sent.insert(subject, Sent { write: write.clone(), until: None, failures });
                 taken.push(write);
             }
         }
@@ -82,7 +85,10 @@ impl Upkeeps {
     fn ended(&mut self, write: &Write, is_done: bool, now: Moment) {
         self.is_due = true;
         if let Some(sent) = self.sent.get_mut(&subject(write)) {
-            sent.until = Some(now + if is_done { UNSEEN } else { PAUSE });
+            let (first, longest) = PAUSE;
+            let pause = first.saturating_mul(1_u32.checked_shl(sent.failures).unwrap_or(u32::MAX)).min(longest);
+            (sent.failures, sent.until) =
+                if is_done { (0, Some(now + UNSEEN)) } else { (sent.failures.saturating_add(1), Some(now + pause)) };
         }
     }
 }
@@ -144,8 +150,14 @@ mod tests {
         assert_eq!((sent(&mut upkeeps, &[2], 14), sent(&mut upkeeps, &[2], 15)), (0, 1), "it was never seen");
         upkeeps.ended(&write(2), false, at(16));
         assert_eq!((sent(&mut upkeeps, &[2], 16), sent(&mut upkeeps, &[2], 17)), (0, 1), "it has failed");
-        upkeeps.ended(&write(2), true, at(18));
-        assert_eq!((sent(&mut upkeeps, &[], 19), sent(&mut upkeeps, &[2], 20)), (0, 1), "it has helped before");
+        upkeeps.ended(&write(2), false, at(18));
+        assert_eq!((sent(&mut upkeeps, &[2], 19), sent(&mut upkeeps, &[2], 20)), (0, 1), "it has failed again");
+        upkeeps.ended(&write(2), true, at(21));
+        assert_eq!((sent(&mut upkeeps, &[], 22), sent(&mut upkeeps, &[2], 23)), (0, 1), "it has helped before");
+        for failure in 0..40 {
+            upkeeps.ended(&write(2), false, at(100 * failure));
+            assert_eq!(sent(&mut upkeeps, &[2], 100 * failure + 60), 1, "after a minute at the latest");
+        }
     }
 
     #[test]
