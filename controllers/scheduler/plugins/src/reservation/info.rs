@@ -67,10 +67,12 @@ pub struct ReservationInfo {
 impl ReservationInfo {
     /// A Reservation with its node; none before it has one. `requests` is what its template requests.
     pub fn new(object: &Reservation, requests: &ResourceList) -> Option<Self> {
+        (!object.status.node_name.is_empty()).then(|| Self::of(object, requests))
+    }
+
+    /// The same of a Reservation that need not have a node.
+    pub(super) fn of(object: &Reservation, requests: &ResourceList) -> Self {
         let (spec, status, metadata) = (&object.spec, &object.status, &object.metadata);
-        if status.node_name.is_empty() {
-            return None;
-        }
         let annotations = metadata.annotations.clone().unwrap_or_default();
         let labels = metadata.labels.clone().unwrap_or_default();
         let allocatable = Amounts::from(if status.allocatable.is_empty() { requests } else { &status.allocatable });
@@ -85,7 +87,7 @@ impl ReservationInfo {
         let chosen: BTreeSet<Arc<str>> =
             all.iter().filter(|name| options.iter().any(|option| **option == ***name)).cloned().collect();
         let names = if policy == AllocatePolicy::Restricted && !chosen.is_empty() { chosen } else { all };
-        Some(Self {
+        Self {
             name: metadata.name.as_deref().unwrap_or_default().into(),
             uid: Uid::from(metadata.uid.as_deref().unwrap_or_default()),
             node: (&*status.node_name).into(),
@@ -102,7 +104,7 @@ impl ReservationInfo {
             names,
             assigned: BTreeMap::new(),
             allocated: Amounts::default(),
-        })
+        }
     }
 
     /// A pod uses it from now on.
@@ -115,15 +117,6 @@ impl ReservationInfo {
     pub fn unassign(&mut self, pod: &Uid) {
         self.assigned.remove(pod);
         self.sum_up();
-    }
-
-    /// The object has changed; its owners are the same.
-    pub fn with_owners_of(mut self, old: &Self) -> Self {
-        for (pod, requests) in &old.assigned {
-            self.assigned.insert(pod.clone(), requests.masked(|name| self.names.contains(name)));
-        }
-        self.sum_up();
-        self
     }
 
     /// The pods that use it.
@@ -204,7 +197,8 @@ pub(super) mod tests {
         assert_eq!(info.available(), amounts(&[("cpu", 0), ("memory", 6)]));
         info.unassign(&Uid::from("p"));
         assert_eq!((info.available(), info.assigned_count()), (amounts(&[("cpu", 500), ("memory", 8)]), 1));
-        let resized = reservation(json!({"status": {"allocatable": {"cpu": "8"}}})).with_owners_of(&info);
+        let mut resized = reservation(json!({"status": {"allocatable": {"cpu": "8"}}}));
+        resized.assign(&Uid::from("q"), &amounts(&[("cpu", 3500)]));
         assert_eq!(resized.available(), amounts(&[("cpu", 4500), ("memory", 8)]));
     }
 

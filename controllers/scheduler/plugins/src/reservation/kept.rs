@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use koord_api::reservation::{Reservation, ReservationPhase};
+use koord_api::reservation::Reservation;
 use koord_core::uid::Uid;
 use koord_engine::{
     cluster::{Cluster, Placed},
@@ -18,7 +18,7 @@ use koord_engine::{
 use koord_resource::ResourceList;
 use koord_scheduling::ResourceId;
 
-use super::{Amounts, Match, NodeRoom, PodIdentity, ReservationInfo, ReservePod, Summary, Wish};
+use super::{Amounts, Match, NodeRoom, PodIdentity, ReservationInfo, ReservePod, Summary, Wish, lifecycle::is_over};
 
 /// What a pod was given: a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -178,10 +178,7 @@ impl State for Kept {
         let Some((old, new)) = change.of::<Reservation>() else { return Vec::new() };
         let uid = |object: &Reservation| Uid::from(object.metadata.uid.as_deref().unwrap_or_default());
         let before = old.and_then(|old| self.forget(&uid(old)));
-        let is_over = |object: &Reservation| {
-            matches!(object.status.phase, Some(ReservationPhase::Succeeded | ReservationPhase::Failed))
-        };
-        let after = new.filter(|new| !is_over(new)).and_then(|new| self.know(new));
+        let after = new.filter(|new| !is_over(&new.status)).and_then(|new| self.know(new));
         before.into_iter().chain(after).filter_map(|node| cluster.row(&node)).collect()
     }
 }

@@ -133,7 +133,8 @@ pub fn expires_at(object: &Reservation) -> Option<Timestamp> {
     by_ttl.into_iter().chain(object.spec.expires.as_ref().map(|Time(at)| *at)).min()
 }
 
-fn is_over(status: &ReservationStatus) -> bool {
+/// Whether a Reservation is used up, or has failed.
+pub(super) fn is_over(status: &ReservationStatus) -> bool {
     matches!(status.phase, Some(ReservationPhase::Succeeded | ReservationPhase::Failed))
 }
 

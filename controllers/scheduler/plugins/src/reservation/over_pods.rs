@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use koord_api::{
     protocol::Text,
-    reservation::{PreAllocationMode, Reservation, ReservationAllocatePolicy, ReservationPhase},
+    reservation::{PreAllocationMode, Reservation, ReservationAllocatePolicy},
     reservation_protocol::{PRE_ALLOCATION_REQUIRED, RESERVATION_ALLOCATED, ReservationAllocated},
 };
 use koord_config::scheduler::PreAllocation as Settings;
@@ -19,7 +19,7 @@ use koord_engine::{
     plugin::Rejection,
     pod::Pod,
 };
-use koord_resource::controller::ResourceKind;
+use koord_resource::{ResourceList, controller::ResourceKind};
 use serde_json::json;
 
 use super::{
@@ -38,7 +38,8 @@ pub(super) struct TakenOver(pub(super) Vec<(Uid, ObjectKey)>);
 
 /// The running pods that a Reservation may take over.
 pub(super) struct OverPods {
-    object: Reservation,
+    /// The Reservation as it would be on a node.
+    info: ReservationInfo,
     how: PreAllocation,
     by_node: BTreeMap<Arc<str>, Vec<Uid>>,
 }
@@ -67,8 +68,11 @@ impl OverPods {
             };
             by_mode && !placed.pod.is_reservation() && placed.holds.get::<Allocated>().is_none()
         };
+        let Ok(ReservePod { requests, .. }) = ReservePod::new(object) else { return Ok(None) };
+        let mut info = ReservationInfo::of(object, &requests);
+        info.is_available = object.metadata.deletion_timestamp.is_none();
         let mut pods: Vec<&Placed> = cluster.pods().chain(cluster.hidden()).filter(is_chosen).collect();
-        pods.retain(|placed| is_allowed(placed, object, cluster));
+        pods.retain(|placed| is_allowed(placed, &info, &requests, cluster));
         if of_cluster {
             let priority = |placed: &Placed| -> i64 {
                 let text = placed.pod.template.annotations.get(&settings.cluster_priority_annotation_key);
@@ -91,7 +95,7 @@ impl OverPods {
         if how.is_required && by_node.is_empty() {
             return Err(Rejection::unresolvable(NOBODY));
         }
-        Ok(Some(Self { object: object.clone(), how, by_node }))
+        Ok(Some(Self { info, how, by_node }))
     }
 
     /// All of these pods, on all nodes.
@@ -101,9 +105,7 @@ impl OverPods {
 
     /// The pods that are taken over on a node; none where it has enough without. Otherwise the reasons.
     pub(super) fn chosen(&self, kept: &Kept, cluster: &Cluster, row: Row) -> Result<Vec<Uid>, Vec<String>> {
-        let Some((node, info)) = cluster.node(row).and_then(|node| Some((node, on(&self.object, &node.name)?))) else {
-            return Ok(Vec::new());
-        };
+        let Some(node) = cluster.node(row) else { return Ok(Vec::new()) };
         let uids = self.by_node.get(&node.name).map_or(&[][..], Vec::as_slice);
         let requests = |uid: &Uid| {
             let hidden = cluster.hidden_on(row).find(|placed| placed.pod.uid == *uid);
@@ -111,7 +113,7 @@ impl OverPods {
         };
         let candidates: Vec<Candidate> =
             uids.iter().filter_map(|uid| Some(Candidate { uid: uid.clone(), requests: requests(uid)? })).collect();
-        pre_allocate(&info, &kept.room(cluster, row), &candidates, self.how)
+        pre_allocate(&self.info, &kept.room(cluster, row), &candidates, self.how)
     }
 
     /// How good a node is: the fewer pods are taken over, or the better the one is used.
@@ -121,10 +123,7 @@ impl OverPods {
             return 100 / i64::try_from(chosen.len() + 1).unwrap_or(i64::MAX);
         }
         let placed = chosen.first().and_then(|uid| cluster.hidden_on(row).find(|placed| placed.pod.uid == *uid));
-        let info = cluster.node(row).and_then(|node| on(&self.object, &node.name));
-        placed
-            .zip(info)
-            .map_or(0, |(placed, info)| reservation_score(&Amounts::from(&placed.pod.template.requests), &info))
+        placed.map_or(0, |placed| reservation_score(&Amounts::from(&placed.pod.template.requests), &self.info))
     }
 }
 
@@ -141,24 +140,14 @@ impl TakenOver {
     }
 }
 
-/// The Reservation as it would be on a node.
-fn on(object: &Reservation, node: &str) -> Option<ReservationInfo> {
-    let requests = ReservePod::new(object).ok()?.requests;
-    let mut there = object.clone();
-    node.clone_into(&mut there.status.node_name);
-    there.status.phase = Some(ReservationPhase::Available);
-    ReservationInfo::new(&there, &requests)
-}
-
-/// Whether a running pod says nothing against this Reservation.
-fn is_allowed(placed: &Placed, object: &Reservation, cluster: &Cluster) -> bool {
+/// Whether a running pod says nothing against this Reservation, which keeps what its template requests.
+fn is_allowed(placed: &Placed, info: &ReservationInfo, requests: &ResourceList, cluster: &Cluster) -> bool {
     let template = &placed.pod.template;
     let (Ok(wish), Some(node)) = (Wish::new(&template.labels, &template.annotations), cluster.node(placed.row)) else {
         return false;
     };
-    let (Some(info), Ok(reserve_pod)) = (on(object, &node.name), ReservePod::new(object)) else { return false };
     let pod = identity_of(&placed.pod);
     // In the mode for the whole cluster the label has decided already.
-    let said = wish.matches(&pod, &template.requests, &info, &reserve_pod.requests, &node.labels);
+    let said = wish.matches(&pod, &template.requests, info, requests, &node.labels);
     matches!(said, Match::Matched | Match::Ignored | Match::NotOwner)
 }

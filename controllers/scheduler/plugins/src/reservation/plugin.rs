@@ -9,7 +9,7 @@ use std::{
 use koord_api::{
     pod_annotations::DISABLE_PREEMPTIBLE,
     protocol::Text,
-    reservation::{Reservation as ReservationObject, ReservationPhase},
+    reservation::Reservation as ReservationObject,
     reservation_protocol::{RESERVATION_AFFINITY, RESERVATION_ALLOCATED, ReservationAllocated},
 };
 use koord_config::scheduler::{PreAllocation, ReservationArgs};
@@ -35,7 +35,7 @@ use super::{
     Amounts, ReservationInfo, ReservePod, Unfit, Wish, fits,
     info::AllocatePolicy,
     kept::{Allocated, Kept, Matched, identity_of},
-    lifecycle::Garbage,
+    lifecycle::{Garbage, is_over},
     message, nominate,
     over_pods::{OverPods, TakenOver},
     reservation_score, scores, upkeep,
@@ -303,11 +303,10 @@ impl Plugin for Reservation {
 
     fn stand_in(&self, object: &Object) -> StandIn {
         let Some(reservation) = object.get::<ReservationObject>() else { return StandIn::None };
-        let is_over = matches!(reservation.status.phase, Some(ReservationPhase::Succeeded | ReservationPhase::Failed));
-        match ReservePod::new(reservation) {
-            Ok(ReservePod { pod, .. }) if !is_over => StandIn::Pod(Arc::new(pod)),
-            _ => StandIn::Gone,
+        if is_over(&reservation.status) {
+            return StandIn::Gone;
         }
+        ReservePod::new(reservation).map_or(StandIn::Gone, |ReservePod { pod, .. }| StandIn::Pod(Arc::new(pod)))
     }
 
     fn bind(&self, _: &Request<'_>, placed: &Placed, cluster: &Cluster) -> Option<Write> {

@@ -71,13 +71,13 @@ pub(super) fn all(kept: &Kept, cluster: &Cluster, garbage: Option<Garbage>) -> U
             upkeep.writes.push(Write { kind: KIND, key: key.clone(), action: Action::Delete(Deletion::of(uid)) });
             continue;
         }
-        let status = match ReservePod::new(object) {
-            Err(error) if object.status.node_name.is_empty() => {
-                upkeep.writes.extend(refused(key, object, &error.to_string(), now));
-                continue;
-            }
-            _ => lifecycle::synced(object, &consumers(kept, &uid, cluster), node_exists, now),
-        };
+        if object.status.node_name.is_empty()
+            && let Err(error) = ReservePod::new(object)
+        {
+            upkeep.writes.extend(refused(key, object, &error.to_string(), now));
+            continue;
+        }
+        let status = lifecycle::synced(object, &consumers(kept, &uid, cluster), node_exists, now);
         upkeep.writes.extend(write(key, object, &status));
         upkeep
             .not_after(lifecycle::changes_at(object, node_exists, garbage).and_then(|at| at.checked_add(MOMENT).ok()));
@@ -98,6 +98,9 @@ fn consumers(kept: &Kept, uid: &Uid, cluster: &Cluster) -> Vec<Consumer> {
 
 /// What brings the status of a Reservation there; none where it is there.
 fn write(key: &ObjectKey, object: &Reservation, status: &ReservationStatus) -> Option<Write> {
+    if object.status == *status {
+        return None;
+    }
     let (old, new) = (serde_json::to_value(&object.status).ok()?, serde_json::to_value(status).ok()?);
     let mut patch: Value = merge::diff(&json!({ "status": old }), &json!({ "status": new }))?;
     patch["metadata"] = json!({ "uid": object.metadata.uid });
