@@ -61,8 +61,9 @@ pub struct Scheduler {
     measures: Option<Measures>,
     asking: Questions,
     pub(crate) questions: mpsc::Receiver<Question>,
-    /// Set while the engine works: where it is found set, the work has ended in a panic.
+    /// Set while the engine works: where it is found set, the engine has to begin again.
     is_working: bool,
+    has_led: bool,
 }
 
 /// The object of a write.
@@ -134,6 +135,7 @@ impl Scheduler {
             asking,
             questions,
             is_working: false,
+            has_led: false,
         }
     }
 
@@ -164,6 +166,14 @@ impl Scheduler {
     /// What it knows.
     pub fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    /// Begins to schedule. What it decided while it led before does not count any more: another has led since.
+    pub fn lead(&mut self) {
+        if std::mem::replace(&mut self.has_led, true) {
+            self.in_flight.clear();
+            self.is_working = true;
+        }
     }
 
     /// Applies the deltas that are there already. Says whether there may be more.
@@ -374,7 +384,8 @@ impl Scheduler {
         }
     }
 
-    /// After a panic in the engine nobody knows what it has left: the engine begins again with what the caches hold.
+    /// After a panic nobody knows what the engine has left, and after another has led not what has become of its decisions:
+    /// it begins again with what the caches hold.
     fn recover(&mut self) {
         if !std::mem::take(&mut self.is_working) {
             return;

@@ -48,6 +48,7 @@ pub fn install(scheduler: Scheduler, clock: SharedClock, manager: &mut Manager) 
 /// Schedules until `end`, and waits then for the writes that are on their way.
 async fn schedule(scheduler: &mut Scheduler, clock: &SharedClock, api: Api, end: CancellationToken) {
     let mut writes = JoinSet::new();
+    scheduler.lead();
     while !end.is_cancelled() {
         let is_behind = scheduler.catch_up();
         scheduler.observe();

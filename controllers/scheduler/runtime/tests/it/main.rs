@@ -29,6 +29,7 @@ use kube::Client;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+mod leading;
 mod metrics;
 mod questions;
 mod volumes;
@@ -104,6 +105,11 @@ impl Stage {
     }
 
     fn asked(&self, identity: &str) -> (Manager, Metrics, Questions) {
+        self.reaching(Client::new(self.server.router(), "default"), identity)
+    }
+
+    /// A program that reaches the server by this client.
+    fn reaching(&self, client: Client, identity: &str) -> (Manager, Metrics, Questions) {
         let metrics = Metrics::new().unwrap();
         let (recorder, events) = Recorder::new(Arc::clone(&self.clock));
         let recorder = Arc::new(recorder);
@@ -129,7 +135,6 @@ impl Stage {
             health: None,
             host: identity.to_owned(),
         };
-        let client = Client::new(self.server.router(), "default");
         let mut manager = Manager::timed_by(Arc::clone(&self.clock), core, client, events, settings);
         install(scheduler, Arc::clone(&self.clock), &mut manager);
         (manager, metrics, asking)
@@ -179,27 +184,4 @@ async fn pods_are_bound_where_they_fit_and_the_others_learn_why_not() {
     assert_eq!(stage.place("waits"), "large");
     stop.cancel();
     running.await.unwrap().unwrap();
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_replica_that_takes_over_knows_what_is_bound() {
-    let stage = Stage::new();
-    stage.add_node("only", "2");
-    let (first, second) = (CancellationToken::new(), CancellationToken::new());
-    let one = tokio::spawn(stage.manager("one").run(first.clone()));
-    stage.pass(5).await;
-    let two = tokio::spawn(stage.manager("two").run(second.clone()));
-    stage.add_pod("a", "1");
-    stage.pass(5).await;
-    assert_eq!(stage.place("a"), "only");
-    first.cancel();
-    one.await.unwrap().unwrap();
-    stage.add_pod("b", "1");
-    stage.add_pod("c", "1");
-    stage.pass(20).await;
-    let places = ["b", "c"].map(|name| stage.place(name));
-    let refused = "0/1 nodes are available: 1 Insufficient cpu.";
-    assert!(places.contains(&"only".to_owned()) && places.iter().any(|place| place.starts_with(refused)), "{places:?}");
-    second.cancel();
-    two.await.unwrap().unwrap();
 }
