@@ -173,13 +173,13 @@ impl Play {
             cert_writer: CertWriter::Secret,
             ..Environment::from(|_| None).map_err(|error| error.to_string())?
         };
-        let (service, controller) = self.replicas.begin(|core| {
+        let (service, controller) = self.replicas.begin(|core, _| {
             WholeManager::default().wire(core)?;
             let service = service(core)?;
             let controller =
                 Arc::new(WebhookController::new(environment, Served::by(&service), 9443, Arc::clone(core.clock())));
             controller.watch(core);
-            Ok((service, controller))
+            Ok(((service, controller), None))
         })?;
         let Some(replica) = self.replicas.newest() else { return Ok(()) };
         let quotas = replica.core().watches().iter().find(|watch| watch.kind.plural == "elasticquotas");

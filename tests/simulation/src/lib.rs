@@ -29,6 +29,7 @@ mod tasks;
 mod trace;
 mod waiting;
 pub mod whole_manager;
+pub mod workloads;
 mod world;
 
 pub use admission::Admission;

@@ -220,7 +220,7 @@ impl Program {
         };
         let Running { worker, attempt, execution } = &mut running;
         let executed = self.core.guard().catch(Place::Execution, worker.task(), || {
-            let result = send(&write, world);
+            let result = send(&write, world, &["uid", "resourceVersion"]);
             if let Err(error) = &result {
                 world.note(format_args!("  {error}"));
             }
@@ -243,7 +243,8 @@ impl Program {
 
     fn send_decided(&mut self, index: usize, world: &mut World) {
         let work = self.decided.remove(index);
-        let result = send(&work.write, world).map(drop);
+        // Of what the scheduler writes it is the only author, and decides on other objects.
+        let result = send(&work.write, world, &["uid"]).map(drop);
         if let Some(scheduler) = &mut self.scheduler {
             scheduler.written(work, result);
         }
@@ -262,7 +263,7 @@ impl Program {
                 }
             }
             if let Some(write) = self.event_writes.pop_front()
-                && send(&write, world).is_err()
+                && send(&write, world, &[]).is_err()
             {
                 self.correlator.forget(&write.key);
             }
@@ -271,8 +272,8 @@ impl Program {
 }
 
 /// Sends a write and judges the answer.
-fn send(write: &Write, world: &mut World) -> Result<Answer, ReconcileError> {
-    match world.send(write, FIELD_MANAGER) {
+fn send(write: &Write, world: &mut World, basis: &[&str]) -> Result<Answer, ReconcileError> {
+    match world.send(write, FIELD_MANAGER, basis) {
         Ok(answer) => write.judge(answer),
         Err(reason) => Err(ReconcileError::new(Blame::Api, format!("{write}: {reason}")).aborting_plan()),
     }

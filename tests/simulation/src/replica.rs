@@ -9,6 +9,7 @@ use koord_runtime::{
     Core,
     api::Api,
     clock::{Clock, Moment, SharedClock},
+    events::EventSink,
     lease::LeaderElectionConfig,
     manager::{Manager, RunError, Settings},
     metrics::Metrics,
@@ -16,6 +17,7 @@ use koord_runtime::{
     recorder::Recorder,
     reflector::Initial,
 };
+use koord_scheduler_runtime::Scheduler;
 use kube::Client;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -67,18 +69,22 @@ impl Replicas {
         Self { server, clock, random, disruptions, living: Vec::new(), born: 0 }
     }
 
-    /// Begins a program; `wire` makes its controllers and whatever else works with its caches.
-    pub(crate) fn begin<T>(&mut self, wire: impl FnOnce(&mut Core) -> Result<T, String>) -> Result<T, String> {
+    /// Begins a program; `wire` makes its controllers, its scheduler, if it is one, and whatever else works with its caches.
+    pub(crate) fn begin<T>(
+        &mut self,
+        wire: impl FnOnce(&mut Core, &Arc<dyn EventSink>) -> Result<(T, Option<Scheduler>), String>,
+    ) -> Result<T, String> {
         self.born += 1;
         let number = self.born;
         let clock = self.own_clock(number);
         let (recorder, events) = Recorder::new(Arc::clone(&clock));
         let metrics = Metrics::new().map_err(|error| error.to_string())?;
         let random = Random::seeded(self.random.number());
-        let mut core = Core::new(FIELD_MANAGER, Arc::clone(&clock), random, metrics, Arc::new(recorder));
+        let recorder: Arc<dyn EventSink> = Arc::new(recorder);
+        let mut core = Core::new(FIELD_MANAGER, Arc::clone(&clock), random, metrics, Arc::clone(&recorder));
         core.set_initial(if self.chance(2) { Initial::Stream } else { Initial::Pages });
         core.inject_panics(self.disruptions.panics.injector());
-        let wired = wire(&mut core)?;
+        let (wired, scheduler) = wire(&mut core, &recorder)?;
         let leader_election = LeaderElectionConfig {
             lease: Duration::from_mins(2),
             renew: Network::RENEW,
@@ -95,7 +101,11 @@ impl Replicas {
             host: "simulated".to_owned(),
         };
         let network = Network::new(&self.server, Arc::clone(&self.disruptions), number);
-        let manager = Manager::timed_by(clock, core, Client::new(network, "default"), events, settings);
+        let client = Client::new(network, "default");
+        let mut manager = Manager::timed_by(Arc::clone(&clock), core, client, events, settings);
+        if let Some(scheduler) = scheduler {
+            koord_scheduler_runtime::install(scheduler, clock, &mut manager);
+        }
         let (core, api, stop) = (Arc::clone(manager.core()), manager.api().clone(), CancellationToken::new());
         let running = tokio::spawn(manager.run(stop.clone()));
         self.living.push(Replica { number, core, api, stop, running, beside: Vec::new() });

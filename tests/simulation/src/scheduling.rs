@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::{Disturbance, Fault, Scenario, Stage, people::name_of};
 
-const NODES: &str = "/api/v1/nodes";
-const PODS: &str = "/api/v1/namespaces/default/pods";
+pub(crate) const NODES: &str = "/api/v1/nodes";
+pub(crate) const PODS: &str = "/api/v1/namespaces/default/pods";
 /// Few names, so that things that happen to one name meet.
 const NODE_NAMES: u64 = 4;
 const POD_NAMES: u64 = 12;
@@ -117,18 +117,18 @@ impl Scenario for Scheduling {
     }
 }
 
-fn milli(cpu: &str) -> u64 {
+pub(crate) fn milli(cpu: &str) -> u64 {
     match cpu.strip_suffix('m') {
         Some(milli) => milli.parse().unwrap_or(0),
         None => cpu.parse::<u64>().unwrap_or(0) * 1000,
     }
 }
 
-fn now() -> Value {
+pub(crate) fn now() -> Value {
     json!({"gracePeriodSeconds": 0})
 }
 
-fn add_node(stage: &mut Stage, name: &str, cpu: u64, zone: &str) -> u16 {
+pub(crate) fn add_node(stage: &mut Stage, name: &str, cpu: u64, zone: &str) -> u16 {
     let status = json!({"allocatable": {"cpu": cpu.to_string(), "memory": "64Gi", "pods": "100"}});
     let body = json!({"metadata": {"name": name, "labels": {"zone": zone}}, "status": status});
     let code = stage.person(&Method::POST, NODES, &body);
@@ -137,7 +137,7 @@ fn add_node(stage: &mut Stage, name: &str, cpu: u64, zone: &str) -> u16 {
     code
 }
 
-fn pod_body(name: &str, cpu: u64, zone: Option<&str>) -> Value {
+pub(crate) fn pod_body(name: &str, cpu: u64, zone: Option<&str>) -> Value {
     let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": format!("{cpu}m")}}});
     let mut spec = json!({"schedulerName": "koord-scheduler", "containers": [container]});
     if let Some(zone) = zone {
@@ -146,7 +146,7 @@ fn pod_body(name: &str, cpu: u64, zone: Option<&str>) -> Value {
     json!({"metadata": {"name": name}, "spec": spec})
 }
 
-fn replace_pod(stage: &mut Stage, path: &str, body: &Value) -> u16 {
+pub(crate) fn replace_pod(stage: &mut Stage, path: &str, body: &Value) -> u16 {
     match stage.person(&Method::DELETE, path, &now()) {
         deleted if deleted < 300 => stage.person(&Method::POST, PODS, body),
         refused => refused,

@@ -78,7 +78,7 @@ impl Play<'_> {
 
     fn begin_life(&mut self) -> Result<(), String> {
         let scenario = self.scenario;
-        self.replicas.begin(|core| scenario.wire(core))
+        self.replicas.begin(|core, events| Ok((scenario.wire(core)?, scenario.scheduler(core, events))))
     }
 
     /// A while, something that a person does, and what goes wrong with programs and the server as a whole.

@@ -173,9 +173,10 @@ impl World {
         fault
     }
 
-    /// Sends a write through whatever goes wrong on the way; an error is that no answer came.
-    pub(crate) fn send(&mut self, write: &Write, field_manager: &str) -> Result<Answer, &'static str> {
-        if !names_its_basis(write) {
+    /// Sends a write through whatever goes wrong on the way; an error is that no answer came. A change has to name these
+    /// fields of what it was decided on.
+    pub(crate) fn send(&mut self, write: &Write, field_manager: &str, basis: &[&str]) -> Result<Answer, &'static str> {
+        if !names_its_basis(write, basis) {
             self.broken = Some(format!("a change does not name what it was decided on: {write}"));
         }
         let request = write.request(field_manager);
@@ -251,8 +252,7 @@ fn changed_nothing(write: &Write, answer: &Answer) -> bool {
 }
 
 /// Whether a change names what it was decided on.
-fn names_its_basis(write: &Write) -> bool {
+fn names_its_basis(write: &Write, basis: &[&str]) -> bool {
     let Action::Patch { patch, .. } = &write.action else { return true };
-    let names = |field: &str| patch.pointer(&format!("/metadata/{field}")).is_some();
-    write.kind.kind == "Event" || (names("uid") && names("resourceVersion"))
+    basis.iter().all(|field| patch.pointer(&format!("/metadata/{field}")).is_some())
 }

@@ -18,7 +18,7 @@ use std::{
 use koord_runtime::panics::Place;
 use simulation::{
     Admission, Failure, Fault, Options, Report, Rounds, Scenario, Simulation, manager::Manager, name_cards::NameCards,
-    scheduling::Scheduling, whole_manager::WholeManager,
+    scheduling::Scheduling, whole_manager::WholeManager, workloads::Workloads,
 };
 
 /// People also write nonsense.
@@ -174,6 +174,14 @@ fn the_scheduler_survives_everything() {
     seeds(|| steps(&Scheduling { exact: false }), "the_scheduler_survives", &chosen(40, 1), &all_but(&never));
 }
 
+#[test]
+fn quotas_gangs_and_reservations_survive_everything() {
+    let of_keys = [Place::Reconcile, Place::Written, Place::Failed, Place::Execution, Place::Remember];
+    let mut never = of_keys.map(Fault::Panic).to_vec();
+    never.extend([Fault::Terminating, Fault::Outage, Fault::Malformed, Fault::Stuck]);
+    seeds(|| steps(&Workloads), "quotas_gangs_and_reservations", &chosen(20, 2), &all_but(&never));
+}
+
 /// What goes wrong on the way between the real tasks and the server, or with programs as a whole.
 const OF_TASKS: [Fault; 28] = [
     Fault::StaleList,
@@ -216,6 +224,15 @@ fn tasks_keep_the_manager_right() {
     seeds(|| tasks(&MANAGER), "tasks_keep_the_manager", &chosen(2, 40), &OF_TASKS);
 }
 
+/// Two schedulers, of which one leads until its lease is over.
+#[test]
+fn tasks_keep_the_schedulers_right() {
+    let of_keys = [Place::Reconcile, Place::Written, Place::Failed, Place::Execution];
+    let never: Vec<Fault> = of_keys.map(Fault::Panic).into_iter().chain([Fault::Stuck]).collect();
+    let expected: Vec<Fault> = OF_TASKS.into_iter().filter(|fault| !never.contains(fault)).collect();
+    seeds(|| tasks(&Workloads), "tasks_keep_the_schedulers", &chosen(2, 40), &expected);
+}
+
 #[test]
 fn webhooks_answer_whatever_happens_to_them() {
     let mut expected = OF_TASKS.to_vec();
@@ -248,8 +265,8 @@ fn different_seeds_give_different_runs() {
 #[test]
 fn a_crash_after_any_write_does_no_harm() {
     let recorded = Options { faults: false, writes: 60, ..Options::default() };
-    let scenarios: [&dyn Scenario; 3] = [&NameCards, &MANAGER, &Scheduling { exact: true }];
-    for (scenario, seed) in scenarios.into_iter().zip([1, 2, 3]) {
+    let scenarios: [&dyn Scenario; 4] = [&NameCards, &MANAGER, &Scheduling { exact: true }, &Workloads];
+    for (scenario, seed) in scenarios.into_iter().zip([1, 2, 3, 4]) {
         let simulation = Simulation::of(scenario);
         let writes = simulation.run(seed, recorded).unwrap().program_writes;
         assert!(writes > 10, "only {writes} writes");

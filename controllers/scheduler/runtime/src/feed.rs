@@ -64,8 +64,9 @@ pub struct Feed {
 
 /// The cache of a kind that plugins read.
 struct Followed {
+    kind: ResourceKind,
+    watches: Vec<Arc<Watch>>,
     all: Box<dyn Fn() -> Vec<Delta> + Send + Sync>,
-    is_complete: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
 /// Where the caches of the kinds that plugins read are made.
@@ -95,10 +96,7 @@ impl Caches<'_> {
         for watch in &watches {
             watch.set_optional(format!("plugin {}", plugins.join(", ")));
         }
-        self.followed.push(Followed {
-            all: Box::new(move || object::all(&store)),
-            is_complete: Box::new(move || watches.iter().all(|watch| watch.is_complete())),
-        });
+        self.followed.push(Followed { kind, watches, all: Box::new(move || object::all(&store)) });
     }
 }
 
@@ -138,7 +136,18 @@ impl Feed {
 
     /// Whether all objects are known.
     pub fn is_complete(&self) -> bool {
-        self.pods.synced() && self.nodes.synced() && self.others.iter().all(|followed| (followed.is_complete)())
+        self.pods.synced() && self.nodes.synced() && self.watches().all(|watch| watch.is_complete())
+    }
+
+    /// Whether the API server has not this kind, which plugins can do without.
+    pub(crate) fn is_absent(&self, kind: ResourceKind) -> bool {
+        let watches =
+            self.others.iter().filter(|followed| followed.kind == kind).flat_map(|followed| &followed.watches);
+        watches.into_iter().any(|watch| watch.idle().is_some())
+    }
+
+    fn watches(&self) -> impl Iterator<Item = &Arc<Watch>> {
+        self.others.iter().flat_map(|followed| &followed.watches)
     }
 }
 

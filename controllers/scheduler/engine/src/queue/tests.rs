@@ -179,3 +179,13 @@ fn what_comes_is_counted_with_its_cause_and_what_waits_has_its_plugins() {
     queue.clear();
     assert_eq!(queue.arrivals().of(Cause::PodAdded, Part::Active), 1, "what was counted stays counted");
 }
+
+#[test]
+fn a_pod_that_no_plugin_has_refused_is_not_tried_early() {
+    let mut queue = Queue::default();
+    queue.set(pod("a", 0), at(0), &Plugins);
+    refuse(&mut queue, Return::Refused(PluginSet::default()), at(0));
+    assert_eq!((popped(&mut queue, at(500)), queue.depths().backoff), ("-".to_owned(), 1));
+    queue.flush(at(2000), &Plugins);
+    assert_eq!(popped(&mut queue, at(2000)), "a");
+}

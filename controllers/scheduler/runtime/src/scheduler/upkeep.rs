@@ -61,9 +61,11 @@ impl Upkeeps {
         self.wake_at().is_some_and(|at| at <= now) || self.again.is_some_and(|at| at <= time)
     }
 
-    /// The writes among those that are wanted that are sent now.
-    fn take(&mut self, Upkeep { writes, again }: Upkeep, now: Moment) -> Vec<Write> {
-        (self.is_due, self.asked, self.again) = (false, Some(now), again);
+    /// The writes among those that are wanted that are sent now. What is wanted and on its way already is no reason to ask
+    /// again at once.
+    fn take(&mut self, Upkeep { writes, again }: Upkeep, now: Moment, time: Timestamp) -> Vec<Write> {
+        let soonest = time.saturating_add(PERIOD).unwrap_or(Timestamp::MAX);
+        (self.is_due, self.asked, self.again) = (false, Some(now), again.map(|at| at.max(soonest)));
         let wanted: BTreeMap<Subject, Write> = writes.into_iter().map(|write| (subject(&write), write)).collect();
         // What has helped, or is not wanted any more, may be sent at once when it is wanted again.
         self.sent.retain(|subject, sent| sent.until.is_none() || wanted.contains_key(subject));
@@ -99,11 +101,18 @@ impl Scheduler {
         if !self.upkeeps.has_work(now, self.clock.now()) {
             return;
         }
+        let time = self.clock.now();
         self.is_working = true;
-        self.engine.tick(self.clock.now());
-        let upkeep = self.engine.upkeep();
+        self.engine.tick(time);
+        let mut upkeep = self.engine.upkeep();
         self.is_working = false;
-        let writes = self.upkeeps.take(upkeep, now).into_iter();
+        let wanted = upkeep.writes.len();
+        upkeep.writes.retain(|write| !self.feed.is_absent(write.kind));
+        if upkeep.writes.len() < wanted {
+            // A kind that appears without objects is not seen as a change.
+            upkeep.again = upkeep.again.into_iter().chain(time.checked_add(PAUSE.1).ok()).min();
+        }
+        let writes = self.upkeeps.take(upkeep, now, time).into_iter();
         self.further.extend(writes.map(|write| Work { write, purpose: Purpose::Keep }));
     }
 
@@ -130,6 +139,10 @@ mod tests {
         Moment::default() + Duration::from_secs(second)
     }
 
+    fn time(second: u64) -> Timestamp {
+        Timestamp::UNIX_EPOCH + Duration::from_secs(second)
+    }
+
     fn write(value: u64) -> Write {
         let action = Action::Patch { subresource: "status", patch: json!({ "status": value }) };
         Write { kind: ResourceKind::NODE, key: ObjectKey::cluster("n"), action }
@@ -137,7 +150,7 @@ mod tests {
 
     fn sent(upkeeps: &mut Upkeeps, values: &[u64], second: u64) -> usize {
         let writes = values.iter().map(|value| write(*value)).collect();
-        upkeeps.take(Upkeep { writes, again: None }, at(second)).len()
+        upkeeps.take(Upkeep { writes, again: None }, at(second), time(second)).len()
     }
 
     #[test]
@@ -163,15 +176,17 @@ mod tests {
     #[test]
     fn plugins_are_asked_after_changes_and_at_their_times() {
         let mut upkeeps = Upkeeps::default();
-        let time = |second| Timestamp::from_second(second).unwrap();
         assert!(!upkeeps.has_work(at(9), time(9)));
         upkeeps.changed();
         assert!(upkeeps.has_work(at(0), time(0)), "for the first time at once");
-        upkeeps.take(Upkeep { writes: Vec::new(), again: Some(time(7)) }, at(0));
+        upkeeps.take(Upkeep { writes: Vec::new(), again: Some(time(7)) }, at(0), time(0));
         upkeeps.changed();
         assert_eq!((upkeeps.wake_at(), upkeeps.has_work(at(0), time(0))), (Some(at(1)), false));
-        upkeeps.take(Upkeep { writes: Vec::new(), again: Some(time(7)) }, at(1));
+        upkeeps.take(Upkeep { writes: Vec::new(), again: Some(time(7)) }, at(1), time(1));
         assert_eq!((upkeeps.wake_at(), upkeeps.has_work(at(6), time(6))), (None, false));
         assert!(upkeeps.has_work(at(7), time(7)));
+        upkeeps.take(Upkeep { writes: Vec::new(), again: Some(time(7)) }, at(7), time(7));
+        assert!(!upkeeps.has_work(at(7), time(7)), "its time has come, and it has been asked");
+        assert!(upkeeps.has_work(at(8), time(8)));
     }
 }

@@ -58,7 +58,7 @@ async fn what_was_decided_before_another_led_is_forgotten() {
     let class = json!({"metadata": {"name": "high"}, "value": 1000});
     stage.send(Method::POST, "/apis/scheduling.k8s.io/v1/priorityclasses", &class);
     let (client, gate, mut waits) = held_back(&stage.server, Method::PATCH, format!("{PODS}/low/status"));
-    let (manager, _, _) = stage.reaching(client, "one");
+    let (manager, _, _) = stage.program(client, default_profile("koord-scheduler").unwrap(), "one");
     let leading = manager.leading();
     let stop = CancellationToken::new();
     let running = tokio::spawn(manager.run(stop.clone()));

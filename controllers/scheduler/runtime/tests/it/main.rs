@@ -13,7 +13,7 @@ use envtest::{
 };
 use http::Method;
 use jiff::Timestamp;
-use koord_engine::{engine::Engine, queue::Timings};
+use koord_engine::{cycle::Profile, engine::Engine, queue::Timings};
 use koord_runtime::{
     Core,
     clock::{ScaledClock, SharedClock},
@@ -32,6 +32,7 @@ use tokio_util::sync::CancellationToken;
 mod leading;
 mod metrics;
 mod questions;
+mod quotas;
 mod volumes;
 
 // === the stage ===
@@ -105,11 +106,15 @@ impl Stage {
     }
 
     fn asked(&self, identity: &str) -> (Manager, Metrics, Questions) {
-        self.reaching(Client::new(self.server.router(), "default"), identity)
+        self.program(
+            Client::new(self.server.router(), "default"),
+            default_profile("koord-scheduler").unwrap(),
+            identity,
+        )
     }
 
-    /// A program that reaches the server by this client.
-    fn reaching(&self, client: Client, identity: &str) -> (Manager, Metrics, Questions) {
+    /// A program with this profile that reaches the server by this client.
+    fn program(&self, client: Client, profile: Profile, identity: &str) -> (Manager, Metrics, Questions) {
         let metrics = Metrics::new().unwrap();
         let (recorder, events) = Recorder::new(Arc::clone(&self.clock));
         let recorder = Arc::new(recorder);
@@ -120,8 +125,7 @@ impl Stage {
             metrics.clone(),
             Arc::clone(&recorder) as _,
         );
-        let engine =
-            Engine::new(vec![default_profile("koord-scheduler").unwrap()], Timings::default(), Random::seeded(7));
+        let engine = Engine::new(vec![profile], Timings::default(), Random::seeded(7));
         let feed = Feed::of(&mut core, &engine.reads());
         let measures = Measures::of(&engine, &metrics).unwrap();
         let scheduler = Scheduler::new(engine, feed, recorder, Arc::clone(&self.clock)).measured_by(measures);

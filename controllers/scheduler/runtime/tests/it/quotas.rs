@@ -1,0 +1,62 @@
+//! Quotas in a cluster that does not know them yet.
+
+use std::{
+    convert::Infallible,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use koord_api::elastic_quota::ElasticQuota;
+use koord_config::scheduler::SchedulerConfiguration;
+use koord_resource::{
+    declare::Profile as Hardening,
+    document::{Declared, custom_resource_definition},
+};
+use koord_scheduler_plugins::build;
+use kube::client::Body;
+use tower::{ServiceExt, service_fn};
+
+use super::*;
+
+const QUOTAS: &str = "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/kube-system/elasticquotas";
+
+fn profile() -> Profile {
+    let points = json!({"preFilter": {"enabled": [{"name": "ElasticQuota"}]}});
+    let args = json!([{"name": "ElasticQuota", "args": {"quotaGroupNamespace": "kube-system"}}]);
+    let profile = json!({"schedulerName": "koord-scheduler", "plugins": points, "pluginConfig": args});
+    let document = json!({
+        "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "profiles": [profile],
+    });
+    let profiles = SchedulerConfiguration::of(&document).unwrap().profiles;
+    build(&profiles[0].resolved(), &|_| false).unwrap().profile
+}
+
+#[tokio::test(start_paused = true)]
+async fn quotas_are_made_when_their_definition_is_there_and_not_tried_before() {
+    let stage = Stage::new();
+    let (router, tries) = (stage.server.router(), Arc::new(AtomicU64::new(0)));
+    let counted = Arc::clone(&tries);
+    let service = service_fn(move |request: http::Request<Body>| {
+        let is_try = request.method() == Method::POST && request.uri().path() == QUOTAS;
+        counted.fetch_add(u64::from(is_try), Ordering::Relaxed);
+        let router = router.clone();
+        async move { Ok::<http::Response<_>, Infallible>(router.oneshot(request).await.unwrap()) }
+    });
+    let (manager, ..) = stage.program(Client::new(service, "default"), profile(), "one");
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(manager.run(stop.clone()));
+    stage.add_node("only", "4");
+    stage.add_pod("a", "3");
+    stage.pass(600).await;
+    assert_eq!(stage.place("a"), "only", "the others work without quotas");
+    assert_eq!(tries.load(Ordering::Relaxed), 0);
+    let definition = custom_resource_definition(&[Declared::of::<ElasticQuota>()], Hardening::Hardened);
+    stage.send(Method::POST, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition);
+    stage.pass(200).await;
+    let quotas = stage.send(Method::GET, QUOTAS, &Value::Null);
+    let mut names: Vec<&str> =
+        quotas["items"].as_array().unwrap().iter().filter_map(|quota| quota["metadata"]["name"].as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["koordinator-default-quota", "koordinator-root-quota", "koordinator-system-quota"]);
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
