@@ -395,6 +395,7 @@ impl Scheduler {
         self.doubtful.clear();
         self.preparing = Preparing::default();
         self.upkeeps = Upkeeps::default();
+        self.upkeeps.changed();
         self.further.clear();
         self.in_flight.values_mut().for_each(VecDeque::clear);
         while !self.feed.stream.take(Self::DELTAS_MAX).is_empty() {}
