@@ -129,13 +129,16 @@ pub fn build(resolved: &Resolved, gates: Gates<'_>) -> Result<BuiltProfile, Prof
     let indexes = |names: &[&str]| names.iter().filter_map(|name| index(name)).collect();
     let scores = resolved.at(Point::Score).iter();
     let at = |point| -> Vec<u8> { resolved.at(point).iter().filter_map(|name| index(name)).collect() };
+    // Which reservation a pod uses is decided before it is given anything else.
+    let mut reserves = at(Point::Reserve);
+    reserves.sort_by_key(|at| plugins.get(usize::from(*at)).is_none_or(|plugin| plugin.name() != "Reservation"));
     let profile = Profile {
         scheduler: (&*resolved.scheduler_name).into(),
         admits: at(Point::PreFilter),
         filters: indexes(&filters(resolved)),
         scores: scores.filter_map(|name| Some((index(name)?, resolved.weight(name)))).collect(),
         post_filters: at(Point::PostFilter),
-        reserves: at(Point::Reserve),
+        reserves,
         permits: at(Point::Permit),
         pre_binds: at(Point::PreBind),
         plugins,

@@ -30,7 +30,15 @@ use super::{
     state::{NumaHold, NumaState},
     wanted::{Invalid, Wanted},
 };
-use crate::device_share::ChosenNumaNodes;
+use crate::{
+    device_share::ChosenNumaNodes,
+    reservation::{
+        Within,
+        lots::{Asks, Source, source},
+    },
+};
+
+const OUT_OF_SCOPE: &str = "pod has a nominated reservation but cannot be allocated within its NUMA scope";
 
 /// Gives pods CPUs of their own and resources of as few NUMA nodes as they ask for, and refuses nodes that do not have them.
 #[derive(Debug)]
@@ -74,7 +82,12 @@ impl NodeNumaResource {
         let requests = template.requests.clone();
         let (settings, texts) = (Arc::clone(&self.settings), Arc::clone(&self.texts));
         let (wanted, devices) = (wanted(template, self.settings.bind)?, WantedDevices::of(request));
-        Ok(Some(Asked { wanted, requests, devices, settings, texts }))
+        Ok(Some(Asked { wanted, requests, asks: Asks::of(template), devices, settings, texts }))
+    }
+
+    /// Asks whether a pod gets what it wants of a node within what is kept there; none where it wants nothing special.
+    pub(crate) fn within(&self, request: &Request<'_>) -> Option<Box<dyn Within>> {
+        self.asked(request).ok()?.map(|asked| -> Box<dyn Within> { Box::new(asked) })
     }
 }
 
@@ -125,9 +138,13 @@ impl Plugin for NodeNumaResource {
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
         let Ok(Some(asked)) = self.asked(request) else { return Ok(()) };
         let Some(place) = Place::of(cluster, row) else { return Ok(()) };
-        let reserved = asked.reserve(place).map_err(|refused| {
-            let code = if refused.is_resolvable { Code::Unschedulable } else { Code::Unresolvable };
-            Rejection { code, message: refused.reasons.join(", ") }
+        let source = source(holds, asked.asks);
+        let reserved = asked.reserve(place, &source).map_err(|refused| match &source {
+            Source::These(_) if !request.pod.is_reservation() => Rejection::unschedulable(OUT_OF_SCOPE),
+            _ => {
+                let code = if refused.is_resolvable { Code::Unschedulable } else { Code::Unresolvable };
+                Rejection { code, message: refused.reasons.join(", ") }
+            }
         })?;
         if let Some(hold) = reserved {
             // DeviceShare, which comes later, keeps to them.

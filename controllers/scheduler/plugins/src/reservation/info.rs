@@ -54,6 +54,8 @@ pub struct ReservationInfo {
     pub order: Option<i64>,
     /// Whether owners may use it now: it is available, not deleted.
     pub is_available: bool,
+    /// Whether its node is not written yet.
+    pub is_assumed: bool,
     /// What it keeps.
     pub allocatable: Amounts,
     /// What of this owners may not use.
@@ -68,6 +70,12 @@ impl ReservationInfo {
     /// A Reservation with its node; none before it has one. `requests` is what its template requests.
     pub fn new(object: &Reservation, requests: &ResourceList) -> Option<Self> {
         (!object.status.node_name.is_empty()).then(|| Self::of(object, requests))
+    }
+
+    /// A Reservation that has found its node, before its status says so.
+    pub fn assumed(object: &Reservation, requests: &ResourceList, node: &Arc<str>) -> Self {
+        let is_available = object.metadata.deletion_timestamp.is_none();
+        Self { node: Arc::clone(node), is_available, is_assumed: true, ..Self::of(object, requests) }
     }
 
     /// The same of a Reservation that need not have a node.
@@ -99,6 +107,7 @@ impl ReservationInfo {
             owners: Owners::new(&spec.owners).ok(),
             order: RESERVATION_ORDER.get(&labels).ok().flatten().filter(|order| *order != 0),
             is_available: status.phase == Some(ReservationPhase::Available) && metadata.deletion_timestamp.is_none(),
+            is_assumed: false,
             allocatable,
             withheld: Amounts::from(&withheld),
             names,

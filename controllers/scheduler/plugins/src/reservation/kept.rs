@@ -27,7 +27,11 @@ pub(super) struct Allocated {
     pub(super) uid: Uid,
 }
 
-/// The reservations that have a node, and the pods that use them.
+/// What the stand-in of a Reservation was given: its node, before that is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Assumed;
+
+/// The reservations that have a node, or are assumed to have it, and the pods that use them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Kept {
     infos: BTreeMap<Uid, (ReservationInfo, ResourceList)>,
@@ -121,9 +125,11 @@ impl Kept {
         Some(info.node)
     }
 
-    fn know(&mut self, object: &Reservation) -> Option<Arc<str>> {
+    /// A Reservation has its node, or is assumed to have it.
+    fn know(&mut self, object: &Reservation, assumed: Option<&Arc<str>>) -> Option<Arc<str>> {
         let requests = ReservePod::new(object).ok()?.requests;
-        let mut info = ReservationInfo::new(object, &requests)?;
+        let mut info = ReservationInfo::new(object, &requests)
+            .or_else(|| assumed.map(|node| ReservationInfo::assumed(object, &requests, node)))?;
         for (pod, amounts) in self.consumers.get(&info.uid).into_iter().flatten() {
             info.assign(pod, amounts);
         }
@@ -136,9 +142,26 @@ impl Kept {
     }
 }
 
+/// What counts twice in what pods request of a node: owners count for themselves, and are a part of what is kept for them.
+pub(crate) fn counted_twice(cluster: &Cluster, resource: ResourceId, row: Row) -> i64 {
+    let kept = cluster.state::<Kept>().filter(|kept| !kept.is_empty());
+    kept.map_or(0, |kept| kept.credit(cluster, row).get(cluster.resources().name(resource)))
+}
+
 /// What owner terms look at in a pod.
 pub(super) fn identity_of(pod: &Pod) -> PodIdentity<'_> {
     PodIdentity { key: &pod.key, uid: &pod.uid, labels: &pod.template.labels, controller: pod.controller.as_deref() }
+}
+
+/// The Reservation for which a pod stands.
+pub(super) fn object_of<'c>(pod: &Pod, cluster: &'c Cluster) -> Option<&'c Reservation> {
+    let key = &pod.reservation.as_ref()?.key;
+    cluster.objects().entry::<Reservation>(key.as_str()).filter(|entry| entry.uid == pod.uid)?.get()
+}
+
+/// The node that the Reservation of a stand-in is assumed to have.
+fn assumed_node<'c>(placed: &Placed, cluster: &'c Cluster) -> Option<&'c Arc<str>> {
+    placed.holds.get::<Assumed>().and_then(|_| cluster.node(placed.row)).map(|node| &node.name)
 }
 
 fn is_placed(info: &ReservationInfo, cluster: &Cluster, row: Row) -> bool {
@@ -150,7 +173,13 @@ impl State for Kept {
         Box::new(self.clone())
     }
 
-    fn placed(&mut self, _: &Cluster, placed: &Placed) {
+    fn placed(&mut self, cluster: &Cluster, placed: &Placed) {
+        if let Some(node) = assumed_node(placed, cluster)
+            && self.info(&placed.pod.uid).is_none()
+            && let Some(object) = object_of(&placed.pod, cluster)
+        {
+            self.know(object, Some(node));
+        }
         if let Some(Allocated { uid, .. }) = placed.holds.get() {
             let requests = Amounts::from(&placed.pod.template.requests);
             if let Some((info, _)) = self.infos.get_mut(uid) {
@@ -160,7 +189,11 @@ impl State for Kept {
         }
     }
 
-    fn removed(&mut self, _: &Cluster, placed: &Placed) {
+    fn removed(&mut self, cluster: &Cluster, placed: &Placed) {
+        let uid = &placed.pod.uid;
+        if self.info(uid).is_some_and(|info| info.is_assumed) && cluster.hidden_pod(uid, placed.row).is_none() {
+            self.forget(uid);
+        }
         if let Some(Allocated { uid, .. }) = placed.holds.get() {
             if let Some((info, _)) = self.infos.get_mut(uid) {
                 info.unassign(&placed.pod.uid);
@@ -178,7 +211,8 @@ impl State for Kept {
         let Some((old, new)) = change.of::<Reservation>() else { return Vec::new() };
         let uid = |object: &Reservation| Uid::from(object.metadata.uid.as_deref().unwrap_or_default());
         let before = old.and_then(|old| self.forget(&uid(old)));
-        let after = new.filter(|new| !is_over(&new.status)).and_then(|new| self.know(new));
+        let assumed = new.and_then(|new| assumed_node(cluster.pod(&uid(new))?, cluster));
+        let after = new.filter(|new| !is_over(&new.status)).and_then(|new| self.know(new, assumed));
         before.into_iter().chain(after).filter_map(|node| cluster.row(&node)).collect()
     }
 }

@@ -34,13 +34,17 @@ use parking_lot::Mutex;
 use super::{
     Amounts, ReservationInfo, ReservePod, Unfit, Wish, fits,
     info::AllocatePolicy,
-    kept::{Allocated, Kept, Matched, identity_of},
+    kept::{Allocated, Assumed, Kept, Matched, identity_of, object_of},
     lifecycle::{Garbage, is_over},
+    lots::{Source, Within},
     message, nominate,
     over_pods::{OverPods, TakenOver},
     reservation_score, scores, upkeep,
 };
-use crate::default_preemption::{DefaultPreemption, LowerPriority, waits_for_victims};
+use crate::{
+    DeviceShare, NodeNumaResource,
+    default_preemption::{DefaultPreemption, LowerPriority, waits_for_victims},
+};
 
 const NO_MATCH: &str = "node(s) no reservations match reservation affinity";
 const OTHER_NODE: &str = "node(s) didn't match the nodeName specified by reservation";
@@ -72,6 +76,8 @@ struct Chosen {
     requests: Amounts,
     matched: Matched,
     ignored: Arc<Ignored>,
+    /// Plugins that may find too little in a reservation.
+    others: Vec<Box<dyn Within>>,
 }
 
 struct Asked {
@@ -118,7 +124,10 @@ impl Reservation {
         let kept = cluster.state::<Kept>()?;
         let (matched, _) = kept.matched(request, &wish, cluster);
         let requests = Amounts::from(&request.template().requests);
-        Some(Chosen { wish, requests, matched, ignored: Arc::clone(&self.ignored) })
+        let numa = request.plugin::<NodeNumaResource>().and_then(|plugin| plugin.within(request));
+        let devices = request.plugin::<DeviceShare>().and_then(|plugin| plugin.within(request));
+        let others = numa.into_iter().chain(devices).collect();
+        Some(Chosen { wish, requests, matched, ignored: Arc::clone(&self.ignored), others })
     }
 
     /// The running pods that a Reservation may take over, if it does that.
@@ -185,6 +194,16 @@ impl Chosen {
         let needs = (self.wish.needs_one(), self.wish.name().is_some());
         fits(&self.requests, &kept.room(cluster, row), &infos, needs, |name| self.ignored.contains(name))
     }
+
+    /// The reservation of a node that the pod uses there.
+    fn nominated<'k>(&self, kept: &'k Kept, cluster: &Cluster, row: Row) -> Option<&'k ReservationInfo> {
+        let mut fitting = self.fitting(kept, cluster, row).unwrap_or_default();
+        fitting.retain(|info| {
+            let source = Source::These(vec![info.uid.clone()]);
+            self.others.iter().all(|other| other.takes(cluster, row, &source))
+        });
+        nominate(&self.requests, &fitting)
+    }
 }
 
 impl Plugin for Reservation {
@@ -231,11 +250,8 @@ impl Plugin for Reservation {
         reasons.lock().clear();
         if request.pod.is_reservation() {
             let node = ReservePod::wanted_node(request.pod).map(Arc::from);
-            let object = cluster.objects().of::<ReservationObject>();
-            let policy = object
-                .map(|(_, object)| object)
-                .find(|object| object.metadata.uid.as_deref().is_some_and(|uid| Uid::from(uid) == request.pod.uid));
-            let is_default = policy.is_none_or(|object| object.spec.allocate_policy.is_none());
+            let object = object_of(request.pod, cluster);
+            let is_default = object.is_none_or(|object| object.spec.allocate_policy.is_none());
             let over = self.over_pods(request.pod, cluster);
             return PreFilter::Nodes(Box::new(Wanted { node, is_default, over, reasons }));
         }
@@ -284,14 +300,14 @@ impl Plugin for Reservation {
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
         if request.pod.is_reservation() {
             let over = self.taken_over(request.pod, cluster, row)?;
+            holds.set(Assumed);
             if !over.0.is_empty() {
                 holds.set(over);
             }
             return Ok(());
         }
         let Some((chosen, kept)) = self.choose(request, cluster).zip(cluster.state::<Kept>()) else { return Ok(()) };
-        let fitting = chosen.fitting(kept, cluster, row).unwrap_or_default();
-        match nominate(&chosen.requests, &fitting) {
+        match chosen.nominated(kept, cluster, row) {
             Some(info) => {
                 holds.set(Allocated { name: Arc::clone(&info.name), uid: info.uid.clone() });
                 Ok(())
@@ -433,8 +449,8 @@ const ORDER_MAX: i64 = 1 << 48;
 impl Score for Chosen {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         let (Some(kept), Some(node)) = (cluster.state::<Kept>(), cluster.node(row)) else { return 0 };
-        let fitting = self.fitting(kept, cluster, row).unwrap_or_default();
-        let score = nominate(&self.requests, &fitting).map_or(0, |info| reservation_score(&self.requests, info));
+        let nominated = self.nominated(kept, cluster, row);
+        let score = nominated.map_or(0, |info| reservation_score(&self.requests, info));
         let order = self.infos(kept, &node.name).iter().filter_map(|info| info.order).min();
         order.map_or(score, |order| ORDERED + order.clamp(-ORDER_MAX, ORDER_MAX) * SCORES + score)
     }
