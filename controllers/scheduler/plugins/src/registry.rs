@@ -56,7 +56,7 @@ const REGISTRY: &[(&str, Entry)] = &[
     ("NodeDeclaredFeatures", NotBuilt(Needs::NONE)),
     ("LoadAwareScheduling", Built(|profile, _| Ok(Arc::new(LoadAwareScheduling::new(&profile.args()?))))),
     ("NodeNUMAResource", Built(|profile, _| Ok(Arc::new(NodeNumaResource::new(profile.args()?))))),
-    ("Reservation", Built(|profile, _| Ok(Arc::new(Reservation::new(&profile.args()?))))),
+    ("Reservation", Built(|profile, gates| Ok(Arc::new(Reservation::new(&profile.args()?, gates))))),
     ("Coscheduling", Built(|profile, _| Ok(Arc::new(Coscheduling::new(&profile.args()?))))),
     ("DeviceShare", Built(device_share)),
     ("ElasticQuota", Built(|profile, gates| Ok(Arc::new(ElasticQuotaPlugin::new(&profile.args()?, gates))))),

@@ -21,7 +21,7 @@ mod upkeep;
 mod wish;
 
 pub use amounts::Amounts;
-pub use fits::{NodeRoom, Unfit, fits};
+pub use fits::{Needs, NodeRoom, Unfit, fits};
 pub use info::{AllocatePolicy, ReservationInfo};
 pub(crate) use kept::{Kept, counted_twice};
 pub(crate) use lots::Within;

@@ -58,6 +58,13 @@ impl Kept {
         self.consumers.get(uid).into_iter().flat_map(BTreeMap::keys)
     }
 
+    /// The pods that use what is no reservation any more, by what they say; for a Reservation that is unknown, not one without
+    /// a node.
+    pub(super) fn orphans<'k>(&'k self, is_known: impl Fn(&Uid) -> bool + 'k) -> impl Iterator<Item = &'k Uid> {
+        let gone = self.consumers.iter().filter(move |(uid, _)| self.info(uid).is_none() && !is_known(uid));
+        gone.flat_map(|(_, pods)| pods.keys())
+    }
+
     /// The reservations of a node.
     pub(super) fn on_node(&self, node: &str) -> impl Iterator<Item = &ReservationInfo> {
         self.by_node.get(node).into_iter().flatten().filter_map(|uid| self.info(uid))
@@ -70,13 +77,20 @@ impl Kept {
     }
 
     /// The reservations that a pod matches, and why it does not match others.
-    pub(super) fn matched(&self, request: &Request<'_>, wish: &Wish, cluster: &Cluster) -> (Matched, Summary) {
+    pub(super) fn matched(
+        &self,
+        request: &Request<'_>,
+        wish: &Wish,
+        cluster: &Cluster,
+        has_node_labels: bool,
+    ) -> (Matched, Summary) {
         let pod = identity_of(request.pod);
         let (mut matched, mut summary) = (Matched::new(), Summary::default());
         for (uid, (info, allocatable)) in &self.infos {
             let node = cluster.row(&info.node).and_then(|row| cluster.node(row));
             let Some(node) = node else { continue };
-            let said = wish.matches(&pod, &request.template().requests, info, allocatable, &node.labels);
+            let labels = if has_node_labels { &node.labels } else { &info.labels };
+            let said = wish.matches(&pod, &request.template().requests, info, allocatable, labels);
             summary.count(&said, wish);
             if matches!(said, Match::Matched | Match::Ignored) {
                 matched.entry(Arc::clone(&info.node)).or_default().push(uid.clone());
@@ -128,17 +142,25 @@ impl Kept {
     /// A Reservation has its node, or is assumed to have it.
     fn know(&mut self, object: &Reservation, assumed: Option<&Arc<str>>) -> Option<Arc<str>> {
         let requests = ReservePod::new(object).ok()?.requests;
-        let mut info = ReservationInfo::new(object, &requests)
+        let info = ReservationInfo::new(object, &requests)
             .or_else(|| assumed.map(|node| ReservationInfo::assumed(object, &requests, node)))?;
+        let is_resized = !object.status.allocatable.is_empty();
+        Some(self.insert(info, if is_resized { object.status.allocatable.clone() } else { requests }))
+    }
+
+    /// A pod that keeps what it has is on a node.
+    fn know_pod(&mut self, pod: &Pod, node: &Arc<str>) {
+        self.insert(ReservationInfo::of_pod(pod, node), pod.template.requests.clone());
+    }
+
+    fn insert(&mut self, mut info: ReservationInfo, allocatable: ResourceList) -> Arc<str> {
         for (pod, amounts) in self.consumers.get(&info.uid).into_iter().flatten() {
             info.assign(pod, amounts);
         }
         let (uid, node) = (info.uid.clone(), Arc::clone(&info.node));
         self.by_node.entry(Arc::clone(&node)).or_default().insert(uid.clone());
-        let allocatable =
-            if object.status.allocatable.is_empty() { requests } else { object.status.allocatable.clone() };
         self.infos.insert(uid, (info, allocatable));
-        Some(node)
+        node
     }
 }
 
@@ -165,7 +187,7 @@ fn assumed_node<'c>(placed: &Placed, cluster: &'c Cluster) -> Option<&'c Arc<str
 }
 
 fn is_placed(info: &ReservationInfo, cluster: &Cluster, row: Row) -> bool {
-    cluster.pod(&info.uid).is_some_and(|placed| placed.row == row && placed.pod.is_reservation())
+    cluster.pod(&info.uid).is_some_and(|placed| placed.row == row)
 }
 
 impl State for Kept {
@@ -174,6 +196,9 @@ impl State for Kept {
     }
 
     fn placed(&mut self, cluster: &Cluster, placed: &Placed) {
+        if let Some(node) = cluster.node(placed.row).filter(|_| placed.pod.keeps() && !placed.pod.is_reservation()) {
+            self.know_pod(&placed.pod, &node.name);
+        }
         if let Some(node) = assumed_node(placed, cluster)
             && self.info(&placed.pod.uid).is_none()
             && let Some(object) = object_of(&placed.pod, cluster)
@@ -191,7 +216,9 @@ impl State for Kept {
 
     fn removed(&mut self, cluster: &Cluster, placed: &Placed) {
         let uid = &placed.pod.uid;
-        if self.info(uid).is_some_and(|info| info.is_assumed) && cluster.hidden_pod(uid, placed.row).is_none() {
+        if self.info(uid).is_some_and(|info| info.is_assumed || info.is_pod)
+            && cluster.hidden_pod(uid, placed.row).is_none()
+        {
             self.forget(uid);
         }
         if let Some(Allocated { uid, .. }) = placed.holds.get() {

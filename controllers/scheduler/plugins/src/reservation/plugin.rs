@@ -32,7 +32,7 @@ use koord_resource::controller::ResourceKind;
 use parking_lot::Mutex;
 
 use super::{
-    Amounts, ReservationInfo, ReservePod, Unfit, Wish, fits,
+    Amounts, Needs, ReservationInfo, ReservePod, Unfit, Wish, fits,
     info::AllocatePolicy,
     kept::{Allocated, Assumed, Kept, Matched, identity_of, object_of},
     lifecycle::{Garbage, is_over},
@@ -59,8 +59,21 @@ pub struct Reservation {
     pre_allocation: PreAllocation,
     /// How room is made for pods and Reservations; none where that is left to others.
     preemption: Option<DefaultPreemption>,
+    /// What feature gates change.
+    changes: Changes,
     /// The reasons of the last search, which refusals refer to by their place.
     reasons: Arc<Mutex<Vec<Vec<String>>>>,
+}
+
+/// What feature gates change.
+#[derive(Clone, Copy, Debug, Default)]
+struct Changes {
+    /// Affinities see the labels of reservations alone, not those of their nodes.
+    omits_node_labels: bool,
+    /// A node with one reservation that a pod matches is not asked for room again.
+    trusts_node: bool,
+    /// The owners of Reservations that are gone are written so.
+    cleans_owners: bool,
 }
 
 /// Resources that reservations do not keep.
@@ -76,12 +89,15 @@ struct Chosen {
     requests: Amounts,
     matched: Matched,
     ignored: Arc<Ignored>,
+    trusts_node: bool,
     /// Plugins that may find too little in a reservation.
     others: Vec<Box<dyn Within>>,
 }
 
 struct Asked {
     chosen: Chosen,
+    /// Whether the pod keeps what it has, and cannot share a node with reservations of the default policy.
+    keeps: bool,
     reasons: Arc<Mutex<Vec<Vec<String>>>>,
 }
 
@@ -94,8 +110,8 @@ struct Wanted {
 }
 
 impl Reservation {
-    /// The plugin with these arguments.
-    pub fn new(args: &ReservationArgs) -> Self {
+    /// The plugin with these arguments, under these feature gates.
+    pub fn new(args: &ReservationArgs, gates: impl Fn(&str) -> bool) -> Self {
         let (names, domains) = (args.ignored_resources.clone(), args.ignored_resource_groups.clone());
         let seconds = |seconds: i64| u64::try_from(seconds).map(Duration::from_secs).unwrap_or_default();
         let garbage = Garbage {
@@ -114,6 +130,11 @@ impl Reservation {
             garbage: (!args.disable_garbage_collection).then_some(garbage),
             pre_allocation: args.pre_allocation_config.clone().unwrap_or_default(),
             preemption,
+            changes: Changes {
+                omits_node_labels: gates("OmitNodeLabelsForReservation"),
+                trusts_node: gates("SkipReservationFitsNode"),
+                cleans_owners: gates("CleanExpiredReservationAllocated"),
+            },
             reasons: Arc::default(),
         }
     }
@@ -122,12 +143,19 @@ impl Reservation {
     fn choose(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Chosen> {
         let wish = wish(request.pod).ok()?;
         let kept = cluster.state::<Kept>()?;
-        let (matched, _) = kept.matched(request, &wish, cluster);
+        let (matched, _) = kept.matched(request, &wish, cluster, !self.changes.omits_node_labels);
         let requests = Amounts::from(&request.template().requests);
         let numa = request.plugin::<NodeNumaResource>().and_then(|plugin| plugin.within(request));
         let devices = request.plugin::<DeviceShare>().and_then(|plugin| plugin.within(request));
         let others = numa.into_iter().chain(devices).collect();
-        Some(Chosen { wish, requests, matched, ignored: Arc::clone(&self.ignored), others })
+        Some(Chosen {
+            wish,
+            requests,
+            matched,
+            ignored: Arc::clone(&self.ignored),
+            others,
+            trusts_node: self.changes.trusts_node,
+        })
     }
 
     /// The running pods that a Reservation may take over, if it does that.
@@ -191,7 +219,8 @@ impl Chosen {
             let reasons = vec![NO_MATCH.to_owned()];
             return if self.wish.needs_one() { Err(Unfit { reasons }) } else { Ok(Vec::new()) };
         }
-        let needs = (self.wish.needs_one(), self.wish.name().is_some());
+        let (one, this_one) = (self.wish.needs_one(), self.wish.name().is_some());
+        let needs = Needs { one, this_one, trusts_node: self.trusts_node };
         fits(&self.requests, &kept.room(cluster, row), &infos, needs, |name| self.ignored.contains(name))
     }
 
@@ -225,7 +254,8 @@ impl Plugin for Reservation {
         }
         let wish = wish(request.pod).map_err(|message| Rejection { code: Code::Error, message })?;
         let Some(kept) = cluster.state::<Kept>().filter(|_| wish.needs_one()) else { return Ok(()) };
-        if kept.matched(request, &wish, cluster).0.is_empty() { Err(Rejection::unresolvable(NO_MATCH)) } else { Ok(()) }
+        let (matched, _) = kept.matched(request, &wish, cluster, !self.changes.omits_node_labels);
+        if matched.is_empty() { Err(Rejection::unresolvable(NO_MATCH)) } else { Ok(()) }
     }
 
     fn is_individual(&self, pod: &Pod, cluster: &Cluster) -> bool {
@@ -256,8 +286,8 @@ impl Plugin for Reservation {
             return PreFilter::Nodes(Box::new(Wanted { node, is_default, over, reasons }));
         }
         match self.choose(request, cluster) {
-            Some(chosen) if chosen.wish.needs_one() || !chosen.matched.is_empty() => {
-                PreFilter::Nodes(Box::new(Asked { chosen, reasons }))
+            Some(chosen) if chosen.wish.needs_one() || !chosen.matched.is_empty() || request.pod.keeps() => {
+                PreFilter::Nodes(Box::new(Asked { chosen, keeps: request.pod.keeps(), reasons }))
             }
             _ => PreFilter::Skip,
         }
@@ -290,7 +320,7 @@ impl Plugin for Reservation {
         let cluster = &*attempted.cluster;
         let lines = (|| {
             let (wish, kept) = (wish(request.pod).ok()?, cluster.state::<Kept>()?);
-            let (matched, summary) = kept.matched(request, &wish, cluster);
+            let (matched, summary) = kept.matched(request, &wish, cluster, !self.changes.omits_node_labels);
             let of_nodes = Self::node_reasons(request, attempted, &matched);
             (!request.pod.is_reservation()).then(|| summary.lines(&wish, &of_nodes).join(", "))
         })();
@@ -339,7 +369,16 @@ impl Plugin for Reservation {
     }
 
     fn upkeep(&self, cluster: &Cluster) -> Upkeep {
-        cluster.state::<Kept>().map(|kept| upkeep::all(kept, cluster, self.garbage)).unwrap_or_default()
+        cluster
+            .state::<Kept>()
+            .map(|kept| {
+                let mut upkeep = upkeep::all(kept, cluster, self.garbage);
+                if self.changes.cleans_owners {
+                    upkeep.writes.extend(upkeep::orphans(kept, cluster));
+                }
+                upkeep
+            })
+            .unwrap_or_default()
     }
 
     fn pre_bind(&self, _: &Request<'_>, placed: &Placed, _: &Cluster, patch: &mut Patch) {
@@ -365,11 +404,16 @@ impl Plugin for Reservation {
             | Events::NODE_LABELS
             | Events::POD_REMOVED
             | Events::POD_CHANGED
+            | Events::POD_ASSIGNED
             | Events::OBJECTS
     }
 
     fn may_help(&self, _: &Pod, event: &Event, _: &Cluster) -> bool {
-        !matches!(event, Event::Object(change) if change.of::<ReservationObject>().is_none())
+        match event {
+            Event::Object(change) => change.of::<ReservationObject>().is_some(),
+            Event::PodAssigned(pod) => pod.keeps(),
+            _ => true,
+        }
     }
 }
 
@@ -405,9 +449,18 @@ fn refusal(reasons: &Mutex<Vec<Vec<String>>>, words: Vec<String>, resolvable: bo
     Refusal { reason: 0, resolvable, operand: at as u64 }
 }
 
+/// Whether a node has a reservation beside which one of this policy cannot be: the default policy is by itself.
+fn has_other_policy(kept: &Kept, node: &str, is_default: bool) -> bool {
+    let mut others = kept.on_node(node).filter(|info| info.is_matchable());
+    others.any(|info| (info.policy == AllocatePolicy::Default) != is_default)
+}
+
 impl Filter for Asked {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let Some(kept) = cluster.state::<Kept>() else { return Ok(()) };
+        if self.keeps && cluster.node(row).is_some_and(|node| has_other_policy(kept, &node.name, false)) {
+            return Err(refusal(&self.reasons, vec![CONFLICT.to_owned()], false));
+        }
         let fitting = self.chosen.fitting(kept, cluster, row);
         fitting.map(|_| ()).map_err(|Unfit { reasons }| {
             let resolvable = reasons.iter().all(|reason| reason != NO_MATCH);
@@ -426,8 +479,7 @@ impl Filter for Wanted {
         if self.node.as_ref().is_some_and(|wanted| *wanted != node.name) {
             return Err(refusal(&self.reasons, vec![OTHER_NODE.to_owned()], false));
         }
-        let mut others = kept.on_node(&node.name).filter(|info| info.is_matchable());
-        if others.any(|info| (info.policy == AllocatePolicy::Default) != self.is_default) {
+        if has_other_policy(kept, &node.name, self.is_default) {
             return Err(refusal(&self.reasons, vec![CONFLICT.to_owned()], false));
         }
         let taken = self.over.as_ref().map(|over| over.chosen(kept, cluster, row));
@@ -449,7 +501,8 @@ const ORDER_MAX: i64 = 1 << 48;
 impl Score for Chosen {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         let (Some(kept), Some(node)) = (cluster.state::<Kept>(), cluster.node(row)) else { return 0 };
-        let nominated = self.nominated(kept, cluster, row);
+        // What a pod keeps is used where the owner happens to go; it makes no node better (3C.10).
+        let nominated = self.nominated(kept, cluster, row).filter(|info| !info.is_pod);
         let score = nominated.map_or(0, |info| reservation_score(&self.requests, info));
         let order = self.infos(kept, &node.name).iter().filter_map(|info| info.order).min();
         order.map_or(score, |order| ORDERED + order.clamp(-ORDER_MAX, ORDER_MAX) * SCORES + score)

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use koord_config::scheduler::NodeNumaResourceArgs;
 use koord_core::write::Action;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random};
+use koord_engine::labels::Labels;
 use koord_engine::{
     cycle::Profile,
     engine::{Attempt, Engine, Outcome},
@@ -19,7 +20,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{DeviceShare, NodeNumaResource, NodePorts, NodeResourcesFit, testing::node};
 
+mod gates;
 mod parts;
+mod pods;
 
 /// A scheduler with nodes of so many cores.
 struct World {
