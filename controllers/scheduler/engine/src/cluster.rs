@@ -505,6 +505,7 @@ impl Cluster {
     /// from a removal: it is hidden by then.
     pub(crate) fn hide(&mut self, uid: &Uid) {
         if let Some(placed) = self.pods.get(uid).cloned() {
+            self.log.note(placed.row);
             self.hidden.entry(placed.row).or_default().insert(uid.clone(), placed);
             self.take(uid);
         }
@@ -515,6 +516,7 @@ impl Cluster {
         for Placed { pod, row, holds, .. } in
             std::mem::take(&mut self.hidden).into_values().flat_map(BTreeMap::into_values)
         {
+            self.log.note(row);
             self.put(pod, row, holds);
         }
     }

@@ -1,6 +1,6 @@
 //! What a pod gets of a node, as filters, scores and Reserve ask for it (`spec/scheduler.md` 3B.3 and 3B.10).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use koord_engine::{
     cluster::Cluster,
@@ -9,7 +9,6 @@ use koord_engine::{
 };
 use koord_resource::ResourceList;
 use koord_scheduling::{NumaMask, ResourceId, ResourceVector};
-use parking_lot::Mutex;
 
 use super::{
     allocate::{Order, Shortage, Stock},
@@ -23,9 +22,12 @@ use super::{
     wanted::{Mismatch, Wanted},
     ways::{Way, ways},
 };
-use crate::reservation::{
-    Within, counted_twice,
-    lots::{Asks, Source},
+use crate::{
+    reservation::{
+        Within, counted_twice,
+        lots::{Asks, Source},
+    },
+    texts::Texts,
 };
 
 /// A pod that is asked for on nodes.
@@ -65,10 +67,6 @@ pub(super) struct Configured {
     pub(super) weights: Vec<(String, i64)>,
 }
 
-/// The words of refusals by number: they name NUMA nodes and resources, and a refusal has no place for them.
-#[derive(Debug, Default)]
-pub(super) struct Texts(Mutex<BTreeMap<Vec<String>, u64>>);
-
 /// A node in its cluster.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
@@ -83,29 +81,6 @@ impl<'a> Place<'a> {
     pub(super) fn of(cluster: &'a Cluster, row: Row) -> Option<Self> {
         let state = cluster.state::<NumaState>()?;
         Some(Self { cluster, row, state, node: state.node(row)? })
-    }
-}
-
-// === impl Texts ===
-
-impl Texts {
-    /// More combinations of NUMA nodes than clusters have; words beyond are replaced.
-    const TEXTS_MAX: usize = 1 << 16;
-
-    fn number(&self, reasons: Vec<String>) -> u64 {
-        let mut texts = self.0.lock();
-        let next = texts.len() as u64;
-        if texts.len() >= Self::TEXTS_MAX {
-            return texts.get(&reasons).copied().unwrap_or(u64::MAX);
-        }
-        *texts.entry(reasons).or_insert(next)
-    }
-
-    /// The words of a number.
-    pub(super) fn get(&self, number: u64) -> Vec<String> {
-        let texts = self.0.lock();
-        let known = texts.iter().find(|(_, known)| **known == number).map(|(reasons, _)| reasons.clone());
-        known.unwrap_or_else(|| vec!["node(s) NUMA nodes do not fit".to_owned()])
     }
 }
 

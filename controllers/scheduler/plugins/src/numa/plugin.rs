@@ -24,7 +24,7 @@ use koord_engine::{
 use koord_resource::controller::ResourceKind;
 
 use super::{
-    asked::{Asked, Configured, Place, Texts},
+    asked::{Asked, Configured, Place},
     devices::WantedDevices,
     policy::{Bind, Fill},
     state::{NumaHold, NumaState},
@@ -36,6 +36,7 @@ use crate::{
         Within,
         lots::{Asks, Source, source},
     },
+    texts::Texts,
 };
 
 const OUT_OF_SCOPE: &str = "pod has a nominated reservation but cannot be allocated within its NUMA scope";
@@ -132,7 +133,7 @@ impl Plugin for NodeNumaResource {
     }
 
     fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<String> {
-        self.texts.get(refusal.operand)
+        self.texts.get(refusal.operand, "node(s) NUMA nodes do not fit")
     }
 
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {

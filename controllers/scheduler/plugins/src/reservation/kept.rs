@@ -18,7 +18,9 @@ use koord_engine::{
 use koord_resource::ResourceList;
 use koord_scheduling::ResourceId;
 
-use super::{Amounts, Match, NodeRoom, PodIdentity, ReservationInfo, ReservePod, Summary, Wish, lifecycle::is_over};
+use super::{
+    Amounts, Match, NodeRoom, Owners, PodIdentity, ReservationInfo, ReservePod, Summary, Wish, lifecycle::is_over,
+};
 
 /// What a pod was given: a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +38,13 @@ pub(super) struct Assumed;
 pub(crate) struct Kept {
     infos: BTreeMap<Uid, (ReservationInfo, ResourceList)>,
     by_node: BTreeMap<Arc<str>, BTreeSet<Uid>>,
+    by_mark: BTreeMap<Arc<str>, BTreeMap<Arc<str>, BTreeSet<Uid>>>,
+    /// Those whose owners have nothing in common by which they are found.
+    unmarked: BTreeSet<Uid>,
+    /// How many have owners that are named.
+    named: usize,
+    /// Changes with every reservation and every owner.
+    generation: u64,
     /// By reservation, whether it is known or not.
     consumers: BTreeMap<Uid, BTreeMap<Uid, Amounts>>,
 }
@@ -70,10 +79,22 @@ impl Kept {
         self.by_node.get(node).into_iter().flatten().filter_map(|uid| self.info(uid))
     }
 
-    /// Whether a pod is an owner of any reservation.
-    pub(super) fn has_owner(&self, pod: &PodIdentity<'_>) -> bool {
-        let mut owners = self.infos.values().filter_map(|(info, _)| info.owners.as_ref());
-        owners.any(|owners| owners.match_pod(pod))
+    /// Changes with every reservation and every owner.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Whether a pod is an owner of any reservation as one of its kind is not.
+    pub(super) fn names(&self, pod: &PodIdentity<'_>) -> bool {
+        let owners = |uid: &Uid| self.info(uid).and_then(|info| info.owners.as_ref());
+        let is_named = |owners: &Owners| owners.name_pods() && owners.match_pod(pod);
+        self.named > 0 && self.candidates(pod).iter().filter_map(owners).any(is_named)
+    }
+
+    /// The reservations of which a pod may be an owner, by their uids.
+    fn candidates(&self, pod: &PodIdentity<'_>) -> BTreeSet<Uid> {
+        let marked = pod.marks().filter_map(|(key, value)| self.by_mark.get(key)?.get(&*value));
+        marked.chain([&self.unmarked]).flatten().cloned().collect()
     }
 
     /// The reservations that a pod matches, and why it does not match others.
@@ -84,9 +105,13 @@ impl Kept {
         cluster: &Cluster,
         has_node_labels: bool,
     ) -> (Matched, Summary) {
-        let pod = identity_of(request.pod);
         let (mut matched, mut summary) = (Matched::new(), Summary::default());
-        for (uid, (info, allocatable)) in &self.infos {
+        if self.is_empty() {
+            return (matched, summary);
+        }
+        let pod = identity_of(request.pod);
+        let candidates = if wish.is_ignoring { self.infos.keys().cloned().collect() } else { self.candidates(&pod) };
+        for (uid, (info, allocatable)) in candidates.iter().filter_map(|uid| self.infos.get_key_value(uid)) {
             let node = cluster.row(&info.node).and_then(|row| cluster.node(row));
             let Some(node) = node else { continue };
             let labels = if has_node_labels { &node.labels } else { &info.labels };
@@ -103,14 +128,15 @@ impl Kept {
     pub(crate) fn credit(&self, cluster: &Cluster, row: Row) -> Amounts {
         let mut credit = Amounts::default();
         let Some(node) = cluster.node(row) else { return credit };
-        for info in self.on_node(&node.name).filter(|info| is_placed(info, cluster, row)) {
+        let used = self.on_node(&node.name).filter(|info| info.assigned_count() > 0);
+        for info in used.filter(|info| is_placed(info, cluster, row)) {
             credit.add(&info.allocatable.minus(&info.held()));
         }
         credit
     }
 
-    /// What a node has left beside all that is kept on it, whether it is hidden now or not.
-    pub(super) fn room(&self, cluster: &Cluster, row: Row) -> NodeRoom {
+    /// What a node has left of these resources beside all that is kept on it, whether it is hidden now or not.
+    pub(super) fn room(&self, cluster: &Cluster, row: Row, of: &Amounts) -> NodeRoom {
         let credit = self.credit(cluster, row);
         let (mut hidden, mut hidden_pods) = (Amounts::default(), 0);
         for placed in cluster.hidden_on(row) {
@@ -121,15 +147,31 @@ impl Kept {
             hidden_pods += 1;
         }
         let left = |id: ResourceId| cluster.allocatable(id, row) - cluster.requested(id, row);
-        let free = cluster.resources().names().filter_map(|name| {
+        let free = of.iter().filter_map(|(name, _)| {
             let id = cluster.resources().get(name)?;
-            Some((Arc::from(name), left(id).saturating_add(credit.get(name)).saturating_sub(hidden.get(name))))
+            let free = left(id).saturating_add(credit.get(name)).saturating_sub(hidden.get(name));
+            Some((Arc::clone(name), free))
         });
         NodeRoom { free: free.collect(), pods: left(ResourceId::PODS) - hidden_pods }
     }
 
     fn forget(&mut self, uid: &Uid) -> Option<Arc<str>> {
         let (info, _) = self.infos.remove(uid)?;
+        self.generation += 1;
+        if let Some(owners) = &info.owners {
+            self.named -= usize::from(owners.name_pods());
+            self.unmarked.remove(uid);
+            for (key, value) in owners.marks().into_iter().flatten() {
+                if let Some(of_key) = self.by_mark.get_mut(key)
+                    && let Some(uids) = of_key.get_mut(value)
+                {
+                    uids.remove(uid);
+                    if uids.is_empty() {
+                        of_key.remove(value);
+                    }
+                }
+            }
+        }
         if let Some(uids) = self.by_node.get_mut(&info.node) {
             uids.remove(uid);
             if uids.is_empty() {
@@ -158,6 +200,17 @@ impl Kept {
             info.assign(pod, amounts);
         }
         let (uid, node) = (info.uid.clone(), Arc::clone(&info.node));
+        self.forget(&uid);
+        self.generation += 1;
+        if let Some(owners) = &info.owners {
+            self.named += usize::from(owners.name_pods());
+            match owners.marks() {
+                None => _ = self.unmarked.insert(uid.clone()),
+                Some(marks) => marks.into_iter().cloned().for_each(|(key, value)| {
+                    self.by_mark.entry(key).or_default().entry(value).or_default().insert(uid.clone());
+                }),
+            }
+        }
         self.by_node.entry(Arc::clone(&node)).or_default().insert(uid.clone());
         self.infos.insert(uid, (info, allocatable));
         node
@@ -206,6 +259,7 @@ impl State for Kept {
             self.know(object, Some(node));
         }
         if let Some(Allocated { uid, .. }) = placed.holds.get() {
+            self.generation += 1;
             let requests = Amounts::from(&placed.pod.template.requests);
             if let Some((info, _)) = self.infos.get_mut(uid) {
                 info.assign(&placed.pod.uid, &requests);
@@ -222,6 +276,7 @@ impl State for Kept {
             self.forget(uid);
         }
         if let Some(Allocated { uid, .. }) = placed.holds.get() {
+            self.generation += 1;
             if let Some((info, _)) = self.infos.get_mut(uid) {
                 info.unassign(&placed.pod.uid);
             }

@@ -29,13 +29,14 @@ use koord_engine::{
     state::State,
 };
 use koord_resource::controller::ResourceKind;
-use parking_lot::Mutex;
 
 use super::{
-    Amounts, Needs, ReservationInfo, ReservePod, Unfit, Wish, fits,
+    Amounts, Needs, ReservationInfo, ReservePod, Summary, Unfit, Wish,
+    attempt::Attempt,
+    fits,
     info::AllocatePolicy,
     kept::{Allocated, Assumed, Kept, Matched, identity_of, object_of},
-    lifecycle::{Garbage, is_over},
+    lifecycle::{self, Garbage, is_over},
     lots::{Source, Within},
     message, nominate,
     over_pods::{OverPods, TakenOver},
@@ -44,6 +45,7 @@ use super::{
 use crate::{
     DeviceShare, NodeNumaResource,
     default_preemption::{DefaultPreemption, LowerPriority, waits_for_victims},
+    texts::Texts,
 };
 
 const NO_MATCH: &str = "node(s) no reservations match reservation affinity";
@@ -61,8 +63,8 @@ pub struct Reservation {
     preemption: Option<DefaultPreemption>,
     /// What feature gates change.
     changes: Changes,
-    /// The reasons of the last search, which refusals refer to by their place.
-    reasons: Arc<Mutex<Vec<Vec<String>>>>,
+    attempt: Attempt,
+    texts: Arc<Texts>,
 }
 
 /// What feature gates change.
@@ -83,11 +85,12 @@ struct Ignored {
     domains: Vec<String>,
 }
 
-/// A pod with the reservations that it matches.
-struct Chosen {
+/// A pod with the reservations that it matches, and why it does not match others.
+pub(super) struct Chosen {
     wish: Wish,
     requests: Amounts,
     matched: Matched,
+    summary: Summary,
     ignored: Arc<Ignored>,
     trusts_node: bool,
     /// Plugins that may find too little in a reservation.
@@ -95,18 +98,24 @@ struct Chosen {
 }
 
 struct Asked {
-    chosen: Chosen,
+    chosen: Arc<Chosen>,
     /// Whether the pod keeps what it has, and cannot share a node with reservations of the default policy.
     keeps: bool,
-    reasons: Arc<Mutex<Vec<Vec<String>>>>,
+    texts: Arc<Texts>,
 }
+
+/// How nodes are compared for a pod.
+struct Rated(Arc<Chosen>);
+
+/// How nodes are compared for a Reservation that takes over pods.
+struct Taking(Arc<OverPods>);
 
 /// A Reservation that looks for its node.
 struct Wanted {
     node: Option<Arc<str>>,
     is_default: bool,
-    over: Option<OverPods>,
-    reasons: Arc<Mutex<Vec<Vec<String>>>>,
+    over: Option<Arc<OverPods>>,
+    texts: Arc<Texts>,
 }
 
 impl Reservation {
@@ -135,41 +144,40 @@ impl Reservation {
                 trusts_node: gates("SkipReservationFitsNode"),
                 cleans_owners: gates("CleanExpiredReservationAllocated"),
             },
-            reasons: Arc::default(),
+            attempt: Attempt::default(),
+            texts: Arc::default(),
         }
     }
 
-    /// What a pod wants, and the reservations that it matches.
-    fn choose(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Chosen> {
-        let wish = wish(request.pod).ok()?;
-        let kept = cluster.state::<Kept>()?;
-        let (matched, _) = kept.matched(request, &wish, cluster, !self.changes.omits_node_labels);
-        let requests = Amounts::from(&request.template().requests);
-        let numa = request.plugin::<NodeNumaResource>().and_then(|plugin| plugin.within(request));
-        let devices = request.plugin::<DeviceShare>().and_then(|plugin| plugin.within(request));
-        let others = numa.into_iter().chain(devices).collect();
-        Some(Chosen {
-            wish,
-            requests,
-            matched,
-            ignored: Arc::clone(&self.ignored),
-            others,
-            trusts_node: self.changes.trusts_node,
+    /// What a pod wants, and the reservations that it matches; none where there are none.
+    fn choose(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Arc<Chosen>> {
+        self.attempt.chosen(request.pod, cluster, || {
+            let wish = wish(request.pod).ok()?;
+            let kept = cluster.state::<Kept>().filter(|kept| !kept.is_empty() || wish.needs_one())?;
+            let (matched, summary) = kept.matched(request, &wish, cluster, !self.changes.omits_node_labels);
+            let (mut requests, mut others) = (Amounts::default(), Vec::new());
+            if !matched.is_empty() {
+                requests = Amounts::from(&request.template().requests);
+                others.extend(request.plugin::<NodeNumaResource>().and_then(|plugin| plugin.within(request)));
+                others.extend(request.plugin::<DeviceShare>().and_then(|plugin| plugin.within(request)));
+            }
+            let (ignored, trusts_node) = (Arc::clone(&self.ignored), self.changes.trusts_node);
+            Some(Chosen { wish, requests, matched, summary, ignored, others, trusts_node })
         })
     }
 
-    /// The running pods that a Reservation may take over, if it does that.
-    fn over_pods(&self, pod: &Pod, cluster: &Cluster) -> Option<OverPods> {
-        OverPods::of(pod, cluster, &self.pre_allocation).ok().flatten()
+    /// The running pods that a Reservation may take over; none where it takes over nothing.
+    fn over_pods(&self, pod: &Pod, cluster: &Cluster) -> Result<Option<Arc<OverPods>>, Rejection> {
+        self.attempt.over(pod, cluster, || OverPods::of(pod, cluster, &self.pre_allocation))
     }
 
     /// The running pods that a Reservation takes over on its node.
     fn taken_over(&self, pod: &Pod, cluster: &Cluster, row: Row) -> Result<TakenOver, Rejection> {
-        let (Some(over), Some(kept)) = (self.over_pods(pod, cluster), cluster.state::<Kept>()) else {
+        let (Some(over), Some(kept)) = (self.over_pods(pod, cluster)?, cluster.state::<Kept>()) else {
             return Ok(TakenOver(Vec::new()));
         };
         let chosen = over.chosen(kept, cluster, row).map_err(|words| Rejection::unschedulable(words.join(", ")))?;
-        let placed = |uid: &Uid| cluster.hidden_on(row).find(|placed| placed.pod.uid == *uid);
+        let placed = |uid: &Uid| cluster.hidden_pod(uid, row);
         let taken = chosen.iter().filter_map(placed).map(|placed| (placed.pod.uid.clone(), placed.pod.key.clone()));
         Ok(TakenOver(taken.collect()))
     }
@@ -221,11 +229,15 @@ impl Chosen {
         }
         let (one, this_one) = (self.wish.needs_one(), self.wish.name().is_some());
         let needs = Needs { one, this_one, trusts_node: self.trusts_node };
-        fits(&self.requests, &kept.room(cluster, row), &infos, needs, |name| self.ignored.contains(name))
+        let room = kept.room(cluster, row, &self.requests);
+        fits(&self.requests, &room, &infos, needs, |name| self.ignored.contains(name))
     }
 
     /// The reservation of a node that the pod uses there.
     fn nominated<'k>(&self, kept: &'k Kept, cluster: &Cluster, row: Row) -> Option<&'k ReservationInfo> {
+        if self.matched.is_empty() {
+            return None;
+        }
         let mut fitting = self.fitting(kept, cluster, row).unwrap_or_default();
         fitting.retain(|info| {
             let source = Source::These(vec![info.uid.clone()]);
@@ -250,62 +262,66 @@ impl Plugin for Reservation {
 
     fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
         if request.pod.is_reservation() {
-            return OverPods::of(request.pod, cluster, &self.pre_allocation).map(drop);
+            if let Some(missing) = object_of(request.pod, cluster).and_then(lifecycle::missing) {
+                return Err(Rejection::error(format!("running PreFilter plugin {:?}: {missing}", self.name())));
+            }
+            return self.over_pods(request.pod, cluster).map(drop);
         }
         let wish = wish(request.pod).map_err(|message| Rejection { code: Code::Error, message })?;
-        let Some(kept) = cluster.state::<Kept>().filter(|_| wish.needs_one()) else { return Ok(()) };
-        let (matched, _) = kept.matched(request, &wish, cluster, !self.changes.omits_node_labels);
-        if matched.is_empty() { Err(Rejection::unresolvable(NO_MATCH)) } else { Ok(()) }
+        if !wish.needs_one() {
+            return Ok(());
+        }
+        let chosen = self.choose(request, cluster);
+        if chosen.is_some_and(|chosen| chosen.matched.is_empty()) {
+            Err(Rejection::unresolvable(NO_MATCH))
+        } else {
+            Ok(())
+        }
     }
 
     fn is_individual(&self, pod: &Pod, cluster: &Cluster) -> bool {
-        let Some(kept) = cluster.state::<Kept>() else { return false };
-        if pod.is_reservation() {
-            return true;
-        }
-        let wants = wish(pod).is_ok_and(|wish| wish.needs_one() || wish.is_ignoring);
-        wants || !kept.is_empty() && kept.has_owner(&identity_of(pod))
+        let names = |kept: &Kept| kept.names(&identity_of(pod));
+        pod.is_reservation() || cluster.state::<Kept>().is_some_and(names)
+    }
+
+    fn epoch(&self, cluster: &Cluster) -> u64 {
+        cluster.state::<Kept>().map_or(0, |kept| u64::from(!kept.is_empty()))
     }
 
     fn hides(&self, request: &Request<'_>, cluster: &Cluster) -> Vec<Uid> {
+        self.attempt.begin();
         if request.pod.is_reservation() {
-            return self.over_pods(request.pod, cluster).map(|over| over.pods().cloned().collect()).unwrap_or_default();
+            let over = self.over_pods(request.pod, cluster).ok().flatten();
+            return over.map(|over| over.pods().cloned().collect()).unwrap_or_default();
         }
-        let chosen = self.is_individual(request.pod, cluster).then(|| self.choose(request, cluster)).flatten();
-        chosen.map(|chosen| chosen.matched.into_values().flatten().collect()).unwrap_or_default()
+        let chosen = self.choose(request, cluster);
+        chosen.map(|chosen| chosen.matched.values().flatten().cloned().collect()).unwrap_or_default()
     }
 
     fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreFilter {
-        let reasons = Arc::clone(&self.reasons);
-        reasons.lock().clear();
+        let texts = Arc::clone(&self.texts);
         if request.pod.is_reservation() {
             let node = ReservePod::wanted_node(request.pod).map(Arc::from);
             let object = object_of(request.pod, cluster);
             let is_default = object.is_none_or(|object| object.spec.allocate_policy.is_none());
-            let over = self.over_pods(request.pod, cluster);
-            return PreFilter::Nodes(Box::new(Wanted { node, is_default, over, reasons }));
+            let over = self.over_pods(request.pod, cluster).ok().flatten();
+            return PreFilter::Nodes(Box::new(Wanted { node, is_default, over, texts }));
         }
-        match self.choose(request, cluster) {
-            Some(chosen) if chosen.wish.needs_one() || !chosen.matched.is_empty() || request.pod.keeps() => {
-                PreFilter::Nodes(Box::new(Asked { chosen, keeps: request.pod.keeps(), reasons }))
-            }
-            _ => PreFilter::Skip,
-        }
+        self.choose(request, cluster).map_or(PreFilter::Skip, |chosen| {
+            PreFilter::Nodes(Box::new(Asked { chosen, keeps: request.pod.keeps(), texts }))
+        })
     }
 
     fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
         if request.pod.is_reservation() {
-            return self.over_pods(request.pod, cluster).map(|over| -> Box<dyn Score> { Box::new(over) });
+            let over = self.over_pods(request.pod, cluster).ok().flatten();
+            return over.map(|over| -> Box<dyn Score> { Box::new(Taking(over)) });
         }
-        let chosen = self.choose(request, cluster)?;
-        let is_used = !chosen.wish.is_ignoring && !chosen.matched.is_empty();
-        is_used.then(|| -> Box<dyn Score> { Box::new(chosen) })
+        self.choose(request, cluster).map(|chosen| -> Box<dyn Score> { Box::new(Rated(chosen)) })
     }
 
     fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<String> {
-        let known = self.reasons.lock();
-        let at = usize::try_from(refusal.operand).unwrap_or(usize::MAX);
-        known.get(at).cloned().unwrap_or_default()
+        self.texts.get(refusal.operand, "node(s) no reservation(s) to meet the requirements")
     }
 
     fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilter {
@@ -318,12 +334,11 @@ impl Plugin for Reservation {
             }
         }
         let cluster = &*attempted.cluster;
-        let lines = (|| {
-            let (wish, kept) = (wish(request.pod).ok()?, cluster.state::<Kept>()?);
-            let (matched, summary) = kept.matched(request, &wish, cluster, !self.changes.omits_node_labels);
-            let of_nodes = Self::node_reasons(request, attempted, &matched);
-            (!request.pod.is_reservation()).then(|| summary.lines(&wish, &of_nodes).join(", "))
-        })();
+        let chosen = (!request.pod.is_reservation()).then(|| self.choose(request, cluster)).flatten();
+        let lines = chosen.map(|chosen| {
+            let of_nodes = Self::node_reasons(request, attempted, &chosen.matched);
+            chosen.summary.lines(&chosen.wish, &of_nodes).join(", ")
+        });
         PostFilter::Nothing(lines.unwrap_or_default())
     }
 
@@ -385,6 +400,9 @@ impl Plugin for Reservation {
         if let Some(Allocated { name, uid }) = placed.holds.get() {
             let allocated = ReservationAllocated { name: name.to_string(), uid: uid.to_string() };
             patch.annotate(RESERVATION_ALLOCATED.name(), allocated.write());
+        } else if placed.pod.given.get(RESERVATION_ALLOCATED.name()).is_some() && !placed.pod.is_reservation() {
+            // It is left of a binding that has failed.
+            patch.annotations.insert(RESERVATION_ALLOCATED.name().to_owned(), None);
         }
         if let Some(over) = placed.holds.get::<TakenOver>() {
             patch.writes.extend(over.writes(&placed.pod).map(|write| ("Reservation", write)));
@@ -440,13 +458,8 @@ fn wish(pod: &Pod) -> Result<Wish, String> {
 }
 
 /// A refusal with these reasons.
-fn refusal(reasons: &Mutex<Vec<Vec<String>>>, words: Vec<String>, resolvable: bool) -> Refusal {
-    let mut known = reasons.lock();
-    let at = known.iter().position(|other| *other == words).unwrap_or_else(|| {
-        known.push(words);
-        known.len() - 1
-    });
-    Refusal { reason: 0, resolvable, operand: at as u64 }
+fn refusal(texts: &Texts, words: Vec<String>, resolvable: bool) -> Refusal {
+    Refusal { reason: 0, resolvable, operand: texts.number(words) }
 }
 
 /// Whether a node has a reservation beside which one of this policy cannot be: the default policy is by itself.
@@ -459,17 +472,21 @@ impl Filter for Asked {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let Some(kept) = cluster.state::<Kept>() else { return Ok(()) };
         if self.keeps && cluster.node(row).is_some_and(|node| has_other_policy(kept, &node.name, false)) {
-            return Err(refusal(&self.reasons, vec![CONFLICT.to_owned()], false));
+            return Err(refusal(&self.texts, vec![CONFLICT.to_owned()], false));
         }
         let fitting = self.chosen.fitting(kept, cluster, row);
         fitting.map(|_| ()).map_err(|Unfit { reasons }| {
             let resolvable = reasons.iter().all(|reason| reason != NO_MATCH);
-            refusal(&self.reasons, reasons, resolvable)
+            refusal(&self.texts, reasons, resolvable)
         })
     }
 
-    fn is_local(&self) -> bool {
+    fn follows_rows(&self) -> bool {
         false
+    }
+
+    fn inherits(&self) -> bool {
+        true
     }
 }
 
@@ -477,13 +494,13 @@ impl Filter for Wanted {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let (Some(kept), Some(node)) = (cluster.state::<Kept>(), cluster.node(row)) else { return Ok(()) };
         if self.node.as_ref().is_some_and(|wanted| *wanted != node.name) {
-            return Err(refusal(&self.reasons, vec![OTHER_NODE.to_owned()], false));
+            return Err(refusal(&self.texts, vec![OTHER_NODE.to_owned()], false));
         }
         if has_other_policy(kept, &node.name, self.is_default) {
-            return Err(refusal(&self.reasons, vec![CONFLICT.to_owned()], false));
+            return Err(refusal(&self.texts, vec![CONFLICT.to_owned()], false));
         }
         let taken = self.over.as_ref().map(|over| over.chosen(kept, cluster, row));
-        taken.transpose().map(drop).map_err(|words| refusal(&self.reasons, words, true))
+        taken.transpose().map(drop).map_err(|words| refusal(&self.texts, words, true))
     }
 
     fn is_local(&self) -> bool {
@@ -498,14 +515,20 @@ const SCORES: i64 = 128;
 /// Orders beyond are alike.
 const ORDER_MAX: i64 = 1 << 48;
 
-impl Score for Chosen {
+impl Score for Rated {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         let (Some(kept), Some(node)) = (cluster.state::<Kept>(), cluster.node(row)) else { return 0 };
         // What a pod keeps is used where the owner happens to go; it makes no node better (3C.10).
-        let nominated = self.nominated(kept, cluster, row).filter(|info| !info.is_pod);
-        let score = nominated.map_or(0, |info| reservation_score(&self.requests, info));
-        let order = self.infos(kept, &node.name).iter().filter_map(|info| info.order).min();
+        let Self(chosen) = self;
+        let nominated = chosen.nominated(kept, cluster, row).filter(|info| !info.is_pod);
+        let score = nominated.map_or(0, |info| reservation_score(&chosen.requests, info));
+        let order = chosen.infos(kept, &node.name).iter().filter_map(|info| info.order).min();
         order.map_or(score, |order| ORDERED + order.clamp(-ORDER_MAX, ORDER_MAX) * SCORES + score)
+    }
+
+    fn rows(&self, cluster: &Cluster) -> Option<Vec<Row>> {
+        let is_used = !self.0.wish.is_ignoring;
+        Some(self.0.matched.keys().filter(|_| is_used).filter_map(|node| cluster.row(node)).collect())
     }
 
     fn normalize(&self, all: &mut [i64]) {
@@ -524,9 +547,9 @@ impl Score for Chosen {
     }
 }
 
-impl Score for OverPods {
+impl Score for Taking {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
-        cluster.state::<Kept>().map_or(0, |kept| self.rate(kept, cluster, row))
+        cluster.state::<Kept>().map_or(0, |kept| self.0.rate(kept, cluster, row))
     }
 
     fn is_local(&self) -> bool {

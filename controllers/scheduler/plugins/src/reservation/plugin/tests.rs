@@ -21,6 +21,7 @@ use super::*;
 use crate::{DeviceShare, NodeNumaResource, NodePorts, NodeResourcesFit, testing::node};
 
 mod gates;
+mod memory;
 mod parts;
 mod pods;
 
@@ -489,4 +490,27 @@ fn a_deleted_reservation_takes_no_owners_before_its_node_is_written() {
     world.engine.remove_object(std::any::TypeId::of::<ReservationObject>(), "r", world.now);
     assert_eq!((world.owner("p", 2, ""), world.used()), ("n2".to_owned(), 2000));
     assert!(world.engine.cluster().state::<Kept>().unwrap().is_empty());
+}
+
+#[test]
+fn a_reservation_without_owners_is_not_placed() {
+    let mut world = World::new(&[8]);
+    let said = "running PreFilter plugin \"Reservation\": the reservation misses the owner spec";
+    assert_eq!(world.reserve("r", 4, &json!({"owners": []})), said);
+    assert_eq!(world.status("r"), "- Scheduled=False");
+    assert_eq!(world.owner("p", 8, ""), "n1");
+}
+
+#[test]
+fn an_annotation_that_is_left_of_a_failed_binding_is_removed() {
+    let mut world = World::new(&[8]);
+    let given = [("scheduling.koordinator.sh/reservation-allocated", r#"{"name":"r","uid":"r"}"#)];
+    let pod = Pod { given: given.into_iter().collect(), ..World::of("p", 4, &[("app", "x")], "") };
+    world.engine.set_pod(Arc::new(pod.clone()), world.now);
+    let Outcome::Bind { patch, .. } = world.next().unwrap().outcome else { panic!("there is room") };
+    assert_eq!(patch.annotations, [(given[0].0.to_owned(), None)].into(), "the reservation is gone");
+    let mut world = World::new(&[8]);
+    world.reserve("r", 4, &json!({}));
+    world.engine.set_pod(Arc::new(pod), world.now);
+    assert_eq!(world.attempt(), "n1 in r");
 }
