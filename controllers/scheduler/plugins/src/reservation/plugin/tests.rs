@@ -514,3 +514,15 @@ fn an_annotation_that_is_left_of_a_failed_binding_is_removed() {
     world.engine.set_pod(Arc::new(pod), world.now);
     assert_eq!(world.attempt(), "n1 in r");
 }
+
+#[test]
+fn a_reservation_that_loses_or_changes_its_node_is_where_its_status_says() {
+    let mut world = World::new(&[8, 8]);
+    assert_eq!(world.reserve("r", 6, &json!({"nodeName": "n1"})), "n1");
+    world.update("r", &|object| object["status"]["nodeName"] = json!("n2"));
+    assert_eq!(world.owner("p", 6, ""), "n2 in r");
+    world.engine.remove_pod(&Uid::from("p"), world.now);
+    world.update("r", &|object| object["status"] = json!({}));
+    assert!(world.engine.cluster().state::<Kept>().unwrap().is_empty());
+    assert_eq!((world.used(), world.attempt(), world.used()), (0, "n1".to_owned(), 6000));
+}
