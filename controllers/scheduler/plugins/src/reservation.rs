@@ -5,6 +5,7 @@
 //! ([`nominate`]), and how nodes compare. [`lifecycle`] is what becomes of a Reservation itself.
 
 mod amounts;
+mod ask;
 mod attempt;
 mod fits;
 mod info;
@@ -18,6 +19,7 @@ mod plugin;
 mod pre_allocation;
 mod reserve_pod;
 mod scores;
+mod shown;
 mod upkeep;
 mod wish;
 

@@ -6,7 +6,7 @@ use koord_core::uid::Uid;
 use koord_engine::{cluster::Cluster, plugin::Rejection, pod::Pod};
 use parking_lot::Mutex;
 
-use super::{kept::Kept, over_pods::OverPods, plugin::Chosen};
+use super::{ask::Chosen, kept::Kept, over_pods::OverPods};
 
 /// What was found about one pod, as long as no reservation and no owner changes.
 #[derive(Default)]
