@@ -505,7 +505,6 @@ impl Cluster {
     /// from a removal: it is hidden by then.
     pub(crate) fn hide(&mut self, uid: &Uid) {
         if let Some(placed) = self.pods.get(uid).cloned() {
-            self.log.note(placed.row);
             self.hidden.entry(placed.row).or_default().insert(uid.clone(), placed);
             self.take(uid);
         }
@@ -516,7 +515,6 @@ impl Cluster {
         for Placed { pod, row, holds, .. } in
             std::mem::take(&mut self.hidden).into_values().flat_map(BTreeMap::into_values)
         {
-            self.log.note(row);
             self.put(pod, row, holds);
         }
     }
@@ -524,6 +522,11 @@ impl Cluster {
     /// The pods that are hidden during this attempt.
     pub fn hidden(&self) -> impl Iterator<Item = &Placed> {
         self.hidden.values().flat_map(BTreeMap::values)
+    }
+
+    /// Their uids, by row.
+    pub(crate) fn hidden_uids(&self) -> BTreeMap<Row, Vec<Uid>> {
+        self.hidden.iter().map(|(row, pods)| (*row, pods.keys().cloned().collect())).collect()
     }
 
     /// Those of a node.

@@ -391,7 +391,7 @@ pub trait Filter: Send + Sync {
     }
 
     /// Whether what this answered for the last pod of the class holds for this pod on rows that have not changed, although it is
-    /// prepared again for every pod. Rows on which something is hidden count as changed.
+    /// prepared again for every pod. Rows on which something else is hidden count as changed.
     fn inherits(&self) -> bool {
         false
     }

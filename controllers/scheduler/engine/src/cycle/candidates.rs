@@ -5,6 +5,8 @@ use std::{
     sync::Arc,
 };
 
+use koord_core::uid::Uid;
+
 use super::{Found, Prepared, Profile, Scorer, Verdict, first_refusal};
 use crate::{
     best::Best,
@@ -23,6 +25,8 @@ pub(super) struct Candidates {
     /// By row: the first refusal of a local filter.
     verdicts: Vec<Option<Verdict>>,
     position: Position,
+    /// The pods that were hidden on rows when these were asked.
+    hidden: BTreeMap<Row, Vec<Uid>>,
     /// By plugin.
     epochs: Vec<u64>,
 }
@@ -30,7 +34,8 @@ pub(super) struct Candidates {
 impl Candidates {
     pub(super) fn of(profile: &Profile, class: Arc<Class>, prepared: Prepared, cluster: &Cluster) -> Self {
         let (best, position, epochs) = (Best::default(), cluster.position(), profile.epochs(cluster));
-        let mut candidates = Self { class, prepared, best, verdicts: Vec::new(), position, epochs };
+        let hidden = cluster.hidden_uids();
+        let mut candidates = Self { class, prepared, best, verdicts: Vec::new(), position, hidden, epochs };
         candidates.ask_all(cluster);
         candidates
     }
@@ -53,6 +58,10 @@ impl Candidates {
         let is_wide_enough = cluster.width() <= self.verdicts.len();
         let Some(changed) = cluster.changed_since(self.position).filter(|_| is_wide_enough) else { return false };
         let mut changed: Vec<Row> = changed.collect();
+        let hidden = cluster.hidden_uids();
+        let rows = self.hidden.keys().chain(hidden.keys());
+        changed.extend(rows.filter(|row| self.hidden.get(row) != hidden.get(row)));
+        self.hidden = hidden;
         changed.sort_unstable();
         changed.dedup();
         let heirs = self.prepared.filters.iter().filter(|(_, filter)| filter.inherits()).map(|(plugin, _)| *plugin);

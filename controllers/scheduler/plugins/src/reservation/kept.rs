@@ -38,6 +38,8 @@ pub(super) struct Assumed;
 pub(crate) struct Kept {
     infos: BTreeMap<Uid, (ReservationInfo, ResourceList)>,
     by_node: BTreeMap<Arc<str>, BTreeSet<Uid>>,
+    /// The rows of these nodes.
+    rows: BTreeSet<Row>,
     by_mark: BTreeMap<Arc<str>, BTreeMap<Arc<str>, BTreeSet<Uid>>>,
     /// Those whose owners have nothing in common by which they are found.
     unmarked: BTreeSet<Uid>,
@@ -127,7 +129,7 @@ impl Kept {
     /// What counts twice on a node: owners count for themselves, and are a part of what is kept for them.
     pub(crate) fn credit(&self, cluster: &Cluster, row: Row) -> Amounts {
         let mut credit = Amounts::default();
-        let Some(node) = cluster.node(row) else { return credit };
+        let Some(node) = cluster.node(row).filter(|_| self.rows.contains(&row)) else { return credit };
         let used = self.on_node(&node.name).filter(|info| info.assigned_count() > 0);
         for info in used.filter(|info| is_placed(info, cluster, row)) {
             credit.add(&info.allocatable.minus(&info.held()));
@@ -155,7 +157,7 @@ impl Kept {
         NodeRoom { free: free.collect(), pods: left(ResourceId::PODS) - hidden_pods }
     }
 
-    fn forget(&mut self, uid: &Uid) -> Option<Arc<str>> {
+    fn forget(&mut self, cluster: &Cluster, uid: &Uid) -> Option<Arc<str>> {
         let (info, _) = self.infos.remove(uid)?;
         self.generation += 1;
         if let Some(owners) = &info.owners {
@@ -176,31 +178,33 @@ impl Kept {
             uids.remove(uid);
             if uids.is_empty() {
                 self.by_node.remove(&info.node);
+                cluster.row(&info.node).map(|row| self.rows.remove(&row));
             }
         }
         Some(info.node)
     }
 
     /// A Reservation has its node, or is assumed to have it.
-    fn know(&mut self, object: &Reservation, assumed: Option<&Arc<str>>) -> Option<Arc<str>> {
+    fn know(&mut self, cluster: &Cluster, object: &Reservation, assumed: Option<&Arc<str>>) -> Option<Arc<str>> {
         let requests = ReservePod::new(object).ok()?.requests;
         let info = ReservationInfo::new(object, &requests)
             .or_else(|| assumed.map(|node| ReservationInfo::assumed(object, &requests, node)))?;
         let is_resized = !object.status.allocatable.is_empty();
-        Some(self.insert(info, if is_resized { object.status.allocatable.clone() } else { requests }))
+        Some(self.insert(cluster, info, if is_resized { object.status.allocatable.clone() } else { requests }))
     }
 
     /// A pod that keeps what it has is on a node.
-    fn know_pod(&mut self, pod: &Pod, node: &Arc<str>) {
-        self.insert(ReservationInfo::of_pod(pod, node), pod.template.requests.clone());
+    fn know_pod(&mut self, cluster: &Cluster, pod: &Pod, node: &Arc<str>) {
+        self.insert(cluster, ReservationInfo::of_pod(pod, node), pod.template.requests.clone());
     }
 
-    fn insert(&mut self, mut info: ReservationInfo, allocatable: ResourceList) -> Arc<str> {
+    fn insert(&mut self, cluster: &Cluster, mut info: ReservationInfo, allocatable: ResourceList) -> Arc<str> {
         for (pod, amounts) in self.consumers.get(&info.uid).into_iter().flatten() {
             info.assign(pod, amounts);
         }
         let (uid, node) = (info.uid.clone(), Arc::clone(&info.node));
-        self.forget(&uid);
+        self.forget(cluster, &uid);
+        self.rows.extend(cluster.row(&node));
         self.generation += 1;
         if let Some(owners) = &info.owners {
             self.named += usize::from(owners.name_pods());
@@ -250,13 +254,13 @@ impl State for Kept {
 
     fn placed(&mut self, cluster: &Cluster, placed: &Placed) {
         if let Some(node) = cluster.node(placed.row).filter(|_| placed.pod.keeps() && !placed.pod.is_reservation()) {
-            self.know_pod(&placed.pod, &node.name);
+            self.know_pod(cluster, &placed.pod, &node.name);
         }
         if let Some(node) = assumed_node(placed, cluster)
             && self.info(&placed.pod.uid).is_none()
             && let Some(object) = object_of(&placed.pod, cluster)
         {
-            self.know(object, Some(node));
+            self.know(cluster, object, Some(node));
         }
         if let Some(Allocated { uid, .. }) = placed.holds.get() {
             self.generation += 1;
@@ -273,7 +277,7 @@ impl State for Kept {
         if self.info(uid).is_some_and(|info| info.is_assumed || info.is_pod)
             && cluster.hidden_pod(uid, placed.row).is_none()
         {
-            self.forget(uid);
+            self.forget(cluster, uid);
         }
         if let Some(Allocated { uid, .. }) = placed.holds.get() {
             self.generation += 1;
@@ -289,12 +293,21 @@ impl State for Kept {
         }
     }
 
+    fn node(&mut self, cluster: &Cluster, row: Row) {
+        let is_reserved = cluster.node(row).is_some_and(|node| self.by_node.contains_key(&node.name));
+        if is_reserved {
+            self.rows.insert(row)
+        } else {
+            self.rows.remove(&row)
+        };
+    }
+
     fn object(&mut self, cluster: &Cluster, change: &ObjectChange) -> Vec<Row> {
         let Some((old, new)) = change.of::<Reservation>() else { return Vec::new() };
         let uid = |object: &Reservation| Uid::from(object.metadata.uid.as_deref().unwrap_or_default());
-        let before = old.and_then(|old| self.forget(&uid(old)));
+        let before = old.and_then(|old| self.forget(cluster, &uid(old)));
         let assumed = new.and_then(|new| assumed_node(cluster.pod(&uid(new))?, cluster));
-        let after = new.filter(|new| !is_over(&new.status)).and_then(|new| self.know(new, assumed));
+        let after = new.filter(|new| !is_over(&new.status)).and_then(|new| self.know(cluster, new, assumed));
         before.into_iter().chain(after).filter_map(|node| cluster.row(&node)).collect()
     }
 }
