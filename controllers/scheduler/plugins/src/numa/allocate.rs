@@ -91,9 +91,9 @@ impl<'a> Stock<'a> {
         let cpus = order.cpus.map(|wanted| wanted.of_available(node, only(node.available_cpus())));
         let mut shares = node.free_shares();
         if let Some(most) = &limits.shares {
-            shares
-                .iter_mut()
-                .for_each(|(numa_node, share)| share.minimise(&most.get(numa_node).cloned().unwrap_or_default()));
+            for (numa_node, share) in &mut shares {
+                share.minimise(&most.get(numa_node).cloned().unwrap_or_default());
+            }
         }
         if let (Some(cpus), Some(CpuOrder { is_required: true, .. })) = (&cpus, order.cpus) {
             for (numa_node, share) in &mut shares {

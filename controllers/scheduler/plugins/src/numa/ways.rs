@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use koord_scheduling::{CpuSet, ResourceVector};
+use koord_scheduling::ResourceVector;
 
 use super::{
     asked::Place,
@@ -71,7 +71,7 @@ impl<'l, 'c> Held<'l, 'c> {
     fn narrow(&self, node: &NumaNode, state: &NumaState, limits: &mut Limits) {
         let had_cpus = !self.rest.cpus.is_empty() || !self.used.cpus.is_empty();
         if had_cpus && self.lot.counts("cpu") {
-            limits.cpus = Some(limits.cpus.take().unwrap_or_else(CpuSet::default).union(&self.rest.cpus));
+            limits.cpus = Some(limits.cpus.take().unwrap_or_default().union(&self.rest.cpus));
         }
         if self.rest.shares.is_empty() && self.used.shares.is_empty() {
             return;

@@ -1,6 +1,6 @@
 //! What was found about the pod that is tried, kept for its attempt: several extension points ask for the same.
 
-use std::sync::Arc;
+use std::{cell::OnceCell, sync::Arc};
 
 use koord_core::uid::Uid;
 use koord_engine::{cluster::Cluster, plugin::Rejection, pod::Pod};
@@ -15,8 +15,8 @@ pub(super) struct Attempt(Mutex<Option<Found>>);
 struct Found {
     pod: Uid,
     generation: u64,
-    chosen: Option<Option<Arc<Chosen>>>,
-    over: Option<Result<Option<Arc<OverPods>>, Rejection>>,
+    chosen: OnceCell<Option<Arc<Chosen>>>,
+    over: OnceCell<Result<Option<Arc<OverPods>>, Rejection>>,
 }
 
 impl Attempt {
@@ -32,7 +32,7 @@ impl Attempt {
         cluster: &Cluster,
         find: impl FnOnce() -> Option<Chosen>,
     ) -> Option<Arc<Chosen>> {
-        self.of(pod, cluster, |found| found.chosen.get_or_insert_with(|| find().map(Arc::new)).clone())
+        self.of(pod, cluster, |found| found.chosen.get_or_init(|| find().map(Arc::new)).clone())
     }
 
     /// The running pods that a Reservation may take over.
@@ -42,17 +42,18 @@ impl Attempt {
         cluster: &Cluster,
         find: impl FnOnce() -> Result<Option<OverPods>, Rejection>,
     ) -> Result<Option<Arc<OverPods>>, Rejection> {
-        self.of(pod, cluster, |found| found.over.get_or_insert_with(|| find().map(|over| over.map(Arc::new))).clone())
+        self.of(pod, cluster, |found| found.over.get_or_init(|| find().map(|over| over.map(Arc::new))).clone())
     }
 
-    fn of<T>(&self, pod: &Pod, cluster: &Cluster, get: impl FnOnce(&mut Found) -> T) -> T {
+    fn of<T>(&self, pod: &Pod, cluster: &Cluster, get: impl FnOnce(&Found) -> T) -> T {
         let generation = cluster.state::<Kept>().map_or(0, Kept::generation);
         let mut known = self.0.lock();
         let is_known = known.as_ref().is_some_and(|found| found.pod == pod.uid && found.generation == generation);
         if !is_known {
             *known = None;
         }
-        get(known.get_or_insert_with(|| Found { pod: pod.uid.clone(), generation, chosen: None, over: None }))
+        let (chosen, over) = (OnceCell::new(), OnceCell::new());
+        get(known.get_or_insert_with(|| Found { pod: pod.uid.clone(), generation, chosen, over }))
     }
 }
 

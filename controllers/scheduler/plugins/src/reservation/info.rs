@@ -86,7 +86,7 @@ impl ReservationInfo {
     pub fn of_pod(pod: &Pod, node: &Arc<str>) -> Self {
         let template = &pod.template;
         let owners = template.annotations.get(RESERVATION_OWNERS.name()).map(|text| RESERVATION_OWNERS.read(text));
-        let owners = owners.transpose().ok().map(|owners| owners.unwrap_or_default());
+        let owners = owners.transpose().ok().map(Option::unwrap_or_default);
         let allocatable = Amounts::from(&template.requests);
         let order = template.labels.get(RESERVATION_ORDER.name()).and_then(|text| RESERVATION_ORDER.read(text).ok());
         let mut info = Self {

@@ -116,7 +116,7 @@ impl Reservation {
                 others.extend(request.plugin::<DeviceShare>().and_then(|plugin| plugin.within(request)));
             }
             let (ignored, trusts_node) = (Arc::clone(&self.ignored), self.changes.trusts_node);
-            Some(Chosen { wish, requests, matched, summary, ignored, others, trusts_node })
+            Some(Chosen { wish, requests, matched, summary, ignored, trusts_node, others })
         })
     }
 
