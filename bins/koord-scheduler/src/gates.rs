@@ -66,13 +66,16 @@ pub const GATES: &[Gate] = &[
 const NOT_BUILT: [&str; 2] = ["PriorityTransformer", "ReplaceResourcesTransformer"];
 
 /// Gates with which something is done otherwise.
-const BUILT: [&str; 6] = [
+const BUILT: [&str; 9] = [
     "MultiQuotaTree",
     "ElasticQuotaIgnorePodOverhead",
     "ElasticQuotaIgnoreTerminatingPod",
     "ElasticQuotaImmediateIgnoreTerminatingPod",
     "ElasticQuotaGuaranteeUsage",
     "DisableDefaultQuota",
+    "OmitNodeLabelsForReservation",
+    "SkipReservationFitsNode",
+    "CleanExpiredReservationAllocated",
 ];
 
 /// Why these gates cannot be taken, where one is on that is not built and may not be dropped.

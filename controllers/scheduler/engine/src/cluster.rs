@@ -74,7 +74,7 @@ pub struct Cluster {
     /// Pods whose eviction is ordered.
     evicted: BTreeSet<Uid>,
     /// Pods that are not seen during the attempt of another.
-    hidden: BTreeMap<Uid, Placed>,
+    hidden: BTreeMap<Row, BTreeMap<Uid, Placed>>,
     objects: Objects,
     states: States,
     time: Timestamp,
@@ -501,28 +501,42 @@ impl Cluster {
         Some(placed)
     }
 
-    /// A pod is not seen any more until [`Cluster::show`], as if it were not on its node.
+    /// A pod is not seen any more until [`Cluster::show`], as if it were not on its node. States that see it go can tell this
+    /// from a removal: it is hidden by then.
     pub(crate) fn hide(&mut self, uid: &Uid) {
-        if let Some(placed) = self.take(uid) {
-            self.hidden.insert(uid.clone(), placed);
+        if let Some(placed) = self.pods.get(uid).cloned() {
+            self.hidden.entry(placed.row).or_default().insert(uid.clone(), placed);
+            self.take(uid);
         }
     }
 
     /// What was hidden is seen again.
     pub(crate) fn show(&mut self) {
-        for Placed { pod, row, holds, .. } in std::mem::take(&mut self.hidden).into_values() {
+        for Placed { pod, row, holds, .. } in
+            std::mem::take(&mut self.hidden).into_values().flat_map(BTreeMap::into_values)
+        {
             self.put(pod, row, holds);
         }
     }
 
     /// The pods that are hidden during this attempt.
     pub fn hidden(&self) -> impl Iterator<Item = &Placed> {
-        self.hidden.values()
+        self.hidden.values().flat_map(BTreeMap::values)
+    }
+
+    /// Their uids, by row.
+    pub(crate) fn hidden_uids(&self) -> BTreeMap<Row, Vec<Uid>> {
+        self.hidden.iter().map(|(row, pods)| (*row, pods.keys().cloned().collect())).collect()
     }
 
     /// Those of a node.
     pub fn hidden_on(&self, row: Row) -> impl Iterator<Item = &Placed> {
-        self.hidden().filter(move |placed| placed.row == row)
+        self.hidden.get(&row).into_iter().flat_map(BTreeMap::values)
+    }
+
+    /// A pod of a row that is hidden.
+    pub fn hidden_pod(&self, uid: &Uid, row: Row) -> Option<&Placed> {
+        self.hidden.get(&row)?.get(uid)
     }
 
     /// Tries something that is undone when the trial ends.

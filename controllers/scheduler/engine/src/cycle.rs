@@ -240,7 +240,8 @@ impl Prepared {
         };
         let at = self.filters.partition_point(|(known, _)| profile.place_of_filter(*known) < Some(place));
         let old = self.filters.get(at).filter(|(known, _)| *known == plugin).map(|(_, filter)| filter);
-        let is_local = old.into_iter().chain(&new).any(|filter| filter.is_local());
+        let inherits = old.zip(new.as_ref()).is_some_and(|(old, new)| old.inherits() && new.inherits());
+        let is_local = !inherits && old.into_iter().chain(&new).any(|filter| filter.is_local());
         let replaced = at..at + usize::from(old.is_some());
         self.filters.splice(replaced, new.map(|filter| (plugin, filter)));
         !is_local

@@ -23,7 +23,7 @@ use koord_resource::controller::ResourceKind;
 pub use self::why::{Decision, Why};
 use self::{judge::Judged, waiting::Waiting};
 use crate::{
-    cluster::Cluster,
+    cluster::{Cluster, Placed},
     columns::Row,
     cycle::{Found, Memory, Profile},
     event::Event,
@@ -181,7 +181,14 @@ impl Engine {
         match stand_in {
             StandIn::None => {}
             StandIn::Gone => self.remove_pod(&uid, now),
-            StandIn::Pod(pod) => self.set_pod(pod, now),
+            StandIn::Pod(pod) => {
+                // An object that had a node and has none any more is placed anew.
+                let was_bound = |placed: &Placed| placed.pod.node.is_some() && pod.node.is_none();
+                if self.cluster.pod(&uid).is_some_and(was_bound) {
+                    self.remove_pod(&uid, now);
+                }
+                self.set_pod(pod, now);
+            }
         }
     }
 

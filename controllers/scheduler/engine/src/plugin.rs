@@ -390,6 +390,12 @@ pub trait Filter: Send + Sync {
         self.is_local()
     }
 
+    /// Whether what this answered for the last pod of the class holds for this pod on rows that have not changed, although it is
+    /// prepared again for every pod. Rows on which something else is hidden count as changed.
+    fn inherits(&self) -> bool {
+        false
+    }
+
     /// A row has changed after this was prepared: its node, or the pods on it. Only what is summed over rows is affected.
     fn refresh(&mut self, _cluster: &Cluster, _row: Row) {}
 
@@ -421,6 +427,11 @@ pub trait Score: Send + Sync {
 
     /// Whether the score depends on the class and the node alone: nothing is normalised, and no other node counts.
     fn is_local(&self) -> bool;
+
+    /// The only rows whose score is not 0, and over which alone scores are normalised; none where all rows are compared.
+    fn rows(&self, _cluster: &Cluster) -> Option<Vec<Row>> {
+        None
+    }
 
     /// The score of every node, normalised, where all are alike in this cluster now.
     fn uniform(&self, _cluster: &Cluster) -> Option<i64> {

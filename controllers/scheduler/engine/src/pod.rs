@@ -14,6 +14,9 @@ use crate::{
     volume::{Disk, PodClaim, Volume},
 };
 
+/// Label: whether a pod is a workload, or keeps what it has for others.
+pub const OPERATING_MODE: &str = "scheduling.koordinator.sh/operating-mode";
+
 /// What pods of one workload have in common, and all that their placement depends on. Pods that share a template (the same
 /// [`Arc`]) are decided alike, and their decisions share work.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -126,6 +129,8 @@ pub struct Pod {
     pub controller: Option<Arc<Owner>>,
     /// Whether its phase is `Running`.
     pub is_running: bool,
+    /// Whether it keeps what it has for its owners, and is ready. Of other pods this is not known.
+    pub is_ready: bool,
     /// The reservation that it stands for, which is placed as a pod is; none for a real pod.
     pub reservation: Option<Arc<Reference>>,
 }
@@ -197,6 +202,11 @@ impl Pod {
 }
 
 impl Pod {
+    /// Whether it is a pod that keeps what it has for others, as a reservation does.
+    pub fn keeps(&self) -> bool {
+        self.template.labels.get(OPERATING_MODE) == Some("Reservation")
+    }
+
     /// Whether it is no pod but stands for a reservation.
     pub fn is_reservation(&self) -> bool {
         self.reservation.is_some()

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Annotations that record what a pod was given, beside those that say what it wants.
-const GIVEN: [&str; 3] = ["device-allocated", "reservation-allocated", "resource-status"];
+const GIVEN: [&str; 4] = ["device-allocated", "reservation-allocated", "reservation-current-owner", "resource-status"];
 
 /// What the scheduler assumes that a container uses which requests nothing: a tenth of a core, and 200 MiB.
 const ASSUMED: [(&str, &str); 2] = [("cpu", "100m"), ("memory", "200Mi")];

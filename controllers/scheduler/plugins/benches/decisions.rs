@@ -7,15 +7,18 @@ use std::{
     time::{Duration, Instant},
 };
 
+use koord_api::reservation::Reservation;
+use koord_config::scheduler::SchedulerConfiguration;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
 use koord_engine::{
     engine::{Attempt, Engine, Outcome},
     labels::Labels,
     node::Node,
+    object::Object,
     pod::{Pod, Template},
     queue::Timings,
 };
-use koord_scheduler_plugins::default_profile;
+use koord_scheduler_plugins::{build, default_profile};
 use serde_json::{Value, json};
 
 const NOW: Moment = Moment::at(Duration::ZERO);
@@ -58,10 +61,64 @@ fn decide(nodes: usize, pods: usize, template_of: impl Fn(usize) -> Arc<Template
     pods as f64 / start.elapsed().as_secs_f64()
 }
 
+/// An engine of the profile that Koordinator ships.
+fn shipped() -> Engine {
+    const CONFIGURATION: &str = include_str!("../../../../bins/koord-scheduler/koord-scheduler.config.yaml");
+    let document = koord_resource::yaml::parse(CONFIGURATION).unwrap();
+    let configuration = SchedulerConfiguration::of(&document).unwrap();
+    let profile = build(&configuration.profiles[0].resolved(), &|_| false).unwrap().profile;
+    Engine::new(vec![profile], Timings::default(), Random::seeded(1))
+}
+
+/// A pod of this workload.
+fn member(number: usize, template: &Arc<Template>, app: &str) -> Arc<Pod> {
+    let labels = [("app", app)].into_iter().collect();
+    pod(number, &Arc::new(Template { labels, ..Template::clone(template) }))
+}
+
+/// Owners per second that find the reservations which are theirs: a thousand, of so many workloads, on as many nodes.
+fn decide_owners(nodes: usize, workloads: usize, spec: &Value, are_reserved: bool) -> f64 {
+    const OWNERS: usize = 1000;
+    let mut engine = shipped();
+    (0..nodes).for_each(|number| engine.set_node(node(number), NOW));
+    let app = |number: usize| format!("app-{}", number % workloads);
+    for number in (0..OWNERS).filter(|_| are_reserved) {
+        let (name, uid) = (format!("r{number}"), format!("10000000-0000-4000-8000-{number:012x}"));
+        let owner = json!({"labelSelector": {"matchLabels": {"app": app(number)}}});
+        let object: Reservation = serde_json::from_value(json!({
+            "metadata": {"name": name, "uid": uid},
+            "spec": {"owners": [owner], "template": {"spec": spec}},
+            "status": {"phase": "Available", "nodeName": format!("n{}", number * nodes / OWNERS)},
+        }))
+        .unwrap();
+        let object = Object::new(ObjectKey::cluster(&name), Uid::from(&*uid), false, Arc::new(object));
+        engine.set_object(object, NOW);
+    }
+    let template = template(spec);
+    let templates: Vec<Arc<Template>> =
+        (0..workloads).map(|number| Arc::clone(&member(number, &template, &app(number)).template)).collect();
+    (0..OWNERS).for_each(|number| engine.set_pod(pod(number, &templates[number % workloads]), NOW));
+    let start = Instant::now();
+    for _ in 0..OWNERS {
+        let Some(Attempt { outcome: Outcome::Bind { patch, .. }, .. }) = engine.attempt(NOW) else {
+            panic!("a pod was not placed")
+        };
+        let uses_one = patch.annotations.contains_key("scheduling.koordinator.sh/reservation-allocated");
+        assert_eq!(uses_one, are_reserved);
+    }
+    OWNERS as f64 / start.elapsed().as_secs_f64()
+}
+
 fn main() {
     let requests = json!({"cpu": "500m", "memory": "1Gi"});
     let spec =
         json!({"schedulerName": "koord-scheduler", "containers": [{"name": "c", "resources": {"requests": requests}}]});
+    for workloads in [1, 20, 50] {
+        let [owners, floor] = [true, false].map(|are_reserved| decide_owners(5000, workloads, &spec, are_reserved));
+        println!(
+            "owners of 1000 reservations, {workloads} workloads, 5000 nodes: {owners:.0} pods/s; without reservations {floor:.0}"
+        );
+    }
     for nodes in [1000, 5000, 20_000] {
         let plain = template(&spec);
         println!(

@@ -8,6 +8,8 @@ use koord_engine::{
 };
 use koord_scheduling::ResourceId;
 
+use crate::reservation::counted_twice;
+
 /// Scores nodes by how little the used shares of their resources differ.
 #[derive(Clone, Debug)]
 pub struct BalancedAllocation {
@@ -51,7 +53,7 @@ impl Score for Requests {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         let shares = self.0.iter().filter_map(|(id, request)| {
             let offered = cluster.allocatable(*id, row);
-            let used = cluster.requested(*id, row) + request;
+            let used = cluster.requested(*id, row) - counted_twice(cluster, *id, row) + request;
             (offered > 0).then(|| (used as f64 / offered as f64).min(1.0))
         });
         let shares: Vec<f64> = shares.collect();

@@ -21,8 +21,9 @@ mod score;
 mod state;
 mod template;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod view;
+mod ways;
 
 pub use self::{
     allocate::{Allocator, Limits, NodeLabels},

@@ -27,6 +27,7 @@ mod scheduling_hint;
 mod taint_toleration;
 #[cfg(test)]
 mod testing;
+mod texts;
 mod unbuilt;
 mod volumes;
 

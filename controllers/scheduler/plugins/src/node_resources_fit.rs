@@ -10,7 +10,7 @@ use koord_engine::{
 };
 use koord_scheduling::{ResourceId, ResourceVector};
 
-use crate::reservation::Kept;
+use crate::reservation::{Kept, counted_twice};
 
 /// Refuses nodes that have less left than the pod requests, and scores the others by what is left afterwards.
 #[derive(Clone, Debug)]
@@ -200,6 +200,7 @@ impl Score for Allocation {
                 continue;
             }
             let before = assumed.map_or_else(|| cluster.requested(*id, row), |which| assumed_usage[which]);
+            let before = before - counted_twice(cluster, *id, row);
             let of_resource = self.strategy.score(before + request, offered);
             // A line may give 0, which counts as little as a resource that is not there.
             if matches!(self.strategy, Strategy::RequestedToCapacityRatio(_)) && of_resource <= 0 {

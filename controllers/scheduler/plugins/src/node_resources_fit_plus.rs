@@ -8,6 +8,8 @@ use koord_engine::{
 };
 use koord_scheduling::ResourceId;
 
+use crate::reservation::counted_twice;
+
 /// Scores nodes by the resources that the pod requests.
 #[derive(Clone, Debug, Default)]
 pub struct NodeResourcesFitPlus {
@@ -61,6 +63,7 @@ impl Score for Requests {
         let (mut sum, mut weights) = (0, 0);
         for Counted { id, rule, weight, request, assumed } in &self.0 {
             let before = assumed.map_or_else(|| cluster.requested(*id, row), |which| assumed_usage[which]);
+            let before = before - counted_twice(cluster, *id, row);
             sum += weight * score(*rule, before.saturating_add(*request), cluster.allocatable(*id, row));
             weights += weight;
         }

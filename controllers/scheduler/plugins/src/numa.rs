@@ -17,5 +17,8 @@ mod policy;
 mod score;
 mod state;
 mod wanted;
+mod ways;
 
 pub use plugin::NodeNumaResource;
+#[cfg(test)]
+pub(crate) use state::NumaHold;

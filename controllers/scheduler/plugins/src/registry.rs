@@ -56,7 +56,7 @@ const REGISTRY: &[(&str, Entry)] = &[
     ("NodeDeclaredFeatures", NotBuilt(Needs::NONE)),
     ("LoadAwareScheduling", Built(|profile, _| Ok(Arc::new(LoadAwareScheduling::new(&profile.args()?))))),
     ("NodeNUMAResource", Built(|profile, _| Ok(Arc::new(NodeNumaResource::new(profile.args()?))))),
-    ("Reservation", Built(|profile, _| Ok(Arc::new(Reservation::new(&profile.args()?))))),
+    ("Reservation", Built(|profile, gates| Ok(Arc::new(Reservation::new(&profile.args()?, gates))))),
     ("Coscheduling", Built(|profile, _| Ok(Arc::new(Coscheduling::new(&profile.args()?))))),
     ("DeviceShare", Built(device_share)),
     ("ElasticQuota", Built(|profile, gates| Ok(Arc::new(ElasticQuotaPlugin::new(&profile.args()?, gates))))),
@@ -129,13 +129,16 @@ pub fn build(resolved: &Resolved, gates: Gates<'_>) -> Result<BuiltProfile, Prof
     let indexes = |names: &[&str]| names.iter().filter_map(|name| index(name)).collect();
     let scores = resolved.at(Point::Score).iter();
     let at = |point| -> Vec<u8> { resolved.at(point).iter().filter_map(|name| index(name)).collect() };
+    // Which reservation a pod uses is decided before it is given anything else.
+    let mut reserves = at(Point::Reserve);
+    reserves.sort_by_key(|at| plugins.get(usize::from(*at)).is_none_or(|plugin| plugin.name() != "Reservation"));
     let profile = Profile {
         scheduler: (&*resolved.scheduler_name).into(),
         admits: at(Point::PreFilter),
         filters: indexes(&filters(resolved)),
         scores: scores.filter_map(|name| Some((index(name)?, resolved.weight(name)))).collect(),
         post_filters: at(Point::PostFilter),
-        reserves: at(Point::Reserve),
+        reserves,
         permits: at(Point::Permit),
         pre_binds: at(Point::PreBind),
         plugins,

@@ -5,10 +5,13 @@
 //! ([`nominate`]), and how nodes compare. [`lifecycle`] is what becomes of a Reservation itself.
 
 mod amounts;
+mod ask;
+mod attempt;
 mod fits;
 mod info;
 mod kept;
 pub mod lifecycle;
+pub(crate) mod lots;
 mod message;
 mod over_pods;
 mod owners;
@@ -16,13 +19,15 @@ mod plugin;
 mod pre_allocation;
 mod reserve_pod;
 mod scores;
+mod shown;
 mod upkeep;
 mod wish;
 
 pub use amounts::Amounts;
-pub use fits::{NodeRoom, Unfit, fits};
+pub use fits::{Needs, NodeRoom, Unfit, fits};
 pub use info::{AllocatePolicy, ReservationInfo};
-pub(crate) use kept::Kept;
+pub(crate) use kept::{Kept, counted_twice};
+pub(crate) use lots::Within;
 pub use owners::{Owners, PodIdentity};
 pub use plugin::Reservation;
 pub use pre_allocation::{Candidate, PreAllocation, pre_allocate};

@@ -211,6 +211,7 @@ fn pod(key: &ObjectKey, entry: &Entry<PodView>) -> Pod {
         initialized: view.initialized,
         controller: view.controller.clone(),
         is_running: view.is_running,
+        is_ready: view.is_ready,
         reservation: None,
     }
 }

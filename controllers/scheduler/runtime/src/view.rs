@@ -10,7 +10,7 @@ use koord_api::node_annotations::NODE_RESERVATION;
 use koord_engine::{
     labels::Labels,
     node::Node,
-    pod::{Owner, Template},
+    pod::{OPERATING_MODE, Owner, Template},
     template::{given, of_koordinator},
     workload::Controller,
 };
@@ -41,6 +41,8 @@ pub(crate) struct PodView {
     pub(crate) initialized: Option<i64>,
     pub(crate) controller: Option<Arc<Owner>>,
     pub(crate) is_running: bool,
+    /// It is ready, and a pod of which that matters: it keeps what it has for others.
+    pub(crate) is_ready: bool,
     /// It has succeeded or failed: it uses nothing any more.
     pub(crate) has_ended: bool,
     /// The message of the condition `PodScheduled`, while it is `False`.
@@ -67,6 +69,10 @@ struct PodStatusWire<'a> {
 }
 
 impl PodStatusWire<'_> {
+    fn is_true(&self, condition: &str) -> bool {
+        self.conditions.iter().any(|known| known.type_ == condition && known.status == "True")
+    }
+
     /// Since when a condition is true, in seconds since 1970.
     fn since(&self, condition: &str) -> Option<i64> {
         let known = self.conditions.iter().find(|known| known.type_ == condition && known.status == "True");
@@ -122,6 +128,7 @@ impl Projection for PodView {
             initialized: status.since("Initialized"),
             controller: controller.map(|owner| strings.share(owner_of(&owner))),
             is_running: status.phase == "Running",
+            is_ready: shared.template.labels.get(OPERATING_MODE).is_some() && status.is_true("Ready"),
             has_ended: matches!(&*status.phase, "Succeeded" | "Failed"),
             unscheduled: unscheduled.map(|known| known.message.as_deref().unwrap_or_default().into()),
         })
@@ -144,6 +151,7 @@ impl PartialEq for PodView {
             initialized,
             controller,
             is_running,
+            is_ready,
             has_ended,
             unscheduled,
         } = self;
@@ -154,7 +162,8 @@ impl PartialEq for PodView {
             && (given, created, started, controller)
                 == (&other.given, &other.created, &other.started, &other.controller)
             && (scheduled, initialized) == (&other.scheduled, &other.initialized)
-            && (is_running, has_ended, unscheduled) == (&other.is_running, &other.has_ended, &other.unscheduled)
+            && (is_running, is_ready) == (&other.is_running, &other.is_ready)
+            && (has_ended, unscheduled) == (&other.has_ended, &other.unscheduled)
     }
 }
 

@@ -5,6 +5,8 @@ use std::{
     sync::Arc,
 };
 
+use koord_core::uid::Uid;
+
 use super::{Found, Prepared, Profile, Scorer, Verdict, first_refusal};
 use crate::{
     best::Best,
@@ -23,6 +25,8 @@ pub(super) struct Candidates {
     /// By row: the first refusal of a local filter.
     verdicts: Vec<Option<Verdict>>,
     position: Position,
+    /// The pods that were hidden on rows when these were asked.
+    hidden: BTreeMap<Row, Vec<Uid>>,
     /// By plugin.
     epochs: Vec<u64>,
 }
@@ -30,7 +34,8 @@ pub(super) struct Candidates {
 impl Candidates {
     pub(super) fn of(profile: &Profile, class: Arc<Class>, prepared: Prepared, cluster: &Cluster) -> Self {
         let (best, position, epochs) = (Best::default(), cluster.position(), profile.epochs(cluster));
-        let mut candidates = Self { class, prepared, best, verdicts: Vec::new(), position, epochs };
+        let hidden = cluster.hidden_uids();
+        let mut candidates = Self { class, prepared, best, verdicts: Vec::new(), position, hidden, epochs };
         candidates.ask_all(cluster);
         candidates
     }
@@ -52,6 +57,21 @@ impl Candidates {
     pub(super) fn bring_up_to_date(&mut self, profile: &Profile, request: &Request<'_>, cluster: &Cluster) -> bool {
         let is_wide_enough = cluster.width() <= self.verdicts.len();
         let Some(changed) = cluster.changed_since(self.position).filter(|_| is_wide_enough) else { return false };
+        let mut changed: Vec<Row> = changed.collect();
+        let hidden = cluster.hidden_uids();
+        let rows = self.hidden.keys().chain(hidden.keys());
+        changed.extend(rows.filter(|row| self.hidden.get(row) != hidden.get(row)));
+        self.hidden = hidden;
+        changed.sort_unstable();
+        changed.dedup();
+        let heirs = self.prepared.filters.iter().filter(|(_, filter)| filter.inherits()).map(|(plugin, _)| *plugin);
+        if !heirs
+            .collect::<Vec<u8>>()
+            .into_iter()
+            .all(|plugin| self.prepared.renew_filter(profile, plugin, request, cluster))
+        {
+            return false;
+        }
         for row in changed {
             self.prepared.refresh(cluster, row);
             let is_there = cluster.node(row).is_some();
@@ -65,7 +85,8 @@ impl Candidates {
         let known = std::mem::replace(&mut self.epochs, epochs);
         let is_renewed = |plugin: u8| known.get(usize::from(plugin)) != self.epochs.get(usize::from(plugin));
         let Prepared { filters, scores, .. } = &self.prepared;
-        let filters = filters.iter().filter(|(_, filter)| !filter.follows_rows()).map(|(plugin, _)| *plugin);
+        let filters = filters.iter().filter(|(_, filter)| !filter.follows_rows() && !filter.inherits());
+        let filters = filters.map(|(plugin, _)| *plugin);
         let scores = scores.iter().filter(|scorer| !scorer.score.follows_rows()).map(|scorer| scorer.plugin);
         let renewed = (0_u8..).take(self.epochs.len()).filter(|plugin| is_renewed(*plugin));
         let filters: Vec<u8> = filters.chain(renewed.clone()).collect();
@@ -130,6 +151,8 @@ impl Candidates {
         let constant = self.prepared.uniform_score(cluster);
         if self.prepared.is_local(cluster) {
             self.choose_by_local(constant, cluster, draw)
+        } else if let Some(rows) = self.prepared.scored_rows(cluster) {
+            self.choose_with_scored(&rows, constant, cluster, draw)
         } else {
             self.choose_among_all(constant, cluster, draw)
         }
@@ -149,6 +172,24 @@ impl Candidates {
             }
             Found::Nothing(refusals)
         })
+    }
+
+    /// Adds the scores of the few rows that have one beyond what is local, and chooses among all.
+    fn choose_with_scored(
+        &mut self,
+        rows: &BTreeSet<Row>,
+        constant: i64,
+        cluster: &Cluster,
+        draw: impl FnOnce(u32) -> u32,
+    ) -> Found {
+        let feasible = rows.iter().filter_map(|row| Some((*row, self.best.score(*row)?)));
+        let (feasible, local): (Vec<Row>, Vec<i64>) = feasible.unzip();
+        let mut totals = local.clone();
+        self.prepared.add_wide_scores(cluster, &feasible, &mut totals);
+        feasible.iter().zip(totals).for_each(|(row, total)| self.best.set(*row, Some(total)));
+        let found = self.choose_by_local(constant, cluster, draw);
+        feasible.iter().zip(local).for_each(|(row, score)| self.best.set(*row, Some(score)));
+        found
     }
 
     /// Asks the filters and scores that are not local about every node.
@@ -180,6 +221,16 @@ impl Prepared {
     fn is_local(&self, cluster: &Cluster) -> bool {
         self.filters.iter().all(|(_, filter)| filter.is_local())
             && self.scores.iter().all(|scorer| !scorer.is_wide(cluster))
+    }
+
+    /// The only rows whose score is not local, where there are few of them and all filters are local.
+    fn scored_rows(&self, cluster: &Cluster) -> Option<BTreeSet<Row>> {
+        if !self.filters.iter().all(|(_, filter)| filter.is_local()) {
+            return None;
+        }
+        let wide = self.scores.iter().filter(|scorer| scorer.is_wide(cluster));
+        let rows: Option<Vec<Vec<Row>>> = wide.map(|scorer| scorer.score.rows(cluster)).collect();
+        Some(rows?.into_iter().flatten().collect())
     }
 
     fn local_verdict(&self, cluster: &Cluster, row: Row) -> Option<Verdict> {

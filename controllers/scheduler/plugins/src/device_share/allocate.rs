@@ -53,17 +53,13 @@ pub struct NodeLabels<'a> {
     pub honors_partitions: bool,
 }
 
-/// Which devices may be taken beyond those that nobody has. By default, it is these.
+/// Which devices come first or may be taken at all. By default, all are alike.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// The only devices that may be taken, of each kind of which there are any.
-    pub required: BTreeSet<(Kind, i32)>,
     /// The devices that come first.
     pub preferred: BTreeSet<(Kind, i32)>,
     /// At most so much may be taken of the devices of each kind that is named, and nothing of others of that kind.
     pub only: Option<BTreeMap<(Kind, i32), Amounts>>,
-    /// What is used of devices and counts as free.
-    pub given_back: BTreeMap<(Kind, i32), Amounts>,
 }
 
 /// Devices of one kind that are looked for.
@@ -227,7 +223,6 @@ impl Allocator<'_> {
             hint: self.request.hints.get(&need.kind),
             switches,
             preferred: &limits.preferred,
-            required: &limits.required,
         };
         match &self.request.gpus {
             Some(gpus) if need.kind == Kind::Gpu => self.gpus(gpus, &wanted, &devices),

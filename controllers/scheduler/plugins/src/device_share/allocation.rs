@@ -63,6 +63,40 @@ impl Allocation {
         DeviceAllocations(written.collect())
     }
 
+    /// The part that others have too.
+    pub fn shared_with(&self, others: &[&Self]) -> Self {
+        let both = |kind: Kind, share: &Share| {
+            let of_others =
+                || others.iter().flat_map(|other| other.of(kind)).filter(|other| other.minor == share.minor);
+            let sum = of_others().fold(Amounts::default(), |sum, other| sum.plus(&other.amounts));
+            let has = |function: &&(i32, String)| of_others().any(|other| other.virtual_functions.contains(function));
+            Share {
+                amounts: share.amounts.left_after(&share.amounts.left_after(&sum)),
+                virtual_functions: share.virtual_functions.iter().filter(has).cloned().collect(),
+                ..share.clone()
+            }
+        };
+        self.mapped(both)
+    }
+
+    /// What is left without a part of it. Devices of which nothing is left are still named.
+    pub fn without(&self, part: &Self) -> Self {
+        self.mapped(|kind, share| {
+            let Some(part) = part.of(kind).iter().find(|part| part.minor == share.minor) else { return share.clone() };
+            let is_left = |function: &&(i32, String)| !part.virtual_functions.contains(function);
+            Share {
+                amounts: share.amounts.left_after(&part.amounts),
+                virtual_functions: share.virtual_functions.iter().filter(is_left).cloned().collect(),
+                ..share.clone()
+            }
+        })
+    }
+
+    fn mapped(&self, change: impl Fn(Kind, &Share) -> Share) -> Self {
+        let kinds = self.0.iter();
+        Self(kinds.map(|(kind, shares)| (*kind, shares.iter().map(|share| change(*kind, share)).collect())).collect())
+    }
+
     /// The shares of one kind.
     pub fn of(&self, kind: Kind) -> &[Share] {
         self.0.get(&kind).map_or(&[], Vec::as_slice)
@@ -115,6 +149,27 @@ mod tests {
             let read = DEVICE_ALLOCATED.get(&annotations).unwrap().unwrap();
             prop_assert_eq!(Allocation::read(&read), allocation);
         }
+    }
+
+    #[test]
+    fn what_a_reservation_and_its_owners_have_is_a_part_of_both_and_the_rest_is_kept() {
+        use crate::device_share::testing::allocation;
+        let mut kept = allocation("gpu0:100 gpu1:50");
+        let mut card = allocation("rdma0:10+f1").0;
+        card.values_mut().flatten().for_each(|share| share.virtual_functions.push((2, "f2".to_owned())));
+        kept.0.extend(card);
+        let owners = [allocation("gpu0:30 gpu2:100"), allocation("gpu0:30 gpu1:80"), allocation("rdma0:10+f1")];
+        let both = kept.shared_with(&owners.iter().collect::<Vec<_>>());
+        let core = |allocation: &Allocation| {
+            let shares = allocation.of(Kind::Gpu).iter();
+            shares.map(|share| (share.minor, share.amounts.amount(DeviceResource::GpuCore))).collect::<Vec<_>>()
+        };
+        let functions = |allocation: &Allocation| {
+            allocation.of(Kind::Rdma)[0].virtual_functions.iter().map(|(_, bus)| bus.clone()).collect::<Vec<_>>()
+        };
+        assert_eq!((core(&both), functions(&both)), (vec![(0, 60), (1, 50)], vec!["f1".to_owned()]));
+        let rest = kept.without(&both);
+        assert_eq!((core(&rest), functions(&rest)), (vec![(0, 40), (1, 0)], vec!["f2".to_owned()]));
     }
 
     #[test]

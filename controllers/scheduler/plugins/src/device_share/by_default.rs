@@ -29,22 +29,17 @@ pub(super) struct Wanted<'a> {
     pub(super) switches: Option<&'a BTreeSet<String>>,
     /// The devices that come first; where there are any, switches do not matter.
     pub(super) preferred: &'a BTreeSet<(Kind, i32)>,
-    /// The only devices that may be taken, where there are any.
-    pub(super) required: &'a BTreeSet<(Kind, i32)>,
 }
 
 /// Devices one by one, the best first.
 pub(super) fn allocate(wanted: &Wanted<'_>, devices: &[Seen<'_>], scorer: &Scorer) -> Result<Vec<Share>, Refused> {
-    let of_kind = |minors: &BTreeSet<(Kind, i32)>| minors.iter().any(|(kind, _)| *kind == wanted.kind);
-    let is_limited = of_kind(wanted.required);
-    let may = |seen: &&Seen<'_>| !is_limited || wanted.required.contains(&(wanted.kind, seen.minor));
-    let ordered = if of_kind(wanted.preferred) {
+    let ordered = if wanted.preferred.iter().any(|(kind, _)| *kind == wanted.kind) {
         let is_preferred = |seen: &Seen<'_>| wanted.preferred.contains(&(wanted.kind, seen.minor));
         sorted(devices, |seen| (!is_preferred(seen), Reverse(score(wanted, seen, scorer)), seen.minor))
     } else {
         in_turns(wanted, devices, scorer)
     };
-    let fitting = ordered.into_iter().filter(may).filter(|seen| !seen.free.is_zero()).filter_map(|seen| {
+    let fitting = ordered.into_iter().filter(|seen| !seen.free.is_zero()).filter_map(|seen| {
         let mut share = Share::new(seen.minor, seen.share(wanted.each)?);
         if let Some(functions) = wanted.hint.and_then(|hint| hint.virtual_functions.as_ref()) {
             let selects =

@@ -33,6 +33,11 @@ use super::{
     request::{DeviceRequest, InvalidDevices, Kind},
     score::{Preference, Scorer},
     state::Devices,
+    ways::{Way, ways},
+};
+use crate::reservation::{
+    Within,
+    lots::{Asks, Source, source},
 };
 
 /// Gives pods GPUs, network cards and FPGAs, or shares of them. Nodes that do not report their devices are left to the
@@ -57,10 +62,14 @@ type KindsAndHints = (Vec<Kind>, Vec<NumaHint>);
 
 /// The reason with the operand of a model that cannot be shared.
 const UNSHAREABLE: u16 = u16::MAX;
+/// The operand of other reasons for a pod that uses a reservation or waits.
+const KEPT: u64 = 1;
 
 /// What is looked for on every node.
 struct Wanted {
     request: DeviceRequest,
+    /// What the pod wants of reservations.
+    asks: Asks,
     settings: Arc<Settings>,
 }
 
@@ -97,37 +106,44 @@ impl DeviceShare {
 
     /// The NUMA nodes of a node that have the devices a pod wants, the same for each of these kinds. None where devices
     /// do not matter for the choice among them.
-    pub fn numa_hints(
+    pub(crate) fn numa_hints(
         &self,
         request: &Request<'_>,
         cluster: &Cluster,
         row: Row,
         all: NumaMask,
+        source: &Source,
     ) -> Option<Result<KindsAndHints, Refused>> {
         let wanted = self.wanted(request.template()).filter(|_| self.0.is_numa_aligned)?;
-        wanted.ask(cluster, row, None, false, |allocator| {
-            let hints = numa_hints(allocator, all, &Limits::default());
+        wanted.first(cluster, row, (None, false), source, |allocator, way| {
+            let hints = numa_hints(allocator, all, &way.limits);
             hints.map(|hints| (wanted.request.kinds().collect(), hints))
         })
     }
 
     /// Whether these NUMA nodes of a node have the devices that a pod wants.
-    pub fn fits(
+    pub(crate) fn fits(
         &self,
         request: &Request<'_>,
         cluster: &Cluster,
         row: Row,
         nodes: Option<NumaMask>,
+        source: &Source,
     ) -> Result<(), Refused> {
         let Some(wanted) = self.wanted(request.template()) else { return Ok(()) };
         let nodes = nodes.filter(|_| self.0.is_numa_aligned);
-        let allocated = wanted.ask(cluster, row, nodes, false, |allocator| allocator.allocate(&Limits::default()));
+        let allocated = wanted.allocate(cluster, row, (nodes, false), source);
         allocated.map_or(Ok(()), |allocated| allocated.map(drop))
+    }
+
+    /// Asks whether a pod gets the devices that it wants of a node within what is kept there; none where it wants none.
+    pub(crate) fn within(&self, request: &Request<'_>) -> Option<Box<dyn Within>> {
+        self.wanted(request.template()).map(|wanted| -> Box<dyn Within> { Box::new(wanted) })
     }
 
     fn wanted(&self, template: &Template) -> Option<Wanted> {
         let request = read(template).ok().flatten()?;
-        Some(Wanted { request, settings: Arc::clone(&self.0) })
+        Some(Wanted { request, asks: Asks::of(template), settings: Arc::clone(&self.0) })
     }
 }
 
@@ -172,13 +188,14 @@ impl Plugin for DeviceShare {
             };
             return model.map(words).into_iter().collect();
         }
-        Refused::of(refusal.reason).map(|refused| refused.to_string()).into_iter().collect()
+        let kept = if refusal.operand == KEPT { "Reservation(s) " } else { "" };
+        Refused::of(refusal.reason).map(|refused| format!("{kept}{refused}")).into_iter().collect()
     }
 
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
         let Some(wanted) = self.wanted(request.template()) else { return Ok(()) };
         let chosen = holds.get::<ChosenNumaNodes>().filter(|_| self.0.is_numa_aligned).map(|chosen| chosen.0);
-        match wanted.ask(cluster, row, chosen, true, |allocator| allocator.allocate(&Limits::default())) {
+        match wanted.allocate(cluster, row, (chosen, true), &source(holds, wanted.asks)) {
             Some(Ok(allocation)) => holds.set(allocation),
             Some(Err(refused)) => return Err(Rejection::unschedulable(refused.to_string())),
             None => {}
@@ -216,29 +233,49 @@ impl Plugin for DeviceShare {
 }
 
 impl Wanted {
-    /// Asks about the devices of a node; none where it reports none.
-    fn ask<T>(
+    /// Asks about the devices of a node in the ways in which the pod may take them; the first answer that is none of a
+    /// refusal counts, or the last refusal. None where the node reports no devices.
+    fn first<T>(
         &self,
         cluster: &Cluster,
         row: Row,
-        numa_nodes: Option<NumaMask>,
-        is_reserving: bool,
-        ask: impl FnOnce(&Allocator<'_>) -> T,
-    ) -> Option<T> {
+        (numa_nodes, is_reserving): (Option<NumaMask>, bool),
+        source: &Source,
+        ask: impl Fn(&Allocator<'_>, &Way<'_>) -> Result<T, Refused>,
+    ) -> Option<Result<T, Refused>> {
         let devices = cluster.state::<Devices>()?;
         let node: &NodeDevices = devices.of(row).filter(|node| node.is_reported)?;
         let labels = &cluster.node(row)?.labels;
         let gpus = self.request.gpus.as_ref();
         let templates = gpus.and_then(|gpus| devices.templates.needed(gpus, &self.settings.templates_for));
-        Some(ask(&Allocator {
-            node,
-            labels: NodeLabels::of(|name| labels.get(name)),
-            request: &self.request,
-            scorer: &self.settings.scorer,
-            templates: templates.as_ref(),
-            numa_nodes,
-            is_reserving,
-        }))
+        let mut answer = Err(Refused::Devices(self.request.kinds().next()?));
+        for way in ways(cluster, row, node, self.asks, source) {
+            let allocator = Allocator {
+                node: &way.node,
+                labels: NodeLabels::of(|name| labels.get(name)),
+                request: &self.request,
+                scorer: &self.settings.scorer,
+                templates: templates.as_ref(),
+                numa_nodes,
+                is_reserving,
+            };
+            answer = ask(&allocator, &way);
+            if answer.is_ok() {
+                break;
+            }
+        }
+        Some(answer)
+    }
+
+    /// The devices that the pod gets of a node; none where it reports none.
+    fn allocate(
+        &self,
+        cluster: &Cluster,
+        row: Row,
+        at: (Option<NumaMask>, bool),
+        source: &Source,
+    ) -> Option<Result<Allocation, Refused>> {
+        self.first(cluster, row, at, source, |allocator, way| way.complete(allocator.allocate(&way.limits)?))
     }
 
     /// Whether GPUs of this node can be shared as the pod wants.
@@ -261,14 +298,29 @@ impl Wanted {
 impl Filter for Wanted {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         cluster.node(row).map_or(Ok(()), |node| self.check_sharing(node))?;
-        let allocated = self.ask(cluster, row, None, false, |allocator| allocator.allocate(&Limits::default()));
-        allocated.map_or(Ok(()), |allocated| allocated.map(drop).map_err(Refused::refusal))
+        let allocated = self.allocate(cluster, row, (None, false), &Source::Any);
+        let operand = if self.asks.needs_one { KEPT } else { 0 };
+        let refusal = |refused: Refused| Refusal { operand, ..refused.refusal() };
+        allocated.map_or(Ok(()), |allocated| allocated.map(drop).map_err(refusal))
+    }
+}
+
+impl Within for Wanted {
+    fn takes(&self, cluster: &Cluster, row: Row, source: &Source) -> bool {
+        self.allocate(cluster, row, (None, false), source).is_none_or(|allocated| allocated.is_ok())
     }
 }
 
 impl Score for Wanted {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
-        self.ask(cluster, row, None, false, |allocator| allocator.score(&Limits::default())).unwrap_or(0)
+        let score = |allocator: &Allocator<'_>, way: &Way<'_>| {
+            // A filter has found out already that one of the ways will do.
+            if way.limits != Limits::default() {
+                allocator.allocate(&way.limits)?;
+            }
+            Ok(allocator.score(&way.limits))
+        };
+        self.first(cluster, row, (None, false), &Source::Any, score).and_then(Result::ok).unwrap_or(0)
     }
 
     fn normalize(&self, scores: &mut [i64]) {

@@ -38,13 +38,11 @@ pub(super) fn of<'a>(
         if !device.is_reported || !is_selected || numa_nodes.is_some_and(|nodes| !is_near(device, nodes)) {
             return None;
         }
-        let given_back = limits.given_back.get(&(kind, minor)).copied().unwrap_or_default();
-        let used = device.used.left_after(&given_back);
-        let mut free = device.total.left_after(&used);
+        let mut free = device.free();
         if let Some(only) = only {
             free = free.smaller(only.get(&(kind, minor))?);
         }
-        Some(Seen { minor, device, free, is_used: !used.is_zero() })
+        Some(Seen { minor, device, free, is_used: !device.used.is_zero() })
     });
     seen.collect()
 }

@@ -10,7 +10,7 @@ use koord_scheduling::{CpuSet, NumaMask, ResourceId, ResourceVector};
 use super::{
     accumulator::{Offer, Wish, take_preferred},
     ledger::Allocation,
-    node::{NumaNode, Reuse, milli},
+    node::{Limits, NumaNode, milli},
     policy::{Bind, Fill},
 };
 
@@ -58,7 +58,7 @@ pub(crate) struct Stock<'a> {
     pub(crate) order: &'a Order,
     /// What is left of each NUMA node.
     pub(crate) shares: BTreeMap<u32, ResourceVector>,
-    reuse: &'a Reuse,
+    limits: &'a Limits,
     /// The CPUs that the pod may have; empty where it shares them.
     cpus: CpuSet,
 }
@@ -83,16 +83,25 @@ impl Shortage {
 
 impl<'a> Stock<'a> {
     /// What a node has for a pod.
-    pub(crate) fn new(node: &'a NumaNode, order: &'a Order, reuse: &'a Reuse) -> Self {
-        let cpus = order.cpus.map(|wanted| wanted.of_available(node, node.available_cpus(reuse)));
-        let mut shares = node.free_shares(reuse);
+    pub(crate) fn new(node: &'a NumaNode, order: &'a Order, limits: &'a Limits) -> Self {
+        let only = |available: CpuSet| match &limits.cpus {
+            Some(cpus) => cpus.intersection(&available),
+            None => available,
+        };
+        let cpus = order.cpus.map(|wanted| wanted.of_available(node, only(node.available_cpus())));
+        let mut shares = node.free_shares();
+        if let Some(most) = &limits.shares {
+            for (numa_node, share) in &mut shares {
+                share.minimise(&most.get(numa_node).cloned().unwrap_or_default());
+            }
+        }
         if let (Some(cpus), Some(CpuOrder { is_required: true, .. })) = (&cpus, order.cpus) {
             for (numa_node, share) in &mut shares {
                 let of_cpus = milli(cpus.intersection(&node.cpus_of(*numa_node)).len());
                 share.set(ResourceId::CPU, share.get(ResourceId::CPU).min(of_cpus));
             }
         }
-        Self { node, order, shares, reuse, cpus: cpus.unwrap_or_default() }
+        Self { node, order, shares, limits, cpus: cpus.unwrap_or_default() }
     }
 
     /// Whether there are enough CPUs, wherever they sit.
@@ -169,7 +178,7 @@ impl<'a> Stock<'a> {
         let (node, fill) = (self.node, self.order.fill);
         let offer = Offer { topology: &node.cpus, held: node.ledger.held(), refs_max: node.refs_max, fill };
         let take = |available: &CpuSet, needed: usize| {
-            take_preferred(offer, available, &self.reuse.cpus, needed, wanted.wish).ok_or(Shortage::Cpus)
+            take_preferred(offer, available, &self.limits.preferred, needed, wanted.wish).ok_or(Shortage::Cpus)
         };
         let mut cpus = CpuSet::default();
         if shares.is_empty() {
@@ -180,7 +189,7 @@ impl<'a> Stock<'a> {
             let part = usize::try_from(share.get(ResourceId::CPU) / 1000).unwrap_or(0);
             cpus = cpus.union(&take(&of_node, part.min(of_node.len()))?);
         }
-        if cpus.len() != wanted.needed {
+        if cpus.len() != wanted.needed || !self.limits.required.is_subset(&cpus) {
             return Err(Shortage::Cpus);
         }
         if wanted.is_required && !wanted.is_fulfilled(node, &cpus) {

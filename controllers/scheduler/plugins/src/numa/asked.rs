@@ -1,6 +1,6 @@
 //! What a pod gets of a node, as filters, scores and Reserve ask for it (`spec/scheduler.md` 3B.3 and 3B.10).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::sync::Arc;
 
 use koord_engine::{
     cluster::Cluster,
@@ -9,24 +9,33 @@ use koord_engine::{
 };
 use koord_resource::ResourceList;
 use koord_scheduling::{NumaMask, ResourceId, ResourceVector};
-use parking_lot::Mutex;
 
 use super::{
     allocate::{Order, Shortage, Stock},
     devices::WantedDevices,
     ledger::Allocation,
     manager::{Hints, Provider, Rules, admit},
-    node::{NumaNode, Reuse, amplify, milli},
+    node::{NumaNode, amplify, milli},
     policy::{Bind, Fill, Policy},
     score::Scorer,
     state::{NumaHold, NumaState},
     wanted::{Mismatch, Wanted},
+    ways::{Way, ways},
+};
+use crate::{
+    reservation::{
+        Within, counted_twice,
+        lots::{Asks, Source},
+    },
+    texts::Texts,
 };
 
 /// A pod that is asked for on nodes.
 pub(super) struct Asked {
     pub(super) wanted: Wanted,
     pub(super) requests: ResourceList,
+    /// What it wants of reservations.
+    pub(super) asks: Asks,
     /// The devices that it wants too.
     pub(super) devices: Option<WantedDevices>,
     pub(super) settings: Arc<Configured>,
@@ -58,10 +67,6 @@ pub(super) struct Configured {
     pub(super) weights: Vec<(String, i64)>,
 }
 
-/// The words of refusals by number: they name NUMA nodes and resources, and a refusal has no place for them.
-#[derive(Debug, Default)]
-pub(super) struct Texts(Mutex<BTreeMap<Vec<String>, u64>>);
-
 /// A node in its cluster.
 #[derive(Clone, Copy)]
 pub(super) struct Place<'a> {
@@ -79,29 +84,6 @@ impl<'a> Place<'a> {
     }
 }
 
-// === impl Texts ===
-
-impl Texts {
-    /// More combinations of NUMA nodes than clusters have; words beyond are replaced.
-    const TEXTS_MAX: usize = 1 << 16;
-
-    fn number(&self, reasons: Vec<String>) -> u64 {
-        let mut texts = self.0.lock();
-        let next = texts.len() as u64;
-        if texts.len() >= Self::TEXTS_MAX {
-            return texts.get(&reasons).copied().unwrap_or(u64::MAX);
-        }
-        *texts.entry(reasons).or_insert(next)
-    }
-
-    /// The words of a number.
-    pub(super) fn get(&self, number: u64) -> Vec<String> {
-        let texts = self.0.lock();
-        let known = texts.iter().find(|(_, known)| **known == number).map(|(reasons, _)| reasons.clone());
-        known.unwrap_or_else(|| vec!["node(s) NUMA nodes do not fit".to_owned()])
-    }
-}
-
 // === impl Refused ===
 
 impl From<Mismatch> for Refused {
@@ -113,6 +95,12 @@ impl From<Mismatch> for Refused {
 impl Refused {
     fn resolvable(reasons: Vec<String>) -> Self {
         Self { reasons, is_resolvable: true }
+    }
+
+    /// The same where a reservation has too little.
+    fn by_reservation(self) -> Self {
+        let reasons = self.reasons.into_iter().map(|reason| format!("Reservation(s) {reason}")).collect();
+        Self { reasons, ..self }
     }
 }
 
@@ -154,16 +142,22 @@ impl Asked {
     }
 
     /// The NUMA nodes of which the pod gets everything; none where it does not matter which.
-    fn affinity(&self, place: Place<'_>, stock: &Stock<'_>, policy: Policy) -> Result<Option<NumaMask>, Refused> {
+    fn affinity(
+        &self,
+        place: Place<'_>,
+        stock: &Stock<'_>,
+        policy: Policy,
+        source: &Source,
+    ) -> Result<Option<NumaMask>, Refused> {
         if policy == Policy::None {
             return Ok(None);
         }
-        let Place { cluster, row, state, node } = place;
+        let (Place { cluster, row, state, .. }, node) = (place, stock.node);
         let scorer = Scorer { fill: self.settings.numa_fill, weights: self.weights(|name| state.names().get(name)) };
         let own = Own { stock, state, policy, scorer };
         let all = node.numa_nodes().unwrap_or_default();
         let occupation = self.wanted.keeps_apart.then(|| node.ledger.occupation(&node.cpus));
-        let devices = self.devices.as_ref().map(|devices| devices.on(cluster, row, all));
+        let devices = self.devices.as_ref().map(|devices| devices.on(cluster, row, all, source));
         let devices = devices.as_ref().map(|devices| devices as &dyn Provider);
         let providers: Vec<&dyn Provider> = std::iter::once(&own as &dyn Provider).chain(devices).collect();
         admit(&providers, Rules { policy, all, occupation }).map_err(Refused::resolvable)
@@ -176,17 +170,37 @@ impl Asked {
         weights.filter_map(|(name, weight)| Some((number(name)?, *weight))).collect()
     }
 
+    /// The first way to take something from a node that has enough for the pod; the last refusal otherwise.
+    fn first<T>(
+        &self,
+        place: Place<'_>,
+        source: &Source,
+        order: &Order,
+        take: impl Fn(&Stock<'_>) -> Result<T, Refused>,
+    ) -> Result<T, Refused> {
+        let mut refused = Refused::resolvable(reasons(&Shortage::Cpus, place.state));
+        for Way { node, limits } in ways(place, self.asks, source) {
+            match take(&Stock::new(&node, order, &limits)) {
+                Ok(taken) => return Ok(taken),
+                Err(last) => refused = last,
+            }
+        }
+        Err(if self.asks.needs_one { refused.by_reservation() } else { refused })
+    }
+
     /// What the pod gets; none where it shares everything.
-    pub(super) fn reserve(&self, place: Place<'_>) -> Result<Option<NumaHold>, Refused> {
+    pub(super) fn reserve(&self, place: Place<'_>, source: &Source) -> Result<Option<NumaHold>, Refused> {
         let Place { state, node, .. } = place;
         let Decided { policy, order } = self.decided(state, node)?;
         if policy == Policy::None && order.cpus.is_none() {
             return Ok(None);
         }
-        let reuse = Reuse::default();
-        let stock = Stock::new(node, &order, &reuse);
-        let affinity = self.affinity(place, &stock, policy)?;
-        let allocation = stock.allocate(affinity).map_err(|short| Refused::resolvable(reasons(&short, state)))?;
+        let take = |stock: &Stock<'_>| {
+            let affinity = self.affinity(place, stock, policy, source)?;
+            let allocation = stock.allocate(affinity).map_err(|short| Refused::resolvable(reasons(&short, state)))?;
+            Ok((affinity, allocation))
+        };
+        let (affinity, allocation) = self.first(place, source, &order, take)?;
         let shares = allocation.shares.iter().map(|(node, share)| (*node, self.list(state, share)));
         Ok(Some(NumaHold {
             shares: shares.collect(),
@@ -208,7 +222,7 @@ impl Asked {
 
     /// What pods request of a node's cpu, where CPUs of their own cost amplified ones.
     fn requested_cpu(node: &NumaNode, cluster: &Cluster, row: Row) -> i64 {
-        let requested = cluster.requested(ResourceId::CPU, row);
+        let requested = cluster.requested(ResourceId::CPU, row) - counted_twice(cluster, ResourceId::CPU, row);
         let bound = milli(node.ledger.cpu_count());
         if bound > 0 && requested >= bound { requested + amplify(bound, node.cpu_ratio) - bound } else { requested }
     }
@@ -218,7 +232,7 @@ impl Asked {
         if is_bound { amplify(self.wanted.cpu, node.cpu_ratio) } else { self.wanted.cpu }
     }
 
-    fn check(&self, cluster: &Cluster, row: Row) -> Result<(), Refused> {
+    fn check(&self, cluster: &Cluster, row: Row, source: &Source) -> Result<(), Refused> {
         let Some(place) = Place::of(cluster, row) else { return Ok(()) };
         let Place { state, node, .. } = place;
         self.wanted.policy_on(node)?;
@@ -232,12 +246,12 @@ impl Asked {
         if policy == Policy::None && order.cpus.is_none() {
             return Ok(());
         }
-        let reuse = Reuse::default();
-        let stock = Stock::new(node, &order, &reuse);
-        if policy != Policy::None {
-            return self.affinity(place, &stock, policy).map(drop);
-        }
-        if stock.has_cpus() { Ok(()) } else { Err(Refused::resolvable(reasons(&Shortage::Cpus, state))) }
+        self.first(place, source, &order, |stock| {
+            if policy != Policy::None {
+                return self.affinity(place, stock, policy, source).map(drop);
+            }
+            if stock.has_cpus() { Ok(()) } else { Err(Refused::resolvable(reasons(&Shortage::Cpus, state))) }
+        })
     }
 
     /// The score of a node as a whole.
@@ -247,7 +261,8 @@ impl Asked {
         for (id, _) in &weights {
             let name = cluster.resources().name(*id);
             let of_pod = koord_scheduling::count(name, self.requests.amount(name));
-            requested.set(*id, cluster.requested(*id, row) + of_pod);
+            let before = cluster.requested(*id, row) - counted_twice(cluster, *id, row);
+            requested.set(*id, before + of_pod);
             total.set(*id, cluster.allocatable(*id, row));
         }
         requested.set(ResourceId::CPU, Self::requested_cpu(node, cluster, row) + self.cpu(node, is_bound));
@@ -261,10 +276,11 @@ impl Asked {
         if decided.policy == Policy::BestEffort {
             return None;
         }
-        let reuse = Reuse::default();
-        let stock = Stock::new(node, &decided.order, &reuse);
-        let affinity = self.affinity(place, &stock, decided.policy).ok()?;
-        let Allocation { cpus, shares, .. } = stock.allocate(affinity).ok()?;
+        let take = |stock: &Stock<'_>| {
+            let affinity = self.affinity(place, stock, decided.policy, &Source::Any)?;
+            stock.allocate(affinity).map_err(|short| Refused::resolvable(reasons(&short, state)))
+        };
+        let Allocation { cpus, shares, .. } = self.first(place, &Source::Any, &decided.order, take).ok()?;
         let (mut requested, mut total) = (decided.order.requests.clone(), ResourceVector::default());
         if decided.order.cpus.is_some() {
             requested.set(ResourceId::CPU, amplify(milli(cpus.len()), node.cpu_ratio));
@@ -278,9 +294,15 @@ impl Asked {
     }
 }
 
+impl Within for Asked {
+    fn takes(&self, cluster: &Cluster, row: Row, source: &Source) -> bool {
+        self.check(cluster, row, source).is_ok()
+    }
+}
+
 impl Filter for Asked {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
-        self.check(cluster, row).map_err(|Refused { reasons, is_resolvable }| Refusal {
+        self.check(cluster, row, &Source::Any).map_err(|Refused { reasons, is_resolvable }| Refusal {
             reason: 0,
             resolvable: is_resolvable,
             operand: self.texts.number(reasons),

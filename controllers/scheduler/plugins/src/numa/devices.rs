@@ -11,7 +11,10 @@ use koord_engine::{
 use koord_scheduling::NumaMask;
 
 use super::manager::{Hint, Hints, Provider};
-use crate::device_share::{DeviceShare, NumaHint};
+use crate::{
+    device_share::{DeviceShare, NumaHint},
+    reservation::lots::Source,
+};
 
 /// A pod, and the plugin of its profile that would give it devices.
 pub(super) struct WantedDevices {
@@ -26,6 +29,7 @@ pub(super) struct OfferedDevices<'a> {
     cluster: &'a Cluster,
     row: Row,
     all: NumaMask,
+    source: &'a Source,
 }
 
 impl WantedDevices {
@@ -36,8 +40,14 @@ impl WantedDevices {
     }
 
     /// Asked about the node of a row with these NUMA nodes.
-    pub(super) fn on<'a>(&'a self, cluster: &'a Cluster, row: Row, all: NumaMask) -> OfferedDevices<'a> {
-        OfferedDevices { wanted: self, cluster, row, all }
+    pub(super) fn on<'a>(
+        &'a self,
+        cluster: &'a Cluster,
+        row: Row,
+        all: NumaMask,
+        source: &'a Source,
+    ) -> OfferedDevices<'a> {
+        OfferedDevices { wanted: self, cluster, row, all, source }
     }
 }
 
@@ -50,7 +60,7 @@ impl OfferedDevices<'_> {
 impl Provider for OfferedDevices<'_> {
     fn hints(&self) -> Result<Hints, Vec<String>> {
         let (plugin, request) = (&self.wanted.plugin, self.request());
-        let Some(hints) = plugin.numa_hints(&request, self.cluster, self.row, self.all) else {
+        let Some(hints) = plugin.numa_hints(&request, self.cluster, self.row, self.all, self.source) else {
             return Ok(Hints::new());
         };
         let hint = |NumaHint { nodes, is_preferred, score }: NumaHint| Hint {
@@ -65,7 +75,7 @@ impl Provider for OfferedDevices<'_> {
     }
 
     fn verify(&self, affinity: Option<NumaMask>) -> Result<(), Vec<String>> {
-        let fits = self.wanted.plugin.fits(&self.request(), self.cluster, self.row, affinity);
+        let fits = self.wanted.plugin.fits(&self.request(), self.cluster, self.row, affinity, self.source);
         fits.map_err(|refused| vec![refused.to_string()])
     }
 }

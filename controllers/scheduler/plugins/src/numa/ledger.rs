@@ -39,6 +39,38 @@ pub(crate) struct Occupation {
     pub(crate) shared: NumaMask,
 }
 
+impl Allocation {
+    /// The part that others have too.
+    pub(crate) fn shared_with(&self, others: &[Self]) -> Self {
+        let cpus = others.iter().fold(CpuSet::default(), |sum, other| sum.union(&other.cpus));
+        let of_others = |node: u32| {
+            let shares = others.iter().flat_map(|other| &other.shares).filter(move |(at, _)| *at == node);
+            shares.fold(ResourceVector::default(), |mut sum, (_, share)| {
+                sum.add(share);
+                sum
+            })
+        };
+        let share = |(node, share): &(u32, ResourceVector)| {
+            let mut both = share.clone();
+            both.minimise(&of_others(*node));
+            (*node, both)
+        };
+        let shares = self.shares.iter().map(share).filter(|(_, share)| share.iter().next().is_some()).collect();
+        Self { cpus: self.cpus.intersection(&cpus), exclusive: self.exclusive, shares }
+    }
+
+    /// What is left without a part of it.
+    pub(crate) fn without(&self, part: &Self) -> Self {
+        let share = |(node, share): &(u32, ResourceVector)| {
+            let mut left = share.clone();
+            part.shares.iter().filter(|(at, _)| at == node).for_each(|(_, part)| left.subtract(part));
+            (*node, left)
+        };
+        let shares = self.shares.iter().map(share).filter(|(_, share)| share.iter().next().is_some()).collect();
+        Self { cpus: self.cpus.difference(&part.cpus), exclusive: self.exclusive, shares }
+    }
+}
+
 impl Held {
     /// How many pods have it.
     pub(crate) fn refs(&self) -> u32 {
@@ -107,10 +139,9 @@ impl Ledger {
         self.shares.get(&node).cloned().unwrap_or_default()
     }
 
-    /// The CPUs that as many pods have as may, where those of `reused` do not count one of them.
-    pub(crate) fn exhausted(&self, refs_max: u32, reused: &CpuSet) -> CpuSet {
-        let is_exhausted = |(cpu, held): &(&u32, &Held)| held.refs() - u32::from(reused.contains(**cpu)) >= refs_max;
-        self.cpus.iter().filter(is_exhausted).map(|(cpu, _)| *cpu).collect()
+    /// The CPUs that as many pods have as may.
+    pub(crate) fn exhausted(&self, refs_max: u32) -> CpuSet {
+        self.cpus.iter().filter(|(_, held)| held.refs() >= refs_max).map(|(cpu, _)| *cpu).collect()
     }
 
     /// How pods with CPUs of their own use the NUMA nodes.
@@ -190,13 +221,24 @@ mod tests {
     }
 
     #[test]
-    fn a_cpu_that_may_be_reused_counts_one_user_less() {
+    fn what_a_reservation_and_its_owners_have_is_a_part_of_both_and_the_rest_is_kept() {
+        let allocation = |cpus: &str, shares: &[(u32, i64)]| Allocation {
+            cpus: cpus.parse().unwrap(),
+            shares: shares.iter().map(|(node, cpu)| (*node, vector(*cpu))).collect(),
+            ..Allocation::default()
+        };
+        let kept = allocation("0-3", &[(0, 4000), (1, 1000)]);
+        let owners = [allocation("0-1", &[(0, 2000)]), allocation("3-4", &[(0, 2500), (1, 500)])];
+        let both = kept.shared_with(&owners);
+        assert_eq!(both, allocation("0-1,3", &[(0, 4000), (1, 500)]));
+        assert_eq!(kept.without(&both), allocation("2", &[(1, 500)]));
         let mut ledger = Ledger::default();
-        let allocation = |cpus: &str| Allocation { cpus: cpus.parse().unwrap(), ..Allocation::default() };
-        ledger.add(&allocation("0-3"));
-        ledger.add(&allocation("2"));
-        let exhausted = |refs_max, reused: &str| ledger.exhausted(refs_max, &reused.parse().unwrap()).to_string();
-        assert_eq!((exhausted(1, ""), exhausted(1, "1-3"), exhausted(2, "")), ("0-3".into(), "0,2".into(), "2".into()));
-        assert_eq!(ledger.cpu_count(), 4);
+        owners.iter().chain([&kept]).for_each(|allocation| ledger.add(allocation));
+        assert_eq!((ledger.exhausted(1).to_string(), ledger.exhausted(2).to_string()), ("0-4".into(), "0-1,3".into()));
+        ledger.remove(&both);
+        assert_eq!(
+            (ledger.share(0), ledger.share(1), ledger.exhausted(2)),
+            (vector(4500), vector(1000), CpuSet::default())
+        );
     }
 }

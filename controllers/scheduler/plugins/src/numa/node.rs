@@ -74,13 +74,17 @@ pub(crate) struct NumaNode {
     pub(crate) ledger: Ledger,
 }
 
-/// What a pod may have although others have it already, as the owners of a reservation may.
+/// What of a node a pod has to keep to, as the owners of a reservation do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Reuse {
-    /// CPUs, which are taken first.
-    pub(crate) cpus: CpuSet,
-    /// Amounts by NUMA node.
-    pub(crate) shares: BTreeMap<u32, ResourceVector>,
+pub(crate) struct Limits {
+    /// CPUs that are taken first.
+    pub(crate) preferred: CpuSet,
+    /// The only CPUs that may be taken; none for all of them.
+    pub(crate) cpus: Option<CpuSet>,
+    /// At most so much of the named resources may be taken of each NUMA node; none for what is left there.
+    pub(crate) shares: Option<BTreeMap<u32, ResourceVector>>,
+    /// CPUs all of which must be taken.
+    pub(crate) required: CpuSet,
 }
 
 // === impl Report ===
@@ -189,8 +193,8 @@ impl NumaNode {
     }
 
     /// The CPUs that a pod may have.
-    pub(crate) fn available_cpus(&self, reuse: &Reuse) -> CpuSet {
-        let exhausted = self.ledger.exhausted(self.refs_max, &reuse.cpus);
+    pub(crate) fn available_cpus(&self) -> CpuSet {
+        let exhausted = self.ledger.exhausted(self.refs_max);
         self.cpus.cpus().difference(&exhausted).difference(&self.reserved)
     }
 
@@ -212,13 +216,12 @@ impl NumaNode {
     }
 
     /// What is left of each NUMA node.
-    pub(crate) fn free_shares(&self, reuse: &Reuse) -> BTreeMap<u32, ResourceVector> {
+    pub(crate) fn free_shares(&self) -> BTreeMap<u32, ResourceVector> {
         let free = |(node, total): (&u32, &ResourceVector)| {
-            let (allocated, reused) = (self.allocated(*node), reuse.shares.get(node));
+            let allocated = self.allocated(*node);
             let mut free = ResourceVector::default();
             for (resource, total) in total.iter() {
-                let reused = reused.map_or(0, |reused| reused.get(resource));
-                free.set(resource, (total - (allocated.get(resource) - reused).max(0)).max(0));
+                free.set(resource, (total - allocated.get(resource).max(0)).max(0));
             }
             (*node, free)
         };
@@ -343,13 +346,8 @@ mod tests {
         });
         let node = NumaNode::new(&report, &settings, &names, ledger);
         // 4 become 6; of the 3 that pods have, 2 are CPUs of their own, which cost 3.
-        let free = |reuse: &Reuse| node.free_shares(reuse).values().map(|zone| zone.get(ResourceId::CPU)).collect();
-        let left: Vec<i64> = free(&Reuse::default());
+        let left: Vec<i64> = node.free_shares().values().map(|zone| zone.get(ResourceId::CPU)).collect();
         assert_eq!(left, [2000, 6000]);
-        let mut returned = ResourceVector::default();
-        returned.set(ResourceId::CPU, 9000);
-        let all: Vec<i64> = free(&Reuse { shares: [(0, returned)].into(), ..Reuse::default() });
-        assert_eq!(all, [6000, 6000]);
-        assert_eq!(node.available_cpus(&Reuse::default()).to_string(), "2-7");
+        assert_eq!(node.available_cpus().to_string(), "2-7");
     }
 }

@@ -24,13 +24,22 @@ use koord_engine::{
 use koord_resource::controller::ResourceKind;
 
 use super::{
-    asked::{Asked, Configured, Place, Texts},
+    asked::{Asked, Configured, Place},
     devices::WantedDevices,
     policy::{Bind, Fill},
     state::{NumaHold, NumaState},
     wanted::{Invalid, Wanted},
 };
-use crate::device_share::ChosenNumaNodes;
+use crate::{
+    device_share::ChosenNumaNodes,
+    reservation::{
+        Within,
+        lots::{Asks, Source, source},
+    },
+    texts::Texts,
+};
+
+const OUT_OF_SCOPE: &str = "pod has a nominated reservation but cannot be allocated within its NUMA scope";
 
 /// Gives pods CPUs of their own and resources of as few NUMA nodes as they ask for, and refuses nodes that do not have them.
 #[derive(Debug)]
@@ -74,7 +83,12 @@ impl NodeNumaResource {
         let requests = template.requests.clone();
         let (settings, texts) = (Arc::clone(&self.settings), Arc::clone(&self.texts));
         let (wanted, devices) = (wanted(template, self.settings.bind)?, WantedDevices::of(request));
-        Ok(Some(Asked { wanted, requests, devices, settings, texts }))
+        Ok(Some(Asked { wanted, requests, asks: Asks::of(template), devices, settings, texts }))
+    }
+
+    /// Asks whether a pod gets what it wants of a node within what is kept there; none where it wants nothing special.
+    pub(crate) fn within(&self, request: &Request<'_>) -> Option<Box<dyn Within>> {
+        self.asked(request).ok()?.map(|asked| -> Box<dyn Within> { Box::new(asked) })
     }
 }
 
@@ -119,15 +133,19 @@ impl Plugin for NodeNumaResource {
     }
 
     fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<String> {
-        self.texts.get(refusal.operand)
+        self.texts.get(refusal.operand, "node(s) NUMA nodes do not fit")
     }
 
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
         let Ok(Some(asked)) = self.asked(request) else { return Ok(()) };
         let Some(place) = Place::of(cluster, row) else { return Ok(()) };
-        let reserved = asked.reserve(place).map_err(|refused| {
-            let code = if refused.is_resolvable { Code::Unschedulable } else { Code::Unresolvable };
-            Rejection { code, message: refused.reasons.join(", ") }
+        let source = source(holds, asked.asks);
+        let reserved = asked.reserve(place, &source).map_err(|refused| match &source {
+            Source::These(_) if !request.pod.is_reservation() => Rejection::unschedulable(OUT_OF_SCOPE),
+            _ => {
+                let code = if refused.is_resolvable { Code::Unschedulable } else { Code::Unresolvable };
+                Rejection { code, message: refused.reasons.join(", ") }
+            }
         })?;
         if let Some(hold) = reserved {
             // DeviceShare, which comes later, keeps to them.

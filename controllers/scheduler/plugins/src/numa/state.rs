@@ -95,6 +95,12 @@ impl NumaState {
         vector
     }
 
+    /// What a pod has, in the numbers of the nodes.
+    pub(crate) fn allocation_of(&self, hold: &NumaHold) -> Allocation {
+        let shares = hold.shares.iter().map(|(node, share)| (*node, self.vector(share)));
+        Allocation { shares: shares.collect(), cpus: hold.cpus.clone(), exclusive: hold.exclusive }
+    }
+
     fn node_mut(&mut self, row: Row) -> &mut NumaNode {
         if self.nodes.len() <= row.index() {
             self.nodes.resize_with(row.index() + 1, NumaNode::default);

@@ -20,26 +20,38 @@ pub struct Unfit {
     pub reasons: Vec<String>,
 }
 
+/// What a pod needs of reservations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// It does not use the node without one.
+    pub one: bool,
+    /// It names one, and is given numbers.
+    pub this_one: bool,
+    /// Of a node with one that it matches, the others' filters have judged.
+    pub trusts_node: bool,
+}
+
 /// The reservations with which a node takes a pod; empty where it takes it without any.
 ///
-/// `is_ignored` names resources that reservations do not keep. A pod that `needs_one` does not use the node without a
-/// reservation, and one that `names_one` is given numbers.
+/// `is_ignored` names resources that reservations do not keep.
 pub fn fits<'r>(
     requests: &Amounts,
     room: &NodeRoom,
     matched: &[&'r ReservationInfo],
-    (needs_one, names_one): (bool, bool),
+    needs: Needs,
     is_ignored: impl Fn(&str) -> bool,
 ) -> Result<Vec<&'r ReservationInfo>, Unfit> {
     let lacking = |more: &Amounts| lacking(requests, room, more, &is_ignored);
     let (mut taken, mut by_node, mut by_reservation) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
     for info in matched {
         let shares = requests.positive().any(|(name, _)| info.counts(name));
-        if !shares && !needs_one {
+        if !shares && !needs.one {
             continue;
         }
-        let lacks = lacking(&info.available());
-        let full = if info.policy == AllocatePolicy::Restricted { full(requests, info, names_one) } else { Vec::new() };
+        let is_trusted = needs.trusts_node && matched.len() == 1;
+        let lacks = if is_trusted { BTreeSet::new() } else { lacking(&info.available()) };
+        let is_restricted = info.policy == AllocatePolicy::Restricted;
+        let full = if is_restricted { full(requests, info, needs.this_one) } else { Vec::new() };
         if lacks.is_empty() && full.is_empty() {
             taken.push(*info);
         }
@@ -50,7 +62,7 @@ pub fn fits<'r>(
         return Ok(taken);
     }
     let refused = |reasons: Vec<String>| Err(Unfit { reasons });
-    if needs_one {
+    if needs.one {
         let reasons: Vec<String> = by_node.into_iter().chain(by_reservation).collect();
         return refused(if reasons.is_empty() {
             vec!["node(s) no reservation(s) to meet the requirements".to_owned()]
@@ -109,9 +121,15 @@ mod tests {
     }
 
     /// Whether a pod of so many cores fits, and with how many reservations.
-    fn fit(milli_cpu: i64, free: i64, matched: &[&ReservationInfo], needs: (bool, bool)) -> Result<usize, String> {
+    fn fit(
+        milli_cpu: i64,
+        free: i64,
+        matched: &[&ReservationInfo],
+        (one, this_one): (bool, bool),
+    ) -> Result<usize, String> {
         let room = NodeRoom { free: amounts(&[("cpu", free), ("memory", 100)]), pods: 10 };
         let requests = amounts(&[("cpu", milli_cpu), ("memory", 1)]);
+        let needs = Needs { one, this_one, ..Needs::default() };
         let taken = fits(&requests, &room, matched, needs, |_| false);
         taken.map(|taken| taken.len()).map_err(|unfit| unfit.reasons.join(", "))
     }
@@ -156,13 +174,31 @@ mod tests {
     }
 
     #[test]
+    fn a_node_may_be_trusted_that_has_one_reservation_for_the_pod() {
+        let annotation = json!({"node.koordinator.sh/reservation": r#"{"resources":{"cpu":"2"}}"#});
+        let withheld = reservation(json!({"metadata": {"annotations": annotation}}));
+        let room = NodeRoom { free: amounts(&[("cpu", 0)]), pods: 1 };
+        let taken = |trusts_node, matched: &[&ReservationInfo]| {
+            let needs = Needs { trusts_node, ..Needs::default() };
+            fits(&amounts(&[("cpu", 3000)]), &room, matched, needs, |_| false)
+                .map(|taken| taken.len())
+                .map_err(|unfit| unfit.reasons.join(", "))
+        };
+        let short = Err("Insufficient cpu by node".to_owned());
+        assert_eq!(taken(false, &[&withheld]), short);
+        assert_eq!(taken(true, &[&withheld]), Ok(1));
+        assert_eq!(taken(true, &[&withheld, &withheld]), short);
+    }
+
+    #[test]
     fn a_resource_that_is_not_reserved_is_taken_from_the_node() {
         // restricted-other-resource
         let restricted = policy("Restricted");
         let room = NodeRoom { free: amounts(&[("cpu", 4000), ("x/y", 4)]), pods: 1 };
         let requests = |foo| amounts(&[("cpu", 2000), ("x/y", foo)]);
-        let fits =
-            |foo, ignored: bool| fits(&requests(foo), &room, &[&restricted], NO, |name| ignored && name == "x/y");
+        let fits = |foo, ignored: bool| {
+            fits(&requests(foo), &room, &[&restricted], Needs::default(), |name| ignored && name == "x/y")
+        };
         assert_eq!(fits(2, false).unwrap().len(), 1);
         assert_eq!(fits(5, false).unwrap_err().reasons, ["Insufficient x/y by node"]);
         assert_eq!(fits(5, true).unwrap().len(), 1);
@@ -174,7 +210,7 @@ mod tests {
             reservation(json!({"spec": {"allocatePolicy": "Restricted"}, "status": {"allocatable": {"pods": "0"}}}));
         assert_eq!(fit(1000, 0, &[&few], (true, false)), Err("Reservation(s) Too many pods".to_owned()));
         let room = NodeRoom { free: amounts(&[("cpu", 9000)]), pods: 0 };
-        let unfit = fits(&Amounts::default(), &room, &[], NO, |_| false).unwrap_err();
+        let unfit = fits(&Amounts::default(), &room, &[], Needs::default(), |_| false).unwrap_err();
         assert_eq!(unfit.reasons, ["Insufficient pods by node"]);
     }
 
@@ -182,8 +218,11 @@ mod tests {
     fn a_reservation_of_other_resources_counts_only_for_a_pod_that_needs_one() {
         let other = reservation(json!({"status": {"allocatable": {"cpu": "0", "memory": "8"}}}));
         let room = NodeRoom { free: amounts(&[("x/y", 4)]), pods: 1 };
-        let fits = |needs| fits(&amounts(&[("x/y", 1)]), &room, &[&other], needs, |_| false).unwrap().len();
-        assert_eq!((fits(NO), fits((true, false))), (0, 1));
+        let fits = |one| {
+            let needs = Needs { one, ..Needs::default() };
+            fits(&amounts(&[("x/y", 1)]), &room, &[&other], needs, |_| false).unwrap().len()
+        };
+        assert_eq!((fits(false), fits(true)), (0, 1));
         assert_eq!(
             fit(1000, 9000, &[], (true, false)),
             Err("node(s) no reservation(s) to meet the requirements".to_owned())
@@ -206,7 +245,7 @@ mod tests {
             }
             let room = NodeRoom { free: amounts(&[("cpu", free)]), pods: 1 };
             let matched: Vec<&ReservationInfo> = infos.iter().collect();
-            match fits(&amounts(&[("cpu", request)]), &room, &matched, (needs_one, false), |_| false) {
+            match fits(&amounts(&[("cpu", request)]), &room, &matched, Needs { one: needs_one, ..Needs::default() }, |_| false) {
                 Ok(taken) => {
                     prop_assert!(!taken.is_empty() || !needs_one && request <= free);
                     for info in taken {

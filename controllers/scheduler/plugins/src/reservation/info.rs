@@ -9,10 +9,12 @@ use k8s_openapi::api::core::v1::Taint;
 use koord_api::{
     node_annotations::NODE_RESERVATION,
     reservation::{Reservation, ReservationAllocatePolicy, ReservationPhase},
-    reservation_protocol::{RESERVATION_ORDER, RESERVATION_RESTRICTED_OPTIONS},
+    reservation_protocol::{
+        CurrentOwner, RESERVATION_CURRENT_OWNER, RESERVATION_ORDER, RESERVATION_OWNERS, RESERVATION_RESTRICTED_OPTIONS,
+    },
 };
 use koord_core::uid::Uid;
-use koord_engine::labels::Labels;
+use koord_engine::{labels::Labels, pod::Pod};
 use koord_resource::ResourceList;
 
 use super::{Amounts, Owners};
@@ -54,6 +56,10 @@ pub struct ReservationInfo {
     pub order: Option<i64>,
     /// Whether owners may use it now: it is available, not deleted.
     pub is_available: bool,
+    /// Whether its node is not written yet.
+    pub is_assumed: bool,
+    /// Whether it is a pod that keeps what it has.
+    pub is_pod: bool,
     /// What it keeps.
     pub allocatable: Amounts,
     /// What of this owners may not use.
@@ -68,6 +74,46 @@ impl ReservationInfo {
     /// A Reservation with its node; none before it has one. `requests` is what its template requests.
     pub fn new(object: &Reservation, requests: &ResourceList) -> Option<Self> {
         (!object.status.node_name.is_empty()).then(|| Self::of(object, requests))
+    }
+
+    /// A Reservation that has found its node, before its status says so.
+    pub fn assumed(object: &Reservation, requests: &ResourceList, node: &Arc<str>) -> Self {
+        let is_available = object.metadata.deletion_timestamp.is_none();
+        Self { node: Arc::clone(node), is_available, is_assumed: true, ..Self::of(object, requests) }
+    }
+
+    /// What a pod keeps that has a node and says so: it is `Aligned`, and for one owner. It is available while it is ready.
+    pub fn of_pod(pod: &Pod, node: &Arc<str>) -> Self {
+        let template = &pod.template;
+        let owners = template.annotations.get(RESERVATION_OWNERS.name()).map(|text| RESERVATION_OWNERS.read(text));
+        let owners = owners.transpose().ok().map(Option::unwrap_or_default);
+        let allocatable = Amounts::from(&template.requests);
+        let order = template.labels.get(RESERVATION_ORDER.name()).and_then(|text| RESERVATION_ORDER.read(text).ok());
+        let mut info = Self {
+            name: pod.key.name().into(),
+            uid: pod.uid.clone(),
+            node: Arc::clone(node),
+            labels: template.labels.clone(),
+            policy: AllocatePolicy::Aligned,
+            allocate_once: true,
+            unschedulable: false,
+            taints: Vec::new(),
+            owners: owners.and_then(|owners| Owners::new(&owners.0).ok()),
+            order: order.filter(|order| *order != 0),
+            is_available: pod.is_running && pod.is_ready && !pod.deleting,
+            is_assumed: false,
+            is_pod: true,
+            names: allocatable.iter().map(|(name, _)| Arc::clone(name)).collect(),
+            allocatable,
+            withheld: Amounts::default(),
+            assigned: BTreeMap::new(),
+            allocated: Amounts::default(),
+        };
+        let owner = pod.given.get(RESERVATION_CURRENT_OWNER.name());
+        if let Some(CurrentOwner(owner)) = owner.and_then(|text| RESERVATION_CURRENT_OWNER.read(text).ok()) {
+            info.assign(&Uid::from(&*owner.uid.or(owner.name).unwrap_or_default()), &Amounts::default());
+        }
+        info
     }
 
     /// The same of a Reservation that need not have a node.
@@ -99,6 +145,8 @@ impl ReservationInfo {
             owners: Owners::new(&spec.owners).ok(),
             order: RESERVATION_ORDER.get(&labels).ok().flatten().filter(|order| *order != 0),
             is_available: status.phase == Some(ReservationPhase::Available) && metadata.deletion_timestamp.is_none(),
+            is_assumed: false,
+            is_pod: false,
             allocatable,
             withheld: Amounts::from(&withheld),
             names,

@@ -18,7 +18,9 @@ use koord_engine::{
 use koord_resource::ResourceList;
 use koord_scheduling::ResourceId;
 
-use super::{Amounts, Match, NodeRoom, PodIdentity, ReservationInfo, ReservePod, Summary, Wish, lifecycle::is_over};
+use super::{
+    Amounts, Match, NodeRoom, Owners, PodIdentity, ReservationInfo, ReservePod, Summary, Wish, lifecycle::is_over,
+};
 
 /// What a pod was given: a reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,11 +29,24 @@ pub(super) struct Allocated {
     pub(super) uid: Uid,
 }
 
-/// The reservations that have a node, and the pods that use them.
+/// What the stand-in of a Reservation was given: its node, before that is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Assumed;
+
+/// The reservations that have a node, or are assumed to have it, and the pods that use them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Kept {
     infos: BTreeMap<Uid, (ReservationInfo, ResourceList)>,
     by_node: BTreeMap<Arc<str>, BTreeSet<Uid>>,
+    /// The rows of these nodes.
+    rows: BTreeSet<Row>,
+    by_mark: BTreeMap<Arc<str>, BTreeMap<Arc<str>, BTreeSet<Uid>>>,
+    /// Those whose owners have nothing in common by which they are found.
+    unmarked: BTreeSet<Uid>,
+    /// How many have owners that are named.
+    named: usize,
+    /// Changes with every reservation and every owner.
+    generation: u64,
     /// By reservation, whether it is known or not.
     consumers: BTreeMap<Uid, BTreeMap<Uid, Amounts>>,
 }
@@ -54,25 +69,55 @@ impl Kept {
         self.consumers.get(uid).into_iter().flat_map(BTreeMap::keys)
     }
 
+    /// The pods that use what is no reservation any more, by what they say; for a Reservation that is unknown, not one without
+    /// a node.
+    pub(super) fn orphans<'k>(&'k self, is_known: impl Fn(&Uid) -> bool + 'k) -> impl Iterator<Item = &'k Uid> {
+        let gone = self.consumers.iter().filter(move |(uid, _)| self.info(uid).is_none() && !is_known(uid));
+        gone.flat_map(|(_, pods)| pods.keys())
+    }
+
     /// The reservations of a node.
     pub(super) fn on_node(&self, node: &str) -> impl Iterator<Item = &ReservationInfo> {
         self.by_node.get(node).into_iter().flatten().filter_map(|uid| self.info(uid))
     }
 
-    /// Whether a pod is an owner of any reservation.
-    pub(super) fn has_owner(&self, pod: &PodIdentity<'_>) -> bool {
-        let mut owners = self.infos.values().filter_map(|(info, _)| info.owners.as_ref());
-        owners.any(|owners| owners.match_pod(pod))
+    /// Changes with every reservation and every owner.
+    pub(super) fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Whether a pod is an owner of any reservation as one of its kind is not.
+    pub(super) fn names(&self, pod: &PodIdentity<'_>) -> bool {
+        let owners = |uid: &Uid| self.info(uid).and_then(|info| info.owners.as_ref());
+        let is_named = |owners: &Owners| owners.name_pods() && owners.match_pod(pod);
+        self.named > 0 && self.candidates(pod).iter().filter_map(owners).any(is_named)
+    }
+
+    /// The reservations of which a pod may be an owner, by their uids.
+    fn candidates(&self, pod: &PodIdentity<'_>) -> BTreeSet<Uid> {
+        let marked = pod.marks().filter_map(|(key, value)| self.by_mark.get(key)?.get(&*value));
+        marked.chain([&self.unmarked]).flatten().cloned().collect()
     }
 
     /// The reservations that a pod matches, and why it does not match others.
-    pub(super) fn matched(&self, request: &Request<'_>, wish: &Wish, cluster: &Cluster) -> (Matched, Summary) {
-        let pod = identity_of(request.pod);
+    pub(super) fn matched(
+        &self,
+        request: &Request<'_>,
+        wish: &Wish,
+        cluster: &Cluster,
+        has_node_labels: bool,
+    ) -> (Matched, Summary) {
         let (mut matched, mut summary) = (Matched::new(), Summary::default());
-        for (uid, (info, allocatable)) in &self.infos {
+        if self.is_empty() {
+            return (matched, summary);
+        }
+        let pod = identity_of(request.pod);
+        let candidates = if wish.is_ignoring { self.infos.keys().cloned().collect() } else { self.candidates(&pod) };
+        for (uid, (info, allocatable)) in candidates.iter().filter_map(|uid| self.infos.get_key_value(uid)) {
             let node = cluster.row(&info.node).and_then(|row| cluster.node(row));
             let Some(node) = node else { continue };
-            let said = wish.matches(&pod, &request.template().requests, info, allocatable, &node.labels);
+            let labels = if has_node_labels { &node.labels } else { &info.labels };
+            let said = wish.matches(&pod, &request.template().requests, info, allocatable, labels);
             summary.count(&said, wish);
             if matches!(said, Match::Matched | Match::Ignored) {
                 matched.entry(Arc::clone(&info.node)).or_default().push(uid.clone());
@@ -84,15 +129,16 @@ impl Kept {
     /// What counts twice on a node: owners count for themselves, and are a part of what is kept for them.
     pub(crate) fn credit(&self, cluster: &Cluster, row: Row) -> Amounts {
         let mut credit = Amounts::default();
-        let Some(node) = cluster.node(row) else { return credit };
-        for info in self.on_node(&node.name).filter(|info| is_placed(info, cluster, row)) {
+        let Some(node) = cluster.node(row).filter(|_| self.rows.contains(&row)) else { return credit };
+        let used = self.on_node(&node.name).filter(|info| info.assigned_count() > 0);
+        for info in used.filter(|info| is_placed(info, cluster, row)) {
             credit.add(&info.allocatable.minus(&info.held()));
         }
         credit
     }
 
-    /// What a node has left beside all that is kept on it, whether it is hidden now or not.
-    pub(super) fn room(&self, cluster: &Cluster, row: Row) -> NodeRoom {
+    /// What a node has left of these resources beside all that is kept on it, whether it is hidden now or not.
+    pub(super) fn room(&self, cluster: &Cluster, row: Row, of: &Amounts) -> NodeRoom {
         let credit = self.credit(cluster, row);
         let (mut hidden, mut hidden_pods) = (Amounts::default(), 0);
         for placed in cluster.hidden_on(row) {
@@ -103,37 +149,82 @@ impl Kept {
             hidden_pods += 1;
         }
         let left = |id: ResourceId| cluster.allocatable(id, row) - cluster.requested(id, row);
-        let free = cluster.resources().names().filter_map(|name| {
+        let free = of.iter().filter_map(|(name, _)| {
             let id = cluster.resources().get(name)?;
-            Some((Arc::from(name), left(id).saturating_add(credit.get(name)).saturating_sub(hidden.get(name))))
+            let free = left(id).saturating_add(credit.get(name)).saturating_sub(hidden.get(name));
+            Some((Arc::clone(name), free))
         });
         NodeRoom { free: free.collect(), pods: left(ResourceId::PODS) - hidden_pods }
     }
 
-    fn forget(&mut self, uid: &Uid) -> Option<Arc<str>> {
+    fn forget(&mut self, cluster: &Cluster, uid: &Uid) -> Option<Arc<str>> {
         let (info, _) = self.infos.remove(uid)?;
+        self.generation += 1;
+        if let Some(owners) = &info.owners {
+            self.named -= usize::from(owners.name_pods());
+            self.unmarked.remove(uid);
+            for (key, value) in owners.marks().into_iter().flatten() {
+                if let Some(of_key) = self.by_mark.get_mut(key)
+                    && let Some(uids) = of_key.get_mut(value)
+                {
+                    uids.remove(uid);
+                    if uids.is_empty() {
+                        of_key.remove(value);
+                    }
+                }
+            }
+        }
         if let Some(uids) = self.by_node.get_mut(&info.node) {
             uids.remove(uid);
             if uids.is_empty() {
                 self.by_node.remove(&info.node);
+                cluster.row(&info.node).map(|row| self.rows.remove(&row));
             }
         }
         Some(info.node)
     }
 
-    fn know(&mut self, object: &Reservation) -> Option<Arc<str>> {
+    /// A Reservation has its node, or is assumed to have it.
+    fn know(&mut self, cluster: &Cluster, object: &Reservation, assumed: Option<&Arc<str>>) -> Option<Arc<str>> {
         let requests = ReservePod::new(object).ok()?.requests;
-        let mut info = ReservationInfo::new(object, &requests)?;
+        let info = ReservationInfo::new(object, &requests)
+            .or_else(|| assumed.map(|node| ReservationInfo::assumed(object, &requests, node)))?;
+        let is_resized = !object.status.allocatable.is_empty();
+        Some(self.insert(cluster, info, if is_resized { object.status.allocatable.clone() } else { requests }))
+    }
+
+    /// A pod that keeps what it has is on a node.
+    fn know_pod(&mut self, cluster: &Cluster, pod: &Pod, node: &Arc<str>) {
+        self.insert(cluster, ReservationInfo::of_pod(pod, node), pod.template.requests.clone());
+    }
+
+    fn insert(&mut self, cluster: &Cluster, mut info: ReservationInfo, allocatable: ResourceList) -> Arc<str> {
         for (pod, amounts) in self.consumers.get(&info.uid).into_iter().flatten() {
             info.assign(pod, amounts);
         }
         let (uid, node) = (info.uid.clone(), Arc::clone(&info.node));
+        self.forget(cluster, &uid);
+        self.rows.extend(cluster.row(&node));
+        self.generation += 1;
+        if let Some(owners) = &info.owners {
+            self.named += usize::from(owners.name_pods());
+            match owners.marks() {
+                None => _ = self.unmarked.insert(uid.clone()),
+                Some(marks) => marks.into_iter().cloned().for_each(|(key, value)| {
+                    self.by_mark.entry(key).or_default().entry(value).or_default().insert(uid.clone());
+                }),
+            }
+        }
         self.by_node.entry(Arc::clone(&node)).or_default().insert(uid.clone());
-        let allocatable =
-            if object.status.allocatable.is_empty() { requests } else { object.status.allocatable.clone() };
         self.infos.insert(uid, (info, allocatable));
-        Some(node)
+        node
     }
+}
+
+/// What counts twice in what pods request of a node: owners count for themselves, and are a part of what is kept for them.
+pub(crate) fn counted_twice(cluster: &Cluster, resource: ResourceId, row: Row) -> i64 {
+    let kept = cluster.state::<Kept>().filter(|kept| !kept.is_empty());
+    kept.map_or(0, |kept| kept.credit(cluster, row).get(cluster.resources().name(resource)))
 }
 
 /// What owner terms look at in a pod.
@@ -141,8 +232,19 @@ pub(super) fn identity_of(pod: &Pod) -> PodIdentity<'_> {
     PodIdentity { key: &pod.key, uid: &pod.uid, labels: &pod.template.labels, controller: pod.controller.as_deref() }
 }
 
+/// The Reservation for which a pod stands.
+pub(super) fn object_of<'c>(pod: &Pod, cluster: &'c Cluster) -> Option<&'c Reservation> {
+    let key = &pod.reservation.as_ref()?.key;
+    cluster.objects().entry::<Reservation>(key.as_str()).filter(|entry| entry.uid == pod.uid)?.get()
+}
+
+/// The node that the Reservation of a stand-in is assumed to have.
+fn assumed_node<'c>(placed: &Placed, cluster: &'c Cluster) -> Option<&'c Arc<str>> {
+    placed.holds.get::<Assumed>().and_then(|_| cluster.node(placed.row)).map(|node| &node.name)
+}
+
 fn is_placed(info: &ReservationInfo, cluster: &Cluster, row: Row) -> bool {
-    cluster.pod(&info.uid).is_some_and(|placed| placed.row == row && placed.pod.is_reservation())
+    cluster.pod(&info.uid).is_some_and(|placed| placed.row == row)
 }
 
 impl State for Kept {
@@ -150,8 +252,18 @@ impl State for Kept {
         Box::new(self.clone())
     }
 
-    fn placed(&mut self, _: &Cluster, placed: &Placed) {
+    fn placed(&mut self, cluster: &Cluster, placed: &Placed) {
+        if let Some(node) = cluster.node(placed.row).filter(|_| placed.pod.keeps() && !placed.pod.is_reservation()) {
+            self.know_pod(cluster, &placed.pod, &node.name);
+        }
+        if let Some(node) = assumed_node(placed, cluster)
+            && self.info(&placed.pod.uid).is_none()
+            && let Some(object) = object_of(&placed.pod, cluster)
+        {
+            self.know(cluster, object, Some(node));
+        }
         if let Some(Allocated { uid, .. }) = placed.holds.get() {
+            self.generation += 1;
             let requests = Amounts::from(&placed.pod.template.requests);
             if let Some((info, _)) = self.infos.get_mut(uid) {
                 info.assign(&placed.pod.uid, &requests);
@@ -160,8 +272,15 @@ impl State for Kept {
         }
     }
 
-    fn removed(&mut self, _: &Cluster, placed: &Placed) {
+    fn removed(&mut self, cluster: &Cluster, placed: &Placed) {
+        let uid = &placed.pod.uid;
+        if self.info(uid).is_some_and(|info| info.is_assumed || info.is_pod)
+            && cluster.hidden_pod(uid, placed.row).is_none()
+        {
+            self.forget(cluster, uid);
+        }
         if let Some(Allocated { uid, .. }) = placed.holds.get() {
+            self.generation += 1;
             if let Some((info, _)) = self.infos.get_mut(uid) {
                 info.unassign(&placed.pod.uid);
             }
@@ -174,11 +293,21 @@ impl State for Kept {
         }
     }
 
+    fn node(&mut self, cluster: &Cluster, row: Row) {
+        let is_reserved = cluster.node(row).is_some_and(|node| self.by_node.contains_key(&node.name));
+        if is_reserved {
+            self.rows.insert(row)
+        } else {
+            self.rows.remove(&row)
+        };
+    }
+
     fn object(&mut self, cluster: &Cluster, change: &ObjectChange) -> Vec<Row> {
         let Some((old, new)) = change.of::<Reservation>() else { return Vec::new() };
         let uid = |object: &Reservation| Uid::from(object.metadata.uid.as_deref().unwrap_or_default());
-        let before = old.and_then(|old| self.forget(&uid(old)));
-        let after = new.filter(|new| !is_over(&new.status)).and_then(|new| self.know(new));
+        let before = old.and_then(|old| self.forget(cluster, &uid(old)));
+        let assumed = new.and_then(|new| assumed_node(cluster.pod(&uid(new))?, cluster));
+        let after = new.filter(|new| !is_over(&new.status)).and_then(|new| self.know(cluster, new, assumed));
         before.into_iter().chain(after).filter_map(|node| cluster.row(&node)).collect()
     }
 }

@@ -108,6 +108,12 @@ pub fn is_garbage(object: &Reservation, node_exists: bool, garbage: Garbage, now
     }
 }
 
+/// What a Reservation lacks without which it cannot be placed.
+pub fn missing(object: &Reservation) -> Option<&'static str> {
+    let is_owned = !object.spec.owners.is_empty() || object.spec.pre_allocation;
+    (!is_owned).then_some("the reservation misses the owner spec")
+}
+
 /// Since when a Reservation is over.
 fn over_since(status: &ReservationStatus) -> Option<Timestamp> {
     let ready = status.conditions.iter().find(|one| one.type_ == Some(ReservationConditionType::Ready))?;

@@ -108,12 +108,12 @@ impl OverPods {
         let Some(node) = cluster.node(row) else { return Ok(Vec::new()) };
         let uids = self.by_node.get(&node.name).map_or(&[][..], Vec::as_slice);
         let requests = |uid: &Uid| {
-            let hidden = cluster.hidden_on(row).find(|placed| placed.pod.uid == *uid);
+            let hidden = cluster.hidden_pod(uid, row);
             hidden.or_else(|| cluster.pod(uid)).map(|placed| Amounts::from(&placed.pod.template.requests))
         };
         let candidates: Vec<Candidate> =
             uids.iter().filter_map(|uid| Some(Candidate { uid: uid.clone(), requests: requests(uid)? })).collect();
-        pre_allocate(&self.info, &kept.room(cluster, row), &candidates, self.how)
+        pre_allocate(&self.info, &kept.room(cluster, row, &self.info.allocatable), &candidates, self.how)
     }
 
     /// How good a node is: the fewer pods are taken over, or the better the one is used.
@@ -122,7 +122,7 @@ impl OverPods {
         if self.how.many {
             return 100 / i64::try_from(chosen.len() + 1).unwrap_or(i64::MAX);
         }
-        let placed = chosen.first().and_then(|uid| cluster.hidden_on(row).find(|placed| placed.pod.uid == *uid));
+        let placed = chosen.first().and_then(|uid| cluster.hidden_pod(uid, row));
         placed.map_or(0, |placed| reservation_score(&Amounts::from(&placed.pod.template.requests), &self.info))
     }
 }

@@ -1,5 +1,7 @@
 //! Who may use a reservation (3C.1).
 
+use std::{borrow::Cow, sync::Arc};
+
 use k8s_openapi::api::core::v1::ObjectReference;
 use koord_api::reservation::{ReservationControllerReference, ReservationOwner};
 use koord_core::{key::ObjectKey, uid::Uid};
@@ -29,16 +31,37 @@ struct Term {
     object: Option<ObjectReference>,
     controller: Option<ReservationControllerReference>,
     labels: Option<Selector>,
+    mark: Option<Mark>,
 }
+
+/// Something that a pod has which matches a term, by which owners are found: a label, its name, its controller.
+pub(super) type Mark = (Arc<str>, Arc<str>);
+
+// No label has a blank in its key.
+const POD_NAME: &str = "pod name";
+const POD_UID: &str = "pod uid";
+const CONTROLLER_NAME: &str = "controller name";
+const CONTROLLER_UID: &str = "controller uid";
 
 impl Owners {
     /// The terms. An error where a selector is none: then nobody may use the reservation.
     pub fn new(owners: &[ReservationOwner]) -> Result<Self, SelectorError> {
         let term = |owner: &ReservationOwner| {
             let labels = owner.label_selector.as_ref().map(Selector::new).transpose()?;
-            Ok(Term { object: owner.object.clone(), controller: owner.controller.clone(), labels })
+            let (object, controller) = (owner.object.clone(), owner.controller.clone());
+            Ok(Term { object, controller, labels, mark: mark(owner) })
         };
         owners.iter().map(term).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// What an owner has, of which each has at least one; none where that cannot be said.
+    pub(super) fn marks(&self) -> Option<Vec<&Mark>> {
+        self.0.iter().map(|term| term.mark.as_ref()).collect()
+    }
+
+    /// Whether they tell pods of one workload apart.
+    pub(super) fn name_pods(&self) -> bool {
+        self.0.iter().any(|term| term.object.is_some() || term.controller.is_some())
     }
 
     /// Whether a pod may use the reservation.
@@ -49,6 +72,32 @@ impl Owners {
                 && term.labels.as_ref().is_none_or(|labels| labels.selects(|key| pod.labels.get(key)))
         })
     }
+}
+
+impl PodIdentity<'_> {
+    /// All that terms may ask for.
+    pub(super) fn marks(&self) -> impl Iterator<Item = (&str, Cow<'_, str>)> {
+        let own = [(POD_NAME, Cow::Borrowed(self.key.name())), (POD_UID, Cow::Owned(self.uid.to_string()))];
+        let controller = self.controller.into_iter().flat_map(|owner| {
+            [(CONTROLLER_NAME, Cow::Borrowed(&*owner.name)), (CONTROLLER_UID, Cow::Owned(owner.uid.to_string()))]
+        });
+        self.labels.iter().map(|(key, value)| (key, Cow::Borrowed(value))).chain(own).chain(controller)
+    }
+}
+
+/// Something that every pod has which a term matches.
+fn mark(owner: &ReservationOwner) -> Option<Mark> {
+    let said =
+        |key: &str, text: Option<&str>| text.filter(|text| !text.is_empty()).map(|text| (key.into(), text.into()));
+    let labels = owner.label_selector.as_ref().and_then(|selector| selector.match_labels.as_ref()?.iter().next());
+    let label = labels.map(|(key, value)| (Arc::from(&**key), Arc::from(&**value)));
+    let object = owner.object.as_ref();
+    let object =
+        object.and_then(|object| said(POD_UID, object.uid.as_deref()).or(said(POD_NAME, object.name.as_deref())));
+    let controller = owner.controller.as_ref();
+    let controller =
+        controller.and_then(|one| said(CONTROLLER_UID, Some(&one.uid)).or(said(CONTROLLER_NAME, Some(&one.name))));
+    object.or(controller).or(label)
 }
 
 /// What a reference leaves out matches anything.
@@ -89,7 +138,12 @@ mod tests {
         let (key, uid, labels) =
             (ObjectKey::new(namespace, name), Uid::from("1"), [("app", app)].into_iter().collect());
         let controller = (!controller.is_empty()).then_some(&owner);
-        Owners::new(&owners).unwrap().match_pod(&PodIdentity { key: &key, uid: &uid, labels: &labels, controller })
+        let (owners, pod) =
+            (Owners::new(&owners).unwrap(), PodIdentity { key: &key, uid: &uid, labels: &labels, controller });
+        let is_owner = owners.match_pod(&pod);
+        let has = |mark: &Mark| pod.marks().any(|(key, value)| (key, &*value) == (&*mark.0, &*mark.1));
+        assert!(!is_owner || owners.marks().is_none_or(|marks| marks.into_iter().any(has)), "it is not found");
+        is_owner
     }
 
     #[test]

@@ -21,30 +21,30 @@ use koord_engine::{
     hold::Holds,
     object::Object,
     plugin::{
-        Code, Explanation, Filter, Patch, Plugin, PostFilter, PreFilter, Refusal, Rejection, Request, Score, StandIn,
-        Upkeep,
+        Code, Explanation, Patch, Plugin, PostFilter, PreFilter, Refusal, Rejection, Request, Score, StandIn, Upkeep,
     },
     pod::Pod,
     preemption::{Attempted, Rules, Width},
     state::State,
 };
 use koord_resource::controller::ResourceKind;
-use parking_lot::Mutex;
+use serde_json::Value;
 
 use super::{
-    Amounts, ReservationInfo, ReservePod, Unfit, Wish, fits,
-    info::AllocatePolicy,
-    kept::{Allocated, Kept, Matched, identity_of},
-    lifecycle::{Garbage, is_over},
-    message, nominate,
+    Amounts, ReservePod, Wish,
+    ask::{Asked, Chosen, Ignored, NO_MATCH, Rated, Taking, Wanted},
+    attempt::Attempt,
+    kept::{Allocated, Assumed, Kept, Matched, identity_of, object_of},
+    lifecycle::{self, Garbage, is_over},
+    message,
     over_pods::{OverPods, TakenOver},
-    reservation_score, scores, upkeep,
+    shown, upkeep,
 };
-use crate::default_preemption::{DefaultPreemption, LowerPriority, waits_for_victims};
-
-const NO_MATCH: &str = "node(s) no reservations match reservation affinity";
-const OTHER_NODE: &str = "node(s) didn't match the nodeName specified by reservation";
-const CONFLICT: &str = "node(s) reservation allocate policy conflict";
+use crate::{
+    DeviceShare, NodeNumaResource,
+    default_preemption::{DefaultPreemption, LowerPriority, waits_for_victims},
+    texts::Texts,
+};
 
 /// Lets pods use what is reserved for them, and keeps others from it.
 #[derive(Debug, Default)]
@@ -55,41 +55,26 @@ pub struct Reservation {
     pre_allocation: PreAllocation,
     /// How room is made for pods and Reservations; none where that is left to others.
     preemption: Option<DefaultPreemption>,
-    /// The reasons of the last search, which refusals refer to by their place.
-    reasons: Arc<Mutex<Vec<Vec<String>>>>,
+    /// What feature gates change.
+    changes: Changes,
+    attempt: Attempt,
+    texts: Arc<Texts>,
 }
 
-/// Resources that reservations do not keep.
-#[derive(Clone, Debug, Default)]
-struct Ignored {
-    names: Vec<String>,
-    domains: Vec<String>,
-}
-
-/// A pod with the reservations that it matches.
-struct Chosen {
-    wish: Wish,
-    requests: Amounts,
-    matched: Matched,
-    ignored: Arc<Ignored>,
-}
-
-struct Asked {
-    chosen: Chosen,
-    reasons: Arc<Mutex<Vec<Vec<String>>>>,
-}
-
-/// A Reservation that looks for its node.
-struct Wanted {
-    node: Option<Arc<str>>,
-    is_default: bool,
-    over: Option<OverPods>,
-    reasons: Arc<Mutex<Vec<Vec<String>>>>,
+/// What feature gates change.
+#[derive(Clone, Copy, Debug, Default)]
+struct Changes {
+    /// Affinities see the labels of reservations alone, not those of their nodes.
+    omits_node_labels: bool,
+    /// A node with one reservation that a pod matches is not asked for room again.
+    trusts_node: bool,
+    /// The owners of Reservations that are gone are written so.
+    cleans_owners: bool,
 }
 
 impl Reservation {
-    /// The plugin with these arguments.
-    pub fn new(args: &ReservationArgs) -> Self {
+    /// The plugin with these arguments, under these feature gates.
+    pub fn new(args: &ReservationArgs, gates: impl Fn(&str) -> bool) -> Self {
         let (names, domains) = (args.ignored_resources.clone(), args.ignored_resource_groups.clone());
         let seconds = |seconds: i64| u64::try_from(seconds).map(Duration::from_secs).unwrap_or_default();
         let garbage = Garbage {
@@ -108,31 +93,45 @@ impl Reservation {
             garbage: (!args.disable_garbage_collection).then_some(garbage),
             pre_allocation: args.pre_allocation_config.clone().unwrap_or_default(),
             preemption,
-            reasons: Arc::default(),
+            changes: Changes {
+                omits_node_labels: gates("OmitNodeLabelsForReservation"),
+                trusts_node: gates("SkipReservationFitsNode"),
+                cleans_owners: gates("CleanExpiredReservationAllocated"),
+            },
+            attempt: Attempt::default(),
+            texts: Arc::default(),
         }
     }
 
-    /// What a pod wants, and the reservations that it matches.
-    fn choose(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Chosen> {
-        let wish = wish(request.pod).ok()?;
-        let kept = cluster.state::<Kept>()?;
-        let (matched, _) = kept.matched(request, &wish, cluster);
-        let requests = Amounts::from(&request.template().requests);
-        Some(Chosen { wish, requests, matched, ignored: Arc::clone(&self.ignored) })
+    /// What a pod wants, and the reservations that it matches; none where there are none.
+    fn choose(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Arc<Chosen>> {
+        self.attempt.chosen(request.pod, cluster, || {
+            let wish = wish(request.pod).ok()?;
+            let kept = cluster.state::<Kept>().filter(|kept| !kept.is_empty() || wish.needs_one())?;
+            let (matched, summary) = kept.matched(request, &wish, cluster, !self.changes.omits_node_labels);
+            let (mut requests, mut others) = (Amounts::default(), Vec::new());
+            if !matched.is_empty() {
+                requests = Amounts::from(&request.template().requests);
+                others.extend(request.plugin::<NodeNumaResource>().and_then(|plugin| plugin.within(request)));
+                others.extend(request.plugin::<DeviceShare>().and_then(|plugin| plugin.within(request)));
+            }
+            let (ignored, trusts_node) = (Arc::clone(&self.ignored), self.changes.trusts_node);
+            Some(Chosen { wish, requests, matched, summary, ignored, trusts_node, others })
+        })
     }
 
-    /// The running pods that a Reservation may take over, if it does that.
-    fn over_pods(&self, pod: &Pod, cluster: &Cluster) -> Option<OverPods> {
-        OverPods::of(pod, cluster, &self.pre_allocation).ok().flatten()
+    /// The running pods that a Reservation may take over; none where it takes over nothing.
+    fn over_pods(&self, pod: &Pod, cluster: &Cluster) -> Result<Option<Arc<OverPods>>, Rejection> {
+        self.attempt.over(pod, cluster, || OverPods::of(pod, cluster, &self.pre_allocation))
     }
 
     /// The running pods that a Reservation takes over on its node.
     fn taken_over(&self, pod: &Pod, cluster: &Cluster, row: Row) -> Result<TakenOver, Rejection> {
-        let (Some(over), Some(kept)) = (self.over_pods(pod, cluster), cluster.state::<Kept>()) else {
+        let (Some(over), Some(kept)) = (self.over_pods(pod, cluster)?, cluster.state::<Kept>()) else {
             return Ok(TakenOver(Vec::new()));
         };
         let chosen = over.chosen(kept, cluster, row).map_err(|words| Rejection::unschedulable(words.join(", ")))?;
-        let placed = |uid: &Uid| cluster.hidden_on(row).find(|placed| placed.pod.uid == *uid);
+        let placed = |uid: &Uid| cluster.hidden_pod(uid, row);
         let taken = chosen.iter().filter_map(placed).map(|placed| (placed.pod.uid.clone(), placed.pod.key.clone()));
         Ok(TakenOver(taken.collect()))
     }
@@ -157,36 +156,6 @@ impl Reservation {
     }
 }
 
-impl Ignored {
-    fn contains(&self, name: &str) -> bool {
-        let domain = name.split_once('/').map(|(domain, _)| domain);
-        let is_extended = domain.is_some_and(|domain| !domain.ends_with("kubernetes.io"));
-        let is_of_group = domain.is_some_and(|domain| self.domains.iter().any(|group| group == domain));
-        is_extended && (is_of_group || self.names.iter().any(|ignored| ignored == name))
-    }
-}
-
-impl Chosen {
-    fn infos<'k>(&self, kept: &'k Kept, node: &str) -> Vec<&'k ReservationInfo> {
-        self.matched.get(node).into_iter().flatten().filter_map(|uid| kept.info(uid)).collect()
-    }
-
-    /// The reservations with which a node takes the pod.
-    fn fitting<'k>(&self, kept: &'k Kept, cluster: &Cluster, row: Row) -> Result<Vec<&'k ReservationInfo>, Unfit> {
-        let Some(node) = cluster.node(row) else { return Ok(Vec::new()) };
-        if self.wish.is_ignoring {
-            return Ok(Vec::new());
-        }
-        let infos = self.infos(kept, &node.name);
-        if infos.is_empty() {
-            let reasons = vec![NO_MATCH.to_owned()];
-            return if self.wish.needs_one() { Err(Unfit { reasons }) } else { Ok(Vec::new()) };
-        }
-        let needs = (self.wish.needs_one(), self.wish.name().is_some());
-        fits(&self.requests, &kept.room(cluster, row), &infos, needs, |name| self.ignored.contains(name))
-    }
-}
-
 impl Plugin for Reservation {
     fn name(&self) -> &'static str {
         "Reservation"
@@ -202,64 +171,66 @@ impl Plugin for Reservation {
 
     fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
         if request.pod.is_reservation() {
-            return OverPods::of(request.pod, cluster, &self.pre_allocation).map(drop);
+            if let Some(missing) = object_of(request.pod, cluster).and_then(lifecycle::missing) {
+                return Err(Rejection::error(format!("running PreFilter plugin {:?}: {missing}", self.name())));
+            }
+            return self.over_pods(request.pod, cluster).map(drop);
         }
         let wish = wish(request.pod).map_err(|message| Rejection { code: Code::Error, message })?;
-        let Some(kept) = cluster.state::<Kept>().filter(|_| wish.needs_one()) else { return Ok(()) };
-        if kept.matched(request, &wish, cluster).0.is_empty() { Err(Rejection::unresolvable(NO_MATCH)) } else { Ok(()) }
+        if !wish.needs_one() {
+            return Ok(());
+        }
+        let chosen = self.choose(request, cluster);
+        if chosen.is_some_and(|chosen| chosen.matched.is_empty()) {
+            Err(Rejection::unresolvable(NO_MATCH))
+        } else {
+            Ok(())
+        }
     }
 
     fn is_individual(&self, pod: &Pod, cluster: &Cluster) -> bool {
-        let Some(kept) = cluster.state::<Kept>() else { return false };
-        if pod.is_reservation() {
-            return true;
-        }
-        let wants = wish(pod).is_ok_and(|wish| wish.needs_one() || wish.is_ignoring);
-        wants || !kept.is_empty() && kept.has_owner(&identity_of(pod))
+        let names = |kept: &Kept| kept.names(&identity_of(pod));
+        pod.is_reservation() || cluster.state::<Kept>().is_some_and(names)
+    }
+
+    fn epoch(&self, cluster: &Cluster) -> u64 {
+        cluster.state::<Kept>().map_or(0, |kept| u64::from(!kept.is_empty()))
     }
 
     fn hides(&self, request: &Request<'_>, cluster: &Cluster) -> Vec<Uid> {
+        self.attempt.begin();
         if request.pod.is_reservation() {
-            return self.over_pods(request.pod, cluster).map(|over| over.pods().cloned().collect()).unwrap_or_default();
+            let over = self.over_pods(request.pod, cluster).ok().flatten();
+            return over.map(|over| over.pods().cloned().collect()).unwrap_or_default();
         }
-        let chosen = self.is_individual(request.pod, cluster).then(|| self.choose(request, cluster)).flatten();
-        chosen.map(|chosen| chosen.matched.into_values().flatten().collect()).unwrap_or_default()
+        let chosen = self.choose(request, cluster);
+        chosen.map(|chosen| chosen.matched.values().flatten().cloned().collect()).unwrap_or_default()
     }
 
     fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreFilter {
-        let reasons = Arc::clone(&self.reasons);
-        reasons.lock().clear();
+        let texts = Arc::clone(&self.texts);
         if request.pod.is_reservation() {
             let node = ReservePod::wanted_node(request.pod).map(Arc::from);
-            let object = cluster.objects().of::<ReservationObject>();
-            let policy = object
-                .map(|(_, object)| object)
-                .find(|object| object.metadata.uid.as_deref().is_some_and(|uid| Uid::from(uid) == request.pod.uid));
-            let is_default = policy.is_none_or(|object| object.spec.allocate_policy.is_none());
-            let over = self.over_pods(request.pod, cluster);
-            return PreFilter::Nodes(Box::new(Wanted { node, is_default, over, reasons }));
+            let object = object_of(request.pod, cluster);
+            let is_default = object.is_none_or(|object| object.spec.allocate_policy.is_none());
+            let over = self.over_pods(request.pod, cluster).ok().flatten();
+            return PreFilter::Nodes(Box::new(Wanted { node, is_default, over, texts }));
         }
-        match self.choose(request, cluster) {
-            Some(chosen) if chosen.wish.needs_one() || !chosen.matched.is_empty() => {
-                PreFilter::Nodes(Box::new(Asked { chosen, reasons }))
-            }
-            _ => PreFilter::Skip,
-        }
+        self.choose(request, cluster).map_or(PreFilter::Skip, |chosen| {
+            PreFilter::Nodes(Box::new(Asked { chosen, keeps: request.pod.keeps(), texts }))
+        })
     }
 
     fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
         if request.pod.is_reservation() {
-            return self.over_pods(request.pod, cluster).map(|over| -> Box<dyn Score> { Box::new(over) });
+            let over = self.over_pods(request.pod, cluster).ok().flatten();
+            return over.map(|over| -> Box<dyn Score> { Box::new(Taking(over)) });
         }
-        let chosen = self.choose(request, cluster)?;
-        let is_used = !chosen.wish.is_ignoring && !chosen.matched.is_empty();
-        is_used.then(|| -> Box<dyn Score> { Box::new(chosen) })
+        self.choose(request, cluster).map(|chosen| -> Box<dyn Score> { Box::new(Rated(chosen)) })
     }
 
     fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<String> {
-        let known = self.reasons.lock();
-        let at = usize::try_from(refusal.operand).unwrap_or(usize::MAX);
-        known.get(at).cloned().unwrap_or_default()
+        self.texts.get(refusal.operand, "node(s) no reservation(s) to meet the requirements")
     }
 
     fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilter {
@@ -272,26 +243,25 @@ impl Plugin for Reservation {
             }
         }
         let cluster = &*attempted.cluster;
-        let lines = (|| {
-            let (wish, kept) = (wish(request.pod).ok()?, cluster.state::<Kept>()?);
-            let (matched, summary) = kept.matched(request, &wish, cluster);
-            let of_nodes = Self::node_reasons(request, attempted, &matched);
-            (!request.pod.is_reservation()).then(|| summary.lines(&wish, &of_nodes).join(", "))
-        })();
+        let chosen = (!request.pod.is_reservation()).then(|| self.choose(request, cluster)).flatten();
+        let lines = chosen.map(|chosen| {
+            let of_nodes = Self::node_reasons(request, attempted, &chosen.matched);
+            chosen.summary.lines(&chosen.wish, &of_nodes).join(", ")
+        });
         PostFilter::Nothing(lines.unwrap_or_default())
     }
 
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
         if request.pod.is_reservation() {
             let over = self.taken_over(request.pod, cluster, row)?;
+            holds.set(Assumed);
             if !over.0.is_empty() {
                 holds.set(over);
             }
             return Ok(());
         }
         let Some((chosen, kept)) = self.choose(request, cluster).zip(cluster.state::<Kept>()) else { return Ok(()) };
-        let fitting = chosen.fitting(kept, cluster, row).unwrap_or_default();
-        match nominate(&chosen.requests, &fitting) {
+        match chosen.nominated(kept, cluster, row) {
             Some(info) => {
                 holds.set(Allocated { name: Arc::clone(&info.name), uid: info.uid.clone() });
                 Ok(())
@@ -323,13 +293,25 @@ impl Plugin for Reservation {
     }
 
     fn upkeep(&self, cluster: &Cluster) -> Upkeep {
-        cluster.state::<Kept>().map(|kept| upkeep::all(kept, cluster, self.garbage)).unwrap_or_default()
+        cluster
+            .state::<Kept>()
+            .map(|kept| {
+                let mut upkeep = upkeep::all(kept, cluster, self.garbage);
+                if self.changes.cleans_owners {
+                    upkeep.writes.extend(upkeep::orphans(kept, cluster));
+                }
+                upkeep
+            })
+            .unwrap_or_default()
     }
 
     fn pre_bind(&self, _: &Request<'_>, placed: &Placed, _: &Cluster, patch: &mut Patch) {
         if let Some(Allocated { name, uid }) = placed.holds.get() {
             let allocated = ReservationAllocated { name: name.to_string(), uid: uid.to_string() };
             patch.annotate(RESERVATION_ALLOCATED.name(), allocated.write());
+        } else if placed.pod.given.get(RESERVATION_ALLOCATED.name()).is_some() && !placed.pod.is_reservation() {
+            // It is left of a binding that has failed.
+            patch.annotations.insert(RESERVATION_ALLOCATED.name().to_owned(), None);
         }
         if let Some(over) = placed.holds.get::<TakenOver>() {
             patch.writes.extend(over.writes(&placed.pod).map(|write| ("Reservation", write)));
@@ -343,17 +325,32 @@ impl Plugin for Reservation {
         }
     }
 
+    fn services(&self) -> &'static [&'static str] {
+        &["nodeReservations/:nodeName"]
+    }
+
+    fn service(&self, path: &[&str], cluster: &Cluster) -> Option<Value> {
+        let ["nodeReservations", node] = *path else { return None };
+        let row = cluster.row(node)?;
+        cluster.state::<Kept>().map(|kept| shown::on_node(kept, cluster, row))
+    }
+
     fn events(&self) -> Events {
         Events::NODE_ADDED
             | Events::NODE_ALLOCATABLE
             | Events::NODE_LABELS
             | Events::POD_REMOVED
             | Events::POD_CHANGED
+            | Events::POD_ASSIGNED
             | Events::OBJECTS
     }
 
     fn may_help(&self, _: &Pod, event: &Event, _: &Cluster) -> bool {
-        !matches!(event, Event::Object(change) if change.of::<ReservationObject>().is_none())
+        match event {
+            Event::Object(change) => change.of::<ReservationObject>().is_some(),
+            Event::PodAssigned(pod) => pod.keeps(),
+            _ => true,
+        }
     }
 }
 
@@ -377,92 +374,6 @@ impl Rules for Preemptible {
 
 fn wish(pod: &Pod) -> Result<Wish, String> {
     Wish::new(&pod.template.labels, &pod.template.annotations).map_err(|error| error.reason)
-}
-
-/// A refusal with these reasons.
-fn refusal(reasons: &Mutex<Vec<Vec<String>>>, words: Vec<String>, resolvable: bool) -> Refusal {
-    let mut known = reasons.lock();
-    let at = known.iter().position(|other| *other == words).unwrap_or_else(|| {
-        known.push(words);
-        known.len() - 1
-    });
-    Refusal { reason: 0, resolvable, operand: at as u64 }
-}
-
-impl Filter for Asked {
-    fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
-        let Some(kept) = cluster.state::<Kept>() else { return Ok(()) };
-        let fitting = self.chosen.fitting(kept, cluster, row);
-        fitting.map(|_| ()).map_err(|Unfit { reasons }| {
-            let resolvable = reasons.iter().all(|reason| reason != NO_MATCH);
-            refusal(&self.reasons, reasons, resolvable)
-        })
-    }
-
-    fn is_local(&self) -> bool {
-        false
-    }
-}
-
-impl Filter for Wanted {
-    fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
-        let (Some(kept), Some(node)) = (cluster.state::<Kept>(), cluster.node(row)) else { return Ok(()) };
-        if self.node.as_ref().is_some_and(|wanted| *wanted != node.name) {
-            return Err(refusal(&self.reasons, vec![OTHER_NODE.to_owned()], false));
-        }
-        let mut others = kept.on_node(&node.name).filter(|info| info.is_matchable());
-        if others.any(|info| (info.policy == AllocatePolicy::Default) != self.is_default) {
-            return Err(refusal(&self.reasons, vec![CONFLICT.to_owned()], false));
-        }
-        let taken = self.over.as_ref().map(|over| over.chosen(kept, cluster, row));
-        taken.transpose().map(drop).map_err(|words| refusal(&self.reasons, words, true))
-    }
-
-    fn is_local(&self) -> bool {
-        false
-    }
-}
-
-/// Below every score: a node with an order has it here, beside its score, until all nodes are compared.
-const ORDERED: i64 = i64::MIN / 2;
-/// More than any score.
-const SCORES: i64 = 128;
-/// Orders beyond are alike.
-const ORDER_MAX: i64 = 1 << 48;
-
-impl Score for Chosen {
-    fn score(&self, cluster: &Cluster, row: Row) -> i64 {
-        let (Some(kept), Some(node)) = (cluster.state::<Kept>(), cluster.node(row)) else { return 0 };
-        let fitting = self.fitting(kept, cluster, row).unwrap_or_default();
-        let score = nominate(&self.requests, &fitting).map_or(0, |info| reservation_score(&self.requests, info));
-        let order = self.infos(kept, &node.name).iter().filter_map(|info| info.order).min();
-        order.map_or(score, |order| ORDERED + order.clamp(-ORDER_MAX, ORDER_MAX) * SCORES + score)
-    }
-
-    fn normalize(&self, all: &mut [i64]) {
-        let unpacked: Vec<(Option<i64>, Option<i64>)> = all
-            .iter()
-            .map(|score| match score - ORDERED {
-                _ if *score >= 0 => (None, Some(*score)),
-                packed => (Some(packed.div_euclid(SCORES)), Some(packed.rem_euclid(SCORES))),
-            })
-            .collect();
-        all.iter_mut().zip(scores(&unpacked)).for_each(|(score, normalized)| *score = normalized);
-    }
-
-    fn is_local(&self) -> bool {
-        false
-    }
-}
-
-impl Score for OverPods {
-    fn score(&self, cluster: &Cluster, row: Row) -> i64 {
-        cluster.state::<Kept>().map_or(0, |kept| self.rate(kept, cluster, row))
-    }
-
-    fn is_local(&self) -> bool {
-        false
-    }
 }
 
 #[cfg(test)]

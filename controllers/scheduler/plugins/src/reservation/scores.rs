@@ -22,8 +22,8 @@ pub fn reservation_score(requests: &Amounts, info: &ReservationInfo) -> i64 {
     if weight == 0 { 0 } else { parts.iter().sum::<i64>() / weight }
 }
 
-/// The reservation that a pod uses, of those with which its node takes it: the smallest order, then the highest score, then
-/// the name.
+/// The reservation that a pod uses, of those with which its node and all plugins take it: the smallest order, then the highest
+/// score, then the name.
 pub fn nominate<'r>(requests: &Amounts, fitting: &[&'r ReservationInfo]) -> Option<&'r ReservationInfo> {
     let ordered = fitting.iter().filter(|info| info.order.is_some()).min_by_key(|info| (info.order, &info.name));
     let best = || fitting.iter().min_by_key(|info| (-reservation_score(requests, info), &info.name));

@@ -1,9 +1,12 @@
 //! What is written into Reservations: their node, why they have none, who uses them, and their end (3C.12, 3C.14).
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use jiff::Timestamp;
-use koord_api::reservation::{Reservation, ReservationStatus};
+use koord_api::{
+    reservation::{Reservation, ReservationStatus},
+    reservation_protocol::RESERVATION_ALLOCATED,
+};
 use koord_core::{
     key::ObjectKey,
     uid::Uid,
@@ -22,6 +25,7 @@ use super::{
     lifecycle::{self, Consumer, Garbage},
 };
 
+const ALLOCATED: &str = RESERVATION_ALLOCATED.name();
 const KIND: ResourceKind = ResourceKind::typed::<Reservation>();
 /// A time that has come is over a moment later.
 const MOMENT: Duration = Duration::from_millis(1);
@@ -83,6 +87,20 @@ pub(super) fn all(kept: &Kept, cluster: &Cluster, garbage: Option<Garbage>) -> U
             .not_after(lifecycle::changes_at(object, node_exists, garbage).and_then(|at| at.checked_add(MOMENT).ok()));
     }
     upkeep
+}
+
+/// That pods use no reservation any more whose Reservation is gone.
+pub(super) fn orphans(kept: &Kept, cluster: &Cluster) -> Vec<Write> {
+    let uids = cluster.objects().of::<Reservation>().filter_map(|(_, object)| object.metadata.uid.as_deref());
+    let known: BTreeSet<Uid> = uids.map(Uid::from).collect();
+    let orphans = kept.orphans(|uid| known.contains(uid)).filter_map(|uid| cluster.pod(uid));
+    let says_so = |placed: &&Placed| placed.pod.node.is_some() && placed.pod.given.get(ALLOCATED).is_some();
+    let write = |placed: &Placed| {
+        let patch = json!({"metadata": {"uid": placed.pod.uid.to_string(), "annotations": {ALLOCATED: null}}});
+        let action = Action::Patch { subresource: "", patch };
+        Write { kind: ResourceKind::POD, key: placed.pod.key.clone(), action }
+    };
+    orphans.filter(says_so).map(write).collect()
 }
 
 /// The pods that use a reservation, as far as they are bound.

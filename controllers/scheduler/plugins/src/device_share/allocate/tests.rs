@@ -101,7 +101,7 @@ fn numa_nodes_narrow_the_choice() {
 }
 
 #[test]
-fn limits_widen_and_narrow_the_choice() {
+fn limits_order_and_narrow_the_choice() {
     let pod = request(&json!({"requests": {"koordinator.sh/rdma": "50"}}));
     let mut devices = node("rdma0 rdma1 rdma2");
     devices.allocate(&allocation("rdma0:100 rdma1:40"));
@@ -113,12 +113,9 @@ fn limits_widen_and_narrow_the_choice() {
     let one = |minor| BTreeSet::from([(Kind::Rdma, minor)]);
     assert_eq!(minor(&Limits::default()), Ok(2));
     assert_eq!(minor(&Limits { preferred: one(1), ..Limits::default() }), Ok(1));
-    assert_eq!(minor(&Limits { required: one(0), ..Limits::default() }), Err(Refused::Devices(Kind::Rdma)));
-    let given_back = BTreeMap::from([percent(0, 50)]);
-    assert_eq!(minor(&Limits { required: one(0), given_back: given_back.clone(), ..Limits::default() }), Ok(0));
-    let only = |percent_of_first| Some(BTreeMap::from([percent(0, percent_of_first)]));
-    assert_eq!(minor(&Limits { only: only(50), given_back: given_back.clone(), ..Limits::default() }), Ok(0));
-    assert_eq!(minor(&Limits { only: only(49), given_back, ..Limits::default() }), Err(Refused::Devices(Kind::Rdma)));
+    let only = |percent_of_third| Some(BTreeMap::from([percent(2, percent_of_third)]));
+    assert_eq!(minor(&Limits { only: only(50), ..Limits::default() }), Ok(2));
+    assert_eq!(minor(&Limits { only: only(49), ..Limits::default() }), Err(Refused::Devices(Kind::Rdma)));
 }
 
 #[test]

@@ -30,7 +30,7 @@ fn taken(
     (fill, refs_max): (Fill, u32),
 ) -> Option<String> {
     let topology = topology(shape);
-    let available = topology.cpus().difference(&ledger.exhausted(refs_max, &CpuSet::default()));
+    let available = topology.cpus().difference(&ledger.exhausted(refs_max));
     let offer = Offer { topology: &topology, held: ledger.held(), refs_max, fill };
     take(offer, &available, needed, wish).map(|cpus| cpus.to_string())
 }

@@ -56,7 +56,7 @@ fn mask(nodes: &[u32]) -> Option<NumaMask> {
 
 /// The CPUs, and the shares as `node:cpu/memory`; or the reasons.
 fn allocated(node: &NumaNode, order: &Order, affinity: Option<NumaMask>) -> String {
-    match Stock::new(node, order, &Reuse::default()).allocate(affinity) {
+    match Stock::new(node, order, &Limits::default()).allocate(affinity) {
         Ok(Allocation { cpus, shares, .. }) => {
             let share = |(node, share): &(u32, ResourceVector)| {
                 format!("{node}:{}/{}", share.get(ResourceId::CPU), share.get(ResourceId::MEMORY))
@@ -103,8 +103,8 @@ fn parts_are_ordered_by_position() {
     let pods: &[Has<'_>] = &[("", &[(1, 6000, 0), (2, 6000, 0)])];
     let node = with(node(4), pods);
     let order = sharing(10_000, 0);
-    let reuse = Reuse::default();
-    let stock = Stock::new(&node, &order, &reuse);
+    let limits = Limits::default();
+    let stock = Stock::new(&node, &order, &limits);
     let first = |nodes: &[u32]| stock.fullest_first(mask(nodes).unwrap(), ResourceId::CPU);
     assert_eq!((first(&[2, 3]), first(&[0, 1])), (vec![3, 2], vec![1, 0]));
     assert_eq!(allocated(&node, &order, mask(&[2, 3])), "Insufficient NUMA cpu");
@@ -141,21 +141,28 @@ fn a_required_policy_is_fulfilled_or_nothing_is_taken() {
 }
 
 #[test]
-fn reused_cpus_and_shares_are_there_and_come_first() {
-    let node = with(node(1), &[("0-7", &[(0, 8000, 900)])]);
-    let order = binding(2, Bind::FullPcpus, false);
-    let reuse = Reuse { cpus: set("4-7"), shares: [(0, vector(4000, 0))].into() };
-    let allocation = Stock::new(&node, &order, &reuse).allocate(mask(&[0])).unwrap();
-    assert_eq!(allocation.cpus, set("4-5"));
+fn what_a_pod_keeps_to_comes_first_or_alone() {
+    let node = with(node(2), &[("0-1", &[(0, 2000, 0)])]);
+    let taken = |cpus, limits: &Limits, affinity| {
+        let order = binding(cpus, Bind::FullPcpus, false);
+        let allocation = Stock::new(&node, &order, limits).allocate(affinity);
+        allocation.map(|allocation| allocation.cpus.to_string()).map_err(|_| ())
+    };
+    let preferring = Limits { preferred: set("10-11"), ..Limits::default() };
     assert_eq!(
-        Stock::new(&node, &order, &Reuse::default()).allocate(mask(&[0])),
-        Err(Shortage::Shares(vec![ResourceId::CPU]))
+        [taken(2, &preferring, None), taken(4, &preferring, None)],
+        [Ok("10-11".into()), Ok("2-3,10-11".into())]
     );
+    let only = Limits { cpus: Some(set("0-3")), shares: Some([(0, vector(2000, 100))].into()), ..Limits::default() };
+    assert_eq!([taken(2, &only, None), taken(4, &only, None)], [Ok("2-3".into()), Err(())], "two of them are taken");
+    assert_eq!([taken(2, &only, mask(&[0])), taken(2, &only, mask(&[1]))], [Ok("2-3".into()), Err(())]);
+    let all_of = Limits { preferred: set("10-11"), required: set("10-11"), ..Limits::default() };
+    assert_eq!([taken(2, &all_of, None), taken(1, &all_of, None)], [Ok("10-11".into()), Err(())]);
 }
 
 fn hints(node: &NumaNode, order: &Order, policy: Policy) -> Vec<String> {
     let scorer = Scorer { fill: Fill::LeastAllocated, weights: vec![(ResourceId::CPU, 1)] };
-    let hints = Stock::new(node, order, &Reuse::default()).hints(policy, &scorer);
+    let hints = Stock::new(node, order, &Limits::default()).hints(policy, &scorer);
     let text = |hint: &Hint| {
         let preferred = if hint.is_preferred { "!" } else { "" };
         format!("{}{preferred}={}", hint.affinity.unwrap_or_default(), hint.score)
@@ -203,15 +210,15 @@ proptest! {
             let bind = if kind == 0 { Bind::FullPcpus } else { Bind::SpreadByPcpus };
             let order = if is_bound { binding(cpus, bind, is_required) } else { sharing(milli(cpus), 100) };
             let affinity = mask(affinity).filter(|mask| !mask.is_empty());
-            let reuse = Reuse::default();
-            let stock = Stock::new(&node, &order, &reuse);
+            let limits = Limits::default();
+            let stock = Stock::new(&node, &order, &limits);
             prop_assert_eq!(stock.allocate(affinity), stock.allocate(affinity));
             let is_odd = is_bound && is_required && bind == Bind::FullPcpus && cpus % 2 != 0;
             if affinity.is_none() && !is_odd {
                 prop_assert_eq!(stock.allocate(affinity).is_ok(), stock.has_cpus());
             }
             let Ok(allocation) = stock.allocate(affinity) else { continue };
-            let (free, before) = (node.available_cpus(&reuse), node.ledger.clone());
+            let (free, before) = (node.available_cpus(), node.ledger.clone());
             prop_assert!(allocation.cpus.is_subset(&free));
             prop_assert_eq!(allocation.cpus.len(), if is_bound { cpus } else { 0 });
             if affinity.is_some() {

@@ -2,11 +2,13 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use koord_config::scheduler::NodeNumaResourceArgs;
 use koord_core::write::Action;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random};
+use koord_engine::labels::Labels;
 use koord_engine::{
     cycle::Profile,
-    engine::{Engine, Outcome},
+    engine::{Attempt, Engine, Outcome},
     object::Object,
     pod::Template,
     queue::Timings,
@@ -16,7 +18,12 @@ use koord_scheduling::ResourceId;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{NodePorts, NodeResourcesFit, testing::node};
+use crate::{DeviceShare, NodeNumaResource, NodePorts, NodeResourcesFit, testing::node};
+
+mod gates;
+mod memory;
+mod parts;
+mod pods;
 
 /// A scheduler with nodes of so many cores.
 struct World {
@@ -28,12 +35,21 @@ struct World {
 
 impl World {
     fn new(cpus: &[u32]) -> Self {
-        let plugins: Vec<Arc<dyn Plugin>> =
-            vec![Arc::new(NodeResourcesFit::default()), Arc::new(Reservation::default()), Arc::new(NodePorts)];
+        Self::of_plugin(Reservation::default(), cpus)
+    }
+
+    fn of_plugin(plugin: Reservation, cpus: &[u32]) -> Self {
+        let plugins: Vec<Arc<dyn Plugin>> = vec![
+            Arc::new(plugin),
+            Arc::new(NodeResourcesFit::default()),
+            Arc::new(NodeNumaResource::new(NodeNumaResourceArgs::default())),
+            Arc::new(DeviceShare::default()),
+            Arc::new(NodePorts),
+        ];
         let profile = Profile {
-            filters: vec![0, 1, 2],
-            scores: vec![(0, 1), (1, 5000)],
-            post_filters: vec![1],
+            filters: vec![1, 2, 3, 0, 4],
+            scores: vec![(1, 1), (0, 5000)],
+            post_filters: vec![0],
             ..Profile::of("default-scheduler", plugins)
         };
         let engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
@@ -51,6 +67,11 @@ impl World {
 
     /// A Reservation of so many cores is placed, and is available. Gives its node, or why it has none.
     fn reserve(&mut self, name: &str, cpus: u32, spec: &Value) -> String {
+        self.create(name, cpus, spec);
+        self.attempt()
+    }
+
+    fn create(&mut self, name: &str, cpus: u32, spec: &Value) {
         let container = json!({"name": "c", "resources": {"requests": {"cpu": cpus.to_string()}}});
         let mut all = json!({"owners": [{"labelSelector": {"matchLabels": {"app": "x"}}}]});
         let mut template = json!({"containers": [container]});
@@ -67,7 +88,6 @@ impl World {
         let object = json!({"metadata": {"name": name, "uid": name, "labels": labels}, "spec": all, "status": {}});
         self.objects.insert(name.to_owned(), object);
         self.update(name, &|_| {});
-        self.attempt()
     }
 
     /// A write of a Reservation or a pod arrives, and its result is seen.
@@ -133,35 +153,46 @@ impl World {
         self.pod(name, cpus, &[("app", "x")], affinity)
     }
 
-    fn attempt(&mut self) -> String {
+    /// The next attempt; none where there is nothing to try.
+    fn next(&mut self) -> Option<Attempt> {
         while self.engine.has_work(self.now) {
-            let Some(attempt) = self.engine.attempt(self.now) else { continue };
-            return match attempt.outcome {
-                Outcome::Bind { node, patch, instead, .. } => {
-                    patch.writes.iter().for_each(|(_, write)| self.write(write));
-                    if let Some(write) = &instead {
-                        self.write(write);
-                    }
-                    let allocated = patch.annotations.get("scheduling.koordinator.sh/reservation-allocated");
-                    let allocated = allocated.map(|text| {
-                        let value: Value = serde_json::from_str(text.as_deref().unwrap()).unwrap();
-                        assert_eq!(value["name"], value["uid"]);
-                        format!(" in {}", value["name"].as_str().unwrap())
-                    });
-                    format!("{node}{}", allocated.unwrap_or_default())
-                }
-                Outcome::Refused(refused) => {
-                    let Explanation { write, events } = self.engine.explanation(&attempt.pod, &refused.message);
-                    if let Some(write) = &write {
-                        self.write(write);
-                    }
-                    self.events.extend(events);
-                    refused.message
-                }
-                Outcome::Waiting { .. } => unreachable!(),
-            };
+            if let Some(attempt) = self.engine.attempt(self.now) {
+                return Some(attempt);
+            }
         }
-        "-".to_owned()
+        None
+    }
+
+    fn attempt(&mut self) -> String {
+        self.next().map_or("-".to_owned(), |attempt| self.written(attempt))
+    }
+
+    /// What an attempt wants to be written arrives.
+    fn written(&mut self, attempt: Attempt) -> String {
+        match attempt.outcome {
+            Outcome::Bind { node, patch, instead, .. } => {
+                patch.writes.iter().for_each(|(_, write)| self.write(write));
+                if let Some(write) = &instead {
+                    self.write(write);
+                }
+                let allocated = patch.annotations.get("scheduling.koordinator.sh/reservation-allocated");
+                let allocated = allocated.map(|text| {
+                    let value: Value = serde_json::from_str(text.as_deref().unwrap()).unwrap();
+                    assert_eq!(value["name"], value["uid"]);
+                    format!(" in {}", value["name"].as_str().unwrap())
+                });
+                format!("{node}{}", allocated.unwrap_or_default())
+            }
+            Outcome::Refused(refused) => {
+                let Explanation { write, events } = self.engine.explanation(&attempt.pod, &refused.message);
+                if let Some(write) = &write {
+                    self.write(write);
+                }
+                self.events.extend(events);
+                refused.message
+            }
+            Outcome::Waiting { .. } => unreachable!(),
+        }
     }
 
     fn used(&self) -> i64 {
@@ -421,4 +452,92 @@ fn a_pod_that_asks_for_a_reservation_gets_an_event_about_reservations() {
     world.owner("q", 9, "");
     let said = "0/1 reservations are available: 1 Reservation(s) didn't match the requested reservation name.";
     assert_eq!(world.events, [("FailedScheduling-Reservation", said.to_owned())]);
+}
+
+#[test]
+fn an_owner_uses_a_reservation_whose_node_is_not_written_yet() {
+    let once = |spec: Value| {
+        let mut world = World::new(&[4, 16]);
+        world.create("r", 4, &spec);
+        let attempt = world.next().unwrap();
+        (world, attempt)
+    };
+    let on_n1 = || json!({"nodeName": "n1"});
+    let (mut world, attempt) = once(on_n1());
+    assert_eq!(world.owner("p", 2, ""), "n1 in r", "order-across-nodes");
+    assert_eq!(world.owner("q", 2, ""), "n2", "one owner is all that it takes");
+    assert_eq!(world.written(attempt), "n1");
+    assert_eq!(world.status("r"), "Available Scheduled=True Ready=True");
+    let info = || world.engine.cluster().state::<Kept>().unwrap().info(&Uid::from("r")).unwrap();
+    assert_eq!((info().is_assumed, info().assigned_count()), (false, 1));
+
+    // A change of the object that comes before its status does not lose it; a failed write does.
+    let (mut world, attempt) = once(on_n1());
+    world.update("r", &|object| object["metadata"]["labels"] = json!({"k": "v"}));
+    let selector = r#"{"reservationSelector":{"k":"v"}}"#;
+    world.engine.bind_failed(&attempt, world.now);
+    assert!(world.owner("p", 2, selector).contains("no reservations match reservation affinity"));
+    let (mut world, _) = once(on_n1());
+    world.update("r", &|object| object["metadata"]["labels"] = json!({"k": "v"}));
+    assert_eq!(world.owner("p", 2, selector), "n1 in r");
+}
+
+#[test]
+fn a_deleted_reservation_takes_no_owners_before_its_node_is_written() {
+    let mut world = World::new(&[4, 16]);
+    world.create("r", 4, &json!({"nodeName": "n1"}));
+    world.next().unwrap();
+    world.engine.remove_object(std::any::TypeId::of::<ReservationObject>(), "r", world.now);
+    assert_eq!((world.owner("p", 2, ""), world.used()), ("n2".to_owned(), 2000));
+    assert!(world.engine.cluster().state::<Kept>().unwrap().is_empty());
+}
+
+#[test]
+fn a_reservation_without_owners_is_not_placed() {
+    let mut world = World::new(&[8]);
+    let said = "running PreFilter plugin \"Reservation\": the reservation misses the owner spec";
+    assert_eq!(world.reserve("r", 4, &json!({"owners": []})), said);
+    assert_eq!(world.status("r"), "- Scheduled=False");
+    assert_eq!(world.owner("p", 8, ""), "n1");
+}
+
+#[test]
+fn an_annotation_that_is_left_of_a_failed_binding_is_removed() {
+    let mut world = World::new(&[8]);
+    let given = [("scheduling.koordinator.sh/reservation-allocated", r#"{"name":"r","uid":"r"}"#)];
+    let pod = Pod { given: given.into_iter().collect(), ..World::of("p", 4, &[("app", "x")], "") };
+    world.engine.set_pod(Arc::new(pod.clone()), world.now);
+    let Outcome::Bind { patch, .. } = world.next().unwrap().outcome else { panic!("there is room") };
+    assert_eq!(patch.annotations, [(given[0].0.to_owned(), None)].into(), "the reservation is gone");
+    let mut world = World::new(&[8]);
+    world.reserve("r", 4, &json!({}));
+    world.engine.set_pod(Arc::new(pod), world.now);
+    assert_eq!(world.attempt(), "n1 in r");
+}
+
+#[test]
+fn a_reservation_that_loses_or_changes_its_node_is_where_its_status_says() {
+    let mut world = World::new(&[8, 8]);
+    assert_eq!(world.reserve("r", 6, &json!({"nodeName": "n1"})), "n1");
+    world.update("r", &|object| object["status"]["nodeName"] = json!("n2"));
+    assert_eq!(world.owner("p", 6, ""), "n2 in r");
+    world.engine.remove_pod(&Uid::from("p"), world.now);
+    world.update("r", &|object| object["status"] = json!({}));
+    assert!(world.engine.cluster().state::<Kept>().unwrap().is_empty());
+    assert_eq!((world.used(), world.attempt(), world.used()), (0, "n1".to_owned(), 6000));
+}
+
+#[test]
+fn the_reservations_of_a_node_are_shown() {
+    let mut world = World::new(&[8]);
+    world.reserve("r", 4, &json!({"allocateOnce": false}));
+    world.owner("p", 3, "");
+    let plugin = Reservation::default();
+    let shown = plugin.service(&["nodeReservations", "n1"], world.engine.cluster()).unwrap();
+    let expected = json!([{
+        "name": "r", "uid": "r", "isPod": false, "isAssumed": false, "isMatchable": true,
+        "allocatable": {"cpu": 4000}, "allocated": {"cpu": 3000}, "withheld": {}, "owners": ["ns/p"],
+    }]);
+    assert_eq!(shown, expected);
+    assert_eq!(plugin.service(&["nodeReservations", "n2"], world.engine.cluster()), None);
 }

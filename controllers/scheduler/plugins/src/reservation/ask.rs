@@ -1,0 +1,209 @@
+//! What is asked of every node: for a pod that may use reservations, and for a Reservation that looks for its node (3C.7, 3C.11).
+
+use std::sync::Arc;
+
+use koord_engine::{
+    cluster::Cluster,
+    columns::Row,
+    plugin::{Filter, Refusal, Score},
+};
+
+use super::{
+    Amounts, Needs, ReservationInfo, Summary, Unfit, Wish, fits,
+    info::AllocatePolicy,
+    kept::{Kept, Matched},
+    lots::{Source, Within},
+    nominate,
+    over_pods::OverPods,
+    reservation_score, scores,
+};
+use crate::texts::Texts;
+
+pub(super) const NO_MATCH: &str = "node(s) no reservations match reservation affinity";
+const OTHER_NODE: &str = "node(s) didn't match the nodeName specified by reservation";
+const CONFLICT: &str = "node(s) reservation allocate policy conflict";
+
+/// Resources that reservations do not keep.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ignored {
+    pub(super) names: Vec<String>,
+    pub(super) domains: Vec<String>,
+}
+
+/// A pod with the reservations that it matches, and why it does not match others.
+pub(super) struct Chosen {
+    pub(super) wish: Wish,
+    pub(super) requests: Amounts,
+    pub(super) matched: Matched,
+    pub(super) summary: Summary,
+    pub(super) ignored: Arc<Ignored>,
+    pub(super) trusts_node: bool,
+    /// Plugins that may find too little in a reservation.
+    pub(super) others: Vec<Box<dyn Within>>,
+}
+
+pub(super) struct Asked {
+    pub(super) chosen: Arc<Chosen>,
+    /// Whether the pod keeps what it has, and cannot share a node with reservations of the default policy.
+    pub(super) keeps: bool,
+    pub(super) texts: Arc<Texts>,
+}
+
+/// How nodes are compared for a pod.
+pub(super) struct Rated(pub(super) Arc<Chosen>);
+
+/// How nodes are compared for a Reservation that takes over pods.
+pub(super) struct Taking(pub(super) Arc<OverPods>);
+
+/// A Reservation that looks for its node.
+pub(super) struct Wanted {
+    pub(super) node: Option<Arc<str>>,
+    pub(super) is_default: bool,
+    pub(super) over: Option<Arc<OverPods>>,
+    pub(super) texts: Arc<Texts>,
+}
+
+impl Ignored {
+    fn contains(&self, name: &str) -> bool {
+        let domain = name.split_once('/').map(|(domain, _)| domain);
+        let is_extended = domain.is_some_and(|domain| !domain.ends_with("kubernetes.io"));
+        let is_of_group = domain.is_some_and(|domain| self.domains.iter().any(|group| group == domain));
+        is_extended && (is_of_group || self.names.iter().any(|ignored| ignored == name))
+    }
+}
+
+impl Chosen {
+    fn infos<'k>(&self, kept: &'k Kept, node: &str) -> Vec<&'k ReservationInfo> {
+        self.matched.get(node).into_iter().flatten().filter_map(|uid| kept.info(uid)).collect()
+    }
+
+    /// The reservations with which a node takes the pod.
+    fn fitting<'k>(&self, kept: &'k Kept, cluster: &Cluster, row: Row) -> Result<Vec<&'k ReservationInfo>, Unfit> {
+        let Some(node) = cluster.node(row) else { return Ok(Vec::new()) };
+        if self.wish.is_ignoring {
+            return Ok(Vec::new());
+        }
+        let infos = self.infos(kept, &node.name);
+        if infos.is_empty() {
+            let reasons = vec![NO_MATCH.to_owned()];
+            return if self.wish.needs_one() { Err(Unfit { reasons }) } else { Ok(Vec::new()) };
+        }
+        let (one, this_one) = (self.wish.needs_one(), self.wish.name().is_some());
+        let needs = Needs { one, this_one, trusts_node: self.trusts_node };
+        let room = kept.room(cluster, row, &self.requests);
+        fits(&self.requests, &room, &infos, needs, |name| self.ignored.contains(name))
+    }
+
+    /// The reservation of a node that the pod uses there.
+    pub(super) fn nominated<'k>(&self, kept: &'k Kept, cluster: &Cluster, row: Row) -> Option<&'k ReservationInfo> {
+        if self.matched.is_empty() {
+            return None;
+        }
+        let mut fitting = self.fitting(kept, cluster, row).unwrap_or_default();
+        fitting.retain(|info| {
+            let source = Source::These(vec![info.uid.clone()]);
+            self.others.iter().all(|other| other.takes(cluster, row, &source))
+        });
+        nominate(&self.requests, &fitting)
+    }
+}
+
+/// A refusal with these reasons.
+fn refusal(texts: &Texts, words: Vec<String>, resolvable: bool) -> Refusal {
+    Refusal { reason: 0, resolvable, operand: texts.number(words) }
+}
+
+/// Whether a node has a reservation beside which one of this policy cannot be: the default policy is by itself.
+fn has_other_policy(kept: &Kept, node: &str, is_default: bool) -> bool {
+    let mut others = kept.on_node(node).filter(|info| info.is_matchable());
+    others.any(|info| (info.policy == AllocatePolicy::Default) != is_default)
+}
+
+impl Filter for Asked {
+    fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
+        let Some(kept) = cluster.state::<Kept>() else { return Ok(()) };
+        if self.keeps && cluster.node(row).is_some_and(|node| has_other_policy(kept, &node.name, false)) {
+            return Err(refusal(&self.texts, vec![CONFLICT.to_owned()], false));
+        }
+        let fitting = self.chosen.fitting(kept, cluster, row);
+        fitting.map(|_| ()).map_err(|Unfit { reasons }| {
+            let resolvable = reasons.iter().all(|reason| reason != NO_MATCH);
+            refusal(&self.texts, reasons, resolvable)
+        })
+    }
+
+    fn follows_rows(&self) -> bool {
+        false
+    }
+
+    fn inherits(&self) -> bool {
+        true
+    }
+}
+
+impl Filter for Wanted {
+    fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
+        let (Some(kept), Some(node)) = (cluster.state::<Kept>(), cluster.node(row)) else { return Ok(()) };
+        if self.node.as_ref().is_some_and(|wanted| *wanted != node.name) {
+            return Err(refusal(&self.texts, vec![OTHER_NODE.to_owned()], false));
+        }
+        if has_other_policy(kept, &node.name, self.is_default) {
+            return Err(refusal(&self.texts, vec![CONFLICT.to_owned()], false));
+        }
+        let taken = self.over.as_ref().map(|over| over.chosen(kept, cluster, row));
+        taken.transpose().map(drop).map_err(|words| refusal(&self.texts, words, true))
+    }
+
+    fn is_local(&self) -> bool {
+        false
+    }
+}
+
+/// Below every score: a node with an order has it here, beside its score, until all nodes are compared.
+const ORDERED: i64 = i64::MIN / 2;
+/// More than any score.
+const SCORES: i64 = 128;
+/// Orders beyond are alike.
+const ORDER_MAX: i64 = 1 << 48;
+
+impl Score for Rated {
+    fn score(&self, cluster: &Cluster, row: Row) -> i64 {
+        let (Some(kept), Some(node)) = (cluster.state::<Kept>(), cluster.node(row)) else { return 0 };
+        // What a pod keeps is used where the owner happens to go; it makes no node better (3C.10).
+        let Self(chosen) = self;
+        let nominated = chosen.nominated(kept, cluster, row).filter(|info| !info.is_pod);
+        let score = nominated.map_or(0, |info| reservation_score(&chosen.requests, info));
+        let order = chosen.infos(kept, &node.name).iter().filter_map(|info| info.order).min();
+        order.map_or(score, |order| ORDERED + order.clamp(-ORDER_MAX, ORDER_MAX) * SCORES + score)
+    }
+
+    fn rows(&self, cluster: &Cluster) -> Option<Vec<Row>> {
+        let is_used = !self.0.wish.is_ignoring;
+        Some(self.0.matched.keys().filter(|_| is_used).filter_map(|node| cluster.row(node)).collect())
+    }
+
+    fn normalize(&self, all: &mut [i64]) {
+        let unpacked: Vec<(Option<i64>, Option<i64>)> = all
+            .iter()
+            .map(|score| match score - ORDERED {
+                _ if *score >= 0 => (None, Some(*score)),
+                packed => (Some(packed.div_euclid(SCORES)), Some(packed.rem_euclid(SCORES))),
+            })
+            .collect();
+        all.iter_mut().zip(scores(&unpacked)).for_each(|(score, normalized)| *score = normalized);
+    }
+
+    fn is_local(&self) -> bool {
+        false
+    }
+}
+
+impl Score for Taking {
+    fn score(&self, cluster: &Cluster, row: Row) -> i64 {
+        cluster.state::<Kept>().map_or(0, |kept| self.0.rate(kept, cluster, row))
+    }
+
+    fn is_local(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,138 @@
+//! What of a node's CPUs and devices is kept for whom, for the plugins that give them out (3B.9, 3F.5).
+//!
+//! While a pod is tried, what it may use is hidden from the cluster, and its owners are not. A plugin therefore sees what owners
+//! have once, as far as it is offered, and twice where it is kept for others.
+
+use koord_core::uid::Uid;
+use koord_engine::{
+    cluster::{Cluster, Placed},
+    columns::Row,
+    hold::Holds,
+};
+
+use super::{
+    ReservationInfo, Wish,
+    info::AllocatePolicy,
+    kept::{Allocated, Kept},
+    over_pods::TakenOver,
+};
+
+/// A part of a node that is kept: by a reservation with its owners, or by a running pod that a Reservation may take over.
+pub(crate) struct Lot<'c> {
+    /// The pod that has it.
+    pub(crate) keeper: &'c Placed,
+    /// The pods that use it there.
+    pub(crate) owners: Vec<&'c Placed>,
+    /// The reservation; none for a running pod.
+    pub(crate) info: Option<&'c ReservationInfo>,
+    /// Whether the pod that is tried may use it.
+    pub(crate) is_offered: bool,
+}
+
+/// What a pod wants of reservations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Asks {
+    /// It uses one or waits.
+    pub(crate) needs_one: bool,
+    /// It uses what all of them keep.
+    pub(crate) is_ignoring: bool,
+}
+
+/// Where a pod takes something from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    /// From what it may use.
+    Any,
+    /// From these reservations, or running pods.
+    These(Vec<Uid>),
+    /// From what nobody keeps.
+    Node,
+}
+
+/// Another plugin, asked about one pod: whether the pod gets what it wants of a node.
+pub(crate) trait Within: Send + Sync {
+    /// Whether it gets it from there.
+    fn takes(&self, cluster: &Cluster, row: Row, source: &Source) -> bool;
+}
+
+/// One way to take something from a node.
+pub(crate) struct Choice<'l, 'c> {
+    /// What is used; nothing leaves the node alone.
+    pub(crate) lots: Vec<&'l Lot<'c>>,
+    /// Whether nothing else is used.
+    pub(crate) is_only: bool,
+}
+
+impl Lot<'_> {
+    fn is_running_pod(&self) -> bool {
+        self.info.is_none()
+    }
+
+    fn is_restricted(&self) -> bool {
+        self.info.is_some_and(|info| info.policy == AllocatePolicy::Restricted)
+    }
+
+    /// Whether owners find a resource here alone.
+    pub(crate) fn counts(&self, name: &str) -> bool {
+        self.info.is_none_or(|info| info.counts(name))
+    }
+}
+
+/// The parts of a node that are kept.
+pub(crate) fn lots(cluster: &Cluster, row: Row) -> Vec<Lot<'_>> {
+    let (Some(kept), Some(node)) = (cluster.state::<Kept>(), cluster.node(row)) else { return Vec::new() };
+    let seen = |uid: &Uid| cluster.pod(uid).filter(|placed| placed.row == row);
+    let reserved = kept.on_node(&node.name).filter_map(|info| {
+        let hidden = cluster.hidden_pod(&info.uid, row);
+        let keeper = hidden.or_else(|| seen(&info.uid))?;
+        let owners = info.assigned().filter_map(seen).collect();
+        Some(Lot { keeper, owners, info: Some(info), is_offered: hidden.is_some() })
+    });
+    let running = cluster.hidden_on(row).filter(|placed| kept.info(&placed.pod.uid).is_none());
+    let running = running.map(|keeper| Lot { keeper, owners: Vec::new(), info: None, is_offered: true });
+    reserved.chain(running).collect()
+}
+
+/// The ways in which a pod may take something from a node with these parts, the first that has enough counts.
+pub(crate) fn choices<'l, 'c>(lots: &'l [Lot<'c>], asks: Asks, source: &Source) -> Vec<Choice<'l, 'c>> {
+    let offered = || lots.iter().filter(|lot| lot.is_offered);
+    let node = || Choice { lots: Vec::new(), is_only: false };
+    // What is kept comes first; the rest of the node follows where that is allowed.
+    let of = |used: Vec<&'l Lot<'c>>| {
+        let is_restricted = used.iter().any(|lot| lot.is_restricted());
+        let is_running = used.iter().any(|lot| lot.is_running_pod());
+        let only = (!is_running).then(|| Choice { lots: used.clone(), is_only: true });
+        only.into_iter().chain((!is_restricted).then_some(Choice { lots: used, is_only: false }))
+    };
+    match source {
+        Source::Node => vec![node()],
+        Source::These(uids) => of(offered().filter(|lot| uids.contains(&lot.keeper.pod.uid)).collect()).collect(),
+        Source::Any if asks.is_ignoring => vec![Choice { lots: offered().collect(), is_only: false }],
+        Source::Any => {
+            let each = offered().flat_map(|lot| of(vec![lot]));
+            let running: Vec<_> = offered().filter(|lot| lot.is_running_pod()).collect();
+            let together = if running.len() > 1 { of(running).collect() } else { Vec::new() };
+            each.chain(together).chain((!asks.needs_one).then(node)).collect()
+        }
+    }
+}
+
+/// Where a pod with these holds takes what it is given: from the reservation that was chosen for it, or the pods that it takes
+/// over.
+pub(crate) fn source(holds: &Holds, asks: Asks) -> Source {
+    let owner = holds.get::<Allocated>().map(|allocated| vec![allocated.uid.clone()]);
+    let over = || holds.get::<TakenOver>().map(|over| over.0.iter().map(|(uid, _)| uid.clone()).collect());
+    match owner.or_else(over) {
+        Some(uids) => Source::These(uids),
+        None if asks.is_ignoring => Source::Any,
+        None => Source::Node,
+    }
+}
+
+impl Asks {
+    /// What a pod with these labels and annotations wants; nothing where that cannot be read.
+    pub(crate) fn of(template: &koord_engine::pod::Template) -> Self {
+        let wish = Wish::new(&template.labels, &template.annotations).unwrap_or_default();
+        Self { needs_one: wish.needs_one(), is_ignoring: wish.is_ignoring }
+    }
+}

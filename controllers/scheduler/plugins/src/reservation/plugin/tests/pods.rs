@@ -1,0 +1,113 @@
+//! Pods that keep what they have for others, and room that is made for Reservations.
+
+use super::*;
+
+/// A pod of so many cores that runs on `n1` and keeps them for the app `x`.
+fn keeping(name: &str, cpus: u32) -> Pod {
+    let labels = [("scheduling.koordinator.sh/operating-mode", "Reservation")];
+    let pod = World::of(name, cpus, &labels, "");
+    let owners = r#"[{"labelSelector":{"matchLabels":{"app":"x"}}}]"#;
+    let annotations = [("scheduling.koordinator.sh/reservation-owners", owners)].into_iter().collect();
+    let template = Arc::new(Template { annotations, ..Template::clone(&pod.template) });
+    Pod { template, node: Some("n1".into()), is_running: true, is_ready: true, ..pod }
+}
+
+fn with(cpus: &[u32], pod: Pod) -> World {
+    let mut world = World::new(cpus);
+    world.engine.set_pod(Arc::new(pod), world.now);
+    world
+}
+
+#[test]
+fn a_pod_that_keeps_what_it_has_serves_one_owner_while_it_is_ready() {
+    let mut world = with(&[4], keeping("op", 4));
+    assert_eq!(world.pod("other", 2, &[], ""), FULL);
+    assert_eq!(world.owner("p", 4, ""), "n1 in op");
+    assert_eq!(world.owner("q", 1, ""), FULL, "one owner is all that it takes");
+    assert_eq!(world.engine.upkeep().writes, [], "what it keeps is no object");
+    for (is_running, is_ready, deleting) in [(true, false, false), (false, true, false), (true, true, true)] {
+        let mut world = with(&[4], Pod { is_running, is_ready, deleting, ..keeping("op", 4) });
+        assert_eq!(world.owner("p", 4, ""), FULL, "operating-mode-not-ready");
+    }
+}
+
+#[test]
+fn what_a_pod_keeps_makes_its_node_no_better() {
+    let mut world = with(&[8, 16], keeping("op", 4));
+    assert_eq!(world.owner("p", 4, ""), "n2", "operating-mode-empty-node");
+}
+
+#[test]
+fn an_owner_may_take_more_than_a_pod_keeps_and_leaves_the_rest_when_it_goes() {
+    let mut world = with(&[8], keeping("op", 4));
+    assert_eq!(world.owner("p", 6, ""), "n1 in op", "it is Aligned");
+    assert_eq!(world.pod("other", 2, &[], ""), "n1", "the owner's 6 contain the 4");
+    world.engine.remove_pod(&Uid::from("op"), world.now);
+    assert!(world.engine.cluster().state::<Kept>().unwrap().is_empty());
+    assert_eq!((world.used(), world.pod("late", 1, &[], "")), (8000, FULL.to_owned()));
+}
+
+#[test]
+fn a_pod_whose_owner_is_written_serves_nobody_else() {
+    let given = [("scheduling.koordinator.sh/reservation-current-owner", r#"{"name":"p","uid":"p"}"#)];
+    let mut world = with(&[4], Pod { given: given.into_iter().collect(), ..keeping("op", 4) });
+    assert_eq!(world.owner("q", 4, ""), FULL);
+    let bad = [("scheduling.koordinator.sh/reservation-owners", "{")].into_iter().collect();
+    let mut pod = keeping("op", 4);
+    pod.template = Arc::new(Template { annotations: bad, ..Template::clone(&pod.template) });
+    assert_eq!(with(&[4], pod).owner("p", 4, ""), FULL, "nobody owns it");
+}
+
+#[test]
+fn a_pod_that_asks_for_a_reservation_finds_one_that_becomes_ready() {
+    let mut world = with(&[8], Pod { is_ready: false, ..keeping("op", 4) });
+    assert!(world.owner("p", 2, r#"{"name":"op"}"#).contains("no reservations match reservation affinity"));
+    world.engine.set_pod(Arc::new(keeping("op", 4)), world.now);
+    world.now = world.now + std::time::Duration::from_secs(12);
+    assert_eq!(world.attempt(), "n1 in op");
+}
+
+#[test]
+fn a_pod_that_keeps_what_it_has_is_not_beside_reservations_of_the_default_policy() {
+    let mut world = World::new(&[16]);
+    world.reserve("r", 4, &json!({}));
+    let pending = Pod { node: None, is_running: false, is_ready: false, ..keeping("op", 4) };
+    world.engine.set_pod(Arc::new(pending), world.now);
+    assert_eq!(world.attempt(), "0/1 nodes are available: 1 node(s) reservation allocate policy conflict.");
+}
+
+/// A scheduler that makes room for Reservations.
+fn preempting(cpus: &[u32]) -> World {
+    let args = ReservationArgs { enable_preemption: true, ..ReservationArgs::default() };
+    World::of_plugin(Reservation::new(&args, |_| false), cpus)
+}
+
+#[test]
+fn room_that_is_made_for_a_reservation_is_not_taken_by_less_important_pods() {
+    let mut world = preempting(&[4]);
+    let victim = Pod { node: Some("n1".into()), ..World::of("victim", 4, &[], "") };
+    world.engine.set_pod(Arc::new(victim), world.now);
+    world.create("r", 4, &json!({}));
+    let Outcome::Refused(refused) = world.next().unwrap().outcome else { panic!("there is no room") };
+    assert_eq!(refused.nominated.as_deref(), Some("n1"), "preempt-enabled");
+    world.engine.set_pod(Arc::new(World::of("small", 1, &[], "")), world.now);
+    world.engine.remove_pod(&Uid::from("victim"), world.now);
+    world.update("r", &|object| object["metadata"]["labels"] = json!({"seen": "again"}));
+    let mut placed = BTreeMap::new();
+    world.now = world.now + std::time::Duration::from_mins(1);
+    while let Some(attempt) = world.next() {
+        let name = attempt.pod.key.name().to_owned();
+        placed.insert(name, matches!(attempt.outcome, Outcome::Bind { .. }));
+        world.written(attempt);
+    }
+    assert_eq!(placed, [("r".to_owned(), true), ("small".to_owned(), false)].into());
+    // What is gone holds no room.
+    let mut world = preempting(&[4]);
+    let victim = Pod { node: Some("n1".into()), ..World::of("victim", 4, &[], "") };
+    world.engine.set_pod(Arc::new(victim), world.now);
+    world.create("r", 4, &json!({}));
+    world.next().unwrap();
+    world.engine.remove_object(std::any::TypeId::of::<ReservationObject>(), "r", world.now);
+    world.engine.remove_pod(&Uid::from("victim"), world.now);
+    assert_eq!(world.pod("small", 1, &[], ""), "n1");
+}
