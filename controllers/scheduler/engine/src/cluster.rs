@@ -75,6 +75,8 @@ pub struct Cluster {
     evicted: BTreeSet<Uid>,
     /// Pods that are not seen during the attempt of another.
     hidden: BTreeMap<Uid, Placed>,
+    /// Trials that are under way.
+    trials: u32,
     objects: Objects,
     states: States,
     time: Timestamp,
@@ -528,6 +530,11 @@ impl Cluster {
     /// Tries something that is undone when the trial ends.
     pub fn trial(&mut self) -> Trial<'_> {
         Trial::new(self)
+    }
+
+    /// Whether pods come and go in a trial, for plugins that are about what is and not about what would be.
+    pub fn is_trial(&self) -> bool {
+        self.trials > 0
     }
 
     /// The sums that are not what the objects amount to, which never happens.

@@ -8,11 +8,11 @@ use koord_core::uid::Uid;
 use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
-    cycle::Found,
+    cycle::{Found, Profile},
     event::Events,
     plugin::{Code, Plugin, PostFilter, Rejection, Request},
     pod::Pod,
-    preemption::{Attempted, Rules, Width, least_harm},
+    preemption::{Attempted, Candidate, NoCandidate, Rules, Width, least_harm},
 };
 use koord_resource::controller::ResourceKind;
 use koord_scheduling::Selector;
@@ -41,13 +41,32 @@ impl DefaultPreemption {
         request: &Request<'_>,
         attempted: &mut Attempted<'_>,
         rules: &dyn Rules,
-    ) -> Result<PostFilter, String> {
-        let candidates = attempted.candidates(request, rules, self.width)?;
-        let best = least_harm(candidates).ok_or_else(|| "no candidate node for preemption".to_owned())?;
-        let victims = best.victims.iter().map(|placed| placed.pod.uid.clone()).collect();
-        Ok(PostFilter::Nominate { row: best.row, victims })
+    ) -> Result<PostFilter, NoCandidate> {
+        attempted.candidates(request, rules, self.width).map(nominate)
     }
 }
+
+/// Room is made where that does the least harm.
+pub(crate) fn nominate(candidates: Vec<Candidate>) -> PostFilter {
+    least_harm(candidates).map_or_else(
+        || PostFilter::Nothing("preemption: no candidate node for preemption".to_owned()),
+        |best| PostFilter::Nominate {
+            row: best.row,
+            victims: best.victims.iter().map(|placed| placed.pod.uid.clone()).collect(),
+        },
+    )
+}
+
+/// No room can be made.
+pub(crate) fn no_room(why: NoCandidate) -> PostFilter {
+    match why {
+        NoCandidate::Helpless(words) => PostFilter::Nothing(format!("preemption: {words}")),
+        NoCandidate::NoVictim(words) => PostFilter::Stop(format!("preemption: {words}")),
+    }
+}
+
+/// As [`LowerPriority`], for a pod that another plugin refused as a whole: nodes alone are asked.
+struct OnNodesAlone(LowerPriority);
 
 /// Pods of a lower priority may go, within their disruption budgets where that can be.
 pub(crate) struct LowerPriority {
@@ -76,10 +95,12 @@ impl Plugin for DefaultPreemption {
             return said("not eligible due to a terminating pod on the nominated node.");
         }
         if is_refused_by_another(attempted, self.name()) {
+            // Who refused it knows which pods may go, so that evictions by others would be in vain.
             let (nodes, words) = (attempted.cluster.len(), rules.no_victims(""));
-            return said(&format!("0/{nodes} nodes are available: {nodes} {words}."));
+            let found = attempted.candidates(request, &OnNodesAlone(rules), self.width);
+            return found.map_or_else(no_room, |_| said(&format!("0/{nodes} nodes are available: {nodes} {words}.")));
         }
-        self.preempt(request, attempted, &rules).unwrap_or_else(|words| said(&words))
+        self.preempt(request, attempted, &rules).unwrap_or_else(no_room)
     }
 
     fn events(&self) -> Events {
@@ -162,13 +183,30 @@ impl Rules for LowerPriority {
     }
 }
 
+impl Rules for OnNodesAlone {
+    fn may_evict(&self, placed: &Placed, cluster: &Cluster) -> bool {
+        self.0.may_evict(placed, cluster)
+    }
+
+    fn protected(&self, pods: &[Placed], cluster: &Cluster) -> BTreeSet<Uid> {
+        self.0.protected(pods, cluster)
+    }
+
+    fn no_victims(&self, node: &str) -> String {
+        self.0.no_victims(node)
+    }
+
+    fn admits(&self, _: &Request<'_>, _: &Profile, _: &Cluster) -> Result<(), String> {
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use koord_core::{clock::Moment, key::ObjectKey, random::Random};
     use koord_engine::{
-        cycle::Profile,
         engine::{Attempt, Engine, Outcome, Refused},
         labels::Labels,
         object::Object,

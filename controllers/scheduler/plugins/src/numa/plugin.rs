@@ -24,7 +24,7 @@ use koord_engine::{
 use koord_resource::controller::ResourceKind;
 
 use super::{
-    asked::{Asked, Configured, Place, Texts},
+    asked::{Asked, Configured, Place, Refused, Texts},
     devices::WantedDevices,
     policy::{Bind, Fill},
     state::{NumaHold, NumaState},
@@ -120,6 +120,10 @@ impl Plugin for NodeNumaResource {
 
     fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<String> {
         self.texts.get(refusal.operand)
+    }
+
+    fn is_of_reserve(&self, refusal: &Refusal) -> bool {
+        refusal.reason == Refused::OF_RESERVE
     }
 
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {

@@ -135,6 +135,24 @@ fn a_node_without_enough_cpus_is_refused_before_it_is_chosen() {
 }
 
 #[test]
+fn for_what_reserve_would_refuse_no_room_is_made() {
+    let reserved =
+        Machine::reporting("node.koordinator.sh/pod-cpu-allocs", r#"[{"cpuset":"0-11","managedByKubelet":true}]"#);
+    let short = refused("not enough cpus available to satisfy request");
+    let no_victims = "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.";
+    let must_full = (SPEC, r#"{"requiredCPUBindPolicy":"FullPCPUs"}"#);
+    let mut world = World::that_preempts(&reserved);
+    assert_eq!(world.create("prefers", ("LSR", "6", &[FULL])), short);
+    assert_eq!(world.create("requires", ("LSR", "6", &[must_full])), format!("{short} {no_victims}"));
+    let unknown = |policy| Machine { numa_nodes: 0, ..Machine::labelled(KEEP, policy) };
+    let missing = refused("node(s) missing NUMA resources");
+    assert_eq!(World::that_preempts(&unknown("BestEffort")).create("p", ("LS", "4", &[])), missing);
+    let hopeless = "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.";
+    let restricted = World::that_preempts(&unknown("Restricted")).create("p", ("LS", "4", &[]));
+    assert_eq!(restricted, format!("{missing} {hopeless}"));
+}
+
+#[test]
 fn amplified_cpus_are_more_but_bound_ones_cost_more() {
     play(Machine::amplified(), &[(("LS", "20", &[]), "n1".to_owned())]);
     play(Machine::amplified(), &[(("LS", "10", &[]), "n1".to_owned()), (("LSR", "8", &[FULL]), cpus("0-7"))]);
