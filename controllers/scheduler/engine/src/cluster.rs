@@ -353,6 +353,11 @@ impl Cluster {
         self.evicted.contains(&placed.pod.uid) || placed.pod.deleting && placed.pod.is_preempted
     }
 
+    /// Whether evictions are ordered on the node of a row that have not begun yet.
+    pub fn awaits_evictions(&self, row: Row) -> bool {
+        self.pods_on(row).any(|placed| self.evicted.contains(&placed.pod.uid) && !placed.pod.deleting)
+    }
+
     /// The eviction of a pod is ordered, or has failed.
     pub fn evict(&mut self, uid: &Uid, is_ordered: bool) {
         if is_ordered && self.pods.contains_key(uid) {

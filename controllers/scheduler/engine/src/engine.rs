@@ -615,9 +615,14 @@ impl Engine {
         orders
     }
 
-    /// An eviction that an attempt ordered has failed.
-    pub fn eviction_failed(&mut self, victim: &Uid) {
+    /// An eviction that an attempt ordered has failed. Who waits for it waits no longer.
+    pub fn eviction_failed(&mut self, victim: &Uid, now: Moment) {
         self.cluster.evict(victim, false);
+        let row = self.cluster.pod(victim).map(|placed| placed.row);
+        let waiting = self.cluster.nominated().filter(|(_, nominated)| Some(*nominated) == row);
+        let waiting: Vec<Uid> = waiting.map(|(pod, _)| pod.uid.clone()).collect();
+        let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };
+        self.queue.release(&waiting, now, &judge);
     }
 }
 

@@ -293,6 +293,13 @@ impl Queue {
         }
     }
 
+    /// Of these pods, those that a plugin holds back are looked at again.
+    pub fn release(&mut self, uids: &[Uid], now: Moment, judge: &dyn Judge) {
+        let is_held = |uid: &&Uid| self.entries.get(*uid).is_some_and(|entry| entry.gate.is_some());
+        let held: Vec<Uid> = uids.iter().filter(is_held).cloned().collect();
+        self.activate(&held, now, judge);
+    }
+
     /// Ends pauses whose time has come.
     pub fn flush(&mut self, now: Moment, judge: &dyn Judge) {
         let second = now.since(Moment::default()).as_secs();

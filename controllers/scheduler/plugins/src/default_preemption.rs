@@ -82,6 +82,16 @@ impl Plugin for DefaultPreemption {
         const { &[ResourceKind::typed::<PodDisruptionBudget>()] }
     }
 
+    /// A pod for which several others are evicted is not tried after the first of them is gone.
+    fn pre_enqueue(&self, pod: &Pod, cluster: &Cluster) -> Result<(), String> {
+        match cluster.nomination(&pod.uid) {
+            Some(row) if cluster.awaits_evictions(row) => {
+                Err("waiting for the preemption for this pod to be finished".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilter {
         let said = |words: &str| PostFilter::Nothing(format!("preemption: {words}"));
         if let Some(stop) = no_pod(request) {
@@ -299,12 +309,33 @@ mod tests {
         engine.set_pod(pod("b", "2", 1, Some("n1")), NOW);
         engine.set_pod(pod("high", "2", 10, None), NOW);
         assert_eq!(victims(&refused(&mut engine)), ["b"]);
+        let going = pod("b", "2", 1, Some("n1"));
+        engine.set_pod(Arc::new(Pod { deleting: true, is_preempted: true, ..Pod::clone(&going) }), NOW);
         engine.set_node(testing::node("n1", &json!({"status": {"allocatable": {"cpu": "4500m", "pods": "9"}}})), NOW);
         let later = Moment::at(std::time::Duration::from_secs(9));
         let Some(Attempt { outcome: Outcome::Refused(again), .. }) = engine.attempt(later) else { panic!() };
         assert!(again.message.ends_with("preemption: not eligible due to a terminating pod on the nominated node."));
-        engine.eviction_failed(&Uid::from("b"));
         assert_eq!(engine.cluster().nominated().count(), 0, "the nomination is dropped with the refusal");
+    }
+
+    #[test]
+    fn a_pod_waits_for_all_of_its_victims() {
+        let evicting = || {
+            let mut engine = engine(&["n1"]);
+            engine.set_pod(pod("a", "2", 1, Some("n1")), NOW);
+            engine.set_pod(pod("b", "2", 1, Some("n1")), NOW);
+            engine.set_pod(pod("high", "4", 10, None), NOW);
+            assert_eq!(victims(&refused(&mut engine)), ["a", "b"]);
+            engine.remove_pod(&Uid::from("a"), NOW);
+            assert!(engine.attempt(NOW).is_none(), "the other has not begun to go");
+            engine
+        };
+        let mut engine = evicting();
+        engine.remove_pod(&Uid::from("b"), NOW);
+        assert!(matches!(engine.attempt(NOW), Some(Attempt { outcome: Outcome::Bind { .. }, .. })));
+        let mut engine = evicting();
+        engine.eviction_failed(&Uid::from("b"), NOW);
+        assert_eq!(victims(&refused(&mut engine)), ["b"], "is tried to be evicted again");
     }
 
     #[test]
@@ -318,7 +349,7 @@ mod tests {
         assert_eq!(victims(&refused(&mut engine)), ["b"], "though it is more important");
         engine.remove_pod(&Uid::from("high"), NOW);
         budget(&mut engine, "b", 0);
-        engine.eviction_failed(&Uid::from("b"));
+        engine.eviction_failed(&Uid::from("b"), NOW);
         engine.set_pod(pod("next", "1", 10, None), NOW);
         assert_eq!(victims(&refused(&mut engine)), ["a"], "both break a budget, and a is less important");
     }

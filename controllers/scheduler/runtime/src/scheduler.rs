@@ -292,7 +292,7 @@ impl Scheduler {
             }
             (Purpose::Condemn { victim, .. } | Purpose::Evict { victim, .. }, Err(error)) => {
                 tracing::warn!(%error, pod = %victim.key, "a pod could not be evicted");
-                self.engine.eviction_failed(&victim.uid);
+                self.engine.eviction_failed(&victim.uid, self.clock.moment());
             }
         }
     }

@@ -288,6 +288,18 @@ fn a_topology_that_is_reported_later_wakes_those_that_wait() {
 }
 
 #[test]
+fn a_new_node_wakes_those_that_wait_when_its_cpus_are_reported() {
+    let silent = |name| Machine { name, numa_nodes: 0, ..Machine::default() };
+    let mut world = World::of(&[silent("n1")]);
+    assert_eq!(world.create("p", ("LSR", "4", &[FULL])), refused("node(s) invalid CPU Topology"));
+    world.now = world.now + Duration::from_secs(20);
+    world.add(&silent("n2"));
+    assert_eq!(world.tried(), "");
+    world.engine.set_object(Machine { name: "n2", ..Machine::default() }.topology(), world.now);
+    assert_eq!(world.tried(), r#"n2 {"cpuset":"0-3"}"#);
+}
+
+#[test]
 fn a_pod_without_requests_has_no_part_in_this() {
     let mut world = World::of(&[Machine { numa_nodes: 0, ..Machine::labelled(KEEP, "SingleNUMANode") }]);
     assert_eq!(world.create_with("p", ("LSR", "0", &[(SPEC, "{bad")]), 9500, "0"), "n1");
