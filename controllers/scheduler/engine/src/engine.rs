@@ -600,7 +600,7 @@ impl Engine {
         let victims: Vec<Arc<Pod>> =
             victims.iter().filter_map(|uid| self.cluster.pod(uid)).map(|placed| Arc::clone(&placed.pod)).collect();
         for victim in &victims {
-            self.cluster.evict(&victim.uid, true);
+            self.cluster.evict(&victim.uid, &pod.uid);
         }
         self.carry_out(orders, now);
         let node = row.and_then(|row| self.cluster.node(row)).map(|node| Arc::clone(&node.name));
@@ -617,12 +617,10 @@ impl Engine {
 
     /// An eviction that an attempt ordered has failed. Who waits for it waits no longer.
     pub fn eviction_failed(&mut self, victim: &Uid, now: Moment) {
-        self.cluster.evict(victim, false);
-        let row = self.cluster.pod(victim).map(|placed| placed.row);
-        let waiting = self.cluster.nominated().filter(|(_, nominated)| Some(*nominated) == row);
-        let waiting: Vec<Uid> = waiting.map(|(pod, _)| pod.uid.clone()).collect();
-        let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };
-        self.queue.release(&waiting, now, &judge);
+        if let Some(by) = self.cluster.not_evicted(victim) {
+            let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };
+            self.queue.release(&by, now, &judge);
+        }
     }
 }
 

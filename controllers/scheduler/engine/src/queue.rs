@@ -293,11 +293,11 @@ impl Queue {
         }
     }
 
-    /// Of these pods, those that a plugin holds back are looked at again.
-    pub fn release(&mut self, uids: &[Uid], now: Moment, judge: &dyn Judge) {
-        let is_held = |uid: &&Uid| self.entries.get(*uid).is_some_and(|entry| entry.gate.is_some());
-        let held: Vec<Uid> = uids.iter().filter(is_held).cloned().collect();
-        self.activate(&held, now, judge);
+    /// A pod that a plugin holds back is looked at again.
+    pub fn release(&mut self, uid: &Uid, now: Moment, judge: &dyn Judge) {
+        if self.entries.get(uid).is_some_and(|entry| entry.gate.is_some()) {
+            self.activate(std::slice::from_ref(uid), now, judge);
+        }
     }
 
     /// Ends pauses whose time has come.

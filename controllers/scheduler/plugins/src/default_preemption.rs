@@ -84,12 +84,10 @@ impl Plugin for DefaultPreemption {
 
     /// A pod for which several others are evicted is not tried after the first of them is gone.
     fn pre_enqueue(&self, pod: &Pod, cluster: &Cluster) -> Result<(), String> {
-        match cluster.nomination(&pod.uid) {
-            Some(row) if cluster.awaits_evictions(row) => {
-                Err("waiting for the preemption for this pod to be finished".to_owned())
-            }
-            _ => Ok(()),
+        if cluster.awaits_evictions(&pod.uid) {
+            return Err("waiting for the preemption for this pod to be finished".to_owned());
         }
+        Ok(())
     }
 
     fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilter {
