@@ -14,11 +14,7 @@ mod tests;
 mod topologies;
 mod trial;
 
-use std::{
-    any::TypeId,
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{any::TypeId, collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
 use koord_core::uid::Uid;
@@ -71,10 +67,12 @@ pub struct Cluster {
     pending: BTreeMap<Uid, Arc<Pod>>,
     /// Pods for which room is being made, by uid.
     nominated: BTreeMap<Uid, (Arc<Pod>, Row)>,
-    /// Pods whose eviction is ordered.
-    evicted: BTreeSet<Uid>,
+    /// Pods whose eviction is ordered, each with the pod for which.
+    evicted: BTreeMap<Uid, Uid>,
     /// Pods that are not seen during the attempt of another.
     hidden: BTreeMap<Row, BTreeMap<Uid, Placed>>,
+    /// Trials that are under way.
+    trials: u32,
     objects: Objects,
     states: States,
     time: Timestamp,
@@ -348,16 +346,25 @@ impl Cluster {
 
     /// Whether a pod goes to make room: its eviction is ordered, or it is being deleted after one.
     pub fn is_evicted(&self, placed: &Placed) -> bool {
-        self.evicted.contains(&placed.pod.uid) || placed.pod.deleting && placed.pod.is_preempted
+        self.evicted.contains_key(&placed.pod.uid) || placed.pod.deleting && placed.pod.is_preempted
     }
 
-    /// The eviction of a pod is ordered, or has failed.
-    pub fn evict(&mut self, uid: &Uid, is_ordered: bool) {
-        if is_ordered && self.pods.contains_key(uid) {
-            self.evicted.insert(uid.clone());
-        } else {
-            self.evicted.remove(uid);
+    /// Whether evictions are ordered for a pod that have not begun yet.
+    pub fn awaits_evictions(&self, uid: &Uid) -> bool {
+        let for_it = self.evicted.iter().filter(|(_, by)| *by == uid);
+        for_it.filter_map(|(victim, _)| self.pods.get(victim)).any(|placed| !placed.pod.deleting)
+    }
+
+    /// The eviction of a pod is ordered, for another one.
+    pub fn evict(&mut self, uid: &Uid, by: &Uid) {
+        if self.pods.contains_key(uid) {
+            self.evicted.insert(uid.clone(), by.clone());
         }
+    }
+
+    /// The eviction of a pod has failed. Gives the pod for which it was ordered.
+    pub fn not_evicted(&mut self, uid: &Uid) -> Option<Uid> {
+        self.evicted.remove(uid)
     }
 
     /// What is to be decided about a node has changed.
@@ -484,9 +491,9 @@ impl Cluster {
 
     /// A pod was bound to a node, or is assumed to be; one that was elsewhere or different before has moved.
     pub fn place(&mut self, pod: Arc<Pod>, node: &Arc<str>, holds: Holds) {
-        let is_evicted = self.evicted.contains(&pod.uid);
+        let evicted_by = self.evicted.get(&pod.uid).cloned();
         self.remove_pod(&pod.uid);
-        self.evicted.extend(is_evicted.then(|| pod.uid.clone()));
+        self.evicted.extend(evicted_by.map(|by| (pod.uid.clone(), by)));
         let row = self.row_of(node);
         self.put(pod, row, holds);
         self.log.note(row);
@@ -542,6 +549,11 @@ impl Cluster {
     /// Tries something that is undone when the trial ends.
     pub fn trial(&mut self) -> Trial<'_> {
         Trial::new(self)
+    }
+
+    /// Whether pods come and go in a trial, for plugins that are about what is and not about what would be.
+    pub fn is_trial(&self) -> bool {
+        self.trials > 0
     }
 
     /// The sums that are not what the objects amount to, which never happens.

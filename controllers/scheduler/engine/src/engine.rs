@@ -25,7 +25,7 @@ use self::{judge::Judged, waiting::Waiting};
 use crate::{
     cluster::{Cluster, Placed},
     columns::Row,
-    cycle::{Found, Memory, Profile},
+    cycle::{Found, Memory, Profile, Verdict},
     event::Event,
     hold::Holds,
     node::Node,
@@ -431,11 +431,14 @@ impl Engine {
         let found = profile.search(&pod, &mut self.cluster, &mut self.memories[index], draw);
         let outcome = match found {
             Found::Node { row, score, ties } => self.reserve(&profile, &pod, tried, (row, score, ties), now),
-            found => {
-                let (refused_by, refused) = self.refuse(&profile, &pod, &found, now);
-                self.give_back(&pod, tried, refused.why(refused_by), now);
-                Outcome::Refused(refused)
-            }
+            found => match profile.of_reserve(&found, &self.cluster) {
+                Some(rejected) => self.refuse_in_reserve(&profile, &pod, tried, rejected, now),
+                None => {
+                    let (refused_by, refused) = self.refuse(&profile, &pod, &found, now);
+                    self.give_back(&pod, tried, refused.why(refused_by), now);
+                    Outcome::Refused(refused)
+                }
+            },
         };
         Attempt { pod, tried, began: now, has_waited: false, outcome }
     }
@@ -468,14 +471,10 @@ impl Engine {
             plugin.reserve(&request, &self.cluster, row, &mut holds).map_err(|rejection| (index, rejection))
         });
         let refused = given.find_map(Result::err);
-        self.cluster.show();
-        if let Some((index, rejection)) = refused {
-            let orders = self.after_refusal(&request, &Found::Never(index, rejection.clone()));
-            self.carry_out(orders, now);
-            let (refused_by, refused) = rejected(index, rejection);
-            self.give_back(pod, tried, refused.why(refused_by), now);
-            return Outcome::Refused(refused);
+        if let Some(refused) = refused {
+            return self.refuse_in_reserve(profile, pod, tried, refused, now);
         }
+        self.cluster.show();
         self.cluster.nominate(pod, None);
         self.cluster.place(Arc::clone(pod), &node, holds);
         let (mut orders, mut wait) = (Orders::default(), None);
@@ -507,6 +506,25 @@ impl Engine {
         };
         self.carry_out(orders, now);
         outcome
+    }
+
+    /// The node that was chosen cannot give the pod what it needs.
+    fn refuse_in_reserve(
+        &mut self,
+        profile: &Profile,
+        pod: &Arc<Pod>,
+        tried: Tried,
+        (index, rejection): (u8, Rejection),
+        now: Moment,
+    ) -> Outcome {
+        self.cluster.show();
+        let class = self.cluster.class(&pod.template);
+        let request = Request { pod, class: &class, plugins: &profile.plugins };
+        let orders = self.after_refusal(&request, &Found::Never(index, rejection.clone()));
+        self.carry_out(orders, now);
+        let (refused_by, refused) = rejected(index, rejection);
+        self.give_back(pod, tried, refused.why(refused_by), now);
+        Outcome::Refused(refused)
     }
 
     /// The binding of a pod that is in its place.
@@ -546,7 +564,7 @@ impl Engine {
                 match profile.plugins[usize::from(*index)].post_filter(&request, &mut attempted) {
                     PostFilter::Nothing(word) => words.push(word),
                     PostFilter::Stop(word) => {
-                        words.push(word);
+                        words = vec![word];
                         break;
                     }
                     PostFilter::Nominate { row, victims } => {
@@ -589,7 +607,7 @@ impl Engine {
         let victims: Vec<Arc<Pod>> =
             victims.iter().filter_map(|uid| self.cluster.pod(uid)).map(|placed| Arc::clone(&placed.pod)).collect();
         for victim in &victims {
-            self.cluster.evict(&victim.uid, true);
+            self.cluster.evict(&victim.uid, &pod.uid);
         }
         self.carry_out(orders, now);
         let node = row.and_then(|row| self.cluster.node(row)).map(|node| Arc::clone(&node.name));
@@ -604,9 +622,12 @@ impl Engine {
         orders
     }
 
-    /// An eviction that an attempt ordered has failed.
-    pub fn eviction_failed(&mut self, victim: &Uid) {
-        self.cluster.evict(victim, false);
+    /// An eviction that an attempt ordered has failed. Who waits for it waits no longer.
+    pub fn eviction_failed(&mut self, victim: &Uid, now: Moment) {
+        if let Some(by) = self.cluster.not_evicted(victim) {
+            let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };
+            self.queue.release(&by, now, &judge);
+        }
     }
 }
 
@@ -634,6 +655,15 @@ impl Refused {
 }
 
 impl Profile {
+    /// The refusal of Reserve among those of nodes, if there is one.
+    fn of_reserve(&self, found: &Found, cluster: &Cluster) -> Option<(u8, Rejection)> {
+        let Found::Nothing(refusals) = found else { return None };
+        refusals.keys().find_map(|Verdict { plugin, refusal }| {
+            let refusing = self.plugins.get(usize::from(*plugin)).filter(|plugin| plugin.is_of_reserve(refusal))?;
+            Some((*plugin, Rejection::unschedulable(refusing.reasons(refusal, cluster).join(", "))))
+        })
+    }
+
     /// Who refused the pod, and what is said about it.
     fn words(&self, found: &Found, cluster: &Cluster) -> (PluginSet, String) {
         let refused_by = match found {

@@ -142,6 +142,12 @@ pub trait Plugin: Any + Send + Sync {
         Vec::new()
     }
 
+    /// Whether a refusal is one of Reserve that is only known earlier, so that other nodes can be tried. Where no other node
+    /// takes the pod, it is all that is said, and no room is made.
+    fn is_of_reserve(&self, _refusal: &Refusal) -> bool {
+        false
+    }
+
     /// PostFilter: what is done for a pod that no node takes. Plugins are asked in order until one has an answer.
     fn post_filter(&self, _request: &Request<'_>, _attempted: &mut Attempted<'_>) -> PostFilter {
         PostFilter::Nothing(String::new())
@@ -283,7 +289,7 @@ pub enum StandIn {
 pub enum PostFilter {
     /// Nothing can be done; the next plugin is asked. The words are added to the message.
     Nothing(String),
-    /// Nothing can be done by any plugin.
+    /// Nothing can be done by any plugin. These words alone are added to the message.
     Stop(String),
     /// Room is made on a node.
     Nominate {

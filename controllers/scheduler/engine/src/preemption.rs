@@ -27,6 +27,27 @@ pub trait Rules {
 
     /// What is said of a node without a pod that may go.
     fn no_victims(&self, node: &str) -> String;
+
+    /// Whether the pod would be taken at all, while pods are away for which it is tried; the reason if not. Nodes are asked
+    /// for themselves.
+    fn admits(&self, request: &Request<'_>, profile: &Profile, cluster: &Cluster) -> Result<(), String> {
+        profile.admit(request, cluster).map_or(Ok(()), |(_, rejection)| Err(rejection.message))
+    }
+}
+
+/// Why there is no candidate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NoCandidate {
+    /// No removal of pods helps. The words are those of an event.
+    Helpless(String),
+    /// The pod fits on nodes without any removal, so that something else holds it back. The words name these nodes.
+    NoVictim(String),
+}
+
+/// Why a node is no candidate.
+enum Unfit {
+    Reasons(Vec<String>),
+    NoVictim,
 }
 
 /// A node with the pods that would have to go.
@@ -56,13 +77,13 @@ impl Width {
 }
 
 impl Attempted<'_> {
-    /// Nodes with the pods that would have to go for this pod; or why there is none, as an event shows it.
+    /// Nodes with the pods that would have to go for this pod; or why there is none.
     pub fn candidates(
         &mut self,
         request: &Request<'_>,
         rules: &dyn Rules,
         width: Width,
-    ) -> Result<Vec<Candidate>, String> {
+    ) -> Result<Vec<Candidate>, NoCandidate> {
         let mut prepared = self.profile.prepare(request, self.cluster);
         let rows = self.resolvable(&prepared);
         let offset = match u32::try_from(rows.len()) {
@@ -71,12 +92,13 @@ impl Attempted<'_> {
         };
         let wanted = width.of(rows.len());
         let (mut candidates, mut reasons) = (Vec::new(), BTreeMap::<String, usize>::new());
-        let mut tried = 0;
+        let (mut tried, mut without_victim) = (0, BTreeSet::new());
         for row in rows.iter().cycle().skip(offset).take(rows.len()) {
             tried += 1;
             match self.victims_on(*row, request, &mut prepared, rules) {
                 Ok(candidate) => candidates.push(candidate),
-                Err(words) => words.into_iter().for_each(|word| *reasons.entry(word).or_default() += 1),
+                Err(Unfit::Reasons(words)) => words.into_iter().for_each(|word| *reasons.entry(word).or_default() += 1),
+                Err(Unfit::NoVictim) => _ = without_victim.insert(*row),
             }
             if candidates.len() >= wanted && candidates.iter().any(|candidate| candidate.violations == 0) {
                 break;
@@ -85,11 +107,24 @@ impl Attempted<'_> {
         if !candidates.is_empty() {
             return Ok(candidates);
         }
+        if !without_victim.is_empty() {
+            return Err(NoCandidate::NoVictim(self.expected_victims(&without_victim)));
+        }
         let untried = self.cluster.len() - tried;
         if untried > 0 {
             *reasons.entry("Preemption is not helpful for scheduling".to_owned()).or_default() += untried;
         }
-        Err(unavailable(&reasons, self.cluster.len()))
+        Err(NoCandidate::Helpless(unavailable(&reasons, self.cluster.len())))
+    }
+
+    /// The words about nodes where a victim was expected and none found.
+    fn expected_victims(&self, rows: &BTreeSet<Row>) -> String {
+        let words = rows.iter().filter_map(|row| self.cluster.node(*row)).map(|node| {
+            let name = &*node.name;
+            format!("expected at least one victim pod on node {name:?}")
+        });
+        let words: Vec<String> = words.collect();
+        if words.len() == 1 { words.concat() } else { format!("[{}]", words.join(", ")) }
     }
 
     /// The rows where the removal of pods may help.
@@ -112,7 +147,7 @@ impl Attempted<'_> {
         request: &Request<'_>,
         prepared: &mut Prepared,
         rules: &dyn Rules,
-    ) -> Result<Candidate, Vec<String>> {
+    ) -> Result<Candidate, Unfit> {
         let profile = self.profile;
         // What stands for a reservation is no pod that could be evicted.
         let pods = self.cluster.pods_on(row).filter(|placed| !placed.pod.is_reservation());
@@ -121,11 +156,11 @@ impl Attempted<'_> {
         evictable.sort_by(|one, other| by_importance(&one.pod, &other.pod));
         if evictable.is_empty() {
             let node = self.cluster.node(row).map(|node| Arc::clone(&node.name)).unwrap_or_default();
-            return Err(vec![rules.no_victims(&node)]);
+            return Err(Unfit::Reasons(vec![rules.no_victims(&node)]));
         }
         let protected = rules.protected(&evictable, self.cluster);
         let beside = profile.nominated_before(request.pod, row, self.cluster);
-        let mut attempt = Dry { trial: self.cluster.trial(), prepared };
+        let mut attempt = Dry { trial: self.cluster.trial(), prepared, rules };
         for placed in &evictable {
             attempt.remove(placed);
         }
@@ -145,8 +180,11 @@ impl Attempted<'_> {
             Candidate { row, victims, violations }
         });
         attempt.end(&evictable);
-        // A pod that fits without an eviction is held back by something that evictions do not change.
-        result.and_then(|candidate| if candidate.victims.is_empty() { Err(Vec::new()) } else { Ok(candidate) })
+        match result {
+            // A pod that fits without an eviction is held back by something that evictions do not change.
+            Ok(candidate) if candidate.victims.is_empty() => Err(Unfit::NoVictim),
+            result => result.map_err(Unfit::Reasons),
+        }
     }
 }
 
@@ -154,6 +192,7 @@ impl Attempted<'_> {
 struct Dry<'c, 'p> {
     trial: Trial<'c>,
     prepared: &'p mut Prepared,
+    rules: &'p dyn Rules,
 }
 
 impl Dry<'_, '_> {
@@ -174,9 +213,7 @@ impl Dry<'_, '_> {
         row: Row,
         beside: &[Arc<Pod>],
     ) -> Result<(), Vec<String>> {
-        if let Some((_, rejection)) = profile.admit(request, &self.trial) {
-            return Err(vec![rejection.message]);
-        }
+        self.rules.admits(request, profile, &self.trial).map_err(|reason| vec![reason])?;
         let words = |verdict: Verdict, trial: &Trial<'_>| profile.reasons(&verdict, trial);
         self.prepared.filter(&self.trial, row).map_err(|verdict| words(verdict, &self.trial))?;
         let refused = self.prepared.filter_beside(&mut self.trial, row, beside);

@@ -293,6 +293,13 @@ impl Queue {
         }
     }
 
+    /// A pod that a plugin holds back is looked at again.
+    pub fn release(&mut self, uid: &Uid, now: Moment, judge: &dyn Judge) {
+        if self.entries.get(uid).is_some_and(|entry| entry.gate.is_some()) {
+            self.activate(std::slice::from_ref(uid), now, judge);
+        }
+    }
+
     /// Ends pauses whose time has come.
     pub fn flush(&mut self, now: Moment, judge: &dyn Judge) {
         let second = now.since(Moment::default()).as_secs();

@@ -8,11 +8,11 @@ use koord_core::uid::Uid;
 use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
-    cycle::Found,
+    cycle::{Found, Profile},
     event::Events,
     plugin::{Code, Plugin, PostFilter, Rejection, Request},
     pod::Pod,
-    preemption::{Attempted, Rules, Width, least_harm},
+    preemption::{Attempted, Candidate, NoCandidate, Rules, Width, least_harm},
 };
 use koord_resource::controller::ResourceKind;
 use koord_scheduling::Selector;
@@ -41,13 +41,32 @@ impl DefaultPreemption {
         request: &Request<'_>,
         attempted: &mut Attempted<'_>,
         rules: &dyn Rules,
-    ) -> Result<PostFilter, String> {
-        let candidates = attempted.candidates(request, rules, self.width)?;
-        let best = least_harm(candidates).ok_or_else(|| "no candidate node for preemption".to_owned())?;
-        let victims = best.victims.iter().map(|placed| placed.pod.uid.clone()).collect();
-        Ok(PostFilter::Nominate { row: best.row, victims })
+    ) -> Result<PostFilter, NoCandidate> {
+        attempted.candidates(request, rules, self.width).map(nominate)
     }
 }
+
+/// Room is made where that does the least harm.
+pub(crate) fn nominate(candidates: Vec<Candidate>) -> PostFilter {
+    least_harm(candidates).map_or_else(
+        || PostFilter::Nothing("preemption: no candidate node for preemption".to_owned()),
+        |best| PostFilter::Nominate {
+            row: best.row,
+            victims: best.victims.iter().map(|placed| placed.pod.uid.clone()).collect(),
+        },
+    )
+}
+
+/// No room can be made.
+pub(crate) fn no_room(why: NoCandidate) -> PostFilter {
+    match why {
+        NoCandidate::Helpless(words) => PostFilter::Nothing(format!("preemption: {words}")),
+        NoCandidate::NoVictim(words) => PostFilter::Stop(format!("preemption: {words}")),
+    }
+}
+
+/// As [`LowerPriority`], for a pod that another plugin refused as a whole: nodes alone are asked.
+struct OnNodesAlone(LowerPriority);
 
 /// Pods of a lower priority may go, within their disruption budgets where that can be.
 pub(crate) struct LowerPriority {
@@ -63,6 +82,14 @@ impl Plugin for DefaultPreemption {
         const { &[ResourceKind::typed::<PodDisruptionBudget>()] }
     }
 
+    /// A pod for which several others are evicted is not tried after the first of them is gone.
+    fn pre_enqueue(&self, pod: &Pod, cluster: &Cluster) -> Result<(), String> {
+        if cluster.awaits_evictions(&pod.uid) {
+            return Err("waiting for the preemption for this pod to be finished".to_owned());
+        }
+        Ok(())
+    }
+
     fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilter {
         let said = |words: &str| PostFilter::Nothing(format!("preemption: {words}"));
         if let Some(stop) = no_pod(request) {
@@ -76,10 +103,12 @@ impl Plugin for DefaultPreemption {
             return said("not eligible due to a terminating pod on the nominated node.");
         }
         if is_refused_by_another(attempted, self.name()) {
+            // Who refused it knows which pods may go, so that evictions by others would be in vain.
             let (nodes, words) = (attempted.cluster.len(), rules.no_victims(""));
-            return said(&format!("0/{nodes} nodes are available: {nodes} {words}."));
+            let found = attempted.candidates(request, &OnNodesAlone(rules), self.width);
+            return found.map_or_else(no_room, |_| said(&format!("0/{nodes} nodes are available: {nodes} {words}.")));
         }
-        self.preempt(request, attempted, &rules).unwrap_or_else(|words| said(&words))
+        self.preempt(request, attempted, &rules).unwrap_or_else(no_room)
     }
 
     fn events(&self) -> Events {
@@ -162,13 +191,30 @@ impl Rules for LowerPriority {
     }
 }
 
+impl Rules for OnNodesAlone {
+    fn may_evict(&self, placed: &Placed, cluster: &Cluster) -> bool {
+        self.0.may_evict(placed, cluster)
+    }
+
+    fn protected(&self, pods: &[Placed], cluster: &Cluster) -> BTreeSet<Uid> {
+        self.0.protected(pods, cluster)
+    }
+
+    fn no_victims(&self, node: &str) -> String {
+        self.0.no_victims(node)
+    }
+
+    fn admits(&self, _: &Request<'_>, _: &Profile, _: &Cluster) -> Result<(), String> {
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use koord_core::{clock::Moment, key::ObjectKey, random::Random};
     use koord_engine::{
-        cycle::Profile,
         engine::{Attempt, Engine, Outcome, Refused},
         labels::Labels,
         object::Object,
@@ -261,12 +307,33 @@ mod tests {
         engine.set_pod(pod("b", "2", 1, Some("n1")), NOW);
         engine.set_pod(pod("high", "2", 10, None), NOW);
         assert_eq!(victims(&refused(&mut engine)), ["b"]);
+        let going = pod("b", "2", 1, Some("n1"));
+        engine.set_pod(Arc::new(Pod { deleting: true, is_preempted: true, ..Pod::clone(&going) }), NOW);
         engine.set_node(testing::node("n1", &json!({"status": {"allocatable": {"cpu": "4500m", "pods": "9"}}})), NOW);
         let later = Moment::at(std::time::Duration::from_secs(9));
         let Some(Attempt { outcome: Outcome::Refused(again), .. }) = engine.attempt(later) else { panic!() };
         assert!(again.message.ends_with("preemption: not eligible due to a terminating pod on the nominated node."));
-        engine.eviction_failed(&Uid::from("b"));
         assert_eq!(engine.cluster().nominated().count(), 0, "the nomination is dropped with the refusal");
+    }
+
+    #[test]
+    fn a_pod_waits_for_all_of_its_victims() {
+        let evicting = || {
+            let mut engine = engine(&["n1"]);
+            engine.set_pod(pod("a", "2", 1, Some("n1")), NOW);
+            engine.set_pod(pod("b", "2", 1, Some("n1")), NOW);
+            engine.set_pod(pod("high", "4", 10, None), NOW);
+            assert_eq!(victims(&refused(&mut engine)), ["a", "b"]);
+            engine.remove_pod(&Uid::from("a"), NOW);
+            assert!(engine.attempt(NOW).is_none(), "the other has not begun to go");
+            engine
+        };
+        let mut engine = evicting();
+        engine.remove_pod(&Uid::from("b"), NOW);
+        assert!(matches!(engine.attempt(NOW), Some(Attempt { outcome: Outcome::Bind { .. }, .. })));
+        let mut engine = evicting();
+        engine.eviction_failed(&Uid::from("b"), NOW);
+        assert_eq!(victims(&refused(&mut engine)), ["b"], "is tried to be evicted again");
     }
 
     #[test]
@@ -280,7 +347,7 @@ mod tests {
         assert_eq!(victims(&refused(&mut engine)), ["b"], "though it is more important");
         engine.remove_pod(&Uid::from("high"), NOW);
         budget(&mut engine, "b", 0);
-        engine.eviction_failed(&Uid::from("b"));
+        engine.eviction_failed(&Uid::from("b"), NOW);
         engine.set_pod(pod("next", "1", 10, None), NOW);
         assert_eq!(victims(&refused(&mut engine)), ["a"], "both break a budget, and a is less important");
     }

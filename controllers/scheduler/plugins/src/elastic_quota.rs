@@ -29,10 +29,11 @@ use koord_config::scheduler::ElasticQuotaArgs;
 use koord_core::uid::Uid;
 use koord_engine::{
     cluster::{Cluster, Placed},
+    cycle::Profile,
     event::{Event, Events},
     plugin::{Found, Orders, Plugin, PostFilter, Rejection, Request, Upkeep},
     pod::Pod,
-    preemption::{Attempted, Rules, Width, least_harm},
+    preemption::{Attempted, Rules, Width},
     state::State,
 };
 use koord_resource::controller::ResourceKind;
@@ -51,7 +52,7 @@ pub use self::{
 };
 use crate::{
     Gates,
-    default_preemption::{LowerPriority, no_pod, waits_for_victims},
+    default_preemption::{LowerPriority, no_pod, no_room, nominate, waits_for_victims},
 };
 
 /// Refuses pods that their quota has no room for. Profiles share the quotas, so that the first profile says by which
@@ -115,16 +116,7 @@ impl Plugin for ElasticQuotaPlugin {
         if waits_for_victims(request, attempted, &rules) {
             return said("not eligible due to a terminating pod on the nominated node.");
         }
-        match attempted.candidates(request, &rules, Width { percent: 100, at_least: 0 }) {
-            Err(words) => said(&words),
-            Ok(candidates) => least_harm(candidates).map_or_else(
-                || said("no candidate node for preemption"),
-                |best| PostFilter::Nominate {
-                    row: best.row,
-                    victims: best.victims.iter().map(|placed| placed.pod.uid.clone()).collect(),
-                },
-            ),
-        }
+        attempted.candidates(request, &rules, Width { percent: 100, at_least: 0 }).map_or_else(no_room, nominate)
     }
 
     fn refused(&self, request: &Request<'_>, found: &Found, cluster: &mut Cluster, _: &mut Orders) {
@@ -182,5 +174,11 @@ impl Rules for SameQuota<'_> {
 
     fn no_victims(&self, node: &str) -> String {
         format!("No victims found on node {node} for preemptor pod {}", self.pod.key.name())
+    }
+
+    /// Evictions make room within the quota's own limit, and neither in its `min` nor in the quotas above.
+    fn admits(&self, request: &Request<'_>, _: &Profile, cluster: &Cluster) -> Result<(), String> {
+        let Some(quotas) = cluster.state::<Quotas>() else { return Ok(()) };
+        quotas.check_own(request.template()).map_err(|shortage| shortage.to_string())
     }
 }

@@ -115,8 +115,11 @@ impl Plugin for LoadAwareScheduling {
     }
 
     fn may_help(&self, pod: &Pod, event: &Event, cluster: &Cluster) -> bool {
-        let Event::Object(change) = event else { return true };
-        let row = is_metric(change).and_then(|node| cluster.row(node));
+        let row = match event {
+            Event::NodeAdded(node) | Event::NodeChanged { new: node, .. } => cluster.row(&node.name),
+            Event::Object(change) => is_metric(change).and_then(|node| cluster.row(node)),
+            _ => return true,
+        };
         row.is_some_and(|row| self.ask(pod, cluster).filter(cluster, row).is_ok())
     }
 }

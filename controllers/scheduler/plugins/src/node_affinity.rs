@@ -7,10 +7,10 @@ use koord_config::scheduler::NodeAffinityArgs;
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    event::Events,
+    event::{Event, Events},
     node::Node,
     plugin::{Filter, Plugin, PreFilter, Refusal, Request, Score, default_normalize},
-    pod::Template,
+    pod::{Pod, Template},
 };
 use koord_scheduling::PreferredNodes;
 
@@ -96,6 +96,18 @@ impl Plugin for NodeAffinity {
     fn events(&self) -> Events {
         Events::NODE_ADDED | Events::NODE_LABELS
     }
+
+    fn may_help(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
+        let is_selected =
+            |node: &Node, by: &koord_scheduling::NodeAffinity| by.selects(&node.name, |key| node.labels.get(key));
+        let own = &pod.template.affinity;
+        let selects = |node: &Node| is_selected(node, &self.added.required) && is_selected(node, own);
+        match event {
+            Event::NodeAdded(node) => selects(node),
+            Event::NodeChanged { old, new } => selects(new) && !selects(old),
+            _ => true,
+        }
+    }
 }
 
 impl Filter for Required {
@@ -137,7 +149,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::testing::{Nodes, filtered, node, scored};
+    use crate::testing::{Nodes, filtered, node, pod, scored};
 
     fn nodes() -> Nodes {
         let labelled = |name: &str, zone: &str| node(name, &json!({"metadata": {"labels": {"zone": zone}}}));
@@ -198,5 +210,19 @@ mod tests {
             {"weight": 10, "preference": term("b")}, {"weight": 80, "preference": term("a")},
         ]}}});
         assert_eq!(scored(&plugin, &nodes(), &preferred), Some(vec![100, 50]));
+    }
+
+    #[test]
+    fn a_node_helps_that_is_selected_now_and_was_not_before() {
+        let nodes = nodes();
+        let waiting = pod("p", &json!({"nodeSelector": {"zone": "b"}}));
+        let plugin = NodeAffinity::default();
+        let helps = |event: Event| plugin.may_help(&waiting, &event, &Cluster::default());
+        let added = |node: &Arc<Node>| helps(Event::NodeAdded(Arc::clone(node)));
+        assert_eq!((added(&nodes[0]), added(&nodes[1])), (false, true));
+        let changed = |old: usize, new: usize| {
+            helps(Event::NodeChanged { old: Arc::clone(&nodes[old]), new: Arc::clone(&nodes[new]) })
+        };
+        assert_eq!([changed(0, 1), changed(1, 1), changed(1, 0)], [true, false, false]);
     }
 }

@@ -4,8 +4,9 @@ use k8s_openapi::api::core::v1::Taint;
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    event::Events,
+    event::{Event, Events},
     plugin::{Filter, Plugin, PreFilter, Refusal, Request},
+    pod::{Pod, Template},
 };
 use koord_scheduling::{Effect, tolerates};
 
@@ -19,13 +20,7 @@ impl Plugin for NodeUnschedulable {
     }
 
     fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {
-        let taint = Taint {
-            key: "node.kubernetes.io/unschedulable".to_owned(),
-            effect: Effect::NoSchedule.as_str().to_owned(),
-            ..Taint::default()
-        };
-        let is_tolerated = request.template().tolerations.iter().any(|toleration| tolerates(toleration, &taint));
-        if is_tolerated { PreFilter::Skip } else { PreFilter::Nodes(Box::new(*self)) }
+        if is_tolerated(request.template()) { PreFilter::Skip } else { PreFilter::Nodes(Box::new(*self)) }
     }
 
     fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<String> {
@@ -33,8 +28,27 @@ impl Plugin for NodeUnschedulable {
     }
 
     fn events(&self) -> Events {
-        Events::NODE_ADDED | Events::NODE_TAINTS
+        Events::NODE_ADDED | Events::NODE_TAINTS | Events::POD_CHANGED
     }
+
+    fn may_help(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
+        match event {
+            Event::NodeAdded(node) => !node.unschedulable,
+            Event::NodeChanged { old, new } => old.unschedulable && !new.unschedulable,
+            Event::PodChanged => is_tolerated(&pod.template),
+            _ => true,
+        }
+    }
+}
+
+/// Whether pods of the template run on cordoned nodes too.
+fn is_tolerated(template: &Template) -> bool {
+    let taint = Taint {
+        key: "node.kubernetes.io/unschedulable".to_owned(),
+        effect: Effect::NoSchedule.as_str().to_owned(),
+        ..Taint::default()
+    };
+    template.tolerations.iter().any(|toleration| tolerates(toleration, &taint))
 }
 
 impl Filter for NodeUnschedulable {
@@ -46,10 +60,13 @@ impl Filter for NodeUnschedulable {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use std::sync::Arc;
+
+    use koord_engine::node::Node;
+    use serde_json::{Value, json};
 
     use super::*;
-    use crate::testing::{filtered, node};
+    use crate::testing::{filtered, node, pod};
 
     #[test]
     fn a_cordoned_node_takes_pods_that_tolerate_it() {
@@ -58,5 +75,20 @@ mod tests {
         assert_eq!(filtered(&NodeUnschedulable, &nodes, &json!({})), refused);
         let tolerations = json!([{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]);
         assert_eq!(filtered(&NodeUnschedulable, &nodes, &json!({"tolerations": tolerations})), ["", ""]);
+    }
+
+    #[test]
+    fn a_node_helps_that_takes_pods_and_a_pod_that_tolerates_it_helps_itself() {
+        let (cordoned, open) = (node("a", &json!({"spec": {"unschedulable": true}})), node("a", &json!({})));
+        let tolerant = json!({"tolerations": [{"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}]});
+        let helps =
+            |spec: &Value, event: Event| NodeUnschedulable.may_help(&pod("p", spec), &event, &Cluster::default());
+        let plain = json!({});
+        assert!(helps(&plain, Event::NodeAdded(Arc::clone(&open))));
+        assert!(!helps(&plain, Event::NodeAdded(Arc::clone(&cordoned))));
+        let changed =
+            |old: &Arc<Node>, new: &Arc<Node>| Event::NodeChanged { old: Arc::clone(old), new: Arc::clone(new) };
+        assert!(helps(&plain, changed(&cordoned, &open)) && !helps(&plain, changed(&open, &cordoned)));
+        assert!(helps(&tolerant, Event::PodChanged) && !helps(&plain, Event::PodChanged));
     }
 }

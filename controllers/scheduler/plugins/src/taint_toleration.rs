@@ -4,8 +4,10 @@ use k8s_openapi::api::core::v1::Toleration;
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    event::Events,
+    event::{Event, Events},
+    node::Node,
     plugin::{Filter, Plugin, PreFilter, Refusal, Request, SCORE_MAX, Score, default_normalize},
+    pod::Pod,
 };
 use koord_scheduling::{Effect, tolerates, untolerated};
 
@@ -40,6 +42,15 @@ impl Plugin for TaintToleration {
 
     fn events(&self) -> Events {
         Events::NODE_ADDED | Events::NODE_TAINTS | Events::POD_CHANGED
+    }
+
+    fn may_help(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
+        let takes = |node: &Node| untolerated(&node.taints, &pod.template.tolerations, &Effect::HARD).is_none();
+        match event {
+            Event::NodeAdded(node) => takes(node),
+            Event::NodeChanged { old, new } => takes(new) && !takes(old),
+            _ => true,
+        }
     }
 }
 
@@ -77,10 +88,12 @@ impl Score for Tolerations {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::testing::{Nodes, filtered, node, scored};
+    use crate::testing::{Nodes, filtered, node, pod, scored};
 
     fn nodes() -> Nodes {
         let tainted = |name: &str, taints: Value| node(name, &json!({"spec": {"taints": taints}}));
@@ -109,5 +122,19 @@ mod tests {
     #[test]
     fn without_soft_taints_all_nodes_are_alike() {
         assert_eq!(scored(&TaintToleration, &nodes()[..2], &json!({})), Some(vec![100, 100]));
+    }
+
+    #[test]
+    fn a_node_helps_that_is_tolerated_now_and_was_not_before() {
+        let nodes = nodes();
+        let (clean, hard, evicting) = (&nodes[0], &nodes[1], &nodes[4]);
+        let waiting = pod("p", &json!({"tolerations": [{"key": "d", "operator": "Exists"}]}));
+        let helps = |event: Event| TaintToleration.may_help(&waiting, &event, &Cluster::default());
+        let added = |node: &Arc<Node>| helps(Event::NodeAdded(Arc::clone(node)));
+        assert_eq!([added(clean), added(hard), added(evicting)], [true, false, true]);
+        let changed =
+            |old: &Arc<Node>, new: &Arc<Node>| helps(Event::NodeChanged { old: Arc::clone(old), new: Arc::clone(new) });
+        assert_eq!([changed(hard, clean), changed(clean, evicting), changed(clean, hard)], [true, false, false]);
+        assert!(helps(Event::PodChanged));
     }
 }

@@ -52,7 +52,7 @@ pub(crate) fn preempted(victim: &Pod, message: String) -> Event {
 pub(crate) fn unscheduled(
     pod: &Pod,
     (reason, message): (&str, &str),
-    nominated: Option<&str>,
+    (known, nominated): (Option<&str>, Option<&str>),
     now: jiff::Timestamp,
 ) -> Write {
     let condition = json!({
@@ -60,10 +60,15 @@ pub(crate) fn unscheduled(
         "lastProbeTime": null, "lastTransitionTime": seconds(now),
     });
     let mut patch = json!({"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}});
-    if pod.nominated.as_deref() != nominated {
+    if known != nominated {
         patch["status"]["nominatedNodeName"] = json!(nominated);
     }
     status(pod, patch)
+}
+
+/// The node on which a pod is expected, while its binding takes time.
+pub(crate) fn expected(pod: &Pod, node: &str) -> Write {
+    status(pod, json!({"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": node}}))
 }
 
 /// The condition of a pod that goes to make room for another.

@@ -302,7 +302,7 @@ impl Scheduler {
             }
             (Purpose::Condemn { victim, .. } | Purpose::Evict { victim, .. }, Err(error)) => {
                 tracing::warn!(%error, pod = %victim.key, "a pod could not be evicted");
-                self.engine.eviction_failed(&victim.uid);
+                self.engine.eviction_failed(&victim.uid, self.clock.moment());
             }
         }
     }
@@ -377,9 +377,10 @@ impl Scheduler {
         let is_said = |entry: &Entry<PodView>| {
             entry.value.unscheduled.as_deref() == Some(message.as_str()) && entry.value.nominated == *nominated
         };
-        if known.is_some_and(|entry| !is_said(entry)) {
+        if let Some(entry) = known.filter(|entry| !is_said(entry)) {
             let reason = if *is_error { "SchedulerError" } else { "Unschedulable" };
-            let write = report::unscheduled(pod, (reason, message), nominated.as_deref(), self.clock.now());
+            let nominated = (entry.value.nominated.as_deref(), nominated.as_deref());
+            let write = report::unscheduled(pod, (reason, message), nominated, self.clock.now());
             self.further.push_back(Work { write, purpose: Purpose::Explain });
         }
     }

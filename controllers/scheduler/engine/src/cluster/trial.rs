@@ -27,6 +27,7 @@ pub struct Mark(usize);
 
 impl<'c> Trial<'c> {
     pub(super) fn new(cluster: &'c mut Cluster) -> Self {
+        cluster.trials += 1;
         Self { cluster, undo: Vec::new() }
     }
 
@@ -73,5 +74,6 @@ impl Deref for Trial<'_> {
 impl Drop for Trial<'_> {
     fn drop(&mut self) {
         self.back_to(Mark(0));
+        self.cluster.trials -= 1;
     }
 }

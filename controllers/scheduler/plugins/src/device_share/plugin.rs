@@ -221,8 +221,12 @@ impl Plugin for DeviceShare {
         Events::NODE_ADDED | Events::NODE_LABELS | Events::POD_REMOVED | Events::POD_CHANGED | Events::OBJECTS
     }
 
-    fn may_help(&self, _: &Pod, event: &Event, _: &Cluster) -> bool {
+    fn may_help(&self, pod: &Pod, event: &Event, cluster: &Cluster) -> bool {
         match event {
+            Event::NodeAdded(node) | Event::NodeChanged { new: node, .. } => {
+                let (wanted, row) = (self.wanted(&pod.template), cluster.row(&node.name));
+                wanted.zip(row).is_none_or(|(wanted, row)| wanted.filter(cluster, row).is_ok())
+            }
             Event::PodRemoved(gone) => {
                 gone.given.get(DEVICE_ALLOCATED.name()).is_some() || wants_devices(&gone.template.requests)
             }

@@ -123,6 +123,8 @@ fn victims(refused: &Refused) -> Vec<&str> {
 const SHORT: &str = "0/1 nodes are available: Insufficient quotas, quotaName: q1, runtime: cpu:10,memory:2Gi, \
                      used: cpu:6,memory:1Gi, pod's request: cpu:6,memory:1Gi, exceedDimensions: [cpu].";
 
+const EXPECTED: &str = " preemption: expected at least one victim pod on node \"n1\"";
+
 #[test]
 fn a_pod_waits_until_its_quota_has_room() {
     let full = || {
@@ -199,6 +201,16 @@ fn a_higher_pod_evicts_a_lower_one_of_its_quota() {
 }
 
 #[test]
+fn a_pod_for_which_quota_and_node_lack_room_evicts_too() {
+    let mut world = World::new(Settings::default());
+    world.quota("q1", "10", "10", &json!({}));
+    world.place(pod("other", "", "90", 100));
+    world.place(pod("l", "q1", "6", 5));
+    let refused = world.refuse(pod("h", "q1", "6", 10));
+    assert_eq!((refused.nominated.as_deref(), victims(&refused)), (Some("n1"), vec!["l"]));
+}
+
+#[test]
 fn job_preemption_does_not_take_the_place_of_that_within_the_quota() {
     let args = CoschedulingArgs { enable_preemption: Some(true), ..CoschedulingArgs::default() };
     let mut world = World::of(vec![
@@ -234,7 +246,7 @@ fn no_pod_is_evicted_where_that_does_not_help_or_is_not_allowed() {
     };
     let same = |pod: Arc<Pod>| pod;
     let too_big = tried(&same, pod("h", "q1", "12", 10));
-    assert!(too_big.contains("preemption: 0/1 nodes are available: 1 Insufficient quotas, quotaName: q1"), "{too_big}");
+    assert!(too_big.contains("pod's request: cpu:12,memory:1Gi") && too_big.ends_with(EXPECTED), "{too_big}");
     let never = with(&pod("h", "q1", "6", 10), |template| template.preempts = false);
     assert!(tried(&same, never).contains("preemption: not eligible due to preemptionPolicy=Never."));
     assert!(tried(&same, pod("h", "q1", "6", 5)).contains("No victims found on node n1 for preemptor pod h."));
@@ -243,7 +255,27 @@ fn no_pod_is_evicted_where_that_does_not_help_or_is_not_allowed() {
             [("quota.scheduling.koordinator.sh/name", "q1"), ("quota.scheduling.koordinator.sh/preemptible", "false")];
         with(&pod, |template| template.labels = labels.into_iter().collect())
     };
-    assert!(tried(&firm, pod("h", "q1", "6", 10)).contains("No victims found on node n1 for preemptor pod h."));
+    let in_vain = tried(&firm, pod("h", "q1", "6", 10));
+    assert_eq!(in_vain, format!("{SHORT}{EXPECTED}"), "the pod fits on the node as it is");
+}
+
+#[test]
+fn evictions_outside_of_the_quota_and_below_its_min_are_in_vain() {
+    let mut world = World::new(Settings::default());
+    world.quota("q1", "10", "10", &json!({}));
+    world.quota("q2", "10", "10", &json!({}));
+    world.place(pod("other", "q2", "6", 1));
+    world.place(pod("own", "q1", "6", 10));
+    assert_eq!(world.refuse(pod("h", "q1", "6", 10)).message, format!("{SHORT}{EXPECTED}"));
+
+    let mut world = World::new(Settings::default());
+    world.quota("q1", "5", "20", &json!({}));
+    world.place(pod("l", "q1", "2", 1));
+    let labels =
+        [("quota.scheduling.koordinator.sh/name", "q1"), ("quota.scheduling.koordinator.sh/preemptible", "false")];
+    let firm = with(&pod("h", "q1", "6", 10), |template| template.labels = labels.into_iter().collect());
+    let message = world.refuse(firm).message;
+    assert!(message.contains("Insufficient non-preemptible quotas") && message.ends_with(EXPECTED), "{message}");
 }
 
 #[test]

@@ -33,13 +33,22 @@ enum Bound {
 }
 
 impl Forest {
+    /// Whether a pod fits into what its quota itself may use.
+    pub fn check_own(&self, pod: Counted<'_>) -> Result<(), Shortage> {
+        let Some((name, node)) = self.quota_of(pod.claim).and_then(|name| Some((name, self.node(name)?))) else {
+            return Ok(());
+        };
+        let check = Check { requests: pod.requests, max: &node.quota.max };
+        check.within(Bound::Own, || vec![Arc::clone(name)], &self.limit(name), &node.sums.used)
+    }
+
     /// Whether a pod fits into its quota. A pod that belongs to none always does.
     pub fn check(&self, settings: &Settings, pod: Counted<'_>) -> Result<(), Shortage> {
         let Some(name) = self.quota_of(pod.claim) else { return Ok(()) };
         let Some(node) = self.node(name) else { return Ok(()) };
         let check = Check { requests: pod.requests, max: &node.quota.max };
         let own = || vec![Arc::clone(name)];
-        check.within(Bound::Own, own, &self.limit(name), &node.sums.used)?;
+        self.check_own(pod)?;
         if !pod.is_preemptible {
             check.within(Bound::NonPreemptible, own, &node.quota.min, &node.sums.non_preemptible_used)?;
         }

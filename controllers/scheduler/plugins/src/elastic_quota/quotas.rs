@@ -85,6 +85,11 @@ impl Quotas {
         counted(template, self.settings(), |pod| self.forest().check(self.settings(), pod))
     }
 
+    /// Whether what the quota of a template itself may use has room for one more of its pods.
+    pub fn check_own(&self, template: &Template) -> Result<(), Shortage> {
+        counted(template, self.settings(), |pod| self.forest().check_own(pod))
+    }
+
     /// What is to be written about a quota; none where there is no such quota.
     pub fn status(&self, name: &str) -> Option<QuotaStatus> {
         QuotaStatus::of(self.forest(), self.settings(), name)

@@ -153,8 +153,8 @@ impl State for Loads {
         Box::new(self.clone())
     }
 
-    fn placed(&mut self, _: &Cluster, placed: &Placed) {
-        if placed.pod.is_reservation() {
+    fn placed(&mut self, cluster: &Cluster, placed: &Placed) {
+        if !counts(cluster, placed) {
             return;
         }
         let (pod, settings) = (self.assigned(placed), Arc::clone(&self.settings));
@@ -162,7 +162,10 @@ impl State for Loads {
         known.load.assign(placed.pod.uid.clone(), pod, known.metric.as_ref(), &settings.dimensions);
     }
 
-    fn removed(&mut self, _: &Cluster, placed: &Placed) {
+    fn removed(&mut self, cluster: &Cluster, placed: &Placed) {
+        if !counts(cluster, placed) {
+            return;
+        }
         let settings = Arc::clone(&self.settings);
         let known = self.known(placed.row);
         known.load.remove(&placed.pod.uid, known.metric.as_ref(), &settings.dimensions);
@@ -198,6 +201,12 @@ impl State for Loads {
     fn wake_at(&self) -> Option<Timestamp> {
         self.expiries.first().and_then(|(at, _)| Timestamp::from_second(*at).ok())
     }
+}
+
+/// Whether a pod counts that comes or goes. What is tried does not: a node that uses too much is not relieved by evictions
+/// before they are reported.
+fn counts(cluster: &Cluster, placed: &Placed) -> bool {
+    !placed.pod.is_reservation() && !cluster.is_trial()
 }
 
 /// The node that a change of an object is about, if it is one of a NodeMetric.

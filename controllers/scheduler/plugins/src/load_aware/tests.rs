@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use jiff::Timestamp;
 use koord_api::node_metric;
-use koord_config::Args as _;
+use koord_config::{Args as _, scheduler::DefaultPreemptionArgs};
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
 use koord_engine::{
     cycle::Profile,
@@ -16,7 +16,7 @@ use koord_engine::{
 use serde_json::{Value, json};
 
 use super::*;
-use crate::testing;
+use crate::{DefaultPreemption, testing};
 
 /// When all of it happens, in seconds since 1970.
 const START: i64 = 1_000_000;
@@ -29,10 +29,18 @@ struct World {
 impl World {
     /// Nodes of 100 cores and 100 GiB.
     fn new(args: &Value, nodes: &[&str]) -> Self {
+        Self::with(args, nodes, Vec::new())
+    }
+
+    /// And plugins that make room.
+    fn with(args: &Value, nodes: &[&str], post_filters: Vec<Arc<dyn Plugin>>) -> Self {
         let mut args: LoadAwareSchedulingArgs = serde_json::from_value(args.clone()).unwrap();
         args.complete();
-        let plugins: Vec<Arc<dyn Plugin>> = vec![Arc::new(LoadAwareScheduling::new(&args))];
-        let profile = Profile { filters: vec![0], scores: vec![(0, 1)], ..Profile::of("test", plugins) };
+        let mut plugins: Vec<Arc<dyn Plugin>> = vec![Arc::new(LoadAwareScheduling::new(&args))];
+        let indexes = (1..).zip(&post_filters).map(|(index, _)| index).collect();
+        plugins.extend(post_filters);
+        let own = Profile { filters: vec![0], scores: vec![(0, 1)], ..Profile::of("test", plugins) };
+        let profile = Profile { post_filters: indexes, ..own };
         let engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
         let mut world = Self { engine, seconds: 0 };
         world.pass(0);
@@ -159,6 +167,19 @@ fn estimates_of_placed_pods_count_until_they_are_reported() {
         assert_eq!(world.create(pod(name, &json!({}), &json!({}))), "n1", "250m for pods without requests");
     }
     assert_eq!(world.create(sized("p", "1", "1Gi")), OVER_CPU);
+}
+
+#[test]
+fn evictions_do_not_relieve_a_busy_node_before_they_are_reported() {
+    let preemption = DefaultPreemption::new(&DefaultPreemptionArgs::default());
+    let mut world = World::with(&thresholds(), &["n1"], vec![Arc::new(preemption)]);
+    world.use_of("n1", "30", "10Gi");
+    let prioritised = |pod, priority| with(&pod, |template| template.priority = priority);
+    assert_eq!(world.create(prioritised(sized("low", "40", "1Gi"), 1)), "n1");
+    let message = world.create(prioritised(sized("high", "10", "1Gi"), 10));
+    let none = "preemption: 0/1 nodes are available: 1 node(s) cpu usage exceed threshold.";
+    assert_eq!(message, format!("{OVER_CPU} {none}"));
+    assert_eq!(world.create(prioritised(small("small"), 10)), "n1", "what the pods amount to is as it was");
 }
 
 #[test]

@@ -52,6 +52,8 @@ struct Decided {
 pub(super) struct Refused {
     pub(super) reasons: Vec<String>,
     pub(super) is_resolvable: bool,
+    /// Whether nothing but Reserve would refuse the node.
+    pub(super) is_of_reserve: bool,
 }
 
 /// What a configuration says.
@@ -88,13 +90,21 @@ impl<'a> Place<'a> {
 
 impl From<Mismatch> for Refused {
     fn from(mismatch: Mismatch) -> Self {
-        Self { reasons: vec![mismatch.reason().to_owned()], is_resolvable: false }
+        Self { reasons: vec![mismatch.reason().to_owned()], is_resolvable: false, is_of_reserve: false }
     }
 }
 
 impl Refused {
+    /// The reason of a refusal of the filter, and that of one that Reserve would give.
+    pub(super) const OF_FILTER: u16 = 0;
+    pub(super) const OF_RESERVE: u16 = 1;
+
     fn resolvable(reasons: Vec<String>) -> Self {
-        Self { reasons, is_resolvable: true }
+        Self { reasons, is_resolvable: true, is_of_reserve: false }
+    }
+
+    fn of_reserve(self, is_of_reserve: bool) -> Self {
+        Self { is_of_reserve, ..self }
     }
 
     /// The same where a reservation has too little.
@@ -135,7 +145,7 @@ impl Asked {
         let policy = self.wanted.policy_on(node)?;
         let cpus = self.wanted.cpus_on(node)?;
         if policy != Policy::None && node.zones.is_empty() {
-            return Err(Mismatch::Zones.into());
+            return Err(Refused::from(Mismatch::Zones).of_reserve(policy == Policy::BestEffort));
         }
         let requests = state.vector(&self.requests);
         Ok(Decided { policy, order: Order { requests, cpus, fill: node.fill.unwrap_or(self.settings.fill) } })
@@ -246,11 +256,16 @@ impl Asked {
         if policy == Policy::None && order.cpus.is_none() {
             return Ok(());
         }
+        let is_preferred = order.cpus.is_some_and(|cpus| !cpus.is_required);
         self.first(place, source, &order, |stock| {
             if policy != Policy::None {
-                return self.affinity(place, stock, policy, source).map(drop);
+                let affinity = self.affinity(place, stock, policy, source);
+                return affinity.map(drop).map_err(|refused| refused.of_reserve(policy == Policy::BestEffort));
             }
-            if stock.has_cpus() { Ok(()) } else { Err(Refused::resolvable(reasons(&Shortage::Cpus, state))) }
+            if stock.has_cpus() {
+                return Ok(());
+            }
+            Err(Refused::resolvable(reasons(&Shortage::Cpus, state)).of_reserve(is_preferred))
         })
     }
 
@@ -302,8 +317,8 @@ impl Within for Asked {
 
 impl Filter for Asked {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
-        self.check(cluster, row, &Source::Any).map_err(|Refused { reasons, is_resolvable }| Refusal {
-            reason: 0,
+        self.check(cluster, row, &Source::Any).map_err(|Refused { reasons, is_resolvable, is_of_reserve }| Refusal {
+            reason: if is_of_reserve { Refused::OF_RESERVE } else { Refused::OF_FILTER },
             resolvable: is_resolvable,
             operand: self.texts.number(reasons),
         })

@@ -17,14 +17,14 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     hold::Holds,
-    plugin::{Code, Patch, Plugin, PreFilter, Refusal, Rejection, Request, Score},
+    plugin::{Code, Filter, Patch, Plugin, PreFilter, Refusal, Rejection, Request, Score},
     pod::{Pod, Template},
     state::State,
 };
 use koord_resource::controller::ResourceKind;
 
 use super::{
-    asked::{Asked, Configured, Place},
+    asked::{Asked, Configured, Place, Refused},
     devices::WantedDevices,
     policy::{Bind, Fill},
     state::{NumaHold, NumaState},
@@ -76,13 +76,16 @@ impl NodeNumaResource {
 
     /// What a pod wants. None where it requests nothing, and has no part in all this.
     fn asked(&self, request: &Request<'_>) -> Result<Option<Asked>, Invalid> {
-        let template = request.template();
+        self.asked_of(request.template(), WantedDevices::of(request))
+    }
+
+    fn asked_of(&self, template: &Template, devices: Option<WantedDevices>) -> Result<Option<Asked>, Invalid> {
         if template.requests.is_zero() {
             return Ok(None);
         }
         let requests = template.requests.clone();
         let (settings, texts) = (Arc::clone(&self.settings), Arc::clone(&self.texts));
-        let (wanted, devices) = (wanted(template, self.settings.bind)?, WantedDevices::of(request));
+        let wanted = wanted(template, self.settings.bind)?;
         Ok(Some(Asked { wanted, requests, asks: Asks::of(template), devices, settings, texts }))
     }
 
@@ -136,6 +139,10 @@ impl Plugin for NodeNumaResource {
         self.texts.get(refusal.operand, "node(s) NUMA nodes do not fit")
     }
 
+    fn is_of_reserve(&self, refusal: &Refusal) -> bool {
+        refusal.reason == Refused::OF_RESERVE
+    }
+
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
         let Ok(Some(asked)) = self.asked(request) else { return Ok(()) };
         let Some(place) = Place::of(cluster, row) else { return Ok(()) };
@@ -178,8 +185,14 @@ impl Plugin for NodeNumaResource {
         Events::NODE_ADDED | Events::NODE_LABELS | Events::POD_REMOVED | Events::OBJECTS | Events::POD_CHANGED
     }
 
-    fn may_help(&self, _: &Pod, event: &Event, _: &Cluster) -> bool {
+    fn may_help(&self, pod: &Pod, event: &Event, cluster: &Cluster) -> bool {
         match event {
+            // A node whose NUMA nodes are not reported yet helps nobody who needs them.
+            Event::NodeAdded(node) | Event::NodeChanged { new: node, .. } => {
+                let asked = self.asked_of(&pod.template, None).ok().flatten();
+                let row = cluster.row(&node.name);
+                asked.zip(row).is_none_or(|(asked, row)| asked.filter(cluster, row).is_ok())
+            }
             Event::Object(change) => change.of::<NodeResourceTopology>().is_some() || change.of::<Device>().is_some(),
             _ => true,
         }

@@ -129,12 +129,13 @@ impl Policy {
         }
     }
 
-    /// The policy that the kubelet reports in its NodeResourceTopology.
+    /// The policy that the kubelet reports in its NodeResourceTopology. Where it keeps to it container by container, nothing
+    /// follows for pods.
     pub(crate) fn of_kubelet(policies: &[String]) -> Self {
         match policies.first().map(String::as_str) {
-            Some("BestEffort" | "BestEffortContainerLevel" | "BestEffortPodLevel") => Self::BestEffort,
-            Some("Restricted" | "RestrictedContainerLevel" | "RestrictedPodLevel") => Self::Restricted,
-            Some("SingleNUMANodeContainerLevel" | "SingleNUMANodePodLevel") => Self::SingleNumaNode,
+            Some("BestEffort" | "BestEffortPodLevel") => Self::BestEffort,
+            Some("Restricted" | "RestrictedPodLevel") => Self::Restricted,
+            Some("SingleNUMANodePodLevel") => Self::SingleNumaNode,
             _ => Self::None,
         }
     }

@@ -9,7 +9,7 @@ use koord_engine::{
 use koord_runtime::{clock::Moment, uid::Uid};
 
 use super::{Purpose, Scheduler, Work, bind, give};
-use crate::{feed::Delta, metrics::Ended};
+use crate::{feed::Delta, metrics::Ended, report};
 
 /// Bindings that wait until what was written before them has taken effect.
 #[derive(Default)]
@@ -40,6 +40,12 @@ impl Scheduler {
             return Some(Work { write, purpose: Purpose::Prepare(attempt, written) });
         }
         let Some(limit) = patch.wait else { return Some(give_or_bind(attempt)) };
+        if let Outcome::Bind { node, .. } = &attempt.outcome
+            && attempt.pod.nominated.as_ref() != Some(node)
+        {
+            let write = report::expected(&attempt.pod, node);
+            self.further.push_back(Work { write, purpose: Purpose::Explain });
+        }
         self.preparing.is_due = true;
         self.preparing.waiting.insert(attempt.pod.uid.clone(), (attempt, self.clock.moment() + limit));
         None

@@ -135,6 +135,24 @@ fn a_node_without_enough_cpus_is_refused_before_it_is_chosen() {
 }
 
 #[test]
+fn for_what_reserve_would_refuse_no_room_is_made() {
+    let reserved =
+        Machine::reporting("node.koordinator.sh/pod-cpu-allocs", r#"[{"cpuset":"0-11","managedByKubelet":true}]"#);
+    let short = refused("not enough cpus available to satisfy request");
+    let no_victims = "preemption: 0/1 nodes are available: 1 No preemption victims found for incoming pod.";
+    let must_full = (SPEC, r#"{"requiredCPUBindPolicy":"FullPCPUs"}"#);
+    let mut world = World::that_preempts(&reserved);
+    assert_eq!(world.create("prefers", ("LSR", "6", &[FULL])), short);
+    assert_eq!(world.create("requires", ("LSR", "6", &[must_full])), format!("{short} {no_victims}"));
+    let unknown = |policy| Machine { numa_nodes: 0, ..Machine::labelled(KEEP, policy) };
+    let missing = refused("node(s) missing NUMA resources");
+    assert_eq!(World::that_preempts(&unknown("BestEffort")).create("p", ("LS", "4", &[])), missing);
+    let hopeless = "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling.";
+    let restricted = World::that_preempts(&unknown("Restricted")).create("p", ("LS", "4", &[]));
+    assert_eq!(restricted, format!("{missing} {hopeless}"));
+}
+
+#[test]
 fn amplified_cpus_are_more_but_bound_ones_cost_more() {
     play(Machine::amplified(), &[(("LS", "20", &[]), "n1".to_owned())]);
     play(Machine::amplified(), &[(("LS", "10", &[]), "n1".to_owned()), (("LSR", "8", &[FULL]), cpus("0-7"))]);
@@ -267,6 +285,18 @@ fn a_topology_that_is_reported_later_wakes_those_that_wait() {
     assert_eq!(world.tried(), "");
     world.engine.set_object(machine.topology(), world.now);
     assert_eq!(world.tried(), cpus("0-3"));
+}
+
+#[test]
+fn a_new_node_wakes_those_that_wait_when_its_cpus_are_reported() {
+    let silent = |name| Machine { name, numa_nodes: 0, ..Machine::default() };
+    let mut world = World::of(&[silent("n1")]);
+    assert_eq!(world.create("p", ("LSR", "4", &[FULL])), refused("node(s) invalid CPU Topology"));
+    world.now = world.now + Duration::from_secs(20);
+    world.add(&silent("n2"));
+    assert_eq!(world.tried(), "");
+    world.engine.set_object(Machine { name: "n2", ..Machine::default() }.topology(), world.now);
+    assert_eq!(world.tried(), r#"n2 {"cpuset":"0-3"}"#);
 }
 
 #[test]

@@ -216,7 +216,8 @@ fn room_is_made_once_in_a_round_and_again_when_it_was_lost() {
         |world: &World| world.engine.cluster().nominated().map(|(pod, _)| pod.key.name().to_owned()).collect();
     let names: Vec<String> = nominated(&world);
     assert_eq!(names, ["p1", "p2"], "every member has its room");
-    world.engine.eviction_failed(&Uid::from("l1"));
+    let now = world.now;
+    world.engine.eviction_failed(&Uid::from("l1"), now);
     world.delete("l2").wait(12);
     assert_eq!((world.bound(), &world.evicted[2..]), (String::new(), &["l1 for p1".to_owned()][..]));
     world.delete("l1").wait(12);

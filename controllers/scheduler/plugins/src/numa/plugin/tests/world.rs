@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use koord_api::{device::Device, node_resource_topology::v1alpha1::NodeResourceTopology};
-use koord_config::scheduler::NodeNumaResourceArgs;
+use koord_config::scheduler::{DefaultPreemptionArgs, NodeNumaResourceArgs};
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
 use koord_engine::{
     cycle::Profile,
@@ -18,7 +18,7 @@ use koord_engine::{
 use serde_json::{Value, json};
 
 use super::{SPEC, STATUS};
-use crate::{DeviceShare, NodeNumaResource, NodeResourcesFit, testing};
+use crate::{DefaultPreemption, DeviceShare, NodeNumaResource, NodeResourcesFit, testing};
 
 /// A node of NUMA nodes with four cores of two CPUs each.
 pub(super) struct Machine {
@@ -113,6 +113,19 @@ impl World {
             Profile { filters: vec![0, 1, 2], scores: vec![(0, 1), (1, 1)], ..Profile::of("koord-scheduler", plugins) };
         let engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
         Self { engine, now: Moment::at(Duration::ZERO) }
+    }
+
+    /// With evictions.
+    pub(super) fn that_preempts(machine: &Machine) -> Self {
+        let plugins: Vec<Arc<dyn Plugin>> = vec![
+            Arc::new(NodeNumaResource::new(NodeNumaResourceArgs::default())),
+            Arc::new(DefaultPreemption::new(&DefaultPreemptionArgs::default())),
+        ];
+        let profile = Profile { filters: vec![0], post_filters: vec![1], ..Profile::of("koord-scheduler", plugins) };
+        let engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
+        let mut world = Self { engine, now: Moment::at(Duration::ZERO) };
+        world.add(machine);
+        world
     }
 
     pub(super) fn of(machines: &[Machine]) -> Self {
