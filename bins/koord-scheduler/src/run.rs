@@ -4,16 +4,14 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, anyhow};
 use axum::{Router, routing::get};
-use jiff::Timestamp;
 use koord_config::LeaderElection;
 use koord_engine::{cycle::Profile, engine::Engine, queue::Timings};
 use koord_program::{
     ControllerSettings, Dependencies, Program,
     gates::Gates,
     kubeconfig::{Selection, config},
-    plan::{self, Source},
 };
-use koord_runtime::{clock::Moment, lease::LeaderElectionConfig, manager::ListenAddress};
+use koord_runtime::{lease::LeaderElectionConfig, manager::ListenAddress};
 use koord_scheduler_plugins::{BuiltProfile, build};
 use koord_scheduler_runtime::{Measures, Scheduler, feed::Feed, install};
 use kube::Config;
@@ -22,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Configuration, Secure, gates,
-    identity::{BUILD, NAME},
+    identity::BUILD,
     options::{Checked, Options},
     services,
 };
@@ -123,19 +121,6 @@ async fn run_profiles(
     Ok(manager.run(stop).await?)
 }
 
-/// An engine that knows the objects of a source, at this time. Nothing is written, and nothing goes on.
-pub async fn snapshot(configuration: &Configuration, gates: Gates, source: Source, now: Timestamp) -> Result<Engine> {
-    let settings = Settings { gates, ..Settings::within(configuration.clone()) };
-    let profiles: Vec<Profile> = profiles(&settings)?.into_iter().map(|built| built.profile).collect();
-    let (mut core, _) = plan::core(NAME, now)?;
-    let mut engine = Engine::new(profiles, Timings::default(), core.random().clone());
-    let feed = Feed::of(&mut core, &engine.reads());
-    plan::fill_caches(&core, source).await?;
-    engine.tick(now);
-    feed.fill(&mut engine, Moment::default());
-    Ok(engine)
-}
-
 /// `/configz`: the configuration in force, as kube-scheduler shows it.
 fn configz(effective: &Value) -> Router {
     let text = json!({"componentconfig": effective}).to_string();
@@ -147,7 +132,7 @@ fn configz(effective: &Value) -> Router {
 }
 
 /// The profiles of a configuration.
-fn profiles(Settings { configuration, gates, .. }: &Settings) -> Result<Vec<BuiltProfile>> {
+pub(crate) fn profiles(Settings { configuration, gates, .. }: &Settings) -> Result<Vec<BuiltProfile>> {
     let of = |profile: &koord_config::scheduler::Profile| {
         build(&profile.resolved(), &|gate| gates.enabled(gate))
             .with_context(|| format!("profile {}", profile.scheduler_name))

@@ -72,9 +72,12 @@ Examples:
   koordctl why web-0 -n shop --node n1             # every plugin's words about one node
   koordctl why web-0 -n shop -f objects.yaml       # … if these were all objects
   koordctl why web-0 --config scheduler.yaml -o json
+  koordctl why --file pod.yaml                     # of a pod that does not exist yet
+  koordctl why gang shop/train                     # which members have their places, which wait, and why
+  koordctl why reservation r-1                     # of a Reservation
 
 A cluster is only read, with one list per collection; nothing is written. A pod that has a node is looked at as if it had
-none. Exit code: 0 when the pod has a node or would be given one, 1 when it waits, 2 when it cannot be determined.")]
+none. For a pod that waits the smallest changes are named with which it would be placed; each was tried. Exit code: 0 when the pod has a node or would be given one, 1 when it waits, 2 when it cannot be determined.")]
     Why(WhyArgs),
     /// Try ClusterColocationProfiles
     Profile {
@@ -250,12 +253,15 @@ pub struct PlanArgs {
 /// Options of `why`.
 #[derive(Clone, Debug, Args)]
 pub struct WhyArgs {
-    /// Name of the pod
-    #[arg(value_name = "POD", value_parser = name)]
-    pub pod: String,
-    /// Namespace of the pod
+    /// Name of the pod; or gang NAMESPACE/NAME; or reservation NAME
+    #[arg(value_name = "[KIND] NAME", num_args = 0..=2, value_parser = name_or_key)]
+    pub what: Vec<String>,
+    /// Namespace of the pod or gang
     #[arg(short, long, default_value = "default", value_name = "NAME", value_parser = namespace)]
     pub namespace: String,
+    /// File with a pod that does not exist yet, as if it had just been created: YAML or JSON; - for standard input
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
     /// The only node that is asked about, with the words of every plugin
     #[arg(long, value_name = "NAME", value_parser = name)]
     pub node: Option<String>,
@@ -609,6 +615,13 @@ fn whole<T: TryFrom<u64>, const MAX: u64>(text: &str) -> Result<T, String> {
 fn name(text: &str) -> Result<String, String> {
     let is_name = dns1123_subdomain(text).is_empty();
     is_name.then(|| text.to_owned()).ok_or_else(|| "a name: lower-case letters, digits, '-' and '.'".to_owned())
+}
+
+/// A name, or a namespace and a name.
+fn name_or_key(text: &str) -> Result<String, String> {
+    let (of, own) = text.split_once('/').map_or((None, text), |(of, own)| (Some(of), own));
+    of.map(namespace).transpose()?;
+    name(own).map(|_| text.to_owned())
 }
 
 fn namespace(text: &str) -> Result<String, String> {

@@ -18,5 +18,6 @@ mod program;
 mod quota;
 mod reference;
 mod tour;
+mod unblock;
 mod up;
 mod why;

@@ -82,7 +82,7 @@ pub struct Depths {
 }
 
 /// Pods that wait for a node.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Queue {
     timings: Timings,
     entries: BTreeMap<Uid, Entry>,
@@ -103,7 +103,7 @@ pub struct Queue {
     arrivals: Arrivals,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct InFlight {
     /// The number of the first event that its attempt has not seen.
     since: u64,
