@@ -8,7 +8,7 @@ mod new_pod;
 mod objects;
 mod unblock;
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use anyhow::{Result, anyhow, bail};
 use koord_engine::{engine::Engine, pod::Pod};
@@ -61,7 +61,7 @@ impl<'a> Asked<'a> {
 /// Says why.
 pub async fn run(args: &WhyArgs, screen: Screen) -> Result<Answer> {
     let asked = Asked::of(args)?;
-    let (configuration, gates) = configuration(args)?;
+    let (configuration, gates) = configuration(args.config.as_deref(), &args.feature_gates)?;
     let (source, time, mut objects) = if args.filename.is_empty() {
         let server = connect::reach(&args.answer.cluster).await?;
         (Source::Cluster(server.client.clone()), server.time, Objects::of_cluster(server.client))
@@ -109,14 +109,14 @@ fn identify(object: &mut Value) {
 }
 
 /// The scheduler's configuration and feature gates.
-fn configuration(args: &WhyArgs) -> Result<(Configuration, Gates)> {
-    let mut line = vec!["koord-scheduler".to_owned(), format!("--feature-gates={}", args.feature_gates)];
-    line.extend(args.config.iter().map(|file| format!("--config={}", file.display())));
+pub(crate) fn configuration(config: Option<&Path>, feature_gates: &str) -> Result<(Configuration, Gates)> {
+    let mut line = vec!["koord-scheduler".to_owned(), format!("--feature-gates={feature_gates}")];
+    line.extend(config.iter().map(|file| format!("--config={}", file.display())));
     let checked = Options::from_arguments(line).and_then(Options::check).map_err(|error| {
         let text = error.to_string();
         anyhow!("{}", text.trim().trim_start_matches("error: "))
     })?;
-    let configuration = match &args.config {
+    let configuration = match config {
         Some(_) => Configuration::of_flags(&checked.options)?,
         None => Configuration::shipped_for_all_pods()?,
     };

@@ -17,6 +17,7 @@ mod profile;
 mod program;
 mod quota;
 mod reference;
+mod snapshot;
 mod tour;
 mod unblock;
 mod up;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::why::AT;
 
-fn node(name: &str, members: &Value) -> Value {
+pub(crate) fn node(name: &str, members: &Value) -> Value {
     let amounts = json!({"cpu": "4", "memory": "8Gi", "pods": "10", "koordinator.sh/gpu": "200"});
     let labels = json!({"kubernetes.io/hostname": name});
     let mut node = json!({
@@ -17,7 +17,7 @@ fn node(name: &str, members: &Value) -> Value {
     node
 }
 
-fn pod(name: &str, members: &Value) -> Value {
+pub(crate) fn pod(name: &str, members: &Value) -> Value {
     let container = json!({"name": "c", "image": "app:1", "resources": {"requests": {"cpu": "1"}}});
     let mut pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "shop", "labels": {"app": "web"}},
@@ -27,16 +27,16 @@ fn pod(name: &str, members: &Value) -> Value {
     pod
 }
 
-fn requesting(name: &str, requests: &Value) -> Value {
+pub(crate) fn requesting(name: &str, requests: &Value) -> Value {
     pod(name, &json!({"spec": {"containers": [{"name": "c", "image": "app:1", "resources": {"requests": requests}}]}}))
 }
 
-fn on(node: &str, mut pod: Value) -> Value {
+pub(crate) fn on(node: &str, mut pod: Value) -> Value {
     pod["spec"]["nodeName"] = json!(node);
     pod
 }
 
-fn merge(object: &mut Value, members: &Value) {
+pub(crate) fn merge(object: &mut Value, members: &Value) {
     for (key, value) in members.as_object().unwrap() {
         match &mut object[key] {
             known @ Value::Object(_) if value.is_object() => merge(known, value),
@@ -249,7 +249,7 @@ fn a_quota_is_as_large_as_it_must_be() {
     );
 }
 
-fn gang(members: usize, min: u32, cpu: &str) -> Vec<Value> {
+pub(crate) fn gang(members: usize, min: u32, cpu: &str) -> Vec<Value> {
     let label = json!({"metadata": {"labels": {"pod-group.scheduling.sigs.k8s.io": "train"}}});
     let group = json!({
         "apiVersion": "scheduling.sigs.k8s.io/v1alpha1", "kind": "PodGroup",

@@ -166,6 +166,11 @@ impl Scheduler {
         &self.engine
     }
 
+    /// What it knows now.
+    pub(crate) fn known(&self) -> (&Engine, Moment) {
+        (&self.engine, self.clock.moment())
+    }
+
     /// Applies the deltas that are there already. Says whether there may be more.
     pub fn catch_up(&mut self) -> bool {
         let deltas = self.feed.stream.take(Self::DELTAS_MAX);
