@@ -310,7 +310,10 @@ impl Search<'_> {
     async fn nodes(&mut self) -> Result<()> {
         let cluster = self.engine.cluster();
         let mut shapes = BTreeMap::new();
-        for (row, node) in cluster.rows() {
+        // Where evictions do not help, an empty node of that kind is no better.
+        let may_help = self.decision.nodes.iter().filter(|on| on.refusals.iter().all(|refusal| refusal.resolvable));
+        let rows = may_help.filter_map(|on| cluster.row(&on.node));
+        for (row, node) in rows.filter_map(|row| Some((row, cluster.node(row)?))) {
             let text = |amounts: &koord_resource::ResourceList| {
                 amounts.iter().map(|(name, amount)| format!("{name}={amount}")).collect::<Vec<_>>().join(" ")
             };

@@ -173,6 +173,17 @@ fn what_keeps_a_pod_from_a_node_is_named_by_what_would_let_it_there() {
             "its scheduling gate example.com/g were removed",
         ),
         (
+            "volume",
+            vec![
+                plain.clone(),
+                pod(
+                    "p",
+                    &json!({"spec": {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]}}),
+                ),
+            ],
+            "it did not need the volume of claim data",
+        ),
+        (
             "two at once",
             vec![tainted, on("n1", requesting("q", &json!({"cpu": "3"}))), requesting("p", &json!({"cpu": "2"}))],
             "it tolerated the taint gpu=yes:NoSchedule and it requested at most 1 of cpu (it requests 2)",
@@ -223,6 +234,26 @@ fn a_skew_and_a_threshold_are_as_small_as_they_may_be() {
     let answers = unblock(&objects, "p");
     let threshold = answers.iter().find(|answer| answer.contains("usage threshold of cpu of n1 were at least "));
     assert!(threshold.is_some(), "{answers:#?}");
+}
+
+#[test]
+fn a_pod_may_need_fewer_devices() {
+    let whole = json!({"koordinator.sh/gpu-core": "100", "koordinator.sh/gpu-memory-ratio": "100", "koordinator.sh/gpu-memory": "16Gi"});
+    let half = json!({"koordinator.sh/gpu-core": "50", "koordinator.sh/gpu-memory-ratio": "50"});
+    let gpu = json!({"type": "gpu", "id": "g0", "minor": 0, "health": true, "resources": whole});
+    let device = json!({
+        "apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "Device", "metadata": {"name": "n1"},
+        "spec": {"devices": [gpu]},
+    });
+    let mut user = on("n1", requesting("q", &half));
+    let allocated = json!({"gpu": [{"minor": 0, "resources": half}]}).to_string();
+    merge(&mut user, &json!({"metadata": {"annotations": {"scheduling.koordinator.sh/device-allocated": allocated}}}));
+    let wanted = json!({"koordinator.sh/gpu-core": "100", "koordinator.sh/gpu-memory-ratio": "100"});
+    let objects = [node("n1", &json!({"status": {"allocatable": whole}})), device, user, requesting("p", &wanted)];
+    let answers = unblock(&objects, "p");
+    let fewer = "would be placed on n1 if it requested at most 50 of koordinator.sh/gpu-core (it requests 100) \
+                 and it requested at most 50 of koordinator.sh/gpu-memory-ratio (it requests 100)";
+    assert!(answers.contains(&fewer.to_owned()), "{answers:#?}");
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! ([`nominate`]), and how nodes compare. [`lifecycle`] is what becomes of a Reservation itself.
 
 mod amounts;
+mod figures;
 mod fits;
 mod info;
 mod kept;

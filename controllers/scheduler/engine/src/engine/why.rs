@@ -48,6 +48,7 @@ impl Engine {
             ready: self.ready.clone(),
             random: self.random.clone(),
             is_unsettled: self.is_unsettled,
+            jobs: self.jobs.clone(),
         }
     }
 

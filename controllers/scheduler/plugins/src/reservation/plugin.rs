@@ -21,8 +21,8 @@ use koord_engine::{
     hold::Holds,
     object::Object,
     plugin::{
-        Code, Explanation, Filter, Patch, Plugin, PostFilter, PreFilter, Refusal, Rejection, Request, Score, StandIn,
-        Upkeep,
+        Code, Explanation, Figure, Filter, Patch, Plugin, PostFilter, PreFilter, Refusal, Rejection, Request, Score,
+        StandIn, Upkeep,
     },
     pod::Pod,
     preemption::{Attempted, Rules, Width},
@@ -32,7 +32,9 @@ use koord_resource::controller::ResourceKind;
 use parking_lot::Mutex;
 
 use super::{
-    Amounts, ReservationInfo, ReservePod, Unfit, Wish, fits,
+    Amounts, ReservationInfo, ReservePod, Unfit, Wish,
+    figures::figures,
+    fits,
     info::AllocatePolicy,
     kept::{Allocated, Kept, Matched, identity_of},
     lifecycle::{Garbage, is_over},
@@ -324,6 +326,10 @@ impl Plugin for Reservation {
 
     fn upkeep(&self, cluster: &Cluster) -> Upkeep {
         cluster.state::<Kept>().map(|kept| upkeep::all(kept, cluster, self.garbage)).unwrap_or_default()
+    }
+
+    fn figures(&self, cluster: &Cluster) -> Vec<Figure> {
+        figures(cluster)
     }
 
     fn pre_bind(&self, _: &Request<'_>, placed: &Placed, _: &Cluster, patch: &mut Patch) {
