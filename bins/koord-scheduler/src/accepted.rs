@@ -16,7 +16,7 @@ const VALUES: &str = "\
     log-flush-frequency log-json-info-buffer-size log-text-info-buffer-size logging-format \
     sync-barrier-pod-namespace sync-barrier-pod-name sync-hard-timeout \
     debug-scores debug-diagnosis-queue-size debug-diagnosis-worker-count controller-plugins \
-    scheduler-monitor-period scheduling-timeout scheduling-drop-unhandled-timeout \
+    scheduling-drop-unhandled-timeout \
     workload-auditor-metric-labels workload-auditor-victim-reschedule-duration workload-auditor-victim-deletion-duration \
     workload-auditor-victim-deleting-retries workload-auditor-scheduling-event-interval";
 

@@ -13,6 +13,7 @@ mod permissions;
 mod run;
 mod secure;
 mod services;
+mod snapshot;
 
 pub use configuration::Configuration;
 pub use gates::GATES;
@@ -20,5 +21,6 @@ pub use identity::{BUILD, NAME};
 pub use metrics::metrics;
 pub use options::{Checked, Options};
 pub use permissions::rbac_rules;
-pub use run::{Settings, run, run_with, snapshot};
+pub use run::{Settings, run, run_with};
 pub use secure::Secure;
+pub use snapshot::{amend, objects, snapshot};

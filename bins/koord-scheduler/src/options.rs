@@ -96,6 +96,12 @@ pub struct Options {
     /// How long a pod that was refused waits for an event that may help before it is tried again anyway.
     #[arg(long, default_value = "5m", value_name = "DURATION", value_parser = span)]
     pub pod_max_in_unschedulable_pods_duration: Duration,
+    /// How often the monitor looks for pods whose decision or binding lasts for too long.
+    #[arg(long, default_value = "10s", value_name = "DURATION", value_parser = span)]
+    pub scheduler_monitor_period: Duration,
+    /// What is too long for a decision or a binding.
+    #[arg(long, default_value = "30s", value_name = "DURATION", value_parser = span)]
+    pub scheduling_timeout: Duration,
     /// Which features are on.
     #[command(flatten)]
     features: FeatureGates,
@@ -216,6 +222,8 @@ mod tests {
         let Checked { options, .. } = parse("").unwrap();
         assert_eq!(options.listen().unwrap().address.to_string(), "0.0.0.0:10251");
         assert_eq!(options.pod_max_in_unschedulable_pods_duration, Duration::from_mins(5));
+        let monitoring = (options.scheduler_monitor_period, options.scheduling_timeout);
+        assert_eq!(monitoring, (Duration::from_secs(10), Duration::from_secs(30)));
         let mut document = json!({});
         options.apply_to(&mut document, true);
         assert_eq!(document, json!({"clientConnection": {"kubeconfig": "", "qps": 50.0, "burst": 100}}));

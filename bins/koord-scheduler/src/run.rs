@@ -4,25 +4,23 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, anyhow};
 use axum::{Router, routing::get};
-use jiff::Timestamp;
 use koord_config::LeaderElection;
 use koord_engine::{cycle::Profile, engine::Engine, queue::Timings};
 use koord_program::{
     ControllerSettings, Dependencies, Program,
     gates::Gates,
     kubeconfig::{Selection, config},
-    plan::{self, Source},
 };
-use koord_runtime::{clock::Moment, lease::LeaderElectionConfig, manager::ListenAddress};
+use koord_runtime::{lease::LeaderElectionConfig, manager::ListenAddress};
 use koord_scheduler_plugins::{BuiltProfile, build};
-use koord_scheduler_runtime::{Measures, Scheduler, feed::Feed, install};
+use koord_scheduler_runtime::{Measures, Monitoring, Scheduler, feed::Feed, install};
 use kube::Config;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     Configuration, Secure, gates,
-    identity::{BUILD, NAME},
+    identity::BUILD,
     options::{Checked, Options},
     services,
 };
@@ -38,6 +36,8 @@ pub struct Settings {
     pub secure: Option<Secure>,
     /// How long a pod that was refused waits for an event that may help.
     pub parked_max: Duration,
+    /// What lasts for too long.
+    pub monitoring: Monitoring,
     /// Which features are on.
     pub gates: Gates,
 }
@@ -47,7 +47,8 @@ impl Settings {
     pub fn within(mut configuration: Configuration) -> Self {
         configuration.values.client_connection.qps = -1.0;
         let parked_max = Timings::default().parked_max;
-        Self { configuration, listen: None, secure: None, parked_max, gates: Gates::new(BUILD.gates) }
+        let (monitoring, gates) = (Monitoring::default(), Gates::new(BUILD.gates));
+        Self { configuration, listen: None, secure: None, parked_max, monitoring, gates }
     }
 }
 
@@ -62,6 +63,7 @@ pub async fn run(Checked { options, gates }: Checked, stop: CancellationToken) -
         listen: options.listen(),
         secure: options.secure(),
         parked_max: options.pod_max_in_unschedulable_pods_duration,
+        monitoring: Monitoring { period: options.scheduler_monitor_period, timeout: options.scheduling_timeout },
         gates,
     };
     // What cannot be built is said before anything is contacted.
@@ -82,7 +84,7 @@ async fn run_profiles(
     stop: CancellationToken,
 ) -> Result<()> {
     report(&profiles, &settings.gates);
-    let Settings { configuration, listen, secure, parked_max, gates } = settings;
+    let Settings { configuration, listen, secure, parked_max, monitoring, gates } = settings;
     let configz = configz(&configuration.effective()?);
     let values = configuration.values;
     let program = ControllerSettings {
@@ -112,7 +114,8 @@ async fn run_profiles(
     let engine = Engine::new(profiles, timings, core.random().clone());
     let feed = Feed::of(core, &engine.reads());
     let measures = Measures::of(&engine, core.metrics())?;
-    let scheduler = Scheduler::new(engine, feed, Arc::clone(core.events()), Arc::clone(&clock)).measured_by(measures);
+    let scheduler = Scheduler::new(engine, feed, Arc::clone(core.events()), Arc::clone(&clock));
+    let scheduler = scheduler.measured_by(measures).monitored(monitoring);
     let services = services::routes(scheduler.asking());
     let mut manager = program.manager_led_by(|identity| election(&values.leader_election, identity));
     install(scheduler, Arc::clone(&clock), &mut manager);
@@ -121,19 +124,6 @@ async fn run_profiles(
         secure.run_in(manager.endpoints(), clock, &mut manager)?;
     }
     Ok(manager.run(stop).await?)
-}
-
-/// An engine that knows the objects of a source, at this time. Nothing is written, and nothing goes on.
-pub async fn snapshot(configuration: &Configuration, gates: Gates, source: Source, now: Timestamp) -> Result<Engine> {
-    let settings = Settings { gates, ..Settings::within(configuration.clone()) };
-    let profiles: Vec<Profile> = profiles(&settings)?.into_iter().map(|built| built.profile).collect();
-    let (mut core, _) = plan::core(NAME, now)?;
-    let mut engine = Engine::new(profiles, Timings::default(), core.random().clone());
-    let feed = Feed::of(&mut core, &engine.reads());
-    plan::fill_caches(&core, source).await?;
-    engine.tick(now);
-    feed.fill(&mut engine, Moment::default());
-    Ok(engine)
 }
 
 /// `/configz`: the configuration in force, as kube-scheduler shows it.
@@ -147,7 +137,7 @@ fn configz(effective: &Value) -> Router {
 }
 
 /// The profiles of a configuration.
-fn profiles(Settings { configuration, gates, .. }: &Settings) -> Result<Vec<BuiltProfile>> {
+pub(crate) fn profiles(Settings { configuration, gates, .. }: &Settings) -> Result<Vec<BuiltProfile>> {
     let of = |profile: &koord_config::scheduler::Profile| {
         build(&profile.resolved(), &|gate| gates.enabled(gate))
             .with_context(|| format!("profile {}", profile.scheduler_name))

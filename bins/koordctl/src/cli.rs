@@ -72,10 +72,25 @@ Examples:
   koordctl why web-0 -n shop --node n1             # every plugin's words about one node
   koordctl why web-0 -n shop -f objects.yaml       # … if these were all objects
   koordctl why web-0 --config scheduler.yaml -o json
+  koordctl why --file pod.yaml                     # of a pod that does not exist yet
+  koordctl why gang shop/train                     # which members have their places, which wait, and why
+  koordctl why reservation r-1                     # of a Reservation
 
 A cluster is only read, with one list per collection; nothing is written. A pod that has a node is looked at as if it had
-none. Exit code: 0 when the pod has a node or would be given one, 1 when it waits, 2 when it cannot be determined.")]
+none. For a pod that waits the smallest changes are named with which it would be placed; each was tried. Exit code: 0 when the pod has a node or would be given one, 1 when it waits, 2 when it cannot be determined.")]
     Why(WhyArgs),
+    /// Save what koord-scheduler reads of a cluster
+    Snapshot {
+        /// What to do.
+        #[command(subcommand)]
+        command: SnapshotCommand,
+    },
+    /// Show the pods that wait in a koord-scheduler that runs
+    Queue {
+        /// What to show.
+        #[command(subcommand)]
+        command: QueueCommand,
+    },
     /// Try ClusterColocationProfiles
     Profile {
         /// What to do with them.
@@ -129,7 +144,9 @@ impl Command {
                 ExplainCommand::Node(args) => args.answer.output,
                 ExplainCommand::Quota(args) => args.answer.output,
             }),
-            Self::Up(_) | Self::Crd { .. } | Self::Version(_) | Self::Completion { .. } => None,
+            Self::Queue { command: QueueCommand::List(args) } => Some(args.output),
+            Self::Queue { command: QueueCommand::Show(args) } => Some(args.queue.output),
+            Self::Up(_) | Self::Snapshot { .. } | Self::Crd { .. } | Self::Version(_) | Self::Completion { .. } => None,
         }
     }
 }
@@ -250,12 +267,15 @@ pub struct PlanArgs {
 /// Options of `why`.
 #[derive(Clone, Debug, Args)]
 pub struct WhyArgs {
-    /// Name of the pod
-    #[arg(value_name = "POD", value_parser = name)]
-    pub pod: String,
-    /// Namespace of the pod
+    /// Name of the pod; or gang NAMESPACE/NAME; or reservation NAME
+    #[arg(value_name = "[KIND] NAME", num_args = 0..=2, value_parser = name_or_key)]
+    pub what: Vec<String>,
+    /// Namespace of the pod or gang
     #[arg(short, long, default_value = "default", value_name = "NAME", value_parser = namespace)]
     pub namespace: String,
+    /// File with a pod that does not exist yet, as if it had just been created: YAML or JSON; - for standard input
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
     /// The only node that is asked about, with the words of every plugin
     #[arg(long, value_name = "NAME", value_parser = name)]
     pub node: Option<String>,
@@ -274,6 +294,90 @@ pub struct WhyArgs {
     #[command(flatten)]
     #[allow(missing_docs)]
     pub answer: AnswerArgs,
+}
+
+/// What `snapshot` can do.
+#[derive(Debug, Subcommand)]
+pub enum SnapshotCommand {
+    /// Save all objects that koord-scheduler reads as one file, which koordctl why -f reads
+    #[command(after_help = "\
+Examples:
+  koordctl snapshot save cluster.yaml
+  koordctl snapshot save --redact cluster.json            # with pseudonyms instead of names, to be given away
+  koordctl snapshot save --redact -f mine.yaml cluster.yaml
+
+A cluster is only read, with one list per collection. With --redact names, namespaces, labels, images and annotations are replaced
+consistently, numbers and structure stay, and what the scheduler does not read of containers and volumes is left out: koordctl why says
+the same of it, up to names.")]
+    Save(SnapshotSaveArgs),
+}
+
+/// Options of `snapshot save`.
+#[derive(Clone, Debug, Args)]
+pub struct SnapshotSaveArgs {
+    /// The file to be written; its name ends in .yaml or .json
+    #[arg(value_name = "FILE")]
+    pub output: PathBuf,
+    /// Replace names by pseudonyms
+    #[arg(long)]
+    pub redact: bool,
+    /// Overwrite the file
+    #[arg(long)]
+    pub force: bool,
+    /// Files with the objects instead of a cluster: YAML or JSON, also lists and folders; - for standard input
+    #[arg(short, long, value_name = "FILE")]
+    pub filename: Vec<PathBuf>,
+    /// The configuration of the scheduler, KubeSchedulerConfiguration; without it the one that Koordinator ships
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Feature gates of the scheduler
+    #[arg(long, value_name = "GATE=BOOL,...", default_value = "")]
+    pub feature_gates: String,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub cluster: ClusterArgs,
+}
+
+/// What `queue` shows.
+#[derive(Debug, Subcommand)]
+pub enum QueueCommand {
+    /// List the pods that wait, in the order in which they would be tried
+    #[command(after_help = "\
+Examples:
+  koordctl queue list
+  koordctl queue list --scheduler http://127.0.0.1:20251 -o json")]
+    List(QueueArgs),
+    /// Show where a pod stands, who refused it, and after which events it is tried again
+    #[command(after_help = "\
+Example:  koordctl queue show web-0 -n shop
+
+Exit code: 0 when the pod waits, 1 when it is not in the queue, 2 when the scheduler cannot be asked.")]
+    Show(QueueShowArgs),
+}
+
+/// Which scheduler is asked, and how the answer is written.
+#[derive(Clone, Debug, Args)]
+pub struct QueueArgs {
+    /// URL of the HTTP port of the scheduler, which must hold the Lease; in a cluster after kubectl port-forward
+    #[arg(long, default_value = "http://127.0.0.1:10251", value_name = "URL")]
+    pub scheduler: String,
+    /// How the answer is written
+    #[arg(short, long, value_enum, default_value_t = OutputFormat::Table)]
+    pub output: OutputFormat,
+}
+
+/// Options of `queue show`.
+#[derive(Clone, Debug, Args)]
+pub struct QueueShowArgs {
+    /// Name of the pod
+    #[arg(value_parser = name)]
+    pub pod: String,
+    /// Namespace of the pod
+    #[arg(short, long, default_value = "default", value_name = "NAME", value_parser = namespace)]
+    pub namespace: String,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub queue: QueueArgs,
 }
 
 /// What `profile` can do.
@@ -406,6 +510,9 @@ pub struct UpArgs {
         default_value = "DeclaredWebhooks=true,ReservationMutatingWebhook=true,ConfigMapValidatingWebhook=true"
     )]
     pub feature_gates: String,
+    /// Where koord-scheduler answers over HTTP, such as 127.0.0.1:10251, where `koordctl queue` asks; without it nowhere
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "no_scheduler")]
+    pub scheduler_addr: Option<std::net::SocketAddr>,
     /// Where koord-manager serves its metrics, such as 127.0.0.1:8080; without it nowhere
     #[arg(long, value_name = "ADDRESS")]
     pub metrics_addr: Option<std::net::SocketAddr>,
@@ -609,6 +716,13 @@ fn whole<T: TryFrom<u64>, const MAX: u64>(text: &str) -> Result<T, String> {
 fn name(text: &str) -> Result<String, String> {
     let is_name = dns1123_subdomain(text).is_empty();
     is_name.then(|| text.to_owned()).ok_or_else(|| "a name: lower-case letters, digits, '-' and '.'".to_owned())
+}
+
+/// A name, or a namespace and a name.
+fn name_or_key(text: &str) -> Result<String, String> {
+    let (of, own) = text.split_once('/').map_or((None, text), |(of, own)| (Some(of), own));
+    of.map(namespace).transpose()?;
+    name(own).map(|_| text.to_owned())
 }
 
 fn namespace(text: &str) -> Result<String, String> {

@@ -17,8 +17,10 @@ pub mod lint;
 pub mod names;
 pub mod plan;
 pub mod profile;
+pub mod queue;
 pub mod reference;
 pub mod reviewer;
+pub mod snapshot;
 pub mod table;
 pub mod up;
 pub mod version;
@@ -72,6 +74,8 @@ pub async fn run_on(cli: Cli, screen: Screen) -> Result<Answer> {
         cli::Command::Profile { command } => profile::run(&command, screen).await,
         cli::Command::Plan(args) => plan::run(&args, screen).await,
         cli::Command::Why(args) => why::run(&args, screen).await,
+        cli::Command::Snapshot { command } => snapshot::run(&command).await,
+        cli::Command::Queue { command } => queue::run(&command, screen).await,
         cli::Command::Config { command } => config::run(&command, screen).await,
         cli::Command::Lint(args) => lint::run(&args),
         cli::Command::Version(args) => Ok(version::run(&args).await),

@@ -134,8 +134,8 @@ impl Components {
             let of = args.nodes as usize;
             manager.settled(client, of, &reported, |made| progress.count(made, of)).await?;
         }
-        let scheduler =
-            (!args.no_scheduler).then(|| tokio::spawn(scheduler::run(client.clone(), Arc::clone(clock), args.seed)));
+        let scheduler = (!args.no_scheduler)
+            .then(|| tokio::spawn(scheduler::run(client.clone(), Arc::clone(clock), args.seed, args.scheduler_addr)));
         let pods_per_node = args.pods_per_node();
         if pods_per_node > 0 && args.nodes > 0 {
             progress.step("production pods");

@@ -1,229 +1,156 @@
-//! `koordctl why`: what koord-scheduler says about a pod and every node, and what it would do now.
+//! `koordctl why`: what koord-scheduler says about a pod and every node, what it would do now, and what would change that.
 //!
 //! The answer comes from the scheduler's own engine, filled with the objects of a cluster or of files.
 
+mod answer;
+mod gang;
+mod new_pod;
+mod objects;
+mod unblock;
+
+use std::{path::Path, sync::Arc};
+
 use anyhow::{Result, anyhow, bail};
-use koord_engine::{
-    cycle::OnNode,
-    engine::{Decision, Outcome, Refused, Why},
-};
-use koord_program::plan::Source;
+use koord_engine::{engine::Engine, pod::Pod};
+use koord_program::{gates::Gates, plan::Source};
 use koord_runtime::{
     clock::{Moment, SystemClock},
     uid::Uid,
 };
 use koord_scheduler::{Configuration, Options, snapshot};
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use self::objects::Objects;
 use crate::{
     Answer,
     cli::{OutputFormat, WhyArgs},
     connect, files,
     names::{few, question},
     screen::Screen,
-    table,
 };
+
+/// What is asked about.
+enum Asked<'a> {
+    Pod(&'a str),
+    NewPod,
+    Gang(&'a str),
+    Reservation(&'a str),
+}
+
+impl<'a> Asked<'a> {
+    fn of(args: &'a WhyArgs) -> Result<Self> {
+        let words: Vec<&str> = args.what.iter().map(String::as_str).collect();
+        Ok(match (&*words, &args.file) {
+            ([], Some(_)) => Self::NewPod,
+            (_, Some(_)) => bail!("--file names the pod already; leave {} out", words.join(" ")),
+            ([], None) => bail!("name a pod, or a file with one: koordctl why POD, koordctl why --file pod.yaml"),
+            ([pod] | ["pod", pod], None) => Self::Pod(pod),
+            (["gang", gang], None) => Self::Gang(gang),
+            (["reservation", name], None) => Self::Reservation(name),
+            ([kind, ..], None) => {
+                let known = question(kind, ["pod", "gang", "reservation"]);
+                bail!(
+                    "{kind:?} cannot be asked about; {}",
+                    known.unwrap_or_else(|| "pod, gang, reservation".to_owned())
+                )
+            }
+        })
+    }
+}
 
 /// Says why.
 pub async fn run(args: &WhyArgs, screen: Screen) -> Result<Answer> {
-    let (configuration, gates) = configuration(args)?;
-    let (source, time) = if args.filename.is_empty() {
+    let asked = Asked::of(args)?;
+    let (configuration, gates) = configuration(args.config.as_deref(), &args.feature_gates)?;
+    let (source, time, mut objects) = if args.filename.is_empty() {
         let server = connect::reach(&args.answer.cluster).await?;
-        (Source::Cluster(server.client), server.time)
+        (Source::Cluster(server.client.clone()), server.time, Objects::of_cluster(server.client))
     } else {
-        (Source::Files(files::objects(&args.filename)?), None)
+        let mut objects = files::objects(&args.filename)?;
+        objects.iter_mut().for_each(identify);
+        let known = Objects::of_files(&objects);
+        (Source::Files(objects), None, known)
     };
     let now = args.at.or(time).unwrap_or_else(|| SystemClock::shared().now());
-    let engine = snapshot(&configuration, gates, source, now).await?;
+    let mut engine = snapshot(&configuration, gates, source, now).await?;
+    let uid = match asked {
+        Asked::Gang(gang) => return gang::explain(&engine, gang, args, screen),
+        Asked::Pod(name) => pod(&engine, name, args)?,
+        Asked::Reservation(name) => reservation(&engine, name)?,
+        Asked::NewPod => new_pod::add(&mut engine, &mut objects, args).await?,
+    };
     let known: Vec<String> = engine.cluster().rows().map(|(_, node)| node.name.to_string()).collect();
     if let Some(node) = args.node.as_ref().filter(|node| !known.contains(node)) {
         let names = known.iter().map(String::as_str);
         bail!("there is no node {node}; {}", question(node, names).unwrap_or_else(|| few(&known)));
     }
-    let uid = pod(&engine, args)?;
-    let why = engine.why(&uid, Moment::default()).ok_or_else(|| anyhow!("the pod is gone"))?;
+    let why = engine.copy().why(&uid, Moment::default()).ok_or_else(|| anyhow!("the pod is gone"))?;
+    let unblock = if answer::is_placed(&why) || args.node.is_some() {
+        Vec::new()
+    } else {
+        unblock::unblock(&engine, &mut objects, &why).await?
+    };
     let text = match args.answer.output {
         OutputFormat::Table => match &args.node {
-            Some(node) => on_node(&why, node, screen),
-            None => everywhere(&why, screen),
+            Some(node) => answer::on_node(&why, node, screen),
+            None => answer::everywhere(&why, &unblock, screen),
         },
-        format => format.document(&document(&why, args.node.as_deref()))?,
+        format => format.document(&answer::document(&why, &unblock, args.node.as_deref()))?,
     };
-    Ok(Answer { text, code: u8::from(!is_placed(&why)) })
+    Ok(Answer { text, code: u8::from(!answer::is_placed(&why)) })
+}
+
+/// Objects of files may lack a uid; those of pods are told apart by their names then.
+fn identify(object: &mut Value) {
+    if object["kind"] == "Pod" && object["metadata"].is_object() && object["metadata"]["uid"].is_null() {
+        let text = |field: &str| object["metadata"][field].as_str().unwrap_or("default");
+        object["metadata"]["uid"] = format!("{}/{}", text("namespace"), text("name")).into();
+    }
 }
 
 /// The scheduler's configuration and feature gates.
-fn configuration(args: &WhyArgs) -> Result<(Configuration, koord_program::gates::Gates)> {
-    let mut line = vec!["koord-scheduler".to_owned(), format!("--feature-gates={}", args.feature_gates)];
-    line.extend(args.config.iter().map(|file| format!("--config={}", file.display())));
+pub(crate) fn configuration(config: Option<&Path>, feature_gates: &str) -> Result<(Configuration, Gates)> {
+    let mut line = vec!["koord-scheduler".to_owned(), format!("--feature-gates={feature_gates}")];
+    line.extend(config.iter().map(|file| format!("--config={}", file.display())));
     let checked = Options::from_arguments(line).and_then(Options::check).map_err(|error| {
         let text = error.to_string();
         anyhow!("{}", text.trim().trim_start_matches("error: "))
     })?;
-    let configuration = match &args.config {
+    let configuration = match config {
         Some(_) => Configuration::of_flags(&checked.options)?,
         None => Configuration::shipped_for_all_pods()?,
     };
     Ok((configuration, checked.gates))
 }
 
-/// The uid of the pod.
-fn pod(engine: &koord_engine::engine::Engine, args: &WhyArgs) -> Result<Uid> {
+/// All pods, and what stands for other objects.
+fn pods(engine: &Engine) -> impl Iterator<Item = &Arc<Pod>> {
     let cluster = engine.cluster();
-    let pods = || cluster.pods().map(|placed| &placed.pod).chain(cluster.pending());
-    let of_namespace = || pods().filter(|pod| pod.key.namespace() == args.namespace && !pod.is_reservation());
-    if let Some(pod) = of_namespace().find(|pod| pod.key.name() == args.pod) {
+    cluster.pods().map(|placed| &placed.pod).chain(cluster.pending())
+}
+
+/// The uid of a pod.
+fn pod(engine: &Engine, name: &str, args: &WhyArgs) -> Result<Uid> {
+    let real = || pods(engine).filter(|pod| !pod.is_reservation());
+    let of_namespace = || real().filter(|pod| pod.key.namespace() == args.namespace);
+    if let Some(pod) = of_namespace().find(|pod| pod.key.name() == name) {
         return Ok(pod.uid.clone());
     }
-    let elsewhere = pods().find(|pod| pod.key.name() == args.pod && !pod.is_reservation());
-    let remedy = match elsewhere {
+    let remedy = match real().find(|pod| pod.key.name() == name) {
         Some(pod) => format!("there is one in namespace {}: name it with -n", pod.key.namespace()),
-        None => question(&args.pod, of_namespace().map(|pod| pod.key.name()))
+        None => question(name, of_namespace().map(|pod| pod.key.name()))
             .unwrap_or_else(|| "name one that has not ended, and its namespace with -n".to_owned()),
     };
-    bail!("there is no pod {} in namespace {}; {remedy}", args.pod, args.namespace)
+    bail!("there is no pod {name} in namespace {}; {remedy}", args.namespace)
 }
 
-fn is_placed(Why { node, decision, .. }: &Why) -> bool {
-    let outcome = decision.as_ref().and_then(|decision| decision.outcome.as_ref());
-    node.is_some() || matches!(outcome, Some(Outcome::Bind { .. }))
-}
-
-/// What is so, in one line.
-fn summary(Why { pod, node, decision }: &Why) -> String {
-    let key = &pod.key;
-    let Some(Decision { held, outcome, .. }) = decision else {
-        return format!("{key} is left to another scheduler: its schedulerName is {:?}", &*pod.template.scheduler);
-    };
-    match (node, held, outcome) {
-        (Some(node), ..) => format!("{key} is on {node}"),
-        (None, Some((plugin, reason)), _) => format!("{key} is not tried: {plugin}: {reason}"),
-        (None, None, Some(Outcome::Bind { node, score, ties, .. })) => {
-            let alike = if *ties > 1 { format!(", as good as {} others", ties - 1) } else { String::new() };
-            format!("{key} would be placed on {node} (score {score}{alike})")
-        }
-        (None, None, Some(Outcome::Waiting { node })) => {
-            format!("{key} would take its place on {node} and wait there for the others of its gang")
-        }
-        (None, None, Some(Outcome::Refused(refused))) => format!("{key} waits: {}{}", refused.message, room(refused)),
-        (None, None, None) => format!("{key} is not tried"),
+/// The uid of the pod that stands for a reservation.
+fn reservation(engine: &Engine, name: &str) -> Result<Uid> {
+    let stand_ins = || pods(engine).filter_map(|pod| Some((pod, pod.reservation.as_ref()?)));
+    if let Some((pod, _)) = stand_ins().find(|(_, object)| object.key.name() == name) {
+        return Ok(pod.uid.clone());
     }
-}
-
-/// The pods that would be evicted.
-fn room(Refused { nominated, victims, .. }: &Refused) -> String {
-    let Some(node) = nominated else { return String::new() };
-    let victims: Vec<String> = victims.iter().map(|victim| victim.key.to_string()).collect();
-    format!("\nroom would be made on {node} by the eviction of {}", few(&victims))
-}
-
-fn rejection(Decision { rejected, .. }: &Decision) -> Option<String> {
-    rejected.as_ref().map(|(plugin, rejection)| format!("{plugin} rejects the pod on all nodes: {}", rejection.message))
-}
-
-/// All nodes: those that take the pod by their score, and the others by what they lack.
-fn everywhere(why: &Why, screen: Screen) -> String {
-    let mut text = summary(why) + "\n";
-    let Some(decision) = &why.decision else { return text };
-    text.extend(rejection(decision).map(|line| line + "\n"));
-    let mut taking: Vec<(&OnNode, i64)> =
-        decision.nodes.iter().filter_map(|node| node.total().map(|total| (node, total))).collect();
-    taking.sort_by_key(|(node, total)| (-total, node.node.clone()));
-    if !taking.is_empty() {
-        let header = ["NODE", "SCORE", "BY PLUGINS"].map(str::to_owned).to_vec();
-        let rows = taking.iter().map(|(node, total)| {
-            let counted = node.scores.iter().filter(|one| one.score * one.weight != 0);
-            let by = counted.map(|one| format!("{} {}", one.plugin, one.score * one.weight)).collect::<Vec<_>>();
-            vec![node.node.to_string(), total.to_string(), by.join(", ")]
-        });
-        let rows: Vec<Vec<String>> = std::iter::once(header).chain(rows).collect();
-        text = format!("{text}\n{}", table::lines(&rows, screen));
-    }
-    let refused = refused(&decision.nodes);
-    if !refused.is_empty() {
-        let header = ["NODES", "REFUSED BY", "WHY", "WHICH"].map(str::to_owned).to_vec();
-        let rows: Vec<Vec<String>> = std::iter::once(header).chain(refused).collect();
-        text = format!("{text}\n{}", table::lines(&rows, screen));
-    }
-    text
-}
-
-/// The nodes that are refused, by the first plugin that refuses them and its words; the most frequent first.
-fn refused(nodes: &[OnNode]) -> Vec<Vec<String>> {
-    let mut groups: Vec<(&str, String, Vec<String>)> = Vec::new();
-    for (node, first) in nodes.iter().filter_map(|node| Some((node, node.refusals.first()?))) {
-        let words = first.reasons.join(", ");
-        match groups.iter_mut().find(|(plugin, known, _)| *plugin == first.plugin && *known == words) {
-            Some((_, _, names)) => names.push(node.node.to_string()),
-            None => groups.push((first.plugin, words, vec![node.node.to_string()])),
-        }
-    }
-    groups.sort_by_key(|(.., names)| std::cmp::Reverse(names.len()));
-    let row = |(plugin, words, names): (&str, String, Vec<String>)| {
-        vec![names.len().to_string(), plugin.to_owned(), words, few(&names)]
-    };
-    groups.into_iter().map(row).collect()
-}
-
-/// One node, with the words of all plugins.
-fn on_node(why: &Why, name: &str, screen: Screen) -> String {
-    let mut text = summary(why) + "\n";
-    let Some(decision) = &why.decision else { return text };
-    text.extend(rejection(decision).map(|line| line + "\n"));
-    let Some(node) = decision.nodes.iter().find(|node| &*node.node == name) else { return text };
-    let mut rows = Vec::new();
-    if let Some(total) = node.total() {
-        rows.push(["PLUGIN", "SCORE", "WEIGHT", "COUNTS"].map(str::to_owned).to_vec());
-        for one in &node.scores {
-            let counts = (one.score * one.weight).to_string();
-            rows.push(vec![one.plugin.to_owned(), one.score.to_string(), one.weight.to_string(), counts]);
-        }
-        rows.push(vec!["in all".to_owned(), String::new(), String::new(), total.to_string()]);
-        text = format!("{text}\n{name} takes it\n");
-    } else {
-        rows.push(["PLUGIN", "EVICTIONS", "WHY"].map(str::to_owned).to_vec());
-        for one in &node.refusals {
-            let help = if one.resolvable { "may help" } else { "do not help" };
-            rows.push(vec![one.plugin.to_owned(), help.to_owned(), one.reasons.join(", ")]);
-        }
-        text = format!("{text}\n{name} does not take it\n");
-    }
-    text + &table::lines(&rows, screen)
-}
-
-/// The same for programs.
-fn document(why: &Why, node: Option<&str>) -> Value {
-    let Why { pod, node: has, decision } = why;
-    let mut answer = json!({
-        "pod": pod.key.to_string(), "scheduler": pod.template.scheduler, "node": has, "placed": is_placed(why), "summary": summary(why),
-    });
-    let Some(Decision { held, rejected, nodes, outcome }) = decision else { return answer };
-    answer["held"] = held.as_ref().map_or(Value::Null, |(plugin, reason)| json!({"plugin": plugin, "reason": reason}));
-    answer["rejected"] = rejected
-        .as_ref()
-        .map_or(Value::Null, |(plugin, rejection)| json!({"plugin": plugin, "reason": rejection.message}));
-    let nodes = nodes.iter().filter(|one| node.is_none_or(|node| *one.node == *node)).map(|one| {
-        let refusals = one.refusals.iter().map(|refusal| {
-            json!({"plugin": refusal.plugin, "reasons": refusal.reasons, "evictionsMayHelp": refusal.resolvable})
-        });
-        let scores = one
-            .scores
-            .iter()
-            .map(|score| json!({"plugin": score.plugin, "score": score.score, "weight": score.weight}));
-        json!({
-            "name": one.node, "total": one.total(),
-            "refusals": refusals.collect::<Vec<_>>(), "scores": scores.collect::<Vec<_>>(),
-        })
-    });
-    answer["nodes"] = nodes.collect();
-    answer["outcome"] = match outcome {
-        Some(Outcome::Bind { node, score, ties, .. }) => json!({"bind": {"node": node, "score": score, "alike": ties}}),
-        Some(Outcome::Waiting { node }) => json!({"wait": {"node": node}}),
-        Some(Outcome::Refused(Refused { message, nominated, victims, .. })) => {
-            let victims: Vec<String> = victims.iter().map(|victim| victim.key.to_string()).collect();
-            json!({"refused": {"message": message, "nominated": nominated, "victims": victims}})
-        }
-        None => Value::Null,
-    };
-    answer
+    let remedy = question(name, stand_ins().map(|(_, object)| object.key.name()))
+        .unwrap_or_else(|| "name one that is neither over nor left to another scheduler".to_owned());
+    bail!("there is no reservation {name} to be placed; {remedy}")
 }

@@ -34,7 +34,7 @@ use parking_lot::Mutex;
 pub(crate) use self::command::{Command, PlanFlags};
 pub use self::{
     changes::{Change, changes},
-    source::{Collection, Source, collections, feed, fill_caches, list},
+    source::{Collection, Source, collections, feed, fill_caches, list, read},
 };
 use self::{
     changes::{hide, planned},

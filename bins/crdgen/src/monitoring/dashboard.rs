@@ -8,6 +8,16 @@ const ROWS: &[(&str, &[&str])] = &[
     ("Replicas", &["koord_manager_build_info", "koord_scheduler_build_info", "leader_election_", "koord_webhook_"]),
     ("Queue", &["scheduler_pending_", "scheduler_queue_", "scheduler_unschedulable_"]),
     ("Attempts", &["scheduler_schedul", "scheduler_pod_scheduling_", "scheduler_permit_"]),
+    (
+        "Quotas, gangs and reservations",
+        &[
+            "scheduler_elastic_",
+            "scheduler_update_elastic_",
+            "scheduler_gang_",
+            "scheduler_waiting_gang_",
+            "scheduler_reservation_",
+        ],
+    ),
     ("Preemption and cache", &["scheduler_"]),
     ("Admission webhooks", &["koord_manager_webhook_", "controller_runtime_webhook_"]),
     ("Nodes and configuration", &["slo_controller_", "koord_nodes_", "koord_config_"]),
@@ -21,6 +31,8 @@ const ROWS: &[(&str, &[&str])] = &[
 
 /// Labels that would make a line per object.
 const PER_OBJECT: &[&str] = &["node", "elasticquota_name"];
+/// Metrics whose labels `name` and `parent` are those of objects.
+const OF_OBJECTS: &[&str] = &["scheduler_elastic_quota_", "scheduler_reservation_"];
 /// Labels that say nothing beside the others.
 const REDUNDANT: &[&str] = &["host", "priority", "language"];
 
@@ -115,7 +127,10 @@ fn panel(description: &Description, id: u64, place: &Value) -> Value {
 pub(super) fn expressions(description: &Description) -> Vec<(String, String)> {
     let Description { name, kind, labels, unit, .. } = description;
     let mut by: Vec<&str> = Vec::new();
-    for label in labels.iter().filter(|label| !PER_OBJECT.contains(label) && !REDUNDANT.contains(label)) {
+    let is_of_objects = OF_OBJECTS.iter().any(|begin| name.starts_with(begin));
+    let is_of_object =
+        |label: &str| PER_OBJECT.contains(&label) || is_of_objects && ["name", "parent"].contains(&label);
+    for label in labels.iter().filter(|label| !is_of_object(label) && !REDUNDANT.contains(label)) {
         // The name of a queue is that of its controller.
         if !(*label == "name" && labels.contains(&"controller")) {
             by.push(label);

@@ -59,6 +59,15 @@ pub const SCHEDULER_ALERTS: &[Alert] = &[
         runbook: "Compare with `scheduler_permit_wait_duration_seconds` (gangs wait for their members) and `rest_client_request_duration_seconds` (the API server is slow); volumes that are provided late count too.",
     },
     Alert {
+        name: "KoordSchedulerStuck",
+        expression: "sum by (profile) (increase(scheduler_scheduling_timeout[10m])) > 0",
+        lasting: "10m",
+        severity: Severity::Warning,
+        summary: "decisions or bindings of profile {{ $labels.profile }} last longer than --scheduling-timeout",
+        meaning: "These pods keep their resources and do not start.",
+        runbook: "The log names the pods after `!!!CRITICAL TIMEOUT!!!`; see `rest_client_request_duration_seconds`, and the volumes of the pods.",
+    },
+    Alert {
         name: "KoordSchedulerBroken",
         expression: "sum by (task) (increase(koord_panics_total[10m]) * on (job, instance) group_left () koord_scheduler_build_info) > 0",
         lasting: "0m",

@@ -10,6 +10,12 @@ pub fn greeting(args: &UpArgs, server: &str, kubeconfig: &Path, ahead: bool, scr
     if args.no_manager {
         text.push_str("koord-manager is not part of it (--no-manager).\n");
     }
+    if let Some(address) = args.scheduler_addr {
+        let _ = writeln!(
+            text,
+            "koord-scheduler answers at http://{address}: koordctl queue list --scheduler http://{address}"
+        );
+    }
     if (args.speed() - 1.0).abs() > f64::EPSILON {
         let _ = writeln!(text, "Its time runs {} times as fast as yours.", args.speed());
     }

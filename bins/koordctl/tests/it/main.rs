@@ -17,6 +17,8 @@ mod profile;
 mod program;
 mod quota;
 mod reference;
+mod snapshot;
 mod tour;
+mod unblock;
 mod up;
 mod why;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 
-const AT: &str = "--at=2026-01-01T00:01:00Z";
+pub(crate) const AT: &str = "--at=2026-01-01T00:01:00Z";
 
 fn node(name: &str, cpu: &str) -> Value {
     let amounts = json!({"cpu": cpu, "memory": "8Gi", "pods": "110"});

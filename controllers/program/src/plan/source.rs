@@ -131,27 +131,50 @@ pub(super) async fn fill(core: &Core, source: Source) -> Result<Stored> {
     core.watches().iter().for_each(|watch| watch.sink.begin_list(true));
     match source {
         Source::Cluster(client) => {
-            let mut missing = Missing::default();
-            for (collection, watches) in collections(core) {
-                let Some(kind) = watches.first().map(|watch| watch.kind) else { continue };
-                let listed = list(&client, &collection, |text| {
-                    stored.keep(kind, text)?;
-                    feed(&watches, text)
-                });
-                let Err(error) = listed.await else { continue };
-                let is_absent = matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 404);
-                if is_absent && watches.iter().all(|watch| watch.is_optional()) {
-                    continue;
-                }
-                let question = if is_absent { " (is their definition installed?)" } else { "" };
-                missing.note(error).with_context(|| format!("{} cannot be listed{question}", kind.plural))?;
-            }
-            missing.none()?;
+            each(core, &client, |kind, watches, text| {
+                stored.keep(kind, text)?;
+                feed(watches, text)
+            })
+            .await?;
         }
         Source::Files(objects) => objects.into_iter().try_for_each(|object| offer(core, object, &mut stored))?,
     }
     core.watches().iter().for_each(|watch| watch.sink.end_list());
     Ok(stored)
+}
+
+/// Every object of a cluster that the caches of a core want, as files have it.
+pub async fn read(core: &Core, client: &Client) -> Result<Vec<Value>> {
+    let mut objects = Vec::new();
+    each(core, client, |kind, _, text| {
+        let mut object = serde_json::from_str(text)?;
+        complete(&mut object, kind);
+        objects.push(object);
+        Ok(())
+    })
+    .await?;
+    Ok(objects)
+}
+
+/// Hands every object of every collection to `see`, with its kind and the caches that want it.
+async fn each(
+    core: &Core,
+    client: &Client,
+    mut see: impl FnMut(ResourceKind, &[&Watch], &str) -> Result<()>,
+) -> Result<()> {
+    let mut missing = Missing::default();
+    for (collection, watches) in collections(core) {
+        let Some(kind) = watches.first().map(|watch| watch.kind) else { continue };
+        let Err(error) = list(client, &collection, |text| see(kind, &watches, text)).await else { continue };
+        let is_absent = matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 404);
+        if is_absent && watches.iter().all(|watch| watch.is_optional()) {
+            continue;
+        }
+        let question = if is_absent { " (is their definition installed?)" } else { "" };
+        missing.note(error).with_context(|| format!("{} cannot be listed{question}", kind.plural))?;
+    }
+    missing.none()?;
+    Ok(())
 }
 
 /// Gives an object of a file to the caches that want it.

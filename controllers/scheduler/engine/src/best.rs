@@ -15,18 +15,22 @@ pub struct Best {
 struct Top {
     score: Option<i64>,
     ties: u32,
+    /// How many rows can be chosen at all.
+    rows: u32,
 }
 
 impl Top {
     fn of(score: Option<i64>) -> Self {
-        Self { score, ties: u32::from(score.is_some()) }
+        let one = u32::from(score.is_some());
+        Self { score, ties: one, rows: one }
     }
 
     fn better(self, other: Self) -> Self {
+        let rows = self.rows + other.rows;
         match self.score.cmp(&other.score) {
-            std::cmp::Ordering::Greater => self,
-            std::cmp::Ordering::Less => other,
-            std::cmp::Ordering::Equal => Self { ties: self.ties + other.ties, ..self },
+            std::cmp::Ordering::Greater => Self { rows, ..self },
+            std::cmp::Ordering::Less => Self { rows, ..other },
+            std::cmp::Ordering::Equal => Self { ties: self.ties + other.ties, rows, ..self },
         }
     }
 }
@@ -43,6 +47,16 @@ impl Best {
             tree[parent] = tree[2 * parent].better(tree[2 * parent + 1]);
         }
         Self { tree, width }
+    }
+
+    /// How many rows can be chosen.
+    pub fn len(&self) -> usize {
+        self.tree.get(1).map_or(0, |root| root.rows as usize)
+    }
+
+    /// Whether no row can be chosen.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// For how many rows there is a place.

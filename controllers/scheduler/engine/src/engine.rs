@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod tests;
 
+mod jobs;
 mod judge;
 mod waiting;
 mod why;
@@ -20,8 +21,11 @@ use jiff::Timestamp;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid, write::Write};
 use koord_resource::controller::ResourceKind;
 
-pub use self::why::{Decision, Why};
-use self::{judge::Judged, waiting::Waiting};
+pub use self::{
+    jobs::Ended,
+    why::{Decision, Why},
+};
+use self::{jobs::Jobs, judge::Judged, waiting::Waiting};
 use crate::{
     cluster::{Cluster, Placed},
     columns::Row,
@@ -30,7 +34,9 @@ use crate::{
     hold::Holds,
     node::Node,
     object::{Object, ObjectChange},
-    plugin::{Code, Explanation, Orders, Patch, Permit, PostFilter, Prepared, Rejection, Request, StandIn, Upkeep},
+    plugin::{
+        Code, Explanation, Orders, Patch, Permit, PostFilter, Prepared, Rejection, Request, Searched, StandIn, Upkeep,
+    },
     pod::Pod,
     preemption::Attempted,
     queue::{PluginSet, Queue, Return, Timings, Tried},
@@ -51,6 +57,8 @@ pub struct Engine {
     random: Random,
     /// Something has changed since plugins were asked for orders.
     is_unsettled: bool,
+    /// Jobs that are under way, and those that have ended.
+    jobs: Jobs,
 }
 
 /// One attempt to place a pod.
@@ -64,6 +72,8 @@ pub struct Attempt {
     pub began: Moment,
     /// Whether the pod had its place before and was waiting to be bound.
     pub has_waited: bool,
+    /// What was looked at; none where the pod was rejected before, or has waited.
+    pub searched: Option<Searched>,
     /// What came of it.
     pub outcome: Outcome,
 }
@@ -116,7 +126,8 @@ impl Engine {
         let cluster = empty(&profiles);
         let (waiting, ready) = (BTreeMap::new(), VecDeque::new());
         let queue = Queue::new(timings);
-        Self { cluster, queue, profiles, memories, waiting, ready, random, is_unsettled: false }
+        let jobs = Jobs::default();
+        Self { cluster, queue, profiles, memories, waiting, ready, random, is_unsettled: false, jobs }
     }
 
     /// The cluster as it is known, with what is assumed.
@@ -388,6 +399,7 @@ impl Engine {
         self.waiting.clear();
         self.ready.clear();
         self.memories.iter_mut().for_each(Memory::clear);
+        self.jobs = Jobs::default();
     }
 
     /// The profile of a pod.
@@ -429,8 +441,9 @@ impl Engine {
         let random = &mut self.random;
         let draw = |ties: u32| u32::try_from(random.below(u64::from(ties))).unwrap_or(0);
         let found = profile.search(&pod, &mut self.cluster, &mut self.memories[index], draw);
+        let searched = found.searched();
         let outcome = match found {
-            Found::Node { row, score, ties } => self.reserve(&profile, &pod, tried, (row, score, ties), now),
+            Found::Node { row, score, ties, .. } => self.reserve(&profile, &pod, tried, (row, score, ties), now),
             found => match profile.of_reserve(&found, &self.cluster) {
                 Some(rejected) => self.refuse_in_reserve(&profile, &pod, tried, rejected, now),
                 None => {
@@ -440,7 +453,7 @@ impl Engine {
                 }
             },
         };
-        Attempt { pod, tried, began: now, has_waited: false, outcome }
+        Attempt { pod, tried, began: now, has_waited: false, searched, outcome }
     }
 
     /// Takes away what is not there for this pod, until it is decided about it.

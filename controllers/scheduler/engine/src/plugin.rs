@@ -5,6 +5,7 @@
 //! for the next pod of its class, on every node that has not changed.
 
 mod attempted;
+mod figures;
 mod found;
 mod plan;
 mod profile;
@@ -18,7 +19,8 @@ use serde_json::Value;
 
 pub use self::{
     attempted::Attempted,
-    found::{Found, Verdict, unavailable},
+    figures::{Figure, JobMark},
+    found::{Found, Searched, Verdict, unavailable},
     plan::Plan,
     profile::Profile,
     upkeep::Upkeep,
@@ -205,6 +207,11 @@ pub trait Plugin: Any + Send + Sync {
     /// What a pod that runs was given, by what is written in it.
     fn given(&self, _pod: &Pod, _holds: &mut Holds) {}
 
+    /// Amounts for metrics, read once in a while.
+    fn figures(&self, _cluster: &Cluster) -> Vec<Figure> {
+        Vec::new()
+    }
+
     /// The paths that [`Plugin::service`] answers; `:name` stands for a part that varies.
     fn services(&self) -> &'static [&'static str] {
         &[]
@@ -332,6 +339,8 @@ pub struct Orders {
     pub withdraw: Vec<(Uid, String)>,
     /// Pods in the queue that are tried next.
     pub activate: Vec<Uid>,
+    /// Jobs that begin or end now, for metrics.
+    pub marks: Vec<JobMark>,
 }
 
 /// What is written before a pod is bound: into the pod, and before that into other objects.

@@ -6,6 +6,7 @@
 
 mod arrivals;
 mod entry;
+mod standing;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,7 @@ use self::{
 pub use self::{
     arrivals::{Arrivals, Cause, Part},
     entry::{PluginSet, Tried},
+    standing::{Standing, Stands},
 };
 use crate::{event::Event, pod::Pod};
 
@@ -82,7 +84,7 @@ pub struct Depths {
 }
 
 /// Pods that wait for a node.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Queue {
     timings: Timings,
     entries: BTreeMap<Uid, Entry>,
@@ -103,7 +105,7 @@ pub struct Queue {
     arrivals: Arrivals,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct InFlight {
     /// The number of the first event that its attempt has not seen.
     since: u64,
@@ -158,10 +160,14 @@ impl Queue {
     /// When [`Queue::flush`] has something to do next; none while no pod waits for the time.
     pub fn wake_at(&self) -> Option<Moment> {
         let ends = [self.backoff.first().map(|(end, ..)| *end), self.error_backoff.first().map(|(end, _)| *end)];
-        // A pause ends with its last second.
-        let ends = ends.into_iter().flatten().map(|end| Moment::at(Duration::from_secs(end + 1)));
+        let ends = ends.into_iter().flatten().map(Self::pause_over);
         let parked = self.parked.first().map(|(since, _)| *since + self.timings.parked_max + Duration::from_millis(1));
         ends.chain(parked).min()
+    }
+
+    /// A pause ends with its last second.
+    fn pause_over(end: u64) -> Moment {
+        Moment::at(Duration::from_secs(end + 1))
     }
 
     /// A pod that needs a node was added, or changed; one that is as it was changes nothing.

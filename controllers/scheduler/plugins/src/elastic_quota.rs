@@ -31,7 +31,7 @@ use koord_engine::{
     cluster::{Cluster, Placed},
     cycle::Profile,
     event::{Event, Events},
-    plugin::{Found, Orders, Plugin, PostFilter, Rejection, Request, Upkeep},
+    plugin::{Figure, Found, Orders, Plugin, PostFilter, Rejection, Request, Upkeep},
     pod::Pod,
     preemption::{Attempted, Rules, Width},
     state::State,
@@ -131,6 +131,10 @@ impl Plugin for ElasticQuotaPlugin {
 
     fn upkeep(&self, cluster: &Cluster) -> Upkeep {
         cluster.state::<Quotas>().map(|quotas| quotas.upkeep(cluster)).unwrap_or_default()
+    }
+
+    fn figures(&self, cluster: &Cluster) -> Vec<Figure> {
+        cluster.state::<Quotas>().map(Quotas::figures).unwrap_or_default()
     }
 
     fn services(&self) -> &'static [&'static str] {

@@ -7,6 +7,7 @@
 mod amounts;
 mod ask;
 mod attempt;
+mod figures;
 mod fits;
 mod info;
 mod kept;

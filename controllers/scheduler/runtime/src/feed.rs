@@ -4,6 +4,7 @@ mod object;
 
 use std::{any::TypeId, sync::Arc};
 
+use koord_api::elastic_quota::ElasticQuota;
 use koord_engine::{
     engine::{Engine, Reads},
     node::Node,
@@ -152,6 +153,15 @@ impl Feed {
 }
 
 impl Delta {
+    /// What it does to a quota; none where it is about something else.
+    pub(crate) fn quota_operation(&self) -> Option<&'static str> {
+        match self {
+            Self::Object(object) => object.get::<ElasticQuota>().map(|_| "UpdateQuota"),
+            Self::ObjectGone(type_, _) => (*type_ == TypeId::of::<ElasticQuota>()).then_some("DeleteQuota"),
+            _ => None,
+        }
+    }
+
     /// Brings the engine to where the cluster is.
     pub fn apply(self, engine: &mut Engine, now: Moment) {
         match self {

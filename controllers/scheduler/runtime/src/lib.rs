@@ -17,5 +17,5 @@ mod view;
 
 pub use metrics::{METRICS, Measures};
 pub use questions::{Questions, Unanswered};
-pub use scheduler::{Next, Scheduler, Work};
+pub use scheduler::{Monitoring, Next, Scheduler, Work};
 pub use task::install;

@@ -4,17 +4,19 @@
 //! while ([`Measures::observe`]), whoever asks for it.
 
 mod families;
+mod koordinator;
 
 use std::time::Duration;
 
 use koord_engine::{
-    engine::{Attempt, Engine, Outcome, Refused},
+    engine::{Attempt, Ended as JobEnded, Engine, Outcome, Refused},
     queue::{Arrivals, Cause, Depths, Part, PluginSet},
 };
 use koord_runtime::{clock::Moment, metrics::Registries};
 use prometheus::{Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Result};
 
 pub use self::families::METRICS;
+use self::koordinator::OfKoordinator;
 
 /// From this number of attempts on they are one series.
 const ATTEMPTS: [&str; 15] = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15+"];
@@ -50,6 +52,7 @@ pub struct Measures {
     counted: Arrivals,
     /// When the queue and the cluster were read last.
     read: Option<Moment>,
+    of_koordinator: OfKoordinator,
 }
 
 /// What is measured of the pods of a profile.
@@ -101,6 +104,7 @@ impl Measures {
             arrivals: metrics.counter(families::INCOMING)?,
             counted: Arrivals::default(),
             read: None,
+            of_koordinator: OfKoordinator::new(metrics)?,
         })
     }
 
@@ -112,6 +116,27 @@ impl Measures {
             Outcome::Waiting { .. } | Outcome::Refused(_) => &self.permit_rejected,
         };
         measured.observe(seconds(attempt.began, now));
+        self.of_koordinator.decided(attempt);
+    }
+
+    /// Pods that are tried together have been tried.
+    pub(crate) fn job_ended(&self, job: JobEnded, now: Moment) {
+        self.of_koordinator.job_ended(job, now);
+    }
+
+    /// A pod is decided about, or bound, for too long.
+    pub(crate) fn timed_out(&self, profile: &str) {
+        self.of_koordinator.timed_out(profile);
+    }
+
+    /// An ElasticQuota was taken into account.
+    pub(crate) fn quota_processed(&self, operation: &str, began: Moment, now: Moment) {
+        self.of_koordinator.quota_process.with_label_values(&[operation]).observe(seconds(began, now));
+    }
+
+    /// What was wanted to be written into an ElasticQuota has been answered.
+    pub(crate) fn quota_written(&self, lasted: Duration) {
+        self.of_koordinator.quota_status.observe(lasted.as_secs_f64());
     }
 
     /// No node takes the pod.
@@ -143,6 +168,7 @@ impl Measures {
             return;
         }
         self.read = Some(now);
+        self.of_koordinator.observe(engine, now);
         let queue = engine.queue();
         let Depths { active, backoff, parked, gated } = queue.depths();
         for (gauge, depth) in self.pending.iter().zip([active, backoff, parked, gated]) {

@@ -1,8 +1,11 @@
 //! Questions about what the scheduler knows, which it answers between two attempts.
 
+mod queue;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use koord_engine::{cluster::Cluster, columns::Row, engine::Engine, node::Node};
+use koord_runtime::clock::Moment;
 use koord_scheduling::ResourceId;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
@@ -49,16 +52,17 @@ impl Questions {
 }
 
 impl Question {
-    /// Answers by what an engine knows; without one, another replica schedules.
-    pub(crate) fn answer(self, engine: Option<&Engine>) {
-        let answer =
-            engine.map_or(Err(Unanswered::NotLeading), |engine| answer(engine, &self.path).ok_or(Unanswered::Unknown));
+    /// Answers by what an engine knows now; without one, another replica schedules.
+    pub(crate) fn answer(self, engine: Option<(&Engine, Moment)>) {
+        let answer = engine.map_or(Err(Unanswered::NotLeading), |(engine, now)| {
+            answer(engine, &self.path, now).ok_or(Unanswered::Unknown)
+        });
         // Whoever asked may be gone.
         let _ = self.answer.send(answer);
     }
 }
 
-fn answer(engine: &Engine, path: &str) -> Option<Value> {
+fn answer(engine: &Engine, path: &str, now: Moment) -> Option<Value> {
     let cluster = engine.cluster();
     match *path.split('/').collect::<Vec<_>>() {
         ["__services__"] => Some(services(engine)),
@@ -66,6 +70,8 @@ fn answer(engine: &Engine, path: &str) -> Option<Value> {
             let row = cluster.row(name)?;
             Some(node(cluster, cluster.node(row)?, row))
         }
+        ["queue"] => Some(queue::list(engine, now)),
+        ["queue", namespace, name] => queue::pod(engine, namespace, name, now),
         ["plugins", plugin, ref rest @ ..] => {
             let mut plugins = engine.profiles().flat_map(|profile| &profile.plugins);
             plugins.find(|known| known.name() == plugin)?.service(rest, cluster)
@@ -77,9 +83,10 @@ fn answer(engine: &Engine, path: &str) -> Option<Value> {
 /// The paths of all answers.
 fn services(engine: &Engine) -> Value {
     let plugins = engine.profiles().flat_map(|profile| &profile.plugins);
+    let own = ["__services__", "nodes/:nodeName", "queue", "queue/:namespace/:podName"];
     let mut paths: Vec<String> = plugins
         .flat_map(|plugin| plugin.services().iter().map(|path| format!("/apis/v1/plugins/{}/{path}", plugin.name())))
-        .chain(["/apis/v1/__services__".to_owned(), "/apis/v1/nodes/:nodeName".to_owned()])
+        .chain(own.map(|path| format!("/apis/v1/{path}")))
         .collect();
     paths.sort();
     paths.dedup();

@@ -1,5 +1,6 @@
 //! The scheduler as a state machine: deltas go into the engine, attempts come out of it as writes, and their results go back.
 
+mod monitor;
 mod prepare;
 mod upkeep;
 
@@ -26,7 +27,9 @@ use koord_runtime::{
 use serde_json::json;
 use tokio::sync::mpsc;
 
+pub use self::monitor::Monitoring;
 use self::{
+    monitor::Monitor,
     prepare::{Preparing, may_take_effect, plugin_of},
     upkeep::Upkeeps,
 };
@@ -59,6 +62,7 @@ pub struct Scheduler {
     /// What follows from the last attempt beside its first write.
     further: VecDeque<Work>,
     measures: Option<Measures>,
+    monitor: Monitor,
     asking: Questions,
     pub(crate) questions: mpsc::Receiver<Question>,
     /// Set while the engine works: where it is found set, the engine has to begin again.
@@ -132,6 +136,7 @@ impl Scheduler {
             in_flight: BTreeMap::new(),
             further: VecDeque::new(),
             measures: None,
+            monitor: Monitor::default(),
             asking,
             questions,
             is_working: false,
@@ -144,15 +149,33 @@ impl Scheduler {
         Self { measures: Some(measures), ..self }
     }
 
-    /// Brings the metrics of the queue and the cluster up to date.
+    /// The same, with other times of the monitor.
+    pub fn monitored(mut self, monitoring: Monitoring) -> Self {
+        self.monitor.settings = monitoring;
+        self
+    }
+
+    /// Brings the metrics of the queue and the cluster up to date, and reports what lasts for too long.
     pub(crate) fn observe(&mut self) {
+        for (pod, lasts) in self.monitor.overdue(self.engine.cluster(), self.clock.moment()) {
+            self.timed_out(&pod, "binding", lasts);
+        }
         if let Some(measures) = &mut self.measures {
             measures.observe(&self.engine, self.clock.moment());
         }
     }
 
+    fn timed_out(&self, pod: &Pod, what: &'static str, lasts: Duration) {
+        let profile = &*pod.template.scheduler;
+        tracing::error!(pod = %pod.key, profile, ?lasts, "!!!CRITICAL TIMEOUT!!! the {what} of a pod lasts for too long");
+        if let Some(measures) = &self.measures {
+            measures.timed_out(profile);
+        }
+    }
+
     /// An attempt has ended.
-    fn ended(&self, attempt: &Attempt, how: Ended) {
+    fn ended(&mut self, attempt: &Attempt, how: Ended) {
+        self.monitor.ended(&attempt.pod.uid);
         if let Some(measures) = &self.measures {
             measures.ended(attempt, how, self.clock.moment());
         }
@@ -176,6 +199,11 @@ impl Scheduler {
         }
     }
 
+    /// What it knows now.
+    pub(crate) fn known(&self) -> (&Engine, Moment) {
+        (&self.engine, self.clock.moment())
+    }
+
     /// Applies the deltas that are there already. Says whether there may be more.
     pub fn catch_up(&mut self) -> bool {
         let deltas = self.feed.stream.take(Self::DELTAS_MAX);
@@ -192,7 +220,12 @@ impl Scheduler {
         }
         self.preparing.is_due |= deltas.iter().any(may_take_effect);
         for delta in deltas {
-            delta.apply(&mut self.engine, self.clock.moment());
+            let now = self.clock.moment();
+            let operation = delta.quota_operation();
+            delta.apply(&mut self.engine, now);
+            if let (Some(operation), Some(measures)) = (operation, &self.measures) {
+                measures.quota_processed(operation, now, self.clock.moment());
+            }
         }
         self.is_working = false;
     }
@@ -235,10 +268,20 @@ impl Scheduler {
         self.engine.tick(self.clock.now());
         let attempt = self.engine.attempt(now);
         self.is_working = false;
+        let decided = self.clock.moment();
+        for job in self.engine.take_ended_jobs() {
+            self.measures.iter().for_each(|measures| measures.job_ended(job, decided));
+        }
         let Some(attempt) = attempt else { return Next::Rest };
         self.upkeeps.changed();
         if let Some(measures) = &self.measures {
-            measures.decided(&attempt, self.clock.moment());
+            measures.decided(&attempt, decided);
+        }
+        if decided.since(now) > self.monitor.settings.timeout {
+            self.timed_out(&attempt.pod, "decision", decided.since(now));
+        }
+        if matches!(attempt.outcome, Outcome::Bind { .. }) {
+            self.monitor.began(&attempt, now);
         }
         match &attempt.outcome {
             Outcome::Bind { .. } => self.prepare(Box::new(attempt), 0).map_or(Next::Attempted, Next::Send),
@@ -331,7 +374,7 @@ impl Scheduler {
         }
     }
 
-    fn scheduled(&self, attempt: &Attempt, node: &str) {
+    fn scheduled(&mut self, attempt: &Attempt, node: &str) {
         for event in report::scheduled(&attempt.pod, node) {
             self.events.record(COMPONENT, event);
         }

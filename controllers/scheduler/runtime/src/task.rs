@@ -53,7 +53,7 @@ async fn schedule(scheduler: &mut Scheduler, clock: &SharedClock, api: Api, end:
         let is_behind = scheduler.catch_up();
         scheduler.observe();
         while let Ok(question) = scheduler.questions.try_recv() {
-            question.answer(Some(scheduler.engine()));
+            question.answer(Some(scheduler.known()));
         }
         while let Some(ended) = writes.try_join_next() {
             written(scheduler, ended);
@@ -114,7 +114,7 @@ async fn wait(scheduler: &mut Scheduler, clock: &SharedClock, writes: &mut JoinS
         biased;
         () = end.cancelled() => {}
         Some(ended) = writes.join_next() => written(scheduler, ended),
-        Some(question) = scheduler.questions.recv() => question.answer(Some(scheduler.engine())),
+        Some(question) = scheduler.questions.recv() => question.answer(Some(scheduler.known())),
         deltas = scheduler.feed.stream.next(Scheduler::DELTAS_MAX) => scheduler.apply(deltas),
         () = moment => {}
     }

@@ -12,7 +12,7 @@ use crate::{
     best::Best,
     cluster::{Class, Cluster, Position},
     columns::Row,
-    plugin::{Refusal, Request},
+    plugin::{Refusal, Request, Searched},
     pod::Pod,
 };
 
@@ -161,7 +161,8 @@ impl Candidates {
     fn choose_by_local(&self, constant: i64, cluster: &Cluster, draw: impl FnOnce(u32) -> u32) -> Found {
         let found = self.best.top().and_then(|(score, ties)| {
             let row = self.best.choose(draw(ties)).or_else(|| self.best.choose(0))?;
-            Some(Found::Node { row, score: score + constant, ties })
+            let searched = searched(cluster, self.best.len());
+            Some(Found::Node { row, score: score + constant, ties, searched })
         });
         found.unwrap_or_else(|| {
             let mut refusals = BTreeMap::new();
@@ -206,14 +207,21 @@ impl Candidates {
         }
         self.prepared.add_wide_scores(cluster, &feasible, &mut totals);
         let Some(best) = totals.iter().copied().max() else { return Found::Nothing(refusals) };
+        let passed = feasible.len();
         let tied: Vec<Row> =
             feasible.into_iter().zip(totals).filter(|(_, total)| *total == best).map(|(row, _)| row).collect();
         let ties = u32::try_from(tied.len()).unwrap_or(u32::MAX);
+        let searched = searched(cluster, passed);
         match tied.get(draw(ties) as usize).or(tied.first()) {
-            Some(row) => Found::Node { row: *row, score: best, ties },
+            Some(row) => Found::Node { row: *row, score: best, ties, searched },
             None => Found::Nothing(refusals),
         }
     }
+}
+
+fn searched(cluster: &Cluster, feasible: usize) -> Searched {
+    let number = |nodes: usize| u32::try_from(nodes).unwrap_or(u32::MAX);
+    Searched { evaluated: number(cluster.len()), feasible: number(feasible) }
 }
 
 impl Prepared {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     node::Node,
-    plugin::{Plugin, Refusal, SCORE_MAX, default_normalize},
+    plugin::{Plugin, Refusal, SCORE_MAX, Searched, default_normalize},
     pod::{Pod, Template},
 };
 
@@ -145,7 +145,7 @@ fn a_class_that_no_node_can_take_is_refused_by_reason() {
     cluster.place(pod(0, &template("1")), &"n1".into(), Holds::default());
     let large = pod(9, &template("2"));
     let verdict = |refusal| Verdict { plugin: 0, refusal };
-    let Found::Node { row, score, ties } = profile(true).search(&large, &mut cluster, &mut memory, |_| 0) else {
+    let Found::Node { row, score, ties, .. } = profile(true).search(&large, &mut cluster, &mut memory, |_| 0) else {
         panic!()
     };
     assert_eq!((row, score, ties), (cluster.row("n2").unwrap(), SCORE_MAX, 1));
@@ -172,7 +172,12 @@ fn a_plan_decides_before_nodes_are_compared() {
         profile.plugins.extend(plans.into_iter().map(|plan| Arc::new(Guide(plan)) as Arc<dyn Plugin>));
         profile.search(&pod(9, &template("2")), &mut cluster, &mut Memory::default(), |_| 0)
     };
-    let at = |row: usize| Found::Node { row: rows[row], score: 0, ties: 1 };
+    let at = |row: usize| Found::Node {
+        row: rows[row],
+        score: 0,
+        ties: 1,
+        searched: Searched { evaluated: 1, feasible: 1 },
+    };
     assert_eq!(found(vec![Plan::Only(rows[1])]), at(1));
     assert_eq!(found(vec![Plan::Prefer(vec![rows[0], rows[1]]), Plan::Prefer(vec![rows[2]])]), at(1));
     assert_eq!(found(vec![Plan::Prefer(vec![rows[2]]), Plan::Only(rows[1])]), at(1));

@@ -59,12 +59,13 @@ impl Engine {
     }
 
     pub(super) fn carry_out(&mut self, orders: Orders, now: Moment) {
-        let Orders { allow, reject, withdraw, activate } = orders;
+        let Orders { allow, reject, withdraw, activate, marks } = orders;
+        self.jobs.note(marks, now);
         for uid in allow {
             if let Some(waiting) = self.waiting.remove(&uid) {
                 let outcome = self.bind(&waiting);
                 let Waiting { pod, tried, began, .. } = waiting;
-                self.ready.push_back(Attempt { pod, tried, began, has_waited: true, outcome });
+                self.ready.push_back(Attempt { pod, tried, began, has_waited: true, searched: None, outcome });
             }
         }
         for (uid, message) in reject {
@@ -86,7 +87,7 @@ impl Engine {
         refused.nominated = row.and_then(|row| self.cluster.node(row)).map(|node| Arc::clone(&node.name));
         self.unreserve(&pod, tried, Return::Refused(refused_by), helps_others, now);
         let outcome = Outcome::Refused(refused);
-        self.ready.push_back(Attempt { pod, tried, began, has_waited: true, outcome });
+        self.ready.push_back(Attempt { pod, tried, began, has_waited: true, searched: None, outcome });
     }
 }
 

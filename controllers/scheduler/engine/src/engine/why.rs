@@ -1,12 +1,12 @@
 //! Why a pod is where it is, or nowhere.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use koord_core::{clock::Moment, uid::Uid};
 
 use super::{Engine, Outcome, Tried};
 use crate::{
-    cycle::OnNode,
+    cycle::{Memory, OnNode},
     plugin::{Rejection, Request},
     pod::Pod,
 };
@@ -36,6 +36,44 @@ pub struct Decision {
 }
 
 impl Engine {
+    /// A copy on which something can be tried.
+    #[must_use]
+    pub fn copy(&self) -> Self {
+        Self {
+            cluster: self.cluster.clone(),
+            queue: self.queue.clone(),
+            profiles: self.profiles.clone(),
+            memories: self.profiles.iter().map(|_| Memory::default()).collect(),
+            waiting: self.waiting.clone(),
+            ready: self.ready.clone(),
+            random: self.random.clone(),
+            is_unsettled: self.is_unsettled,
+            jobs: self.jobs.clone(),
+        }
+    }
+
+    /// What an attempt to place a pod that has no node would bring; none where it is kept from being tried. The engine is used
+    /// up: what was tried stays in it.
+    pub fn would(mut self, uid: &Uid, now: Moment) -> Option<Outcome> {
+        let pod = Arc::clone(self.cluster.pending_pod(uid)?);
+        let index = self.profile_of(&pod)?;
+        let mut plugins = self.profiles[index].plugins.iter();
+        let may_be_tried = plugins.all(|plugin| plugin.pre_enqueue(&pod, &self.cluster).is_ok());
+        may_be_tried.then(|| self.attempt_with(index, pod, Tried::default(), now).outcome)
+    }
+
+    /// The nodes that pods would get in at most so many attempts, in the order of the queue. The engine is used up.
+    pub fn rounds(mut self, attempts_max: usize, now: Moment) -> BTreeMap<Uid, Arc<str>> {
+        let mut placed = BTreeMap::new();
+        for attempt in std::iter::from_fn(|| self.attempt(now)).take(attempts_max) {
+            match attempt.outcome {
+                Outcome::Bind { node, .. } => _ = placed.insert(attempt.pod.uid.clone(), node),
+                Outcome::Waiting { .. } | Outcome::Refused(_) => _ = placed.remove(&attempt.pod.uid),
+            }
+        }
+        placed
+    }
+
     /// What is said about a pod, and what an attempt would bring. The engine is used up: what was tried stays in it.
     pub fn why(mut self, uid: &Uid, now: Moment) -> Option<Why> {
         let placed = self.cluster.pod(uid).map(|placed| (Arc::clone(&placed.pod), placed.row));

@@ -14,6 +14,15 @@ pub struct Verdict {
     pub refusal: Refusal,
 }
 
+/// How many nodes were looked at, and how many of them take the pod.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Searched {
+    /// Nodes that were looked at.
+    pub evaluated: u32,
+    /// Nodes that take the pod.
+    pub feasible: u32,
+}
+
 /// What became of the search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
@@ -25,6 +34,8 @@ pub enum Found {
         score: i64,
         /// Nodes with this score, itself among them.
         ties: u32,
+        /// What was looked at.
+        searched: Searched,
     },
     /// None, and why: how many nodes each verdict refused.
     Nothing(BTreeMap<Verdict, u32>),
@@ -59,7 +70,16 @@ impl Found {
 
     /// The node that was planned for the pod, or on which room was made for it: where it takes the pod, no other is asked.
     pub(crate) fn of_first(row: Row) -> Self {
-        Self::Node { row, score: 0, ties: 1 }
+        Self::Node { row, score: 0, ties: 1, searched: Searched { evaluated: 1, feasible: 1 } }
+    }
+
+    /// What was looked at; none where the pod was rejected before.
+    pub(crate) fn searched(&self) -> Option<Searched> {
+        match self {
+            Self::Node { searched, .. } => Some(*searched),
+            Self::Nothing(refusals) => Some(Searched { evaluated: refusals.values().sum(), feasible: 0 }),
+            Self::Never(..) => None,
+        }
     }
 }
 

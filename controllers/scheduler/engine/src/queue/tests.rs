@@ -189,3 +189,37 @@ fn a_pod_that_no_plugin_has_refused_is_not_tried_early() {
     queue.flush(at(2000), &Plugins);
     assert_eq!(popped(&mut queue, at(2000)), "a");
 }
+
+#[test]
+fn a_pod_stands_where_it_will_be_tried() {
+    let mut queue = Queue::new(Timings::default());
+    for (name, why) in [("failed", Return::Failed), ("refused", by_nodes())] {
+        queue.set(pod(name, 0), at(0), &Plugins);
+        refuse(&mut queue, why, at(100));
+    }
+    queue.set(Arc::new(Pod { gates: vec!["g".into()], ..Pod::clone(&pod("gated", 0)) }), at(200), &Plugins);
+    queue.set(pod("flies", 0), at(300), &Plugins);
+    assert_eq!(popped(&mut queue, at(400)), "flies");
+    for (name, priority) in [("low", 0), ("high", 9)] {
+        queue.set(pod(name, priority), at(500), &Plugins);
+    }
+    let standings = queue.standings();
+    let shown: Vec<_> = standings
+        .iter()
+        .map(|it| {
+            (it.pod.key.name(), it.stands, it.before, it.until.is_some(), it.stopped_by.iter().collect::<Vec<_>>())
+        })
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            ("flies", Stands::InFlight, 0, false, vec![]),
+            ("high", Stands::Active, 0, false, vec![]),
+            ("low", Stands::Active, 1, false, vec![]),
+            ("failed", Stands::Backoff, 0, true, vec![]),
+            ("refused", Stands::Unschedulable, 0, false, vec![1]),
+            ("gated", Stands::Gated, 0, false, vec![2]),
+        ]
+    );
+    assert_eq!(standings[3].until, Some(at(2000)), "as the pause ends");
+}

@@ -8,7 +8,7 @@ use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
     object::ObjectChange,
-    plugin::{Orders, Permit, Rejection},
+    plugin::{JobMark, Orders, Permit, Rejection},
     pod::Pod,
     state::State,
 };
@@ -18,7 +18,7 @@ use super::{
     declaration::{Declaration, Defaults, gang_of_pod},
     gangs::{Gangs, Member},
     network::Network,
-    round::Round,
+    round::{Outcome, Round},
 };
 
 /// The gangs, and the round that is under way.
@@ -185,7 +185,9 @@ impl Context {
         if round.is_complete() {
             orders.allow.extend(round.in_place().iter().filter(|other| *other != uid).cloned());
             if let Stage::Trying(round) = std::mem::take(&mut self.stage) {
-                self.gangs.conclude(&round.outcome());
+                let outcome = round.outcome();
+                orders.marks.push(ended(&outcome, "scheduled"));
+                self.gangs.conclude(&outcome);
             }
             (self.arrangement, self.preemption) = (None, None);
             return Permit::Allow;
@@ -234,10 +236,13 @@ impl Context {
         }
         // Somebody else comes in between: what was under way cannot be atomic any more.
         if let Stage::Trying(round) = std::mem::take(&mut self.stage) {
-            withdraw(&round.outcome().placed, "another gang was tried in between", orders);
+            let outcome = round.outcome();
+            orders.marks.push(ended(&outcome, "interrupted"));
+            withdraw(&outcome.placed, "another gang was tried in between", orders);
         }
         if let Some(round) = self.gangs.round(uid) {
             orders.activate.extend(round.untried().filter(|other| *other != uid).cloned());
+            orders.marks.push(JobMark::Began(round.group().to_owned()));
             self.stage = Stage::Trying(round);
         }
     }
@@ -247,6 +252,7 @@ impl Context {
         self.stage = match std::mem::take(&mut self.stage) {
             Stage::Trying(round) if round.next().is_none() => {
                 let outcome = round.outcome();
+                orders.marks.push(ended(&outcome, "unschedulable"));
                 let room = self.preemption.as_ref().filter(|preemption| preemption.makes_room);
                 let reason = room.map_or(&*outcome.reason, |room| room.message.trim_end_matches('.'));
                 withdraw(&outcome.placed, reason, orders);
@@ -269,6 +275,12 @@ impl Context {
             Stage::Refusing(rest, _) => rest.retain(|other| other != uid),
         }
     }
+}
+
+/// A round is over.
+fn ended(outcome: &Outcome, result: &'static str) -> JobMark {
+    let pods = outcome.placed.len() + outcome.refused.len() + outcome.untried.len();
+    JobMark::Ended { job: outcome.group.clone(), pods, result }
 }
 
 fn withdraw(placed: &[Uid], reason: &str, orders: &mut Orders) {

@@ -15,8 +15,8 @@ use koord_engine::{
     cycle::{Found, Profile},
     event::{Event, Events},
     plugin::{
-        Attempted, Code, Orders, Patch, Permit, Plan, Plugin, PostFilter, Refusal, Rejection, Request, Score, Upkeep,
-        unavailable,
+        Attempted, Code, Figure, Orders, Patch, Permit, Plan, Plugin, PostFilter, Refusal, Rejection, Request, Score,
+        Upkeep, unavailable,
     },
     pod::Pod,
     state::State,
@@ -111,6 +111,11 @@ impl Plugin for Coscheduling {
 
     fn state(&self) -> Option<Box<dyn State>> {
         Some(Box::new(Context::new(self.defaults)))
+    }
+
+    fn figures(&self, cluster: &Cluster) -> Vec<Figure> {
+        let waiting = cluster.state::<Context>().map_or(0, |context| context.gangs.waiting_groups());
+        vec![Figure { name: "scheduler_waiting_gang_group_number", labels: Vec::new(), value: waiting as f64 }]
     }
 
     fn services(&self) -> &'static [&'static str] {

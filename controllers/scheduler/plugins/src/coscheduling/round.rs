@@ -57,6 +57,11 @@ impl Round {
         self.rest.front().filter(|_| !is_over).map(|candidate| &candidate.uid)
     }
 
+    /// The group that is tried.
+    pub fn group(&self) -> &str {
+        &self.group
+    }
+
     /// Whether a member has not been tried.
     pub fn awaits(&self, uid: &Uid) -> bool {
         self.rest.iter().any(|candidate| candidate.uid == *uid)

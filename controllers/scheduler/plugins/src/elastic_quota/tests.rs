@@ -517,4 +517,12 @@ fn a_quota_is_shown_with_what_it_may_use_and_uses() {
     assert_eq!((&summary["min"]["cpu"], &summary["max"]["cpu"]), (&json!("20"), &json!("40")));
     assert_eq!((&summary["used"]["cpu"], &summary["request"]["cpu"]), (&json!("3"), &json!("3")));
     assert!(summary["runtime"]["cpu"].is_string(), "{summary}");
+    let figures = super::summary::figures(world.forest(), "team", world.forest().node("team").unwrap());
+    let value = |metric: &str, field: &str| {
+        let labels = ["team", "cpu", "", "false", "koordinator-root-quota", field];
+        figures.iter().find(|figure| figure.name == metric && figure.labels == labels).map(|figure| figure.value)
+    };
+    let (spec, status) = ("scheduler_elastic_quota_spec", "scheduler_elastic_quota_status");
+    assert_eq!([value(spec, "min"), value(spec, "max")], [Some(20.0), Some(40.0)], "{figures:?}");
+    assert_eq!([value(status, "used"), value(status, "request")], [Some(3.0), Some(3.0)], "{figures:?}");
 }

@@ -21,7 +21,8 @@ use koord_engine::{
     hold::Holds,
     object::Object,
     plugin::{
-        Code, Explanation, Patch, Plugin, PostFilter, PreFilter, Refusal, Rejection, Request, Score, StandIn, Upkeep,
+        Code, Explanation, Figure, Patch, Plugin, PostFilter, PreFilter, Refusal, Rejection, Request, Score, StandIn,
+        Upkeep,
     },
     pod::Pod,
     preemption::{Attempted, Rules, Width},
@@ -34,6 +35,7 @@ use super::{
     Amounts, ReservePod, Wish,
     ask::{Asked, Chosen, Ignored, NO_MATCH, Rated, Taking, Wanted},
     attempt::Attempt,
+    figures::figures,
     kept::{Allocated, Assumed, Kept, Matched, identity_of, object_of},
     lifecycle::{self, Garbage, is_over},
     message,
@@ -303,6 +305,10 @@ impl Plugin for Reservation {
                 upkeep
             })
             .unwrap_or_default()
+    }
+
+    fn figures(&self, cluster: &Cluster) -> Vec<Figure> {
+        figures(cluster)
     }
 
     fn pre_bind(&self, _: &Request<'_>, placed: &Placed, _: &Cluster, patch: &mut Patch) {

@@ -82,21 +82,36 @@ pub(super) const UNSCHEDULABLE: Description = Description::gauge(
 )
 .advice("The plugin says what is missing; the condition PodScheduled of a pod says it in words.");
 
-/// The scheduler's own metrics.
-pub const METRICS: &[Description] = &[
-    ATTEMPTS,
-    ATTEMPT_DURATION,
-    DECISION,
-    POD_ATTEMPTS,
-    POD_DURATION,
-    PENDING,
-    INCOMING,
-    PREEMPTIONS,
-    VICTIMS,
-    PERMIT_WAIT,
-    CACHE_SIZE,
-    UNSCHEDULABLE,
-];
+/// The scheduler's own metrics: kube-scheduler's, then Koordinator's.
+pub const METRICS: &[Description] = &{
+    let [timeouts, evaluated, feasible, jobs, quota_process, quota_status, phase, reserved, spec, amounts, gangs] =
+        super::koordinator::METRICS;
+    [
+        ATTEMPTS,
+        ATTEMPT_DURATION,
+        DECISION,
+        POD_ATTEMPTS,
+        POD_DURATION,
+        PENDING,
+        INCOMING,
+        PREEMPTIONS,
+        VICTIMS,
+        PERMIT_WAIT,
+        CACHE_SIZE,
+        UNSCHEDULABLE,
+        timeouts,
+        evaluated,
+        feasible,
+        jobs,
+        quota_process,
+        quota_status,
+        phase,
+        reserved,
+        spec,
+        amounts,
+        gangs,
+    ]
+};
 
 /// A part of the queue as a label.
 pub(super) const fn part(part: Part) -> &'static str {

@@ -4,7 +4,9 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
+use koord_api::elastic_quota::ElasticQuota;
 use koord_engine::plugin::Upkeep;
+use koord_resource::controller::ResourceKind;
 use koord_runtime::{clock::Moment, error::ReconcileError, write::Write};
 
 use super::{Purpose, Scheduler, Subject, Work, subject};
@@ -32,6 +34,8 @@ struct Sent {
     until: Option<Moment>,
     /// How often in a row writes of the object have failed.
     failures: u32,
+    /// When it was wanted.
+    since: Moment,
 }
 
 impl Upkeeps {
@@ -77,21 +81,25 @@ impl Upkeeps {
             });
             if is_new {
                 let failures = self.sent.get(&subject).map_or(0, |sent| sent.failures);
-                self.sent.insert(subject, Sent { write: write.clone(), until: None, failures });
+                self.sent.insert(subject, Sent { write: write.clone(), until: None, failures, since: now });
                 taken.push(write);
             }
         }
         taken
     }
 
-    fn ended(&mut self, write: &Write, is_done: bool, now: Moment) {
+    /// Gives how long it took, from when it was wanted.
+    fn ended(&mut self, write: &Write, is_done: bool, now: Moment) -> Option<Duration> {
         self.is_due = true;
+        let sent = self.sent.get(&subject(write)).filter(|sent| sent.until.is_none());
+        let lasted = sent.map(|sent| now.since(sent.since));
         if let Some(sent) = self.sent.get_mut(&subject(write)) {
             let (first, longest) = PAUSE;
             let pause = first.saturating_mul(1_u32.checked_shl(sent.failures).unwrap_or(u32::MAX)).min(longest);
             (sent.failures, sent.until) =
                 if is_done { (0, Some(now + UNSEEN)) } else { (sent.failures.saturating_add(1), Some(now + pause)) };
         }
+        lasted
     }
 }
 
@@ -123,13 +131,17 @@ impl Scheduler {
         {
             tracing::warn!(%error, kind = write.kind.kind, key = %write.key, "an object could not be written");
         }
-        self.upkeeps.ended(write, result.is_ok(), self.clock.moment());
+        let lasted = self.upkeeps.ended(write, result.is_ok(), self.clock.moment());
+        if let (Some(lasted), Some(measures)) = (lasted, &self.measures)
+            && write.kind == ResourceKind::typed::<ElasticQuota>()
+        {
+            measures.quota_written(lasted);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use koord_resource::controller::ResourceKind;
     use koord_runtime::{key::ObjectKey, write::Action};
     use serde_json::json;
 
@@ -157,7 +169,7 @@ mod tests {
     fn an_object_has_one_write_on_its_way_and_the_same_is_not_repeated_at_once() {
         let mut upkeeps = Upkeeps::default();
         assert_eq!((sent(&mut upkeeps, &[1], 0), sent(&mut upkeeps, &[2], 1)), (1, 0));
-        upkeeps.ended(&write(1), true, at(2));
+        assert_eq!(upkeeps.ended(&write(1), true, at(2)), Some(Duration::from_secs(2)));
         assert_eq!((sent(&mut upkeeps, &[1], 3), sent(&mut upkeeps, &[2], 4)), (0, 1), "it has not been seen yet");
         upkeeps.ended(&write(2), true, at(5));
         assert_eq!((sent(&mut upkeeps, &[2], 14), sent(&mut upkeeps, &[2], 15)), (0, 1), "it was never seen");

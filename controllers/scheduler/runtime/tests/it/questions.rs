@@ -23,7 +23,8 @@ async fn the_replica_that_schedules_answers_and_the_others_say_that_they_do_not(
         [&json!(3000), &json!(4000), &json!(1000)]
     );
     let services = leader.ask("__services__").await.unwrap();
-    assert_eq!(services["GET"], json!(["/apis/v1/__services__", "/apis/v1/nodes/:nodeName"]));
+    let own = ["__services__", "nodes/:nodeName", "queue", "queue/:namespace/:podName"];
+    assert_eq!(services["GET"], json!(own.map(|path| format!("/apis/v1/{path}"))));
     for unknown in ["nodes/none", "nodes", "plugins/NodeResourcesFit/x", "plugins/None/x", ""] {
         assert_eq!(leader.ask(unknown).await, Err(Unanswered::Unknown), "{unknown}");
     }
@@ -32,4 +33,37 @@ async fn the_replica_that_schedules_answers_and_the_others_say_that_they_do_not(
     one.await.unwrap().unwrap();
     two.await.unwrap().unwrap();
     assert_eq!(leader.ask("nodes/only").await, Err(Unanswered::NotLeading), "nobody is there any more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_queue_says_where_a_pod_stands_and_what_it_waits_for() {
+    let stage = Stage::new();
+    stage.add_node("only", "4");
+    stage.add_pod("large", "8");
+    let gate = json!([{"name": "example.com/gate"}]);
+    let spec = json!({"schedulerName": "koord-scheduler", "containers": [{"name": "c", "image": "i"}], "schedulingGates": gate});
+    stage.send(Method::POST, PODS, &json!({"metadata": {"name": "gated"}, "spec": spec}));
+    let stop = CancellationToken::new();
+    let (manager, _, asking) = stage.asked("one");
+    let running = tokio::spawn(manager.run(stop.clone()));
+    stage.pass(5).await;
+    let large = asking.ask("queue/default/large").await.unwrap();
+    assert_eq!(
+        [&large["queue"], &large["position"], &large["attempts"], &large["plugins"]],
+        [&json!("unschedulable"), &json!(1), &json!(1), &json!(["NodeResourcesFit"])]
+    );
+    let wakes = large["wakesOn"].as_array().unwrap();
+    assert!(wakes.contains(&json!("Node/Add")) && wakes.contains(&json!("AssignedPod/Delete")), "{wakes:?}");
+    let gated = asking.ask("queue/default/gated").await.unwrap();
+    assert_eq!((&gated["queue"], &gated["plugins"]), (&json!("gated"), &json!(["SchedulingGates"])));
+    assert!(gated["reason"].as_str().unwrap().contains("example.com/gate"), "{gated}");
+    let list = asking.ask("queue").await.unwrap();
+    assert_eq!((&list["unschedulable"], &list["gated"], &list["notShown"]), (&json!(1), &json!(1), &json!(0)));
+    let pods: Vec<&Value> = list["pods"].as_array().unwrap().iter().map(|pod| &pod["pod"]).collect();
+    assert_eq!(pods, [&json!("default/large"), &json!("default/gated")]);
+    stage.add_node("another", "16");
+    stage.pass(5).await;
+    assert_eq!(asking.ask("queue/default/large").await, Err(Unanswered::Unknown), "it has its node");
+    stop.cancel();
+    running.await.unwrap().unwrap();
 }

@@ -1,5 +1,7 @@
 //! The gangs as people see them, under the names of the original.
 
+use std::collections::BTreeSet;
+
 use koord_core::key::ObjectKey;
 use serde_json::{Value, json};
 
@@ -19,6 +21,13 @@ impl Gangs {
     /// A gang; none where there is no such gang.
     pub fn summary(&self, id: &ObjectKey) -> Option<Value> {
         self.by_id.get(id).map(|gang| self.summary_of(id, gang))
+    }
+
+    /// How many groups have members that are in their places and not bound.
+    pub fn waiting_groups(&self) -> usize {
+        let waits = |gang: &Gang| gang.members.values().any(|(member, stage)| stage.is_placed && !member.is_bound);
+        let groups: BTreeSet<&str> = self.by_id.values().filter(|gang| waits(gang)).map(|gang| &*gang.group).collect();
+        groups.len()
     }
 
     fn summary_of(&self, id: &ObjectKey, gang: &Gang) -> Value {
@@ -74,6 +83,7 @@ mod tests {
             topology: None,
         };
         let mut gangs = Gangs::default();
+        assert_eq!(gangs.waiting_groups(), 0);
         for (name, is_bound) in [("a", true), ("b", false)] {
             let member = Member {
                 key: ObjectKey::new("ns", name),
@@ -93,6 +103,11 @@ mod tests {
             (&summary["mode"], &summary["gangMatchPolicy"], &summary["gangGroup"]),
             (&json!("Strict"), &json!("waiting-and-running"), &json!(["ns/train"]))
         );
+        gangs.set_placed(&Uid::from("a"), true);
+        assert_eq!(gangs.waiting_groups(), 0, "a is bound");
+        gangs.set_placed(&Uid::from("b"), true);
+        assert_eq!(gangs.waiting_groups(), 1);
+        gangs.set_placed(&Uid::from("b"), false);
         assert_eq!(gangs.summaries(), json!({"ns/train": summary}));
         assert_eq!(gangs.summary(&ObjectKey::new("ns", "none")), None);
     }

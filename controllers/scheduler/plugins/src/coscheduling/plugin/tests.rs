@@ -370,3 +370,22 @@ fn a_round_ends_when_a_member_of_it_is_deleted() {
     world.delete("p3");
     assert_eq!(world.create(&["p4"], 2, &of(3)).wait(12).bound(), "p1:3 p2:3 p4:3");
 }
+
+#[test]
+fn a_gang_is_a_job_from_its_first_attempt_to_its_last() {
+    let mut world = World::new(&[4]);
+    let gang = json!({"name": "g", "min-available": "3"});
+    let result = |world: &mut World| {
+        let jobs = world.engine.take_ended_jobs();
+        jobs.iter().map(|job| (job.began, job.pods, job.result)).collect::<Vec<_>>()
+    };
+    world.create(&["a", "b"], 2, &gang);
+    assert_eq!(result(&mut world), [], "it is not tried before it is complete");
+    world.create(&["c"], 2, &gang);
+    assert_eq!(result(&mut world), [(Moment::default(), 3, "unschedulable")]);
+    world.now = world.now + Duration::from_mins(1);
+    let now = world.now;
+    world.add_node("n2", 4);
+    world.run();
+    assert_eq!(result(&mut world), [(now, 3, "scheduled")]);
+}

@@ -1,0 +1,51 @@
+//! The scheduler's engine without the scheduler: filled once with the objects of a cluster or of files. Nothing is written, and
+//! nothing goes on.
+
+use anyhow::Result;
+use jiff::Timestamp;
+use koord_engine::{
+    cycle::Profile,
+    engine::{Engine, Reads},
+    queue::Timings,
+};
+use koord_program::{
+    gates::Gates,
+    plan::{self, Source},
+};
+use koord_runtime::{Core, clock::Moment};
+use koord_scheduler_runtime::feed::Feed;
+use kube::Client;
+use serde_json::Value;
+
+use crate::{Configuration, Settings, identity::NAME, run::profiles};
+
+/// An engine that knows the objects of a source, at this time.
+pub async fn snapshot(configuration: &Configuration, gates: Gates, source: Source, now: Timestamp) -> Result<Engine> {
+    let settings = Settings { gates, ..Settings::within(configuration.clone()) };
+    let profiles: Vec<Profile> = profiles(&settings)?.into_iter().map(|built| built.profile).collect();
+    let (mut core, _) = plan::core(NAME, now)?;
+    let mut engine = Engine::new(profiles, Timings::default(), core.random().clone());
+    engine.tick(now);
+    fill(&mut engine, &mut core, source).await?;
+    Ok(engine)
+}
+
+/// Brings objects of files that are new or changed into such an engine.
+pub async fn amend(engine: &mut Engine, objects: Vec<Value>) -> Result<()> {
+    let (mut core, _) = plan::core(NAME, engine.cluster().time())?;
+    fill(engine, &mut core, Source::Files(objects)).await
+}
+
+/// Every object of a cluster that an engine with such plugins reads.
+pub async fn objects(reads: &Reads, client: &Client, now: Timestamp) -> Result<Vec<Value>> {
+    let (mut core, _) = plan::core(NAME, now)?;
+    Feed::of(&mut core, reads);
+    plan::read(&core, client).await
+}
+
+async fn fill(engine: &mut Engine, core: &mut Core, source: Source) -> Result<()> {
+    let feed = Feed::of(core, &engine.reads());
+    plan::fill_caches(core, source).await?;
+    feed.fill(engine, Moment::default());
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! `koordctl queue`: the pods that wait in a scheduler that runs, where they stand, and what they wait for.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use http::StatusCode;
+use koord_program::in_one_line;
+use kube::{Client, Config, client::Body};
+use serde_json::Value;
+
+use crate::{
+    Answer,
+    cli::{OutputFormat, QueueArgs, QueueCommand, QueueShowArgs},
+    screen::Screen,
+    table,
+};
+
+/// How long a scheduler may take to answer.
+const ANSWER_MAX: Duration = Duration::from_secs(15);
+const LOOK: &str = "name the scheduler's HTTP port with --scheduler, after kubectl port-forward where it is needed";
+
+/// Carries out a command about the queue.
+pub async fn run(command: &QueueCommand, screen: Screen) -> Result<Answer> {
+    match command {
+        QueueCommand::List(args) => list(args, screen).await,
+        QueueCommand::Show(args) => show(args, screen).await,
+    }
+}
+
+async fn list(args: &QueueArgs, screen: Screen) -> Result<Answer> {
+    let queue = ask(&args.scheduler, "queue").await?.ok_or_else(|| outdated(&args.scheduler))?;
+    let text = match args.output {
+        OutputFormat::Table => listed(&queue, screen),
+        format => format.document(&queue)?,
+    };
+    Ok(Answer::success(text))
+}
+
+async fn show(args: &QueueShowArgs, screen: Screen) -> Result<Answer> {
+    let QueueArgs { scheduler, output } = &args.queue;
+    let Some(pod) = ask(scheduler, &format!("queue/{}/{}", args.namespace, args.pod)).await? else {
+        // One that is too old for the question knows no queue either.
+        ask(scheduler, "queue").await?.ok_or_else(|| outdated(scheduler))?;
+        return Ok(Answer::failure(format!(
+            "{}/{} is not in the queue: it has a node, has ended, or belongs to another scheduler\n",
+            args.namespace, args.pod
+        )));
+    };
+    let text = match output {
+        OutputFormat::Table => shown(&pod, screen),
+        format => format.document(&pod)?,
+    };
+    Ok(Answer::success(text))
+}
+
+/// What a scheduler answers under `/apis/v1/`; none where it knows nothing of that.
+async fn ask(scheduler: &str, path: &str) -> Result<Option<Value>> {
+    let url = scheduler.trim_end_matches('/');
+    let uri = url.parse().map_err(|error| anyhow!("--scheduler {scheduler:?} is no URL: {error}"))?;
+    let mut config = Config::new(uri);
+    // It is asked directly.
+    config.proxy_url = None;
+    let client = Client::try_from(config).with_context(|| format!("--scheduler {scheduler}"))?;
+    let request = http::Request::get(format!("/apis/v1/{path}")).body(Body::empty())?;
+    let answer = async {
+        let response = client.send(request).await?;
+        let code = response.status();
+        Ok::<_, kube::Error>((code, response.into_body().collect_bytes().await?))
+    };
+    let (code, body) = match tokio::time::timeout(ANSWER_MAX, answer).await {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(error)) => bail!("{url} does not answer: {}; {LOOK}", in_one_line(&error)),
+        Err(_) => bail!("{url} does not answer within {ANSWER_MAX:?}; {LOOK}"),
+    };
+    let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
+    match code {
+        StatusCode::OK => Ok(Some(answer)),
+        StatusCode::NOT_FOUND => Ok(None),
+        StatusCode::SERVICE_UNAVAILABLE => bail!(
+            "{url} does not schedule now ({}); ask the replica that holds the Lease",
+            answer["message"].as_str().unwrap_or_default()
+        ),
+        code => bail!("{url} answers {code} to /apis/v1/{path}; {LOOK}"),
+    }
+}
+
+fn outdated(scheduler: &str) -> anyhow::Error {
+    anyhow!("what answers at {scheduler} knows no queue; name the HTTP port of koord-scheduler (--port, 10251)")
+}
+
+fn listed(queue: &Value, screen: Screen) -> String {
+    let count = |field: &str| queue[field].as_u64().unwrap_or(0);
+    let parts = ["active", "backoff", "unschedulable", "gated", "inFlight"];
+    let counts: Vec<String> = parts.iter().map(|part| format!("{} {part}", count(part))).collect();
+    let pods = queue["pods"].as_array().cloned().unwrap_or_default();
+    let mut text = counts.join(", ") + "\n";
+    if !pods.is_empty() {
+        let header = ["QUEUE", "POSITION", "POD", "PRIORITY", "ATTEMPTS", "WAITS", "PAUSES", "STOPPED BY"];
+        let rows = pods.iter().map(|pod| {
+            let plain = |field: &str| plain(&pod[field]);
+            vec![
+                plain("queue"),
+                plain("position"),
+                plain("pod"),
+                plain("priority"),
+                plain("attempts"),
+                seconds(&pod["waitingSeconds"]),
+                seconds(&pod["backoffSeconds"]),
+                listing(&pod["plugins"]),
+            ]
+        });
+        let rows: Vec<Vec<String>> = std::iter::once(header.map(str::to_owned).to_vec()).chain(rows).collect();
+        text = format!("{text}\n{}", table::lines(&rows, screen));
+    }
+    let more = count("notShown");
+    if more > 0 { format!("{text}and {more} more\n") } else { text }
+}
+
+fn shown(pod: &Value, screen: Screen) -> String {
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    let mut say = |name: &str, words: String| {
+        if !words.is_empty() {
+            rows.push(vec![name.to_owned(), words]);
+        }
+    };
+    say("pod", plain(&pod["pod"]));
+    say("queue", format!("{}, position {}", plain(&pod["queue"]), plain(&pod["position"])));
+    say("priority", plain(&pod["priority"]));
+    let (refusals, errors) = (plain(&pod["refusals"]), plain(&pod["errors"]));
+    say("attempts", format!("{} ({refusals} refused, {errors} failed in a row)", plain(&pod["attempts"])));
+    say("waits for", seconds(&pod["waitingSeconds"]));
+    if !pod["backoffUntil"].is_null() {
+        say("pauses until", format!("{} ({})", plain(&pod["backoffUntil"]), seconds(&pod["backoffSeconds"])));
+    }
+    say("stopped by", listing(&pod["plugins"]));
+    say("because", plain(&pod["reason"]));
+    say("is tried after", listing(&pod["wakesOn"]));
+    say("room is made on", plain(&pod["nominatedNode"]));
+    let gang = &pod["gang"];
+    if gang.is_object() {
+        let count = |field: &str| gang[field].as_array().map_or(0, Vec::len);
+        let words = format!(
+            "{}: needs {}, has {}, of which {} have their places and {} are bound",
+            plain(&gang["name"]),
+            plain(&gang["minRequiredNumber"]),
+            count("children"),
+            count("waitingForBindChildren"),
+            count("boundChildren"),
+        );
+        say("gang", words);
+    }
+    table::lines(&rows, screen)
+}
+
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn listing(value: &Value) -> String {
+    value.as_array().into_iter().flatten().map(plain).collect::<Vec<_>>().join(", ")
+}
+
+fn seconds(value: &Value) -> String {
+    value.as_f64().map_or_else(String::new, |seconds| format!("{seconds:.1} s"))
+}

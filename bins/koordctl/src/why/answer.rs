@@ -1,0 +1,167 @@
+//! What is said about a pod, as text and for programs.
+
+use koord_engine::{
+    cycle::OnNode,
+    engine::{Decision, Outcome, Refused, Why},
+    pod::Pod,
+};
+use serde_json::{Value, json};
+
+use super::unblock::Unblock;
+use crate::{names::few, screen::Screen, table};
+
+/// Whether the pod has a node, or would be given one.
+pub(super) fn is_placed(Why { node, decision, .. }: &Why) -> bool {
+    let outcome = decision.as_ref().and_then(|decision| decision.outcome.as_ref());
+    node.is_some() || matches!(outcome, Some(Outcome::Bind { .. }))
+}
+
+/// What is so, in one line.
+pub(super) fn summary(Why { pod, node, decision }: &Why) -> String {
+    let key = subject(pod);
+    let Some(Decision { held, outcome, .. }) = decision else {
+        return format!("{key} is left to another scheduler: its schedulerName is {:?}", &*pod.template.scheduler);
+    };
+    match (node, held, outcome) {
+        (Some(node), ..) => format!("{key} is on {node}"),
+        (None, Some((plugin, reason)), _) => format!("{key} is not tried: {plugin}: {reason}"),
+        (None, None, Some(Outcome::Bind { node, score, ties, .. })) => {
+            let alike = if *ties > 1 { format!(", as good as {} others", ties - 1) } else { String::new() };
+            format!("{key} would be placed on {node} (score {score}{alike})")
+        }
+        (None, None, Some(Outcome::Waiting { node })) => {
+            format!("{key} would take its place on {node} and wait there for the others of its gang")
+        }
+        (None, None, Some(Outcome::Refused(refused))) => format!("{key} waits: {}{}", refused.message, room(refused)),
+        (None, None, None) => format!("{key} is not tried"),
+    }
+}
+
+/// What is asked about: the pod, or what it stands for.
+pub(super) fn subject(pod: &Pod) -> String {
+    let stands_for = pod.reservation.as_ref().map(|object| format!("{} {}", object.kind.kind, object.key));
+    stands_for.unwrap_or_else(|| pod.key.to_string())
+}
+
+/// The pods that would be evicted.
+fn room(Refused { nominated, victims, .. }: &Refused) -> String {
+    let Some(node) = nominated else { return String::new() };
+    let victims: Vec<String> = victims.iter().map(|victim| victim.key.to_string()).collect();
+    format!("\nroom would be made on {node} by the eviction of {}", few(&victims))
+}
+
+fn rejection(Decision { rejected, .. }: &Decision) -> Option<String> {
+    rejected.as_ref().map(|(plugin, rejection)| format!("{plugin} rejects the pod on all nodes: {}", rejection.message))
+}
+
+/// All nodes: those that take the pod by their score, and the others by what they lack.
+pub(super) fn everywhere(why: &Why, unblock: &[Unblock], screen: Screen) -> String {
+    let mut text = summary(why) + "\n";
+    let Some(decision) = &why.decision else { return text };
+    text.extend(rejection(decision).map(|line| line + "\n"));
+    let mut taking: Vec<(&OnNode, i64)> =
+        decision.nodes.iter().filter_map(|node| node.total().map(|total| (node, total))).collect();
+    taking.sort_by_key(|(node, total)| (-total, node.node.clone()));
+    if !taking.is_empty() {
+        let header = ["NODE", "SCORE", "BY PLUGINS"].map(str::to_owned).to_vec();
+        let rows = taking.iter().map(|(node, total)| {
+            let counted = node.scores.iter().filter(|one| one.score * one.weight != 0);
+            let by = counted.map(|one| format!("{} {}", one.plugin, one.score * one.weight)).collect::<Vec<_>>();
+            vec![node.node.to_string(), total.to_string(), by.join(", ")]
+        });
+        let rows: Vec<Vec<String>> = std::iter::once(header).chain(rows).collect();
+        text = format!("{text}\n{}", table::lines(&rows, screen));
+    }
+    let refused = refused(&decision.nodes);
+    if !refused.is_empty() {
+        let header = ["NODES", "REFUSED BY", "WHY", "WHICH"].map(str::to_owned).to_vec();
+        let rows: Vec<Vec<String>> = std::iter::once(header).chain(refused).collect();
+        text = format!("{text}\n{}", table::lines(&rows, screen));
+    }
+    if !unblock.is_empty() {
+        let lines = unblock.iter().map(|one| screen.wrapped(&one.to_text(), "", "    "));
+        text = format!("{text}\n{}", lines.map(|lines| lines.trim_end().to_owned() + "\n").collect::<String>());
+    }
+    text
+}
+
+/// The nodes that are refused, by the first plugin that refuses them and its words; the most frequent first.
+fn refused(nodes: &[OnNode]) -> Vec<Vec<String>> {
+    let mut groups: Vec<(&str, String, Vec<String>)> = Vec::new();
+    for (node, first) in nodes.iter().filter_map(|node| Some((node, node.refusals.first()?))) {
+        let words = first.reasons.join(", ");
+        match groups.iter_mut().find(|(plugin, known, _)| *plugin == first.plugin && *known == words) {
+            Some((_, _, names)) => names.push(node.node.to_string()),
+            None => groups.push((first.plugin, words, vec![node.node.to_string()])),
+        }
+    }
+    groups.sort_by_key(|(.., names)| std::cmp::Reverse(names.len()));
+    let row = |(plugin, words, names): (&str, String, Vec<String>)| {
+        vec![names.len().to_string(), plugin.to_owned(), words, few(&names)]
+    };
+    groups.into_iter().map(row).collect()
+}
+
+/// One node, with the words of all plugins.
+pub(super) fn on_node(why: &Why, name: &str, screen: Screen) -> String {
+    let mut text = summary(why) + "\n";
+    let Some(decision) = &why.decision else { return text };
+    text.extend(rejection(decision).map(|line| line + "\n"));
+    let Some(node) = decision.nodes.iter().find(|node| &*node.node == name) else { return text };
+    let mut rows = Vec::new();
+    if let Some(total) = node.total() {
+        rows.push(["PLUGIN", "SCORE", "WEIGHT", "COUNTS"].map(str::to_owned).to_vec());
+        for one in &node.scores {
+            let counts = (one.score * one.weight).to_string();
+            rows.push(vec![one.plugin.to_owned(), one.score.to_string(), one.weight.to_string(), counts]);
+        }
+        rows.push(vec!["in all".to_owned(), String::new(), String::new(), total.to_string()]);
+        text = format!("{text}\n{name} takes it\n");
+    } else {
+        rows.push(["PLUGIN", "EVICTIONS", "WHY"].map(str::to_owned).to_vec());
+        for one in &node.refusals {
+            let help = if one.resolvable { "may help" } else { "do not help" };
+            rows.push(vec![one.plugin.to_owned(), help.to_owned(), one.reasons.join(", ")]);
+        }
+        text = format!("{text}\n{name} does not take it\n");
+    }
+    text + &table::lines(&rows, screen)
+}
+
+/// The same for programs.
+pub(super) fn document(why: &Why, unblock: &[Unblock], node: Option<&str>) -> Value {
+    let Why { pod, node: has, decision } = why;
+    let mut answer = json!({
+        "pod": subject(pod), "scheduler": pod.template.scheduler, "node": has, "placed": is_placed(why), "summary": summary(why),
+    });
+    answer["unblock"] = unblock.iter().map(Unblock::document).collect();
+    let Some(Decision { held, rejected, nodes, outcome }) = decision else { return answer };
+    answer["held"] = held.as_ref().map_or(Value::Null, |(plugin, reason)| json!({"plugin": plugin, "reason": reason}));
+    answer["rejected"] = rejected
+        .as_ref()
+        .map_or(Value::Null, |(plugin, rejection)| json!({"plugin": plugin, "reason": rejection.message}));
+    let nodes = nodes.iter().filter(|one| node.is_none_or(|node| *one.node == *node)).map(|one| {
+        let refusals = one.refusals.iter().map(|refusal| {
+            json!({"plugin": refusal.plugin, "reasons": refusal.reasons, "evictionsMayHelp": refusal.resolvable})
+        });
+        let scores = one
+            .scores
+            .iter()
+            .map(|score| json!({"plugin": score.plugin, "score": score.score, "weight": score.weight}));
+        json!({
+            "name": one.node, "total": one.total(),
+            "refusals": refusals.collect::<Vec<_>>(), "scores": scores.collect::<Vec<_>>(),
+        })
+    });
+    answer["nodes"] = nodes.collect();
+    answer["outcome"] = match outcome {
+        Some(Outcome::Bind { node, score, ties, .. }) => json!({"bind": {"node": node, "score": score, "alike": ties}}),
+        Some(Outcome::Waiting { node }) => json!({"wait": {"node": node}}),
+        Some(Outcome::Refused(Refused { message, nominated, victims, .. })) => {
+            let victims: Vec<String> = victims.iter().map(|victim| victim.key.to_string()).collect();
+            json!({"refused": {"message": message, "nominated": nominated, "victims": victims}})
+        }
+        None => Value::Null,
+    };
+    answer
+}

@@ -1,0 +1,117 @@
+//! Gangs: which members have their places, which wait, and why.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Result, anyhow, bail};
+use koord_engine::{
+    engine::{Engine, Outcome, Why},
+    pod::Pod,
+};
+use koord_runtime::clock::Moment;
+use serde_json::{Value, json};
+
+use super::answer;
+use crate::{
+    Answer,
+    cli::{OutputFormat, WhyArgs},
+    names::question,
+    screen::Screen,
+    table,
+};
+
+/// Attempts that are played to see what becomes of the gang.
+const ATTEMPTS_MAX: usize = 2000;
+
+/// A member.
+struct Member {
+    key: String,
+    /// `bound`, `placed`, `waits`, `held` or `refused`.
+    state: &'static str,
+    node: Option<String>,
+    /// Its node when the attempts in the order of the queue are played.
+    would: Option<String>,
+    /// Why it waits.
+    reason: String,
+}
+
+/// Says what becomes of a gang.
+pub(super) fn explain(engine: &Engine, name: &str, args: &WhyArgs, screen: Screen) -> Result<Answer> {
+    let gangs = service(engine, &["gangs"]).ok_or_else(|| anyhow!("this configuration has no plugin Coscheduling"))?;
+    let id = if name.contains('/') { name.to_owned() } else { format!("{}/{name}", args.namespace) };
+    let Some(gang) = gangs.get(&id) else {
+        let known = gangs.as_object().into_iter().flat_map(serde_json::Map::keys).map(String::as_str);
+        let remedy = question(&id, known).unwrap_or_else(|| "name it as NAMESPACE/NAME".to_owned());
+        bail!("there is no gang {id}; {remedy}")
+    };
+    let members = members(engine, gang);
+    let count = |is_one: fn(&Member) -> bool| members.iter().filter(|member| is_one(member)).count();
+    let (placed, would) = (count(|member| member.node.is_some()), count(|member| member.would.is_some()));
+    let needs = gang["minRequiredNumber"].as_u64().unwrap_or(0);
+    let is_enough = |members: usize| needs > 0 && u64::try_from(members).is_ok_and(|members| members >= needs);
+    let verdict = match (gang["hasGangInit"] == true, is_enough(members.len()), is_enough(placed + would)) {
+        _ if is_enough(placed) => "it has its places".to_owned(),
+        (false, ..) => "it is not declared: it has no PodGroup, and no pod with a legal min-available".to_owned(),
+        (_, false, _) => format!("it has {} of {needs} members, so that none is tried", members.len()),
+        (_, _, true) => "it would be placed".to_owned(),
+        (_, _, false) => format!("it waits: not all of {needs} members find a node"),
+    };
+    let summary =
+        format!("gang {id} needs {needs} of {} members; {placed} have their places: {verdict}", members.len());
+    let text = match args.answer.output {
+        OutputFormat::Table => {
+            let header = ["MEMBER", "STATE", "NODE", "WHY"].map(str::to_owned).to_vec();
+            let rows = members.iter().map(Member::row);
+            format!("{summary}\n\n{}", table::lines(&std::iter::once(header).chain(rows).collect::<Vec<_>>(), screen))
+        }
+        format => format.document(&json!({
+            "gang": id, "summary": summary, "needs": needs, "declared": gang["hasGangInit"], "mode": gang["mode"],
+            "group": gang["gangGroup"], "members": members.iter().map(Member::document).collect::<Vec<_>>(),
+        }))?,
+    };
+    Ok(Answer { text, code: u8::from(!is_enough(placed + would)) })
+}
+
+fn members(engine: &Engine, gang: &Value) -> Vec<Member> {
+    let names = gang["children"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let pods: BTreeMap<String, &Pod> = super::pods(engine).map(|pod| (pod.key.to_string(), &**pod)).collect();
+    let would = engine.copy().rounds(ATTEMPTS_MAX, Moment::default());
+    let member = |key: &str| {
+        let pod = pods.get(key)?;
+        let why = engine.copy().why(&pod.uid, Moment::default())?;
+        Some(Member::of(key, &why, would.get(&pod.uid).map(ToString::to_string)))
+    };
+    names.filter_map(member).collect()
+}
+
+impl Member {
+    fn of(key: &str, why: &Why, would: Option<String>) -> Self {
+        let decision = why.decision.as_ref();
+        let held = decision.and_then(|decision| decision.held.as_ref());
+        let node = why.node.as_ref().map(ToString::to_string);
+        let (state, reason) = match (&node, held, decision.and_then(|decision| decision.outcome.as_ref())) {
+            (Some(_), ..) => (if why.pod.node.is_some() { "bound" } else { "placed" }, String::new()),
+            (None, Some((plugin, reason)), _) => ("held", format!("{plugin}: {reason}")),
+            (None, None, Some(Outcome::Refused(refused))) => ("refused", refused.message.clone()),
+            (None, None, Some(Outcome::Bind { node, .. } | Outcome::Waiting { node })) => {
+                ("waits", format!("{node} would take it"))
+            }
+            (None, None, None) => ("waits", answer::summary(why)),
+        };
+        Self { key: key.to_owned(), state, would: would.filter(|_| node.is_none()), node, reason }
+    }
+
+    fn row(&self) -> Vec<String> {
+        let node = self.node.clone().or_else(|| self.would.as_ref().map(|node| format!("({node})")));
+        vec![self.key.clone(), self.state.to_owned(), node.unwrap_or_default(), self.reason.clone()]
+    }
+
+    fn document(&self) -> Value {
+        json!({"pod": self.key, "state": self.state, "node": self.node, "wouldBe": self.would, "reason": self.reason})
+    }
+}
+
+/// What the plugin says.
+fn service(engine: &Engine, path: &[&str]) -> Option<Value> {
+    let mut plugins = engine.profiles().flat_map(|profile| &profile.plugins);
+    plugins.find(|plugin| plugin.name() == "Coscheduling")?.service(path, engine.cluster())
+}

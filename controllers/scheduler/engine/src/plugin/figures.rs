@@ -1,0 +1,29 @@
+//! What plugins report for metrics. They hold no clock and no counters: amounts are read off their state once in a while, and of what takes
+//! long they say when it begins and ends, so that who has a clock can measure it.
+
+/// An amount of a gauge.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Figure {
+    /// The name of the metric.
+    pub name: &'static str,
+    /// The values of its labels, in their order.
+    pub labels: Vec<String>,
+    /// The amount.
+    pub value: f64,
+}
+
+/// The begin or the end of a job: pods that are tried together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum JobMark {
+    /// Its first pod is tried.
+    Began(String),
+    /// Nothing more is tried of it.
+    Ended {
+        /// The job.
+        job: String,
+        /// How many pods were part of it.
+        pods: usize,
+        /// What came of it, in one word.
+        result: &'static str,
+    },
+}

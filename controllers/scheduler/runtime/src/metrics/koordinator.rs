@@ -1,0 +1,266 @@
+//! What Koordinator's scheduler measures beside kube-scheduler's metrics. Names and labels are those of the original (`spec/scheduler.md`
+//! 5.1), buckets too where they are known.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use koord_engine::{
+    engine::{Attempt, Ended, Engine},
+    plugin::Figure,
+};
+use koord_runtime::{
+    clock::Moment,
+    metrics::{Description, Registries, Unit, exponential_buckets},
+};
+use prometheus::{GaugeVec, Histogram, HistogramVec, IntCounterVec, Result};
+
+const NODE_BUCKETS: &[f64] = &exponential_buckets::<24>(1.0, 2.0);
+const PROCESS_BUCKETS: &[f64] = &exponential_buckets::<24>(0.00001, 2.0);
+const JOB_BUCKETS: &[f64] = &exponential_buckets::<20>(0.001, 2.0);
+const WRITE_BUCKETS: &[f64] = &exponential_buckets::<15>(0.001, 2.0);
+
+/// How often figures are read.
+const FIGURES_INTERVAL: Duration = Duration::from_secs(5);
+
+const TIMEOUTS: Description = Description::counter(
+    "scheduler_scheduling_timeout",
+    &["profile"],
+    "Looks of the monitor at pods whose decision or binding has lasted longer than --scheduling-timeout.",
+)
+.advice(
+    "The log names the pods. A binding that does not end: the API server does not answer, or a volume is not provided.",
+);
+const EVALUATED: Description = Description::histogram(
+    "scheduler_pod_scheduling_evaluated_nodes",
+    &[],
+    NODE_BUCKETS,
+    "Nodes that a decision has counted. What is known of a node from before is not asked again.",
+)
+.unit(Unit::Count);
+const FEASIBLE: Description = Description::histogram(
+    "scheduler_pod_scheduling_feasible_nodes",
+    &[],
+    NODE_BUCKETS,
+    "Nodes that take the pod of a decision.",
+)
+.unit(Unit::Count)
+.advice("Mostly 0: the cluster is full, or pods ask for what few nodes have; `koordctl why` names what would help.");
+const JOBS: Description = Description::histogram(
+    "scheduler_gang_schedule_cycle_duration_seconds",
+    &["reason", "job_size"],
+    JOB_BUCKETS,
+    "Time from the first to the last attempt of a gang group, by result (scheduled, unschedulable, interrupted) and number of pods, in hundreds.",
+)
+.advice("`interrupted`: other gangs are tried in between. Long: gangs are large, or the decision about one pod is slow.");
+const QUOTA_PROCESS: Description = Description::histogram(
+    "scheduler_elastic_quota_process_latency",
+    &["operation"],
+    PROCESS_BUCKETS,
+    "Time to take a changed (UpdateQuota) or deleted (DeleteQuota) ElasticQuota into account.",
+)
+.advice("Above a second: trees of thousands of quotas change too often.");
+const QUOTA_STATUS: Description = Description::histogram(
+    "scheduler_update_elastic_quota_status_duration_seconds",
+    &[],
+    WRITE_BUCKETS,
+    "Time from the decision to write into an ElasticQuota to the answer.",
+)
+.advice("This is the API server's time to write; see `rest_client_request_duration_seconds`.");
+const PHASE: Description = Description::gauge(
+    "scheduler_reservation_status_phase",
+    &["name", "phase"],
+    "1 for the phase that a Reservation is in.",
+)
+.advice("`Pending` for long: `koordctl why reservation NAME`.");
+const RESERVED: Description = Description::gauge(
+    "scheduler_reservation_resource",
+    &["type", "name", "resource", "unit"],
+    "What a Reservation reserves (allocatable) and what its owners have of it (allocated), by its status: cores, bytes and numbers.",
+);
+const QUOTA_SPEC: Description = Description::gauge(
+    "scheduler_elastic_quota_spec",
+    &["name", "resource", "tree", "is_parent", "parent", "field"],
+    "What an ElasticQuota has been given: min, max, sharedWeight; cores, bytes and numbers.",
+);
+const QUOTA_AMOUNTS: Description = Description::gauge(
+    "scheduler_elastic_quota_status",
+    &["name", "resource", "tree", "is_parent", "parent", "field"],
+    "What an ElasticQuota may use (runtime), requests and uses; cores, bytes and numbers.",
+)
+.advice("`used` near `runtime` and `request` above it: pods wait for the quota; `koordctl explain quota NAME`.");
+const WAITING_GANGS: Description = Description::gauge(
+    "scheduler_waiting_gang_group_number",
+    &[],
+    "Gang groups with pods that have their places and wait for the others.",
+)
+.advice("It does not fall: members are missing or do not fit, and those that wait keep resources; `koordctl why gang NAMESPACE/NAME`.");
+
+/// Koordinator's own metrics.
+pub(super) const METRICS: [Description; 11] = [
+    TIMEOUTS,
+    EVALUATED,
+    FEASIBLE,
+    JOBS,
+    QUOTA_PROCESS,
+    QUOTA_STATUS,
+    PHASE,
+    RESERVED,
+    QUOTA_SPEC,
+    QUOTA_AMOUNTS,
+    WAITING_GANGS,
+];
+
+/// What is measured.
+pub(super) struct OfKoordinator {
+    timeouts: IntCounterVec,
+    evaluated: Histogram,
+    feasible: Histogram,
+    jobs: HistogramVec,
+    pub(super) quota_process: HistogramVec,
+    pub(super) quota_status: Histogram,
+    gauges: BTreeMap<&'static str, GaugeVec>,
+    /// What is shown.
+    figures: BTreeMap<(&'static str, Vec<String>), f64>,
+    read: Option<Moment>,
+}
+
+impl OfKoordinator {
+    pub(super) fn new(metrics: &Registries) -> Result<Self> {
+        let none: &[&str] = &[];
+        let gauges = [PHASE, RESERVED, QUOTA_SPEC, QUOTA_AMOUNTS, WAITING_GANGS];
+        Ok(Self {
+            timeouts: metrics.counter(TIMEOUTS)?,
+            evaluated: metrics.histogram(EVALUATED)?.with_label_values(none),
+            feasible: metrics.histogram(FEASIBLE)?.with_label_values(none),
+            jobs: metrics.histogram(JOBS)?,
+            quota_process: metrics.histogram(QUOTA_PROCESS)?,
+            quota_status: metrics.histogram(QUOTA_STATUS)?.with_label_values(none),
+            gauges: gauges
+                .into_iter()
+                .map(|gauge| Ok((gauge.name, metrics.float_gauge(gauge)?)))
+                .collect::<Result<_>>()?,
+            figures: BTreeMap::new(),
+            read: None,
+        })
+    }
+
+    pub(super) fn decided(&self, attempt: &Attempt) {
+        if let Some(searched) = attempt.searched {
+            self.evaluated.observe(f64::from(searched.evaluated));
+            self.feasible.observe(f64::from(searched.feasible));
+        }
+    }
+
+    pub(super) fn job_ended(&self, job: Ended, now: Moment) {
+        self.jobs.with_label_values(&[job.result, &job_size(job.pods)]).observe(super::seconds(job.began, now));
+    }
+
+    pub(super) fn timed_out(&self, profile: &str) {
+        self.timeouts.with_label_values(&[profile]).inc();
+    }
+
+    /// Shows what plugins report, if that was not done lately. What is not reported any more is not shown any more.
+    pub(super) fn observe(&mut self, engine: &Engine, now: Moment) {
+        if self.read.is_some_and(|read| now.since(read) < FIGURES_INTERVAL) {
+            return;
+        }
+        self.read = Some(now);
+        let reported = engine.figures().into_iter().map(|Figure { name, labels, value }| ((name, labels), value));
+        let reported: BTreeMap<_, _> = reported.collect();
+        for ((name, labels), _) in self.figures.iter().filter(|(key, _)| !reported.contains_key(key)) {
+            let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+            // It was shown, so it is there.
+            let _ = self.gauges.get(name).map(|gauge| gauge.remove_label_values(&labels));
+        }
+        for (key @ (name, labels), value) in reported.iter().filter(|(key, value)| self.figures.get(key) != Some(value))
+        {
+            let values: Vec<&str> = labels.iter().map(String::as_str).collect();
+            match self.gauges.get(name).map(|gauge| gauge.get_metric_with_label_values(&values)) {
+                Some(Ok(gauge)) => gauge.set(*value),
+                _ => tracing::debug!(?key, "a figure has no metric"),
+            }
+        }
+        self.figures = reported;
+    }
+}
+
+/// The number of pods in hundreds, rounded up.
+fn job_size(pods: usize) -> String {
+    if pods > 1000 { "1000+".to_owned() } else { (pods.max(1).div_ceil(100) * 100).to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use koord_engine::{
+        cluster::Cluster,
+        node::Node,
+        plugin::{Plugin, Profile},
+        queue::Timings,
+    };
+    use koord_runtime::{metrics::Audience, random::Random};
+
+    use super::*;
+
+    /// Reports the pods of every node.
+    struct Counts;
+
+    impl Plugin for Counts {
+        fn name(&self) -> &'static str {
+            "Counts"
+        }
+
+        fn figures(&self, cluster: &Cluster) -> Vec<Figure> {
+            let nodes = cluster.rows().map(|(_, node)| node.name.to_string());
+            nodes
+                .map(|node| Figure { name: PHASE.name, labels: vec![node, "Available".to_owned()], value: 1.0 })
+                .collect()
+        }
+    }
+
+    #[test]
+    fn what_is_not_reported_any_more_is_not_shown_any_more() {
+        let metrics = Registries::default();
+        let profile = Profile::of("test", vec![Arc::new(Counts)]);
+        let mut engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
+        let mut measures = OfKoordinator::new(&metrics).unwrap();
+        let mut shown = |engine: &Engine, second: u64| {
+            measures.observe(engine, Moment::at(Duration::from_secs(second)));
+            let text = metrics.text(&[Audience::Runtime]);
+            text.lines().filter(|line| line.starts_with(PHASE.name)).map(str::to_owned).collect::<Vec<_>>()
+        };
+        let node = Arc::new(Node { name: "n1".into(), ..Node::default() });
+        engine.set_node(node, Moment::default());
+        let line = r#"scheduler_reservation_status_phase{name="n1",phase="Available"} 1"#;
+        assert_eq!(shown(&engine, 0), [line]);
+        engine.remove_node("n1");
+        assert_eq!(shown(&engine, 4), [line], "it was read lately");
+        assert_eq!(shown(&engine, 5), [""; 0]);
+    }
+
+    #[test]
+    fn jobs_are_counted_in_hundreds() {
+        assert_eq!([1, 100, 101, 1000, 1001].map(job_size), ["100", "100", "200", "1000", "1000+"]);
+    }
+
+    /// The names of `spec/scheduler.md` 5.1. Those of the list below are left out; docs/scheduler.md says why.
+    #[test]
+    fn the_metrics_of_the_original_are_served_or_named() {
+        const ORIGINAL: &str = "scheduling_timeout reservation_status_phase reservation_resource pod_scheduling_evaluated_nodes \
+            pod_scheduling_feasible_nodes elastic_quota_process_latency secondary_device_not_well_planned \
+            waiting_gang_group_number next_pod_delete_from_queue_latency elastic_quota_hook_plugin_latency \
+            job_preemption_duration_seconds gang_schedule_cycle_duration_seconds reservation_selector_index_query_total \
+            reservation_selector_index_candidates_count inline_batch_schedule_duration_seconds elastic_quota_spec \
+            elastic_quota_status update_elastic_quota_status_duration_seconds batch_algorithm_by_node_duration_seconds \
+            batch_algorithm_by_pod_duration_seconds batch_partial_bind_jobs_total batch_partial_bind_pods_total \
+            batch_bind_failures_total batch_assumed_pods_cleanup_total";
+        let page = include_str!("../../../../../docs/scheduler.md");
+        let (_, left_out) = page.split_once("These of the original are left out:").unwrap();
+        let (left_out, _) = left_out.split_once("\n\n## ").unwrap();
+        for name in ORIGINAL.split_whitespace() {
+            let is_served = METRICS.iter().any(|metric| metric.name == format!("scheduler_{name}"));
+            assert_ne!(is_served, left_out.contains(&format!("`{name}`")), "{name}");
+        }
+        assert_eq!(ORIGINAL.split_whitespace().filter(|name| !left_out.contains(name)).count(), METRICS.len());
+    }
+}
