@@ -444,14 +444,15 @@ impl Engine {
         let searched = found.searched();
         let outcome = match found {
             Found::Node { row, score, ties, .. } => self.reserve(&profile, &pod, tried, (row, score, ties), now),
-            found => match profile.of_reserve(&found, &self.cluster) {
-                Some(rejected) => self.refuse_in_reserve(&profile, &pod, tried, rejected, now),
-                None => {
+            found => {
+                if let Some(rejected) = profile.of_reserve(&found, &self.cluster) {
+                    self.refuse_in_reserve(&profile, &pod, tried, rejected, now)
+                } else {
                     let (refused_by, refused) = self.refuse(&profile, &pod, &found, now);
                     self.give_back(&pod, tried, refused.why(refused_by), now);
                     Outcome::Refused(refused)
                 }
-            },
+            }
         };
         Attempt { pod, tried, began: now, has_waited: false, searched, outcome }
     }
