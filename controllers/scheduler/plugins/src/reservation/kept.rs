@@ -129,12 +129,15 @@ impl Kept {
     /// What counts twice on a node: owners count for themselves, and are a part of what is kept for them.
     pub(crate) fn credit(&self, cluster: &Cluster, row: Row) -> Amounts {
         let mut credit = Amounts::default();
-        let Some(node) = cluster.node(row).filter(|_| self.rows.contains(&row)) else { return credit };
-        let used = self.on_node(&node.name).filter(|info| info.assigned_count() > 0);
-        for info in used.filter(|info| is_placed(info, cluster, row)) {
-            credit.add(&info.allocatable.minus(&info.held()));
-        }
+        self.used(cluster, row).for_each(|info| credit.add(&info.allocatable.minus(&info.held())));
         credit
+    }
+
+    /// The reservations of a node that have owners, and are not hidden.
+    fn used<'k>(&'k self, cluster: &'k Cluster, row: Row) -> impl Iterator<Item = &'k ReservationInfo> {
+        let node = cluster.node(row).filter(|_| self.rows.contains(&row));
+        let used = node.into_iter().flat_map(|node| self.on_node(&node.name)).filter(|info| info.assigned_count() > 0);
+        used.filter(move |info| is_placed(info, cluster, row))
     }
 
     /// What a node has left of these resources beside all that is kept on it, whether it is hidden now or not.
@@ -224,7 +227,10 @@ impl Kept {
 /// What counts twice in what pods request of a node: owners count for themselves, and are a part of what is kept for them.
 pub(crate) fn counted_twice(cluster: &Cluster, resource: ResourceId, row: Row) -> i64 {
     let kept = cluster.state::<Kept>().filter(|kept| !kept.is_empty());
-    kept.map_or(0, |kept| kept.credit(cluster, row).get(cluster.resources().name(resource)))
+    let name = cluster.resources().name(resource);
+    kept.map_or(0, |kept| {
+        kept.used(cluster, row).map(|info| info.allocatable.get(name).min(info.allocated().get(name))).sum()
+    })
 }
 
 /// What owner terms look at in a pod.
