@@ -27,6 +27,7 @@ use super::{
     allocation::Allocation,
     amounts::DeviceResource,
     combination::wants_devices,
+    fragments::{Fragments, Taken},
     node::NodeDevices,
     numa::{ChosenNumaNodes, NumaHint, numa_hints},
     refusal::Refused,
@@ -61,6 +62,7 @@ const UNSHAREABLE: u16 = u16::MAX;
 /// What is looked for on every node.
 struct Wanted {
     request: DeviceRequest,
+    milli_cpu: i64,
     settings: Arc<Settings>,
 }
 
@@ -81,6 +83,7 @@ impl DeviceShare {
         let strategy = args.scoring_strategy.unwrap_or_default();
         let preference = match strategy.type_ {
             ScoringType::MostAllocated => Preference::MostAllocated,
+            ScoringType::LeastFragmented => Preference::LeastFragmented,
             _ => Preference::LeastAllocated,
         };
         let weights = strategy.resources.iter().map(|resource| (resource.name.as_str(), resource.weight.0));
@@ -127,7 +130,7 @@ impl DeviceShare {
 
     fn wanted(&self, template: &Template) -> Option<Wanted> {
         let request = read(template).ok().flatten()?;
-        Some(Wanted { request, settings: Arc::clone(&self.0) })
+        Some(Wanted { request, milli_cpu: milli_cpu(template), settings: Arc::clone(&self.0) })
     }
 }
 
@@ -161,7 +164,16 @@ impl Plugin for DeviceShare {
     }
 
     fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn Score>> {
+        if self.0.scorer.is_least_fragmented() {
+            let taken = taken(request.template());
+            return if taken.is_nothing() { None } else { Some(Box::new(Fragments::of(taken))) };
+        }
         Some(Box::new(self.wanted(request.template())?))
+    }
+
+    fn epoch(&self, cluster: &Cluster) -> u64 {
+        let devices = cluster.state::<Devices>().filter(|_| self.0.scorer.is_least_fragmented());
+        devices.map_or(0, |devices| devices.mix.epoch())
     }
 
     fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<String> {
@@ -230,15 +242,23 @@ impl Wanted {
         let labels = &cluster.node(row)?.labels;
         let gpus = self.request.gpus.as_ref();
         let templates = gpus.and_then(|gpus| devices.templates.needed(gpus, &self.settings.templates_for));
+        let compared = if is_reserving { self.compared(cluster, row) } else { None };
         Some(ask(&Allocator {
             node,
             labels: NodeLabels::of(|name| labels.get(name)),
             request: &self.request,
-            scorer: &self.settings.scorer,
+            scorer: compared.as_ref().unwrap_or(&self.settings.scorer),
             templates: templates.as_ref(),
             numa_nodes,
             is_reserving,
         }))
+    }
+
+    /// With LeastFragmented: how GPUs of a node are compared for a share of one.
+    fn compared(&self, cluster: &Cluster, row: Row) -> Option<Scorer> {
+        let scorer = Some(&self.settings.scorer).filter(|scorer| scorer.is_least_fragmented())?;
+        let by_gpu = Taken::of(self.milli_cpu, self.request.gpus.as_ref()).by_gpu(cluster, row);
+        Some(scorer.with(by_gpu))
     }
 
     /// Whether GPUs of this node can be shared as the pod wants.
@@ -282,6 +302,16 @@ impl Score for Wanted {
 
 fn read(template: &Template) -> Result<Option<DeviceRequest>, InvalidDevices> {
     DeviceRequest::read(&template.requests, |name| template.labels.get(name), |name| template.annotations.get(name))
+}
+
+/// What pods of a template take of a node.
+fn taken(template: &Template) -> Taken {
+    let request = read(template).ok().flatten();
+    Taken::of(milli_cpu(template), request.as_ref().and_then(|request| request.gpus.as_ref()))
+}
+
+fn milli_cpu(template: &Template) -> i64 {
+    template.requests.amount("cpu").milli_value()
 }
 
 #[cfg(test)]
