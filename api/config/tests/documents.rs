@@ -96,6 +96,21 @@ fn a_mistake_is_reported_with_its_field_and_what_would_be_right() {
             "scoringStrategy.type: the plugin has no scorer for BalancedAllocation; use LeastAllocated or MostAllocated",
         ),
         (
+            "NodeNUMAResource",
+            json!({"numaScoringStrategy": {"type": "LeastFragmented"}}),
+            "numaScoringStrategy.type: the plugin has no scorer for LeastFragmented; use LeastAllocated or MostAllocated",
+        ),
+        (
+            "NodeResourcesFitPlus",
+            json!({"resources": {"cpu": {"type": "LeastFragmented"}}}),
+            "resources.cpu.type: the plugin has no scorer for LeastFragmented; use LeastAllocated or MostAllocated",
+        ),
+        (
+            "DeviceShare",
+            json!({"scoringStrategy": {"type": "LeastFragmentd"}}),
+            "scoringStrategy.type: \"LeastFragmentd\" is none of LeastAllocated, MostAllocated, BalancedAllocation, LeastFragmented (did you mean LeastFragmented?)",
+        ),
+        (
             "Coscheduling",
             json!({"defaultTimeout": "10"}),
             "defaultTimeout: time: missing unit in duration \"10\" (durations are texts such as 90s, 5m or 1h30m)",

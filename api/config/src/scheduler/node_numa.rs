@@ -46,10 +46,11 @@ impl Args for NodeNumaResourceArgs {
         let strategies =
             [("scoringStrategy", &self.scoring_strategy), ("numaScoringStrategy", &self.numa_scoring_strategy)];
         for (key, strategy) in strategies {
-            if strategy.as_ref().is_some_and(|strategy| strategy.type_ == ScoringType::BalancedAllocation) {
+            let type_ = strategy.as_ref().map(|strategy| strategy.type_).unwrap_or_default();
+            if matches!(type_, ScoringType::BalancedAllocation | ScoringType::LeastFragmented) {
                 problems.add(
                     &[key, "type"],
-                    "the plugin has no scorer for BalancedAllocation; use LeastAllocated or MostAllocated",
+                    format!("the plugin has no scorer for {type_:?}; use LeastAllocated or MostAllocated"),
                 );
             }
         }

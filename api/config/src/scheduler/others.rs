@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ScoringType;
-use crate::{Args, Weight};
+use crate::{Args, Problems, Weight};
 
 /// Arguments of NodeResourcesFitPlus.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -29,6 +29,16 @@ pub struct ResourceScore {
 
 impl Args for NodeResourcesFitPlusArgs {
     const PLUGIN: &'static str = "NodeResourcesFitPlus";
+
+    fn check(&self, problems: &mut Problems) {
+        let fragmented = |(_, score): &(&String, &ResourceScore)| score.type_ == ScoringType::LeastFragmented;
+        for (resource, _) in self.resources.iter().filter(fragmented) {
+            problems.add(
+                &["resources", resource, "type"],
+                "the plugin has no scorer for LeastFragmented; use LeastAllocated or MostAllocated",
+            );
+        }
+    }
 }
 
 /// Arguments of ScarceResourceAvoidance.

@@ -26,6 +26,8 @@ pub enum ScoringType {
     MostAllocated,
     /// Prefers nodes whose resources are used alike. Koordinator's plugins do not have it.
     BalancedAllocation,
+    /// Prefers nodes and GPUs where the pod leaves the least of GPUs without a use. DeviceShare alone has it.
+    LeastFragmented,
 }
 
 /// A resource and its weight.

@@ -79,7 +79,7 @@ fn score(rule: ScoringType, requested: i64, offered: i64) -> i64 {
     let part = match rule {
         ScoringType::LeastAllocated => (offered - requested).max(0),
         ScoringType::MostAllocated => requested.min(offered),
-        ScoringType::BalancedAllocation => 0,
+        ScoringType::BalancedAllocation | ScoringType::LeastFragmented => 0,
     };
     if offered <= 0 { 0 } else { part.saturating_mul(SCORE_MAX) / offered }
 }

@@ -105,7 +105,7 @@ pub(super) fn shown(resource: &str, amount: i64) -> String {
 mod tests {
     use super::*;
 
-    fn subject(spec: Value) -> Subject {
+    fn subject(spec: &Value) -> Subject {
         let pod = json!({"spec": spec});
         Subject { kind: ResourceKind::POD, key: ObjectKey::new("ns", "a"), prefix: "", pod }
     }
@@ -118,7 +118,7 @@ mod tests {
     fn the_largest_container_gives_up_what_is_too_much() {
         let container = |cpu: &str| json!({"resources": {"requests": {"cpu": cpu}}});
         let containers = [container("500m"), container("4"), json!({})];
-        let pod = subject(json!({"containers": containers, "initContainers": [container("3"), container("1")]}));
+        let pod = subject(&json!({"containers": containers, "initContainers": [container("3"), container("1")]}));
         let change = pod.requesting("cpu", 4500, 2000).unwrap();
         assert_eq!(
             edits(&change),
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn limits_of_devices_follow_and_overhead_stays() {
         let amounts = json!({"nvidia.com/gpu": "4"});
-        let pod = subject(json!({"containers": [{"resources": {"requests": amounts, "limits": amounts}}]}));
+        let pod = subject(&json!({"containers": [{"resources": {"requests": amounts, "limits": amounts}}]}));
         let change = pod.requesting("nvidia.com/gpu", 4, 1).unwrap();
         assert_eq!(
             edits(&change),
@@ -140,7 +140,7 @@ mod tests {
             ]
         );
         let memory = json!([{"resources": {"requests": {"memory": "3Gi"}}}]);
-        let pod = subject(json!({"containers": memory, "overhead": {"memory": "512Mi"}}));
+        let pod = subject(&json!({"containers": memory, "overhead": {"memory": "512Mi"}}));
         assert_eq!(
             edits(&pod.requesting("memory", 7 << 29, 1 << 30).unwrap()),
             ["/spec/containers/0/resources/requests/memory=512Mi"]

@@ -77,8 +77,9 @@ fn sorted<'a, 'b, K: Ord>(devices: &'b [Seen<'a>], key: impl Fn(&Seen<'a>) -> K)
     devices
 }
 
-fn score(wanted: &Wanted<'_>, seen: &Seen<'_>, scorer: &Scorer) -> i64 {
-    scorer.score(wanted.each, &seen.device.total, &seen.free)
+fn score(wanted: &Wanted<'_>, seen: &Seen<'_>, scorer: &Scorer) -> (i64, i64) {
+    let worth = if wanted.kind == Kind::Gpu { scorer.worth(seen.minor) } else { 0 };
+    (worth, scorer.score(wanted.each, &seen.device.total, &seen.free))
 }
 
 /// The virtual function with the lowest address that nobody has.

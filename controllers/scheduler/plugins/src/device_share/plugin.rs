@@ -27,6 +27,7 @@ use super::{
     allocation::Allocation,
     amounts::DeviceResource,
     combination::wants_devices,
+    fragments::{Fragments, Taken},
     node::NodeDevices,
     numa::{ChosenNumaNodes, NumaHint, numa_hints},
     refusal::Refused,
@@ -70,6 +71,7 @@ struct Wanted {
     request: DeviceRequest,
     /// What the pod wants of reservations.
     asks: Asks,
+    milli_cpu: i64,
     settings: Arc<Settings>,
 }
 
@@ -90,6 +92,7 @@ impl DeviceShare {
         let strategy = args.scoring_strategy.unwrap_or_default();
         let preference = match strategy.type_ {
             ScoringType::MostAllocated => Preference::MostAllocated,
+            ScoringType::LeastFragmented => Preference::LeastFragmented,
             _ => Preference::LeastAllocated,
         };
         let weights = strategy.resources.iter().map(|resource| (resource.name.as_str(), resource.weight.0));
@@ -143,7 +146,8 @@ impl DeviceShare {
 
     fn wanted(&self, template: &Template) -> Option<Wanted> {
         let request = read(template).ok().flatten()?;
-        Some(Wanted { request, asks: Asks::of(template), settings: Arc::clone(&self.0) })
+        let (asks, milli_cpu) = (Asks::of(template), milli_cpu(template));
+        Some(Wanted { request, asks, milli_cpu, settings: Arc::clone(&self.0) })
     }
 }
 
@@ -177,7 +181,16 @@ impl Plugin for DeviceShare {
     }
 
     fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn Score>> {
+        if self.0.scorer.is_least_fragmented() {
+            let taken = taken(request.template());
+            return if taken.is_nothing() { None } else { Some(Box::new(Fragments::of(taken))) };
+        }
         Some(Box::new(self.wanted(request.template())?))
+    }
+
+    fn epoch(&self, cluster: &Cluster) -> u64 {
+        let devices = cluster.state::<Devices>().filter(|_| self.0.scorer.is_least_fragmented());
+        devices.map_or(0, |devices| devices.mix.epoch())
     }
 
     fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<String> {
@@ -252,13 +265,14 @@ impl Wanted {
         let labels = &cluster.node(row)?.labels;
         let gpus = self.request.gpus.as_ref();
         let templates = gpus.and_then(|gpus| devices.templates.needed(gpus, &self.settings.templates_for));
+        let compared = if is_reserving { self.compared(cluster, row) } else { None };
         let mut answer = Err(Refused::Devices(self.request.kinds().next()?));
         for way in ways(cluster, row, node, self.asks, source) {
             let allocator = Allocator {
                 node: &way.node,
                 labels: NodeLabels::of(|name| labels.get(name)),
                 request: &self.request,
-                scorer: &self.settings.scorer,
+                scorer: compared.as_ref().unwrap_or(&self.settings.scorer),
                 templates: templates.as_ref(),
                 numa_nodes,
                 is_reserving,
@@ -280,6 +294,13 @@ impl Wanted {
         source: &Source,
     ) -> Option<Result<Allocation, Refused>> {
         self.first(cluster, row, at, source, |allocator, way| way.complete(allocator.allocate(&way.limits)?))
+    }
+
+    /// With LeastFragmented: how GPUs of a node are compared for a share of one.
+    fn compared(&self, cluster: &Cluster, row: Row) -> Option<Scorer> {
+        let scorer = Some(&self.settings.scorer).filter(|scorer| scorer.is_least_fragmented())?;
+        let by_gpu = Taken::of(self.milli_cpu, self.request.gpus.as_ref()).by_gpu(cluster, row);
+        Some(scorer.with(by_gpu))
     }
 
     /// Whether GPUs of this node can be shared as the pod wants.
@@ -338,6 +359,16 @@ impl Score for Wanted {
 
 fn read(template: &Template) -> Result<Option<DeviceRequest>, InvalidDevices> {
     DeviceRequest::read(&template.requests, |name| template.labels.get(name), |name| template.annotations.get(name))
+}
+
+/// What pods of a template take of a node.
+fn taken(template: &Template) -> Taken {
+    let request = read(template).ok().flatten();
+    Taken::of(milli_cpu(template), request.as_ref().and_then(|request| request.gpus.as_ref()))
+}
+
+fn milli_cpu(template: &Template) -> i64 {
+    template.requests.amount("cpu").milli_value()
 }
 
 #[cfg(test)]

@@ -24,6 +24,8 @@ struct Found {
     depth: usize,
     /// How many of the scopes around it, itself among them, have GPUs in use.
     used_scopes: usize,
+    /// What a share of the GPU is worth beside that of others.
+    worth: i64,
     score: i64,
 }
 
@@ -90,23 +92,29 @@ impl Search<'_> {
         deeper.or_else(|| if is_narrow_enough { self.take(scope, depth, used_scopes) } else { None })
     }
 
-    fn rank(&self, found: &Found) -> (usize, usize, i64) {
-        (found.depth, found.used_scopes, if self.request.is_shared { found.score } else { 0 })
+    fn rank(&self, found: &Found) -> (usize, i64, usize, i64) {
+        (found.depth, found.worth, found.used_scopes, if self.request.is_shared { found.score } else { 0 })
     }
 
     /// GPUs of this scope: the first ones, or the best one to share.
     fn take(&self, scope: &Scope, depth: usize, used_scopes: usize) -> Option<Found> {
         let seen = scope.minors.iter().filter_map(|minor| self.seen.get(minor));
         let fitting = seen.filter_map(|seen| Some((seen, Share::new(seen.minor, seen.share(&self.request.each)?))));
-        let (mut shares, mut best) = (Vec::new(), 0);
+        let (mut shares, mut best) = (Vec::new(), (0, 0));
         if self.request.is_shared {
-            let scored = fitting.map(|(seen, share)| (self.score(seen), share));
+            let scored = fitting.map(|(seen, share)| ((self.scorer.worth(seen.minor), self.score(seen)), share));
             let (score, share) = scored.reduce(|best, other| if best.0 < other.0 { other } else { best })?;
             (shares, best) = (vec![share], score);
         } else {
             shares.extend(fitting.map(|(_, share)| share).take(self.request.count));
         }
-        (shares.len() == self.request.count).then_some(Found { shares, depth, used_scopes, score: best })
+        (shares.len() == self.request.count).then_some(Found {
+            shares,
+            depth,
+            used_scopes,
+            worth: best.0,
+            score: best.1,
+        })
     }
 
     /// QUIRK: total and free amounts are exchanged, as in the original. A GPU of which a part is used has the lowest

@@ -1,5 +1,7 @@
 //! How devices and nodes are compared.
 
+use std::collections::BTreeMap;
+
 use koord_engine::plugin::SCORE_MAX;
 
 use super::{
@@ -11,6 +13,8 @@ use super::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scorer {
     preference: Preference,
+    /// With LeastFragmented, what a share of each GPU is worth, by minor number.
+    by_gpu: BTreeMap<i32, i64>,
     /// How much each resource counts.
     weights: Vec<(DeviceResource, i64)>,
 }
@@ -23,6 +27,8 @@ pub enum Preference {
     LeastAllocated,
     /// The fullest.
     MostAllocated,
+    /// Those that leave the least of GPUs without a use; the fullest of other devices.
+    LeastFragmented,
 }
 
 impl Default for Scorer {
@@ -30,7 +36,7 @@ impl Default for Scorer {
     fn default() -> Self {
         use DeviceResource::{Fpga, GpuMemory, GpuMemoryRatio, Rdma};
         let weights = [GpuMemoryRatio, GpuMemory, Rdma, Fpga].map(|resource| (resource, 1));
-        Self { preference: Preference::default(), weights: weights.into() }
+        Self { preference: Preference::default(), by_gpu: BTreeMap::new(), weights: weights.into() }
     }
 }
 
@@ -38,7 +44,22 @@ impl Scorer {
     /// Compares by resources of these names and weights. Names of resources that no device has do not count.
     pub fn new<'a>(preference: Preference, weights: impl IntoIterator<Item = (&'a str, i64)>) -> Self {
         let known = weights.into_iter().filter_map(|(name, weight)| Some((DeviceResource::of(name)?, weight)));
-        Self { preference, weights: known.collect() }
+        Self { preference, by_gpu: BTreeMap::new(), weights: known.collect() }
+    }
+
+    /// Whether nodes are compared by what they leave of GPUs without a use.
+    pub(super) fn is_least_fragmented(&self) -> bool {
+        self.preference == Preference::LeastFragmented
+    }
+
+    /// The same, with what a share of each GPU is worth.
+    pub(super) fn with(&self, by_gpu: BTreeMap<i32, i64>) -> Self {
+        Self { by_gpu, ..self.clone() }
+    }
+
+    /// What a share of this GPU is worth beside that of others; 0 unless that was found out.
+    pub(super) fn worth(&self, minor: i32) -> i64 {
+        self.by_gpu.get(&minor).copied().unwrap_or(0)
     }
 
     /// The score of a device, or of the sum of several, for a request.
@@ -69,7 +90,7 @@ impl Preference {
     fn score(self, requested: i64, total: i64) -> i64 {
         let part = match self {
             Self::LeastAllocated => (total - requested).max(0),
-            Self::MostAllocated => requested.min(total),
+            Self::MostAllocated | Self::LeastFragmented => requested.min(total),
         };
         part.saturating_mul(SCORE_MAX) / total
     }

@@ -1,6 +1,6 @@
 //! The devices of all nodes, kept up to date.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use koord_api::device::Device as ApiDevice;
@@ -8,11 +8,12 @@ use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
     object::ObjectChange,
+    pod::Pod,
     state::State,
 };
 use koord_resource::{ResourceList, yaml};
 
-use super::{allocation::Allocation, node::NodeDevices, template::GpuTemplates};
+use super::{allocation::Allocation, mix::Mix, node::NodeDevices, template::GpuTemplates};
 
 /// The devices of all nodes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -22,6 +23,8 @@ pub struct Devices {
     pub templates: GpuTemplates,
     /// The namespace and name of the ConfigMap with these templates.
     templates_in: String,
+    /// What pods request of GPUs.
+    pub(super) mix: Mix,
 }
 
 /// The part of the ConfigMap that has the templates.
@@ -74,7 +77,14 @@ impl State for Devices {
         }
     }
 
+    fn pod(&mut self, cluster: &Cluster, old: Option<&Arc<Pod>>, new: Option<&Arc<Pod>>) {
+        if let Some(pod) = new.or(old) {
+            self.mix.pod(cluster, &pod.uid, new.map(|pod| &**pod));
+        }
+    }
+
     fn node(&mut self, cluster: &Cluster, row: Row) {
+        self.mix.node(cluster, row);
         match cluster.node(row) {
             None => self.at(row).forget(),
             Some(node) if self.of(row).is_none_or(|devices| !devices.is_reported) => {

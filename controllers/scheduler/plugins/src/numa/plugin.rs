@@ -60,7 +60,9 @@ impl NodeNumaResource {
         };
         let fill = |strategy: &ScoringStrategy| match strategy.type_ {
             ScoringType::MostAllocated => Fill::MostAllocated,
-            ScoringType::LeastAllocated | ScoringType::BalancedAllocation => Fill::LeastAllocated,
+            ScoringType::LeastAllocated | ScoringType::BalancedAllocation | ScoringType::LeastFragmented => {
+                Fill::LeastAllocated
+            }
         };
         let scoring = args.scoring_strategy.unwrap_or_default();
         let settings = Configured {

@@ -174,9 +174,11 @@ impl OfKoordinator {
         for (key @ (name, labels), value) in reported.iter().filter(|(key, value)| self.figures.get(key) != Some(value))
         {
             let values: Vec<&str> = labels.iter().map(String::as_str).collect();
-            match self.gauges.get(name).map(|gauge| gauge.get_metric_with_label_values(&values)) {
-                Some(Ok(gauge)) => gauge.set(*value),
-                _ => tracing::debug!(?key, "a figure has no metric"),
+            let gauge = self.gauges.get(name).map(|gauge| gauge.get_metric_with_label_values(&values));
+            if let Some(Ok(gauge)) = gauge {
+                gauge.set(*value);
+            } else {
+                tracing::debug!(?key, "a figure has no metric");
             }
         }
         self.figures = reported;

@@ -1,3 +1,5 @@
+mod least_fragmented;
+
 use std::{collections::BTreeMap, time::Duration};
 
 use koord_config::scheduler::DefaultPreemptionArgs;
@@ -328,10 +330,14 @@ fn only_pods_whose_devices_come_back_are_evicted() {
     let of = |percent: i64, priority: i32| json!({"requests": share(percent), "priority": priority});
     assert_eq!(scheduler.schedule_with("a", &of(60, 1)), "a on n1: gpu0:60");
     assert_eq!(scheduler.schedule_with("b", &of(70, 2)), "b on n1: gpu1:70");
-    let before = scheduler.engine.cluster().state::<Devices>().unwrap().clone();
+    let devices = |scheduler: &Scheduler| {
+        let cluster = scheduler.engine.cluster();
+        cluster.state::<Devices>().unwrap().of(cluster.row("n1").unwrap()).unwrap().clone()
+    };
+    let before = devices(&scheduler);
     let refused = scheduler.schedule_with("high", &of(50, 10));
     assert_eq!(refused, "high for a: 0/1 nodes are available: 1 Insufficient GPU Devices.");
-    assert!(before == *scheduler.engine.cluster().state::<Devices>().unwrap(), "what was tried is undone");
+    assert!(before == devices(&scheduler), "what was tried is undone");
     scheduler.remove("a");
     assert_eq!(scheduler.next().unwrap(), "high on n1: gpu0:50");
 }
