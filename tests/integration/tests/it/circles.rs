@@ -40,11 +40,14 @@ fn graph(source: &Path) -> Graph {
 
 /// Adds what a file, or the files of a folder, use. `depth`: how many `super::` lead from there to the root.
 fn collect(path: &Path, depth: usize, found: &mut BTreeSet<String>) {
+    if path.file_stem().is_some_and(|name| name == "tests") {
+        return;
+    }
     if path.is_dir() {
         for entry in fs::read_dir(path).unwrap() {
             collect(&entry.unwrap().path(), depth + 1, found);
         }
-    } else if path.extension().is_some_and(|extension| extension == "rs") && !path.ends_with("tests.rs") {
+    } else if path.extension().is_some_and(|extension| extension == "rs") {
         found.extend(used(&fs::read_to_string(path).unwrap(), depth));
     }
 }
