@@ -101,7 +101,7 @@ fn listed(queue: &Value, screen: Screen) -> String {
             vec![
                 plain("queue"),
                 plain("position"),
-                plain("pod"),
+                subject(pod),
                 plain("priority"),
                 plain("attempts"),
                 seconds(&pod["waitingSeconds"]),
@@ -116,6 +116,14 @@ fn listed(queue: &Value, screen: Screen) -> String {
     if more > 0 { format!("{text}and {more} more\n") } else { text }
 }
 
+/// A pod by its name, or the Reservation for which it stands.
+fn subject(pod: &Value) -> String {
+    match pod["reservation"].as_str() {
+        Some(name) => format!("Reservation {name}"),
+        None => plain(&pod["pod"]),
+    }
+}
+
 fn shown(pod: &Value, screen: Screen) -> String {
     let mut rows: Vec<Vec<String>> = Vec::new();
     let mut say = |name: &str, words: String| {
@@ -123,7 +131,7 @@ fn shown(pod: &Value, screen: Screen) -> String {
             rows.push(vec![name.to_owned(), words]);
         }
     };
-    say("pod", plain(&pod["pod"]));
+    say("pod", subject(pod));
     say("queue", format!("{}, position {}", plain(&pod["queue"]), plain(&pod["position"])));
     say("priority", plain(&pod["priority"]));
     let (refusals, errors) = (plain(&pod["refusals"]), plain(&pod["errors"]));

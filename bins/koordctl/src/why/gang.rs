@@ -56,7 +56,7 @@ pub(super) fn explain(engine: &Engine, name: &str, args: &WhyArgs, screen: Scree
         (_, _, false) => format!("it waits: not all of {needs} members find a node"),
     };
     let summary =
-        format!("gang {id} needs {needs} of {} members; {placed} have their places: {verdict}", members.len());
+        format!("gang {id} has {} members and needs {needs}, {placed} have their places: {verdict}", members.len());
     let text = match args.answer.output {
         OutputFormat::Table => {
             let header = ["MEMBER", "STATE", "NODE", "WHY"].map(str::to_owned).to_vec();

@@ -1,6 +1,15 @@
 //! A pod that does not exist yet: it is asked about as if it had just been created.
 
 use anyhow::{Result, bail};
+use envtest::{
+    environment::SeededEnvironment,
+    kinds,
+    request::ApiRequest,
+    server::{ApiServer, Outcome},
+    store::HistoryLimits,
+};
+use http::Method;
+use jiff::Timestamp;
 use k8s_openapi::api::scheduling::v1::PriorityClass;
 use koord_engine::engine::Engine;
 use koord_resource::controller::ResourceKind;
@@ -38,6 +47,7 @@ pub(super) async fn add(engine: &mut Engine, objects: &mut Objects, args: &WhyAr
             key.namespace()
         );
     }
+    check(&pod, &key)?;
     let uid = format!("new:{key}");
     pod["metadata"]["uid"] = json!(uid);
     prioritize(&mut pod, objects).await?;
@@ -48,6 +58,28 @@ pub(super) async fn add(engine: &mut Engine, objects: &mut Objects, args: &WhyAr
         bail!("the pod of --file cannot be read; koordctl lint -f says what is wrong with it");
     }
     Ok(uid)
+}
+
+/// Asks an API server of its own whether it would take the pod. Its priority is another's matter.
+fn check(pod: &Value, key: &ObjectKey) -> Result<()> {
+    let mut server =
+        ApiServer::empty(Box::new(SeededEnvironment::new(1, Timestamp::UNIX_EPOCH)), HistoryLimits::default());
+    kinds::install(&mut server);
+    let namespace = json!({"metadata": {"name": key.namespace()}});
+    server.handle(&ApiRequest::new(Method::POST, "/api/v1/namespaces", namespace.to_string()));
+    let mut pod = pod.clone();
+    for field in ["priorityClassName", "priority", "preemptionPolicy"] {
+        pod["spec"].as_object_mut().and_then(|spec| spec.remove(field));
+    }
+    let path = format!("/api/v1/namespaces/{}/pods?fieldValidation=Strict", key.namespace());
+    let Outcome::Done(answer) = server.handle(&ApiRequest::new(Method::POST, &path, pod.to_string())) else {
+        return Ok(());
+    };
+    if answer.code < 300 {
+        return Ok(());
+    }
+    let status: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    bail!("an API server would not take the pod of --file: {}", status["message"].as_str().unwrap_or_default())
 }
 
 /// What admission makes of the name of a priority class.

@@ -299,7 +299,7 @@ fn a_gang_says_how_many_are_missing_and_what_becomes_of_its_members() {
     assert_eq!(
         unblock(&gang(2, 3, "1"), "m0"),
         [
-            "would be placed on n1 if 1 more pods like it were in gang shop/train (2 of 3 are)",
+            "would be placed on n1 if 1 more pod like it were in gang shop/train (2 of 3 are)",
             "would be placed on n1 if the minMember of PodGroup shop/train were 2 (it is 3)",
         ]
     );
@@ -324,17 +324,17 @@ fn a_gang_says_how_many_are_missing_and_what_becomes_of_its_members() {
         said(&gang(2, 3, "1")),
         (
             1,
-            "gang shop/train needs 3 of 2 members; 0 have their places: it has 2 of 3 members, so that none is tried"
+            "gang shop/train has 2 members and needs 3, 0 have their places: it has 2 of 3 members, so that none is tried"
                 .to_owned()
         )
     );
     assert_eq!(
         said(&gang(3, 3, "2")).1,
-        "gang shop/train needs 3 of 3 members; 0 have their places: it waits: not all of 3 members find a node"
+        "gang shop/train has 3 members and needs 3, 0 have their places: it waits: not all of 3 members find a node"
     );
     assert_eq!(
         said(&gang(3, 3, "1")),
-        (0, "gang shop/train needs 3 of 3 members; 0 have their places: it would be placed".to_owned())
+        (0, "gang shop/train has 3 members and needs 3, 0 have their places: it would be placed".to_owned())
     );
     let json: Value =
         serde_json::from_str(&asked(&gang(3, 3, "1"), &["gang", "train", "-o", "json"]).unwrap().text).unwrap();
@@ -375,6 +375,13 @@ fn a_pod_of_a_file_is_asked_about_before_it_exists() {
         "there is no PriorityClass higher; create it, or write spec.priority into the pod"
     );
     assert!(of(&node("n2", &json!({}))).unwrap_err().starts_with("--file takes a Pod, not Node"));
+    let mut misspelt = new(None);
+    misspelt["spec"]["contaners"] = json!([]);
+    let refused = of(&misspelt).unwrap_err();
+    assert!(refused.contains(r#"unknown field "spec.contaners""#), "{refused}");
+    let refused = of(&json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "new"}, "spec": {}})).unwrap_err();
+    assert!(refused.starts_with("an API server would not take the pod of --file: "), "{refused}");
+    assert!(refused.contains("spec.containers: Required value"), "{refused}");
     let known = of(&requesting("q", &json!({"cpu": "1"}))).unwrap_err();
     assert_eq!(known, "there is a pod shop/q already; ask about it with koordctl why q -n shop");
 }

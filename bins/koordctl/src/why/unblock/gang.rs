@@ -18,11 +18,12 @@ const MEMBERS_MAX: usize = 16;
 pub(super) fn completed(subject: &Subject, reason: &str) -> Vec<Change> {
     let Some((gang, has, needs)) = incomplete(reason) else { return Vec::new() };
     let missing = needs.saturating_sub(has);
+    let pods = if missing == 1 { "pod" } else { "pods" };
     let more = Change {
         added: (1..=missing).map(|number| member(&subject.pod, number)).collect(),
         ..Change::of(
             "gangMembers",
-            format!("{missing} more pods like it were in gang {gang} ({has} of {needs} are)"),
+            format!("{missing} more {pods} like it were in gang {gang} ({has} of {needs} are)"),
             Vec::new(),
         )
     };

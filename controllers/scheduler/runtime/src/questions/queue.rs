@@ -77,7 +77,7 @@ fn entry(engine: &Engine, standing: &Standing<'_>, now: Moment) -> Value {
     wakes.sort();
     wakes.dedup();
     json!({
-        "pod": pod.key.to_string(), "queue": stands, "position": before + 1, "priority": pod.template.priority,
+        "pod": pod.key.to_string(), "reservation": pod.reservation.as_ref().map(|object| object.key.name()), "queue": stands, "position": before + 1, "priority": pod.template.priority,
         "scheduler": pod.template.scheduler, "attempts": tried.attempts, "refusals": tried.refusals, "errors": tried.errors,
         "waitingSeconds": since.map(|since| seconds(now.since(since))),
         "backoffSeconds": left.map(seconds), "backoffUntil": until.map(|until| until.to_string()),
