@@ -4,6 +4,9 @@
 //! `fuzz/`, outside the workspace; the tests here run the same functions on the seeds.
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc)]
 
+mod scheduling;
+
+pub use scheduling::{configuration, scheduler};
 use std::{
     collections::BTreeMap,
     sync::{Arc, LazyLock},
@@ -32,7 +35,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
 /// No work may cost more than [`SLOWEST`] of this thread's CPU time: how busy the machine is does not count.
-fn in_time(work: impl FnOnce()) {
+pub(crate) fn in_time(work: impl FnOnce()) {
     let cpu = || Span::try_from(clock_gettime(ClockId::ThreadCPUTime)).expect("it is not negative");
     let start = cpu();
     work();
@@ -309,9 +312,10 @@ mod tests {
     /// The name of a program, and what it calls.
     type Target = (&'static str, fn(&[u8]));
 
-    const TARGETS: [Target; 12] = [
+    const TARGETS: [Target; 14] = [
         ("annotation", super::annotation),
         ("cel", super::cel),
+        ("configuration", super::configuration),
         ("duration", super::duration),
         ("go_json", super::go_json),
         ("overlay", super::overlay),
@@ -320,6 +324,7 @@ mod tests {
         ("protobuf", super::protobuf),
         ("quantity", super::quantity),
         ("review", super::review),
+        ("scheduler", super::scheduler),
         ("slo_config", super::slo_config),
         ("watch", super::watch),
     ];
