@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod tests;
 
+mod attempting;
 mod jobs;
 mod judge;
 mod waiting;
@@ -28,18 +29,13 @@ pub use self::{
 use self::{jobs::Jobs, judge::Judged, waiting::Waiting};
 use crate::{
     cluster::{Cluster, Placed},
-    columns::Row,
-    cycle::{Found, Memory, Profile, Verdict},
+    cycle::{Memory, Profile},
     event::Event,
-    hold::Holds,
     node::Node,
     object::{Object, ObjectChange},
-    plugin::{
-        Code, Explanation, Orders, Patch, Permit, PostFilter, Prepared, Rejection, Request, Searched, StandIn, Upkeep,
-    },
+    plugin::{Explanation, Orders, Patch, Prepared, Searched, StandIn, Upkeep},
     pod::Pod,
-    preemption::Attempted,
-    queue::{PluginSet, Queue, Return, Timings, Tried},
+    queue::{Queue, Return, Timings, Tried},
 };
 
 /// Kinds of objects, with the names of the plugins that read them.
@@ -435,207 +431,6 @@ impl Engine {
         self.carry_out(orders, now);
     }
 
-    fn attempt_with(&mut self, index: usize, pod: Arc<Pod>, tried: Tried, now: Moment) -> Attempt {
-        let profile = Arc::clone(&self.profiles[index]);
-        self.hide(&profile, &pod);
-        let random = &mut self.random;
-        let draw = |ties: u32| u32::try_from(random.below(u64::from(ties))).unwrap_or(0);
-        let found = profile.search(&pod, &mut self.cluster, &mut self.memories[index], draw);
-        let searched = found.searched();
-        let outcome = match found {
-            Found::Node { row, score, ties, .. } => self.reserve(&profile, &pod, tried, (row, score, ties), now),
-            found => {
-                if let Some(rejected) = profile.of_reserve(&found, &self.cluster) {
-                    self.refuse_in_reserve(&profile, &pod, tried, rejected, now)
-                } else {
-                    let (refused_by, refused) = self.refuse(&profile, &pod, &found, now);
-                    self.give_back(&pod, tried, refused.why(refused_by), now);
-                    Outcome::Refused(refused)
-                }
-            }
-        };
-        Attempt { pod, tried, began: now, has_waited: false, searched, outcome }
-    }
-
-    /// Takes away what is not there for this pod, until it is decided about it.
-    fn hide(&mut self, profile: &Profile, pod: &Arc<Pod>) {
-        let class = self.cluster.class(&pod.template);
-        let request = Request { pod, class: &class, plugins: &profile.plugins };
-        let hidden: Vec<Uid> =
-            profile.plugins.iter().flat_map(|plugin| plugin.hides(&request, &self.cluster)).collect();
-        for uid in &hidden {
-            self.cluster.hide(uid);
-        }
-    }
-
-    /// Gives the pod what it needs on the node, and puts it there.
-    fn reserve(
-        &mut self,
-        profile: &Arc<Profile>,
-        pod: &Arc<Pod>,
-        tried: Tried,
-        (row, score, ties): (Row, i64, u32),
-        now: Moment,
-    ) -> Outcome {
-        let class = self.cluster.class(&pod.template);
-        let request = Request { pod, class: &class, plugins: &profile.plugins };
-        let node = self.cluster.node(row).map(|node| Arc::clone(&node.name)).unwrap_or_default();
-        let mut holds = Holds::default();
-        let mut given = profile.among(&profile.reserves).map(|(index, plugin)| {
-            plugin.reserve(&request, &self.cluster, row, &mut holds).map_err(|rejection| (index, rejection))
-        });
-        let refused = given.find_map(Result::err);
-        if let Some(refused) = refused {
-            return self.refuse_in_reserve(profile, pod, tried, refused, now);
-        }
-        self.cluster.show();
-        self.cluster.nominate(pod, None);
-        self.cluster.place(Arc::clone(pod), &node, holds);
-        let (mut orders, mut wait) = (Orders::default(), None);
-        let mut refused = None;
-        for (index, plugin) in profile.among(&profile.permits) {
-            match plugin.permit(&request, &mut self.cluster, &mut orders) {
-                Permit::Allow => {}
-                Permit::Wait(limit) => wait = wait.filter(|(known, _)| *known <= limit).or(Some((limit, index))),
-                Permit::Reject(message) => {
-                    refused = Some((index, message));
-                    break;
-                }
-            }
-        }
-        let outcome = if let Some((index, message)) = refused {
-            let (refused_by, refused) = rejected(index, Rejection::unschedulable(message));
-            self.unreserve(pod, tried, refused.why(refused_by), true, now);
-            Outcome::Refused(refused)
-        } else {
-            let (limit, plugin) = wait.unwrap_or_default();
-            let (pod, until, began) = (Arc::clone(pod), now + limit, now);
-            let reserved = Waiting { pod, tried, began, node: Arc::clone(&node), score, ties, plugin, until, limit };
-            if wait.is_none() {
-                self.bind(&reserved)
-            } else {
-                self.waiting.insert(reserved.pod.uid.clone(), reserved);
-                Outcome::Waiting { node }
-            }
-        };
-        self.carry_out(orders, now);
-        outcome
-    }
-
-    /// The node that was chosen cannot give the pod what it needs.
-    fn refuse_in_reserve(
-        &mut self,
-        profile: &Profile,
-        pod: &Arc<Pod>,
-        tried: Tried,
-        (index, rejection): (u8, Rejection),
-        now: Moment,
-    ) -> Outcome {
-        self.cluster.show();
-        let class = self.cluster.class(&pod.template);
-        let request = Request { pod, class: &class, plugins: &profile.plugins };
-        let orders = self.after_refusal(&request, &Found::Never(index, rejection.clone()));
-        self.carry_out(orders, now);
-        let (refused_by, refused) = rejected(index, rejection);
-        self.give_back(pod, tried, refused.why(refused_by), now);
-        Outcome::Refused(refused)
-    }
-
-    /// The binding of a pod that is in its place.
-    fn bind(&mut self, bind: &Waiting) -> Outcome {
-        let Waiting { pod, node, score, ties, .. } = bind;
-        self.queue.done(&pod.uid);
-        let (mut patch, mut instead) = (Patch::default(), None);
-        let profile = self.profile_of(pod).and_then(|index| self.profiles.get(index));
-        if let (Some(placed), Some(profile)) = (self.cluster.pod(&pod.uid), profile) {
-            let request = Request { pod, class: &placed.class, plugins: &profile.plugins };
-            for (_, plugin) in profile.among(&profile.pre_binds) {
-                plugin.pre_bind(&request, placed, &self.cluster, &mut patch);
-            }
-            instead = profile.plugins.iter().find_map(|plugin| plugin.bind(&request, placed, &self.cluster));
-        }
-        Outcome::Bind { node: Arc::clone(node), score: *score, ties: *ties, patch, instead }
-    }
-
-    /// No node takes the pod: room is made for it, if there is a way.
-    fn refuse(&mut self, profile: &Arc<Profile>, pod: &Arc<Pod>, found: &Found, now: Moment) -> (PluginSet, Refused) {
-        let (refused_by, mut message) = profile.words(found, &self.cluster);
-        let class = self.cluster.class(&pod.template);
-        let request = Request { pod, class: &class, plugins: &profile.plugins };
-        if matches!(found, Found::Never(_, Rejection { code: Code::Error, .. })) {
-            self.cluster.show();
-            let orders = self.after_refusal(&request, found);
-            self.carry_out(orders, now);
-            return (refused_by, Refused { message, is_error: true, ..Refused::default() });
-        }
-        let random = &mut self.random;
-        let mut draw = |below: u32| u32::try_from(random.below(u64::from(below))).unwrap_or(0);
-        let (mut words, mut together) = (Vec::new(), Vec::new());
-        let mut nominated = None;
-        if !self.cluster.is_empty() {
-            for index in &profile.post_filters {
-                let mut attempted = Attempted { cluster: &mut self.cluster, profile, found, draw: &mut draw };
-                match profile.plugins[usize::from(*index)].post_filter(&request, &mut attempted) {
-                    PostFilter::Nothing(word) => words.push(word),
-                    PostFilter::Stop(word) => {
-                        words = vec![word];
-                        break;
-                    }
-                    PostFilter::Nominate { row, victims } => {
-                        words.clear();
-                        nominated = Some((row, victims));
-                        break;
-                    }
-                    PostFilter::Together { rooms, victims, words: said } => {
-                        let own = rooms.iter().find(|(uid, _)| *uid == pod.uid).map(|(_, row)| *row);
-                        nominated = own.map(|row| (row, victims));
-                        together = rooms;
-                        words.push(said);
-                        if nominated.as_ref().is_some_and(|(_, victims)| !victims.is_empty()) {
-                            words.clear();
-                            break;
-                        }
-                    }
-                }
-            }
-        }
-        self.cluster.show();
-        for (other, row) in together.into_iter().filter(|(uid, _)| *uid != pod.uid) {
-            if let Some(other) = self.cluster.pending_pod(&other).cloned() {
-                self.cluster.nominate(&other, Some(row));
-            }
-        }
-        words.retain(|word| !word.is_empty());
-        if !words.is_empty() {
-            message = format!("{message} {}", words.join(", "));
-        }
-        let mut orders = self.after_refusal(&request, found);
-        let (row, victims) = nominated.map_or((None, Vec::new()), |(row, victims)| (Some(row), victims));
-        let had = self.cluster.nomination(&pod.uid);
-        self.cluster.nominate(pod, row);
-        if had.is_some() && had != row {
-            self.notify(&Event::NominationChanged(pod.template.priority), now);
-        }
-        let (unbound, victims): (Vec<_>, Vec<_>) = victims.into_iter().partition(|uid| self.waiting.contains_key(uid));
-        orders.reject.extend(unbound.into_iter().map(|uid| (uid, "preempted".to_owned())));
-        let victims: Vec<Arc<Pod>> =
-            victims.iter().filter_map(|uid| self.cluster.pod(uid)).map(|placed| Arc::clone(&placed.pod)).collect();
-        for victim in &victims {
-            self.cluster.evict(&victim.uid, &pod.uid);
-        }
-        self.carry_out(orders, now);
-        let node = row.and_then(|row| self.cluster.node(row)).map(|node| Arc::clone(&node.name));
-        let looked_for_room = !self.cluster.is_empty() && !profile.post_filters.is_empty();
-        (refused_by, Refused { message, is_error: false, nominated: node, victims, looked_for_room })
-    }
-
-    /// What plugins order after a pod was refused.
-    fn after_refusal(&mut self, request: &Request<'_>, found: &Found) -> Orders {
-        let mut orders = Orders::default();
-        request.plugins.iter().for_each(|plugin| plugin.refused(request, found, &mut self.cluster, &mut orders));
-        orders
-    }
-
     /// An eviction that an attempt ordered has failed. Who waits for it waits no longer.
     pub fn eviction_failed(&mut self, victim: &Uid, now: Moment) {
         if let Some(by) = self.cluster.not_evicted(victim) {
@@ -652,42 +447,4 @@ fn empty(profiles: &[Arc<Profile>]) -> Cluster {
     plugins().flat_map(|plugin| plugin.topology_keys()).for_each(|key| cluster.pin_topology(&key));
     plugins().filter_map(|plugin| plugin.state()).for_each(|state| cluster.add_state(state));
     cluster
-}
-
-/// The words of a pod that was rejected on the node that was chosen.
-fn rejected(plugin: u8, rejection: Rejection) -> (PluginSet, Refused) {
-    let is_error = rejection.code == Code::Error;
-    let message =
-        if is_error { rejection.message } else { format!("0/1 nodes are available: 1 {}.", rejection.message) };
-    (PluginSet::of(plugin), Refused { message, is_error, ..Refused::default() })
-}
-
-impl Refused {
-    fn why(&self, refused_by: PluginSet) -> Return {
-        if self.is_error { Return::Failed } else { Return::Refused(refused_by) }
-    }
-}
-
-impl Profile {
-    /// The refusal of Reserve among those of nodes, if there is one.
-    fn of_reserve(&self, found: &Found, cluster: &Cluster) -> Option<(u8, Rejection)> {
-        let Found::Nothing(refusals) = found else { return None };
-        refusals.keys().find_map(|Verdict { plugin, refusal }| {
-            let refusing = self.plugins.get(usize::from(*plugin)).filter(|plugin| plugin.is_of_reserve(refusal))?;
-            Some((*plugin, Rejection::unschedulable(refusing.reasons(refusal, cluster).join(", "))))
-        })
-    }
-
-    /// Who refused the pod, and what is said about it.
-    fn words(&self, found: &Found, cluster: &Cluster) -> (PluginSet, String) {
-        let refused_by = match found {
-            _ if cluster.is_empty() => PluginSet::default(),
-            Found::Node { .. } => PluginSet::default(),
-            Found::Never(plugin, _) => PluginSet::of(*plugin),
-            Found::Nothing(refusals) => {
-                refusals.keys().fold(PluginSet::default(), |set, verdict| set.with(verdict.plugin))
-            }
-        };
-        (refused_by, found.words(&self.plugins, cluster))
-    }
 }

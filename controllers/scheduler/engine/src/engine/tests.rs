@@ -8,7 +8,8 @@ use crate::{
     cluster::Placed,
     columns::Row,
     event::Events,
-    plugin::{Filter, Plugin, PreFilter, Refusal, Request},
+    hold::Holds,
+    plugin::{Code, Filter, Permit, Plugin, PreFilter, Refusal, Rejection, Request},
     pod::Template,
     state::State,
 };

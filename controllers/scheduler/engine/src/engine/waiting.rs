@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use koord_core::{clock::Moment, uid::Uid};
 
-use super::{Attempt, Engine, Outcome, rejected};
+use super::{Attempt, Engine, Outcome, attempting::rejected};
 use crate::{
     plugin::{Orders, Rejection},
     pod::Pod,
