@@ -26,15 +26,12 @@ pub fn scheduler(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(text) else { return };
     let mut objects = cluster();
     let odd = usize::from(object) % (objects.len() - BYSTANDERS);
-    match KEYS.get(usize::from(key)) {
-        Some(entry) => {
-            objects[odd]["metadata"]["annotations"][entry.name()] = json!(text);
-            objects[odd]["metadata"]["labels"][entry.name()] = json!(text);
-        }
-        None => {
-            let Ok(patch) = serde_json::from_str::<Value>(text) else { return };
-            merge(&mut objects[odd], &patch);
-        }
+    if let Some(entry) = KEYS.get(usize::from(key)) {
+        objects[odd]["metadata"]["annotations"][entry.name()] = json!(text);
+        objects[odd]["metadata"]["labels"][entry.name()] = json!(text);
+    } else {
+        let Ok(patch) = serde_json::from_str::<Value>(text) else { return };
+        merge(&mut objects[odd], &patch);
     }
     in_time(|| {
         // Objects that cannot be read are left out.
