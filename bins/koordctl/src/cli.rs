@@ -264,6 +264,17 @@ pub struct PlanArgs {
     pub flags: Vec<String>,
 }
 
+/// Which scheduler an engine is like.
+#[derive(Clone, Debug, Args)]
+pub struct SchedulerArgs {
+    /// The configuration of the scheduler, KubeSchedulerConfiguration; without it the one that Koordinator ships
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Feature gates of the scheduler
+    #[arg(long, value_name = "GATE=BOOL,...", default_value = "")]
+    pub feature_gates: String,
+}
+
 /// Options of `why`.
 #[derive(Clone, Debug, Args)]
 pub struct WhyArgs {
@@ -282,12 +293,9 @@ pub struct WhyArgs {
     /// Files with the objects instead of a cluster: YAML or JSON, also lists and folders; - for standard input
     #[arg(short, long, value_name = "FILE")]
     pub filename: Vec<PathBuf>,
-    /// The configuration of the scheduler, KubeSchedulerConfiguration; without it the one that Koordinator ships
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// Feature gates of the scheduler
-    #[arg(long, value_name = "GATE=BOOL,...", default_value = "")]
-    pub feature_gates: String,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub scheduler: SchedulerArgs,
     /// The time for which it is said, such as 2026-01-02T03:04:05Z; without it now
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub at: Option<Timestamp>,
@@ -327,12 +335,9 @@ pub struct SnapshotSaveArgs {
     /// Files with the objects instead of a cluster: YAML or JSON, also lists and folders; - for standard input
     #[arg(short, long, value_name = "FILE")]
     pub filename: Vec<PathBuf>,
-    /// The configuration of the scheduler, KubeSchedulerConfiguration; without it the one that Koordinator ships
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// Feature gates of the scheduler
-    #[arg(long, value_name = "GATE=BOOL,...", default_value = "")]
-    pub feature_gates: String,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub scheduler: SchedulerArgs,
     #[command(flatten)]
     #[allow(missing_docs)]
     pub cluster: ClusterArgs,

@@ -32,7 +32,7 @@ pub async fn run(command: &SnapshotCommand) -> Result<Answer> {
 
 async fn save(args: &SnapshotSaveArgs) -> Result<Answer> {
     let format = format(&args.output)?;
-    let (configuration, gates) = configuration(args.config.as_deref(), &args.feature_gates)?;
+    let (configuration, gates) = configuration(&args.scheduler)?;
     let schedulers: Vec<&str> = configuration.profiles().iter().map(|profile| &*profile.scheduler_name).collect();
     let now = SystemClock::shared().now();
     let engine = snapshot(&configuration, gates, Source::Files(Vec::new()), now).await?;

@@ -8,7 +8,7 @@ mod new_pod;
 mod objects;
 mod unblock;
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
 use koord_engine::{engine::Engine, pod::Pod};
@@ -23,7 +23,7 @@ use serde_json::Value;
 use self::objects::Objects;
 use crate::{
     Answer,
-    cli::{OutputFormat, WhyArgs},
+    cli::{OutputFormat, SchedulerArgs, WhyArgs},
     connect, files,
     names::{few, question},
     screen::Screen,
@@ -61,7 +61,7 @@ impl<'a> Asked<'a> {
 /// Says why.
 pub async fn run(args: &WhyArgs, screen: Screen) -> Result<Answer> {
     let asked = Asked::of(args)?;
-    let (configuration, gates) = configuration(args.config.as_deref(), &args.feature_gates)?;
+    let (configuration, gates) = configuration(&args.scheduler)?;
     let (source, time, mut objects) = if args.filename.is_empty() {
         let server = connect::reach(&args.answer.cluster).await?;
         (Source::Cluster(server.client.clone()), server.time, Objects::of_cluster(server.client))
@@ -109,7 +109,7 @@ fn identify(object: &mut Value) {
 }
 
 /// The scheduler's configuration and feature gates.
-pub(crate) fn configuration(config: Option<&Path>, feature_gates: &str) -> Result<(Configuration, Gates)> {
+pub(crate) fn configuration(SchedulerArgs { config, feature_gates }: &SchedulerArgs) -> Result<(Configuration, Gates)> {
     let mut line = vec!["koord-scheduler".to_owned(), format!("--feature-gates={feature_gates}")];
     line.extend(config.iter().map(|file| format!("--config={}", file.display())));
     let checked = Options::from_arguments(line).and_then(Options::check).map_err(|error| {

@@ -8,6 +8,7 @@ use koord_program::{gates::Gates, plan::Source};
 use koord_resource::yaml;
 use koord_scheduler::{BUILD, Configuration, snapshot};
 use koord_scheduler_plugins::build;
+use koord_schema::patch;
 use serde_json::{Value, json};
 use tokio::runtime;
 
@@ -31,7 +32,7 @@ pub fn scheduler(data: &[u8]) {
         objects[odd]["metadata"]["labels"][entry.name()] = json!(text);
     } else {
         let Ok(patch) = serde_json::from_str::<Value>(text) else { return };
-        merge(&mut objects[odd], &patch);
+        objects[odd] = patch::merge::apply(objects[odd].take(), &patch);
     }
     in_time(|| {
         // Objects that cannot be read are left out.
@@ -76,24 +77,6 @@ fn engine(objects: Vec<Value>) -> Option<Engine> {
     let runtime = runtime::Builder::new_current_thread().build().expect("a runtime");
     let now = "2026-01-02T03:04:05Z".parse().expect("a time");
     runtime.block_on(snapshot(&configuration, Gates::new(BUILD.gates), Source::Files(objects), now)).ok()
-}
-
-/// A JSON merge patch, by its definition.
-fn merge(target: &mut Value, patch: &Value) {
-    let Some(fields) = patch.as_object() else {
-        target.clone_from(patch);
-        return;
-    };
-    if !target.is_object() {
-        *target = json!({});
-    }
-    for (name, value) in fields {
-        if value.is_null() {
-            target.as_object_mut().expect("it is one").remove(name);
-        } else {
-            merge(&mut target[name.as_str()], value);
-        }
-    }
 }
 
 /// How many objects at the end of [`cluster`] stay as they are.

@@ -9,16 +9,13 @@ use koord_manager_controllers::{
     nodemetric::{self, NodeMetricController},
     nodeslo::{self, NodeSloController},
 };
-use koord_resource::{
-    declare::Profile,
-    document::{Declared, custom_resource_definition},
-};
+use koord_resource::document::Declared;
 use koord_runtime::{Core, random::Random};
 use serde_json::{Value, json};
 
 use crate::{
     Disturbance, Fault, Scenario, Stage,
-    people::{delete_held, let_go, name_of, replace},
+    people::{define, delete_held, let_go, name_of, replace},
 };
 
 pub(crate) const NODES: &str = "/api/v1/nodes";
@@ -70,10 +67,7 @@ impl Scenario for Manager {
         // Only what the program works with: the checking of thirteen definitions takes longer than the whole run.
         let is_used =
             |versions: &&&[Declared]| versions.iter().all(|version| version.info.group == "slo.koordinator.sh");
-        for versions in koord_api::KINDS.iter().filter(is_used) {
-            let definition = custom_resource_definition(versions, Profile::Hardened);
-            stage.person(&Method::POST, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition);
-        }
+        define(stage, koord_api::KINDS.iter().filter(is_used));
     }
 
     fn wire(&self, core: &mut Core) -> Result<(), String> {

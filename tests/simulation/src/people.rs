@@ -1,6 +1,10 @@
 //! What people do in more than one scenario.
 
 use http::Method;
+use koord_resource::{
+    declare::Profile,
+    document::{Declared, custom_resource_definition},
+};
 use serde_json::{Value, json};
 
 use crate::Stage;
@@ -27,6 +31,14 @@ pub(crate) fn delete_held(stage: &mut Stage, object: &str) -> u16 {
 /// Takes the hold away.
 pub(crate) fn let_go(stage: &mut Stage, object: &str) -> u16 {
     stage.person(&Method::PATCH, object, &json!({"metadata": {"finalizers": null}}))
+}
+
+/// Installs the definitions of these kinds, each with its versions.
+pub(crate) fn define<'k>(stage: &mut Stage, kinds: impl IntoIterator<Item = &'k &'static [Declared]>) {
+    for versions in kinds {
+        let definition = custom_resource_definition(versions, Profile::Hardened);
+        stage.person(&Method::POST, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition);
+    }
 }
 
 /// The name of an object.

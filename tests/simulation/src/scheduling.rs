@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use http::Method;
-use koord_engine::{engine::Engine, queue::Timings};
+use koord_engine::{cycle::Profile, engine::Engine, queue::Timings};
 use koord_runtime::{Core, events::EventSink, random::Random};
 use koord_scheduler_plugins::default_profile;
 use koord_scheduler_runtime::{Scheduler, feed::Feed};
@@ -41,9 +41,7 @@ impl Scenario for Scheduling {
 
     fn scheduler(&self, core: &mut Core, events: &Arc<dyn EventSink>) -> Option<Scheduler> {
         let profile = default_profile("koord-scheduler").ok()?;
-        let engine = Engine::new(vec![profile], Timings::default(), core.random().clone());
-        let feed = Feed::of(core, &engine.reads());
-        Some(Scheduler::new(engine, feed, Arc::clone(events), Arc::clone(core.clock())))
+        Some(of_profile(profile, core, events))
     }
 
     fn disturb(&self, stage: &mut Stage, random: &Random) -> Disturbance {
@@ -115,6 +113,13 @@ impl Scenario for Scheduling {
             None => Ok(()),
         }
     }
+}
+
+/// A scheduler with this profile.
+pub(crate) fn of_profile(profile: Profile, core: &mut Core, events: &Arc<dyn EventSink>) -> Scheduler {
+    let engine = Engine::new(vec![profile], Timings::default(), core.random().clone());
+    let feed = Feed::of(core, &engine.reads());
+    Scheduler::new(engine, feed, Arc::clone(events), Arc::clone(core.clock()))
 }
 
 pub(crate) fn milli(cpu: &str) -> u64 {

@@ -9,7 +9,6 @@ use koord_manager_controllers::{
     noderesource::{self, NodeResourceController, Plugins},
     quotaprofile::{self, QuotaProfileController},
 };
-use koord_resource::{declare::Profile, document::custom_resource_definition};
 use koord_runtime::{Core, random::Random, write::Write};
 use serde_json::{Value, json};
 
@@ -17,7 +16,7 @@ use crate::{
     Disturbance, Fault, Scenario, Stage,
     manager::{CONFIG, METRICS, Manager, NODES, SLOS, put_config},
     oracle::Cluster,
-    people::{name_of, replace},
+    people::{define, name_of, replace},
     waiting,
 };
 
@@ -82,10 +81,7 @@ impl Scenario for WholeManager {
             stage.person(&Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": name}}));
         }
         waiting::prepare(stage);
-        for versions in koord_api::KINDS {
-            let definition = custom_resource_definition(versions, Profile::Hardened);
-            stage.person(&Method::POST, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition);
-        }
+        define(stage, koord_api::KINDS);
     }
 
     fn wire(&self, core: &mut Core) -> Result<(), String> {

@@ -5,17 +5,16 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use http::Method;
 use koord_config::scheduler::SchedulerConfiguration;
-use koord_engine::{engine::Engine, queue::Timings};
-use koord_resource::{declare::Profile, document::custom_resource_definition, yaml};
+use koord_resource::yaml;
 use koord_runtime::{Core, events::EventSink, random::Random};
 use koord_scheduler_plugins::build;
-use koord_scheduler_runtime::{Scheduler, feed::Feed};
+use koord_scheduler_runtime::Scheduler;
 use serde_json::{Value, json};
 
 use crate::{
     Disturbance, Fault, Scenario, Stage,
-    people::name_of,
-    scheduling::{NODES, PODS, add_node, milli, now, pod_body, replace_pod},
+    people::{define, name_of},
+    scheduling::{NODES, PODS, add_node, milli, now, of_profile, pod_body, replace_pod},
 };
 
 const QUOTAS: &str = "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/default/elasticquotas";
@@ -81,10 +80,7 @@ impl Scenario for Workloads {
         for name in ["default", "koordinator-system"] {
             stage.person(&Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": name}}));
         }
-        for versions in koord_api::KINDS {
-            let definition = custom_resource_definition(versions, Profile::Hardened);
-            stage.person(&Method::POST, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition);
-        }
+        define(stage, koord_api::KINDS);
         add_node(stage, "n0", 2, "a");
         stage.person(&Method::POST, GANGS, &pod_group());
     }
@@ -101,9 +97,7 @@ impl Scenario for Workloads {
         profile["pluginConfig"].as_array_mut()?.push(args);
         let profile = SchedulerConfiguration::of(&document).ok()?.profiles.first()?.resolved();
         let built = build(&profile, &|_| false).ok()?;
-        let engine = Engine::new(vec![built.profile], Timings::default(), core.random().clone());
-        let feed = Feed::of(core, &engine.reads());
-        Some(Scheduler::new(engine, feed, Arc::clone(events), Arc::clone(core.clock())))
+        Some(of_profile(built.profile, core, events))
     }
 
     fn disturb(&self, stage: &mut Stage, random: &Random) -> Disturbance {

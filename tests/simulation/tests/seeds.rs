@@ -165,21 +165,24 @@ fn the_manager_survives_everything() {
     seeds(|| steps(&MANAGER), "the_manager_survives", &chosen(40, 1), &expected);
 }
 
+/// Where only controllers with keys can panic.
+const OF_KEYS: [Place; 4] = [Place::Reconcile, Place::Written, Place::Failed, Place::Execution];
+
+/// The faults of a scheduler: it has no keys, and no memory beside its engine.
+fn of_the_scheduler() -> Vec<Fault> {
+    let mut never = OF_KEYS.map(Fault::Panic).to_vec();
+    never.extend([Fault::Panic(Place::Remember), Fault::Terminating, Fault::Outage, Fault::Malformed, Fault::Stuck]);
+    all_but(&never)
+}
+
 #[test]
 fn the_scheduler_survives_everything() {
-    // It has no keys, and no memory beside its engine.
-    let of_keys = [Place::Reconcile, Place::Written, Place::Failed, Place::Execution, Place::Remember];
-    let mut never = of_keys.map(Fault::Panic).to_vec();
-    never.extend([Fault::Terminating, Fault::Outage, Fault::Malformed, Fault::Stuck]);
-    seeds(|| steps(&Scheduling { exact: false }), "the_scheduler_survives", &chosen(40, 1), &all_but(&never));
+    seeds(|| steps(&Scheduling { exact: false }), "the_scheduler_survives", &chosen(40, 1), &of_the_scheduler());
 }
 
 #[test]
 fn quotas_gangs_and_reservations_survive_everything() {
-    let of_keys = [Place::Reconcile, Place::Written, Place::Failed, Place::Execution, Place::Remember];
-    let mut never = of_keys.map(Fault::Panic).to_vec();
-    never.extend([Fault::Terminating, Fault::Outage, Fault::Malformed, Fault::Stuck]);
-    seeds(|| steps(&Workloads), "quotas_gangs_and_reservations", &chosen(20, 2), &all_but(&never));
+    seeds(|| steps(&Workloads), "quotas_gangs_and_reservations", &chosen(20, 2), &of_the_scheduler());
 }
 
 /// What goes wrong on the way between the real tasks and the server, or with programs as a whole.
@@ -227,8 +230,7 @@ fn tasks_keep_the_manager_right() {
 /// Two schedulers, of which one leads until its lease is over.
 #[test]
 fn tasks_keep_the_schedulers_right() {
-    let of_keys = [Place::Reconcile, Place::Written, Place::Failed, Place::Execution];
-    let never: Vec<Fault> = of_keys.map(Fault::Panic).into_iter().chain([Fault::Stuck]).collect();
+    let never: Vec<Fault> = OF_KEYS.map(Fault::Panic).into_iter().chain([Fault::Stuck]).collect();
     let expected: Vec<Fault> = OF_TASKS.into_iter().filter(|fault| !never.contains(fault)).collect();
     seeds(|| tasks(&Workloads), "tasks_keep_the_schedulers", &chosen(2, 40), &expected);
 }

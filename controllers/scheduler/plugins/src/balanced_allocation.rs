@@ -8,7 +8,7 @@ use koord_engine::{
 };
 use koord_scheduling::ResourceId;
 
-use crate::reservation::counted_twice;
+use crate::reservation::CountedTwice;
 
 /// Scores nodes by how little the used shares of their resources differ.
 #[derive(Clone, Debug)]
@@ -51,9 +51,10 @@ impl Plugin for BalancedAllocation {
 
 impl Score for Requests {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
+        let twice = CountedTwice::on(cluster, row);
         let shares = self.0.iter().filter_map(|(id, request)| {
             let offered = cluster.allocatable(*id, row);
-            let used = cluster.requested(*id, row) - counted_twice(cluster, *id, row) + request;
+            let used = cluster.requested(*id, row) - twice.of(*id) + request;
             (offered > 0).then(|| (used as f64 / offered as f64).min(1.0))
         });
         let shares: Vec<f64> = shares.collect();

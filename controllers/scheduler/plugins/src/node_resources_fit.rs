@@ -10,7 +10,7 @@ use koord_engine::{
 };
 use koord_scheduling::{ResourceId, ResourceVector};
 
-use crate::reservation::{Kept, counted_twice};
+use crate::reservation::{CountedTwice, Kept};
 
 /// Refuses nodes that have less left than the pod requests, and scores the others by what is left afterwards.
 #[derive(Clone, Debug)]
@@ -192,7 +192,7 @@ impl Filter for Requests {
 
 impl Score for Allocation {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
-        let assumed_usage = cluster.assumed_usage(row);
+        let (assumed_usage, twice) = (cluster.assumed_usage(row), CountedTwice::on(cluster, row));
         let (mut score, mut weights) = (0, 0);
         for Counted { id, weight, request, assumed } in &self.resources {
             let offered = cluster.allocatable(*id, row);
@@ -200,7 +200,7 @@ impl Score for Allocation {
                 continue;
             }
             let before = assumed.map_or_else(|| cluster.requested(*id, row), |which| assumed_usage[which]);
-            let before = before - counted_twice(cluster, *id, row);
+            let before = before - twice.of(*id);
             let of_resource = self.strategy.score(before + request, offered);
             // A line may give 0, which counts as little as a resource that is not there.
             if matches!(self.strategy, Strategy::RequestedToCapacityRatio(_)) && of_resource <= 0 {

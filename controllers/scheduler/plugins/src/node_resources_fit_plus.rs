@@ -8,7 +8,7 @@ use koord_engine::{
 };
 use koord_scheduling::ResourceId;
 
-use crate::reservation::counted_twice;
+use crate::reservation::CountedTwice;
 
 /// Scores nodes by the resources that the pod requests.
 #[derive(Clone, Debug, Default)]
@@ -59,11 +59,11 @@ impl Plugin for NodeResourcesFitPlus {
 
 impl Score for Requests {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
-        let assumed_usage = cluster.assumed_usage(row);
+        let (assumed_usage, twice) = (cluster.assumed_usage(row), CountedTwice::on(cluster, row));
         let (mut sum, mut weights) = (0, 0);
         for Counted { id, rule, weight, request, assumed } in &self.0 {
             let before = assumed.map_or_else(|| cluster.requested(*id, row), |which| assumed_usage[which]);
-            let before = before - counted_twice(cluster, *id, row);
+            let before = before - twice.of(*id);
             sum += weight * score(*rule, before.saturating_add(*request), cluster.allocatable(*id, row));
             weights += weight;
         }

@@ -27,7 +27,7 @@ mod wish;
 pub use amounts::Amounts;
 pub use fits::{Needs, NodeRoom, Unfit, fits};
 pub use info::{AllocatePolicy, ReservationInfo};
-pub(crate) use kept::{Kept, counted_twice};
+pub(crate) use kept::{CountedTwice, Kept};
 pub(crate) use lots::Within;
 pub use owners::{Owners, PodIdentity};
 pub use plugin::Reservation;

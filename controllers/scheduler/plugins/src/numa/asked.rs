@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     reservation::{
-        Within, counted_twice,
+        CountedTwice, Within,
         lots::{Asks, Source},
     },
     texts::Texts,
@@ -232,7 +232,7 @@ impl Asked {
 
     /// What pods request of a node's cpu, where CPUs of their own cost amplified ones.
     fn requested_cpu(node: &NumaNode, cluster: &Cluster, row: Row) -> i64 {
-        let requested = cluster.requested(ResourceId::CPU, row) - counted_twice(cluster, ResourceId::CPU, row);
+        let requested = cluster.requested(ResourceId::CPU, row) - CountedTwice::on(cluster, row).of(ResourceId::CPU);
         let bound = milli(node.ledger.cpu_count());
         if bound > 0 && requested >= bound { requested + amplify(bound, node.cpu_ratio) - bound } else { requested }
     }
@@ -273,10 +273,11 @@ impl Asked {
     fn score_of_node(&self, node: &NumaNode, is_bound: bool, cluster: &Cluster, row: Row) -> i64 {
         let weights = self.weights(|name| cluster.resources().get(name));
         let (mut requested, mut total) = (ResourceVector::default(), ResourceVector::default());
+        let twice = CountedTwice::on(cluster, row);
         for (id, _) in &weights {
             let name = cluster.resources().name(*id);
             let of_pod = koord_scheduling::count(name, self.requests.amount(name));
-            let before = cluster.requested(*id, row) - counted_twice(cluster, *id, row);
+            let before = cluster.requested(*id, row) - twice.of(*id);
             requested.set(*id, before + of_pod);
             total.set(*id, cluster.allocatable(*id, row));
         }

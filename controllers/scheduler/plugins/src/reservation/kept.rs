@@ -225,12 +225,27 @@ impl Kept {
 }
 
 /// What counts twice in what pods request of a node: owners count for themselves, and are a part of what is kept for them.
-pub(crate) fn counted_twice(cluster: &Cluster, resource: ResourceId, row: Row) -> i64 {
-    let kept = cluster.state::<Kept>().filter(|kept| !kept.is_empty());
-    let name = cluster.resources().name(resource);
-    kept.map_or(0, |kept| {
-        kept.used(cluster, row).map(|info| info.allocatable.get(name).min(info.allocated().get(name))).sum()
-    })
+pub(crate) struct CountedTwice<'c> {
+    cluster: &'c Cluster,
+    row: Row,
+    /// None where nothing on the node is used by owners.
+    kept: Option<&'c Kept>,
+}
+
+impl<'c> CountedTwice<'c> {
+    /// On this node.
+    pub(crate) fn on(cluster: &'c Cluster, row: Row) -> Self {
+        Self { cluster, row, kept: cluster.state::<Kept>().filter(|kept| kept.rows.contains(&row)) }
+    }
+
+    /// Of this resource.
+    pub(crate) fn of(&self, resource: ResourceId) -> i64 {
+        self.kept.map_or(0, |kept| {
+            let name = self.cluster.resources().name(resource);
+            let used = kept.used(self.cluster, self.row);
+            used.map(|info| info.allocatable.get(name).min(info.allocated().get(name))).sum()
+        })
+    }
 }
 
 /// What owner terms look at in a pod.

@@ -1,11 +1,6 @@
 //! Replicas that take turns.
 
-use std::convert::Infallible;
-
-use http::{Request, Response};
-use kube::client::Body;
 use tokio::sync::watch;
-use tower::{ServiceExt, service_fn};
 
 use super::*;
 
@@ -13,19 +8,18 @@ use super::*;
 fn held_back(server: &Server, method: Method, path: String) -> (Client, watch::Sender<bool>, watch::Receiver<bool>) {
     let (gate, open) = watch::channel(false);
     let (arriving, waits) = watch::channel(false);
-    let (router, arriving) = (server.router(), Arc::new(arriving));
-    let service = service_fn(move |request: Request<Body>| {
+    let arriving = Arc::new(arriving);
+    let client = client(server, move |request| {
         let is_held = request.method() == method && request.uri().path() == path;
-        let (router, arriving, mut open) = (router.clone(), Arc::clone(&arriving), open.clone());
+        let (arriving, mut open) = (Arc::clone(&arriving), open.clone());
         async move {
             if is_held {
                 arriving.send_replace(true);
                 open.wait_for(|is_open| *is_open).await.unwrap();
             }
-            Ok::<Response<_>, Infallible>(router.oneshot(request).await.unwrap())
         }
     });
-    (Client::new(service, "default"), gate, waits)
+    (client, gate, waits)
 }
 
 #[tokio::test(start_paused = true)]

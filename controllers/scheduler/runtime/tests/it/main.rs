@@ -25,9 +25,10 @@ use koord_runtime::{
 };
 use koord_scheduler_plugins::default_profile;
 use koord_scheduler_runtime::{Measures, Questions, Scheduler, feed::Feed, install};
-use kube::Client;
+use kube::{Client, client::Body};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
+use tower::{ServiceExt, service_fn};
 
 mod leading;
 mod metrics;
@@ -147,6 +148,22 @@ impl Stage {
     async fn pass(&self, seconds: u64) {
         self.clock.sleep(Duration::from_secs(seconds)).await;
     }
+}
+
+/// A client whose requests arrive after this has seen them.
+fn client<F>(server: &Server, before: impl Fn(&http::Request<Body>) -> F + Clone + Send + 'static) -> Client
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let router = server.router();
+    let service = service_fn(move |request: http::Request<Body>| {
+        let (seen, router) = (before(&request), router.clone());
+        async move {
+            seen.await;
+            router.oneshot(request).await
+        }
+    });
+    Client::new(service, "default")
 }
 
 // === what it does ===
