@@ -17,7 +17,7 @@ use crate::{
     cluster::{ClassId, Cluster, Placed, Trial},
     columns::Row,
     hold::Holds,
-    plugin::{Code, Filter, Plan, PreFilter, Rejection, Request, Score},
+    plugin::{Among, Code, Filter, Plan, PreFilter, Rejection, Request, Score},
     pod::Pod,
 };
 
@@ -30,6 +30,7 @@ pub struct Memory {
 
 /// What the plugins of a profile ask for one pod, or for all pods of a class.
 pub struct Prepared {
+    among: Among,
     filters: Vec<(u8, Box<dyn Filter>)>,
     scores: Vec<Scorer>,
     /// A plugin that refuses all nodes.
@@ -80,7 +81,10 @@ impl Profile {
                 let mut first = preferred.into_iter().chain(cluster.nomination(&pod.uid));
                 match first.find(|row| !held.contains_key(row) && candidates.takes(*row, cluster)) {
                     Some(row) => Found::of_first(row),
-                    None => candidates.choose_beside(&held, cluster, draw),
+                    None => match candidates.choose_beside(&held, cluster, draw) {
+                        Found::Nothing(refusals) => candidates.refused_beside(&held, self, pod, cluster, refusals),
+                        found => found,
+                    },
                 }
             }
         };
@@ -141,11 +145,16 @@ impl Profile {
 
     /// What is asked of every node for a pod.
     pub fn prepare(&self, request: &Request<'_>, cluster: &Cluster) -> Prepared {
-        let mut prepared = Prepared { filters: Vec::new(), scores: Vec::new(), refused: None };
+        let among = Among::default();
+        let mut prepared = Prepared { among, filters: Vec::new(), scores: Vec::new(), refused: None };
         for index in &self.filters {
             match self.plugins[usize::from(*index)].filter(request, cluster) {
                 PreFilter::Skip => {}
                 PreFilter::Nodes(filter) => prepared.filters.push((*index, filter)),
+                PreFilter::Among(names, filter) => {
+                    prepared.among.limit(*index, names);
+                    prepared.filters.extend(filter.map(|filter| (*index, filter)));
+                }
                 PreFilter::None(refusal) => {
                     prepared.refused.get_or_insert(Verdict { plugin: *index, refusal });
                     // Others may say more; what lies in the pod itself needs no more words.
@@ -155,6 +164,7 @@ impl Profile {
                 }
             }
         }
+        prepared.refused = prepared.refused.or_else(|| prepared.among.none_left());
         let scores = self.scores.iter().filter_map(|(plugin, weight)| {
             let score = self.plugins[usize::from(*plugin)].score(request, cluster)?;
             Some(Scorer { plugin: *plugin, weight: *weight, score })
@@ -165,8 +175,7 @@ impl Profile {
 
     /// The reasons of a verdict, as events and conditions show them.
     pub fn reasons(&self, verdict: &Verdict, cluster: &Cluster) -> Vec<String> {
-        let plugin = self.plugins.get(usize::from(verdict.plugin));
-        plugin.map(|plugin| plugin.reasons(&verdict.refusal, cluster)).unwrap_or_default()
+        verdict.reasons(&self.plugins, cluster)
     }
 
     fn never(&self, verdict: Verdict, cluster: &Cluster) -> Found {
@@ -193,7 +202,8 @@ impl Prepared {
 
     /// The first refusal of a node.
     pub fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Verdict> {
-        first_refusal(self.filters.iter(), cluster, row).map_or(Ok(()), Err)
+        let outside = self.among.leaves_out(cluster, row);
+        outside.or_else(|| first_refusal(self.filters.iter(), cluster, row)).map_or(Ok(()), Err)
     }
 
     /// The first refusal of a node on which these pods are too.
@@ -236,6 +246,8 @@ impl Prepared {
         let new = match asks.filter(request, cluster) {
             PreFilter::Skip => None,
             PreFilter::Nodes(filter) => Some(filter),
+            // Names do not change, for they are the pod's own.
+            PreFilter::Among(_, filter) => filter,
             PreFilter::None(_) => return false,
         };
         let at = self.filters.partition_point(|(known, _)| profile.place_of_filter(*known) < Some(place));

@@ -4,6 +4,7 @@
 //! prepared depends on the pod's template and the node alone, and says so (`is_local`): then the answers for one pod hold
 //! for the next pod of its class, on every node that has not changed.
 
+mod among;
 mod attempted;
 mod figures;
 mod found;
@@ -11,12 +12,18 @@ mod plan;
 mod profile;
 mod upkeep;
 
-use std::{any::Any, collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use koord_core::{uid::Uid, write::Write};
 use koord_resource::controller::ResourceKind;
 use serde_json::Value;
 
+pub(crate) use self::among::Among;
 pub use self::{
     attempted::Attempted,
     figures::{Figure, JobMark},
@@ -385,6 +392,8 @@ pub enum PreFilter {
     Skip,
     /// Each node is asked.
     Nodes(Box<dyn Filter>),
+    /// The nodes of these names are asked; all others are left out before anybody is asked about them.
+    Among(BTreeSet<Box<str>>, Option<Box<dyn Filter>>),
     /// No node will do.
     None(Refusal),
 }

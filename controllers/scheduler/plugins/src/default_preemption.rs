@@ -367,4 +367,24 @@ mod tests {
         );
         assert_eq!((huge.nominated, huge.victims.len()), (None, 0));
     }
+
+    #[test]
+    fn a_node_says_why_it_refuses_beside_the_pod_for_which_room_is_made_there() {
+        let mut engine = engine(&[]);
+        let status = json!({"allocatable": {"cpu": "4", "memory": "1Gi", "pods": "9"}});
+        engine.set_node(testing::node("n1", &json!({"status": status})), NOW);
+        engine.set_pod(pod("low", "4", 0, Some("n1")), NOW);
+        engine.set_pod(pod("first", "3", 5, None), NOW);
+        assert_eq!(victims(&refused(&mut engine)), ["low"]);
+        engine.remove_pod(&Uid::from("low"), NOW);
+        let requests = json!({"containers": [{"resources": {"requests": {"cpu": "2", "memory": "2Gi"}}}]});
+        let large = testing::pod("large", &requests);
+        let template = Template { scheduler: "test".into(), priority: 5, ..Template::clone(&large.template) };
+        engine.set_pod(Arc::new(Pod { template: Arc::new(template), ..Pod::clone(&large) }), NOW);
+        let message = refused(&mut engine).message;
+        assert!(
+            message.starts_with("0/1 nodes are available: 1 Insufficient cpu, 1 Insufficient memory."),
+            "{message}"
+        );
+    }
 }

@@ -47,14 +47,11 @@ impl NodeAffinity {
 
 const NOT_SELECTED: u16 = 0;
 const CONFLICT: u16 = 1;
-const OTHER_NAME: u16 = 2;
 const NOT_ADDED: u16 = 3;
 
 struct Required {
     added: Arc<Added>,
     template: Arc<Template>,
-    /// The names that can be selected at all; none where any can.
-    names: Option<BTreeSet<Box<str>>>,
 }
 
 struct Preferred(Arc<Added>, Arc<Template>);
@@ -73,8 +70,11 @@ impl Plugin for NodeAffinity {
         if names.as_ref().is_some_and(BTreeSet::is_empty) {
             return PreFilter::None(Refusal::unresolvable(CONFLICT));
         }
-        let names = names.map(|names| names.into_iter().map(Box::from).collect());
-        PreFilter::Nodes(Box::new(Required { added: Arc::clone(&self.added), template: Arc::clone(template), names }))
+        let required = Box::new(Required { added: Arc::clone(&self.added), template: Arc::clone(template) });
+        match names {
+            Some(names) => PreFilter::Among(names.into_iter().map(Box::from).collect(), Some(required)),
+            None => PreFilter::Nodes(required),
+        }
     }
 
     fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn Score>> {
@@ -87,7 +87,6 @@ impl Plugin for NodeAffinity {
         let reason = match refusal.reason {
             CONFLICT => "pod affinity terms conflict",
             NOT_ADDED => "node(s) didn't match scheduler-enforced node affinity",
-            OTHER_NAME => "node(s) didn't satisfy plugin(s) [NodeAffinity]",
             _ => "node(s) didn't match Pod's node affinity/selector",
         };
         vec![reason.to_owned()]
@@ -113,9 +112,6 @@ impl Plugin for NodeAffinity {
 impl Filter for Required {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let Some(node) = cluster.node(row) else { return Err(Refusal::unresolvable(NOT_SELECTED)) };
-        if self.names.as_ref().is_some_and(|names| !names.contains(&*node.name)) {
-            return Err(Refusal::unresolvable(OTHER_NAME));
-        }
         if !self.added.required.selects(&node.name, |key| node.labels.get(key)) {
             return Err(Refusal::unresolvable(NOT_ADDED));
         }
@@ -172,10 +168,7 @@ mod tests {
         assert_eq!(filtered(&NodeAffinity::default(), &nodes(), &required(&zone("NotIn"))), [refused, ""]);
         let name = |names: &[&str]| json!({"key": "metadata.name", "operator": "In", "values": names});
         let named = required(&json!({"matchFields": [name(&["n2"])]}));
-        assert_eq!(
-            filtered(&NodeAffinity::default(), &nodes(), &named),
-            ["UU node(s) didn't satisfy plugin(s) [NodeAffinity]", ""]
-        );
+        assert_eq!(filtered(&NodeAffinity::default(), &nodes(), &named), ["left out", ""]);
         let conflict = required(&json!({"matchFields": [name(&["n1"]), name(&["n2"])]}));
         assert_eq!(filtered(&NodeAffinity::default(), &nodes(), &conflict), ["UU pod affinity terms conflict"; 2]);
     }

@@ -10,7 +10,7 @@ use koord_engine::{
     columns::Row,
     cycle::Profile,
     event::Events,
-    plugin::{Filter, Plan, Plugin, PreFilter, Refusal, Rejection, Request},
+    plugin::{Plan, Plugin, PreFilter, Rejection, Request},
     pod::Template,
 };
 
@@ -42,7 +42,9 @@ impl Plugin for SchedulingHint {
 
     fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {
         match hint_of(request.template()) {
-            Ok(Some(hint)) if !hint.node_names.is_empty() => PreFilter::Nodes(Box::new(Named(hint.node_names))),
+            Ok(Some(hint)) if !hint.node_names.is_empty() => {
+                PreFilter::Among(hint.node_names.into_iter().map(Box::from).collect(), None)
+            }
             _ => PreFilter::Skip,
         }
     }
@@ -52,10 +54,6 @@ impl Plugin for SchedulingHint {
         let preferred = hint.preferred_node_names.iter().take(self.preferred_max);
         let rows: Vec<Row> = preferred.filter_map(|name| cluster.row(name)).collect();
         if rows.is_empty() { Plan::Any } else { Plan::Prefer(rows) }
-    }
-
-    fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<String> {
-        vec![format!("node(s) didn't satisfy plugin(s) [{}]", self.name())]
     }
 
     fn events(&self) -> Events {
@@ -68,16 +66,6 @@ fn hint_of(template: &Template) -> Result<Option<Hint>, ProtocolError> {
     let text = |name: &str| template.annotations.get(name).filter(|text| !text.is_empty());
     let text = text(SCHEDULING_HINT.key.name()).or_else(|| text(SCHEDULING_HINT.deprecated));
     text.map(|text| SCHEDULING_HINT.key.read(text)).transpose()
-}
-
-/// The names of the only nodes.
-struct Named(Vec<String>);
-
-impl Filter for Named {
-    fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
-        let is_named = cluster.node(row).is_some_and(|node| self.0.iter().any(|name| **name == *node.name));
-        if is_named { Ok(()) } else { Err(Refusal::unresolvable(0)) }
-    }
 }
 
 #[cfg(test)]
@@ -94,7 +82,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{NodeResourcesFit, testing};
+    use crate::{NodeAffinity, NodeResourcesFit, NodeUnschedulable, testing};
 
     const NOW: Moment = Moment::at(std::time::Duration::ZERO);
 
@@ -137,6 +125,53 @@ mod tests {
             (new, json!("{bad"), "invalid character 'b' looking for beginning of object key string"),
         ] {
             assert_eq!(placed(annotation, &hint), expected, "{hint}");
+        }
+    }
+
+    /// What is said about a pod of two cores that names these nodes by affinity, and these by a hint.
+    fn said(by_affinity: &[&str], by_hint: &[&str]) -> String {
+        let plugins: Vec<Arc<dyn Plugin>> = vec![
+            Arc::new(NodeUnschedulable),
+            Arc::new(NodeResourcesFit::default()),
+            Arc::new(NodeAffinity::default()),
+            Arc::new(SchedulingHint::new(&SchedulingHintArgs::default())),
+        ];
+        let profile = Profile { filters: vec![0, 1, 2, 3], ..Profile::of("test", plugins) };
+        let mut engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
+        for (name, is_closed) in [("n1", true), ("n2", false), ("n3", false)] {
+            let status = json!({"allocatable": {"cpu": "1", "pods": "9"}});
+            engine.set_node(testing::node(name, &json!({"spec": {"unschedulable": is_closed}, "status": status})), NOW);
+        }
+        let term = json!({"matchFields": [{"key": "metadata.name", "operator": "In", "values": by_affinity}]});
+        let mut spec = json!({"containers": [{"resources": {"requests": {"cpu": "2"}}}]});
+        if !by_affinity.is_empty() {
+            spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"] =
+                json!([term]);
+        }
+        let pod = testing::pod("p", &spec);
+        let hint = json!({"nodeNames": by_hint}).to_string();
+        let annotations: Labels = [(SCHEDULING_HINT.key.name(), &*hint)].into_iter().collect();
+        let template = Template { scheduler: "test".into(), annotations, ..Template::clone(&pod.template) };
+        engine.set_pod(Arc::new(Pod { template: Arc::new(template), ..Pod::clone(&pod) }), NOW);
+        match engine.attempt(NOW).unwrap().outcome {
+            Outcome::Refused(refused) => refused.message,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn nodes_that_are_left_out_are_not_asked_and_who_named_others_is_said_once() {
+        for (by_affinity, by_hint, expected) in [
+            (&["n2"][..], &[][..], "1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]."),
+            (
+                &["n2", "n1"],
+                &["n2", "n3"],
+                "1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [NodeAffinity SchedulingHint].",
+            ),
+            (&["n1"], &["n3"], "node(s) didn't satisfy plugin(s) [NodeAffinity SchedulingHint] simultaneously."),
+            (&["n9"], &[], "3 node(s) didn't satisfy plugin(s) [NodeAffinity]."),
+        ] {
+            assert_eq!(said(by_affinity, by_hint), format!("0/3 nodes are available: {expected}"));
         }
     }
 }

@@ -8,7 +8,7 @@ use koord_engine::{
     columns::Row,
     labels::Labels,
     node::Node,
-    plugin::{Plugin, PreFilter, Refusal, Request},
+    plugin::{Filter, Plugin, PreFilter, Refusal, Request},
     pod::{Pod, Template},
 };
 use serde_json::{Value, json};
@@ -73,12 +73,18 @@ pub(crate) fn filtered_pod(plugin: &dyn Plugin, cluster: &mut Cluster, pod: &Arc
         format!("{status} {}", plugin.reasons(&refusal, cluster).join(", "))
     };
     let rows = cluster.rows().map(|(row, _)| row);
+    let ask = |filter: &dyn Filter, row| filter.filter(cluster, row).err().map(said).unwrap_or_default();
     match plugin.filter(&request, cluster) {
         PreFilter::Skip => rows.map(|_| String::new()).collect(),
         PreFilter::None(refusal) => rows.map(|_| said(refusal)).collect(),
-        PreFilter::Nodes(filter) => {
-            rows.map(|row| filter.filter(cluster, row).err().map(said).unwrap_or_default()).collect()
-        }
+        PreFilter::Nodes(filter) => rows.map(|row| ask(&*filter, row)).collect(),
+        PreFilter::Among(names, filter) => rows
+            .map(|row| match &filter {
+                _ if !names.contains(&*cluster.node(row).unwrap().name) => "left out".to_owned(),
+                Some(filter) => ask(&**filter, row),
+                None => String::new(),
+            })
+            .collect(),
     }
 }
 

@@ -127,6 +127,31 @@ impl Candidates {
         Found::Nothing(refusals)
     }
 
+    /// A search that has found nothing, where nodes on which room is being made say why they refuse the pod beside those for
+    /// which it is made, though they refuse it without them too.
+    pub(super) fn refused_beside(
+        &mut self,
+        held: &BTreeMap<Row, Verdict>,
+        profile: &Profile,
+        pod: &Pod,
+        cluster: &mut Cluster,
+        mut refusals: BTreeMap<Verdict, u32>,
+    ) -> Found {
+        let nominated: BTreeSet<Row> = cluster.nominated().map(|(_, row)| row).collect();
+        for row in nominated.into_iter().filter(|row| !held.contains_key(row)) {
+            let beside = profile.nominated_before(pod, row, cluster);
+            let without = self.prepared.filter(cluster, row).err();
+            let with = self.prepared.filter_beside(&mut cluster.trial(), row, &beside).err();
+            let (Some(without), Some(with)) = (without, with) else { continue };
+            if let Some(count) = refusals.get_mut(&without) {
+                *count -= 1;
+                *refusals.entry(with).or_default() += 1;
+            }
+        }
+        refusals.retain(|_, count| *count > 0);
+        Found::Nothing(refusals)
+    }
+
     /// Chooses among all rows but these.
     pub(super) fn choose_beside(
         &mut self,
@@ -242,7 +267,8 @@ impl Prepared {
     }
 
     fn local_verdict(&self, cluster: &Cluster, row: Row) -> Option<Verdict> {
-        first_refusal(self.filters.iter().filter(|(_, filter)| filter.is_local()), cluster, row)
+        let local = self.filters.iter().filter(|(_, filter)| filter.is_local());
+        self.among.leaves_out(cluster, row).or_else(|| first_refusal(local, cluster, row))
     }
 
     fn local_score(&self, cluster: &Cluster, row: Row) -> i64 {
@@ -252,6 +278,9 @@ impl Prepared {
 
     /// The first refusal of a node, where the first one of local filters is known.
     fn wide_verdict(&self, cluster: &Cluster, row: Row, known: Option<Verdict>) -> Option<Verdict> {
+        if known.is_some_and(|known| known.is_outside()) {
+            return known;
+        }
         let before = self.filters.iter().take_while(|(plugin, _)| known.is_none_or(|known| known.plugin != *plugin));
         first_refusal(before.filter(|(_, filter)| !filter.is_local()), cluster, row).or(known)
     }

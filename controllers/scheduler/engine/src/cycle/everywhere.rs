@@ -80,6 +80,7 @@ impl Profile {
             Some(super::Verdict { plugin: *plugin, refusal })
         });
         of_all
+            .chain(prepared.among.leaves_out(cluster, row))
             .chain(of_node)
             .map(|verdict| NodeRefusal {
                 plugin: self.name_of(verdict.plugin),

@@ -251,7 +251,7 @@ impl Profile {
             Found::Node { .. } => PluginSet::default(),
             Found::Never(plugin, _) => PluginSet::of(*plugin),
             Found::Nothing(refusals) => {
-                refusals.keys().fold(PluginSet::default(), |set, verdict| set.with(verdict.plugin))
+                refusals.keys().fold(PluginSet::default(), |set, verdict| set.union(verdict.plugins()))
             }
         };
         (refused_by, found.words(&self.plugins, cluster))

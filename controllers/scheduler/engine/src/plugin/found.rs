@@ -56,9 +56,7 @@ impl Found {
             Self::Nothing(refusals) => {
                 let mut counts = BTreeMap::<String, usize>::new();
                 for (verdict, nodes) in refusals {
-                    let plugin = plugins.get(usize::from(verdict.plugin));
-                    let reasons = plugin.map(|plugin| plugin.reasons(&verdict.refusal, cluster)).unwrap_or_default();
-                    for reason in reasons {
+                    for reason in verdict.reasons(plugins, cluster) {
                         *counts.entry(reason).or_default() += *nodes as usize;
                     }
                 }

@@ -26,6 +26,22 @@ impl PluginSet {
         Self(self.0 | Self::of(plugin).0)
     }
 
+    /// The set of these bits.
+    pub(crate) fn of_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// A bit for each plugin.
+    pub(crate) fn bits(self) -> u64 {
+        self.0
+    }
+
+    /// With all of another set.
+    #[must_use]
+    pub(crate) fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
     /// Whether there is none.
     pub fn is_empty(self) -> bool {
         self.0 == 0

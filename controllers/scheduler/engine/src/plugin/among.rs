@@ -1,0 +1,80 @@
+//! The only nodes that are asked, by name.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use super::{Plugin, Refusal, Verdict};
+use crate::{cluster::Cluster, columns::Row, queue::PluginSet};
+
+impl Refusal {
+    /// The node is not among those that plugins have named.
+    const OUTSIDE: u16 = u16::MAX - 1;
+    /// No node is named by all plugins that name some.
+    const NONE_LEFT: u16 = u16::MAX - 2;
+}
+
+/// The nodes that some plugins leave over, before any filter is asked.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Among {
+    names: Option<BTreeSet<Box<str>>>,
+    plugins: PluginSet,
+}
+
+impl Among {
+    /// Only nodes of these names, and of those that others have named.
+    pub(crate) fn limit(&mut self, plugin: u8, names: BTreeSet<Box<str>>) {
+        self.plugins = self.plugins.with(plugin);
+        self.names = Some(match self.names.take() {
+            None => names,
+            Some(known) => known.intersection(&names).cloned().collect(),
+        });
+    }
+
+    /// Why no node is left over; none where there may be one.
+    pub(crate) fn none_left(&self) -> Option<Verdict> {
+        self.names.as_ref().filter(|names| names.is_empty()).and(self.refusal(Refusal::NONE_LEFT))
+    }
+
+    /// Why this node is not among them; none where it is.
+    pub(crate) fn leaves_out(&self, cluster: &Cluster, row: Row) -> Option<Verdict> {
+        let names = self.names.as_ref()?;
+        let is_named = cluster.node(row).is_some_and(|node| names.contains(&*node.name));
+        if is_named { None } else { self.refusal(Refusal::OUTSIDE) }
+    }
+
+    fn refusal(&self, reason: u16) -> Option<Verdict> {
+        let plugin = self.plugins.iter().next()?;
+        let refusal = Refusal { reason, resolvable: false, operand: self.plugins.bits() };
+        Some(Verdict { plugin, refusal })
+    }
+}
+
+impl Verdict {
+    /// Whether the node was left out before any filter was asked about it.
+    pub(crate) fn is_outside(&self) -> bool {
+        self.refusal.reason == Refusal::OUTSIDE
+    }
+
+    /// Who refused: one plugin, or all those that named nodes.
+    pub fn plugins(&self) -> PluginSet {
+        let is_of_names = matches!(self.refusal.reason, Refusal::OUTSIDE | Refusal::NONE_LEFT);
+        if is_of_names { PluginSet::of_bits(self.refusal.operand) } else { PluginSet::of(self.plugin) }
+    }
+
+    /// The reasons, as events and conditions show them.
+    pub fn reasons(&self, plugins: &[Arc<dyn Plugin>], cluster: &Cluster) -> Vec<String> {
+        let plugin = |index: u8| plugins.get(usize::from(index));
+        let names = || {
+            let mut names: Vec<&str> = self.plugins().iter().filter_map(plugin).map(|plugin| plugin.name()).collect();
+            names.sort_unstable();
+            names
+        };
+        match self.refusal.reason {
+            Refusal::OUTSIDE => vec![format!("node(s) didn't satisfy plugin(s) [{}]", names().join(" "))],
+            Refusal::NONE_LEFT => vec![match *names() {
+                [only] => format!("node(s) didn't satisfy plugin {only}"),
+                ref several => format!("node(s) didn't satisfy plugin(s) [{}] simultaneously", several.join(" ")),
+            }],
+            _ => plugin(self.plugin).map(|plugin| plugin.reasons(&self.refusal, cluster)).unwrap_or_default(),
+        }
+    }
+}
