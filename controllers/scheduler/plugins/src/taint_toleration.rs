@@ -90,10 +90,15 @@ impl Score for Tolerations {
 mod tests {
     use std::sync::Arc;
 
+    use koord_core::{clock::Moment, random::Random};
+    use koord_engine::{cycle::Profile, engine::Engine, pod::Pod, pod::Template, queue::Timings};
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::testing::{Nodes, filtered, node, pod, scored};
+    use crate::{
+        NodeResourcesFit,
+        testing::{Nodes, filtered, node, pod, scored},
+    };
 
     fn nodes() -> Nodes {
         let tainted = |name: &str, taints: Value| node(name, &json!({"spec": {"taints": taints}}));
@@ -136,5 +141,35 @@ mod tests {
             |old: &Arc<Node>, new: &Arc<Node>| helps(Event::NodeChanged { old: Arc::clone(old), new: Arc::clone(new) });
         assert_eq!([changed(hard, clean), changed(clean, evicting), changed(clean, hard)], [true, false, false]);
         assert!(helps(Event::PodChanged));
+    }
+
+    #[test]
+    fn taints_wake_pods_that_they_kept_out_and_no_others() {
+        let plugins: Vec<Arc<dyn Plugin>> = vec![Arc::new(TaintToleration), Arc::new(NodeResourcesFit::default())];
+        let profile = Profile { filters: vec![0, 1], ..Profile::of("test", plugins) };
+        let mut engine = Engine::new(vec![profile], Timings::default(), Random::seeded(1));
+        let at = |seconds| Moment::at(std::time::Duration::from_secs(seconds));
+        let tainted = |name: &str, taints: Value| {
+            let status = json!({"allocatable": {"cpu": "1", "pods": "9"}});
+            node(name, &json!({"spec": {"taints": taints}, "status": status}))
+        };
+        let taint = |key: &str| json!([{"key": key, "effect": "NoSchedule"}]);
+        engine.set_node(tainted("n1", taint("a")), at(0));
+        engine.set_node(tainted("n2", taint("a")), at(0));
+        for (name, cpu, tolerations) in [("large", "2", json!([{"operator": "Exists"}])), ("kept-out", "1", json!([]))]
+        {
+            let requests = json!([{"resources": {"requests": {"cpu": cpu}}}]);
+            let one = pod(name, &json!({"containers": requests, "tolerations": tolerations}));
+            let template = Template { scheduler: "test".into(), ..Template::clone(&one.template) };
+            engine.set_pod(Arc::new(Pod { template: Arc::new(template), ..Pod::clone(&one) }), at(0));
+        }
+        let tried = |engine: &mut Engine, now| {
+            std::iter::from_fn(|| Some(engine.attempt(now)?.pod.key.name().to_owned())).collect::<Vec<_>>()
+        };
+        assert_eq!(tried(&mut engine, at(0)).len(), 2);
+        engine.set_node(tainted("n1", taint("b")), at(20));
+        assert_eq!(tried(&mut engine, at(20)), Vec::<String>::new());
+        engine.set_node(tainted("n2", json!([])), at(40));
+        assert_eq!(tried(&mut engine, at(40)), ["kept-out"]);
     }
 }
