@@ -206,16 +206,16 @@ impl Prepared {
         outside.or_else(|| first_refusal(self.filters.iter(), cluster, row)).map_or(Ok(()), Err)
     }
 
-    /// The first refusal of a node on which these pods are too.
+    /// The first refusal of a node: with these pods on it, and without them, for they may be what the pod wants to be near.
     pub(crate) fn filter_beside(&mut self, trial: &mut Trial<'_>, row: Row, pods: &[Arc<Pod>]) -> Result<(), Verdict> {
         if pods.is_empty() {
-            return Ok(());
+            return self.filter(trial, row);
         }
         for pod in pods {
             trial.place(Arc::clone(pod), row, Holds::default());
             trial.pod(&pod.uid).into_iter().for_each(|placed| self.changed(trial, placed, true));
         }
-        let result = self.filter(trial, row);
+        let beside = self.filter(trial, row);
         for pod in pods {
             let placed = trial.pod(&pod.uid).cloned();
             trial.remove(&pod.uid);
@@ -223,7 +223,7 @@ impl Prepared {
                 self.changed(trial, placed, false);
             }
         }
-        result
+        beside.and_then(|()| self.filter(trial, row))
     }
 
     /// A pod was placed or removed since this was prepared.

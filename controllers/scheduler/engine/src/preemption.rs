@@ -85,7 +85,7 @@ impl Attempted<'_> {
         width: Width,
     ) -> Result<Vec<Candidate>, NoCandidate> {
         let mut prepared = self.profile.prepare(request, self.cluster);
-        let rows = self.resolvable(&prepared);
+        let rows = self.resolvable(request.pod, &mut prepared);
         let offset = match u32::try_from(rows.len()) {
             Ok(0) | Err(_) => 0,
             Ok(nodes) => (self.draw)(nodes) as usize,
@@ -128,16 +128,25 @@ impl Attempted<'_> {
     }
 
     /// The rows where the removal of pods may help.
-    pub fn resolvable(&self, prepared: &Prepared) -> Vec<Row> {
-        let is_resolvable = |row: Row| match self.found {
-            Found::Node { .. } => false,
-            Found::Never(_, rejection) => rejection.code == Code::Unschedulable,
-            // A node that only lacks the room that is being made for others can be made more room on.
-            Found::Nothing(_) => {
-                prepared.filter(self.cluster, row).err().is_none_or(|refused| refused.refusal.resolvable)
-            }
+    pub fn resolvable(&mut self, pod: &Pod, prepared: &mut Prepared) -> Vec<Row> {
+        match self.found {
+            Found::Node { .. } => return Vec::new(),
+            Found::Never(_, rejection) if rejection.code != Code::Unschedulable => return Vec::new(),
+            Found::Never(..) => return self.cluster.rows().map(|(row, _)| row).collect(),
+            Found::Nothing(_) => {}
+        }
+        let rows: Vec<Row> = self.cluster.rows().map(|(row, _)| row).collect();
+        let nominated: BTreeSet<Row> = self.cluster.nominated().map(|(_, row)| row).collect();
+        let mut is_resolvable = |row: &Row| {
+            let verdict = if nominated.contains(row) {
+                let beside = self.profile.nominated_before(pod, *row, self.cluster);
+                prepared.filter_beside(&mut self.cluster.trial(), *row, &beside)
+            } else {
+                prepared.filter(self.cluster, *row)
+            };
+            verdict.err().is_none_or(|refused| refused.refusal.resolvable)
         };
-        self.cluster.rows().map(|(row, _)| row).filter(|row| is_resolvable(*row)).collect()
+        rows.into_iter().filter(|row| is_resolvable(row)).collect()
     }
 
     /// The fewest and least important pods of a node without which the pod fits there.
@@ -215,7 +224,6 @@ impl Dry<'_, '_> {
     ) -> Result<(), Vec<String>> {
         self.rules.admits(request, profile, &self.trial).map_err(|reason| vec![reason])?;
         let words = |verdict: Verdict, trial: &Trial<'_>| profile.reasons(&verdict, trial);
-        self.prepared.filter(&self.trial, row).map_err(|verdict| words(verdict, &self.trial))?;
         let refused = self.prepared.filter_beside(&mut self.trial, row, beside);
         refused.map_err(|verdict| words(verdict, &self.trial))
     }

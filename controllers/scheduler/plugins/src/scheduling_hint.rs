@@ -142,11 +142,12 @@ mod tests {
             let status = json!({"allocatable": {"cpu": "1", "pods": "9"}});
             engine.set_node(testing::node(name, &json!({"spec": {"unschedulable": is_closed}, "status": status})), NOW);
         }
-        let term = json!({"matchFields": [{"key": "metadata.name", "operator": "In", "values": by_affinity}]});
+        let term = |name| json!({"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]});
+        let terms: Vec<Value> = by_affinity.iter().map(term).collect();
         let mut spec = json!({"containers": [{"resources": {"requests": {"cpu": "2"}}}]});
         if !by_affinity.is_empty() {
             spec["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"] =
-                json!([term]);
+                json!(terms);
         }
         let pod = testing::pod("p", &spec);
         let hint = json!({"nodeNames": by_hint}).to_string();

@@ -79,7 +79,6 @@ impl<'c> Rehearsal<'c> {
         let Some(asked) = self.pods.get(pod) else { return Ok(()) };
         let Some(prepared) = self.prepared.get_mut(asked.prepared) else { return Ok(()) };
         prepared.refused.map_or(Ok(()), Err)?;
-        prepared.filter(&self.trial, row)?;
         let mut beside = self.profile.nominated_before(&asked.pod, row, &self.trial);
         beside.retain(|other| self.pods.iter().all(|asked| asked.pod.uid != other.uid));
         prepared.filter_beside(&mut self.trial, row, &beside)

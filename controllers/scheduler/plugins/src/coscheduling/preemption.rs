@@ -58,7 +58,7 @@ pub(super) fn make_room(
     planner: &str,
 ) -> Result<Room, String> {
     let profile = attempted.profile;
-    let candidates = attempted.resolvable(&profile.prepare(request, attempted.cluster));
+    let candidates = attempted.resolvable(request.pod, &mut profile.prepare(request, attempted.cluster));
     let job: BTreeSet<&Uid> = pods.iter().map(|pod| &pod.uid).collect();
     let evictable = Evictable::on(&candidates, request.template().priority, &job, attempted.cluster);
     let nodes = attempted.cluster.len();
