@@ -9,6 +9,7 @@ mod tests;
 mod attempting;
 mod jobs;
 mod judge;
+mod verdicts;
 mod waiting;
 mod why;
 
@@ -24,9 +25,10 @@ use koord_resource::controller::ResourceKind;
 
 pub use self::{
     jobs::Ended,
+    verdicts::{Ending, NodeClass, Record},
     why::{Decision, Why},
 };
-use self::{jobs::Jobs, judge::Judged, waiting::Waiting};
+use self::{jobs::Jobs, judge::Judged, verdicts::Verdicts, waiting::Waiting};
 use crate::{
     cluster::{Cluster, Placed},
     cycle::{Memory, Profile},
@@ -55,6 +57,7 @@ pub struct Engine {
     is_unsettled: bool,
     /// Jobs that are under way, and those that have ended.
     jobs: Jobs,
+    verdicts: Verdicts,
 }
 
 /// One attempt to place a pod.
@@ -112,6 +115,8 @@ pub struct Refused {
     pub victims: Vec<Arc<Pod>>,
     /// Whether plugins have looked for room.
     pub looked_for_room: bool,
+    /// Who refused it, by alike nodes.
+    pub by: Arc<[NodeClass]>,
 }
 
 impl Engine {
@@ -122,8 +127,8 @@ impl Engine {
         let cluster = empty(&profiles);
         let (waiting, ready) = (BTreeMap::new(), VecDeque::new());
         let queue = Queue::new(timings);
-        let jobs = Jobs::default();
-        Self { cluster, queue, profiles, memories, waiting, ready, random, is_unsettled: false, jobs }
+        let (jobs, verdicts) = (Jobs::default(), Verdicts::default());
+        Self { cluster, queue, profiles, memories, waiting, ready, random, is_unsettled: false, jobs, verdicts }
     }
 
     /// The cluster as it is known, with what is assumed.
@@ -134,6 +139,16 @@ impl Engine {
     /// The pods that wait.
     pub fn queue(&self) -> &Queue {
         &self.queue
+    }
+
+    /// The last attempts of pods of this name, the newest first.
+    pub fn verdicts(&self, pod: &ObjectKey) -> Vec<&Record> {
+        self.verdicts.of(pod.as_str())
+    }
+
+    /// The profile of this scheduler name.
+    pub fn profile(&self, scheduler: &str) -> Option<&Profile> {
+        self.profiles().find(|profile| &*profile.scheduler == scheduler)
     }
 
     /// The profiles.
@@ -283,6 +298,12 @@ impl Engine {
 
     /// The next attempt; none where no pod is to be tried now.
     pub fn attempt(&mut self, now: Moment) -> Option<Attempt> {
+        let attempt = self.next_attempt(now)?;
+        self.verdicts.note(&attempt, self.cluster.time());
+        Some(attempt)
+    }
+
+    fn next_attempt(&mut self, now: Moment) -> Option<Attempt> {
         self.settle(now);
         if let Some(ready) = self.ready.pop_front() {
             return Some(ready);
@@ -390,6 +411,10 @@ impl Engine {
 
     /// Forgets all objects, and all that was assumed.
     pub fn clear(&mut self) {
+        let profiles = &self.profiles;
+        let profile =
+            |name: &str| profiles.iter().find(|profile| &*profile.scheduler == name).map(|profile| &**profile);
+        self.verdicts.spell_out(profile, &self.cluster);
         self.cluster = empty(&self.profiles);
         self.queue.clear();
         self.waiting.clear();

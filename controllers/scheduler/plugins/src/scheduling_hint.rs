@@ -10,7 +10,7 @@ use koord_engine::{
     columns::Row,
     cycle::Profile,
     event::Events,
-    plugin::{Filter, Plan, Plugin, PreFilter, Refusal, Rejection, Request},
+    plugin::{Filter, Plan, Plugin, PreFilter, Reason, ReasonCode, Refusal, Rejection, Request},
     pod::Template,
 };
 
@@ -37,7 +37,8 @@ impl Plugin for SchedulingHint {
     }
 
     fn admit(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
-        hint_of(request.template()).map(drop).map_err(|error| Rejection::error(error.reason))
+        let invalid = |error: ProtocolError| Rejection::error(ReasonCode::SchedulingHintInvalid.says(error.reason));
+        hint_of(request.template()).map(drop).map_err(invalid)
     }
 
     fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {
@@ -54,8 +55,8 @@ impl Plugin for SchedulingHint {
         if rows.is_empty() { Plan::Any } else { Plan::Prefer(rows) }
     }
 
-    fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<String> {
-        vec![format!("node(s) didn't satisfy plugin(s) [{}]", self.name())]
+    fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
+        ReasonCode::SchedulingHintMismatch.says(format!("node(s) didn't satisfy plugin(s) [{}]", self.name())).into()
     }
 
     fn events(&self) -> Events {

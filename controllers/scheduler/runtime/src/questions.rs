@@ -1,6 +1,7 @@
 //! Questions about what the scheduler knows, which it answers between two attempts.
 
 mod queue;
+mod verdicts;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -72,6 +73,7 @@ fn answer(engine: &Engine, path: &str, now: Moment) -> Option<Value> {
         }
         ["queue"] => Some(queue::list(engine, now)),
         ["queue", namespace, name] => queue::pod(engine, namespace, name, now),
+        ["verdicts", namespace, name] => verdicts::of(engine, namespace, name),
         ["plugins", plugin, ref rest @ ..] => {
             let mut plugins = engine.profiles().flat_map(|profile| &profile.plugins);
             plugins.find(|known| known.name() == plugin)?.service(rest, cluster)
@@ -83,7 +85,7 @@ fn answer(engine: &Engine, path: &str, now: Moment) -> Option<Value> {
 /// The paths of all answers.
 fn services(engine: &Engine) -> Value {
     let plugins = engine.profiles().flat_map(|profile| &profile.plugins);
-    let own = ["__services__", "nodes/:nodeName", "queue", "queue/:namespace/:podName"];
+    let own = ["__services__", "nodes/:nodeName", "queue", "queue/:namespace/:podName", "verdicts/:namespace/:podName"];
     let mut paths: Vec<String> = plugins
         .flat_map(|plugin| plugin.services().iter().map(|path| format!("/apis/v1/plugins/{}/{path}", plugin.name())))
         .chain(own.map(|path| format!("/apis/v1/{path}")))

@@ -4,10 +4,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use koord_core::{clock::Moment, uid::Uid};
 
-use super::{Engine, Outcome, Tried};
+use super::{Engine, Outcome, Tried, verdicts::Verdicts};
 use crate::{
     cycle::{Memory, OnNode},
-    plugin::{Rejection, Request},
+    plugin::{Reason, Rejection, Request},
     pod::Pod,
 };
 
@@ -26,7 +26,7 @@ pub struct Why {
 #[derive(Clone, Debug)]
 pub struct Decision {
     /// The plugin that keeps it from being tried, and why.
-    pub held: Option<(&'static str, String)>,
+    pub held: Option<(&'static str, Reason)>,
     /// The plugin that rejects it as a whole, and why.
     pub rejected: Option<(&'static str, Rejection)>,
     /// What is said about every node. A pod that has one is looked at as if it had none.
@@ -49,6 +49,7 @@ impl Engine {
             random: self.random.clone(),
             is_unsettled: self.is_unsettled,
             jobs: self.jobs.clone(),
+            verdicts: Verdicts::default(),
         }
     }
 
