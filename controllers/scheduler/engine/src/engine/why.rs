@@ -63,6 +63,26 @@ impl Engine {
         may_be_tried.then(|| self.attempt_with(index, pod, Tried::default(), now).outcome)
     }
 
+    /// What attempts to place these pods one after the other would bring; nothing for those that have a node or are kept from being
+    /// tried. The engine is used up: what was tried stays in it.
+    pub fn would_all(mut self, uids: &[Uid], now: Moment) -> BTreeMap<Uid, Outcome> {
+        let mut outcomes = BTreeMap::new();
+        self.ready.clear();
+        for uid in uids {
+            let Some(pod) = self.cluster.pending_pod(uid).map(Arc::clone) else { continue };
+            let Some(index) = self.profile_of(&pod) else { continue };
+            let mut plugins = self.profiles[index].plugins.iter();
+            if plugins.all(|plugin| plugin.pre_enqueue(&pod, &self.cluster).is_ok()) {
+                let attempt = self.attempt_with(index, pod, Tried::default(), now);
+                outcomes.insert(uid.clone(), attempt.outcome);
+                // Others may have waited for this one.
+                let released = std::mem::take(&mut self.ready).into_iter();
+                outcomes.extend(released.map(|attempt| (attempt.pod.uid.clone(), attempt.outcome)));
+            }
+        }
+        outcomes
+    }
+
     /// The nodes that pods would get in at most so many attempts, in the order of the queue. The engine is used up.
     pub fn rounds(mut self, attempts_max: usize, now: Moment) -> BTreeMap<Uid, Arc<str>> {
         let mut placed = BTreeMap::new();
