@@ -30,7 +30,8 @@ pub use self::{
 };
 use self::{jobs::Jobs, judge::Judged, verdicts::Verdicts, waiting::Waiting};
 use crate::{
-    cluster::{Cluster, Placed},
+    cluster::{Cluster, Mismatch, Placed},
+    columns::Row,
     cycle::{Memory, Profile},
     event::Event,
     node::Node,
@@ -371,6 +372,15 @@ impl Engine {
             }
         }
         Some(result)
+    }
+
+    /// Compares the sums of some rows, from this one on, with what the objects amount to, and sets right what differs. Gives what
+    /// differed, and the row to go on with; none after the last.
+    pub fn audit(&mut self, from: usize, rows: usize) -> (Vec<Mismatch>, Option<usize>) {
+        let end = from.saturating_add(rows);
+        let among = (from..end.min(self.cluster.width())).filter_map(Row::at);
+        let found = among.flat_map(|row| self.cluster.audit(row)).collect();
+        (found, (end < self.cluster.width()).then_some(end))
     }
 
     /// What plugins want to be done beside attempts. A plugin of several profiles is asked once.

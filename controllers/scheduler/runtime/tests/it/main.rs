@@ -30,6 +30,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tower::{ServiceExt, service_fn};
 
+mod audit;
 mod explanations;
 mod leading;
 mod metrics;
