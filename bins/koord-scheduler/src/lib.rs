@@ -18,6 +18,7 @@ mod snapshot;
 pub use configuration::Configuration;
 pub use gates::GATES;
 pub use identity::{BUILD, NAME};
+pub use koord_engine::plugin::ReasonCode;
 pub use metrics::metrics;
 pub use options::{Checked, Options};
 pub use permissions::rbac_rules;

@@ -96,6 +96,10 @@ pub struct Options {
     /// How long a pod that was refused waits for an event that may help before it is tried again anyway.
     #[arg(long, default_value = "5m", value_name = "DURATION", value_parser = span)]
     pub pod_max_in_unschedulable_pods_duration: Duration,
+    /// Write a ScheduleExplanation for every pod or gang that waits; it is answered once a minute and deleted after an hour.
+    #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true",
+          action = ArgAction::Set, value_parser = switch)]
+    pub explain_waiting: bool,
     /// How often the monitor looks for pods whose decision or binding lasts for too long.
     #[arg(long, default_value = "10s", value_name = "DURATION", value_parser = span)]
     pub scheduler_monitor_period: Duration,

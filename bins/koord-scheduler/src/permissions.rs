@@ -2,6 +2,7 @@
 
 use koord_program::PERMISSIONS;
 use koord_resource::{controller::ResourceKind, rbac::RbacRule};
+use koord_scheduler_runtime::ExplanationController;
 
 const READ: &[&str] = &["list", "watch"];
 const WRITE: &[&str] = &["patch", "update"];
@@ -35,7 +36,8 @@ pub fn rbac_rules() -> Vec<RbacRule> {
         let names = if kind == ResourceKind::CONFIG_MAP { CONFIG_MAPS } else { &[] };
         RbacRule { names, ..rule(kind.group, kind.plural, READ) }
     });
-    read.chain(WRITES).chain(PERMISSIONS).collect()
+    let explanations = ExplanationController::SPEC.rbac_rules();
+    read.chain(WRITES).chain(explanations).chain(PERMISSIONS).collect()
 }
 
 /// A rule about all objects of a kind.

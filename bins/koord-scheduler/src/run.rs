@@ -13,7 +13,7 @@ use koord_program::{
 };
 use koord_runtime::{lease::LeaderElectionConfig, manager::ListenAddress};
 use koord_scheduler_plugins::{BuiltProfile, build};
-use koord_scheduler_runtime::{Measures, Monitoring, Scheduler, feed::Feed, install};
+use koord_scheduler_runtime::{Measures, Monitoring, Scheduler, explain, feed::Feed, install};
 use kube::Config;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -38,6 +38,8 @@ pub struct Settings {
     pub parked_max: Duration,
     /// What lasts for too long.
     pub monitoring: Monitoring,
+    /// Whether ScheduleExplanations are written for pods and gangs that wait.
+    pub explain_waiting: bool,
     /// Which features are on.
     pub gates: Gates,
 }
@@ -48,7 +50,8 @@ impl Settings {
         configuration.values.client_connection.qps = -1.0;
         let parked_max = Timings::default().parked_max;
         let (monitoring, gates) = (Monitoring::default(), Gates::new(BUILD.gates));
-        Self { configuration, listen: None, secure: None, parked_max, monitoring, gates }
+        let explain_waiting = false;
+        Self { configuration, listen: None, secure: None, parked_max, monitoring, explain_waiting, gates }
     }
 }
 
@@ -63,6 +66,7 @@ pub async fn run(Checked { options, gates }: Checked, stop: CancellationToken) -
         listen: options.listen(),
         secure: options.secure(),
         parked_max: options.pod_max_in_unschedulable_pods_duration,
+        explain_waiting: options.explain_waiting,
         monitoring: Monitoring { period: options.scheduler_monitor_period, timeout: options.scheduling_timeout },
         gates,
     };
@@ -84,7 +88,7 @@ async fn run_profiles(
     stop: CancellationToken,
 ) -> Result<()> {
     report(&profiles, &settings.gates);
-    let Settings { configuration, listen, secure, parked_max, monitoring, gates } = settings;
+    let Settings { configuration, listen, secure, parked_max, monitoring, explain_waiting, gates } = settings;
     let configz = configz(&configuration.effective()?);
     let values = configuration.values;
     let program = ControllerSettings {
@@ -116,6 +120,7 @@ async fn run_profiles(
     let measures = Measures::of(&engine, core.metrics())?;
     let scheduler = Scheduler::new(engine, feed, Arc::clone(core.events()), Arc::clone(&clock));
     let scheduler = scheduler.measured_by(measures).monitored(monitoring);
+    explain(core, scheduler.asking(), explain_waiting);
     let services = services::routes(scheduler.asking());
     let mut manager = program.manager_led_by(|identity| election(&values.leader_election, identity));
     install(scheduler, Arc::clone(&clock), &mut manager);

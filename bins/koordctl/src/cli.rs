@@ -75,6 +75,7 @@ Examples:
   koordctl why --file pod.yaml                     # of a pod that does not exist yet
   koordctl why gang shop/train                     # which members have their places, which wait, and why
   koordctl why reservation r-1                     # of a Reservation
+  koordctl why web-0 -n shop --history             # what the scheduler that runs has found out in its last attempts
 
 A cluster is only read, with one list per collection; nothing is written. A pod that has a node is looked at as if it had
 none. For a pod that waits the smallest changes are named with which it would be placed; each was tried. Exit code: 0 when the pod has a node or would be given one, 1 when it waits, 2 when it cannot be determined.")]
@@ -287,6 +288,12 @@ pub struct WhyArgs {
     /// File with a pod that does not exist yet, as if it had just been created: YAML or JSON; - for standard input
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
+    /// The last attempts of the pod instead, as the scheduler that runs has kept them, newest first
+    #[arg(long, conflicts_with_all = ["file", "node", "filename", "at"])]
+    pub history: bool,
+    /// URL of the HTTP port of the scheduler that is asked for --history; in a cluster after kubectl port-forward
+    #[arg(long = "scheduler", default_value = "http://127.0.0.1:10251", value_name = "URL", requires = "history")]
+    pub running: String,
     /// The only node that is asked about, with the words of every plugin
     #[arg(long, value_name = "NAME", value_parser = name)]
     pub node: Option<String>,

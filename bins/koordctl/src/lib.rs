@@ -20,6 +20,7 @@ pub mod profile;
 pub mod queue;
 pub mod reference;
 pub mod reviewer;
+mod running;
 pub mod snapshot;
 pub mod table;
 pub mod up;

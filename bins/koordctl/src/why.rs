@@ -4,6 +4,7 @@
 
 mod answer;
 mod gang;
+mod history;
 mod new_pod;
 mod objects;
 mod unblock;
@@ -61,6 +62,10 @@ impl<'a> Asked<'a> {
 /// Says why.
 pub async fn run(args: &WhyArgs, screen: Screen) -> Result<Answer> {
     let asked = Asked::of(args)?;
+    if args.history {
+        let Asked::Pod(pod) = asked else { bail!("--history is about a pod: koordctl why POD --history") };
+        return history::tell(pod, args, screen).await;
+    }
     let (configuration, gates) = configuration(&args.scheduler)?;
     let (source, time, mut objects) = if args.filename.is_empty() {
         let server = connect::reach(&args.answer.cluster).await?;

@@ -77,6 +77,15 @@ pub const SCHEDULER_ALERTS: &[Alert] = &[
         runbook: "A defect: report it with the log line `a panic was caught`.",
     },
     Alert {
+        name: "KoordSchedulerSumWrong",
+        expression: "sum by (sum) (increase(koord_scheduler_audit_mismatches_total[1h])) > 0",
+        lasting: "0m",
+        severity: Severity::Warning,
+        summary: "the sum {{ $labels.sum }} of a node was wrong in koord-scheduler",
+        meaning: "It is corrected; until then pods may have been placed by it, on a node that is too full or not on one that had room.",
+        runbook: "A defect: report it with the event SumCorrected of the node (`kubectl get events -A --field-selector reason=SumCorrected`) and the log line `a sum of the scheduling engine was wrong`.",
+    },
+    Alert {
         name: "KoordSchedulerApiRequestsFail",
         expression: r#"sum by (code) (rate(rest_client_requests_total{code=~"401|403|429|5..|<error>"}[10m]) * on (job, instance) group_left () koord_scheduler_build_info) > 0.1"#,
         lasting: "15m",

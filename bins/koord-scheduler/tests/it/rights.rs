@@ -122,6 +122,10 @@ impl Server {
         }
         self.post(PODS, &pod("low", &json!({"cpu": "3"}), &json!({}))).await;
         assert_eq!(self.node_of("low").await, "only");
+        let explanation = json!({"apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "ScheduleExplanation",
+            "metadata": {"name": "why-low"}, "spec": {"questionObjectKey": "low", "ttl": "1s"}});
+        self.post("/apis/scheduling.koordinator.sh/v1alpha1/namespaces/default/scheduleexplanations", &explanation)
+            .await;
         self.post(PODS, &pod("high", &json!({"cpu": "3"}), &json!({"priorityClassName": "high"}))).await;
     }
 
@@ -169,8 +173,14 @@ async fn what_the_roles_grant_is_what_the_program_asks_for() {
     server.install().await;
     let (port, secure) = (free(), free());
     let mut program = server.program(&server.config_of("secret"), port);
-    let mut program =
-        Running(program.arg(format!("--secure-port={}", secure.port())).stderr(Stdio::inherit()).spawn().unwrap());
+    let mut program = Running(
+        program
+            .arg(format!("--secure-port={}", secure.port()))
+            .arg("--explain-waiting")
+            .stderr(Stdio::inherit())
+            .spawn()
+            .unwrap(),
+    );
     is_ready(&mut program, port).await;
     server.occasions().await;
     let refused = format!("forbidden: User {USER:?} cannot get path \"/metrics\"");

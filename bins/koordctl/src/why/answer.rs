@@ -3,6 +3,7 @@
 use koord_engine::{
     cycle::OnNode,
     engine::{Decision, Outcome, Refused, Why},
+    plugin::Reason,
     pod::Pod,
 };
 use serde_json::{Value, json};
@@ -24,7 +25,7 @@ pub(super) fn summary(Why { pod, node, decision }: &Why) -> String {
     };
     match (node, held, outcome) {
         (Some(node), ..) => format!("{key} is on {node}"),
-        (None, Some((plugin, reason)), _) => format!("{key} is not tried: {plugin}: {reason}"),
+        (None, Some((plugin, reason)), _) => format!("{key} is not tried: {plugin}: {reason} [{}]", reason.code),
         (None, None, Some(Outcome::Bind { node, score, ties, .. })) => {
             let alike = if *ties > 1 { format!(", as good as {} others", ties - 1) } else { String::new() };
             format!("{key} would be placed on {node} (score {score}{alike})")
@@ -51,7 +52,17 @@ fn room(Refused { nominated, victims, .. }: &Refused) -> String {
 }
 
 fn rejection(Decision { rejected, .. }: &Decision) -> Option<String> {
-    rejected.as_ref().map(|(plugin, rejection)| format!("{plugin} rejects the pod on all nodes: {}", rejection.message))
+    rejected.as_ref().map(|(plugin, rejection)| {
+        let (message, codes) = (rejection.message(), codes(&rejection.reasons));
+        format!("{plugin} rejects the pod on all nodes: {message} [{codes}]")
+    })
+}
+
+/// The codes of reasons, each once.
+fn codes(reasons: &[Reason]) -> String {
+    let mut codes: Vec<&str> = reasons.iter().map(|reason| reason.code.as_str()).collect();
+    codes.dedup();
+    codes.join(", ")
 }
 
 /// All nodes: those that take the pod by their score, and the others by what they lack.
@@ -74,7 +85,7 @@ pub(super) fn everywhere(why: &Why, unblock: &[Unblock], screen: Screen) -> Stri
     }
     let refused = refused(&decision.nodes);
     if !refused.is_empty() {
-        let header = ["NODES", "REFUSED BY", "WHY", "WHICH"].map(str::to_owned).to_vec();
+        let header = ["NODES", "REFUSED BY", "CODE", "WHY", "WHICH"].map(str::to_owned).to_vec();
         let rows: Vec<Vec<String>> = std::iter::once(header).chain(refused).collect();
         text = format!("{text}\n{}", table::lines(&rows, screen));
     }
@@ -87,17 +98,17 @@ pub(super) fn everywhere(why: &Why, unblock: &[Unblock], screen: Screen) -> Stri
 
 /// The nodes that are refused, by the first plugin that refuses them and its words; the most frequent first.
 fn refused(nodes: &[OnNode]) -> Vec<Vec<String>> {
-    let mut groups: Vec<(&str, String, Vec<String>)> = Vec::new();
+    let mut groups: Vec<(&str, String, &[Reason], Vec<String>)> = Vec::new();
     for (node, first) in nodes.iter().filter_map(|node| Some((node, node.refusals.first()?))) {
-        let words = first.reasons.join(", ");
-        match groups.iter_mut().find(|(plugin, known, _)| *plugin == first.plugin && *known == words) {
-            Some((_, _, names)) => names.push(node.node.to_string()),
-            None => groups.push((first.plugin, words, vec![node.node.to_string()])),
+        let words = Reason::joined(&first.reasons);
+        match groups.iter_mut().find(|(plugin, known, ..)| *plugin == first.plugin && *known == words) {
+            Some((.., names)) => names.push(node.node.to_string()),
+            None => groups.push((first.plugin, words, &first.reasons, vec![node.node.to_string()])),
         }
     }
     groups.sort_by_key(|(.., names)| std::cmp::Reverse(names.len()));
-    let row = |(plugin, words, names): (&str, String, Vec<String>)| {
-        vec![names.len().to_string(), plugin.to_owned(), words, few(&names)]
+    let row = |(plugin, words, reasons, names): (&str, String, &[Reason], Vec<String>)| {
+        vec![names.len().to_string(), plugin.to_owned(), codes(reasons), words, few(&names)]
     };
     groups.into_iter().map(row).collect()
 }
@@ -118,14 +129,21 @@ pub(super) fn on_node(why: &Why, name: &str, screen: Screen) -> String {
         rows.push(vec!["in all".to_owned(), String::new(), String::new(), total.to_string()]);
         text = format!("{text}\n{name} takes it\n");
     } else {
-        rows.push(["PLUGIN", "EVICTIONS", "WHY"].map(str::to_owned).to_vec());
+        rows.push(["PLUGIN", "EVICTIONS", "CODE", "WHY"].map(str::to_owned).to_vec());
         for one in &node.refusals {
             let help = if one.resolvable { "may help" } else { "do not help" };
-            rows.push(vec![one.plugin.to_owned(), help.to_owned(), one.reasons.join(", ")]);
+            let age = one.input_age.map(|age| format!(" (measured {} s ago)", age.as_secs())).unwrap_or_default();
+            let words = Reason::joined(&one.reasons) + &age;
+            rows.push(vec![one.plugin.to_owned(), help.to_owned(), codes(&one.reasons), words]);
         }
         text = format!("{text}\n{name} does not take it\n");
     }
     text + &table::lines(&rows, screen)
+}
+
+/// Reasons for programs: their codes and operands.
+fn details(reasons: &[Reason]) -> Vec<Value> {
+    reasons.iter().map(Reason::document).collect()
 }
 
 /// The same for programs.
@@ -136,13 +154,19 @@ pub(super) fn document(why: &Why, unblock: &[Unblock], node: Option<&str>) -> Va
     });
     answer["unblock"] = unblock.iter().map(Unblock::document).collect();
     let Some(Decision { held, rejected, nodes, outcome }) = decision else { return answer };
-    answer["held"] = held.as_ref().map_or(Value::Null, |(plugin, reason)| json!({"plugin": plugin, "reason": reason}));
-    answer["rejected"] = rejected
-        .as_ref()
-        .map_or(Value::Null, |(plugin, rejection)| json!({"plugin": plugin, "reason": rejection.message}));
+    answer["held"] = held.as_ref().map_or(Value::Null, |(plugin, reason)| {
+        json!({"plugin": plugin, "reason": reason.text, "details": details(std::slice::from_ref(reason))})
+    });
+    answer["rejected"] = rejected.as_ref().map_or(Value::Null, |(plugin, rejection)| {
+        json!({"plugin": plugin, "reason": rejection.message(), "details": details(&rejection.reasons)})
+    });
     let nodes = nodes.iter().filter(|one| node.is_none_or(|node| *one.node == *node)).map(|one| {
         let refusals = one.refusals.iter().map(|refusal| {
-            json!({"plugin": refusal.plugin, "reasons": refusal.reasons, "evictionsMayHelp": refusal.resolvable})
+            let texts: Vec<&str> = refusal.reasons.iter().map(|reason| &*reason.text).collect();
+            json!({
+                "plugin": refusal.plugin, "reasons": texts, "evictionsMayHelp": refusal.resolvable,
+                "details": details(&refusal.reasons), "inputAgeSeconds": refusal.input_age.map(|age| age.as_secs()),
+            })
         });
         let scores = one
             .scores

@@ -90,7 +90,7 @@ impl Member {
         let node = why.node.as_ref().map(ToString::to_string);
         let (state, reason) = match (&node, held, decision.and_then(|decision| decision.outcome.as_ref())) {
             (Some(_), ..) => (if why.pod.node.is_some() { "bound" } else { "placed" }, String::new()),
-            (None, Some((plugin, reason)), _) => ("held", format!("{plugin}: {reason}")),
+            (None, Some((plugin, reason)), _) => ("held", format!("{plugin}: {reason} [{}]", reason.code)),
             (None, None, Some(Outcome::Refused(refused))) => ("refused", refused.message.clone()),
             (None, None, Some(Outcome::Bind { node, .. } | Outcome::Waiting { node })) => {
                 ("waits", format!("{node} would take it"))

@@ -129,7 +129,7 @@ impl Search<'_> {
         if self.trials.placement(&[]).await?.is_some() {
             return Ok(());
         }
-        let reason = self.decision.held.as_ref().map_or("", |(_, reason)| reason);
+        let reason = self.decision.held.as_ref().map_or("", |(_, reason)| &reason.text);
         for change in gang::completed(&self.subject, reason) {
             let placement = self.trials.placement(&[&change]).await?;
             self.answer(vec![change], placement, 1);
@@ -205,7 +205,7 @@ impl Search<'_> {
         };
         let Some((plugin, rejection)) = &self.decision.rejected else { return vec![gates.into_iter().collect()] };
         let changes = match *plugin {
-            "ElasticQuota" => quota::larger(self.engine, &self.pod.template.requests, &rejection.message),
+            "ElasticQuota" => quota::larger(self.engine, &self.pod.template.requests, &rejection.message()),
             plugin => {
                 let remedies = self.any_node().map(|refusal| refusal.remedies(plugin)).unwrap_or_default();
                 remedies.into_iter().map(|remedy| vec![remedy]).collect()
@@ -289,8 +289,8 @@ impl Search<'_> {
             [only] if only.plugin == "LoadAwareScheduling" => Some((on, only.reasons.first()?)),
             _ => None,
         });
-        for (on, words) in loaded.take(NODES_MAX) {
-            let resource = words.strip_prefix("node(s) ").and_then(|rest| rest.split_once(' ')).map(|(name, _)| name);
+        for (on, reason) in loaded.take(NODES_MAX) {
+            let resource = reason.operand("resource");
             let is_known =
                 self.answers.iter().any(|known| known.changes.iter().any(|one| one.kind == "usageThreshold"));
             let cluster = self.engine.cluster();

@@ -186,6 +186,20 @@ fn the_queue_of_a_scheduler_that_runs_is_shown() {
     assert!(list.starts_with("0 active, 0 backoff, 1 unschedulable, 0 gated, 0 inFlight\n"), "{list}");
     let none = show("none");
     assert_eq!(none.status.code(), Some(1));
+    let history = |pod: &str| {
+        let output = koordctl().args(["why", pod, "--history", "--scheduler", &url]).output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (code, text) = history("large");
+    let line = text.lines().nth(1).unwrap_or_default().split_whitespace().skip(1).collect::<Vec<_>>().join(" ");
+    assert_eq!(code, Some(0), "{text}");
+    assert!(
+        line.contains("refused") && line.contains("NodeResourcesFit InsufficientResources Insufficient cpu"),
+        "{text}"
+    );
+    let (code, text) = history("none");
+    assert_eq!(code, Some(1));
+    assert!(text.starts_with("default/none has not been tried lately: "), "{text}");
     drop(up);
     let gone = show("large");
     let error = String::from_utf8_lossy(&gone.stderr).into_owned();

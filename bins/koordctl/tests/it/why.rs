@@ -67,7 +67,7 @@ fn a_pod_that_fits_is_told_with_every_score() {
     assert!(lines[3].starts_with("n2 ") && lines[3].contains(", NodeResourcesFit "), "{}", answer.text);
     assert_eq!(
         lines.last().unwrap().split_whitespace().collect::<Vec<_>>().join(" "),
-        "1 NodeResourcesFit Insufficient cpu n1"
+        "1 NodeResourcesFit InsufficientResources Insufficient cpu n1"
     );
 }
 
@@ -81,6 +81,7 @@ fn a_pod_that_waits_is_told_why() {
         answer.text
     );
     assert!(text("gated").starts_with("shop/gated is not tried: SchedulingGates: "), "{}", text("gated"));
+    assert!(text("gated").contains("[SchedulingGated]"), "{}", text("gated"));
     assert_eq!(text("foreign"), "shop/foreign is left to another scheduler: its schedulerName is \"other\"\n");
     assert!(text("runs").starts_with("shop/runs is on n1\n"));
 }
@@ -91,7 +92,7 @@ fn one_node_is_told_with_every_plugin() {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         words(&answer.text)
-            .ends_with("n1 does not take it PLUGIN EVICTIONS WHY NodeResourcesFit do not help Insufficient cpu"),
+            .ends_with("n1 does not take it PLUGIN EVICTIONS CODE WHY NodeResourcesFit do not help InsufficientResources Insufficient cpu"),
         "{}",
         answer.text
     );
@@ -101,6 +102,8 @@ fn one_node_is_told_with_every_plugin() {
         serde_json::from_str(&from_files(&["fits", "--node", "n1", "-o", "json"]).unwrap().text).unwrap();
     assert_eq!(answer["nodes"].as_array().unwrap().len(), 1);
     assert_eq!(answer["nodes"][0]["refusals"][0]["reasons"], json!(["Insufficient cpu"]));
+    let detail = &answer["nodes"][0]["refusals"][0]["details"][0];
+    assert_eq!((&detail["code"], &detail["operands"]["resource"]), (&json!("InsufficientResources"), &json!("cpu")));
     assert_eq!((&answer["placed"], &answer["outcome"]["bind"]["node"]), (&json!(true), &json!("n2")));
 }
 

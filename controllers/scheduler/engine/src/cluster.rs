@@ -4,6 +4,7 @@
 //! state itself, in a [`Trial`] that is undone at its end; nothing is copied, and the trial changes the same sums as the
 //! real thing.
 
+mod audit;
 mod class;
 mod images;
 mod log;
@@ -20,6 +21,15 @@ use jiff::Timestamp;
 use koord_core::uid::Uid;
 use koord_scheduling::{ResourceId, ResourceNames, ResourceVector};
 
+pub use self::{
+    audit::Mismatch,
+    class::{Class, ClassId},
+    images::Image,
+    log::Position,
+    population::Residents,
+    topologies::{Domain, TopologyId},
+    trial::{Mark, Trial},
+};
 use self::{
     class::Classes,
     images::Images,
@@ -27,14 +37,6 @@ use self::{
     population::Population,
     state::{State, States},
     topologies::Topologies,
-};
-pub use self::{
-    class::{Class, ClassId},
-    images::Image,
-    log::Position,
-    population::Residents,
-    topologies::{Domain, TopologyId},
-    trial::{Mark, Trial},
 };
 use crate::{
     columns::{Columns, Row},

@@ -17,7 +17,7 @@ use crate::{
     cluster::{ClassId, Cluster, Placed, Trial},
     columns::Row,
     hold::Holds,
-    plugin::{Among, Code, Filter, Plan, PreFilter, Rejection, Request, Score},
+    plugin::{Among, Code, Filter, Plan, PreFilter, Reason, Rejection, Request, Score},
     pod::Pod,
 };
 
@@ -174,14 +174,14 @@ impl Profile {
     }
 
     /// The reasons of a verdict, as events and conditions show them.
-    pub fn reasons(&self, verdict: &Verdict, cluster: &Cluster) -> Vec<String> {
+    pub fn reasons(&self, verdict: &Verdict, cluster: &Cluster) -> Vec<Reason> {
         verdict.reasons(&self.plugins, cluster)
     }
 
     fn never(&self, verdict: Verdict, cluster: &Cluster) -> Found {
-        let message = self.reasons(&verdict, cluster).join(", ");
+        let reasons = self.reasons(&verdict, cluster);
         let code = if verdict.refusal.resolvable { Code::Unschedulable } else { Code::Unresolvable };
-        Found::Never(verdict.plugin, Rejection { code, message })
+        Found::Never(verdict.plugin, Rejection { code, reasons })
     }
 
     /// The place of a plugin among those that filter.

@@ -9,6 +9,7 @@ mod tests;
 mod attempting;
 mod jobs;
 mod judge;
+mod verdicts;
 mod waiting;
 mod why;
 
@@ -24,11 +25,13 @@ use koord_resource::controller::ResourceKind;
 
 pub use self::{
     jobs::Ended,
+    verdicts::{Ending, NodeClass, Record},
     why::{Decision, Why},
 };
-use self::{jobs::Jobs, judge::Judged, waiting::Waiting};
+use self::{jobs::Jobs, judge::Judged, verdicts::Verdicts, waiting::Waiting};
 use crate::{
-    cluster::{Cluster, Placed},
+    cluster::{Cluster, Mismatch, Placed},
+    columns::Row,
     cycle::{Memory, Profile},
     event::Event,
     node::Node,
@@ -55,6 +58,7 @@ pub struct Engine {
     is_unsettled: bool,
     /// Jobs that are under way, and those that have ended.
     jobs: Jobs,
+    verdicts: Verdicts,
 }
 
 /// One attempt to place a pod.
@@ -112,6 +116,8 @@ pub struct Refused {
     pub victims: Vec<Arc<Pod>>,
     /// Whether plugins have looked for room.
     pub looked_for_room: bool,
+    /// Who refused it, by alike nodes.
+    pub by: Arc<[NodeClass]>,
 }
 
 impl Engine {
@@ -122,8 +128,8 @@ impl Engine {
         let cluster = empty(&profiles);
         let (waiting, ready) = (BTreeMap::new(), VecDeque::new());
         let queue = Queue::new(timings);
-        let jobs = Jobs::default();
-        Self { cluster, queue, profiles, memories, waiting, ready, random, is_unsettled: false, jobs }
+        let (jobs, verdicts) = (Jobs::default(), Verdicts::default());
+        Self { cluster, queue, profiles, memories, waiting, ready, random, is_unsettled: false, jobs, verdicts }
     }
 
     /// The cluster as it is known, with what is assumed.
@@ -134,6 +140,16 @@ impl Engine {
     /// The pods that wait.
     pub fn queue(&self) -> &Queue {
         &self.queue
+    }
+
+    /// The last attempts of pods of this name, the newest first.
+    pub fn verdicts(&self, pod: &ObjectKey) -> Vec<&Record> {
+        self.verdicts.of(pod.as_str())
+    }
+
+    /// The profile of this scheduler name.
+    pub fn profile(&self, scheduler: &str) -> Option<&Profile> {
+        self.profiles().find(|profile| &*profile.scheduler == scheduler)
     }
 
     /// The profiles.
@@ -283,6 +299,12 @@ impl Engine {
 
     /// The next attempt; none where no pod is to be tried now.
     pub fn attempt(&mut self, now: Moment) -> Option<Attempt> {
+        let attempt = self.next_attempt(now)?;
+        self.verdicts.note(&attempt, self.cluster.time());
+        Some(attempt)
+    }
+
+    fn next_attempt(&mut self, now: Moment) -> Option<Attempt> {
         self.settle(now);
         if let Some(ready) = self.ready.pop_front() {
             return Some(ready);
@@ -352,6 +374,15 @@ impl Engine {
         Some(result)
     }
 
+    /// Compares the sums of some rows, from this one on, with what the objects amount to, and sets right what differs. Gives what
+    /// differed, and the row to go on with; none after the last.
+    pub fn audit(&mut self, from: usize, rows: usize) -> (Vec<Mismatch>, Option<usize>) {
+        let end = from.saturating_add(rows);
+        let among = (from..end.min(self.cluster.width())).filter_map(Row::at);
+        let found = among.flat_map(|row| self.cluster.audit(row)).collect();
+        (found, (end < self.cluster.width()).then_some(end))
+    }
+
     /// What plugins want to be done beside attempts. A plugin of several profiles is asked once.
     pub fn upkeep(&self) -> Upkeep {
         let mut plugins = BTreeMap::new();
@@ -390,6 +421,10 @@ impl Engine {
 
     /// Forgets all objects, and all that was assumed.
     pub fn clear(&mut self) {
+        let profiles = &self.profiles;
+        let profile =
+            |name: &str| profiles.iter().find(|profile| &*profile.scheduler == name).map(|profile| &**profile);
+        self.verdicts.spell_out(profile, &self.cluster);
         self.cluster = empty(&self.profiles);
         self.queue.clear();
         self.waiting.clear();

@@ -10,6 +10,7 @@ mod figures;
 mod found;
 mod plan;
 mod profile;
+mod reason;
 mod upkeep;
 
 use std::{
@@ -27,9 +28,10 @@ pub(crate) use self::among::Among;
 pub use self::{
     attempted::Attempted,
     figures::{Figure, JobMark},
-    found::{Found, Searched, Verdict, unavailable},
+    found::{Alike, Found, Refusals, Searched, Verdict, unavailable},
     plan::Plan,
     profile::Profile,
+    reason::{Reason, ReasonCode},
     upkeep::Upkeep,
 };
 use crate::{
@@ -86,7 +88,7 @@ pub trait Plugin: Any + Send + Sync {
     }
 
     /// PreEnqueue: whether the pod may be scheduled at all now; the reason otherwise.
-    fn pre_enqueue(&self, _pod: &Pod, _cluster: &Cluster) -> Result<(), String> {
+    fn pre_enqueue(&self, _pod: &Pod, _cluster: &Cluster) -> Result<(), Reason> {
         Ok(())
     }
 
@@ -147,8 +149,13 @@ pub trait Plugin: Any + Send + Sync {
     }
 
     /// The reasons of a refusal, as events and conditions show them.
-    fn reasons(&self, _refusal: &Refusal, _cluster: &Cluster) -> Vec<String> {
+    fn reasons(&self, _refusal: &Refusal, _cluster: &Cluster) -> Vec<Reason> {
         Vec::new()
+    }
+
+    /// How old what was measured of a node is by which this decides; none where nothing is, or nobody knows.
+    fn input_age(&self, _cluster: &Cluster, _row: Row) -> Option<Duration> {
+        None
     }
 
     /// Whether a refusal is one of Reserve that is only known earlier, so that other nodes can be tried. Where no other node
@@ -251,29 +258,34 @@ pub enum Code {
     Error,
 }
 
-/// Why a pod is rejected as a whole, in words.
+/// Why a pod is rejected as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
     /// How final it is.
     pub code: Code,
-    /// The words.
-    pub message: String,
+    /// The reasons.
+    pub reasons: Vec<Reason>,
 }
 
 impl Rejection {
     /// The removal of pods may help.
-    pub fn unschedulable(message: impl Into<String>) -> Self {
-        Self { code: Code::Unschedulable, message: message.into() }
+    pub fn unschedulable(reasons: impl Into<Vec<Reason>>) -> Self {
+        Self { code: Code::Unschedulable, reasons: reasons.into() }
     }
 
     /// The removal of pods does not help.
-    pub fn unresolvable(message: impl Into<String>) -> Self {
-        Self { code: Code::Unresolvable, message: message.into() }
+    pub fn unresolvable(reasons: impl Into<Vec<Reason>>) -> Self {
+        Self { code: Code::Unresolvable, reasons: reasons.into() }
     }
 
     /// Something is wrong that has to do with neither the pod nor the cluster.
-    pub fn error(message: impl Into<String>) -> Self {
-        Self { code: Code::Error, message: message.into() }
+    pub fn error(reasons: impl Into<Vec<Reason>>) -> Self {
+        Self { code: Code::Error, reasons: reasons.into() }
+    }
+
+    /// The words.
+    pub fn message(&self) -> String {
+        Reason::joined(&self.reasons)
     }
 }
 
@@ -331,7 +343,7 @@ pub enum Permit {
     /// The pod stays where it is, unbound, until [`Orders`] say more or the time is over.
     Wait(Duration),
     /// The pod is not bound.
-    Reject(String),
+    Reject(Reason),
 }
 
 /// What a plugin orders for other pods.
@@ -340,10 +352,10 @@ pub struct Orders {
     /// Pods that wait in their place and are bound now.
     pub allow: Vec<Uid>,
     /// Pods that wait in their place and give it back, with the reason.
-    pub reject: Vec<(Uid, String)>,
+    pub reject: Vec<(Uid, Reason)>,
     /// The same of pods that never mattered to others: nothing else was tried while they were there, so that their leaving
     /// helps no pod.
-    pub withdraw: Vec<(Uid, String)>,
+    pub withdraw: Vec<(Uid, Reason)>,
     /// Pods in the queue that are tried next.
     pub activate: Vec<Uid>,
     /// Jobs that begin or end now, for metrics.

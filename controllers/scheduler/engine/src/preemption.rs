@@ -31,7 +31,7 @@ pub trait Rules {
     /// Whether the pod would be taken at all, while pods are away for which it is tried; the reason if not. Nodes are asked
     /// for themselves.
     fn admits(&self, request: &Request<'_>, profile: &Profile, cluster: &Cluster) -> Result<(), String> {
-        profile.admit(request, cluster).map_or(Ok(()), |(_, rejection)| Err(rejection.message))
+        profile.admit(request, cluster).map_or(Ok(()), |(_, rejection)| Err(rejection.message()))
     }
 }
 
@@ -223,7 +223,9 @@ impl Dry<'_, '_> {
         beside: &[Arc<Pod>],
     ) -> Result<(), Vec<String>> {
         self.rules.admits(request, profile, &self.trial).map_err(|reason| vec![reason])?;
-        let words = |verdict: Verdict, trial: &Trial<'_>| profile.reasons(&verdict, trial);
+        let words = |verdict: Verdict, trial: &Trial<'_>| {
+            profile.reasons(&verdict, trial).into_iter().map(|reason| reason.text).collect()
+        };
         let refused = self.prepared.filter_beside(&mut self.trial, row, beside);
         refused.map_err(|verdict| words(verdict, &self.trial))
     }

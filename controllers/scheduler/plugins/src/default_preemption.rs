@@ -10,7 +10,7 @@ use koord_engine::{
     columns::Row,
     cycle::{Found, Profile},
     event::Events,
-    plugin::{Code, Plugin, PostFilter, Rejection, Request},
+    plugin::{Code, Plugin, PostFilter, Reason, ReasonCode, Rejection, Request},
     pod::Pod,
     preemption::{Attempted, Candidate, NoCandidate, Rules, Width, least_harm},
 };
@@ -83,9 +83,10 @@ impl Plugin for DefaultPreemption {
     }
 
     /// A pod for which several others are evicted is not tried after the first of them is gone.
-    fn pre_enqueue(&self, pod: &Pod, cluster: &Cluster) -> Result<(), String> {
+    fn pre_enqueue(&self, pod: &Pod, cluster: &Cluster) -> Result<(), Reason> {
         if cluster.awaits_evictions(&pod.uid) {
-            return Err("waiting for the preemption for this pod to be finished".to_owned());
+            const WORDS: &str = "waiting for the preemption for this pod to be finished";
+            return Err(ReasonCode::PreemptionPending.says(WORDS));
         }
         Ok(())
     }

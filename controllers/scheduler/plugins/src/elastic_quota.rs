@@ -97,7 +97,7 @@ impl Plugin for ElasticQuotaPlugin {
 
     fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
         let Some(quotas) = cluster.state::<Quotas>() else { return Ok(()) };
-        quotas.check(request.template()).map_err(|shortage| Rejection::unschedulable(shortage.to_string()))
+        quotas.check(request.template()).map_err(|shortage| Rejection::unschedulable(shortage.reason()))
     }
 
     fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilter {

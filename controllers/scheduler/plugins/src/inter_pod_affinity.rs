@@ -15,7 +15,7 @@ use koord_engine::{
     event::{Event, Events},
     labels::Labels,
     node::Node,
-    plugin::{Filter, Plugin, PreFilter, Refusal, Request, SCORE_MAX, Score},
+    plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request, SCORE_MAX, Score},
     pod::{Pod, Template},
 };
 use koord_resource::controller::ResourceKind;
@@ -93,13 +93,13 @@ impl Plugin for InterPodAffinity {
         Some(Box::new(Preferred { subject, weight, sums }))
     }
 
-    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<String> {
-        let reason = match refusal.reason {
-            NOT_NEAR => "node(s) didn't match pod affinity rules",
-            NOT_APART => "node(s) didn't match pod anti-affinity rules",
-            _ => "node(s) didn't satisfy existing pods anti-affinity rules",
+    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
+        let (code, words) = match refusal.reason {
+            NOT_NEAR => (ReasonCode::PodAffinityUnsatisfied, "node(s) didn't match pod affinity rules"),
+            NOT_APART => (ReasonCode::PodAntiAffinityConflict, "node(s) didn't match pod anti-affinity rules"),
+            _ => (ReasonCode::ExistingPodAntiAffinity, "node(s) didn't satisfy existing pods anti-affinity rules"),
         };
-        vec![reason.to_owned()]
+        code.says(words).into()
     }
 
     fn events(&self) -> Events {

@@ -13,7 +13,7 @@ mod settings;
 mod tests;
 mod thresholds;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use koord_api::node_metric;
 use koord_config::scheduler::LoadAwareSchedulingArgs;
@@ -22,7 +22,7 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     hold::Holds,
-    plugin::{Filter, Plugin, PreFilter, Refusal, Rejection, Request, Score},
+    plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Rejection, Request, Score},
     pod::Pod,
     state::State,
 };
@@ -95,14 +95,22 @@ impl Plugin for LoadAwareScheduling {
         Some(Box::new(self.ask(request.pod, cluster)))
     }
 
-    fn reasons(&self, refusal: &Refusal, cluster: &Cluster) -> Vec<String> {
+    fn reasons(&self, refusal: &Refusal, cluster: &Cluster) -> Vec<Reason> {
         let settings = cluster.state::<Loads>().map_or(&self.settings, Loads::settings);
         let resource = usize::try_from(refusal.operand).map_or("", |index| settings.dimensions.name(index));
-        vec![match refusal.reason {
-            EXPIRED => "node(s) nodeMetric expired".to_owned(),
-            AVERAGE => format!("node(s) {resource} usage exceed threshold"),
-            _ => format!("node(s) {resource} aggregated usage exceed threshold"),
-        }]
+        let hot = |words: String, measure: &str| {
+            ReasonCode::NodeHot.says(words).with("resource", resource).with("measure", measure).into()
+        };
+        match refusal.reason {
+            EXPIRED => ReasonCode::NodeMetricStale.says("node(s) nodeMetric expired").into(),
+            AVERAGE => hot(format!("node(s) {resource} usage exceed threshold"), "average"),
+            _ => hot(format!("node(s) {resource} aggregated usage exceed threshold"), "aggregated"),
+        }
+    }
+
+    fn input_age(&self, cluster: &Cluster, row: Row) -> Option<Duration> {
+        let updated = cluster.state::<Loads>()?.view(row)?.metric?.updated?;
+        u64::try_from(cluster.time().as_second().saturating_sub(updated)).ok().map(Duration::from_secs)
     }
 
     fn reserve(&self, _: &Request<'_>, cluster: &Cluster, _: Row, holds: &mut Holds) -> Result<(), Rejection> {

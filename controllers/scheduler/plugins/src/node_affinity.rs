@@ -9,7 +9,7 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     node::Node,
-    plugin::{Filter, Plugin, PreFilter, Refusal, Request, Score, default_normalize},
+    plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request, Score, default_normalize},
     pod::{Pod, Template},
 };
 use koord_scheduling::PreferredNodes;
@@ -83,13 +83,13 @@ impl Plugin for NodeAffinity {
         is_compared.then(|| Box::new(Preferred(Arc::clone(&self.added), Arc::clone(template))) as Box<dyn Score>)
     }
 
-    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<String> {
-        let reason = match refusal.reason {
-            CONFLICT => "pod affinity terms conflict",
-            NOT_ADDED => "node(s) didn't match scheduler-enforced node affinity",
-            _ => "node(s) didn't match Pod's node affinity/selector",
+    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
+        let (code, words) = match refusal.reason {
+            CONFLICT => (ReasonCode::NodeAffinityConflict, "pod affinity terms conflict"),
+            NOT_ADDED => (ReasonCode::NodeAffinityEnforced, "node(s) didn't match scheduler-enforced node affinity"),
+            _ => (ReasonCode::NodeAffinityMismatch, "node(s) didn't match Pod's node affinity/selector"),
         };
-        vec![reason.to_owned()]
+        code.says(words).into()
     }
 
     fn events(&self) -> Events {

@@ -6,7 +6,7 @@ use koord_engine::{
     cluster::Cluster,
     columns::Row,
     event::{Event, Events},
-    plugin::{Filter, Plugin, PreFilter, Refusal, Request},
+    plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request},
     pod::{HostPort, Pod, Template},
 };
 
@@ -28,8 +28,8 @@ impl Plugin for NodePorts {
         PreFilter::Nodes(Box::new(Wanted(Arc::clone(request.template()))))
     }
 
-    fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<String> {
-        vec!["node(s) didn't have free ports for the requested pod ports".to_owned()]
+    fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
+        ReasonCode::HostPortInUse.says("node(s) didn't have free ports for the requested pod ports").into()
     }
 
     fn events(&self) -> Events {

@@ -5,7 +5,7 @@ use koord_engine::{
     cluster::Cluster,
     columns::Row,
     event::{Event, Events},
-    plugin::{Filter, Plugin, PreFilter, Refusal, Request, SCORE_MAX, Score},
+    plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request, SCORE_MAX, Score},
     pod::Pod,
 };
 use koord_scheduling::{ResourceId, ResourceVector};
@@ -135,12 +135,13 @@ impl Plugin for NodeResourcesFit {
         Some(Box::new(Allocation { strategy: self.strategy.clone(), resources: counted.collect() }))
     }
 
-    fn reasons(&self, refusal: &Refusal, cluster: &Cluster) -> Vec<String> {
-        let pods = (refusal.operand & PODS != 0).then(|| "Too many pods".to_owned());
+    fn reasons(&self, refusal: &Refusal, cluster: &Cluster) -> Vec<Reason> {
+        let pods = (refusal.operand & PODS != 0).then(|| ReasonCode::TooManyPods.says("Too many pods"));
+        let insufficient = |name: &str| ReasonCode::InsufficientResources.says(format!("Insufficient {name}"));
         let resources = cluster.resources().names().zip(1_u32..).filter(|(_, bit)| *bit < LAST_BIT);
         let short = resources.filter(|(_, bit)| refusal.operand & 1 << bit != 0);
-        let short = short.map(|(name, _)| format!("Insufficient {name}"));
-        let others = (refusal.operand >> LAST_BIT != 0).then(|| "Insufficient resources".to_owned());
+        let short = short.map(|(name, _)| insufficient(name).with("resource", name));
+        let others = (refusal.operand >> LAST_BIT != 0).then(|| insufficient("resources"));
         pods.into_iter().chain(short).chain(others).collect()
     }
 

@@ -5,7 +5,7 @@ use koord_engine::{
     cluster::Cluster,
     columns::Row,
     event::{Event, Events},
-    plugin::{Filter, Plugin, PreFilter, Refusal, Request},
+    plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request},
     pod::{Pod, Template},
 };
 use koord_scheduling::{Effect, tolerates};
@@ -23,8 +23,8 @@ impl Plugin for NodeUnschedulable {
         if is_tolerated(request.template()) { PreFilter::Skip } else { PreFilter::Nodes(Box::new(*self)) }
     }
 
-    fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<String> {
-        vec!["node(s) were unschedulable".to_owned()]
+    fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
+        ReasonCode::NodeUnschedulable.says("node(s) were unschedulable").into()
     }
 
     fn events(&self) -> Events {

@@ -14,7 +14,7 @@ use koord_engine::{
     event::{Event, Events},
     labels::Labels,
     node::Node,
-    plugin::{Filter, Plugin, PreFilter, Refusal, Request, SCORE_MAX, Score},
+    plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request, SCORE_MAX, Score},
     pod::{Pod, Template},
     workload::{self, ReplicaSet, ReplicationController, Service, StatefulSet},
 };
@@ -146,9 +146,12 @@ impl Plugin for PodTopologySpread {
         Some(Box::new(Soft { spreading: Spreading::new(class.template(), constraints, needs_all, cluster), weights }))
     }
 
-    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<String> {
-        let detail = if refusal.reason == NO_LABEL { " (missing required label)" } else { "" };
-        vec![format!("node(s) didn't match pod topology spread constraints{detail}")]
+    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
+        const WORDS: &str = "node(s) didn't match pod topology spread constraints";
+        if refusal.reason == NO_LABEL {
+            return ReasonCode::TopologyLabelMissing.says(format!("{WORDS} (missing required label)")).into();
+        }
+        ReasonCode::TopologySpreadExceeded.says(WORDS).into()
     }
 
     fn events(&self) -> Events {

@@ -1,6 +1,11 @@
 //! SchedulingGates: a pod with gates is not scheduled.
 
-use koord_engine::{cluster::Cluster, event::Events, plugin::Plugin, pod::Pod};
+use koord_engine::{
+    cluster::Cluster,
+    event::Events,
+    plugin::{Plugin, Reason, ReasonCode},
+    pod::Pod,
+};
 
 /// Holds back pods whose `spec.schedulingGates` is not empty.
 #[derive(Clone, Copy, Debug, Default)]
@@ -11,11 +16,12 @@ impl Plugin for SchedulingGates {
         "SchedulingGates"
     }
 
-    fn pre_enqueue(&self, pod: &Pod, _: &Cluster) -> Result<(), String> {
+    fn pre_enqueue(&self, pod: &Pod, _: &Cluster) -> Result<(), Reason> {
         if pod.gates.is_empty() {
             return Ok(());
         }
-        Err(format!("waiting for scheduling gates: [{}]", pod.gates.join(" ")))
+        let gates = pod.gates.join(" ");
+        Err(ReasonCode::SchedulingGated.says(format!("waiting for scheduling gates: [{gates}]")).with("gates", gates))
     }
 
     fn events(&self) -> Events {
@@ -33,9 +39,7 @@ mod tests {
         let mut pod = Pod::clone(&pod("a", &serde_json::json!({})));
         assert_eq!(SchedulingGates.pre_enqueue(&pod, &Cluster::default()), Ok(()));
         pod.gates = vec!["a".into(), "b".into()];
-        assert_eq!(
-            SchedulingGates.pre_enqueue(&pod, &Cluster::default()),
-            Err("waiting for scheduling gates: [a b]".to_owned())
-        );
+        let reason = SchedulingGates.pre_enqueue(&pod, &Cluster::default()).unwrap_err();
+        assert_eq!((reason.code, &*reason.text), (ReasonCode::SchedulingGated, "waiting for scheduling gates: [a b]"));
     }
 }

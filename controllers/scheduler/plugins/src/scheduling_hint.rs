@@ -10,7 +10,7 @@ use koord_engine::{
     columns::Row,
     cycle::Profile,
     event::Events,
-    plugin::{Plan, Plugin, PreFilter, Rejection, Request},
+    plugin::{Plan, Plugin, PreFilter, ReasonCode, Rejection, Request},
     pod::Template,
 };
 
@@ -37,7 +37,8 @@ impl Plugin for SchedulingHint {
     }
 
     fn admit(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
-        hint_of(request.template()).map(drop).map_err(|error| Rejection::error(error.reason))
+        let invalid = |error: ProtocolError| Rejection::error(ReasonCode::SchedulingHintInvalid.says(error.reason));
+        hint_of(request.template()).map(drop).map_err(invalid)
     }
 
     fn filter(&self, request: &Request<'_>, _: &Cluster) -> PreFilter {

@@ -6,7 +6,7 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     node::Node,
-    plugin::{Filter, Plugin, PreFilter, Refusal, Request, SCORE_MAX, Score, default_normalize},
+    plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request, SCORE_MAX, Score, default_normalize},
     pod::Pod,
 };
 use koord_scheduling::{Effect, tolerates, untolerated};
@@ -36,8 +36,8 @@ impl Plugin for TaintToleration {
         Some(Box::new(Tolerations(request.template().tolerations.iter().filter(is_soft).cloned().collect())))
     }
 
-    fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<String> {
-        vec!["node(s) had untolerated taint(s)".to_owned()]
+    fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
+        ReasonCode::TaintNotTolerated.says("node(s) had untolerated taint(s)").into()
     }
 
     fn events(&self) -> Events {

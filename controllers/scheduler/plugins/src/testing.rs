@@ -8,7 +8,7 @@ use koord_engine::{
     columns::Row,
     labels::Labels,
     node::Node,
-    plugin::{Filter, Plugin, PreFilter, Refusal, Request},
+    plugin::{Filter, Plugin, PreFilter, Reason, Refusal, Request},
     pod::{Pod, Template},
 };
 use serde_json::{Value, json};
@@ -70,7 +70,7 @@ pub(crate) fn filtered_pod(plugin: &dyn Plugin, cluster: &mut Cluster, pod: &Arc
     let request = Request { pod, class: &class, plugins: &[] };
     let said = |refusal: Refusal| {
         let status = if refusal.resolvable { "U" } else { "UU" };
-        format!("{status} {}", plugin.reasons(&refusal, cluster).join(", "))
+        format!("{status} {}", Reason::joined(&plugin.reasons(&refusal, cluster)))
     };
     let rows = cluster.rows().map(|(row, _)| row);
     let ask = |filter: &dyn Filter, row| filter.filter(cluster, row).err().map(said).unwrap_or_default();

@@ -4,7 +4,7 @@ use koord_engine::{
     cluster::Cluster,
     event::Events,
     need::Needs,
-    plugin::{Plugin, PreFilter, Refusal, Request},
+    plugin::{Plugin, PreFilter, Reason, ReasonCode, Refusal, Request},
 };
 
 /// Refuses pods that need a part of the scheduler which is not built: they wait with that reason instead of being placed
@@ -25,9 +25,9 @@ impl Plugin for Unbuilt {
         PreFilter::None(Refusal { reason: 0, resolvable: false, operand: needs.bits() })
     }
 
-    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<String> {
-        let needs: Vec<&str> = Needs::names(refusal.operand).collect();
-        vec![format!("this scheduler does not support {} yet", needs.join(", "))]
+    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
+        let needs = Needs::names(refusal.operand).collect::<Vec<&str>>().join(", ");
+        ReasonCode::Unsupported.says(format!("this scheduler does not support {needs} yet")).with("needs", needs).into()
     }
 
     fn events(&self) -> Events {

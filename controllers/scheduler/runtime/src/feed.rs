@@ -58,7 +58,7 @@ pub enum Delta {
 /// The caches, and the stream of their changes.
 pub struct Feed {
     pub(crate) pods: Arc<Store<PodView>>,
-    nodes: Arc<Store<NodeView>>,
+    pub(crate) nodes: Arc<Store<NodeView>>,
     others: Vec<Followed>,
     pub(crate) stream: ChangeStream<Delta>,
 }

@@ -6,6 +6,7 @@
 //! Read first: [`Scheduler`].
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod explanations;
 pub mod feed;
 mod metrics;
 mod questions;
@@ -15,6 +16,7 @@ mod task;
 mod transform;
 mod view;
 
+pub use explanations::{ExplanationController, explain};
 pub use metrics::{METRICS, Measures};
 pub use questions::{Questions, Unanswered};
 pub use scheduler::{Monitoring, Next, Scheduler, Work};

@@ -8,6 +8,7 @@ mod koordinator;
 
 use std::time::Duration;
 
+use jiff::Timestamp;
 use koord_engine::{
     engine::{Attempt, Ended as JobEnded, Engine, Outcome, Refused},
     queue::{Arrivals, Cause, Depths, Part, PluginSet},
@@ -48,6 +49,9 @@ pub struct Measures {
     /// Nodes, pods, assumed pods.
     cached: [IntGauge; 3],
     arrivals: IntCounterVec,
+    mismatches: IntCounterVec,
+    /// When the audit has last come round.
+    audited: IntGauge,
     /// What of the arrivals has been counted.
     counted: Arrivals,
     /// When the queue and the cluster were read last.
@@ -102,6 +106,8 @@ impl Measures {
             pending: ["active", "backoff", "unschedulable", "gated"].map(|part| pending.with_label_values(&[part])),
             cached: ["nodes", "pods", "assumed_pods"].map(|type_| cached.with_label_values(&[type_])),
             arrivals: metrics.counter(families::INCOMING)?,
+            mismatches: metrics.counter(families::MISMATCHES)?,
+            audited: metrics.gauge(families::AUDITED)?.with_label_values(none),
             counted: Arrivals::default(),
             read: None,
             of_koordinator: OfKoordinator::new(metrics)?,
@@ -122,6 +128,16 @@ impl Measures {
     /// Pods that are tried together have been tried.
     pub(crate) fn job_ended(&self, job: JobEnded, now: Moment) {
         self.of_koordinator.job_ended(job, now);
+    }
+
+    /// A sum was wrong.
+    pub(crate) fn mismatched(&self, sum: &str) {
+        self.mismatches.with_label_values(&[sum]).inc();
+    }
+
+    /// The audit has come round all nodes.
+    pub(crate) fn audited(&self, now: Timestamp) {
+        self.audited.set(now.as_second());
     }
 
     /// A pod is decided about, or bound, for too long.

@@ -1,6 +1,7 @@
 //! Questions about what the scheduler knows, which it answers between two attempts.
 
 mod queue;
+mod verdicts;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -29,10 +30,11 @@ pub enum Unanswered {
 }
 
 /// A question, and where its answer goes.
-#[derive(Debug)]
-pub(crate) struct Question {
-    path: String,
-    answer: oneshot::Sender<Result<Value, Unanswered>>,
+pub(crate) enum Question {
+    /// What is known of a path.
+    Path(String, oneshot::Sender<Result<Value, Unanswered>>),
+    /// A copy of all that is known, with its time.
+    Copy(oneshot::Sender<Result<(Box<Engine>, Moment), Unanswered>>),
 }
 
 /// Where questions are asked, and where they arrive.
@@ -46,7 +48,14 @@ impl Questions {
     pub async fn ask(&self, path: &str) -> Result<Value, Unanswered> {
         let (answer, answered) = oneshot::channel();
         // Nobody listens any more where this fails.
-        let _ = self.0.send(Question { path: path.to_owned(), answer }).await;
+        let _ = self.0.send(Question::Path(path.to_owned(), answer)).await;
+        answered.await.unwrap_or(Err(Unanswered::NotLeading))
+    }
+
+    /// A copy of what the scheduler knows, on which something can be tried.
+    pub(crate) async fn copy(&self) -> Result<(Box<Engine>, Moment), Unanswered> {
+        let (answer, answered) = oneshot::channel();
+        let _ = self.0.send(Question::Copy(answer)).await;
         answered.await.unwrap_or(Err(Unanswered::NotLeading))
     }
 }
@@ -54,11 +63,17 @@ impl Questions {
 impl Question {
     /// Answers by what an engine knows now; without one, another replica schedules.
     pub(crate) fn answer(self, engine: Option<(&Engine, Moment)>) {
-        let answer = engine.map_or(Err(Unanswered::NotLeading), |(engine, now)| {
-            answer(engine, &self.path, now).ok_or(Unanswered::Unknown)
-        });
+        let known = engine.ok_or(Unanswered::NotLeading);
         // Whoever asked may be gone.
-        let _ = self.answer.send(answer);
+        match self {
+            Self::Path(path, to) => {
+                let answer = known.and_then(|(engine, now)| answer(engine, &path, now).ok_or(Unanswered::Unknown));
+                let _ = to.send(answer);
+            }
+            Self::Copy(to) => {
+                let _ = to.send(known.map(|(engine, now)| (Box::new(engine.copy()), now)));
+            }
+        }
     }
 }
 
@@ -72,6 +87,7 @@ fn answer(engine: &Engine, path: &str, now: Moment) -> Option<Value> {
         }
         ["queue"] => Some(queue::list(engine, now)),
         ["queue", namespace, name] => queue::pod(engine, namespace, name, now),
+        ["verdicts", namespace, name] => verdicts::of(engine, namespace, name),
         ["plugins", plugin, ref rest @ ..] => {
             let mut plugins = engine.profiles().flat_map(|profile| &profile.plugins);
             plugins.find(|known| known.name() == plugin)?.service(rest, cluster)
@@ -83,7 +99,7 @@ fn answer(engine: &Engine, path: &str, now: Moment) -> Option<Value> {
 /// The paths of all answers.
 fn services(engine: &Engine) -> Value {
     let plugins = engine.profiles().flat_map(|profile| &profile.plugins);
-    let own = ["__services__", "nodes/:nodeName", "queue", "queue/:namespace/:podName"];
+    let own = ["__services__", "nodes/:nodeName", "queue", "queue/:namespace/:podName", "verdicts/:namespace/:podName"];
     let mut paths: Vec<String> = plugins
         .flat_map(|plugin| plugin.services().iter().map(|path| format!("/apis/v1/plugins/{}/{path}", plugin.name())))
         .chain(own.map(|path| format!("/apis/v1/{path}")))

@@ -1,5 +1,6 @@
 //! The scheduler as a state machine: deltas go into the engine, attempts come out of it as writes, and their results go back.
 
+mod audit;
 mod monitor;
 mod prepare;
 mod upkeep;
@@ -29,6 +30,7 @@ use tokio::sync::mpsc;
 
 pub use self::monitor::Monitoring;
 use self::{
+    audit::Auditing,
     monitor::Monitor,
     prepare::{Preparing, may_take_effect, plugin_of},
     upkeep::Upkeeps,
@@ -63,6 +65,7 @@ pub struct Scheduler {
     further: VecDeque<Work>,
     measures: Option<Measures>,
     monitor: Monitor,
+    auditing: Auditing,
     asking: Questions,
     pub(crate) questions: mpsc::Receiver<Question>,
     /// Set while the engine works: where it is found set, the engine has to begin again.
@@ -137,6 +140,7 @@ impl Scheduler {
             further: VecDeque::new(),
             measures: None,
             monitor: Monitor::default(),
+            auditing: Auditing::default(),
             asking,
             questions,
             is_working: false,
@@ -155,8 +159,9 @@ impl Scheduler {
         self
     }
 
-    /// Brings the metrics of the queue and the cluster up to date, and reports what lasts for too long.
+    /// Brings the metrics of the queue and the cluster up to date, and reports what lasts for too long and which sums were wrong.
     pub(crate) fn observe(&mut self) {
+        self.audit();
         for (pod, lasts) in self.monitor.overdue(self.engine.cluster(), self.clock.moment()) {
             self.timed_out(&pod, "binding", lasts);
         }

@@ -78,6 +78,22 @@ impl Population {
         }
     }
 
+    /// Counts the pods of a row anew.
+    pub(super) fn recount(&mut self, row: Row, placed: &[Placed]) {
+        let Some(residents) = self.rows.get_mut(row.index()).map(std::mem::take) else { return };
+        for Residents { index, pods, .. } in residents {
+            if let Some((_, all)) = self.classes.get_mut(index).and_then(Option::as_mut) {
+                *all = all.saturating_sub(u64::from(pods));
+                if *all == 0 {
+                    self.vanish(index);
+                }
+            }
+        }
+        for placed in placed {
+            self.add(placed);
+        }
+    }
+
     pub(super) fn on(&self, row: Row) -> &[Residents] {
         self.rows.get(row.index()).map_or(&[], Vec::as_slice)
     }

@@ -36,6 +36,11 @@ pub trait State: Any + Send + Sync + Debug {
         Vec::new()
     }
 
+    /// Compares what is summed up of a row with what its pods have, and sets right what differs: which sum, and how it differed.
+    fn audit(&mut self, _cluster: &Cluster, _row: Row) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
     /// When [`State::tick`] has something to do next; none while only changes matter.
     fn wake_at(&self) -> Option<Timestamp> {
         None

@@ -140,6 +140,43 @@ proptest! {
     }
 
     #[test]
+    fn an_audit_finds_nothing_after_any_history_and_sets_right_what_is_wrong(
+        deltas in proptest::collection::vec(delta(), 0..60),
+        row in 0..4_usize,
+        which in 0..4_usize,
+    ) {
+        let (mut cluster, templates) = (Cluster::default(), templates());
+        for delta in &deltas {
+            apply(&mut cluster, &templates, delta);
+        }
+        let rows: Vec<Row> = (0..cluster.width()).filter_map(Row::at).collect();
+        for row in &rows {
+            prop_assert_eq!(cluster.audit(*row), []);
+        }
+        let Some(row) = rows.get(row).copied() else { return Ok(()) };
+        let (before, position) = ((shown(&cluster), known(&cluster)), cluster.position());
+        let mut wrong = ResourceVector::default();
+        wrong.set(ResourceId::CPU, 17);
+        let sum = match which {
+            0 => { cluster.allocatable.add(row, &wrong); "allocatable" }
+            1 => { cluster.requested.subtract(row, &wrong); "requested" }
+            2 => { cluster.assumed_usage[1][row.index()] += 17; "assumed_usage" }
+            _ => {
+                let Some(placed) = cluster.pods_on(row).next().cloned() else { return Ok(()) };
+                cluster.population.add(&placed);
+                "pods_by_class"
+            }
+        };
+        let found = cluster.audit(row);
+        prop_assert_eq!(found.iter().map(|one| one.sum).collect::<Vec<_>>(), [sum]);
+        prop_assert!(found[0].details.contains("instead of"), "{}", found[0].details);
+        prop_assert_eq!((shown(&cluster), known(&cluster)), before);
+        prop_assert_eq!(cluster.discrepancies(), []);
+        prop_assert!(cluster.changed_since(position).is_some_and(|mut changed| changed.any(|changed| changed == row)));
+        prop_assert_eq!(cluster.audit(row), []);
+    }
+
+    #[test]
     fn a_trial_shows_what_a_rebuilt_cluster_would_and_leaves_no_trace(
         history in proptest::collection::vec(delta(), 0..40),
         tried in proptest::collection::vec((0..8_u8, 0..2_usize, proptest::option::of(0..4_u8)), 0..10),

@@ -12,7 +12,7 @@ use crate::{
     best::Best,
     cluster::{Class, Cluster, Position},
     columns::Row,
-    plugin::{Refusal, Request, Searched},
+    plugin::{Refusal, Refusals, Request, Searched},
     pod::Pod,
 };
 
@@ -120,9 +120,9 @@ impl Candidates {
         let known = self.verdicts.get(row.index()).copied().flatten();
         let refused = held.get(&row).copied().or_else(|| self.prepared.wide_verdict(cluster, row, known));
         let unplanned = Verdict { plugin: planner, refusal: Refusal::UNPLANNED };
-        let mut refusals = BTreeMap::new();
+        let mut refusals = Refusals::default();
         for (other, _) in cluster.rows() {
-            *refusals.entry(refused.filter(|_| other == row).unwrap_or(unplanned)).or_default() += 1;
+            refusals.add(refused.filter(|_| other == row).unwrap_or(unplanned), other);
         }
         Found::Nothing(refusals)
     }
@@ -135,7 +135,7 @@ impl Candidates {
         profile: &Profile,
         pod: &Pod,
         cluster: &mut Cluster,
-        mut refusals: BTreeMap<Verdict, u32>,
+        mut refusals: Refusals,
     ) -> Found {
         let nominated: BTreeSet<Row> = cluster.nominated().map(|(_, row)| row).collect();
         for row in nominated.into_iter().filter(|row| !held.contains_key(row)) {
@@ -143,12 +143,8 @@ impl Candidates {
             let without = self.prepared.filter(cluster, row).err();
             let with = self.prepared.filter_beside(&mut cluster.trial(), row, &beside).err();
             let (Some(without), Some(with)) = (without, with) else { continue };
-            if let Some(count) = refusals.get_mut(&without) {
-                *count -= 1;
-                *refusals.entry(with).or_default() += 1;
-            }
+            refusals.change(without, with, row);
         }
-        refusals.retain(|_, count| *count > 0);
         Found::Nothing(refusals)
     }
 
@@ -190,10 +186,10 @@ impl Candidates {
             Some(Found::Node { row, score: score + constant, ties, searched })
         });
         found.unwrap_or_else(|| {
-            let mut refusals = BTreeMap::new();
+            let mut refusals = Refusals::default();
             for (row, _) in cluster.rows() {
                 if let Some(verdict) = self.verdicts.get(row.index()).copied().flatten() {
-                    *refusals.entry(verdict).or_default() += 1;
+                    refusals.add(verdict, row);
                 }
             }
             Found::Nothing(refusals)
@@ -220,11 +216,11 @@ impl Candidates {
 
     /// Asks the filters and scores that are not local about every node.
     fn choose_among_all(&mut self, constant: i64, cluster: &Cluster, draw: impl FnOnce(u32) -> u32) -> Found {
-        let (mut refusals, mut feasible, mut totals) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let (mut refusals, mut feasible, mut totals) = (Refusals::default(), Vec::new(), Vec::new());
         for (row, _) in cluster.rows() {
             let known = self.verdicts.get(row.index()).copied().flatten();
             if let Some(verdict) = self.prepared.wide_verdict(cluster, row, known) {
-                *refusals.entry(verdict).or_default() += 1;
+                refusals.add(verdict, row);
             } else {
                 feasible.push(row);
                 totals.push(constant + self.best.score(row).unwrap_or(0));

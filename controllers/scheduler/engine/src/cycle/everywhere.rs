@@ -1,9 +1,13 @@
 //! What every plugin says about every node, for who asks why.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use super::{Prepared, Profile, Scorer};
-use crate::{cluster::Cluster, columns::Row, plugin::Request};
+use crate::{
+    cluster::Cluster,
+    columns::Row,
+    plugin::{Reason, Request},
+};
 
 /// What the plugins of a profile say about one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,10 +25,12 @@ pub struct OnNode {
 pub struct NodeRefusal {
     /// The plugin.
     pub plugin: &'static str,
-    /// Its words.
-    pub reasons: Vec<String>,
+    /// Its reasons.
+    pub reasons: Vec<Reason>,
     /// Whether the removal of pods from the node may help.
     pub resolvable: bool,
+    /// How old the plugin's measures of the node are.
+    pub input_age: Option<Duration>,
 }
 
 /// How a plugin rates a node.
@@ -73,6 +79,11 @@ impl Profile {
         self.plugins.get(usize::from(plugin)).map_or("", |plugin| plugin.name())
     }
 
+    /// How old a plugin's measures of a node are.
+    pub(crate) fn input_age(&self, plugin: u8, cluster: &Cluster, row: Row) -> Option<Duration> {
+        self.plugins.get(usize::from(plugin))?.input_age(cluster, row)
+    }
+
     fn refusals(&self, prepared: &Prepared, cluster: &Cluster, row: Row) -> Vec<NodeRefusal> {
         let of_all = prepared.refused.into_iter();
         let of_node = prepared.filters.iter().filter_map(|(plugin, filter)| {
@@ -86,6 +97,7 @@ impl Profile {
                 plugin: self.name_of(verdict.plugin),
                 reasons: self.reasons(&verdict, cluster),
                 resolvable: verdict.refusal.resolvable,
+                input_age: self.input_age(verdict.plugin, cluster, row),
             })
             .collect()
     }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     node::Node,
-    plugin::{Plugin, Refusal, SCORE_MAX, Searched, default_normalize},
+    plugin::{Plugin, ReasonCode, Refusal, SCORE_MAX, Searched, default_normalize},
     pod::{Pod, Template},
 };
 
@@ -136,6 +136,12 @@ fn pod(number: usize, template: &Arc<Template>) -> Arc<Pod> {
     })
 }
 
+/// Each verdict with the number of its nodes and the first row.
+fn refusals(found: Found) -> Vec<(Verdict, u32, usize)> {
+    let Found::Nothing(refusals) = found else { panic!("{found:?}") };
+    refusals.iter().map(|(verdict, alike)| (*verdict, alike.nodes, alike.example.index())).collect()
+}
+
 #[test]
 fn a_class_that_no_node_can_take_is_refused_by_reason() {
     let (mut cluster, mut memory) = (Cluster::default(), Memory::default());
@@ -150,14 +156,14 @@ fn a_class_that_no_node_can_take_is_refused_by_reason() {
     };
     assert_eq!((row, score, ties), (cluster.row("n2").unwrap(), SCORE_MAX, 1));
     cluster.place(pod(1, &template("1")), &"n2".into(), Holds::default());
-    let expected = BTreeMap::from([(verdict(Refusal::unresolvable(0)), 1), (verdict(Refusal::resolvable(1, 0)), 2)]);
-    assert_eq!(profile(true).search(&large, &mut cluster, &mut memory, |_| 0), Found::Nothing(expected.clone()));
-    assert_eq!(profile(false).search(&large, &mut cluster, &mut Memory::default(), |_| 0), Found::Nothing(expected));
+    let expected = [(verdict(Refusal::unresolvable(0)), 1, 0), (verdict(Refusal::resolvable(1, 0)), 2, 1)];
+    assert_eq!(refusals(profile(true).search(&large, &mut cluster, &mut memory, |_| 0)), expected);
+    assert_eq!(refusals(profile(false).search(&large, &mut cluster, &mut Memory::default(), |_| 0)), expected);
     let class = cluster.class(&large.template);
     let request = Request { pod: &large, class: &class, plugins: &[] };
     assert_eq!(profile(true).ask(&request, &cluster, row), Err(verdict(Refusal::resolvable(1, 0))));
     let found = profile(true).search(&pod(9, &template("200")), &mut cluster, &mut memory, |_| 0);
-    assert_eq!(found, Found::Never(0, Rejection::unresolvable("")));
+    assert_eq!(found, Found::Never(0, Rejection::unresolvable(Vec::new())));
 }
 
 #[test]
@@ -184,9 +190,9 @@ fn a_plan_decides_before_nodes_are_compared() {
     let Found::Node { row, score, .. } = found(vec![Plan::Prefer(vec![rows[0]])]) else { panic!() };
     assert_eq!((row, score > 0), (rows[2], true), "none of them takes it");
     let refused = |plugin, refusal| Verdict { plugin, refusal };
-    let small = BTreeMap::from([(refused(0, Refusal::unresolvable(0)), 1), (refused(2, Refusal::UNPLANNED), 2)]);
-    assert_eq!(found(vec![Plan::Only(rows[0])]), Found::Nothing(small));
-    let never = Rejection::unschedulable("no");
+    let small = [(refused(0, Refusal::unresolvable(0)), 1, 0), (refused(2, Refusal::UNPLANNED), 2, 1)];
+    assert_eq!(refusals(found(vec![Plan::Only(rows[0])])), small);
+    let never = Rejection::unschedulable(ReasonCode::PluginSpecific.says("no"));
     assert_eq!(found(vec![Plan::Nowhere(never.clone())]), Found::Never(2, never));
 }
 
@@ -200,7 +206,7 @@ impl Plugin for Single {
 
     fn reserve(&self, _: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
         if cluster.pods_on(row).any(|placed| placed.holds.get::<&str>().is_some()) {
-            return Err(Rejection::unschedulable("it is given"));
+            return Err(Rejection::unschedulable(ReasonCode::PluginSpecific.says("it is given")));
         }
         holds.set("it");
         Ok(())
@@ -215,7 +221,7 @@ fn what_plugins_reserve_counts_in_a_rehearsal() {
     let profile = Profile::of("test", vec![Arc::new(Single)]);
     let mut rehearsal = Rehearsal::new(&profile, &mut cluster, &[pod(1, &template("1")), pod(2, &template("1"))]);
     rehearsal.place(0, row).unwrap();
-    assert_eq!(rehearsal.place(1, row), Err(Rejection::unschedulable("it is given")));
+    assert_eq!(rehearsal.place(1, row), Err(Rejection::unschedulable(ReasonCode::PluginSpecific.says("it is given"))));
     rehearsal.remove(&Uid::from("p1"));
     assert_eq!(rehearsal.place(1, row), Ok(()));
 }

@@ -4,14 +4,18 @@ use std::sync::Arc;
 
 use koord_core::{clock::Moment, uid::Uid};
 
-use super::{Attempt, Engine, Outcome, Refused, waiting::Waiting};
+use super::{
+    Attempt, Engine, Outcome, Refused,
+    verdicts::{NodeClass, Why},
+    waiting::Waiting,
+};
 use crate::{
     cluster::Cluster,
     columns::Row,
     cycle::{Found, Profile, Verdict},
     event::Event,
     hold::Holds,
-    plugin::{Code, Orders, Patch, Permit, PostFilter, Rejection, Request},
+    plugin::{Alike, Code, Orders, Patch, Permit, PostFilter, ReasonCode, Rejection, Request},
     pod::Pod,
     preemption::Attempted,
     queue::{PluginSet, Return, Tried},
@@ -87,7 +91,7 @@ impl Engine {
             }
         }
         let outcome = if let Some((index, message)) = refused {
-            let (refused_by, refused) = rejected(index, Rejection::unschedulable(message));
+            let (refused_by, refused) = rejected(profile, index, Rejection::unschedulable(message));
             self.unreserve(pod, tried, refused.why(refused_by), true, now);
             Outcome::Refused(refused)
         } else {
@@ -119,7 +123,7 @@ impl Engine {
         let request = Request { pod, class: &class, plugins: &profile.plugins };
         let orders = self.after_refusal(&request, &Found::Never(index, rejection.clone()));
         self.carry_out(orders, now);
-        let (refused_by, refused) = rejected(index, rejection);
+        let (refused_by, refused) = rejected(profile, index, rejection);
         self.give_back(pod, tried, refused.why(refused_by), now);
         Outcome::Refused(refused)
     }
@@ -143,13 +147,14 @@ impl Engine {
     /// No node takes the pod: room is made for it, if there is a way.
     fn refuse(&mut self, profile: &Arc<Profile>, pod: &Arc<Pod>, found: &Found, now: Moment) -> (PluginSet, Refused) {
         let (refused_by, mut message) = profile.words(found, &self.cluster);
+        let by = profile.refused_by(found, &self.cluster);
         let class = self.cluster.class(&pod.template);
         let request = Request { pod, class: &class, plugins: &profile.plugins };
         if matches!(found, Found::Never(_, Rejection { code: Code::Error, .. })) {
             self.cluster.show();
             let orders = self.after_refusal(&request, found);
             self.carry_out(orders, now);
-            return (refused_by, Refused { message, is_error: true, ..Refused::default() });
+            return (refused_by, Refused { message, is_error: true, by, ..Refused::default() });
         }
         let random = &mut self.random;
         let mut draw = |below: u32| u32::try_from(random.below(u64::from(below))).unwrap_or(0);
@@ -200,7 +205,7 @@ impl Engine {
             self.notify(&Event::NominationChanged(pod.template.priority), now);
         }
         let (unbound, victims): (Vec<_>, Vec<_>) = victims.into_iter().partition(|uid| self.waiting.contains_key(uid));
-        orders.reject.extend(unbound.into_iter().map(|uid| (uid, "preempted".to_owned())));
+        orders.reject.extend(unbound.into_iter().map(|uid| (uid, ReasonCode::Preempted.says("preempted"))));
         let victims: Vec<Arc<Pod>> =
             victims.iter().filter_map(|uid| self.cluster.pod(uid)).map(|placed| Arc::clone(&placed.pod)).collect();
         for victim in &victims {
@@ -209,7 +214,7 @@ impl Engine {
         self.carry_out(orders, now);
         let node = row.and_then(|row| self.cluster.node(row)).map(|node| Arc::clone(&node.name));
         let looked_for_room = !self.cluster.is_empty() && !profile.post_filters.is_empty();
-        (refused_by, Refused { message, is_error: false, nominated: node, victims, looked_for_room })
+        (refused_by, Refused { message, is_error: false, nominated: node, victims, looked_for_room, by })
     }
 
     /// What plugins order after a pod was refused.
@@ -221,11 +226,12 @@ impl Engine {
 }
 
 /// The words of a pod that was rejected on the node that was chosen.
-pub(super) fn rejected(plugin: u8, rejection: Rejection) -> (PluginSet, Refused) {
+pub(super) fn rejected(profile: &Profile, plugin: u8, rejection: Rejection) -> (PluginSet, Refused) {
     let is_error = rejection.code == Code::Error;
     let message =
-        if is_error { rejection.message } else { format!("0/1 nodes are available: 1 {}.", rejection.message) };
-    (PluginSet::of(plugin), Refused { message, is_error, ..Refused::default() })
+        if is_error { rejection.message() } else { format!("0/1 nodes are available: 1 {}.", rejection.message()) };
+    let by = Arc::from([profile.whole(plugin, rejection)]);
+    (PluginSet::of(plugin), Refused { message, is_error, by, ..Refused::default() })
 }
 
 impl Refused {
@@ -235,12 +241,34 @@ impl Refused {
 }
 
 impl Profile {
+    /// Who refused the pod, by alike nodes.
+    fn refused_by(&self, found: &Found, cluster: &Cluster) -> Arc<[NodeClass]> {
+        let class = |(verdict, alike): (&Verdict, &Alike)| NodeClass {
+            plugin: self.name_of(verdict.plugin),
+            nodes: Some(alike.nodes),
+            example: cluster.node(alike.example).map(|node| Arc::clone(&node.name)),
+            input_age: self.input_age(verdict.plugin, cluster, alike.example),
+            why: Why::Verdict(*verdict),
+        };
+        match found {
+            Found::Node { .. } => Arc::default(),
+            Found::Never(plugin, rejection) => Arc::from([self.whole(*plugin, rejection.clone())]),
+            Found::Nothing(refusals) => refusals.iter().map(class).collect(),
+        }
+    }
+
+    /// A plugin refused the pod as a whole.
+    fn whole(&self, plugin: u8, rejection: Rejection) -> NodeClass {
+        let why = Why::Reasons(rejection.reasons);
+        NodeClass { plugin: self.name_of(plugin), nodes: None, example: None, input_age: None, why }
+    }
+
     /// The refusal of Reserve among those of nodes, if there is one.
     fn of_reserve(&self, found: &Found, cluster: &Cluster) -> Option<(u8, Rejection)> {
         let Found::Nothing(refusals) = found else { return None };
-        refusals.keys().find_map(|Verdict { plugin, refusal }| {
+        refusals.iter().find_map(|(Verdict { plugin, refusal }, _)| {
             let refusing = self.plugins.get(usize::from(*plugin)).filter(|plugin| plugin.is_of_reserve(refusal))?;
-            Some((*plugin, Rejection::unschedulable(refusing.reasons(refusal, cluster).join(", "))))
+            Some((*plugin, Rejection::unschedulable(refusing.reasons(refusal, cluster))))
         })
     }
 
@@ -251,7 +279,7 @@ impl Profile {
             Found::Node { .. } => PluginSet::default(),
             Found::Never(plugin, _) => PluginSet::of(*plugin),
             Found::Nothing(refusals) => {
-                refusals.keys().fold(PluginSet::default(), |set, verdict| set.union(verdict.plugins()))
+                refusals.iter().fold(PluginSet::default(), |set, (verdict, _)| set.union(verdict.plugins()))
             }
         };
         (refused_by, found.words(&self.plugins, cluster))

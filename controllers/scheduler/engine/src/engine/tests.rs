@@ -9,7 +9,7 @@ use crate::{
     columns::Row,
     event::Events,
     hold::Holds,
-    plugin::{Code, Filter, Permit, Plugin, PreFilter, Refusal, Rejection, Request},
+    plugin::{Filter, Permit, Plugin, PreFilter, Reason, ReasonCode, Refusal, Rejection, Request},
     pod::Template,
     state::State,
 };
@@ -22,16 +22,16 @@ impl Plugin for Room {
         "Room"
     }
 
-    fn pre_enqueue(&self, pod: &Pod, _: &Cluster) -> Result<(), String> {
-        if pod.gates.is_empty() { Ok(()) } else { Err("waits".to_owned()) }
+    fn pre_enqueue(&self, pod: &Pod, _: &Cluster) -> Result<(), Reason> {
+        if pod.gates.is_empty() { Ok(()) } else { Err(ReasonCode::SchedulingGated.says("waits")) }
     }
 
     fn filter(&self, _: &Request<'_>, _: &Cluster) -> PreFilter {
         PreFilter::Nodes(Box::new(Room))
     }
 
-    fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<String> {
-        vec!["Too many pods".to_owned()]
+    fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
+        ReasonCode::TooManyPods.says("Too many pods").into()
     }
 
     fn events(&self) -> Events {
@@ -184,15 +184,15 @@ impl Plugin for Pairs {
 
     fn admit(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
         match request.pod.key.name() {
-            "never" => Err(Rejection::unresolvable("it is never admitted")),
-            "broken" => Err(Rejection { code: Code::Error, message: "something broke".to_owned() }),
+            "never" => Err(Rejection::unresolvable(ReasonCode::PluginSpecific.says("it is never admitted"))),
+            "broken" => Err(Rejection::error(ReasonCode::PluginSpecific.says("something broke"))),
             _ => Ok(()),
         }
     }
 
     fn reserve(&self, request: &Request<'_>, _: &Cluster, _: Row, holds: &mut Holds) -> Result<(), Rejection> {
         if request.pod.key.name() == "greedy" {
-            return Err(Rejection::unschedulable("there is not enough"));
+            return Err(Rejection::unschedulable(ReasonCode::PluginSpecific.says("there is not enough")));
         }
         holds.set(7_u32);
         Ok(())
@@ -311,7 +311,7 @@ fn why_a_pod_has_a_node_and_another_has_none() {
     let nodes = |why: &Why| -> Vec<String> {
         let decision = why.decision.as_ref().unwrap();
         let said = |on: &crate::cycle::OnNode| {
-            let refusals = on.refusals.iter().map(|one| format!(" {}: {}", one.plugin, one.reasons.join(", ")));
+            let refusals = on.refusals.iter().map(|one| format!(" {}: {}", one.plugin, Reason::joined(&one.reasons)));
             format!("{}{}", on.node, refusals.collect::<String>())
         };
         decision.nodes.iter().map(said).collect()
@@ -338,5 +338,5 @@ fn why_a_pod_has_a_node_and_another_has_none() {
     assert!(engine(1).why(&Uid::from("x"), at(1)).is_none());
     let mut gated = engine(2);
     gated.set_pod(Arc::new(Pod { gates: vec!["g".into()], ..Pod::clone(&pod("d", "test", None)) }), at(0));
-    assert_eq!(why(gated, "d").decision.unwrap().held, Some(("Room", "waits".to_owned())));
+    assert_eq!(why(gated, "d").decision.unwrap().held, Some(("Room", ReasonCode::SchedulingGated.says("waits"))));
 }

@@ -6,7 +6,7 @@ use koord_core::{clock::Moment, uid::Uid};
 
 use super::{Attempt, Engine, Outcome, attempting::rejected};
 use crate::{
-    plugin::{Orders, Rejection},
+    plugin::{Orders, Reason, ReasonCode, Rejection},
     pod::Pod,
     queue::{Return, Tried},
 };
@@ -49,7 +49,8 @@ impl Engine {
                 go_duration(waiting.limit),
                 plugin.unwrap_or_default()
             );
-            self.reject(&uid, message, true, now);
+            let reason = ReasonCode::PermitTimeout.says(message).with("waited", go_duration(waiting.limit));
+            self.reject(&uid, reason, true, now);
         }
         let mut orders = Orders::default();
         for profile in self.profiles.clone() {
@@ -68,11 +69,11 @@ impl Engine {
                 self.ready.push_back(Attempt { pod, tried, began, has_waited: true, searched: None, outcome });
             }
         }
-        for (uid, message) in reject {
-            self.reject(&uid, message, true, now);
+        for (uid, reason) in reject {
+            self.reject(&uid, reason, true, now);
         }
-        for (uid, message) in withdraw {
-            self.reject(&uid, message, false, now);
+        for (uid, reason) in withdraw {
+            self.reject(&uid, reason, false, now);
         }
         if !activate.is_empty() {
             let judge = super::Judged { profiles: &self.profiles, cluster: &self.cluster };
@@ -80,9 +81,10 @@ impl Engine {
         }
     }
 
-    fn reject(&mut self, uid: &Uid, message: String, helps_others: bool, now: Moment) {
+    fn reject(&mut self, uid: &Uid, reason: Reason, helps_others: bool, now: Moment) {
         let Some(Waiting { pod, tried, began, plugin, .. }) = self.waiting.remove(uid) else { return };
-        let (refused_by, mut refused) = rejected(plugin, Rejection::unschedulable(message));
+        let Some(profile) = self.profile_of(&pod).and_then(|index| self.profiles.get(index)) else { return };
+        let (refused_by, mut refused) = rejected(profile, plugin, Rejection::unschedulable(reason));
         let row = self.cluster.nomination(uid);
         refused.nominated = row.and_then(|row| self.cluster.node(row)).map(|node| Arc::clone(&node.name));
         self.unreserve(&pod, tried, Return::Refused(refused_by), helps_others, now);

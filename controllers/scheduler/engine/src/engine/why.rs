@@ -4,10 +4,10 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use koord_core::{clock::Moment, uid::Uid};
 
-use super::{Engine, Outcome, Tried};
+use super::{Engine, Outcome, Tried, verdicts::Verdicts};
 use crate::{
     cycle::{Memory, OnNode},
-    plugin::{Rejection, Request},
+    plugin::{Reason, Rejection, Request},
     pod::Pod,
 };
 
@@ -26,7 +26,7 @@ pub struct Why {
 #[derive(Clone, Debug)]
 pub struct Decision {
     /// The plugin that keeps it from being tried, and why.
-    pub held: Option<(&'static str, String)>,
+    pub held: Option<(&'static str, Reason)>,
     /// The plugin that rejects it as a whole, and why.
     pub rejected: Option<(&'static str, Rejection)>,
     /// What is said about every node. A pod that has one is looked at as if it had none.
@@ -49,6 +49,7 @@ impl Engine {
             random: self.random.clone(),
             is_unsettled: self.is_unsettled,
             jobs: self.jobs.clone(),
+            verdicts: Verdicts::default(),
         }
     }
 
@@ -60,6 +61,26 @@ impl Engine {
         let mut plugins = self.profiles[index].plugins.iter();
         let may_be_tried = plugins.all(|plugin| plugin.pre_enqueue(&pod, &self.cluster).is_ok());
         may_be_tried.then(|| self.attempt_with(index, pod, Tried::default(), now).outcome)
+    }
+
+    /// What attempts to place these pods one after the other would bring; nothing for those that have a node or are kept from being
+    /// tried. The engine is used up: what was tried stays in it.
+    pub fn would_all(mut self, uids: &[Uid], now: Moment) -> BTreeMap<Uid, Outcome> {
+        let mut outcomes = BTreeMap::new();
+        self.ready.clear();
+        for uid in uids {
+            let Some(pod) = self.cluster.pending_pod(uid).map(Arc::clone) else { continue };
+            let Some(index) = self.profile_of(&pod) else { continue };
+            let mut plugins = self.profiles[index].plugins.iter();
+            if plugins.all(|plugin| plugin.pre_enqueue(&pod, &self.cluster).is_ok()) {
+                let attempt = self.attempt_with(index, pod, Tried::default(), now);
+                outcomes.insert(uid.clone(), attempt.outcome);
+                // Others may have waited for this one.
+                let released = std::mem::take(&mut self.ready).into_iter();
+                outcomes.extend(released.map(|attempt| (attempt.pod.uid.clone(), attempt.outcome)));
+            }
+        }
+        outcomes
     }
 
     /// The nodes that pods would get in at most so many attempts, in the order of the queue. The engine is used up.

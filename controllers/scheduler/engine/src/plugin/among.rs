@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use super::{Plugin, Refusal, Verdict};
+use super::{Plugin, Reason, ReasonCode, Refusal, Verdict};
 use crate::{cluster::Cluster, columns::Row, queue::PluginSet};
 
 impl Refusal {
@@ -61,7 +61,7 @@ impl Verdict {
     }
 
     /// The reasons, as events and conditions show them.
-    pub fn reasons(&self, plugins: &[Arc<dyn Plugin>], cluster: &Cluster) -> Vec<String> {
+    pub fn reasons(&self, plugins: &[Arc<dyn Plugin>], cluster: &Cluster) -> Vec<Reason> {
         let plugin = |index: u8| plugins.get(usize::from(index));
         let names = || {
             let mut names: Vec<&str> = self.plugins().iter().filter_map(plugin).map(|plugin| plugin.name()).collect();
@@ -69,11 +69,17 @@ impl Verdict {
             names
         };
         match self.refusal.reason {
-            Refusal::OUTSIDE => vec![format!("node(s) didn't satisfy plugin(s) [{}]", names().join(" "))],
-            Refusal::NONE_LEFT => vec![match *names() {
-                [only] => format!("node(s) didn't satisfy plugin {only}"),
-                ref several => format!("node(s) didn't satisfy plugin(s) [{}] simultaneously", several.join(" ")),
-            }],
+            Refusal::OUTSIDE => {
+                let text = format!("node(s) didn't satisfy plugin(s) [{}]", names().join(" "));
+                ReasonCode::NodeNameMismatch.says(text).into()
+            }
+            Refusal::NONE_LEFT => {
+                let text = match *names() {
+                    [only] => format!("node(s) didn't satisfy plugin {only}"),
+                    ref several => format!("node(s) didn't satisfy plugin(s) [{}] simultaneously", several.join(" ")),
+                };
+                ReasonCode::NodeNameMismatch.says(text).into()
+            }
             _ => plugin(self.plugin).map(|plugin| plugin.reasons(&self.refusal, cluster)).unwrap_or_default(),
         }
     }

@@ -23,6 +23,19 @@ pub struct Searched {
     pub feasible: u32,
 }
 
+/// The nodes that a verdict refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Alike {
+    /// How many they are.
+    pub nodes: u32,
+    /// One of them: the first.
+    pub example: Row,
+}
+
+/// How many nodes were refused, by verdict.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Refusals(BTreeMap<Verdict, Alike>);
+
 /// What became of the search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
@@ -37,10 +50,37 @@ pub enum Found {
         /// What was looked at.
         searched: Searched,
     },
-    /// None, and why: how many nodes each verdict refused.
-    Nothing(BTreeMap<Verdict, u32>),
+    /// None, and why: the nodes that each verdict refused.
+    Nothing(Refusals),
     /// None, whatever nodes there are, by the word of this plugin.
     Never(u8, Rejection),
+}
+
+impl Refusals {
+    /// A node was refused.
+    pub fn add(&mut self, verdict: Verdict, row: Row) {
+        self.0.entry(verdict).or_insert(Alike { nodes: 0, example: row }).nodes += 1;
+    }
+
+    /// A node of one verdict has another.
+    pub(crate) fn change(&mut self, old: Verdict, new: Verdict, row: Row) {
+        if let Some(alike) = self.0.get_mut(&old) {
+            alike.nodes -= 1;
+            if alike.nodes == 0 {
+                self.0.remove(&old);
+            }
+            self.add(new, row);
+        }
+    }
+
+    /// All of them, by verdict.
+    pub fn iter(&self) -> impl Iterator<Item = (&Verdict, &Alike)> {
+        self.0.iter()
+    }
+
+    fn nodes(&self) -> u32 {
+        self.0.values().map(|alike| alike.nodes).sum()
+    }
 }
 
 impl Found {
@@ -51,13 +91,13 @@ impl Found {
         }
         let details = match self {
             Self::Node { .. } => return String::new(),
-            Self::Never(_, Rejection { code: Code::Error, message }) => return message.clone(),
-            Self::Never(_, rejection) => rejection.message.clone(),
+            Self::Never(_, rejection) if rejection.code == Code::Error => return rejection.message(),
+            Self::Never(_, rejection) => rejection.message(),
             Self::Nothing(refusals) => {
                 let mut counts = BTreeMap::<String, usize>::new();
-                for (verdict, nodes) in refusals {
+                for (verdict, Alike { nodes, .. }) in &refusals.0 {
                     for reason in verdict.reasons(plugins, cluster) {
-                        *counts.entry(reason).or_default() += *nodes as usize;
+                        *counts.entry(reason.text).or_default() += *nodes as usize;
                     }
                 }
                 return unavailable(&counts, cluster.len());
@@ -75,7 +115,7 @@ impl Found {
     pub(crate) fn searched(&self) -> Option<Searched> {
         match self {
             Self::Node { searched, .. } => Some(*searched),
-            Self::Nothing(refusals) => Some(Searched { evaluated: refusals.values().sum(), feasible: 0 }),
+            Self::Nothing(refusals) => Some(Searched { evaluated: refusals.nodes(), feasible: 0 }),
             Self::Never(..) => None,
         }
     }

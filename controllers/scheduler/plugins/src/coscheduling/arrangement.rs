@@ -8,7 +8,7 @@ use koord_engine::{
     cluster::Cluster,
     columns::Row,
     cycle::{Profile, Rehearsal},
-    plugin::{Rejection, unavailable},
+    plugin::{ReasonCode, Rejection, unavailable},
     pod::Pod,
 };
 
@@ -30,13 +30,15 @@ pub(super) fn arrange(
 ) -> Result<Arrangement, Rejection> {
     let tree = tree(cluster)?;
     let mut rehearsal = Rehearsal::new(profile, cluster, pods);
-    arrange_in(&mut rehearsal, profile, &tree, spec, |_| 0).map_err(Rejection::unschedulable)
+    arrange_in(&mut rehearsal, profile, &tree, spec, |_| 0)
+        .map_err(|words| Rejection::unschedulable(ReasonCode::NetworkTopologyFull.says(words)))
 }
 
 /// The tree of the cluster's network.
 pub(super) fn tree(cluster: &Cluster) -> Result<Arc<Tree>, Rejection> {
     let tree = cluster.state::<Context>().and_then(|context| context.network.tree(cluster));
-    tree.cloned().ok_or_else(|| Rejection::error("no cluster network topology"))
+    let missing = || ReasonCode::NetworkTopologyMissing.says("no cluster network topology");
+    tree.cloned().ok_or_else(|| Rejection::error(missing()))
 }
 
 /// Arranges the pods of a rehearsal in the cluster as it would be. Of places that are alike otherwise, the one with the
@@ -76,12 +78,12 @@ fn survey(
         let mut slots = 0;
         while slots < rehearsal.pods().len() {
             let reasons = match rehearsal.takes(slots, row) {
-                Ok(()) => rehearsal.place(slots, row).err().map(|rejection| vec![rejection.message]),
+                Ok(()) => rehearsal.place(slots, row).err().map(|rejection| rejection.reasons),
                 Err(verdict) => Some(profile.reasons(&verdict, rehearsal.cluster())),
             };
             if let Some(reasons) = reasons {
                 for reason in reasons {
-                    *refusals.entry(reason).or_default() += 1;
+                    *refusals.entry(reason.text).or_default() += 1;
                 }
                 break;
             }

@@ -8,7 +8,7 @@ use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
     object::ObjectChange,
-    plugin::{JobMark, Orders, Permit, Rejection},
+    plugin::{JobMark, Orders, Permit, Reason, ReasonCode, Rejection},
     pod::Pod,
     state::State,
 };
@@ -89,19 +89,21 @@ impl Context {
     }
 
     /// Whether a pod may wait for its turn.
-    pub(super) fn may_queue(&self, uid: &Uid) -> Result<(), String> {
+    pub(super) fn may_queue(&self, uid: &Uid) -> Result<(), Reason> {
         let is_next = match &self.stage {
             Stage::Idle => false,
             Stage::Trying(round) => round.awaits(uid),
             Stage::Refusing(rest, _) => rest.contains(uid),
         };
-        if is_next { Ok(()) } else { self.gangs.admits(uid).map_err(|why| why.to_string()) }
+        if is_next { Ok(()) } else { self.gangs.admits(uid).map_err(|why| why.reason()) }
     }
 
     /// Whether a node may be looked for.
     pub(super) fn admits(&self, uid: &Uid) -> Result<(), Rejection> {
         match &self.stage {
-            Stage::Refusing(rest, reason) if rest.contains(uid) => Err(Rejection::unresolvable(reason)),
+            Stage::Refusing(rest, reason) if rest.contains(uid) => {
+                Err(Rejection::unresolvable(ReasonCode::GangInfeasible.says(reason)))
+            }
             _ => self.may_queue(uid).map_err(Rejection::unresolvable),
         }
     }
@@ -284,7 +286,7 @@ fn ended(outcome: &Outcome, result: &'static str) -> JobMark {
 }
 
 fn withdraw(placed: &[Uid], reason: &str, orders: &mut Orders) {
-    orders.withdraw.extend(placed.iter().map(|uid| (uid.clone(), reason.to_owned())));
+    orders.withdraw.extend(placed.iter().map(|uid| (uid.clone(), ReasonCode::GangInfeasible.says(reason))));
 }
 
 impl State for Context {

@@ -15,8 +15,8 @@ use koord_engine::{
     cycle::{Found, Profile},
     event::{Event, Events},
     plugin::{
-        Attempted, Code, Figure, Orders, Patch, Permit, Plan, Plugin, PostFilter, Refusal, Rejection, Request, Score,
-        Upkeep, unavailable,
+        Attempted, Code, Figure, Orders, Patch, Permit, Plan, Plugin, PostFilter, Reason, ReasonCode, Refusal,
+        Rejection, Request, Score, Upkeep, unavailable,
     },
     pod::Pod,
     state::State,
@@ -131,7 +131,7 @@ impl Plugin for Coscheduling {
         }
     }
 
-    fn pre_enqueue(&self, pod: &Pod, cluster: &Cluster) -> Result<(), String> {
+    fn pre_enqueue(&self, pod: &Pod, cluster: &Cluster) -> Result<(), Reason> {
         cluster.state::<Context>().map_or(Ok(()), |context| context.may_queue(&pod.uid))
     }
 
@@ -183,8 +183,8 @@ impl Plugin for Coscheduling {
         Some(Box::new(Nearness { selector, tree, ranks: BTreeMap::new() }))
     }
 
-    fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<String> {
-        vec![format!("node(s) didn't satisfy plugin(s) [{}]", self.name())]
+    fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
+        ReasonCode::GangUnplanned.says(format!("node(s) didn't satisfy plugin(s) [{}]", self.name())).into()
     }
 
     fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilter {
@@ -230,8 +230,8 @@ impl Plugin for Coscheduling {
         if cluster.state::<Context>().is_some_and(|context| context.gangs.gang_of(uid).is_some()) {
             let nodes = cluster.len();
             let reason = match found {
-                Found::Never(_, Rejection { code: Code::Unschedulable | Code::Unresolvable, message }) if nodes > 0 => {
-                    unavailable(&BTreeMap::from([(message.clone(), nodes)]), nodes)
+                Found::Never(_, rejection) if rejection.code != Code::Error && nodes > 0 => {
+                    unavailable(&BTreeMap::from([(rejection.message(), nodes)]), nodes)
                 }
                 found => found.words(request.plugins, cluster),
             };
@@ -289,7 +289,7 @@ impl Plugin for Coscheduling {
 }
 
 fn unplanned() -> Plan {
-    Plan::Nowhere(Rejection::error("no planned pods"))
+    Plan::Nowhere(Rejection::error(ReasonCode::GangUnplanned.says("no planned pods")))
 }
 
 #[cfg(test)]

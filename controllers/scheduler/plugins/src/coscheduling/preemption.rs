@@ -69,7 +69,7 @@ pub(super) fn make_room(
     }
     let costs = evictable.costs();
     let place = place.map(|spec| tree(attempted.cluster).map(|tree| (tree, spec)));
-    let place = place.transpose().map_err(|rejection| rejection.message)?;
+    let place = place.transpose().map_err(|rejection| rejection.message())?;
     let mut attempt = Attempt { rehearsal: Rehearsal::new(profile, attempted.cluster, pods), planner };
     evictable.all().for_each(|placed| attempt.rehearsal.remove(&placed.pod.uid));
     let rows = match place {
@@ -160,14 +160,14 @@ impl Attempt<'_> {
             let mut reasons = BTreeMap::<String, usize>::new();
             self.rehearsal
                 .admit(pod, self.planner)
-                .map_err(|rejection| unavailable(&BTreeMap::from([(rejection.message, nodes)]), nodes))?;
+                .map_err(|rejection| unavailable(&BTreeMap::from([(rejection.message(), nodes)]), nodes))?;
             let place = rows.iter().copied().find(|row| {
                 let refused = match self.rehearsal.takes(pod, *row) {
-                    Ok(()) => self.rehearsal.place(pod, *row).err().map(|rejection| vec![rejection.message]),
+                    Ok(()) => self.rehearsal.place(pod, *row).err().map(|rejection| rejection.reasons),
                     Err(verdict) => Some(profile.reasons(&verdict, self.rehearsal.cluster())),
                 };
                 let is_taken = refused.is_none();
-                refused.into_iter().flatten().for_each(|reason| *reasons.entry(reason).or_default() += 1);
+                refused.into_iter().flatten().for_each(|reason| *reasons.entry(reason.text).or_default() += 1);
                 is_taken
             });
             places.push(place.ok_or_else(|| unavailable(&reasons, nodes))?);

@@ -15,7 +15,9 @@ use koord_engine::{
     event::{Event, Events},
     hold::Holds,
     node::Node,
-    plugin::{Filter, Patch, Plugin, PreFilter, Refusal, Rejection, Request, Score, default_normalize},
+    plugin::{
+        Filter, Patch, Plugin, PreFilter, Reason, ReasonCode, Refusal, Rejection, Request, Score, default_normalize,
+    },
     pod::{Pod, Template},
     state::State,
 };
@@ -165,13 +167,14 @@ impl Plugin for DeviceShare {
     }
 
     fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
-        let wanted = read(request.template()).map_err(|invalid| Rejection::unresolvable(invalid.to_string()))?;
+        let invalid = |invalid: InvalidDevices| ReasonCode::DeviceRequestInvalid.says(invalid.to_string());
+        let wanted = read(request.template()).map_err(|error| Rejection::unresolvable(invalid(error)))?;
         let templates = wanted.and_then(|wanted| {
             let templates = &cluster.state::<Devices>()?.templates;
             templates.needed(wanted.gpus.as_ref()?, &self.0.templates_for)
         });
         match templates {
-            Some(templates) if templates.is_empty() => Err(Rejection::unresolvable(Refused::Template.to_string())),
+            Some(templates) if templates.is_empty() => Err(Rejection::unresolvable(Refused::Template.reason())),
             _ => Ok(()),
         }
     }
@@ -193,16 +196,18 @@ impl Plugin for DeviceShare {
         devices.map_or(0, |devices| devices.mix.epoch())
     }
 
-    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<String> {
+    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
         if refusal.reason == UNSHAREABLE {
             let model = usize::try_from(refusal.operand).ok().and_then(|index| self.0.unshareable.get(index));
             let words = |(vendor, model): &(String, String)| {
-                format!("model {model:?} of vendor {vendor:?} does not support GPU Share")
+                let words = format!("model {model:?} of vendor {vendor:?} does not support GPU Share");
+                ReasonCode::DeviceNotShareable.says(words).with("model", model)
             };
             return model.map(words).into_iter().collect();
         }
         let kept = if refusal.operand == KEPT { "Reservation(s) " } else { "" };
-        Refused::of(refusal.reason).map(|refused| format!("{kept}{refused}")).into_iter().collect()
+        let said = |reason: Reason| Reason { text: format!("{kept}{reason}"), ..reason };
+        Refused::of(refusal.reason).map(|refused| said(refused.reason())).into_iter().collect()
     }
 
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
@@ -210,7 +215,7 @@ impl Plugin for DeviceShare {
         let chosen = holds.get::<ChosenNumaNodes>().filter(|_| self.0.is_numa_aligned).map(|chosen| chosen.0);
         match wanted.allocate(cluster, row, (chosen, true), &source(holds, wanted.asks)) {
             Some(Ok(allocation)) => holds.set(allocation),
-            Some(Err(refused)) => return Err(Rejection::unschedulable(refused.to_string())),
+            Some(Err(refused)) => return Err(Rejection::unschedulable(refused.reason())),
             None => {}
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Why a node's devices do not do for a pod.
 
-use koord_engine::plugin::Refusal;
+use koord_engine::plugin::{Reason, ReasonCode, Refusal};
 
 use super::request::Kind;
 
@@ -79,6 +79,26 @@ impl Refused {
     /// Whether the removal of pods may help.
     pub fn is_resolvable(self) -> bool {
         matches!(self, Self::Devices(_) | Self::Joint | Self::Partitions | Self::Scope | Self::Gpus)
+    }
+
+    /// Its code and words.
+    pub fn reason(self) -> Reason {
+        let code = match self {
+            Self::NoDevices(_) | Self::Devices(_) | Self::NoVirtualFunctions(_) | Self::Gpus | Self::NumaNodes => {
+                ReasonCode::DeviceUnavailable
+            }
+            Self::Joint => ReasonCode::DeviceJointConflict,
+            Self::Template => ReasonCode::DeviceTemplateMissing,
+            Self::NoPartitions | Self::NoTopology => ReasonCode::DeviceTopologyMissing,
+            Self::Partitions | Self::Scope => ReasonCode::DevicePartitionFragmented,
+            Self::PartitionSize | Self::MultiShared => ReasonCode::DeviceRequestInvalid,
+            Self::Isolation => ReasonCode::DeviceNotShareable,
+        };
+        let reason = code.says(self.to_string());
+        match self {
+            Self::NoDevices(kind) | Self::Devices(kind) | Self::NoVirtualFunctions(kind) => reason.with("device", kind),
+            _ => reason,
+        }
     }
 
     /// As the engine keeps it.

@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
+use koord_engine::plugin::{Reason, ReasonCode};
 use koord_resource::{Quantity, ResourceList};
 
 use super::{Counted, Forest, Settings, sums::masked};
@@ -24,8 +25,10 @@ struct Details {
 /// What a pod must fit into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Bound {
-    /// What its quota may use.
+    /// What its quota may use: the runtime.
     Own,
+    /// The `max` of its quota, which is all that counts.
+    Max,
     /// What a quota above may use.
     Above,
     /// The `min` of its quota, within which pods must stay that do not give way.
@@ -39,7 +42,9 @@ impl Forest {
             return Ok(());
         };
         let check = Check { requests: pod.requests, max: &node.quota.max };
-        check.within(Bound::Own, || vec![Arc::clone(name)], &self.limit(name), &node.sums.used)
+        let limit = self.limit(name);
+        let bound = if *limit == node.quota.max { Bound::Max } else { Bound::Own };
+        check.within(bound, || vec![Arc::clone(name)], &limit, &node.sums.used)
     }
 
     /// Whether a pod fits into its quota. A pod that belongs to none always does.
@@ -92,13 +97,30 @@ impl Check<'_> {
     }
 }
 
+impl Shortage {
+    /// The reason of a refusal.
+    pub(super) fn reason(&self) -> Reason {
+        let Details { bound, path, limit, used, request, exceeded } = &*self.0;
+        let code = match bound {
+            Bound::Own => ReasonCode::QuotaRuntimeExceeded,
+            Bound::Max => ReasonCode::QuotaMaxExceeded,
+            Bound::Above => ReasonCode::ParentQuotaExceeded,
+            Bound::NonPreemptible => ReasonCode::QuotaMinExceeded,
+        };
+        let quota = if *bound == Bound::Above { path.first() } else { path.last() };
+        let reason = code.says(self.to_string()).with("quota", quota.map_or("", |name| name));
+        let reason = reason.with("limit", Listed(limit)).with("used", Listed(used));
+        reason.with("request", Listed(request)).with("exceeded", exceeded.join(" "))
+    }
+}
+
 impl fmt::Display for Shortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Details { bound, path, limit, used, request, exceeded } = &*self.0;
         let own = path.last().map_or("", |name| name);
         match bound {
             // QUIRK: the limit is called the runtime where it is the `max` too.
-            Bound::Own => write!(f, "Insufficient quotas, quotaName: {own}, runtime: ")?,
+            Bound::Own | Bound::Max => write!(f, "Insufficient quotas, quotaName: {own}, runtime: ")?,
             Bound::Above => write!(f, "Insufficient quotas, quotaNameTopo: [{}], runtime: ", path.join(" "))?,
             Bound::NonPreemptible => write!(f, "Insufficient non-preemptible quotas, quotaName: {own}, min: ")?,
         }

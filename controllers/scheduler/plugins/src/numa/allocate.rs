@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use koord_engine::plugin::{Reason, ReasonCode};
 use std::collections::BTreeMap;
 
 use koord_scheduling::{CpuSet, NumaMask, ResourceId, ResourceVector};
@@ -67,13 +68,18 @@ pub(crate) struct Stock<'a> {
 
 impl Shortage {
     /// The words of a refusal, with the names of resources.
-    pub(crate) fn reasons<'a>(&self, name: impl Fn(ResourceId) -> &'a str) -> Vec<String> {
+    pub(crate) fn reasons<'a>(&self, name: impl Fn(ResourceId) -> &'a str) -> Vec<Reason> {
         match self {
-            Self::NoZones => vec!["insufficient resources on NUMA Node".to_owned()],
-            Self::Shares(short) => short.iter().map(|id| format!("Insufficient NUMA {}", name(*id))).collect(),
-            Self::Cpus => vec!["not enough cpus available to satisfy request".to_owned()],
+            Self::NoZones => ReasonCode::NumaUnavailable.says("insufficient resources on NUMA Node").into(),
+            Self::Shares(short) => {
+                let short = short.iter().map(|id| name(*id));
+                let reason = |name| ReasonCode::NumaUnavailable.says(format!("Insufficient NUMA {name}"));
+                short.map(|name| reason(name).with("resource", name)).collect()
+            }
+            Self::Cpus => ReasonCode::CpusUnavailable.says("not enough cpus available to satisfy request").into(),
             Self::Policy(bind) => {
-                vec![format!("insufficient CPUs to satisfy required cpu bind policy {}", bind.word())]
+                let words = format!("insufficient CPUs to satisfy required cpu bind policy {}", bind.word());
+                ReasonCode::CpusUnavailable.says(words).with("policy", bind.word()).into()
             }
         }
     }

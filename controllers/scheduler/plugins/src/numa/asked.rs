@@ -5,7 +5,7 @@ use std::sync::Arc;
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    plugin::{Filter, Refusal, Score},
+    plugin::{Filter, Reason, ReasonCode, Refusal, Score},
 };
 use koord_resource::ResourceList;
 use koord_scheduling::{NumaMask, ResourceId, ResourceVector};
@@ -50,7 +50,7 @@ struct Decided {
 
 /// Why a pod does not get what it wants of a node.
 pub(super) struct Refused {
-    pub(super) reasons: Vec<String>,
+    pub(super) reasons: Vec<Reason>,
     pub(super) is_resolvable: bool,
     /// Whether nothing but Reserve would refuse the node.
     pub(super) is_of_reserve: bool,
@@ -90,7 +90,7 @@ impl<'a> Place<'a> {
 
 impl From<Mismatch> for Refused {
     fn from(mismatch: Mismatch) -> Self {
-        Self { reasons: vec![mismatch.reason().to_owned()], is_resolvable: false, is_of_reserve: false }
+        Self { reasons: mismatch.reason().into(), is_resolvable: false, is_of_reserve: false }
     }
 }
 
@@ -99,7 +99,7 @@ impl Refused {
     pub(super) const OF_FILTER: u16 = 0;
     pub(super) const OF_RESERVE: u16 = 1;
 
-    fn resolvable(reasons: Vec<String>) -> Self {
+    fn resolvable(reasons: Vec<Reason>) -> Self {
         Self { reasons, is_resolvable: true, is_of_reserve: false }
     }
 
@@ -109,7 +109,8 @@ impl Refused {
 
     /// The same where a reservation has too little.
     fn by_reservation(self) -> Self {
-        let reasons = self.reasons.into_iter().map(|reason| format!("Reservation(s) {reason}")).collect();
+        let kept = |reason: Reason| Reason { text: format!("Reservation(s) {reason}"), ..reason };
+        let reasons = self.reasons.into_iter().map(kept).collect();
         Self { reasons, ..self }
     }
 }
@@ -125,17 +126,17 @@ struct Own<'a> {
 }
 
 impl Provider for Own<'_> {
-    fn hints(&self) -> Result<Hints, Vec<String>> {
+    fn hints(&self) -> Result<Hints, Vec<Reason>> {
         let hints = self.stock.hints(self.policy, &self.scorer).into_iter();
         Ok(hints.map(|(id, hints)| (self.state.names().name(id).to_owned(), Some(hints))).collect())
     }
 
-    fn verify(&self, affinity: Option<NumaMask>) -> Result<(), Vec<String>> {
+    fn verify(&self, affinity: Option<NumaMask>) -> Result<(), Vec<Reason>> {
         self.stock.allocate(affinity).map(drop).map_err(|shortage| reasons(&shortage, self.state))
     }
 }
 
-fn reasons(shortage: &Shortage, state: &NumaState) -> Vec<String> {
+fn reasons(shortage: &Shortage, state: &NumaState) -> Vec<Reason> {
     shortage.reasons(|id| state.names().name(id))
 }
 
@@ -249,7 +250,8 @@ impl Asked {
         if node.cpu_ratio > 1.0 {
             let left = cluster.allocatable(ResourceId::CPU, row) - Self::requested_cpu(node, cluster, row);
             if self.cpu(node, self.wanted.binds_on(node)?) > left {
-                return Err(Refused::resolvable(vec!["Insufficient amplified cpu".to_owned()]));
+                let short = ReasonCode::CpusUnavailable.says("Insufficient amplified cpu");
+                return Err(Refused::resolvable(short.into()));
             }
         }
         let Decided { policy, order } = self.decided(state, node)?;

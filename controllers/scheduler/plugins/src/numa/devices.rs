@@ -5,7 +5,7 @@ use std::sync::Arc;
 use koord_engine::{
     cluster::{Class, Cluster},
     columns::Row,
-    plugin::Request,
+    plugin::{Reason, Request},
     pod::Pod,
 };
 use koord_scheduling::NumaMask;
@@ -58,7 +58,7 @@ impl OfferedDevices<'_> {
 }
 
 impl Provider for OfferedDevices<'_> {
-    fn hints(&self) -> Result<Hints, Vec<String>> {
+    fn hints(&self) -> Result<Hints, Vec<Reason>> {
         let (plugin, request) = (&self.wanted.plugin, self.request());
         let Some(hints) = plugin.numa_hints(&request, self.cluster, self.row, self.all, self.source) else {
             return Ok(Hints::new());
@@ -69,13 +69,13 @@ impl Provider for OfferedDevices<'_> {
             score,
             is_unsatisfied: false,
         };
-        let (kinds, hints) = hints.map_err(|refused| vec![refused.to_string()])?;
+        let (kinds, hints) = hints.map_err(|refused| vec![refused.reason()])?;
         let hints: Vec<Hint> = hints.into_iter().map(hint).collect();
         Ok(kinds.into_iter().map(|kind| (kind.to_string(), Some(hints.clone()))).collect())
     }
 
-    fn verify(&self, affinity: Option<NumaMask>) -> Result<(), Vec<String>> {
+    fn verify(&self, affinity: Option<NumaMask>) -> Result<(), Vec<Reason>> {
         let fits = self.wanted.plugin.fits(&self.request(), self.cluster, self.row, affinity, self.source);
-        fits.map_err(|refused| vec![refused.to_string()])
+        fits.map_err(|refused| vec![refused.reason()])
     }
 }

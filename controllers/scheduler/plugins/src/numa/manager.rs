@@ -3,6 +3,7 @@
 #[cfg(test)]
 mod tests;
 
+use koord_engine::plugin::{Reason, ReasonCode};
 use std::collections::BTreeMap;
 
 use koord_scheduling::NumaMask;
@@ -28,10 +29,10 @@ pub(crate) type Hints = BTreeMap<String, Option<Vec<Hint>>>;
 /// A plugin that gives pods something of NUMA nodes, asked about one pod and one node.
 pub(crate) trait Provider {
     /// The sets of NUMA nodes that have enough; or the reasons why there is none.
-    fn hints(&self) -> Result<Hints, Vec<String>>;
+    fn hints(&self) -> Result<Hints, Vec<Reason>>;
 
     /// Whether the pod gets what it requests of these NUMA nodes; the reasons otherwise.
-    fn verify(&self, affinity: Option<NumaMask>) -> Result<(), Vec<String>>;
+    fn verify(&self, affinity: Option<NumaMask>) -> Result<(), Vec<Reason>>;
 }
 
 /// What the NUMA nodes of a pod must be like.
@@ -46,7 +47,7 @@ pub(crate) struct Rules {
 }
 
 /// The NUMA nodes of which the pod gets everything; none where it does not matter which. The reasons where it gets nothing.
-pub(crate) fn admit(providers: &[&dyn Provider], rules: Rules) -> Result<Option<NumaMask>, Vec<String>> {
+pub(crate) fn admit(providers: &[&dyn Provider], rules: Rules) -> Result<Option<NumaMask>, Vec<Reason>> {
     let (mut hints, mut reasons) = (Vec::new(), Vec::new());
     for provider in providers {
         match provider.hints() {
@@ -63,13 +64,15 @@ pub(crate) fn admit(providers: &[&dyn Provider], rules: Rules) -> Result<Option<
 }
 
 /// Merges the hints of plugins by the policy.
-fn merge(hints: &[Hints], rules: Rules) -> Result<Option<NumaMask>, Vec<String>> {
+fn merge(hints: &[Hints], rules: Rules) -> Result<Option<NumaMask>, Vec<Reason>> {
     let lists: Vec<Vec<Hint>> = hints.iter().flat_map(lists).collect();
-    let unsatisfied: Vec<String> = hints
+    let unsatisfied: Vec<Reason> = hints
         .iter()
         .flatten()
         .filter(|(_, list)| list.as_ref().is_some_and(Vec::is_empty))
-        .map(|(resource, _)| format!("Unsatisfied NUMA {resource}"))
+        .map(|(resource, _)| {
+            ReasonCode::NumaUnavailable.says(format!("Unsatisfied NUMA {resource}")).with("resource", resource)
+        })
         .collect();
     let is_strict = matches!(rules.policy, Policy::Restricted | Policy::SingleNumaNode);
     if is_strict && !unsatisfied.is_empty() {
@@ -184,7 +187,7 @@ impl Rules {
     }
 }
 
-fn unaligned(hints: &[Hints], separator: &str) -> Vec<String> {
+fn unaligned(hints: &[Hints], separator: &str) -> Vec<Reason> {
     let line = |(resource, list): (&String, &Option<Vec<Hint>>)| {
         let list = list.as_ref().filter(|list| !list.is_empty())?;
         let text = |is_wanted: fn(&&Hint) -> bool| {
@@ -195,5 +198,5 @@ fn unaligned(hints: &[Hints], separator: &str) -> Vec<String> {
     };
     let mut lines: Vec<String> = hints.iter().flatten().filter_map(line).collect();
     lines.sort();
-    vec![format!("Unaligned NUMA Hint cause {}", lines.join(separator))]
+    ReasonCode::NumaUnavailable.says(format!("Unaligned NUMA Hint cause {}", lines.join(separator))).into()
 }

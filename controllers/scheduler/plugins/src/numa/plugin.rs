@@ -17,7 +17,7 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     hold::Holds,
-    plugin::{Code, Filter, Patch, Plugin, PreFilter, Refusal, Rejection, Request, Score},
+    plugin::{Code, Filter, Patch, Plugin, PreFilter, Reason, ReasonCode, Refusal, Rejection, Request, Score},
     pod::{Pod, Template},
     state::State,
 };
@@ -118,10 +118,12 @@ impl Plugin for NodeNumaResource {
 
     fn admit(&self, request: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
         self.asked(request).map(drop).map_err(|invalid| match invalid {
-            Invalid::FractionalCpu => Rejection::unresolvable(Invalid::FRACTIONAL_CPU),
+            Invalid::FractionalCpu => {
+                Rejection::unresolvable(ReasonCode::CpuRequestInvalid.says(Invalid::FRACTIONAL_CPU))
+            }
             Invalid::Annotation(reason) => {
                 let message = format!("running PreFilter plugin \"{}\": {reason}", self.name());
-                Rejection { code: Code::Error, message }
+                Rejection::error(ReasonCode::CpuRequestInvalid.says(message))
             }
         })
     }
@@ -137,7 +139,7 @@ impl Plugin for NodeNumaResource {
         Some(Box::new(self.asked(request).ok()??))
     }
 
-    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<String> {
+    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
         self.texts.get(refusal.operand, "node(s) NUMA nodes do not fit")
     }
 
@@ -150,10 +152,12 @@ impl Plugin for NodeNumaResource {
         let Some(place) = Place::of(cluster, row) else { return Ok(()) };
         let source = source(holds, asked.asks);
         let reserved = asked.reserve(place, &source).map_err(|refused| match &source {
-            Source::These(_) if !request.pod.is_reservation() => Rejection::unschedulable(OUT_OF_SCOPE),
+            Source::These(_) if !request.pod.is_reservation() => {
+                Rejection::unschedulable(ReasonCode::ReservationFull.says(OUT_OF_SCOPE))
+            }
             _ => {
                 let code = if refused.is_resolvable { Code::Unschedulable } else { Code::Unresolvable };
-                Rejection { code, message: refused.reasons.join(", ") }
+                Rejection { code, reasons: refused.reasons }
             }
         })?;
         if let Some(hold) = reserved {

@@ -17,7 +17,7 @@ use koord_resource::ResourceList;
 use koord_scheduling::{CpuSet, NumaMask, ResourceNames, ResourceVector};
 
 use super::{
-    ledger::Allocation,
+    ledger::{Allocation, Ledger},
     node::{NumaNode, Report, Settings},
     policy::Exclusive,
 };
@@ -148,6 +148,20 @@ impl State for NumaState {
             let allocation = self.allocation(hold);
             self.node_mut(placed.row).ledger.remove(&allocation);
         }
+    }
+
+    fn audit(&mut self, cluster: &Cluster, row: Row) -> Vec<(&'static str, String)> {
+        let holds = cluster.pods_on(row).filter_map(|placed| placed.holds.get::<NumaHold>());
+        let ledger = holds.fold(Ledger::default(), |mut ledger, hold| {
+            ledger.add(&self.allocation(hold));
+            ledger
+        });
+        let Some(node) = self.nodes.get_mut(row.index()).filter(|node| node.ledger != ledger) else {
+            return Vec::new();
+        };
+        let details = format!("{} CPUs instead of {}", node.ledger.cpu_count(), ledger.cpu_count());
+        node.ledger = ledger;
+        vec![("numa", details)]
     }
 
     fn node(&mut self, cluster: &Cluster, row: Row) {

@@ -5,6 +5,7 @@ use koord_api::{
     priority::{PRIORITY_CLASS_LABEL, PriorityClass},
     qos::{QOS_LABEL, QosClass},
 };
+use koord_engine::plugin::{Reason, ReasonCode};
 
 use super::{
     accumulator::Wish,
@@ -172,15 +173,17 @@ fn is_unspecified(spec: &ResourceSpec) -> bool {
 
 impl Mismatch {
     /// The words of a refusal.
-    pub(crate) fn reason(self) -> &'static str {
-        match self {
-            Self::Policy => "node(s) NUMA Topology policy not match",
-            Self::FractionalCpu => Invalid::FRACTIONAL_CPU,
-            Self::Topology => "node(s) invalid CPU Topology",
-            Self::Bind => "node(s) cpu bind policy conflicts with pod's required cpu bind policy",
-            Self::Cores => "node(s) requested cpus not multiple cpus per core",
-            Self::Zones => "node(s) missing NUMA resources",
-        }
+    pub(crate) fn reason(self) -> Reason {
+        use ReasonCode::{CpuRequestInvalid, CpuTopologyMissing, NumaPolicyMismatch};
+        let (code, words) = match self {
+            Self::Policy => (NumaPolicyMismatch, "node(s) NUMA Topology policy not match"),
+            Self::FractionalCpu => (CpuRequestInvalid, Invalid::FRACTIONAL_CPU),
+            Self::Topology => (CpuTopologyMissing, "node(s) invalid CPU Topology"),
+            Self::Bind => (NumaPolicyMismatch, "node(s) cpu bind policy conflicts with pod's required cpu bind policy"),
+            Self::Cores => (CpuRequestInvalid, "node(s) requested cpus not multiple cpus per core"),
+            Self::Zones => (CpuTopologyMissing, "node(s) missing NUMA resources"),
+        };
+        code.says(words)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    plugin::{Filter, Refusal, Score},
+    plugin::{Filter, Reason, ReasonCode, Refusal, Score},
 };
 
 use super::{
@@ -85,7 +85,7 @@ impl Chosen {
         }
         let infos = self.infos(kept, &node.name);
         if infos.is_empty() {
-            let reasons = vec![NO_MATCH.to_owned()];
+            let reasons = ReasonCode::ReservationNotMatched.says(NO_MATCH).into();
             return if self.wish.needs_one() { Err(Unfit { reasons }) } else { Ok(Vec::new()) };
         }
         let (one, this_one) = (self.wish.needs_one(), self.wish.name().is_some());
@@ -109,8 +109,8 @@ impl Chosen {
 }
 
 /// A refusal with these reasons.
-fn refusal(texts: &Texts, words: Vec<String>, resolvable: bool) -> Refusal {
-    Refusal { reason: 0, resolvable, operand: texts.number(words) }
+fn refusal(texts: &Texts, reasons: Vec<Reason>, resolvable: bool) -> Refusal {
+    Refusal { reason: 0, resolvable, operand: texts.number(reasons) }
 }
 
 /// Whether a node has a reservation beside which one of this policy cannot be: the default policy is by itself.
@@ -123,11 +123,11 @@ impl Filter for Asked {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let Some(kept) = cluster.state::<Kept>() else { return Ok(()) };
         if self.keeps && cluster.node(row).is_some_and(|node| has_other_policy(kept, &node.name, false)) {
-            return Err(refusal(&self.texts, vec![CONFLICT.to_owned()], false));
+            return Err(refusal(&self.texts, ReasonCode::ReservationConflict.says(CONFLICT).into(), false));
         }
         let fitting = self.chosen.fitting(kept, cluster, row);
         fitting.map(|_| ()).map_err(|Unfit { reasons }| {
-            let resolvable = reasons.iter().all(|reason| reason != NO_MATCH);
+            let resolvable = reasons.iter().all(|reason| reason.code != ReasonCode::ReservationNotMatched);
             refusal(&self.texts, reasons, resolvable)
         })
     }
@@ -145,10 +145,10 @@ impl Filter for Wanted {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let (Some(kept), Some(node)) = (cluster.state::<Kept>(), cluster.node(row)) else { return Ok(()) };
         if self.node.as_ref().is_some_and(|wanted| *wanted != node.name) {
-            return Err(refusal(&self.texts, vec![OTHER_NODE.to_owned()], false));
+            return Err(refusal(&self.texts, ReasonCode::ReservationNodeMismatch.says(OTHER_NODE).into(), false));
         }
         if has_other_policy(kept, &node.name, self.is_default) {
-            return Err(refusal(&self.texts, vec![CONFLICT.to_owned()], false));
+            return Err(refusal(&self.texts, ReasonCode::ReservationConflict.says(CONFLICT).into(), false));
         }
         let taken = self.over.as_ref().map(|over| over.chosen(kept, cluster, row));
         taken.transpose().map(drop).map_err(|words| refusal(&self.texts, words, true))

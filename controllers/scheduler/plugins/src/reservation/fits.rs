@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use koord_engine::plugin::{Reason, ReasonCode};
+
 use super::{Amounts, ReservationInfo, info::AllocatePolicy};
 
 /// What a node has left beside everything that is kept on it.
@@ -17,7 +19,7 @@ pub struct NodeRoom {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unfit {
     /// The reasons.
-    pub reasons: Vec<String>,
+    pub reasons: Vec<Reason>,
 }
 
 /// What a pod needs of reservations.
@@ -61,11 +63,11 @@ pub fn fits<'r>(
     if !taken.is_empty() {
         return Ok(taken);
     }
-    let refused = |reasons: Vec<String>| Err(Unfit { reasons });
+    let refused = |reasons: Vec<Reason>| Err(Unfit { reasons });
     if needs.one {
-        let reasons: Vec<String> = by_node.into_iter().chain(by_reservation).collect();
+        let reasons: Vec<Reason> = by_node.into_iter().chain(by_reservation).collect();
         return refused(if reasons.is_empty() {
-            vec!["node(s) no reservation(s) to meet the requirements".to_owned()]
+            ReasonCode::ReservationFull.says("node(s) no reservation(s) to meet the requirements").into()
         } else {
             reasons
         });
@@ -80,16 +82,21 @@ pub fn fits<'r>(
 }
 
 /// What a node has too little of, if a reservation gives the pod this much more.
-fn lacking(requests: &Amounts, room: &NodeRoom, more: &Amounts, is_ignored: impl Fn(&str) -> bool) -> BTreeSet<String> {
+fn lacking(requests: &Amounts, room: &NodeRoom, more: &Amounts, is_ignored: impl Fn(&str) -> bool) -> BTreeSet<Reason> {
     let pods = (room.pods < 1).then_some("pods");
     let lacks =
         |(name, request): &(&std::sync::Arc<str>, i64)| *request > room.free.get(name).saturating_add(more.get(name));
     let named = requests.positive().filter(|(name, _)| !is_ignored(name)).filter(lacks).map(|(name, _)| &**name);
-    pods.into_iter().chain(named).map(|name| format!("Insufficient {name} by node")).collect()
+    pods.into_iter().chain(named).map(insufficient_by_node).collect()
+}
+
+/// The node has too little of a resource beside what is reserved on it.
+pub(super) fn insufficient_by_node(name: &str) -> Reason {
+    ReasonCode::InsufficientResources.says(format!("Insufficient {name} by node")).with("resource", name)
 }
 
 /// What a reservation has too little of, where owners take nothing else.
-fn full(requests: &Amounts, info: &ReservationInfo, in_numbers: bool) -> Vec<String> {
+fn full(requests: &Amounts, info: &ReservationInfo, in_numbers: bool) -> Vec<Reason> {
     let assigned = i64::try_from(info.assigned_count()).unwrap_or(i64::MAX);
     let too_many = info.allocatable.has("pods") && assigned.saturating_add(1) > info.allocatable.get("pods");
     let lacks = requests.positive().filter(|(name, _)| info.counts(name)).filter_map(|(name, request)| {
@@ -100,9 +107,12 @@ fn full(requests: &Amounts, info: &ReservationInfo, in_numbers: bool) -> Vec<Str
         } else {
             String::new()
         };
-        (request > capacity - used).then(|| format!("Reservation(s) Insufficient {name}{numbers}"))
+        let full = || ReasonCode::ReservationFull.says(format!("Reservation(s) Insufficient {name}{numbers}"));
+        let numbered = |full: Reason| full.with("requested", request).with("used", used).with("capacity", capacity);
+        (request > capacity - used).then(|| numbered(full().with("resource", name)))
     });
-    too_many.then(|| "Reservation(s) Too many pods".to_owned()).into_iter().chain(lacks).collect()
+    let too_many = too_many.then(|| ReasonCode::ReservationFull.says("Reservation(s) Too many pods"));
+    too_many.into_iter().chain(lacks).collect()
 }
 
 #[cfg(test)]
@@ -131,7 +141,7 @@ mod tests {
         let requests = amounts(&[("cpu", milli_cpu), ("memory", 1)]);
         let needs = Needs { one, this_one, ..Needs::default() };
         let taken = fits(&requests, &room, matched, needs, |_| false);
-        taken.map(|taken| taken.len()).map_err(|unfit| unfit.reasons.join(", "))
+        taken.map(|taken| taken.len()).map_err(|unfit| Reason::joined(&unfit.reasons))
     }
 
     const NO: (bool, bool) = (false, false);
@@ -182,7 +192,7 @@ mod tests {
             let needs = Needs { trusts_node, ..Needs::default() };
             fits(&amounts(&[("cpu", 3000)]), &room, matched, needs, |_| false)
                 .map(|taken| taken.len())
-                .map_err(|unfit| unfit.reasons.join(", "))
+                .map_err(|unfit| Reason::joined(&unfit.reasons))
         };
         let short = Err("Insufficient cpu by node".to_owned());
         assert_eq!(taken(false, &[&withheld]), short);
@@ -200,7 +210,7 @@ mod tests {
             fits(&requests(foo), &room, &[&restricted], Needs::default(), |name| ignored && name == "x/y")
         };
         assert_eq!(fits(2, false).unwrap().len(), 1);
-        assert_eq!(fits(5, false).unwrap_err().reasons, ["Insufficient x/y by node"]);
+        assert_eq!(Reason::joined(&fits(5, false).unwrap_err().reasons), "Insufficient x/y by node");
         assert_eq!(fits(5, true).unwrap().len(), 1);
     }
 
@@ -211,7 +221,7 @@ mod tests {
         assert_eq!(fit(1000, 0, &[&few], (true, false)), Err("Reservation(s) Too many pods".to_owned()));
         let room = NodeRoom { free: amounts(&[("cpu", 9000)]), pods: 0 };
         let unfit = fits(&Amounts::default(), &room, &[], Needs::default(), |_| false).unwrap_err();
-        assert_eq!(unfit.reasons, ["Insufficient pods by node"]);
+        assert_eq!(Reason::joined(&unfit.reasons), "Insufficient pods by node");
     }
 
     #[test]
@@ -257,7 +267,7 @@ mod tests {
                 Err(unfit) => {
                     prop_assert!(!unfit.reasons.is_empty());
                     let by_aligned = free + infos[0].available().get("cpu");
-                    prop_assert!(request > by_aligned && (needs_one || request > free || unfit.reasons[0].contains("by node")));
+                    prop_assert!(request > by_aligned && (needs_one || request > free || unfit.reasons[0].text.contains("by node")));
                 }
             }
         }

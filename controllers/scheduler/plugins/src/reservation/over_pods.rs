@@ -16,7 +16,7 @@ use koord_core::{
 use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
-    plugin::Rejection,
+    plugin::{Reason, ReasonCode, Rejection},
     pod::Pod,
 };
 use koord_resource::{ResourceList, controller::ResourceKind};
@@ -51,14 +51,15 @@ impl OverPods {
         let object = key.and_then(|key| cluster.objects().get::<Reservation>(key.as_str()));
         let Some(object) = object.filter(|object| object.spec.pre_allocation) else { return Ok(None) };
         if object.spec.allocate_policy != Some(ReservationAllocatePolicy::Restricted) {
-            return Err(Rejection::unresolvable(UNSUPPORTED));
+            return Err(Rejection::unresolvable(ReasonCode::ReservationInvalid.says(UNSUPPORTED)));
         }
         let policy = object.spec.pre_allocation_policy.as_ref();
         let of_cluster = policy.is_some_and(|policy| policy.mode == Some(PreAllocationMode::Cluster));
         if of_cluster && !settings.enable_cluster_mode {
-            return Err(Rejection::unresolvable(DISABLED));
+            return Err(Rejection::unresolvable(ReasonCode::PreAllocationImpossible.says(DISABLED)));
         }
-        let owners = Owners::new(&object.spec.owners).map_err(|error| Rejection::unresolvable(error.to_string()))?;
+        let owners = Owners::new(&object.spec.owners)
+            .map_err(|error| Rejection::unresolvable(ReasonCode::ReservationInvalid.says(error.to_string())))?;
         let is_chosen = |placed: &&Placed| {
             let labels = &placed.pod.template.labels;
             let by_mode = if of_cluster {
@@ -93,7 +94,7 @@ impl OverPods {
             prefers_none: settings.prefer_no_pre_allocated_pods,
         };
         if how.is_required && by_node.is_empty() {
-            return Err(Rejection::unresolvable(NOBODY));
+            return Err(Rejection::unresolvable(ReasonCode::PreAllocationImpossible.says(NOBODY)));
         }
         Ok(Some(Self { info, how, by_node }))
     }
@@ -104,7 +105,7 @@ impl OverPods {
     }
 
     /// The pods that are taken over on a node; none where it has enough without. Otherwise the reasons.
-    pub(super) fn chosen(&self, kept: &Kept, cluster: &Cluster, row: Row) -> Result<Vec<Uid>, Vec<String>> {
+    pub(super) fn chosen(&self, kept: &Kept, cluster: &Cluster, row: Row) -> Result<Vec<Uid>, Vec<Reason>> {
         let Some(node) = cluster.node(row) else { return Ok(Vec::new()) };
         let uids = self.by_node.get(&node.name).map_or(&[][..], Vec::as_slice);
         let requests = |uid: &Uid| {

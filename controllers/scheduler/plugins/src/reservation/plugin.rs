@@ -21,8 +21,8 @@ use koord_engine::{
     hold::Holds,
     object::Object,
     plugin::{
-        Code, Explanation, Figure, Patch, Plugin, PostFilter, PreFilter, Refusal, Rejection, Request, Score, StandIn,
-        Upkeep,
+        Explanation, Figure, Patch, Plugin, PostFilter, PreFilter, Reason, ReasonCode, Refusal, Rejection, Request,
+        Score, StandIn, Upkeep,
     },
     pod::Pod,
     preemption::{Attempted, Rules, Width},
@@ -132,7 +132,7 @@ impl Reservation {
         let (Some(over), Some(kept)) = (self.over_pods(pod, cluster)?, cluster.state::<Kept>()) else {
             return Ok(TakenOver(Vec::new()));
         };
-        let chosen = over.chosen(kept, cluster, row).map_err(|words| Rejection::unschedulable(words.join(", ")))?;
+        let chosen = over.chosen(kept, cluster, row).map_err(Rejection::unschedulable)?;
         let placed = |uid: &Uid| cluster.hidden_pod(uid, row);
         let taken = chosen.iter().filter_map(placed).map(|placed| (placed.pod.uid.clone(), placed.pod.key.clone()));
         Ok(TakenOver(taken.collect()))
@@ -149,7 +149,8 @@ impl Reservation {
         for (node, reservations) in matched {
             let verdict = cluster.row(node).and_then(|row| prepared.filter(cluster, row).err());
             let reasons = verdict.map(|verdict| profile.reasons(&verdict, cluster)).unwrap_or_default();
-            for reason in reasons.into_iter().filter(|reason| !reason.starts_with("Reservation(s) ")) {
+            let texts = reasons.into_iter().map(|reason| reason.text);
+            for reason in texts.filter(|text| !text.starts_with("Reservation(s) ")) {
                 *counts.entry(reason).or_default() += reservations.len();
             }
         }
@@ -174,17 +175,19 @@ impl Plugin for Reservation {
     fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
         if request.pod.is_reservation() {
             if let Some(missing) = object_of(request.pod, cluster).and_then(lifecycle::missing) {
-                return Err(Rejection::error(format!("running PreFilter plugin {:?}: {missing}", self.name())));
+                let words = format!("running PreFilter plugin {:?}: {missing}", self.name());
+                return Err(Rejection::error(ReasonCode::ReservationInvalid.says(words)));
             }
             return self.over_pods(request.pod, cluster).map(drop);
         }
-        let wish = wish(request.pod).map_err(|message| Rejection { code: Code::Error, message })?;
+        let invalid = |message: String| Rejection::error(ReasonCode::ReservationInvalid.says(message));
+        let wish = wish(request.pod).map_err(invalid)?;
         if !wish.needs_one() {
             return Ok(());
         }
         let chosen = self.choose(request, cluster);
         if chosen.is_some_and(|chosen| chosen.matched.is_empty()) {
-            Err(Rejection::unresolvable(NO_MATCH))
+            Err(Rejection::unresolvable(ReasonCode::ReservationNotMatched.says(NO_MATCH)))
         } else {
             Ok(())
         }
@@ -231,7 +234,7 @@ impl Plugin for Reservation {
         self.choose(request, cluster).map(|chosen| -> Box<dyn Score> { Box::new(Rated(chosen)) })
     }
 
-    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<String> {
+    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
         self.texts.get(refusal.operand, "node(s) no reservation(s) to meet the requirements")
     }
 
@@ -268,7 +271,9 @@ impl Plugin for Reservation {
                 holds.set(Allocated { name: Arc::clone(&info.name), uid: info.uid.clone() });
                 Ok(())
             }
-            None if chosen.wish.needs_one() => Err(Rejection::unschedulable(NO_MATCH)),
+            None if chosen.wish.needs_one() => {
+                Err(Rejection::unschedulable(ReasonCode::ReservationNotMatched.says(NO_MATCH)))
+            }
             None => Ok(()),
         }
     }

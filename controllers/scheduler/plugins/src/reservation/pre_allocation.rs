@@ -3,8 +3,9 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use koord_core::uid::Uid;
+use koord_engine::plugin::{Reason, ReasonCode};
 
-use super::{Amounts, NodeRoom, ReservationInfo, reservation_score};
+use super::{Amounts, NodeRoom, ReservationInfo, fits::insufficient_by_node, reservation_score};
 
 /// A running pod of the node whose resources may be reserved.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +35,7 @@ pub fn pre_allocate(
     room: &NodeRoom,
     candidates: &[Candidate],
     how: PreAllocation,
-) -> Result<Vec<Uid>, Vec<String>> {
+) -> Result<Vec<Uid>, Vec<Reason>> {
     let lacking = |freed: &Amounts, pods: i64| lacking(reservation, room, freed, pods);
     let alone = lacking(&Amounts::default(), 0);
     if !how.is_required && how.prefers_none && alone.is_empty() {
@@ -65,7 +66,10 @@ pub fn pre_allocate(
         freed = sum;
     }
     match how.is_required {
-        true if reasons.is_empty() => Err(vec!["node(s) no pod(s) to meet the pre-allocation requirements".to_owned()]),
+        true if reasons.is_empty() => {
+            const WORDS: &str = "node(s) no pod(s) to meet the pre-allocation requirements";
+            Err(ReasonCode::PreAllocationImpossible.says(WORDS).into())
+        }
         true => Err(reasons.into_iter().collect()),
         false if alone.is_empty() => Ok(Vec::new()),
         false => Err(alone.into_iter().collect()),
@@ -73,18 +77,19 @@ pub fn pre_allocate(
 }
 
 /// What the node lacks for the reservation, when so many pods with these requests are a part of it.
-fn lacking(reservation: &ReservationInfo, room: &NodeRoom, freed: &Amounts, pods: i64) -> BTreeSet<String> {
+fn lacking(reservation: &ReservationInfo, room: &NodeRoom, freed: &Amounts, pods: i64) -> BTreeSet<Reason> {
     let lacks = |(name, amount): &(&Arc<str>, i64)| *amount > room.free.get(name).saturating_add(freed.get(name));
     let too_many = (room.pods.saturating_add(pods) < 1).then_some("pods");
     let named = reservation.allocatable.positive().filter(lacks).map(|(name, _)| &**name);
-    too_many.into_iter().chain(named).map(|name| format!("Insufficient {name} by node")).collect()
+    too_many.into_iter().chain(named).map(insufficient_by_node).collect()
 }
 
 /// Of what these pods request more than the reservation has.
-fn exceeding(reservation: &ReservationInfo, requests: &Amounts) -> Vec<String> {
+fn exceeding(reservation: &ReservationInfo, requests: &Amounts) -> Vec<Reason> {
     let counted = requests.positive().filter(|(name, _)| reservation.counts(name));
     let exceeded = counted.filter(|(name, amount)| *amount > reservation.allocatable.get(name));
-    exceeded.map(|(name, _)| format!("Reservation(s) Insufficient {name}")).collect()
+    let full = |name: &str| ReasonCode::ReservationFull.says(format!("Reservation(s) Insufficient {name}"));
+    exceeded.map(|(name, _)| full(name).with("resource", name)).collect()
 }
 
 #[cfg(test)]
@@ -112,7 +117,7 @@ mod tests {
             .collect();
         let taken = pre_allocate(&info, &room, &candidates, how);
         let names = |taken: Vec<Uid>| taken.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
-        taken.map(names).map_err(|reasons| reasons.join(", "))
+        taken.map(names).map_err(|reasons| Reason::joined(&reasons))
     }
 
     #[test]

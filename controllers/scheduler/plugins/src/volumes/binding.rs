@@ -20,7 +20,7 @@ use koord_engine::{
     hold::Holds,
     node::Node,
     object::ObjectChange,
-    plugin::{Filter, Patch, Plugin, PreFilter, Prepared, Refusal, Rejection, Request},
+    plugin::{Filter, Patch, Plugin, PreFilter, Prepared, Reason, ReasonCode, Refusal, Rejection, Request},
     pod::Pod,
     state::State,
 };
@@ -71,7 +71,9 @@ impl Plugin for VolumeBinding {
     fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
         let claims = claims::of(request.pod, cluster.objects())?;
         if claims.iter().any(|claim| claim.state == claims::State::Unbound) {
-            return Err(Rejection::unresolvable("pod has unbound immediate PersistentVolumeClaims"));
+            return Err(Rejection::unresolvable(
+                ReasonCode::ClaimUnbound.says("pod has unbound immediate PersistentVolumeClaims"),
+            ));
         }
         Ok(())
     }
@@ -87,16 +89,14 @@ impl Plugin for VolumeBinding {
         }
     }
 
-    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<String> {
-        Conflicts::words(refusal.operand).map(str::to_owned).collect()
+    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
+        Conflicts::reasons(refusal.operand)
     }
 
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
         let (Some(search), Some(node)) = (Search::of(request.pod, cluster), cluster.node(row)) else { return Ok(()) };
-        let found = search.on(node).map_err(|conflicts| {
-            let words: Vec<&str> = Conflicts::words(conflicts.bits()).collect();
-            Rejection::unresolvable(words.join(", "))
-        })?;
+        let refused = |conflicts: Conflicts| Rejection::unresolvable(Conflicts::reasons(conflicts.bits()));
+        let found = search.on(node).map_err(refused)?;
         if !found.is_empty() {
             holds.set(VolumesHeld::of(&found, &node.name, cluster.objects()));
         }

@@ -17,7 +17,7 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     object::ObjectChange,
-    plugin::{Filter, Plugin, PreFilter, Refusal, Request},
+    plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request},
     pod::Pod,
     state::State,
     volume::Disk,
@@ -84,8 +84,8 @@ impl Plugin for NodeVolumeLimits {
         if volumes.is_empty() { PreFilter::Skip } else { PreFilter::Nodes(Box::new(Brought(volumes))) }
     }
 
-    fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<String> {
-        vec!["node(s) exceed max volume count".to_owned()]
+    fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
+        ReasonCode::VolumeLimitExceeded.says("node(s) exceed max volume count").into()
     }
 
     fn events(&self) -> Events {

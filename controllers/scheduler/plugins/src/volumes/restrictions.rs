@@ -8,7 +8,7 @@ use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
     event::{Event, Events},
-    plugin::{Filter, Plugin, PreFilter, Refusal, Rejection, Request},
+    plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Rejection, Request},
     pod::Pod,
     state::State,
 };
@@ -52,8 +52,8 @@ impl Plugin for VolumeRestrictions {
     fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
         for claim in request.pod.claims().iter().filter(|claim| !claim.is_ephemeral) {
             if stored(claim, cluster.objects()).is_none() {
-                let name = claim.key.name();
-                return Err(Rejection::unresolvable(format!("persistentvolumeclaim {name:?} not found")));
+                let words = format!("persistentvolumeclaim {:?} not found", claim.key.name());
+                return Err(Rejection::unresolvable(ReasonCode::VolumeNotFound.says(words)));
             }
         }
         Ok(())
@@ -78,7 +78,7 @@ impl Plugin for VolumeRestrictions {
         PreFilter::Nodes(Box::new(Wanted { pod: Arc::clone(pod), exclusive }))
     }
 
-    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<String> {
+    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
         let reason = match refusal.reason {
             DISK => "node(s) had no available disk",
             _ => {
@@ -86,7 +86,7 @@ impl Plugin for VolumeRestrictions {
                  another pod"
             }
         };
-        vec![reason.to_owned()]
+        ReasonCode::VolumeInUse.says(reason).into()
     }
 
     fn events(&self) -> Events {

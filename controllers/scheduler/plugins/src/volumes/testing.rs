@@ -107,7 +107,7 @@ pub(super) fn admitted(plugin: &dyn Plugin, cluster: &mut Cluster, pod: &Arc<Pod
 pub(super) fn answers(plugin: &dyn Plugin, cluster: &mut Cluster, spec: &Value) -> Vec<String> {
     match admitted(plugin, cluster, &testing::pod("tried", spec)) {
         Ok(()) => testing::filtered_in(plugin, cluster, spec),
-        Err(Rejection { code, message }) => vec![format!("{code:?}: {message}")],
+        Err(rejection) => vec![format!("{:?}: {}", rejection.code, rejection.message())],
     }
 }
 

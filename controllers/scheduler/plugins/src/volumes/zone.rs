@@ -10,7 +10,7 @@ use koord_engine::{
     cluster::Cluster,
     columns::Row,
     event::{Event, Events},
-    plugin::{Code, Filter, Plugin, PreFilter, Refusal, Rejection, Request},
+    plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Rejection, Request},
     pod::Pod,
 };
 use koord_resource::controller::ResourceKind;
@@ -66,8 +66,8 @@ impl Plugin for VolumeZone {
         }
     }
 
-    fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<String> {
-        vec!["node(s) had no available volume zone".to_owned()]
+    fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
+        ReasonCode::VolumeZoneConflict.says("node(s) had no available volume zone").into()
     }
 
     fn events(&self) -> Events {
@@ -103,7 +103,9 @@ impl Filter for Places {
 fn places(pod: &Pod, cluster: &Cluster) -> Result<Vec<Place>, Rejection> {
     let mut places = Vec::new();
     let objects = cluster.objects();
-    let missing = |kind: &str, name: &str| Rejection::unresolvable(format!("{kind} {name:?} not found"));
+    let missing = |kind: &str, name: &str| {
+        Rejection::unresolvable(ReasonCode::VolumeNotFound.says(format!("{kind} {name:?} not found")))
+    };
     // QUIRK: claims that are made for the pod are not looked at.
     for claim in pod.claims().iter().filter(|claim| !claim.is_ephemeral) {
         let stored = stored(claim, objects).ok_or_else(|| missing("persistentvolumeclaim", claim.key.name()))?;
@@ -115,12 +117,12 @@ fn places(pod: &Pod, cluster: &Cluster) -> Result<Vec<Place>, Rejection> {
         let class = class_of_claim(stored);
         if class.is_empty() {
             let message = "PersistentVolumeClaim had no pv name and storageClass name";
-            return Err(Rejection { code: Code::Unresolvable, message: message.to_owned() });
+            return Err(Rejection::unresolvable(ReasonCode::VolumeInvalid.says(message)));
         }
         let known = objects.get::<StorageClass>(class);
         let known = known.ok_or_else(|| missing("storageclass.storage.k8s.io", class))?;
         if !waits_for_consumer(known) {
-            return Err(Rejection::unresolvable("PersistentVolume had no name"));
+            return Err(Rejection::unresolvable(ReasonCode::ClaimUnbound.says("PersistentVolume had no name")));
         }
     }
     Ok(places)

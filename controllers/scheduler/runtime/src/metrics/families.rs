@@ -82,6 +82,19 @@ pub(super) const UNSCHEDULABLE: Description = Description::gauge(
 )
 .advice("The plugin says what is missing; the condition PodScheduled of a pod says it in words.");
 
+pub(super) const MISMATCHES: Description = Description::counter(
+    "koord_scheduler_audit_mismatches_total",
+    &["sum"],
+    "Sums of nodes that were not what the objects amount to, by sum; each is set right when it is found.",
+)
+.advice("Above 0: a defect. The event SumCorrected of the node and the log name the amounts; report them. Pods may have been placed by the wrong sum.");
+pub(super) const AUDITED: Description = Description::gauge(
+    "koord_scheduler_audit_last_round_timestamp_seconds",
+    &[],
+    "When the audit of the sums has last come round all nodes, in seconds since 1970.",
+)
+.advice("A round takes a second for 64 nodes. Much older: the task is stuck; see `koord_panics_total`.");
+
 /// The scheduler's own metrics: kube-scheduler's, then Koordinator's.
 pub const METRICS: &[Description] = &{
     let [timeouts, evaluated, feasible, jobs, quota_process, quota_status, phase, reserved, spec, amounts, gangs] =
@@ -99,6 +112,8 @@ pub const METRICS: &[Description] = &{
         PERMIT_WAIT,
         CACHE_SIZE,
         UNSCHEDULABLE,
+        MISMATCHES,
+        AUDITED,
         timeouts,
         evaluated,
         feasible,

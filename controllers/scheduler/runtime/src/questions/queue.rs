@@ -50,7 +50,8 @@ pub(super) fn pod(engine: &Engine, namespace: &str, name: &str, now: Moment) -> 
     let profile = profile(engine, standing.pod);
     let plugins = || profile.into_iter().flat_map(|profile| &profile.plugins);
     let held = plugins().find_map(|plugin| plugin.pre_enqueue(standing.pod, cluster).err());
-    entry["reason"] = held.map_or(Value::Null, Value::from);
+    entry["reason"] = held.as_ref().map_or(Value::Null, |reason| json!(reason.text));
+    entry["code"] = held.map_or(Value::Null, |reason| json!(reason.code.as_str()));
     entry["gang"] = plugins().find_map(|plugin| gang(&**plugin, standing.pod, cluster)).unwrap_or_default();
     let nominated = cluster.nomination(&standing.pod.uid).and_then(|row| cluster.node(row));
     entry["nominatedNode"] = nominated.map_or(Value::Null, |node| json!(node.name));

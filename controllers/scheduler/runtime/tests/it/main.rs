@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use envtest::{
-    environment::SeededEnvironment,
+    environment::{Environment, SeededEnvironment},
     kinds,
     request::ApiRequest,
     server::ApiServer,
@@ -24,12 +24,14 @@ use koord_runtime::{
     recorder::Recorder,
 };
 use koord_scheduler_plugins::default_profile;
-use koord_scheduler_runtime::{Measures, Questions, Scheduler, feed::Feed, install};
+use koord_scheduler_runtime::{Measures, Questions, Scheduler, explain, feed::Feed, install};
 use kube::{Client, client::Body};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tower::{ServiceExt, service_fn};
 
+mod audit;
+mod explanations;
 mod leading;
 mod metrics;
 mod questions;
@@ -41,18 +43,24 @@ mod volumes;
 struct Stage {
     server: Server,
     clock: SharedClock,
+    /// Whether ScheduleExplanations are answered, and written for pods that wait.
+    explains: Option<bool>,
 }
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
 impl Stage {
     fn new() -> Self {
-        let environment = SeededEnvironment::new(1, Timestamp::UNIX_EPOCH);
-        let mut core = ApiServer::empty(Box::new(environment), HistoryLimits::default());
+        Self::of(Box::new(SeededEnvironment::new(1, Timestamp::UNIX_EPOCH)))
+    }
+
+    fn of(environment: Box<dyn Environment>) -> Self {
+        let mut core = ApiServer::empty(environment, HistoryLimits::default());
         kinds::install(&mut core);
         let stage = Self {
             server: Server::new(core, Parts::default()),
             clock: ScaledClock::shared(Timestamp::UNIX_EPOCH, 1.0),
+            explains: None,
         };
         for name in ["default", "kube-system"] {
             stage.send(Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": name}}));
@@ -131,6 +139,9 @@ impl Stage {
         let measures = Measures::of(&engine, &metrics).unwrap();
         let scheduler = Scheduler::new(engine, feed, recorder, Arc::clone(&self.clock)).measured_by(measures);
         let asking = scheduler.asking();
+        if let Some(writes) = self.explains {
+            explain(&mut core, asking.clone(), writes);
+        }
         let leader_election = Some(LeaderElectionConfig::new("kube-system", "koord-scheduler", identity));
         let settings = Settings {
             requests_per_second: 0.0,

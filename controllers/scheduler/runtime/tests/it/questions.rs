@@ -23,7 +23,7 @@ async fn the_replica_that_schedules_answers_and_the_others_say_that_they_do_not(
         [&json!(3000), &json!(4000), &json!(1000)]
     );
     let services = leader.ask("__services__").await.unwrap();
-    let own = ["__services__", "nodes/:nodeName", "queue", "queue/:namespace/:podName"];
+    let own = ["__services__", "nodes/:nodeName", "queue", "queue/:namespace/:podName", "verdicts/:namespace/:podName"];
     assert_eq!(services["GET"], json!(own.map(|path| format!("/apis/v1/{path}"))));
     for unknown in ["nodes/none", "nodes", "plugins/NodeResourcesFit/x", "plugins/None/x", ""] {
         assert_eq!(leader.ask(unknown).await, Err(Unanswered::Unknown), "{unknown}");
@@ -64,6 +64,19 @@ async fn the_queue_says_where_a_pod_stands_and_what_it_waits_for() {
     stage.add_node("another", "16");
     stage.pass(5).await;
     assert_eq!(asking.ask("queue/default/large").await, Err(Unanswered::Unknown), "it has its node");
+    let verdicts = asking.ask("verdicts/default/large").await.unwrap();
+    let [placed, refused] = &verdicts["attempts"].as_array().unwrap()[..] else { panic!("{verdicts}") };
+    assert_eq!(
+        (&placed["result"], &placed["node"], &placed["attempt"]),
+        (&json!("placed"), &json!("another"), &json!(2))
+    );
+    let reason = json!({"code": "InsufficientResources", "text": "Insufficient cpu", "operands": {"resource": "cpu"}});
+    let by = json!({"plugin": "NodeResourcesFit", "nodes": 1, "example": "only", "inputAgeSeconds": null, "reasons": [reason]});
+    assert_eq!((&refused["result"], &refused["refusedBy"]), (&json!("refused"), &json!([by])));
+    stage.send(Method::DELETE, "/api/v1/namespaces/default/pods/large?gracePeriodSeconds=0", &json!(null));
+    stage.pass(5).await;
+    assert_eq!(asking.ask("verdicts/default/large").await.unwrap(), verdicts, "what is gone is still told");
+    assert_eq!(asking.ask("verdicts/default/none").await, Err(Unanswered::Unknown));
     stop.cancel();
     running.await.unwrap().unwrap();
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use koord_core::key::ObjectKey;
+use koord_engine::plugin::{Reason, ReasonCode};
 
 /// Why a pod may not be tried.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +28,24 @@ pub enum NotYet {
         /// The group.
         group: String,
     },
+}
+
+impl NotYet {
+    /// Its code and words.
+    pub fn reason(&self) -> Reason {
+        match self {
+            Self::Missing(gang) | Self::Undeclared(gang) => {
+                ReasonCode::GangUndeclared.says(self.to_string()).with("gang", gang)
+            }
+            Self::Incomplete { gang, has, needs } => {
+                let reason = ReasonCode::GangWaitingMembers.says(self.to_string()).with("gang", gang);
+                reason.with("have", has).with("need", needs)
+            }
+            Self::Represented { by, group } => {
+                ReasonCode::GangRepresented.says(self.to_string()).with("by", by).with("group", group)
+            }
+        }
+    }
 }
 
 impl fmt::Display for NotYet {

@@ -65,7 +65,7 @@ fn allocated(node: &NumaNode, order: &Order, affinity: Option<NumaMask>) -> Stri
         }
         Err(shortage) => {
             let name = |id| if id == ResourceId::CPU { "cpu" } else { "memory" };
-            shortage.reasons(name).join(", ")
+            Reason::joined(&shortage.reasons(name))
         }
     }
 }

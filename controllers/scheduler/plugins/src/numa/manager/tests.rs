@@ -112,18 +112,19 @@ struct Fixed {
 }
 
 impl Provider for Fixed {
-    fn hints(&self) -> Result<Hints, Vec<String>> {
-        self.hints.clone().map_err(|reason| vec![reason.to_owned()])
+    fn hints(&self) -> Result<Hints, Vec<Reason>> {
+        self.hints.clone().map_err(|reason| ReasonCode::PluginSpecific.says(reason).into())
     }
 
-    fn verify(&self, affinity: Option<NumaMask>) -> Result<(), Vec<String>> {
-        if self.refuses.is_some() && self.refuses == affinity { Err(vec!["not there".to_owned()]) } else { Ok(()) }
+    fn verify(&self, affinity: Option<NumaMask>) -> Result<(), Vec<Reason>> {
+        let refuses = self.refuses.is_some() && self.refuses == affinity;
+        if refuses { Err(ReasonCode::PluginSpecific.says("not there").into()) } else { Ok(()) }
     }
 }
 
-fn admitted(providers: &[Fixed], policy: Policy) -> Result<Option<NumaMask>, Vec<String>> {
+fn admitted(providers: &[Fixed], policy: Policy) -> Result<Option<NumaMask>, String> {
     let providers: Vec<&dyn Provider> = providers.iter().map(|provider| provider as &dyn Provider).collect();
-    admit(&providers, rules(policy, 2))
+    admit(&providers, rules(policy, 2)).map_err(|reasons| Reason::joined(&reasons))
 }
 
 #[test]
@@ -131,8 +132,8 @@ fn all_plugins_are_asked_and_all_their_reasons_are_given() {
     let failing = |reason| Fixed { hints: Err(reason), refuses: None };
     let cpu = || Fixed { hints: Ok(hints(&[("cpu", Some(usual()))])), refuses: Some(mask(&[0])) };
     let reasons = admitted(&[failing("one"), cpu(), failing("two")], Policy::Restricted);
-    assert_eq!(reasons, Err(vec!["one".to_owned(), "two".to_owned()]));
-    assert_eq!(admitted(&[cpu()], Policy::Restricted), Err(vec!["not there".to_owned()]));
+    assert_eq!(reasons, Err("one, two".to_owned()));
+    assert_eq!(admitted(&[cpu()], Policy::Restricted), Err("not there".to_owned()));
     let gpu = Fixed { hints: Ok(hints(&[("gpu", Some(vec![hint(&[1], true)]))])), refuses: None };
     assert_eq!(admitted(&[cpu(), gpu], Policy::SingleNumaNode), Ok(Some(mask(&[1]))));
 }
@@ -146,12 +147,12 @@ fn what_is_not_aligned_is_listed_by_resource() {
     let gpu = hints(&[("gpu", Some(vec![hint(&[1], true), hint(&[0, 1], false)])), ("rdma", None)]);
     let lists = [cpu, gpu];
     let words = "cpu prefer [01] among [01 11],gpu prefer [10] among [10 11],memory prefer [01] among [01 11]";
-    let reason = |policy| merge(&lists, rules(policy, 2)).unwrap_err().join("; ");
+    let reason = |policy| Reason::joined(&merge(&lists, rules(policy, 2)).unwrap_err());
     assert_eq!(reason(Policy::SingleNumaNode), format!("Unaligned NUMA Hint cause {words}"));
     assert_eq!(reason(Policy::Restricted), format!("Unaligned NUMA Hint cause {}", words.replace(',', " & ")));
     let none = [hints(&[("cpu", Some(Vec::new())), ("memory", Some(Vec::new())), ("gpu", Some(usual()))])];
-    let unsatisfied = vec!["Unsatisfied NUMA cpu".to_owned(), "Unsatisfied NUMA memory".to_owned()];
-    assert_eq!(merge(&none, rules(Policy::Restricted, 2)), Err(unsatisfied));
+    let unsatisfied = merge(&none, rules(Policy::Restricted, 2)).unwrap_err();
+    assert_eq!(Reason::joined(&unsatisfied), "Unsatisfied NUMA cpu, Unsatisfied NUMA memory");
 }
 
 /// All combinations, one after the other, as the rules of spec/scheduler.md 2.12 have it.

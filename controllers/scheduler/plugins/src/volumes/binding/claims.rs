@@ -7,7 +7,7 @@ use k8s_openapi::{
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_engine::{
     object::Objects,
-    plugin::{Code, Rejection},
+    plugin::{ReasonCode, Rejection},
     pod::Pod,
 };
 
@@ -37,28 +37,33 @@ pub(super) fn of<'a>(pod: &Pod, objects: &'a Objects) -> Result<Vec<Claim<'a>>, 
     for claim in pod.claims() {
         let name = claim.key.name();
         let object = stored(&claim, objects).ok_or_else(|| {
-            Rejection::unresolvable(if claim.is_ephemeral {
+            Rejection::unresolvable(ReasonCode::VolumeNotFound.says(if claim.is_ephemeral {
                 format!("waiting for ephemeral volume controller to create the persistentvolumeclaim {name:?}")
             } else {
                 format!("persistentvolumeclaim {name:?} not found")
-            })
+            }))
         })?;
         if object.status.as_ref().and_then(|status| status.phase.as_deref()) == Some("Lost") {
             let volume = volume_of(object).unwrap_or_default();
             let message = format!("persistentvolumeclaim {name:?} bound to non-existent persistentvolume {volume:?}");
-            return Err(Rejection::unresolvable(message));
+            return Err(invalid(message));
         }
         if object.metadata.deletion_timestamp.is_some() {
-            return Err(Rejection::unresolvable(format!("persistentvolumeclaim {name:?} is being deleted")));
+            return Err(invalid(format!("persistentvolumeclaim {name:?} is being deleted")));
         }
         if claim.is_ephemeral && !is_controlled_by(&object.metadata, pod) {
             let (claim, pod) = (&claim.key, &pod.key);
             let message = format!("PVC {claim} was not created for pod {pod} (pod is not owner)");
-            return Err(Rejection::unresolvable(message));
+            return Err(invalid(message));
         }
         claims.push((claim.key, object));
     }
     claims.into_iter().map(|(key, object)| Ok(Claim { key, object, state: state(object, objects)? })).collect()
+}
+
+/// The claim is there, but cannot be used.
+fn invalid(message: String) -> Rejection {
+    Rejection::unresolvable(ReasonCode::VolumeInvalid.says(message))
 }
 
 fn state(claim: &PersistentVolumeClaim, objects: &Objects) -> Result<State, Rejection> {
@@ -69,7 +74,7 @@ fn state(claim: &PersistentVolumeClaim, objects: &Objects) -> Result<State, Reje
     let Some(class) = objects.get::<StorageClass>(name) else { return Ok(State::Unbound) };
     if class.volume_binding_mode.is_none() {
         let message = format!("VolumeBindingMode not set for StorageClass {name:?}");
-        return Err(Rejection { code: Code::Error, message });
+        return Err(Rejection::error(ReasonCode::VolumeInvalid.says(message)));
     }
     // A claim that names its volume itself is bound without its pod.
     let is_delayed = waits_for_consumer(class) && volume_of(claim).is_none();

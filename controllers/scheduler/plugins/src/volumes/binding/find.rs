@@ -1,5 +1,6 @@
 //! What the claims of a pod would be bound to on a node, and why they cannot be.
 
+use koord_engine::plugin::{Reason, ReasonCode};
 use std::{collections::BTreeSet, sync::Arc};
 
 use k8s_openapi::api::{
@@ -41,8 +42,9 @@ impl Conflicts {
     }
 
     /// The reasons in the operand of a refusal.
-    pub(super) fn words(bits: u64) -> impl Iterator<Item = &'static str> {
-        (0..).zip(REASONS).filter(move |(bit, _)| bits & (1_u64 << bit) != 0).map(|(_, words)| words)
+    pub(super) fn reasons(bits: u64) -> Vec<Reason> {
+        let among = (0..).zip(REASONS).filter(|(bit, _)| bits & (1_u64 << bit) != 0);
+        among.map(|(_, words)| ReasonCode::VolumeUnavailable.says(words)).collect()
     }
 }
 

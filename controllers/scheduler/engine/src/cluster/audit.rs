@@ -1,0 +1,108 @@
+//! Sums of single nodes, compared with what the objects amount to and set right: a guard against mistakes, for a program that
+//! runs for months.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use koord_scheduling::ResourceVector;
+
+use super::{Class, ClassId, Cluster};
+use crate::columns::{Columns, Row};
+
+/// A sum of a node that was not what the objects amount to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// The node; the name of one that is not known where only pods name it.
+    pub node: Arc<str>,
+    /// Which sum, in one word.
+    pub sum: &'static str,
+    /// What was kept, and what it should have been.
+    pub details: String,
+}
+
+impl Cluster {
+    /// Compares the sums that are kept of a row with what its node and pods amount to. Those that differ are set right, and
+    /// everything is asked anew about the row.
+    pub fn audit(&mut self, row: Row) -> Vec<Mismatch> {
+        let Some(node) = self.slots.get(row.index()).map(|slot| Arc::clone(&slot.name)) else { return Vec::new() };
+        let mut found = Vec::new();
+        let mut mismatch = |sum: &'static str, details: String| {
+            found.push(Mismatch { node: Arc::clone(&node), sum, details });
+        };
+        let allocatable = self.node(row).cloned().map(|node| self.resources.vector(&node.allocatable));
+        let allocatable = allocatable.unwrap_or_default();
+        if let Some(details) = difference(&self.allocatable, row, &allocatable, self) {
+            self.allocatable.set_row(row, &allocatable);
+            mismatch("allocatable", details);
+        }
+        let requested = self.recount_requested(row);
+        if let Some(details) = difference(&self.requested, row, &requested, self) {
+            self.requested.set_row(row, &requested);
+            mismatch("requested", details);
+        }
+        let (kept, usage) = (self.assumed_usage(row), self.recount_usage(row));
+        if kept != usage {
+            for (column, usage) in self.assumed_usage.iter_mut().zip(usage) {
+                column[row.index()] = usage;
+            }
+            mismatch("assumed_usage", format!("{kept:?} instead of {usage:?}"));
+        }
+        let (kept, residents) = (self.kept_residents(row), self.recount_residents(row));
+        if kept != residents {
+            let placed: Vec<_> = self.pods_on(row).cloned().collect();
+            self.population.recount(row, &placed);
+            mismatch("pods_by_class", format!("{} classes instead of {}", kept.len(), residents.len()));
+        }
+        let of_states = self.with_states(|states, cluster| {
+            let audits = states.iter_mut().flat_map(|state| state.audit(cluster, row));
+            audits.collect::<Vec<_>>()
+        });
+        for (sum, details) in of_states {
+            mismatch(sum, details);
+        }
+        if !found.is_empty() {
+            self.log.note(row);
+        }
+        found
+    }
+
+    /// What the pods of a row request.
+    fn recount_requested(&self, row: Row) -> ResourceVector {
+        self.pods_on(row).fold(ResourceVector::default(), |mut sum, placed| {
+            sum.add(placed.class.requests());
+            sum
+        })
+    }
+
+    /// What the pods of a row are assumed to use.
+    fn recount_usage(&self, row: Row) -> [i64; 2] {
+        self.pods_on(row).fold([0; 2], |[cpu, memory], placed| {
+            let [more_cpu, more_memory] = placed.class.template().assumed_usage;
+            [cpu + more_cpu, memory + more_memory]
+        })
+    }
+
+    /// How many pods of each class are on a row, and how many of them are being deleted.
+    fn recount_residents(&self, row: Row) -> BTreeMap<ClassId, (u32, u32)> {
+        self.pods_on(row).fold(BTreeMap::new(), |mut counts, placed| {
+            let (pods, deleting) = counts.entry(placed.class.id()).or_default();
+            (*pods, *deleting) = (*pods + 1, *deleting + u32::from(placed.pod.deleting));
+            counts
+        })
+    }
+
+    fn kept_residents(&self, row: Row) -> BTreeMap<ClassId, (u32, u32)> {
+        let id = |class: &Arc<Class>| class.id();
+        self.residents(row).iter().map(|one| (id(&one.class), (one.pods, one.deleting))).collect()
+    }
+}
+
+/// How the amounts of a row differ from these.
+fn difference(columns: &Columns, row: Row, actual: &ResourceVector, cluster: &Cluster) -> Option<String> {
+    let names = cluster.resources.names().filter_map(|name| Some((name, cluster.resources.get(name)?)));
+    let amounts = names.map(|(name, id)| (name, columns.get(id, row), actual.get(id)));
+    let wrong: Vec<String> = amounts
+        .filter(|(_, kept, actual)| kept != actual)
+        .map(|(name, kept, actual)| format!("{name} {kept} instead of {actual}"))
+        .collect();
+    (!wrong.is_empty()).then(|| wrong.join(", "))
+}

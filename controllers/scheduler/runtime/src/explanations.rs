@@ -1,0 +1,201 @@
+//! Answers ScheduleExplanations, and writes them for pods that wait where that is wanted.
+//!
+//! A question is answered on a copy of the engine, which the scheduler gives away between two attempts; what is found out there
+//! costs it nothing. Each object is answered at once and then once a minute, until its time is over.
+
+mod answer;
+mod template;
+mod view;
+
+use std::{collections::BTreeMap, convert::Infallible, sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use koord_api::{
+    gang::name_of_pod,
+    schedule_explanation::{ScheduleExplanation, ScheduleExplanationStatus},
+};
+use koord_resource::{controller, controller::ResourceKind};
+use koord_runtime::{
+    Core,
+    cache::{Change, Entry},
+    controller::{Controller, Requests},
+    effect::{EffectError, EffectLimits, Effects, Progress},
+    error::ReconcileError,
+    key::ObjectKey,
+    outcome::Outcome,
+    store::Store,
+    write::{Action, Write},
+};
+use parking_lot::Mutex;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use self::{
+    answer::answer,
+    view::{ExplanationView, PriorityClassView},
+};
+use crate::{questions::Questions, view::PodView};
+
+/// The component of its events.
+const COMPONENT: &str = "koord-scheduler";
+/// How long an answer holds.
+const HOLDS: Duration = Duration::from_mins(1);
+/// How long an explanation stays that was written for a pod that waits.
+const TTL_OF_WAITING: &str = "1h";
+/// One answer after the other, one a second: each needs a copy of what the scheduler knows.
+const LIMITS: EffectLimits = EffectLimits { concurrency: 1, per_second: 1.0, burst: 5, ..EffectLimits::DEFAULT };
+
+/// What is asked.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Asked {
+    /// The namespace of the explanation, and so of everything that it asks about.
+    namespace: String,
+    /// Names pods that exist.
+    key: String,
+    /// A pod that does not.
+    template: Option<Value>,
+    /// When this was answered last.
+    answered: Option<Timestamp>,
+}
+
+/// Answers ScheduleExplanations in their status, and deletes them when their time is over.
+#[controller(
+    name = "scheduleexplanation",
+    for(explanations, writes = [status, create, delete]),
+    watches(pods, by = Self::pod_changed),
+    reads(priority_classes),
+    effects(answers, limits = LIMITS),
+    init(written),
+)]
+pub struct ExplanationController {
+    explanations: Arc<Store<ExplanationView>>,
+    pods: Arc<Store<PodView>>,
+    priority_classes: Arc<Store<PriorityClassView>>,
+    answers: Arc<Effects<Asked, ScheduleExplanationStatus>>,
+    questions: Questions,
+    /// Whether explanations are written for pods that wait.
+    writes: bool,
+    /// When those of the last minute were written.
+    written: Arc<Mutex<BTreeMap<ObjectKey, Timestamp>>>,
+}
+
+/// Adds the controller. `writes` says whether explanations are written for pods and gangs that wait.
+pub fn explain(core: &mut Core, questions: Questions, writes: bool) {
+    let wired = core
+        .add(ExplanationController::SPEC, COMPONENT, |wiring| ExplanationController::wire(wiring, questions, writes));
+    wired.map_or_else(|never: Infallible| match never {}, drop);
+    // A cluster without the definition asks nothing.
+    for watch in core.watches().iter().filter(|watch| watch.kind == ResourceKind::typed::<ScheduleExplanation>()) {
+        watch.set_optional("ScheduleExplanations".to_owned());
+    }
+}
+
+impl ExplanationController {
+    /// Asks for an explanation of a pod that waits.
+    fn pod_changed(&self, change: &Change<PodView>, requests: &mut Requests) {
+        if self.writes
+            && let Some(key) = change.new.as_ref().and_then(|entry| explained_by(&change.key, entry))
+        {
+            requests.enqueue(&key);
+        }
+    }
+
+    /// The explanation of a pod or gang that waits and has none.
+    fn new_explanation(&self, key: &ObjectKey, now: Timestamp) -> Outcome {
+        let mut outcome = Outcome::settled();
+        let pods = self.pods.read();
+        let waits = |pod: &ObjectKey, entry: &Entry<PodView>| explained_by(pod, entry).as_ref() == Some(key);
+        let own = pods.get(key.as_str()).filter(|entry| waits(key, entry));
+        let is_gang = || pods.in_namespace(key.namespace()).any(|(pod, entry)| waits(pod, entry));
+        if !self.writes || own.is_none() && !is_gang() {
+            return outcome;
+        }
+        let lately =
+            self.written.lock().get(key).and_then(|at| at.checked_add(HOLDS).ok()).filter(|until| *until > now);
+        if let Some(until) = lately {
+            outcome.requeue_after(left(until, now));
+            return outcome;
+        }
+        let kind = ResourceKind::typed::<ScheduleExplanation>();
+        let mut metadata = json!({"namespace": key.namespace(), "name": key.name()});
+        if let Some(pod) = own {
+            metadata["ownerReferences"] =
+                json!([{"apiVersion": "v1", "kind": "Pod", "name": key.name(), "uid": pod.uid}]);
+        }
+        let spec = json!({"questionObjectKey": key.name(), "ttl": TTL_OF_WAITING});
+        let body = json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": metadata, "spec": spec});
+        outcome.plan.push(Write { kind, key: key.clone(), action: Action::Create(body) });
+        let (written, of) = (Arc::clone(&self.written), key.clone());
+        outcome.remember(move || {
+            let mut written = written.lock();
+            written.retain(|_, at| left(at.saturating_add(HOLDS).unwrap_or(*at), now) > Duration::ZERO);
+            written.insert(of, now);
+        });
+        outcome
+    }
+
+    fn ask(
+        &self,
+        asked: Asked,
+        now: Timestamp,
+    ) -> impl Future<Output = Result<ScheduleExplanationStatus, EffectError>> + use<> {
+        let class = asked.template.as_ref().and_then(template::priority_class);
+        let class = class.and_then(|name| self.priority_classes.read().get(name).map(|class| Arc::clone(&class.value)));
+        let questions = self.questions.clone();
+        async move {
+            let (engine, moment) = questions.copy().await?;
+            let answered = tokio::task::spawn_blocking(move || answer(*engine, &asked, class.as_deref(), moment, now));
+            answered.await.map_err(EffectError::new)
+        }
+    }
+}
+
+impl Controller for ExplanationController {
+    fn reconcile(&self, key: &ObjectKey, now: Timestamp) -> Result<Outcome, ReconcileError> {
+        let explanations = self.explanations.read();
+        let Some(entry) = explanations.get(key.as_str()) else { return Ok(self.new_explanation(key, now)) };
+        let ExplanationView { spec, status, created } = &*entry.value;
+        let mut outcome = Outcome::of(key, entry);
+        let over = view::over(spec, *created);
+        if over <= now {
+            outcome.absent(&explanations, key);
+            return Ok(outcome);
+        }
+        outcome.requeue_after(left(over, now));
+        let answered = status.as_ref().and_then(|status| status.last_update_time.as_ref()).map(|time| time.0);
+        let due = answered.map(|answered| answered.saturating_add(HOLDS).unwrap_or(Timestamp::MAX));
+        if let Some(due) = due.filter(|due| *due > now) {
+            outcome.requeue_after(left(due, now));
+            return Ok(outcome);
+        }
+        let asked = Asked {
+            namespace: key.namespace().to_owned(),
+            key: spec.question_object_key.clone(),
+            template: spec.question_object_template.clone(),
+            answered,
+        };
+        let work = self.ask(asked.clone(), now);
+        if let Progress::Done(answer) = outcome.effect(&self.answers, key, asked, work) {
+            outcome.status(&explanations, key, &answer)?;
+        }
+        Ok(outcome)
+    }
+}
+
+/// How long it is until a time; nothing where it has passed.
+fn left(time: Timestamp, now: Timestamp) -> Duration {
+    Duration::try_from(time.duration_since(now)).unwrap_or_default()
+}
+
+/// The explanation of a pod that waits: its own, or that of its gang.
+fn explained_by(key: &ObjectKey, entry: &Entry<PodView>) -> Option<ObjectKey> {
+    let PodView { template, node, unscheduled, has_ended, .. } = &*entry.value;
+    if entry.deleting || *has_ended || node.is_some() || unscheduled.is_none() {
+        return None;
+    }
+    let texts = |texts: &koord_engine::labels::Labels| {
+        texts.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    };
+    let (labels, annotations) = (texts(&template.labels), texts(&template.annotations));
+    Some(ObjectKey::new(key.namespace(), name_of_pod(&labels, &annotations).unwrap_or(key.name())))
+}

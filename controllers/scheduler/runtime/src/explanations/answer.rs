@@ -1,0 +1,230 @@
+//! What an engine says about a question, as the status of a ScheduleExplanation.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use koord_api::{
+    pod_annotations::QUESTIONED_OBJECT_KEY,
+    schedule_explanation::{
+        DetailedExplanation, FeasiblePod, NodeFailedDetail, NodePossibleVictims, PossibleVictim,
+        ScheduleExplanationStatus, ScheduleResult,
+    },
+};
+use koord_engine::{
+    cycle::OnNode,
+    engine::{Decision, Engine, Outcome, Refused},
+    plugin::Reason,
+    pod::Pod,
+};
+use koord_runtime::{clock::Moment, key::ObjectKey};
+use serde_json::Value;
+
+use super::{Asked, template, view::PriorityClassView};
+
+/// Pods of one question.
+const PODS_MAX: usize = 256;
+/// Nodes that are named for one reason.
+const NODES_MAX: usize = 100;
+
+/// What is known of one pod.
+enum Fate {
+    /// It has this node, or would get it.
+    Node(Arc<str>),
+    /// It has none, and room may be made for it.
+    None { why: String, room: Option<(Arc<str>, Vec<Arc<Pod>>)> },
+}
+
+/// Answers a question by an engine, which is used up.
+pub(super) fn answer(
+    mut engine: Engine,
+    asked: &Asked,
+    class: Option<&PriorityClassView>,
+    now: Moment,
+    time: Timestamp,
+) -> ScheduleExplanationStatus {
+    let pods = match &asked.template {
+        Some(template) => template::pod(template, &asked.namespace, class).map(|pod| {
+            engine.set_pod(Arc::clone(&pod), now);
+            vec![pod]
+        }),
+        None => Ok(pods(&engine, asked)).and_then(|pods| if pods.is_empty() { Err(nobody(asked)) } else { Ok(pods) }),
+    };
+    let mut status = match pods {
+        Ok(pods) => explained(&engine, &pods, now),
+        Err(failed_message) => ScheduleExplanationStatus { failed_message, ..ScheduleExplanationStatus::default() },
+    };
+    status.last_update_time = Some(Time(time));
+    status
+}
+
+fn nobody(Asked { namespace, key, .. }: &Asked) -> String {
+    if key.is_empty() {
+        return "spec asks nothing; name a pod, a gang or a label in questionObjectKey, or write questionObjectTemplate"
+            .to_owned();
+    }
+    format!(
+        "there is neither a pod {key} in namespace {namespace}, nor a gang, nor a pod with the label {}={key}",
+        QUESTIONED_OBJECT_KEY.name()
+    )
+}
+
+/// The pods that a question names: by their label, by name, or as members of a gang. Those of other namespaces are not told.
+fn pods(engine: &Engine, Asked { namespace, key, .. }: &Asked) -> Vec<Arc<Pod>> {
+    let cluster = engine.cluster();
+    let own = || {
+        let all = cluster.pods().map(|placed| &placed.pod).chain(cluster.pending());
+        all.filter(|pod| pod.key.namespace() == namespace && !pod.is_reservation())
+    };
+    let name = key.strip_prefix(&format!("{namespace}/")).unwrap_or(key);
+    let labelled = own().filter(|pod| pod.template.labels.get(QUESTIONED_OBJECT_KEY.name()) == Some(key));
+    let mut found: Vec<Arc<Pod>> = labelled.take(PODS_MAX).cloned().collect();
+    if found.is_empty() {
+        found.extend(own().find(|pod| pod.key.name() == name).cloned());
+    }
+    if found.is_empty() {
+        let members = members(engine, &ObjectKey::new(namespace, name));
+        found.extend(own().filter(|pod| members.contains(pod.key.as_str())).take(PODS_MAX).cloned());
+    }
+    found.sort_by(|one, other| one.key.cmp(&other.key));
+    found
+}
+
+/// The pods of a gang.
+fn members(engine: &Engine, gang: &ObjectKey) -> BTreeSet<String> {
+    let mut plugins = engine.profiles().flat_map(|profile| &profile.plugins);
+    let path = ["gang", gang.namespace(), gang.name()];
+    let summary = plugins.find_map(|plugin| {
+        plugin.services().contains(&"gang/:namespace/:name").then(|| plugin.service(&path, engine.cluster()))
+    });
+    let children = summary.flatten().unwrap_or_default()["children"].as_array().cloned().unwrap_or_default();
+    children.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn explained(engine: &Engine, pods: &[Arc<Pod>], now: Moment) -> ScheduleExplanationStatus {
+    let uids: Vec<_> = pods.iter().map(|pod| pod.uid.clone()).collect();
+    let outcomes = engine.copy().would_all(&uids, now);
+    let fates: Vec<(&Arc<Pod>, Fate)> =
+        pods.iter().map(|pod| (pod, fate(engine, pod, outcomes.get(&pod.uid), now))).collect();
+    let failed = fates.iter().find_map(|(pod, fate)| match fate {
+        Fate::Node(_) => None,
+        Fate::None { why, .. } => {
+            Some((*pod, if pods.len() > 1 { format!("{}: {why}", pod.key) } else { why.clone() }))
+        }
+    });
+    let feasible = |fate: &Fate| match fate {
+        Fate::Node(node) => Some(Arc::clone(node)),
+        Fate::None { .. } => None,
+    };
+    let with_room = |fate: &Fate| match fate {
+        Fate::Node(node) | Fate::None { room: Some((node, _)), .. } => Some(Arc::clone(node)),
+        Fate::None { room: None, .. } => None,
+    };
+    let failed_message = failed.as_ref().map(|(_, message)| message.clone()).unwrap_or_default();
+    let mut without = result(&fates, feasible, &failed_message);
+    if let Some((pod, _)) = failed {
+        let decision = engine.copy().why(&pod.uid, now).and_then(|why| why.decision);
+        without.node_failed_details = decision.map(|decision| details(&decision.nodes)).unwrap_or_default();
+        without.sort();
+    }
+    let preempting = (!without.schedulable).then(|| result(&fates, with_room, &failed_message));
+    let schedulable_after_preemption = preempting.as_ref().is_some_and(|result| result.schedulable);
+    ScheduleExplanationStatus {
+        schedulable: without.schedulable,
+        schedulable_after_preemption,
+        failed_message: failed_message.clone(),
+        detailed_explanation: vec![DetailedExplanation {
+            topology_domain: String::new(),
+            schedulable: without.schedulable,
+            schedulable_after_preemption,
+            failed_message,
+            schedule_explanation: Some(without),
+            preempt_explanation: preempting,
+            node_possible_victims: victims(&fates),
+        }],
+        last_update_time: None,
+    }
+}
+
+/// What becomes of a pod by the outcome of an attempt; none for one that has its node or is not tried.
+fn fate(engine: &Engine, pod: &Pod, outcome: Option<&Outcome>, now: Moment) -> Fate {
+    let cluster = engine.cluster();
+    if let Some(node) = cluster.pod(&pod.uid).and_then(|placed| cluster.node(placed.row)) {
+        return Fate::Node(Arc::clone(&node.name));
+    }
+    match outcome {
+        Some(Outcome::Bind { node, .. }) => Fate::Node(Arc::clone(node)),
+        Some(Outcome::Waiting { node }) => {
+            let why = format!("it would take its place on {node} and wait there for the others of its gang");
+            Fate::None { why, room: None }
+        }
+        Some(Outcome::Refused(Refused { message, nominated, victims, .. })) => {
+            Fate::None { why: message.clone(), room: nominated.clone().map(|node| (node, victims.clone())) }
+        }
+        None => Fate::None { why: held(engine, pod, now), room: None },
+    }
+}
+
+/// Why a pod is not tried.
+fn held(engine: &Engine, pod: &Pod, now: Moment) -> String {
+    match engine.copy().why(&pod.uid, now).and_then(|why| why.decision) {
+        None => format!("it is left to another scheduler: its schedulerName is {:?}", &*pod.template.scheduler),
+        Some(Decision { held: Some((plugin, reason)), .. }) => format!("{plugin}: {reason} [{}]", reason.code),
+        Some(Decision { held: None, .. }) => "it is not tried".to_owned(),
+    }
+}
+
+fn result(fates: &[(&Arc<Pod>, Fate)], node: impl Fn(&Fate) -> Option<Arc<str>>, failed: &str) -> ScheduleResult {
+    let feasible = fates.iter().filter_map(|(pod, fate)| {
+        let node_name = node(fate)?.to_string();
+        let (namespace, name) = (pod.key.namespace().to_owned(), pod.key.name().to_owned());
+        Some(FeasiblePod { namespace, name, uid: pod.uid.to_string(), node_name })
+    });
+    let feasible: Vec<FeasiblePod> = feasible.collect();
+    let schedulable = feasible.len() == fates.len();
+    ScheduleResult {
+        schedulable,
+        failed_message: if schedulable { String::new() } else { failed.to_owned() },
+        feasible_scheduling_result: feasible,
+        node_failed_details: Vec::new(),
+    }
+}
+
+/// The nodes that are refused, by the first plugin that refuses them and its reasons with their codes.
+fn details(nodes: &[OnNode]) -> Vec<NodeFailedDetail> {
+    let mut groups = BTreeMap::<(&str, String, bool), Vec<String>>::new();
+    for (node, first) in nodes.iter().filter_map(|node| Some((node, node.refusals.first()?))) {
+        let said = |reason: &Reason| format!("{reason} [{}]", reason.code);
+        let reason = first.reasons.iter().map(said).collect::<Vec<_>>().join(", ");
+        groups.entry((first.plugin, reason, first.resolvable)).or_default().push(node.node.to_string());
+    }
+    let detail = |((plugin, reason, preempt_might_help), mut failed_nodes): ((&str, String, bool), Vec<String>)| {
+        failed_nodes.sort();
+        failed_nodes.truncate(NODES_MAX);
+        NodeFailedDetail { failed_plugin: plugin.to_owned(), reason, preempt_might_help, failed_nodes }
+    };
+    groups.into_iter().map(detail).collect()
+}
+
+fn victims(fates: &[(&Arc<Pod>, Fate)]) -> Vec<NodePossibleVictims> {
+    let rooms = fates.iter().filter_map(|(_, fate)| match fate {
+        Fate::None { room: Some(room), .. } => Some(room),
+        Fate::Node(_) | Fate::None { room: None, .. } => None,
+    });
+    let victim = |pod: &Arc<Pod>| PossibleVictim {
+        namespace: pod.key.namespace().to_owned(),
+        name: pod.key.name().to_owned(),
+        uid: pod.uid.to_string(),
+        is_nominated_pod: pod.node.is_none(),
+    };
+    let rooms = rooms.filter(|(_, victims)| !victims.is_empty());
+    rooms
+        .map(|(node, victims)| NodePossibleVictims {
+            node_name: node.to_string(),
+            possible_victims: victims.iter().map(victim).collect(),
+        })
+        .collect()
+}

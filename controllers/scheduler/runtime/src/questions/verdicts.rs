@@ -1,0 +1,48 @@
+//! What came of the last attempts of a pod, for people.
+
+use koord_engine::{
+    engine::{Ending, Engine, NodeClass, Record},
+    plugin::Reason,
+};
+use koord_runtime::key::ObjectKey;
+use serde_json::{Value, json};
+
+/// The attempts of pods of this name, the newest first; none where nothing is kept about them.
+pub(super) fn of(engine: &Engine, namespace: &str, name: &str) -> Option<Value> {
+    let key = ObjectKey::new(namespace, name);
+    let records = engine.verdicts(&key);
+    let attempts: Vec<Value> = records.iter().map(|record| attempt(engine, record)).collect();
+    (!attempts.is_empty()).then(|| json!({"pod": key.as_str(), "attempts": attempts}))
+}
+
+fn attempt(engine: &Engine, record: &Record) -> Value {
+    let mut attempt = json!({
+        "time": record.time.to_string(), "uid": record.uid, "scheduler": &*record.scheduler, "attempt": record.attempt,
+    });
+    match &record.ending {
+        Ending::Bound { node, score, ties } => {
+            attempt["result"] = json!("placed");
+            (attempt["node"], attempt["score"], attempt["alike"]) = (json!(&**node), json!(score), json!(ties));
+        }
+        Ending::Waiting { node } => {
+            (attempt["result"], attempt["node"]) = (json!("waitingInPlace"), json!(&**node));
+        }
+        Ending::Refused { by, is_error, nominated, victims } => {
+            attempt["result"] = json!(if *is_error { "error" } else { "refused" });
+            attempt["refusedBy"] = by.iter().map(|class| refusal(engine, record, class)).collect();
+            if let Some(nominated) = nominated {
+                (attempt["nominatedNode"], attempt["victims"]) = (json!(&**nominated), json!(victims));
+            }
+        }
+    }
+    attempt
+}
+
+fn refusal(engine: &Engine, record: &Record, class: &NodeClass) -> Value {
+    let reasons = class.reasons(engine.profile(&record.scheduler), engine.cluster());
+    json!({
+        "plugin": class.plugin, "nodes": class.nodes, "example": class.example.as_deref(),
+        "inputAgeSeconds": class.input_age.map(|age| age.as_secs()),
+        "reasons": reasons.iter().map(Reason::document).collect::<Vec<_>>(),
+    })
+}

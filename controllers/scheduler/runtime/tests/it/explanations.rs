@@ -1,0 +1,188 @@
+//! ScheduleExplanations: questions of users, and those that are written for pods that wait.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use koord_api::{pod_group::PodGroup, schedule_explanation::ScheduleExplanation};
+use koord_config::scheduler::SchedulerConfiguration;
+use koord_resource::{
+    declare::Profile as Hardening,
+    document::{Declared, custom_resource_definition},
+};
+use koord_scheduler_plugins::build;
+
+use super::*;
+
+const EXPLANATIONS: &str = "/apis/scheduling.koordinator.sh/v1alpha1/namespaces/default/scheduleexplanations";
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// A server whose time passes as the scheduler's does.
+struct Timed(SeededEnvironment, SharedClock);
+
+impl Environment for Timed {
+    fn now(&mut self) -> Timestamp {
+        self.1.now()
+    }
+
+    fn random(&mut self) -> u64 {
+        self.0.random()
+    }
+}
+
+fn stage(writes: bool) -> Stage {
+    let clock = ScaledClock::shared(Timestamp::UNIX_EPOCH, 1.0);
+    let environment = Timed(SeededEnvironment::new(1, Timestamp::UNIX_EPOCH), Arc::clone(&clock));
+    let stage = Stage { explains: Some(writes), clock, ..Stage::of(Box::new(environment)) };
+    for declared in [Declared::of::<ScheduleExplanation>(), Declared::of::<PodGroup>()] {
+        stage.send(Method::POST, DEFINITIONS, &custom_resource_definition(&[declared], Hardening::Compatible));
+    }
+    stage
+}
+
+impl Stage {
+    fn ask(&self, name: &str, spec: &Value) {
+        let body = json!({"apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "ScheduleExplanation", "metadata": {"name": name}, "spec": spec});
+        let made = self.send(Method::POST, EXPLANATIONS, &body);
+        assert_eq!(made["metadata"]["name"], json!(name), "{made}");
+    }
+
+    fn explanation(&self, name: &str) -> Value {
+        self.send(Method::GET, &format!("{EXPLANATIONS}/{name}"), &Value::Null)
+    }
+
+    fn status(&self, name: &str) -> Value {
+        self.explanation(name)["status"].clone()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_about_a_pod_is_answered_once_a_minute_until_its_time_is_over() {
+    let stage = stage(false);
+    stage.add_node("small", "1");
+    stage.add_pod("large", "4");
+    stage.ask("why-large", &json!({"questionObjectKey": "large", "ttl": "5m"}));
+    stage.ask("nothing", &json!({}));
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(stage.manager("one").run(stop.clone()));
+    stage.pass(10).await;
+    let status = stage.status("why-large");
+    let message = status["failedMessage"].as_str().unwrap_or_default().to_owned();
+    assert!(message.starts_with("0/1 nodes are available: 1 Insufficient cpu."), "{status}");
+    let result = &status["detailedExplanation"][0]["scheduleExplanation"];
+    let detail = json!({"failedPlugin": "NodeResourcesFit", "reason": "Insufficient cpu [InsufficientResources]", "failedNodes": ["small"]});
+    assert_eq!(result["nodeFailedDetails"], json!([detail]), "{status}");
+    let nothing = stage.status("nothing");
+    assert!(nothing["failedMessage"].as_str().unwrap_or_default().starts_with("spec asks nothing"), "{nothing}");
+    assert!(stage.explanation("large")["status"].is_string() || stage.explanation("large")["code"] == 404);
+
+    stage.add_node("large", "8");
+    stage.pass(20).await;
+    assert_eq!(stage.place("large"), "large");
+    assert_eq!(stage.status("why-large")["failedMessage"], json!(message), "an answer holds for a minute");
+    stage.pass(60).await;
+    let status = stage.status("why-large");
+    assert_eq!((&status["schedulable"], &status["failedMessage"]), (&json!(true), &Value::Null), "{status}");
+    let placed = &status["detailedExplanation"][0]["scheduleExplanation"]["feasibleSchedulingResult"][0];
+    assert_eq!((&placed["name"], &placed["nodeName"]), (&json!("large"), &json!("large")));
+    stage.pass(240).await;
+    assert_eq!(stage.explanation("why-large")["code"], json!(404), "its time is over");
+    assert_eq!(stage.explanation("nothing")["metadata"]["name"], json!("nothing"), "a day is not over");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_template_is_answered_as_a_new_pod_would_be_with_the_pods_that_would_be_evicted() {
+    let stage = stage(false);
+    stage.add_node("only", "4");
+    stage.add_pod("runs", "3");
+    let class = json!({"metadata": {"name": "high"}, "value": 1000});
+    stage.send(Method::POST, "/apis/scheduling.k8s.io/v1/priorityclasses", &class);
+    let template = |cpu: &str, class: Option<&str>| {
+        let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}});
+        json!({"spec": {"schedulerName": "koord-scheduler", "containers": [container], "priorityClassName": class}})
+    };
+    stage.ask("small", &json!({"questionObjectTemplate": template("1", None)}));
+    stage.ask("high", &json!({"questionObjectTemplate": template("3", Some("high"))}));
+    stage.ask("unknown", &json!({"questionObjectTemplate": template("3", Some("none"))}));
+    stage.ask("empty", &json!({"questionObjectTemplate": {"metadata": {}}}));
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(stage.manager("one").run(stop.clone()));
+    stage.pass(20).await;
+    assert_eq!(stage.status("small")["schedulable"], json!(true), "{}", stage.status("small"));
+    let high = stage.status("high");
+    assert_eq!((&high["schedulable"], &high["schedulableAfterPreemption"]), (&Value::Null, &json!(true)), "{high}");
+    let victims = &high["detailedExplanation"][0]["nodePossibleVictims"][0];
+    assert_eq!((&victims["nodeName"], &victims["possibleVictims"][0]["name"]), (&json!("only"), &json!("runs")));
+    let said = |name: &str| stage.status(name)["failedMessage"].as_str().unwrap_or_default().to_owned();
+    assert_eq!(said("unknown"), "there is no PriorityClass none; create it, or write spec.priority");
+    assert!(said("empty").starts_with("spec.questionObjectTemplate has no spec"), "{}", said("empty"));
+    assert_eq!(stage.place("runs"), "only", "nobody was evicted");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
+/// A profile with gangs.
+fn gangs() -> Profile {
+    let points = json!({"multiPoint": {"enabled": [{"name": "Coscheduling"}]}});
+    let profile = json!({"schedulerName": "koord-scheduler", "plugins": points});
+    let document = json!({
+        "apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration", "profiles": [profile],
+    });
+    let profiles = SchedulerConfiguration::of(&document).unwrap().profiles;
+    build(&profiles[0].resolved(), &|_| false).unwrap().profile
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_it_is_wanted_one_is_written_for_each_pod_and_gang_that_waits() {
+    let stage = stage(true);
+    stage.add_node("only", "4");
+    stage.add_pod("fits", "1");
+    stage.add_pod("large", "16");
+    let group = json!({"apiVersion": "scheduling.sigs.k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": "train"}, "spec": {"minMember": 2}});
+    stage.send(Method::POST, "/apis/scheduling.sigs.k8s.io/v1alpha1/namespaces/default/podgroups", &group);
+    for name in ["train-0", "train-1"] {
+        let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": "2"}}});
+        let spec = json!({"schedulerName": "koord-scheduler", "containers": [container]});
+        let metadata = json!({"name": name, "labels": {"pod-group.scheduling.sigs.k8s.io": "train"}});
+        stage.send(Method::POST, PODS, &json!({"metadata": metadata, "spec": spec}));
+    }
+    let writes = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&writes);
+    let client = client(&stage.server, move |request| {
+        let is_write =
+            request.method() != Method::GET && request.uri().path() == format!("{EXPLANATIONS}/large/status");
+        counted.fetch_add(usize::from(is_write), Ordering::Relaxed);
+        std::future::ready(())
+    });
+    let (manager, ..) = stage.program(client, gangs(), "one");
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(manager.run(stop.clone()));
+    stage.pass(15).await;
+    let list = stage.send(Method::GET, EXPLANATIONS, &Value::Null);
+    let names: Vec<&str> =
+        list["items"].as_array().unwrap().iter().filter_map(|one| one["metadata"]["name"].as_str()).collect();
+    assert_eq!(names, ["large", "train"], "one for the gang, none for what is placed");
+    let large = stage.explanation("large");
+    assert_eq!(large["metadata"]["ownerReferences"][0]["name"], json!("large"));
+    assert!(large["status"]["failedMessage"].as_str().unwrap().contains("Insufficient cpu"), "{large}");
+    let train = stage.status("train");
+    assert!(train["failedMessage"].as_str().unwrap_or_default().starts_with("default/train-"), "{train}");
+    let feasible = &train["detailedExplanation"][0]["scheduleExplanation"]["feasibleSchedulingResult"];
+    assert!(feasible.as_array().is_none_or(Vec::is_empty), "a gang is placed as a whole: {train}");
+
+    // What the pod says changes all the time; the explanation does not.
+    for cpu in 1..60 {
+        stage.send(Method::PATCH, "/api/v1/nodes/only", &json!({"metadata": {"labels": {"x": cpu.to_string()}}}));
+        stage.pass(5).await;
+    }
+    let minutes = writes.load(Ordering::Relaxed);
+    assert!((5..=6).contains(&minutes), "one write a minute in five minutes: {minutes}");
+    stage.add_node("another", "8");
+    stage.pass(90).await;
+    assert_eq!(stage.status("train")["schedulable"], json!(true), "{}", stage.status("train"));
+    stage.pass(3600).await;
+    assert_eq!(stage.explanation("train")["code"], json!(404), "its hour is over, and nothing waits");
+    assert_eq!(stage.explanation("large")["metadata"]["name"], json!("large"), "it waits still and has a new one");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
