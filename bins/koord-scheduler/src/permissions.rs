@@ -7,13 +7,15 @@ const READ: &[&str] = &["list", "watch"];
 const WRITE: &[&str] = &["patch", "update"];
 
 /// What is written of pods, and of the objects that plugins prepare or keep up to date; and what the API server is asked.
-const WRITES: [RbacRule; 13] = [
+const WRITES: [RbacRule; 15] = [
     rule("", "pods", &["delete", "patch"]),
     rule("", "pods/binding", &["create"]),
     rule("", "pods/eviction", &["create"]),
     rule("", "pods/status", &["patch"]),
     rule("", "persistentvolumes", &["patch"]),
     rule("", "persistentvolumeclaims", &["patch"]),
+    rule("resource.k8s.io", "resourceclaims", &["patch"]),
+    rule("resource.k8s.io", "resourceclaims/status", &["patch"]),
     rule("scheduling.koordinator.sh", "clusternetworktopologies/status", &["patch"]),
     rule("scheduling.koordinator.sh", "reservations", &["delete", "patch"]),
     rule("scheduling.koordinator.sh", "reservations/status", WRITE),
@@ -61,6 +63,8 @@ mod tests {
             ("apps", "statefulsets", "list"),
             ("policy", "poddisruptionbudgets", "watch"),
             ("storage.k8s.io", "csistoragecapacities", "list"),
+            ("resource.k8s.io", "resourceslices", "watch"),
+            ("resource.k8s.io", "resourceclaims/status", "patch"),
             ("slo.koordinator.sh", "nodemetrics", "watch"),
             ("topology.node.k8s.io", "noderesourcetopologies", "watch"),
             ("scheduling.koordinator.sh", "devices", "watch"),
