@@ -1,5 +1,7 @@
 //! What koord-scheduler may do in a cluster: what its plugins read and write, and what running it takes.
 
+use std::collections::BTreeSet;
+
 use koord_program::PERMISSIONS;
 use koord_resource::{controller::ResourceKind, rbac::RbacRule};
 
@@ -32,8 +34,14 @@ const CONFIG_MAPS: &[&str] = &["gpu-shared-resource-templates"];
 
 /// Every permission that the program uses.
 pub fn rbac_rules() -> Vec<RbacRule> {
+    rules_of(&[])
+}
+
+/// The same for a program whose further plugins read these kinds.
+pub(crate) fn rules_of(further: &[ResourceKind]) -> Vec<RbacRule> {
     let read = koord_scheduler_plugins::reads().into_iter().chain([ResourceKind::POD, ResourceKind::NODE]);
-    let read = read.map(|kind| {
+    let read: BTreeSet<ResourceKind> = read.chain(further.iter().copied()).collect();
+    let read = read.into_iter().map(|kind| {
         let names = if kind == ResourceKind::CONFIG_MAP { CONFIG_MAPS } else { &[] };
         RbacRule { names, ..rule(kind.group, kind.plural, READ) }
     });

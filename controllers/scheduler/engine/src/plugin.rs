@@ -22,7 +22,7 @@ pub use self::{
     figures::{Figure, JobMark},
     found::{Found, Searched, Verdict, unavailable},
     plan::Plan,
-    profile::Profile,
+    profile::{AddError, Profile},
     upkeep::Upkeep,
 };
 use crate::{
