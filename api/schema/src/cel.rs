@@ -7,6 +7,7 @@
 mod check;
 mod condition;
 mod cost;
+mod device;
 mod evaluate;
 mod executor;
 mod infer;
@@ -20,6 +21,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use kube_cel::cel::IdedExpr;
 
 pub use condition::Condition;
+pub use device::{Attribute, Device, DeviceSelector, Overrun};
 pub use executor::{STACK_BYTES, STUCK_MAX};
 pub use types::escape;
 

@@ -1,6 +1,6 @@
 //! koord-scheduler as a library: `koordctl up` runs it in its own process, the program is a thin main around it.
 //!
-//! Read first: [`Options`] (the flags), [`Configuration`] (the file), [`run_with`] (what is wired).
+//! Read first: [`Scheduler`] (the program), [`Options`] (the flags), [`Configuration`] (the file), [`run_with`] (what is wired).
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod accepted;
@@ -11,6 +11,7 @@ mod metrics;
 mod options;
 mod permissions;
 mod run;
+mod scheduler;
 mod secure;
 mod services;
 mod snapshot;
@@ -23,5 +24,6 @@ pub use metrics::metrics;
 pub use options::{Checked, Options};
 pub use permissions::rbac_rules;
 pub use run::{Settings, run, run_with};
+pub use scheduler::Scheduler;
 pub use secure::Secure;
 pub use snapshot::{amend, objects, snapshot};

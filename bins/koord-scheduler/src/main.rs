@@ -2,14 +2,8 @@
 
 use std::process::ExitCode;
 
-use koord_program::logs;
-use koord_scheduler::{Options, run};
+use koord_scheduler::Scheduler;
 
 fn main() -> ExitCode {
-    let read = |arguments| {
-        let checked = Options::from_arguments(arguments)?.check()?;
-        logs::init(&checked.options.log_filter());
-        Ok(checked)
-    };
-    koord_program::run("koord-scheduler", read, run)
+    Scheduler::new().main()
 }

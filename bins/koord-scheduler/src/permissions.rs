@@ -1,5 +1,7 @@
 //! What koord-scheduler may do in a cluster: what its plugins read and write, and what running it takes.
 
+use std::collections::BTreeSet;
+
 use koord_program::PERMISSIONS;
 use koord_resource::{controller::ResourceKind, rbac::RbacRule};
 use koord_scheduler_runtime::ExplanationController;
@@ -8,13 +10,15 @@ const READ: &[&str] = &["list", "watch"];
 const WRITE: &[&str] = &["patch", "update"];
 
 /// What is written of pods, and of the objects that plugins prepare or keep up to date; and what the API server is asked.
-const WRITES: [RbacRule; 13] = [
+const WRITES: [RbacRule; 15] = [
     rule("", "pods", &["delete", "patch"]),
     rule("", "pods/binding", &["create"]),
     rule("", "pods/eviction", &["create"]),
     rule("", "pods/status", &["patch"]),
     rule("", "persistentvolumes", &["patch"]),
     rule("", "persistentvolumeclaims", &["patch"]),
+    rule("resource.k8s.io", "resourceclaims", &["patch"]),
+    rule("resource.k8s.io", "resourceclaims/status", &["patch"]),
     rule("scheduling.koordinator.sh", "clusternetworktopologies/status", &["patch"]),
     rule("scheduling.koordinator.sh", "reservations", &["delete", "patch"]),
     rule("scheduling.koordinator.sh", "reservations/status", WRITE),
@@ -31,8 +35,14 @@ const CONFIG_MAPS: &[&str] = &["gpu-shared-resource-templates"];
 
 /// Every permission that the program uses.
 pub fn rbac_rules() -> Vec<RbacRule> {
+    rules_of(&[])
+}
+
+/// The same for a program whose further plugins read these kinds.
+pub(crate) fn rules_of(further: &[ResourceKind]) -> Vec<RbacRule> {
     let read = koord_scheduler_plugins::reads().into_iter().chain([ResourceKind::POD, ResourceKind::NODE]);
-    let read = read.map(|kind| {
+    let read: BTreeSet<ResourceKind> = read.chain(further.iter().copied()).collect();
+    let read = read.into_iter().map(|kind| {
         let names = if kind == ResourceKind::CONFIG_MAP { CONFIG_MAPS } else { &[] };
         RbacRule { names, ..rule(kind.group, kind.plural, READ) }
     });
@@ -63,6 +73,8 @@ mod tests {
             ("apps", "statefulsets", "list"),
             ("policy", "poddisruptionbudgets", "watch"),
             ("storage.k8s.io", "csistoragecapacities", "list"),
+            ("resource.k8s.io", "resourceslices", "watch"),
+            ("resource.k8s.io", "resourceclaims/status", "patch"),
             ("slo.koordinator.sh", "nodemetrics", "watch"),
             ("topology.node.k8s.io", "noderesourcetopologies", "watch"),
             ("scheduling.koordinator.sh", "devices", "watch"),

@@ -22,6 +22,7 @@ use crate::{
     Configuration, Secure, gates,
     identity::BUILD,
     options::{Checked, Options},
+    scheduler::Plugins,
     services,
 };
 
@@ -56,7 +57,13 @@ impl Settings {
 }
 
 /// Runs the scheduler of these options until `stop`.
-pub async fn run(Checked { options, gates }: Checked, stop: CancellationToken) -> Result<()> {
+pub async fn run(checked: Checked, stop: CancellationToken) -> Result<()> {
+    run_with_plugins(Plugins::default(), checked, stop).await
+}
+
+/// Runs the scheduler of these options with further plugins until `stop`.
+pub(crate) async fn run_with_plugins(plugins: Plugins, checked: Checked, stop: CancellationToken) -> Result<()> {
+    let Checked { options, gates } = checked;
     let configuration = Configuration::of_flags(&options)?;
     if let Some(file) = &options.write_config_to {
         return configuration.write_to(file);
@@ -71,7 +78,8 @@ pub async fn run(Checked { options, gates }: Checked, stop: CancellationToken) -
         gates,
     };
     // What cannot be built is said before anything is contacted.
-    let profiles = profiles(&settings)?;
+    let mut profiles = profiles(&settings)?;
+    profiles.iter_mut().try_for_each(|built| plugins.add_to(&mut built.profile))?;
     let dependencies = Dependencies::connected_by(api_server(&options, &settings.configuration).await?)?;
     run_profiles(profiles, settings, dependencies, stop).await
 }

@@ -67,14 +67,17 @@ pub(super) fn untyped(value: &Value) -> CelValue {
     }
 }
 
+/// What a function makes of a text; none where it cannot read it.
+pub(super) fn call(function: &str, text: &str, context: &Context<'_>) -> Option<CelValue> {
+    let mut scope = context.new_inner_scope();
+    scope.add_variable_from_value("text", text);
+    let call = kube_cel::cel::parser::Parser::new().parse(&format!("{function}(text)")).ok()?;
+    CelValue::resolve(&call, &scope).ok()
+}
+
 fn of_text(text: &str, format: Option<&str>, context: &Context<'_>) -> CelValue {
     let plain = || CelValue::String(Arc::new(text.to_owned()));
-    let read = |function: &str, text: &str| {
-        let mut scope = context.new_inner_scope();
-        scope.add_variable_from_value("text", text);
-        let call = kube_cel::cel::parser::Parser::new().parse(&format!("{function}(text)")).ok()?;
-        CelValue::resolve(&call, &scope).ok()
-    };
+    let read = |function: &str, text: &str| call(function, text, context);
     match format {
         Some("date-time") => read("timestamp", text).unwrap_or_else(plain),
         Some("date") => read("timestamp", &format!("{text}T00:00:00Z")).unwrap_or_else(plain),

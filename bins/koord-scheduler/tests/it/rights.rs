@@ -80,7 +80,7 @@ impl Server {
         format!("{SHIPPED}\nclientConnection: {{kubeconfig: {}}}\n", kubeconfig.display())
     }
 
-    /// Pods that are bound, given devices, make room, wait for volumes, and are refused.
+    /// Pods that are bound, given devices, make room, wait for volumes, claim devices, and are refused.
     async fn occasions(&self) {
         self.add_node("only", "4").await;
         let devices = json!([{"type": "gpu", "minor": 0, "health": true, "id": "GPU-0",
@@ -120,6 +120,11 @@ impl Server {
             let volume = json!([{"name": "v", "persistentVolumeClaim": {"claimName": name}}]);
             self.post(PODS, &pod(name, &json!({"cpu": "100m"}), &json!({"volumes": volume}))).await;
         }
+        self.add_device("only").await;
+        self.add_claim(json!({"name": "claim"})).await;
+        let claims = json!([{"name": "gpu", "resourceClaimName": "claim"}]);
+        self.post(PODS, &pod("claims", &json!({"cpu": "100m"}), &json!({"resourceClaims": claims}))).await;
+        assert_eq!(self.node_of("claims").await, "only");
         self.post(PODS, &pod("low", &json!({"cpu": "3"}), &json!({}))).await;
         assert_eq!(self.node_of("low").await, "only");
         let explanation = json!({"apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "ScheduleExplanation",

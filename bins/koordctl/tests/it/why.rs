@@ -45,9 +45,13 @@ fn asked(line: &[&str]) -> Result<Answer, String> {
 }
 
 fn from_files(arguments: &[&str]) -> Result<Answer, String> {
+    from(&objects(), arguments)
+}
+
+fn from(objects: &[Value], arguments: &[&str]) -> Result<Answer, String> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("objects.json");
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects()});
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
     std::fs::write(&file, list.to_string()).unwrap();
     let file = file.display().to_string();
     let namespace: &[&str] = if arguments.contains(&"-n") { &[] } else { &["-n", "shop"] };
@@ -84,6 +88,43 @@ fn a_pod_that_waits_is_told_why() {
     assert!(text("gated").contains("[SchedulingGated]"), "{}", text("gated"));
     assert_eq!(text("foreign"), "shop/foreign is left to another scheduler: its schedulerName is \"other\"\n");
     assert!(text("runs").starts_with("shop/runs is on n1\n"));
+}
+
+#[test]
+fn a_pod_with_resource_claims_is_told_what_they_lack() {
+    let claims = |claim: Value| {
+        let mut named = json!({"name": "gpu"});
+        named.as_object_mut().unwrap().extend(claim.as_object().unwrap().clone());
+        json!({"resourceClaims": [named]})
+    };
+    let of_group = |kind: &str, name: &str, spec: Value| {
+        json!({
+            "apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": {"name": name, "namespace": "shop", "uid": name},
+            "spec": spec,
+        })
+    };
+    let request = json!({"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}});
+    let objects = vec![
+        node("n1", "2"),
+        pod("early", "1", &claims(json!({"resourceClaimTemplateName": "t"}))),
+        pod("without", "1", &claims(json!({"resourceClaimName": "c"}))),
+        pod("classless", "1", &claims(json!({"resourceClaimName": "d"}))),
+        of_group("ResourceClaim", "c", request.clone()),
+        of_group(
+            "ResourceClaim",
+            "d",
+            json!({"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "tpu"}}]}}),
+        ),
+        of_group("DeviceClass", "gpu", json!({})),
+    ];
+    for (pod, words) in [
+        ("early", "shop/early is not tried: DynamicResources: pod \"shop/early\": ResourceClaim not created yet"),
+        ("without", "shop/without waits: 0/1 nodes are available: 1 cannot allocate all claims."),
+        ("classless", "shop/classless waits: 0/1 nodes are available: request r: device class tpu does not exist."),
+    ] {
+        let answer = from(&objects, &[pod]).unwrap();
+        assert!(answer.code == 1 && answer.text.starts_with(words), "{}", answer.text);
+    }
 }
 
 #[test]

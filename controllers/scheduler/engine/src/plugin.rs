@@ -30,7 +30,7 @@ pub use self::{
     figures::{Figure, JobMark},
     found::{Alike, Found, Refusals, Searched, Verdict, unavailable},
     plan::Plan,
-    profile::Profile,
+    profile::{AddError, Profile},
     reason::{Reason, ReasonCode},
     upkeep::Upkeep,
 };

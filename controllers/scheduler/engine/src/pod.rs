@@ -9,8 +9,8 @@ use koord_scheduling::{NodeAffinity, PreferredNodes};
 
 use crate::{
     affinity::{PodAffinity, SpreadConstraint},
+    dynamic::{GeneratedClaim, NamedClaim},
     labels::Labels,
-    need::Needs,
     volume::{Disk, PodClaim, Volume},
 };
 
@@ -62,8 +62,8 @@ pub struct Template {
     pub host_ports: Vec<HostPort>,
     /// Volumes that matter to where it runs.
     pub volumes: Vec<Volume>,
-    /// What it needs that the scheduler cannot give it.
-    pub needs: Needs,
+    /// The ResourceClaims that it names.
+    pub resource_claims: Box<[NamedClaim]>,
 }
 
 impl Template {
@@ -117,6 +117,8 @@ pub struct Pod {
     pub is_preempted: bool,
     /// Annotations that record what it was given.
     pub given: Labels,
+    /// The ResourceClaims that were made for it.
+    pub generated_claims: Box<[GeneratedClaim]>,
     /// When it was created, in seconds since 1970.
     pub created: i64,
     /// When its node began to run it; none before.
@@ -198,6 +200,7 @@ impl Pod {
         !same_template
             || (&self.gates, &self.given, &self.controller, self.deleting)
                 != (&was.gates, &was.given, &was.controller, was.deleting)
+            || self.generated_claims != was.generated_claims
     }
 }
 

@@ -14,8 +14,8 @@ use koord_scheduling::{Bounds, NodeAffinity, PodRequests, PreferredNodes, kubern
 
 use crate::{
     affinity::{PodAffinity, SpreadConstraint},
+    dynamic::NamedClaim,
     labels::Labels,
-    need::Needs,
     node::Node,
     pod::{HostPort, Template},
     volume::Volume,
@@ -46,7 +46,7 @@ impl Template {
         let wishes = annotations.iter().filter(|(key, _)| is_of_koordinator(key) && !is_given(key));
         let spread = spec.topology_spread_constraints.iter().flatten();
         Ok(Self {
-            needs: Needs::of(spec),
+            resource_claims: NamedClaim::of(spec),
             pod_affinity: PodAffinity::of(&namespace.into(), &labels, spec),
             spread: spread.map(|constraint| SpreadConstraint::of(constraint, &labels)).collect(),
             controller: None,

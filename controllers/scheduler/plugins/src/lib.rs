@@ -8,6 +8,7 @@ mod balanced_allocation;
 pub mod coscheduling;
 mod default_preemption;
 pub mod device_share;
+mod dynamic_resources;
 pub mod elastic_quota;
 mod image_locality;
 mod inter_pod_affinity;
@@ -28,13 +29,13 @@ mod taint_toleration;
 #[cfg(test)]
 mod testing;
 mod texts;
-mod unbuilt;
 mod volumes;
 
 pub use balanced_allocation::BalancedAllocation;
 pub use coscheduling::Coscheduling;
 pub use default_preemption::DefaultPreemption;
 pub use device_share::DeviceShare;
+pub use dynamic_resources::DynamicResources;
 pub use image_locality::ImageLocality;
 pub use inter_pod_affinity::InterPodAffinity;
 pub use node_affinity::NodeAffinity;
@@ -50,5 +51,4 @@ pub use scarce_resource_avoidance::ScarceResourceAvoidance;
 pub use scheduling_gates::SchedulingGates;
 pub use scheduling_hint::SchedulingHint;
 pub use taint_toleration::TaintToleration;
-pub use unbuilt::Unbuilt;
 pub use volumes::{NodeVolumeLimits, VolumeBinding, VolumeRestrictions, VolumeZone};

@@ -3,16 +3,17 @@
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
 use koord_config::scheduler::{DeviceShareArgs, Point, Resolved, SchedulerConfiguration};
-use koord_engine::{cycle::Profile, need::Needs, plugin::Plugin};
+use koord_engine::{cycle::Profile, plugin::Plugin};
 use koord_resource::controller::ResourceKind;
 use serde::de::Error as _;
 
 use self::Entry::{Built, InEngine, NotBuilt};
 use crate::{
-    BalancedAllocation, Coscheduling, DefaultPreemption, DeviceShare, ImageLocality, InterPodAffinity, NodeAffinity,
-    NodeNumaResource, NodePorts, NodeResourcesFit, NodeResourcesFitPlus, NodeUnschedulable, NodeVolumeLimits,
-    PodTopologySpread, Reservation, ScarceResourceAvoidance, SchedulingGates, SchedulingHint, TaintToleration, Unbuilt,
-    VolumeBinding, VolumeRestrictions, VolumeZone, elastic_quota::ElasticQuotaPlugin, load_aware::LoadAwareScheduling,
+    BalancedAllocation, Coscheduling, DefaultPreemption, DeviceShare, DynamicResources, ImageLocality,
+    InterPodAffinity, NodeAffinity, NodeNumaResource, NodePorts, NodeResourcesFit, NodeResourcesFitPlus,
+    NodeUnschedulable, NodeVolumeLimits, PodTopologySpread, Reservation, ScarceResourceAvoidance, SchedulingGates,
+    SchedulingHint, TaintToleration, VolumeBinding, VolumeRestrictions, VolumeZone, elastic_quota::ElasticQuotaPlugin,
+    load_aware::LoadAwareScheduling,
 };
 
 /// Whether a feature gate is on.
@@ -26,8 +27,8 @@ enum Entry {
     Built(Make),
     /// The engine does the same without a plugin.
     InEngine,
-    /// Nothing. Pods with these needs are refused; without needs the plugin would only have chosen among nodes or pods.
-    NotBuilt(Needs),
+    /// Nothing: it would only have chosen among nodes or pods.
+    NotBuilt,
 }
 
 /// Every plugin that a configuration may name.
@@ -47,13 +48,13 @@ const REGISTRY: &[(&str, Entry)] = &[
     ("VolumeZone", Built(|_, _| Ok(Arc::new(VolumeZone)))),
     ("PodTopologySpread", Built(|profile, _| Ok(Arc::new(PodTopologySpread::new(&profile.args()?))))),
     ("InterPodAffinity", Built(|profile, _| Ok(Arc::new(InterPodAffinity::new(&profile.args()?))))),
-    ("DynamicResources", NotBuilt(Needs::CLAIMS)),
+    ("DynamicResources", Built(|_, _| Ok(Arc::new(DynamicResources::default())))),
     ("DefaultPreemption", Built(|profile, _| Ok(Arc::new(DefaultPreemption::new(&profile.args()?))))),
     ("NodeResourcesBalancedAllocation", Built(|profile, _| Ok(Arc::new(BalancedAllocation::new(profile.args()?))))),
     ("ImageLocality", Built(|_, _| Ok(Arc::new(ImageLocality)))),
     ("DefaultBinder", InEngine),
-    ("GangScheduling", NotBuilt(Needs::NONE)),
-    ("NodeDeclaredFeatures", NotBuilt(Needs::NONE)),
+    ("GangScheduling", NotBuilt),
+    ("NodeDeclaredFeatures", NotBuilt),
     ("LoadAwareScheduling", Built(|profile, _| Ok(Arc::new(LoadAwareScheduling::new(&profile.args()?))))),
     ("NodeNUMAResource", Built(|profile, _| Ok(Arc::new(NodeNumaResource::new(profile.args()?))))),
     ("Reservation", Built(|profile, gates| Ok(Arc::new(Reservation::new(&profile.args()?, gates))))),
@@ -79,18 +80,11 @@ pub struct BuiltProfile {
 pub struct Idle {
     /// Its name.
     pub plugin: &'static str,
-    /// Pods with these needs are refused.
-    pub refused: Needs,
 }
 
 impl fmt::Display for Idle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { plugin, refused } = self;
-        if refused.is_empty() {
-            return write!(f, "plugin {plugin} is not built: it has no say");
-        }
-        let needs: Vec<&str> = Needs::names(refused.bits()).collect();
-        write!(f, "plugin {plugin} is not built: pods that need {} are refused", needs.join(" or "))
+        write!(f, "plugin {} is not built: it has no say", self.plugin)
     }
 }
 
@@ -120,11 +114,9 @@ pub fn build(resolved: &Resolved, gates: Gates<'_>) -> Result<BuiltProfile, Prof
                 plugins.push(make(resolved, gates).map_err(|reason| ProfileError::Args { plugin, reason })?);
             }
             (_, InEngine) => {}
-            (plugin, NotBuilt(refused)) => idle.push(Idle { plugin, refused: *refused }),
+            (plugin, NotBuilt) => idle.push(Idle { plugin }),
         }
     }
-    let refused = idle.iter().fold(Needs::NONE, |all, idle| all.with(idle.refused));
-    plugins.push(Arc::new(Unbuilt(refused)));
     let index = |name: &str| (0_u8..).zip(&plugins).find(|(_, plugin)| plugin.name() == name).map(|(index, _)| index);
     let indexes = |names: &[&str]| names.iter().filter_map(|name| index(name)).collect();
     let scores = resolved.at(Point::Score).iter();
@@ -146,12 +138,12 @@ pub fn build(resolved: &Resolved, gates: Gates<'_>) -> Result<BuiltProfile, Prof
     Ok(BuiltProfile { profile, idle })
 }
 
-/// What refuses nodes, in the order in which it is asked: what is not built refuses all of them, and so comes first. The nodes
-/// that plugins with PreFilter alone have left are all that others see.
+/// What refuses nodes, in the order in which it is asked: the nodes that plugins with PreFilter alone have left are all that
+/// others see.
 fn filters(resolved: &Resolved) -> Vec<&str> {
     let asked = resolved.at(Point::Filter);
     let alone = resolved.at(Point::PreFilter).iter().filter(|name| !asked.contains(name));
-    std::iter::once("Unbuilt").chain(alone.chain(asked).map(String::as_str)).collect()
+    alone.chain(asked).map(String::as_str).collect()
 }
 
 /// The profile of kube-scheduler under this scheduler name, as far as its plugins are built, with no gate on.
@@ -169,7 +161,7 @@ pub fn reads() -> BTreeSet<ResourceKind> {
     };
     let plugins = REGISTRY.iter().filter_map(|(_, entry)| match entry {
         Built(make) => make(&profile, &|_| false).ok(),
-        InEngine | NotBuilt(_) => None,
+        InEngine | NotBuilt => None,
     });
     plugins.flat_map(|plugin| plugin.reads()).copied().collect()
 }
@@ -224,17 +216,17 @@ mod tests {
         assert_eq!(&*profile.scheduler, "some-name");
         assert_eq!(
             names(&profile, profile.filters.iter().copied()),
-            "Unbuilt NodeUnschedulable TaintToleration NodeAffinity NodePorts NodeResourcesFit VolumeRestrictions \
-             NodeVolumeLimits VolumeBinding VolumeZone PodTopologySpread InterPodAffinity"
+            "NodeUnschedulable TaintToleration NodeAffinity NodePorts NodeResourcesFit VolumeRestrictions \
+             NodeVolumeLimits VolumeBinding VolumeZone PodTopologySpread InterPodAffinity DynamicResources"
         );
         let weights: Vec<i64> = profile.scores.iter().map(|(_, weight)| *weight).collect();
         assert_eq!(
             (names(&profile, profile.scores.iter().map(|(index, _)| *index)), weights),
             (
                 "TaintToleration NodeAffinity NodeResourcesFit VolumeBinding PodTopologySpread InterPodAffinity \
-                 NodeResourcesBalancedAllocation ImageLocality"
+                 DynamicResources NodeResourcesBalancedAllocation ImageLocality"
                     .to_owned(),
-                vec![3, 2, 1, 1, 2, 2, 1, 1]
+                vec![3, 2, 1, 1, 2, 2, 2, 1, 1]
             )
         );
     }
@@ -245,10 +237,7 @@ mod tests {
             let built = built(profile).unwrap();
             built.idle.iter().map(ToString::to_string).collect::<Vec<_>>()
         };
-        let claims = "plugin DynamicResources is not built: pods that need resource claims are refused";
-        assert!(idle(&json!({})).contains(&claims.to_owned()));
-        let without = json!({"plugins": {"multiPoint": {"disabled": [{"name": "DynamicResources"}]}}});
-        assert!(!idle(&without).contains(&claims.to_owned()));
+        assert_eq!(idle(&json!({})), [""; 0]);
         let features = "plugin NodeDeclaredFeatures is not built: it has no say".to_owned();
         let with_features = json!({"plugins": {"multiPoint": {"enabled": [{"name": "NodeDeclaredFeatures"}]}}});
         assert!(idle(&with_features).contains(&features));

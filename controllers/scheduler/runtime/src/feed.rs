@@ -215,6 +215,7 @@ fn pod(key: &ObjectKey, entry: &Entry<PodView>) -> Pod {
         ends: view.ends,
         is_preempted: view.is_preempted,
         given: view.given.clone(),
+        generated_claims: view.generated_claims.clone(),
         created: view.created,
         started: view.started,
         scheduled: view.scheduled,

@@ -3,11 +3,14 @@
 use std::{borrow::Cow, cmp::Ordering, collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::{
-    api::core::v1::{ContainerImage, Node as ApiNode, NodeSpec, NodeStatus, PodCondition, PodSpec},
+    api::core::v1::{
+        ContainerImage, Node as ApiNode, NodeSpec, NodeStatus, PodCondition, PodResourceClaimStatus, PodSpec,
+    },
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
 };
 use koord_api::node_annotations::NODE_RESERVATION;
 use koord_engine::{
+    dynamic::GeneratedClaim,
     labels::Labels,
     node::Node,
     pod::{OPERATING_MODE, Owner, Template},
@@ -35,6 +38,7 @@ pub(crate) struct PodView {
     pub(crate) ends: Option<i64>,
     pub(crate) is_preempted: bool,
     pub(crate) given: Labels,
+    pub(crate) generated_claims: Box<[GeneratedClaim]>,
     pub(crate) created: i64,
     pub(crate) started: Option<i64>,
     pub(crate) scheduled: Option<i64>,
@@ -66,6 +70,7 @@ struct PodStatusWire<'a> {
     #[serde(borrow)]
     start_time: Option<Cow<'a, str>>,
     conditions: Vec<PodCondition>,
+    resource_claim_statuses: Vec<PodResourceClaimStatus>,
 }
 
 impl PodStatusWire<'_> {
@@ -122,6 +127,7 @@ impl Projection for PodView {
                 .and_then(|text| serde_json::from_str::<&str>(text.get()).ok().and_then(seconds)),
             is_preempted: status.conditions.iter().find(is_evicted).is_some(),
             given,
+            generated_claims: GeneratedClaim::of(&status.resource_claim_statuses),
             created: wire.metadata.creation_timestamp.as_deref().and_then(seconds).unwrap_or_default(),
             started: status.start_time.as_deref().and_then(seconds),
             scheduled: status.since("PodScheduled"),
@@ -145,6 +151,7 @@ impl PartialEq for PodView {
             ends,
             is_preempted,
             given,
+            generated_claims,
             created,
             started,
             scheduled,
@@ -161,7 +168,8 @@ impl PartialEq for PodView {
                 == (&other.gates, &other.node, &other.nominated, &other.ends, &other.is_preempted)
             && (given, created, started, controller)
                 == (&other.given, &other.created, &other.started, &other.controller)
-            && (scheduled, initialized) == (&other.scheduled, &other.initialized)
+            && (scheduled, initialized, generated_claims)
+                == (&other.scheduled, &other.initialized, &other.generated_claims)
             && (is_running, is_ready) == (&other.is_running, &other.is_ready)
             && (has_ended, unscheduled) == (&other.has_ended, &other.unscheduled)
     }
@@ -222,18 +230,10 @@ fn key(template: &Template, spec: &PodSpec) -> Box<str> {
     let labels: BTreeMap<&str, &str> = template.labels.iter().collect();
     let annotations: BTreeMap<&str, &str> = template.annotations.iter().collect();
     let parts = (
-        (
-            &*template.namespace,
-            &*template.scheduler,
-            template.priority,
-            template.preempts,
-            labels,
-            annotations,
-            template.needs.bits(),
-        ),
+        (&*template.namespace, &*template.scheduler, template.priority, template.preempts, labels, annotations),
         (containers, spec.containers.len(), &spec.resources, &spec.overhead),
         (&spec.node_selector, &spec.affinity, &spec.tolerations, &spec.topology_spread_constraints, controller),
-        format!("{:?}", template.volumes),
+        format!("{:?}{:?}", template.volumes, template.resource_claims),
     );
     // Types of the API are JSON.
     serde_json::to_string(&parts).unwrap_or_default().into()

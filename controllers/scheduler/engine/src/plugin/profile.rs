@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Plugin;
+use crate::queue::PluginSet;
 
 /// The plugins by which the pods of one scheduler name are placed, in their order.
 #[derive(Clone, Default)]
@@ -27,12 +28,41 @@ pub struct Profile {
     pub pre_binds: Vec<u8>,
 }
 
+/// Why a plugin cannot be added to a profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AddError {
+    /// Its name is that of another.
+    #[error("there are two plugins {0}")]
+    Twice(&'static str),
+    /// There are as many as there can be.
+    #[error("there is no room for plugin {name}: a profile has {max} plugins at most", name = .0, max = PluginSet::PLUGINS_MAX)]
+    TooMany(&'static str),
+}
+
 impl Profile {
     /// A profile of which all plugins are asked, in their order, except for filters, scores and making room.
     pub fn of(scheduler: &str, plugins: Vec<Arc<dyn Plugin>>) -> Self {
         let all: Vec<u8> = (0..).zip(&plugins).map(|(index, _)| index).collect();
         let (admits, reserves, permits) = (all.clone(), all.clone(), all.clone());
         Self { scheduler: scheduler.into(), plugins, admits, reserves, permits, pre_binds: all, ..Self::default() }
+    }
+
+    /// Adds a plugin, which is asked after all others at every extension point. Its scores have this weight; with 0 it does not
+    /// compare nodes.
+    pub fn add(&mut self, plugin: Arc<dyn Plugin>, weight: i64) -> Result<(), AddError> {
+        let name = plugin.name();
+        if self.plugins.iter().any(|known| known.name() == name) {
+            return Err(AddError::Twice(name));
+        }
+        let index = u8::try_from(self.plugins.len()).ok().filter(|index| *index < PluginSet::PLUGINS_MAX);
+        let index = index.ok_or(AddError::TooMany(name))?;
+        self.plugins.push(plugin);
+        let Self { admits, filters, post_filters, reserves, permits, pre_binds, .. } = self;
+        for point in [admits, filters, post_filters, reserves, permits, pre_binds] {
+            point.push(index);
+        }
+        self.scores.extend((weight > 0).then_some((index, weight)));
+        Ok(())
     }
 
     /// The plugins of these indexes, with the indexes.

@@ -332,6 +332,31 @@ reason_codes! {
         look: "The device requests and annotations of the pod; the text names them.",
         remedy: "Correct them."
     }
+    /// A resource claim of the pod does not exist yet, is going, or is being given devices.
+    ResourceClaimNotReady {
+        look: "`kubectl get resourceclaims`, `status.resourceClaimStatuses` of the pod; the text names the claim.",
+        remedy: "Create the claim; one from a template is made by kube-controller-manager."
+    }
+    /// A resource claim asks for something that makes no sense, or that this scheduler does not know.
+    ResourceClaimInvalid {
+        look: "The requests, selectors and constraints of the claim, the DeviceClass that it names.",
+        remedy: "Correct them; the text names the request."
+    }
+    /// The devices of the node do not do for the resource claims of the pod.
+    ResourceClaimUnavailable {
+        look: "The ResourceSlices of the node, and which claims hold their devices: `kubectl get resourceclaims -A -o yaml`.",
+        remedy: "Relax the selectors, ask for fewer devices, or delete claims that nobody uses."
+    }
+    /// A resource claim of the pod has devices already, which cannot be reached from this node.
+    ResourceClaimOutOfReach {
+        look: "`status.allocation.nodeSelector` of the claim.",
+        remedy: "Nothing for this node; a claim that no pod uses gives its devices back by itself."
+    }
+    /// As many pods use the resource claim as may.
+    ResourceClaimInUse {
+        look: "`status.reservedFor` of the claim.",
+        remedy: "Use another claim, or one from a template for each pod."
+    }
     /// A plugin that does not come with this program refused, or the words of a refusal are lost.
     PluginSpecific {
         look: "The text, and the documentation of the plugin.",

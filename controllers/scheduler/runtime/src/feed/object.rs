@@ -13,6 +13,7 @@ use koord_api::{
     node_resource_topology::v1alpha1::NodeResourceTopology, pod_group::PodGroup, reservation::Reservation,
 };
 use koord_engine::{
+    dynamic::{DeviceClass, ResourceClaim, ResourceSlice},
     object::Object,
     workload::{ReplicaSet, ReplicationController, Service, StatefulSet},
 };
@@ -54,6 +55,9 @@ pub(crate) fn follow(caches: &mut Caches<'_>) {
     caches.follow::<CSIDriver>();
     caches.follow::<CSIStorageCapacity>();
     caches.follow::<VolumeAttachment>();
+    caches.follow::<ResourceClaim>();
+    caches.follow::<ResourceSlice>();
+    caches.follow::<DeviceClass>();
     caches.follow::<PodDisruptionBudget>();
     caches.follow::<NodeMetric>();
     caches.follow::<NodeResourceTopology>();

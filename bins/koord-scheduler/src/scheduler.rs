@@ -1,0 +1,127 @@
+//! The scheduler as a program, with plugins of other crates.
+
+use std::{fmt, process::ExitCode, sync::Arc};
+
+use anyhow::{Context as _, Result};
+use koord_engine::{cycle::Profile, plugin::Plugin};
+use koord_program::logs;
+use koord_resource::{controller::ResourceKind, rbac::RbacRule};
+
+use crate::{Options, identity::NAME, permissions, run::run_with_plugins};
+
+/// The scheduler, with plugins beside its own.
+///
+/// ```no_run
+/// use koord_engine::plugin::Plugin;
+/// use koord_scheduler::Scheduler;
+///
+/// struct Silent;
+///
+/// impl Plugin for Silent {
+///     fn name(&self) -> &'static str {
+///         "Silent"
+///     }
+/// }
+///
+/// fn main() -> std::process::ExitCode {
+///     Scheduler::new().with_plugin(Silent).main()
+/// }
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Scheduler {
+    plugins: Plugins,
+}
+
+/// Plugins of other crates, each with the weight of its scores.
+#[derive(Clone, Default)]
+pub(crate) struct Plugins(Vec<(Arc<dyn Plugin>, i64)>);
+
+impl Scheduler {
+    /// The scheduler with its own plugins.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a plugin to every profile, after those of the configuration. It has its say at each extension point that it implements;
+    /// its scores have the weight 1.
+    #[must_use]
+    pub fn with_plugin(self, plugin: impl Plugin) -> Self {
+        self.with_weighted_plugin(plugin, 1)
+    }
+
+    /// Adds a plugin whose scores have this weight; with 0 it does not compare nodes.
+    #[must_use]
+    pub fn with_weighted_plugin(mut self, plugin: impl Plugin, weight: u16) -> Self {
+        self.plugins.0.push((Arc::new(plugin), i64::from(weight)));
+        self
+    }
+
+    /// Every permission that the program uses, with those to read what the plugins read.
+    pub fn rbac_rules(&self) -> Vec<RbacRule> {
+        permissions::rules_of(&self.plugins.reads())
+    }
+
+    /// Runs the program by its command line until it is told to end. Gives its exit code.
+    pub fn main(self) -> ExitCode {
+        let read = |arguments| {
+            let checked = Options::from_arguments(arguments)?.check()?;
+            logs::init(&checked.options.log_filter());
+            Ok(checked)
+        };
+        koord_program::run(NAME, read, |checked, stop| run_with_plugins(self.plugins, checked, stop))
+    }
+}
+
+impl Plugins {
+    /// Adds them to a profile.
+    pub(crate) fn add_to(&self, profile: &mut Profile) -> Result<()> {
+        for (plugin, weight) in &self.0 {
+            let add = profile.add(Arc::clone(plugin), *weight);
+            add.with_context(|| format!("profile {}", profile.scheduler))?;
+        }
+        Ok(())
+    }
+
+    fn reads(&self) -> Vec<ResourceKind> {
+        self.0.iter().flat_map(|(plugin, _)| plugin.reads()).copied().collect()
+    }
+}
+
+impl fmt::Debug for Plugins {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|(plugin, _)| plugin.name())).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Named(&'static str);
+
+    impl Plugin for Named {
+        fn name(&self) -> &'static str {
+            self.0
+        }
+
+        fn reads(&self) -> &'static [ResourceKind] {
+            &[ResourceKind::NODE]
+        }
+    }
+
+    #[test]
+    fn a_name_is_that_of_one_plugin() {
+        let scheduler = |name| Scheduler::new().with_plugin(Named("Own")).with_weighted_plugin(Named(name), 0);
+        let added = |name| scheduler(name).plugins.add_to(&mut Profile { scheduler: "s".into(), ..Profile::default() });
+        assert!(added("Other").is_ok());
+        assert_eq!(format!("{:#}", added("Own").unwrap_err()), "profile s: there are two plugins Own");
+        assert_eq!(format!("{:?}", scheduler("Other")), "Scheduler { plugins: [\"Own\", \"Other\"] }");
+    }
+
+    #[test]
+    fn a_plugin_may_read_what_it_says() {
+        let rules = Scheduler::new().with_plugin(Named("Own")).rbac_rules();
+        let nodes = rules.iter().filter(|rule| rule.resource == "nodes");
+        assert_eq!((nodes.count(), rules.len()), (1, crate::rbac_rules().len()), "what others read too stands once");
+    }
+}

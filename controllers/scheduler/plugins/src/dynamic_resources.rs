@@ -1,0 +1,400 @@
+//! DynamicResources: devices for the ResourceClaims of pods (`resource.k8s.io/v1`, structured parameters).
+//!
+//! A claim is given devices when its first pod has its node. What is given is known from the claims that say so and from the pods in
+//! their places ([`ledger::Ledger`]), so that no device is given twice. Claims are objects that others change, so a pod with claims
+//! is decided anew in each attempt. Read first: [`search`].
+
+mod claims;
+mod demand;
+mod ledger;
+mod pools;
+mod search;
+mod selectors;
+mod writes;
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use jiff::Timestamp;
+use koord_core::{key::ObjectKey, uid::Uid};
+use koord_engine::{
+    cluster::{Cluster, Placed},
+    columns::Row,
+    dynamic::{DeviceClass, ResourceClaim, ResourceSlice},
+    event::{Event, Events},
+    hold::Holds,
+    node::Node,
+    object::ObjectChange,
+    plugin::{
+        Attempted, Filter, Found, Orders, Patch, Plugin, PostFilter, PreFilter, Reason, ReasonCode, Refusal, Rejection,
+        Request, Score, Upkeep, Verdict, default_normalize,
+    },
+    pod::Pod,
+    state::State,
+};
+use koord_resource::controller::ResourceKind;
+use koord_scheduling::NodeTerm;
+
+use self::{
+    claims::Claim,
+    demand::Demand,
+    ledger::{ClaimHeld, ClaimsHeld, Given, Ledger},
+    pools::Pools,
+    search::Scope,
+    selectors::Selectors,
+};
+use crate::texts::Texts;
+
+/// Refuses nodes without the devices that a pod claims, and gives its claims those of the node that was chosen.
+#[derive(Debug, Default)]
+pub struct DynamicResources {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    selectors: Selectors,
+    texts: Texts,
+}
+
+/// The devices of the cluster, and who has them.
+#[derive(Clone, Debug, Default)]
+struct Devices {
+    pools: Pools,
+    ledger: Ledger,
+    /// Claims that keep their pod from every node, and are to lose their devices: at this revision, if nobody uses them.
+    in_the_way: BTreeMap<ObjectKey, (Uid, String)>,
+    /// Devices became free because time has passed.
+    has_freed: bool,
+}
+
+/// A node has not what the claims ask for. The operand is the number of the words.
+const LACKS: u16 = 0;
+/// The devices of claims cannot be reached from the node. The operand has a bit for each claim.
+const OUT_OF_REACH: u16 = 1;
+
+/// How long it may take until a claim is seen to have what was written.
+const UNSEEN: Duration = Duration::from_secs(2);
+
+/// A claim can be used by so many pods.
+const CONSUMERS_MAX: usize = 256;
+
+impl State for Devices {
+    fn copy(&self) -> Box<dyn State> {
+        Box::new(self.clone())
+    }
+
+    fn placed(&mut self, _: &Cluster, placed: &Placed) {
+        if let Some(held) = placed.holds.get() {
+            self.ledger.hold(&placed.pod.uid, held);
+        }
+    }
+
+    fn removed(&mut self, _: &Cluster, placed: &Placed) {
+        if let Some(held) = placed.holds.get() {
+            self.ledger.release(&placed.pod.uid, held);
+        }
+    }
+
+    fn object(&mut self, cluster: &Cluster, change: &ObjectChange) -> Vec<Row> {
+        if let Some((_, slice)) = change.of::<ResourceSlice>() {
+            self.pools.changed(change, slice, cluster.objects());
+        } else if change.of::<ResourceClaim>().is_some() {
+            self.ledger.changed(change);
+            change.key().map(|key| self.in_the_way.remove(key));
+        }
+        Vec::new()
+    }
+
+    fn tick(&mut self, _: &Cluster, now: Timestamp) -> Vec<Row> {
+        self.has_freed |= self.ledger.settle(now);
+        Vec::new()
+    }
+
+    fn wake_at(&self) -> Option<Timestamp> {
+        self.ledger.doubts_end()
+    }
+}
+
+impl DynamicResources {
+    /// The claims of a pod, and what those without devices ask for; or why it cannot be placed now.
+    fn demands<'o>(&self, pod: &Pod, cluster: &'o Cluster) -> Result<(Vec<Claim<'o>>, Vec<Demand>), Reason> {
+        let objects = cluster.objects();
+        let claims = claims::of(pod, objects).map_err(not_ready)?;
+        let without = claims.iter().filter(|claim| !claim.is_allocated());
+        let demands = without.map(|claim| {
+            let ledger = cluster.state::<Devices>().map(|devices| &devices.ledger);
+            if ledger.is_some_and(|ledger| ledger.is_in_flight(&claim.key, &pod.uid)) {
+                return Err(not_ready(format!("resource claim {} is in the process of being allocated", claim.key)));
+            }
+            let demand = Demand::of(claim, objects, &self.shared.selectors);
+            demand.map_err(|words| ReasonCode::ResourceClaimInvalid.says(words))
+        });
+        let demands = demands.collect::<Result<_, _>>()?;
+        Ok((claims, demands))
+    }
+
+    fn find(&self, node: &Node, demands: &[Demand], cluster: &Cluster) -> Result<Vec<Given>, Reason> {
+        let unavailable = |words: String| ReasonCode::ResourceClaimUnavailable.says(words);
+        let Some(Devices { pools, ledger, .. }) = cluster.state() else {
+            return Err(unavailable(search::NONE.to_owned()));
+        };
+        let (objects, selectors) = (cluster.objects(), &self.shared.selectors);
+        search::on(node, demands, Scope { pools, ledger, objects, selectors }).map_err(unavailable)
+    }
+}
+
+impl Plugin for DynamicResources {
+    fn name(&self) -> &'static str {
+        "DynamicResources"
+    }
+
+    fn reads(&self) -> &'static [ResourceKind] {
+        const {
+            &[
+                ResourceKind::typed::<ResourceClaim>(),
+                ResourceKind::typed::<ResourceSlice>(),
+                ResourceKind::typed::<DeviceClass>(),
+            ]
+        }
+    }
+
+    fn state(&self) -> Option<Box<dyn State>> {
+        Some(Box::new(Devices::default()))
+    }
+
+    fn pre_enqueue(&self, pod: &Pod, cluster: &Cluster) -> Result<(), Reason> {
+        claims::of(pod, cluster.objects()).map(drop).map_err(not_ready)
+    }
+
+    fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
+        let (claims, _) = self.demands(request.pod, cluster).map_err(Rejection::unresolvable)?;
+        let is_full = |claim: &Claim<'_>| {
+            claim.object.status.reserved_for.len() >= CONSUMERS_MAX && !claim.is_reserved_for(request.pod)
+        };
+        if claims.iter().any(is_full) {
+            return Err(Rejection::unresolvable(ReasonCode::ResourceClaimInUse.says("resourceclaim in use")));
+        }
+        Ok(())
+    }
+
+    fn is_individual(&self, pod: &Pod, _: &Cluster) -> bool {
+        pod.has_resource_claims()
+    }
+
+    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreFilter {
+        if !request.pod.has_resource_claims() {
+            return PreFilter::Skip;
+        }
+        match self.demands(request.pod, cluster) {
+            Ok((claims, _)) if claims.is_empty() => PreFilter::Skip,
+            Ok((claims, demands)) => {
+                let reaches = claims.iter().map(reach).collect();
+                PreFilter::Nodes(Box::new(OnNodes { plugin: self.again(), demands, reaches }))
+            }
+            Err(reason) => PreFilter::None(self.lacks(reason)),
+        }
+    }
+
+    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
+        if !request.pod.has_resource_claims() {
+            return None;
+        }
+        let (_, demands) = self.demands(request.pod, cluster).ok()?;
+        let has_choice = demands.iter().any(Demand::has_choice);
+        has_choice.then(|| -> Box<dyn Score> {
+            Box::new(Preferred(OnNodes { plugin: self.again(), demands, reaches: Vec::new() }))
+        })
+    }
+
+    fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {
+        match refusal.reason {
+            OUT_OF_REACH => ReasonCode::ResourceClaimOutOfReach.says("resourceclaim not available on the node").into(),
+            _ => self.shared.texts.get(refusal.operand, search::NONE),
+        }
+    }
+
+    fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilter {
+        if !request.pod.has_resource_claims() {
+            return PostFilter::Nothing(String::new());
+        }
+        let words = match self.in_the_way(request.pod, attempted) {
+            Some((key, version)) => {
+                if let Some(devices) = attempted.cluster.state_mut::<Devices>() {
+                    devices.in_the_way.insert(key, version);
+                }
+                "deallocation of ResourceClaim completed"
+            }
+            None => "still not schedulable",
+        };
+        PostFilter::Nothing(words.to_owned())
+    }
+
+    fn upkeep(&self, cluster: &Cluster) -> Upkeep {
+        let in_the_way = cluster.state::<Devices>().map(|devices| &devices.in_the_way);
+        let writes = in_the_way.into_iter().flatten().filter_map(|(key, (uid, revision))| {
+            let entry = cluster.objects().entry::<ResourceClaim>(key.as_str()).filter(|entry| entry.uid == *uid)?;
+            let object = entry.get::<ResourceClaim>().filter(|claim| claim.metadata.resource_version == *revision)?;
+            Some(writes::deallocate(&Claim { key: key.clone(), uid: &entry.uid, object }))
+        });
+        Upkeep { writes: writes.collect(), again: None }
+    }
+
+    fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
+        let Some(node) = cluster.node(row).filter(|_| request.pod.has_resource_claims()) else { return Ok(()) };
+        let (_, demands) = self.demands(request.pod, cluster).map_err(Rejection::unresolvable)?;
+        if demands.is_empty() {
+            return Ok(());
+        }
+        let given = self.find(node, &demands, cluster).map_err(Rejection::unresolvable)?;
+        let held = demands.into_iter().zip(given).map(|(demand, given)| {
+            let Demand { key, uid, revision, .. } = demand;
+            ClaimHeld { key, uid, revision, given }
+        });
+        holds.set(ClaimsHeld(held.collect()));
+        Ok(())
+    }
+
+    fn unreserved(&self, placed: &Placed, cluster: &mut Cluster, _: &mut Orders) {
+        let until = cluster.time().saturating_add(UNSEEN).unwrap_or(Timestamp::MAX);
+        if let (Some(held), Some(devices)) = (placed.holds.get(), cluster.state_mut::<Devices>()) {
+            devices.ledger.doubt(&placed.pod.uid, held, until);
+        }
+    }
+
+    fn settle(&self, cluster: &mut Cluster, orders: &mut Orders) {
+        let has_freed = cluster.state_mut::<Devices>().is_some_and(|devices| std::mem::take(&mut devices.has_freed));
+        if has_freed {
+            let waiting = cluster.pending().filter(|pod| pod.has_resource_claims());
+            orders.activate.extend(waiting.map(|pod| pod.uid.clone()));
+        }
+    }
+
+    fn pre_bind(&self, request: &Request<'_>, placed: &Placed, cluster: &Cluster, patch: &mut Patch) {
+        let held = placed.holds.get::<ClaimsHeld>();
+        let held_for = |claim: &Claim<'_>| held.and_then(|held| held.0.iter().find(|held| held.key == claim.key));
+        for claim in claims::of(request.pod, cluster.objects()).unwrap_or_default() {
+            let writes = writes::reserve(request.pod, &claim, held_for(&claim));
+            patch.writes.extend(writes.into_iter().map(|write| (self.name(), write)));
+        }
+    }
+
+    fn events(&self) -> Events {
+        let nodes = Events::NODE_ADDED | Events::NODE_LABELS | Events::NODE_ALLOCATABLE;
+        nodes | Events::POD_CHANGED | Events::POD_REMOVED | Events::OBJECTS
+    }
+
+    fn may_help(&self, pod: &Pod, event: &Event, cluster: &Cluster) -> bool {
+        match event {
+            // What it held of claims may have been on its way to them.
+            Event::PodRemoved(gone) => gone.has_resource_claims(),
+            Event::PodChanged => claims::of(pod, cluster.objects()).is_ok(),
+            Event::Object(change) => may_help(pod, change, cluster),
+            _ => true,
+        }
+    }
+}
+
+fn not_ready(words: String) -> Reason {
+    ReasonCode::ResourceClaimNotReady.says(words)
+}
+
+/// Whether a change of an object may help a pod.
+fn may_help(pod: &Pod, change: &ObjectChange, cluster: &Cluster) -> bool {
+    if change.of::<ResourceSlice>().is_some() {
+        return true;
+    }
+    if let Some((_, new)) = change.of::<DeviceClass>() {
+        return new.is_some();
+    }
+    let Some((old, new)) = change.of::<ResourceClaim>() else { return false };
+    let Ok(claims) = claims::of(pod, cluster.objects()) else { return false };
+    let has_devices = |claim: Option<&ResourceClaim>| claim.is_some_and(|claim| claim.status.allocation.is_some());
+    if has_devices(old) && !has_devices(new) {
+        return true;
+    }
+    let is_its_own = change.key().is_some_and(|key| claims.iter().any(|claim| claim.key == *key));
+    // What changes beside the status, as a finalizer, does not matter.
+    is_its_own && old.map(|old| &old.status) != new.map(|new| &new.status)
+}
+
+impl DynamicResources {
+    /// The same plugin, for what outlives the question.
+    fn again(&self) -> Self {
+        Self { shared: Arc::clone(&self.shared) }
+    }
+
+    fn lacks(&self, reason: Reason) -> Refusal {
+        Refusal { reason: LACKS, resolvable: false, operand: self.shared.texts.number(vec![reason]) }
+    }
+
+    /// A claim that keeps a pod from some node although nobody uses it, with the version of it that was looked at.
+    fn in_the_way(&self, pod: &Pod, attempted: &Attempted<'_>) -> Option<(ObjectKey, (Uid, String))> {
+        let Found::Nothing(refusals) = attempted.found else { return None };
+        let is_own =
+            |plugin: u8| attempted.profile.plugins.get(usize::from(plugin)).map(|one| one.name()) == Some(self.name());
+        let verdicts = refusals.iter().map(|(verdict, _)| verdict);
+        let out_of_reach =
+            verdicts.filter(|Verdict { plugin, refusal }| refusal.reason == OUT_OF_REACH && is_own(*plugin));
+        let bits = out_of_reach.fold(0, |bits, verdict| bits | verdict.refusal.operand);
+        let claims = claims::of(pod, attempted.cluster.objects()).ok()?;
+        let mut idle = (0..u64::BITS).zip(claims).filter(|(bit, _)| bits & (1 << bit) != 0);
+        let (_, claim) = idle.find(|(_, claim)| claim.is_idle_but_for(pod))?;
+        Some((claim.key, (claim.uid.clone(), claim.object.metadata.resource_version.clone())))
+    }
+}
+
+/// The nodes from which the devices of a claim can be reached; none where that is every node, or it has no devices.
+fn reach(claim: &Claim<'_>) -> Option<Vec<NodeTerm>> {
+    let selector = claim.object.status.allocation.as_ref()?.node_selector.as_ref()?;
+    Some(selector.node_selector_terms.iter().filter_map(NodeTerm::new).collect())
+}
+
+/// What is asked of every node for a pod with claims.
+struct OnNodes {
+    plugin: DynamicResources,
+    /// Of the claims without devices.
+    demands: Vec<Demand>,
+    /// By claim, from where its devices can be reached.
+    reaches: Vec<Option<Vec<NodeTerm>>>,
+}
+
+impl Filter for OnNodes {
+    fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
+        let Some(node) = cluster.node(row) else { return Ok(()) };
+        if !self.demands.is_empty() {
+            self.plugin.find(node, &self.demands, cluster).map_err(|words| self.plugin.lacks(words))?;
+        }
+        let includes =
+            |terms: &[NodeTerm]| terms.iter().any(|term| term.selects(&node.name, |key| node.labels.get(key)));
+        let reaches = (0..u64::BITS).zip(&self.reaches);
+        let bits = reaches.filter(|(_, reach)| reach.as_ref().is_some_and(|terms| !includes(terms)));
+        match bits.fold(0, |bits, (bit, _)| bits | 1_u64 << bit) {
+            0 => Ok(()),
+            operand => Err(Refusal { reason: OUT_OF_REACH, resolvable: false, operand }),
+        }
+    }
+}
+
+/// Prefers nodes where requests have those of their alternatives that they name first.
+struct Preferred(OnNodes);
+
+impl Score for Preferred {
+    fn score(&self, cluster: &Cluster, row: Row) -> i64 {
+        let Self(OnNodes { plugin, demands, .. }) = self;
+        let given = cluster.node(row).and_then(|node| plugin.find(node, demands, cluster).ok()).unwrap_or_default();
+        demands.iter().zip(&given).map(|(demand, given)| demand.preference(given)).sum()
+    }
+
+    fn normalize(&self, scores: &mut [i64]) {
+        default_normalize(scores, false);
+    }
+
+    fn is_local(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! What a claim without devices asks for, checked.
+
+use koord_core::{key::ObjectKey, uid::Uid};
+use koord_engine::{
+    dynamic::{DeviceAsk, DeviceClass, DeviceConfiguration, DeviceConstraint, DeviceRequest, Selector},
+    object::Objects,
+};
+
+use super::{
+    claims::Claim,
+    ledger::{Given, revision},
+    selectors::Selectors,
+};
+
+/// How many devices a claim can have.
+pub(super) const DEVICES_MAX: usize = 32;
+
+/// What a claim asks for.
+#[derive(Clone, Debug)]
+pub(super) struct Demand {
+    pub(super) key: ObjectKey,
+    pub(super) uid: Uid,
+    pub(super) revision: u64,
+    pub(super) requests: Vec<Asked>,
+    pub(super) constraints: Vec<DeviceConstraint>,
+    pub(super) config: Vec<DeviceConfiguration>,
+}
+
+/// A request: alternatives, of which the first that can be had counts.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) name: String,
+    pub(super) alternatives: Vec<Alternative>,
+}
+
+/// What one alternative asks for.
+#[derive(Clone, Debug)]
+pub(super) struct Alternative {
+    /// The name in results: of the request, and of the alternative where there are several.
+    pub(super) name: String,
+    /// How many devices; none for all that there are.
+    pub(super) count: Option<usize>,
+    pub(super) is_admin: bool,
+    pub(super) ask: DeviceAsk,
+    pub(super) class: DeviceClass,
+}
+
+impl Alternative {
+    /// All expressions by which devices are selected, each with the words that say where it stands.
+    pub(super) fn selectors<'a>(&'a self, claim: &ObjectKey) -> impl Iterator<Item = (String, &'a str)> {
+        let expressions = |selectors: &'a [Selector], of: String| {
+            let texts = selectors.iter().enumerate();
+            texts.filter_map(move |(index, selector)| {
+                let text = selector.cel.as_ref().map(|cel| cel.expression.as_str())?;
+                Some((format!("{of}: selector #{index}"), text))
+            })
+        };
+        let of_class = expressions(&self.class.spec.selectors, format!("class {}", self.ask.device_class_name));
+        of_class.chain(expressions(&self.ask.selectors, format!("claim {claim}")))
+    }
+}
+
+impl Demand {
+    /// What a claim asks for; or why nothing can be given to it, wherever its pod runs.
+    pub(super) fn of(claim: &Claim<'_>, objects: &Objects, selectors: &Selectors) -> Result<Self, String> {
+        let spec = &claim.object.spec.devices;
+        let requests: Vec<Asked> =
+            spec.requests.iter().map(|request| asked(request, &claim.key, objects)).collect::<Result<_, _>>()?;
+        let demand = Self {
+            key: claim.key.clone(),
+            uid: claim.uid.clone(),
+            revision: revision(claim.object),
+            requests,
+            constraints: spec.constraints.clone(),
+            config: spec.config.clone(),
+        };
+        demand.check(selectors)?;
+        Ok(demand)
+    }
+
+    /// Whether a request has alternatives.
+    pub(super) fn has_choice(&self) -> bool {
+        self.requests.iter().any(|request| request.alternatives.len() > 1)
+    }
+
+    /// How early the alternatives are named that were chosen.
+    pub(super) fn preference(&self, given: &Given) -> i64 {
+        let with_choice = self.requests.iter().filter(|request| request.alternatives.len() > 1);
+        let ranks = with_choice.filter_map(|request| {
+            let is_chosen = |one: &Alternative| given.results.iter().any(|result| result.request == one.name);
+            request.alternatives.iter().rev().zip(1..).find(|(one, _)| is_chosen(one)).map(|(_, rank)| rank)
+        });
+        ranks.sum()
+    }
+
+    fn check(&self, selectors: &Selectors) -> Result<(), String> {
+        let key = &self.key;
+        for alternative in self.requests.iter().flat_map(|request| &request.alternatives) {
+            for (place, text) in alternative.selectors(key) {
+                selectors.check(text).map_err(|mistake| format!("{place}: CEL compile error: {mistake}"))?;
+            }
+        }
+        let is_unknown = |constraint: &DeviceConstraint| {
+            constraint.match_attribute.is_none() && constraint.distinct_attribute.is_none()
+        };
+        if let Some(index) = self.constraints.iter().position(is_unknown) {
+            return Err(format!("claim {key}, constraint #{index}: empty constraint (unsupported constraint type?)"));
+        }
+        let fewest = |request: &Asked| request.alternatives.iter().map(|one| one.count.unwrap_or(1)).min().unwrap_or(0);
+        let devices = self.requests.iter().map(fewest).fold(0, usize::saturating_add);
+        if devices > DEVICES_MAX {
+            let limit = format!("number of requested devices {devices} exceeds the claim limit of {DEVICES_MAX}");
+            return Err(format!("claim {key}: {limit}"));
+        }
+        Ok(())
+    }
+}
+
+fn asked(request: &DeviceRequest, claim: &ObjectKey, objects: &Objects) -> Result<Asked, String> {
+    let name = &request.name;
+    let alternatives = match &request.exactly {
+        Some(exactly) => vec![alternative(name.clone(), exactly, claim, objects)?],
+        None => {
+            let named = request.first_available.iter().map(|one| (format!("{name}/{}", one.name), one));
+            named.map(|(name, one)| alternative(name, one, claim, objects)).collect::<Result<_, _>>()?
+        }
+    };
+    if alternatives.is_empty() {
+        return Err(format!("resource claim {claim}, request {name}: unknown request type"));
+    }
+    Ok(Asked { name: name.clone(), alternatives })
+}
+
+fn alternative(name: String, ask: &DeviceAsk, claim: &ObjectKey, objects: &Objects) -> Result<Alternative, String> {
+    let wrong = |why: &str| Err(format!("claim {claim}, request {name}: {why}"));
+    let class = ask.device_class_name.as_str();
+    if class.is_empty() {
+        return Err(format!("request {name}: unsupported request type"));
+    }
+    let Some(class) = objects.get::<DeviceClass>(class) else {
+        return Err(format!("request {name}: device class {class} does not exist"));
+    };
+    if let Some(index) = ask.selectors.iter().position(|selector| selector.cel.is_none()) {
+        return wrong(&format!("selector #{index}: CEL expression empty (unsupported selector type?)"));
+    }
+    if ask.capacity.is_some() {
+        return wrong("asks for a part of a device, which is not supported");
+    }
+    let count = match (ask.allocation_mode.as_str(), ask.count.unwrap_or(1)) {
+        ("" | "ExactCount", count) => Some(usize::try_from(count).unwrap_or(usize::MAX)),
+        ("All", _) => None,
+        (mode, _) => return wrong(&format!("unsupported count mode {mode}")),
+    };
+    let is_admin = ask.admin_access == Some(true);
+    Ok(Alternative { name, count, is_admin, ask: ask.clone(), class: class.clone() })
+}

@@ -1,0 +1,338 @@
+//! Devices for the claims of a pod on one node: the first choice in which every request has what it asks for.
+
+mod given;
+
+use koord_engine::{
+    dynamic::{Device, DeviceAttribute, DeviceConstraint, DeviceTaint, DeviceToleration, ResourceSlice},
+    node::Node,
+    object::Objects,
+};
+
+use super::{
+    demand::{Alternative, Asked, DEVICES_MAX, Demand},
+    ledger::{Given, InPool, Ledger},
+    pools::{Pool, PoolId, Pools},
+    selectors::{Answers, Selectors},
+};
+
+/// The words where no choice fits.
+pub(super) const NONE: &str = "cannot allocate all claims";
+
+/// Choices that are looked at on one node, before the search is given up.
+const STEPS_MAX: usize = 10_000;
+
+/// Where devices are looked for.
+#[derive(Clone, Copy)]
+pub(super) struct Scope<'a> {
+    pub(super) pools: &'a Pools,
+    pub(super) ledger: &'a Ledger,
+    pub(super) objects: &'a Objects,
+    pub(super) selectors: &'a Selectors,
+}
+
+/// A device that can be reached from the node.
+struct Candidate<'a> {
+    pool: &'a PoolId,
+    slice: &'a ResourceSlice,
+    device: &'a Device,
+    /// Whether another claim has it.
+    is_given: bool,
+    /// The claims for which it is chosen.
+    chosen_by: Vec<usize>,
+}
+
+/// A device that is chosen for a request.
+#[derive(Clone, Copy)]
+struct Choice<'a> {
+    candidate: usize,
+    request: &'a Asked,
+    alternative: &'a Alternative,
+}
+
+/// A search on one node.
+struct Search<'a> {
+    demands: &'a [Demand],
+    candidates: Vec<Candidate<'a>>,
+    /// By alternative, in the order in which the demands name them: what its selectors say about each candidate.
+    answers: Vec<Vec<Result<bool, String>>>,
+    /// By claim.
+    choices: Vec<Vec<Choice<'a>>>,
+    steps: usize,
+    /// What of a device that would have fitted is not supported, or why a pool cannot be used.
+    hint: Option<String>,
+}
+
+/// How far a search has come.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    claim: usize,
+    request: usize,
+    alternative: (usize, &'a Alternative),
+    /// Devices that are still to be chosen.
+    left: usize,
+    /// The first candidate to look at: earlier ones were tried with all that follow.
+    from: usize,
+}
+
+/// What each claim is given on a node; or why the node cannot give it.
+pub(super) fn on(node: &Node, demands: &[Demand], scope: Scope<'_>) -> Result<Vec<Given>, String> {
+    let (mut candidates, mut hint, mut answers) = (Vec::new(), None, Vec::new());
+    let alternatives = || {
+        let of_demand = |demand| requests_of(demand).map(move |(asked, one)| (demand, asked, one));
+        demands.iter().flat_map(of_demand)
+    };
+    answers.resize_with(alternatives().count(), Vec::new);
+    for (id, pool) in scope.pools.reached_from(node) {
+        if let Some(problem) = &pool.problem {
+            let all = alternatives().find(|(.., alternative)| alternative.count.is_none());
+            if let Some((demand, asked, _)) = all {
+                let (claim, request) = (&demand.key, &asked.name);
+                return Err(format!(
+                    "claim {claim}, request {request}: asks for all devices, but resource pool {id} {problem}"
+                ));
+            }
+            hint.get_or_insert_with(|| format!("resource pool {id} {problem}"));
+            continue;
+        }
+        add_pool(&mut candidates, (id, pool), node, scope);
+        for (answers, (demand, _, alternative)) in answers.iter_mut().zip(alternatives()) {
+            for part in pool.reached_from(node) {
+                if let Some(slice) = scope.objects.get::<ResourceSlice>(part.key.as_str()) {
+                    let of = |text: &str| scope.selectors.answers(text, part, slice);
+                    answers.extend(selected(alternative, demand, slice.spec.devices.len(), of)?);
+                }
+            }
+        }
+    }
+    let choices = demands.iter().map(|_| Vec::new()).collect();
+    let mut search = Search { demands, candidates, answers, choices, steps: 0, hint };
+    if search.request(0, 0)? {
+        return search.given();
+    }
+    Err(search.hint.map_or_else(|| NONE.to_owned(), |hint| format!("{NONE}: {hint}")))
+}
+
+fn requests_of(demand: &Demand) -> impl Iterator<Item = (&Asked, &Alternative)> {
+    demand.requests.iter().flat_map(|asked| asked.alternatives.iter().map(move |one| (asked, one)))
+}
+
+fn add_pool<'a>(all: &mut Vec<Candidate<'a>>, (id, pool): (&'a PoolId, &'a Pool), node: &Node, scope: Scope<'a>) {
+    let given: Option<&InPool> = scope.ledger.in_pool(id);
+    let slices = pool.reached_from(node).filter_map(|part| scope.objects.get::<ResourceSlice>(part.key.as_str()));
+    for slice in slices {
+        all.extend(slice.spec.devices.iter().map(|device| {
+            let is_given = given.is_some_and(|given| given.contains_key(&device.name));
+            Candidate { pool: id, slice, device, is_given, chosen_by: Vec::new() }
+        }));
+    }
+}
+
+/// What the selectors of an alternative say about so many devices of a slice: the first that refuses one, or fails, counts.
+fn selected(
+    alternative: &Alternative,
+    demand: &Demand,
+    devices: usize,
+    answers: impl Fn(&str) -> Result<Answers, std::sync::Arc<str>>,
+) -> Result<Vec<Result<bool, String>>, String> {
+    let mut all = vec![Ok(true); devices];
+    for (place, text) in alternative.selectors(&demand.key) {
+        let failed = |why: &str| format!("{place}: CEL runtime error: {why}");
+        let answers = answers(text).map_err(|why| failed(&why))?;
+        for (known, answer) in all.iter_mut().zip(&*answers) {
+            if *known == Ok(true) {
+                *known = answer.clone().map_err(|why| failed(&why));
+            }
+        }
+    }
+    Ok(all)
+}
+
+impl<'a> Search<'a> {
+    /// Finds devices for this request, and for all that come after it.
+    fn request(&mut self, claim: usize, request: usize) -> Result<bool, String> {
+        let Some(demand) = self.demands.get(claim) else { return Ok(true) };
+        let Some(asked) = demand.requests.get(request) else { return self.request(claim + 1, 0) };
+        for alternative in self.numbered(claim, request, asked) {
+            if self.alternative(claim, request, alternative)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The alternatives of a request, with their numbers among all.
+    fn numbered(&self, claim: usize, request: usize, asked: &'a Asked) -> Vec<(usize, &'a Alternative)> {
+        let before = self.demands.iter().take(claim).flat_map(|demand| &demand.requests);
+        let before =
+            before.chain(self.demands.get(claim).into_iter().flat_map(|one| one.requests.iter().take(request)));
+        let first: usize = before.map(|asked| asked.alternatives.len()).sum();
+        (first..).zip(&asked.alternatives).collect()
+    }
+
+    fn alternative(&mut self, claim: usize, request: usize, number: (usize, &'a Alternative)) -> Result<bool, String> {
+        let place = |left| Place { claim, request, alternative: number, left, from: 0 };
+        let chosen = self.choices.get(claim).map_or(0, Vec::len);
+        if let Some(count) = number.1.count {
+            return if chosen.saturating_add(count) > DEVICES_MAX { Ok(false) } else { self.devices(place(count)) };
+        }
+        let mut all = Vec::new();
+        for candidate in 0..self.candidates.len() {
+            if self.is_selected(number, candidate)? {
+                all.push(candidate);
+            }
+        }
+        let is_possible = !all.is_empty() && chosen + all.len() <= DEVICES_MAX;
+        is_possible.then(|| self.all(place(0), &all)).unwrap_or(Ok(false))
+    }
+
+    /// Chooses all of these devices, and goes on.
+    fn all(&mut self, place: Place<'a>, all: &[usize]) -> Result<bool, String> {
+        let before = self.choices.get(place.claim).map_or(0, Vec::len);
+        let is_found = all.iter().all(|candidate| self.choose(place, *candidate));
+        if is_found && self.request(place.claim, place.request + 1)? {
+            return Ok(true);
+        }
+        while self.choices.get(place.claim).is_some_and(|choices| choices.len() > before) {
+            self.undo(place.claim);
+        }
+        Ok(false)
+    }
+
+    /// Chooses the devices that are left to be chosen, and goes on.
+    fn devices(&mut self, place: Place<'a>) -> Result<bool, String> {
+        if place.left == 0 {
+            return self.request(place.claim, place.request + 1);
+        }
+        for candidate in place.from..self.candidates.len() {
+            if !self.is_free(place, candidate) || !self.is_selected(place.alternative, candidate)? {
+                continue;
+            }
+            self.steps += 1;
+            if self.steps > STEPS_MAX {
+                return Err(format!("{NONE}: more than {STEPS_MAX} choices of devices were tried"));
+            }
+            if !self.choose(place, candidate) {
+                continue;
+            }
+            if self.devices(Place { left: place.left - 1, from: candidate + 1, ..place })? {
+                return Ok(true);
+            }
+            self.undo(place.claim);
+        }
+        Ok(false)
+    }
+
+    /// Whether nobody has a device, or who asks for it does not mind.
+    fn is_free(&self, place: Place<'a>, candidate: usize) -> bool {
+        let candidate = self.candidates.get(candidate);
+        candidate.is_some_and(|Candidate { is_given, chosen_by, .. }| {
+            if place.alternative.1.is_admin {
+                !chosen_by.contains(&place.claim)
+            } else {
+                !is_given && chosen_by.is_empty()
+            }
+        })
+    }
+
+    /// Whether the selectors want a device; an error where one of them fails.
+    fn is_selected(&self, (number, _): (usize, &Alternative), candidate: usize) -> Result<bool, String> {
+        self.answers.get(number).and_then(|answers| answers.get(candidate)).cloned().unwrap_or(Ok(false))
+    }
+
+    /// Chooses a device, if nothing but its selectors is against it.
+    fn choose(&mut self, place: Place<'a>, candidate: usize) -> bool {
+        let alternative = place.alternative.1;
+        if !self.is_free(place, candidate) || !self.is_supported(candidate) {
+            return false;
+        }
+        let demands: &'a [Demand] = self.demands;
+        let Some(demand) = demands.get(place.claim) else { return false };
+        let Some(request) = demand.requests.get(place.request) else { return false };
+        let choice = Choice { candidate, request, alternative };
+        let is_tainted = self.candidates.get(candidate).is_some_and(|candidate| {
+            candidate.device.taints.iter().any(|taint| !tolerates(&alternative.ask.tolerations, taint))
+        });
+        if is_tainted || !demand.constraints.iter().all(|constraint| self.keeps(constraint, place.claim, choice)) {
+            return false;
+        }
+        if let (Some(candidate), Some(choices)) =
+            (self.candidates.get_mut(candidate), self.choices.get_mut(place.claim))
+        {
+            candidate.chosen_by.push(place.claim);
+            choices.push(choice);
+        }
+        true
+    }
+
+    fn undo(&mut self, claim: usize) {
+        let last = self.choices.get_mut(claim).and_then(Vec::pop);
+        if let Some(candidate) = last.and_then(|last| self.candidates.get_mut(last.candidate)) {
+            candidate.chosen_by.pop();
+        }
+    }
+
+    /// Whether a device is one of those that can be given as a whole and at once. One that is not is named where nothing fits.
+    fn is_supported(&mut self, candidate: usize) -> bool {
+        let Some(Candidate { device, .. }) = self.candidates.get(candidate) else { return false };
+        let lack = if !device.consumes_counters.is_empty() {
+            "shares counters with others"
+        } else if device.allow_multiple_allocations == Some(true) {
+            "is given in parts"
+        } else if !device.binding_conditions.is_empty() {
+            "has binding conditions"
+        } else {
+            return true;
+        };
+        let name = &device.name;
+        self.hint.get_or_insert_with(|| format!("device {name} {lack}, which is not supported"));
+        false
+    }
+
+    /// Whether a constraint of a claim holds with one more device.
+    fn keeps(&self, constraint: &DeviceConstraint, claim: usize, choice: Choice<'_>) -> bool {
+        let names = &constraint.requests;
+        let concerns = |choice: &Choice<'_>| {
+            let (request, alternative) = (&choice.request.name, &choice.alternative.name);
+            names.is_empty() || names.contains(request) || names.contains(alternative)
+        };
+        if !concerns(&choice) {
+            return true;
+        }
+        let others = || self.choices.get(claim).into_iter().flatten().filter(|other| concerns(other));
+        let value = |choice: &Choice<'_>, name: &str| attribute(self.candidates.get(choice.candidate)?, name);
+        let same = constraint.match_attribute.as_deref().is_none_or(|name| {
+            let own = value(&choice, name);
+            own.is_some() && others().all(|other| value(other, name) == own)
+        });
+        let distinct = constraint.distinct_attribute.as_deref().is_none_or(|name| {
+            let own = value(&choice, name);
+            own.is_some() && others().all(|other| value(other, name) != own)
+        });
+        same && distinct
+    }
+}
+
+/// An attribute by its full name; what a driver names without a domain is in its own.
+fn attribute<'c>(candidate: &Candidate<'c>, name: &str) -> Option<&'c DeviceAttribute> {
+    let attributes = &candidate.device.attributes;
+    attributes.get(name).or_else(|| {
+        let (domain, id) = name.split_once('/')?;
+        (domain == &*candidate.slice.spec.driver).then(|| attributes.get(id)).flatten()
+    })
+}
+
+fn tolerates(tolerations: &[DeviceToleration], taint: &DeviceTaint) -> bool {
+    let keeps_away = matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute");
+    let meets = |wanted: &str, actual: &str| wanted.is_empty() || wanted == actual;
+    !keeps_away
+        || tolerations.iter().any(|toleration| {
+            let is_value = match toleration.operator.as_str() {
+                "" | "Equal" => toleration.value == taint.value,
+                operator => operator == "Exists",
+            };
+            meets(&toleration.effect, &taint.effect) && meets(&toleration.key, &taint.key) && is_value
+        })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,412 @@
+use std::collections::BTreeSet;
+
+use koord_core::write::{Action, Write};
+use koord_engine::{
+    cycle::Profile,
+    plugin::{Refusals, Upkeep},
+};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::{
+    ledger::ClaimsHeld,
+    testing::{DRIVER, World, claimed, pod, pod_with_template, request},
+    *,
+};
+
+fn one() -> Value {
+    claimed(&json!([request("r", 1, &[])]))
+}
+
+fn allocated(node: &str, consumers: &[&str]) -> Value {
+    let mut claim = one();
+    let result = json!({"request": "r", "driver": DRIVER, "pool": node, "device": "0"});
+    let only = json!({"key": "metadata.name", "operator": "In", "values": [node]});
+    let selector = json!({"nodeSelectorTerms": [{"matchFields": [only]}]});
+    let consumers: Vec<Value> = consumers.iter().map(|uid| json!({"resource": "pods", "uid": uid})).collect();
+    let allocation = json!({"devices": {"results": [result]}, "nodeSelector": selector});
+    claim["status"] = json!({"allocation": allocation, "reservedFor": consumers});
+    claim
+}
+
+#[test]
+fn a_pod_waits_until_its_claims_are_there_and_its_own() {
+    let mut world = World::of(&["a"]);
+    let held = |world: &World, pod: &Pod| {
+        world.plugin.pre_enqueue(pod, &world.cluster).map_or_else(|reason| reason.text, |()| String::new())
+    };
+    assert_eq!(held(&world, &pod("p", &[])), "");
+    assert_eq!(held(&world, &pod("p", &["c"])), "could not find ResourceClaim \"ns/c\"");
+    assert_eq!(held(&world, &pod_with_template("p", None)), "pod \"ns/p\": ResourceClaim not created yet");
+    world.claim("c", &one());
+    assert_eq!(held(&world, &pod("p", &["c"])), "");
+    let foreign = "ResourceClaim ns/c was not created for pod ns/p (pod is not owner)";
+    assert_eq!(held(&world, &pod_with_template("p", Some("c"))), foreign);
+    let owner = json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "p", "controller": true});
+    let mut owned = one();
+    owned["metadata"] = json!({"ownerReferences": [owner]});
+    world.claim("c", &owned);
+    assert_eq!(held(&world, &pod_with_template("p", Some("c"))), "");
+    let claim: ResourceClaim = serde_json::from_value(owned).unwrap();
+    let deleting = koord_engine::object::Object::new(ObjectKey::new("ns", "c"), "c".into(), true, Arc::new(claim));
+    world.cluster.set_object(deleting);
+    assert_eq!(held(&world, &pod("p", &["c"])), "resourceclaim \"c\" is being deleted");
+    let reference = koord_engine::pod::Reference { kind: ResourceKind::POD, key: ObjectKey::cluster("r") };
+    let stand_in = Pod { reservation: Some(Arc::new(reference)), ..Pod::clone(&pod("p", &["c"])) };
+    assert_eq!(held(&world, &stand_in), "a Reservation cannot have resource claims");
+}
+
+#[test]
+fn a_claim_that_asks_for_what_is_not_known_is_refused_with_the_reason() {
+    let mut world = World::of(&["a"]);
+    world.plain("a", &["0"]);
+    let exactly = |members: Value| {
+        let mut request = request("r", 1, &[]);
+        request["exactly"].as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+        claimed(&json!([request]))
+    };
+    let mut constrained = one();
+    constrained["spec"]["devices"]["constraints"] = json!([{"requests": ["r"]}]);
+    for (claim, words) in [
+        (exactly(json!({"deviceClassName": "none"})), "request r: device class none does not exist"),
+        (exactly(json!({"deviceClassName": ""})), "request r: unsupported request type"),
+        (claimed(&json!([{"name": "r"}])), "resource claim ns/c, request r: unknown request type"),
+        (exactly(json!({"allocationMode": "Half"})), "claim ns/c, request r: unsupported count mode Half"),
+        (
+            exactly(json!({"capacity": {"requests": {"memory": "1Gi"}}})),
+            "claim ns/c, request r: asks for a part of a device, which is not supported",
+        ),
+        (
+            exactly(json!({"selectors": [{}]})),
+            "claim ns/c, request r: selector #0: CEL expression empty (unsupported selector type?)",
+        ),
+        (
+            exactly(json!({"selectors": [{"cel": {"expression": "1 + 1"}}]})),
+            "claim ns/c: selector #0: CEL compile error: must evaluate to bool or the unknown type, not int",
+        ),
+        (exactly(json!({"count": 33})), "claim ns/c: number of requested devices 33 exceeds the claim limit of 32"),
+        (constrained, "claim ns/c, constraint #0: empty constraint (unsupported constraint type?)"),
+    ] {
+        world.claim("c", &claim);
+        assert_eq!(world.answers(&pod("p", &["c"])), [format!("Unresolvable: {words}")]);
+        world.claim("d", &one());
+        assert_eq!(world.answers(&pod("q", &["d"])), [""], "other claims are as they were");
+    }
+}
+
+#[test]
+fn a_device_is_given_once_and_given_back_with_its_pod() {
+    let mut world = World::of(&["a", "b"]);
+    world.plain("a", &["0"]);
+    for name in ["c", "d"] {
+        world.claim(name, &one());
+    }
+    let (first, second) = (pod("first", &["c"]), pod("second", &["d"]));
+    let (given, _) = world.reserve(&first, "a").unwrap();
+    assert_eq!((given, world.used()), (vec!["r=0".to_owned()], vec!["a/0".to_owned()]));
+    let none = "UU cannot allocate all claims";
+    assert_eq!(world.answers(&second), [none, none]);
+    assert_eq!(world.reserve(&second, "a").unwrap_err(), "cannot allocate all claims");
+    let in_flight = "Unresolvable: resource claim ns/c is in the process of being allocated";
+    assert_eq!(world.answers(&pod("third", &["c"])), [in_flight]);
+    world.cluster.remove_pod(&first.uid);
+    assert_eq!((world.answers(&second), world.used()), (vec![String::new(), none.to_owned()], vec![]));
+    let gone = Event::PodRemoved(first);
+    assert!(world.plugin.may_help(&second, &gone, &world.cluster));
+    assert!(!world.plugin.may_help(&second, &Event::PodRemoved(pod("plain", &[])), &world.cluster));
+}
+
+#[test]
+fn what_was_decided_counts_until_the_claim_says_otherwise() {
+    let mut world = World::of(&["a"]);
+    world.plain("a", &["0"]);
+    world.claim("c", &one());
+    let first = pod("first", &["c"]);
+    let (_, writes) = world.reserve(&first, "a").unwrap();
+    let bound = Arc::new(Pod { node: Some("a".into()), ..Pod::clone(&first) });
+    let holds = world.cluster.pod(&first.uid).unwrap().holds.clone();
+    world.cluster.place(bound, &"a".into(), holds);
+    assert_eq!(world.used(), ["a/0"], "the pod is bound before the claim is seen to have its device");
+    let claim = world.carry_out("c", &one(), &writes);
+    assert_eq!(world.used(), ["a/0"]);
+    world.claim("c", &one());
+    assert_eq!(world.used(), [""; 0], "what a claim has lost does not count for the sake of a pod that had it");
+    let (_, writes) = world.reserve(&pod("second", &["c"]), "a").unwrap();
+    assert_eq!((world.used(), writes.len()), (vec!["a/0".to_owned()], 2), "it may be given anew");
+    world.claim("c", &claim);
+    world.remove::<ResourceClaim>("c");
+    assert_eq!(world.used(), [""; 0]);
+}
+
+#[test]
+fn what_may_have_been_written_counts_for_a_while() {
+    let mut world = World::of(&["a"]);
+    world.plain("a", &["0"]);
+    ["c", "d"].iter().for_each(|name| _ = world.claim(name, &one()));
+    let first = pod("first", &["c"]);
+    world.reserve(&first, "a").unwrap();
+    let second = pod("second", &["d"]);
+    world.cluster.know(&second);
+    let placed = world.cluster.remove_pod(&first.uid).unwrap();
+    let mut orders = Orders::default();
+    world.plugin.unreserved(&placed, &mut world.cluster, &mut orders);
+    assert_eq!(world.answers(&second), ["UU cannot allocate all claims"], "the claim may have the device");
+    assert_eq!(world.answers(&first), ["UU cannot allocate all claims"], "and its pod asks for another one");
+    let until = world.cluster.wake_at().unwrap();
+    world.plugin.settle(&mut world.cluster, &mut orders);
+    assert_eq!(orders.activate, []);
+    world.cluster.tick(until);
+    world.plugin.settle(&mut world.cluster, &mut orders);
+    assert_eq!(
+        (orders.activate, world.answers(&second), world.used()),
+        (vec![second.uid.clone()], vec![String::new()], vec![])
+    );
+    world.plugin.unreserved(&placed, &mut world.cluster, &mut Orders::default());
+    world.claim("c", &allocated("a", &[]));
+    world.claim("c", &one());
+    assert_eq!(world.used(), [""; 0], "a claim that was seen leaves no doubt");
+}
+
+#[test]
+fn a_claim_is_written_with_the_finalizer_first_and_then_with_its_devices_and_its_pod() {
+    let mut world = World::of(&["a"]);
+    world.plain("a", &["0"]);
+    let mut claim = one();
+    claim["metadata"] = json!({"finalizers": ["other"]});
+    world.claim("c", &claim);
+    let shown = |writes: &[Write]| -> Vec<Value> {
+        let show = |write: &Write| match &write.action {
+            Action::Patch { subresource, patch } => json!([subresource, patch]),
+            Action::StrategicPatch { subresource, patch } => json!([subresource, patch, "strategic"]),
+            other => panic!("{other:?}"),
+        };
+        writes.iter().map(show).collect()
+    };
+    let (_, writes) = world.reserve(&pod("p", &["c"]), "a").unwrap();
+    let finalizer = "resource.kubernetes.io/delete-protection";
+    let metadata = json!({"uid": "c", "resourceVersion": "3", "finalizers": ["other", finalizer]});
+    let only = json!({"key": "metadata.name", "operator": "In", "values": ["a"]});
+    let allocation = json!({
+        "devices": {"results": [{"request": "r", "driver": DRIVER, "pool": "a", "device": "0"}]},
+        "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [only]}]},
+    });
+    let consumer = json!({"resource": "pods", "name": "p", "uid": "p"});
+    let status = json!({"allocation": allocation, "reservedFor": [consumer]});
+    assert_eq!(
+        shown(&writes),
+        [
+            json!(["", {"metadata": metadata}]),
+            json!(["status", {"metadata": {"uid": "c"}, "status": status}, "strategic"])
+        ]
+    );
+    world.carry_out("c", &claim, &writes);
+    assert_eq!(world.reserve(&pod("p", &["c"]), "a").unwrap().1, [], "nothing is written twice");
+    let (given, writes) = world.reserve(&pod("q", &["c"]), "a").unwrap();
+    let consumer = json!({"resource": "pods", "name": "q", "uid": "q"});
+    let shared = json!(["status", {"metadata": {"uid": "c"}, "status": {"reservedFor": [consumer]}}, "strategic"]);
+    assert_eq!((given, shown(&writes)), (vec![], vec![shared]), "a claim that has its device is only reserved");
+    world.cluster.remove_pod(&"p".into());
+    claim["metadata"]["finalizers"] = json!([finalizer]);
+    world.claim("c", &claim);
+    let (_, writes) = world.reserve(&pod("r", &["c"]), "a").unwrap();
+    let [status] = &*shown(&writes) else { panic!("{writes:?}") };
+    assert_eq!(status[1]["metadata"], json!({"uid": "c", "resourceVersion": "5"}));
+}
+
+#[test]
+fn a_pod_follows_the_claim_that_has_its_devices() {
+    let mut world = World::of(&["a", "b"]);
+    world.claim("c", &allocated("b", &["q"]));
+    let out_of_reach = "UU resourceclaim not available on the node";
+    assert_eq!(world.answers(&pod("p", &["c"])), [out_of_reach, ""]);
+    let everybody: Vec<String> = (0..256).map(|number| format!("pod-{number}")).collect();
+    let everybody: Vec<&str> = everybody.iter().map(String::as_str).collect();
+    world.claim("c", &allocated("b", &everybody));
+    assert_eq!(world.answers(&pod("p", &["c"])), ["Unresolvable: resourceclaim in use"]);
+    assert_eq!(world.answers(&pod("pod-7", &["c"])), [out_of_reach, ""]);
+}
+
+/// What PostFilter says of a pod that no node takes, and which claims are to lose their devices.
+fn post_filtered(world: &mut World, waiting: &Arc<Pod>) -> (PostFilter, Vec<Write>) {
+    let class = world.cluster.class(&waiting.template);
+    let request = Request { pod: waiting, class: &class, plugins: &[] };
+    let plugin: Arc<dyn Plugin> = Arc::new(DynamicResources::default());
+    let PreFilter::Nodes(filter) = plugin.filter(&request, &world.cluster) else { panic!() };
+    let mut refusals = Refusals::default();
+    for (row, _) in world.cluster.rows() {
+        let refused = filter.filter(&world.cluster, row).err();
+        refused.into_iter().for_each(|refusal| refusals.add(Verdict { plugin: 0, refusal }, row));
+    }
+    let found = Found::Nothing(refusals);
+    let profile = Profile::of("s", vec![Arc::clone(&plugin)]);
+    let mut draw = |_| 0;
+    let mut attempted = Attempted { cluster: &mut world.cluster, profile: &profile, found: &found, draw: &mut draw };
+    let result = plugin.post_filter(&request, &mut attempted);
+    let Upkeep { writes, .. } = plugin.upkeep(&world.cluster);
+    (result, writes)
+}
+
+#[test]
+fn a_claim_that_nobody_uses_loses_devices_that_its_pod_cannot_reach() {
+    let mut world = World::of(&["a"]);
+    let waiting = pod("p", &["free", "c"]);
+    let words = |text: &str| PostFilter::Nothing(text.to_owned());
+    world.plain("a", &["0"]);
+    world.claim("free", &one());
+    world.claim("c", &allocated("gone", &["q"]));
+    assert_eq!(post_filtered(&mut world, &waiting), (words("still not schedulable"), vec![]));
+    world.claim("c", &allocated("gone", &["p"]));
+    let (result, writes) = post_filtered(&mut world, &waiting);
+    assert_eq!(result, words("deallocation of ResourceClaim completed"));
+    let status = json!({"allocation": null, "reservedFor": null, "devices": null});
+    let patch = json!({"metadata": {"uid": "c", "resourceVersion": "5"}, "status": status});
+    assert_eq!(
+        writes.iter().map(|write| write.action.clone()).collect::<Vec<_>>(),
+        [Action::Patch { subresource: "status", patch }]
+    );
+    world.claim("c", &one());
+    assert_eq!(world.plugin.upkeep(&world.cluster).writes, [], "it has lost them");
+    let plain = pod("plain", &[]);
+    let class = world.cluster.class(&plain.template);
+    let request = Request { pod: &plain, class: &class, plugins: &[] };
+    let found = Found::Nothing(Refusals::default());
+    let (profile, mut draw) = (Profile::default(), |_| 0);
+    let mut attempted = Attempted { cluster: &mut world.cluster, profile: &profile, found: &found, draw: &mut draw };
+    assert_eq!(world.plugin.post_filter(&request, &mut attempted), words(""));
+}
+
+#[test]
+fn changes_of_what_a_claim_depends_on_help() {
+    let mut world = World::of(&["a"]);
+    let waiting = pod("p", &["c"]);
+    let created = world.claim("c", &one());
+    assert!(world.helps(&waiting, created));
+    let same = world.claim("c", &one());
+    assert!(!world.helps(&waiting, same), "only its revision has changed");
+    let unrelated = world.claim("d", &allocated("a", &[]));
+    assert!(!world.helps(&waiting, unrelated));
+    let freed = world.claim("d", &one());
+    assert!(world.helps(&waiting, freed), "its device may be what is waited for");
+    world.claim("d", &allocated("a", &[]));
+    let deleted = world.remove::<ResourceClaim>("d");
+    assert!(world.helps(&waiting, deleted));
+    let slice = world.plain("a", &["0"]);
+    assert!(world.helps(&waiting, slice));
+    let class = world.set::<DeviceClass>("new", &json!({}));
+    assert!(world.helps(&waiting, class));
+    let class = world.remove::<DeviceClass>("new");
+    assert!(!world.helps(&waiting, class));
+    let allocated = world.claim("c", &allocated("a", &[]));
+    assert!(world.helps(&waiting, allocated));
+    assert!(world.plugin.may_help(&waiting, &Event::PodChanged, &world.cluster));
+    assert!(!world.plugin.may_help(&pod("q", &["absent"]), &Event::PodChanged, &world.cluster));
+    let freed = world.claim("c", &one());
+    assert!(!world.helps(&pod("q", &["absent"]), freed), "it waits for its own claim first");
+}
+
+/// A step of a history of claims and pods.
+#[derive(Clone, Debug)]
+enum Step {
+    /// A claim is as it was made.
+    Free(usize),
+    /// A claim is seen to have what a pod has written, or devices that another scheduler gave it.
+    Has(usize, usize),
+    /// A claim is deleted.
+    Delete(usize),
+    /// A pod gets a place, if the plugin gives it devices.
+    Place(usize),
+    /// A pod is gone.
+    Remove(usize),
+    /// A pod is tried elsewhere, and all is as it was.
+    Try(usize),
+}
+
+const CLAIMS: [&str; 3] = ["c0", "c1", "c2"];
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let claim = 0..CLAIMS.len();
+    let step = prop_oneof![
+        claim.clone().prop_map(Step::Free),
+        (claim.clone(), 0..3_usize).prop_map(|(claim, device)| Step::Has(claim, device)),
+        claim.clone().prop_map(Step::Delete),
+        (0..6_usize).prop_map(Step::Place),
+        (0..6_usize).prop_map(Step::Place),
+        (0..6_usize).prop_map(Step::Remove),
+        (0..6_usize).prop_map(Step::Try),
+    ];
+    prop::collection::vec(step, 1..40)
+}
+
+/// What is given, found by looking through everything that has happened.
+#[derive(Default)]
+struct Oracle {
+    /// By claim: each version, with the device that it has.
+    versions: [Vec<Option<Option<String>>>; 3],
+    /// By pod: the claim, how many versions of it there were, and the device.
+    places: BTreeMap<usize, (usize, usize, String)>,
+}
+
+impl Oracle {
+    fn used(&self) -> BTreeSet<String> {
+        let said = self.versions.iter().filter_map(|versions| versions.last().cloned()??);
+        let held = self.places.values().filter(|(claim, seen, _)| {
+            // Since the decision the claim has neither had devices nor been away.
+            self.versions[*claim][*seen - 1..].iter().all(|version| *version == Some(None))
+        });
+        said.chain(held.map(|(.., device)| device.clone())).collect()
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_ledger_knows_what_a_look_at_everything_finds(steps in steps()) {
+        let mut world = World::of(&["a"]);
+        world.plain("a", &["0", "1", "2"]);
+        let mut oracle = Oracle::default();
+        for step in steps {
+            match step {
+                Step::Free(claim) => {
+                    world.claim(CLAIMS[claim], &one());
+                    oracle.versions[claim].push(Some(None));
+                }
+                Step::Has(claim, device) => {
+                    // A pod that has its place has written what it was given.
+                    let written = oracle.places.values().find(|(of, ..)| *of == claim).map(|(.., device)| device.clone());
+                    let device = written.unwrap_or_else(|| format!("a/{device}"));
+                    let mut object = allocated("a", &[]);
+                    object["status"]["allocation"]["devices"]["results"][0]["device"] = json!(device.trim_start_matches("a/"));
+                    world.claim(CLAIMS[claim], &object);
+                    oracle.versions[claim].push(Some(Some(device)));
+                }
+                Step::Delete(claim) => {
+                    if oracle.versions[claim].last().is_some_and(Option::is_some) {
+                        world.remove::<ResourceClaim>(CLAIMS[claim]);
+                        oracle.versions[claim].push(None);
+                    }
+                }
+                Step::Place(number) => {
+                    let (claim, pod) = (number % 3, pod(&format!("p{number}"), &[CLAIMS[number % 3]]));
+                    if oracle.places.contains_key(&number) || world.answers(&pod) != [""] {
+                        continue;
+                    }
+                    world.reserve(&pod, "a").unwrap();
+                    let placed = world.cluster.pod(&pod.uid).unwrap();
+                    if let Some(held) = placed.holds.get::<ClaimsHeld>() {
+                        let device = format!("a/{}", held.0[0].given.results[0].device.device);
+                        prop_assert!(!oracle.used().contains(&device), "{device} is given twice");
+                        oracle.places.insert(number, (claim, oracle.versions[claim].len(), device));
+                    }
+                }
+                Step::Remove(number) => {
+                    world.cluster.remove_pod(&Uid::from(&*format!("p{number}")));
+                    oracle.places.remove(&number);
+                }
+                Step::Try(number) => {
+                    let mut trial = world.cluster.trial();
+                    trial.remove(&Uid::from(&*format!("p{number}")));
+                }
+            }
+            prop_assert_eq!(world.used(), oracle.used().into_iter().collect::<Vec<_>>());
+        }
+    }
+}
