@@ -2,17 +2,19 @@
 //!
 //! Of the objects that is kept which decides what a claim is given; what no plugin reads is dropped when they are decoded.
 
-use std::{collections::BTreeMap, sync::Arc};
+mod objects;
 
-use k8s_openapi::{
-    ClusterResourceScope, NamespaceResourceScope, Resource,
-    api::core::v1::{NodeSelector, PodResourceClaimStatus, PodSpec},
-    apimachinery::pkg::apis::meta::v1::OwnerReference,
-};
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::{PodResourceClaimStatus, PodSpec};
 use koord_core::key::ObjectKey;
-use serde::{Deserialize, Serialize, de::IgnoredAny};
-use serde_json::{Map, Value};
 
+pub use self::objects::{
+    AllocatedDevice, AllocatedDevices, Allocation, ClaimMetadata, ClaimSpec, ClaimStatus, Consumer, Device, DeviceAsk,
+    DeviceAttribute, DeviceCapacity, DeviceClaim, DeviceClass, DeviceClassSpec, DeviceConfiguration, DeviceConstraint,
+    DeviceId, DeviceRequest, DeviceTaint, DeviceToleration, Expression, ResourceClaim, ResourceSlice, Selector,
+    SlicePool, SliceSpec,
+};
 use crate::pod::Pod;
 
 /// A claim that a pod's spec names.
@@ -109,337 +111,14 @@ impl Pod {
     }
 }
 
-/// A ResourceClaim.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub struct ResourceClaim {
-    /// Who owns it, and at which revision it is.
-    pub metadata: ClaimMetadata,
-    /// What it asks for.
-    pub spec: ClaimSpec,
-    /// What it was given.
-    pub status: ClaimStatus,
-}
-
-/// The metadata of a claim.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct ClaimMetadata {
-    /// The revision.
-    pub resource_version: String,
-    /// What has to happen before it is deleted.
-    pub finalizers: Vec<String>,
-    /// Its owners.
-    pub owner_references: Vec<OwnerReference>,
-}
-
-/// What a claim asks for.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub struct ClaimSpec {
-    /// The devices.
-    pub devices: DeviceClaim,
-}
-
-/// The devices that a claim asks for.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub struct DeviceClaim {
-    /// What is asked for, one after the other.
-    pub requests: Vec<DeviceRequest>,
-    /// What must hold for several devices.
-    pub constraints: Vec<DeviceConstraint>,
-    /// What drivers are told.
-    pub config: Vec<DeviceConfiguration>,
-}
-
-/// A request for devices: exact, or alternatives of which the first that can be had counts.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct DeviceRequest {
-    /// Its name.
-    pub name: String,
-    /// What exactly is asked for.
-    pub exactly: Option<DeviceAsk>,
-    /// The alternatives.
-    pub first_available: Vec<DeviceAsk>,
-}
-
-/// What a request asks for.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct DeviceAsk {
-    /// The name of an alternative.
-    pub name: String,
-    /// The class of the devices.
-    pub device_class_name: String,
-    /// Which devices of the class.
-    pub selectors: Vec<Selector>,
-    /// `ExactCount` or `All`; empty is the first.
-    pub allocation_mode: String,
-    /// How many; none is one.
-    pub count: Option<i64>,
-    /// Whether devices may be used that others use, to look after them.
-    pub admin_access: Option<bool>,
-    /// The taints of devices that do not matter.
-    pub tolerations: Vec<DeviceToleration>,
-    /// Which part of a device is asked for.
-    pub capacity: Option<IgnoredAny>,
-}
-
-/// Which devices are meant.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub struct Selector {
-    /// By an expression.
-    pub cel: Option<Expression>,
-}
-
-/// An expression in CEL.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub struct Expression {
-    /// The text.
-    pub expression: String,
-}
-
-/// What must hold for the devices of some requests, or of all.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct DeviceConstraint {
-    /// The names of the requests; empty for all.
-    pub requests: Vec<String>,
-    /// They have the same value of this attribute.
-    pub match_attribute: Option<String>,
-    /// Each has another value of this attribute.
-    pub distinct_attribute: Option<String>,
-}
-
-/// A taint that does not matter to a request.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub struct DeviceToleration {
-    /// The key; empty for all.
-    pub key: String,
-    /// `Equal` or `Exists`; empty is the first.
-    pub operator: String,
-    /// The value.
-    pub value: String,
-    /// The effect; empty for all.
-    pub effect: String,
-}
-
-/// What drivers are told about devices.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct DeviceConfiguration {
-    /// The names of the requests whose devices are meant; empty for all.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub requests: Vec<String>,
-    /// What they are told, which only drivers understand.
-    #[serde(flatten)]
-    pub parameters: Map<String, Value>,
-}
-
-/// What a claim was given.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct ClaimStatus {
-    /// The devices; none before.
-    pub allocation: Option<Allocation>,
-    /// Who may use them.
-    pub reserved_for: Vec<Consumer>,
-}
-
-/// The devices that a claim was given.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct Allocation {
-    /// Which they are.
-    pub devices: AllocatedDevices,
-    /// The nodes from which they can be reached; none where that is every node.
-    pub node_selector: Option<NodeSelector>,
-}
-
-/// Devices with the requests for which they were given.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub struct AllocatedDevices {
-    /// The devices.
-    pub results: Vec<AllocatedDevice>,
-}
-
-/// A device that was given to a request.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct AllocatedDevice {
-    /// The request; with a stroke between request and alternative.
-    pub request: String,
-    /// Which device.
-    #[serde(flatten)]
-    pub device: DeviceId,
-    /// Whether others may be given it too.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub admin_access: Option<bool>,
-}
-
-/// A device, by its names.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(default)]
-pub struct DeviceId {
-    /// The driver.
-    pub driver: Arc<str>,
-    /// The pool of the driver.
-    pub pool: Arc<str>,
-    /// The device in the pool.
-    pub device: Arc<str>,
-}
-
-/// Who may use what a claim was given.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct Consumer {
-    /// The uid of the pod.
-    pub uid: String,
-}
-
-/// A DeviceClass.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub struct DeviceClass {
-    /// Which devices belong to it, and what drivers are told about them.
-    pub spec: DeviceClassSpec,
-}
-
-/// The devices of a class.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub struct DeviceClassSpec {
-    /// Which devices belong to it.
-    pub selectors: Vec<Selector>,
-    /// What drivers are told.
-    pub config: Vec<DeviceConfiguration>,
-}
-
-/// A ResourceSlice: a part of a pool of devices.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub struct ResourceSlice {
-    /// The devices.
-    pub spec: SliceSpec,
-}
-
-/// The devices of a slice, and the nodes from which they can be reached.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct SliceSpec {
-    /// The driver.
-    pub driver: Arc<str>,
-    /// The pool.
-    pub pool: SlicePool,
-    /// The only node from which they can be reached.
-    pub node_name: Option<Arc<str>>,
-    /// The nodes from which they can be reached.
-    pub node_selector: Option<NodeSelector>,
-    /// Whether they can be reached from every node.
-    pub all_nodes: Option<bool>,
-    /// Whether each device says from which nodes.
-    pub per_device_node_selection: Option<bool>,
-    /// The devices.
-    pub devices: Vec<Device>,
-}
-
-/// The pool of a slice.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct SlicePool {
-    /// Its name.
-    pub name: Arc<str>,
-    /// Which description of the pool the slice is a part of: older ones do not count.
-    pub generation: i64,
-    /// How many slices describe the whole pool.
-    pub resource_slice_count: i64,
-}
-
-/// A device.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct Device {
-    /// Its name.
-    pub name: Arc<str>,
-    /// What it is like.
-    pub attributes: BTreeMap<Box<str>, DeviceAttribute>,
-    /// How much it has.
-    pub capacity: BTreeMap<Box<str>, DeviceCapacity>,
-    /// What keeps it from being given.
-    pub taints: Vec<DeviceTaint>,
-    /// What it shares with other devices.
-    pub consumes_counters: Vec<IgnoredAny>,
-    /// What has to happen before a pod may use it.
-    pub binding_conditions: Vec<IgnoredAny>,
-    /// Whether it can be given in parts.
-    pub allow_multiple_allocations: Option<bool>,
-}
-
-/// The value of an attribute: one of these.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct DeviceAttribute {
-    /// A number.
-    pub int: Option<i64>,
-    /// A truth value.
-    pub bool: Option<bool>,
-    /// A text.
-    pub string: Option<Box<str>>,
-    /// A semantic version.
-    pub version: Option<Box<str>>,
-}
-
-/// How much a device has of something.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct DeviceCapacity {
-    /// The quantity.
-    pub value: Box<str>,
-}
-
-/// What keeps a device from being given to requests that do not tolerate it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct DeviceTaint {
-    /// The key.
-    pub key: String,
-    /// The value.
-    pub value: String,
-    /// `NoSchedule` or `NoExecute`.
-    pub effect: String,
-}
-
-macro_rules! resource {
-    ($type:ident, $path:literal, $scope:ty) => {
-        impl Resource for $type {
-            const API_VERSION: &'static str = "resource.k8s.io/v1";
-            const GROUP: &'static str = "resource.k8s.io";
-            const KIND: &'static str = stringify!($type);
-            const VERSION: &'static str = "v1";
-            const URL_PATH_SEGMENT: &'static str = $path;
-            type Scope = $scope;
-        }
-    };
-}
-
-resource!(ResourceClaim, "resourceclaims", NamespaceResourceScope);
-resource!(ResourceSlice, "resourceslices", ClusterResourceScope);
-resource!(DeviceClass, "deviceclasses", ClusterResourceScope);
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::pod::Template;
 
-    fn pod(claims: Value, statuses: Value) -> Pod {
+    fn pod(claims: &Value, statuses: Value) -> Pod {
         let spec: PodSpec = serde_json::from_value(json!({"containers": [], "resourceClaims": claims})).unwrap();
         let statuses: Vec<PodResourceClaimStatus> = serde_json::from_value(statuses).unwrap();
         Pod {
@@ -458,15 +137,15 @@ mod tests {
             {"name": "c", "resourceClaimTemplateName": "t"},
         ]);
         let made = json!([{"name": "c"}, {"name": "b", "resourceClaimName": "p-b-x"}]);
-        let known = pod(claims.clone(), made).resource_claims().unwrap();
+        let known = pod(&claims, made).resource_claims().unwrap();
         let known: Vec<_> = known.iter().map(|claim| (claim.key.as_str(), claim.is_generated)).collect();
         assert_eq!(known, [("ns/shared", false), ("ns/p-b-x", true)]);
-        let waits = pod(claims, json!([{"name": "b", "resourceClaimName": "p-b-x"}])).resource_claims();
+        let waits = pod(&claims, json!([{"name": "b", "resourceClaimName": "p-b-x"}])).resource_claims();
         assert_eq!(waits, Err("pod \"ns/p\": ResourceClaim not created yet".to_owned()));
-        let unknown = pod(json!([{"name": "d"}]), json!([])).resource_claims();
+        let unknown = pod(&json!([{"name": "d"}]), json!([])).resource_claims();
         let words = "pod \"ns/p\", spec.resourceClaim \"d\": none of the supported fields are set";
         assert_eq!(unknown, Err(words.to_owned()));
-        assert!(!pod(json!([]), json!([])).has_resource_claims());
+        assert!(!pod(&json!([]), json!([])).has_resource_claims());
     }
 
     #[test]

@@ -118,12 +118,11 @@ impl Demand {
 
 fn asked(request: &DeviceRequest, claim: &ObjectKey, objects: &Objects) -> Result<Asked, String> {
     let name = &request.name;
-    let alternatives = match &request.exactly {
-        Some(exactly) => vec![alternative(name.clone(), exactly, claim, objects)?],
-        None => {
-            let named = request.first_available.iter().map(|one| (format!("{name}/{}", one.name), one));
-            named.map(|(name, one)| alternative(name, one, claim, objects)).collect::<Result<_, _>>()?
-        }
+    let alternatives = if let Some(exactly) = &request.exactly {
+        vec![alternative(name.clone(), exactly, claim, objects)?]
+    } else {
+        let named = request.first_available.iter().map(|one| (format!("{name}/{}", one.name), one));
+        named.map(|(name, one)| alternative(name, one, claim, objects)).collect::<Result<_, _>>()?
     };
     if alternatives.is_empty() {
         return Err(format!("resource claim {claim}, request {name}: unknown request type"));

@@ -65,7 +65,7 @@ pub(super) enum Problem {
 /// All pools.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pools {
-    pools: BTreeMap<PoolId, Pool>,
+    by_id: BTreeMap<PoolId, Pool>,
     by_slice: BTreeMap<ObjectKey, PoolId>,
     /// The pools with a current slice that can be reached from this node alone.
     by_node: BTreeMap<Arc<str>, BTreeSet<PoolId>>,
@@ -147,7 +147,7 @@ impl Pools {
         let mut ids: Vec<&PoolId> = own.chain(&self.shared).collect();
         ids.sort_unstable();
         ids.dedup();
-        let pools = ids.into_iter().filter_map(|id| Some((id, self.pools.get(id)?)));
+        let pools = ids.into_iter().filter_map(|id| Some((id, self.by_id.get(id)?)));
         pools.filter(|(_, pool)| pool.reached_from(node).next().is_some())
     }
 
@@ -166,13 +166,13 @@ impl Pools {
     }
 
     fn change(&mut self, id: &PoolId, objects: &Objects, change: impl FnOnce(&mut Pool)) {
-        let mut pool = self.pools.remove(id).unwrap_or_default();
+        let mut pool = self.by_id.remove(id).unwrap_or_default();
         self.unlist(id, &pool);
         change(&mut pool);
         pool.settle(objects);
         if !pool.slices.is_empty() {
             self.list(id, &pool);
-            self.pools.insert(id.clone(), pool);
+            self.by_id.insert(id.clone(), pool);
         }
     }
 
@@ -262,7 +262,7 @@ mod tests {
         world.remove("all");
         world.remove("own");
         assert_eq!(world.seen_from("n1", &json!({})), [""; 0]);
-        assert!(world.pools.by_node.is_empty() && world.pools.pools.len() == 2);
+        assert!(world.pools.by_node.is_empty() && world.pools.by_id.len() == 2);
     }
 
     #[test]

@@ -182,7 +182,7 @@ impl<'a> Search<'a> {
             }
         }
         let is_possible = !all.is_empty() && chosen + all.len() <= DEVICES_MAX;
-        is_possible.then(|| self.all(place(0), &all)).unwrap_or(Ok(false))
+        if is_possible { self.all(place(0), &all) } else { Ok(false) }
     }
 
     /// Chooses all of these devices, and goes on.

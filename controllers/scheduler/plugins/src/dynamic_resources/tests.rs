@@ -1,15 +1,13 @@
-use std::collections::BTreeSet;
+mod history;
 
 use koord_core::write::{Action, Write};
 use koord_engine::{
     cycle::Profile,
     plugin::{Refusals, Upkeep},
 };
-use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{
-    ledger::ClaimsHeld,
     testing::{DRIVER, World, claimed, pod, pod_with_template, request},
     *,
 };
@@ -142,7 +140,9 @@ fn what_was_decided_counts_until_the_claim_says_otherwise() {
 fn what_may_have_been_written_counts_for_a_while() {
     let mut world = World::of(&["a"]);
     world.plain("a", &["0"]);
-    ["c", "d"].iter().for_each(|name| _ = world.claim(name, &one()));
+    for name in ["c", "d"] {
+        world.claim(name, &one());
+    }
     let first = pod("first", &["c"]);
     world.reserve(&first, "a").unwrap();
     let second = pod("second", &["d"]);
@@ -302,111 +302,4 @@ fn changes_of_what_a_claim_depends_on_help() {
     assert!(!world.plugin.may_help(&pod("q", &["absent"]), &Event::PodChanged, &world.cluster));
     let freed = world.claim("c", &one());
     assert!(!world.helps(&pod("q", &["absent"]), freed), "it waits for its own claim first");
-}
-
-/// A step of a history of claims and pods.
-#[derive(Clone, Debug)]
-enum Step {
-    /// A claim is as it was made.
-    Free(usize),
-    /// A claim is seen to have what a pod has written, or devices that another scheduler gave it.
-    Has(usize, usize),
-    /// A claim is deleted.
-    Delete(usize),
-    /// A pod gets a place, if the plugin gives it devices.
-    Place(usize),
-    /// A pod is gone.
-    Remove(usize),
-    /// A pod is tried elsewhere, and all is as it was.
-    Try(usize),
-}
-
-const CLAIMS: [&str; 3] = ["c0", "c1", "c2"];
-
-fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let claim = 0..CLAIMS.len();
-    let step = prop_oneof![
-        claim.clone().prop_map(Step::Free),
-        (claim.clone(), 0..3_usize).prop_map(|(claim, device)| Step::Has(claim, device)),
-        claim.clone().prop_map(Step::Delete),
-        (0..6_usize).prop_map(Step::Place),
-        (0..6_usize).prop_map(Step::Place),
-        (0..6_usize).prop_map(Step::Remove),
-        (0..6_usize).prop_map(Step::Try),
-    ];
-    prop::collection::vec(step, 1..40)
-}
-
-/// What is given, found by looking through everything that has happened.
-#[derive(Default)]
-struct Oracle {
-    /// By claim: each version, with the device that it has.
-    versions: [Vec<Option<Option<String>>>; 3],
-    /// By pod: the claim, how many versions of it there were, and the device.
-    places: BTreeMap<usize, (usize, usize, String)>,
-}
-
-impl Oracle {
-    fn used(&self) -> BTreeSet<String> {
-        let said = self.versions.iter().filter_map(|versions| versions.last().cloned()??);
-        let held = self.places.values().filter(|(claim, seen, _)| {
-            // Since the decision the claim has neither had devices nor been away.
-            self.versions[*claim][*seen - 1..].iter().all(|version| *version == Some(None))
-        });
-        said.chain(held.map(|(.., device)| device.clone())).collect()
-    }
-}
-
-proptest! {
-    #[test]
-    fn the_ledger_knows_what_a_look_at_everything_finds(steps in steps()) {
-        let mut world = World::of(&["a"]);
-        world.plain("a", &["0", "1", "2"]);
-        let mut oracle = Oracle::default();
-        for step in steps {
-            match step {
-                Step::Free(claim) => {
-                    world.claim(CLAIMS[claim], &one());
-                    oracle.versions[claim].push(Some(None));
-                }
-                Step::Has(claim, device) => {
-                    // A pod that has its place has written what it was given.
-                    let written = oracle.places.values().find(|(of, ..)| *of == claim).map(|(.., device)| device.clone());
-                    let device = written.unwrap_or_else(|| format!("a/{device}"));
-                    let mut object = allocated("a", &[]);
-                    object["status"]["allocation"]["devices"]["results"][0]["device"] = json!(device.trim_start_matches("a/"));
-                    world.claim(CLAIMS[claim], &object);
-                    oracle.versions[claim].push(Some(Some(device)));
-                }
-                Step::Delete(claim) => {
-                    if oracle.versions[claim].last().is_some_and(Option::is_some) {
-                        world.remove::<ResourceClaim>(CLAIMS[claim]);
-                        oracle.versions[claim].push(None);
-                    }
-                }
-                Step::Place(number) => {
-                    let (claim, pod) = (number % 3, pod(&format!("p{number}"), &[CLAIMS[number % 3]]));
-                    if oracle.places.contains_key(&number) || world.answers(&pod) != [""] {
-                        continue;
-                    }
-                    world.reserve(&pod, "a").unwrap();
-                    let placed = world.cluster.pod(&pod.uid).unwrap();
-                    if let Some(held) = placed.holds.get::<ClaimsHeld>() {
-                        let device = format!("a/{}", held.0[0].given.results[0].device.device);
-                        prop_assert!(!oracle.used().contains(&device), "{device} is given twice");
-                        oracle.places.insert(number, (claim, oracle.versions[claim].len(), device));
-                    }
-                }
-                Step::Remove(number) => {
-                    world.cluster.remove_pod(&Uid::from(&*format!("p{number}")));
-                    oracle.places.remove(&number);
-                }
-                Step::Try(number) => {
-                    let mut trial = world.cluster.trial();
-                    trial.remove(&Uid::from(&*format!("p{number}")));
-                }
-            }
-            prop_assert_eq!(world.used(), oracle.used().into_iter().collect::<Vec<_>>());
-        }
-    }
 }
