@@ -5,6 +5,7 @@
 
 mod accepted;
 mod configuration;
+mod extenders;
 mod gates;
 mod identity;
 mod metrics;
@@ -16,8 +17,9 @@ mod services;
 mod snapshot;
 
 pub use configuration::Configuration;
-pub use gates::GATES;
+pub use gates::{GATES, transformers};
 pub use identity::{BUILD, NAME};
+pub use koord_scheduler_runtime::Transformers;
 pub use metrics::metrics;
 pub use options::{Checked, Options};
 pub use permissions::rbac_rules;

@@ -15,7 +15,7 @@ use koord_program::{
 use koord_runtime::manager::ListenAddress;
 use serde_json::{Map, Value, json};
 
-use crate::{Secure, accepted, gates, identity::BUILD};
+use crate::{Secure, accepted, identity::BUILD};
 
 /// The scheduler of Koordinator.
 #[derive(Clone, Debug, Parser)]
@@ -128,9 +128,6 @@ impl Options {
     /// Checks values that are more than words.
     pub fn check(self) -> Result<Checked, clap::Error> {
         let gates = self.features.check(BUILD.gates)?;
-        if let Some(refusal) = gates::refusal(&gates) {
-            return Err(wrong("feature-gates", refusal));
-        }
         match (&self.tls_cert_file, &self.tls_private_key_file) {
             (Some(_), None) => Err(wrong("tls-cert-file", "--tls-private-key-file must name its key")),
             (None, Some(_)) => Err(wrong("tls-private-key-file", "--tls-cert-file must name its certificate")),
@@ -268,7 +265,5 @@ mod tests {
         assert!(parse("--leader-elect-lease-duration=15").unwrap_err().contains("missing unit"));
         assert!(parse("--leader-elect-resource-lock=endpoints").unwrap_err().contains("leases"));
         assert!(parse("--feature-gates=SyncBarier=true").unwrap_err().contains("did you mean SyncBarrier?"));
-        let refused = parse("--feature-gates=PriorityTransformer=true").unwrap_err();
-        assert!(refused.contains("--feature-gates: PriorityTransformer is not supported yet"), "{refused}");
     }
 }

@@ -13,6 +13,7 @@ pub mod columns;
 pub mod cycle;
 pub mod engine;
 pub mod event;
+pub mod extender;
 pub mod hold;
 pub mod labels;
 pub mod need;

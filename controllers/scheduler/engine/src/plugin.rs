@@ -29,6 +29,7 @@ use crate::{
     cluster::{Class, Cluster, Placed, state::State},
     columns::Row,
     event::{Event, Events},
+    extender::Victims,
     hold::Holds,
     object::Object,
     pod::{Pod, Template},
@@ -71,6 +72,11 @@ pub trait Plugin: Any + Send + Sync {
     /// The kinds of objects beside nodes and pods that it reads.
     fn reads(&self) -> &'static [ResourceKind] {
         &[]
+    }
+
+    /// The only objects that it reads of a kind, by name; all of them where none is named.
+    fn reads_only(&self) -> Vec<(ResourceKind, String)> {
+        Vec::new()
     }
 
     /// What it keeps about the cluster.
@@ -116,6 +122,16 @@ pub trait Plugin: Any + Send + Sync {
     /// is meant for it.
     fn hides(&self, _request: &Request<'_>, _cluster: &Cluster) -> Vec<Uid> {
         Vec::new()
+    }
+
+    /// Whether others may be asked about this pod while a node is looked for ([`crate::extender`]).
+    fn consults(&self, _pod: &Pod) -> bool {
+        false
+    }
+
+    /// Whether others are to be asked about the nodes that take the pod before one of them is chosen.
+    fn asks(&self, _request: &Request<'_>, _cluster: &Cluster) -> bool {
+        false
     }
 
     /// PreFilter: what is asked of every node. Without a word about this pod there is nothing to ask.
@@ -305,6 +321,8 @@ pub enum PostFilter {
         /// The pods that are evicted for it, in this order.
         victims: Vec<Uid>,
     },
+    /// Others are asked first about these victims.
+    Ask(Victims),
     /// Room is made for pods that go together. Without victims it is being made already, and the next plugin is asked.
     Together {
         /// The pods, each with the node on which its room is.

@@ -6,6 +6,7 @@
 //! Read first: [`Scheduler`].
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod extender;
 pub mod feed;
 mod metrics;
 mod questions;
@@ -15,7 +16,9 @@ mod task;
 mod transform;
 mod view;
 
+pub use extender::Webhook;
 pub use metrics::{METRICS, Measures};
 pub use questions::{Questions, Unanswered};
-pub use scheduler::{Monitoring, Next, Scheduler, Work};
+pub use scheduler::{Asking, Monitoring, Next, Scheduler, Work};
 pub use task::install;
+pub use transform::Transformers;

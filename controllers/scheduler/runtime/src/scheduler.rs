@@ -1,5 +1,6 @@
 //! The scheduler as a state machine: deltas go into the engine, attempts come out of it as writes, and their results go back.
 
+mod asking;
 mod monitor;
 mod prepare;
 mod upkeep;
@@ -17,7 +18,6 @@ use koord_engine::{
 };
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
-    cache::Entry,
     clock::{Moment, SharedClock},
     error::{Fault, ReconcileError},
     events::EventSink,
@@ -27,18 +27,19 @@ use koord_runtime::{
 use serde_json::json;
 use tokio::sync::mpsc;
 
-pub use self::monitor::Monitoring;
+pub(crate) use self::asking::Answered;
+pub use self::{asking::Asking, monitor::Monitoring};
 use self::{
     monitor::Monitor,
     prepare::{Preparing, may_take_effect, plugin_of},
     upkeep::Upkeeps,
 };
 use crate::{
-    feed::{Delta, Feed},
+    extender::Webhook,
+    feed::{Delta, Feed, Said},
     metrics::{Ended, Measures},
     questions::{Question, Questions, questions},
     report,
-    view::PodView,
 };
 
 /// The component of its events.
@@ -65,6 +66,8 @@ pub struct Scheduler {
     monitor: Monitor,
     asking: Questions,
     pub(crate) questions: mpsc::Receiver<Question>,
+    /// Webhooks that take part, in the order in which they are asked.
+    webhooks: Vec<Arc<Webhook>>,
     /// Set while the engine works: where it is found set, the engine has to begin again.
     is_working: bool,
     has_led: bool,
@@ -94,6 +97,8 @@ enum Purpose {
     Give(Box<Attempt>),
     /// The binding of this attempt.
     Bind(Box<Attempt>),
+    /// The same, by a webhook.
+    BindBy(Arc<Webhook>, Box<Attempt>),
     /// What a plugin wants beside attempts.
     Keep,
     /// Why a pod has no node, and where room is made for it.
@@ -109,6 +114,8 @@ enum Purpose {
 pub enum Next {
     /// This is to be sent, and reported to [`Scheduler::written`].
     Send(Work),
+    /// This is to be asked, and the answer reported to [`Scheduler::answered`].
+    Ask(Asking),
     /// An attempt was made from which no write follows.
     Attempted,
     /// Nothing, until a delta comes or the time of [`Scheduler::wake_at`].
@@ -139,6 +146,7 @@ impl Scheduler {
             monitor: Monitor::default(),
             asking,
             questions,
+            webhooks: Vec::new(),
             is_working: false,
             has_led: false,
         }
@@ -258,7 +266,8 @@ impl Scheduler {
             return Next::Send(work);
         }
         if let Some(first) = self.doubtful.first_entry().filter(|first| first.key().0 <= now) {
-            return Next::Send(bind(first.remove()));
+            let attempt = first.remove();
+            return Next::Send(self.bind(attempt));
         }
         self.keep_up(now);
         if let Some(work) = self.further.pop_front() {
@@ -273,6 +282,9 @@ impl Scheduler {
             self.measures.iter().for_each(|measures| measures.job_ended(job, decided));
         }
         let Some(attempt) = attempt else { return Next::Rest };
+        if let Outcome::Asks { number, question } = attempt.outcome {
+            return self.ask(&attempt.pod, number, question);
+        }
         self.upkeeps.changed();
         if let Some(measures) = &self.measures {
             measures.decided(&attempt, decided);
@@ -285,7 +297,7 @@ impl Scheduler {
         }
         match &attempt.outcome {
             Outcome::Bind { .. } => self.prepare(Box::new(attempt), 0).map_or(Next::Attempted, Next::Send),
-            Outcome::Waiting { .. } => Next::Attempted,
+            Outcome::Waiting { .. } | Outcome::Asks { .. } => Next::Attempted,
             Outcome::Refused(refused) => self.refused(&attempt, refused),
         }
     }
@@ -329,8 +341,15 @@ impl Scheduler {
                 let message = format!("running PreBind plugin {:?}: {error}", plugin_of(&attempt, index));
                 self.prepare_failed(&attempt, message);
             }
-            (Purpose::Give(attempt), Ok(())) => self.further.push_back(bind(attempt)),
-            (Purpose::Bind(attempt), result) => self.bound(attempt, result),
+            (Purpose::Give(attempt), Ok(())) => {
+                let work = self.bind(attempt);
+                self.further.push_back(work);
+            }
+            (Purpose::BindBy(webhook, attempt), Err(error)) if webhook.extender.is_ignorable => {
+                tracing::warn!(%error, extender = webhook.extender.url, "an extender is passed over");
+                self.further.push_back(bind(attempt));
+            }
+            (Purpose::Bind(attempt) | Purpose::BindBy(_, attempt), result) => self.bound(attempt, result),
             (Purpose::Give(attempt), Err(error)) => {
                 self.bind_failed(&attempt, &error);
             }
@@ -415,14 +434,11 @@ impl Scheduler {
             self.further.extend(write.map(|write| Work { write, purpose: Purpose::Explain }));
             return;
         }
-        let known = self.feed.pods.read();
-        let known = known.get(pod.key.as_str()).filter(|entry| entry.uid == pod.uid && !entry.deleting);
-        let is_said = |entry: &Entry<PodView>| {
-            entry.value.unscheduled.as_deref() == Some(message.as_str()) && entry.value.nominated == *nominated
-        };
-        if let Some(entry) = known.filter(|entry| !is_said(entry)) {
+        let is_new =
+            |said: &Said| said.unscheduled.as_deref() != Some(message.as_str()) || said.nominated != *nominated;
+        if let Some(said) = self.feed.pods.said(pod).filter(is_new) {
             let reason = if *is_error { "SchedulerError" } else { "Unschedulable" };
-            let nominated = (entry.value.nominated.as_deref(), nominated.as_deref());
+            let nominated = (said.nominated.as_deref(), nominated.as_deref());
             let write = report::unscheduled(pod, (reason, message), nominated, self.clock.now());
             self.further.push_back(Work { write, purpose: Purpose::Explain });
         }
@@ -455,7 +471,7 @@ fn is_doubtful(error: &ReconcileError) -> bool {
 fn give(attempt: Box<Attempt>) -> Work {
     let Patch { annotations, labels, .. } = match &attempt.outcome {
         Outcome::Bind { patch, .. } => patch.clone(),
-        Outcome::Waiting { .. } | Outcome::Refused(_) => Patch::default(),
+        _ => Patch::default(),
     };
     let mut metadata = json!({ "uid": attempt.pod.uid });
     for (name, values) in [("annotations", annotations), ("labels", labels)] {
@@ -474,7 +490,7 @@ fn bind(attempt: Box<Attempt>) -> Work {
     }
     let node = match &attempt.outcome {
         Outcome::Bind { node, .. } => node.to_string(),
-        Outcome::Waiting { .. } | Outcome::Refused(_) => String::new(),
+        _ => String::new(),
     };
     let action = Action::Bind { uid: attempt.pod.uid.clone(), node };
     let write = Write { kind: ResourceKind::POD, key: attempt.pod.key.clone(), action };

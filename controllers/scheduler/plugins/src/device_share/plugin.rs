@@ -82,9 +82,6 @@ impl Default for DeviceShare {
 }
 
 impl DeviceShare {
-    /// The name of the ConfigMap with templates by which GPUs can be divided, in whatever namespace.
-    pub const TEMPLATES: &str = "gpu-shared-resource-templates";
-
     /// With these arguments.
     pub fn new(args: &DeviceShareArgs) -> Self {
         let mut args = args.clone();
@@ -158,6 +155,11 @@ impl Plugin for DeviceShare {
 
     fn reads(&self) -> &'static [ResourceKind] {
         const { &[ResourceKind::typed::<ApiDevice>(), ResourceKind::typed::<ConfigMap>()] }
+    }
+
+    fn reads_only(&self) -> Vec<(ResourceKind, String)> {
+        let name = self.0.templates_in.rsplit('/').next().unwrap_or_default();
+        vec![(ResourceKind::typed::<ConfigMap>(), name.to_owned())]
     }
 
     fn state(&self) -> Option<Box<dyn State>> {

@@ -8,7 +8,7 @@ use koord_engine::{
 };
 use koord_runtime::{clock::Moment, uid::Uid};
 
-use super::{Purpose, Scheduler, Work, bind, give};
+use super::{Purpose, Scheduler, Work, give};
 use crate::{feed::Delta, metrics::Ended, report};
 
 /// Bindings that wait until what was written before them has taken effect.
@@ -39,7 +39,7 @@ impl Scheduler {
             let write = write.clone();
             return Some(Work { write, purpose: Purpose::Prepare(attempt, written) });
         }
-        let Some(limit) = patch.wait else { return Some(give_or_bind(attempt)) };
+        let Some(limit) = patch.wait else { return Some(self.give_or_bind(attempt)) };
         if let Outcome::Bind { node, .. } = &attempt.outcome
             && attempt.pod.nominated.as_ref() != Some(node)
         {
@@ -62,12 +62,19 @@ impl Scheduler {
             match self.engine.prepared(&attempt) {
                 // The pod is gone, or was bound by somebody else.
                 None => {}
-                Some(Prepared::Done) => self.further.push_back(give_or_bind(attempt)),
+                Some(Prepared::Done) => {
+                    let work = self.give_or_bind(attempt);
+                    self.further.push_back(work);
+                }
                 Some(Prepared::Pending(_)) if now < until => _ = self.preparing.waiting.insert(uid, (attempt, until)),
                 Some(Prepared::Pending(message) | Prepared::Failed(message)) => self.prepare_failed(&attempt, message),
             }
         }
         self.is_working = false;
+    }
+
+    fn give_or_bind(&self, attempt: Box<Attempt>) -> Work {
+        if patch(&attempt).is_none_or(Patch::is_empty) { self.bind(attempt) } else { give(attempt) }
     }
 
     /// The pod is not bound, and is tried again.
@@ -91,10 +98,6 @@ pub(super) fn plugin_of(attempt: &Attempt, index: usize) -> &'static str {
 fn patch(attempt: &Attempt) -> Option<&Patch> {
     match &attempt.outcome {
         Outcome::Bind { patch, .. } => Some(patch),
-        Outcome::Waiting { .. } | Outcome::Refused(_) => None,
+        _ => None,
     }
-}
-
-fn give_or_bind(attempt: Box<Attempt>) -> Work {
-    if patch(&attempt).is_none_or(Patch::is_empty) { bind(attempt) } else { give(attempt) }
 }
