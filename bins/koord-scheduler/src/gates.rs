@@ -64,7 +64,7 @@ pub const GATES: &[Gate] = &[
 ];
 
 /// Gates with which something is done otherwise.
-const BUILT: [&str; 12] = [
+const BUILT: [&str; 13] = [
     "MultiQuotaTree",
     "ElasticQuotaIgnorePodOverhead",
     "ElasticQuotaIgnoreTerminatingPod",
@@ -74,6 +74,7 @@ const BUILT: [&str; 12] = [
     "OmitNodeLabelsForReservation",
     "SkipReservationFitsNode",
     "CleanExpiredReservationAllocated",
+    "DevicePluginAdaption",
     "PriorityTransformer",
     "PreemptionPolicyTransformer",
     "ReplaceResourcesTransformer",

@@ -372,8 +372,9 @@ impl Engine {
         for plugin in &profile.plugins {
             let words = |words: String| format!("running PreBind plugin {:?}: {words}", plugin.name());
             match plugin.prepared(placed, &self.cluster) {
-                Prepared::Done => {}
-                Prepared::Pending(timeout) => result = Prepared::Pending(words(timeout)),
+                Prepared::Pending(timeout) if result == Prepared::Done => result = Prepared::Pending(words(timeout)),
+                Prepared::Done | Prepared::Pending(_) => {}
+                write @ Prepared::Write(..) => result = write,
                 Prepared::Failed(why) => return Some(Prepared::Failed(words(why))),
             }
         }

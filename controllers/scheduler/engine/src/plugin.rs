@@ -375,12 +375,15 @@ pub struct Patch {
 }
 
 /// Whether what was written before a binding has taken effect.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Prepared {
     /// The pod can be bound.
     Done,
     /// Not yet. These are the words if the time runs out.
     Pending(String),
+    /// Not yet: this is to be written first, by the plugin of this name. It is sent once, and not while another pod's write of the
+    /// object has not taken effect.
+    Write(&'static str, Write),
     /// It will not, and why.
     Failed(String),
 }

@@ -58,7 +58,7 @@ const REGISTRY: &[(&str, Entry)] = &[
     ("NodeNUMAResource", Built(|profile, _| Ok(Arc::new(NodeNumaResource::new(profile.args()?))))),
     ("Reservation", Built(|profile, gates| Ok(Arc::new(Reservation::new(&profile.args()?, gates))))),
     ("Coscheduling", Built(|profile, _| Ok(Arc::new(Coscheduling::new(&profile.args()?))))),
-    ("DeviceShare", Built(|profile, _| Ok(Arc::new(DeviceShare::new(&profile.args()?))))),
+    ("DeviceShare", Built(|profile, gates| Ok(Arc::new(DeviceShare::with_gates(&profile.args()?, gates))))),
     ("ElasticQuota", Built(|profile, gates| Ok(Arc::new(ElasticQuotaPlugin::new(&profile.args()?, gates))))),
     ("DefaultPreBind", InEngine),
     ("NodeResourcesFitPlus", Built(|profile, _| Ok(Arc::new(NodeResourcesFitPlus::from(&profile.args()?))))),

@@ -22,6 +22,7 @@ use koord_runtime::{
     error::{Fault, ReconcileError},
     events::EventSink,
     key::ObjectKey,
+    uid::Uid,
     write::{Action, Deletion, Write},
 };
 use serde_json::json;
@@ -93,6 +94,8 @@ pub struct Work {
 enum Purpose {
     /// The write of another object of this index, before that.
     Prepare(Box<Attempt>, usize),
+    /// What this plugin wants of another object before the binding of this pod, found out while that was prepared.
+    Lock(&'static str, Uid),
     /// What a pod is given, written before it is bound.
     Give(Box<Attempt>),
     /// The binding of this attempt.
@@ -340,6 +343,10 @@ impl Scheduler {
             (Purpose::Prepare(attempt, index), Err(error)) => {
                 let message = format!("running PreBind plugin {:?}: {error}", plugin_of(&attempt, index));
                 self.prepare_failed(&attempt, message);
+            }
+            (Purpose::Lock(..), Ok(())) => self.preparing.is_due = true,
+            (Purpose::Lock(plugin, uid), Err(error)) => {
+                self.not_prepared(&uid, format!("running PreBind plugin {plugin:?}: {error}"));
             }
             (Purpose::Give(attempt), Ok(())) => {
                 let work = self.bind(attempt);

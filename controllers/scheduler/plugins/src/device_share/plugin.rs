@@ -1,32 +1,39 @@
 //! The plugin.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use koord_api::{
     device::Device as ApiDevice,
-    device_protocol::{DEVICE_ALLOCATED, GPU_ISOLATION_PROVIDER},
+    device_protocol::{DEVICE_ALLOCATED, DeviceAllocations, GPU_ISOLATION_PROVIDER},
+    node_annotations::GPU_VENDOR,
     protocol::Text,
 };
 use koord_config::scheduler::{DeviceShareArgs, ScoringType};
+use koord_core::{
+    key::ObjectKey,
+    write::{Action, Write},
+};
 use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
     event::{Event, Events},
     hold::Holds,
     node::Node,
-    plugin::{Filter, Patch, Plugin, PreFilter, Refusal, Rejection, Request, Score, default_normalize},
+    plugin::{Filter, Patch, Plugin, PreFilter, Prepared, Refusal, Rejection, Request, Score, default_normalize},
     pod::{Pod, Template},
     state::State,
 };
 use koord_resource::controller::ResourceKind;
 use koord_scheduling::NumaMask;
+use serde_json::json;
 
 use super::{
     allocate::{Allocator, Limits, NodeLabels},
     allocation::Allocation,
     amounts::DeviceResource,
     combination::wants_devices,
+    device_plugin::{Adaption, Binding, Lock, adapt},
     fragments::{Fragments, Taken},
     node::NodeDevices,
     numa::{ChosenNumaNodes, NumaHint, numa_hints},
@@ -36,9 +43,12 @@ use super::{
     state::Devices,
     ways::{Way, ways},
 };
-use crate::reservation::{
-    Within,
-    lots::{Asks, Source, source},
+use crate::{
+    registry::Gates,
+    reservation::{
+        Within,
+        lots::{Asks, Source, source},
+    },
 };
 
 /// Gives pods GPUs, network cards and FPGAs, or shares of them. Nodes that do not report their devices are left to the
@@ -56,7 +66,12 @@ struct Settings {
     templates_in: String,
     /// Vendors and models of GPUs that cannot be shared.
     unshareable: Vec<(String, String)>,
+    /// Whether something is written for the device plugins of vendors.
+    adapts: bool,
 }
+
+/// How long a lock of a node may take to be seen.
+const LOCK_SEEN: Duration = Duration::from_secs(10);
 
 /// Kinds of devices, and the NUMA nodes that have enough of all of them.
 type KindsAndHints = (Vec<Kind>, Vec<NumaHint>);
@@ -84,6 +99,11 @@ impl Default for DeviceShare {
 impl DeviceShare {
     /// With these arguments.
     pub fn new(args: &DeviceShareArgs) -> Self {
+        Self::with_gates(args, &|_| false)
+    }
+
+    /// With these arguments, under these feature gates.
+    pub fn with_gates(args: &DeviceShareArgs, gates: Gates<'_>) -> Self {
         let mut args = args.clone();
         koord_config::Args::complete(&mut args);
         let strategy = args.scoring_strategy.unwrap_or_default();
@@ -101,6 +121,7 @@ impl DeviceShare {
             templates_for: templates.matched_resources.iter().filter_map(|name| DeviceResource::of(name)).collect(),
             templates_in: format!("{}/{}", templates.config_map_namespace, templates.config_map_name),
             unshareable: unshareable.map(|model| (model.vendor, model.model)).collect(),
+            adapts: gates("DevicePluginAdaption"),
         }))
     }
 
@@ -141,11 +162,45 @@ impl DeviceShare {
         self.wanted(request.template()).map(|wanted| -> Box<dyn Within> { Box::new(wanted) })
     }
 
+    /// What is written for the device plugins of vendors, or why that cannot be; none where nothing is.
+    fn adaption(
+        &self,
+        allocations: &DeviceAllocations,
+        placed: &Placed,
+        cluster: &Cluster,
+    ) -> Option<Result<Adaption, String>> {
+        let pod = Some(&placed.pod).filter(|pod| self.0.adapts && !pod.is_reservation())?;
+        let node = cluster.node(placed.row)?;
+        let report = cluster.objects().get::<ApiDevice>(&node.name);
+        let labels = report.and_then(|report| report.metadata.labels.as_ref());
+        let vendor = labels.and_then(|labels| labels.get(GPU_VENDOR.name())).map_or("", String::as_str);
+        let binding = Binding {
+            pod: (pod.key.namespace(), pod.key.name()),
+            isolation: pod.template.labels.get(GPU_ISOLATION_PROVIDER.name()),
+            node: &node.name,
+            vendor,
+            now: cluster.time(),
+        };
+        let is_known = |namespace: &str, name: &str| {
+            let key = ObjectKey::new(namespace, name);
+            let placed = cluster.pods().map(|placed| &placed.pod);
+            placed.chain(cluster.pending()).any(|pod| pod.key == key)
+        };
+        let adaption = adapt(allocations, &binding, |name| node.annotations.get(name), is_known);
+        Some(adaption.map_err(|error| format!("failed to adapt for GPU device plugin of vendor {vendor:?}: {error}")))
+    }
+
     fn wanted(&self, template: &Template) -> Option<Wanted> {
         let request = read(template).ok().flatten()?;
         let (asks, milli_cpu) = (Asks::of(template), milli_cpu(template));
         Some(Wanted { request, asks, milli_cpu, settings: Arc::clone(&self.0) })
     }
+}
+
+/// The devices that a pod gets, as its annotation says.
+fn allocations(placed: &Placed, cluster: &Cluster) -> Option<DeviceAllocations> {
+    let node = cluster.state::<Devices>()?.of(placed.row)?;
+    placed.holds.get::<Allocation>().map(|allocation| allocation.write(node))
 }
 
 impl Plugin for DeviceShare {
@@ -219,9 +274,35 @@ impl Plugin for DeviceShare {
     }
 
     fn pre_bind(&self, _: &Request<'_>, placed: &Placed, cluster: &Cluster, patch: &mut Patch) {
-        let node = cluster.state::<Devices>().and_then(|devices| devices.of(placed.row));
-        if let (Some(allocation), Some(node)) = (placed.holds.get::<Allocation>(), node) {
-            patch.annotate(DEVICE_ALLOCATED.name(), allocation.write(node).write());
+        let Some(allocations) = allocations(placed, cluster) else { return };
+        patch.annotate(DEVICE_ALLOCATED.name(), allocations.write());
+        match self.adaption(&allocations, placed, cluster) {
+            None => {}
+            // What is wrong is said by `prepared`.
+            Some(Err(_)) => patch.wait = Some(patch.wait.unwrap_or(LOCK_SEEN)),
+            Some(Ok(Adaption { annotations, labels, lock })) => {
+                for (name, value) in annotations {
+                    patch.annotate(name, value);
+                }
+                patch.labels.extend(labels.into_iter().map(|(name, value)| (name.to_owned(), Some(value))));
+                if lock.is_some() {
+                    patch.wait = Some(patch.wait.map_or(LOCK_SEEN, |wait| wait.max(LOCK_SEEN)));
+                }
+            }
+        }
+    }
+
+    fn prepared(&self, placed: &Placed, cluster: &Cluster) -> Prepared {
+        let adaption = allocations(placed, cluster).and_then(|all| self.adaption(&all, placed, cluster));
+        match adaption {
+            Some(Err(error)) => Prepared::Failed(error),
+            Some(Ok(Adaption { lock: Some(Lock { name, value, is_held: false }), .. })) => {
+                let node = cluster.node(placed.row).map(|node| ObjectKey::cluster(&node.name)).unwrap_or_default();
+                let action =
+                    Action::Patch { subresource: "", patch: json!({"metadata": {"annotations": {name: value}}}) };
+                Prepared::Write(self.name(), Write { kind: ResourceKind::NODE, key: node, action })
+            }
+            Some(Ok(_)) | None => Prepared::Done,
         }
     }
 

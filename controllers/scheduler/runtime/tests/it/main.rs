@@ -30,6 +30,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tower::{ServiceExt, service_fn};
 
+mod device_plugins;
 mod leading;
 mod metrics;
 mod questions;
