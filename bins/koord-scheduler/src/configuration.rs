@@ -30,8 +30,14 @@ struct Source<'t> {
 }
 
 impl Configuration {
-    /// The configuration of the flags: their file, or that of kube-scheduler without one.
+    /// The configuration of the flags: their file or preset, or that of kube-scheduler without one.
     pub fn of_flags(options: &Options) -> Result<Self> {
+        if let Some(preset) = options.preset {
+            let mut document = parse(preset.text())?;
+            options.apply_to(&mut document, true);
+            let name = format!("the preset {}", preset.name());
+            return Self::of_document(document, &Source { name, text: preset.text() });
+        }
         let Some(file) = &options.config else {
             let mut document = empty();
             options.apply_to(&mut document, true);

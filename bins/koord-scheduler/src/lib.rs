@@ -5,12 +5,15 @@
 
 mod accepted;
 mod configuration;
+mod debug;
 mod extenders;
 mod gates;
 mod identity;
 mod metrics;
 mod options;
 mod permissions;
+mod preset;
+mod resources;
 mod run;
 mod secure;
 mod services;
@@ -23,6 +26,7 @@ pub use koord_scheduler_runtime::Transformers;
 pub use metrics::metrics;
 pub use options::{Checked, Options};
 pub use permissions::rbac_rules;
+pub use preset::Preset;
 pub use run::{Settings, run, run_with};
 pub use secure::Secure;
 pub use snapshot::{amend, objects, snapshot};

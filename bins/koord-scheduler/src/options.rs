@@ -15,7 +15,7 @@ use koord_program::{
 use koord_runtime::manager::ListenAddress;
 use serde_json::{Map, Value, json};
 
-use crate::{Secure, accepted, identity::BUILD};
+use crate::{Preset, Secure, accepted, identity::BUILD};
 
 /// The scheduler of Koordinator.
 #[derive(Clone, Debug, Parser)]
@@ -24,6 +24,10 @@ pub struct Options {
     /// The configuration: a KubeSchedulerConfiguration. Without it one profile, default-scheduler, has the plugins of Kubernetes.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// A configuration for one feature beside kube-scheduler, instead of a file: its plugins, and those of the feature, for pods whose
+    /// schedulerName is koord-scheduler.
+    #[arg(long, value_enum, value_name = "NAME", conflicts_with = "config")]
+    pub preset: Option<Preset>,
     /// Write the configuration with all defaults to this file, and end.
     #[arg(long, value_name = "FILE")]
     pub write_config_to: Option<PathBuf>,
@@ -261,6 +265,8 @@ mod tests {
     #[test]
     fn a_wrong_flag_says_what_would_be_right() {
         assert!(parse("--confi=x").unwrap_err().contains("'--config'"));
+        assert!(parse("--preset=gang").unwrap_err().contains("'gang-only'"));
+        assert!(parse("--preset=gpu --config=x").unwrap_err().contains("cannot be used with"));
         assert!(parse("--tls-cert-file=x").unwrap_err().contains("--tls-private-key-file must name its key"));
         assert!(parse("--leader-elect-lease-duration=15").unwrap_err().contains("missing unit"));
         assert!(parse("--leader-elect-resource-lock=endpoints").unwrap_err().contains("leases"));

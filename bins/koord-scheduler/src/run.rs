@@ -19,10 +19,10 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Configuration, Secure, extenders, gates,
+    Configuration, Secure, debug, extenders, gates,
     identity::BUILD,
     options::{Checked, Options},
-    services,
+    resources, services,
 };
 
 /// How the scheduler runs.
@@ -118,10 +118,10 @@ async fn run_profiles(
     let measures = Measures::of(&engine, core.metrics())?;
     let scheduler = Scheduler::new(engine, feed, Arc::clone(core.events()), Arc::clone(&clock));
     let scheduler = scheduler.measured_by(measures).monitored(monitoring).extended_by(webhooks);
-    let services = services::routes(scheduler.asking());
+    let services = services::routes(scheduler.asking()).merge(resources::routes(scheduler.asking()));
     let mut manager = program.manager_led_by(|identity| election(&values.leader_election, identity));
     install(scheduler, Arc::clone(&clock), &mut manager);
-    manager.serve_also(configz.merge(services));
+    manager.serve_also(configz.merge(services).merge(debug::routes()));
     if let Some(secure) = secure {
         secure.run_in(manager.endpoints(), clock, &mut manager)?;
     }

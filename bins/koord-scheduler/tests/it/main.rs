@@ -1,6 +1,7 @@
 //! koord-scheduler as a process.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
+mod debug;
 mod extenders;
 mod messages;
 mod program;

@@ -4,7 +4,7 @@ mod queue;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use koord_engine::{cluster::Cluster, columns::Row, engine::Engine, node::Node};
+use koord_engine::{cluster::Cluster, columns::Row, engine::Engine, node::Node, pod::Pod};
 use koord_runtime::clock::Moment;
 use koord_scheduling::ResourceId;
 use serde_json::{Value, json};
@@ -30,9 +30,11 @@ pub enum Unanswered {
 
 /// A question, and where its answer goes.
 #[derive(Debug)]
-pub(crate) struct Question {
-    path: String,
-    answer: oneshot::Sender<Result<Value, Unanswered>>,
+pub(crate) enum Question {
+    /// What is known about a path.
+    Path(String, oneshot::Sender<Result<Value, Unanswered>>),
+    /// All pods.
+    Pods(oneshot::Sender<Result<Vec<Arc<Pod>>, Unanswered>>),
 }
 
 /// Where questions are asked, and where they arrive.
@@ -46,7 +48,15 @@ impl Questions {
     pub async fn ask(&self, path: &str) -> Result<Value, Unanswered> {
         let (answer, answered) = oneshot::channel();
         // Nobody listens any more where this fails.
-        let _ = self.0.send(Question { path: path.to_owned(), answer }).await;
+        let _ = self.0.send(Question::Path(path.to_owned(), answer)).await;
+        answered.await.unwrap_or(Err(Unanswered::NotLeading))
+    }
+
+    /// All pods that have not ended.
+    pub async fn pods(&self) -> Result<Vec<Arc<Pod>>, Unanswered> {
+        let (answer, answered) = oneshot::channel();
+        // Nobody listens any more where this fails.
+        let _ = self.0.send(Question::Pods(answer)).await;
         answered.await.unwrap_or(Err(Unanswered::NotLeading))
     }
 }
@@ -54,12 +64,22 @@ impl Questions {
 impl Question {
     /// Answers by what an engine knows now; without one, another replica schedules.
     pub(crate) fn answer(self, engine: Option<(&Engine, Moment)>) {
-        let answer = engine.map_or(Err(Unanswered::NotLeading), |(engine, now)| {
-            answer(engine, &self.path, now).ok_or(Unanswered::Unknown)
-        });
+        let engine = engine.ok_or(Unanswered::NotLeading);
         // Whoever asked may be gone.
-        let _ = self.answer.send(answer);
+        match self {
+            Self::Path(path, to) => {
+                let answer = engine.and_then(|(engine, now)| answer(engine, &path, now).ok_or(Unanswered::Unknown));
+                let _ = to.send(answer);
+            }
+            Self::Pods(to) => _ = to.send(engine.map(|(engine, _)| pods(engine))),
+        }
     }
+}
+
+/// All pods that have not ended: those on nodes, and those that wait.
+fn pods(engine: &Engine) -> Vec<Arc<Pod>> {
+    let cluster = engine.cluster();
+    cluster.pods().map(|placed| &placed.pod).chain(cluster.pending()).cloned().collect()
 }
 
 fn answer(engine: &Engine, path: &str, now: Moment) -> Option<Value> {
