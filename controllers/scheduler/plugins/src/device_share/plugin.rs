@@ -1,19 +1,16 @@
 //! The plugin.
 
-use std::{sync::Arc, time::Duration};
+mod vendor;
+
+use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use koord_api::{
     device::Device as ApiDevice,
     device_protocol::{DEVICE_ALLOCATED, DeviceAllocations, GPU_ISOLATION_PROVIDER},
-    node_annotations::GPU_VENDOR,
     protocol::Text,
 };
 use koord_config::scheduler::{DeviceShareArgs, ScoringType};
-use koord_core::{
-    key::ObjectKey,
-    write::{Action, Write},
-};
 use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
@@ -26,14 +23,12 @@ use koord_engine::{
 };
 use koord_resource::controller::ResourceKind;
 use koord_scheduling::NumaMask;
-use serde_json::json;
 
 use super::{
     allocate::{Allocator, Limits, NodeLabels},
     allocation::Allocation,
     amounts::DeviceResource,
     combination::wants_devices,
-    device_plugin::{Adaption, Binding, Lock, adapt},
     fragments::{Fragments, Taken},
     node::NodeDevices,
     numa::{ChosenNumaNodes, NumaHint, numa_hints},
@@ -69,9 +64,6 @@ struct Settings {
     /// Whether something is written for the device plugins of vendors.
     adapts: bool,
 }
-
-/// How long a lock of a node may take to be seen.
-const LOCK_SEEN: Duration = Duration::from_secs(10);
 
 /// Kinds of devices, and the NUMA nodes that have enough of all of them.
 type KindsAndHints = (Vec<Kind>, Vec<NumaHint>);
@@ -162,34 +154,6 @@ impl DeviceShare {
         self.wanted(request.template()).map(|wanted| -> Box<dyn Within> { Box::new(wanted) })
     }
 
-    /// What is written for the device plugins of vendors, or why that cannot be; none where nothing is.
-    fn adaption(
-        &self,
-        allocations: &DeviceAllocations,
-        placed: &Placed,
-        cluster: &Cluster,
-    ) -> Option<Result<Adaption, String>> {
-        let pod = Some(&placed.pod).filter(|pod| self.0.adapts && !pod.is_reservation())?;
-        let node = cluster.node(placed.row)?;
-        let report = cluster.objects().get::<ApiDevice>(&node.name);
-        let labels = report.and_then(|report| report.metadata.labels.as_ref());
-        let vendor = labels.and_then(|labels| labels.get(GPU_VENDOR.name())).map_or("", String::as_str);
-        let binding = Binding {
-            pod: (pod.key.namespace(), pod.key.name()),
-            isolation: pod.template.labels.get(GPU_ISOLATION_PROVIDER.name()),
-            node: &node.name,
-            vendor,
-            now: cluster.time(),
-        };
-        let is_known = |namespace: &str, name: &str| {
-            let key = ObjectKey::new(namespace, name);
-            let placed = cluster.pods().map(|placed| &placed.pod);
-            placed.chain(cluster.pending()).any(|pod| pod.key == key)
-        };
-        let adaption = adapt(allocations, &binding, |name| node.annotations.get(name), is_known);
-        Some(adaption.map_err(|error| format!("failed to adapt for GPU device plugin of vendor {vendor:?}: {error}")))
-    }
-
     fn wanted(&self, template: &Template) -> Option<Wanted> {
         let request = read(template).ok().flatten()?;
         let (asks, milli_cpu) = (Asks::of(template), milli_cpu(template));
@@ -274,36 +238,14 @@ impl Plugin for DeviceShare {
     }
 
     fn pre_bind(&self, _: &Request<'_>, placed: &Placed, cluster: &Cluster, patch: &mut Patch) {
-        let Some(allocations) = allocations(placed, cluster) else { return };
-        patch.annotate(DEVICE_ALLOCATED.name(), allocations.write());
-        match self.adaption(&allocations, placed, cluster) {
-            None => {}
-            // What is wrong is said by `prepared`.
-            Some(Err(_)) => patch.wait = Some(patch.wait.unwrap_or(LOCK_SEEN)),
-            Some(Ok(Adaption { annotations, labels, lock })) => {
-                for (name, value) in annotations {
-                    patch.annotate(name, value);
-                }
-                patch.labels.extend(labels.into_iter().map(|(name, value)| (name.to_owned(), Some(value))));
-                if lock.is_some() {
-                    patch.wait = Some(patch.wait.map_or(LOCK_SEEN, |wait| wait.max(LOCK_SEEN)));
-                }
-            }
+        if let Some(allocations) = allocations(placed, cluster) {
+            patch.annotate(DEVICE_ALLOCATED.name(), allocations.write());
+            self.adapt(&allocations, placed, cluster, patch);
         }
     }
 
     fn prepared(&self, placed: &Placed, cluster: &Cluster) -> Prepared {
-        let adaption = allocations(placed, cluster).and_then(|all| self.adaption(&all, placed, cluster));
-        match adaption {
-            Some(Err(error)) => Prepared::Failed(error),
-            Some(Ok(Adaption { lock: Some(Lock { name, value, is_held: false }), .. })) => {
-                let node = cluster.node(placed.row).map(|node| ObjectKey::cluster(&node.name)).unwrap_or_default();
-                let action =
-                    Action::Patch { subresource: "", patch: json!({"metadata": {"annotations": {name: value}}}) };
-                Prepared::Write(self.name(), Write { kind: ResourceKind::NODE, key: node, action })
-            }
-            Some(Ok(_)) | None => Prepared::Done,
-        }
+        allocations(placed, cluster).map_or(Prepared::Done, |allocations| self.lock(&allocations, placed, cluster))
     }
 
     fn given(&self, pod: &Pod, holds: &mut Holds) {
