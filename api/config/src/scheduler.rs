@@ -3,6 +3,7 @@
 mod coscheduling;
 mod device_share;
 mod elastic_quota;
+mod extender;
 mod in_tree;
 mod load_aware;
 mod node_numa;
@@ -23,6 +24,7 @@ pub use self::{
     coscheduling::{CoschedulingArgs, MatchPolicy},
     device_share::DeviceShareArgs,
     elastic_quota::ElasticQuotaArgs,
+    extender::{Extender, ExtenderTls, ManagedResource},
     in_tree::{
         CapacityRatio, DefaultConstraint, DefaultPreemptionArgs, DefaultingType, DynamicResourcesArgs, FitStrategy,
         FitStrategyType, InterPodAffinityArgs, NodeAffinityArgs, NodeResourcesBalancedAllocationArgs,
@@ -116,7 +118,7 @@ pub struct SchedulerConfiguration {
     /// The profiles, by the names that pods give in schedulerName.
     pub profiles: Vec<Profile>,
     /// Webhooks that take part in scheduling.
-    pub extenders: Vec<Value>,
+    pub extenders: Vec<Extender>,
 }
 
 /// Which plugins schedule the pods of one scheduler name.
@@ -188,6 +190,7 @@ pub(crate) fn check(document: &Value) -> Vec<Problem> {
     if configuration.pod_max_backoff_seconds < configuration.pod_initial_backoff_seconds {
         found.add(&["podMaxBackoffSeconds"], "must not be less than podInitialBackoffSeconds");
     }
+    extender::check(&configuration.extenders, &mut found);
     let mut names = BTreeSet::new();
     for (index, profile) in configuration.profiles.iter().enumerate() {
         let at = index.to_string();
@@ -226,6 +229,7 @@ impl SchedulerConfiguration {
         self.pod_max_backoff_seconds.get_or_insert(10);
         self.leader_election.complete("kube-scheduler", "kube-system");
         self.client_connection.complete();
+        self.extenders.iter_mut().for_each(Extender::complete);
         if self.profiles.is_empty() {
             self.profiles.push(Profile::default());
         }

@@ -30,8 +30,14 @@ struct Source<'t> {
 }
 
 impl Configuration {
-    /// The configuration of the flags: their file, or that of kube-scheduler without one.
+    /// The configuration of the flags: their file or preset, or that of kube-scheduler without one.
     pub fn of_flags(options: &Options) -> Result<Self> {
+        if let Some(preset) = options.preset {
+            let mut document = parse(preset.text())?;
+            options.apply_to(&mut document, true);
+            let name = format!("the preset {}", preset.name());
+            return Self::of_document(document, &Source { name, text: preset.text() });
+        }
         let Some(file) = &options.config else {
             let mut document = empty();
             options.apply_to(&mut document, true);
@@ -108,7 +114,7 @@ impl Source<'_> {
     }
 }
 
-/// What may not be dropped in silence, and is not built.
+/// What may not be dropped in silence, and is not there.
 fn not_built(values: &SchedulerConfiguration) -> Vec<Problem> {
     let problem = |keys: &[&str], message: &str| {
         let mut problems = koord_config::Problems::default();
@@ -116,9 +122,6 @@ fn not_built(values: &SchedulerConfiguration) -> Vec<Problem> {
         problems.into_vec()
     };
     let mut problems = Vec::new();
-    if !values.extenders.is_empty() {
-        problems.extend(problem(&["extenders"], "webhooks that take part in scheduling are not supported yet"));
-    }
     if values.leader_election.resource_lock.as_deref() != Some("leases") {
         problems.extend(problem(&["leaderElection", "resourceLock"], "must be leases"));
     }
@@ -169,13 +172,46 @@ mod tests {
     }
 
     #[test]
-    fn another_kind_and_what_is_not_built_are_refused() {
+    fn another_kind_and_another_lock_are_refused() {
         let other = HEAD.replace("KubeScheduler", "Descheduler");
         assert!(configured(&other).unwrap_err().contains("not DeschedulerConfiguration of kubescheduler"));
-        let extended = format!("{HEAD}extenders:\n- urlPrefix: http://x\n");
-        assert!(configured(&extended).unwrap_err().starts_with("config.yaml:3: extenders: webhooks"));
         let locked = format!("{HEAD}leaderElection:\n  resourceLock: endpoints\n");
         assert_eq!(configured(&locked).unwrap_err(), "config.yaml:4: leaderElection.resourceLock: must be leases");
+    }
+
+    #[test]
+    fn mistakes_in_extenders_are_found() {
+        let extended =
+            |members: &str| configured(&format!("{HEAD}extenders:\n- urlPrefix: http://x\n{members}")).map(|_| ());
+        let managed = "  managedResources:\n  - name: example.com/fpga\n";
+        extended(&format!("  filterVerb: filter\n  httpTimeout: 2s\n{managed}    ignoredByScheduler: true\n")).unwrap();
+        for (members, message) in [
+            ("  filterVrb: x\n", "config.yaml:5: extenders[0].filterVrb: unknown field; did you mean filterVerb?"),
+            ("  filterVerb: a b\n", "config.yaml:5: extenders[0].filterVerb: \"a b\" is no part of a path"),
+            (
+                "  prioritizeVerb: p\n  weight: 0\n",
+                "config.yaml:6: extenders[0].weight: must be greater than 0, because there is a prioritizeVerb",
+            ),
+            (
+                "  managedResources:\n  - name: cpu\n",
+                "config.yaml:6: extenders[0].managedResources[0].name: \"cpu\" is no extended resource, such as example.com/device",
+            ),
+            (
+                &format!("{managed}  - name: example.com/fpga\n"),
+                "config.yaml:7: extenders[0].managedResources[1].name: \"example.com/fpga\" stands twice",
+            ),
+            (
+                "  tlsConfig:\n    certFile: x\n",
+                "config.yaml:6: extenders[0].tlsConfig.certFile: keyFile or keyData must name its key",
+            ),
+            (
+                "  bindVerb: b\n- urlPrefix: ftp://x\n  bindVerb: b\n",
+                "config.yaml:6: extenders[1].urlPrefix: \"ftp://x\" must begin with http:// or https://\n\
+                 config.yaml:3: extenders: 2 extenders have a bindVerb; only one may",
+            ),
+        ] {
+            assert_eq!(extended(members).unwrap_err(), message);
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! The feature gates of the scheduler: those of the original, and those of kube-scheduler that concern scheduling.
 
 use koord_program::gates::{Gate, Gates, Stage};
+use koord_scheduler_runtime::Transformers;
 
 const fn alpha(name: &'static str) -> Gate {
     Gate { name, default: false, stage: Stage::Alpha }
@@ -62,11 +63,8 @@ pub const GATES: &[Gate] = &[
     alpha("DRAExtendedResource"),
 ];
 
-/// Gates that change what pods request or in which order they are tried. Without them pods would be placed otherwise than asked.
-const NOT_BUILT: [&str; 2] = ["PriorityTransformer", "ReplaceResourcesTransformer"];
-
 /// Gates with which something is done otherwise.
-const BUILT: [&str; 9] = [
+const BUILT: [&str; 13] = [
     "MultiQuotaTree",
     "ElasticQuotaIgnorePodOverhead",
     "ElasticQuotaIgnoreTerminatingPod",
@@ -76,12 +74,19 @@ const BUILT: [&str; 9] = [
     "OmitNodeLabelsForReservation",
     "SkipReservationFitsNode",
     "CleanExpiredReservationAllocated",
+    "DevicePluginAdaption",
+    "PriorityTransformer",
+    "PreemptionPolicyTransformer",
+    "ReplaceResourcesTransformer",
 ];
 
-/// Why these gates cannot be taken, where one is on that is not built and may not be dropped.
-pub(crate) fn refusal(gates: &Gates) -> Option<String> {
-    let name = NOT_BUILT.into_iter().find(|name| gates.enabled(name))?;
-    Some(format!("{name} is not supported yet, and pods would be placed otherwise than it asks for"))
+/// What is made of pods before anything decides by them.
+pub fn transformers(gates: &Gates) -> Transformers {
+    Transformers {
+        priority: gates.enabled("PriorityTransformer"),
+        preemption_policy: gates.enabled("PreemptionPolicyTransformer"),
+        replace_resources: gates.enabled("ReplaceResourcesTransformer"),
+    }
 }
 
 /// Gates that are set otherwise than by default, and have no effect.
@@ -103,12 +108,14 @@ mod tests {
     }
 
     #[test]
-    fn a_gate_that_may_not_be_dropped_is_refused_and_others_are_named() {
+    fn gates_that_are_set_and_have_no_effect_are_named() {
         let gates = |list: &str| Gates::parse(GATES, list).unwrap();
-        assert_eq!(refusal(&gates("MultiQuotaTree=true")), None);
-        assert!(refusal(&gates("PriorityTransformer=true")).unwrap().starts_with("PriorityTransformer is not"));
-        let named: Vec<&str> =
-            without_effect(&gates("ResizePod=true,SyncBarrier=false,CSIStorageCapacity=false")).collect();
+        let transformers = transformers(&gates("PriorityTransformer=true,ReplaceResourcesTransformer=true"));
+        assert!(transformers.priority && transformers.replace_resources && !transformers.preemption_policy);
+        let named: Vec<&str> = without_effect(&gates(
+            "PriorityTransformer=true,ResizePod=true,SyncBarrier=false,CSIStorageCapacity=false",
+        ))
+        .collect();
         assert_eq!(named, ["ResizePod", "CSIStorageCapacity"]);
     }
 }

@@ -5,11 +5,15 @@
 
 mod accepted;
 mod configuration;
+mod debug;
+mod extenders;
 mod gates;
 mod identity;
 mod metrics;
 mod options;
 mod permissions;
+mod preset;
+mod resources;
 mod run;
 mod scheduler;
 mod secure;
@@ -17,12 +21,14 @@ mod services;
 mod snapshot;
 
 pub use configuration::Configuration;
-pub use gates::GATES;
+pub use gates::{GATES, transformers};
 pub use identity::{BUILD, NAME};
 pub use koord_engine::plugin::ReasonCode;
+pub use koord_scheduler_runtime::Transformers;
 pub use metrics::metrics;
 pub use options::{Checked, Options};
 pub use permissions::rbac_rules;
+pub use preset::Preset;
 pub use run::{Settings, run, run_with};
 pub use scheduler::Scheduler;
 pub use secure::Secure;

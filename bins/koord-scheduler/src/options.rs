@@ -15,7 +15,7 @@ use koord_program::{
 use koord_runtime::manager::ListenAddress;
 use serde_json::{Map, Value, json};
 
-use crate::{Secure, accepted, gates, identity::BUILD};
+use crate::{Preset, Secure, accepted, identity::BUILD};
 
 /// The scheduler of Koordinator.
 #[derive(Clone, Debug, Parser)]
@@ -24,6 +24,10 @@ pub struct Options {
     /// The configuration: a KubeSchedulerConfiguration. Without it one profile, default-scheduler, has the plugins of Kubernetes.
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// A configuration for one feature beside kube-scheduler, instead of a file: its plugins, and those of the feature, for pods whose
+    /// schedulerName is koord-scheduler.
+    #[arg(long, value_enum, value_name = "NAME", conflicts_with = "config")]
+    pub preset: Option<Preset>,
     /// Write the configuration with all defaults to this file, and end.
     #[arg(long, value_name = "FILE")]
     pub write_config_to: Option<PathBuf>,
@@ -132,9 +136,6 @@ impl Options {
     /// Checks values that are more than words.
     pub fn check(self) -> Result<Checked, clap::Error> {
         let gates = self.features.check(BUILD.gates)?;
-        if let Some(refusal) = gates::refusal(&gates) {
-            return Err(wrong("feature-gates", refusal));
-        }
         match (&self.tls_cert_file, &self.tls_private_key_file) {
             (Some(_), None) => Err(wrong("tls-cert-file", "--tls-private-key-file must name its key")),
             (None, Some(_)) => Err(wrong("tls-private-key-file", "--tls-cert-file must name its certificate")),
@@ -268,11 +269,11 @@ mod tests {
     #[test]
     fn a_wrong_flag_says_what_would_be_right() {
         assert!(parse("--confi=x").unwrap_err().contains("'--config'"));
+        assert!(parse("--preset=gang").unwrap_err().contains("'gang-only'"));
+        assert!(parse("--preset=gpu --config=x").unwrap_err().contains("cannot be used with"));
         assert!(parse("--tls-cert-file=x").unwrap_err().contains("--tls-private-key-file must name its key"));
         assert!(parse("--leader-elect-lease-duration=15").unwrap_err().contains("missing unit"));
         assert!(parse("--leader-elect-resource-lock=endpoints").unwrap_err().contains("leases"));
         assert!(parse("--feature-gates=SyncBarier=true").unwrap_err().contains("did you mean SyncBarrier?"));
-        let refused = parse("--feature-gates=PriorityTransformer=true").unwrap_err();
-        assert!(refused.contains("--feature-gates: PriorityTransformer is not supported yet"), "{refused}");
     }
 }

@@ -19,9 +19,10 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Configuration, Secure, gates,
+    Configuration, Secure, debug, extenders, gates,
     identity::BUILD,
     options::{Checked, Options},
+    resources,
     scheduler::Plugins,
     services,
 };
@@ -78,7 +79,7 @@ pub(crate) async fn run_with_plugins(plugins: Plugins, checked: Checked, stop: C
         gates,
     };
     // What cannot be built is said before anything is contacted.
-    let mut profiles = profiles(&settings)?;
+    let mut profiles = extended_profiles(&settings)?;
     profiles.iter_mut().try_for_each(|built| plugins.add_to(&mut built.profile))?;
     let dependencies = Dependencies::connected_by(api_server(&options, &settings.configuration).await?)?;
     run_profiles(profiles, settings, dependencies, stop).await
@@ -86,7 +87,7 @@ pub(crate) async fn run_with_plugins(plugins: Plugins, checked: Checked, stop: C
 
 /// Runs a scheduler with given dependencies until `stop`.
 pub async fn run_with(settings: Settings, dependencies: Dependencies, stop: CancellationToken) -> Result<()> {
-    run_profiles(profiles(&settings)?, settings, dependencies, stop).await
+    run_profiles(extended_profiles(&settings)?, settings, dependencies, stop).await
 }
 
 async fn run_profiles(
@@ -98,6 +99,7 @@ async fn run_profiles(
     report(&profiles, &settings.gates);
     let Settings { configuration, listen, secure, parked_max, monitoring, explain_waiting, gates } = settings;
     let configz = configz(&configuration.effective()?);
+    let (webhooks, transformers) = (extenders::webhooks(&configuration)?, gates::transformers(&gates));
     let values = configuration.values;
     let program = ControllerSettings {
         kubeconfig: None,
@@ -124,15 +126,16 @@ async fn run_profiles(
     let core = program.core();
     let profiles: Vec<Profile> = profiles.into_iter().map(|built| built.profile).collect();
     let engine = Engine::new(profiles, timings, core.random().clone());
-    let feed = Feed::of(core, &engine.reads());
+    let mut feed = Feed::transforming(core, &engine.reads(), transformers);
+    feed.keep_objects(core, &webhooks);
     let measures = Measures::of(&engine, core.metrics())?;
     let scheduler = Scheduler::new(engine, feed, Arc::clone(core.events()), Arc::clone(&clock));
-    let scheduler = scheduler.measured_by(measures).monitored(monitoring);
+    let scheduler = scheduler.measured_by(measures).monitored(monitoring).extended_by(webhooks);
     explain(core, scheduler.asking(), explain_waiting);
-    let services = services::routes(scheduler.asking());
+    let services = services::routes(scheduler.asking()).merge(resources::routes(scheduler.asking()));
     let mut manager = program.manager_led_by(|identity| election(&values.leader_election, identity));
     install(scheduler, Arc::clone(&clock), &mut manager);
-    manager.serve_also(configz.merge(services));
+    manager.serve_also(configz.merge(services).merge(debug::routes()));
     if let Some(secure) = secure {
         secure.run_in(manager.endpoints(), clock, &mut manager)?;
     }
@@ -149,10 +152,17 @@ fn configz(effective: &Value) -> Router {
     Router::new().route("/configz", get(answer))
 }
 
-/// The profiles of a configuration.
+/// The profiles of a configuration, with the extenders.
+fn extended_profiles(settings: &Settings) -> Result<Vec<BuiltProfile>> {
+    let extenders = extenders::extenders(&settings.configuration);
+    Ok(profiles(settings)?.into_iter().map(|built| built.extended_by(&extenders)).collect())
+}
+
+/// The profiles of a configuration, which ask nobody.
 pub(crate) fn profiles(Settings { configuration, gates, .. }: &Settings) -> Result<Vec<BuiltProfile>> {
+    let ignored = extenders::ignored_resources(configuration);
     let of = |profile: &koord_config::scheduler::Profile| {
-        build(&profile.resolved(), &|gate| gates.enabled(gate))
+        build(&profile.resolved().ignoring(&ignored), &|gate| gates.enabled(gate))
             .with_context(|| format!("profile {}", profile.scheduler_name))
     };
     configuration.profiles().iter().map(of).collect()

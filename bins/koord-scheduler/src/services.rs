@@ -31,7 +31,7 @@ async fn answer(State(questions): State<Questions>, Path(path): Path<String>) ->
     }
 }
 
-fn refused(code: StatusCode, message: &str) -> Response {
+pub(crate) fn refused(code: StatusCode, message: &str) -> Response {
     with(code, &json!({ "message": message }))
 }
 

@@ -13,27 +13,28 @@ use koord_program::{
     plan::{self, Source},
 };
 use koord_runtime::{Core, clock::Moment};
-use koord_scheduler_runtime::feed::Feed;
+use koord_scheduler_runtime::{Transformers, feed::Feed};
 use kube::Client;
 use serde_json::Value;
 
-use crate::{Configuration, Settings, identity::NAME, run::profiles};
+use crate::{Configuration, Settings, gates::transformers, identity::NAME, run::profiles};
 
 /// An engine that knows the objects of a source, at this time.
 pub async fn snapshot(configuration: &Configuration, gates: Gates, source: Source, now: Timestamp) -> Result<Engine> {
+    let transformers = transformers(&gates);
     let settings = Settings { gates, ..Settings::within(configuration.clone()) };
     let profiles: Vec<Profile> = profiles(&settings)?.into_iter().map(|built| built.profile).collect();
     let (mut core, _) = plan::core(NAME, now)?;
     let mut engine = Engine::new(profiles, Timings::default(), core.random().clone());
     engine.tick(now);
-    fill(&mut engine, &mut core, source).await?;
+    fill(&mut engine, &mut core, source, transformers).await?;
     Ok(engine)
 }
 
-/// Brings objects of files that are new or changed into such an engine.
-pub async fn amend(engine: &mut Engine, objects: Vec<Value>) -> Result<()> {
+/// Brings objects of files that are new or changed into such an engine, with the same transformers.
+pub async fn amend(engine: &mut Engine, objects: Vec<Value>, transformers: Transformers) -> Result<()> {
     let (mut core, _) = plan::core(NAME, engine.cluster().time())?;
-    fill(engine, &mut core, Source::Files(objects)).await
+    fill(engine, &mut core, Source::Files(objects), transformers).await
 }
 
 /// Every object of a cluster that an engine with such plugins reads.
@@ -43,8 +44,8 @@ pub async fn objects(reads: &Reads, client: &Client, now: Timestamp) -> Result<V
     plan::read(&core, client).await
 }
 
-async fn fill(engine: &mut Engine, core: &mut Core, source: Source) -> Result<()> {
-    let feed = Feed::of(core, &engine.reads());
+async fn fill(engine: &mut Engine, core: &mut Core, source: Source, transformers: Transformers) -> Result<()> {
+    let feed = Feed::transforming(core, &engine.reads(), transformers);
     plan::fill_caches(core, source).await?;
     feed.fill(engine, Moment::default());
     Ok(())

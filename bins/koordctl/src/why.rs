@@ -77,6 +77,7 @@ pub async fn run(args: &WhyArgs, screen: Screen) -> Result<Answer> {
         (Source::Files(objects), None, known)
     };
     let now = args.at.or(time).unwrap_or_else(|| SystemClock::shared().now());
+    objects.transformers = koord_scheduler::transformers(&gates);
     let mut engine = snapshot(&configuration, gates, source, now).await?;
     let uid = match asked {
         Asked::Gang(gang) => return gang::explain(&engine, gang, args, screen),

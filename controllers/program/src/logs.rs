@@ -1,6 +1,11 @@
 //! Structured logs on the standard error; klog's `--v` sets their verbosity.
 
-use tracing_subscriber::{EnvFilter, fmt, layer::SubscriberExt, util::SubscriberInitExt};
+use std::sync::OnceLock;
+
+use tracing_subscriber::{EnvFilter, Registry, fmt, layer::SubscriberExt, reload, util::SubscriberInitExt};
+
+/// The filter of the logs of this process, while they are ours.
+static FILTER: OnceLock<reload::Handle<EnvFilter, Registry>> = OnceLock::new();
 
 /// The level that a verbosity stands for: up to 3 information, 4 and 5 debugging, from 6 on everything.
 fn level(verbosity: u8) -> &'static str {
@@ -21,11 +26,20 @@ pub fn filter(verbosity: u8, prefixes: &[&str]) -> String {
 
 /// Sends logs that pass the filter to the standard error. Only the first call counts: a process may run several programs.
 pub fn init(filter: &str) {
-    let registry = tracing_subscriber::registry().with(EnvFilter::new(filter));
+    let (filter, handle) = reload::Layer::new(EnvFilter::new(filter));
+    let registry = tracing_subscriber::registry().with(filter);
     let layer = fmt::layer().with_writer(std::io::stderr).with_ansi(false);
-    if registry.with(layer).try_init().is_err() {
+    if registry.with(layer).try_init().is_ok() {
+        // Only the first call comes here.
+        let _ = FILTER.set(handle);
+    } else {
         tracing::debug!("logs are set up already");
     }
+}
+
+/// Sets another filter. Says no where the logs are not those of [`init`].
+pub fn set(filter: &str) -> bool {
+    FILTER.get().is_some_and(|handle| handle.reload(EnvFilter::new(filter)).is_ok())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use koord_engine::{
     columns::Row,
     event::Events,
     labels::Labels,
-    plugin::{Filter, Plugin, PreFilter, Refusal, Request, SCORE_MAX, Score},
+    plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request, SCORE_MAX, Score},
 };
 
 pub(crate) struct SpotNodes;
@@ -23,8 +23,8 @@ impl Plugin for SpotNodes {
         may_be_interrupted(request).then(|| -> Box<dyn Score> { Box::new(Spot) })
     }
 
-    fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<String> {
-        vec!["node(s) that may be taken away".to_owned()]
+    fn reasons(&self, _: &Refusal, _: &Cluster) -> Vec<Reason> {
+        vec![ReasonCode::PluginSpecific.says("node(s) that may be taken away")]
     }
 
     fn events(&self) -> Events {

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{API_VERSION, Plugins, Profile, SchedulerConfiguration, point::Point};
+use super::{API_VERSION, NodeResourcesFitArgs, Plugins, Profile, SchedulerConfiguration, point::Point};
 use crate::{Args, Plugin, PluginSet, Problems};
 
 /// The plugins of every profile, in their order, with the weights of those that score.
@@ -61,6 +61,19 @@ impl Resolved {
         let points = Point::ALL.iter().skip(1).chain(&[Point::PreEnqueue]);
         let plugins = points.flat_map(|point| self.at(*point));
         plugins.map(String::as_str).filter(|plugin| seen.insert(*plugin)).collect()
+    }
+
+    /// The same, where NodeResourcesFit does not look at these resources, instead of those that its arguments name.
+    #[must_use]
+    pub fn ignoring(mut self, resources: &[String]) -> Self {
+        if !resources.is_empty() {
+            let args = self.args.entry(NodeResourcesFitArgs::PLUGIN.to_owned()).or_insert_with(|| json!({}));
+            if args.is_null() {
+                *args = json!({});
+            }
+            args["ignoredResources"] = json!(resources);
+        }
+        self
     }
 
     /// The arguments of a plugin, with all that is not set.

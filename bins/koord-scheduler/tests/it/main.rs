@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
 mod claims;
+mod debug;
+mod extenders;
 mod messages;
 mod program;
 mod readiness;

@@ -112,4 +112,7 @@ fn the_configuration_can_be_written_with_all_that_is_in_force() {
         "{first}"
     );
     assert_eq!(write_to(&complete.clone()), first);
+    ends(program().arg("--preset=gpu").arg("--write-config-to").arg(&complete), 0, &[]);
+    let preset = std::fs::read_to_string(&complete).unwrap();
+    assert!(preset.contains("name: DeviceShare") && !preset.contains("name: Reservation"), "{preset}");
 }

@@ -34,7 +34,7 @@ pub(super) fn summary(Why { pod, node, decision }: &Why) -> String {
             format!("{key} would take its place on {node} and wait there for the others of its gang")
         }
         (None, None, Some(Outcome::Refused(refused))) => format!("{key} waits: {}{}", refused.message, room(refused)),
-        (None, None, None) => format!("{key} is not tried"),
+        (None, None, Some(Outcome::Asks { .. }) | None) => format!("{key} is not tried"),
     }
 }
 
@@ -185,7 +185,7 @@ pub(super) fn document(why: &Why, unblock: &[Unblock], node: Option<&str>) -> Va
             let victims: Vec<String> = victims.iter().map(|victim| victim.key.to_string()).collect();
             json!({"refused": {"message": message, "nominated": nominated, "victims": victims}})
         }
-        None => Value::Null,
+        Some(Outcome::Asks { .. }) | None => Value::Null,
     };
     answer
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use koord_resource::controller::ResourceKind;
 use koord_runtime::key::ObjectKey;
+use koord_scheduler::Transformers;
 use kube::Client;
 use serde_json::{Value, json};
 
@@ -14,17 +15,19 @@ use crate::connect;
 pub(crate) struct Objects {
     cluster: Option<Client>,
     known: BTreeMap<(String, ObjectKey), Option<Value>>,
+    /// What the scheduler makes of pods.
+    pub(crate) transformers: Transformers,
 }
 
 impl Objects {
     /// Those of a cluster.
     pub(crate) fn of_cluster(client: Client) -> Self {
-        Self { cluster: Some(client), known: BTreeMap::new() }
+        Self { cluster: Some(client), known: BTreeMap::new(), transformers: Transformers::default() }
     }
 
     /// These.
     pub(crate) fn of_files(objects: &[Value]) -> Self {
-        let mut all = Self { cluster: None, known: BTreeMap::new() };
+        let mut all = Self { cluster: None, known: BTreeMap::new(), transformers: Transformers::default() };
         for object in objects {
             all.add(object.clone());
         }

@@ -94,6 +94,18 @@ impl Profile {
         found
     }
 
+    /// The nodes that take a pod, beside the pods for which room is being made.
+    pub(crate) fn takers(&self, request: &Request<'_>, cluster: &mut Cluster) -> Vec<Row> {
+        let prepared = self.prepare(request, cluster);
+        if prepared.is_refused() {
+            return Vec::new();
+        }
+        let mut candidates = Candidates::of(self, Arc::clone(request.class), prepared, cluster);
+        let held = candidates.held_rows(self, request.pod, cluster);
+        let rows = cluster.rows().map(|(row, _)| row);
+        rows.filter(|row| !held.contains_key(row) && candidates.takes(*row, cluster)).collect()
+    }
+
     /// What the plugins say about one node: the first refusal, or the score before anything is normalised.
     pub fn ask(&self, request: &Request<'_>, cluster: &Cluster, row: Row) -> Result<i64, Verdict> {
         let mut prepared = self.prepare(request, cluster);

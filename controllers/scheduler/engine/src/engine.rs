@@ -6,6 +6,7 @@
 #[cfg(test)]
 mod tests;
 
+mod asking;
 mod attempting;
 mod jobs;
 mod judge;
@@ -23,17 +24,19 @@ use jiff::Timestamp;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid, write::Write};
 use koord_resource::controller::ResourceKind;
 
+use self::verdicts::Verdicts;
+use self::{asking::Asking, jobs::Jobs, judge::Judged, waiting::Waiting};
 pub use self::{
     jobs::Ended,
     verdicts::{Ending, NodeClass, Record},
     why::{Decision, Why},
 };
-use self::{jobs::Jobs, judge::Judged, verdicts::Verdicts, waiting::Waiting};
 use crate::{
     cluster::{Cluster, Mismatch, Placed},
     columns::Row,
     cycle::{Memory, Profile},
     event::Event,
+    extender::Question,
     node::Node,
     object::{Object, ObjectChange},
     plugin::{Explanation, Orders, Patch, Prepared, Searched, StandIn, Upkeep},
@@ -41,8 +44,14 @@ use crate::{
     queue::{Queue, Return, Timings, Tried},
 };
 
-/// Kinds of objects, with the names of the plugins that read them.
-pub type Reads = BTreeMap<ResourceKind, BTreeSet<&'static str>>;
+/// Which objects plugins read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reads {
+    /// Kinds, with the names of the plugins that read them.
+    pub kinds: BTreeMap<ResourceKind, BTreeSet<&'static str>>,
+    /// The names of the only objects that are read of a kind.
+    pub only: BTreeMap<ResourceKind, BTreeSet<String>>,
+}
 
 /// A scheduler without hands.
 pub struct Engine {
@@ -59,6 +68,7 @@ pub struct Engine {
     /// Jobs that are under way, and those that have ended.
     jobs: Jobs,
     verdicts: Verdicts,
+    asking: Asking,
 }
 
 /// One attempt to place a pod.
@@ -101,6 +111,13 @@ pub enum Outcome {
     },
     /// No node takes it.
     Refused(Refused),
+    /// Somebody is to be asked first: [`Engine::answered`] goes on.
+    Asks {
+        /// The number of the question.
+        number: u64,
+        /// The question.
+        question: Question,
+    },
 }
 
 /// Why no node takes a pod, and what is done about it.
@@ -128,8 +145,9 @@ impl Engine {
         let cluster = empty(&profiles);
         let (waiting, ready) = (BTreeMap::new(), VecDeque::new());
         let queue = Queue::new(timings);
-        let (jobs, verdicts) = (Jobs::default(), Verdicts::default());
-        Self { cluster, queue, profiles, memories, waiting, ready, random, is_unsettled: false, jobs, verdicts }
+        let (jobs, asking, verdicts) = (Jobs::default(), Asking::default(), Verdicts::default());
+        let (is_unsettled, memories) = (false, memories);
+        Self { cluster, queue, profiles, memories, waiting, ready, random, is_unsettled, jobs, asking, verdicts }
     }
 
     /// The cluster as it is known, with what is assumed.
@@ -159,10 +177,13 @@ impl Engine {
 
     /// The kinds of objects beside nodes and pods that plugins read, with the names of these plugins.
     pub fn reads(&self) -> Reads {
-        let mut reads = Reads::new();
+        let mut reads = Reads::default();
         for plugin in self.profiles.iter().flat_map(|profile| &profile.plugins) {
             for kind in plugin.reads() {
-                reads.entry(*kind).or_default().insert(plugin.name());
+                reads.kinds.entry(*kind).or_default().insert(plugin.name());
+            }
+            for (kind, name) in plugin.reads_only() {
+                reads.only.entry(kind).or_default().insert(name);
             }
         }
         reads
@@ -253,6 +274,7 @@ impl Engine {
     fn bound(&mut self, pod: &Arc<Pod>, node: &Arc<str>, now: Moment) {
         self.queue.remove(&pod.uid);
         self.waiting.remove(&pod.uid);
+        self.ask_no_more(&pod.uid);
         self.cluster.nominate(pod, None);
         self.cluster.know(pod);
         let known = self.cluster.pod(&pod.uid);
@@ -275,6 +297,7 @@ impl Engine {
     pub fn remove_pod(&mut self, uid: &Uid, now: Moment) {
         self.queue.remove(uid);
         self.waiting.remove(uid);
+        self.ask_no_more(uid);
         if let Some(pod) = self.cluster.pending_pod(uid).cloned() {
             let had = self.cluster.nomination(uid).is_some();
             self.cluster.nominate(&pod, None);
@@ -309,19 +332,26 @@ impl Engine {
         if let Some(ready) = self.ready.pop_front() {
             return Some(ready);
         }
+        let attempt = self.attempt_asked(now).or_else(|| self.attempt_next(now))?;
+        // What plugins order follows at once.
+        self.ready.push_back(attempt);
+        self.ready.pop_front()
+    }
+
+    /// An attempt to place the next pod of the queue.
+    fn attempt_next(&mut self, now: Moment) -> Option<Attempt> {
+        if self.is_held() {
+            return None;
+        }
         let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };
         self.queue.flush(now, &judge);
         loop {
             let (pod, tried) = self.next(now)?;
-            if !pod.deleting
-                && let Some(index) = self.profile_of(&pod)
-            {
-                let attempt = self.attempt_with(index, pod, tried, now);
-                // What plugins order follows at once.
-                self.ready.push_back(attempt);
-                return self.ready.pop_front();
+            match self.profile_of(&pod).filter(|_| !pod.deleting) {
+                Some(index) if self.asking.is_open() && self.consults(index, &pod) => self.asking.line_up(&pod, tried),
+                Some(index) => return Some(self.attempt_with(index, pod, tried, now)),
+                None => self.queue.done(&pod.uid),
             }
-            self.queue.done(&pod.uid);
         }
     }
 
@@ -329,8 +359,7 @@ impl Engine {
     fn next(&mut self, now: Moment) -> Option<(Arc<Pod>, Tried)> {
         let mut last = None;
         loop {
-            let mut plugins = self.profiles.iter().flat_map(|profile| &profile.plugins);
-            let wanted = plugins.find_map(|plugin| plugin.next_pod(&self.cluster));
+            let wanted = self.wanted();
             // Who wants the same pod again has not learnt that it is not there.
             let Some(uid) = wanted.filter(|uid| last.as_ref() != Some(uid)) else { return self.queue.pop(now) };
             if let Some(popped) = self.queue.pop_this(&uid, now) {
@@ -348,13 +377,14 @@ impl Engine {
     /// Whether there is something to attempt now.
     pub fn has_work(&self, now: Moment) -> bool {
         let is_over = self.waiting.values().any(|waiting| waiting.until <= now);
-        self.is_unsettled || !self.ready.is_empty() || is_over || self.queue.has_work(now)
+        let is_ready = !self.ready.is_empty() || self.asking.has_work();
+        self.is_unsettled || is_ready || is_over || self.queue.has_work(now) && !self.is_held()
     }
 
     /// When there may be something to attempt without a further change; none where only a change helps.
     pub fn wake_at(&self) -> Option<Moment> {
         let waiting = self.waiting.values().map(|waiting| waiting.until).min();
-        self.queue.wake_at().into_iter().chain(waiting).min()
+        self.queue.wake_at().filter(|_| !self.is_held()).into_iter().chain(waiting).min()
     }
 
     /// Whether what was written before the binding of an attempt has taken effect. None where the pod is not assumed to be
@@ -366,8 +396,9 @@ impl Engine {
         for plugin in &profile.plugins {
             let words = |words: String| format!("running PreBind plugin {:?}: {words}", plugin.name());
             match plugin.prepared(placed, &self.cluster) {
-                Prepared::Done => {}
-                Prepared::Pending(timeout) => result = Prepared::Pending(words(timeout)),
+                Prepared::Pending(timeout) if result == Prepared::Done => result = Prepared::Pending(words(timeout)),
+                Prepared::Done | Prepared::Pending(_) => {}
+                write @ Prepared::Write(..) => result = write,
                 Prepared::Failed(why) => return Some(Prepared::Failed(words(why))),
             }
         }
@@ -429,6 +460,7 @@ impl Engine {
         self.queue.clear();
         self.waiting.clear();
         self.ready.clear();
+        self.asking.clear();
         self.memories.iter_mut().for_each(Memory::clear);
         self.jobs = Jobs::default();
     }

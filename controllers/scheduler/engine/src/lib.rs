@@ -14,6 +14,7 @@ pub mod cycle;
 pub mod dynamic;
 pub mod engine;
 pub mod event;
+pub mod extender;
 pub mod hold;
 pub mod labels;
 pub mod node;

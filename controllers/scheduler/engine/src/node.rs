@@ -15,7 +15,7 @@ pub struct Node {
     pub name: Arc<str>,
     /// Its labels.
     pub labels: Labels,
-    /// Annotations of Koordinator.
+    /// Annotations of Koordinator, and locks of device plugins.
     pub annotations: Labels,
     /// `spec.taints`.
     pub taints: Vec<Taint>,

@@ -38,6 +38,7 @@ use crate::{
     cluster::{Class, Cluster, Placed, state::State},
     columns::Row,
     event::{Event, Events},
+    extender::Victims,
     hold::Holds,
     object::Object,
     pod::{Pod, Template},
@@ -80,6 +81,11 @@ pub trait Plugin: Any + Send + Sync {
     /// The kinds of objects beside nodes and pods that it reads.
     fn reads(&self) -> &'static [ResourceKind] {
         &[]
+    }
+
+    /// The only objects that it reads of a kind, by name; all of them where none is named.
+    fn reads_only(&self) -> Vec<(ResourceKind, String)> {
+        Vec::new()
     }
 
     /// What it keeps about the cluster.
@@ -125,6 +131,16 @@ pub trait Plugin: Any + Send + Sync {
     /// is meant for it.
     fn hides(&self, _request: &Request<'_>, _cluster: &Cluster) -> Vec<Uid> {
         Vec::new()
+    }
+
+    /// Whether others may be asked about this pod while a node is looked for ([`crate::extender`]).
+    fn consults(&self, _pod: &Pod) -> bool {
+        false
+    }
+
+    /// Whether others are to be asked about the nodes that take the pod before one of them is chosen.
+    fn asks(&self, _request: &Request<'_>, _cluster: &Cluster) -> bool {
+        false
     }
 
     /// PreFilter: what is asked of every node. Without a word about this pod there is nothing to ask.
@@ -324,6 +340,8 @@ pub enum PostFilter {
         /// The pods that are evicted for it, in this order.
         victims: Vec<Uid>,
     },
+    /// Others are asked first about these victims.
+    Ask(Victims),
     /// Room is made for pods that go together. Without victims it is being made already, and the next plugin is asked.
     Together {
         /// The pods, each with the node on which its room is.
@@ -376,12 +394,15 @@ pub struct Patch {
 }
 
 /// Whether what was written before a binding has taken effect.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Prepared {
     /// The pod can be bound.
     Done,
     /// Not yet. These are the words if the time runs out.
     Pending(String),
+    /// Not yet: this is to be written first, by the plugin of this name. It is sent once, and not while another pod's write of the
+    /// object has not taken effect.
+    Write(&'static str, Write),
     /// It will not, and why.
     Failed(String),
 }

@@ -24,6 +24,9 @@ use crate::{
 /// Annotations that record what a pod was given, beside those that say what it wants.
 const GIVEN: [&str; 4] = ["device-allocated", "reservation-allocated", "reservation-current-owner", "resource-status"];
 
+/// Annotations of nodes that device plugins of vendors read.
+const NODE_LOCKS: [&str; 2] = ["cambricon.com/dsmlu.lock", "hami.io/mutex.lock"];
+
 /// What the scheduler assumes that a container uses which requests nothing: a tenth of a core, and 200 MiB.
 const ASSUMED: [(&str, &str); 2] = [("cpu", "100m"), ("memory", "200Mi")];
 
@@ -110,7 +113,7 @@ pub fn given(annotations: &BTreeMap<&str, &str>) -> Labels {
 
 /// Which of these annotations are Koordinator's.
 pub fn of_koordinator<'a>(annotations: impl IntoIterator<Item = (&'a str, &'a str)>) -> Labels {
-    annotations.into_iter().filter(|(key, _)| is_of_koordinator(key)).collect()
+    annotations.into_iter().filter(|(key, _)| is_of_koordinator(key) || NODE_LOCKS.contains(key)).collect()
 }
 
 fn is_of_koordinator(key: &str) -> bool {

@@ -17,6 +17,8 @@ use koord_engine::{
 use koord_resource::controller::ResourceKind;
 use koord_scheduling::Selector;
 
+use crate::Extenders;
+
 /// Evicts the least important pods of the node where that does the least harm, for a pod of higher priority.
 #[derive(Clone, Copy, Debug)]
 pub struct DefaultPreemption {
@@ -42,12 +44,21 @@ impl DefaultPreemption {
         attempted: &mut Attempted<'_>,
         rules: &dyn Rules,
     ) -> Result<PostFilter, NoCandidate> {
-        attempted.candidates(request, rules, self.width).map(nominate)
+        let candidates = attempted.candidates(request, rules, self.width)?;
+        Ok(nominate(request, attempted, candidates))
     }
 }
 
-/// Room is made where that does the least harm.
-pub(crate) fn nominate(candidates: Vec<Candidate>) -> PostFilter {
+/// Room is made where that does the least harm, among the nodes that extenders leave.
+pub(crate) fn nominate(request: &Request<'_>, attempted: &Attempted<'_>, candidates: Vec<Candidate>) -> PostFilter {
+    let left = match request.plugin::<Extenders>() {
+        Some(extenders) => extenders.choose(request, attempted.cluster, candidates),
+        None => Ok(candidates),
+    };
+    let candidates = match left {
+        Ok(candidates) => candidates,
+        Err(instead) => return instead,
+    };
     least_harm(candidates).map_or_else(
         || PostFilter::Nothing("preemption: no candidate node for preemption".to_owned()),
         |best| PostFilter::Nominate {

@@ -116,7 +116,8 @@ impl Plugin for ElasticQuotaPlugin {
         if waits_for_victims(request, attempted, &rules) {
             return said("not eligible due to a terminating pod on the nominated node.");
         }
-        attempted.candidates(request, &rules, Width { percent: 100, at_least: 0 }).map_or_else(no_room, nominate)
+        let found = attempted.candidates(request, &rules, Width { percent: 100, at_least: 0 });
+        found.map_or_else(no_room, |candidates| nominate(request, attempted, candidates))
     }
 
     fn refused(&self, request: &Request<'_>, found: &Found, cluster: &mut Cluster, _: &mut Orders) {

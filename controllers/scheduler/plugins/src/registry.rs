@@ -2,14 +2,13 @@
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
-use koord_config::scheduler::{DeviceShareArgs, Point, Resolved, SchedulerConfiguration};
-use koord_engine::{cycle::Profile, plugin::Plugin};
+use koord_config::scheduler::{Point, Resolved, SchedulerConfiguration};
+use koord_engine::{cycle::Profile, extender::Extender, plugin::Plugin};
 use koord_resource::controller::ResourceKind;
-use serde::de::Error as _;
 
 use self::Entry::{Built, InEngine, NotBuilt};
 use crate::{
-    BalancedAllocation, Coscheduling, DefaultPreemption, DeviceShare, DynamicResources, ImageLocality,
+    BalancedAllocation, Coscheduling, DefaultPreemption, DeviceShare, DynamicResources, Extenders, ImageLocality,
     InterPodAffinity, NodeAffinity, NodeNumaResource, NodePorts, NodeResourcesFit, NodeResourcesFitPlus,
     NodeUnschedulable, NodeVolumeLimits, PodTopologySpread, Reservation, ScarceResourceAvoidance, SchedulingGates,
     SchedulingHint, TaintToleration, VolumeBinding, VolumeRestrictions, VolumeZone, elastic_quota::ElasticQuotaPlugin,
@@ -59,7 +58,7 @@ const REGISTRY: &[(&str, Entry)] = &[
     ("NodeNUMAResource", Built(|profile, _| Ok(Arc::new(NodeNumaResource::new(profile.args()?))))),
     ("Reservation", Built(|profile, gates| Ok(Arc::new(Reservation::new(&profile.args()?, gates))))),
     ("Coscheduling", Built(|profile, _| Ok(Arc::new(Coscheduling::new(&profile.args()?))))),
-    ("DeviceShare", Built(device_share)),
+    ("DeviceShare", Built(|profile, gates| Ok(Arc::new(DeviceShare::with_gates(&profile.args()?, gates))))),
     ("ElasticQuota", Built(|profile, gates| Ok(Arc::new(ElasticQuotaPlugin::new(&profile.args()?, gates))))),
     ("DefaultPreBind", InEngine),
     ("NodeResourcesFitPlus", Built(|profile, _| Ok(Arc::new(NodeResourcesFitPlus::from(&profile.args()?))))),
@@ -80,6 +79,21 @@ pub struct BuiltProfile {
 pub struct Idle {
     /// Its name.
     pub plugin: &'static str,
+}
+
+impl BuiltProfile {
+    /// The same, with webhooks that take part in scheduling: they come after all plugins.
+    #[must_use]
+    pub fn extended_by(mut self, extenders: &Arc<[Extender]>) -> Self {
+        let Profile { plugins, admits, filters, scores, .. } = &mut self.profile;
+        if let Some(index) = u8::try_from(plugins.len()).ok().filter(|_| !extenders.is_empty()) {
+            plugins.push(Arc::new(Extenders::new(Arc::clone(extenders))));
+            admits.push(index);
+            filters.push(index);
+            scores.push((index, 1));
+        }
+        self
+    }
 }
 
 impl fmt::Display for Idle {
@@ -166,17 +180,6 @@ pub fn reads() -> BTreeSet<ResourceKind> {
     plugins.flat_map(|plugin| plugin.reads()).copied().collect()
 }
 
-fn device_share(profile: &Resolved, _: Gates<'_>) -> Result<Arc<dyn Plugin>, serde_json::Error> {
-    let args = profile.args::<DeviceShareArgs>()?;
-    let named = args.gpu_shared_resource_templates.as_ref().map_or("", |templates| &templates.config_map_name);
-    if !matches!(named, "" | DeviceShare::TEMPLATES) {
-        let reason =
-            "gpuSharedResourceTemplatesConfig.configMapName is not supported yet; pods would be placed without it";
-        return Err(serde_json::Error::custom(reason));
-    }
-    Ok(Arc::new(DeviceShare::new(&args)))
-}
-
 #[cfg(test)]
 mod tests {
     use koord_config::Kind;
@@ -260,15 +263,15 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_would_be_dropped_is_refused() {
-        let templates = json!({"gpuSharedResourceTemplatesConfig": {"configMapName": "other"}});
-        let error = built(&json!({"pluginConfig": [{"name": "DeviceShare", "args": templates}]})).err();
-        assert!(error.is_none(), "the profile of Kubernetes has no DeviceShare");
+    fn only_the_config_map_that_is_configured_is_read() {
         let points = json!({"filter": {"enabled": [{"name": "DeviceShare"}]}});
-        let profile = json!({"plugins": points, "pluginConfig": [{"name": "DeviceShare", "args": templates}]});
-        let error = built(&profile).err().unwrap().to_string();
-        let begin =
-            "the arguments of plugin DeviceShare cannot be used: gpuSharedResourceTemplatesConfig.configMapName";
-        assert!(error.starts_with(begin), "{error}");
+        let read = |args: &Value| {
+            let profile = json!({"plugins": points, "pluginConfig": [{"name": "DeviceShare", "args": args}]});
+            let plugins = built(&profile).unwrap().profile.plugins;
+            plugins.iter().flat_map(|plugin| plugin.reads_only()).collect::<Vec<_>>()
+        };
+        let named = |name: &str| vec![(ResourceKind::CONFIG_MAP, name.to_owned())];
+        assert_eq!(read(&json!({})), named("gpu-shared-resource-templates"));
+        assert_eq!(read(&json!({"gpuSharedResourceTemplatesConfig": {"configMapName": "other"}})), named("other"));
     }
 }

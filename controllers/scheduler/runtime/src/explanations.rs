@@ -34,7 +34,10 @@ use self::{
     answer::answer,
     view::{ExplanationView, PriorityClassView},
 };
-use crate::{questions::Questions, view::PodView};
+use crate::{
+    questions::Questions,
+    view::{PodView, PodViewBy},
+};
 
 /// The component of its events.
 const COMPONENT: &str = "koord-scheduler";
@@ -69,7 +72,7 @@ pub(crate) struct Asked {
 )]
 pub struct ExplanationController {
     explanations: Arc<Store<ExplanationView>>,
-    pods: Arc<Store<PodView>>,
+    pods: Arc<Store<PodViewBy<0>>>,
     priority_classes: Arc<Store<PriorityClassView>>,
     answers: Arc<Effects<Asked, ScheduleExplanationStatus>>,
     questions: Questions,
@@ -92,7 +95,7 @@ pub fn explain(core: &mut Core, questions: Questions, writes: bool) {
 
 impl ExplanationController {
     /// Asks for an explanation of a pod that waits.
-    fn pod_changed(&self, change: &Change<PodView>, requests: &mut Requests) {
+    fn pod_changed(&self, change: &Change<PodViewBy<0>>, requests: &mut Requests) {
         if self.writes
             && let Some(key) = change.new.as_ref().and_then(|entry| explained_by(&change.key, entry))
         {
@@ -104,7 +107,7 @@ impl ExplanationController {
     fn new_explanation(&self, key: &ObjectKey, now: Timestamp) -> Outcome {
         let mut outcome = Outcome::settled();
         let pods = self.pods.read();
-        let waits = |pod: &ObjectKey, entry: &Entry<PodView>| explained_by(pod, entry).as_ref() == Some(key);
+        let waits = |pod: &ObjectKey, entry: &Entry<PodViewBy<0>>| explained_by(pod, entry).as_ref() == Some(key);
         let own = pods.get(key.as_str()).filter(|entry| waits(key, entry));
         let is_gang = || pods.in_namespace(key.namespace()).any(|(pod, entry)| waits(pod, entry));
         if !self.writes || own.is_none() && !is_gang() {
@@ -188,8 +191,8 @@ fn left(time: Timestamp, now: Timestamp) -> Duration {
 }
 
 /// The explanation of a pod that waits: its own, or that of its gang.
-fn explained_by(key: &ObjectKey, entry: &Entry<PodView>) -> Option<ObjectKey> {
-    let PodView { template, node, unscheduled, has_ended, .. } = &*entry.value;
+fn explained_by(key: &ObjectKey, entry: &Entry<PodViewBy<0>>) -> Option<ObjectKey> {
+    let PodView { template, node, unscheduled, has_ended, .. } = &entry.value.0;
     if entry.deleting || *has_ended || node.is_some() || unscheduled.is_none() {
         return None;
     }

@@ -1,6 +1,8 @@
 //! Caches of the cluster as one stream of deltas for the engine.
 
 mod object;
+mod pods;
+mod shown;
 
 use std::{any::TypeId, sync::Arc};
 
@@ -14,7 +16,7 @@ use koord_engine::{
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     Core, Watch,
-    cache::{Change, Entry},
+    cache::Change,
     changes::{ChangeSender, ChangeStream, changes},
     clock::Moment,
     key::ObjectKey,
@@ -24,7 +26,10 @@ use koord_runtime::{
 };
 
 use self::object::{Kind, Whole};
-use crate::view::{NodeView, PodView};
+use self::pods::Pods;
+pub(crate) use self::pods::Said;
+pub(crate) use self::shown::Objects;
+use crate::{extender::Webhook, transform::Transformers, view::NodeView};
 
 /// A change of the cluster.
 #[derive(Clone, Debug)]
@@ -57,9 +62,10 @@ pub enum Delta {
 
 /// The caches, and the stream of their changes.
 pub struct Feed {
-    pub(crate) pods: Arc<Store<PodView>>,
+    pub(crate) pods: Pods,
     pub(crate) nodes: Arc<Store<NodeView>>,
     others: Vec<Followed>,
+    pub(crate) objects: Option<Objects>,
     pub(crate) stream: ChangeStream<Delta>,
 }
 
@@ -79,20 +85,29 @@ pub(crate) struct Caches<'c> {
 }
 
 impl Caches<'_> {
-    /// Follows a kind, if a plugin reads it.
+    /// Follows a kind, if a plugin reads it: all of its objects, or those that are named.
     pub(crate) fn follow<T: Kind>(&mut self) {
-        self.follow_some::<T>(&Selection::default());
+        let Some(names) = self.reads.only.get(&ResourceKind::typed::<T>()) else {
+            return self.follow_some::<T>(&Selection::default());
+        };
+        for name in names {
+            self.follow_some::<T>(&Selection { fields: format!("metadata.name={name}"), ..Selection::default() });
+        }
     }
 
-    /// Follows a part of a kind, if a plugin reads it.
-    pub(crate) fn follow_some<T: Kind>(&mut self, selection: &Selection) {
+    fn follow_some<T: Kind>(&mut self, selection: &Selection) {
         let kind = ResourceKind::typed::<T>();
-        let Some(plugins) = self.reads.get(&kind) else { return };
+        let Some(plugins) = self.reads.kinds.get(&kind) else { return };
         let plugins: Vec<&str> = plugins.iter().copied().collect();
         let store: Arc<Store<Whole<T>>> = self.core.store(selection);
         self.sender.follow(&store, |change: &Change<Whole<T>>| Some(object::delta(change)));
-        let watches: Vec<Arc<Watch>> =
-            self.core.watches().iter().filter(|watch| watch.kind == kind).map(Arc::clone).collect();
+        let watches: Vec<Arc<Watch>> = self
+            .core
+            .watches()
+            .iter()
+            .filter(|watch| watch.kind == kind && watch.selection.fields == selection.fields)
+            .map(Arc::clone)
+            .collect();
         // Plugins that read a kind which the API server does not serve have nothing to do.
         for watch in &watches {
             watch.set_optional(format!("plugin {}", plugins.join(", ")));
@@ -104,9 +119,14 @@ impl Caches<'_> {
 impl Feed {
     /// Asks for the caches of nodes, pods and the kinds that plugins read. What they hold is part of the stream.
     pub fn of(core: &mut Core, reads: &Reads) -> Self {
-        let (pods, nodes) = (core.store::<PodView>(&Selection::default()), core.store(&Selection::default()));
+        Self::transforming(core, reads, Transformers::default())
+    }
+
+    /// The same, with pods as these transformers make them.
+    pub fn transforming(core: &mut Core, reads: &Reads, transformers: Transformers) -> Self {
         let (sender, stream) = changes();
-        sender.follow(&pods, |change: &Change<PodView>| of_pod(change));
+        let pods = Pods::of(core, &sender, transformers);
+        let nodes = core.store(&Selection::default());
         sender.follow(&nodes, |change: &Change<NodeView>| {
             Some(match &change.new {
                 Some(entry) => Delta::Node(Arc::clone(&entry.value.0)),
@@ -115,7 +135,14 @@ impl Feed {
         });
         let mut caches = Caches { core, sender, reads, followed: Vec::new() };
         object::follow(&mut caches);
-        Self { pods, nodes, others: caches.followed, stream }
+        Self { pods, nodes, others: caches.followed, objects: None, stream }
+    }
+
+    /// Keeps whole pods too, and whole nodes where these webhooks do not know them.
+    pub fn keep_objects(&mut self, core: &mut Core, webhooks: &[Webhook]) {
+        if !webhooks.is_empty() {
+            self.objects = Some(Objects::of(core, webhooks.iter().any(|webhook| !webhook.knows_objects)));
+        }
     }
 
     /// Brings an engine that knows nothing to where the caches are.
@@ -127,17 +154,19 @@ impl Feed {
 
     /// All objects, as if they were new.
     fn everything(&self) -> Vec<Delta> {
-        let (nodes, pods) = (self.nodes.read(), self.pods.read());
+        let nodes = self.nodes.read();
         let nodes = nodes.iter().map(|(_, entry)| Delta::Node(Arc::clone(&entry.value.0)));
         let others = self.others.iter().flat_map(|followed| (followed.all)());
-        let living = pods.iter().filter(|(_, entry)| !entry.value.has_ended);
-        let pods = living.map(|(key, entry)| Delta::Pod { pod: Arc::new(pod(key, entry)), replaced: None });
-        nodes.chain(others).chain(pods).collect()
+        nodes.chain(others).chain((self.pods.all)()).collect()
     }
 
     /// Whether all objects are known.
     pub fn is_complete(&self) -> bool {
-        self.pods.synced() && self.nodes.synced() && self.watches().all(|watch| watch.is_complete())
+        let are_objects = self.objects.as_ref().is_none_or(Objects::is_complete);
+        (self.pods.are_complete)()
+            && self.nodes.synced()
+            && are_objects
+            && self.watches().all(|watch| watch.is_complete())
     }
 
     /// Whether the API server has not this kind, which plugins can do without.
@@ -183,72 +212,5 @@ impl Delta {
             Self::Object(object) => engine.set_object(object, now),
             Self::ObjectGone(type_, key) => engine.remove_object(type_, key.as_str(), now),
         }
-    }
-}
-
-fn of_pod(change: &Change<PodView>) -> Option<Delta> {
-    let living = |entry: &&Entry<PodView>| !entry.value.has_ended;
-    if change.again {
-        let pod = change.new.as_ref().filter(living).map(|new| Arc::new(pod(&change.key, new)));
-        return Some(Delta::PodAgain { key: change.key.clone(), pod });
-    }
-    let known = change.old.as_ref().filter(living).map(|old| &old.uid);
-    match change.new.as_ref().filter(living) {
-        Some(new) => {
-            let replaced = known.filter(|known| **known != new.uid).cloned();
-            Some(Delta::Pod { pod: Arc::new(pod(&change.key, new)), replaced })
-        }
-        None => known.cloned().map(Delta::PodGone),
-    }
-}
-
-fn pod(key: &ObjectKey, entry: &Entry<PodView>) -> Pod {
-    let view = &entry.value;
-    Pod {
-        key: key.clone(),
-        uid: entry.uid.clone(),
-        template: Arc::clone(&view.template),
-        gates: view.gates.clone(),
-        node: view.node.clone(),
-        nominated: view.nominated.clone(),
-        deleting: entry.deleting,
-        ends: view.ends,
-        is_preempted: view.is_preempted,
-        given: view.given.clone(),
-        generated_claims: view.generated_claims.clone(),
-        created: view.created,
-        started: view.started,
-        scheduled: view.scheduled,
-        initialized: view.initialized,
-        controller: view.controller.clone(),
-        is_running: view.is_running,
-        is_ready: view.is_ready,
-        reservation: None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use koord_runtime::cache::Cache;
-
-    use super::*;
-
-    fn entry(members: &str) -> Entry<PodView> {
-        let mut cache = Cache::<PodView>::default();
-        let metadata = r#"{"name": "a", "namespace": "ns", "uid": "1", "resourceVersion": "1"}"#;
-        cache.upsert(&format!(r#"{{"metadata": {metadata}, "spec": {{"containers": []}}, {members}}}"#)).unwrap();
-        cache.get("ns/a").cloned().unwrap()
-    }
-
-    #[test]
-    fn what_was_told_before_does_not_matter_where_nobody_knows_it() {
-        let (living, ended) = (|| entry(r#""status": {}"#), || entry(r#""status": {"phase": "Failed"}"#));
-        let delta = |old: Option<Entry<PodView>>, new, again| {
-            of_pod(&Change { key: ObjectKey::new("ns", "a"), old, new: Some(new), again })
-        };
-        assert!(matches!(delta(Some(living()), ended(), false), Some(Delta::PodGone(_))));
-        assert!(delta(None, ended(), false).is_none(), "nobody was told of it");
-        assert!(matches!(delta(None, ended(), true), Some(Delta::PodAgain { pod: None, .. })));
-        assert!(matches!(delta(None, living(), true), Some(Delta::PodAgain { pod: Some(_), .. })));
     }
 }

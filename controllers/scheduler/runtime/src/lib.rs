@@ -7,6 +7,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod explanations;
+mod extender;
 pub mod feed;
 mod metrics;
 mod questions;
@@ -17,7 +18,9 @@ mod transform;
 mod view;
 
 pub use explanations::{ExplanationController, explain};
+pub use extender::Webhook;
 pub use metrics::{METRICS, Measures};
 pub use questions::{Questions, Unanswered};
-pub use scheduler::{Monitoring, Next, Scheduler, Work};
+pub use scheduler::{Asking, Monitoring, Next, Scheduler, Work};
 pub use task::install;
+pub use transform::Transformers;

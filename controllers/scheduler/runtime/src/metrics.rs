@@ -119,7 +119,7 @@ impl Measures {
         let measured = match attempt.outcome {
             _ if !attempt.has_waited => &self.decision,
             Outcome::Bind { .. } => &self.permit_allowed,
-            Outcome::Waiting { .. } | Outcome::Refused(_) => &self.permit_rejected,
+            Outcome::Waiting { .. } | Outcome::Refused(_) | Outcome::Asks { .. } => &self.permit_rejected,
         };
         measured.observe(seconds(attempt.began, now));
         self.of_koordinator.decided(attempt);

@@ -5,7 +5,7 @@ mod verdicts;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use koord_engine::{cluster::Cluster, columns::Row, engine::Engine, node::Node};
+use koord_engine::{cluster::Cluster, columns::Row, engine::Engine, node::Node, pod::Pod};
 use koord_runtime::clock::Moment;
 use koord_scheduling::ResourceId;
 use serde_json::{Value, json};
@@ -35,6 +35,8 @@ pub(crate) enum Question {
     Path(String, oneshot::Sender<Result<Value, Unanswered>>),
     /// A copy of all that is known, with its time.
     Copy(oneshot::Sender<Result<(Box<Engine>, Moment), Unanswered>>),
+    /// All pods.
+    Pods(oneshot::Sender<Result<Vec<Arc<Pod>>, Unanswered>>),
 }
 
 /// Where questions are asked, and where they arrive.
@@ -58,6 +60,14 @@ impl Questions {
         let _ = self.0.send(Question::Copy(answer)).await;
         answered.await.unwrap_or(Err(Unanswered::NotLeading))
     }
+
+    /// All pods that have not ended.
+    pub async fn pods(&self) -> Result<Vec<Arc<Pod>>, Unanswered> {
+        let (answer, answered) = oneshot::channel();
+        // Nobody listens any more where this fails.
+        let _ = self.0.send(Question::Pods(answer)).await;
+        answered.await.unwrap_or(Err(Unanswered::NotLeading))
+    }
 }
 
 impl Question {
@@ -73,8 +83,15 @@ impl Question {
             Self::Copy(to) => {
                 let _ = to.send(known.map(|(engine, now)| (Box::new(engine.copy()), now)));
             }
+            Self::Pods(to) => _ = to.send(known.map(|(engine, _)| pods(engine))),
         }
     }
+}
+
+/// All pods that have not ended: those on nodes, and those that wait.
+fn pods(engine: &Engine) -> Vec<Arc<Pod>> {
+    let cluster = engine.cluster();
+    cluster.pods().map(|placed| &placed.pod).chain(cluster.pending()).cloned().collect()
 }
 
 fn answer(engine: &Engine, path: &str, now: Moment) -> Option<Value> {

@@ -1,5 +1,6 @@
 //! The scheduler as a state machine: deltas go into the engine, attempts come out of it as writes, and their results go back.
 
+mod asking;
 mod audit;
 mod monitor;
 mod prepare;
@@ -18,17 +19,18 @@ use koord_engine::{
 };
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
-    cache::Entry,
     clock::{Moment, SharedClock},
     error::{Fault, ReconcileError},
     events::EventSink,
     key::ObjectKey,
+    uid::Uid,
     write::{Action, Deletion, Write},
 };
 use serde_json::json;
 use tokio::sync::mpsc;
 
-pub use self::monitor::Monitoring;
+pub(crate) use self::asking::Answered;
+pub use self::{asking::Asking, monitor::Monitoring};
 use self::{
     audit::Auditing,
     monitor::Monitor,
@@ -36,11 +38,11 @@ use self::{
     upkeep::Upkeeps,
 };
 use crate::{
-    feed::{Delta, Feed},
+    extender::Webhook,
+    feed::{Delta, Feed, Said},
     metrics::{Ended, Measures},
     questions::{Question, Questions, questions},
     report,
-    view::PodView,
 };
 
 /// The component of its events.
@@ -68,6 +70,8 @@ pub struct Scheduler {
     auditing: Auditing,
     asking: Questions,
     pub(crate) questions: mpsc::Receiver<Question>,
+    /// Webhooks that take part, in the order in which they are asked.
+    webhooks: Vec<Arc<Webhook>>,
     /// Set while the engine works: where it is found set, the engine has to begin again.
     is_working: bool,
     has_led: bool,
@@ -93,10 +97,14 @@ pub struct Work {
 enum Purpose {
     /// The write of another object of this index, before that.
     Prepare(Box<Attempt>, usize),
+    /// What this plugin wants of another object before the binding of this pod, found out while that was prepared.
+    Lock(&'static str, Uid),
     /// What a pod is given, written before it is bound.
     Give(Box<Attempt>),
     /// The binding of this attempt.
     Bind(Box<Attempt>),
+    /// The same, by a webhook.
+    BindBy(Arc<Webhook>, Box<Attempt>),
     /// What a plugin wants beside attempts.
     Keep,
     /// Why a pod has no node, and where room is made for it.
@@ -112,6 +120,8 @@ enum Purpose {
 pub enum Next {
     /// This is to be sent, and reported to [`Scheduler::written`].
     Send(Work),
+    /// This is to be asked, and the answer reported to [`Scheduler::answered`].
+    Ask(Asking),
     /// An attempt was made from which no write follows.
     Attempted,
     /// Nothing, until a delta comes or the time of [`Scheduler::wake_at`].
@@ -143,6 +153,7 @@ impl Scheduler {
             auditing: Auditing::default(),
             asking,
             questions,
+            webhooks: Vec::new(),
             is_working: false,
             has_led: false,
         }
@@ -263,7 +274,8 @@ impl Scheduler {
             return Next::Send(work);
         }
         if let Some(first) = self.doubtful.first_entry().filter(|first| first.key().0 <= now) {
-            return Next::Send(bind(first.remove()));
+            let attempt = first.remove();
+            return Next::Send(self.bind(attempt));
         }
         self.keep_up(now);
         if let Some(work) = self.further.pop_front() {
@@ -278,6 +290,9 @@ impl Scheduler {
             self.measures.iter().for_each(|measures| measures.job_ended(job, decided));
         }
         let Some(attempt) = attempt else { return Next::Rest };
+        if let Outcome::Asks { number, question } = attempt.outcome {
+            return self.ask(&attempt.pod, number, question);
+        }
         self.upkeeps.changed();
         if let Some(measures) = &self.measures {
             measures.decided(&attempt, decided);
@@ -290,7 +305,7 @@ impl Scheduler {
         }
         match &attempt.outcome {
             Outcome::Bind { .. } => self.prepare(Box::new(attempt), 0).map_or(Next::Attempted, Next::Send),
-            Outcome::Waiting { .. } => Next::Attempted,
+            Outcome::Waiting { .. } | Outcome::Asks { .. } => Next::Attempted,
             Outcome::Refused(refused) => self.refused(&attempt, refused),
         }
     }
@@ -334,8 +349,19 @@ impl Scheduler {
                 let message = format!("running PreBind plugin {:?}: {error}", plugin_of(&attempt, index));
                 self.prepare_failed(&attempt, message);
             }
-            (Purpose::Give(attempt), Ok(())) => self.further.push_back(bind(attempt)),
-            (Purpose::Bind(attempt), result) => self.bound(attempt, result),
+            (Purpose::Lock(..), Ok(())) => self.preparing.is_due = true,
+            (Purpose::Lock(plugin, uid), Err(error)) => {
+                self.not_prepared(&uid, format!("running PreBind plugin {plugin:?}: {error}"));
+            }
+            (Purpose::Give(attempt), Ok(())) => {
+                let work = self.bind(attempt);
+                self.further.push_back(work);
+            }
+            (Purpose::BindBy(webhook, attempt), Err(error)) if webhook.extender.is_ignorable => {
+                tracing::warn!(%error, extender = webhook.extender.url, "an extender is passed over");
+                self.further.push_back(bind(attempt));
+            }
+            (Purpose::Bind(attempt) | Purpose::BindBy(_, attempt), result) => self.bound(attempt, result),
             (Purpose::Give(attempt), Err(error)) => {
                 self.bind_failed(&attempt, &error);
             }
@@ -420,14 +446,11 @@ impl Scheduler {
             self.further.extend(write.map(|write| Work { write, purpose: Purpose::Explain }));
             return;
         }
-        let known = self.feed.pods.read();
-        let known = known.get(pod.key.as_str()).filter(|entry| entry.uid == pod.uid && !entry.deleting);
-        let is_said = |entry: &Entry<PodView>| {
-            entry.value.unscheduled.as_deref() == Some(message.as_str()) && entry.value.nominated == *nominated
-        };
-        if let Some(entry) = known.filter(|entry| !is_said(entry)) {
+        let is_new =
+            |said: &Said| said.unscheduled.as_deref() != Some(message.as_str()) || said.nominated != *nominated;
+        if let Some(said) = self.feed.pods.said(pod).filter(is_new) {
             let reason = if *is_error { "SchedulerError" } else { "Unschedulable" };
-            let nominated = (entry.value.nominated.as_deref(), nominated.as_deref());
+            let nominated = (said.nominated.as_deref(), nominated.as_deref());
             let write = report::unscheduled(pod, (reason, message), nominated, self.clock.now());
             self.further.push_back(Work { write, purpose: Purpose::Explain });
         }
@@ -460,7 +483,7 @@ fn is_doubtful(error: &ReconcileError) -> bool {
 fn give(attempt: Box<Attempt>) -> Work {
     let Patch { annotations, labels, .. } = match &attempt.outcome {
         Outcome::Bind { patch, .. } => patch.clone(),
-        Outcome::Waiting { .. } | Outcome::Refused(_) => Patch::default(),
+        _ => Patch::default(),
     };
     let mut metadata = json!({ "uid": attempt.pod.uid });
     for (name, values) in [("annotations", annotations), ("labels", labels)] {
@@ -479,7 +502,7 @@ fn bind(attempt: Box<Attempt>) -> Work {
     }
     let node = match &attempt.outcome {
         Outcome::Bind { node, .. } => node.to_string(),
-        Outcome::Waiting { .. } | Outcome::Refused(_) => String::new(),
+        _ => String::new(),
     };
     let action = Action::Bind { uid: attempt.pod.uid.clone(), node };
     let write = Write { kind: ResourceKind::POD, key: attempt.pod.key.clone(), action };

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     metrics::Measures,
-    scheduler::{Next, Scheduler, Work},
+    scheduler::{Answered, Next, Scheduler, Work},
 };
 
 /// Writes on their way at one time; further attempts wait.
@@ -47,7 +47,8 @@ pub fn install(scheduler: Scheduler, clock: SharedClock, manager: &mut Manager) 
 
 /// Schedules until `end`, and waits then for the writes that are on their way.
 async fn schedule(scheduler: &mut Scheduler, clock: &SharedClock, api: Api, end: CancellationToken) {
-    let mut writes = JoinSet::new();
+    // Questions that have no answer when the lead ends are dropped with this.
+    let (mut writes, mut asked) = (JoinSet::new(), JoinSet::new());
     scheduler.lead();
     while !end.is_cancelled() {
         let is_behind = scheduler.catch_up();
@@ -58,14 +59,17 @@ async fn schedule(scheduler: &mut Scheduler, clock: &SharedClock, api: Api, end:
         while let Some(ended) = writes.try_join_next() {
             written(scheduler, ended);
         }
+        while let Some(ended) = asked.try_join_next() {
+            answered(scheduler, ended);
+        }
         // Decisions wait for the whole picture.
         if is_behind {
             continue;
         }
-        if attempt_some(scheduler, &api, &mut writes) {
+        if attempt_some(scheduler, &api, &mut writes, &mut asked) {
             tokio::task::yield_now().await;
         } else {
-            wait(scheduler, clock, &mut writes, &end).await;
+            wait(scheduler, clock, (&mut writes, &mut asked), &end).await;
         }
     }
     while let Some(ended) = writes.join_next().await {
@@ -74,7 +78,12 @@ async fn schedule(scheduler: &mut Scheduler, clock: &SharedClock, api: Api, end:
 }
 
 /// Makes attempts while there are any, and room for what follows from them. Says whether more may follow at once.
-fn attempt_some(scheduler: &mut Scheduler, api: &Api, writes: &mut JoinSet<Written>) -> bool {
+fn attempt_some(
+    scheduler: &mut Scheduler,
+    api: &Api,
+    writes: &mut JoinSet<Written>,
+    asked: &mut JoinSet<Answered>,
+) -> bool {
     for _ in 0..ATTEMPTS_MAX {
         if writes.len() >= WRITES_MAX {
             return false;
@@ -82,10 +91,11 @@ fn attempt_some(scheduler: &mut Scheduler, api: &Api, writes: &mut JoinSet<Writt
         match scheduler.step() {
             Next::Rest => return false,
             Next::Attempted => {}
+            Next::Ask(asking) => _ = asked.spawn(asking.answer()),
             Next::Send(work) => {
                 let api = api.clone();
                 writes.spawn(async move {
-                    let result = api.write(&work.write).await.map(drop);
+                    let result = work.send(&api).await;
                     (work, result)
                 });
             }
@@ -104,8 +114,23 @@ fn written(scheduler: &mut Scheduler, ended: Result<Written, JoinError>) {
     }
 }
 
+fn answered(scheduler: &mut Scheduler, ended: Result<Answered, JoinError>) {
+    match ended {
+        Ok(answered) => scheduler.answered(answered),
+        Err(error) => {
+            tracing::error!(%error, "the task of a question ended");
+            scheduler.answer_lost();
+        }
+    }
+}
+
 /// Waits for a delta, the end of a write, a pause that is over, or the end.
-async fn wait(scheduler: &mut Scheduler, clock: &SharedClock, writes: &mut JoinSet<Written>, end: &CancellationToken) {
+async fn wait(
+    scheduler: &mut Scheduler,
+    clock: &SharedClock,
+    (writes, asked): (&mut JoinSet<Written>, &mut JoinSet<Answered>),
+    end: &CancellationToken,
+) {
     /// A cache becomes complete without a delta when there is no object.
     const LONG: Duration = Duration::from_secs(1);
     let pause = scheduler.wake_at().map_or(LONG, |at| at.since(clock.moment()).min(LONG));
@@ -114,6 +139,7 @@ async fn wait(scheduler: &mut Scheduler, clock: &SharedClock, writes: &mut JoinS
         biased;
         () = end.cancelled() => {}
         Some(ended) = writes.join_next() => written(scheduler, ended),
+        Some(ended) = asked.join_next() => answered(scheduler, ended),
         Some(question) = scheduler.questions.recv() => question.answer(Some(scheduler.known())),
         deltas = scheduler.feed.stream.next(Scheduler::DELTAS_MAX) => scheduler.apply(deltas),
         () = moment => {}

@@ -8,15 +8,83 @@ use k8s_openapi::{
 };
 use koord_api::{
     node_annotations::{NODE_RESERVATION, NodeReservation, NodeReservationApplyPolicy},
+    pod_annotations::ResourceReplacements,
+    priority::{PRIORITY_CLASS_LABEL, PriorityClass},
+    protocol::Text as _,
+    qos::{QOS_LABEL, QosClass},
     resource_names::{BATCH_CPU, BATCH_MEMORY, DEPRECATED},
 };
-use koord_engine::labels::Labels;
+use koord_engine::{labels::Labels, pod::Template};
 use koord_resource::{Quantity, ResourceList, quantity::Format};
 
 /// The label that names another scheduler than the pod itself.
 const SCHEDULER_NAME: &str = "scheduling.koordinator.sh/scheduler-name";
 
+/// The label that says whether pods may be evicted for the pod.
+const PREEMPTION_POLICY: &str = "scheduling.koordinator.sh/preemption-policy";
+
 type Amounts = BTreeMap<String, ApiQuantity>;
+
+/// What is made of pods where a feature gate says so.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Transformers {
+    /// `PriorityTransformer`: a pod without a priority has that of its class.
+    pub priority: bool,
+    /// `PreemptionPolicyTransformer`: a label says whether pods are evicted for it, and without one none are.
+    pub preemption_policy: bool,
+    /// `ReplaceResourcesTransformer`: an annotation gives resources other names.
+    pub replace_resources: bool,
+}
+
+impl Transformers {
+    pub(crate) fn bits(self) -> u8 {
+        u8::from(self.priority) | u8::from(self.preemption_policy) << 1 | u8::from(self.replace_resources) << 2
+    }
+
+    pub(crate) const fn of_bits(bits: u8) -> Self {
+        Self { priority: bits & 1 != 0, preemption_policy: bits & 2 != 0, replace_resources: bits & 4 != 0 }
+    }
+
+    /// Gives resources the names that an annotation wants, or drops them.
+    pub(crate) fn replace_resources(self, spec: &mut PodSpec, annotation: Option<&str>) {
+        let Some(Ok(ResourceReplacements(pairs))) = annotation.map(ResourceReplacements::read) else { return };
+        if !self.replace_resources {
+            return;
+        }
+        let containers = spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten());
+        containers.flat_map(amounts).chain(&mut spec.overhead).for_each(|amounts| replace(amounts, &pairs));
+    }
+
+    /// Gives a pod its priority, and says whether pods are evicted for it.
+    pub(crate) fn apply_to(self, template: &mut Template, priority: Option<i32>) {
+        let label = |name: &str| template.labels.get(name);
+        if self.priority && priority.is_none_or(|priority| priority == 0) {
+            let qos = QosClass::of_label(label(QOS_LABEL)).or_else(|| QosClass::of_kubernetes(template.kubernetes_qos));
+            let declared = PriorityClass::declared(label(PRIORITY_CLASS_LABEL), priority);
+            let class = declared.or_else(|| qos.as_ref().and_then(PriorityClass::of_qos));
+            template.priority = class.map_or(0, PriorityClass::default_priority);
+        }
+        if self.preemption_policy {
+            template.preempts = template.labels.get(PREEMPTION_POLICY) == Some("PreemptLowerPriority");
+        }
+    }
+}
+
+/// What is dropped is dropped first. A resource that is there under the new name too stays. Cores become thousandths.
+fn replace(amounts: &mut Amounts, pairs: &[(String, String)]) {
+    for (old, _) in pairs.iter().filter(|(_, new)| new.is_empty()) {
+        amounts.remove(old);
+    }
+    for (old, new) in pairs.iter().filter(|(_, new)| !new.is_empty()) {
+        let Some(amount) = amounts.get(old).filter(|_| !amounts.contains_key(new)) else { continue };
+        let amount = match amount.0.parse::<Quantity>() {
+            Ok(cores) if old == "cpu" => ApiQuantity(cores.milli_value().to_string()),
+            _ => amount.clone(),
+        };
+        amounts.remove(old);
+        amounts.insert(new.clone(), amount);
+    }
+}
 
 /// Gives resources the names that they have now, and the pod to the scheduler that its label names.
 pub(crate) fn pod(spec: &mut PodSpec, labels: &Labels) {
@@ -90,6 +158,49 @@ mod tests {
         assert_eq!(left(r#"{"resources":{"kubernetes.io/batch-cpu":"1000"}}"#), "8 1Gi 4k");
         let nothing = [r#"{"resources":{"cpu":"2"},"applyPolicy":"ReservedCPUsOnly"}"#, r#"{"reservedCPUs":"x"}"#, "?"];
         assert_eq!(nothing.map(left), ["8 1Gi 4k"; 3]);
+    }
+
+    #[test]
+    fn an_annotation_gives_resources_other_names_where_the_gate_is_on() {
+        let requests = json!({"cpu": "1500m", "memory": "1Gi", "example.com/x": "2"});
+        let spec =
+            json!({"containers": [{"name": "a", "resources": {"requests": requests}}], "overhead": {"cpu": "1"}});
+        let replaced = |bits: u8, annotation: &str| {
+            let mut spec: PodSpec = serde_json::from_value(spec.clone()).unwrap();
+            Transformers::of_bits(bits).replace_resources(&mut spec, Some(annotation));
+            let spec = serde_json::to_value(&spec).unwrap();
+            (spec["containers"][0]["resources"]["requests"].clone(), spec["overhead"].clone())
+        };
+        let annotation = "cpu:kubernetes.io/batch-cpu, memory:example.com/x ,example.com/x:,no:such,wrong";
+        let expected = json!({BATCH_CPU: "1500", "example.com/x": "1Gi"});
+        assert_eq!(replaced(4, annotation), (expected, json!({BATCH_CPU: "1000"})), "what is dropped makes room");
+        assert_eq!(replaced(4, "cpu:memory"), (requests.clone(), json!({"memory": "1000"})), "memory is there");
+        assert_eq!(replaced(3, annotation), (requests.clone(), json!({"cpu": "1"})), "the gate is off");
+    }
+
+    #[test]
+    fn labels_say_the_priority_of_a_pod_and_whether_others_go_for_it_where_the_gates_are_on() {
+        let transformed = |bits: u8, labels: &[(&str, &str)], priority: Option<i32>, qos: &'static str| {
+            let labels = labels.iter().copied().collect();
+            let priority_now = priority.unwrap_or(0);
+            let mut template =
+                Template { labels, priority: priority_now, preempts: true, kubernetes_qos: qos, ..Template::default() };
+            Transformers::of_bits(bits).apply_to(&mut template, priority);
+            (template.priority, template.preempts)
+        };
+        let class = [(PRIORITY_CLASS_LABEL, "koord-mid")];
+        assert_eq!(transformed(1, &class, None, "Burstable"), (7500, true));
+        assert_eq!(transformed(1, &class, Some(5), "Burstable"), (5, true), "it has one");
+        assert_eq!(transformed(1, &[(QOS_LABEL, "BE")], Some(0), "Burstable"), (5500, true));
+        assert_eq!(transformed(1, &[], None, "Guaranteed"), (9500, true), "LSR goes with koord-prod");
+        assert_eq!(transformed(6, &class, None, "Burstable"), (0, false), "without the label nobody goes");
+        for (policy, preempts) in [("PreemptLowerPriority", true), ("Never", false), ("else", false)] {
+            assert_eq!(transformed(2, &[(PREEMPTION_POLICY, policy)], None, "Burstable"), (0, preempts));
+        }
+        assert_eq!(
+            (0..8).map(|bits| Transformers::of_bits(bits).bits()).collect::<Vec<_>>(),
+            (0..8).collect::<Vec<_>>()
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use k8s_openapi::{
     },
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
 };
-use koord_api::node_annotations::NODE_RESERVATION;
+use koord_api::{node_annotations::NODE_RESERVATION, pod_annotations::REPLACE_RESOURCES};
 use koord_engine::{
     dynamic::GeneratedClaim,
     labels::Labels,
@@ -26,7 +26,7 @@ use koord_runtime::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::transform;
+use crate::transform::{self, Transformers};
 
 /// A pod.
 #[derive(Debug)]
@@ -85,16 +85,31 @@ impl PodStatusWire<'_> {
     }
 }
 
-impl Projection for PodView {
+/// A pod as the transformers of these bits make it.
+#[derive(Debug, PartialEq)]
+pub(crate) struct PodViewBy<const T: u8>(pub(crate) PodView);
+
+impl<const T: u8> Projection for PodViewBy<T> {
     const KIND: ResourceKind = ResourceKind::POD;
     type Wire<'a> = WireObject<'a, PodMembers<'a>>;
     type Index = ();
 
     fn project(wire: Self::Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
+        PodView::read(wire, strings, Transformers::of_bits(T)).map(Self)
+    }
+}
+
+impl PodView {
+    fn read(
+        wire: WireObject<'_, PodMembers<'_>>,
+        strings: &mut Interner,
+        transformers: Transformers,
+    ) -> Result<Self, DecodeError> {
         let PodMembers { mut spec, status } = wire.members;
         let labels = labels(wire.metadata.labels, strings)?;
-        transform::pod(&mut spec, &labels);
         let annotations = texts(wire.metadata.annotations, "metadata.annotations")?;
+        transform::pod(&mut spec, &labels);
+        transformers.replace_resources(&mut spec, annotations.get(REPLACE_RESOURCES.name()).map(|text| &**text));
         let annotations = annotations.iter().map(|(key, value)| (&**key, &**value)).collect();
         let given = given(&annotations);
         let owners =
@@ -103,7 +118,8 @@ impl Projection for PodView {
         let controller = owners.into_iter().flatten().find(|owner| owner.controller == Some(true));
         let template = Template::of(&wire.metadata.namespace, labels, &annotations, &spec)
             .map_err(|error| DecodeError::new("spec.containers.resources", error))?;
-        let template = Template { controller: controller.as_ref().and_then(spreading_controller), ..template };
+        let mut template = Template { controller: controller.as_ref().and_then(spreading_controller), ..template };
+        transformers.apply_to(&mut template, spec.priority);
         let shared = strings.share(Keyed { key: key(&template, &spec), template: Arc::new(template) });
         let unscheduled =
             status.conditions.iter().find(|known| known.type_ == "PodScheduled" && known.status == "False");
@@ -317,7 +333,7 @@ mod tests {
 
     #[test]
     fn pods_of_a_workload_share_their_template_whatever_their_names_and_volumes() {
-        let store = Store::<PodView>::default();
+        let store = Store::<PodViewBy<0>>::default();
         let spec = |volume: &str, cpu: &str| {
             let container = json!({"name": "c", "resources": {"requests": {"cpu": cpu}}});
             json!({"containers": [container], "volumes": [{"name": volume}], "schedulerName": "koord-scheduler"})
@@ -331,7 +347,7 @@ mod tests {
             store.upsert(&pod(name, &json!({"containers": [], "volumes": [volume]}))).unwrap();
         }
         let cache = store.read();
-        let template = |name: &str| Arc::clone(&cache.get(&format!("ns/{name}")).unwrap().value.template);
+        let template = |name: &str| Arc::clone(&cache.get(&format!("ns/{name}")).unwrap().value.0.template);
         assert!(Arc::ptr_eq(&template("a"), &template("b")) && !Arc::ptr_eq(&template("a"), &template("c")));
         assert!(!Arc::ptr_eq(&template("d"), &template("e")), "claims are not alike");
         assert_eq!(
@@ -342,14 +358,14 @@ mod tests {
 
     #[test]
     fn a_pod_ends_when_its_deletion_says() {
-        let mut cache = koord_runtime::cache::Cache::<PodView>::default();
+        let mut cache = koord_runtime::cache::Cache::<PodViewBy<0>>::default();
         let mut ends = |revision: u64, deletion: Value| {
             let metadata = json!({
                 "name": "a", "namespace": "ns", "uid": "a", "resourceVersion": revision.to_string(),
                 "deletionTimestamp": deletion,
             });
             cache.upsert(&json!({"metadata": metadata, "spec": {"containers": []}}).to_string()).unwrap();
-            cache.get("ns/a").unwrap().value.ends
+            cache.get("ns/a").unwrap().value.0.ends
         };
         assert_eq!(ends(1, Value::Null), None);
         assert_eq!(ends(2, json!("1970-01-01T00:01:30Z")), Some(90));
@@ -358,7 +374,7 @@ mod tests {
 
     #[test]
     fn pods_that_are_placed_differently_share_no_template() {
-        let store = Store::<PodView>::default();
+        let store = Store::<PodViewBy<0>>::default();
         let constraint =
             |skew: u32| json!([{"maxSkew": skew, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}]);
         let container = |image: &str| json!([{"name": "c", "image": image}]);
@@ -381,7 +397,7 @@ mod tests {
         }
         let cache = store.read();
         let templates: std::collections::BTreeSet<usize> =
-            cache.iter().map(|(_, entry)| Arc::as_ptr(&entry.value.template).addr()).collect();
+            cache.iter().map(|(_, entry)| Arc::as_ptr(&entry.value.0.template).addr()).collect();
         assert_eq!(templates.len(), texts.len());
     }
 

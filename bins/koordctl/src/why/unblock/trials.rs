@@ -50,7 +50,7 @@ impl<'a> Trials<'a> {
         Ok(match engine.would(&self.uid, Moment::default()) {
             Some(Outcome::Bind { node, .. }) => Some(Placement { node, waits: false }),
             Some(Outcome::Waiting { node }) => Some(Placement { node, waits: true }),
-            Some(Outcome::Refused(_)) | None => None,
+            Some(Outcome::Refused(_) | Outcome::Asks { .. }) | None => None,
         })
     }
 
@@ -69,7 +69,8 @@ impl<'a> Trials<'a> {
         }
         let added = changes.iter().flat_map(|change| change.added.iter().cloned());
         let mut engine = self.engine.copy();
-        koord_scheduler::amend(&mut engine, changed.into_values().chain(added).collect()).await?;
+        let changed = changed.into_values().chain(added).collect();
+        koord_scheduler::amend(&mut engine, changed, self.objects.transformers).await?;
         Ok(Some(engine))
     }
 }

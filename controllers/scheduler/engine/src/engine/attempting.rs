@@ -14,6 +14,7 @@ use crate::{
     columns::Row,
     cycle::{Found, Profile, Verdict},
     event::Event,
+    extender::{Question, Victims},
     hold::Holds,
     plugin::{Alike, Code, Orders, Patch, Permit, PostFilter, ReasonCode, Rejection, Request},
     pod::Pod,
@@ -25,23 +26,43 @@ impl Engine {
     pub(super) fn attempt_with(&mut self, index: usize, pod: Arc<Pod>, tried: Tried, now: Moment) -> Attempt {
         let profile = Arc::clone(&self.profiles[index]);
         self.hide(&profile, &pod);
-        let random = &mut self.random;
-        let draw = |ties: u32| u32::try_from(random.below(u64::from(ties))).unwrap_or(0);
-        let found = profile.search(&pod, &mut self.cluster, &mut self.memories[index], draw);
+        let mut found = self.search(index, &profile, &pod);
+        if found.is_outdated() {
+            self.forget_answers();
+            found = self.search(index, &profile, &pod);
+        }
         let searched = found.searched();
+        let class = self.cluster.class(&pod.template);
+        let request = Request { pod: &pod, class: &class, plugins: &profile.plugins };
         let outcome = match found {
+            Found::Node { .. } if self.asks(&request) => {
+                let rows = profile.takers(&request, &mut self.cluster);
+                let nodes = rows.into_iter().filter_map(|row| self.cluster.node(row));
+                let nodes = nodes.map(|node| Arc::clone(&node.name)).collect();
+                self.ask(&pod, tried, Question::Nodes(nodes), now)
+            }
             Found::Node { row, score, ties, .. } => self.reserve(&profile, &pod, tried, (row, score, ties), now),
             found => {
                 if let Some(rejected) = profile.of_reserve(&found, &self.cluster) {
                     self.refuse_in_reserve(&profile, &pod, tried, rejected, now)
                 } else {
-                    let (refused_by, refused) = self.refuse(&profile, &pod, &found, now);
-                    self.give_back(&pod, tried, refused.why(refused_by), now);
-                    Outcome::Refused(refused)
+                    match self.refuse(&profile, &pod, &found, now) {
+                        Ok((refused_by, refused)) => {
+                            self.give_back(&pod, tried, refused.why(refused_by), now);
+                            Outcome::Refused(refused)
+                        }
+                        Err(victims) => self.ask(&pod, tried, Question::Victims(victims), now),
+                    }
                 }
             }
         };
         Attempt { pod, tried, began: now, has_waited: false, searched, outcome }
+    }
+
+    fn search(&mut self, index: usize, profile: &Profile, pod: &Arc<Pod>) -> Found {
+        let random = &mut self.random;
+        let draw = |ties: u32| u32::try_from(random.below(u64::from(ties))).unwrap_or(0);
+        profile.search(pod, &mut self.cluster, &mut self.memories[index], draw)
     }
 
     /// Takes away what is not there for this pod, until it is decided about it.
@@ -144,8 +165,15 @@ impl Engine {
         Outcome::Bind { node: Arc::clone(node), score: *score, ties: *ties, patch, instead }
     }
 
-    /// No node takes the pod: room is made for it, if there is a way.
-    fn refuse(&mut self, profile: &Arc<Profile>, pod: &Arc<Pod>, found: &Found, now: Moment) -> (PluginSet, Refused) {
+    /// No node takes the pod: room is made for it, if there is a way. Otherwise these are the victims about which others are to be
+    /// asked first.
+    fn refuse(
+        &mut self,
+        profile: &Arc<Profile>,
+        pod: &Arc<Pod>,
+        found: &Found,
+        now: Moment,
+    ) -> Result<(PluginSet, Refused), Victims> {
         let (refused_by, mut message) = profile.words(found, &self.cluster);
         let by = profile.refused_by(found, &self.cluster);
         let class = self.cluster.class(&pod.template);
@@ -154,7 +182,7 @@ impl Engine {
             self.cluster.show();
             let orders = self.after_refusal(&request, found);
             self.carry_out(orders, now);
-            return (refused_by, Refused { message, is_error: true, by, ..Refused::default() });
+            return Ok((refused_by, Refused { message, is_error: true, by, ..Refused::default() }));
         }
         let random = &mut self.random;
         let mut draw = |below: u32| u32::try_from(random.below(u64::from(below))).unwrap_or(0);
@@ -164,6 +192,7 @@ impl Engine {
             for index in &profile.post_filters {
                 let mut attempted = Attempted { cluster: &mut self.cluster, profile, found, draw: &mut draw };
                 match profile.plugins[usize::from(*index)].post_filter(&request, &mut attempted) {
+                    PostFilter::Ask(victims) => return Err(victims),
                     PostFilter::Nothing(word) => words.push(word),
                     PostFilter::Stop(word) => {
                         words = vec![word];
@@ -214,7 +243,7 @@ impl Engine {
         self.carry_out(orders, now);
         let node = row.and_then(|row| self.cluster.node(row)).map(|node| Arc::clone(&node.name));
         let looked_for_room = !self.cluster.is_empty() && !profile.post_filters.is_empty();
-        (refused_by, Refused { message, is_error: false, nominated: node, victims, looked_for_room, by })
+        Ok((refused_by, Refused { message, is_error: false, nominated: node, victims, looked_for_room, by }))
     }
 
     /// What plugins order after a pod was refused.

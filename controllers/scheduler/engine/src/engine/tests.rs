@@ -78,6 +78,7 @@ fn next(engine: &mut Engine, now: Moment) -> String {
             format!("{}: {}", pod.key.name(), refused.message)
         }
         Some(Attempt { pod, outcome: Outcome::Waiting { node }, .. }) => format!("{} waits on {node}", pod.key.name()),
+        Some(Attempt { pod, outcome: Outcome::Asks { .. }, .. }) => format!("{} is asked about", pod.key.name()),
     }
 }
 

@@ -172,6 +172,7 @@ impl Verdicts {
                 nominated: refused.nominated.clone(),
                 victims: refused.victims.len(),
             },
+            Outcome::Asks { .. } => return,
         };
         let pod = &attempt.pod;
         self.noted += 1;

@@ -50,6 +50,7 @@ impl Engine {
             is_unsettled: self.is_unsettled,
             jobs: self.jobs.clone(),
             verdicts: Verdicts::default(),
+            asking: self.asking.clone(),
         }
     }
 
@@ -89,7 +90,9 @@ impl Engine {
         for attempt in std::iter::from_fn(|| self.attempt(now)).take(attempts_max) {
             match attempt.outcome {
                 Outcome::Bind { node, .. } => _ = placed.insert(attempt.pod.uid.clone(), node),
-                Outcome::Waiting { .. } | Outcome::Refused(_) => _ = placed.remove(&attempt.pod.uid),
+                Outcome::Waiting { .. } | Outcome::Refused(_) | Outcome::Asks { .. } => {
+                    placed.remove(&attempt.pod.uid);
+                }
             }
         }
         placed

@@ -106,6 +106,12 @@ impl Found {
         format!("0/{} nodes are available: {details}.", cluster.len())
     }
 
+    /// Whether nodes would take the pod about which nobody was asked, and none of those that were accepted does.
+    pub(crate) fn is_outdated(&self) -> bool {
+        let Self::Nothing(refusals) = self else { return false };
+        refusals.0.keys().any(|verdict| verdict.refusal == Refusal::UNASKED)
+    }
+
     /// The node that was planned for the pod, or on which room was made for it: where it takes the pod, no other is asked.
     pub(crate) fn of_first(row: Row) -> Self {
         Self::Node { row, score: 0, ties: 1, searched: Searched { evaluated: 1, feasible: 1 } }

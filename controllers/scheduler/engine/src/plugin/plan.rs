@@ -20,4 +20,6 @@ pub enum Plan {
 impl Refusal {
     /// The node is not the one that the plugin has planned for the pod.
     pub const UNPLANNED: Self = Self::unresolvable(u16::MAX);
+    /// Nobody was asked about the node, because it did not take the pod then.
+    pub const UNASKED: Self = Self::unresolvable(u16::MAX - 1);
 }

@@ -357,6 +357,16 @@ reason_codes! {
         look: "`status.reservedFor` of the claim.",
         remedy: "Use another claim, or one from a template for each pod."
     }
+    /// A webhook of the scheduler's configuration refuses the node.
+    ExtenderRefused {
+        look: "The text, which is the webhook's own; `extenders` in the scheduler's configuration.",
+        remedy: "What the webhook says."
+    }
+    /// A webhook of the scheduler's configuration does not answer, or not in a way that can be understood.
+    ExtenderFailed {
+        look: "The log of the scheduler and of the webhook; `extenders` in the scheduler's configuration.",
+        remedy: "Repair the webhook; with `ignorable: true` pods are placed without it."
+    }
     /// A plugin that does not come with this program refused, or the words of a refusal are lost.
     PluginSpecific {
         look: "The text, and the documentation of the plugin.",

@@ -34,7 +34,18 @@ pub struct Adaption {
     /// Labels of the pod.
     pub labels: BTreeMap<&'static str, String>,
     /// An annotation of the node. While it is there, no other pod may get GPUs of this vendor on the node.
-    pub lock: Option<(&'static str, String)>,
+    pub lock: Option<Lock>,
+}
+
+/// The lock of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lock {
+    /// The annotation.
+    pub name: &'static str,
+    /// What it is to be.
+    pub value: String,
+    /// Whether it is that already.
+    pub is_held: bool,
 }
 
 /// Why an allocation cannot be written for a device plugin.
@@ -98,11 +109,11 @@ pub fn adapt<'a>(
         "cambricon" => {
             adaption.annotations.insert(CAMBRICON_PROFILE, cambricon(first, gpus)?);
             adaption.annotations.insert(CAMBRICON_ASSIGNED, "false".to_owned());
-            adaption.lock = Some((CAMBRICON_LOCK, locked(binding, lock(CAMBRICON_LOCK), is_known)?));
+            adaption.lock = Some(locked(binding, CAMBRICON_LOCK, lock(CAMBRICON_LOCK), is_known)?);
         }
         "metax" => {
             adaption.annotations.insert(METAX_ALLOCATED, metax(gpus)?);
-            adaption.lock = Some((METAX_LOCK, locked(binding, lock(METAX_LOCK), is_known)?));
+            adaption.lock = Some(locked(binding, METAX_LOCK, lock(METAX_LOCK), is_known)?);
         }
         _ => {}
     }
@@ -145,24 +156,31 @@ fn core_and_memory(gpu: &DeviceAllocation, unit: i64) -> Result<(i64, i64), Adap
     }
 }
 
-/// The lock for this pod, unless another pod has it: one that exists, for less than five minutes.
+/// The lock for this pod, unless another pod has it: one that exists, for less than five minutes. One that this pod has got before,
+/// in an attempt that came to nothing, is its own still.
 fn locked(
     binding: &Binding<'_>,
+    name: &'static str,
     current: Option<&str>,
     is_known: impl Fn(&str, &str) -> bool,
-) -> Result<String, AdaptionError> {
+) -> Result<Lock, AdaptionError> {
     if let Some(current) = current {
         let mut parts = current.split(',');
         let since = parts.next().unwrap_or_default().parse::<Timestamp>();
         let since = since.map_err(|error| AdaptionError::Lock(error.to_string()))?;
         let owner = parts.next().zip(parts.next());
         let is_gone = owner.is_some_and(|(namespace, name)| !is_known(namespace, name));
-        if !is_gone && binding.now.duration_since(since).unsigned_abs() <= LOCK_LASTS {
+        let lasts = binding.now.duration_since(since).unsigned_abs() <= LOCK_LASTS;
+        if lasts && owner == Some(binding.pod) {
+            return Ok(Lock { name, value: current.to_owned(), is_held: true });
+        }
+        if lasts && !is_gone {
             return Err(AdaptionError::Locked(binding.node.to_owned()));
         }
     }
-    let (namespace, name) = binding.pod;
-    Ok(format!("{},{namespace},{name}", binding.now.strftime("%Y-%m-%dT%H:%M:%SZ")))
+    let (namespace, pod) = binding.pod;
+    let value = format!("{},{namespace},{pod}", binding.now.strftime("%Y-%m-%dT%H:%M:%SZ"));
+    Ok(Lock { name, value, is_held: false })
 }
 
 #[cfg(test)]
@@ -228,7 +246,8 @@ mod tests {
     fn a_node_is_locked_for_one_pod_at_a_time() {
         let lock =
             |current: Option<&str>| adapted(&[gpu(0, WHOLE)], &binding("metax"), current).map(|adaption| adaption.lock);
-        let own = Ok(Some((METAX_LOCK, "2023-11-14T22:13:20Z,ns,p".to_owned())));
+        let value = "2023-11-14T22:13:20Z,ns,p".to_owned();
+        let own = Ok(Some(Lock { name: METAX_LOCK, value, is_held: false }));
         assert_eq!(lock(None), own);
         assert_eq!(
             lock(Some("2023-11-14T22:09:20Z,ns,other")),
@@ -236,6 +255,9 @@ mod tests {
         );
         assert_eq!(lock(Some("2023-11-14T22:08:19Z,ns,other")), own, "more than five minutes old");
         assert_eq!(lock(Some("2023-11-14T22:13:19Z,ns,gone")), own, "its pod is gone");
+        let value = "2023-11-14T22:12:20Z,ns,p".to_owned();
+        let held = Ok(Some(Lock { name: METAX_LOCK, value: value.clone(), is_held: true }));
+        assert_eq!(lock(Some(&value)), held, "it has got it before");
         assert!(lock(Some("soon,ns,other")).unwrap_err().starts_with("failed to lock node: "));
     }
 }

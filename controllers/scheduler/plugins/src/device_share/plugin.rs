@@ -1,11 +1,13 @@
 //! The plugin.
 
+mod vendor;
+
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use koord_api::{
     device::Device as ApiDevice,
-    device_protocol::{DEVICE_ALLOCATED, GPU_ISOLATION_PROVIDER},
+    device_protocol::{DEVICE_ALLOCATED, DeviceAllocations, GPU_ISOLATION_PROVIDER},
     protocol::Text,
 };
 use koord_config::scheduler::{DeviceShareArgs, ScoringType};
@@ -16,7 +18,8 @@ use koord_engine::{
     hold::Holds,
     node::Node,
     plugin::{
-        Filter, Patch, Plugin, PreFilter, Reason, ReasonCode, Refusal, Rejection, Request, Score, default_normalize,
+        Filter, Patch, Plugin, PreFilter, Prepared, Reason, ReasonCode, Refusal, Rejection, Request, Score,
+        default_normalize,
     },
     pod::{Pod, Template},
     state::State,
@@ -38,9 +41,12 @@ use super::{
     state::Devices,
     ways::{Way, ways},
 };
-use crate::reservation::{
-    Within,
-    lots::{Asks, Source, source},
+use crate::{
+    registry::Gates,
+    reservation::{
+        Within,
+        lots::{Asks, Source, source},
+    },
 };
 
 /// Gives pods GPUs, network cards and FPGAs, or shares of them. Nodes that do not report their devices are left to the
@@ -58,6 +64,8 @@ struct Settings {
     templates_in: String,
     /// Vendors and models of GPUs that cannot be shared.
     unshareable: Vec<(String, String)>,
+    /// Whether something is written for the device plugins of vendors.
+    adapts: bool,
 }
 
 /// Kinds of devices, and the NUMA nodes that have enough of all of them.
@@ -84,11 +92,13 @@ impl Default for DeviceShare {
 }
 
 impl DeviceShare {
-    /// The name of the ConfigMap with templates by which GPUs can be divided, in whatever namespace.
-    pub const TEMPLATES: &str = "gpu-shared-resource-templates";
-
     /// With these arguments.
     pub fn new(args: &DeviceShareArgs) -> Self {
+        Self::with_gates(args, &|_| false)
+    }
+
+    /// With these arguments, under these feature gates.
+    pub fn with_gates(args: &DeviceShareArgs, gates: Gates<'_>) -> Self {
         let mut args = args.clone();
         koord_config::Args::complete(&mut args);
         let strategy = args.scoring_strategy.unwrap_or_default();
@@ -106,6 +116,7 @@ impl DeviceShare {
             templates_for: templates.matched_resources.iter().filter_map(|name| DeviceResource::of(name)).collect(),
             templates_in: format!("{}/{}", templates.config_map_namespace, templates.config_map_name),
             unshareable: unshareable.map(|model| (model.vendor, model.model)).collect(),
+            adapts: gates("DevicePluginAdaption"),
         }))
     }
 
@@ -153,6 +164,12 @@ impl DeviceShare {
     }
 }
 
+/// The devices that a pod gets, as its annotation says.
+fn allocations(placed: &Placed, cluster: &Cluster) -> Option<DeviceAllocations> {
+    let node = cluster.state::<Devices>()?.of(placed.row)?;
+    placed.holds.get::<Allocation>().map(|allocation| allocation.write(node))
+}
+
 impl Plugin for DeviceShare {
     fn name(&self) -> &'static str {
         "DeviceShare"
@@ -160,6 +177,11 @@ impl Plugin for DeviceShare {
 
     fn reads(&self) -> &'static [ResourceKind] {
         const { &[ResourceKind::typed::<ApiDevice>(), ResourceKind::typed::<ConfigMap>()] }
+    }
+
+    fn reads_only(&self) -> Vec<(ResourceKind, String)> {
+        let name = self.0.templates_in.rsplit('/').next().unwrap_or_default();
+        vec![(ResourceKind::typed::<ConfigMap>(), name.to_owned())]
     }
 
     fn state(&self) -> Option<Box<dyn State>> {
@@ -222,10 +244,14 @@ impl Plugin for DeviceShare {
     }
 
     fn pre_bind(&self, _: &Request<'_>, placed: &Placed, cluster: &Cluster, patch: &mut Patch) {
-        let node = cluster.state::<Devices>().and_then(|devices| devices.of(placed.row));
-        if let (Some(allocation), Some(node)) = (placed.holds.get::<Allocation>(), node) {
-            patch.annotate(DEVICE_ALLOCATED.name(), allocation.write(node).write());
+        if let Some(allocations) = allocations(placed, cluster) {
+            patch.annotate(DEVICE_ALLOCATED.name(), allocations.write());
+            self.adapt(&allocations, placed, cluster, patch);
         }
+    }
+
+    fn prepared(&self, placed: &Placed, cluster: &Cluster) -> Prepared {
+        allocations(placed, cluster).map_or(Prepared::Done, |allocations| self.lock(&allocations, placed, cluster))
     }
 
     fn given(&self, pod: &Pod, holds: &mut Holds) {

@@ -12,7 +12,7 @@ use koord_runtime::{
 use serde_json::{Value, json};
 
 use super::view::PriorityClassView;
-use crate::view::PodView;
+use crate::view::PodViewBy;
 
 /// The name of the pod and its uid.
 const NAME: &str = "question-object";
@@ -48,7 +48,8 @@ pub(super) fn pod(template: &Value, namespace: &str, class: Option<&PriorityClas
     let object = json!({"metadata": metadata, "spec": spec}).to_string();
     let unreadable = |error: &dyn std::fmt::Display| format!("spec.questionObjectTemplate cannot be read: {error}");
     let wire: WireObject<'_, _> = serde_json::from_str(&object).map_err(|error| unreadable(&error))?;
-    let view = PodView::project(wire, &mut Interner::default()).map_err(|error| unreadable(&error))?;
+    let PodViewBy::<0>(view) =
+        Projection::project(wire, &mut Interner::default()).map_err(|error| unreadable(&error))?;
     Ok(Arc::new(Pod {
         key: ObjectKey::new(namespace, NAME),
         uid: Uid::from(NAME),

@@ -22,7 +22,6 @@ use koord_runtime::{
     cache::{Change, Entry},
     intern::Interner,
     projection::{DecodeError, Metadata, MetadataOnly, Projection, WireMetadata},
-    reflector::Selection,
     store::Store,
 };
 use serde::{Deserialize, Deserializer, de::DeserializeOwned};
@@ -67,15 +66,19 @@ pub(crate) fn follow(caches: &mut Caches<'_>) {
     caches.follow::<ElasticQuota>();
     caches.follow::<ElasticQuotaProfile>();
     caches.follow::<ClusterNetworkTopology>();
-    caches.follow_some::<ConfigMap>(&Selection {
-        fields: "metadata.name=gpu-shared-resource-templates".to_owned(),
-        ..Selection::default()
-    });
+    caches.follow::<ConfigMap>();
 }
 
 /// A whole object.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Whole<T>(Arc<T>);
+
+impl<T> Whole<T> {
+    /// The object.
+    pub(crate) fn object(&self) -> &T {
+        &self.0
+    }
+}
 
 pub(crate) struct WholeWire<'a, T> {
     metadata: WireMetadata<'a>,

@@ -8,13 +8,15 @@ use koord_engine::{
 };
 use koord_runtime::{clock::Moment, uid::Uid};
 
-use super::{Purpose, Scheduler, Work, bind, give};
+use super::{Purpose, Scheduler, Subject, Work, give, subject};
 use crate::{feed::Delta, metrics::Ended, report};
 
 /// Bindings that wait until what was written before them has taken effect.
 #[derive(Default)]
 pub(super) struct Preparing {
     waiting: BTreeMap<Uid, (Box<Attempt>, Moment)>,
+    /// Objects that were written for one of them, which has not taken effect.
+    sent: BTreeMap<Uid, Subject>,
     /// Whether something has happened since they were looked at.
     pub(super) is_due: bool,
 }
@@ -39,7 +41,7 @@ impl Scheduler {
             let write = write.clone();
             return Some(Work { write, purpose: Purpose::Prepare(attempt, written) });
         }
-        let Some(limit) = patch.wait else { return Some(give_or_bind(attempt)) };
+        let Some(limit) = patch.wait else { return Some(self.give_or_bind(attempt)) };
         if let Outcome::Bind { node, .. } = &attempt.outcome
             && attempt.pod.nominated.as_ref() != Some(node)
         {
@@ -59,15 +61,54 @@ impl Scheduler {
         self.preparing.is_due = false;
         self.is_working = true;
         for (uid, (attempt, until)) in std::mem::take(&mut self.preparing.waiting) {
-            match self.engine.prepared(&attempt) {
+            let prepared = self.engine.prepared(&attempt);
+            if !matches!(prepared, Some(Prepared::Pending(_) | Prepared::Write(..)))
+                && self.preparing.sent.remove(&uid).is_some()
+            {
+                self.preparing.is_due = true;
+            }
+            match prepared {
                 // The pod is gone, or was bound by somebody else.
                 None => {}
-                Some(Prepared::Done) => self.further.push_back(give_or_bind(attempt)),
+                Some(Prepared::Done) => {
+                    let work = self.give_or_bind(attempt);
+                    self.further.push_back(work);
+                }
                 Some(Prepared::Pending(_)) if now < until => _ = self.preparing.waiting.insert(uid, (attempt, until)),
-                Some(Prepared::Pending(message) | Prepared::Failed(message)) => self.prepare_failed(&attempt, message),
+                Some(Prepared::Write(plugin, write)) if now < until => {
+                    let is_free = !self.preparing.sent.contains_key(&uid);
+                    if is_free && self.preparing.sent.values().all(|sent| *sent != subject(&write)) {
+                        self.preparing.sent.insert(uid.clone(), subject(&write));
+                        self.further.push_back(Work { write, purpose: Purpose::Lock(plugin, uid.clone()) });
+                    }
+                    self.preparing.waiting.insert(uid, (attempt, until));
+                }
+                Some(Prepared::Write(plugin, write)) => {
+                    self.preparing.sent.remove(&uid);
+                    let words =
+                        format!("running PreBind plugin {plugin:?}: what is written to {} is not seen", write.key);
+                    self.prepare_failed(&attempt, words);
+                }
+                Some(Prepared::Pending(message) | Prepared::Failed(message)) => {
+                    self.preparing.sent.remove(&uid);
+                    self.prepare_failed(&attempt, message);
+                }
             }
         }
         self.is_working = false;
+    }
+
+    /// What was to be written for a binding that is prepared was not.
+    pub(super) fn not_prepared(&mut self, uid: &Uid, message: String) {
+        self.preparing.sent.remove(uid);
+        self.preparing.is_due = true;
+        if let Some((attempt, _)) = self.preparing.waiting.remove(uid) {
+            self.prepare_failed(&attempt, message);
+        }
+    }
+
+    fn give_or_bind(&self, attempt: Box<Attempt>) -> Work {
+        if patch(&attempt).is_none_or(Patch::is_empty) { self.bind(attempt) } else { give(attempt) }
     }
 
     /// The pod is not bound, and is tried again.
@@ -80,7 +121,7 @@ impl Scheduler {
 
 /// Whether what was written before a binding may have taken effect with this change, or be of no use any more.
 pub(super) fn may_take_effect(delta: &Delta) -> bool {
-    matches!(delta, Delta::Object(_) | Delta::ObjectGone(..) | Delta::PodGone(_) | Delta::PodAgain { .. })
+    !matches!(delta, Delta::Pod { .. })
 }
 
 /// The plugin that wants a write before the binding of this attempt.
@@ -91,10 +132,6 @@ pub(super) fn plugin_of(attempt: &Attempt, index: usize) -> &'static str {
 fn patch(attempt: &Attempt) -> Option<&Patch> {
     match &attempt.outcome {
         Outcome::Bind { patch, .. } => Some(patch),
-        Outcome::Waiting { .. } | Outcome::Refused(_) => None,
+        _ => None,
     }
-}
-
-fn give_or_bind(attempt: Box<Attempt>) -> Work {
-    if patch(&attempt).is_none_or(Patch::is_empty) { bind(attempt) } else { give(attempt) }
 }

@@ -31,6 +31,7 @@ use tokio_util::sync::CancellationToken;
 use tower::{ServiceExt, service_fn};
 
 mod audit;
+mod device_plugins;
 mod explanations;
 mod leading;
 mod metrics;

@@ -142,7 +142,7 @@ impl World {
                     self.messages.insert(name.clone(), refused.message.clone());
                     self.evicted.extend(refused.victims.iter().map(|victim| format!("{} for {name}", victim.uid)));
                 }
-                Outcome::Waiting { .. } => {}
+                Outcome::Waiting { .. } | Outcome::Asks { .. } => {}
             }
         }
         panic!("there is no end to it");

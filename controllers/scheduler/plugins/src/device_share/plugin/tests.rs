@@ -112,7 +112,7 @@ impl Scheduler {
                 let evicting = if victims.is_empty() { String::new() } else { format!(" for {}", victims.join(", ")) };
                 format!("{}{evicting}: {}", pod.key.name(), refused.message.split(" preemption:").next().unwrap())
             }
-            waiting @ Outcome::Waiting { .. } => panic!("{waiting:?}"),
+            other @ (Outcome::Waiting { .. } | Outcome::Asks { .. }) => panic!("{other:?}"),
         })
     }
 

@@ -194,6 +194,14 @@ fn resources_are_kept_together_as_the_policy_says() {
 }
 
 #[test]
+fn shares_of_numa_nodes_count_where_the_cpus_of_the_node_are_not_reported() {
+    let machine = Machine { reports_cpus: false, ..Machine::labelled(KEEP, "SingleNUMANode") };
+    let unaligned = refused("Unaligned NUMA Hint cause cpu prefer [11] among [11],memory prefer [11] among [11]");
+    let on = |node: u32| (("LS", "6", &[][..]), shares("", &[(node, "6", "1Gi")]));
+    play(machine, &[on(0), on(1), (("LS", "4", &[]), unaligned)]);
+}
+
+#[test]
 fn a_policy_needs_numa_nodes_that_are_reported() {
     for policy in ["BestEffort", "Restricted", "SingleNUMANode"] {
         let machine = Machine { numa_nodes: 0, ..Machine::labelled(KEEP, policy) };

@@ -191,7 +191,7 @@ impl World {
                 self.events.extend(events);
                 refused.message
             }
-            Outcome::Waiting { .. } => unreachable!(),
+            Outcome::Waiting { .. } | Outcome::Asks { .. } => unreachable!(),
         }
     }
 

@@ -32,6 +32,8 @@ pub(super) struct Machine {
     pub(super) annotations: Value,
     pub(super) reported: Value,
     pub(super) policies: Value,
+    /// Whether its CPUs are reported, beside its NUMA nodes.
+    pub(super) reports_cpus: bool,
 }
 
 impl Default for Machine {
@@ -46,6 +48,7 @@ impl Default for Machine {
             annotations: json!({}),
             reported: json!({}),
             policies: json!(["None"]),
+            reports_cpus: true,
         }
     }
 }
@@ -76,7 +79,9 @@ impl Machine {
         let place = |id: u32| json!({"id": id, "core": id / 2, "node": id / 8, "socket": id / 16});
         let detail: Vec<Value> = (0..8 * self.numa_nodes).map(place).collect();
         let mut annotations = self.reported.clone();
-        annotations["node.koordinator.sh/cpu-topology"] = json!(json!({"detail": detail}).to_string());
+        if self.reports_cpus {
+            annotations["node.koordinator.sh/cpu-topology"] = json!(json!({"detail": detail}).to_string());
+        }
         let resource = |name: &str, amount: &str| json!({"name": name, "capacity": amount, "allocatable": amount, "available": amount});
         let zone = |node: u32| {
             let resources = [resource("cpu", &self.cpu.to_string()), resource("memory", self.memory)];
@@ -224,7 +229,7 @@ pub(super) fn result(attempt: &Attempt) -> String {
             parts.into_iter().flatten().collect::<Vec<_>>().join(" ")
         }
         Outcome::Refused(refused) => refused.message.clone(),
-        Outcome::Waiting { .. } => "waits".to_owned(),
+        Outcome::Waiting { .. } | Outcome::Asks { .. } => "waits".to_owned(),
     }
 }
 

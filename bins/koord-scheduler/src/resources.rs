@@ -1,0 +1,137 @@
+//! What every pod requests, and its limits: `/metrics/resources`, as kube-scheduler has it.
+
+use std::{collections::BTreeMap, fmt::Write as _, sync::Arc, time::Duration};
+
+use axum::{
+    Router,
+    extract::State,
+    http::{StatusCode, header},
+    response::{IntoResponse as _, Response},
+    routing::get,
+};
+use koord_engine::pod::Pod;
+use koord_resource::{Quantity, ResourceList};
+use koord_scheduler_runtime::Questions;
+
+use crate::services::refused;
+
+/// How long the scheduler may take to give its pods: decisions are made in between.
+const ANSWER_MAX: Duration = Duration::from_secs(10);
+
+/// A metric with a series for every resource of every pod.
+struct Family {
+    name: &'static str,
+    help: &'static str,
+    amounts: fn(&Pod) -> &ResourceList,
+}
+
+const FAMILIES: [Family; 2] = [
+    Family {
+        name: "kube_pod_resource_limit",
+        help: "The limits of every pod, in the unit of the resource.",
+        amounts: |pod| &pod.template.limits,
+    },
+    Family {
+        name: "kube_pod_resource_request",
+        help: "What every pod requests, in the unit of the resource.",
+        amounts: |pod| &pod.template.requests,
+    },
+];
+
+/// The route. The replica that schedules answers; others have no series.
+pub(crate) fn routes(questions: Questions) -> Router {
+    Router::new().route("/metrics/resources", get(answer).with_state(questions))
+}
+
+async fn answer(State(questions): State<Questions>) -> Response {
+    match tokio::time::timeout(ANSWER_MAX, questions.pods()).await {
+        Ok(pods) => {
+            let text = rendered(&pods.unwrap_or_default());
+            ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text).into_response()
+        }
+        Err(_) => refused(StatusCode::SERVICE_UNAVAILABLE, "the scheduler does not answer in time"),
+    }
+}
+
+fn rendered(pods: &[Arc<Pod>]) -> String {
+    let mut text = String::new();
+    let pods: BTreeMap<&str, &Arc<Pod>> =
+        pods.iter().filter(|pod| !pod.is_reservation()).map(|pod| (pod.key.as_str(), pod)).collect();
+    for Family { name, help, amounts } in FAMILIES {
+        // Writing to a text does not fail.
+        let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge");
+        for pod in pods.values() {
+            let (namespace, pod_name) = (pod.key.namespace(), pod.key.name());
+            let (node, template) = (pod.node.as_deref().unwrap_or_default(), &pod.template);
+            let listed = amounts(pod);
+            for (resource, amount) in listed.iter().filter(|(_, amount)| !amount.is_zero()) {
+                let labels = format!(
+                    "namespace=\"{namespace}\",pod=\"{pod_name}\",node=\"{node}\",scheduler=\"{}\",priority=\"{}\",\
+                     resource=\"{resource}\",unit=\"{}\"",
+                    template.scheduler,
+                    template.priority,
+                    unit(resource)
+                );
+                let _ = writeln!(text, "{name}{{{labels}}} {}", value(resource, amount));
+            }
+        }
+    }
+    text
+}
+
+fn unit(resource: &str) -> &'static str {
+    match resource {
+        "cpu" => "cores",
+        "memory" | "storage" | "ephemeral-storage" => "bytes",
+        _ if resource.starts_with("hugepages-") => "bytes",
+        _ if resource.starts_with("attachable-volumes-") => "integer",
+        _ => "",
+    }
+}
+
+fn value(resource: &str, amount: &Quantity) -> f64 {
+    if resource == "cpu" { amount.milli_value() as f64 / 1000.0 } else { amount.value() as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use koord_engine::pod::Template;
+    use koord_runtime::key::ObjectKey;
+
+    use super::*;
+
+    #[test]
+    fn every_resource_of_every_pod_has_its_unit() {
+        let list = |amounts: &[(&str, &str)]| -> ResourceList {
+            amounts.iter().map(|(name, amount)| (*name, amount.parse::<Quantity>().unwrap())).collect()
+        };
+        let template = Template {
+            scheduler: "koord-scheduler".into(),
+            priority: 9,
+            requests: list(&[("cpu", "1500m"), ("memory", "1Gi"), ("example.com/x", "2"), ("storage", "0")]),
+            limits: list(&[("hugepages-2Mi", "2Mi")]),
+            ..Template::default()
+        };
+        let pod = Pod {
+            key: ObjectKey::new("ns", "p"),
+            template: Arc::new(template),
+            node: Some("n1".into()),
+            ..Pod::default()
+        };
+        let text = rendered(&[Arc::new(pod)]);
+        let series: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+        let of = |metric: &str, resource: &str, unit: &str, value: &str| {
+            format!(
+                "kube_pod_resource_{metric}{{namespace=\"ns\",pod=\"p\",node=\"n1\",scheduler=\"koord-scheduler\",priority=\"9\",\
+                 resource=\"{resource}\",unit=\"{unit}\"}} {value}"
+            )
+        };
+        let expected = [
+            of("limit", "hugepages-2Mi", "bytes", "2097152"),
+            of("request", "cpu", "cores", "1.5"),
+            of("request", "example.com/x", "", "2"),
+            of("request", "memory", "bytes", "1073741824"),
+        ];
+        assert_eq!(series, expected);
+    }
+}

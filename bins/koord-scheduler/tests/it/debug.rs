@@ -1,0 +1,64 @@
+//! What is set while the program runs, and what it does not serve.
+
+use std::{fs, net::SocketAddr, process::Stdio};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::{
+    program::{Running, Server, answer, free},
+    replicas::is_ready,
+};
+
+const CONFIG: &str = "\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {leaderElect: false}
+clientConnection: {kubeconfig: KUBECONFIG}
+";
+
+/// The status line and the body of a request.
+async fn request(address: SocketAddr, method: &str, path: &str, body: &str) -> (String, String) {
+    let mut stream = tokio::net::TcpStream::connect(address).await.unwrap();
+    let length = body.len();
+    let head = format!("{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
+    stream.write_all((head + body).as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.lines().next().unwrap().to_owned(), body.to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn verbosity_is_set_and_resources_of_pods_are_shown() {
+    let server = Server::start().await;
+    server.add_node("only", "8").await;
+    let (port, log) = (free(), server.file("log", ""));
+    let stderr = Stdio::from(fs::File::create(&log).unwrap());
+    let mut program = Running(server.program(CONFIG, port).stderr(stderr).spawn().unwrap());
+    is_ready(&mut program, port).await;
+    let (status, body) = request(port, "PUT", "/debug/flags/v", "9").await;
+    assert_eq!((status.as_str(), body.as_str()), ("HTTP/1.1 200 OK", "successfully set klog.logging.verbosity to 9"));
+    for (method, path, body, code, says) in [
+        ("PUT", "/debug/flags/v", "high", 400, "is no verbosity"),
+        ("PUT", "/debug/flags/s", "10", 501, "koordctl why POD"),
+        ("PUT", "/debug/flags/x", "1", 404, "there is no flag x"),
+        ("GET", "/debug/pprof/profile?seconds=1", "", 501, "perf record"),
+    ] {
+        let (status, text) = request(port, method, path, body).await;
+        assert!(status.starts_with(&format!("HTTP/1.1 {code} ")) && text.contains(says), "{path}: {status} {text}");
+    }
+    server.add_pod("a", "default-scheduler").await;
+    assert_eq!(server.node_of("a").await, "only");
+    assert!(fs::read_to_string(&log).unwrap().contains("DEBUG"), "it logs more now");
+    let series = "kube_pod_resource_request{namespace=\"default\",pod=\"a\",";
+    let mut text = String::new();
+    for _ in 0..100 {
+        text = answer(port, "/metrics/resources").await.unwrap();
+        if text.contains(series) {
+            break;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    assert!(text.contains(series), "{text}");
+    assert_eq!(program.terminate(), Some(0));
+}

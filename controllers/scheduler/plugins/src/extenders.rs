@@ -1,0 +1,155 @@
+//! Extenders: webhooks that filter and rate the nodes that all plugins leave, and choose victims of preemption.
+//!
+//! What they say comes from outside ([`koord_engine::extender`]); this is what follows from it.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use koord_engine::{
+    cluster::{Cluster, Placed},
+    columns::Row,
+    extender::{Answers, Extender, NodeVictims, Nodes, Victims, Words},
+    plugin::{Filter, Plugin, PostFilter, PreFilter, Reason, ReasonCode, Refusal, Rejection, Request, Score},
+    pod::Pod,
+    preemption::Candidate,
+    state::State,
+};
+
+/// Reason: an extender gave one.
+const SAID: u16 = 0;
+/// Reason: an extender does not name the node any more, and gave no reason.
+const UNSAID: Refusal = Refusal::unresolvable(1);
+
+/// Asks extenders about the pods in which they are interested.
+pub struct Extenders(Arc<[Extender]>);
+
+impl Extenders {
+    /// These, in their order.
+    pub fn new(extenders: Arc<[Extender]>) -> Self {
+        Self(extenders)
+    }
+
+    fn interested<'a>(&'a self, pod: &'a Pod) -> impl Iterator<Item = &'a Extender> {
+        self.0.iter().filter(|extender| extender.is_interested(&pod.template))
+    }
+
+    /// The candidates that extenders leave, with the victims that they choose; what is done instead where they were not asked yet,
+    /// or do not answer.
+    pub(crate) fn choose(
+        &self,
+        request: &Request<'_>,
+        cluster: &Cluster,
+        candidates: Vec<Candidate>,
+    ) -> Result<Vec<Candidate>, PostFilter> {
+        let pod = request.pod;
+        if candidates.is_empty() || self.interested(pod).all(|extender| extender.preempt.is_empty()) {
+            return Ok(candidates);
+        }
+        match cluster.state::<Answers>().and_then(|answers| answers.victims(pod)) {
+            None => Err(PostFilter::Ask(candidates.iter().filter_map(|one| asked(one, cluster)).collect())),
+            Some(Err(_)) => Err(PostFilter::Stop(String::new())),
+            Some(Ok(victims)) => Ok(candidates.iter().filter_map(|one| left(one.row, victims, cluster)).collect()),
+        }
+    }
+}
+
+/// What is asked about a candidate.
+fn asked(candidate: &Candidate, cluster: &Cluster) -> Option<(Arc<str>, NodeVictims)> {
+    let node = cluster.node(candidate.row)?;
+    let pods = candidate.victims.iter().map(|placed| placed.pod.uid.clone()).collect();
+    Some((Arc::clone(&node.name), NodeVictims { pods, violations: candidate.violations }))
+}
+
+/// A candidate with the victims that were chosen, as far as they are there still.
+fn left(row: Row, chosen: &Victims, cluster: &Cluster) -> Option<Candidate> {
+    let NodeVictims { pods, violations } = chosen.get(&cluster.node(row)?.name)?;
+    let on_node = pods.iter().filter_map(|uid| cluster.pod(uid)).filter(|placed| placed.row == row);
+    let victims: Vec<Placed> = on_node.cloned().collect();
+    (!victims.is_empty()).then_some(Candidate { row, victims, violations: *violations })
+}
+
+impl Plugin for Extenders {
+    fn name(&self) -> &'static str {
+        "Extender"
+    }
+
+    fn state(&self) -> Option<Box<dyn State>> {
+        Some(Box::new(Answers::default()))
+    }
+
+    fn is_individual(&self, pod: &Pod, _: &Cluster) -> bool {
+        self.consults(pod)
+    }
+
+    fn consults(&self, pod: &Pod) -> bool {
+        self.interested(pod).any(|extender| extender.looks_at_nodes() || !extender.preempt.is_empty())
+    }
+
+    fn asks(&self, request: &Request<'_>, cluster: &Cluster) -> bool {
+        self.interested(request.pod).any(Extender::looks_at_nodes) && said(request, cluster).is_none()
+    }
+
+    fn admit(&self, request: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
+        match said(request, cluster) {
+            Some(Err(why)) => Err(Rejection::error(ReasonCode::ExtenderFailed.says(why))),
+            Some(Ok(_)) | None => Ok(()),
+        }
+    }
+
+    fn filter(&self, request: &Request<'_>, cluster: &Cluster) -> PreFilter {
+        match said(request, cluster) {
+            Some(Ok(nodes)) => PreFilter::Nodes(Box::new(Said(Arc::clone(nodes)))),
+            Some(Err(_)) | None => PreFilter::Skip,
+        }
+    }
+
+    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
+        let nodes = said(request, cluster)?.ok()?;
+        Some(Box::new(Said(Arc::clone(nodes))))
+    }
+
+    fn reasons(&self, refusal: &Refusal, cluster: &Cluster) -> Vec<Reason> {
+        let at = usize::try_from(refusal.operand).ok().filter(|_| refusal.reason == SAID);
+        let words = at.and_then(|at| cluster.state::<Answers>()?.words().nth(at));
+        words.map(|words| ReasonCode::ExtenderRefused.says(words.reason.clone())).into_iter().collect()
+    }
+}
+
+/// What extenders have said about nodes for the pod.
+fn said<'c>(request: &Request<'_>, cluster: &'c Cluster) -> Option<Result<&'c Arc<Nodes>, &'c String>> {
+    cluster.state::<Answers>()?.nodes(request.pod)
+}
+
+/// What extenders have said about nodes.
+struct Said(Arc<Nodes>);
+
+impl Filter for Said {
+    fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
+        let Some(name) = cluster.node(row).map(|node| &node.name) else { return Err(Refusal::UNASKED) };
+        let Nodes { asked, accepted, refused } = &*self.0;
+        if accepted.contains_key(name) {
+            return Ok(());
+        }
+        if !asked.contains(name) {
+            return Err(Refusal::UNASKED);
+        }
+        let words = refused.iter().zip(0..).find(|((refused, _), _)| *refused == name);
+        Err(words.map_or(UNSAID, |((_, Words { resolvable, .. }), at)| Refusal {
+            reason: SAID,
+            resolvable: *resolvable,
+            operand: at,
+        }))
+    }
+}
+
+impl Score for Said {
+    fn score(&self, cluster: &Cluster, row: Row) -> i64 {
+        cluster.node(row).and_then(|node| self.0.accepted.get(&node.name)).copied().unwrap_or(0)
+    }
+
+    fn is_local(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,219 @@
+//! Extenders: webhooks that are asked about pods, within limits of time and bytes.
+//!
+//! What is asked and what follows from the answers is decided by the engine; this sends questions and reads answers, with the
+//! JSON of `k8s.io/kube-scheduler/extender/v1`.
+
+mod protocol;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+use http::{Method, Request, StatusCode, header};
+use http_body_util::{BodyExt as _, Limited};
+use koord_engine::{
+    extender::{Answer, Extender, NodeVictims, Nodes, Question, RATING_MAX, Victims},
+    plugin::SCORE_MAX,
+};
+use koord_runtime::{
+    error::{Fault, ReconcileError, in_one_line},
+    key::ObjectKey,
+    uid::Uid,
+};
+use kube::{Client, client::Body};
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+
+use self::protocol::{Bound, Filtered, Preempted, Rated};
+
+/// A webhook that takes part in scheduling, and the way to it.
+#[derive(Clone)]
+pub struct Webhook {
+    /// What decisions depend on.
+    pub extender: Extender,
+    /// Sends requests to it: its URL is that of the extender.
+    pub client: Client,
+    /// How long an answer may take.
+    pub timeout: Duration,
+    /// How long an answer may be.
+    pub answer_bytes_max: usize,
+    /// Whether it knows all nodes and pods, so that names are enough.
+    pub knows_objects: bool,
+}
+
+/// A question, with the objects that it is about.
+pub(crate) struct Asked {
+    pub(crate) question: Question,
+    /// The pod as it is sent.
+    pub(crate) pod: Value,
+    /// Nodes by name, where an extender does not know them.
+    pub(crate) nodes: BTreeMap<Arc<str>, Value>,
+    /// Pods that would be evicted, where an extender does not know them.
+    pub(crate) victims: BTreeMap<Uid, Value>,
+    /// The extenders that are interested in the pod, in their order.
+    pub(crate) webhooks: Vec<Arc<Webhook>>,
+}
+
+impl Webhook {
+    /// The longest answer of an extender: several thousand whole nodes.
+    pub const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+    /// Binds a pod.
+    pub(crate) async fn bind(&self, pod: &ObjectKey, uid: &Uid, node: &str) -> Result<(), ReconcileError> {
+        let (name, namespace) = (pod.name(), pod.namespace());
+        let args = json!({"PodName": name, "PodNamespace": namespace, "PodUID": uid, "Node": node});
+        // Whoever did not answer in time may have bound the pod: then its watch has said so before.
+        let refused = |message: String| ReconcileError::new(Fault::User, message);
+        let Bound { error } = self.send(&self.extender.bind, &args).await.map_err(refused)?;
+        if error.is_empty() { Ok(()) } else { Err(refused(error)) }
+    }
+
+    /// Sends a question, and reads the answer.
+    async fn send<T: protocol::Result>(&self, verb: &str, args: &Value) -> Result<T, String> {
+        let url = format!("{}/{verb}", self.extender.url.trim_end_matches('/'));
+        let answer = match tokio::time::timeout(self.timeout, self.exchange(verb, args)).await {
+            Ok(answer) => answer.map_err(|why| format!("Post {url:?}: {why}"))?,
+            Err(_) => return Err(format!("Post {url:?}: no answer within {:?}", self.timeout)),
+        };
+        let (status, body) = answer;
+        if status != StatusCode::OK {
+            return Err(format!("failed {verb} with extender at URL {url}, code {}", status.as_u16()));
+        }
+        T::read(&body).map_err(|why| format!("the answer of the extender at {url} cannot be read: {why}"))
+    }
+
+    async fn exchange(&self, verb: &str, args: &Value) -> Result<(StatusCode, Vec<u8>), String> {
+        let request = Request::builder()
+            .method(Method::POST)
+            .uri(format!("/{verb}"))
+            .header(header::CONTENT_TYPE, "application/json")
+            .body(Body::from(args.to_string().into_bytes()))
+            .map_err(|error| error.to_string())?;
+        let answer = self.client.send(request).await.map_err(|error| in_one_line(&error))?;
+        let status = answer.status();
+        let body = Limited::new(answer.into_body(), self.answer_bytes_max).collect().await;
+        let body = body.map_err(|error| match in_one_line(&*error) {
+            text if text.contains("length limit") => {
+                format!("the answer is longer than {} bytes", self.answer_bytes_max)
+            }
+            text => text,
+        })?;
+        Ok((status, body.to_bytes().to_vec()))
+    }
+}
+
+impl Asked {
+    /// Asks the extenders.
+    pub(crate) async fn answer(self) -> Answer {
+        match &self.question {
+            Question::Nodes(names) => Answer::Nodes(self.ask_about_nodes(names).await),
+            Question::Victims(victims) => Answer::Victims(self.ask_about_victims(victims.clone()).await),
+        }
+    }
+
+    /// One extender is asked about what the one before has left, and all of them to rate what is left in the end.
+    async fn ask_about_nodes(&self, names: &[Arc<str>]) -> Result<Nodes, String> {
+        let mut left = names.to_vec();
+        let mut refused = BTreeMap::new();
+        for webhook in self.webhooks.iter().filter(|webhook| !webhook.extender.filter.is_empty()) {
+            if left.is_empty() {
+                break;
+            }
+            let args = self.about_nodes(webhook, &left);
+            let filtered = webhook.send(&webhook.extender.filter, &args).await;
+            match filtered.and_then(|filtered: Filtered| filtered.among(&left, webhook)) {
+                Ok((accepted, words)) => {
+                    refused.extend(words);
+                    left = accepted;
+                }
+                Err(error) if webhook.extender.is_ignorable => {
+                    tracing::warn!(error, extender = webhook.extender.url, "an extender is passed over");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let mut accepted: BTreeMap<Arc<str>, i64> = left.iter().map(|name| (Arc::clone(name), 0)).collect();
+        // A node without a rival needs no rating.
+        if left.len() > 1 {
+            for (node, score) in self.ratings(&left).await {
+                if let Some(known) = accepted.get_mut(&*node) {
+                    *known = known.saturating_add(score);
+                }
+            }
+        }
+        let asked: BTreeSet<Arc<str>> = names.iter().cloned().collect();
+        refused.retain(|node, _| asked.contains(node) && !accepted.contains_key(node));
+        Ok(Nodes { asked, accepted, refused })
+    }
+
+    /// What extenders add to the scores of nodes. One that does not answer adds nothing.
+    async fn ratings(&self, left: &[Arc<str>]) -> Vec<(String, i64)> {
+        let mut asked = JoinSet::new();
+        for webhook in self.webhooks.iter().filter(|webhook| !webhook.extender.prioritize.is_empty()) {
+            let (webhook, args) = (Arc::clone(webhook), self.about_nodes(webhook, left));
+            asked.spawn(async move {
+                let rated = webhook.send::<Rated>(&webhook.extender.prioritize, &args).await;
+                rated.map(|rated| (webhook.extender.weight, rated)).inspect_err(|error| {
+                    tracing::warn!(error, extender = webhook.extender.url, "an extender rates no nodes");
+                })
+            });
+        }
+        let mut ratings = Vec::new();
+        while let Some(rated) = asked.join_next().await {
+            if let Ok(Ok((weight, Rated(scores)))) = rated {
+                let scaled = |score: i64| score.saturating_mul(weight).saturating_mul(SCORE_MAX / RATING_MAX);
+                ratings.extend(scores.into_iter().map(|(node, score)| (node, scaled(score))));
+            }
+        }
+        ratings
+    }
+
+    fn about_nodes(&self, webhook: &Webhook, left: &[Arc<str>]) -> Value {
+        if webhook.knows_objects {
+            return json!({"Pod": self.pod, "Nodes": null, "NodeNames": left});
+        }
+        let items: Vec<&Value> = left.iter().filter_map(|name| self.nodes.get(name)).collect();
+        let nodes = json!({"kind": "NodeList", "apiVersion": "v1", "metadata": {}, "items": items});
+        json!({"Pod": self.pod, "Nodes": nodes, "NodeNames": null})
+    }
+
+    /// One extender is asked about what the one before has chosen.
+    async fn ask_about_victims(&self, mut victims: Victims) -> Result<Victims, String> {
+        for webhook in self.webhooks.iter().filter(|webhook| !webhook.extender.preempt.is_empty()) {
+            if victims.is_empty() {
+                break;
+            }
+            let args = self.about_victims(webhook, &victims);
+            let chosen = webhook.send(&webhook.extender.preempt, &args).await;
+            match chosen.and_then(|chosen: Preempted| chosen.checked(webhook.extender.is_ignorable)) {
+                Ok(chosen) => victims = chosen,
+                Err(error) if webhook.extender.is_ignorable => {
+                    tracing::warn!(error, extender = webhook.extender.url, "an extender is passed over");
+                }
+                Err(error) => {
+                    tracing::warn!(error, extender = webhook.extender.url, "no room is made: an extender fails");
+                    return Err(error);
+                }
+            }
+        }
+        Ok(victims)
+    }
+
+    fn about_victims(&self, webhook: &Webhook, victims: &Victims) -> Value {
+        let of_nodes = |pods: &dyn Fn(&NodeVictims) -> Vec<Value>| -> BTreeMap<Arc<str>, Value> {
+            let of_node =
+                |of_node: &NodeVictims| json!({"Pods": pods(of_node), "NumPDBViolations": of_node.violations});
+            victims.iter().map(|(node, victims)| (Arc::clone(node), of_node(victims))).collect()
+        };
+        if webhook.knows_objects {
+            let named = of_nodes(&|victims| victims.pods.iter().map(|uid| json!({ "UID": uid })).collect());
+            return json!({"Pod": self.pod, "NodeNameToVictims": null, "NodeNameToMetaVictims": named});
+        }
+        let whole = of_nodes(&|victims| victims.pods.iter().filter_map(|uid| self.victims.get(uid)).cloned().collect());
+        json!({"Pod": self.pod, "NodeNameToVictims": whole, "NodeNameToMetaVictims": null})
+    }
+}
