@@ -39,7 +39,7 @@ use super::{
     ways::{Way, ways},
 };
 use crate::{
-    registry::Gates,
+    Gates,
     reservation::{
         Within,
         lots::{Asks, Source, source},
