@@ -42,7 +42,7 @@ use super::{
     ways::{Way, ways},
 };
 use crate::{
-    registry::Gates,
+    Gates,
     reservation::{
         Within,
         lots::{Asks, Source, source},
