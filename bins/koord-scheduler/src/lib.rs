@@ -23,4 +23,4 @@ pub use options::{Checked, Options};
 pub use permissions::rbac_rules;
 pub use run::{Settings, run, run_with};
 pub use secure::Secure;
-pub use snapshot::{amend, objects, snapshot};
+pub use snapshot::{amend, engine, objects, snapshot};

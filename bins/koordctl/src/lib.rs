@@ -20,6 +20,7 @@ pub mod profile;
 pub mod queue;
 pub mod reference;
 pub mod reviewer;
+pub mod simulate;
 pub mod snapshot;
 pub mod table;
 pub mod up;
@@ -75,6 +76,7 @@ pub async fn run_on(cli: Cli, screen: Screen) -> Result<Answer> {
         cli::Command::Plan(args) => plan::run(&args, screen).await,
         cli::Command::Why(args) => why::run(&args, screen).await,
         cli::Command::Snapshot { command } => snapshot::run(&command).await,
+        cli::Command::Simulate(args) => simulate::run(&args, screen).await,
         cli::Command::Queue { command } => queue::run(&command, screen).await,
         cli::Command::Config { command } => config::run(&command, screen).await,
         cli::Command::Lint(args) => lint::run(&args),
