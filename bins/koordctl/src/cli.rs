@@ -32,7 +32,8 @@ pub enum Command {
 Examples:
   koordctl up
   koordctl up --nodes=100 --speed=60
-  koordctl up --scenario=tour")]
+  koordctl up --scenario=tour
+  koordctl up --scenario=scheduling")]
     Up(UpArgs),
     /// Compare the custom resource definitions of a cluster with those of this program, or install them
     Crd {

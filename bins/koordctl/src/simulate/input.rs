@@ -59,7 +59,7 @@ impl<'a> Input<'a> {
                 })?
             }
         };
-        Ok(Scenario { until: args.until, seed: args.seed, ..scenario })
+        Ok(Scenario { until: args.until.or(scenario.until), seed: args.seed, ..scenario })
     }
 }
 

@@ -121,11 +121,11 @@ fn utilisation(runs: &[Run]) -> String {
 fn fragmentation(runs: &[Run]) -> String {
     let has_gpus = runs.iter().all(|run| run.outcome.samples.iter().all(|sample| sample.gpu_demand.is_some()));
     let (x, show_x): (_, fn(f64) -> String) =
-        if has_gpus { ("GPUs that were requested so far", percent) } else { ("pods that have come", whole) };
+        if has_gpus { ("GPUs that were requested so far", short) } else { ("pods that have come", whole) };
     let chart = |name: &str| {
         let at = |sample: &Sample| sample.gpu_demand.filter(|_| has_gpus).unwrap_or(sample.arrived as f64);
         let lines = lines(runs, |sample| Some((at(sample), *sample.fragmented.get(name)?)));
-        Chart { title: format!("{name} free and of no use"), x, y: "share of all", lines, show_x, show_y: percent }
+        Chart { title: format!("{name} free and of no use"), x, y: "share of all", lines, show_x, show_y: short }
             .figure()
     };
     let names = resources(runs);
@@ -159,6 +159,12 @@ fn up_to(bound: f64) -> String {
         bound if bound < 3600.0 => format!("≤ {} min", bound / 60.0),
         bound => format!("≤ {} h", bound / 3600.0),
     }
+}
+
+/// A share in percent, without zeros at its end.
+fn short(share: f64) -> String {
+    let text = format!("{:.2}", share * 100.0);
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
 fn whole(number: f64) -> String {

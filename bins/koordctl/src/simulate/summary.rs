@@ -41,7 +41,7 @@ pub(super) fn compared(runs: &[Run]) -> Vec<Vec<String>> {
         }
     }
     let resources = runs.first().map(|run| run.outcome.resources.as_slice()).unwrap_or_default();
-    for name in resources.iter().map(|resource| resource.name.as_str()) {
+    for name in shown(resources) {
         let of = |run: &Run, value: fn(&Utilisation) -> Option<f64>| {
             let known = run.outcome.resources.iter().find(|resource| resource.name == name);
             known.and_then(value).map_or_else(|| "-".to_owned(), percent)
@@ -52,7 +52,9 @@ pub(super) fn compared(runs: &[Run]) -> Vec<Vec<String>> {
             row(&format!("{name} free and of no use"), &|run| of(run, |resource| resource.fragmented));
         }
     }
-    row("fairness of namespaces (Jain)", &|run| format!("{:.3}", run.outcome.fairness.index));
+    if runs.iter().any(|run| run.outcome.fairness.namespaces.len() > 1) {
+        row("fairness of namespaces (Jain)", &|run| format!("{:.3}", run.outcome.fairness.index));
+    }
     for (kind, of) in [
         ("namespace", (|run| &run.outcome.fairness.namespaces) as fn(&Run) -> &Vec<Served>),
         ("quota", |run| &run.outcome.fairness.quotas),
@@ -72,6 +74,13 @@ pub(super) fn compared(runs: &[Run]) -> Vec<Vec<String>> {
     row("attempts a second", &|run| format!("{:.0}", run.per_second()));
     row("simulated time", &|run| seconds(run.outcome.lasted_s));
     rows
+}
+
+/// The names of resources; those that stand for GPUs are left out where whole GPUs are counted.
+fn shown(resources: &[Utilisation]) -> impl Iterator<Item = &str> {
+    let has_gpus = resources.iter().any(|resource| resource.name == "gpus");
+    let names = resources.iter().map(|resource| resource.name.as_str());
+    names.filter(move |name| !has_gpus || *name == "gpus" || !name.contains("gpu"))
 }
 
 fn head(runs: &[Run]) -> Vec<String> {

@@ -5,7 +5,7 @@ mod room;
 use std::collections::BTreeMap;
 
 use koord_engine::{cluster::Cluster, columns::Row};
-use koord_scheduler_plugins::device_share::{DeviceResource, Devices, Kind};
+use koord_scheduler_plugins::device_share::{Amounts, Device, DeviceResource, Devices, Kind};
 
 pub(crate) use self::room::Rooms;
 
@@ -15,13 +15,11 @@ pub(crate) const GPUS: &str = "gpus";
 /// The GPUs of a node as devices: of each what there is and what is free, in thousandths.
 pub(crate) fn gpus(cluster: &Cluster, row: Row) -> Vec<(i64, i64)> {
     let node = cluster.state::<Devices>().and_then(|devices| devices.of(row));
-    let percent = |amounts: &koord_scheduler_plugins::device_share::Amounts| {
+    let percent = |amounts: &Amounts| {
         let listed = [DeviceResource::GpuCore, DeviceResource::GpuMemoryRatio].into_iter();
         listed.filter_map(|resource| amounts.get(resource)).min().unwrap_or(0)
     };
-    let of = |device: &koord_scheduler_plugins::device_share::Device| {
-        (10 * percent(&device.total), 10 * percent(&device.free()).max(0))
-    };
+    let of = |device: &Device| (10 * percent(&device.total), 10 * percent(&device.free()).max(0));
     let all = node.into_iter().flat_map(|node| node.of(Kind::Gpu)).map(|(_, device)| of(device));
     all.filter(|(total, _)| *total > 0).collect()
 }
@@ -30,25 +28,22 @@ pub(crate) fn gpus(cluster: &Cluster, row: Row) -> Vec<(i64, i64)> {
 pub(crate) fn of_row<'r>(
     cluster: &Cluster,
     row: Row,
-    resources: impl Iterator<Item = &'r String>,
+    resources: &'r BTreeMap<String, i64>,
 ) -> Vec<(&'r str, i64, i64)> {
-    let ids = resources.filter_map(|name| Some((name.as_str(), cluster.resources().get(name)?)));
+    let ids = resources.keys().filter_map(|name| Some((name.as_str(), cluster.resources().get(name)?)));
     ids.map(|(name, id)| (name, cluster.requested(id, row), cluster.allocatable(id, row))).collect()
 }
 
 /// The share of each of these resources that is requested, and of GPUs that is given out.
-pub(crate) fn shares<'r>(
-    cluster: &Cluster,
-    resources: impl Iterator<Item = &'r String> + Clone,
-) -> BTreeMap<String, f64> {
-    let mut sums: BTreeMap<String, (i64, i64)> = BTreeMap::new();
+pub(crate) fn shares(cluster: &Cluster, resources: &BTreeMap<String, i64>) -> BTreeMap<String, f64> {
+    let mut sums: BTreeMap<&str, (i64, i64)> = BTreeMap::new();
     for (row, _) in cluster.rows() {
         let gpus = gpus(cluster, row).into_iter().map(|(total, free)| (GPUS, total - free, total));
-        for (name, used, all) in of_row(cluster, row, resources.clone()).into_iter().chain(gpus) {
-            let sum = sums.entry(name.to_owned()).or_default();
+        for (name, used, all) in of_row(cluster, row, resources).into_iter().chain(gpus) {
+            let sum = sums.entry(name).or_default();
             *sum = (sum.0.saturating_add(used), sum.1.saturating_add(all));
         }
     }
-    let share = |(name, (used, all)): (String, (i64, i64))| (all > 0).then(|| (name, used as f64 / all as f64));
-    sums.into_iter().filter_map(share).collect()
+    let offered = sums.into_iter().filter(|(_, (_, all))| *all > 0);
+    offered.map(|(name, (used, all))| (name.to_owned(), used as f64 / all as f64)).collect()
 }

@@ -7,9 +7,9 @@ mod fairness;
 mod reasons;
 mod waits;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use koord_engine::engine::Engine;
+use koord_engine::{columns::Row, engine::Engine, node::Node};
 use serde::Serialize;
 
 pub use self::{
@@ -235,9 +235,9 @@ fn mean(shares: &[(f64, f64)]) -> f64 {
 
 fn nodes(survey: &Survey, engine: &Engine) -> Vec<NodeState> {
     let cluster = engine.cluster();
-    let of = |(row, node): (koord_engine::columns::Row, &std::sync::Arc<koord_engine::node::Node>)| {
+    let of = |(row, node): (Row, &Arc<Node>)| {
         let share = |used: i64, all: i64| rounded(used as f64 / all as f64);
-        let amounts = of_row(cluster, row, survey.capacity.keys());
+        let amounts = of_row(cluster, row, &survey.capacity);
         let offered = amounts.into_iter().filter(|(_, _, all)| *all > 0);
         let mut requested: BTreeMap<String, f64> =
             offered.map(|(name, used, all)| (name.to_owned(), share(used, all))).collect();

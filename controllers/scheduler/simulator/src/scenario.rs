@@ -106,7 +106,7 @@ pub(crate) fn lasts(pod: &Value) -> Result<Option<Duration>> {
 mod tests {
     use super::*;
 
-    fn pod(name: &str, created: Option<&str>, spec: Value) -> Value {
+    fn pod(name: &str, created: Option<&str>, spec: &Value) -> Value {
         json!({"kind": "Pod", "metadata": {"name": name, "creationTimestamp": created}, "spec": spec})
     }
 
@@ -119,13 +119,13 @@ mod tests {
 
     #[test]
     fn pods_without_a_node_come_when_they_were_created() {
-        let mut annotated = pod("c", None, json!({"activeDeadlineSeconds": 7}));
+        let mut annotated = pod("c", None, &json!({"activeDeadlineSeconds": 7}));
         annotated["metadata"]["annotations"] = json!({DURATION: "1m"});
         let objects = vec![
-            pod("a", Some("2026-01-01T00:01:00Z"), json!({"activeDeadlineSeconds": 30})),
-            pod("b", Some("2026-01-01T00:00:00Z"), json!({})),
+            pod("a", Some("2026-01-01T00:01:00Z"), &json!({"activeDeadlineSeconds": 30})),
+            pod("b", Some("2026-01-01T00:00:00Z"), &json!({})),
             annotated,
-            pod("runs", Some("2025-01-01T00:00:00Z"), json!({"nodeName": "n"})),
+            pod("runs", Some("2025-01-01T00:00:00Z"), &json!({"nodeName": "n"})),
             json!({"kind": "Node", "metadata": {"name": "n"}}),
         ];
         let scenario = Scenario::of(objects.clone(), None, Timestamp::UNIX_EPOCH).unwrap();
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_duration_that_is_none_is_named() {
-        let mut broken = pod("a", None, json!({}));
+        let mut broken = pod("a", None, &json!({}));
         broken["metadata"]["annotations"] = json!({DURATION: "soon"});
         let error = Scenario::of(vec![broken], None, Timestamp::UNIX_EPOCH).unwrap_err().to_string();
         assert!(error.starts_with("pod default/a: annotation simulation.koordinator.sh/duration: "), "{error}");

@@ -1,6 +1,10 @@
 //! Plays a scenario: time goes from one thing that happens to the next.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use anyhow::{Result, bail, ensure};
 use koord_engine::engine::Engine;
@@ -77,7 +81,7 @@ struct Simulation {
     survey: Survey,
     pods: Pods,
     /// When pods end that have begun to run.
-    ends: BTreeMap<(Duration, ObjectKey), ()>,
+    ends: BTreeSet<(Duration, ObjectKey)>,
     /// How long pods run that have not begun yet.
     lasts: BTreeMap<ObjectKey, Duration>,
     rooms: Rooms,
@@ -101,12 +105,12 @@ impl Simulation {
         let feed = Feed::of(&mut core, &engine.reads());
         let world = World::new(core, &scenario.objects)?;
         let scheduler = Scheduler::new(engine, feed, sink, shared);
-        let (mut ends, mut lasts) = (BTreeMap::new(), BTreeMap::new());
+        let (mut ends, mut lasts) = (BTreeSet::new(), BTreeMap::new());
         for pod in scenario.objects.iter().filter(|object| object["kind"] == "Pod") {
             let started = pod["status"]["startTime"].as_str().and_then(|time| time.parse().ok());
             let ran = Duration::try_from(scenario.start.duration_since(started.unwrap_or(scenario.start)));
             if let Some(lasts) = scenario::lasts(pod)? {
-                ends.insert((lasts.saturating_sub(ran.unwrap_or_default()), scenario::key(pod)), ());
+                ends.insert((lasts.saturating_sub(ran.unwrap_or_default()), scenario::key(pod)));
             }
         }
         lasts.extend(scenario.arrivals.iter().filter_map(|arrival| Some((arrival.key(), arrival.lasts?))));
@@ -149,11 +153,8 @@ impl Simulation {
                 see(Progress { arrived: self.pods.len(), arrivals, waiting: self.pods.waiting() });
                 last = now;
             }
-            while let Some(((at, key), ())) = self.ends.pop_first() {
-                if at > now {
-                    self.ends.insert((at, key), ());
-                    break;
-                }
+            while self.ends.first().is_some_and(|(at, _)| *at <= now) {
+                let Some((_, key)) = self.ends.pop_first() else { break };
                 self.world.remove_pod(&key)?;
                 self.pods.leave(&key, now);
                 self.happened += 1;
@@ -164,7 +165,7 @@ impl Simulation {
                 self.sample();
             }
             let scripted = coming.peek().map(|arrival| arrival.at);
-            let scripted = scripted.into_iter().chain(self.ends.keys().map(|(at, _)| *at).next()).min();
+            let scripted = scripted.into_iter().chain(self.ends.first().map(|(at, _)| *at)).min();
             let is_over = scripted.is_none() && self.pods.waiting() == 0;
             let wake =
                 self.scheduler.wake_at().map(|at| at.since(Moment::default()).max(now + Duration::from_millis(1)));
@@ -221,7 +222,7 @@ impl Simulation {
                     self.bindings += 1;
                 }
                 if let Some(lasts) = self.lasts.remove(&key) {
-                    self.ends.insert((now.saturating_add(lasts), key), ());
+                    self.ends.insert((now.saturating_add(lasts), key));
                 }
             }
             Effect::Deleted(key) => self.pods.leave(&key, now),
@@ -237,7 +238,7 @@ impl Simulation {
     fn sample(&mut self) {
         self.happened = 0;
         let cluster = self.scheduler.engine().cluster();
-        let shares = measure::shares(cluster, self.survey.capacity.keys());
+        let shares = measure::shares(cluster, &self.survey.capacity);
         let fragmented = self.rooms.fragmented(cluster, &self.survey);
         let gpus: i64 = cluster.rows().flat_map(|(row, _)| measure::gpus(cluster, row)).map(|(total, _)| total).sum();
         let demand = (gpus > 0).then(|| outcome::rounded(self.gpu_milli as f64 / gpus as f64));

@@ -12,7 +12,13 @@ use koord_engine::{
     queue::Timings,
 };
 use koord_openb::Demand;
-use koord_runtime::{Core, clock::ManualClock, clock::Moment, key::ObjectKey, metrics::Metrics, random::Random};
+use koord_runtime::{
+    Core,
+    clock::{ManualClock, Moment},
+    key::ObjectKey,
+    metrics::Metrics,
+    random::Random,
+};
 use koord_scheduler_plugins::device_share;
 use koord_scheduler_runtime::feed::Feed;
 use koord_scheduling::{NodeAffinity, count};

@@ -85,7 +85,10 @@ impl Trace {
         objects.append(&mut further.objects);
         coming.append(&mut further.arrivals);
         coming.sort_by_key(|arrival| arrival.at);
-        Ok(Scenario { start: replay.start, objects, arrivals: coming, until: None, seed: replay.seed })
+        // Where nothing ends, waiting longer changes nothing.
+        let last = coming.last().map(|arrival| arrival.at);
+        let until = last.filter(|_| replay.demand_percent.is_some());
+        Ok(Scenario { start: replay.start, objects, arrivals: coming, until, seed: replay.seed })
     }
 
     /// With a demand for GPUs, nodes without them play no part, as in the published experiment.

@@ -23,11 +23,13 @@ pub(super) struct Chart {
 /// The size of a plot, and the part of it beside the axes, in units of the picture.
 const SIZE: (f64, f64) = (640.0, 260.0);
 const LEFT: f64 = 62.0;
-const RIGHT: f64 = 14.0;
+const RIGHT: f64 = 30.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 40.0;
 /// Colours and patterns that the style has.
 const LOOKS: usize = 6;
+/// Where an axis is marked.
+const STEPS: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
 /// Rows of a table of numbers, about.
 const ROWS: usize = 24;
 
@@ -46,31 +48,15 @@ impl Chart {
             let left = if x_max > 0.0 { x / x_max } else { 0.0 };
             format!("{:.1},{:.1}", LEFT + left * width, TOP + (1.0 - y / y_max) * height)
         };
-        let mut content = String::new();
-        for step in 0..=4 {
-            let part = f64::from(step) / 4.0;
-            let (at_x, at_y) = (LEFT + part * width, TOP + (1.0 - part) * height);
-            let (x, y) = (escaped(&(self.show_x)(part * x_max)), escaped(&(self.show_y)(part * y_max)));
-            let (right, bottom) = (LEFT + width, TOP + height);
-            content += &format!(
-                "<line class=\"grid\" x1=\"{LEFT}\" y1=\"{at_y:.1}\" x2=\"{right:.1}\" y2=\"{at_y:.1}\"/>\
-                 <text class=\"end\" x=\"{:.1}\" y=\"{:.1}\">{y}</text>\
-                 <text class=\"middle\" x=\"{at_x:.1}\" y=\"{:.1}\">{x}</text>\n",
-                LEFT - 6.0,
-                at_y + 4.0,
-                bottom + 16.0,
-            );
-        }
-        content += &format!(
-            "<text class=\"middle\" x=\"{:.1}\" y=\"{:.1}\">{}</text>\n",
-            LEFT + width / 2.0,
-            SIZE.1 - 6.0,
-            escaped(self.x)
-        );
-        for (index, line) in self.lines.iter().enumerate() {
+        let mark =
+            |part: f64| words("middle", (LEFT + part * width, TOP + height + 16.0), &(self.show_x)(part * x_max));
+        let mut content = grid(y_max, self.show_y);
+        content.extend(STEPS.map(mark));
+        content.push(words("middle", (LEFT + width / 2.0, SIZE.1 - 6.0), self.x));
+        content.extend(self.lines.iter().enumerate().map(|(index, line)| {
             let points = line.points.iter().map(place).collect::<Vec<_>>().join(" ");
-            content += &format!("<polyline class=\"c{}\" points=\"{points}\"/>\n", index % LOOKS);
-        }
+            format!("<polyline class=\"c{}\" points=\"{points}\"/>\n", index % LOOKS)
+        }));
         let last = |line: &Line| {
             let (_, y) = line.points.last()?;
             Some(format!("{} ends at {}", line.name, (self.show_y)(*y)))
@@ -78,7 +64,7 @@ impl Chart {
         let ends: Vec<String> = self.lines.iter().filter_map(last).collect();
         let description = format!("{} against {}: {}.", self.y, self.x, ends.join("; "));
         let names: Vec<&str> = self.lines.iter().map(|line| line.name.as_str()).collect();
-        figure(&self.title, &description, SIZE, &content, &names, &table(&self.title, &self.numbers()))
+        figure(&self.title, &description, SIZE, &content.concat(), &names, &table(&self.title, &self.numbers()))
     }
 
     /// Some of the points.
@@ -97,6 +83,21 @@ impl Chart {
     }
 }
 
+/// The lines across a plot, with what they stand for.
+fn grid(max: f64, show: fn(f64) -> String) -> Vec<String> {
+    let (width, height) = plot();
+    let line = |part: f64| {
+        let (at, right) = (TOP + (1.0 - part) * height, LEFT + width);
+        let line = format!("<line class=\"grid\" x1=\"{LEFT}\" y1=\"{at:.1}\" x2=\"{right:.1}\" y2=\"{at:.1}\"/>");
+        line + &words("end", (LEFT - 6.0, at + 4.0), &show(part * max))
+    };
+    STEPS.map(line).to_vec()
+}
+
+fn words(class: &str, (x, y): (f64, f64), text: &str) -> String {
+    format!("<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>\n", escaped(text))
+}
+
 /// Bars side by side: for each label one of every series.
 pub(super) fn bars(title: &str, labels: &[String], series: &[(String, Vec<usize>)]) -> String {
     let largest = series.iter().flat_map(|(_, counts)| counts).copied().max().unwrap_or_default();
@@ -104,38 +105,19 @@ pub(super) fn bars(title: &str, labels: &[String], series: &[(String, Vec<usize>
     let (width, height) = plot();
     let room = width / labels.len().max(1) as f64;
     let bar = room * 0.8 / series.len().max(1) as f64;
-    let mut content = String::new();
-    for step in 0..=4 {
-        let part = f64::from(step) / 4.0;
-        let at = TOP + (1.0 - part) * height;
-        content += &format!(
-            "<line class=\"grid\" x1=\"{LEFT}\" y1=\"{at:.1}\" x2=\"{:.1}\" y2=\"{at:.1}\"/>\
-             <text class=\"end\" x=\"{:.1}\" y=\"{:.1}\">{:.0}</text>\n",
-            LEFT + width,
-            LEFT - 6.0,
-            at + 4.0,
-            part * max,
-        );
-    }
+    let mut content = grid(max, |count| format!("{count:.0}"));
     for (at, label) in labels.iter().enumerate() {
         let left = LEFT + at as f64 * room;
-        content += &format!(
-            "<text class=\"middle\" x=\"{:.1}\" y=\"{:.1}\">{}</text>\n",
-            left + room / 2.0,
-            TOP + height + 16.0,
-            escaped(label)
-        );
-        for (index, (name, counts)) in series.iter().enumerate() {
+        content.push(words("middle", (left + room / 2.0, TOP + height + 16.0), label));
+        content.extend(series.iter().enumerate().map(|(index, (name, counts))| {
             let count = counts.get(at).copied().unwrap_or_default();
             let tall = count as f64 / max * height;
-            let title = escaped(&format!("{name}, {label}: {count} pods"));
-            content += &format!(
-                "<rect class=\"c{}\" x=\"{:.1}\" y=\"{:.1}\" width=\"{bar:.1}\" height=\"{tall:.1}\"><title>{title}</title></rect>\n",
-                index % LOOKS,
-                left + room * 0.1 + index as f64 * bar,
-                TOP + height - tall,
-            );
-        }
+            let (x, y) = (left + room * 0.1 + index as f64 * bar, TOP + height - tall);
+            let (look, title) = (index % LOOKS, escaped(&format!("{name}, {label}: {count} pods")));
+            format!(
+                "<rect class=\"c{look}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{bar:.1}\" height=\"{tall:.1}\"><title>{title}</title></rect>\n"
+            )
+        }));
     }
     let head = std::iter::once("wait".to_owned()).chain(series.iter().map(|(name, _)| name.clone())).collect();
     let row = |(at, label): (usize, &String)| {
@@ -148,7 +130,7 @@ pub(super) fn bars(title: &str, labels: &[String], series: &[(String, Vec<usize>
         title,
         "Pods by how long they waited; the numbers follow as a table.",
         SIZE,
-        &content,
+        &content.concat(),
         &names,
         &table(title, &rows),
     )
@@ -221,6 +203,6 @@ mod tests {
         assert!(figure.contains("<title>a &lt;b&gt;</title>"), "{figure}");
         assert!(figure.contains("<desc>share against time: one ends at 0.5; two ends at 1.</desc>"), "{figure}");
         assert!(figure.contains("<th scope=\"row\">10 s</th><td>0.5</td><td>1</td>"), "{figure}");
-        assert!(figure.contains("<polyline class=\"c1\" points=\"62.0,220.0 626.0,12.0\"/>"), "{figure}");
+        assert!(figure.contains("<polyline class=\"c1\" points=\"62.0,220.0 610.0,12.0\"/>"), "{figure}");
     }
 }

@@ -12,7 +12,26 @@ const COLUMNS: usize = 45;
 pub(super) fn section(runs: &[Run]) -> String {
     let words = "Each cell is a node, by name from left to right and from top to bottom. Its shade is the largest share of its cpu, \
                  memory and GPUs that is requested: empty ones are light.";
-    super::section("Nodes at the end", words, &runs.iter().map(strip).collect::<String>())
+    super::section("Nodes at the end", words, &(scale() + &runs.iter().map(strip).collect::<String>()))
+}
+
+/// What the shades mean.
+fn scale() -> String {
+    let step = |step: u32| {
+        let share = f64::from(step) / 4.0;
+        let key = "<svg class=\"shade\" viewBox=\"0 0 12 12\" aria-hidden=\"true\">";
+        format!(
+            "<li>{key}<rect class=\"cell\" width=\"12\" height=\"12\" fill-opacity=\"{:.2}\"/></svg>{} %</li>",
+            shade(share),
+            25 * step
+        )
+    };
+    format!("<ul class=\"legend\">{}</ul>\n", (0..=4).map(step).collect::<String>())
+}
+
+/// How dark the cell of a share is.
+fn shade(share: f64) -> f64 {
+    0.06 + 0.94 * share.clamp(0.0, 1.0)
 }
 
 fn strip(run: &Run) -> String {
@@ -25,7 +44,7 @@ fn strip(run: &Run) -> String {
         let share = nodes.iter().map(fullness).sum::<f64>() / nodes.len().max(1) as f64;
         format!(
             "<rect class=\"cell\" x=\"{x}\" y=\"{y}\" width=\"12\" height=\"12\" fill-opacity=\"{:.2}\"><title>{}</title></rect>\n",
-            0.06 + 0.94 * share.clamp(0.0, 1.0),
+            shade(share),
             escaped(&words(nodes, share)),
         )
     };

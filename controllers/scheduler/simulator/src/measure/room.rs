@@ -27,7 +27,7 @@ impl Rooms {
         let pods: usize = survey.kinds.iter().map(|kind| kind.pods).sum();
         let mut lost: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
         for (index, (row, _)) in cluster.rows().enumerate() {
-            let amounts = of_row(cluster, row, survey.capacity.keys());
+            let amounts = of_row(cluster, row, &survey.capacity);
             let free: BTreeMap<&str, i64> =
                 amounts.iter().map(|(name, used, all)| (*name, all.saturating_sub(*used))).collect();
             let devices = gpus(cluster, row);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use koord_runtime::key::ObjectKey;
 use serde::Serialize;
 
 use super::rounded;
@@ -43,11 +44,7 @@ impl Fairness {
     }
 }
 
-fn served<'k>(
-    survey: &Survey,
-    pods: &'k Pods,
-    owner: impl Fn(&'k koord_runtime::key::ObjectKey) -> Option<&'k str>,
-) -> Vec<Served> {
+fn served<'k>(survey: &Survey, pods: &'k Pods, owner: impl Fn(&'k ObjectKey) -> Option<&'k str>) -> Vec<Served> {
     let mut sums: BTreeMap<&str, (usize, usize, f64, f64)> = BTreeMap::new();
     for (key, record) in pods.iter() {
         let Some(owner) = owner(key) else { continue };
