@@ -110,7 +110,7 @@ fn utilisation(runs: &[Run]) -> String {
             y: "share of all",
             lines,
             show_x: seconds,
-            show_y: percent,
+            show_y: short,
         }
         .figure()
     };
