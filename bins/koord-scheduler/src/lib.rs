@@ -32,4 +32,4 @@ pub use preset::Preset;
 pub use run::{Settings, run, run_with};
 pub use scheduler::Scheduler;
 pub use secure::Secure;
-pub use snapshot::{amend, objects, snapshot};
+pub use snapshot::{amend, engine, objects, snapshot};

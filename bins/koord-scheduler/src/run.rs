@@ -4,14 +4,14 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context as _, Result, anyhow};
 use axum::{Router, routing::get};
-use koord_config::LeaderElection;
+use koord_config::{LeaderElection, scheduler::SchedulerConfiguration};
 use koord_engine::{cycle::Profile, engine::Engine, queue::Timings};
 use koord_program::{
     ControllerSettings, Dependencies, Program,
     gates::Gates,
     kubeconfig::{Selection, config},
 };
-use koord_runtime::{lease::LeaderElectionConfig, manager::ListenAddress};
+use koord_runtime::{lease::LeaderElectionConfig, manager::ListenAddress, random::Random};
 use koord_scheduler_plugins::{BuiltProfile, build};
 use koord_scheduler_runtime::{Measures, Monitoring, Scheduler, explain, feed::Feed, install};
 use kube::Config;
@@ -112,15 +112,7 @@ async fn run_profiles(
         requests_burst: u32::try_from(values.client_connection.burst).unwrap_or(0),
         gates,
     };
-    let seconds = |configured: Option<i64>, default: Duration| {
-        configured.and_then(|seconds| u64::try_from(seconds).ok()).map_or(default, Duration::from_secs)
-    };
-    let defaults = Timings::default();
-    let timings = Timings {
-        backoff: seconds(values.pod_initial_backoff_seconds, defaults.backoff),
-        backoff_max: seconds(values.pod_max_backoff_seconds, defaults.backoff_max),
-        parked_max,
-    };
+    let timings = timings(&values, parked_max);
     let clock = Arc::clone(&dependencies.clock);
     let mut program = Program::new(BUILD, program, dependencies, &stop)?;
     let core = program.core();
@@ -150,6 +142,25 @@ fn configz(effective: &Value) -> Router {
         async move { ([("content-type", "application/json")], text) }
     };
     Router::new().route("/configz", get(answer))
+}
+
+/// The timings of the queue, as configured.
+fn timings(values: &SchedulerConfiguration, parked_max: Duration) -> Timings {
+    let seconds = |configured: Option<i64>, default: Duration| {
+        configured.and_then(|seconds| u64::try_from(seconds).ok()).map_or(default, Duration::from_secs)
+    };
+    let defaults = Timings::default();
+    Timings {
+        backoff: seconds(values.pod_initial_backoff_seconds, defaults.backoff),
+        backoff_max: seconds(values.pod_max_backoff_seconds, defaults.backoff_max),
+        parked_max,
+    }
+}
+
+/// The engine of a scheduler that runs with these settings, without objects. Nobody is asked by it.
+pub(crate) fn engine(settings: &Settings, random: Random) -> Result<Engine> {
+    let profiles: Vec<Profile> = profiles(settings)?.into_iter().map(|built| built.profile).collect();
+    Ok(Engine::new(profiles, timings(&settings.configuration.values, settings.parked_max), random))
 }
 
 /// The profiles of a configuration, with the extenders.

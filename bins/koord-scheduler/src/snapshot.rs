@@ -3,29 +3,28 @@
 
 use anyhow::Result;
 use jiff::Timestamp;
-use koord_engine::{
-    cycle::Profile,
-    engine::{Engine, Reads},
-    queue::Timings,
-};
+use koord_engine::engine::{Engine, Reads};
 use koord_program::{
     gates::Gates,
     plan::{self, Source},
 };
-use koord_runtime::{Core, clock::Moment};
+use koord_runtime::{Core, clock::Moment, random::Random};
 use koord_scheduler_runtime::{Transformers, feed::Feed};
 use kube::Client;
 use serde_json::Value;
 
-use crate::{Configuration, Settings, gates::transformers, identity::NAME, run::profiles};
+use crate::{Configuration, Settings, gates::transformers, identity::NAME, run};
+
+/// An engine that knows no objects yet.
+pub fn engine(configuration: &Configuration, gates: Gates, random: Random) -> Result<Engine> {
+    run::engine(&Settings { gates, ..Settings::within(configuration.clone()) }, random)
+}
 
 /// An engine that knows the objects of a source, at this time.
 pub async fn snapshot(configuration: &Configuration, gates: Gates, source: Source, now: Timestamp) -> Result<Engine> {
     let transformers = transformers(&gates);
-    let settings = Settings { gates, ..Settings::within(configuration.clone()) };
-    let profiles: Vec<Profile> = profiles(&settings)?.into_iter().map(|built| built.profile).collect();
     let (mut core, _) = plan::core(NAME, now)?;
-    let mut engine = Engine::new(profiles, Timings::default(), core.random().clone());
+    let mut engine = engine(configuration, gates, core.random().clone())?;
     engine.tick(now);
     fill(&mut engine, &mut core, source, transformers).await?;
     Ok(engine)

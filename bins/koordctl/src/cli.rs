@@ -1,5 +1,7 @@
 //! The command line: what can be asked for, and how it is explained.
 
+mod simulate;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -8,6 +10,8 @@ use jiff::Timestamp;
 use koord_program::flags::time;
 pub use koord_program::output::OutputFormat;
 use koord_resource::schema::names::{dns1123_label, dns1123_subdomain};
+
+pub use self::simulate::{Percent, SimulateArgs, TraceArg};
 
 /// Try, inspect and install Koordinator.
 ///
@@ -28,7 +32,8 @@ pub enum Command {
 Examples:
   koordctl up
   koordctl up --nodes=100 --speed=60
-  koordctl up --scenario=tour")]
+  koordctl up --scenario=tour
+  koordctl up --scenario=scheduling")]
     Up(UpArgs),
     /// Compare the custom resource definitions of a cluster with those of this program, or install them
     Crd {
@@ -80,6 +85,20 @@ Examples:
 A cluster is only read, with one list per collection; nothing is written. A pod that has a node is looked at as if it had
 none. For a pod that waits the smallest changes are named with which it would be placed; each was tried. Exit code: 0 when the pod has a node or would be given one, 1 when it waits, 2 when it cannot be determined.")]
     Why(WhyArgs),
+    /// Play what koord-scheduler would make of pods in virtual time, and compare configurations
+    #[command(after_help = "\
+Examples:
+  koordctl simulate -f cluster.yaml -f pods.yaml                      # nodes and pods of files
+  koordctl simulate --add pods.yaml                                   # these pods in this cluster, which is only read
+  koordctl simulate -f snapshot.yaml --add pods.yaml --report report.html
+  koordctl simulate -f objects.yaml --config now.yaml --config new.yaml
+  koordctl simulate --trace openb=data/openb --demand 130% --nodes 300
+
+Pods without a node come when they were created, and run for as long as their annotation simulation.koordinator.sh/duration or
+activeDeadlineSeconds says, else for ever. Deciding takes no time, a pod that is bound runs at once, and one that is evicted does not come
+again. With the same objects, configuration and seed the answer is the same, up to the time that it takes. Nothing is written but the report. Exit code: 0 when every
+pod got a node, 1 when some wait at the end, 2 when it cannot be determined.")]
+    Simulate(SimulateArgs),
     /// Save what koord-scheduler reads of a cluster
     Snapshot {
         /// What to do.
@@ -134,6 +153,7 @@ impl Command {
             Self::Doctor(args) => Some(args.answer.output),
             Self::Plan(args) => Some(args.answer.output),
             Self::Why(args) => Some(args.answer.output),
+            Self::Simulate(args) => Some(args.answer.output),
             Self::Lint(args) => Some(args.output),
             Self::Config { command: ConfigCommand::Effective(args) } => Some(args.answer.output),
             Self::Profile { command: ProfileCommand::Test(args) } => Some(args.answer.output),

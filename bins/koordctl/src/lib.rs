@@ -21,6 +21,7 @@ pub mod queue;
 pub mod reference;
 pub mod reviewer;
 mod running;
+pub mod simulate;
 pub mod snapshot;
 pub mod table;
 pub mod up;
@@ -76,6 +77,7 @@ pub async fn run_on(cli: Cli, screen: Screen) -> Result<Answer> {
         cli::Command::Plan(args) => plan::run(&args, screen).await,
         cli::Command::Why(args) => why::run(&args, screen).await,
         cli::Command::Snapshot { command } => snapshot::run(&command).await,
+        cli::Command::Simulate(args) => simulate::run(&args, screen).await,
         cli::Command::Queue { command } => queue::run(&command, screen).await,
         cli::Command::Config { command } => config::run(&command, screen).await,
         cli::Command::Lint(args) => lint::run(&args),

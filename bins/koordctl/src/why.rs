@@ -21,7 +21,7 @@ use koord_runtime::{
 use koord_scheduler::{Configuration, Options, snapshot};
 use serde_json::Value;
 
-use self::objects::Objects;
+pub(crate) use self::{new_pod::prioritize, objects::Objects};
 use crate::{
     Answer,
     cli::{OutputFormat, SchedulerArgs, WhyArgs},

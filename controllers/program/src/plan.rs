@@ -32,13 +32,10 @@ use koord_runtime::{
 use parking_lot::Mutex;
 
 pub(crate) use self::command::{Command, PlanFlags};
+use self::{changes::hide, source::Stored};
 pub use self::{
-    changes::{Change, changes},
-    source::{Collection, Source, collections, feed, fill_caches, list, read},
-};
-use self::{
-    changes::{hide, planned},
-    source::Stored,
+    changes::{Change, changes, planned},
+    source::{Collection, Source, collections, feed, fill_caches, kind_of, list, read, wanting},
 };
 use crate::output::FAILED;
 

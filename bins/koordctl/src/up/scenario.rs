@@ -24,7 +24,10 @@ use crate::cli::UpArgs;
 /// The word that asks for the names of all scenarios.
 pub const LIST: &str = "list";
 
-const FILES: [(&str, &str); 1] = [("tour", include_str!("../../scenarios/tour.yaml"))];
+const FILES: [(&str, &str); 2] = [
+    ("tour", include_str!("../../scenarios/tour.yaml")),
+    ("scheduling", include_str!("../../scenarios/scheduling.yaml")),
+];
 
 /// Something to watch.
 #[derive(Clone, Debug, Deserialize)]
@@ -36,6 +39,9 @@ pub struct Scenario {
     pub speed: f64,
     /// How long a step stays on the screen at that speed, in seconds of the reader.
     pub reading_s: u32,
+    /// Whether koord-scheduler places pods in it.
+    #[serde(default)]
+    pub places_pods: bool,
     /// What happens.
     pub steps: Vec<Step>,
     /// What is said at the end.
@@ -73,6 +79,9 @@ impl Scenario {
         if args.no_manager {
             bail!("a scenario shows what koord-manager does; leave --no-manager out");
         }
+        if self.places_pods && args.no_scheduler {
+            bail!("this scenario shows what koord-scheduler does; leave --no-scheduler out");
+        }
         if args.nodes == 0 || args.pods_per_node() == 0 {
             bail!("a scenario needs a node with a production pod; leave --nodes and --pods-per-node out");
         }
@@ -94,7 +103,7 @@ pub fn list() -> Result<String> {
     let mut text = String::new();
     for (name, content) in FILES {
         let scenario = Scenario::read(name, content)?;
-        let _ = writeln!(text, "{name:<8}  {} ({} steps)", scenario.title, scenario.steps.len());
+        let _ = writeln!(text, "{name:<10}  {} ({} steps)", scenario.title, scenario.steps.len());
     }
     Ok(text)
 }
@@ -137,13 +146,19 @@ mod tests {
         for more in [&["--no-manager"][..], &["--nodes=0"], &["--pods-per-node=0"], &["--nodes=500"]] {
             assert!(tour.arguments(&args(more)).unwrap_err().to_string().contains("leave --"), "{more:?}");
         }
+        let alone = args(&["--no-scheduler"]);
+        assert!(tour.arguments(&alone).is_ok());
+        let error = find("scheduling").unwrap().arguments(&alone).unwrap_err().to_string();
+        assert!(error.ends_with("leave --no-scheduler out"), "{error}");
     }
 
     /// Five minutes at the scenario's own speed; waiting for consequences takes a minute of them.
     #[test]
-    fn the_tour_takes_five_minutes() {
-        let tour = find("tour").unwrap();
-        let reading_s = tour.reading_s as usize * tour.steps.len();
-        assert!((200..=280).contains(&reading_s), "{reading_s}");
+    fn every_scenario_takes_five_minutes() {
+        for (name, _) in FILES {
+            let scenario = find(name).unwrap();
+            let reading_s = scenario.reading_s as usize * scenario.steps.len();
+            assert!((200..=280).contains(&reading_s), "{name}: {reading_s}");
+        }
     }
 }

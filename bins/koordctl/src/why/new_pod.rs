@@ -83,7 +83,7 @@ fn check(pod: &Value, key: &ObjectKey) -> Result<()> {
 }
 
 /// What admission makes of the name of a priority class.
-async fn prioritize(pod: &mut Value, objects: &mut Objects) -> Result<()> {
+pub(crate) async fn prioritize(pod: &mut Value, objects: &mut Objects) -> Result<()> {
     let Some(name) = pod["spec"]["priorityClassName"].as_str().filter(|_| pod["spec"]["priority"].is_null()) else {
         return Ok(());
     };

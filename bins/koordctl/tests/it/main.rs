@@ -17,6 +17,8 @@ mod profile;
 mod program;
 mod quota;
 mod reference;
+mod scheduling_scenario;
+mod simulate;
 mod snapshot;
 mod tour;
 mod unblock;

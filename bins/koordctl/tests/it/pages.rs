@@ -295,6 +295,21 @@ fn the_quickstart_is_true() {
     every_command_prints_what_the_page_says("quickstart.md", &[]);
 }
 
+/// The commands of this section need no cluster.
+#[test]
+fn the_section_about_simulations_is_true() {
+    let Some(desk) = Desk::set_up("scheduler.md") else { return };
+    let page = page("scheduler.md");
+    let (before, section) = page.split_once("## Before it happens: simulate\n").unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let lines = before.lines().count() + 1;
+    let steps = steps(section).into_iter().map(|step| Step { line: step.line + lines, ..step });
+    let wrong: Vec<String> = steps.filter_map(|step| desk.check("scheduler.md", &step)).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    let commands = section.matches("koordctl simulate ").count();
+    assert!(commands >= 4, "{commands}");
+}
+
 /// The flags with which the guide starts its cluster, as it says them.
 fn flags_of_the_guide() -> Vec<String> {
     let page = page("manager.md");

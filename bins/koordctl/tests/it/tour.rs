@@ -13,41 +13,52 @@ use serde_json::Value;
 use crate::program::{Api, PROGRAM, fails, folder, koordctl};
 
 /// A tour that goes on when it is released.
-struct Tour {
+pub(crate) struct Tour {
     child: Child,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
+    steps: usize,
 }
 
 const PROMPT: &str = "enter: the next step";
 
 impl Tour {
     fn begin(kubeconfig: &Path, more: &[&str]) -> Self {
+        Self::of(("tour", 13), kubeconfig, &[more, &["--speed=600"]].concat())
+    }
+
+    /// A scenario of so many steps.
+    pub(crate) fn of((scenario, steps): (&str, usize), kubeconfig: &Path, more: &[&str]) -> Self {
         let mut command = koordctl();
-        command.args(["up", "--port=0", "--nodes=2", "--scenario=tour", "--speed=600", "--kubeconfig"]).arg(kubeconfig);
+        let scenario = format!("--scenario={scenario}");
+        command.args(["up", "--port=0", "--nodes=2", &scenario, "--kubeconfig"]).arg(kubeconfig);
         let mut child =
             command.args(more).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
-        Self { child, input, output }
+        Self { child, input, output, steps }
     }
 
     /// What it prints before it waits, or ends.
-    fn prints(&mut self) -> String {
+    pub(crate) fn prints(&mut self) -> String {
         let mut text = String::new();
         while !text.contains(PROMPT) && self.output.read_line(&mut text).unwrap() > 0 {}
         text
     }
 
-    fn press(&mut self, keys: &str) {
+    pub(crate) fn press(&mut self, keys: &str) {
         self.input.as_mut().unwrap().write_all(keys.as_bytes()).unwrap();
     }
 
     /// The next step, from its heading to its end.
     #[track_caller]
-    fn step(&mut self, title: &str) -> String {
+    pub(crate) fn step(&mut self, title: &str) -> String {
         self.press("\n");
         let text = self.prints();
-        assert!(text.contains(title) && text.contains(" of 13  "), "{title}:\n{text}\n{}", self.stderr_if_over());
+        assert!(
+            text.contains(title) && text.contains(&format!(" of {}  ", self.steps)),
+            "{title}:\n{text}\n{}",
+            self.stderr_if_over()
+        );
         text
     }
 
@@ -60,7 +71,7 @@ impl Tour {
     }
 
     /// Whether it ends by itself, and with success.
-    fn ends(mut self) -> bool {
+    pub(crate) fn ends(mut self) -> bool {
         let deadline = Instant::now() + Duration::from_secs(30);
         while Instant::now() < deadline {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -192,7 +203,7 @@ fn on_a_terminal_each_key_counts_as_it_is_pressed() {
     // Not every machine has one.
     let Ok(mut child) = command.spawn() else { return };
     let (input, output) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
-    let mut tour = Tour { child, input, output };
+    let mut tour = Tour { child, input, output, steps: 13 };
     let mut until = |end: &str| {
         let mut text = String::new();
         while !text.contains(end) && tour.output.read_line(&mut text).unwrap() > 0 {}
@@ -227,7 +238,7 @@ fn scenarios_are_listed_and_unknown_ones_are_answered_with_those() {
     let text = String::from_utf8_lossy(&listed.stdout).into_owned();
     assert!(listed.status.success() && text.starts_with("tour  "), "{text}");
     let text = fails(&koordctl().args(["up", "--scenario=tuor"]).output().unwrap());
-    assert!(text.contains("no scenario \"tuor\", but: tour"), "{text}");
+    assert!(text.contains("no scenario \"tuor\", but: tour, scheduling"), "{text}");
     let text = fails(&koordctl().args(["up", "--step"]).output().unwrap());
     assert!(text.contains("--scenario"), "{text}");
 }

@@ -26,7 +26,7 @@ pub struct Change {
 
 /// The object as a write of this field manager leaves it; null when it is gone. The API server's own part is not in it: what it
 /// fills in, and what webhooks change.
-pub(super) fn planned(action: &Action, before: &Value, manager: &str) -> Result<Value, ApplyError> {
+pub fn planned(action: &Action, before: &Value, manager: &str) -> Result<Value, ApplyError> {
     Ok(match action {
         Action::Create(object) | Action::Update { object, .. } => object.clone(),
         Action::Delete(_) | Action::Evict(_) => Value::Null,

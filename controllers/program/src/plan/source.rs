@@ -179,14 +179,21 @@ async fn each(
 
 /// Gives an object of a file to the caches that want it.
 fn offer(core: &Core, mut object: Value, stored: &mut Stored) -> Result<()> {
-    let text = |field: &str| object[field].as_str().unwrap_or_default().to_owned();
+    let Some(kind) = kind_of(core, &object)? else { return Ok(()) };
+    files::as_stored(&mut object, kind.namespaced);
+    let text = object.to_string();
+    stored.keep(kind, &text)?;
+    feed(&wanting(core, kind, &object)?, &text)
+}
+
+/// The kind of an object of a file, if a cache of a core wants such objects.
+pub fn kind_of(core: &Core, object: &Value) -> Result<Option<ResourceKind>> {
+    let text = |field: &str| object[field].as_str().unwrap_or_default();
     let (api_version, name) = (text("apiVersion"), text("kind"));
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
-    let watches = core.watches().iter().map(AsRef::as_ref);
-    let watches: Vec<&Watch> = watches
-        .filter(|watch: &&Watch| watch.kind.kind == name && (api_version.is_empty() || watch.kind.group == group))
-        .collect();
-    let Some(kind) = watches.first().map(|watch| watch.kind) else { return Ok(()) };
+    let mut kinds = core.watches().iter().map(|watch| watch.kind);
+    let kind = kinds.find(|kind| kind.kind == name && (api_version.is_empty() || kind.group == group));
+    let Some(kind) = kind else { return Ok(None) };
     ensure!(
         api_version.is_empty() || api_version == kind.api_version(),
         "{name} {}: it is written in {api_version}, and {} is read, which only an API server converts it to: kubectl get {}.{}.{} -o yaml",
@@ -196,15 +203,18 @@ fn offer(core: &Core, mut object: Value, stored: &mut Stored) -> Result<()> {
         kind.version,
         kind.group,
     );
-    files::as_stored(&mut object, kind.namespaced);
-    let text = object.to_string();
-    stored.keep(kind, &text)?;
-    for watch in watches {
-        if selects(&watch.selection, &object)? {
-            feed(&[watch], &text)?;
+    Ok(Some(kind))
+}
+
+/// The caches of a core that want this object of a kind.
+pub fn wanting<'c>(core: &'c Core, kind: ResourceKind, object: &Value) -> Result<Vec<&'c Watch>> {
+    let mut wanting = Vec::new();
+    for watch in core.watches().iter().filter(|watch| watch.kind == kind) {
+        if selects(&watch.selection, object)? {
+            wanting.push(&**watch);
         }
     }
-    Ok(())
+    Ok(wanting)
 }
 
 /// Gives an object to caches.

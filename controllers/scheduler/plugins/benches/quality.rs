@@ -16,10 +16,10 @@ fn main() {
     let folder = PathBuf::from(arguments.next().expect("the folder with the traces"));
     let named: Vec<String> = arguments.collect();
     let traces = if named.is_empty() { vec!["default".to_owned(), "cpu100".to_owned()] } else { named };
-    let nodes = openb::nodes(&folder.join("openb_node_list_all_node.csv"));
+    let nodes = openb::nodes(&folder);
     println!("| trace | strategy | GPUs given out | lost | pods/s |\n|---|---|---|---|---|");
     for trace in &traces {
-        let pods: Vec<openb::TracePod> = openb::read(&folder.join(format!("openb_pod_list_{trace}.csv")));
+        let pods = openb::requests(&folder, trace);
         for strategy in ["LeastAllocated", "MostAllocated", "LeastFragmented"] {
             let start = Instant::now();
             let all: Vec<openb::Outcomes> = SEEDS.map(|seed| openb::replay(&nodes, &pods, seed, strategy)).collect();

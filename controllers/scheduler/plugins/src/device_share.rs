@@ -35,6 +35,7 @@ pub use self::{
     combination::InvalidRequest,
     node::{Device, NodeDevices, Place},
     numa::{ChosenNumaNodes, NumaHint, numa_hints},
+    outlook::Demand,
     plugin::DeviceShare,
     refusal::Refused,
     request::{DeviceHint, DeviceRequest, GpuRequest, InvalidDevices, Joint, Kind},

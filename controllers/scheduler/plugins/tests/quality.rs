@@ -20,10 +20,10 @@ fn traces() -> Option<PathBuf> {
 #[test]
 fn more_gpus_are_given_out_and_fewer_are_lost_than_with_fgd() {
     let Some(folder) = traces() else { return };
-    let nodes: Vec<_> = openb::nodes(&folder.join("openb_node_list_all_node.csv")).into_iter().step_by(4).collect();
+    let nodes: Vec<_> = openb::nodes(&folder).into_iter().step_by(4).collect();
     // The means of ten seeds as published; the loss on cpu100 is that of FGD replayed, because it was not published.
     for (trace, allocated, fragmented) in [("default", 95.39, 4.57), ("cpu100", 95.35, 4.6)] {
-        let pods: Vec<openb::TracePod> = openb::read(&folder.join(format!("openb_pod_list_{trace}.csv")));
+        let pods = openb::requests(&folder, trace);
         let outcomes = openb::replay(&nodes, &pods, 42, "LeastFragmented");
         assert!(outcomes.attempts >= pods.len() / 4, "{trace}: {outcomes:?}");
         assert!(outcomes.allocated >= allocated, "{trace}: {outcomes:?}");

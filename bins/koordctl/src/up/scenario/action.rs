@@ -226,8 +226,8 @@ mod tests {
     }
 
     #[test]
-    fn every_manifest_of_the_tour_names_an_object_that_can_be_created() {
-        for step in scenario::find("tour").unwrap().steps {
+    fn every_manifest_names_an_object_that_can_be_created() {
+        for step in ["tour", "scheduling"].into_iter().flat_map(|name| scenario::find(name).unwrap().steps) {
             for act in step.acts {
                 if let Action::Create(manifest) = act.action {
                     let object = manifest.object().unwrap();

@@ -11,14 +11,15 @@ use super::{
     combination,
 };
 
-/// What pods of one kind request.
+/// What pods of one kind request of GPUs, and of CPU beside them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Demand {
-    /// Of each GPU.
-    pub(super) percent: u8,
+pub struct Demand {
+    /// Percent of each GPU.
+    pub percent: u8,
     /// How many GPUs.
-    pub(super) count: u32,
-    pub(super) milli_cpu: i64,
+    pub count: u32,
+    /// CPU, in thousandths.
+    pub milli_cpu: i64,
 }
 
 /// What the pods that may run on a node make of its GPUs.
@@ -44,7 +45,7 @@ const WHOLE: u8 = 100;
 
 impl Demand {
     /// What pods of a template request; none where they request no GPU, or one that is measured in bytes alone.
-    pub(super) fn of(template: &Template) -> Option<Self> {
+    pub fn of(template: &Template) -> Option<Self> {
         let gpus = combination::gpus(&template.requests).ok().flatten()?;
         let percent = if gpus.is_shared { percent(&gpus.each)? } else { WHOLE };
         let milli_cpu = template.requests.amount("cpu").milli_value();

@@ -1,0 +1,90 @@
+//! What becomes of the pods that come.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use koord_runtime::key::ObjectKey;
+
+use crate::listener::Said;
+
+/// What became of a pod so far.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Record {
+    /// When it came.
+    pub(crate) arrived: Duration,
+    /// When it was placed, and where.
+    pub(crate) placed: Option<(Duration, String)>,
+    /// When it ended, or was evicted.
+    pub(crate) left: Option<Duration>,
+    /// Whether it was evicted.
+    pub(crate) evicted: bool,
+    /// Attempts in which it was refused.
+    pub(crate) refusals: u64,
+    /// Why it was refused last, or cannot be read.
+    pub(crate) message: Option<String>,
+}
+
+/// All pods that have come.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pods {
+    records: BTreeMap<ObjectKey, Record>,
+    waiting: usize,
+}
+
+impl Pods {
+    /// A pod comes.
+    pub(crate) fn arrive(&mut self, key: ObjectKey, at: Duration) {
+        self.records.insert(key, Record { arrived: at, ..Record::default() });
+        self.waiting += 1;
+    }
+
+    /// A pod has its node. Says whether it is one of those that have come.
+    pub(crate) fn place(&mut self, key: &ObjectKey, at: Duration, node: String) -> bool {
+        let Some(record) = self.records.get_mut(key) else { return false };
+        self.waiting -= usize::from(record.waits());
+        record.placed = Some((at, node));
+        true
+    }
+
+    /// A pod is gone.
+    pub(crate) fn leave(&mut self, key: &ObjectKey, at: Duration) {
+        if let Some(record) = self.records.get_mut(key).filter(|record| record.left.is_none()) {
+            self.waiting -= usize::from(record.waits());
+            record.left = Some(at);
+        }
+    }
+
+    /// Something was said about a pod.
+    pub(crate) fn said(&mut self, key: &ObjectKey, said: Said) {
+        let Some(record) = self.records.get_mut(key) else { return };
+        match said {
+            Said::Refused(message) => {
+                record.refusals += 1;
+                record.message = Some(message);
+            }
+            Said::Unreadable(message) => record.message = Some(message),
+            Said::Preempted => record.evicted = true,
+        }
+    }
+
+    /// How many have no node.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    /// How many have come.
+    pub(crate) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// All of them, by namespace and name.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &Record)> {
+        self.records.iter()
+    }
+}
+
+impl Record {
+    /// Whether it has come, has no node, and is not gone.
+    pub(crate) fn waits(&self) -> bool {
+        self.placed.is_none() && self.left.is_none()
+    }
+}
