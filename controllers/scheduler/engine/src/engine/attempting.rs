@@ -28,6 +28,7 @@ impl Engine {
         let outcome = match found {
             Found::Node { row, score, ties, .. } => self.reserve(&profile, &pod, tried, (row, score, ties), now),
             found => {
+                self.cluster.hide_all();
                 if let Some(rejected) = profile.of_reserve(&found, &self.cluster) {
                     self.refuse_in_reserve(&profile, &pod, tried, rejected, now)
                 } else {
@@ -46,9 +47,7 @@ impl Engine {
         let request = Request { pod, class: &class, plugins: &profile.plugins };
         let hidden: Vec<Uid> =
             profile.plugins.iter().flat_map(|plugin| plugin.hides(&request, &self.cluster)).collect();
-        for uid in &hidden {
-            self.cluster.hide(uid);
-        }
+        self.cluster.offer(&hidden);
     }
 
     /// Gives the pod what it needs on the node, and puts it there.
@@ -63,6 +62,7 @@ impl Engine {
         let class = self.cluster.class(&pod.template);
         let request = Request { pod, class: &class, plugins: &profile.plugins };
         let node = self.cluster.node(row).map(|node| Arc::clone(&node.name)).unwrap_or_default();
+        self.cluster.hide_on(row);
         let mut holds = Holds::default();
         let mut given = profile.among(&profile.reserves).map(|(index, plugin)| {
             plugin.reserve(&request, &self.cluster, row, &mut holds).map_err(|rejection| (index, rejection))
