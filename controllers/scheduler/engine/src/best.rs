@@ -43,10 +43,25 @@ impl Best {
         for (leaf, score) in tree[width..].iter_mut().zip(scores) {
             *leaf = Top::of(*score);
         }
-        for parent in (1..width).rev() {
-            tree[parent] = tree[2 * parent].better(tree[2 * parent + 1]);
+        let mut best = Self { tree, width };
+        best.compare_all();
+        best
+    }
+
+    fn compare_all(&mut self) {
+        for parent in (1..self.width).rev() {
+            self.tree[parent] = self.tree[2 * parent].better(self.tree[2 * parent + 1]);
         }
-        Self { tree, width }
+    }
+
+    /// Adds to the score of each row that can be chosen.
+    pub fn add(&mut self, of_row: impl Fn(Row) -> i64) {
+        for (index, leaf) in self.tree.iter_mut().skip(self.width).enumerate() {
+            if let (Some(score), Some(row)) = (&mut leaf.score, Row::at(index)) {
+                *score += of_row(row);
+            }
+        }
+        self.compare_all();
     }
 
     /// How many rows can be chosen.
@@ -130,6 +145,9 @@ mod tests {
                 let index = index % scores.len();
                 scores[index] = score;
                 best.set(Row::at(index).unwrap(), score);
+                let added = |index: usize| i64::try_from(index % 3).unwrap();
+                scores.iter_mut().enumerate().for_each(|(index, score)| *score = score.map(|score| score + added(index)));
+                best.add(|row| added(row.index()));
                 let highest = scores.iter().flatten().max().copied();
                 let rows: Vec<usize> = (0..scores.len()).filter(|at| highest.is_some() && scores[*at] == highest).collect();
                 prop_assert_eq!(best.top(), highest.map(|score| (score, rows.len() as u32)));

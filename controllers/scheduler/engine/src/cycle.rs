@@ -6,18 +6,20 @@
 mod candidates;
 mod everywhere;
 mod rehearsal;
+mod scorer;
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use self::candidates::Candidates;
 pub use self::everywhere::{NodeRefusal, NodeScore, OnNode};
 pub use self::rehearsal::Rehearsal;
+use self::{candidates::Candidates, scorer::Scorer};
 pub use crate::plugin::{Found, Profile, Verdict};
 use crate::{
+    best::Best,
     cluster::{ClassId, Cluster, Placed, Trial},
     columns::Row,
     hold::Holds,
-    plugin::{Among, Code, Filter, Plan, PreFilter, Reason, Rejection, Request, Score},
+    plugin::{Among, Code, Filter, Plan, PreFilter, Reason, Rejection, Request},
     pod::Pod,
 };
 
@@ -35,13 +37,6 @@ pub struct Prepared {
     scores: Vec<Scorer>,
     /// A plugin that refuses all nodes.
     refused: Option<Verdict>,
-}
-
-/// How one plugin compares nodes.
-struct Scorer {
-    plugin: u8,
-    weight: i64,
-    score: Box<dyn Score>,
 }
 
 impl Profile {
@@ -67,6 +62,7 @@ impl Profile {
         let mut candidates = if let Some(candidates) = kept {
             candidates
         } else {
+            cluster.hide_all();
             let prepared = self.prepare(&request, cluster);
             if let Some(verdict) = prepared.refused {
                 return self.never(verdict, cluster);
@@ -179,7 +175,7 @@ impl Profile {
         prepared.refused = prepared.refused.or_else(|| prepared.among.none_left());
         let scores = self.scores.iter().filter_map(|(plugin, weight)| {
             let score = self.plugins[usize::from(*plugin)].score(request, cluster)?;
-            Some(Scorer { plugin: *plugin, weight: *weight, score })
+            Some(Scorer::new(*plugin, *weight, score))
         });
         prepared.scores = scores.collect();
         prepared
@@ -271,13 +267,24 @@ impl Prepared {
         !is_local
     }
 
-    /// Prepares a score again. Says no where what was kept of the rows does not hold any more.
-    fn renew_score(&mut self, profile: &Profile, plugin: u8, request: &Request<'_>, cluster: &Cluster) -> bool {
+    /// Prepares a score again; what the scores of all rows have of it is gone from them. Says no where it is part of them otherwise.
+    fn renew_score(
+        &mut self,
+        profile: &Profile,
+        plugin: u8,
+        request: &Request<'_>,
+        cluster: &Cluster,
+        best: &mut Best,
+    ) -> bool {
         let Some((_, weight)) = profile.scores.iter().find(|(known, _)| *known == plugin) else { return true };
         let new = profile.plugins.get(usize::from(plugin)).and_then(|asks| asks.score(request, cluster));
-        let old = self.scores.iter().position(|scorer| scorer.plugin == plugin).map(|at| self.scores.remove(at).score);
-        let is_local = old.iter().chain(&new).any(|score| score.is_local());
-        self.scores.extend(new.map(|score| Scorer { plugin, weight: *weight, score }));
+        let new = new.map(|score| Scorer::new(plugin, *weight, score));
+        let mut old = self.scores.iter().position(|scorer| scorer.plugin == plugin).map(|at| self.scores.remove(at));
+        if let Some(old) = &mut old {
+            old.withdraw(best);
+        }
+        let is_local = old.iter().chain(&new).any(|scorer| scorer.score.is_local());
+        self.scores.extend(new.map(|new| new.after(old)));
         !is_local
     }
 }
@@ -299,7 +306,12 @@ impl Memory {
     const CLASSES_MAX: usize = 64;
 
     /// Takes the candidates of a class, up to date; none where there are none, or where everything is to be asked anew.
-    fn bring_up_to_date(&mut self, profile: &Profile, request: &Request<'_>, cluster: &Cluster) -> Option<Candidates> {
+    fn bring_up_to_date(
+        &mut self,
+        profile: &Profile,
+        request: &Request<'_>,
+        cluster: &mut Cluster,
+    ) -> Option<Candidates> {
         let (_, mut candidates) = self.classes.remove(&request.class.id())?;
         candidates.bring_up_to_date(profile, request, cluster).then_some(candidates)
     }

@@ -467,7 +467,7 @@ pub trait Score: Send + Sync {
     /// Whether this holds for as long as [`Score::refresh`] is called for every row that has changed. It is prepared again for
     /// every pod otherwise.
     fn follows_rows(&self) -> bool {
-        self.is_local()
+        self.is_local() || self.is_scaled()
     }
 
     /// A row has changed after this was prepared: its node, or the pods on it. Only what is summed over rows is affected.
@@ -480,7 +480,28 @@ pub trait Score: Send + Sync {
     fn score(&self, cluster: &Cluster, row: Row) -> i64;
 
     /// Brings the scores of all nodes that passed between 0 and [`SCORE_MAX`].
-    fn normalize(&self, _scores: &mut [i64]) {}
+    fn normalize(&self, scores: &mut [i64]) {
+        let highest = scores.iter().copied().max().unwrap_or(0);
+        for score in scores {
+            *score = self.scaled(*score, highest);
+        }
+    }
+
+    /// Whether the score depends on the class and the node alone, and all that other nodes change is [`Score::scaled`]. It is kept by row.
+    fn is_scaled(&self) -> bool {
+        false
+    }
+
+    /// The normalised score of a node, where the highest score of all nodes that passed is enough to know it.
+    fn scaled(&self, score: i64, _highest: i64) -> i64 {
+        score
+    }
+
+    /// Whether the scores of [`Score::rows`] that this gave for the last pod of the class hold for this pod on rows that have not changed,
+    /// as with [`Filter::inherits`].
+    fn inherits(&self) -> bool {
+        false
+    }
 
     /// Whether the score depends on the class and the node alone: nothing is normalised, and no other node counts.
     fn is_local(&self) -> bool;
@@ -524,9 +545,14 @@ impl Refusal {
 pub fn default_normalize(scores: &mut [i64], reverse: bool) {
     let highest = scores.iter().copied().max().unwrap_or(0);
     for score in scores {
-        let scaled = if highest == 0 { 0 } else { SCORE_MAX * *score / highest };
-        *score = if reverse { SCORE_MAX - scaled } else { scaled };
+        *score = default_scaled(*score, highest, reverse);
     }
+}
+
+/// One score among those of [`default_normalize`], by the highest of them.
+pub fn default_scaled(score: i64, highest: i64, reverse: bool) -> i64 {
+    let scaled = if highest == 0 { 0 } else { SCORE_MAX * score / highest };
+    if reverse { SCORE_MAX - scaled } else { scaled }
 }
 
 #[cfg(test)]

@@ -31,6 +31,9 @@ impl Plugin for ImageLocality {
 
     fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
         let images = &request.template().images;
+        if images.iter().all(|name| cluster.image(name).is_none()) {
+            return None;
+        }
         let mut scores = vec![0; cluster.width()];
         for image in images.iter().filter_map(|name| cluster.image(name)) {
             let share = image.rows.len() as f64 / cluster.len() as f64;
@@ -56,7 +59,7 @@ impl Score for Scores {
         false
     }
 
-    fn follows_rows(&self) -> bool {
+    fn is_scaled(&self) -> bool {
         true
     }
 }

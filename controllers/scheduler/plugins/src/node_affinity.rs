@@ -9,7 +9,7 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     node::Node,
-    plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request, Score, default_normalize},
+    plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request, Score, default_scaled},
     pod::{Pod, Template},
 };
 use koord_scheduling::PreferredNodes;
@@ -127,16 +127,16 @@ impl Score for Preferred {
         cluster.node(row).map_or(0, |node| score(node, &added.preferred) + score(node, &template.preferred))
     }
 
-    fn normalize(&self, scores: &mut [i64]) {
-        default_normalize(scores, false);
+    fn is_scaled(&self) -> bool {
+        true
+    }
+
+    fn scaled(&self, score: i64, highest: i64) -> i64 {
+        default_scaled(score, highest, false)
     }
 
     fn is_local(&self) -> bool {
         false
-    }
-
-    fn follows_rows(&self) -> bool {
-        true
     }
 }
 

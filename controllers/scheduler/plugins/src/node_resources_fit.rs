@@ -10,7 +10,7 @@ use koord_engine::{
 };
 use koord_scheduling::{ResourceId, ResourceVector};
 
-use crate::reservation::{CountedTwice, Kept};
+use crate::reservation::CountedTwice;
 
 /// Refuses nodes that have less left than the pod requests, and scores the others by what is left afterwards.
 #[derive(Clone, Debug)]
@@ -173,12 +173,10 @@ impl Plugin for NodeResourcesFit {
 impl Filter for Requests {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
         let (mut short, mut is_resolvable) = (0, true);
-        let kept = cluster.state::<Kept>().filter(|kept| !kept.is_empty());
-        let credit = kept.map(|kept| kept.credit(cluster, row));
+        let twice = CountedTwice::on(cluster, row);
         for (resource, request) in self.amounts.iter() {
             let offered = cluster.allocatable(resource, row);
-            let credit = credit.as_ref().map_or(0, |credit| credit.get(cluster.resources().name(resource)));
-            if request > offered - cluster.requested(resource, row) + credit {
+            if request > offered - cluster.requested(resource, row) + twice.of(resource) {
                 if resource == ResourceId::PODS {
                     short |= PODS;
                 } else {

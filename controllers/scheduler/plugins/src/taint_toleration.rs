@@ -6,7 +6,7 @@ use koord_engine::{
     columns::Row,
     event::{Event, Events},
     node::Node,
-    plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request, SCORE_MAX, Score, default_normalize},
+    plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Request, SCORE_MAX, Score, default_scaled},
     pod::Pod,
 };
 use koord_scheduling::{Effect, tolerates, untolerated};
@@ -69,16 +69,16 @@ impl Score for Tolerations {
         i64::try_from(untolerated.count()).unwrap_or(i64::MAX)
     }
 
-    fn normalize(&self, scores: &mut [i64]) {
-        default_normalize(scores, true);
+    fn is_scaled(&self) -> bool {
+        true
+    }
+
+    fn scaled(&self, score: i64, highest: i64) -> i64 {
+        default_scaled(score, highest, true)
     }
 
     fn is_local(&self) -> bool {
         false
-    }
-
-    fn follows_rows(&self) -> bool {
-        true
     }
 
     fn uniform(&self, cluster: &Cluster) -> Option<i64> {

@@ -2,7 +2,11 @@
 //!
 //! A state is part of the [`Cluster`], so that a trial changes it and undoes the change as it does with the columns.
 
-use std::{any::Any, fmt::Debug, sync::Arc};
+use std::{
+    any::{Any, TypeId},
+    fmt::Debug,
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 
@@ -47,38 +51,40 @@ pub trait State: Any + Send + Sync + Debug {
     }
 }
 
-/// The states of all plugins.
+/// The states of all plugins, each with its type: they are looked up for every node.
 #[derive(Debug, Default)]
-pub(crate) struct States(Vec<Box<dyn State>>);
+pub(crate) struct States(Vec<(TypeId, Box<dyn State>)>);
 
 impl States {
     pub(crate) fn get<T: State>(&self) -> Option<&T> {
-        self.0.iter().find_map(|state| (&**state as &dyn Any).downcast_ref())
+        let (_, state) = self.0.iter().find(|(type_, _)| *type_ == TypeId::of::<T>())?;
+        (&**state as &dyn Any).downcast_ref()
     }
 
     pub(crate) fn get_mut<T: State>(&mut self) -> Option<&mut T> {
-        self.0.iter_mut().find_map(|state| (&mut **state as &mut dyn Any).downcast_mut())
+        let (_, state) = self.0.iter_mut().find(|(type_, _)| *type_ == TypeId::of::<T>())?;
+        (&mut **state as &mut dyn Any).downcast_mut()
     }
 
     /// Adds a state, unless there is one of its type.
     pub(crate) fn add(&mut self, state: Box<dyn State>) {
         let type_ = (&*state as &dyn Any).type_id();
-        if !self.0.iter().any(|known| (&**known as &dyn Any).type_id() == type_) {
-            self.0.push(state);
+        if !self.0.iter().any(|(known, _)| *known == type_) {
+            self.0.push((type_, state));
         }
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Box<dyn State>> {
-        self.0.iter_mut()
+        self.0.iter_mut().map(|(_, state)| state)
     }
 
     pub(crate) fn wake_at(&self) -> Option<Timestamp> {
-        self.0.iter().filter_map(|state| state.wake_at()).min()
+        self.0.iter().filter_map(|(_, state)| state.wake_at()).min()
     }
 }
 
 impl Clone for States {
     fn clone(&self) -> Self {
-        Self(self.0.iter().map(|state| state.copy()).collect())
+        Self(self.0.iter().map(|(type_, state)| (*type_, state.copy())).collect())
     }
 }

@@ -25,8 +25,8 @@ pub(super) struct Candidates {
     /// By row: the first refusal of a local filter.
     verdicts: Vec<Option<Verdict>>,
     position: Position,
-    /// The pods that were hidden on rows when these were asked.
-    hidden: BTreeMap<Row, Vec<Uid>>,
+    /// The pods that were not there for the class when these were asked.
+    offered: Arc<[(Row, Uid)]>,
     /// By plugin.
     epochs: Vec<u64>,
 }
@@ -34,8 +34,8 @@ pub(super) struct Candidates {
 impl Candidates {
     pub(super) fn of(profile: &Profile, class: Arc<Class>, prepared: Prepared, cluster: &Cluster) -> Self {
         let (best, position, epochs) = (Best::default(), cluster.position(), profile.epochs(cluster));
-        let hidden = cluster.hidden_uids();
-        let mut candidates = Self { class, prepared, best, verdicts: Vec::new(), position, hidden, epochs };
+        let offered = Arc::clone(cluster.offered());
+        let mut candidates = Self { class, prepared, best, verdicts: Vec::new(), position, offered, epochs };
         candidates.ask_all(cluster);
         candidates
     }
@@ -50,54 +50,92 @@ impl Candidates {
             }
         }
         self.best = Best::new(&scores);
+        self.prepared.scores.iter_mut().for_each(Scorer::clear);
+        self.scale(cluster);
         self.position = cluster.position();
     }
 
+    fn scale(&mut self, cluster: &Cluster) {
+        self.prepared.scores.iter_mut().for_each(|scorer| scorer.scale(cluster, &mut self.best));
+    }
+
     /// Asks the nodes that have changed. Says no where everything is to be asked anew.
-    pub(super) fn bring_up_to_date(&mut self, profile: &Profile, request: &Request<'_>, cluster: &Cluster) -> bool {
+    pub(super) fn bring_up_to_date(&mut self, profile: &Profile, request: &Request<'_>, cluster: &mut Cluster) -> bool {
         let is_wide_enough = cluster.width() <= self.verdicts.len();
         let Some(changed) = cluster.changed_since(self.position).filter(|_| is_wide_enough) else { return false };
         let mut changed: Vec<Row> = changed.collect();
-        let hidden = cluster.hidden_uids();
-        let rows = self.hidden.keys().chain(hidden.keys());
-        changed.extend(rows.filter(|row| self.hidden.get(row) != hidden.get(row)));
-        self.hidden = hidden;
+        let offered = Arc::clone(cluster.offered());
+        changed.extend(rows_of_difference(&self.offered, &offered));
+        self.offered = offered;
         changed.sort_unstable();
         changed.dedup();
-        let heirs = self.prepared.filters.iter().filter(|(_, filter)| filter.inherits()).map(|(plugin, _)| *plugin);
-        if !heirs
-            .collect::<Vec<u8>>()
-            .into_iter()
-            .all(|plugin| self.prepared.renew_filter(profile, plugin, request, cluster))
-        {
+        if !self.prepared.asks_single_rows(cluster) {
+            cluster.hide_all();
+        }
+        if !self.renew_heirs(profile, request, cluster) {
             return false;
         }
         for row in changed {
-            self.prepared.refresh(cluster, row);
-            let is_there = cluster.node(row).is_some();
-            let verdict = if is_there { self.prepared.local_verdict(cluster, row) } else { None };
-            let score = (is_there && verdict.is_none()).then(|| self.prepared.local_score(cluster, row));
-            self.best.set(row, score);
-            self.verdicts[row.index()] = verdict;
+            cluster.hide_on(row);
+            self.ask(cluster, row);
         }
         self.position = cluster.position();
+        let is_renewed = self.renew(profile, request, cluster);
+        self.scale(cluster);
+        is_renewed
+    }
+
+    fn ask(&mut self, cluster: &Cluster, row: Row) {
+        self.prepared.refresh(cluster, row);
+        let is_there = cluster.node(row).is_some();
+        let verdict = if is_there { self.prepared.local_verdict(cluster, row) } else { None };
+        let is_taken = is_there && verdict.is_none();
+        self.prepared.scores.iter_mut().for_each(|scorer| scorer.row_changed(cluster, row, is_taken));
+        let score = is_taken.then(|| {
+            let scaled: i64 = self.prepared.scores.iter().map(|scorer| scorer.scaled(row)).sum();
+            self.prepared.local_score(cluster, row) + scaled
+        });
+        self.best.set(row, score);
+        self.verdicts[row.index()] = verdict;
+    }
+
+    /// Prepares again what inherits its answers.
+    fn renew_heirs(&mut self, profile: &Profile, request: &Request<'_>, cluster: &Cluster) -> bool {
+        let Self { prepared, best, .. } = self;
+        let filters = prepared.filters.iter().filter(|(_, filter)| filter.inherits()).map(|(plugin, _)| *plugin);
+        let filters: Vec<u8> = filters.collect();
+        let scores = prepared.scores.iter().filter(|scorer| scorer.score.inherits()).map(|scorer| scorer.plugin);
+        let scores: Vec<u8> = scores.collect();
+        filters.into_iter().all(|plugin| prepared.renew_filter(profile, plugin, request, cluster))
+            && scores.into_iter().all(|plugin| prepared.renew_score(profile, plugin, request, cluster, best))
+    }
+
+    /// Prepares again what does not follow the rows, and what may say something else by now.
+    fn renew(&mut self, profile: &Profile, request: &Request<'_>, cluster: &mut Cluster) -> bool {
         let epochs = profile.epochs(cluster);
         let known = std::mem::replace(&mut self.epochs, epochs);
         let is_renewed = |plugin: u8| known.get(usize::from(plugin)) != self.epochs.get(usize::from(plugin));
-        let Prepared { filters, scores, .. } = &self.prepared;
-        let filters = filters.iter().filter(|(_, filter)| !filter.follows_rows() && !filter.inherits());
+        let Self { prepared, best, .. } = self;
+        let filters = prepared.filters.iter().filter(|(_, filter)| !filter.follows_rows() && !filter.inherits());
         let filters = filters.map(|(plugin, _)| *plugin);
-        let scores = scores.iter().filter(|scorer| !scorer.score.follows_rows()).map(|scorer| scorer.plugin);
+        let scores = prepared.scores.iter().filter(|scorer| !scorer.score.follows_rows() && !scorer.score.inherits());
+        let scores = scores.map(|scorer| scorer.plugin);
         let renewed = (0_u8..).take(self.epochs.len()).filter(|plugin| is_renewed(*plugin));
         let filters: Vec<u8> = filters.chain(renewed.clone()).collect();
         let scores: Vec<u8> = scores.chain(renewed).collect();
-        filters.into_iter().all(|plugin| self.prepared.renew_filter(profile, plugin, request, cluster))
-            && scores.into_iter().all(|plugin| self.prepared.renew_score(profile, plugin, request, cluster))
+        if !(filters.is_empty() && scores.is_empty()) {
+            cluster.hide_all();
+        }
+        filters.into_iter().all(|plugin| prepared.renew_filter(profile, plugin, request, cluster))
+            && scores.into_iter().all(|plugin| prepared.renew_score(profile, plugin, request, cluster, best))
     }
 
     /// The rows that would take the pod, but not beside the pods for which room is being made there and that go before it.
     pub(super) fn held_rows(&mut self, profile: &Profile, pod: &Pod, cluster: &mut Cluster) -> BTreeMap<Row, Verdict> {
         let nominated: BTreeSet<Row> = cluster.nominated().map(|(_, row)| row).collect();
+        if !nominated.is_empty() {
+            cluster.hide_all();
+        }
         let rows: Vec<Row> = nominated.into_iter().filter(|row| self.takes(*row, cluster)).collect();
         let refused = rows.into_iter().filter_map(|row| {
             let beside = profile.nominated_before(pod, row, cluster);
@@ -152,7 +190,7 @@ impl Candidates {
     pub(super) fn choose_beside(
         &mut self,
         held: &BTreeMap<Row, Verdict>,
-        cluster: &Cluster,
+        cluster: &mut Cluster,
         draw: impl FnOnce(u32) -> u32,
     ) -> Found {
         let scores: Vec<Option<i64>> = held.keys().map(|row| self.best.score(*row)).collect();
@@ -160,7 +198,10 @@ impl Candidates {
             self.best.set(*row, None);
             self.verdicts[row.index()] = Some(*verdict);
         }
+        let is_held = |row: Row| held.contains_key(&row);
+        self.prepared.scores.iter_mut().for_each(|scorer| scorer.scale_beside(&mut self.best, is_held));
         let found = self.choose(cluster, draw);
+        self.prepared.scores.iter_mut().for_each(|scorer| scorer.scale_beside(&mut self.best, |_| false));
         for (row, score) in held.keys().zip(scores) {
             self.best.set(*row, score);
             self.verdicts[row.index()] = None;
@@ -168,13 +209,14 @@ impl Candidates {
         found
     }
 
-    fn choose(&mut self, cluster: &Cluster, draw: impl FnOnce(u32) -> u32) -> Found {
+    fn choose(&mut self, cluster: &mut Cluster, draw: impl FnOnce(u32) -> u32) -> Found {
         let constant = self.prepared.uniform_score(cluster);
         if self.prepared.is_local(cluster) {
             self.choose_by_local(constant, cluster, draw)
         } else if let Some(rows) = self.prepared.scored_rows(cluster) {
             self.choose_with_scored(&rows, constant, cluster, draw)
         } else {
+            cluster.hide_all();
             self.choose_among_all(constant, cluster, draw)
         }
     }
@@ -201,13 +243,21 @@ impl Candidates {
         &mut self,
         rows: &BTreeSet<Row>,
         constant: i64,
-        cluster: &Cluster,
+        cluster: &mut Cluster,
         draw: impl FnOnce(u32) -> u32,
     ) -> Found {
         let feasible = rows.iter().filter_map(|row| Some((*row, self.best.score(*row)?)));
         let (feasible, local): (Vec<Row>, Vec<i64>) = feasible.unzip();
         let mut totals = local.clone();
+        if !self.prepared.scores.iter().all(|scorer| !scorer.is_wide(cluster) || scorer.has_rated(&feasible)) {
+            cluster.hide_all();
+        }
         self.prepared.add_wide_scores(cluster, &feasible, &mut totals);
+        let highest = totals.iter().copied().max();
+        if let Some(score) = highest.filter(|highest| self.best.top().is_none_or(|(local, _)| *highest > local)) {
+            let best = feasible.iter().zip(&totals).filter(|(_, total)| **total == score).map(|(row, _)| *row);
+            return among(&best.collect::<Vec<Row>>(), score + constant, searched(cluster, self.best.len()), draw);
+        }
         feasible.iter().zip(totals).for_each(|(row, total)| self.best.set(*row, Some(total)));
         let found = self.choose_by_local(constant, cluster, draw);
         feasible.iter().zip(local).for_each(|(row, score)| self.best.set(*row, Some(score)));
@@ -226,17 +276,22 @@ impl Candidates {
                 totals.push(constant + self.best.score(row).unwrap_or(0));
             }
         }
+        self.prepared.scores.iter().for_each(|scorer| scorer.add_among(&feasible, &mut totals));
         self.prepared.add_wide_scores(cluster, &feasible, &mut totals);
         let Some(best) = totals.iter().copied().max() else { return Found::Nothing(refusals) };
         let passed = feasible.len();
         let tied: Vec<Row> =
             feasible.into_iter().zip(totals).filter(|(_, total)| *total == best).map(|(row, _)| row).collect();
-        let ties = u32::try_from(tied.len()).unwrap_or(u32::MAX);
-        let searched = searched(cluster, passed);
-        match tied.get(draw(ties) as usize).or(tied.first()) {
-            Some(row) => Found::Node { row: *row, score: best, ties, searched },
-            None => Found::Nothing(refusals),
-        }
+        among(&tied, best, searched(cluster, passed), draw)
+    }
+}
+
+/// Chooses among rows that have the best score, of which there is at least one.
+fn among(tied: &[Row], score: i64, searched: Searched, draw: impl FnOnce(u32) -> u32) -> Found {
+    let ties = u32::try_from(tied.len()).unwrap_or(u32::MAX);
+    match tied.get(draw(ties) as usize).or(tied.first()) {
+        Some(row) => Found::Node { row: *row, score, ties, searched },
+        None => Found::Nothing(Refusals::default()),
     }
 }
 
@@ -245,7 +300,32 @@ fn searched(cluster: &Cluster, feasible: usize) -> Searched {
     Searched { evaluated: number(cluster.len()), feasible: number(feasible) }
 }
 
+/// The rows of what only one of two sorted lists has.
+fn rows_of_difference(left: &[(Row, Uid)], right: &[(Row, Uid)]) -> Vec<Row> {
+    let (mut rows, mut left, mut right) = (Vec::new(), left.iter().peekable(), right.iter().peekable());
+    loop {
+        let next = match (left.peek(), right.peek()) {
+            (None, None) => return rows,
+            (Some(one), Some(other)) if one == other => {
+                left.next();
+                right.next();
+                continue;
+            }
+            (Some(one), Some(other)) if one > other => right.next(),
+            (Some(_), _) => left.next(),
+            (None, Some(_)) => right.next(),
+        };
+        rows.extend(next.map(|(row, _)| *row));
+    }
+}
+
 impl Prepared {
+    /// Whether the answers for a row depend on what is on that row alone, as far as they are not prepared again.
+    fn asks_single_rows(&self, cluster: &Cluster) -> bool {
+        self.filters.iter().all(|(_, filter)| filter.is_local())
+            && self.scores.iter().all(|scorer| scorer.score.inherits() || !scorer.is_wide(cluster))
+    }
+
     /// Whether nothing is to be asked beyond what is local now.
     fn is_local(&self, cluster: &Cluster) -> bool {
         self.filters.iter().all(|(_, filter)| filter.is_local())
@@ -288,18 +368,9 @@ impl Prepared {
     }
 
     fn add_wide_scores(&mut self, cluster: &Cluster, rows: &[Row], totals: &mut [i64]) {
-        for Scorer { weight, score, .. } in self.scores.iter_mut().filter(|scorer| scorer.is_wide(cluster)) {
-            score.compare(cluster, rows);
-            let mut scores: Vec<i64> = rows.iter().map(|row| score.score(cluster, *row)).collect();
-            score.normalize(&mut scores);
-            totals.iter_mut().zip(scores).for_each(|(total, score)| *total += *weight * score);
+        for scorer in self.scores.iter_mut().filter(|scorer| scorer.is_wide(cluster)) {
+            let scores = scorer.rate(cluster, rows);
+            totals.iter_mut().zip(scores).for_each(|(total, score)| *total += scorer.weight * score);
         }
-    }
-}
-
-impl Scorer {
-    /// Whether nodes are to be compared with each other.
-    fn is_wide(&self, cluster: &Cluster) -> bool {
-        !self.score.is_local() && self.score.uniform(cluster).is_none()
     }
 }

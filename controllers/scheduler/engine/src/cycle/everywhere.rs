@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use super::{Prepared, Profile, Scorer};
+use super::{Prepared, Profile};
 use crate::{
     cluster::Cluster,
     columns::Row,
@@ -100,18 +100,5 @@ impl Profile {
                 input_age: self.input_age(verdict.plugin, cluster, row),
             })
             .collect()
-    }
-}
-
-impl Scorer {
-    /// The scores of these rows, normalised.
-    fn rate(&mut self, cluster: &Cluster, rows: &[Row]) -> Vec<i64> {
-        if let Some(uniform) = self.score.uniform(cluster) {
-            return vec![uniform; rows.len()];
-        }
-        self.score.compare(cluster, rows);
-        let mut scores: Vec<i64> = rows.iter().map(|row| self.score.score(cluster, *row)).collect();
-        self.score.normalize(&mut scores);
-        scores
     }
 }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::{
     node::Node,
-    plugin::{Plugin, ReasonCode, Refusal, SCORE_MAX, Searched, default_normalize},
+    plugin::{Filter, Plugin, ReasonCode, Refusal, SCORE_MAX, Score, Searched, default_scaled},
     pod::{Pod, Template},
 };
 
@@ -15,8 +15,11 @@ struct Cpu {
     is_local: bool,
 }
 
-/// Prefers nodes with fewer taints, as long as any has one.
-struct Taints;
+/// Prefers nodes with fewer taints, as long as any has one; `is_scaled` may be denied, which must change nothing.
+#[derive(Clone, Copy)]
+struct Taints {
+    is_scaled: bool,
+}
 
 impl Plugin for Taints {
     fn name(&self) -> &'static str {
@@ -24,7 +27,7 @@ impl Plugin for Taints {
     }
 
     fn score(&self, _: &Request<'_>, _: &Cluster) -> Option<Box<dyn Score>> {
-        Some(Box::new(Taints))
+        Some(Box::new(*self))
     }
 }
 
@@ -33,8 +36,12 @@ impl Score for Taints {
         cluster.node(row).map_or(0, |node| i64::try_from(node.taints.len()).unwrap())
     }
 
-    fn normalize(&self, scores: &mut [i64]) {
-        default_normalize(scores, true);
+    fn is_scaled(&self) -> bool {
+        self.is_scaled
+    }
+
+    fn scaled(&self, score: i64, highest: i64) -> i64 {
+        default_scaled(score, highest, true)
     }
 
     fn is_local(&self) -> bool {
@@ -112,7 +119,7 @@ fn profile(is_local: bool) -> Profile {
     Profile {
         filters: vec![0],
         scores: vec![(0, 3), (1, 1)],
-        ..Profile::of("test", vec![Arc::new(Cpu { is_local }), Arc::new(Taints)])
+        ..Profile::of("test", vec![Arc::new(Cpu { is_local }), Arc::new(Taints { is_scaled: is_local })])
     }
 }
 
@@ -265,7 +272,7 @@ proptest! {
     #[test]
     fn kept_candidates_answer_as_a_search_of_all_nodes_does(deltas in proptest::collection::vec(prop_oneof![
         (0..6_usize, 0..4_i64).prop_map(|(node, cpu)| Delta::Node(node, cpu * 1000)),
-        (0..6_usize, 0..2_usize).prop_map(|(node, taints)| Delta::Taint(node, taints)),
+        (0..6_usize, 0..4_usize).prop_map(|(node, taints)| Delta::Taint(node, taints)),
         (0..6_usize).prop_map(Delta::Gone),
         (0..9_usize).prop_map(Delta::Remove),
         (0..9_usize, 0..2_usize, 0..4_u32).prop_map(|(pod, template, draw)| Delta::Schedule(pod, template, draw)),

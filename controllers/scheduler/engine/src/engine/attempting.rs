@@ -36,6 +36,7 @@ impl Engine {
         let request = Request { pod: &pod, class: &class, plugins: &profile.plugins };
         let outcome = match found {
             Found::Node { .. } if self.asks(&request) => {
+                self.cluster.hide_all();
                 let rows = profile.takers(&request, &mut self.cluster);
                 let nodes = rows.into_iter().filter_map(|row| self.cluster.node(row));
                 let nodes = nodes.map(|node| Arc::clone(&node.name)).collect();
@@ -43,6 +44,7 @@ impl Engine {
             }
             Found::Node { row, score, ties, .. } => self.reserve(&profile, &pod, tried, (row, score, ties), now),
             found => {
+                self.cluster.hide_all();
                 if let Some(rejected) = profile.of_reserve(&found, &self.cluster) {
                     self.refuse_in_reserve(&profile, &pod, tried, rejected, now)
                 } else {
@@ -71,9 +73,7 @@ impl Engine {
         let request = Request { pod, class: &class, plugins: &profile.plugins };
         let hidden: Vec<Uid> =
             profile.plugins.iter().flat_map(|plugin| plugin.hides(&request, &self.cluster)).collect();
-        for uid in &hidden {
-            self.cluster.hide(uid);
-        }
+        self.cluster.offer(&hidden);
     }
 
     /// Gives the pod what it needs on the node, and puts it there.
@@ -88,6 +88,7 @@ impl Engine {
         let class = self.cluster.class(&pod.template);
         let request = Request { pod, class: &class, plugins: &profile.plugins };
         let node = self.cluster.node(row).map(|node| Arc::clone(&node.name)).unwrap_or_default();
+        self.cluster.hide_on(row);
         let mut holds = Holds::default();
         let mut given = profile.among(&profile.reserves).map(|(index, plugin)| {
             plugin.reserve(&request, &self.cluster, row, &mut holds).map_err(|rejection| (index, rejection))

@@ -114,6 +114,7 @@ impl Engine {
         let profile = Arc::clone(&self.profiles[index]);
         self.cluster.hide(&pod.uid);
         self.hide(&profile, pod);
+        self.cluster.hide_all();
         let class = self.cluster.class(&pod.template);
         let request = Request { pod, class: &class, plugins: &profile.plugins };
         let mut plugins = profile.plugins.iter();

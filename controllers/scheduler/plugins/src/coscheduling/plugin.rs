@@ -161,6 +161,7 @@ impl Plugin for Coscheduling {
         };
         let pods = context.job(uid).pods;
         let pods: Vec<Arc<Pod>> = pods.iter().filter_map(|uid| cluster.pending_pod(uid)).map(Arc::clone).collect();
+        cluster.hide_all();
         let arrangement = arrange(profile, cluster, &spec, &pods);
         if let Some(context) = cluster.state_mut::<Context>() {
             context.arranged(arrangement.as_ref().ok().cloned());

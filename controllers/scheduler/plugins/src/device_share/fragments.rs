@@ -21,11 +21,7 @@ use super::{
 /// Compares nodes for pods of a class by what they would cause to be lost of the free GPUs: the best node has the highest
 /// score, and each further hundredth of a GPU takes a point.
 #[derive(Clone, Debug)]
-pub(super) struct Fragments {
-    pod: Taken,
-    /// By row, in millionths of a GPU; none where it is to be asked anew.
-    gains: Vec<Option<i64>>,
-}
+pub(super) struct Fragments(pub(super) Taken);
 
 /// What a pod takes of a node.
 #[derive(Clone, Debug)]
@@ -133,43 +129,18 @@ fn millionths(gpus: f64) -> i64 {
     (gpus * 1e6).round() as i64
 }
 
-impl Fragments {
-    /// What is asked for pods that take so much.
-    pub(super) fn of(pod: Taken) -> Self {
-        Self { pod, gains: Vec::new() }
-    }
-}
-
 impl Score for Fragments {
-    fn follows_rows(&self) -> bool {
+    fn score(&self, cluster: &Cluster, row: Row) -> i64 {
+        self.0.gain(cluster, row)
+    }
+
+    fn is_scaled(&self) -> bool {
         true
     }
 
-    fn refresh(&mut self, _: &Cluster, row: Row) {
-        if let Some(gain) = self.gains.get_mut(row.index()) {
-            *gain = None;
-        }
-    }
-
-    fn compare(&mut self, cluster: &Cluster, rows: &[Row]) {
-        self.gains.resize(cluster.width(), None);
-        for row in rows {
-            if let Some(gain @ None) = self.gains.get_mut(row.index()) {
-                *gain = Some(self.pod.gain(cluster, *row));
-            }
-        }
-    }
-
-    fn score(&self, _: &Cluster, row: Row) -> i64 {
-        self.gains.get(row.index()).copied().flatten().unwrap_or(0)
-    }
-
-    fn normalize(&self, scores: &mut [i64]) {
-        let best = scores.iter().copied().max().unwrap_or(0);
-        for score in scores {
-            let worse = best.saturating_sub(*score).saturating_add(POINT - 1) / POINT;
-            *score = SCORE_MAX - worse.min(SCORE_MAX);
-        }
+    fn scaled(&self, score: i64, highest: i64) -> i64 {
+        let worse = highest.saturating_sub(score).saturating_add(POINT - 1) / POINT;
+        SCORE_MAX - worse.min(SCORE_MAX)
     }
 
     fn is_local(&self) -> bool {

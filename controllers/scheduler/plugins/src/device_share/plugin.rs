@@ -19,7 +19,7 @@ use koord_engine::{
     node::Node,
     plugin::{
         Filter, Patch, Plugin, PreFilter, Prepared, Reason, ReasonCode, Refusal, Rejection, Request, Score,
-        default_normalize,
+        default_scaled,
     },
     pod::{Pod, Template},
     state::State,
@@ -208,7 +208,7 @@ impl Plugin for DeviceShare {
     fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn Score>> {
         if self.0.scorer.is_least_fragmented() {
             let taken = taken(request.template());
-            return if taken.is_nothing() { None } else { Some(Box::new(Fragments::of(taken))) };
+            return if taken.is_nothing() { None } else { Some(Box::new(Fragments(taken))) };
         }
         Some(Box::new(self.wanted(request.template())?))
     }
@@ -379,8 +379,12 @@ impl Score for Wanted {
         self.first(cluster, row, (None, false), &Source::Any, score).and_then(Result::ok).unwrap_or(0)
     }
 
-    fn normalize(&self, scores: &mut [i64]) {
-        default_normalize(scores, false);
+    fn is_scaled(&self) -> bool {
+        true
+    }
+
+    fn scaled(&self, score: i64, highest: i64) -> i64 {
+        default_scaled(score, highest, false)
     }
 
     fn is_local(&self) -> bool {

@@ -88,7 +88,7 @@ struct Accumulator<'a> {
 
 impl<'a> Accumulator<'a> {
     fn new(offer: Offer<'a>, available: &CpuSet, needed: usize, wish: Wish) -> Self {
-        let cpus = offer.topology.cpus().len();
+        let cpus: usize = offer.topology.nodes().map(|(_, cpus)| cpus.len()).sum();
         let per = |groups: usize| cpus / groups.max(1);
         let mut accumulator = Self {
             offer,
@@ -206,10 +206,12 @@ impl<'a> Accumulator<'a> {
 
     /// The CPUs of each group whose cores are free as a whole, core by core: those with the fewest users first.
     fn whole_cores(&self, free: &[Cpu], group: fn(&Cpu) -> u32) -> Vec<(u32, Vec<Cpu>)> {
-        let mut cores: Vec<Vec<Cpu>> = grouped(free, |cpu| cpu.core).into_values().collect();
+        let mut by_core = free.to_vec();
+        by_core.sort_by_key(|cpu| cpu.core);
+        let mut cores: Vec<&[Cpu]> = by_core.chunk_by(|one, other| one.core == other.core).collect();
         cores.retain(|core| core.len() == self.per_core);
-        cores.sort_by_key(|core| (self.refs(core), core.first().map(|cpu| cpu.core)));
-        let cpus: Vec<Cpu> = cores.into_iter().flatten().collect();
+        cores.sort_by_key(|core| self.refs(core));
+        let cpus = cores.concat();
         grouped(&cpus, group).into_iter().collect()
     }
 
@@ -325,5 +327,9 @@ fn grouped(cpus: &[Cpu], group: fn(&Cpu) -> u32) -> BTreeMap<u32, Vec<Cpu>> {
 }
 
 fn count(cpus: &[Cpu], group: fn(&Cpu) -> u32) -> BTreeMap<u32, usize> {
-    grouped(cpus, group).into_iter().map(|(number, cpus)| (number, cpus.len())).collect()
+    let mut counts = BTreeMap::new();
+    for cpu in cpus {
+        *counts.entry(group(cpu)).or_default() += 1;
+    }
+    counts
 }

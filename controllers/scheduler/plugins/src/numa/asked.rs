@@ -38,8 +38,17 @@ pub(super) struct Asked {
     pub(super) asks: Asks,
     /// The devices that it wants too.
     pub(super) devices: Option<WantedDevices>,
+    /// By what nodes are compared as a whole.
+    pub(super) of_nodes: Vec<Counted>,
     pub(super) settings: Arc<Configured>,
     pub(super) texts: Arc<Texts>,
+}
+
+/// A resource that counts, and what the pod requests of it.
+pub(super) struct Counted {
+    id: ResourceId,
+    weight: i64,
+    request: i64,
 }
 
 /// What is decided about a pod on a node that is right for it.
@@ -152,6 +161,11 @@ impl Asked {
         Ok(Decided { policy, order: Order { requests, cpus, fill: node.fill.unwrap_or(self.settings.fill) } })
     }
 
+    /// Whether the pod gets neither CPUs of its own nor resources of certain NUMA nodes.
+    fn shares_everything(&self, node: &NumaNode) -> Result<bool, Refused> {
+        Ok(self.wanted.policy_on(node)? == Policy::None && self.wanted.cpus_on(node)?.is_none())
+    }
+
     /// The NUMA nodes of which the pod gets everything; none where it does not matter which.
     fn affinity(
         &self,
@@ -202,10 +216,10 @@ impl Asked {
     /// What the pod gets; none where it shares everything.
     pub(super) fn reserve(&self, place: Place<'_>, source: &Source) -> Result<Option<NumaHold>, Refused> {
         let Place { state, node, .. } = place;
-        let Decided { policy, order } = self.decided(state, node)?;
-        if policy == Policy::None && order.cpus.is_none() {
+        if self.shares_everything(node)? {
             return Ok(None);
         }
+        let Decided { policy, order } = self.decided(state, node)?;
         let take = |stock: &Stock<'_>| {
             let affinity = self.affinity(place, stock, policy, source)?;
             let allocation = stock.allocate(affinity).map_err(|short| Refused::resolvable(reasons(&short, state)))?;
@@ -254,10 +268,10 @@ impl Asked {
                 return Err(Refused::resolvable(short.into()));
             }
         }
-        let Decided { policy, order } = self.decided(state, node)?;
-        if policy == Policy::None && order.cpus.is_none() {
+        if self.shares_everything(node)? {
             return Ok(());
         }
+        let Decided { policy, order } = self.decided(state, node)?;
         let is_preferred = order.cpus.is_some_and(|cpus| !cpus.is_required);
         self.first(place, source, &order, |stock| {
             if policy != Policy::None {
@@ -271,20 +285,27 @@ impl Asked {
         })
     }
 
+    /// The resources by which nodes are compared as a whole, with their weights and what the pod requests.
+    pub(super) fn of_nodes(&self, cluster: &Cluster) -> Vec<Counted> {
+        let amount = |id| {
+            koord_scheduling::count(cluster.resources().name(id), self.requests.amount(cluster.resources().name(id)))
+        };
+        let weights = self.weights(|name| cluster.resources().get(name)).into_iter();
+        weights.map(|(id, weight)| Counted { id, weight, request: amount(id) }).collect()
+    }
+
     /// The score of a node as a whole.
     fn score_of_node(&self, node: &NumaNode, is_bound: bool, cluster: &Cluster, row: Row) -> i64 {
-        let weights = self.weights(|name| cluster.resources().get(name));
-        let (mut requested, mut total) = (ResourceVector::default(), ResourceVector::default());
         let twice = CountedTwice::on(cluster, row);
-        for (id, _) in &weights {
-            let name = cluster.resources().name(*id);
-            let of_pod = koord_scheduling::count(name, self.requests.amount(name));
-            let before = cluster.requested(*id, row) - twice.of(*id);
-            requested.set(*id, before + of_pod);
-            total.set(*id, cluster.allocatable(*id, row));
-        }
-        requested.set(ResourceId::CPU, Self::requested_cpu(node, cluster, row) + self.cpu(node, is_bound));
-        Scorer { fill: self.settings.fill, weights }.score(&requested, &total)
+        let parts = self.of_nodes.iter().map(|Counted { id, weight, request }| {
+            let requested = if *id == ResourceId::CPU {
+                Self::requested_cpu(node, cluster, row) + self.cpu(node, is_bound)
+            } else {
+                cluster.requested(*id, row) - twice.of(*id) + request
+            };
+            (*weight, requested, cluster.allocatable(*id, row))
+        });
+        self.settings.fill.score(parts)
     }
 
     /// The score of the NUMA nodes that the pod would get; 0 where it gets none, and where the policy is BestEffort, which is
@@ -332,11 +353,12 @@ impl Score for Asked {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
         let Some(place) = Place::of(cluster, row) else { return 0 };
         let Place { state, node, .. } = place;
-        let Ok(decided) = self.decided(state, node) else { return 0 };
-        match decided.policy {
-            Policy::None => self.score_of_node(node, decided.order.cpus.is_some(), cluster, row),
-            _ => self.score_of_numa_nodes(place, &decided).unwrap_or(0),
+        let (Ok(policy), Ok(cpus)) = (self.wanted.policy_on(node), self.wanted.cpus_on(node)) else { return 0 };
+        if policy == Policy::None {
+            return self.score_of_node(node, cpus.is_some(), cluster, row);
         }
+        let decided = self.decided(state, node).ok();
+        decided.and_then(|decided| self.score_of_numa_nodes(place, &decided)).unwrap_or(0)
     }
 
     fn is_local(&self) -> bool {

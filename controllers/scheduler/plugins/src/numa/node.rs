@@ -184,7 +184,8 @@ impl NumaNode {
 
     /// CPUs per core, on average; 0 without CPUs.
     pub(crate) fn cpus_per_core(&self) -> usize {
-        self.cpus.cpus().len().checked_div(self.cpus.cores().count()).unwrap_or(0)
+        let cpus: usize = self.cpus.nodes().map(|(_, cpus)| cpus.len()).sum();
+        cpus.checked_div(self.cpus.cores().count()).unwrap_or(0)
     }
 
     /// All NUMA nodes; none where a number is too large.
@@ -195,7 +196,8 @@ impl NumaNode {
     /// The CPUs that a pod may have.
     pub(crate) fn available_cpus(&self) -> CpuSet {
         let exhausted = self.ledger.exhausted(self.refs_max);
-        self.cpus.cpus().difference(&exhausted).difference(&self.reserved)
+        let all = self.cpus.nodes().fold(CpuSet::default(), |sum, (_, cpus)| sum.union(cpus));
+        all.difference(&exhausted).difference(&self.reserved)
     }
 
     /// The CPUs of a NUMA node.

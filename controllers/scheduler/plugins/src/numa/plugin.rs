@@ -88,7 +88,8 @@ impl NodeNumaResource {
         let requests = template.requests.clone();
         let (settings, texts) = (Arc::clone(&self.settings), Arc::clone(&self.texts));
         let wanted = wanted(template, self.settings.bind)?;
-        Ok(Some(Asked { wanted, requests, asks: Asks::of(template), devices, settings, texts }))
+        let (asks, of_nodes) = (Asks::of(template), Vec::new());
+        Ok(Some(Asked { wanted, requests, asks, devices, of_nodes, settings, texts }))
     }
 
     /// Asks whether a pod gets what it wants of a node within what is kept there; none where it wants nothing special.
@@ -135,8 +136,9 @@ impl Plugin for NodeNumaResource {
         }
     }
 
-    fn score(&self, request: &Request<'_>, _: &Cluster) -> Option<Box<dyn Score>> {
-        Some(Box::new(self.asked(request).ok()??))
+    fn score(&self, request: &Request<'_>, cluster: &Cluster) -> Option<Box<dyn Score>> {
+        let asked = self.asked(request).ok()??;
+        Some(Box::new(Asked { of_nodes: asked.of_nodes(cluster), ..asked }))
     }
 
     fn reasons(&self, refusal: &Refusal, _: &Cluster) -> Vec<Reason> {

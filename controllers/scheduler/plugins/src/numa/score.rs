@@ -17,16 +17,22 @@ pub(crate) struct Scorer {
 impl Scorer {
     /// The score of something that offers `total`, of which `requested` is asked with the pod.
     pub(crate) fn score(&self, requested: &ResourceVector, total: &ResourceVector) -> i64 {
-        let of_resource = |id: ResourceId| {
-            let (requested, total) = (requested.get(id), total.get(id));
-            match self.fill {
-                _ if total <= 0 => 0,
-                Fill::LeastAllocated => (total - requested).max(0).saturating_mul(SCORE_MAX) / total,
-                Fill::MostAllocated => requested.min(total).saturating_mul(SCORE_MAX) / total,
-            }
+        self.fill.score(self.weights.iter().map(|(id, weight)| (*weight, requested.get(*id), total.get(*id))))
+    }
+}
+
+impl Fill {
+    /// The weighted mean over resources: the weight of each, what is asked of it with the pod, and how much there is.
+    pub(crate) fn score(self, resources: impl Iterator<Item = (i64, i64, i64)>) -> i64 {
+        let of_resource = |requested: i64, total: i64| match self {
+            _ if total <= 0 => 0,
+            Self::LeastAllocated => (total - requested).max(0).saturating_mul(SCORE_MAX) / total,
+            Self::MostAllocated => requested.min(total).saturating_mul(SCORE_MAX) / total,
         };
-        let sum: i64 = self.weights.iter().map(|(id, weight)| weight * of_resource(*id)).sum();
-        sum / self.weights.iter().map(|(_, weight)| weight).sum::<i64>().max(1)
+        let (sum, weights) = resources.fold((0, 0), |(sum, weights), (weight, requested, total)| {
+            (sum + weight * of_resource(requested, total), weights + weight)
+        });
+        sum / weights.max(1)
     }
 }
 

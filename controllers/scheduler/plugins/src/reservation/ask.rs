@@ -73,17 +73,16 @@ impl Ignored {
 }
 
 impl Chosen {
-    fn infos<'k>(&self, kept: &'k Kept, node: &str) -> Vec<&'k ReservationInfo> {
-        self.matched.get(node).into_iter().flatten().filter_map(|uid| kept.info(uid)).collect()
+    fn infos<'k>(&self, kept: &'k Kept, row: Row) -> Vec<&'k ReservationInfo> {
+        self.matched.get(&row).into_iter().flatten().filter_map(|uid| kept.info(uid)).collect()
     }
 
     /// The reservations with which a node takes the pod.
     fn fitting<'k>(&self, kept: &'k Kept, cluster: &Cluster, row: Row) -> Result<Vec<&'k ReservationInfo>, Unfit> {
-        let Some(node) = cluster.node(row) else { return Ok(Vec::new()) };
-        if self.wish.is_ignoring {
+        if self.wish.is_ignoring || cluster.node(row).is_none() {
             return Ok(Vec::new());
         }
-        let infos = self.infos(kept, &node.name);
+        let infos = self.infos(kept, row);
         if infos.is_empty() {
             let reasons = ReasonCode::ReservationNotMatched.says(NO_MATCH).into();
             return if self.wish.needs_one() { Err(Unfit { reasons }) } else { Ok(Vec::new()) };
@@ -168,18 +167,22 @@ const ORDER_MAX: i64 = 1 << 48;
 
 impl Score for Rated {
     fn score(&self, cluster: &Cluster, row: Row) -> i64 {
-        let (Some(kept), Some(node)) = (cluster.state::<Kept>(), cluster.node(row)) else { return 0 };
+        let Some(kept) = cluster.state::<Kept>() else { return 0 };
         // What a pod keeps is used where the owner happens to go; it makes no node better (3C.10).
         let Self(chosen) = self;
         let nominated = chosen.nominated(kept, cluster, row).filter(|info| !info.is_pod);
         let score = nominated.map_or(0, |info| reservation_score(&chosen.requests, info));
-        let order = chosen.infos(kept, &node.name).iter().filter_map(|info| info.order).min();
+        let order = chosen.infos(kept, row).iter().filter_map(|info| info.order).min();
         order.map_or(score, |order| ORDERED + order.clamp(-ORDER_MAX, ORDER_MAX) * SCORES + score)
     }
 
-    fn rows(&self, cluster: &Cluster) -> Option<Vec<Row>> {
+    fn rows(&self, _: &Cluster) -> Option<Vec<Row>> {
         let is_used = !self.0.wish.is_ignoring;
-        Some(self.0.matched.keys().filter(|_| is_used).filter_map(|node| cluster.row(node)).collect())
+        Some(self.0.matched.keys().filter(|_| is_used).copied().collect())
+    }
+
+    fn inherits(&self) -> bool {
+        true
     }
 
     fn normalize(&self, all: &mut [i64]) {

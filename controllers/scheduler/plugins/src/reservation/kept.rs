@@ -10,13 +10,14 @@ use koord_core::uid::Uid;
 use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
+    node::Node,
     object::ObjectChange,
     plugin::Request,
     pod::Pod,
     state::State,
 };
 use koord_resource::ResourceList;
-use koord_scheduling::ResourceId;
+use koord_scheduling::{ResourceId, ResourceVector};
 
 use super::{
     Amounts, Match, NodeRoom, Owners, PodIdentity, ReservationInfo, ReservePod, Summary, Wish, lifecycle::is_over,
@@ -36,10 +37,10 @@ pub(super) struct Assumed;
 /// The reservations that have a node, or are assumed to have it, and the pods that use them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Kept {
-    infos: BTreeMap<Uid, (ReservationInfo, ResourceList)>,
+    infos: BTreeMap<Uid, Known>,
     by_node: BTreeMap<Arc<str>, BTreeSet<Uid>>,
-    /// The rows of these nodes.
-    rows: BTreeSet<Row>,
+    /// What counts twice in what pods request of a node, by row: owners count for themselves, and are a part of what is kept for them.
+    twice: BTreeMap<Row, ResourceVector>,
     by_mark: BTreeMap<Arc<str>, BTreeMap<Arc<str>, BTreeSet<Uid>>>,
     /// Those whose owners have nothing in common by which they are found.
     unmarked: BTreeSet<Uid>,
@@ -51,8 +52,29 @@ pub(crate) struct Kept {
     consumers: BTreeMap<Uid, BTreeMap<Uid, Amounts>>,
 }
 
-/// The reservations that a pod matches, by node.
-pub(super) type Matched = BTreeMap<Arc<str>, Vec<Uid>>;
+/// A reservation.
+#[derive(Clone, Debug)]
+struct Known {
+    info: ReservationInfo,
+    /// What it keeps, exactly.
+    allocatable: ResourceList,
+    /// The row on which its node was seen last.
+    seen: Option<Row>,
+    /// The row on which its pod is, unless it is hidden.
+    placed: Option<Row>,
+}
+
+impl Known {
+    /// Its node, with the row.
+    fn node<'c>(&self, cluster: &'c Cluster) -> Option<(Row, &'c Arc<Node>)> {
+        let on = |row: Row| Some((row, cluster.node(row)?));
+        let seen = self.seen.and_then(on).filter(|(_, node)| node.name == self.info.node);
+        seen.or_else(|| on(cluster.row(&self.info.node)?))
+    }
+}
+
+/// The reservations that a pod matches, by row.
+pub(super) type Matched = BTreeMap<Row, Vec<Uid>>;
 
 impl Kept {
     /// Whether nothing is reserved.
@@ -61,7 +83,7 @@ impl Kept {
     }
 
     pub(super) fn info(&self, uid: &Uid) -> Option<&ReservationInfo> {
-        self.infos.get(uid).map(|(info, _)| info)
+        self.infos.get(uid).map(|known| &known.info)
     }
 
     /// The pods that use a reservation.
@@ -90,13 +112,16 @@ impl Kept {
     pub(super) fn names(&self, pod: &PodIdentity<'_>) -> bool {
         let owners = |uid: &Uid| self.info(uid).and_then(|info| info.owners.as_ref());
         let is_named = |owners: &Owners| owners.name_pods() && owners.match_pod(pod);
-        self.named > 0 && self.candidates(pod).iter().filter_map(owners).any(is_named)
+        self.named > 0 && self.candidates(pod).into_iter().filter_map(owners).any(is_named)
     }
 
     /// The reservations of which a pod may be an owner, by their uids.
-    fn candidates(&self, pod: &PodIdentity<'_>) -> BTreeSet<Uid> {
+    fn candidates(&self, pod: &PodIdentity<'_>) -> Vec<&Uid> {
         let marked = pod.marks().filter_map(|(key, value)| self.by_mark.get(key)?.get(&*value));
-        marked.chain([&self.unmarked]).flatten().cloned().collect()
+        let mut uids: Vec<&Uid> = marked.chain([&self.unmarked]).flatten().collect();
+        uids.sort();
+        uids.dedup();
+        uids
     }
 
     /// The reservations that a pod matches, and why it does not match others.
@@ -112,37 +137,41 @@ impl Kept {
             return (matched, summary);
         }
         let pod = identity_of(request.pod);
-        let candidates = if wish.is_ignoring { self.infos.keys().cloned().collect() } else { self.candidates(&pod) };
-        for (uid, (info, allocatable)) in candidates.iter().filter_map(|uid| self.infos.get_key_value(uid)) {
-            let node = cluster.row(&info.node).and_then(|row| cluster.node(row));
-            let Some(node) = node else { continue };
+        let candidates = if wish.is_ignoring { self.infos.keys().collect() } else { self.candidates(&pod) };
+        for (uid, known) in candidates.into_iter().filter_map(|uid| Some((uid, self.infos.get(uid)?))) {
+            let Some((row, node)) = known.node(cluster) else { continue };
+            let Known { info, allocatable, .. } = known;
             let labels = if has_node_labels { &node.labels } else { &info.labels };
             let said = wish.matches(&pod, &request.template().requests, info, allocatable, labels);
             summary.count(&said, wish);
             if matches!(said, Match::Matched | Match::Ignored) {
-                matched.entry(Arc::clone(&info.node)).or_default().push(uid.clone());
+                matched.entry(row).or_default().push(uid.clone());
             }
         }
         (matched, summary)
     }
 
-    /// What counts twice on a node: owners count for themselves, and are a part of what is kept for them.
-    pub(crate) fn credit(&self, cluster: &Cluster, row: Row) -> Amounts {
-        let mut credit = Amounts::default();
-        self.used(cluster, row).for_each(|info| credit.add(&info.allocatable.minus(&info.held())));
-        credit
-    }
-
-    /// The reservations of a node that have owners, and are not hidden.
-    fn used<'k>(&'k self, cluster: &'k Cluster, row: Row) -> impl Iterator<Item = &'k ReservationInfo> {
-        let node = cluster.node(row).filter(|_| self.rows.contains(&row));
-        let used = node.into_iter().flat_map(|node| self.on_node(&node.name)).filter(|info| info.assigned_count() > 0);
-        used.filter(move |info| is_placed(info, cluster, row))
+    fn count_twice(&mut self, cluster: &Cluster, row: Row) {
+        let mut twice = ResourceVector::default();
+        let uids = cluster.node(row).and_then(|node| self.by_node.get(&node.name));
+        let known = uids.into_iter().flatten().filter_map(|uid| self.infos.get(uid));
+        for Known { info, .. } in known.filter(|known| known.placed == Some(row)) {
+            for (name, allocated) in info.allocated().iter() {
+                if let Some(id) = cluster.resources().get(name) {
+                    twice.set(id, twice.get(id).saturating_add(allocated.min(info.allocatable.get(name))));
+                }
+            }
+        }
+        if twice.iter().next().is_none() {
+            self.twice.remove(&row);
+        } else {
+            self.twice.insert(row, twice);
+        }
     }
 
     /// What a node has left of these resources beside all that is kept on it, whether it is hidden now or not.
     pub(super) fn room(&self, cluster: &Cluster, row: Row, of: &Amounts) -> NodeRoom {
-        let credit = self.credit(cluster, row);
+        let twice = CountedTwice::on(cluster, row);
         let (mut hidden, mut hidden_pods) = (Amounts::default(), 0);
         for placed in cluster.hidden_on(row) {
             match self.info(&placed.pod.uid) {
@@ -154,14 +183,14 @@ impl Kept {
         let left = |id: ResourceId| cluster.allocatable(id, row) - cluster.requested(id, row);
         let free = of.iter().filter_map(|(name, _)| {
             let id = cluster.resources().get(name)?;
-            let free = left(id).saturating_add(credit.get(name)).saturating_sub(hidden.get(name));
+            let free = left(id).saturating_add(twice.of(id)).saturating_sub(hidden.get(name));
             Some((Arc::clone(name), free))
         });
         NodeRoom { free: free.collect(), pods: left(ResourceId::PODS) - hidden_pods }
     }
 
     fn forget(&mut self, cluster: &Cluster, uid: &Uid) -> Option<Arc<str>> {
-        let (info, _) = self.infos.remove(uid)?;
+        let Known { info, placed, .. } = self.infos.remove(uid)?;
         self.generation += 1;
         if let Some(owners) = &info.owners {
             self.named -= usize::from(owners.name_pods());
@@ -181,10 +210,20 @@ impl Kept {
             uids.remove(uid);
             if uids.is_empty() {
                 self.by_node.remove(&info.node);
-                cluster.row(&info.node).map(|row| self.rows.remove(&row));
             }
         }
+        if let Some(row) = placed {
+            self.count_twice(cluster, row);
+        }
         Some(info.node)
+    }
+
+    /// The pod of a reservation is on this row from now on, or is not seen any more.
+    fn stand(&mut self, cluster: &Cluster, placed: &Placed, row: Option<Row>) {
+        if let Some(known) = self.infos.get_mut(&placed.pod.uid) {
+            known.placed = row;
+            self.count_twice(cluster, placed.row);
+        }
     }
 
     /// A Reservation has its node, or is assumed to have it.
@@ -207,7 +246,8 @@ impl Kept {
         }
         let (uid, node) = (info.uid.clone(), Arc::clone(&info.node));
         self.forget(cluster, &uid);
-        self.rows.extend(cluster.row(&node));
+        let seen = cluster.row(&node);
+        let placed = cluster.pod(&uid).map(|placed| placed.row);
         self.generation += 1;
         if let Some(owners) = &info.owners {
             self.named += usize::from(owners.name_pods());
@@ -219,32 +259,26 @@ impl Kept {
             }
         }
         self.by_node.entry(Arc::clone(&node)).or_default().insert(uid.clone());
-        self.infos.insert(uid, (info, allocatable));
+        self.infos.insert(uid, Known { info, allocatable, seen, placed });
+        if let Some(row) = placed {
+            self.count_twice(cluster, row);
+        }
         node
     }
 }
 
 /// What counts twice in what pods request of a node: owners count for themselves, and are a part of what is kept for them.
-pub(crate) struct CountedTwice<'c> {
-    cluster: &'c Cluster,
-    row: Row,
-    /// None where nothing on the node is used by owners.
-    kept: Option<&'c Kept>,
-}
+pub(crate) struct CountedTwice<'c>(Option<&'c ResourceVector>);
 
 impl<'c> CountedTwice<'c> {
     /// On this node.
     pub(crate) fn on(cluster: &'c Cluster, row: Row) -> Self {
-        Self { cluster, row, kept: cluster.state::<Kept>().filter(|kept| kept.rows.contains(&row)) }
+        Self(cluster.state::<Kept>().and_then(|kept| kept.twice.get(&row)))
     }
 
     /// Of this resource.
     pub(crate) fn of(&self, resource: ResourceId) -> i64 {
-        self.kept.map_or(0, |kept| {
-            let name = self.cluster.resources().name(resource);
-            let used = kept.used(self.cluster, self.row);
-            used.map(|info| info.allocatable.get(name).min(info.allocated().get(name))).sum()
-        })
+        self.0.map_or(0, |twice| twice.get(resource))
     }
 }
 
@@ -264,10 +298,6 @@ fn assumed_node<'c>(placed: &Placed, cluster: &'c Cluster) -> Option<&'c Arc<str
     placed.holds.get::<Assumed>().and_then(|_| cluster.node(placed.row)).map(|node| &node.name)
 }
 
-fn is_placed(info: &ReservationInfo, cluster: &Cluster, row: Row) -> bool {
-    cluster.pod(&info.uid).is_some_and(|placed| placed.row == row)
-}
-
 impl State for Kept {
     fn copy(&self) -> Box<dyn State> {
         Box::new(self.clone())
@@ -283,11 +313,15 @@ impl State for Kept {
         {
             self.know(cluster, object, Some(node));
         }
+        self.stand(cluster, placed, Some(placed.row));
         if let Some(Allocated { uid, .. }) = placed.holds.get() {
             self.generation += 1;
             let requests = Amounts::from(&placed.pod.template.requests);
-            if let Some((info, _)) = self.infos.get_mut(uid) {
+            if let Some(Known { info, placed: row, .. }) = self.infos.get_mut(uid) {
                 info.assign(&placed.pod.uid, &requests);
+                if let Some(row) = *row {
+                    self.count_twice(cluster, row);
+                }
             }
             self.consumers.entry(uid.clone()).or_default().insert(placed.pod.uid.clone(), requests);
         }
@@ -300,10 +334,14 @@ impl State for Kept {
         {
             self.forget(cluster, uid);
         }
+        self.stand(cluster, placed, None);
         if let Some(Allocated { uid, .. }) = placed.holds.get() {
             self.generation += 1;
-            if let Some((info, _)) = self.infos.get_mut(uid) {
+            if let Some(Known { info, placed: row, .. }) = self.infos.get_mut(uid) {
                 info.unassign(&placed.pod.uid);
+                if let Some(row) = *row {
+                    self.count_twice(cluster, row);
+                }
             }
             if let Some(consumers) = self.consumers.get_mut(uid) {
                 consumers.remove(&placed.pod.uid);
@@ -315,12 +353,11 @@ impl State for Kept {
     }
 
     fn node(&mut self, cluster: &Cluster, row: Row) {
-        let is_reserved = cluster.node(row).is_some_and(|node| self.by_node.contains_key(&node.name));
-        if is_reserved {
-            self.rows.insert(row)
-        } else {
-            self.rows.remove(&row)
-        };
+        let Self { infos, by_node, .. } = self;
+        for uid in cluster.node(row).and_then(|node| by_node.get(&node.name)).into_iter().flatten() {
+            infos.get_mut(uid).into_iter().for_each(|known| known.seen = Some(row));
+        }
+        self.count_twice(cluster, row);
     }
 
     fn object(&mut self, cluster: &Cluster, change: &ObjectChange) -> Vec<Row> {

@@ -146,8 +146,8 @@ impl Reservation {
         }
         let prepared = profile.prepare(request, cluster);
         let mut counts = BTreeMap::<String, usize>::new();
-        for (node, reservations) in matched {
-            let verdict = cluster.row(node).and_then(|row| prepared.filter(cluster, row).err());
+        for (row, reservations) in matched {
+            let verdict = prepared.filter(cluster, *row).err();
             let reasons = verdict.map(|verdict| profile.reasons(&verdict, cluster)).unwrap_or_default();
             let texts = reasons.into_iter().map(|reason| reason.text);
             for reason in texts.filter(|text| !text.starts_with("Reservation(s) ")) {

@@ -1,0 +1,140 @@
+//! How one plugin compares nodes, and what is kept of its scores.
+
+use std::collections::BTreeMap;
+
+use crate::{best::Best, cluster::Cluster, columns::Row, plugin::Score};
+
+/// How one plugin compares nodes.
+pub(super) struct Scorer {
+    pub(super) plugin: u8,
+    pub(super) weight: i64,
+    pub(super) score: Box<dyn Score>,
+    /// By row, where scores are scaled and differ: none of nodes that are refused.
+    scaled: Vec<Option<i64>>,
+    /// The highest of them.
+    highest: i64,
+    /// The scores of some rows that hold for the next pod of the class.
+    inherited: BTreeMap<Row, i64>,
+}
+
+impl Scorer {
+    pub(super) fn new(plugin: u8, weight: i64, score: Box<dyn Score>) -> Self {
+        Self { plugin, weight, score, scaled: Vec::new(), highest: 0, inherited: BTreeMap::new() }
+    }
+
+    /// The same with what it inherits.
+    pub(super) fn after(self, old: Option<Self>) -> Self {
+        let inherited = old.filter(|old| old.score.inherits() && self.score.inherits()).map(|old| old.inherited);
+        Self { inherited: inherited.unwrap_or_default(), ..self }
+    }
+
+    /// Whether what is kept of each row has this in it.
+    pub(super) fn is_part_of_rows(&self) -> bool {
+        self.score.is_local() || self.score.is_scaled()
+    }
+
+    /// Whether nodes are to be compared with each other.
+    pub(super) fn is_wide(&self, cluster: &Cluster) -> bool {
+        !self.is_part_of_rows() && self.score.uniform(cluster).is_none()
+    }
+
+    /// What a row has of the scores that are scaled.
+    pub(super) fn scaled(&self, row: Row) -> i64 {
+        self.scaled_beside(row, self.highest)
+    }
+
+    fn scaled_beside(&self, row: Row, highest: i64) -> i64 {
+        let score = self.scaled.get(row.index()).copied().flatten();
+        score.map_or(0, |score| self.weight * self.score.scaled(score, highest))
+    }
+
+    /// A row has changed, and takes the pods of the class or does not.
+    pub(super) fn row_changed(&mut self, cluster: &Cluster, row: Row, is_taken: bool) {
+        if self.score.inherits() {
+            self.inherited.remove(&row);
+            self.inherited.extend(is_taken.then(|| (row, self.score.score(cluster, row))));
+        }
+        if let Some(score) = self.scaled.get_mut(row.index()) {
+            *score = is_taken.then(|| self.score.score(cluster, row));
+        }
+    }
+
+    /// Nothing is known of any row any more.
+    pub(super) fn clear(&mut self) {
+        (self.scaled, self.highest) = (Vec::new(), 0);
+        self.inherited.clear();
+    }
+
+    /// Takes scores that are scaled into those of all rows, or from them where all nodes are alike.
+    pub(super) fn scale(&mut self, cluster: &Cluster, best: &mut Best) {
+        if !self.score.is_scaled() {
+            return;
+        }
+        let is_uniform = self.score.uniform(cluster).is_some();
+        if is_uniform {
+            self.withdraw(best);
+        } else if self.scaled.is_empty() {
+            let rows = (0..cluster.width()).map(Row::at);
+            let score = |row: Row| best.score(row).map(|_| self.score.score(cluster, row));
+            self.scaled = rows.map(|row| row.and_then(score)).collect();
+            self.highest = self.highest_but(|_| false);
+            best.add(|row| self.scaled(row));
+        }
+        self.scale_beside(best, |_| false);
+    }
+
+    /// Takes what is scaled from the scores of all rows.
+    pub(super) fn withdraw(&mut self, best: &mut Best) {
+        if !self.scaled.is_empty() {
+            best.add(|row| -self.scaled(row));
+            self.scaled.clear();
+            self.highest = 0;
+        }
+    }
+
+    /// Whether it is known how these rows compare, if only few rows do.
+    pub(super) fn has_rated(&self, rows: &[Row]) -> bool {
+        self.is_part_of_rows() || self.score.inherits() && rows.iter().all(|row| self.inherited.contains_key(row))
+    }
+
+    /// Scales the scores of all rows by the highest one, where some do not count.
+    pub(super) fn scale_beside(&mut self, best: &mut Best, is_excluded: impl Fn(Row) -> bool) {
+        let highest = self.highest_but(is_excluded);
+        if highest != self.highest {
+            best.add(|row| self.scaled_beside(row, highest) - self.scaled(row));
+            self.highest = highest;
+        }
+    }
+
+    fn highest_but(&self, is_excluded: impl Fn(Row) -> bool) -> i64 {
+        let counts =
+            |(index, score): (usize, &Option<i64>)| score.filter(|_| !Row::at(index).is_some_and(&is_excluded));
+        self.scaled.iter().enumerate().filter_map(counts).max().unwrap_or(0)
+    }
+
+    /// Adds what differs in the scores of these rows, where no others count.
+    pub(super) fn add_among(&self, rows: &[Row], totals: &mut [i64]) {
+        let score = |row: &Row| self.scaled.get(row.index()).copied().flatten();
+        let highest = rows.iter().filter_map(score).max().unwrap_or(0);
+        if highest != self.highest {
+            let rows = totals.iter_mut().zip(rows);
+            rows.for_each(|(total, row)| *total += self.scaled_beside(*row, highest) - self.scaled(*row));
+        }
+    }
+
+    /// The scores of these rows, normalised over them.
+    pub(super) fn rate(&mut self, cluster: &Cluster, rows: &[Row]) -> Vec<i64> {
+        if let Some(uniform) = self.score.uniform(cluster) {
+            return vec![uniform; rows.len()];
+        }
+        self.score.compare(cluster, rows);
+        let mut scores: Vec<i64> = if self.score.inherits() {
+            let Self { score, inherited, .. } = self;
+            rows.iter().map(|row| *inherited.entry(*row).or_insert_with(|| score.score(cluster, *row))).collect()
+        } else {
+            rows.iter().map(|row| self.score.score(cluster, *row)).collect()
+        };
+        self.score.normalize(&mut scores);
+        scores
+    }
+}

@@ -1,0 +1,123 @@
+//! What a decision costs the heap, from the queue to the assumed node. Time depends on the machine, the number of allocations does not.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, missing_docs)]
+
+mod scenarios;
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+    sync::Arc,
+};
+
+use koord_engine::pod::Template;
+use scenarios::{Scenario, among_others, batch, cpu_bound, gangs, on_gpus, owners, plain, sizes};
+
+thread_local! {
+    static COUNT: Cell<usize> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: every call is handed to the system's allocator unchanged.
+#[allow(unsafe_code)]
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        COUNT.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.realloc(memory, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const NODES: usize = 200;
+
+/// Allocations of a decision, once each workload was seen.
+fn allocations(mut scenario: Scenario) -> usize {
+    let decided = scenario.waiting() / 2;
+    scenario.decide(decided);
+    let before = COUNT.with(Cell::get);
+    scenario.decide(decided);
+    (COUNT.with(Cell::get) - before) / decided
+}
+
+/// Checks what decisions cost: at most so many allocations, and not so few that the bound says nothing.
+fn check(rows: Vec<(&str, usize, Scenario)>) {
+    let wrong = rows.into_iter().filter_map(|(what, most, scenario)| {
+        let found = allocations(scenario);
+        println!("{what}: {found} allocations");
+        (found > most || found * 2 < most)
+            .then(|| format!("{what}: {found} allocations of a decision where {most} are allowed"))
+    });
+    assert_eq!(wrong.collect::<Vec<_>>(), [""; 0]);
+}
+
+fn turns(templates: Vec<Arc<Template>>) -> impl Fn(usize) -> Arc<Template> {
+    move |number| Arc::clone(&templates[number % templates.len()])
+}
+
+#[test]
+fn decisions_about_pods_of_kubernetes() {
+    let of = |templates| Scenario::of_kubernetes(NODES).with_pods(800, turns(templates));
+    check(vec![
+        ("plain pods", 6, of(vec![plain()])),
+        ("pods of twenty workloads", 26, of(sizes(20))),
+        ("spread, apart, near and plain pods", 44, of(among_others())),
+    ]);
+}
+
+#[test]
+fn decisions_with_all_plugins() {
+    let of = || Scenario::of_koordinator(NODES);
+    let bound = |policy| of().with_numa_nodes(NODES, policy).with_pods(400, turns(vec![cpu_bound()]));
+    let gangs = gangs(20, 20);
+    check(vec![
+        ("plain pods", 44, of().with_pods(800, turns(vec![plain()]))),
+        ("batch pods", 27, of().with_pods(800, turns(vec![batch()]))),
+        ("GPU pods", 120, of().with_gpus(NODES).with_pods(400, turns(on_gpus().into()))),
+        ("pods with CPUs of their own", 104, bound("None")),
+        ("pods with CPUs of their own of one NUMA node", 660, bound("SingleNUMANodePodLevel")),
+        ("owners of reservations", 240, of().with_reservations(200, 20, NODES).with_pods(200, turns(owners(20)))),
+        ("gangs of twenty", 77, of().with_pods(400, move |number| Arc::clone(&gangs[number / 20]))),
+    ]);
+}
+
+/// How many decisions `tests/scheduler-instructions` wants to be made; few otherwise.
+fn wanted() -> usize {
+    std::env::var("DECISIONS").ok().and_then(|text| text.parse().ok()).unwrap_or(20)
+}
+
+#[test]
+fn as_many_plain_pods_are_placed_as_wait() {
+    let mut scenario = Scenario::of_koordinator(NODES).with_pods(wanted(), turns(vec![plain()]));
+    scenario.decide(wanted());
+    assert_eq!(scenario.waiting(), 0);
+}
+
+#[test]
+fn as_many_gpu_pods_are_placed_as_wait() {
+    let scenario = Scenario::of_koordinator(NODES).with_gpus(NODES);
+    let mut scenario = scenario.with_pods(wanted(), turns(on_gpus().into()));
+    scenario.decide(wanted());
+    assert_eq!(scenario.waiting(), 0);
+}
+
+#[test]
+fn as_many_owners_are_placed_as_wait() {
+    let scenario = Scenario::of_koordinator(NODES).with_reservations(400, 20, NODES);
+    let mut scenario = scenario.with_pods(wanted(), turns(owners(20)));
+    scenario.decide(wanted());
+    assert_eq!(scenario.waiting(), 0);
+}
