@@ -146,8 +146,8 @@ impl Engine {
         let (waiting, ready) = (BTreeMap::new(), VecDeque::new());
         let queue = Queue::new(timings);
         let (jobs, asking, verdicts) = (Jobs::default(), Asking::default(), Verdicts::default());
-        let (is_unsettled, memories) = (false, memories);
-        Self { cluster, queue, profiles, memories, waiting, ready, random, is_unsettled, jobs, asking, verdicts }
+        let is_unsettled = false;
+        Self { cluster, queue, profiles, memories, waiting, ready, random, is_unsettled, jobs, verdicts, asking }
     }
 
     /// The cluster as it is known, with what is assumed.

@@ -234,8 +234,9 @@ fn post_filtered(world: &mut World, waiting: &Arc<Pod>) -> (PostFilter, Vec<Writ
     let PreFilter::Nodes(filter) = plugin.filter(&request, &world.cluster) else { panic!() };
     let mut refusals = Refusals::default();
     for (row, _) in world.cluster.rows() {
-        let refused = filter.filter(&world.cluster, row).err();
-        refused.into_iter().for_each(|refusal| refusals.add(Verdict { plugin: 0, refusal }, row));
+        if let Err(refusal) = filter.filter(&world.cluster, row) {
+            refusals.add(Verdict { plugin: 0, refusal }, row);
+        }
     }
     let found = Found::Nothing(refusals);
     let profile = Profile::of("s", vec![Arc::clone(&plugin)]);
