@@ -115,7 +115,9 @@ fn a_pod_with_resource_claims_is_told_what_they_lack() {
             "d",
             json!({"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "tpu"}}]}}),
         ),
-        of_group("DeviceClass", "gpu", json!({})),
+        json!({
+            "apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu", "uid": "gpu"}, "spec": {},
+        }),
     ];
     for (pod, words) in [
         ("early", "shop/early is not tried: DynamicResources: pod \"shop/early\": ResourceClaim not created yet"),

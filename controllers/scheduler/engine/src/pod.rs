@@ -1,5 +1,7 @@
 //! What the engine knows of a pod.
 
+mod claims;
+
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Toleration;

@@ -120,7 +120,7 @@ enum Purpose {
 pub enum Next {
     /// This is to be sent, and reported to [`Scheduler::written`].
     Send(Work),
-    /// This is to be asked, and the answer reported to [`Scheduler::answered`].
+    /// This is to be asked; [`crate::install`] brings the answer back.
     Ask(Asking),
     /// An attempt was made from which no write follows.
     Attempted,
