@@ -12,6 +12,7 @@ mod identity;
 mod metrics;
 mod options;
 mod permissions;
+mod plugins;
 mod preset;
 mod resources;
 mod run;

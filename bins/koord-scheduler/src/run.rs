@@ -22,9 +22,8 @@ use crate::{
     Configuration, Secure, debug, extenders, gates,
     identity::BUILD,
     options::{Checked, Options},
-    resources,
-    scheduler::Plugins,
-    services,
+    plugins::Plugins,
+    resources, services,
 };
 
 /// How the scheduler runs.

@@ -1,13 +1,12 @@
 //! The scheduler as a program, with plugins of other crates.
 
-use std::{fmt, process::ExitCode, sync::Arc};
+use std::{process::ExitCode, sync::Arc};
 
-use anyhow::{Context as _, Result};
-use koord_engine::{cycle::Profile, plugin::Plugin};
+use koord_engine::plugin::Plugin;
 use koord_program::logs;
-use koord_resource::{controller::ResourceKind, rbac::RbacRule};
+use koord_resource::rbac::RbacRule;
 
-use crate::{Options, identity::NAME, permissions, run::run_with_plugins};
+use crate::{Options, identity::NAME, permissions, plugins::Plugins, run::run_with_plugins};
 
 /// The scheduler, with plugins beside its own.
 ///
@@ -32,10 +31,6 @@ pub struct Scheduler {
     plugins: Plugins,
 }
 
-/// Plugins of other crates, each with the weight of its scores.
-#[derive(Clone, Default)]
-pub(crate) struct Plugins(Vec<(Arc<dyn Plugin>, i64)>);
-
 impl Scheduler {
     /// The scheduler with its own plugins.
     pub fn new() -> Self {
@@ -52,7 +47,7 @@ impl Scheduler {
     /// Adds a plugin whose scores have this weight; with 0 it does not compare nodes.
     #[must_use]
     pub fn with_weighted_plugin(mut self, plugin: impl Plugin, weight: u16) -> Self {
-        self.plugins.0.push((Arc::new(plugin), i64::from(weight)));
+        self.plugins.add(Arc::new(plugin), weight);
         self
     }
 
@@ -72,29 +67,11 @@ impl Scheduler {
     }
 }
 
-impl Plugins {
-    /// Adds them to a profile.
-    pub(crate) fn add_to(&self, profile: &mut Profile) -> Result<()> {
-        for (plugin, weight) in &self.0 {
-            let add = profile.add(Arc::clone(plugin), *weight);
-            add.with_context(|| format!("profile {}", profile.scheduler))?;
-        }
-        Ok(())
-    }
-
-    fn reads(&self) -> Vec<ResourceKind> {
-        self.0.iter().flat_map(|(plugin, _)| plugin.reads()).copied().collect()
-    }
-}
-
-impl fmt::Debug for Plugins {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|(plugin, _)| plugin.name())).finish()
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use koord_engine::cycle::Profile;
+    use koord_resource::controller::ResourceKind;
+
     use super::*;
 
     struct Named(&'static str);
