@@ -47,7 +47,9 @@ fn measure(nodes: usize, pods: usize) {
     let before = resident("VmRSS:");
     let mut busy = Duration::ZERO;
     let (mut text, begin) = (String::new(), Instant::now());
-    sinks.iter().for_each(|(_, sink)| sink.begin_list(true));
+    for (_, sink) in &sinks {
+        sink.begin_list(true);
+    }
     for number in 0..nodes {
         text.clear();
         node(&mut text, number);
@@ -66,7 +68,9 @@ fn measure(nodes: usize, pods: usize) {
         busy += start.elapsed();
     }
     let start = Instant::now();
-    sinks.iter().for_each(|(_, sink)| sink.end_list());
+    for (_, sink) in &sinks {
+        sink.end_list();
+    }
     while scheduler.catch_up() {}
     scheduler.lead();
     let bound = loop {
