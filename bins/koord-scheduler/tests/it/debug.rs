@@ -1,13 +1,10 @@
 //! What is set while the program runs, and what it does not serve.
 
-use std::{fs, net::SocketAddr, process::Stdio};
+use std::{fs, net::SocketAddr};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::{
-    program::{Running, Server, answer, free},
-    replicas::is_ready,
-};
+use crate::program::{Server, answer, free};
 
 const CONFIG: &str = "\
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -32,10 +29,8 @@ async fn request(address: SocketAddr, method: &str, path: &str, body: &str) -> (
 async fn verbosity_is_set_and_resources_of_pods_are_shown() {
     let server = Server::start().await;
     server.add_node("only", "8").await;
-    let (port, log) = (free(), server.file("log", ""));
-    let stderr = Stdio::from(fs::File::create(&log).unwrap());
-    let mut program = Running(server.program(CONFIG, port).stderr(stderr).spawn().unwrap());
-    is_ready(&mut program, port).await;
+    let port = free();
+    let (mut program, log) = server.logged(CONFIG, port).await;
     let (status, body) = request(port, "PUT", "/debug/flags/v", "9").await;
     assert_eq!((status.as_str(), body.as_str()), ("HTTP/1.1 200 OK", "successfully set klog.logging.verbosity to 9"));
     for (method, path, body, code, says) in [

@@ -1,10 +1,10 @@
 //! An API server that does not serve every kind that plugins read.
 
-use std::{fs, process::Stdio, time::Instant};
+use std::{fs, time::Instant};
 
 use crate::{
-    program::{Running, Server, free},
-    replicas::{MAX, is_ready},
+    program::{Server, free},
+    replicas::MAX,
 };
 
 /// LoadAwareScheduling reads NodeMetrics.
@@ -23,10 +23,8 @@ profiles:
 async fn without_a_definition_the_plugin_that_needs_it_is_idle_and_the_program_is_ready() {
     let server = Server::start().await;
     server.add_node("only", "8").await;
-    let (port, log) = (free(), server.file("log", ""));
-    let stderr = Stdio::from(fs::File::create(&log).unwrap());
-    let mut program = Running(server.program(CONFIG, port).stderr(stderr).spawn().unwrap());
-    is_ready(&mut program, port).await;
+    let port = free();
+    let (mut program, log) = server.logged(CONFIG, port).await;
     server.add_pod("a", "aware").await;
     assert_eq!(server.node_of("a").await, "only");
     let (begin, idle) = (Instant::now(), "cannot be watched; plugin LoadAwareScheduling is idle until it can");

@@ -1,7 +1,9 @@
 //! The program beside an API server: it schedules by its configuration, and another replica takes over.
 
 use std::{
+    fs,
     net::SocketAddr,
+    path::PathBuf,
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
@@ -65,6 +67,15 @@ impl Server {
         let mut program = self.program_on_both_ports(config, port);
         program.arg("--secure-port=0");
         program
+    }
+
+    /// The same once it is ready, with the file of its log.
+    pub(crate) async fn logged(&self, config: &str, port: SocketAddr) -> (Running, PathBuf) {
+        let log = self.file("log", "");
+        let stderr = Stdio::from(fs::File::create(&log).unwrap());
+        let mut program = Running(self.program(config, port).stderr(stderr).spawn().unwrap());
+        is_ready(&mut program, port).await;
+        (program, log)
     }
 
     /// The same with its usual secure port.

@@ -15,7 +15,11 @@ mod tests;
 mod topologies;
 mod trial;
 
-use std::{any::TypeId, collections::BTreeMap, sync::Arc};
+use std::{
+    any::TypeId,
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use jiff::Timestamp;
 use koord_core::uid::Uid;
@@ -320,6 +324,11 @@ impl Cluster {
     /// The pods for which room is being made, with their rows.
     pub fn nominated(&self) -> impl Iterator<Item = (&Arc<Pod>, Row)> {
         self.nominated.values().map(|(pod, row)| (pod, *row))
+    }
+
+    /// The rows on which room is being made.
+    pub(crate) fn nominated_rows(&self) -> BTreeSet<Row> {
+        self.nominated().map(|(_, row)| row).collect()
     }
 
     /// The pods for which room is being made on a row and that go before this one.

@@ -245,6 +245,19 @@ impl Prepared {
         self.scores.iter_mut().for_each(|scorer| scorer.score.refresh(cluster, row));
     }
 
+    /// Prepares filters and scores again, by their plugins. Says no where what was kept of the rows does not hold any more.
+    fn renew(
+        &mut self,
+        (filters, scores): (&[u8], &[u8]),
+        profile: &Profile,
+        request: &Request<'_>,
+        cluster: &Cluster,
+        best: &mut Best,
+    ) -> bool {
+        filters.iter().all(|plugin| self.renew_filter(profile, *plugin, request, cluster))
+            && scores.iter().all(|plugin| self.renew_score(profile, *plugin, request, cluster, best))
+    }
+
     /// Prepares a filter again. Says no where what was kept of the rows does not hold any more.
     fn renew_filter(&mut self, profile: &Profile, plugin: u8, request: &Request<'_>, cluster: &Cluster) -> bool {
         let (Some(asks), Some(place)) = (profile.plugins.get(usize::from(plugin)), profile.place_of_filter(plugin))

@@ -136,7 +136,7 @@ impl Attempted<'_> {
             Found::Nothing(_) => {}
         }
         let rows: Vec<Row> = self.cluster.rows().map(|(row, _)| row).collect();
-        let nominated: BTreeSet<Row> = self.cluster.nominated().map(|(_, row)| row).collect();
+        let nominated = self.cluster.nominated_rows();
         let mut is_resolvable = |row: &Row| {
             let verdict = if nominated.contains(row) {
                 let beside = self.profile.nominated_before(pod, *row, self.cluster);

@@ -106,8 +106,7 @@ impl Candidates {
         let filters: Vec<u8> = filters.collect();
         let scores = prepared.scores.iter().filter(|scorer| scorer.score.inherits()).map(|scorer| scorer.plugin);
         let scores: Vec<u8> = scores.collect();
-        filters.into_iter().all(|plugin| prepared.renew_filter(profile, plugin, request, cluster))
-            && scores.into_iter().all(|plugin| prepared.renew_score(profile, plugin, request, cluster, best))
+        prepared.renew((&filters, &scores), profile, request, cluster, best)
     }
 
     /// Prepares again what does not follow the rows, and what may say something else by now.
@@ -126,13 +125,12 @@ impl Candidates {
         if !(filters.is_empty() && scores.is_empty()) {
             cluster.hide_all();
         }
-        filters.into_iter().all(|plugin| prepared.renew_filter(profile, plugin, request, cluster))
-            && scores.into_iter().all(|plugin| prepared.renew_score(profile, plugin, request, cluster, best))
+        prepared.renew((&filters, &scores), profile, request, cluster, best)
     }
 
     /// The rows that would take the pod, but not beside the pods for which room is being made there and that go before it.
     pub(super) fn held_rows(&mut self, profile: &Profile, pod: &Pod, cluster: &mut Cluster) -> BTreeMap<Row, Verdict> {
-        let nominated: BTreeSet<Row> = cluster.nominated().map(|(_, row)| row).collect();
+        let nominated = cluster.nominated_rows();
         if !nominated.is_empty() {
             cluster.hide_all();
         }
@@ -175,8 +173,7 @@ impl Candidates {
         cluster: &mut Cluster,
         mut refusals: Refusals,
     ) -> Found {
-        let nominated: BTreeSet<Row> = cluster.nominated().map(|(_, row)| row).collect();
-        for row in nominated.into_iter().filter(|row| !held.contains_key(row)) {
+        for row in cluster.nominated_rows().into_iter().filter(|row| !held.contains_key(row)) {
             let beside = profile.nominated_before(pod, row, cluster);
             let without = self.prepared.filter(cluster, row).err();
             let with = self.prepared.filter_beside(&mut cluster.trial(), row, &beside).err();
@@ -193,6 +190,9 @@ impl Candidates {
         cluster: &mut Cluster,
         draw: impl FnOnce(u32) -> u32,
     ) -> Found {
+        if held.is_empty() {
+            return self.choose(cluster, draw);
+        }
         let scores: Vec<Option<i64>> = held.keys().map(|row| self.best.score(*row)).collect();
         for (row, verdict) in held {
             self.best.set(*row, None);
