@@ -44,7 +44,7 @@ pub(crate) fn schema<T: JsonSchema>() -> Value {
 }
 
 /// A document as its type, unless something is wrong with it.
-pub(crate) fn decode<T: JsonSchema + DeserializeOwned>(document: &Value) -> Result<T, Vec<Problem>> {
+pub fn decode<T: JsonSchema + DeserializeOwned>(document: &Value) -> Result<T, Vec<Problem>> {
     let root = schema::<T>();
     let problems = check_schema(&root, &root, document, &[]);
     if !problems.is_empty() {

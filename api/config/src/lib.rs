@@ -36,7 +36,7 @@ mod problem;
 pub mod scheduler;
 mod strict;
 
-pub use args::{Args, PluginArgs};
+pub use args::{Args, PluginArgs, decode};
 pub use bounded::{DurationText, Percent, QuantityText, Weight};
 pub use client_connection::ClientConnection;
 pub use effective::{Effective, Origin};

@@ -167,6 +167,7 @@ pub const KEYS: &[&dyn Entry] = &[
     &reservation_protocol::RESERVATION_AFFINITY,
     &reservation_protocol::EXACT_MATCH_RESERVATION,
     &reservation_protocol::RESERVATION_RESTRICTED_OPTIONS,
+    &reservation_protocol::RESERVATION_RESIZE_ALLOCATABLE,
     &reservation_protocol::RESERVATION_OWNERS,
     &reservation_protocol::RESERVATION_CURRENT_OWNER,
 ];

@@ -41,6 +41,11 @@ pub const RESERVATION_RESTRICTED_OPTIONS: Key<ReservationRestrictedOptions> = Ke
     "scheduling.koordinator.sh/reservation-restricted-options",
     r#"a JSON object such as {"resources":["cpu"]}"#,
 );
+/// Annotation of a Reservation: amounts that it keeps instead of what its template requests.
+pub const RESERVATION_RESIZE_ALLOCATABLE: Key<ReservationResizeAllocatable> = Key::new(
+    "scheduling.koordinator.sh/reservation-resize-allocatable",
+    r#"a JSON object such as {"resources":{"koordinator.sh/gpu-memory":"16Gi"}}"#,
+);
 /// Annotation of a pod that keeps room: who may use it.
 pub const RESERVATION_OWNERS: Key<ReservationOwners> =
     Key::new("scheduling.koordinator.sh/reservation-owners", r#"a JSON list such as [{"labelSelector":{}}]"#);
@@ -142,6 +147,15 @@ pub struct ReservationRestrictedOptions {
     pub resources: Vec<String>,
 }
 
+/// Amounts that a reservation keeps instead of what its template requests.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ReservationResizeAllocatable {
+    /// The amounts.
+    #[serde(skip_serializing_if = "ResourceList::is_empty")]
+    pub resources: ResourceList,
+}
+
 /// Who may use the room that a pod keeps.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -156,6 +170,7 @@ json_texts!(
     ReservationAllocated,
     ExactMatchReservationSpec,
     ReservationRestrictedOptions,
+    ReservationResizeAllocatable,
     ReservationOwners,
     CurrentOwner,
 );
@@ -175,6 +190,7 @@ mod tests {
         reads_any_text(&RESERVATION_AFFINITY);
         reads_any_text(&EXACT_MATCH_RESERVATION);
         reads_any_text(&RESERVATION_RESTRICTED_OPTIONS);
+        reads_any_text(&RESERVATION_RESIZE_ALLOCATABLE);
         reads_any_text(&RESERVATION_OWNERS);
         reads_any_text(&RESERVATION_CURRENT_OWNER);
     }

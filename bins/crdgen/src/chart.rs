@@ -12,12 +12,13 @@ use koord_resource::{
     document::{WebhookService, roles, webhook_configuration},
     rbac::RbacRule,
 };
+use koord_scheduler::Gated;
 use koord_webhooks::{Ctx, HANDLERS};
 use serde_json::{Value, json};
 
 use crate::{
     document::{Document, yaml_text},
-    installation::{MANAGER_ROLE, NAMESPACE, PROFILE_ROLE, SCHEDULER_ROLE},
+    installation::{MANAGER_ROLE, NAMESPACE, PROFILE_ROLE, SCHEDULER_ROLE, gated_role},
 };
 
 /// The folder of the chart's data.
@@ -130,8 +131,8 @@ fn webhooks() -> Result<Value> {
     Ok(json!({"mutating": of(WebhookKind::Mutating)?, "validating": of(WebhookKind::Validating)?}))
 }
 
-/// What the programs may do: in the whole cluster and in their own namespace; and what the manager may do in the whole cluster where
-/// one of some gates is on.
+/// What the programs may do: in the whole cluster and in their own namespace; and what they may do in the whole cluster where one of some
+/// gates is on.
 fn rules() -> Value {
     let gates: Vec<_> = koord_manager::optional_controllers().filter_map(|controller| controller.gate).collect();
     let optional: Vec<_> = koord_manager::optional_controllers().flat_map(ControllerSpec::rbac_rules).collect();
@@ -139,6 +140,11 @@ fn rules() -> Value {
     let mut found = by_place(MANAGER_ROLE, &koord_manager::rbac_rules());
     found["optional"] = json!({"name": PROFILE_ROLE, "gates": gates, "rules": optional.first()});
     found["scheduler"] = by_place(SCHEDULER_ROLE, &koord_scheduler::rbac_rules());
+    let gated = koord_scheduler::GATED.iter().map(|Gated { gate, name, rules }| {
+        let name = gated_role(name);
+        json!({"name": name, "gate": gate, "rules": by_place(&name, rules)["cluster"]})
+    });
+    found["scheduler"]["gated"] = gated.collect();
     found
 }
 

@@ -8,7 +8,7 @@ use koord_resource::{
     controller::ControllerSpec,
     document::{Declared, reference_page, roles, sample_skeleton},
 };
-use koord_scheduler::ReasonCode;
+use koord_scheduler::{Gated, ReasonCode};
 use serde_json::{Value, json};
 
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
     document::{COMMAND, Document, yaml_stream, yaml_text},
     installation::{
         MANAGER_ROLE, MUTATING_CONFIGURATION, NAMESPACE, PROFILE_ROLE, SCHEDULER_ROLE, SERVICE,
-        VALIDATING_CONFIGURATION,
+        VALIDATING_CONFIGURATION, gated_role,
     },
     monitoring,
 };
@@ -45,6 +45,10 @@ pub fn documents(definitions: &[Value]) -> Result<Vec<Document>> {
     ] {
         let text = yaml_stream(&roles(name, &rules, NAMESPACE))?;
         documents.push(Document { path: format!("config/{file}.yaml"), text });
+    }
+    for Gated { name, rules, .. } in &koord_scheduler::GATED {
+        let text = yaml_stream(&roles(&gated_role(name), rules, NAMESPACE))?;
+        documents.push(Document { path: format!("config/scheduler/{name}/role.yaml"), text });
     }
     let webhooks = webhook_configurations()?;
     documents.push(Document { path: "config/webhook/manifests.yaml".to_owned(), text: yaml_stream(&webhooks)? });

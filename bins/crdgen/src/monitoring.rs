@@ -270,6 +270,21 @@ mod tests {
     }
 
     #[test]
+    fn every_metric_has_one_name_and_says_what_it_means() {
+        for metrics in COMPONENTS.iter().map(|component| (component.metrics)()) {
+            let names: BTreeSet<_> = metrics.iter().map(|description| description.name).collect();
+            assert_eq!(names.len(), metrics.len());
+            for Description { name, help, labels, .. } in metrics {
+                assert!(help.ends_with('.') && help.len() > 5, "{name}: {help:?}");
+                assert!(labels.iter().collect::<BTreeSet<_>>().len() == labels.len(), "{name}: {labels:?}");
+                let letters = name.bytes().chain(labels.iter().flat_map(|label| label.bytes()));
+                let is_word = |letter: u8| letter == b'_' || letter.is_ascii_lowercase() || letter.is_ascii_digit();
+                assert!(letters.into_iter().all(is_word), "{name}: {labels:?}");
+            }
+        }
+    }
+
+    #[test]
     fn the_dashboard_shows_every_metric_and_asks_for_nothing_else() {
         COMPONENTS.iter().for_each(shows_every_metric);
     }

@@ -16,27 +16,3 @@ pub fn metrics() -> Vec<Description> {
         koord_webhooks::METRICS,
     ])
 }
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn every_metric_has_one_name_and_says_what_it_means() {
-        let all = metrics();
-        let names: BTreeSet<_> = all.iter().map(|description| description.name).collect();
-        assert_eq!(names.len(), all.len());
-        for Description { name, help, labels, .. } in all {
-            assert!(help.ends_with('.') && help.len() > 5, "{name}: {help:?}");
-            assert!(labels.iter().collect::<BTreeSet<_>>().len() == labels.len(), "{name}: {labels:?}");
-            assert!(
-                name.bytes()
-                    .chain(labels.iter().flat_map(|label| label.bytes()))
-                    .all(|byte| byte == b'_' || byte.is_ascii_lowercase() || byte.is_ascii_digit()),
-                "{name}"
-            );
-        }
-    }
-}

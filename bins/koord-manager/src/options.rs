@@ -225,7 +225,7 @@ mod tests {
             (checked.settings.lease_namespace.as_ref(), checked.settings.metrics.unwrap().address.port()),
             (None, 0)
         );
-        assert_eq!(checked.options.program.log_filter(&[]), "warn,koord=debug");
+        assert_eq!(checked.options.program.log_filter(&[]), "warn,kube_client::client::builder=off,koord=debug");
         assert!(checked.enabled("DeclaredWebhooks"));
     }
 

@@ -75,13 +75,21 @@ impl Configuration {
 
     /// Writes it, with everything that is not set, to a file.
     pub fn write_to(&self, file: &Path) -> Result<()> {
-        std::fs::write(file, to_text(&self.effective()?))
-            .with_context(|| format!("{} cannot be written", file.display()))
+        // A disk that is full leaves no half of it.
+        let part = file.with_added_extension("part");
+        let written = std::fs::write(&part, to_text(&self.effective()?)).and_then(|()| std::fs::rename(&part, file));
+        if written.is_err() {
+            let _ = std::fs::remove_file(&part);
+        }
+        written.with_context(|| format!("--write-config-to {} cannot be written", file.display()))
     }
 
     fn of_document(document: Value, source: &Source<'_>) -> Result<Self> {
         if Kind::of(&document) != Some(Kind::Scheduler) {
             let (kind, version) = (Kind::Scheduler.name(), Kind::Scheduler.api_version());
+            if document.is_null() {
+                bail!("{}:1: there is nothing in it; write a {kind} of {version}", source.name);
+            }
             let found = |key: &str| document[key].as_str().unwrap_or("nothing").to_owned();
             let (found_kind, found_version) = (found("kind"), found("apiVersion"));
             bail!("{}:1: must be a {kind} of {version}, not {found_kind} of {found_version}", source.name);

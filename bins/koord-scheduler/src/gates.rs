@@ -61,10 +61,13 @@ pub const GATES: &[Gate] = &[
     alpha("GenericWorkload"),
     alpha("NodeDeclaredFeatures"),
     alpha("DRAExtendedResource"),
+    alpha("DRADeviceTaints"),
+    alpha("DRADeviceTaintRules"),
 ];
 
 /// Gates with which something is done otherwise.
-const BUILT: [&str; 13] = [
+const BUILT: [&str; 17] = [
+    "EnableInlineBatchSchedule",
     "MultiQuotaTree",
     "ElasticQuotaIgnorePodOverhead",
     "ElasticQuotaIgnoreTerminatingPod",
@@ -75,6 +78,9 @@ const BUILT: [&str; 13] = [
     "SkipReservationFitsNode",
     "CleanExpiredReservationAllocated",
     "DevicePluginAdaption",
+    "ResizePod",
+    "SyncBarrier",
+    "DRADeviceTaintRules",
     "PriorityTransformer",
     "PreemptionPolicyTransformer",
     "ReplaceResourcesTransformer",
@@ -113,9 +119,9 @@ mod tests {
         let transformers = transformers(&gates("PriorityTransformer=true,ReplaceResourcesTransformer=true"));
         assert!(transformers.priority && transformers.replace_resources && !transformers.preemption_policy);
         let named: Vec<&str> = without_effect(&gates(
-            "PriorityTransformer=true,ResizePod=true,SyncBarrier=false,CSIStorageCapacity=false",
+            "PriorityTransformer=true,ResizePod=true,LazyReservationRestore=true,CSIStorageCapacity=false",
         ))
         .collect();
-        assert_eq!(named, ["ResizePod", "CSIStorageCapacity"]);
+        assert_eq!(named, ["LazyReservationRestore", "CSIStorageCapacity"]);
     }
 }

@@ -28,7 +28,7 @@ pub use koord_engine::plugin::ReasonCode;
 pub use koord_scheduler_runtime::Transformers;
 pub use metrics::metrics;
 pub use options::{Checked, Options};
-pub use permissions::rbac_rules;
+pub use permissions::{GATED, Gated, rbac_rules};
 pub use preset::Preset;
 pub use run::{Settings, run, run_with};
 pub use scheduler::Scheduler;

@@ -12,7 +12,7 @@ use koord_program::{
     gates::Gates,
     logs,
 };
-use koord_runtime::manager::ListenAddress;
+use koord_runtime::{key::ObjectKey, manager::ListenAddress};
 use serde_json::{Map, Value, json};
 
 use crate::{Preset, Secure, accepted, identity::BUILD};
@@ -65,8 +65,8 @@ pub struct Options {
     /// URL of the API server, instead of the one in the kubeconfig.
     #[arg(long, value_name = "URL")]
     pub master: Option<String>,
-    /// Kubeconfig of the API server; the one in the configuration counts where there is a configuration. Without any,
-    /// $KUBECONFIG, ~/.kube/config or the pod's service account.
+    /// Kubeconfig of the API server, where the configuration names none. Without any, $KUBECONFIG, ~/.kube/config or the pod's
+    /// service account.
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Requests per second to the API server; the configuration counts where there is one.
@@ -104,6 +104,15 @@ pub struct Options {
     #[arg(long, num_args = 0..=1, require_equals = true, default_value = "false", default_missing_value = "true",
           action = ArgAction::Set, value_parser = switch)]
     pub explain_waiting: bool,
+    /// Namespace of the pod that a new leader writes with the feature gate SyncBarrier, to wait until it has seen that.
+    #[arg(long, default_value = "kube-system", value_name = "NAMESPACE")]
+    sync_barrier_pod_namespace: String,
+    /// Name of that pod. Where there is none, a new leader does not wait.
+    #[arg(long, default_value = "koord-scheduler-sync-barrier", value_name = "NAME")]
+    sync_barrier_pod_name: String,
+    /// How long a new leader waits for that at most.
+    #[arg(long, default_value = "1m", value_name = "DURATION", value_parser = span)]
+    sync_hard_timeout: Duration,
     /// How often the monitor looks for pods whose decision or binding lasts for too long.
     #[arg(long, default_value = "10s", value_name = "DURATION", value_parser = span)]
     pub scheduler_monitor_period: Duration,
@@ -154,6 +163,11 @@ impl Options {
         (self.port != 0).then_some(ListenAddress { address, set_by: "--port" })
     }
 
+    /// The pod that a new leader writes, and how long it waits at most.
+    pub(crate) fn barrier(&self) -> (ObjectKey, Duration) {
+        (ObjectKey::new(&self.sync_barrier_pod_namespace, &self.sync_barrier_pod_name), self.sync_hard_timeout)
+    }
+
     /// How the secure port is served.
     pub(crate) fn secure(&self) -> Option<Secure> {
         const PORT: u16 = 10259;
@@ -169,7 +183,8 @@ impl Options {
         })
     }
 
-    /// Lays the flags over a document. Those of leader election count whatever the document says, the others only `without_file`.
+    /// Lays the flags over a document. Those of leader election count whatever the document says, the kubeconfig where it names
+    /// none, the others only `without_file`.
     pub(crate) fn apply_to(&self, document: &mut Value, without_file: bool) {
         let election = [
             ("leaderElect", self.leader_elect.map(Value::from)),
@@ -191,6 +206,11 @@ impl Options {
             ];
             let connection = connection.into_iter().map(|(key, value)| (key.to_owned(), value));
             lay_over(document, "clientConnection", connection.collect());
+        } else if let Some(file) = &self.kubeconfig
+            && document["clientConnection"]["kubeconfig"].as_str().is_none_or(str::is_empty)
+        {
+            let kubeconfig = ("kubeconfig".to_owned(), json!(file.display().to_string()));
+            lay_over(document, "clientConnection", Map::from_iter([kubeconfig]));
         }
     }
 }
@@ -239,7 +259,7 @@ mod tests {
         let line = "--port=10251 --authentication-skip-lookup=true --v=4 --feature-gates= --config=/config/koord-scheduler.config";
         let Checked { options, .. } = parse(line).unwrap();
         assert_eq!(options.config, Some("/config/koord-scheduler.config".into()));
-        assert_eq!(options.log_filter(), "warn,koord=debug");
+        assert_eq!(options.log_filter(), "warn,kube_client::client::builder=off,koord=debug");
     }
 
     #[test]
@@ -257,13 +277,16 @@ mod tests {
     }
 
     #[test]
-    fn flags_of_leader_election_count_over_the_file_and_those_of_the_connection_do_not() {
+    fn flags_of_leader_election_count_over_the_file_and_a_kubeconfig_where_it_names_none() {
         let Checked { options, .. } =
             parse("--leader-elect=false --leader-elect-resource-name=mine --kube-api-qps=1 --kubeconfig=k").unwrap();
         let mut document = json!({"leaderElection": {"leaderElect": true, "resourceNamespace": "ns"}});
         options.apply_to(&mut document, false);
         let expected = json!({"leaderElect": false, "resourceName": "mine", "resourceNamespace": "ns"});
-        assert_eq!(document, json!({"leaderElection": expected}));
+        assert_eq!(document, json!({"leaderElection": expected, "clientConnection": {"kubeconfig": "k"}}));
+        let mut document = json!({"clientConnection": {"kubeconfig": "of-the-file"}});
+        options.apply_to(&mut document, false);
+        assert_eq!(document["clientConnection"], json!({"kubeconfig": "of-the-file"}));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use koord_program::PERMISSIONS;
 use koord_resource::{controller::ResourceKind, rbac::RbacRule};
-use koord_scheduler_runtime::ExplanationController;
+use koord_scheduler_runtime::EXPLANATIONS;
 
 const READ: &[&str] = &["list", "watch"];
 const WRITE: &[&str] = &["patch", "update"];
@@ -33,6 +33,27 @@ const WRITES: [RbacRule; 15] = [
 /// The only ConfigMap that is read.
 const CONFIG_MAPS: &[&str] = &["gpu-shared-resource-templates"];
 
+/// What the program may do besides where a feature gate is on.
+#[derive(Clone, Copy, Debug)]
+pub struct Gated {
+    /// The gate.
+    pub gate: &'static str,
+    /// What it is for, as a part of the names of roles.
+    pub name: &'static str,
+    /// The permissions.
+    pub rules: &'static [RbacRule],
+}
+
+/// What the program may do besides where feature gates are on.
+pub const GATED: [Gated; 2] = [
+    Gated { gate: "DevicePluginAdaption", name: "node-locks", rules: &[rule("", "nodes", &["patch"])] },
+    Gated {
+        gate: "DRADeviceTaintRules",
+        name: "device-taint-rules",
+        rules: &[rule("resource.k8s.io", "devicetaintrules", READ)],
+    },
+];
+
 /// Every permission that the program uses.
 pub fn rbac_rules() -> Vec<RbacRule> {
     rules_of(&[])
@@ -46,7 +67,7 @@ pub(crate) fn rules_of(further: &[ResourceKind]) -> Vec<RbacRule> {
         let names = if kind == ResourceKind::CONFIG_MAP { CONFIG_MAPS } else { &[] };
         RbacRule { names, ..rule(kind.group, kind.plural, READ) }
     });
-    let explanations = ExplanationController::SPEC.rbac_rules();
+    let explanations = EXPLANATIONS.rbac_rules();
     read.chain(WRITES).chain(explanations).chain(PERMISSIONS).collect()
 }
 

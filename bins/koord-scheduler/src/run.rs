@@ -11,9 +11,9 @@ use koord_program::{
     gates::Gates,
     kubeconfig::{Selection, config},
 };
-use koord_runtime::{lease::LeaderElectionConfig, manager::ListenAddress, random::Random};
+use koord_runtime::{key::ObjectKey, lease::LeaderElectionConfig, manager::ListenAddress, random::Random};
 use koord_scheduler_plugins::{BuiltProfile, build};
-use koord_scheduler_runtime::{Measures, Monitoring, Scheduler, explain, feed::Feed, install};
+use koord_scheduler_runtime::{Measures, Monitoring, Scheduler, SyncBarrier, explain, feed::Feed, install};
 use kube::Config;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -41,6 +41,8 @@ pub struct Settings {
     pub monitoring: Monitoring,
     /// Whether ScheduleExplanations are written for pods and gangs that wait.
     pub explain_waiting: bool,
+    /// The pod that a new leader writes and waits for, and how long at most; none where it does not.
+    pub barrier: Option<(ObjectKey, Duration)>,
     /// Which features are on.
     pub gates: Gates,
 }
@@ -51,8 +53,8 @@ impl Settings {
         configuration.values.client_connection.qps = -1.0;
         let parked_max = Timings::default().parked_max;
         let (monitoring, gates) = (Monitoring::default(), Gates::new(BUILD.gates));
-        let explain_waiting = false;
-        Self { configuration, listen: None, secure: None, parked_max, monitoring, explain_waiting, gates }
+        let (listen, secure, barrier, explain_waiting) = (None, None, None, false);
+        Self { configuration, listen, secure, parked_max, monitoring, explain_waiting, barrier, gates }
     }
 }
 
@@ -75,6 +77,7 @@ pub(crate) async fn run_with_plugins(plugins: Plugins, checked: Checked, stop: C
         parked_max: options.pod_max_in_unschedulable_pods_duration,
         explain_waiting: options.explain_waiting,
         monitoring: Monitoring { period: options.scheduler_monitor_period, timeout: options.scheduling_timeout },
+        barrier: gates.enabled("SyncBarrier").then(|| options.barrier()),
         gates,
     };
     // What cannot be built is said before anything is contacted.
@@ -96,7 +99,7 @@ async fn run_profiles(
     stop: CancellationToken,
 ) -> Result<()> {
     report(&profiles, &settings.gates);
-    let Settings { configuration, listen, secure, parked_max, monitoring, explain_waiting, gates } = settings;
+    let Settings { configuration, listen, secure, parked_max, monitoring, explain_waiting, barrier, gates } = settings;
     let configz = configz(&configuration.effective()?);
     let (webhooks, transformers) = (extenders::webhooks(&configuration)?, gates::transformers(&gates));
     let values = configuration.values;
@@ -122,7 +125,8 @@ async fn run_profiles(
     let measures = Measures::of(&engine, core.metrics())?;
     let scheduler = Scheduler::new(engine, feed, Arc::clone(core.events()), Arc::clone(&clock));
     let scheduler = scheduler.measured_by(measures).monitored(monitoring).extended_by(webhooks);
-    explain(core, scheduler.asking(), explain_waiting);
+    let scheduler = scheduler.behind(barrier.and_then(|barrier| sync_barrier(barrier, &values.leader_election)));
+    explain(core, scheduler.asking(), transformers, explain_waiting);
     let services = services::routes(scheduler.asking()).merge(resources::routes(scheduler.asking()));
     let mut manager = program.manager_led_by(|identity| election(&values.leader_election, identity));
     install(scheduler, Arc::clone(&clock), &mut manager);
@@ -188,6 +192,12 @@ fn report(profiles: &[BuiltProfile], gates: &Gates) {
     for gate in gates::without_effect(gates) {
         tracing::warn!(gate, "the feature gate has no effect");
     }
+}
+
+/// What this replica waits for when it becomes leader; none where it leads at once.
+fn sync_barrier((pod, timeout): (ObjectKey, Duration), election: &LeaderElection) -> Option<SyncBarrier> {
+    let lease = election.resource_name.clone().unwrap_or_default();
+    (election.leader_elect != Some(false)).then_some(SyncBarrier { pod, lease, timeout })
 }
 
 /// How this replica takes part in leader election; none where it leads at once.

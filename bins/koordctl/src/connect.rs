@@ -10,6 +10,7 @@ use koord_program::{
     kubeconfig::{self, ConfigError, Selection},
 };
 use kube::{Client, Config, client::Body};
+use rustls::{CertificateError, pki_types::UnixTime};
 use serde_json::Value;
 
 use crate::{cli::ClusterArgs, names::question};
@@ -38,6 +39,8 @@ impl Unreachable {
 pub struct Server {
     /// For further questions.
     pub client: Client,
+    /// Where it is.
+    pub url: String,
     /// What time it is in the cluster, to the second: the machine of whoever asks may go wrong, and a cluster of
     /// `up --speed` has a time of its own. None where the server does not say.
     pub time: Option<Timestamp>,
@@ -61,7 +64,7 @@ pub async fn reach(cluster: &ClusterArgs) -> Result<Server, Unreachable> {
     let answer = tokio::time::timeout(ANSWER_MAX, version(&client)).await;
     let answer = answer.unwrap_or_else(|_| Err(Unanswered::Silent(format!("no answer within {ANSWER_MAX:?}"))));
     let (time, version) = answer.map_err(|why| why.at(url))?;
-    Ok(Server { client, time, version })
+    Ok(Server { client, url: url.to_owned(), time, version })
 }
 
 /// A client of a server that has answered.
@@ -92,16 +95,34 @@ enum Unanswered {
     Foreign,
 }
 
+/// What is wrong with a certificate, with times as people read them.
+fn of_certificate(problem: &CertificateError) -> String {
+    let date = |time: UnixTime| {
+        let seconds = i64::try_from(time.as_secs()).ok().and_then(|seconds| Timestamp::from_second(seconds).ok());
+        seconds.map_or_else(|| "a time that cannot be written".to_owned(), |time| time.to_string())
+    };
+    match problem {
+        CertificateError::ExpiredContext { not_after, .. } => {
+            format!("certificate expired: it was valid until {}", date(*not_after))
+        }
+        CertificateError::NotValidYetContext { not_before, .. } => {
+            format!("certificate not valid yet: it is from {} on", date(*not_before))
+        }
+        other => other.to_string(),
+    }
+}
+
 impl Unanswered {
     fn at(self, url: &str) -> Unreachable {
         let anew = "get a kubeconfig anew, or name another with --kubeconfig or --context";
         let look = "see that the server runs and that kubeconfig and context are right: kubectl cluster-info";
         match self {
             Self::Silent(why) => Unreachable::new(format!("{url} does not answer: {why}"), look),
-            Self::Tls(error @ rustls::Error::InvalidCertificate(_)) => Unreachable::new(
-                format!("{url} presents a certificate that the kubeconfig does not trust: {error}"),
-                anew,
-            ),
+            Self::Tls(rustls::Error::InvalidCertificate(problem)) => {
+                let problem = of_certificate(&problem);
+                let words = format!("{url} presents a certificate that the kubeconfig does not trust: {problem}");
+                Unreachable::new(words, anew)
+            }
             Self::Tls(error @ rustls::Error::AlertReceived(_)) => {
                 Unreachable::new(format!("{url} does not take the kubeconfig's certificate: {error}"), anew)
             }

@@ -7,6 +7,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod allocations;
+pub mod bench;
 pub mod cli;
 pub mod config;
 pub mod connect;
@@ -24,6 +25,7 @@ mod running;
 pub mod simulate;
 pub mod snapshot;
 pub mod table;
+mod target;
 pub mod up;
 pub mod version;
 pub mod why;
@@ -76,7 +78,8 @@ pub async fn run_on(cli: Cli, screen: Screen) -> Result<Answer> {
         cli::Command::Profile { command } => profile::run(&command, screen).await,
         cli::Command::Plan(args) => plan::run(&args, screen).await,
         cli::Command::Why(args) => why::run(&args, screen).await,
-        cli::Command::Snapshot { command } => snapshot::run(&command).await,
+        cli::Command::Snapshot { command } => snapshot::run(&command, screen).await,
+        cli::Command::Bench(args) => bench::run(&args, screen).await,
         cli::Command::Simulate(args) => simulate::run(&args, screen).await,
         cli::Command::Queue { command } => queue::run(&command, screen).await,
         cli::Command::Config { command } => config::run(&command, screen).await,

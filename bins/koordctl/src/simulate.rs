@@ -7,7 +7,7 @@ mod progress;
 mod report;
 mod summary;
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use anyhow::{Context as _, Result};
 use koord_program::gates::Gates;
@@ -16,11 +16,13 @@ use koord_scheduler::{Configuration, engine, transformers};
 use koord_simulator::Outcome;
 use serde_json::{Value, json};
 
+pub(crate) use self::input::complete;
 use self::{input::Input, progress::Bar};
 use crate::{
     Answer,
     cli::{OutputFormat, SchedulerArgs, SimulateArgs},
     screen::Screen,
+    target::Target,
     why::configuration,
 };
 
@@ -42,8 +44,8 @@ struct Played {
 
 /// Simulates.
 pub async fn run(args: &SimulateArgs, screen: Screen) -> Result<Answer> {
-    let configurations = configurations(args)?;
-    let report = args.report.as_deref().map(|file| report::Target::of(file, args.force)).transpose()?;
+    let configurations = configurations(&args.config, &args.feature_gates)?;
+    let report = args.report.as_deref().map(|file| Target::of(file, "--report", args.force)).transpose()?;
     let input = Input::of(args).await?;
     let (clock, mut runs) = (SystemClock::shared(), Vec::new());
     let mut played = Played { nodes: 0, pods: 0, seed: args.seed };
@@ -70,12 +72,11 @@ pub async fn run(args: &SimulateArgs, screen: Screen) -> Result<Answer> {
 }
 
 /// The configurations, each by the name of its file.
-fn configurations(args: &SimulateArgs) -> Result<Vec<(String, Configuration, Gates)>> {
-    let files: Vec<_> =
-        if args.config.is_empty() { vec![None] } else { args.config.iter().cloned().map(Some).collect() };
-    let of = |file: Option<std::path::PathBuf>| {
+pub(crate) fn configurations(files: &[PathBuf], feature_gates: &str) -> Result<Vec<(String, Configuration, Gates)>> {
+    let files: Vec<_> = if files.is_empty() { vec![None] } else { files.iter().cloned().map(Some).collect() };
+    let of = |file: Option<PathBuf>| {
         let name = file.as_ref().map_or_else(|| "shipped".to_owned(), |file| file.display().to_string());
-        let scheduler = SchedulerArgs { config: file, feature_gates: args.feature_gates.clone() };
+        let scheduler = SchedulerArgs { config: file, feature_gates: feature_gates.to_owned() };
         let (configuration, gates) = configuration(&scheduler)?;
         Ok((name, configuration, gates))
     };

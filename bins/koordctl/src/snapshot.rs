@@ -1,6 +1,7 @@
 //! `koordctl snapshot save`: all that the scheduler reads of a cluster, as one file that `why -f` reads.
 
 mod redact;
+mod replay;
 
 use std::{
     collections::BTreeMap,
@@ -20,13 +21,15 @@ use crate::{
     Answer,
     cli::{SnapshotCommand, SnapshotSaveArgs},
     connect, files,
+    screen::Screen,
     why::configuration,
 };
 
 /// Carries out a command about snapshots.
-pub async fn run(command: &SnapshotCommand) -> Result<Answer> {
+pub async fn run(command: &SnapshotCommand, screen: Screen) -> Result<Answer> {
     match command {
         SnapshotCommand::Save(args) => save(args).await,
+        SnapshotCommand::Replay(args) => replay::run(args, screen).await,
     }
 }
 

@@ -12,7 +12,10 @@ mod unblock;
 use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
-use koord_engine::{engine::Engine, pod::Pod};
+use koord_engine::{
+    engine::{Engine, Why},
+    pod::Pod,
+};
 use koord_program::{gates::Gates, plan::Source};
 use koord_runtime::{
     clock::{Moment, SystemClock},
@@ -99,15 +102,26 @@ pub async fn run(args: &WhyArgs, screen: Screen) -> Result<Answer> {
     let text = match args.answer.output {
         OutputFormat::Table => match &args.node {
             Some(node) => answer::on_node(&why, node, screen),
-            None => answer::everywhere(&why, &unblock, screen),
+            None => answer::everywhere(&why, &unblock, screen) + &served(&engine, &why),
         },
         format => format.document(&answer::document(&why, &unblock, args.node.as_deref()))?,
     };
     Ok(Answer { text, code: u8::from(!answer::is_placed(&why)) })
 }
 
+/// Which schedulers the configuration has, where the pod's is none of them.
+fn served(engine: &Engine, why: &Why) -> String {
+    if why.decision.is_some() {
+        return String::new();
+    }
+    let schedulers: Vec<&str> = engine.profiles().map(|profile| &*profile.scheduler).collect();
+    let meant = question(&why.pod.template.scheduler, schedulers.iter().copied());
+    let meant = meant.map(|meant| format!("; {meant}")).unwrap_or_default();
+    format!("the configuration has profiles for {}{meant}\n", schedulers.join(", "))
+}
+
 /// Objects of files may lack a uid; those of pods are told apart by their names then.
-fn identify(object: &mut Value) {
+pub(crate) fn identify(object: &mut Value) {
     if object["kind"] == "Pod" && object["metadata"].is_object() && object["metadata"]["uid"].is_null() {
         let text = |field: &str| object["metadata"][field].as_str().unwrap_or("default");
         object["metadata"]["uid"] = format!("{}/{}", text("namespace"), text("name")).into();

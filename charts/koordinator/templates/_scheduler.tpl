@@ -1,3 +1,12 @@
+{{/* Whether a feature gate of koord-scheduler is on that is off by default: the last word about it counts, or else the last about AllAlpha. */}}
+{{- define "koordinator.schedulerHas" -}}
+{{- $on := dict -}}
+{{- range $word := splitList "," (toString .root.Values.scheduler.featureGates) -}}
+{{- $_ := set $on (trim (first (splitList "=" $word))) (regexMatch `=\s*(1|t|T|true|TRUE|True)\s*$` $word) -}}
+{{- end -}}
+{{- if ternary (get $on .gate) (get $on "AllAlpha") (hasKey $on .gate) -}}true{{- end -}}
+{{- end -}}
+
 {{/* The configuration of koord-scheduler: the one that a value gives, or what the other values make of the original's. */}}
 {{- define "koordinator.schedulerConfig" -}}
 {{- $scheduler := .Values.scheduler -}}

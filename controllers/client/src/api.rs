@@ -3,7 +3,13 @@
 //! kube's client brings connection, TLS and authentication. Bodies stay text because caches read them borrowed; lines
 //! of a watch are read where the connection put them.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use futures::StreamExt;
 use http::{Request, Response, header};
@@ -61,11 +67,15 @@ pub struct Api {
     field_manager: &'static str,
     /// The API server as the metrics name it: `10.96.0.1:443`.
     host: Arc<str>,
+    /// Requests one after the other that have got no answer.
+    unanswered: Arc<AtomicU32>,
 }
 
 impl Api {
     /// Nothing sensible takes longer; a hung connection ends here.
     const TIMEOUT: Duration = Duration::from_secs(30);
+    /// So many requests without an answer are more than a connection that has ended.
+    const UNANSWERED_MAX: u32 = 3;
 
     /// `per_second` of zero or less means no limit. The clock must run in real time.
     pub fn new(
@@ -76,7 +86,8 @@ impl Api {
         limit: (f32, u32),
     ) -> Self {
         let (limiter, leadership) = (Limiter::new(limit, Arc::clone(&clock)), Leadership::without_election());
-        Self { client, limiter, leadership, clock, metrics, field_manager, host: Arc::from("in-process") }
+        let (host, unanswered) = (Arc::from("in-process"), Arc::default());
+        Self { client, limiter, leadership, clock, metrics, field_manager, host, unanswered }
     }
 
     /// The same with a limit of its own: its requests and those of others do not wait for each other.
@@ -201,7 +212,28 @@ impl Api {
         let code =
             response.as_ref().map_or_else(|_| "<error>".to_owned(), |answer| answer.status().as_str().to_owned());
         self.metrics.requests.with_label_values(&[code.as_str(), request.method, &self.host]).inc();
-        response.map_err(|error| Failure::local(in_one_line(&error)))
+        let response = response.map_err(|error| Failure::local(in_one_line(&error)));
+        self.answered(response.as_ref().err());
+        response
+    }
+
+    /// Logs once that the API server does not answer, and once that it does again.
+    fn answered(&self, failure: Option<&Failure>) {
+        let server = &*self.host;
+        let Some(failure) = failure else {
+            if self.unanswered.swap(0, Ordering::Relaxed) >= Self::UNANSWERED_MAX {
+                tracing::info!(server, "the API server answers again");
+            }
+            return;
+        };
+        if self.unanswered.fetch_add(1, Ordering::Relaxed) + 1 == Self::UNANSWERED_MAX {
+            let reason = failure.message.as_str();
+            tracing::warn!(
+                server,
+                reason,
+                "the API server does not answer; the program goes on trying. Look at the server, and at the address in the kubeconfig"
+            );
+        }
     }
 }
 

@@ -549,14 +549,10 @@ impl<P: Projection> Decoded<P> {
         let resource_version = Cow::Borrowed(&*metadata.resource_version);
         let identity = Identity { name, namespace, uid: Cow::Borrowed(&*metadata.uid), resource_version };
         let (key, revision) = identity.identify()?;
-        let entry = Entry {
-            uid: Uid::from(&*metadata.uid),
-            revision,
-            generation: metadata.generation,
-            deleting: metadata.deletion_timestamp.is_some(),
-            value: P::project(wire, strings)?.shared(strings),
-        };
-        Ok((key, entry))
+        let (uid, generation) = (Uid::from(&*metadata.uid), metadata.generation);
+        let deleting = metadata.deletion_timestamp.is_some();
+        let value = P::project(wire, strings)?.shared(&key, &uid, strings);
+        Ok((key, Entry { uid, revision, generation, deleting, value }))
     }
 }
 

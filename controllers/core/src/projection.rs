@@ -12,7 +12,7 @@ use serde::{
 };
 use serde_json::value::RawValue;
 
-use crate::{index::Index, intern::Interner};
+use crate::{index::Index, intern::Interner, key::ObjectKey, uid::Uid};
 
 /// A small value that stands for an object in a cache.
 pub trait Projection: PartialEq + Sized + Send + Sync + 'static {
@@ -26,8 +26,9 @@ pub trait Projection: PartialEq + Sized + Send + Sync + 'static {
     /// Keeps what is needed. An error quarantines the object.
     fn project(wire: Self::Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError>;
 
-    /// Puts the value where a cache holds it. Where many objects show the same, `strings.share(self)` keeps it once.
-    fn shared(self, _strings: &mut Interner) -> Arc<Self> {
+    /// Puts the value where a cache holds it, of the object with this key and uid. Where many objects show the same,
+    /// `strings.share(self)` keeps it once.
+    fn shared(self, _key: &ObjectKey, _uid: &Uid, _strings: &mut Interner) -> Arc<Self> {
         Arc::new(self)
     }
 }

@@ -2,7 +2,10 @@
 
 use std::{
     any::{Any, TypeId},
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use koord_resource::controller::ResourceKind;
@@ -34,6 +37,10 @@ pub struct Watch {
     obstacle: Mutex<Obstacle>,
     /// What is idle where the API server does not serve the kind; none where the program does not work without it.
     idle_without: OnceLock<String>,
+    /// Further versions in which the kind may be served.
+    versions: OnceLock<&'static [&'static str]>,
+    /// Which version is asked for: 0 for that of the kind.
+    version: AtomicUsize,
 }
 
 /// The sinks of one watch. What one of them does with an object does not concern the others.
@@ -76,17 +83,50 @@ impl Watch {
             sinks,
             obstacle: Mutex::default(),
             idle_without: OnceLock::new(),
+            versions: OnceLock::new(),
+            version: AtomicUsize::new(0),
         }
     }
 
     /// The URL path of the collection.
     pub fn path(&self) -> String {
-        self.kind.url_path(&self.selection.namespace, None)
+        self.asked().url_path(&self.selection.namespace, None)
+    }
+
+    /// The API server may serve the kind in these versions instead, whose objects are decoded alike. They are asked for by turns while it
+    /// does not serve the one before. Only the first call counts.
+    pub fn set_versions(&self, versions: &'static [&'static str]) {
+        let _ = self.versions.set(versions);
+    }
+
+    /// The kind in the version that is asked for.
+    pub fn asked(&self) -> ResourceKind {
+        let further = self.version.load(Ordering::Relaxed).checked_sub(1);
+        let version = further.and_then(|index| self.versions.get()?.get(index)).copied();
+        ResourceKind { version: version.unwrap_or(self.kind.version), ..self.kind }
+    }
+
+    /// The API server does not serve the version that was asked for: the next one is asked for. Says whether that has not been before.
+    pub fn next_version(&self) -> bool {
+        let count = 1 + self.versions.get().map_or(0, |versions| versions.len());
+        let next = (self.version.load(Ordering::Relaxed) + 1) % count;
+        self.version.store(next, Ordering::Relaxed);
+        next != 0
+    }
+
+    /// Whether objects of this version are decoded.
+    pub fn decodes(&self, api_version: &str) -> bool {
+        let versions = self.versions.get().into_iter().copied().flatten();
+        let mut kinds = versions.map(|version| ResourceKind { version, ..self.kind });
+        api_version == self.kind.api_version() || kinds.any(|kind| api_version == kind.api_version())
     }
 
     /// The API server refused the watch or its list. Gives the reason, with what helps, where it is for want of a definition
     /// or a permission and has not been given before.
     pub fn refused(&self, failure: &Failure) -> Option<String> {
+        if failure.code == Some(404) && self.next_version() {
+            return None;
+        }
         let refused = Refused {
             kind: self.kind,
             subresource: "",
@@ -127,6 +167,11 @@ impl Watch {
     /// Whether all objects are known: what it feeds is complete, or the program works without the kind and it is not served.
     pub fn is_complete(&self) -> bool {
         self.sink.synced() || self.idle().is_some()
+    }
+
+    /// The newest revision of which its sinks have been notified.
+    pub fn revision(&self) -> Revision {
+        self.reflector.lock().revision()
     }
 
     /// Whether nothing but the metadata of the objects is read: nothing else needs to be sent.

@@ -41,7 +41,7 @@ impl Candidate {
     /// The clock must run in real time: other replicas have no other.
     pub(crate) async fn run(self, stop: CancellationToken, idle: CancellationToken) {
         let election = Election::new(self.config.clone());
-        let mut session = Session { election, candidate: &self, obstacle: Obstacle::default() };
+        let mut session = Session { election, candidate: &self, obstacle: Obstacle::default(), followed: None };
         let shown = Shown(&self);
         loop {
             let in_time = self.clock.sleep(session.election.patience(self.clock.moment()));
@@ -53,6 +53,7 @@ impl Candidate {
             };
             session.report(tried);
             let leads = shown.show(&session.election);
+            session.follow(leads);
             // A leader renews on time; candidates spread their tries.
             let pause = if leads { self.config.retry } else { self.random.jitter(self.config.retry, 1.2) };
             tokio::select! { biased; () = stop.cancelled() => break, () = self.clock.sleep(pause) => {} }
@@ -97,9 +98,22 @@ struct Session<'c> {
     election: Election,
     candidate: &'c Candidate,
     obstacle: Obstacle,
+    /// Who leads, as was logged last.
+    followed: Option<String>,
 }
 
 impl Session<'_> {
+    /// Logs once for whose lease this process waits.
+    fn follow(&mut self, leads: bool) {
+        let leader = self.election.leader().filter(|_| !leads);
+        if leader != self.followed.as_deref() {
+            self.followed = leader.map(str::to_owned);
+            if let Some(leader) = &self.followed {
+                tracing::info!(lease = self.candidate.config.name, leader, "waiting: another process leads");
+            }
+        }
+    }
+
     /// What keeps a program from ever leading is said; what passes is not.
     fn report(&mut self, tried: Result<(), Failure>) {
         let config = &self.candidate.config;

@@ -32,11 +32,11 @@ impl Follower {
     }
 
     async fn follow(&self) {
-        let path = self.watch.path();
         let part = self.part();
         loop {
             self.guard.inject(Place::Watch);
             let ask = self.with(|reflector, watch| reflector.ask(self.clock.moment(), &self.random, &*watch.sink));
+            let path = self.watch.path();
             match ask {
                 Ask::Wait(span) => self.clock.sleep(span).await,
                 Ask::List(query) => self.list(format!("{path}?{query}"), part).await,

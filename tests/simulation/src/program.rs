@@ -232,6 +232,12 @@ impl Program {
         }
     }
 
+    /// Whether all sums of the scheduler are what the objects amount to.
+    pub(crate) fn sums_agree(&mut self) -> Result<(), String> {
+        let wrong = self.scheduler.as_mut().map(Scheduler::audit_all).unwrap_or_default();
+        if wrong.is_empty() { Ok(()) } else { Err(format!("sums of the scheduler were wrong: {wrong:?}")) }
+    }
+
     fn schedule(&mut self, world: &mut World) {
         let Some(scheduler) = &mut self.scheduler else { return };
         scheduler.catch_up();

@@ -88,13 +88,18 @@ impl ResourceList {
     /// The difference; a resource that only `other` lists becomes negative.
     pub fn minus(&self, other: &Self) -> Self {
         let mut difference = self.clone();
+        difference.subtract(other);
+        difference
+    }
+
+    /// Subtracts the resources of another list; one that only that lists becomes negative.
+    pub fn subtract(&mut self, other: &Self) {
         for (name, amount) in other {
-            match difference.0.get_mut(name) {
+            match self.0.get_mut(name) {
                 Some(left) => *left -= amount,
-                None => drop(difference.0.insert(name.clone(), -amount.clone())),
+                None => drop(self.0.insert(name.clone(), -amount.clone())),
             }
         }
-        difference
     }
 
     /// The difference, with nothing in place of negative amounts.

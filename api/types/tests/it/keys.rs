@@ -312,6 +312,11 @@ const ROWS: &[(&[&str], &[&str], &[&str])] = &[
         &["", "[]", r#"{"resources":"cpu"}"#],
     ),
     (
+        &["scheduling.koordinator.sh/reservation-resize-allocatable"],
+        &["{}", r#"{"resources":{"cpu":"1"}}"#],
+        &["", "[]", r#"{"resources":"cpu"}"#],
+    ),
+    (
         &["scheduling.koordinator.sh/reservation-owners"],
         &["[]", r#"[{"labelSelector":{"matchLabels":{"a":"b"}}}]"#],
         &["", "{}", r#"[{"labelSelector":5}]"#],

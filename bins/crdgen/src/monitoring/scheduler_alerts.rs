@@ -81,9 +81,9 @@ pub const SCHEDULER_ALERTS: &[Alert] = &[
         expression: "sum by (sum) (increase(koord_scheduler_audit_mismatches_total[1h])) > 0",
         lasting: "0m",
         severity: Severity::Warning,
-        summary: "the sum {{ $labels.sum }} of a node was wrong in koord-scheduler",
+        summary: "the sum {{ $labels.sum }} was wrong in koord-scheduler",
         meaning: "It is corrected; until then pods may have been placed by it, on a node that is too full or not on one that had room.",
-        runbook: "A defect: report it with the event SumCorrected of the node (`kubectl get events -A --field-selector reason=SumCorrected`) and the log line `a sum of the scheduling engine was wrong`.",
+        runbook: "A defect: report it with the event SumCorrected (`kubectl get events -A --field-selector reason=SumCorrected`) and the log line `a sum of the scheduling engine was wrong`.",
     },
     Alert {
         name: "KoordSchedulerApiRequestsFail",

@@ -6,23 +6,18 @@ use std::{
     net::{Ipv4Addr, TcpListener},
     os::unix::ffi::OsStringExt as _,
     path::PathBuf,
-    process::{Child, Command, Stdio},
+    process::Command,
     time::{Duration, Instant},
 };
 
+use programs::{Running, alone, answer, ends, free};
 use tempfile::TempDir;
-
-use crate::process::{answers, free};
 
 /// The program with nothing around it: no kubeconfig, no home, no pod.
 fn program(folder: &TempDir) -> Command {
-    let mut program = Command::new(env!("CARGO_BIN_EXE_koord-manager"));
-    let inherited = std::env::vars_os().map(|(name, _)| name);
-    for name in inherited.filter(|name| ["KUBE", "WEBHOOK"].iter().any(|of| name.to_string_lossy().starts_with(of))) {
-        program.env_remove(name);
-    }
-    program.env("HOME", "/nonexistent").env("WEBHOOK_HOST", "127.0.0.1").env("WEBHOOK_PORT", "0");
-    program.env("WEBHOOK_CERT_DIR", folder.path().join("certificates")).stdin(Stdio::null());
+    let mut program = alone(env!("CARGO_BIN_EXE_koord-manager"));
+    program.env("WEBHOOK_HOST", "127.0.0.1").env("WEBHOOK_PORT", "0");
+    program.env("WEBHOOK_CERT_DIR", folder.path().join("certificates"));
     program
 }
 
@@ -33,27 +28,6 @@ fn kubeconfig(folder: &TempDir) -> PathBuf {
                 clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]\nusers: [{name: a, user: {token: t}}]\n";
     fs::write(&path, text).unwrap();
     path
-}
-
-/// A program that does not outlive its test.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// Whether the program ends with this code, and says each of these.
-#[track_caller]
-fn ends(program: &mut Command, code: i32, says: &[&str]) {
-    let output = program.output().unwrap();
-    let printed = String::from_utf8(output.stderr).unwrap();
-    for words in says {
-        assert!(printed.contains(words), "{words:?} is not in {printed:?}");
-    }
-    assert_eq!(output.status.code(), Some(code), "{printed}");
 }
 
 #[test]
@@ -126,12 +100,10 @@ fn sigterm_ends_it_with_success_even_when_no_server_answers() {
     let mut running = Running(program.arg(format!("--health-probe-addr={health}")).spawn().unwrap());
     let deadline = Instant::now() + Duration::from_secs(30);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    while !runtime.block_on(answers(health, "/livez")) {
+    while runtime.block_on(answer(health, "/livez")).is_none() {
         assert!(Instant::now() < deadline, "it does not serve its health");
         assert_eq!(running.0.try_wait().unwrap(), None, "it has ended");
         std::thread::sleep(Duration::from_millis(20));
     }
-    let pid = rustix::process::Pid::from_child(&running.0);
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    assert_eq!(running.0.wait().unwrap().code(), Some(0));
+    assert_eq!(running.terminate(), Some(0));
 }

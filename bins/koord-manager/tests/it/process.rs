@@ -2,8 +2,8 @@
 
 use std::{
     fs,
-    net::{Ipv4Addr, SocketAddr, TcpListener},
-    process::{Child, Command, Stdio},
+    net::SocketAddr,
+    process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
@@ -14,6 +14,7 @@ use envtest::{
 };
 use koordctl::{cli::Profile, up::install};
 use kube::Client;
+use programs::{Running, answer, free};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -21,31 +22,19 @@ use tokio::sync::watch;
 const MAX: Duration = Duration::from_mins(1);
 
 /// Both, until this is dropped.
-pub(crate) struct Running {
+pub(crate) struct Installation {
     /// A client of the API server.
     pub(crate) client: Client,
     /// Where the manager serves its webhooks.
     pub(crate) webhooks: SocketAddr,
     /// The authority of its certificate, in PEM.
     pub(crate) authority: String,
-    manager: Child,
+    manager: Running,
     _stop: watch::Sender<bool>,
     _folder: TempDir,
 }
 
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.manager.kill();
-        let _ = self.manager.wait();
-    }
-}
-
-/// An address of this machine that is free now.
-pub(crate) fn free() -> SocketAddr {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
-}
-
-impl Running {
+impl Installation {
     /// Starts both, and waits until a review is answered.
     pub(crate) async fn start() -> Self {
         let cluster = Cluster::bind(Options::default()).await.unwrap();
@@ -72,10 +61,11 @@ impl Running {
             .stdin(Stdio::null())
             .spawn()
             .unwrap();
+        let manager = Running(manager);
         let mut running = Self { client, webhooks, authority: String::new(), manager, _stop: stop, _folder: folder };
         let deadline = Instant::now() + MAX;
-        while !answers(health, "/readyz").await {
-            assert!(running.manager.try_wait().unwrap().is_none(), "koord-manager has ended");
+        while answer(health, "/readyz").await.is_none() {
+            assert!(running.manager.0.try_wait().unwrap().is_none(), "koord-manager has ended");
             assert!(Instant::now() < deadline, "koord-manager does not become ready");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -109,19 +99,8 @@ impl Running {
 
     /// Bytes of memory that the manager has.
     pub(crate) fn resident_bytes(&self) -> u64 {
-        let status = fs::read_to_string(format!("/proc/{}/status", self.manager.id())).unwrap();
+        let status = fs::read_to_string(format!("/proc/{}/status", self.manager.0.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
         line.trim().trim_end_matches(" kB").trim().parse::<u64>().unwrap() * 1024
     }
-}
-
-/// Whether a GET is answered with 200.
-pub(crate) async fn answers(address: SocketAddr, path: &str) -> bool {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let Ok(mut stream) = tokio::net::TcpStream::connect(address).await else { return false };
-    let mut answer = Vec::new();
-    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
-    let asked = stream.write_all(request.as_bytes()).await;
-    let _ = stream.read_to_end(&mut answer).await;
-    asked.is_ok() && answer.starts_with(b"HTTP/1.1 200")
 }

@@ -15,7 +15,7 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use crate::process::Running;
+use crate::process::Installation;
 
 const SILENT: usize = 8_000;
 /// So many of them finish the handshake and say nothing then.
@@ -38,7 +38,7 @@ fn connector(authority: &str) -> TlsConnector {
     TlsConnector::from(Arc::new(config.with_root_certificates(roots).with_no_client_auth()))
 }
 
-async fn connect(running: &Running, connector: &TlsConnector) -> std::io::Result<TlsStream<TcpStream>> {
+async fn connect(running: &Installation, connector: &TlsConnector) -> std::io::Result<TlsStream<TcpStream>> {
     let socket = TcpStream::connect(running.webhooks).await?;
     connector.connect(ServerName::try_from("127.0.0.1").unwrap(), socket).await
 }
@@ -69,7 +69,7 @@ async fn withhold(mut stream: TlsStream<TcpStream>) {
 }
 
 /// Reviews for a while. Gives the longest wait and the most memory.
-async fn reviews(running: &Running, span: Duration) -> (Duration, u64) {
+async fn reviews(running: &Installation, span: Duration) -> (Duration, u64) {
     let begin = Instant::now();
     let (mut slowest, mut most) = (Duration::ZERO, 0);
     while begin.elapsed() < span {
@@ -80,7 +80,7 @@ async fn reviews(running: &Running, span: Duration) -> (Duration, u64) {
 }
 
 /// Waits until the manager's memory is back, more or less.
-async fn returns(running: &Running, before: u64) -> u64 {
+async fn returns(running: &Installation, before: u64) -> u64 {
     const REST: u64 = 30 * MIB;
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {
@@ -104,7 +104,7 @@ async fn reviews_are_answered_within_a_second_whatever_others_withhold_and_memor
         );
         return;
     }
-    let running = Running::start().await;
+    let running = Installation::start().await;
     let connector = connector(&running.authority);
     let (calm, before) = reviews(&running, Duration::from_secs(1)).await;
     let answered_within = ANSWERED_WITHIN.max(calm * 20);

@@ -4,10 +4,11 @@
 use std::{process::Stdio, time::Instant};
 
 use http::Method;
+use programs::{Running, free};
 use serde_json::{Value, json};
 
 use crate::{
-    program::{Running, Server, free},
+    program::Server,
     replicas::{MAX, is_ready},
 };
 

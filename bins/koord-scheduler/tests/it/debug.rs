@@ -2,9 +2,10 @@
 
 use std::{fs, net::SocketAddr};
 
+use programs::{answer, free};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-use crate::program::{Server, answer, free};
+use crate::program::Server;
 
 const CONFIG: &str = "\
 apiVersion: kubescheduler.config.k8s.io/v1

@@ -3,13 +3,14 @@
 use std::{net::SocketAddr, process::Stdio, time::Duration};
 
 use http::Method;
+use programs::Running;
 use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
 };
 
-use crate::program::{Running, Server, program};
+use crate::program::{Server, program};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 

@@ -1,9 +1,12 @@
 //! What the program says when it cannot start, and what it says of what it leaves out.
 
 use std::{
+    io::{BufRead as _, BufReader},
     net::{Ipv4Addr, TcpListener},
-    process::Command,
+    process::Stdio,
 };
+
+use programs::{Running, ends};
 
 use crate::program::{program, write};
 
@@ -12,17 +15,6 @@ const HEAD: &str = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedu
 /// A kubeconfig of a server that does not answer.
 const KUBECONFIG: &str = "contexts: [{name: a, context: {cluster: a, user: a}}]\ncurrent-context: a\n\
     clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]\nusers: [{name: a, user: {token: t}}]\n";
-
-/// Whether the program ends with this code, and says each of these.
-#[track_caller]
-fn ends(program: &mut Command, code: i32, says: &[&str]) {
-    let output = program.output().unwrap();
-    let printed = String::from_utf8(output.stderr).unwrap();
-    for words in says {
-        assert!(printed.contains(words), "{words:?} is not in {printed:?}");
-    }
-    assert_eq!(output.status.code(), Some(code), "{printed}");
-}
 
 #[test]
 fn a_wrong_command_line_names_what_is_meant() {
@@ -59,6 +51,7 @@ fn a_wrong_configuration_is_reported_before_anything_is_contacted() {
         &["must be a KubeSchedulerConfiguration of kubescheduler.config.k8s.io/v1, not Pod of nothing"],
     );
     configured("profiles: [\n", &["config.yaml:"]);
+    configured("", &["config.yaml:1: there is nothing in it; write a KubeSchedulerConfiguration of kubescheduler"]);
     let wrong = "{requiredDuringSchedulingIgnoredDuringExecution: x}";
     let added = format!("profiles:\n- pluginConfig:\n  - {{name: NodeAffinity, args: {{addedAffinity: {wrong}}}}}\n");
     let says = "profile default-scheduler: the arguments of plugin NodeAffinity cannot be used: ";
@@ -80,7 +73,26 @@ fn without_an_api_server_it_says_how_to_name_one() {
     let config = format!("{HEAD}clientConnection: {{kubeconfig: {absent}}}\n");
     let file = write(folder.path(), "config.yaml", &config);
     ends(program().arg("--config").arg(file), 1, &[&absent, "cannot be read: No such file"]);
+    let (head, flag) = (write(folder.path(), "head.yaml", HEAD), format!("--kubeconfig={absent}"));
+    ends(program().arg("--config").arg(head).arg(flag), 1, &[&absent, "cannot be read: No such file"]);
     ends(program().arg("--master=not a url"), 1, &["--master \"not a url\" is no URL"]);
+}
+
+#[test]
+fn an_api_server_that_does_not_answer_is_named_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = write(folder.path(), "kubeconfig", KUBECONFIG);
+    let mut program = program();
+    program.arg("--kubeconfig").arg(kubeconfig).args(["--port=0", "--secure-port=0"]);
+    let mut running = Running(program.stderr(Stdio::piped()).spawn().unwrap());
+    let mut lines = BufReader::new(running.0.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let first = lines.find(|line| line.contains("API server") || line.contains("kube_client")).unwrap();
+    for words in ["the API server does not answer", "server=\"127.0.0.1:1\"", "Connection refused"] {
+        assert!(first.contains(words), "{words:?} is not in {first:?}");
+    }
+    assert_eq!(running.terminate(), Some(0));
+    let others: Vec<String> = lines.filter(|line| line.contains("answer") || line.contains("kube_client")).collect();
+    assert_eq!(others, [""; 0], "each request fails, and it is said once");
 }
 
 #[test]
@@ -90,10 +102,16 @@ fn a_port_in_use_is_named_with_what_chooses_another_and_so_is_all_that_is_idle()
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = taken.local_addr().unwrap();
     let mut program = program();
-    program.arg("--kubeconfig").arg(kubeconfig).args(["--address=127.0.0.1", "--feature-gates=ResizePod=true"]);
+    program
+        .arg("--kubeconfig")
+        .arg(kubeconfig)
+        .args(["--address=127.0.0.1", "--feature-gates=LazyReservationRestore=true"]);
     program.arg(format!("--port={}", address.port()));
-    let says =
-        [&*address.to_string(), "(metrics and health); choose another address with --port", "gate=\"ResizePod\""];
+    let says = [
+        &*address.to_string(),
+        "(metrics and health); choose another address with --port",
+        "gate=\"LazyReservationRestore\"",
+    ];
     ends(&mut program, 1, &says);
 }
 
@@ -114,5 +132,8 @@ fn the_configuration_can_be_written_with_all_that_is_in_force() {
     assert_eq!(write_to(&complete.clone()), first);
     ends(program().arg("--preset=gpu").arg("--write-config-to").arg(&complete), 0, &[]);
     let preset = std::fs::read_to_string(&complete).unwrap();
+    let nowhere = folder.path().join("none/complete.yaml");
+    let says = format!("--write-config-to {} cannot be written: No such file", nowhere.display());
+    ends(program().arg("--preset=gpu").arg("--write-config-to").arg(nowhere), 1, &[&says]);
     assert!(preset.contains("name: DeviceShare") && !preset.contains("name: Reservation"), "{preset}");
 }

@@ -2,9 +2,9 @@
 
 use std::{
     fs,
-    net::{Ipv4Addr, SocketAddr, TcpListener},
+    net::SocketAddr,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::Command,
 };
 
 use envtest::{
@@ -13,54 +13,14 @@ use envtest::{
 };
 use http::Method;
 use kube::{Client, Config};
+use programs::alone;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::watch;
 
 /// The program with nothing around it: no kubeconfig, no home, no pod.
 pub(crate) fn program() -> Command {
-    let mut program = Command::new(env!("CARGO_BIN_EXE_koord-scheduler"));
-    let inherited = std::env::vars_os().map(|(name, _)| name);
-    for name in inherited.filter(|name| name.to_string_lossy().starts_with("KUBE")) {
-        program.env_remove(name);
-    }
-    program.env("HOME", "/nonexistent").stdin(Stdio::null());
-    program
-}
-
-/// A program that does not outlive its test.
-pub(crate) struct Running(pub(crate) Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-impl Running {
-    /// Asks it to end, and waits for its exit code.
-    pub(crate) fn terminate(&mut self) -> Option<i32> {
-        let pid = rustix::process::Pid::from_child(&self.0);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-        self.0.wait().unwrap().code()
-    }
-}
-
-/// A port of this machine that is free now.
-pub(crate) fn free() -> SocketAddr {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap()
-}
-
-/// The body of a GET; none where it is not answered with 200.
-pub(crate) async fn answer(address: SocketAddr, path: &str) -> Option<String> {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    let mut stream = tokio::net::TcpStream::connect(address).await.ok()?;
-    let request = format!("GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).await.ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.ok()?;
-    answer.starts_with("HTTP/1.1 200").then_some(answer)
+    alone(env!("CARGO_BIN_EXE_koord-scheduler"))
 }
 
 /// The code and the body of a GET at the secure port; of a refusal, its message.

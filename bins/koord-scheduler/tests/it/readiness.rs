@@ -1,11 +1,9 @@
 //! An API server that does not serve every kind that plugins read.
 
+use programs::free;
 use std::{fs, time::Instant};
 
-use crate::{
-    program::{Server, free},
-    replicas::MAX,
-};
+use crate::{program::Server, replicas::MAX};
 
 /// LoadAwareScheduling reads NodeMetrics.
 const CONFIG: &str = "\

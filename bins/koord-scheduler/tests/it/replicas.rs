@@ -9,9 +9,10 @@ use std::{
 };
 
 use http::Method;
+use programs::{Running, answer, free};
 use serde_json::{Value, json};
 
-use crate::program::{Running, Server, answer, free, program};
+use crate::program::{Server, program};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 pub(crate) const MAX: Duration = Duration::from_mins(1);
@@ -113,8 +114,15 @@ async fn profiles_place_pods_by_their_arguments_and_another_replica_takes_over()
     let metrics = answer(one, "/metrics").await.unwrap();
     assert!(metrics.contains("koord_scheduler_build_info{"), "{metrics}");
 
-    let mut second = server.replica(two);
-    is_ready(&mut second, two).await;
+    let (mut second, log) = server.logged(CONFIG, two).await;
+    let begin = Instant::now();
+    while !fs::read_to_string(&log)
+        .unwrap()
+        .contains("waiting: another process leads lease=\"koord-scheduler\" leader=")
+    {
+        assert!(begin.elapsed() < MAX, "{}", fs::read_to_string(&log).unwrap());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
     assert_eq!(first.terminate(), Some(0), "and it gives its lease back");
     server.add_pod("c", "packs").await;
     assert_eq!(server.node_of("c").await, "small");

@@ -15,13 +15,15 @@ use http::Method;
 use koord_resource::{
     declare::Profile,
     document::{custom_resource_definition, roles},
+    rbac::RbacRule,
     yaml,
 };
-use koord_scheduler::rbac_rules;
+use koord_scheduler::{GATED, rbac_rules};
+use programs::{Running, free};
 use serde_json::{Value, json};
 
 use crate::{
-    program::{Running, Server, free, secure_answer, write},
+    program::{Server, secure_answer, write},
     replicas::{MAX, is_ready},
 };
 
@@ -58,7 +60,7 @@ impl Server {
             self.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &definition).await;
         }
         self.post("/api/v1/namespaces", &json!({"metadata": {"name": NAMESPACE}})).await;
-        for role in roles("koord-scheduler-role", &rbac_rules(), NAMESPACE) {
+        for role in roles("koord-scheduler-role", &rules(), NAMESPACE) {
             let kind = role["kind"].as_str().unwrap();
             let place = role["metadata"]["namespace"].as_str();
             let path = place.map_or(RBAC.to_owned(), |namespace| format!("{RBAC}/namespaces/{namespace}"));
@@ -85,7 +87,7 @@ impl Server {
         self.add_node("only", "4").await;
         let devices = json!([{"type": "gpu", "minor": 0, "health": true, "id": "GPU-0",
             "resources": {"koordinator.sh/gpu-core": "100", "koordinator.sh/gpu-memory": "80Gi", "koordinator.sh/gpu-memory-ratio": "100"}}]);
-        let device = json!({"apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "Device", "metadata": {"name": "only"}, "spec": {"devices": devices}});
+        let device = json!({"apiVersion": "scheduling.koordinator.sh/v1alpha1", "kind": "Device", "metadata": {"name": "only", "labels": {"node.koordinator.sh/gpu-vendor": "metax"}}, "spec": {"devices": devices}});
         self.post("/apis/scheduling.koordinator.sh/v1alpha1/devices", &device).await;
         let class = json!({"metadata": {"name": "high"}, "value": 1000});
         self.post("/apis/scheduling.k8s.io/v1/priorityclasses", &class).await;
@@ -139,6 +141,11 @@ impl Server {
     }
 }
 
+/// What the roles grant, with that of gates.
+fn rules() -> Vec<RbacRule> {
+    rbac_rules().into_iter().chain(GATED.iter().flat_map(|gated| gated.rules.iter().copied())).collect()
+}
+
 fn pod(name: &str, requests: &Value, more: &Value) -> Value {
     let resources = json!({"requests": requests, "limits": requests});
     let mut spec = json!({"schedulerName": "koord-scheduler", "containers": [{"name": "c", "image": "i", "resources": resources}]});
@@ -151,7 +158,7 @@ type Right = (String, String, String, String);
 
 fn granted() -> BTreeSet<Right> {
     let mut rights = BTreeSet::new();
-    for rule in rbac_rules() {
+    for rule in rules() {
         let namespace = if rule.namespace.is_some() { NAMESPACE } else { "" };
         for verb in rule.verbs {
             rights.insert((namespace.to_owned(), rule.group.to_owned(), rule.resource.to_owned(), (*verb).to_owned()));
@@ -182,6 +189,7 @@ async fn what_the_roles_grant_is_what_the_program_asks_for() {
         program
             .arg(format!("--secure-port={}", secure.port()))
             .arg("--explain-waiting")
+            .arg(format!("--feature-gates={}", GATED.map(|gated| format!("{}=true", gated.gate)).join(",")))
             .stderr(Stdio::inherit())
             .spawn()
             .unwrap(),

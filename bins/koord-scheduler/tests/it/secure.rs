@@ -3,10 +3,11 @@
 use std::process::Stdio;
 
 use envtest::cluster::Options;
+use programs::{Running, answer, free};
 use serde_json::{Value, json};
 
 use crate::{
-    program::{Running, Server, answer, free, secure_answer, write},
+    program::{Server, secure_answer, write},
     replicas::is_ready,
     rights::{RBAC, USER},
 };

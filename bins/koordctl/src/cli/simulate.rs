@@ -6,7 +6,7 @@ use clap::Args;
 use jiff::Timestamp;
 use koord_program::flags::{span, time};
 
-use super::AnswerArgs;
+use super::shared::AnswerArgs;
 
 /// Options of `simulate`.
 #[derive(Clone, Debug, Args)]

@@ -36,7 +36,7 @@ impl Cluster {
             Box::new(Finding { check, severity, object: "API server".to_owned(), problem, remedy: remedy.to_owned() })
         };
         let reached = connect::reach(&args.answer.cluster).await;
-        let Server { client, time, version } =
+        let Server { client, time, version, .. } =
             reached.map_err(|Unreachable { problem, remedy }| unreachable(problem, &remedy))?;
         let environment = |name: &str| match name {
             "POD_NAMESPACE" => Some(args.namespace.clone()),

@@ -72,7 +72,7 @@ async fn of_cluster(args: &SimulateArgs, client: &Client, now: Timestamp) -> Res
 }
 
 /// Pods of files have the priority of their class.
-async fn complete(objects: &mut [Value], known: &mut Objects) -> Result<()> {
+pub(crate) async fn complete(objects: &mut [Value], known: &mut Objects) -> Result<()> {
     for class in objects.iter().filter(|object| object["kind"] == "PriorityClass") {
         known.add(class.clone());
     }

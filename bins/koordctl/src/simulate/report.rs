@@ -4,13 +4,6 @@ mod chart;
 mod nodes;
 mod table;
 
-use std::{
-    fs::OpenOptions,
-    io::{ErrorKind, Write as _},
-    path::{Path, PathBuf},
-};
-
-use anyhow::{Context as _, Result, bail};
 use koord_simulator::outcome::{Sample, Served};
 
 use self::{
@@ -23,35 +16,6 @@ use super::{
 };
 
 const STYLE: &str = include_str!("report/style.css");
-
-/// The file that the report is written to.
-pub(super) struct Target<'a> {
-    file: &'a Path,
-    force: bool,
-}
-
-impl<'a> Target<'a> {
-    /// Refuses a file that is in the way before anything is simulated.
-    pub(super) fn of(file: &'a Path, force: bool) -> Result<Self> {
-        if !force && file.exists() {
-            bail!("{} exists already; name another file, or overwrite it with --force", file.display());
-        }
-        let folder = file.parent().filter(|folder| *folder != Path::new("")).map_or(PathBuf::from("."), Path::to_owned);
-        if !folder.is_dir() {
-            bail!("--report {}: there is no folder {}; create it, or name another", file.display(), folder.display());
-        }
-        Ok(Self { file, force })
-    }
-
-    pub(super) fn write(&self, page: &str) -> Result<()> {
-        let Self { file, force } = self;
-        let opened = OpenOptions::new().write(true).create_new(!force).create(*force).truncate(*force).open(file);
-        match opened.and_then(|mut opened| opened.write_all(page.as_bytes())) {
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => bail!("{} exists already", file.display()),
-            written => written.with_context(|| format!("{} cannot be written", file.display())),
-        }
-    }
-}
 
 /// The page.
 pub(super) fn page(played: &Played, runs: &[Run]) -> String {

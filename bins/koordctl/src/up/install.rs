@@ -171,7 +171,7 @@ async fn remove(client: &Client, object: Value) -> Result<()> {
 }
 
 /// An object, and where objects of its kind live.
-fn typed(client: &Client, object: Value) -> Result<(Api<DynamicObject>, DynamicObject)> {
+pub(crate) fn typed(client: &Client, object: Value) -> Result<(Api<DynamicObject>, DynamicObject)> {
     let object: DynamicObject = serde_json::from_value(object)?;
     let types = object.types.clone().context("an object without a kind")?;
     let resource = ApiResource::from_gvk(&GroupVersionKind::try_from(&types)?);

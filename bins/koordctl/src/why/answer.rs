@@ -3,7 +3,7 @@
 use koord_engine::{
     cycle::OnNode,
     engine::{Decision, Outcome, Refused, Why},
-    plugin::Reason,
+    plugin::{Reason, ReasonCode},
     pod::Pod,
 };
 use serde_json::{Value, json};
@@ -92,8 +92,17 @@ pub(super) fn everywhere(why: &Why, unblock: &[Unblock], screen: Screen) -> Stri
     if !unblock.is_empty() {
         let lines = unblock.iter().map(|one| screen.wrapped(&one.to_text(), "", "    "));
         text = format!("{text}\n{}", lines.map(|lines| lines.trim_end().to_owned() + "\n").collect::<String>());
+    } else if waits(why) {
+        text += "\nno small change was found with which it would be placed; docs/reference/scheduling-reasons.md says of each code what helps\n";
     }
     text
+}
+
+/// Whether the pod is refused, or held for something else than its turn in a gang.
+fn waits(Why { node, decision, .. }: &Why) -> bool {
+    let Some(Decision { held, outcome, .. }) = decision else { return false };
+    let is_held = held.as_ref().is_some_and(|(_, reason)| reason.code != ReasonCode::GangRepresented);
+    node.is_none() && (is_held || held.is_none() && matches!(outcome, Some(Outcome::Refused(_))))
 }
 
 /// The nodes that are refused, by the first plugin that refuses them and its words; the most frequent first.

@@ -170,7 +170,9 @@ impl Search<'_> {
         let of_pod = self.of_pod();
         for on in self.of_nodes() {
             for base in &of_pod {
-                let changes: Vec<Change> = base.iter().chain(&on).cloned().collect();
+                // What is against the pod as a whole and against a node may have one remedy.
+                let further = on.iter().filter(|change| !base.contains(change));
+                let changes: Vec<Change> = base.iter().chain(further).cloned().collect();
                 if changes.is_empty() || changes.len() > TOGETHER_MAX {
                     continue;
                 }
@@ -269,6 +271,9 @@ impl Search<'_> {
             let found = search::fewer_devices(&mut self.trials, &self.subject, &devices).await?;
             self.found(found);
         }
+        if refusing.contains("NodeResourcesFit") && self.answers.is_empty() {
+            self.without_unoffered(&devices).await?;
+        }
         let by_amount = ["NodeResourcesFit", "LoadAwareScheduling", "NodeNUMAResource", "ElasticQuota"];
         for (name, now) in others {
             let is_known = self.answers.iter().flat_map(|known| &known.changes).any(|change| change.kind == "request");
@@ -302,6 +307,22 @@ impl Search<'_> {
             let refusal = Refusal { cluster, subject: &self.subject, pod: self.pod, node, row };
             let found = search::higher_threshold(&mut self.trials, &refusal, resource).await?;
             self.found(found);
+        }
+        Ok(())
+    }
+
+    /// Nothing of the resources that no node offers.
+    async fn without_unoffered(&mut self, requests: &[(String, i64)]) -> Result<()> {
+        let nodes = || self.engine.cluster().rows().map(|(_, node)| node);
+        let is_offered = |name: &str| nodes().any(|node| node.allocatable.amount(name).signum() > 0);
+        let unoffered: Vec<&(String, i64)> = requests.iter().filter(|(name, _)| !is_offered(name)).collect();
+        let names: Vec<&str> = unoffered.iter().map(|(name, _)| &**name).collect();
+        let text = format!("it did not request {}, of which no node offers any", names.join(", "));
+        let dropped = unoffered.iter().filter_map(|(name, now)| self.subject.requesting(name, *now, 0));
+        if let Some(change) = dropped.reduce(|one, other| on_node::joined(one, &other)) {
+            let change = Change { text, ..change };
+            let placement = self.trials.placement(&[&change]).await?;
+            self.answer(vec![change], placement, 1);
         }
         Ok(())
     }

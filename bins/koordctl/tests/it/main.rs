@@ -4,6 +4,7 @@
 
 mod agreement;
 mod bad_input;
+mod bench;
 mod cluster;
 mod commands;
 mod data_dir;
@@ -17,6 +18,7 @@ mod profile;
 mod program;
 mod quota;
 mod reference;
+mod replay;
 mod scheduling_scenario;
 mod simulate;
 mod snapshot;

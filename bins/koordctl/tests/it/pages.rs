@@ -295,19 +295,34 @@ fn the_quickstart_is_true() {
     every_command_prints_what_the_page_says("quickstart.md", &[]);
 }
 
-/// The commands of this section need no cluster.
-#[test]
-fn the_section_about_simulations_is_true() {
-    let Some(desk) = Desk::set_up("scheduler.md") else { return };
+/// Runs the commands of a section, which need no cluster. There are at least so many of this one.
+#[track_caller]
+fn section_is_true(home: &str, title: &str, command: &str, least: usize) {
+    let Some(desk) = Desk::set_up(home) else { return };
     let page = page("scheduler.md");
-    let (before, section) = page.split_once("## Before it happens: simulate\n").unwrap();
+    let (before, section) = page.split_once(&format!("## {title}\n")).unwrap();
     let section = section.split("\n## ").next().unwrap();
     let lines = before.lines().count() + 1;
     let steps = steps(section).into_iter().map(|step| Step { line: step.line + lines, ..step });
     let wrong: Vec<String> = steps.filter_map(|step| desk.check("scheduler.md", &step)).collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let commands = section.matches("koordctl simulate ").count();
-    assert!(commands >= 4, "{commands}");
+    let commands = section.matches(command).count();
+    assert!(commands >= least, "{commands}");
+}
+
+#[test]
+fn the_section_about_simulations_is_true() {
+    section_is_true("scheduler.md", "Before it happens: simulate", "koordctl simulate ", 4);
+}
+
+#[test]
+fn the_section_about_replays_is_true() {
+    section_is_true("replay.md", "What a saved cluster would get: replay", "koordctl snapshot replay ", 3);
+}
+
+#[test]
+fn the_section_about_benchmarks_is_true() {
+    section_is_true("bench.md", "How fast it is: bench", "koordctl bench ", 3);
 }
 
 /// The flags with which the guide starts its cluster, as it says them.

@@ -148,6 +148,7 @@ fn what_keeps_a_pod_from_a_node_is_named_by_what_would_let_it_there() {
     let selected = json!({"matchExpressions": [{"key": "disk", "operator": "Exists"}]});
     let disk =
         json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [selected]}}});
+    let affinity = "scheduling.koordinator.sh/reservation-affinity";
     let cases: &[(&str, Vec<Value>, &str)] = &[
         ("taint", vec![tainted.clone(), pod("p", &json!({}))], "it tolerated the taint gpu=yes:NoSchedule"),
         ("cordon", vec![cordoned, pod("p", &json!({}))], "n1 were uncordoned"),
@@ -196,6 +197,22 @@ fn what_keeps_a_pod_from_a_node_is_named_by_what_would_let_it_there() {
                 pod("p", &json!({})),
             ],
             "n1 allowed 2 pods",
+        ),
+        (
+            "against the pod and its nodes alike",
+            vec![
+                plain.clone(),
+                pod(
+                    "p",
+                    &json!({"metadata": {"annotations": {(affinity): "{\"reservationSelector\":{\"pool\":\"x\"}}"}}}),
+                ),
+            ],
+            "it were without the annotation scheduling.koordinator.sh/reservation-affinity",
+        ),
+        (
+            "what no node offers",
+            vec![plain, requesting("p", &json!({"example.com/card": "1", "example.com/key": "1"}))],
+            "it did not request example.com/card, example.com/key, of which no node offers any",
         ),
     ];
     for (name, objects, expected) in cases {

@@ -86,7 +86,9 @@ fn a_pod_that_waits_is_told_why() {
     );
     assert!(text("gated").starts_with("shop/gated is not tried: SchedulingGates: "), "{}", text("gated"));
     assert!(text("gated").contains("[SchedulingGated]"), "{}", text("gated"));
-    assert_eq!(text("foreign"), "shop/foreign is left to another scheduler: its schedulerName is \"other\"\n");
+    let foreign = "shop/foreign is left to another scheduler: its schedulerName is \"other\"\n\
+                   the configuration has profiles for koord-scheduler, default-scheduler\n";
+    assert_eq!(text("foreign"), foreign);
     assert!(text("runs").starts_with("shop/runs is on n1\n"));
 }
 

@@ -146,9 +146,9 @@ pub(super) async fn fill(core: &Core, source: Source) -> Result<Stored> {
 /// Every object of a cluster that the caches of a core want, as files have it.
 pub async fn read(core: &Core, client: &Client) -> Result<Vec<Value>> {
     let mut objects = Vec::new();
-    each(core, client, |kind, _, text| {
+    each(core, client, |kind, watches, text| {
         let mut object = serde_json::from_str(text)?;
-        complete(&mut object, kind);
+        complete(&mut object, watches.first().map_or(kind, |watch| watch.asked()));
         objects.push(object);
         Ok(())
     })
@@ -163,10 +163,16 @@ async fn each(
     mut see: impl FnMut(ResourceKind, &[&Watch], &str) -> Result<()>,
 ) -> Result<()> {
     let mut missing = Missing::default();
-    for (collection, watches) in collections(core) {
-        let Some(kind) = watches.first().map(|watch| watch.kind) else { continue };
-        let Err(error) = list(client, &collection, |text| see(kind, &watches, text)).await else { continue };
-        let is_absent = matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 404);
+    for (mut collection, watches) in collections(core) {
+        let Some(first) = watches.first() else { continue };
+        let kind = first.kind;
+        let mut listed = list(client, &collection, |text| see(kind, &watches, text)).await;
+        while listed.as_ref().is_err_and(is_absence) && first.next_version() {
+            collection.path = first.path();
+            listed = list(client, &collection, |text| see(kind, &watches, text)).await;
+        }
+        let Err(error) = listed else { continue };
+        let is_absent = is_absence(&error);
         if is_absent && watches.iter().all(|watch| watch.is_optional()) {
             continue;
         }
@@ -175,6 +181,10 @@ async fn each(
     }
     missing.none()?;
     Ok(())
+}
+
+fn is_absence(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 404)
 }
 
 /// Gives an object of a file to the caches that want it.
@@ -191,11 +201,11 @@ pub fn kind_of(core: &Core, object: &Value) -> Result<Option<ResourceKind>> {
     let text = |field: &str| object[field].as_str().unwrap_or_default();
     let (api_version, name) = (text("apiVersion"), text("kind"));
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
-    let mut kinds = core.watches().iter().map(|watch| watch.kind);
-    let kind = kinds.find(|kind| kind.kind == name && (api_version.is_empty() || kind.group == group));
-    let Some(kind) = kind else { return Ok(None) };
+    let is_it = |kind: ResourceKind| kind.kind == name && (api_version.is_empty() || kind.group == group);
+    let Some(watch) = core.watches().iter().find(|watch| is_it(watch.kind)) else { return Ok(None) };
+    let kind = watch.kind;
     ensure!(
-        api_version.is_empty() || api_version == kind.api_version(),
+        api_version.is_empty() || watch.decodes(api_version),
         "{name} {}: it is written in {api_version}, and {} is read, which only an API server converts it to: kubectl get {}.{}.{} -o yaml",
         object["metadata"]["name"].as_str().unwrap_or_default(),
         kind.api_version(),

@@ -26,7 +26,7 @@ use koord_core::uid::Uid;
 use koord_scheduling::{ResourceId, ResourceNames, ResourceVector};
 
 pub use self::{
-    audit::Mismatch,
+    audit::{Mismatch, Subject, Turn},
     class::{Class, ClassId},
     images::Image,
     log::Position,
@@ -194,6 +194,11 @@ impl Cluster {
         self.slots.get(row.index())?.node.as_ref()
     }
 
+    /// The name of a row's node, be it that only pods name it.
+    pub fn name(&self, row: Row) -> Option<&Arc<str>> {
+        self.slots.get(row.index()).map(|slot| &slot.name)
+    }
+
     /// The row of a node.
     pub fn row(&self, name: &str) -> Option<Row> {
         self.rows.get(name).copied().filter(|row| self.node(*row).is_some())
@@ -314,6 +319,12 @@ impl Cluster {
     /// The pods that are nowhere, of all schedulers.
     pub fn pending(&self) -> impl Iterator<Item = &Arc<Pod>> {
         self.pending.values()
+    }
+
+    /// All pods as they were told of last, of all schedulers, wherever they are.
+    pub fn known_pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
+        let placed = self.pods.values().map(|placed| &placed.pod);
+        self.pending.values().chain(placed.filter(|pod| !self.pending.contains_key(&pod.uid)))
     }
 
     /// A pod that is nowhere.
@@ -669,6 +680,8 @@ impl Cluster {
         let slot = &self.slots[row.index()];
         if slot.node.is_none() && slot.pods.is_empty() && self.rows.remove(&slot.name).is_some() {
             self.free.push(row);
+            // What will be in the row is another node.
+            self.nominated.retain(|_, (_, at)| *at != row);
         }
     }
 
@@ -676,7 +689,7 @@ impl Cluster {
         let class = self.class(&pod.template);
         self.requested.add(row, class.requests());
         for (column, usage) in self.assumed_usage.iter_mut().zip(class.template().assumed_usage) {
-            column[row.index()] += usage;
+            column[row.index()] = column[row.index()].saturating_add(usage);
         }
         let pods = &mut self.slots[row.index()].pods;
         if let Err(at) = pods.binary_search(&pod.uid) {
@@ -693,13 +706,17 @@ impl Cluster {
         let placed = self.pods.remove(uid)?;
         self.assumed -= usize::from(placed.pod.node.is_none());
         self.population.remove(&placed);
-        self.requested.subtract(placed.row, placed.class.requests());
-        for (column, usage) in self.assumed_usage.iter_mut().zip(placed.class.template().assumed_usage) {
-            column[placed.row.index()] -= usage;
-        }
         let pods = &mut self.slots[placed.row.index()].pods;
         if let Ok(at) = pods.binary_search(uid) {
             pods.remove(at);
+        }
+        let is_exact = self.assumed_usage.iter().all(|column| column[placed.row.index()] < i64::MAX);
+        if self.requested.subtract(placed.row, placed.class.requests()) && is_exact {
+            for (column, usage) in self.assumed_usage.iter_mut().zip(placed.class.template().assumed_usage) {
+                column[placed.row.index()] -= usage;
+            }
+        } else {
+            self.recount(placed.row);
         }
         self.with_states(|states, cluster| states.iter_mut().for_each(|state| state.removed(cluster, &placed)));
         Some(placed)

@@ -53,12 +53,15 @@ impl Columns {
         }
     }
 
-    /// Subtracts amounts from a row.
-    pub fn subtract(&mut self, row: Row, amounts: &ResourceVector) {
+    /// Subtracts amounts from a row. Says whether the rest is exact, which it is not where the sum was too large to be kept.
+    pub fn subtract(&mut self, row: Row, amounts: &ResourceVector) -> bool {
+        let mut is_exact = true;
         for (resource, amount) in amounts.iter() {
             let cell = self.cell(resource, row);
+            is_exact &= *cell < i64::MAX;
             *cell = cell.saturating_sub(amount);
         }
+        is_exact
     }
 
     /// The amounts of a row.

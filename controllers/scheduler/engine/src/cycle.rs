@@ -264,13 +264,15 @@ impl Prepared {
         else {
             return true;
         };
-        let new = match asks.filter(request, cluster) {
-            PreFilter::Skip => None,
-            PreFilter::Nodes(filter) => Some(filter),
-            // Names do not change, for they are the pod's own.
-            PreFilter::Among(_, filter) => filter,
+        let (names, new) = match asks.filter(request, cluster) {
+            PreFilter::Skip => (None, None),
+            PreFilter::Nodes(filter) => (None, Some(filter)),
+            PreFilter::Among(names, filter) => (Some(names), filter),
             PreFilter::None(_) => return false,
         };
+        if !self.among.is_limited(plugin, names.as_ref()) {
+            return false;
+        }
         let at = self.filters.partition_point(|(known, _)| profile.place_of_filter(*known) < Some(place));
         let old = self.filters.get(at).filter(|(known, _)| *known == plugin).map(|(_, filter)| filter);
         let inherits = old.zip(new.as_ref()).is_some_and(|(old, new)| old.inherits() && new.inherits());

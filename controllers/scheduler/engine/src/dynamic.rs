@@ -3,17 +3,21 @@
 //! Of the objects that is kept which decides what a claim is given; what no plugin reads is dropped when they are decoded.
 
 mod objects;
+mod taints;
 
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::{PodResourceClaimStatus, PodSpec};
 use koord_core::key::ObjectKey;
 
-pub use self::objects::{
-    AllocatedDevice, AllocatedDevices, Allocation, ClaimMetadata, ClaimSpec, ClaimStatus, Consumer, Device, DeviceAsk,
-    DeviceAttribute, DeviceCapacity, DeviceClaim, DeviceClass, DeviceClassSpec, DeviceConfiguration, DeviceConstraint,
-    DeviceId, DeviceRequest, DeviceTaint, DeviceToleration, Expression, ResourceClaim, ResourceSlice, Selector,
-    SlicePool, SliceSpec,
+pub use self::{
+    objects::{
+        AllocatedDevice, AllocatedDevices, Allocation, ClaimMetadata, ClaimSpec, ClaimStatus, Consumer, Device,
+        DeviceAsk, DeviceAttribute, DeviceCapacity, DeviceClaim, DeviceClass, DeviceClassSpec, DeviceConfiguration,
+        DeviceConstraint, DeviceId, DeviceRequest, Expression, ResourceClaim, ResourceSlice, Selector, SlicePool,
+        SliceSpec,
+    },
+    taints::{DeviceTaint, DeviceTaintRule, DeviceToleration, TaintRuleSpec, TaintedDevices},
 };
 
 /// A claim that a pod's spec names.
@@ -85,6 +89,29 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn requests_and_devices_of_older_versions_are_those_of_the_newest() {
+        let ask = json!({"deviceClassName": "gpu", "count": 2, "adminAccess": true, "tolerations": [{"key": "k"}]});
+        let request = |old: serde_json::Value| serde_json::from_value::<DeviceRequest>(old).unwrap();
+        let mut old = ask.clone();
+        old["name"] = json!("r");
+        let newest = request(json!({"name": "r", "exactly": ask}));
+        assert_eq!(request(old), newest);
+        assert_eq!((newest.name.as_str(), newest.exactly.as_ref().map(|ask| ask.count)), ("r", Some(Some(2))));
+        let choice = request(json!({"name": "r", "firstAvailable": [{"name": "a", "deviceClassName": "gpu"}]}));
+        assert_eq!((choice.exactly, choice.first_available[0].name.as_str()), (None, "a"));
+        let like = json!({
+            "attributes": {"model": {"string": "m"}}, "capacity": {"memory": {"value": "1Gi"}},
+            "taints": [{"key": "k", "effect": "NoSchedule"}], "consumesCounters": [{"counterSet": "s"}],
+        });
+        let device = |old: serde_json::Value| serde_json::from_value::<Device>(old).unwrap();
+        let mut newest = like.clone();
+        newest["name"] = json!("d");
+        let newest = device(newest);
+        assert_eq!(device(json!({"name": "d", "basic": like})), newest);
+        assert_eq!((&*newest.name, newest.taints.len(), newest.consumes_counters.len()), ("d", 1, 1));
+    }
 
     #[test]
     fn what_drivers_are_told_is_kept_as_it_is() {

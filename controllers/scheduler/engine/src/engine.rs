@@ -32,7 +32,7 @@ pub use self::{
     why::{Decision, Why},
 };
 use crate::{
-    cluster::{Cluster, Mismatch, Placed},
+    cluster::{Cluster, Mismatch, Placed, Turn},
     columns::Row,
     cycle::{Memory, Profile},
     event::Event,
@@ -258,13 +258,16 @@ impl Engine {
             self.bound(&pod, &node, now);
             return;
         }
+        let was_said = self.cluster.pending_pod(&pod.uid).and_then(|known| known.nominated.clone());
         self.cluster.know(&pod);
         self.is_unsettled = true;
         // What is assumed is being bound; the change comes again with the node.
         if self.cluster.pod(&pod.uid).is_none() && self.profile_of(&pod).is_some() {
             let row = pod.nominated.as_ref().and_then(|node| self.cluster.row(node));
-            if row.is_some() && self.cluster.nomination(&pod.uid).is_none() {
-                self.cluster.nominate(&pod, row);
+            let is_new = row.is_some() && self.cluster.nomination(&pod.uid).is_none();
+            // Somebody has written that room is made elsewhere, or not any more.
+            if is_new || was_said.is_some() && was_said != pod.nominated {
+                self.make_room(&pod, row, now);
             }
             let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };
             self.queue.set(pod, now, &judge);
@@ -289,8 +292,16 @@ impl Engine {
         for plugin in profile.and_then(|index| self.profiles.get(index)).iter().flat_map(|profile| &profile.plugins) {
             plugin.given(pod, &mut holds);
         }
+        let old = known.map(|known| Arc::clone(&known.pod));
         self.cluster.place(Arc::clone(pod), node, holds);
         self.notify(&Event::PodAssigned(Arc::clone(pod)), now);
+        let Some(old) = old else { return };
+        if pod.requests_less(&old) {
+            self.notify(&Event::PodScaledDown { old: Arc::clone(&old), new: Arc::clone(pod) }, now);
+        }
+        if pod.template.labels != old.template.labels {
+            self.notify(&Event::PodRelabelled { old, new: Arc::clone(pod) }, now);
+        }
     }
 
     /// A pod was deleted, or has ended.
@@ -405,13 +416,38 @@ impl Engine {
         Some(result)
     }
 
-    /// Compares the sums of some rows, from this one on, with what the objects amount to, and sets right what differs. Gives what
-    /// differed, and the row to go on with; none after the last.
-    pub fn audit(&mut self, from: usize, rows: usize) -> (Vec<Mismatch>, Option<usize>) {
-        let end = from.saturating_add(rows);
-        let among = (from..end.min(self.cluster.width())).filter_map(Row::at);
-        let found = among.flat_map(|row| self.cluster.audit(row)).collect();
-        (found, (end < self.cluster.width()).then_some(end))
+    /// Compares sums with what the objects amount to, of so many rows or of a part of the cluster as a whole, and sets right what
+    /// differs. Gives what differed, and where to go on; nowhere after the last part of a round.
+    pub fn audit(&mut self, turn: Turn, rows: usize) -> (Vec<Mismatch>, Option<Turn>) {
+        let (found, next) = match turn {
+            Turn::Rows(from) => {
+                let end = from.saturating_add(rows).min(self.cluster.width());
+                let among = (from..end).filter_map(Row::at);
+                let found: Vec<Mismatch> = among.flat_map(|row| self.cluster.audit(row)).collect();
+                (found, Some(if end < self.cluster.width() { Turn::Rows(end) } else { Turn::Whole(0) }))
+            }
+            Turn::Whole(part) => {
+                let next = part + 1;
+                (self.cluster.audit_whole(part), (next < self.cluster.audit_parts()).then_some(Turn::Whole(next)))
+            }
+        };
+        if !found.is_empty() {
+            // What was decided by a wrong sum is decided anew.
+            self.memories.iter_mut().for_each(Memory::clear);
+            self.is_unsettled = true;
+        }
+        (found, next)
+    }
+
+    /// A whole round of [`Engine::audit`].
+    pub fn audit_all(&mut self) -> Vec<Mismatch> {
+        let (mut found, mut turn) = (Vec::new(), Some(Turn::default()));
+        while let Some(at) = turn {
+            let (some, next) = self.audit(at, usize::MAX);
+            found.extend(some);
+            turn = next;
+        }
+        found
     }
 
     /// What plugins want to be done beside attempts. A plugin of several profiles is asked once.

@@ -20,6 +20,20 @@ pub enum Event {
     PodAssigned(Arc<Pod>),
     /// A pod is gone from its node, or is not assumed to be there any more.
     PodRemoved(Arc<Pod>),
+    /// A pod on a node requests less of something than before.
+    PodScaledDown {
+        /// As it was.
+        old: Arc<Pod>,
+        /// As it is.
+        new: Arc<Pod>,
+    },
+    /// A pod on a node has other labels than before.
+    PodRelabelled {
+        /// As it was.
+        old: Arc<Pod>,
+        /// As it is.
+        new: Arc<Pod>,
+    },
     /// An object of another kind was added, changed or deleted.
     Object(ObjectChange),
     /// Room is not being made any more for a pod of this priority, or elsewhere.
@@ -53,6 +67,10 @@ impl Events {
     pub const POD_CHANGED: Self = Self(1 << 6);
     /// An object of another kind changed; [`crate::plugin::Plugin::may_help`] says whether it is one that matters.
     pub const OBJECTS: Self = Self(1 << 7);
+    /// A pod on a node requests less than before.
+    pub const POD_SCALED_DOWN: Self = Self(1 << 8);
+    /// The labels of a pod on a node changed.
+    pub const POD_LABELS: Self = Self(1 << 9);
     /// Whatever happens.
     pub const ALL: Self = Self(u16::MAX);
 
@@ -83,6 +101,8 @@ impl Event {
             }
             Self::PodAssigned(_) => Events::POD_ASSIGNED,
             Self::PodRemoved(_) | Self::NominationChanged(_) => Events::POD_REMOVED,
+            Self::PodScaledDown { .. } => Events::POD_SCALED_DOWN,
+            Self::PodRelabelled { .. } => Events::POD_LABELS,
             Self::PodChanged => Events::POD_CHANGED,
             Self::Object(_) => Events::OBJECTS,
             Self::Timeout => Events::ALL,

@@ -2,25 +2,47 @@
 
 use std::{any::Any, sync::Arc};
 
-/// What plugins have reserved for one pod. Cheap to clone.
+use koord_resource::ResourceList;
+
+/// What plugins have reserved for one pod. Cheap to clone, and of most pods nothing.
 #[derive(Clone, Debug, Default)]
-pub struct Holds(Vec<Arc<dyn Any + Send + Sync>>);
+pub struct Holds(Option<Arc<Vec<Hold>>>);
+
+type Hold = Arc<dyn Any + Send + Sync>;
 
 impl Holds {
     /// What the plugin with holds of this type has reserved.
     pub fn get<T: Any>(&self) -> Option<&T> {
-        self.0.iter().find_map(|hold| hold.downcast_ref())
+        self.0.iter().flat_map(|holds| holds.iter()).find_map(|hold| hold.downcast_ref())
     }
 
     /// Adds a hold, instead of one of the same type.
     pub fn set<T: Any + Send + Sync>(&mut self, hold: T) {
-        self.0.retain(|known| !known.is::<T>());
-        self.0.push(Arc::new(hold));
+        let holds = Arc::make_mut(self.0.get_or_insert_default());
+        holds.retain(|known| !known.is::<T>());
+        holds.push(Arc::new(hold));
     }
 
     /// Whether nothing is reserved.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.is_none()
+    }
+}
+
+/// ResizePod: amounts that a pod which stands for an object requests on its node instead of what it said, because it was given them. A
+/// plugin sets it in Reserve.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Resized(pub ResourceList);
+
+impl Resized {
+    /// Requests with these amounts.
+    #[must_use]
+    pub fn over(&self, requests: &ResourceList) -> ResourceList {
+        let mut requests = requests.clone();
+        for (name, amount) in &self.0 {
+            requests.insert(name, amount.clone());
+        }
+        requests
     }
 }
 

@@ -22,7 +22,8 @@ impl Labels {
 impl FromIterator<(Arc<str>, Arc<str>)> for Labels {
     /// The last of several values of one key counts.
     fn from_iter<I: IntoIterator<Item = (Arc<str>, Arc<str>)>>(labels: I) -> Self {
-        Self(labels.into_iter().collect::<BTreeMap<_, _>>().into_iter().collect())
+        let labels: BTreeMap<_, _> = labels.into_iter().collect();
+        if labels.is_empty() { Self::default() } else { Self(labels.into_iter().collect()) }
     }
 }
 

@@ -98,6 +98,12 @@ pub trait Plugin: Any + Send + Sync {
         Ok(())
     }
 
+    /// Whether it wakes the pods by itself that [`Plugin::pre_enqueue`] holds back, by [`Orders::activate`], as soon as they may be
+    /// scheduled. Otherwise it is asked about each of them whenever something happens.
+    fn wakes(&self) -> bool {
+        false
+    }
+
     /// NextPod: the pod to be tried next, before the order of the queue.
     fn next_pod(&self, _cluster: &Cluster) -> Option<Uid> {
         None
@@ -329,9 +335,13 @@ pub enum StandIn {
 /// The result of PostFilter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PostFilter {
-    /// Nothing can be done; the next plugin is asked. The words are added to the message.
+    /// Nothing is done; the next plugin is asked. The words are added to the message. Where room is being made for the pod
+    /// already, that stays so.
     Nothing(String),
-    /// Nothing can be done by any plugin. These words alone are added to the message.
+    /// No room can be made; the next plugin is asked. The words are added to the message, and the pod is nominated no longer.
+    NoRoom(String),
+    /// Nothing can be done by any plugin. These words alone are added to the message. Where room is being made for the pod already,
+    /// that stays so.
     Stop(String),
     /// Room is made on a node.
     Nominate {

@@ -16,9 +16,6 @@ use crate::{
     volume::{Disk, PodClaim, Volume},
 };
 
-/// Label: whether a pod is a workload, or keeps what it has for others.
-pub const OPERATING_MODE: &str = "scheduling.koordinator.sh/operating-mode";
-
 /// What pods of one workload have in common, and all that their placement depends on. Pods that share a template (the same
 /// [`Arc`]) are decided alike, and their decisions share work.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -97,7 +94,7 @@ impl HostPort {
 }
 
 /// A pod.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Pod {
     /// Its namespace and name.
     pub key: ObjectKey,
@@ -198,18 +195,55 @@ impl Pod {
     /// Whether it differs from how it was in what decides its placement: a status alone, such as the node on which room is made
     /// for it, wakes nobody.
     pub fn differs(&self, was: &Self) -> bool {
-        let same_template = Arc::ptr_eq(&self.template, &was.template) || self.template == was.template;
-        !same_template
+        !self.has_template_of(was)
             || (&self.gates, &self.given, &self.controller, self.deleting)
                 != (&was.gates, &was.given, &was.controller, was.deleting)
             || self.generated_claims != was.generated_claims
     }
 }
 
+impl PartialEq for Pod {
+    fn eq(&self, other: &Self) -> bool {
+        let Self {
+            key,
+            uid,
+            template: _,
+            gates,
+            node,
+            nominated,
+            deleting,
+            ends,
+            is_preempted,
+            given,
+            generated_claims,
+            created,
+            started,
+            scheduled,
+            initialized,
+            controller,
+            is_running,
+            is_ready,
+            reservation,
+        } = self;
+        (key, uid, gates, node, nominated) == (&other.key, &other.uid, &other.gates, &other.node, &other.nominated)
+            && (deleting, ends, is_preempted) == (&other.deleting, &other.ends, &other.is_preempted)
+            && (given, generated_claims, controller) == (&other.given, &other.generated_claims, &other.controller)
+            && (created, started, scheduled) == (&other.created, &other.started, &other.scheduled)
+            && (initialized, is_running, is_ready) == (&other.initialized, &other.is_running, &other.is_ready)
+            && reservation == &other.reservation
+            && self.has_template_of(other)
+    }
+}
+
 impl Pod {
-    /// Whether it is a pod that keeps what it has for others, as a reservation does.
-    pub fn keeps(&self) -> bool {
-        self.template.labels.get(OPERATING_MODE) == Some("Reservation")
+    /// Whether pods share a template. Templates of one cache are the same where they are equal; those of two are compared.
+    fn has_template_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.template, &other.template) || self.template == other.template
+    }
+
+    /// Whether it requests less of a resource than it did.
+    pub fn requests_less(&self, was: &Self) -> bool {
+        was.template.requests.iter().any(|(name, amount)| self.template.requests.amount(name) < amount)
     }
 
     /// Whether it is no pod but stands for a reservation.

@@ -35,6 +35,9 @@ pub trait Judge {
     /// Whether it may be tried at all now; otherwise the plugin that says no. `first` is the plugin that said no before.
     fn gate(&self, pod: &Pod, first: Option<u8>) -> Result<(), u8>;
 
+    /// Whether the plugin that holds a pod back wakes it by itself, so that it is not asked about events.
+    fn wakes(&self, pod: &Pod, plugin: u8) -> bool;
+
     /// Whether an event may help a pod that these plugins have refused.
     fn may_help(&self, pod: &Pod, refused_by: PluginSet, event: &Event) -> bool;
 }
@@ -97,6 +100,8 @@ pub struct Queue {
     parked: BTreeSet<(Moment, Uid)>,
     /// How many of these a plugin holds back.
     gated: usize,
+    /// Those whose plugin wakes them by itself.
+    held: BTreeSet<(Moment, Uid)>,
     in_flight: BTreeMap<Uid, InFlight>,
     /// What has happened since the oldest pod in flight was taken.
     events: VecDeque<Event>,
@@ -133,7 +138,7 @@ impl Queue {
             active: self.active.len(),
             backoff: self.backoff.len() + self.error_backoff.len(),
             parked: self.parked.len() - self.gated,
-            gated: self.gated,
+            gated: self.gated + self.held.len(),
         }
     }
 
@@ -161,7 +166,8 @@ impl Queue {
     pub fn wake_at(&self) -> Option<Moment> {
         let ends = [self.backoff.first().map(|(end, ..)| *end), self.error_backoff.first().map(|(end, _)| *end)];
         let ends = ends.into_iter().flatten().map(Self::pause_over);
-        let parked = self.parked.first().map(|(since, _)| *since + self.timings.parked_max + Duration::from_millis(1));
+        let oldest = self.parked.first().into_iter().chain(self.held.first()).map(|(since, _)| *since).min();
+        let parked = oldest.map(|since| since + self.timings.parked_max + Duration::from_millis(1));
         ends.chain(parked).min()
     }
 
@@ -191,7 +197,7 @@ impl Queue {
         entry.pod = pod;
         match entry.place {
             Place::Active | Place::Backoff { .. } => self.put(entry, entry_place),
-            Place::Parked => {
+            Place::Parked | Place::Held => {
                 let helps = match entry.gate {
                     _ if !differs => false,
                     Some(_) => true,
@@ -200,7 +206,7 @@ impl Queue {
                 if helps {
                     self.admit(entry, now, judge, Admission::Woken(Cause::PodChanged));
                 } else {
-                    self.put(entry, |_| Place::Parked);
+                    self.put(entry, entry_place);
                 }
             }
         }
@@ -318,7 +324,8 @@ impl Queue {
                 self.put(entry, |_| Place::Active);
             }
         }
-        let too_long = self.parked.iter().take_while(|(since, _)| now.since(*since) > self.timings.parked_max);
+        let is_too_long = |(since, _): &&(Moment, Uid)| now.since(*since) > self.timings.parked_max;
+        let too_long = [&self.parked, &self.held].into_iter().flat_map(|part| part.iter().take_while(is_too_long));
         for (_, uid) in too_long.cloned().collect::<Vec<_>>() {
             if self.is_helped(&uid, &Event::Timeout, judge)
                 && let Some(mut entry) = self.take(&uid)
@@ -345,7 +352,8 @@ impl Queue {
             if entry.gate.replace(plugin).is_none() {
                 self.arrivals.count(admission.cause(), Part::Parked);
             }
-            return self.put(entry, |_| Place::Parked);
+            let place = if judge.wakes(&entry.pod, plugin) { Place::Held } else { Place::Parked };
+            return self.put(entry, |_| place);
         }
         let was_gated = entry.gate.take().is_some();
         let end = entry.backoff_end(self.timings);
@@ -374,6 +382,7 @@ impl Queue {
                 self.gated += usize::from(entry.gate.is_some());
                 self.parked.insert((entry.since, uid.clone()));
             }
+            Place::Held => _ = self.held.insert((entry.since, uid.clone())),
         }
         self.entries.insert(uid, entry);
     }
@@ -389,6 +398,7 @@ impl Queue {
                 self.gated -= usize::from(entry.gate.is_some());
                 self.parked.remove(&(entry.since, uid.clone()));
             }
+            Place::Held => _ = self.held.remove(&(entry.since, uid.clone())),
         }
         Some(entry)
     }

@@ -40,11 +40,6 @@ impl Template {
     ) -> Result<Self, ParseQuantityError> {
         let terms = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
         let preferred = terms.and_then(|terms| terms.preferred_during_scheduling_ignored_during_execution.as_deref());
-        let assumed = |name: &str| -> Result<i64, ParseQuantityError> {
-            let default = ASSUMED.iter().find(|(known, _)| *known == name).map(|(_, text)| text.parse::<Quantity>());
-            let usage = amount(spec, name, &default.transpose()?.unwrap_or_default(), (of_container, of_pod))?;
-            Ok(koord_scheduling::count(name, &usage))
-        };
         let requests = amounts(spec, of_container, of_pod)?;
         let wishes = annotations.iter().filter(|(key, _)| is_of_koordinator(key) && !is_given(key));
         let spread = spec.topology_spread_constraints.iter().flatten();
@@ -64,13 +59,18 @@ impl Template {
             limits: limits(spec)?,
             kubernetes_qos: qos(spec)?,
             preempts: spec.preemption_policy.as_deref() != Some("Never"),
-            assumed_usage: [assumed("cpu")?, assumed("memory")?],
+            assumed_usage: assumed_usage(spec)?,
             affinity: NodeAffinity::required(spec),
             preferred: PreferredNodes::new(preferred.unwrap_or_default()),
             tolerations: spec.tolerations.clone().unwrap_or_default(),
             host_ports: host_ports(spec),
             volumes: spec.volumes.iter().flatten().filter_map(Volume::of).collect(),
         })
+    }
+
+    /// The same, of a pod whose containers are resized: it counts with what these request.
+    pub fn resized(self, spec: &PodSpec) -> Result<Self, ParseQuantityError> {
+        Ok(Self { requests: amounts(spec, of_container, of_pod)?, assumed_usage: assumed_usage(spec)?, ..self })
     }
 }
 
@@ -136,6 +136,18 @@ fn amounts(spec: &PodSpec, of_container: OfContainer, of_pod: OfPod) -> Result<R
     let names: BTreeSet<&str> = lists.flatten().map(|(name, _)| &**name).collect();
     let sources = (of_container, of_pod);
     names.into_iter().map(|name| Ok((name, amount(spec, name, &Quantity::default(), sources)?))).collect()
+}
+
+fn assumed_usage(spec: &PodSpec) -> Result<[i64; 2], ParseQuantityError> {
+    let assumed = |(name, text): (&str, &str)| {
+        // Where a pod requests something as a whole, the amounts that its containers name are all that they request.
+        let is_whole = of_pod(spec).is_some_and(|whole| !whole.is_empty());
+        let is_named = is_whole && amounts(spec, of_container, of_pod)?.contains(name);
+        let absent = if is_named { Quantity::default() } else { text.parse()? };
+        Ok(koord_scheduling::count(name, &amount(spec, name, &absent, (of_container, of_pod))?))
+    };
+    let [cpu, memory] = ASSUMED.map(assumed);
+    Ok([cpu?, memory?])
 }
 
 fn overhead(spec: &PodSpec) -> Result<ResourceList, ParseQuantityError> {
@@ -279,6 +291,16 @@ mod tests {
         }));
         assert_eq!((template.requests.amount("cpu").to_string(), template.assumed_usage[0]), ("1".to_owned(), 1000));
         assert_eq!(template.requests.amount("example.com/gpu").to_string(), "2");
+    }
+
+    #[test]
+    fn beside_what_a_pod_requests_as_a_whole_nothing_is_assumed_of_what_a_container_names() {
+        let assumed = |memory: serde_json::Value| {
+            let containers = json!([{"name": "a", "resources": {"requests": memory}}, {"name": "b"}]);
+            template(json!({"containers": containers, "resources": {"requests": {"cpu": "1"}}})).assumed_usage
+        };
+        assert_eq!(assumed(json!({"memory": "1Mi"})), [1000, 1 << 20]);
+        assert_eq!(assumed(json!({})), [1000, 400 << 20]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use koord_engine::pod::Template;
+use koord_engine::{cluster::Turn, pod::Template};
 use scenarios::{
     Scenario, among_others, batch, cpu_bound, gangs, on_gpus, owners, plain, preferring, sizes, spec, workload,
 };
@@ -50,6 +50,59 @@ fn main() {
     plain_pods(&chosen);
     pods_beside_others(&chosen);
     pods_of_koordinator(&chosen);
+    audits(&chosen);
+}
+
+/// What an audit costs, of which the program makes one step a second: a share of the rows, or one part of the cluster as a whole.
+fn audits(chosen: &Chosen) {
+    const ROWS: usize = 64;
+    let mixed = || {
+        let members = gangs(200, 20);
+        let mut pods = [plain(), cpu_bound(), batch()].to_vec();
+        pods.extend(on_gpus().into_iter().next());
+        let mut scenario = Scenario::of_koordinator(NODES)
+            .with_gpus(NODES)
+            .with_numa_nodes(NODES, "None")
+            .with_metrics(NODES)
+            .with_quotas(200)
+            .with_pods(4000, move |number| Arc::clone(&members[number / 20]))
+            .with_pods(16_000, turns(pods));
+        scenario.decide(20_000);
+        scenario.with_reservations(1000, 20, NODES)
+    };
+    let plain_ones = || {
+        let mut scenario = Scenario::of_koordinator(10_000).with_pods(300_000, turns(sizes(20)));
+        scenario.decide(300_000);
+        scenario
+    };
+    let scenarios: [(&str, &dyn Fn() -> Scenario); 2] =
+        [("5000 nodes and 20000 mixed pods", &mixed), ("10000 nodes and 300000 plain pods", &plain_ones)];
+    for (name, scenario) in scenarios {
+        if !format!("an audit of {name}").contains(&chosen.0) {
+            continue;
+        }
+        let mut scenario = scenario();
+        let rounds: Vec<Vec<(Turn, Duration)>> = (0..5).map(|_| scenario.audit(ROWS, clock)).collect();
+        let median = |at: usize| {
+            let mut taken: Vec<Duration> = rounds.iter().map(|round| round[at].1).collect();
+            taken.sort();
+            taken[taken.len() / 2]
+        };
+        let all: Vec<(Turn, Duration)> =
+            rounds[0].iter().enumerate().map(|(at, (turn, _))| (*turn, median(at))).collect();
+        let of_rows = |turn: &Turn| matches!(turn, Turn::Rows(_));
+        let slowest = |rows: bool| all.iter().filter(|(turn, _)| of_rows(turn) == rows).max_by_key(|(_, taken)| *taken);
+        let sum: Duration = all.iter().map(|(_, taken)| *taken).sum();
+        println!(
+            "an audit of {name}: {sum:?} in {} steps, the slowest {:?} and {:?}",
+            all.len(),
+            slowest(true),
+            slowest(false)
+        );
+        for (turn, taken) in all.iter().filter(|(turn, _)| !of_rows(turn)) {
+            println!("  {turn:?}: {taken:?}");
+        }
+    }
 }
 
 fn plain_pods(chosen: &Chosen) {

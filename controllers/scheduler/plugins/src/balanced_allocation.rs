@@ -54,7 +54,7 @@ impl Score for Requests {
         let twice = CountedTwice::on(cluster, row);
         let shares = self.0.iter().filter_map(|(id, request)| {
             let offered = cluster.allocatable(*id, row);
-            let used = cluster.requested(*id, row) - twice.of(*id) + request;
+            let used = cluster.requested(*id, row).saturating_sub(twice.of(*id)).saturating_add(*request);
             (offered > 0).then(|| (used as f64 / offered as f64).min(1.0))
         });
         let shares: Vec<f64> = shares.collect();

@@ -60,7 +60,7 @@ pub(crate) fn nominate(request: &Request<'_>, attempted: &Attempted<'_>, candida
         Err(instead) => return instead,
     };
     least_harm(candidates).map_or_else(
-        || PostFilter::Nothing("preemption: no candidate node for preemption".to_owned()),
+        || PostFilter::NoRoom("preemption: no candidate node for preemption".to_owned()),
         |best| PostFilter::Nominate {
             row: best.row,
             victims: best.victims.iter().map(|placed| placed.pod.uid.clone()).collect(),
@@ -68,10 +68,15 @@ pub(crate) fn nominate(request: &Request<'_>, attempted: &Attempted<'_>, candida
     )
 }
 
+/// No room is looked for.
+pub(crate) fn not_eligible(due_to: &str) -> PostFilter {
+    PostFilter::Nothing(format!("preemption: not eligible due to {due_to}"))
+}
+
 /// No room can be made.
 pub(crate) fn no_room(why: NoCandidate) -> PostFilter {
     match why {
-        NoCandidate::Helpless(words) => PostFilter::Nothing(format!("preemption: {words}")),
+        NoCandidate::Helpless(words) => PostFilter::NoRoom(format!("preemption: {words}")),
         NoCandidate::NoVictim(words) => PostFilter::Stop(format!("preemption: {words}")),
     }
 }
@@ -103,22 +108,22 @@ impl Plugin for DefaultPreemption {
     }
 
     fn post_filter(&self, request: &Request<'_>, attempted: &mut Attempted<'_>) -> PostFilter {
-        let said = |words: &str| PostFilter::Nothing(format!("preemption: {words}"));
         if let Some(stop) = no_pod(request) {
             return stop;
         }
         if !request.template().preempts {
-            return said("not eligible due to preemptionPolicy=Never.");
+            return not_eligible("preemptionPolicy=Never.");
         }
         let rules = LowerPriority { priority: request.template().priority };
         if waits_for_victims(request, attempted, &rules) {
-            return said("not eligible due to a terminating pod on the nominated node.");
+            return not_eligible("a terminating pod on the nominated node.");
         }
         if is_refused_by_another(attempted, self.name()) {
             // Who refused it knows which pods may go, so that evictions by others would be in vain.
             let (nodes, words) = (attempted.cluster.len(), rules.no_victims(""));
             let found = attempted.candidates(request, &OnNodesAlone(rules), self.width);
-            return found.map_or_else(no_room, |_| said(&format!("0/{nodes} nodes are available: {nodes} {words}.")));
+            let words = format!("preemption: 0/{nodes} nodes are available: {nodes} {words}.");
+            return found.map_or_else(no_room, |_| PostFilter::NoRoom(words));
         }
         self.preempt(request, attempted, &rules).unwrap_or_else(no_room)
     }
@@ -144,9 +149,14 @@ fn is_refused_by_another(attempted: &Attempted<'_>, name: &str) -> bool {
 /// Whether room is being made for the pod already, on a node that will take it.
 pub(crate) fn waits_for_victims(request: &Request<'_>, attempted: &Attempted<'_>, rules: &dyn Rules) -> bool {
     let cluster = &*attempted.cluster;
+    waits_for(request, attempted, |placed| rules.may_evict(placed, cluster) && cluster.is_evicted(placed))
+}
+
+/// Whether such pods go from the node where room is being made for the pod, and that node will take it.
+pub(crate) fn waits_for(request: &Request<'_>, attempted: &Attempted<'_>, is_going: impl Fn(&Placed) -> bool) -> bool {
+    let cluster = &*attempted.cluster;
     let Some(row) = cluster.nomination(&request.pod.uid) else { return false };
-    !is_hopeless(request, attempted, row)
-        && cluster.pods_on(row).any(|placed| rules.may_evict(placed, cluster) && cluster.is_evicted(placed))
+    !is_hopeless(request, attempted, row) && cluster.pods_on(row).any(is_going)
 }
 
 /// Whether the removal of pods from a node does not help.
@@ -325,7 +335,48 @@ mod tests {
         let later = Moment::at(std::time::Duration::from_secs(9));
         let Some(Attempt { outcome: Outcome::Refused(again), .. }) = engine.attempt(later) else { panic!() };
         assert!(again.message.ends_with("preemption: not eligible due to a terminating pod on the nominated node."));
-        assert_eq!(engine.cluster().nominated().count(), 0, "the nomination is dropped with the refusal");
+        assert_eq!(again.nominated.as_deref(), Some("n1"), "room is being made there still");
+        assert_eq!(engine.cluster().nominated().count(), 1);
+        let high = engine.cluster().pending_pod(&Uid::from("high")).cloned().unwrap();
+        let template = Template { priority: 1, ..Template::clone(&high.template) };
+        engine.set_pod(Arc::new(Pod { template: Arc::new(template), ..Pod::clone(&high) }), later);
+        let Some(Attempt { outcome: Outcome::Refused(hopeless), .. }) = engine.attempt(later) else { panic!() };
+        assert_eq!((hopeless.nominated, engine.cluster().nominated().count()), (None, 0), "nothing can go for it now");
+    }
+
+    #[test]
+    fn room_that_a_higher_pod_takes_over_is_not_for_a_lower_one_any_more() {
+        let mut engine = engine(&["n1"]);
+        engine.set_pod(pod("a", "2", 1, Some("n1")), NOW);
+        engine.set_pod(pod("b", "2", 5, Some("n1")), NOW);
+        engine.set_pod(pod("middle", "2", 5, None), NOW);
+        assert_eq!(victims(&refused(&mut engine)), ["a"]);
+        let going = pod("a", "2", 1, Some("n1"));
+        engine.set_pod(Arc::new(Pod { deleting: true, is_preempted: true, ..Pod::clone(&going) }), NOW);
+        engine.set_pod(pod("high", "4", 10, None), NOW);
+        assert_eq!(victims(&refused(&mut engine)), ["b"]);
+        assert_eq!(engine.cluster().nomination(&Uid::from("middle")), None);
+        let later = Moment::at(std::time::Duration::from_secs(9));
+        let Some(Attempt { pod, outcome: Outcome::Refused(again), .. }) = engine.attempt(later) else { panic!() };
+        assert_eq!((pod.key.name(), again.nominated), ("middle", None), "it is tried again, and says so");
+    }
+
+    #[test]
+    fn pods_whose_deletion_has_begun_are_not_deleted_once_more() {
+        let mut engine = engine(&["n1"]);
+        let going = |name: &str| {
+            let pod = pod(name, "2", 1, Some("n1"));
+            Arc::new(Pod { deleting: true, ..Pod::clone(&pod) })
+        };
+        engine.set_pod(going("a"), NOW);
+        engine.set_pod(pod("b", "2", 1, Some("n1")), NOW);
+        engine.set_pod(pod("high", "4", 10, None), NOW);
+        let attempt = refused(&mut engine);
+        assert_eq!((attempt.nominated.as_deref(), victims(&attempt)), (Some("n1"), vec!["b"]));
+        engine.set_pod(going("b"), NOW);
+        engine.set_pod(pod("higher", "4", 11, None), NOW);
+        let attempt = refused(&mut engine);
+        assert_eq!((attempt.nominated.as_deref(), victims(&attempt)), (Some("n1"), vec![]), "both go already");
     }
 
     #[test]

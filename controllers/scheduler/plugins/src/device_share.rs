@@ -28,6 +28,7 @@ pub(crate) mod testing;
 mod view;
 mod ways;
 
+pub(crate) use self::numa::NumaNodes;
 pub use self::{
     allocate::{Allocator, Limits, NodeLabels},
     allocation::{Allocation, Share},

@@ -4,6 +4,7 @@
 //! their places ([`ledger::Ledger`]), so that no device is given twice. Claims are objects that others change, so a pod with claims
 //! is decided anew in each attempt. Read first: [`search`].
 
+mod audit;
 mod claims;
 mod demand;
 mod ledger;
@@ -17,9 +18,9 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use jiff::Timestamp;
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_engine::{
-    cluster::{Cluster, Placed},
+    cluster::{Cluster, Mismatch, Placed},
     columns::Row,
-    dynamic::{DeviceClass, ResourceClaim, ResourceSlice},
+    dynamic::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice},
     event::{Event, Events},
     hold::Holds,
     node::Node,
@@ -42,7 +43,7 @@ use self::{
     search::Scope,
     selectors::Selectors,
 };
-use crate::texts::Texts;
+use crate::{Gates, texts::Texts};
 
 /// Refuses nodes without the devices that a pod claims, and gives its claims those of the node that was chosen.
 #[derive(Debug, Default)]
@@ -54,6 +55,8 @@ pub struct DynamicResources {
 struct Shared {
     selectors: Selectors,
     texts: Texts,
+    /// Whether DeviceTaintRules taint devices.
+    follows_rules: bool,
 }
 
 /// The devices of the cluster, and who has them.
@@ -105,6 +108,10 @@ impl State for Devices {
         Vec::new()
     }
 
+    fn audit_whole(&mut self, cluster: &Cluster) -> Vec<Mismatch> {
+        self.audit(cluster)
+    }
+
     fn tick(&mut self, _: &Cluster, now: Timestamp) -> Vec<Row> {
         self.has_freed |= self.ledger.settle(now);
         Vec::new()
@@ -116,6 +123,11 @@ impl State for Devices {
 }
 
 impl DynamicResources {
+    /// The plugin under these feature gates.
+    pub fn new(gates: Gates<'_>) -> Self {
+        Self { shared: Arc::new(Shared { follows_rules: gates("DRADeviceTaintRules"), ..Shared::default() }) }
+    }
+
     /// The claims of a pod, and what those without devices ask for; or why it cannot be placed now.
     fn demands<'o>(&self, pod: &Pod, cluster: &'o Cluster) -> Result<(Vec<Claim<'o>>, Vec<Demand>), Reason> {
         let objects = cluster.objects();
@@ -149,12 +161,15 @@ impl Plugin for DynamicResources {
     }
 
     fn reads(&self) -> &'static [ResourceKind] {
-        const {
-            &[
-                ResourceKind::typed::<ResourceClaim>(),
-                ResourceKind::typed::<ResourceSlice>(),
-                ResourceKind::typed::<DeviceClass>(),
-            ]
+        const ALL: [ResourceKind; 4] = [
+            ResourceKind::typed::<ResourceClaim>(),
+            ResourceKind::typed::<ResourceSlice>(),
+            ResourceKind::typed::<DeviceClass>(),
+            ResourceKind::typed::<DeviceTaintRule>(),
+        ];
+        match &ALL {
+            all if self.shared.follows_rules => all,
+            [but_rules @ .., _] => but_rules,
         }
     }
 
@@ -300,7 +315,7 @@ fn not_ready(words: String) -> Reason {
 
 /// Whether a change of an object may help a pod.
 fn may_help(pod: &Pod, change: &ObjectChange, cluster: &Cluster) -> bool {
-    if change.of::<ResourceSlice>().is_some() {
+    if change.of::<ResourceSlice>().is_some() || change.of::<DeviceTaintRule>().is_some() {
         return true;
     }
     if let Some((_, new)) = change.of::<DeviceClass>() {

@@ -52,7 +52,7 @@ pub use self::{
 };
 use crate::{
     Gates,
-    default_preemption::{LowerPriority, no_pod, no_room, nominate, waits_for_victims},
+    default_preemption::{LowerPriority, no_pod, no_room, nominate, not_eligible, waits_for},
 };
 
 /// Refuses pods that their quota has no room for. Profiles share the quotas, so that the first profile says by which
@@ -107,14 +107,13 @@ impl Plugin for ElasticQuotaPlugin {
         let quotas = attempted.cluster.state::<Quotas>();
         let quota = quotas.and_then(|quotas| quotas.quota_of(request.template())).cloned();
         let Some(quota) = quota else { return PostFilter::Nothing(String::new()) };
-        let said = |words: &str| PostFilter::Nothing(format!("preemption: {words}"));
         if !request.template().preempts {
-            return said("not eligible due to preemptionPolicy=Never.");
+            return not_eligible("preemptionPolicy=Never.");
         }
         let lower = LowerPriority { priority: request.template().priority };
         let rules = SameQuota { quota: &quota, pod: request.pod, lower };
-        if waits_for_victims(request, attempted, &rules) {
-            return said("not eligible due to a terminating pod on the nominated node.");
+        if waits_for(request, attempted, |placed| rules.makes_way(placed, attempted.cluster)) {
+            return not_eligible("a terminating pod on the nominated node.");
         }
         let found = attempted.candidates(request, &rules, Width { percent: 100, at_least: 0 });
         found.map_or_else(no_room, |candidates| nominate(request, attempted, candidates))
@@ -152,7 +151,7 @@ impl Plugin for ElasticQuotaPlugin {
     }
 
     fn events(&self) -> Events {
-        let of_pods = Events::POD_REMOVED | Events::POD_CHANGED;
+        let of_pods = Events::POD_REMOVED | Events::POD_SCALED_DOWN | Events::POD_CHANGED;
         of_pods | Events::NODE_ADDED | Events::NODE_ALLOCATABLE | Events::OBJECTS
     }
 
@@ -162,15 +161,23 @@ impl Plugin for ElasticQuotaPlugin {
     }
 }
 
+impl SameQuota<'_> {
+    fn is_lower(&self, placed: &Placed, cluster: &Cluster) -> bool {
+        let quota = cluster.state::<Quotas>().and_then(|quotas| quotas.quota_of(&placed.pod.template));
+        self.lower.may_evict(placed, cluster) && quota.is_some_and(|quota| **quota == *self.quota)
+    }
+
+    /// Whether a pod goes already. QUIRK: whoever deleted it, and though the quota itself must not evict it.
+    fn makes_way(&self, placed: &Placed, cluster: &Cluster) -> bool {
+        (placed.pod.deleting || cluster.is_evicted(placed)) && self.is_lower(placed, cluster)
+    }
+}
+
 impl Rules for SameQuota<'_> {
     fn may_evict(&self, placed: &Placed, cluster: &Cluster) -> bool {
         let Some(quotas) = cluster.state::<Quotas>() else { return false };
-        let template = &placed.pod.template;
         let is_protected = self.quota == DEFAULT_QUOTA && quotas.settings().protects_default;
-        !is_protected
-            && self.lower.may_evict(placed, cluster)
-            && is_preemptible(template)
-            && quotas.quota_of(template).is_some_and(|quota| **quota == *self.quota)
+        !is_protected && is_preemptible(&placed.pod.template) && self.is_lower(placed, cluster)
     }
 
     fn protected(&self, pods: &[Placed], cluster: &Cluster) -> BTreeSet<Uid> {

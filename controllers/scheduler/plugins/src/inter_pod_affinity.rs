@@ -9,7 +9,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::Namespace;
 use koord_config::scheduler::InterPodAffinityArgs;
 use koord_engine::{
-    affinity::PodTerm,
+    affinity::{PodAffinity, PodTerm},
     cluster::{Class, Cluster, TopologyId},
     columns::Row,
     event::{Event, Events},
@@ -104,14 +104,16 @@ impl Plugin for InterPodAffinity {
 
     fn events(&self) -> Events {
         let nodes = Events::NODE_ADDED | Events::NODE_LABELS;
-        nodes | Events::POD_ASSIGNED | Events::POD_REMOVED | Events::POD_CHANGED
+        nodes | Events::POD_ASSIGNED | Events::POD_REMOVED | Events::POD_LABELS | Events::POD_CHANGED
     }
 
     fn may_help(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
         let own = &pod.template.pod_affinity;
         match event {
-            Event::PodAssigned(other) => {
-                !own.required.is_empty() && own.required.iter().all(|term| may_mean(term, &other.template))
+            Event::PodAssigned(other) => is_near(own, other),
+            Event::PodRelabelled { old, new } => {
+                let is_apart = |other: &Pod| own.forbidden.iter().any(|term| may_mean(term, &other.template));
+                !is_near(own, old) && is_near(own, new) || is_apart(old) && !is_apart(new)
             }
             // With the pod go its own terms too.
             Event::PodRemoved(other) => {
@@ -119,6 +121,7 @@ impl Plugin for InterPodAffinity {
                 own.forbidden.iter().any(|term| may_mean(term, &other.template))
                     || terms.iter().any(|term| may_mean(term, &pod.template))
             }
+            Event::PodScaledDown { .. } => false,
             Event::NodeAdded(node) => {
                 let has_key = |term: &PodTerm| node.labels.get(&term.topology_key).is_some();
                 own.required.is_empty() || own.required.iter().any(has_key)
@@ -134,6 +137,11 @@ impl Plugin for InterPodAffinity {
             Event::PodChanged | Event::Timeout | Event::Object(_) | Event::NominationChanged(_) => true,
         }
     }
+}
+
+/// Whether all that a pod wants to be near may mean another one.
+fn is_near(own: &PodAffinity, other: &Pod) -> bool {
+    !own.required.is_empty() && own.required.iter().all(|term| may_mean(term, &other.template))
 }
 
 /// Whether a term may mean a pod; labels of namespaces are not known here.

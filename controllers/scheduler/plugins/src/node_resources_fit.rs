@@ -146,7 +146,8 @@ impl Plugin for NodeResourcesFit {
     }
 
     fn events(&self) -> Events {
-        Events::NODE_ADDED | Events::NODE_ALLOCATABLE | Events::POD_REMOVED | Events::POD_CHANGED
+        let of_pods = Events::POD_REMOVED | Events::POD_SCALED_DOWN | Events::POD_CHANGED;
+        of_pods | Events::NODE_ADDED | Events::NODE_ALLOCATABLE
     }
 
     fn may_help(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
@@ -155,9 +156,14 @@ impl Plugin for NodeResourcesFit {
             // What is gone must have had something that the pod wants; every pod counts as one.
             Event::PodRemoved(_)
             | Event::PodAssigned(_)
+            | Event::PodRelabelled { .. }
             | Event::NominationChanged(_)
             | Event::PodChanged
             | Event::Timeout => true,
+            Event::PodScaledDown { old, new } => {
+                let shrank = |name: &str| new.template.requests.amount(name) < old.template.requests.amount(name);
+                pod.template.requests.names().any(|name| lists(pod, name) && shrank(name))
+            }
             Event::NodeAdded(node) => pod.template.requests.iter().all(|(name, amount)| {
                 self.is_ignored(name) || !lists(pod, name) || node.allocatable.amount(name) >= amount
             }),
@@ -176,7 +182,7 @@ impl Filter for Requests {
         let twice = CountedTwice::on(cluster, row);
         for (resource, request) in self.amounts.iter() {
             let offered = cluster.allocatable(resource, row);
-            if request > offered - cluster.requested(resource, row) + twice.of(resource) {
+            if request > offered.saturating_sub(cluster.requested(resource, row)).saturating_add(twice.of(resource)) {
                 if resource == ResourceId::PODS {
                     short |= PODS;
                 } else {
@@ -199,8 +205,8 @@ impl Score for Allocation {
                 continue;
             }
             let before = assumed.map_or_else(|| cluster.requested(*id, row), |which| assumed_usage[which]);
-            let before = before - twice.of(*id);
-            let of_resource = self.strategy.score(before + request, offered);
+            let before = before.saturating_sub(twice.of(*id));
+            let of_resource = self.strategy.score(before.saturating_add(*request), offered);
             // A line may give 0, which counts as little as a resource that is not there.
             if matches!(self.strategy, Strategy::RequestedToCapacityRatio(_)) && of_resource <= 0 {
                 continue;
@@ -331,6 +337,17 @@ mod tests {
     }
 
     #[test]
+    fn a_sum_that_is_too_large_to_be_kept_is_more_than_a_node_offers() {
+        let mut cluster = cluster(&[sized("a", "4", "8Gi", "10")]);
+        let huge = pod("x", &requesting(&json!({"memory": "9223372036854775807"})));
+        cluster.place(huge, &"a".into(), koord_engine::hold::Holds::default());
+        let wanted = requesting(&json!({"cpu": "1", "memory": "1Gi"}));
+        assert_eq!(filtered_in(&NodeResourcesFit::default(), &mut cluster, &wanted), ["U Insufficient memory"]);
+        assert_eq!(scored_in(&NodeResourcesFit::default(), &mut cluster, &wanted), Some(vec![36]));
+        assert_eq!(scored_in(&crate::BalancedAllocation::default(), &mut cluster, &wanted), Some(vec![62]));
+    }
+
+    #[test]
     fn a_pod_without_requests_counts_as_a_small_one_and_extended_resources_by_request_alone() {
         let mut cluster = cluster(&[sized("a", "1", "1000Mi", "10")]);
         assert_eq!(scored_in(&NodeResourcesFit::default(), &mut cluster, &requesting(&json!({}))), Some(vec![85]));
@@ -340,6 +357,18 @@ mod tests {
         assert_eq!(scored_in(&fit, &mut cluster, &requesting(&json!({}))), Some(vec![90]));
         let one = requesting(&json!({"example.com/gpu": "1"}));
         assert_eq!(scored_in(&fit, &mut cluster, &one), Some(vec![(90 + 3 * 50) / 4]));
+    }
+
+    #[test]
+    fn a_pod_that_requests_less_of_what_is_wanted_helps() {
+        let fit = NodeResourcesFit::default();
+        let sized = |cpu: &str, memory: &str| pod("x", &requesting(&json!({"cpu": cpu, "memory": memory})));
+        let resized =
+            |cpu: &str, memory: &str| Event::PodScaledDown { old: sized("2", "2Gi"), new: sized(cpu, memory) };
+        let helps = |wanted: &Value, event| fit.may_help(&pod("w", &requesting(wanted)), &event, &Cluster::default());
+        let (wants_cpu, wants_memory) = (json!({"cpu": "1", "memory": "0"}), json!({"memory": "1Gi"}));
+        assert!(helps(&wants_cpu, resized("1", "2Gi")) && !helps(&wants_memory, resized("1", "2Gi")));
+        assert!(helps(&wants_memory, resized("3", "1Gi")) && !helps(&wants_cpu, resized("3", "1Gi")));
     }
 
     #[test]

@@ -156,7 +156,7 @@ impl Plugin for PodTopologySpread {
 
     fn events(&self) -> Events {
         let nodes = Events::NODE_ADDED | Events::NODE_LABELS | Events::NODE_TAINTS;
-        nodes | Events::POD_ASSIGNED | Events::POD_REMOVED | Events::POD_CHANGED
+        nodes | Events::POD_ASSIGNED | Events::POD_REMOVED | Events::POD_LABELS | Events::POD_CHANGED
     }
 
     fn may_help(&self, pod: &Pod, event: &Event, _: &Cluster) -> bool {
@@ -171,6 +171,12 @@ impl Plugin for PodTopologySpread {
                 let other = &other.template;
                 other.namespace == template.namespace && hard(template).any(|one| selects(one, &other.labels))
             }
+            Event::PodRelabelled { old, new } => {
+                let [old, new] = [old, new].map(|pod| &pod.template);
+                let differs = |one: &SpreadConstraint| selects(one, &old.labels) != selects(one, &new.labels);
+                new.namespace == template.namespace && hard(template).any(differs)
+            }
+            Event::PodScaledDown { .. } => false,
             Event::NodeAdded(node) => has_keys(node),
             Event::NodeChanged { old, new } => {
                 let moved =

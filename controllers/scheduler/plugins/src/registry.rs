@@ -47,7 +47,7 @@ const REGISTRY: &[(&str, Entry)] = &[
     ("VolumeZone", Built(|_, _| Ok(Arc::new(VolumeZone)))),
     ("PodTopologySpread", Built(|profile, _| Ok(Arc::new(PodTopologySpread::new(&profile.args()?))))),
     ("InterPodAffinity", Built(|profile, _| Ok(Arc::new(InterPodAffinity::new(&profile.args()?))))),
-    ("DynamicResources", Built(|_, _| Ok(Arc::new(DynamicResources::default())))),
+    ("DynamicResources", Built(|_, gates| Ok(Arc::new(DynamicResources::new(gates))))),
     ("DefaultPreemption", Built(|profile, _| Ok(Arc::new(DefaultPreemption::new(&profile.args()?))))),
     ("NodeResourcesBalancedAllocation", Built(|profile, _| Ok(Arc::new(BalancedAllocation::new(profile.args()?))))),
     ("ImageLocality", Built(|_, _| Ok(Arc::new(ImageLocality)))),
@@ -57,7 +57,13 @@ const REGISTRY: &[(&str, Entry)] = &[
     ("LoadAwareScheduling", Built(|profile, _| Ok(Arc::new(LoadAwareScheduling::new(&profile.args()?))))),
     ("NodeNUMAResource", Built(|profile, _| Ok(Arc::new(NodeNumaResource::new(profile.args()?))))),
     ("Reservation", Built(|profile, gates| Ok(Arc::new(Reservation::new(&profile.args()?, gates))))),
-    ("Coscheduling", Built(|profile, _| Ok(Arc::new(Coscheduling::new(&profile.args()?))))),
+    (
+        "Coscheduling",
+        Built(|profile, gates| {
+            let in_batches = gates("EnableInlineBatchSchedule");
+            Ok(Arc::new(Coscheduling::new(&profile.args()?).in_batches(in_batches)))
+        }),
+    ),
     ("DeviceShare", Built(|profile, gates| Ok(Arc::new(DeviceShare::with_gates(&profile.args()?, gates))))),
     ("ElasticQuota", Built(|profile, gates| Ok(Arc::new(ElasticQuotaPlugin::new(&profile.args()?, gates))))),
     ("DefaultPreBind", InEngine),
@@ -135,12 +141,16 @@ pub fn build(resolved: &Resolved, gates: Gates<'_>) -> Result<BuiltProfile, Prof
     let indexes = |names: &[&str]| names.iter().filter_map(|name| index(name)).collect();
     let scores = resolved.at(Point::Score).iter();
     let at = |point| -> Vec<u8> { resolved.at(point).iter().filter_map(|name| index(name)).collect() };
+    let is_of = |at: u8, names: &[&str]| plugins.get(usize::from(at)).is_some_and(|one| names.contains(&one.name()));
     // Which reservation a pod uses is decided before it is given anything else.
     let mut reserves = at(Point::Reserve);
-    reserves.sort_by_key(|at| plugins.get(usize::from(*at)).is_none_or(|plugin| plugin.name() != "Reservation"));
+    reserves.sort_by_key(|at| !is_of(*at, &["Reservation"]));
+    // These reject before PreFilter (`spec/scheduler.md` 2.2): a gang that has failed fails with its own reason.
+    let mut admits = at(Point::PreFilter);
+    admits.sort_by_key(|at| !is_of(*at, &["SchedulingHint", "Coscheduling"]));
     let profile = Profile {
         scheduler: (&*resolved.scheduler_name).into(),
-        admits: at(Point::PreFilter),
+        admits,
         filters: indexes(&filters(resolved)),
         scores: scores.filter_map(|name| Some((index(name)?, resolved.weight(name)))).collect(),
         post_filters: at(Point::PostFilter),
@@ -232,6 +242,16 @@ mod tests {
                 vec![3, 2, 1, 1, 2, 2, 2, 1, 1]
             )
         );
+    }
+
+    #[test]
+    fn a_gang_that_has_failed_says_so_before_other_plugins_reject_its_pods() {
+        let listed = ["Reservation", "SchedulingHint", "NodeNUMAResource", "Coscheduling", "ElasticQuota"];
+        let listed: Vec<Value> = listed.iter().map(|name| json!({"name": name})).collect();
+        let profile = built(&json!({"plugins": {"preFilter": {"enabled": listed}}})).unwrap().profile;
+        let admits = names(&profile, profile.admits.iter().copied());
+        assert!(admits.starts_with("SchedulingHint Coscheduling NodeAffinity"), "{admits}");
+        assert!(admits.ends_with("Reservation NodeNUMAResource ElasticQuota"), "{admits}");
     }
 
     #[test]

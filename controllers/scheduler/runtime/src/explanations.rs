@@ -14,7 +14,10 @@ use koord_api::{
     gang::name_of_pod,
     schedule_explanation::{ScheduleExplanation, ScheduleExplanationStatus},
 };
-use koord_resource::{controller, controller::ResourceKind};
+use koord_resource::{
+    controller,
+    controller::{ControllerSpec, ResourceKind},
+};
 use koord_runtime::{
     Core,
     cache::{Change, Entry},
@@ -32,10 +35,12 @@ use serde_json::{Value, json};
 
 use self::{
     answer::answer,
+    template::PodMaker,
     view::{ExplanationView, PriorityClassView},
 };
 use crate::{
     questions::Questions,
+    transform::{Transformers, WithPods},
     view::{PodView, PodViewBy},
 };
 
@@ -70,9 +75,9 @@ pub(crate) struct Asked {
     effects(answers, limits = LIMITS),
     init(written),
 )]
-pub struct ExplanationController {
+pub(crate) struct ExplanationController<const T: u8> {
     explanations: Arc<Store<ExplanationView>>,
-    pods: Arc<Store<PodViewBy<0>>>,
+    pods: Arc<Store<PodViewBy<T>>>,
     priority_classes: Arc<Store<PriorityClassView>>,
     answers: Arc<Effects<Asked, ScheduleExplanationStatus>>,
     questions: Questions,
@@ -82,20 +87,40 @@ pub struct ExplanationController {
     written: Arc<Mutex<BTreeMap<ObjectKey, Timestamp>>>,
 }
 
-/// Adds the controller. `writes` says whether explanations are written for pods and gangs that wait.
-pub fn explain(core: &mut Core, questions: Questions, writes: bool) {
-    let wired = core
-        .add(ExplanationController::SPEC, COMPONENT, |wiring| ExplanationController::wire(wiring, questions, writes));
-    wired.map_or_else(|never: Infallible| match never {}, drop);
+/// The controller as data, whatever pods it reads.
+pub const EXPLANATIONS: ControllerSpec = ExplanationController::<0>::SPEC;
+
+/// Adds the controller, which shares the cache of pods as these transformers make them. `writes` says whether explanations are
+/// written for pods and gangs that wait.
+pub fn explain(core: &mut Core, questions: Questions, transformers: Transformers, writes: bool) {
+    transformers.choose(Adding { core, questions, writes });
     // A cluster without the definition asks nothing.
     for watch in core.watches().iter().filter(|watch| watch.kind == ResourceKind::typed::<ScheduleExplanation>()) {
         watch.set_optional("ScheduleExplanations".to_owned());
     }
 }
 
-impl ExplanationController {
+/// Adds the controller for pods of whichever type.
+struct Adding<'c> {
+    core: &'c mut Core,
+    questions: Questions,
+    writes: bool,
+}
+
+impl WithPods for Adding<'_> {
+    type Done = ();
+
+    fn with<const T: u8>(self) {
+        let Self { core, questions, writes } = self;
+        let wired =
+            core.add(EXPLANATIONS, COMPONENT, |wiring| ExplanationController::<T>::wire(wiring, questions, writes));
+        wired.map_or_else(|never: Infallible| match never {}, drop);
+    }
+}
+
+impl<const T: u8> ExplanationController<T> {
     /// Asks for an explanation of a pod that waits.
-    fn pod_changed(&self, change: &Change<PodViewBy<0>>, requests: &mut Requests) {
+    fn pod_changed(&self, change: &Change<PodViewBy<T>>, requests: &mut Requests) {
         if self.writes
             && let Some(key) = change.new.as_ref().and_then(|entry| explained_by(&change.key, entry))
         {
@@ -107,7 +132,7 @@ impl ExplanationController {
     fn new_explanation(&self, key: &ObjectKey, now: Timestamp) -> Outcome {
         let mut outcome = Outcome::settled();
         let pods = self.pods.read();
-        let waits = |pod: &ObjectKey, entry: &Entry<PodViewBy<0>>| explained_by(pod, entry).as_ref() == Some(key);
+        let waits = |pod: &ObjectKey, entry: &Entry<PodViewBy<T>>| explained_by(pod, entry).as_ref() == Some(key);
         let own = pods.get(key.as_str()).filter(|entry| waits(key, entry));
         let is_gang = || pods.in_namespace(key.namespace()).any(|(pod, entry)| waits(pod, entry));
         if !self.writes || own.is_none() && !is_gang() {
@@ -141,19 +166,22 @@ impl ExplanationController {
         &self,
         asked: Asked,
         now: Timestamp,
-    ) -> impl Future<Output = Result<ScheduleExplanationStatus, EffectError>> + use<> {
+    ) -> impl Future<Output = Result<ScheduleExplanationStatus, EffectError>> + use<T> {
         let class = asked.template.as_ref().and_then(template::priority_class);
         let class = class.and_then(|name| self.priority_classes.read().get(name).map(|class| Arc::clone(&class.value)));
         let questions = self.questions.clone();
         async move {
             let (engine, moment) = questions.copy().await?;
-            let answered = tokio::task::spawn_blocking(move || answer(*engine, &asked, class.as_deref(), moment, now));
+            let answered = tokio::task::spawn_blocking(move || {
+                let maker = PodMaker { class: class.as_deref(), transformers: Transformers::of_bits(T) };
+                answer(*engine, &asked, &maker, moment, now)
+            });
             answered.await.map_err(EffectError::new)
         }
     }
 }
 
-impl Controller for ExplanationController {
+impl<const T: u8> Controller for ExplanationController<T> {
     fn reconcile(&self, key: &ObjectKey, now: Timestamp) -> Result<Outcome, ReconcileError> {
         let explanations = self.explanations.read();
         let Some(entry) = explanations.get(key.as_str()) else { return Ok(self.new_explanation(key, now)) };
@@ -191,14 +219,14 @@ fn left(time: Timestamp, now: Timestamp) -> Duration {
 }
 
 /// The explanation of a pod that waits: its own, or that of its gang.
-fn explained_by(key: &ObjectKey, entry: &Entry<PodViewBy<0>>) -> Option<ObjectKey> {
-    let PodView { template, node, unscheduled, has_ended, .. } = &entry.value.0;
-    if entry.deleting || *has_ended || node.is_some() || unscheduled.is_none() {
+fn explained_by<const T: u8>(key: &ObjectKey, entry: &Entry<PodViewBy<T>>) -> Option<ObjectKey> {
+    let PodView { pod, unscheduled, has_ended } = &entry.value.0;
+    if pod.deleting || *has_ended || pod.node.is_some() || unscheduled.is_none() {
         return None;
     }
     let texts = |texts: &koord_engine::labels::Labels| {
         texts.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
     };
-    let (labels, annotations) = (texts(&template.labels), texts(&template.annotations));
+    let (labels, annotations) = (texts(&pod.template.labels), texts(&pod.template.annotations));
     Some(ObjectKey::new(key.namespace(), name_of_pod(&labels, &annotations).unwrap_or(key.name())))
 }

@@ -111,6 +111,7 @@ impl Caches<'_> {
         // Plugins that read a kind which the API server does not serve have nothing to do.
         for watch in &watches {
             watch.set_optional(format!("plugin {}", plugins.join(", ")));
+            watch.set_versions(object::further_versions(kind));
         }
         self.followed.push(Followed { kind, watches, all: Box::new(move || object::all(&store)) });
     }
@@ -174,6 +175,11 @@ impl Feed {
         let watches =
             self.others.iter().filter(|followed| followed.kind == kind).flat_map(|followed| &followed.watches);
         watches.into_iter().any(|watch| watch.idle().is_some())
+    }
+
+    /// The kind in the version in which the API server serves it.
+    pub(crate) fn served(&self, kind: ResourceKind) -> ResourceKind {
+        self.watches().find(|watch| watch.kind == kind).map_or(kind, |watch| watch.asked())
     }
 
     fn watches(&self) -> impl Iterator<Item = &Arc<Watch>> {

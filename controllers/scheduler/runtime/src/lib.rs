@@ -6,18 +6,21 @@
 //! Read first: [`Scheduler`].
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod barrier;
 mod explanations;
 mod extender;
 pub mod feed;
 mod metrics;
 mod questions;
 mod report;
+mod resize;
 mod scheduler;
 mod task;
 mod transform;
 mod view;
 
-pub use explanations::{ExplanationController, explain};
+pub use barrier::SyncBarrier;
+pub use explanations::{EXPLANATIONS, explain};
 pub use extender::Webhook;
 pub use metrics::{METRICS, Measures};
 pub use questions::{Questions, Unanswered};

@@ -38,6 +38,7 @@ use self::{
     upkeep::Upkeeps,
 };
 use crate::{
+    barrier::SyncBarrier,
     extender::Webhook,
     feed::{Delta, Feed, Said},
     metrics::{Ended, Measures},
@@ -72,6 +73,8 @@ pub struct Scheduler {
     pub(crate) questions: mpsc::Receiver<Question>,
     /// Webhooks that take part, in the order in which they are asked.
     webhooks: Vec<Arc<Webhook>>,
+    /// What it waits for when it becomes leader.
+    pub(crate) barrier: Option<SyncBarrier>,
     /// Set while the engine works: where it is found set, the engine has to begin again.
     is_working: bool,
     has_led: bool,
@@ -154,6 +157,7 @@ impl Scheduler {
             asking,
             questions,
             webhooks: Vec::new(),
+            barrier: None,
             is_working: false,
             has_led: false,
         }
@@ -162,6 +166,11 @@ impl Scheduler {
     /// The same, measured.
     pub fn measured_by(self, measures: Measures) -> Self {
         Self { measures: Some(measures), ..self }
+    }
+
+    /// The same, which waits for this when it becomes leader.
+    pub fn behind(self, barrier: Option<SyncBarrier>) -> Self {
+        Self { barrier, ..self }
     }
 
     /// The same, with other times of the monitor.
@@ -310,6 +319,11 @@ impl Scheduler {
         }
     }
 
+    /// Whether all objects are known, without which nothing is decided.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.feed.is_complete()
+    }
+
     /// Whether there is something to do now.
     pub fn has_work(&self) -> bool {
         let now = self.clock.moment();
@@ -425,11 +439,12 @@ impl Scheduler {
         if let Some(measures) = &self.measures {
             measures.refused(refused);
         }
-        self.explain(&attempt.pod, refused);
+        self.explain(&attempt.pod, refused, None);
         self.further.pop_front().map_or(Next::Attempted, Next::Send)
     }
 
-    fn explain(&mut self, pod: &Arc<Pod>, refused: &Refused) {
+    /// Writes why a pod has no node. `expected` is the node that its status may name by a write that is not seen yet.
+    fn explain(&mut self, pod: &Arc<Pod>, refused: &Refused, expected: Option<&Arc<str>>) {
         let Refused { message, nominated, victims, is_error, .. } = refused;
         self.events.record(COMPONENT, report::failed(pod, message));
         for victim in victims {
@@ -446,9 +461,11 @@ impl Scheduler {
             self.further.extend(write.map(|write| Work { write, purpose: Purpose::Explain }));
             return;
         }
+        let said = self.feed.pods.said(pod);
+        let said = said.map(|said| Said { nominated: expected.cloned().or(said.nominated), ..said });
         let is_new =
             |said: &Said| said.unscheduled.as_deref() != Some(message.as_str()) || said.nominated != *nominated;
-        if let Some(said) = self.feed.pods.said(pod).filter(is_new) {
+        if let Some(said) = said.filter(is_new) {
             let reason = if *is_error { "SchedulerError" } else { "Unschedulable" };
             let nominated = (said.nominated.as_deref(), nominated.as_deref());
             let write = report::unscheduled(pod, (reason, message), nominated, self.clock.now());

@@ -49,6 +49,9 @@ pub fn install(scheduler: Scheduler, clock: SharedClock, manager: &mut Manager) 
 async fn schedule(scheduler: &mut Scheduler, clock: &SharedClock, api: Api, end: CancellationToken) {
     // Questions that have no answer when the lead ends are dropped with this.
     let (mut writes, mut asked) = (JoinSet::new(), JoinSet::new());
+    if let Some(barrier) = scheduler.barrier.clone() {
+        barrier.pass(&scheduler.feed, clock, &api, &end).await;
+    }
     scheduler.lead();
     while !end.is_cancelled() {
         let is_behind = scheduler.catch_up();
@@ -93,9 +96,9 @@ fn attempt_some(
             Next::Attempted => {}
             Next::Ask(asking) => _ = asked.spawn(asking.answer()),
             Next::Send(work) => {
-                let api = api.clone();
+                let (api, kind) = (api.clone(), scheduler.feed.served(work.write.kind));
                 writes.spawn(async move {
-                    let result = work.send(&api).await;
+                    let result = work.send(&api, kind).await;
                     (work, result)
                 });
             }
@@ -131,9 +134,11 @@ async fn wait(
     (writes, asked): (&mut JoinSet<Written>, &mut JoinSet<Answered>),
     end: &CancellationToken,
 ) {
-    /// A cache becomes complete without a delta when there is no object.
     const LONG: Duration = Duration::from_secs(1);
-    let pause = scheduler.wake_at().map_or(LONG, |at| at.since(clock.moment()).min(LONG));
+    /// A cache becomes complete without a delta, such as one of a kind that has no object.
+    const INCOMPLETE: Duration = Duration::from_millis(20);
+    let longest = if scheduler.is_complete() { LONG } else { INCOMPLETE };
+    let pause = scheduler.wake_at().map_or(longest, |at| at.since(clock.moment()).min(longest));
     let moment = clock.sleep(pause);
     tokio::select! {
         biased;

@@ -36,13 +36,36 @@ pub struct Transformers {
     pub replace_resources: bool,
 }
 
+/// What is done with pods of the type `PodViewBy<T>`: all of the program share one cache of them.
+pub(crate) trait WithPods {
+    /// What comes of it.
+    type Done;
+
+    /// Does it.
+    fn with<const T: u8>(self) -> Self::Done;
+}
+
 impl Transformers {
-    pub(crate) fn bits(self) -> u8 {
+    fn bits(self) -> u8 {
         u8::from(self.priority) | u8::from(self.preemption_policy) << 1 | u8::from(self.replace_resources) << 2
     }
 
     pub(crate) const fn of_bits(bits: u8) -> Self {
         Self { priority: bits & 1 != 0, preemption_policy: bits & 2 != 0, replace_resources: bits & 4 != 0 }
+    }
+
+    /// Does something with the type that pods have which these transformers make.
+    pub(crate) fn choose<W: WithPods>(self, work: W) -> W::Done {
+        match self.bits() {
+            0 => work.with::<0>(),
+            1 => work.with::<1>(),
+            2 => work.with::<2>(),
+            3 => work.with::<3>(),
+            4 => work.with::<4>(),
+            5 => work.with::<5>(),
+            6 => work.with::<6>(),
+            _ => work.with::<7>(),
+        }
     }
 
     /// Gives resources the names that an annotation wants, or drops them.

@@ -8,45 +8,36 @@ use k8s_openapi::{
     },
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
 };
-use koord_api::{node_annotations::NODE_RESERVATION, pod_annotations::REPLACE_RESOURCES};
+use koord_api::{
+    node_annotations::NODE_RESERVATION, pod_annotations::REPLACE_RESOURCES, reservation_protocol::OPERATING_MODE,
+};
 use koord_engine::{
     dynamic::GeneratedClaim,
     labels::Labels,
     node::Node,
-    pod::{OPERATING_MODE, Owner, Template},
+    pod::{Owner, Pod, Template},
     template::{given, of_koordinator},
     workload::Controller,
 };
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     intern::Interner,
+    key::ObjectKey,
     projection::{DecodeError, Projection, WireObject},
     uid::Uid,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::transform::{self, Transformers};
+use crate::{
+    resize::{self, ContainerResources},
+    transform::{self, Transformers},
+};
 
-/// A pod.
+/// A pod: what the engine knows of it, and what a status says beside that.
 #[derive(Debug)]
 pub(crate) struct PodView {
-    pub(crate) template: Arc<Template>,
-    pub(crate) gates: Vec<Arc<str>>,
-    pub(crate) node: Option<Arc<str>>,
-    pub(crate) nominated: Option<Arc<str>>,
-    pub(crate) ends: Option<i64>,
-    pub(crate) is_preempted: bool,
-    pub(crate) given: Labels,
-    pub(crate) generated_claims: Box<[GeneratedClaim]>,
-    pub(crate) created: i64,
-    pub(crate) started: Option<i64>,
-    pub(crate) scheduled: Option<i64>,
-    pub(crate) initialized: Option<i64>,
-    pub(crate) controller: Option<Arc<Owner>>,
-    pub(crate) is_running: bool,
-    /// It is ready, and a pod of which that matters: it keeps what it has for others.
-    pub(crate) is_ready: bool,
+    pub(crate) pod: Arc<Pod>,
     /// It has succeeded or failed: it uses nothing any more.
     pub(crate) has_ended: bool,
     /// The message of the condition `PodScheduled`, while it is `False`.
@@ -70,12 +61,26 @@ struct PodStatusWire<'a> {
     #[serde(borrow)]
     start_time: Option<Cow<'a, str>>,
     conditions: Vec<PodCondition>,
+    container_statuses: Vec<ContainerResources>,
+    init_container_statuses: Vec<ContainerResources>,
+    /// As Kubernetes before 1.33 says what the condition `PodResizePending` says now.
+    #[serde(borrow)]
+    resize: Cow<'a, str>,
     resource_claim_statuses: Vec<PodResourceClaimStatus>,
 }
 
 impl PodStatusWire<'_> {
     fn is_true(&self, condition: &str) -> bool {
         self.conditions.iter().any(|known| known.type_ == condition && known.status == "True")
+    }
+
+    /// The pod as it counts while its containers are resized; none where it counts as it is.
+    fn resized(&mut self, spec: &PodSpec) -> Option<PodSpec> {
+        let pending = self.conditions.iter().find(|known| known.type_ == "PodResizePending");
+        let is_infeasible = pending.map_or(&*self.resize, |known| known.reason.as_deref().unwrap_or_default());
+        let is_infeasible = is_infeasible == "Infeasible";
+        self.container_statuses.append(&mut self.init_container_statuses);
+        resize::resized(spec, &self.container_statuses, is_infeasible)
     }
 
     /// Since when a condition is true, in seconds since 1970.
@@ -97,19 +102,29 @@ impl<const T: u8> Projection for PodViewBy<T> {
     fn project(wire: Self::Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
         PodView::read(wire, strings, Transformers::of_bits(T)).map(Self)
     }
+
+    /// The engine knows a pod by its key and uid, and shares the pod with the cache.
+    fn shared(mut self, key: &ObjectKey, uid: &Uid, _: &mut Interner) -> Arc<Self> {
+        let pod = Arc::make_mut(&mut self.0.pod);
+        (pod.key, pod.uid) = (key.clone(), uid.clone());
+        Arc::new(self)
+    }
 }
 
 impl PodView {
-    fn read(
+    pub(crate) fn read(
         wire: WireObject<'_, PodMembers<'_>>,
         strings: &mut Interner,
         transformers: Transformers,
     ) -> Result<Self, DecodeError> {
-        let PodMembers { mut spec, status } = wire.members;
+        let PodMembers { mut spec, mut status } = wire.members;
+        let mut resized = status.resized(&spec);
         let labels = labels(wire.metadata.labels, strings)?;
         let annotations = texts(wire.metadata.annotations, "metadata.annotations")?;
-        transform::pod(&mut spec, &labels);
-        transformers.replace_resources(&mut spec, annotations.get(REPLACE_RESOURCES.name()).map(|text| &**text));
+        for spec in [&mut spec].into_iter().chain(&mut resized) {
+            transform::pod(spec, &labels);
+            transformers.replace_resources(spec, annotations.get(REPLACE_RESOURCES.name()).map(|text| &**text));
+        }
         let annotations = annotations.iter().map(|(key, value)| (&**key, &**value)).collect();
         let given = given(&annotations);
         let owners =
@@ -117,10 +132,15 @@ impl PodView {
         let owners = owners.transpose().map_err(|error| DecodeError::new("metadata.ownerReferences", error))?;
         let controller = owners.into_iter().flatten().find(|owner| owner.controller == Some(true));
         let template = Template::of(&wire.metadata.namespace, labels, &annotations, &spec)
+            .and_then(|template| match &resized {
+                Some(resized) => template.resized(resized),
+                None => Ok(template),
+            })
             .map_err(|error| DecodeError::new("spec.containers.resources", error))?;
         let mut template = Template { controller: controller.as_ref().and_then(spreading_controller), ..template };
         transformers.apply_to(&mut template, spec.priority);
-        let shared = strings.share(Keyed { key: key(&template, &spec), template: Arc::new(template) });
+        let key = key(&template, &spec, resized.is_some());
+        let shared = strings.share(Keyed { key, template: Arc::new(template) });
         let unscheduled =
             status.conditions.iter().find(|known| known.type_ == "PodScheduled" && known.status == "False");
         let is_evicted = |known: &&PodCondition| {
@@ -128,7 +148,7 @@ impl PodView {
             (&*known.type_, &*known.status, reason) == ("DisruptionTarget", "True", Some("PreemptionByScheduler"))
         };
         let gates = spec.scheduling_gates.iter().flatten().map(|gate| strings.intern(&gate.name));
-        Ok(Self {
+        let pod = Pod {
             gates: gates.collect(),
             template: Arc::clone(&shared.template),
             node: spec.node_name.as_deref().filter(|node| !node.is_empty()).map(|node| strings.intern(node)),
@@ -137,6 +157,7 @@ impl PodView {
                 .as_deref()
                 .filter(|node| !node.is_empty())
                 .map(|node| strings.intern(node)),
+            deleting: wire.metadata.deletion_timestamp.is_some(),
             ends: wire
                 .metadata
                 .deletion_timestamp
@@ -150,7 +171,11 @@ impl PodView {
             initialized: status.since("Initialized"),
             controller: controller.map(|owner| strings.share(owner_of(&owner))),
             is_running: status.phase == "Running",
-            is_ready: shared.template.labels.get(OPERATING_MODE).is_some() && status.is_true("Ready"),
+            is_ready: shared.template.labels.get(OPERATING_MODE.name()).is_some() && status.is_true("Ready"),
+            ..Pod::default()
+        };
+        Ok(Self {
+            pod: Arc::new(pod),
             has_ended: matches!(&*status.phase, "Succeeded" | "Failed"),
             unscheduled: unscheduled.map(|known| known.message.as_deref().unwrap_or_default().into()),
         })
@@ -159,35 +184,7 @@ impl PodView {
 
 impl PartialEq for PodView {
     fn eq(&self, other: &Self) -> bool {
-        let Self {
-            template,
-            gates,
-            node,
-            nominated,
-            ends,
-            is_preempted,
-            given,
-            generated_claims,
-            created,
-            started,
-            scheduled,
-            initialized,
-            controller,
-            is_running,
-            is_ready,
-            has_ended,
-            unscheduled,
-        } = self;
-        // Templates of one cache are the same where they are equal; those of two caches are compared.
-        (Arc::ptr_eq(template, &other.template) || template == &other.template)
-            && (gates, node, nominated, ends, is_preempted)
-                == (&other.gates, &other.node, &other.nominated, &other.ends, &other.is_preempted)
-            && (given, created, started, controller)
-                == (&other.given, &other.created, &other.started, &other.controller)
-            && (scheduled, initialized, generated_claims)
-                == (&other.scheduled, &other.initialized, &other.generated_claims)
-            && (is_running, is_ready) == (&other.is_running, &other.is_ready)
-            && (has_ended, unscheduled) == (&other.has_ended, &other.unscheduled)
+        (self.has_ended, &self.unscheduled) == (other.has_ended, &other.unscheduled) && self.pod == other.pod
     }
 }
 
@@ -237,7 +234,7 @@ impl PartialEq for Keyed {
 impl Eq for Keyed {}
 
 /// Everything that a template is made of, as text: what [`Template::of`] reads of the pod.
-fn key(template: &Template, spec: &PodSpec) -> Box<str> {
+fn key(template: &Template, spec: &PodSpec, is_resized: bool) -> Box<str> {
     let containers = spec.containers.iter().chain(spec.init_containers.iter().flatten());
     let containers: Vec<_> = containers
         .map(|container| (&container.image, &container.resources, &container.ports, &container.restart_policy))
@@ -250,6 +247,7 @@ fn key(template: &Template, spec: &PodSpec) -> Box<str> {
         (containers, spec.containers.len(), &spec.resources, &spec.overhead),
         (&spec.node_selector, &spec.affinity, &spec.tolerations, &spec.topology_spread_constraints, controller),
         format!("{:?}{:?}", template.volumes, template.resource_claims),
+        is_resized.then_some((&template.requests, template.assumed_usage)),
     );
     // Types of the API are JSON.
     serde_json::to_string(&parts).unwrap_or_default().into()
@@ -347,13 +345,32 @@ mod tests {
             store.upsert(&pod(name, &json!({"containers": [], "volumes": [volume]}))).unwrap();
         }
         let cache = store.read();
-        let template = |name: &str| Arc::clone(&cache.get(&format!("ns/{name}")).unwrap().value.0.template);
+        let template = |name: &str| Arc::clone(&cache.get(&format!("ns/{name}")).unwrap().value.0.pod.template);
         assert!(Arc::ptr_eq(&template("a"), &template("b")) && !Arc::ptr_eq(&template("a"), &template("c")));
         assert!(!Arc::ptr_eq(&template("d"), &template("e")), "claims are not alike");
         assert_eq!(
             (&*template("c").scheduler, template("c").requests.amount("cpu").to_string()),
             ("koord-scheduler", "2".to_owned())
         );
+    }
+
+    #[test]
+    fn a_pod_that_is_resized_has_a_template_of_its_own_and_keeps_its_class() {
+        let store = Store::<PodViewBy<0>>::default();
+        let amounts = |cpu: &str| json!({"cpu": cpu, "koordinator.sh/batch-cpu": "1", "memory": "1Gi"});
+        let pod = |name: &str, has: &str| {
+            let resources = json!({"requests": amounts("1"), "limits": amounts("1")});
+            let spec = json!({"containers": [{"name": "c", "resources": resources}]});
+            let status = json!({"containerStatuses": [{"name": "c", "resources": {"requests": amounts(has)}}]});
+            let metadata = json!({"name": name, "namespace": "ns", "uid": name, "resourceVersion": "1"});
+            store.upsert(&json!({"metadata": metadata, "spec": spec, "status": status}).to_string()).unwrap();
+            Arc::clone(&store.read().get(&format!("ns/{name}")).unwrap().value.0.pod.template)
+        };
+        let (plain, same, resized) = (pod("a", "1"), pod("b", "1000m"), pod("c", "3"));
+        assert!(Arc::ptr_eq(&plain, &same));
+        let requests = ["cpu", "kubernetes.io/batch-cpu"].map(|name| resized.requests.amount(name).to_string());
+        assert_eq!((requests, resized.assumed_usage[0]), (["3", "1"].map(str::to_owned), 3000));
+        assert_eq!((resized.limits.amount("cpu").to_string(), resized.kubernetes_qos), ("1".to_owned(), "Guaranteed"));
     }
 
     #[test]
@@ -365,7 +382,7 @@ mod tests {
                 "deletionTimestamp": deletion,
             });
             cache.upsert(&json!({"metadata": metadata, "spec": {"containers": []}}).to_string()).unwrap();
-            cache.get("ns/a").unwrap().value.0.ends
+            cache.get("ns/a").unwrap().value.0.pod.ends
         };
         assert_eq!(ends(1, Value::Null), None);
         assert_eq!(ends(2, json!("1970-01-01T00:01:30Z")), Some(90));
@@ -397,7 +414,7 @@ mod tests {
         }
         let cache = store.read();
         let templates: std::collections::BTreeSet<usize> =
-            cache.iter().map(|(_, entry)| Arc::as_ptr(&entry.value.0.template).addr()).collect();
+            cache.iter().map(|(_, entry)| Arc::as_ptr(&entry.value.0.pod.template).addr()).collect();
         assert_eq!(templates.len(), texts.len());
     }
 

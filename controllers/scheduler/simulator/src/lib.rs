@@ -19,6 +19,6 @@ mod world;
 pub use self::{
     outcome::Outcome,
     scenario::{Arrival, DURATION, Scenario},
-    simulation::{Progress, run},
+    simulation::{End, Progress, play, run},
     trace::{Replay, Trace},
 };

@@ -10,11 +10,12 @@ mod waits;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use koord_engine::{columns::Row, engine::Engine, node::Node};
+use koord_runtime::key::ObjectKey;
 use serde::Serialize;
 
 pub use self::{
     fairness::{Fairness, Served},
-    reasons::Reason,
+    reasons::{Reason, Refusal},
     waits::{Bucket, Waits},
 };
 use crate::{
@@ -43,6 +44,9 @@ pub struct Outcome {
     pub reasons: Vec<Reason>,
     /// The pods that came, by namespace and name.
     pub placements: Vec<Placement>,
+    /// Pods that were there before and were evicted, in this order.
+    #[serde(skip)]
+    pub displaced: Vec<String>,
     /// The nodes at the end, by name.
     pub nodes: Vec<NodeState>,
     /// What was measured, in the course of time.
@@ -114,6 +118,12 @@ pub struct Placement {
     pub evicted: bool,
     /// How often it was refused.
     pub refusals: u64,
+    /// How many pods had been decided about before it, for the first time; none where nothing was decided about it.
+    #[serde(skip)]
+    pub turn: Option<usize>,
+    /// Why it waits at the end; none where it does not.
+    #[serde(skip)]
+    pub refusal: Option<Refusal>,
 }
 
 /// A node at the end.
@@ -169,7 +179,8 @@ impl Outcome {
             fairness: Fairness::of(survey, pods),
             waits: Waits::of(pods, lasted),
             reasons: reasons::of(engine, survey, pods),
-            placements: pods.iter().map(|(key, record)| placement(key.as_str(), record)).collect(),
+            placements: placements(engine, survey, pods),
+            displaced: pods.displaced().iter().map(ToString::to_string).collect(),
             nodes: nodes(survey, engine),
             samples,
         }
@@ -187,7 +198,13 @@ fn counts(pods: &Pods) -> Counts {
     }
 }
 
-fn placement(pod: &str, record: &Record) -> Placement {
+fn placements(engine: &Engine, survey: &Survey, pods: &Pods) -> Vec<Placement> {
+    let mut refusals = reasons::refusals(engine, survey, pods);
+    let of = |(key, record): (&ObjectKey, &Record)| placement(key.as_str(), record, refusals.remove(key));
+    pods.iter().map(of).collect()
+}
+
+fn placement(pod: &str, record: &Record, refusal: Option<Refusal>) -> Placement {
     Placement {
         pod: pod.to_owned(),
         arrived_s: seconds(record.arrived),
@@ -196,6 +213,8 @@ fn placement(pod: &str, record: &Record) -> Placement {
         left_s: record.left.map(seconds),
         evicted: record.evicted,
         refusals: record.refusals,
+        turn: record.turn,
+        refusal,
     }
 }
 

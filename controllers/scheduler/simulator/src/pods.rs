@@ -21,6 +21,8 @@ pub(crate) struct Record {
     pub(crate) refusals: u64,
     /// Why it was refused last, or cannot be read.
     pub(crate) message: Option<String>,
+    /// How many pods had been decided about before it, for the first time.
+    pub(crate) turn: Option<usize>,
 }
 
 /// All pods that have come.
@@ -28,6 +30,9 @@ pub(crate) struct Record {
 pub(crate) struct Pods {
     records: BTreeMap<ObjectKey, Record>,
     waiting: usize,
+    turns: usize,
+    /// Pods that were there before and were evicted.
+    displaced: Vec<ObjectKey>,
 }
 
 impl Pods {
@@ -42,6 +47,7 @@ impl Pods {
         let Some(record) = self.records.get_mut(key) else { return false };
         self.waiting -= usize::from(record.waits());
         record.placed = Some((at, node));
+        take_turn(record, &mut self.turns);
         true
     }
 
@@ -55,15 +61,24 @@ impl Pods {
 
     /// Something was said about a pod.
     pub(crate) fn said(&mut self, key: &ObjectKey, said: Said) {
-        let Some(record) = self.records.get_mut(key) else { return };
+        let Some(record) = self.records.get_mut(key) else {
+            self.displaced.extend(matches!(said, Said::Preempted).then(|| key.clone()));
+            return;
+        };
         match said {
             Said::Refused(message) => {
+                take_turn(record, &mut self.turns);
                 record.refusals += 1;
                 record.message = Some(message);
             }
             Said::Unreadable(message) => record.message = Some(message),
             Said::Preempted => record.evicted = true,
         }
+    }
+
+    /// Pods that were there before and were evicted, in this order.
+    pub(crate) fn displaced(&self) -> &[ObjectKey] {
+        &self.displaced
     }
 
     /// How many have no node.
@@ -79,6 +94,14 @@ impl Pods {
     /// All of them, by namespace and name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &Record)> {
         self.records.iter()
+    }
+}
+
+/// Something was decided about a pod.
+fn take_turn(record: &mut Record, turns: &mut usize) {
+    if record.turn.is_none() {
+        record.turn = Some(*turns);
+        *turns += 1;
     }
 }
 

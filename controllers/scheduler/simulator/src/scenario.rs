@@ -25,6 +25,8 @@ pub struct Scenario {
     pub until: Option<Duration>,
     /// What ties are decided by.
     pub seed: u64,
+    /// Nothing is decided before every pod has come.
+    pub gathers: bool,
 }
 
 /// A pod that comes.
@@ -51,7 +53,7 @@ impl Scenario {
             arrivals.push(Arrival { at: at.unwrap_or_default(), lasts: lasts(&pod)?, pod });
         }
         arrivals.sort_by_key(|arrival| arrival.at);
-        Ok(Self { start, objects: others, arrivals, until: None, seed: 0 })
+        Ok(Self { start, objects: others, arrivals, until: None, seed: 0, gathers: false })
     }
 
     /// How many nodes there are.

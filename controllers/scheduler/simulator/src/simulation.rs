@@ -17,6 +17,7 @@ use koord_runtime::{
     random::Random,
 };
 use koord_scheduler_runtime::{Next, Scheduler, Transformers, feed::Feed};
+use serde_json::Value;
 
 use crate::{
     Arrival, Outcome, Scenario,
@@ -49,6 +50,15 @@ const SAMPLES_MAX: usize = 240;
 /// What the scheduler may do at one time, for each pod that has come. It rests long before.
 const STEPS_PER_POD_MAX: usize = 1000;
 
+/// What there is at the end of a simulation.
+#[derive(Clone, Debug)]
+pub struct End {
+    /// What came of it.
+    pub outcome: Outcome,
+    /// All objects of the kinds that the scheduler reads, as it has left them.
+    pub objects: Vec<Value>,
+}
+
 /// Plays a scenario with an engine that knows nothing yet, to which pods come as these transformers make them. `see` is told of
 /// every pod that comes.
 pub fn run(
@@ -57,10 +67,15 @@ pub fn run(
     scenario: &Scenario,
     see: impl FnMut(Progress),
 ) -> Result<Outcome> {
+    play(engine, transformers, scenario, see).map(|end| end.outcome)
+}
+
+/// The same, with the objects of the end.
+pub fn play(engine: Engine, transformers: Transformers, scenario: &Scenario, see: impl FnMut(Progress)) -> Result<End> {
     check(scenario)?;
     let mut simulation = Simulation::new(engine, transformers, scenario)?;
     simulation.play(scenario, see)?;
-    Ok(simulation.outcome())
+    Ok(End { objects: simulation.world.objects(), outcome: simulation.outcome() })
 }
 
 fn check(scenario: &Scenario) -> Result<()> {
@@ -154,8 +169,11 @@ impl Simulation {
         self.sample();
         loop {
             let now = self.now();
-            while let Some(arrival) = coming.next_if(|arrival| arrival.at <= now) {
+            while let Some(arrival) = coming.next_if(|arrival| arrival.at <= now || scenario.gathers) {
+                // The queue tells pods of one priority apart by when they came.
+                self.clock.advance(arrival.at.saturating_sub(self.now()));
                 self.arrive(arrival)?;
+                while scenario.gathers && self.scheduler.catch_up() {}
                 see(Progress { arrived: self.pods.len(), arrivals, waiting: self.pods.waiting() });
                 last = now;
             }

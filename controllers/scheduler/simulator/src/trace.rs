@@ -88,7 +88,7 @@ impl Trace {
         // Where nothing ends, waiting longer changes nothing.
         let last = coming.last().map(|arrival| arrival.at);
         let until = last.filter(|_| replay.demand_percent.is_some());
-        Ok(Scenario { start: replay.start, objects, arrivals: coming, until, seed: replay.seed })
+        Ok(Scenario { start: replay.start, objects, arrivals: coming, until, seed: replay.seed, gathers: false })
     }
 
     /// With a demand for GPUs, nodes without them play no part, as in the published experiment.

@@ -51,6 +51,11 @@ impl World {
         Ok(world)
     }
 
+    /// All objects.
+    pub(crate) fn objects(&self) -> Vec<Value> {
+        self.objects.values().cloned().collect()
+    }
+
     /// An object appears. One of a kind that nobody reads does not matter.
     pub(crate) fn add(&mut self, mut object: Value) -> Result<()> {
         let Some(kind) = kind_of(&self.core, &object)? else { return Ok(()) };

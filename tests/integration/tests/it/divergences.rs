@@ -37,18 +37,23 @@ fn rows(page: &str) -> Vec<Row> {
         if what == "what" {
             continue;
         }
-        let mut tests: Vec<String> = Vec::new();
-        for command in test.split('`').filter(|part| part.starts_with("-p ") || part.starts_with("…::")) {
-            // `…` stands for the module of the test before.
-            let command = match (command.strip_prefix("…::"), tests.last().and_then(|last| last.rsplit_once("::"))) {
-                (Some(name), Some((before, _))) => format!("{before}::{name}"),
-                _ => command.to_owned(),
-            };
-            tests.push(command);
-        }
-        rows.push(Row { line: index + 1, what: what.clone(), direction: direction.clone(), tests });
+        rows.push(Row { line: index + 1, what: what.clone(), direction: direction.clone(), tests: commands(test) });
     }
     rows
+}
+
+/// The commands of a cell.
+fn commands(cell: &str) -> Vec<String> {
+    let mut tests: Vec<String> = Vec::new();
+    for command in cell.split('`').filter(|part| part.starts_with("-p ") || part.starts_with("…::")) {
+        // `…` stands for the module of the test before.
+        let command = match (command.strip_prefix("…::"), tests.last().and_then(|last| last.rsplit_once("::"))) {
+            (Some(name), Some((before, _))) => format!("{before}::{name}"),
+            _ => command.to_owned(),
+        };
+        tests.push(command);
+    }
+    tests
 }
 
 /// The folder of each package, by its name.
@@ -157,6 +162,22 @@ fn every_row_names_a_test_that_exists_and_can_show_it() {
     assert!(rows.len() > 50, "{} rows were found", rows.len());
     let mistakes: Vec<String> = rows.iter().flat_map(|row| mistakes(row, &packages)).collect();
     assert!(mistakes.is_empty(), "{}", mistakes.join("\n"));
+}
+
+#[test]
+fn every_case_of_the_scheduler_names_tests_that_exist() {
+    const CASES: &str = "docs/scheduler-cases.md";
+    let (page, packages) = (fs::read_to_string(repository(CASES)).unwrap(), packages());
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| 6.") || line.starts_with("| 7.")).collect();
+    assert!(rows.len() > 40, "{} rows were found", rows.len());
+    for row in rows {
+        let tests = commands(row);
+        assert!(!tests.is_empty(), "{CASES}: no test holds {row}");
+        for test in tests {
+            let (roots, path) = place(&test, &packages).unwrap();
+            assert!(exists(&roots, &path), "{CASES}: there is no test {test}");
+        }
+    }
 }
 
 #[test]

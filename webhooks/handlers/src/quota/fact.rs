@@ -20,6 +20,7 @@ use koord_runtime::{
     intern::Interner,
     key::ObjectKey,
     projection::{DecodeError, Labels, MetadataOnly, Projection, WireObject},
+    uid::Uid,
 };
 use serde::Deserialize;
 
@@ -190,7 +191,7 @@ impl Projection for PlacedPod {
     }
 
     /// There are many pods of a quota, and they differ in nothing that is kept.
-    fn shared(self, strings: &mut Interner) -> Arc<Self> {
+    fn shared(self, _: &ObjectKey, _: &Uid, strings: &mut Interner) -> Arc<Self> {
         strings.share(self)
     }
 }

@@ -1,11 +1,8 @@
 //! What a review costs the heap. Time depends on the machine, the number of allocations does not.
 
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    cell::Cell,
-    sync::Arc,
-};
+use std::sync::Arc;
 
+use allocations::allocations;
 use koord_resource::admission::Patch;
 use koord_runtime::clock::SystemClock;
 use koord_schema::patch::json;
@@ -19,42 +16,6 @@ const PROFILE: &str = r#"{"kind":"ClusterColocationProfile","metadata":{"name":"
     "qosClass":"BE","priorityClassName":"koord-batch","koordinatorPriority":1000,"schedulerName":"koord-scheduler"}}"#;
 const PRIORITY_CLASS: &str =
     r#"{"kind":"PriorityClass","metadata":{"name":"koord-batch","uid":"u","resourceVersion":"1"},"value":5000}"#;
-
-thread_local! {
-    static COUNT: Cell<usize> = const { Cell::new(0) };
-}
-
-struct Counting;
-
-// SAFETY: every call is handed to the system's allocator unchanged.
-#[allow(unsafe_code)]
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        COUNT.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.dealloc(memory, layout) }
-    }
-
-    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        COUNT.with(|count| count.set(count.get() + 1));
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.realloc(memory, layout, size) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-fn allocations<T>(act: impl FnOnce() -> T) -> (usize, T) {
-    let before = COUNT.with(Cell::get);
-    let result = act();
-    (COUNT.with(Cell::get) - before, result)
-}
 
 fn ctx(profile: &str) -> Arc<Ctx> {
     let ctx = Ctx::detached(|_| false);

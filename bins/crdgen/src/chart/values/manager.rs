@@ -1,12 +1,12 @@
 //! `manager`: the Deployment of koord-manager and what belongs to it.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
 
-use super::forms::{CountOrPercent, LogLevel, NumberText, Object};
+use super::{
+    forms::{LogLevel, NumberText, Object},
+    pods::Pods,
+};
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "camelCase")]
@@ -20,28 +20,15 @@ pub(super) struct Manager {
     health_probe: HealthProbe,
     /// Accepted for compatibility, without effect: caches need no periodic resync.
     resync_period: NumberText,
-    /// Resource requirements of the container.
-    resources: Object,
+    #[serde(flatten)]
+    pods: Pods,
     /// Whether pods use the node's network: for clusters whose API servers cannot reach the pod network.
     host_network: bool,
-    /// Node selector of the pods.
-    node_selector: BTreeMap<String, String>,
-    /// Node affinity of the pods.
-    node_affinity: Object,
-    /// Tolerations of the pods.
-    tolerations: Vec<Object>,
     /// Added. Whether admission warns of values without effect: one that a profile overwrites, a quota that does not exist.
     admission_warnings: bool,
     /// Added. Further flags, such as --controllers=*,-nodeslo.
     #[schemars(inner(regex(pattern = "^-")))]
     extra_args: Vec<String>,
-    /// Added. PriorityClass of the pods; empty for none. The class must exist; koord-prod is part of the chart.
-    priority_class_name: String,
-    /// Added. Security context of the pods; the default is what the Pod Security Standard "restricted" requires.
-    pod_security_context: Object,
-    /// Added. Security context of the container; the default is what the Pod Security Standard "restricted" requires.
-    security_context: Object,
-    pod_disruption_budget: PodDisruptionBudget,
     network_policy: NetworkPolicy,
     /// Added. Whether the chart creates a PodMonitor; needs the Prometheus operator.
     monitor_enabled: bool,
@@ -57,47 +44,14 @@ impl Default for Manager {
             metrics: Metrics::default(),
             health_probe: HealthProbe::default(),
             resync_period: NumberText("0"),
-            resources: Object::from_iter([
-                ("limits".to_owned(), json!({"cpu": "1000m", "memory": "1Gi"})),
-                ("requests".to_owned(), json!({"cpu": "500m", "memory": "256Mi"})),
-            ]),
+            pods: Pods::default(),
             host_network: false,
-            node_selector: BTreeMap::new(),
-            node_affinity: Object::new(),
-            tolerations: Vec::new(),
             admission_warnings: false,
             extra_args: Vec::new(),
-            priority_class_name: "koord-prod".to_owned(),
-            pod_security_context: pod_security_context(),
-            security_context: security_context(),
-            pod_disruption_budget: PodDisruptionBudget::default(),
             network_policy: NetworkPolicy::default(),
             monitor_enabled: false,
         }
     }
-}
-
-/// The user and group of the images.
-const USER: u32 = 65532;
-
-/// What the Pod Security Standard "restricted" requires of pods.
-pub(super) fn pod_security_context() -> Object {
-    Object::from_iter([
-        ("fsGroup".to_owned(), USER.into()),
-        ("runAsGroup".to_owned(), USER.into()),
-        ("runAsNonRoot".to_owned(), true.into()),
-        ("runAsUser".to_owned(), USER.into()),
-        ("seccompProfile".to_owned(), json!({"type": "RuntimeDefault"})),
-    ])
-}
-
-/// What the Pod Security Standard "restricted" requires of containers.
-pub(super) fn security_context() -> Object {
-    Object::from_iter([
-        ("allowPrivilegeEscalation".to_owned(), false.into()),
-        ("capabilities".to_owned(), json!({"drop": ["ALL"]})),
-        ("readOnlyRootFilesystem".to_owned(), true.into()),
-    ])
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -185,22 +139,6 @@ struct HealthProbe {
 impl Default for HealthProbe {
     fn default() -> Self {
         Self { port: 8000 }
-    }
-}
-
-/// Added. The PodDisruptionBudget of the pods, so that draining nodes takes one replica at a time.
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, rename_all = "camelCase")]
-pub(super) struct PodDisruptionBudget {
-    /// Whether the chart creates it.
-    enabled: bool,
-    /// How many pods, or which percentage of them, may be unavailable.
-    max_unavailable: CountOrPercent,
-}
-
-impl Default for PodDisruptionBudget {
-    fn default() -> Self {
-        Self { enabled: true, max_unavailable: CountOrPercent(1) }
     }
 }
 

@@ -1,14 +1,13 @@
 //! `scheduler`: the Deployment of koord-scheduler and what belongs to it.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
 use super::{
     forms::{LogLevel, Object},
-    manager::{Log, PodDisruptionBudget, PullPolicy, pod_security_context, security_context},
+    manager::{Log, PullPolicy},
+    pods::Pods,
 };
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -23,7 +22,8 @@ pub(super) struct Scheduler {
     /// Port of health and metrics in the pods.
     #[schemars(range(min = 1))]
     port: u16,
-    /// Feature gates of the scheduler, such as "MultiQuotaTree=true".
+    /// Feature gates of the scheduler, such as "MultiQuotaTree=true". What it may do follows them: with DevicePluginAdaption it may
+    /// patch nodes, with DRADeviceTaintRules read DeviceTaintRules.
     feature_gates: String,
     /// Accepted for compatibility, without effect: the scheduler works with every server that this chart installs on.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,26 +40,13 @@ pub(super) struct Scheduler {
     device_share: DeviceShare,
     /// Added. The whole configuration, a KubeSchedulerConfiguration, instead of the one that the chart makes of these values.
     config: Object,
-    /// Resource requirements of the container.
-    resources: Object,
+    #[serde(flatten)]
+    pods: Pods,
     /// Whether pods use the node's network.
     host_network: bool,
-    /// Node selector of the pods.
-    node_selector: BTreeMap<String, String>,
-    /// Node affinity of the pods.
-    node_affinity: Object,
-    /// Tolerations of the pods.
-    tolerations: Vec<Object>,
     /// Added. Further flags, such as --pod-max-in-unschedulable-pods-duration=1m.
     #[schemars(inner(regex(pattern = "^-")))]
     extra_args: Vec<String>,
-    /// Added. PriorityClass of the pods; empty for none. The class must exist; koord-prod is part of the chart.
-    priority_class_name: String,
-    /// Added. Security context of the pods; the default is what the Pod Security Standard "restricted" requires.
-    pod_security_context: Object,
-    /// Added. Security context of the container; the default is what the Pod Security Standard "restricted" requires.
-    security_context: Object,
-    pod_disruption_budget: PodDisruptionBudget,
     /// Whether the chart creates a PodMonitor; needs the Prometheus operator.
     monitor_enabled: bool,
 }
@@ -80,19 +67,9 @@ impl Default for Scheduler {
             enable_job_preemption: true,
             device_share: DeviceShare::default(),
             config: Object::new(),
-            resources: Object::from_iter([
-                ("limits".to_owned(), json!({"cpu": "1000m", "memory": "1Gi"})),
-                ("requests".to_owned(), json!({"cpu": "500m", "memory": "256Mi"})),
-            ]),
+            pods: Pods::default(),
             host_network: false,
-            node_selector: BTreeMap::new(),
-            node_affinity: Object::new(),
-            tolerations: Vec::new(),
             extra_args: Vec::new(),
-            priority_class_name: "koord-prod".to_owned(),
-            pod_security_context: pod_security_context(),
-            security_context: security_context(),
-            pod_disruption_budget: PodDisruptionBudget::default(),
             monitor_enabled: false,
         }
     }

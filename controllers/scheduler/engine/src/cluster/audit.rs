@@ -1,22 +1,76 @@
-//! Sums of single nodes, compared with what the objects amount to and set right: a guard against mistakes, for a program that
-//! runs for months.
+//! Sums, compared with what the objects amount to and set right: a guard against mistakes, for a program that runs for months.
 
-use std::{collections::BTreeMap, sync::Arc};
+mod whole;
 
+use std::{any::Any, collections::BTreeMap, sync::Arc};
+
+use koord_core::{key::ObjectKey, uid::Uid};
+use koord_resource::controller::{ObjectScope, ResourceKind};
 use koord_scheduling::ResourceVector;
 
 use super::{Class, ClassId, Cluster};
 use crate::columns::{Columns, Row};
 
-/// A sum of a node that was not what the objects amount to.
+/// A sum that was not what the objects amount to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// The node; the name of one that is not known where only pods name it.
-    pub node: Arc<str>,
+    /// What it is a sum of.
+    pub subject: Subject,
     /// Which sum, in one word.
     pub sum: &'static str,
     /// What was kept, and what it should have been.
     pub details: String,
+}
+
+/// What is summed up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Subject {
+    /// The pods of this node; it need not be known where only pods name it.
+    Node(Arc<str>),
+    /// What belongs to this object.
+    Object {
+        /// Its kind.
+        kind: ResourceKind,
+        /// Its name.
+        key: ObjectKey,
+        /// Its uid.
+        uid: Uid,
+    },
+    /// Something that has no object.
+    Cluster,
+}
+
+/// What an audit looks at next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// Rows, from this one on.
+    Rows(usize),
+    /// A part of what is summed up of the cluster as a whole: the first is the engine's own, each further one the state of a plugin.
+    Whole(usize),
+}
+
+impl Default for Turn {
+    fn default() -> Self {
+        Self::Rows(0)
+    }
+}
+
+impl Subject {
+    /// The object of this type and name, if it is known.
+    pub fn of<T: Any + k8s_openapi::Resource<Scope: ObjectScope>>(cluster: &Cluster, key: &ObjectKey) -> Self {
+        cluster.objects().entry::<T>(key.as_str()).map_or(Self::Cluster, |object| Self::Object {
+            kind: ResourceKind::typed::<T>(),
+            key: key.clone(),
+            uid: object.uid.clone(),
+        })
+    }
+}
+
+impl Mismatch {
+    /// Of this sum, with what was kept and what it should have been.
+    pub fn new(subject: Subject, sum: &'static str, details: impl Into<String>) -> Self {
+        Self { subject, sum, details: details.into() }
+    }
 }
 
 impl Cluster {
@@ -26,8 +80,11 @@ impl Cluster {
         let Some(node) = self.slots.get(row.index()).map(|slot| Arc::clone(&slot.name)) else { return Vec::new() };
         let mut found = Vec::new();
         let mut mismatch = |sum: &'static str, details: String| {
-            found.push(Mismatch { node: Arc::clone(&node), sum, details });
+            found.push(Mismatch::new(Subject::Node(Arc::clone(&node)), sum, details));
         };
+        if let Some(details) = self.audit_pods_of(row) {
+            mismatch("pods_by_row", details);
+        }
         let allocatable = self.node(row).cloned().map(|node| self.resources.vector(&node.allocatable));
         let allocatable = allocatable.unwrap_or_default();
         if let Some(details) = difference(&self.allocatable, row, &allocatable, self) {
@@ -52,6 +109,15 @@ impl Cluster {
             self.population.recount(row, &placed);
             mismatch("pods_by_class", format!("{} classes instead of {}", kept.len(), residents.len()));
         }
+        if let Some(node) = self.node(row).cloned()
+            && let Some(details) = self.images.audit_row(row, &node)
+        {
+            mismatch("images", details);
+        }
+        let labels = self.node(row).map(|node| node.labels.clone());
+        if let Some(details) = self.topologies.audit(row, labels.as_ref()) {
+            mismatch("domains", details);
+        }
         let of_states = self.with_states(|states, cluster| {
             let audits = states.iter_mut().flat_map(|state| state.audit(cluster, row));
             audits.collect::<Vec<_>>()
@@ -63,6 +129,15 @@ impl Cluster {
             self.log.note(row);
         }
         found
+    }
+
+    /// Counts anew what the pods of a row request and are assumed to use.
+    pub(super) fn recount(&mut self, row: Row) {
+        let (requested, usage) = (self.recount_requested(row), self.recount_usage(row));
+        self.requested.set_row(row, &requested);
+        for (column, usage) in self.assumed_usage.iter_mut().zip(usage) {
+            column[row.index()] = usage;
+        }
     }
 
     /// What the pods of a row request.
@@ -77,7 +152,7 @@ impl Cluster {
     fn recount_usage(&self, row: Row) -> [i64; 2] {
         self.pods_on(row).fold([0; 2], |[cpu, memory], placed| {
             let [more_cpu, more_memory] = placed.class.template().assumed_usage;
-            [cpu + more_cpu, memory + more_memory]
+            [cpu.saturating_add(more_cpu), memory.saturating_add(more_memory)]
         })
     }
 

@@ -55,6 +55,40 @@ impl Images {
             image.or_insert_with(|| Image { size: *size, rows: BTreeSet::new() }).rows.insert(row);
         }
     }
+
+    /// How many images there are on all nodes.
+    pub(super) fn copies(&self) -> usize {
+        self.known.values().map(|image| image.rows.len()).sum()
+    }
+
+    /// Compares with the images that a node has whether they are known to be there, and sets right what differs.
+    pub(super) fn audit_row(&mut self, row: Row, node: &Arc<Node>) -> Option<String> {
+        let is_known = |name: &str| self.known.get(name).is_some_and(|image| image.rows.contains(&row));
+        let missing = node.images.iter().filter(|(name, _)| !is_known(name)).count();
+        (missing > 0).then(|| {
+            self.change(row, None, Some(node));
+            format!("{} images instead of {}", node.images.len() - missing, node.images.len())
+        })
+    }
+
+    /// Compares with which nodes have which images, and takes that where it differs; of what was known the size remains.
+    pub(super) fn audit(&mut self, mut actual: Self) -> Option<String> {
+        for (name, image) in &mut actual.known {
+            image.size = self.known.get(name).map_or(image.size, |known| known.size);
+        }
+        if self.known == actual.known {
+            return None;
+        }
+        let details = format!(
+            "{} copies of {} images instead of {} of {}",
+            self.copies(),
+            self.known.len(),
+            actual.copies(),
+            actual.known.len()
+        );
+        (self.known, self.epoch) = (actual.known, self.epoch + 1);
+        Some(details)
+    }
 }
 
 #[cfg(test)]

@@ -94,6 +94,23 @@ impl Population {
         }
     }
 
+    /// Compares how many pods each class has on all rows with these numbers, by its index, and takes them where they differ.
+    pub(super) fn audit(&mut self, actual: &[u64]) -> Option<String> {
+        let mut wrong = Vec::new();
+        for index in 0..self.classes.len() {
+            let Some((class, pods)) = self.classes.get_mut(index).and_then(Option::as_mut) else { continue };
+            let counted = actual.get(index).copied().unwrap_or(0);
+            if *pods != counted {
+                wrong.push(format!("{pods} pods instead of {counted} in {}", class.template().namespace));
+                *pods = counted;
+            }
+            if counted == 0 {
+                self.vanish(index);
+            }
+        }
+        (!wrong.is_empty()).then(|| wrong.join(", "))
+    }
+
     pub(super) fn on(&self, row: Row) -> &[Residents] {
         self.rows.get(row.index()).map_or(&[], Vec::as_slice)
     }

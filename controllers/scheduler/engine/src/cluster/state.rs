@@ -10,7 +10,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{Cluster, Placed};
+use super::{Cluster, Mismatch, Placed};
 use crate::{columns::Row, object::ObjectChange, pod::Pod};
 
 /// The state of a plugin. While one of its functions runs, the cluster that is handed over shows no states.
@@ -40,8 +40,14 @@ pub trait State: Any + Send + Sync + Debug {
         Vec::new()
     }
 
-    /// Compares what is summed up of a row with what its pods have, and sets right what differs: which sum, and how it differed.
+    /// Compares what is summed up of a row with what its node, its pods and the objects about them amount to, and sets right what
+    /// differs: which sum, and how it differed.
     fn audit(&mut self, _cluster: &Cluster, _row: Row) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
+    /// The same of what is summed up of the cluster as a whole.
+    fn audit_whole(&mut self, _cluster: &Cluster) -> Vec<Mismatch> {
         Vec::new()
     }
 
@@ -72,6 +78,10 @@ impl States {
         if !self.0.iter().any(|(known, _)| *known == type_) {
             self.0.push((type_, state));
         }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Box<dyn State>> {

@@ -103,6 +103,19 @@ fn domains(cluster: &Cluster) -> Vec<Vec<usize>> {
     domains
 }
 
+/// What an audit finds of all rows and of the cluster as a whole.
+fn audited(cluster: &mut Cluster) -> Vec<Mismatch> {
+    let rows: Vec<Row> = (0..cluster.width()).filter_map(Row::at).collect();
+    let mut found: Vec<Mismatch> = rows.into_iter().flat_map(|row| cluster.audit(row)).collect();
+    found.extend((0..cluster.audit_parts()).flat_map(|part| cluster.audit_whole(part)));
+    found
+}
+
+/// With how many nodes and pods there are, and which node is in which domain.
+fn everything(cluster: &Cluster) -> (Vec<Shown>, Sizes, usize, Vec<Vec<usize>>) {
+    (shown(cluster), cluster.sizes(), cluster.softly_tainted(), domains(cluster))
+}
+
 /// Everything that can be read of a cluster.
 fn shown(cluster: &Cluster) -> Vec<Shown> {
     let rows = cluster.rows.iter().map(|(name, row)| {
@@ -143,37 +156,55 @@ proptest! {
     fn an_audit_finds_nothing_after_any_history_and_sets_right_what_is_wrong(
         deltas in proptest::collection::vec(delta(), 0..60),
         row in 0..4_usize,
-        which in 0..4_usize,
+        which in 0..11_usize,
     ) {
         let (mut cluster, templates) = (Cluster::default(), templates());
         for delta in &deltas {
             apply(&mut cluster, &templates, delta);
         }
+        prop_assert_eq!(audited(&mut cluster), []);
         let rows: Vec<Row> = (0..cluster.width()).filter_map(Row::at).collect();
-        for row in &rows {
-            prop_assert_eq!(cluster.audit(*row), []);
-        }
         let Some(row) = rows.get(row).copied() else { return Ok(()) };
-        let (before, position) = ((shown(&cluster), known(&cluster)), cluster.position());
+        let (before, position) = ((everything(&cluster), known(&cluster)), cluster.position());
         let mut wrong = ResourceVector::default();
         wrong.set(ResourceId::CPU, 17);
-        let sum = match which {
-            0 => { cluster.allocatable.add(row, &wrong); "allocatable" }
-            1 => { cluster.requested.subtract(row, &wrong); "requested" }
-            2 => { cluster.assumed_usage[1][row.index()] += 17; "assumed_usage" }
-            _ => {
-                let Some(placed) = cluster.pods_on(row).next().cloned() else { return Ok(()) };
-                cluster.population.add(&placed);
-                "pods_by_class"
+        let domain = || Some((cluster.topology("zone")?, cluster.domain(cluster.topology("zone")?, row)?));
+        let (resident, domain) = (cluster.pods_on(row).next().cloned(), domain());
+        let sum = match (which, resident, domain) {
+            (0, ..) => { cluster.allocatable.add(row, &wrong); "allocatable" }
+            (1, ..) => { cluster.requested.subtract(row, &wrong); "requested" }
+            (2, ..) => { cluster.assumed_usage[1][row.index()] += 17; "assumed_usage" }
+            (3, Some(placed), _) => { cluster.population.add(&placed); "pods_by_class" }
+            (4, Some(_), _) => { cluster.slots[row.index()].pods.clear(); "pods_by_row" }
+            (5, ..) => { cluster.nodes += 1; "nodes" }
+            (6, ..) => { cluster.softly_tainted += 1; "softly_tainted" }
+            (7, ..) => { cluster.assumed += 1; "assumed" }
+            (8, _, Some(_)) => { cluster.topologies.set_node(row, None); "domains" }
+            (9, ..) if cluster.node(row).is_some_and(|node| !node.images.is_empty()) => {
+                let node = cluster.node(row).cloned();
+                cluster.images.change(row, node.as_ref(), None);
+                "images"
             }
+            (10, ..) => {
+                let extra = Node { images: Box::new([("web".into(), 1)]), ..Node::default() };
+                let free = Row::at(cluster.width()).unwrap();
+                cluster.images.change(free, None, Some(&Arc::new(extra)));
+                "images"
+            }
+            _ => return Ok(()),
         };
-        let found = cluster.audit(row);
-        prop_assert_eq!(found.iter().map(|one| one.sum).collect::<Vec<_>>(), [sum]);
+        let found = audited(&mut cluster);
+        prop_assert!(found.iter().any(|one| one.sum == sum), "{}: {:?}", sum, found);
+        // A row whose pods are lost has wrong sums too.
+        prop_assert!(found.len() == 1 || sum == "pods_by_row", "{:?}", found);
         prop_assert!(found[0].details.contains("instead of"), "{}", found[0].details);
-        prop_assert_eq!((shown(&cluster), known(&cluster)), before);
+        let after = (everything(&cluster), known(&cluster));
+        prop_assert_eq!(after, before);
         prop_assert_eq!(cluster.discrepancies(), []);
-        prop_assert!(cluster.changed_since(position).is_some_and(|mut changed| changed.any(|changed| changed == row)));
-        prop_assert_eq!(cluster.audit(row), []);
+        let is_live = cluster.rows.values().any(|live| *live == row);
+        let changed = |changed: Row| changed == row;
+        prop_assert!(!is_live || cluster.changed_since(position).is_some_and(|mut rows| rows.any(changed)));
+        prop_assert_eq!(audited(&mut cluster), []);
     }
 
     #[test]
@@ -233,6 +264,37 @@ fn a_pod_may_come_before_its_node_and_stay_after_it() {
     cluster.remove_pod(&Uid::from("p1"));
     assert_eq!(cluster.free, [row], "its row is used again");
     assert_eq!(cluster.requested(ResourceId::PODS, row), 0);
+}
+
+#[test]
+fn a_sum_that_was_too_large_to_be_kept_is_exact_again_when_a_pod_goes() {
+    let mut cluster = Cluster::default();
+    cluster.set_node(node(1, 1000));
+    let huge = || "9223372036854775807".parse().unwrap();
+    let requests = [("memory", huge()), ("example.com/gpu", huge())].into_iter().collect();
+    let template = Arc::new(Template { requests, assumed_usage: [i64::MAX; 2], ..Template::default() });
+    for (number, template) in [(1, &template), (2, &template), (4, &templates()[0])] {
+        cluster.place(pod(number, template, 1), &"n1".into(), Holds::default());
+    }
+    let row = cluster.row("n1").unwrap();
+    let sums = |cluster: &Cluster| (cluster.requested(ResourceId::MEMORY, row), cluster.assumed_usage(row));
+    assert_eq!(sums(&cluster), (i64::MAX, [i64::MAX; 2]));
+    for number in ["p1", "p2"] {
+        assert_eq!(audited(&mut cluster), []);
+        cluster.remove_pod(&Uid::from(number));
+    }
+    assert_eq!((sums(&cluster), audited(&mut cluster)), ((0, [100, 200]), vec![]));
+}
+
+#[test]
+fn room_on_a_node_that_is_gone_is_no_room_on_the_node_that_has_its_row() {
+    let (mut cluster, templates) = (Cluster::default(), templates());
+    cluster.set_node(node(1, 1000));
+    let waiting = Arc::new(Pod { node: None, ..Pod::clone(&pod(1, &templates[0], 1)) });
+    cluster.nominate(&waiting, cluster.row("n1"));
+    cluster.remove_node("n1");
+    cluster.set_node(node(2, 1000));
+    assert_eq!((cluster.row("n2").map(Row::index), cluster.nominated().count()), (Some(0), 0));
 }
 
 /// The names of the pods that it was told of and that are not gone, with how often each was told of.

@@ -106,9 +106,57 @@ impl Topologies {
             self.columns[id.0].set(row, labels.and_then(|labels| labels.get(key)));
         }
     }
+
+    /// Compares the domains of a row with its labels, and sets right what differs.
+    pub(super) fn audit(&mut self, row: Row, labels: Option<&Labels>) -> Option<String> {
+        let Self { ids, columns, .. } = self;
+        let wrong = ids.iter().filter_map(|(key, id)| {
+            let (topology, value) = (&mut columns[id.0], labels.and_then(|labels| labels.get(key)));
+            let kept = topology.value(row).map(Arc::clone);
+            (kept.as_deref() != value).then(|| {
+                topology.set(row, value);
+                format!("{key} {} instead of {}", kept.as_deref().unwrap_or("none"), value.unwrap_or("none"))
+            })
+        });
+        let wrong: Vec<String> = wrong.collect();
+        (!wrong.is_empty()).then(|| wrong.join(", "))
+    }
+
+    /// Compares how many nodes are in each domain with the domains of all rows, and sets right what differs.
+    pub(super) fn audit_domains(&mut self) -> Option<String> {
+        let Self { ids, columns, .. } = self;
+        let wrong: Vec<String> = ids
+            .iter()
+            .flat_map(|(key, id)| columns[id.0].audit_domains().map(move |said| format!("{key} {said}")))
+            .collect();
+        (!wrong.is_empty()).then(|| wrong.join(", "))
+    }
 }
 
 impl Topology {
+    /// The name of the domain of a row.
+    fn value(&self, row: Row) -> Option<&Arc<str>> {
+        let domain = self.by_row.get(row.index()).copied().flatten()?;
+        self.domains.get(domain.index()).map(|(name, _)| name)
+    }
+
+    fn audit_domains(&mut self) -> impl Iterator<Item = String> + use<> {
+        let mut counts = vec![0; self.domains.len()];
+        self.by_row.iter().flatten().for_each(|domain| counts[domain.index()] += 1);
+        let mut wrong = Vec::new();
+        for (index, ((name, nodes), count)) in self.domains.iter_mut().zip(counts).enumerate() {
+            if *nodes != count {
+                wrong.push(format!("{nodes} nodes instead of {count} in {name}"));
+                *nodes = count;
+                if let (0, Some(domain)) = (count, Domain::at(index)) {
+                    self.names.remove(name);
+                    self.free.push(domain);
+                }
+            }
+        }
+        wrong.into_iter()
+    }
+
     fn set(&mut self, row: Row, value: Option<&str>) {
         if self.by_row.len() <= row.index() {
             self.by_row.resize(row.index() + 1, None);

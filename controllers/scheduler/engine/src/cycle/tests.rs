@@ -173,6 +173,39 @@ fn a_class_that_no_node_can_take_is_refused_by_reason() {
     assert_eq!(found, Found::Never(0, Rejection::unresolvable(Vec::new())));
 }
 
+/// Rejects every pod as a whole, with this code.
+struct Rejects(&'static str, Code);
+
+impl Plugin for Rejects {
+    fn name(&self) -> &'static str {
+        self.0
+    }
+
+    fn admit(&self, _: &Request<'_>, _: &Cluster) -> Result<(), Rejection> {
+        let reasons = vec![ReasonCode::TooManyPods.says(self.0)];
+        Err(Rejection { code: self.1, reasons })
+    }
+}
+
+#[test]
+fn who_might_help_by_evictions_is_remembered_until_somebody_rejects_the_pod_for_good() {
+    let said = |rejecting: &[Rejects]| {
+        let plugins = rejecting.iter().map(|Rejects(name, code)| Arc::new(Rejects(name, *code)) as Arc<dyn Plugin>);
+        let profile = Profile::of("test", plugins.collect());
+        let pod = pod(1, &template("1"));
+        let mut cluster = Cluster::default();
+        let class = cluster.class(&pod.template);
+        let request = Request { pod: &pod, class: &class, plugins: &profile.plugins };
+        let (plugin, rejection) = profile.admit(&request, &cluster).unwrap();
+        (profile.plugins[usize::from(plugin)].name(), rejection.code)
+    };
+    let (maybe, never) = (Code::Unschedulable, Code::Unresolvable);
+    assert_eq!(said(&[Rejects("a", maybe), Rejects("b", never), Rejects("c", maybe)]), ("b", never));
+    assert_eq!(said(&[Rejects("a", never), Rejects("b", Code::Error)]), ("a", never), "nobody is asked after that");
+    assert_eq!(said(&[Rejects("a", maybe), Rejects("b", Code::Error)]), ("b", Code::Error));
+    assert_eq!(said(&[Rejects("a", maybe), Rejects("b", maybe)]).1, maybe);
+}
+
 #[test]
 fn a_plan_decides_before_nodes_are_compared() {
     let mut cluster = Cluster::default();

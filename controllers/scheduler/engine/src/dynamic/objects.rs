@@ -9,6 +9,8 @@ use k8s_openapi::{
 use serde::{Deserialize, Serialize, de::IgnoredAny};
 use serde_json::{Map, Value};
 
+use super::taints::{DeviceTaint, DeviceToleration};
+
 /// A ResourceClaim.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
@@ -55,7 +57,7 @@ pub struct DeviceClaim {
 
 /// A request for devices: exact, or alternatives of which the first that can be had counts.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(from = "RequestWire")]
 pub struct DeviceRequest {
     /// Its name.
     pub name: String,
@@ -63,6 +65,24 @@ pub struct DeviceRequest {
     pub exactly: Option<DeviceAsk>,
     /// The alternatives.
     pub first_available: Vec<DeviceAsk>,
+}
+
+/// A request of any version: in `v1beta1` what exactly is asked for is not apart.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct RequestWire {
+    name: String,
+    exactly: Option<DeviceAsk>,
+    first_available: Vec<DeviceAsk>,
+    #[serde(flatten)]
+    plain: DeviceAsk,
+}
+
+impl From<RequestWire> for DeviceRequest {
+    fn from(RequestWire { name, exactly, first_available, plain }: RequestWire) -> Self {
+        let plain = Some(plain).filter(|plain| !plain.device_class_name.is_empty());
+        Self { name, exactly: exactly.or(plain), first_available }
+    }
 }
 
 /// What a request asks for.
@@ -113,20 +133,6 @@ pub struct DeviceConstraint {
     pub match_attribute: Option<String>,
     /// Each has another value of this attribute.
     pub distinct_attribute: Option<String>,
-}
-
-/// A taint that does not matter to a request.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default)]
-pub struct DeviceToleration {
-    /// The key; empty for all.
-    pub key: String,
-    /// `Equal` or `Exists`; empty is the first.
-    pub operator: String,
-    /// The value.
-    pub value: String,
-    /// The effect; empty for all.
-    pub effect: String,
 }
 
 /// What drivers are told about devices.
@@ -263,7 +269,7 @@ pub struct SlicePool {
 
 /// A device.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
+#[serde(from = "DeviceWire")]
 pub struct Device {
     /// Its name.
     pub name: Arc<str>,
@@ -279,6 +285,41 @@ pub struct Device {
     pub binding_conditions: Vec<IgnoredAny>,
     /// Whether it can be given in parts.
     pub allow_multiple_allocations: Option<bool>,
+}
+
+/// A device of any version: in `v1beta1` what it is like stands in `basic`.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct DeviceWire {
+    name: Arc<str>,
+    basic: Option<BasicDevice>,
+    #[serde(flatten)]
+    plain: BasicDevice,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct BasicDevice {
+    attributes: BTreeMap<Box<str>, DeviceAttribute>,
+    capacity: BTreeMap<Box<str>, DeviceCapacity>,
+    taints: Vec<DeviceTaint>,
+    consumes_counters: Vec<IgnoredAny>,
+    binding_conditions: Vec<IgnoredAny>,
+    allow_multiple_allocations: Option<bool>,
+}
+
+impl From<DeviceWire> for Device {
+    fn from(DeviceWire { name, basic, plain }: DeviceWire) -> Self {
+        let BasicDevice {
+            attributes,
+            capacity,
+            taints,
+            consumes_counters,
+            binding_conditions,
+            allow_multiple_allocations,
+        } = basic.unwrap_or(plain);
+        Self { name, attributes, capacity, taints, consumes_counters, binding_conditions, allow_multiple_allocations }
+    }
 }
 
 /// The value of an attribute: one of these.
@@ -301,18 +342,6 @@ pub struct DeviceAttribute {
 pub struct DeviceCapacity {
     /// The quantity.
     pub value: Box<str>,
-}
-
-/// What keeps a device from being given to requests that do not tolerate it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default)]
-pub struct DeviceTaint {
-    /// The key.
-    pub key: String,
-    /// The value.
-    pub value: String,
-    /// `NoSchedule` or `NoExecute`.
-    pub effect: String,
 }
 
 macro_rules! resource {

@@ -1,6 +1,6 @@
 //! One attempt: a node is looked for, the pod gets what it needs there, or learns why there is none.
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use koord_core::{clock::Moment, uid::Uid};
 
@@ -15,9 +15,9 @@ use crate::{
     cycle::{Found, Profile, Verdict},
     event::Event,
     extender::{Question, Victims},
-    hold::Holds,
+    hold::{Holds, Resized},
     plugin::{Alike, Code, Orders, Patch, Permit, PostFilter, ReasonCode, Rejection, Request},
-    pod::Pod,
+    pod::{Pod, Template},
     preemption::Attempted,
     queue::{PluginSet, Return, Tried},
 };
@@ -99,7 +99,7 @@ impl Engine {
         }
         self.cluster.show();
         self.cluster.nominate(pod, None);
-        self.cluster.place(Arc::clone(pod), &node, holds);
+        self.cluster.place(resized(pod, &holds), &node, holds);
         let (mut orders, mut wait) = (Orders::default(), None);
         let mut refused = None;
         for (index, plugin) in profile.among(&profile.permits) {
@@ -144,6 +144,7 @@ impl Engine {
         let class = self.cluster.class(&pod.template);
         let request = Request { pod, class: &class, plugins: &profile.plugins };
         let orders = self.after_refusal(&request, &Found::Never(index, rejection.clone()));
+        self.make_room(pod, None, now);
         self.carry_out(orders, now);
         let (refused_by, refused) = rejected(profile, index, rejection);
         self.give_back(pod, tried, refused.why(refused_by), now);
@@ -182,19 +183,24 @@ impl Engine {
         if matches!(found, Found::Never(_, Rejection { code: Code::Error, .. })) {
             self.cluster.show();
             let orders = self.after_refusal(&request, found);
+            self.make_room(pod, None, now);
             self.carry_out(orders, now);
             return Ok((refused_by, Refused { message, is_error: true, by, ..Refused::default() }));
         }
         let random = &mut self.random;
         let mut draw = |below: u32| u32::try_from(random.below(u64::from(below))).unwrap_or(0);
         let (mut words, mut together) = (Vec::new(), Vec::new());
-        let mut nominated = None;
+        let (mut nominated, mut is_hopeless) = (None, self.cluster.is_empty() || pod.is_reservation());
         if !self.cluster.is_empty() {
             for index in &profile.post_filters {
                 let mut attempted = Attempted { cluster: &mut self.cluster, profile, found, draw: &mut draw };
                 match profile.plugins[usize::from(*index)].post_filter(&request, &mut attempted) {
                     PostFilter::Ask(victims) => return Err(victims),
                     PostFilter::Nothing(word) => words.push(word),
+                    PostFilter::NoRoom(word) => {
+                        is_hopeless = true;
+                        words.push(word);
+                    }
                     PostFilter::Stop(word) => {
                         words = vec![word];
                         break;
@@ -218,6 +224,7 @@ impl Engine {
             }
         }
         self.cluster.show();
+        let mut rows: BTreeSet<Row> = together.iter().map(|(_, row)| *row).collect();
         for (other, row) in together.into_iter().filter(|(uid, _)| *uid != pod.uid) {
             if let Some(other) = self.cluster.pending_pod(&other).cloned() {
                 self.cluster.nominate(&other, Some(row));
@@ -228,23 +235,43 @@ impl Engine {
             message = format!("{message} {}", words.join(", "));
         }
         let mut orders = self.after_refusal(&request, found);
-        let (row, victims) = nominated.map_or((None, Vec::new()), |(row, victims)| (Some(row), victims));
-        let had = self.cluster.nomination(&pod.uid);
-        self.cluster.nominate(pod, row);
-        if had.is_some() && had != row {
-            self.notify(&Event::NominationChanged(pod.template.priority), now);
-        }
+        let kept = self.cluster.nomination(&pod.uid).filter(|_| !is_hopeless);
+        let (row, victims) = nominated.map_or((kept, Vec::new()), |(row, victims)| (Some(row), victims));
+        self.make_room(pod, row, now);
         let (unbound, victims): (Vec<_>, Vec<_>) = victims.into_iter().partition(|uid| self.waiting.contains_key(uid));
         orders.reject.extend(unbound.into_iter().map(|uid| (uid, ReasonCode::Preempted.says("preempted"))));
-        let victims: Vec<Arc<Pod>> =
-            victims.iter().filter_map(|uid| self.cluster.pod(uid)).map(|placed| Arc::clone(&placed.pod)).collect();
+        let victims = victims.iter().filter_map(|uid| self.cluster.pod(uid)).map(|placed| &placed.pod);
+        // Whose graceful deletion has begun already is not deleted once more.
+        let victims: Vec<Arc<Pod>> = victims.filter(|victim| !victim.deleting).cloned().collect();
         for victim in &victims {
             self.cluster.evict(&victim.uid, &pod.uid);
+        }
+        if !victims.is_empty() {
+            rows.extend(row);
+            self.supersede(pod, &rows, now);
         }
         self.carry_out(orders, now);
         let node = row.and_then(|row| self.cluster.node(row)).map(|node| Arc::clone(&node.name));
         let looked_for_room = !self.cluster.is_empty() && !profile.post_filters.is_empty();
         Ok((refused_by, Refused { message, is_error: false, nominated: node, victims, looked_for_room, by }))
+    }
+
+    /// Room is made for a pod on this node from now on, or on none any more.
+    pub(super) fn make_room(&mut self, pod: &Arc<Pod>, row: Option<Row>, now: Moment) {
+        let had = self.cluster.nomination(&pod.uid);
+        self.cluster.nominate(pod, row);
+        if had.is_some() && had != row {
+            self.notify(&Event::NominationChanged(pod.template.priority), now);
+        }
+    }
+
+    /// Pods of lower priority do not get the room any more that was made for them on these rows before.
+    fn supersede(&mut self, pod: &Pod, rows: &BTreeSet<Row>, now: Moment) {
+        let is_lower = |other: &Pod| other.template.priority < pod.template.priority;
+        let lower = self.cluster.nominated().filter(|(other, row)| rows.contains(row) && is_lower(other));
+        for other in lower.map(|(other, _)| Arc::clone(other)).collect::<Vec<_>>() {
+            self.make_room(&other, None, now);
+        }
     }
 
     /// What plugins order after a pod was refused.
@@ -253,6 +280,13 @@ impl Engine {
         request.plugins.iter().for_each(|plugin| plugin.refused(request, found, &mut self.cluster, &mut orders));
         orders
     }
+}
+
+/// The pod as it requests what it was given.
+fn resized(pod: &Arc<Pod>, holds: &Holds) -> Arc<Pod> {
+    let Some(resized) = holds.get::<Resized>() else { return Arc::clone(pod) };
+    let template = Template { requests: resized.over(&pod.template.requests), ..Template::clone(&pod.template) };
+    Arc::new(Pod { template: Arc::new(template), ..Pod::clone(pod) })
 }
 
 /// The words of a pod that was rejected on the node that was chosen.

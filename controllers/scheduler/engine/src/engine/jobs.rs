@@ -26,6 +26,8 @@ pub struct Ended {
     pub pods: usize,
     /// What came of it, in one word.
     pub result: &'static str,
+    /// Whether it was tried as a whole before its first pod was placed.
+    pub is_batch: bool,
 }
 
 impl Jobs {
@@ -33,9 +35,9 @@ impl Jobs {
         for mark in marks {
             match mark {
                 JobMark::Began(job) => _ = self.began.insert(job, now),
-                JobMark::Ended { job, pods, result } => {
+                JobMark::Ended { job, pods, result, is_batch } => {
                     let began = self.began.remove(&job).filter(|_| self.ended.len() < ENDED_MAX);
-                    self.ended.extend(began.map(|began| Ended { began, pods, result }));
+                    self.ended.extend(began.map(|began| Ended { began, pods, result, is_batch }));
                 }
             }
         }
@@ -66,9 +68,10 @@ mod tests {
     fn a_job_lasts_from_its_begin_to_its_end() {
         let mut jobs = Jobs::default();
         let at = |second| Moment::at(Duration::from_secs(second));
-        let end = |job: &str| JobMark::Ended { job: job.to_owned(), pods: 3, result: "scheduled" };
+        let end = |job: &str| JobMark::Ended { job: job.to_owned(), pods: 3, result: "scheduled", is_batch: false };
         jobs.note(vec![JobMark::Began("a".to_owned()), end("b")], at(1));
         jobs.note(vec![end("a"), end("a")], at(5));
-        assert_eq!(jobs.ended, [Ended { began: at(1), pods: 3, result: "scheduled" }], "of b nobody knows the begin");
+        let ended = Ended { began: at(1), pods: 3, result: "scheduled", is_batch: false };
+        assert_eq!(jobs.ended, [ended], "of b nobody knows the begin");
     }
 }

@@ -35,6 +35,10 @@ impl Judge for Judged<'_> {
         Ok(())
     }
 
+    fn wakes(&self, pod: &Pod, plugin: u8) -> bool {
+        self.plugins(pod).and_then(|plugins| plugins.get(usize::from(plugin))).is_some_and(|plugin| plugin.wakes())
+    }
+
     fn may_help(&self, pod: &Pod, refused_by: PluginSet, event: &Event) -> bool {
         let Some(plugins) = self.plugins(pod) else { return false };
         let kinds = event.kinds();

@@ -341,3 +341,21 @@ fn why_a_pod_has_a_node_and_another_has_none() {
     gated.set_pod(Arc::new(Pod { gates: vec!["g".into()], ..Pod::clone(&pod("d", "test", None)) }), at(0));
     assert_eq!(why(gated, "d").decision.unwrap().held, Some(("Room", ReasonCode::SchedulingGated.says("waits"))));
 }
+
+#[test]
+fn room_is_kept_as_the_status_of_a_pod_says_until_that_changes() {
+    let mut engine = engine();
+    for name in ["n1", "n2"] {
+        engine.set_node(node(name, 1), at(0));
+    }
+    let mut on = |said: Option<&str>| {
+        let waits =
+            Pod { nominated: said.map(Arc::from), gates: vec!["g".into()], ..Pod::clone(&pod("a", "test", None)) };
+        engine.set_pod(Arc::new(waits), at(0));
+        let cluster = engine.cluster();
+        let rows = cluster.nominated().filter_map(|(_, row)| cluster.node(row));
+        rows.map(|node| node.name.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!([on(Some("n1")), on(Some("n2"))], [["n1"], ["n2"]]);
+    assert_eq!([on(None), on(None)], [[""; 0]; 2], "somebody has taken it back");
+}

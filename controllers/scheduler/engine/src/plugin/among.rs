@@ -1,6 +1,9 @@
 //! The only nodes that are asked, by name.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{Plugin, Reason, ReasonCode, Refusal, Verdict};
 use crate::{cluster::Cluster, columns::Row, queue::PluginSet};
@@ -12,39 +15,42 @@ impl Refusal {
     const NONE_LEFT: u16 = u16::MAX - 2;
 }
 
-/// The nodes that some plugins leave over, before any filter is asked.
+/// The nodes that some plugins leave over, before any filter is asked: those that every plugin has named which names some.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Among {
-    names: Option<BTreeSet<Box<str>>>,
-    plugins: PluginSet,
-}
+pub(crate) struct Among(BTreeMap<u8, BTreeSet<Box<str>>>);
 
 impl Among {
     /// Only nodes of these names, and of those that others have named.
     pub(crate) fn limit(&mut self, plugin: u8, names: BTreeSet<Box<str>>) {
-        self.plugins = self.plugins.with(plugin);
-        self.names = Some(match self.names.take() {
-            None => names,
-            Some(known) => known.intersection(&names).cloned().collect(),
-        });
+        self.0.insert(plugin, names);
+    }
+
+    /// Whether these are the nodes that a plugin has named.
+    pub(crate) fn is_limited(&self, plugin: u8, names: Option<&BTreeSet<Box<str>>>) -> bool {
+        self.0.get(&plugin) == names
     }
 
     /// Why no node is left over; none where there may be one.
     pub(crate) fn none_left(&self) -> Option<Verdict> {
-        self.names.as_ref().filter(|names| names.is_empty()).and(self.refusal(Refusal::NONE_LEFT))
+        let first = self.0.values().next()?;
+        let is_left = |name: &str| self.0.values().all(|names| names.contains(name));
+        if first.iter().any(|name| is_left(name)) { None } else { self.refusal(Refusal::NONE_LEFT) }
     }
 
     /// Why this node is not among them; none where it is.
     pub(crate) fn leaves_out(&self, cluster: &Cluster, row: Row) -> Option<Verdict> {
-        let names = self.names.as_ref()?;
-        let is_named = cluster.node(row).is_some_and(|node| names.contains(&*node.name));
-        if is_named { None } else { self.refusal(Refusal::OUTSIDE) }
+        if self.0.is_empty() {
+            return None;
+        }
+        let is_named = |name: &str| self.0.values().all(|names| names.contains(name));
+        let is_left = cluster.node(row).is_some_and(|node| is_named(&node.name));
+        if is_left { None } else { self.refusal(Refusal::OUTSIDE) }
     }
 
     fn refusal(&self, reason: u16) -> Option<Verdict> {
-        let plugin = self.plugins.iter().next()?;
-        let refusal = Refusal { reason, resolvable: false, operand: self.plugins.bits() };
-        Some(Verdict { plugin, refusal })
+        let plugin = *self.0.keys().next()?;
+        let plugins = self.0.keys().fold(PluginSet::default(), |plugins, plugin| plugins.with(*plugin));
+        Some(Verdict { plugin, refusal: Refusal { reason, resolvable: false, operand: plugins.bits() } })
     }
 }
 

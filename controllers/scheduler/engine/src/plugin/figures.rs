@@ -25,5 +25,7 @@ pub enum JobMark {
         pods: usize,
         /// What came of it, in one word.
         result: &'static str,
+        /// Whether it was tried as a whole before its first pod was placed.
+        is_batch: bool,
     },
 }

@@ -38,6 +38,10 @@ pub enum Cause {
     PodAssigned,
     /// A pod is gone from its node.
     PodRemoved,
+    /// A pod on a node requests less than before.
+    PodScaledDown,
+    /// A pod on a node has other labels than before.
+    PodRelabelled,
     /// An object of another kind was added, changed or deleted.
     ObjectChanged,
 }
@@ -74,7 +78,7 @@ impl Part {
 
 impl Cause {
     /// All causes.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 14] = [
         Self::PodAdded,
         Self::PodChanged,
         Self::AttemptFailed,
@@ -86,6 +90,8 @@ impl Cause {
         Self::NodeChanged,
         Self::PodAssigned,
         Self::PodRemoved,
+        Self::PodScaledDown,
+        Self::PodRelabelled,
         Self::ObjectChanged,
     ];
 
@@ -96,6 +102,8 @@ impl Cause {
             Event::NodeChanged { .. } => Self::NodeChanged,
             Event::PodAssigned(_) => Self::PodAssigned,
             Event::PodRemoved(_) | Event::NominationChanged(_) => Self::PodRemoved,
+            Event::PodScaledDown { .. } => Self::PodScaledDown,
+            Event::PodRelabelled { .. } => Self::PodRelabelled,
             Event::Object(_) => Self::ObjectChanged,
             Event::PodChanged => Self::PodChanged,
             Event::Timeout => Self::TimeOver,

@@ -77,6 +77,8 @@ pub(super) enum Place {
         is_error: bool,
     },
     Parked,
+    /// Its plugin wakes it by itself.
+    Held,
 }
 
 #[derive(Clone, Debug)]

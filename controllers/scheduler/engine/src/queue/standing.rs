@@ -57,7 +57,7 @@ impl Queue {
         let errors = self.error_backoff.iter().map(|(end, uid)| (*end, uid));
         let mut pausing: Vec<_> = self.backoff.iter().map(|(end, _, uid)| (*end, uid)).chain(errors).collect();
         pausing.sort_by_key(|(end, _)| *end);
-        let parked = self.parked.iter().map(|(_, uid)| uid);
+        let parked = self.parked.iter().chain(&self.held).map(|(_, uid)| uid);
         let waiting = active.chain(pausing.into_iter().map(|(_, uid)| uid)).chain(parked);
         let mut standings: Vec<Standing<'_>> = waiting
             .filter_map(|uid| {
@@ -65,8 +65,8 @@ impl Queue {
                 let (stands, until) = match entry.place {
                     Place::Active => (Stands::Active, None),
                     Place::Backoff { end, .. } => (Stands::Backoff, Some(Self::pause_over(end))),
-                    Place::Parked if entry.gate.is_some() => (Stands::Gated, None),
-                    Place::Parked => (Stands::Unschedulable, None),
+                    Place::Parked if entry.gate.is_none() => (Stands::Unschedulable, None),
+                    Place::Parked | Place::Held => (Stands::Gated, None),
                 };
                 let (pod, tried, since) = (&entry.pod, entry.tried, Some(entry.since));
                 Some(Standing { pod, stands, before: 0, tried, since, until, stopped_by: entry.stopped_by() })

@@ -12,12 +12,19 @@ pub(super) fn pod(name: &str, priority: i32) -> Arc<Pod> {
     })
 }
 
-/// Plugin 1 waits for nodes, plugin 2 holds back pods that have a gate.
+/// Plugin 1 waits for nodes, plugin 2 holds back pods that have a gate, and plugin 3 those that it wakes by itself.
 struct Plugins;
 
 impl Judge for Plugins {
     fn gate(&self, pod: &Pod, _: Option<u8>) -> Result<(), u8> {
-        if pod.gates.is_empty() { Ok(()) } else { Err(2) }
+        match pod.gates.first() {
+            None => Ok(()),
+            Some(gate) => Err(if &**gate == "gang" { 3 } else { 2 }),
+        }
+    }
+
+    fn wakes(&self, _: &Pod, plugin: u8) -> bool {
+        plugin == 3
     }
 
     fn may_help(&self, _: &Pod, refused_by: PluginSet, event: &Event) -> bool {
@@ -25,6 +32,23 @@ impl Judge for Plugins {
             let events = if plugin == 1 { Events::NODE_ADDED } else { Events::POD_CHANGED };
             event.kinds().meets(events)
         })
+    }
+}
+
+/// Fails where it is asked.
+struct Unasked;
+
+impl Judge for Unasked {
+    fn gate(&self, _: &Pod, _: Option<u8>) -> Result<(), u8> {
+        panic!("asked whether it may be tried");
+    }
+
+    fn wakes(&self, _: &Pod, _: u8) -> bool {
+        panic!("asked who wakes it");
+    }
+
+    fn may_help(&self, _: &Pod, _: PluginSet, _: &Event) -> bool {
+        panic!("asked whether an event helps");
     }
 }
 
@@ -100,6 +124,20 @@ fn what_happens_during_an_attempt_is_not_missed() {
     queue.give_back(a, tried_a, by_nodes(), at(7), &Plugins);
     assert_eq!(queue.depths(), Depths { parked: 1, backoff: 1, ..Depths::default() }, "a has not seen it");
     assert!(queue.events.is_empty() && queue.in_flight.is_empty());
+}
+
+#[test]
+fn a_pod_that_its_plugin_wakes_is_not_asked_about_events() {
+    let mut queue = Queue::default();
+    let of_gang = |gates: Vec<Arc<str>>| Arc::new(Pod { gates, ..Pod::clone(&pod("a", 0)) });
+    queue.set(of_gang(vec!["gang".into()]), at(0), &Plugins);
+    assert_eq!((queue.depths().gated, queue.standings()[0].stands), (1, Stands::Gated));
+    queue.notify(&Event::PodChanged, at(1), &Unasked);
+    queue.activate(&[Uid::from("a")], at(2), &Plugins);
+    assert_eq!(queue.depths().gated, 1, "its plugin still holds it back");
+    assert_eq!(queue.wake_at(), Some(at(300_001)));
+    queue.set(of_gang(Vec::new()), at(3), &Plugins);
+    assert_eq!((queue.depths().gated, &*popped(&mut queue, at(4))), (0, "a"));
 }
 
 #[test]

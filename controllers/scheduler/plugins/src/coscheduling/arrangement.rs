@@ -63,6 +63,30 @@ pub(super) fn arrange_in(
     Ok(pods.into_iter().map(|pod| pod.uid.clone()).zip(seats).collect())
 }
 
+/// Tries every pod on the node that it is to go to, the pods of a node one after the other, with what plugins other than this one
+/// demand and reserve.
+pub(super) fn seat_all(
+    mut rehearsal: Rehearsal<'_>,
+    arrangement: &Arrangement,
+    planner: &str,
+) -> Result<(), Rejection> {
+    let cluster = rehearsal.cluster();
+    let seat = |(index, pod): (usize, &Arc<Pod>)| {
+        let node = arrangement.get(&pod.uid)?;
+        Some((Arc::clone(node), index, cluster.row(node)?))
+    };
+    let mut seats: Vec<_> = rehearsal.pods().enumerate().filter_map(seat).collect();
+    seats.sort();
+    let is_seated = seats.len() == rehearsal.pods().len()
+        && seats.into_iter().all(|(_, pod, row)| {
+            rehearsal.admit(pod, planner).is_ok()
+                && rehearsal.takes(pod, row).is_ok()
+                && rehearsal.place(pod, row).is_ok()
+        });
+    let failed = || Rejection::unresolvable(ReasonCode::GangUnplanned.says("job batch schedule failed"));
+    is_seated.then_some(()).ok_or_else(failed)
+}
+
 /// What each node offers to the pods, tried on it one after the other, and how many nodes take no more for which reason.
 fn survey(
     rehearsal: &mut Rehearsal<'_>,

@@ -1,11 +1,13 @@
 //! What Coscheduling keeps: the gangs, and the round that is under way (3E.2, 3E.4).
 
+mod audit;
+
 use std::{collections::VecDeque, sync::Arc};
 
 use koord_api::{cluster_network_topology::ClusterNetworkTopology, gang::NetworkTopologySpec, pod_group::PodGroup};
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_engine::{
-    cluster::{Cluster, Placed},
+    cluster::{Cluster, Mismatch, Placed},
     columns::Row,
     object::ObjectChange,
     plugin::{JobMark, Orders, Permit, Reason, ReasonCode, Rejection},
@@ -30,6 +32,8 @@ pub(super) struct Context {
     stage: Stage,
     /// Where the members of the round go, if they ask for a place in the network; empty where there is none for all of them.
     arrangement: Option<Arrangement>,
+    /// Whether those of the round were tried where they go as a whole.
+    is_batch: bool,
     preemption: Option<Preemption>,
 }
 
@@ -126,8 +130,14 @@ impl Context {
     }
 
     /// Where the members of the round go that a pod begins; nowhere where there is no place for all of them.
-    pub(super) fn arranged(&mut self, arrangement: Option<Arrangement>) {
+    pub(super) fn arranged(&mut self, arrangement: Option<Arrangement>, is_batch: bool) {
         self.arrangement = Some(arrangement.unwrap_or_default());
+        self.is_batch = is_batch;
+    }
+
+    /// Nothing holds of a round any more.
+    fn forget_round(&mut self) {
+        (self.arrangement, self.is_batch, self.preemption) = (None, false, None);
     }
 
     /// The pods that are tried together with a pod, itself among them.
@@ -188,10 +198,10 @@ impl Context {
             orders.allow.extend(round.in_place().iter().filter(|other| *other != uid).cloned());
             if let Stage::Trying(round) = std::mem::take(&mut self.stage) {
                 let outcome = round.outcome();
-                orders.marks.push(ended(&outcome, "scheduled"));
+                orders.marks.push(self.ended(&outcome, "scheduled"));
                 self.gangs.conclude(&outcome);
             }
-            (self.arrangement, self.preemption) = (None, None);
+            self.forget_round();
             return Permit::Allow;
         }
         self.advance(orders);
@@ -239,7 +249,7 @@ impl Context {
         // Somebody else comes in between: what was under way cannot be atomic any more.
         if let Stage::Trying(round) = std::mem::take(&mut self.stage) {
             let outcome = round.outcome();
-            orders.marks.push(ended(&outcome, "interrupted"));
+            orders.marks.push(self.ended(&outcome, "interrupted"));
             withdraw(&outcome.placed, "another gang was tried in between", orders);
         }
         if let Some(round) = self.gangs.round(uid) {
@@ -254,7 +264,7 @@ impl Context {
         self.stage = match std::mem::take(&mut self.stage) {
             Stage::Trying(round) if round.next().is_none() => {
                 let outcome = round.outcome();
-                orders.marks.push(ended(&outcome, "unschedulable"));
+                orders.marks.push(self.ended(&outcome, "unschedulable"));
                 let room = self.preemption.as_ref().filter(|preemption| preemption.makes_room);
                 let reason = room.map_or(&*outcome.reason, |room| room.message.trim_end_matches('.'));
                 withdraw(&outcome.placed, reason, orders);
@@ -266,8 +276,34 @@ impl Context {
             self.stage = Stage::Idle;
         }
         if matches!(self.stage, Stage::Idle) {
-            (self.arrangement, self.preemption) = (None, None);
+            self.forget_round();
         }
+    }
+
+    /// The member that a pod is, if it belongs to a gang, with what its annotations declare.
+    fn member(&self, pod: &Pod) -> Option<(Member, Option<Declaration>)> {
+        let (gang, by_pod_group) = gang_of(pod)?;
+        let template = &pod.template;
+        let (labels, annotations) = (&template.labels, &template.annotations);
+        let declared =
+            if by_pod_group { None } else { Declaration::of_pod(&gang, labels, annotations, &self.defaults) };
+        let index = annotations.get(koord_api::gang::NETWORK_TOPOLOGY_INDEX.name());
+        let member = Member {
+            key: pod.key.clone(),
+            gang,
+            scheduler: Arc::clone(&template.scheduler),
+            is_ready: pod.gates.is_empty() && !pod.deleting,
+            is_bound: pod.node.is_some(),
+            priority: template.priority,
+            index: index.and_then(|index| index.parse().ok()).unwrap_or(-1),
+        };
+        Some((member, declared))
+    }
+
+    /// A round is over.
+    fn ended(&self, outcome: &Outcome, result: &'static str) -> JobMark {
+        let pods = outcome.placed.len() + outcome.refused.len() + outcome.untried.len();
+        JobMark::Ended { job: outcome.group.clone(), pods, result, is_batch: self.is_batch }
     }
 
     fn forget(&mut self, uid: &Uid) {
@@ -277,12 +313,6 @@ impl Context {
             Stage::Refusing(rest, _) => rest.retain(|other| other != uid),
         }
     }
-}
-
-/// A round is over.
-fn ended(outcome: &Outcome, result: &'static str) -> JobMark {
-    let pods = outcome.placed.len() + outcome.refused.len() + outcome.untried.len();
-    JobMark::Ended { job: outcome.group.clone(), pods, result }
 }
 
 fn withdraw(placed: &[Uid], reason: &str, orders: &mut Orders) {
@@ -308,30 +338,22 @@ impl State for Context {
         self.network.changed();
     }
 
-    fn pod(&mut self, _: &Cluster, old: Option<&Arc<Pod>>, new: Option<&Arc<Pod>>) {
+    fn audit_whole(&mut self, cluster: &Cluster) -> Vec<Mismatch> {
+        self.audit(cluster)
+    }
+
+    fn pod(&mut self, cluster: &Cluster, old: Option<&Arc<Pod>>, new: Option<&Arc<Pod>>) {
         let Some(uid) = new.or(old).map(|pod| &pod.uid) else { return };
-        let Some((pod, (gang, by_pod_group))) = new.and_then(|pod| Some((pod, gang_of(pod)?))) else {
+        let Some((member, declared)) = new.and_then(|pod| self.member(pod)) else {
             self.forget(uid);
             return self.gangs.remove(uid);
-        };
-        let template = &pod.template;
-        let (labels, annotations) = (&template.labels, &template.annotations);
-        let declared =
-            if by_pod_group { None } else { Declaration::of_pod(&gang, labels, annotations, &self.defaults) };
-        let index = annotations.get(koord_api::gang::NETWORK_TOPOLOGY_INDEX.name());
-        let member = Member {
-            key: pod.key.clone(),
-            gang,
-            scheduler: Arc::clone(&template.scheduler),
-            is_ready: pod.gates.is_empty() && !pod.deleting,
-            is_bound: pod.node.is_some(),
-            priority: template.priority,
-            index: index.and_then(|index| index.parse().ok()).unwrap_or(-1),
         };
         if !member.is_ready {
             self.forget(uid);
         }
         self.gangs.set(uid, member, declared);
+        // One that has joined another gang, or its first one, may be in its place already.
+        self.gangs.set_placed(uid, cluster.pod(uid).is_some());
     }
 
     fn object(&mut self, _: &Cluster, change: &ObjectChange) -> Vec<Row> {

@@ -233,4 +233,21 @@ mod tests {
         assert_eq!(of(json!({"minMember": -1, "scheduleTimeoutSeconds": 5})).waiting_time, Duration::from_secs(5));
         assert_eq!(of(json!({"minMember": -1})).min, 0);
     }
+
+    #[test]
+    fn illegal_annotations_of_a_pod_group_count_as_none_and_legal_ones_as_those_of_pods() {
+        let of = |annotations: serde_json::Value| {
+            let object = json!({"metadata": {"annotations": annotations}, "spec": {"minMember": 3}});
+            let object = serde_json::from_value(object).unwrap();
+            Declaration::of_pod_group(&ObjectKey::new("ns", "g"), &object, &Defaults::default())
+        };
+        let with = |values: &[(&str, &str)]| {
+            let key = |name: &str| format!("gang.scheduling.koordinator.sh/{name}");
+            of(values.iter().map(|(name, value)| (key(name), json!(value))).collect())
+        };
+        let illegal = [("total-number", "2"), ("mode", "Foo"), ("match-policy", "foo"), ("groups", "[bad")];
+        assert_eq!(with(&illegal), with(&[]));
+        let legal = with(&[("total-number", "5"), ("mode", "NonStrict"), ("match-policy", "only-waiting")]);
+        assert_eq!((legal.total, legal.mode, legal.policy), (5, GangMode::NonStrict, MatchPolicy::OnlyWaiting));
+    }
 }

@@ -1,5 +1,6 @@
 //! All gangs with their members: which pods may be tried, alone or in a round (3E.1 to 3E.4).
 
+mod audit;
 mod not_yet;
 mod summary;
 #[cfg(test)]
@@ -83,6 +84,14 @@ struct Group {
     /// The member with which its gangs became complete: of equals it is tried first.
     last: Option<Uid>,
     is_complete: bool,
+}
+
+impl Gang {
+    /// The name of the group that a gang of this id declares, and the ids of its gangs: itself where it declares nothing.
+    fn group_of(&self, id: &ObjectKey) -> (Arc<str>, Vec<ObjectKey>) {
+        let ids = self.declaration.as_ref().map_or_else(|| vec![id.clone()], |declared| declared.group.clone());
+        (ids.iter().map(ObjectKey::as_str).collect::<Vec<_>>().join(",").into(), ids)
+    }
 }
 
 impl Gangs {
@@ -295,8 +304,7 @@ impl Gangs {
     /// After a change of a gang: it may have joined another group, or be gone, and other members may be tried.
     fn changed(&mut self, id: &ObjectKey, member: Option<&Uid>) {
         let Some(gang) = self.by_id.get_mut(id) else { return };
-        let ids = gang.declaration.as_ref().map_or_else(|| vec![id.clone()], |declared| declared.group.clone());
-        let name: Arc<str> = ids.iter().map(ObjectKey::as_str).collect::<Vec<_>>().join(",").into();
+        let (name, ids) = gang.group_of(id);
         let old = std::mem::replace(&mut gang.group, Arc::clone(&name));
         let has_bound = gang.members.values().any(|(member, _)| member.is_bound);
         let is_gone = gang.members.is_empty() && !gang.has_pod_group;

@@ -24,8 +24,11 @@ pub(super) struct Network {
     /// Made when it is asked for.
     tree: OnceLock<Option<Arc<Tree>>>,
     /// By selector.
-    near: BTreeMap<Arc<str>, BTreeMap<Row, usize>>,
+    near: Near,
 }
+
+/// By selector, how many pods each row has.
+type Near = BTreeMap<Arc<str>, BTreeMap<Row, usize>>;
 
 impl Network {
     /// The tree of the nodes; none without a ClusterNetworkTopology.
@@ -55,6 +58,22 @@ impl Network {
         if rows.is_empty() {
             self.near.remove(selector);
         }
+    }
+
+    /// Compares how many pods of each row have a selector with the pods in their places, and sets right what differs.
+    pub(super) fn audit(&mut self, cluster: &Cluster) -> Option<String> {
+        let mut actual = Self::default();
+        cluster.pods().for_each(|placed| actual.count(placed, true));
+        if self.near == actual.near {
+            return None;
+        }
+        let words = |near: &Near| {
+            let pods: usize = near.values().flat_map(BTreeMap::values).sum();
+            format!("{pods} pods with {} selectors", near.len())
+        };
+        let details = format!("{} instead of {}", words(&self.near), words(&actual.near));
+        self.near = actual.near;
+        Some(details)
     }
 
     /// How many pods of a node have this selector.

@@ -12,7 +12,7 @@ use koord_core::{key::ObjectKey, uid::Uid};
 use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
-    cycle::{Found, Profile},
+    cycle::{Found, Profile, Rehearsal},
     event::{Event, Events},
     plugin::{
         Attempted, Code, Figure, Orders, Patch, Permit, Plan, Plugin, PostFilter, Reason, ReasonCode, Refusal,
@@ -25,7 +25,7 @@ use koord_resource::controller::ResourceKind;
 use serde_json::Value;
 
 use super::{
-    arrangement::arrange,
+    arrangement::{arrange, seat_all},
     context::{Context, Job, Place, Preemption},
     declaration::{Defaults, MatchPolicy},
     network::{Nearness, selector},
@@ -43,6 +43,8 @@ pub struct Coscheduling {
     is_aware: bool,
     /// Whether pods of lower priority are evicted for whole gangs.
     preempts: bool,
+    /// Whether a gang that has a place in the network is tried there as a whole first.
+    in_batches: bool,
 }
 
 impl Coscheduling {
@@ -57,7 +59,14 @@ impl Coscheduling {
         let waiting_time = args.default_timeout.filter(|time| time.as_nanos() > 0).unwrap_or(defaults.waiting_time);
         let is_aware = args.aware_network_topology == Some(true);
         let preempts = args.enable_preemption == Some(true);
-        Self { defaults: Defaults { waiting_time, policy }, is_aware, preempts }
+        Self { defaults: Defaults { waiting_time, policy }, is_aware, preempts, in_batches: false }
+    }
+
+    /// The same; with the gate `EnableInlineBatchSchedule`, members of a gang that has a place in the network are all tried
+    /// there, with everything that they get, before the first one is placed (`spec/scheduler.md` 2.11).
+    #[must_use]
+    pub const fn in_batches(self, in_batches: bool) -> Self {
+        Self { in_batches, ..self }
     }
 
     /// Makes room for a pod and all that are tried together with it.
@@ -135,6 +144,10 @@ impl Plugin for Coscheduling {
         cluster.state::<Context>().map_or(Ok(()), |context| context.may_queue(&pod.uid))
     }
 
+    fn wakes(&self) -> bool {
+        true
+    }
+
     fn next_pod(&self, cluster: &Cluster) -> Option<Uid> {
         cluster.state::<Context>()?.next().cloned()
     }
@@ -163,8 +176,14 @@ impl Plugin for Coscheduling {
         let pods: Vec<Arc<Pod>> = pods.iter().filter_map(|uid| cluster.pending_pod(uid)).map(Arc::clone).collect();
         cluster.hide_all();
         let arrangement = arrange(profile, cluster, &spec, &pods);
+        let is_batch = self.in_batches && arrangement.is_ok();
+        let arrangement = arrangement.and_then(|arrangement| {
+            let rehearsal = is_batch.then(|| Rehearsal::new(profile, cluster, &pods));
+            rehearsal.map_or(Ok(()), |rehearsal| seat_all(rehearsal, &arrangement, self.name()))?;
+            Ok(arrangement)
+        });
         if let Some(context) = cluster.state_mut::<Context>() {
-            context.arranged(arrangement.as_ref().ok().cloned());
+            context.arranged(arrangement.as_ref().ok().cloned(), is_batch);
         }
         let node = match arrangement {
             Ok(arrangement) => arrangement.get(uid).cloned(),
@@ -200,7 +219,7 @@ impl Plugin for Coscheduling {
             let words = format!("preemption: preemption already attempted by {by} with message {message}");
             return match attempted.cluster.nomination(uid).filter(|_| *makes_room) {
                 Some(row) => PostFilter::Together { rooms: vec![(uid.clone(), row)], victims: Vec::new(), words },
-                None => PostFilter::Nothing(words),
+                None => PostFilter::NoRoom(words),
             };
         }
         let result = self.preempt(request, attempted);
@@ -211,7 +230,7 @@ impl Plugin for Coscheduling {
         }
         match result {
             Ok(Together { rooms, victims, .. }) => PostFilter::Together { rooms, victims, words },
-            Err(_) => PostFilter::Nothing(words),
+            Err(_) => PostFilter::NoRoom(words),
         }
     }
 

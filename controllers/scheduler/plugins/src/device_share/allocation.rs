@@ -25,6 +25,9 @@ pub struct Share {
     pub template: Option<String>,
 }
 
+/// More of one resource of a device is not read, so that the sum of all pods of a node cannot overflow: a pebibyte.
+const AMOUNT_MAX: i64 = 1 << 50;
+
 impl Share {
     /// A share without more to it.
     pub fn new(minor: i32, amounts: Amounts) -> Self {
@@ -40,7 +43,7 @@ impl Allocation {
             let functions = extension.virtual_functions.into_iter();
             Share {
                 minor: written.minor,
-                amounts: Amounts::read(&written.resources),
+                amounts: Amounts::read(&written.resources).within(AMOUNT_MAX),
                 virtual_functions: functions.map(|function| (function.minor, function.bus_id)).collect(),
                 template: Some(extension.gpu_shared_resource_template).filter(|name| !name.is_empty()),
             }
@@ -100,6 +103,11 @@ impl Allocation {
     /// The shares of one kind.
     pub fn of(&self, kind: Kind) -> &[Share] {
         self.0.get(&kind).map_or(&[], Vec::as_slice)
+    }
+
+    /// How much it is of each resource.
+    pub fn total(&self) -> Amounts {
+        self.iter().fold(Amounts::default(), |sum, (_, share)| sum.plus(&share.amounts))
     }
 
     /// All shares, with the kind of their device.
@@ -170,6 +178,16 @@ mod tests {
         assert_eq!((core(&both), functions(&both)), (vec![(0, 60), (1, 50)], vec!["f1".to_owned()]));
         let rest = kept.without(&both);
         assert_eq!((core(&rest), functions(&rest)), (vec![(0, 40), (1, 0)], vec!["f2".to_owned()]));
+    }
+
+    #[test]
+    fn amounts_that_cannot_be_are_read_as_what_a_device_could_have() {
+        let read = |amount: &str| {
+            let text = format!(r#"{{"gpu":[{{"minor":0,"resources":{{"koordinator.sh/gpu-core":"{amount}"}}}}]}}"#);
+            let written = DEVICE_ALLOCATED.read(&text).unwrap();
+            Allocation::read(&written).of(Kind::Gpu)[0].amounts.amount(DeviceResource::GpuCore)
+        };
+        assert_eq!(["-30", "50", "9223372036854775807"].map(read), [0, 50, AMOUNT_MAX]);
     }
 
     #[test]

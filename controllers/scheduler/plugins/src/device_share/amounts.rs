@@ -44,6 +44,11 @@ impl DeviceResource {
         Self::ALL.iter().find(|(_, known)| *known == name).map(|(resource, _)| *resource)
     }
 
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::ALL[self as usize].1
+    }
+
     fn format(self) -> Format {
         if self == Self::GpuMemory { Format::BinarySI } else { Format::DecimalSI }
     }
@@ -119,6 +124,12 @@ impl Amounts {
         self.combined(part, |own, part| {
             Some(own.unwrap_or(0).saturating_sub(part.unwrap_or(0))).filter(|remaining| *remaining != 0)
         })
+    }
+
+    /// The same, with amounts from 0 to this one.
+    #[must_use]
+    pub fn within(&self, max: i64) -> Self {
+        self.combined(self, |own, _| own.map(|own| own.clamp(0, max)))
     }
 
     /// The listed resources.

@@ -22,6 +22,8 @@ pub struct Binding<'a> {
     pub node: &'a str,
     /// Who made the GPUs of the node.
     pub vendor: &'a str,
+    /// Which ones they are.
+    pub model: &'a str,
     /// The time.
     pub now: Timestamp,
 }
@@ -54,6 +56,9 @@ pub enum AdaptionError {
     /// The device plugin divides one GPU at a time.
     #[error("multiple gpu share is not supported on device side")]
     MultiShared,
+    /// NPUs of this model cannot be divided.
+    #[error("model {0:?} does not support vNPU")]
+    Undivided(String),
     /// The device plugin needs to know the share of cores.
     #[error("gpu core resource is required")]
     NoCore,
@@ -72,6 +77,9 @@ const BIND_TIMESTAMP: &str = "scheduling.koordinator.sh/bind-timestamp";
 const GPU_MINORS: &str = "scheduling.koordinator.sh/gpu-minors";
 const HUAWEI_TIME: &str = "predicate-time";
 const HUAWEI_CORES: &str = "huawei.com/npu-core";
+/// The model whose device plugin reads another annotation, with the names of NPUs.
+const HUAWEI_300I_DUO: &str = "Ascend-310P3-300I-DUO";
+const HUAWEI_ASCEND_310P: &str = "huawei.com/Ascend310P";
 // The misspelling is what the device plugin reads.
 const CAMBRICON_ASSIGNED: &str = "CAMBRICON_DSMLU_ASSIGHED";
 const CAMBRICON_PROFILE: &str = "CAMBRICON_DSMLU_PROFILE";
@@ -104,7 +112,8 @@ pub fn adapt<'a>(
     match binding.vendor {
         "huawei" => {
             adaption.annotations.insert(HUAWEI_TIME, time);
-            adaption.annotations.insert(HUAWEI_CORES, huawei(first, gpus));
+            let (name, value) = huawei(binding.model, first, gpus)?;
+            adaption.annotations.insert(name, value);
         }
         "cambricon" => {
             adaption.annotations.insert(CAMBRICON_PROFILE, cambricon(first, gpus)?);
@@ -124,10 +133,22 @@ fn minors(gpus: &[DeviceAllocation]) -> String {
     gpus.iter().map(|gpu| gpu.minor.to_string()).collect::<Vec<_>>().join(",")
 }
 
-/// Whole NPUs by their numbers, a part of one by its template.
-fn huawei(first: &DeviceAllocation, gpus: &[DeviceAllocation]) -> String {
+/// Whole NPUs by their numbers, a part of one by its template: the annotation and its value.
+fn huawei(
+    model: &str,
+    first: &DeviceAllocation,
+    gpus: &[DeviceAllocation],
+) -> Result<(&'static str, String), AdaptionError> {
     let template = first.extension.as_ref().map_or("", |extension| &extension.gpu_shared_resource_template);
-    if template.is_empty() { minors(gpus) } else { format!("{}-{template}", first.minor) }
+    match (model, template) {
+        (HUAWEI_300I_DUO, "") => {
+            let names: Vec<String> = gpus.iter().map(|gpu| format!("Ascend310P-{}", gpu.minor)).collect();
+            Ok((HUAWEI_ASCEND_310P, names.join(",")))
+        }
+        (HUAWEI_300I_DUO, _) => Err(AdaptionError::Undivided(model.to_owned())),
+        (_, "") => Ok((HUAWEI_CORES, minors(gpus))),
+        _ => Ok((HUAWEI_CORES, format!("{}-{template}", first.minor))),
+    }
 }
 
 fn cambricon(first: &DeviceAllocation, gpus: &[DeviceAllocation]) -> Result<String, AdaptionError> {
@@ -197,7 +218,7 @@ mod tests {
 
     fn binding(vendor: &str) -> Binding<'_> {
         let now = Timestamp::from_second(1_700_000_000).unwrap();
-        Binding { pod: ("ns", "p"), isolation: None, node: "n1", vendor, now }
+        Binding { pod: ("ns", "p"), isolation: None, node: "n1", vendor, model: "", now }
     }
 
     fn adapted(gpus: &[Value], binding: &Binding<'_>, lock: Option<&str>) -> Result<Adaption, String> {
@@ -240,6 +261,18 @@ mod tests {
         assert_eq!(refused(&[gpu(0, "gpu-memory=1Gi")]), "gpu core resource is required");
         let little = "gpu memory must not be less than 268435456 bytes";
         assert_eq!(refused(&[gpu(0, "gpu-core=1 gpu-memory=255Mi")]), little);
+    }
+
+    #[test]
+    fn an_npu_of_the_300i_duo_has_a_name_and_cannot_be_divided() {
+        let duo = Binding { model: "Ascend-310P3-300I-DUO", ..binding("huawei") };
+        let whole = adapted(&[gpu(0, WHOLE), gpu(3, WHOLE)], &duo, None).unwrap().annotations;
+        assert_eq!(whole["huawei.com/Ascend310P"], "Ascend310P-0,Ascend310P-3");
+        assert!(whole.contains_key("predicate-time") && !whole.contains_key("huawei.com/npu-core"));
+        let mut part = gpu(0, WHOLE);
+        part["extension"] = json!({"gpuSharedResourceTemplate": "vir02"});
+        let refused = adapted(&[part], &duo, None).unwrap_err();
+        assert_eq!(refused, r#"model "Ascend-310P3-300I-DUO" does not support vNPU"#);
     }
 
     #[test]

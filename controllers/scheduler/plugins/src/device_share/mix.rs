@@ -1,5 +1,7 @@
 //! What pods of the cluster request of GPUs, and what that means for each node.
 
+mod audit;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use koord_core::uid::Uid;

@@ -97,21 +97,43 @@ impl NodeDevices {
 
     /// A pod has these devices from now on.
     pub fn allocate(&mut self, allocation: &Allocation) {
-        for (kind, share) in allocation.iter() {
-            self.devices.entry((kind, share.minor)).or_default().take(share);
-        }
+        self.change(allocation, Device::take);
     }
 
     /// A pod no longer has these devices.
     pub fn release(&mut self, allocation: &Allocation) {
+        self.change(allocation, Device::give_back);
+    }
+
+    fn change(&mut self, allocation: &Allocation, change: impl Fn(&mut Device, &Share)) {
         for (kind, share) in allocation.iter() {
-            if let Some(device) = self.devices.get_mut(&(kind, share.minor)) {
-                device.give_back(share);
-                if !device.is_reported && !device.is_in_use() {
-                    self.devices.remove(&(kind, share.minor));
-                }
+            let device = self.devices.entry((kind, share.minor)).or_default();
+            change(device, share);
+            if !device.is_reported && !device.is_in_use() {
+                self.devices.remove(&(kind, share.minor));
             }
         }
+    }
+
+    /// The same, without pods.
+    pub(super) fn unused(&self) -> Self {
+        let mut unused = self.clone();
+        unused.devices.retain(|_, device| device.is_reported);
+        for device in unused.devices.values_mut() {
+            (device.used, device.functions_in_use) = (Amounts::default(), BTreeMap::new());
+        }
+        unused
+    }
+
+    /// What pods have of the devices, and what they have of others; none where they have the same of both.
+    pub(super) fn difference(&self, other: &Self) -> Option<String> {
+        let nothing = Device::default();
+        let of = |node: &Self, key| Device::used_words(node.devices.get(key).unwrap_or(&nothing));
+        let keys = self.devices.keys().chain(other.devices.keys().filter(|key| !self.devices.contains_key(key)));
+        let differ = keys.map(|key| (key, of(self, key), of(other, key))).filter(|(_, own, other)| own != other);
+        let words = differ.map(|((kind, minor), own, other)| format!("{kind} {minor} {own} instead of {other}"));
+        let words: Vec<String> = words.collect();
+        (!words.is_empty()).then(|| words.join(", "))
     }
 
     /// A device.
@@ -160,6 +182,13 @@ impl Device {
     /// Whether a pod has a part of it.
     pub fn is_in_use(&self) -> bool {
         !self.used.is_zero() || !self.functions_in_use.is_empty()
+    }
+
+    /// What pods have of it.
+    fn used_words(&self) -> String {
+        let amounts = self.used.iter().map(|(resource, amount)| format!("{}={amount}", resource.name()));
+        let words: Vec<String> = amounts.chain(self.functions_in_use.keys().cloned()).collect();
+        if words.is_empty() { "nothing".to_owned() } else { words.join(" ") }
     }
 
     fn forget(&mut self) {
@@ -231,6 +260,22 @@ mod tests {
         assert!(node.get(Kind::Gpu, 1).is_none());
         node.withdraw();
         assert!(node.get(Kind::Gpu, 0).unwrap().free().is_zero() && node.is_reported);
+    }
+
+    #[test]
+    fn what_pods_have_does_not_depend_on_the_order_in_which_they_came() {
+        let (nothing, some, less) = (allocation("gpu7:0"), allocation("gpu7:50"), allocation("gpu7:-50"));
+        let mut node = node("gpu0");
+        let empty = node.clone();
+        node.allocate(&nothing);
+        assert_eq!(node, empty, "nothing of a device that is not reported is no device");
+        for allocation in [&some, &less] {
+            node.allocate(allocation);
+        }
+        node.release(&some);
+        assert_eq!(node.get(Kind::Gpu, 7).unwrap().used, Amounts::default().without(&some.of(Kind::Gpu)[0].amounts));
+        node.release(&less);
+        assert_eq!(node, empty);
     }
 
     #[test]

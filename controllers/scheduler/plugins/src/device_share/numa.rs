@@ -1,5 +1,6 @@
 //! The NUMA nodes that have devices for a pod (`spec/scheduler.md` 3F.6).
 
+use koord_engine::{cluster::Cluster, columns::Row};
 use koord_scheduling::NumaMask;
 
 use super::{
@@ -23,6 +24,13 @@ pub struct NumaHint {
 /// The NUMA nodes that were chosen for a pod: a hold of the plugin that chooses them, which devices keep to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChosenNumaNodes(pub NumaMask);
+
+/// The plugin that chooses NUMA nodes, asked about one pod.
+pub(crate) trait NumaNodes: Send + Sync {
+    /// Those of a node of which the pod would get everything; none where it does not matter which, or where they are chosen
+    /// later.
+    fn on(&self, cluster: &Cluster, row: Row) -> Option<NumaMask>;
+}
 
 /// The score of NUMA nodes that have the GPUs which would be taken anyway.
 const BEST: i64 = 500;

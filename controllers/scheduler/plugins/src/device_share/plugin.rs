@@ -1,48 +1,44 @@
 //! The plugin.
 
 mod vendor;
+mod wanted;
 
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use koord_api::{
     device::Device as ApiDevice,
-    device_protocol::{DEVICE_ALLOCATED, DeviceAllocations, GPU_ISOLATION_PROVIDER},
+    device_protocol::{DEVICE_ALLOCATED, DeviceAllocations},
     protocol::Text,
+    reservation_protocol::{RESERVATION_RESIZE_ALLOCATABLE, ReservationResizeAllocatable},
 };
 use koord_config::scheduler::{DeviceShareArgs, ScoringType};
 use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
     event::{Event, Events},
-    hold::Holds,
-    node::Node,
-    plugin::{
-        Filter, Patch, Plugin, PreFilter, Prepared, Reason, ReasonCode, Refusal, Rejection, Request, Score,
-        default_scaled,
-    },
+    hold::{Holds, Resized},
+    plugin::{Filter, Patch, Plugin, PreFilter, Prepared, Reason, ReasonCode, Refusal, Rejection, Request, Score},
     pod::{Pod, Template},
     state::State,
 };
 use koord_resource::controller::ResourceKind;
 use koord_scheduling::NumaMask;
 
+use self::wanted::{Compared, KEPT, UNSHAREABLE, Wanted};
 use super::{
-    allocate::{Allocator, Limits, NodeLabels},
     allocation::Allocation,
     amounts::DeviceResource,
     combination::wants_devices,
     fragments::{Fragments, Taken},
-    node::NodeDevices,
     numa::{ChosenNumaNodes, NumaHint, numa_hints},
     refusal::Refused,
     request::{DeviceRequest, InvalidDevices, Kind},
     score::{Preference, Scorer},
     state::Devices,
-    ways::{Way, ways},
 };
 use crate::{
-    Gates,
+    Gates, NodeNumaResource,
     reservation::{
         Within,
         lots::{Asks, Source, source},
@@ -66,24 +62,12 @@ struct Settings {
     unshareable: Vec<(String, String)>,
     /// Whether something is written for the device plugins of vendors.
     adapts: bool,
+    /// Whether a Reservation keeps the devices that it was given, and not what its template requests.
+    resizes: bool,
 }
 
 /// Kinds of devices, and the NUMA nodes that have enough of all of them.
 type KindsAndHints = (Vec<Kind>, Vec<NumaHint>);
-
-/// The reason with the operand of a model that cannot be shared.
-const UNSHAREABLE: u16 = u16::MAX;
-/// The operand of other reasons for a pod that uses a reservation or waits.
-const KEPT: u64 = 1;
-
-/// What is looked for on every node.
-struct Wanted {
-    request: DeviceRequest,
-    /// What the pod wants of reservations.
-    asks: Asks,
-    milli_cpu: i64,
-    settings: Arc<Settings>,
-}
 
 impl Default for DeviceShare {
     fn default() -> Self {
@@ -117,6 +101,7 @@ impl DeviceShare {
             templates_in: format!("{}/{}", templates.config_map_namespace, templates.config_map_name),
             unshareable: unshareable.map(|model| (model.vendor, model.model)).collect(),
             adapts: gates("DevicePluginAdaption"),
+            resizes: gates("ResizePod"),
         }))
     }
 
@@ -157,7 +142,7 @@ impl DeviceShare {
         self.wanted(request.template()).map(|wanted| -> Box<dyn Within> { Box::new(wanted) })
     }
 
-    fn wanted(&self, template: &Template) -> Option<Wanted> {
+    fn wanted(&self, template: &Arc<Template>) -> Option<Wanted> {
         let request = read(template).ok().flatten()?;
         let (asks, milli_cpu) = (Asks::of(template), milli_cpu(template));
         Some(Wanted { request, asks, milli_cpu, settings: Arc::clone(&self.0) })
@@ -210,7 +195,10 @@ impl Plugin for DeviceShare {
             let taken = taken(request.template());
             return if taken.is_nothing() { None } else { Some(Box::new(Fragments(taken))) };
         }
-        Some(Box::new(self.wanted(request.template())?))
+        let wanted = self.wanted(request.template())?;
+        let numa = request.plugin::<NodeNumaResource>().filter(|_| self.0.is_numa_aligned);
+        let numa_nodes = numa.and_then(|plugin| plugin.numa_nodes(request));
+        Some(Box::new(Compared { wanted, numa_nodes }))
     }
 
     fn epoch(&self, cluster: &Cluster) -> u64 {
@@ -227,16 +215,20 @@ impl Plugin for DeviceShare {
             };
             return model.map(words).into_iter().collect();
         }
-        let kept = if refusal.operand == KEPT { "Reservation(s) " } else { "" };
-        let said = |reason: Reason| Reason { text: format!("{kept}{reason}"), ..reason };
-        Refused::of(refusal.reason).map(|refused| said(refused.reason())).into_iter().collect()
+        let said = Refused::of(refusal.reason).map(|refused| refused.within(refusal.operand == KEPT));
+        said.into_iter().collect()
     }
 
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
         let Some(wanted) = self.wanted(request.template()) else { return Ok(()) };
         let chosen = holds.get::<ChosenNumaNodes>().filter(|_| self.0.is_numa_aligned).map(|chosen| chosen.0);
-        match wanted.allocate(cluster, row, (chosen, true), &source(holds, wanted.asks)) {
-            Some(Ok(allocation)) => holds.set(allocation),
+        match wanted.allocate(cluster, row, (chosen, true), &source(holds, &wanted.asks)) {
+            Some(Ok(allocation)) => {
+                if self.0.resizes && request.pod.is_reservation() {
+                    holds.set(Resized(allocation.total().list()));
+                }
+                holds.set(allocation);
+            }
             Some(Err(refused)) => return Err(Rejection::unschedulable(refused.reason())),
             None => {}
         }
@@ -244,6 +236,12 @@ impl Plugin for DeviceShare {
     }
 
     fn pre_bind(&self, _: &Request<'_>, placed: &Placed, cluster: &Cluster, patch: &mut Patch) {
+        if let Some(given) = placed.holds.get::<Resized>() {
+            let key = RESERVATION_RESIZE_ALLOCATABLE;
+            let known = placed.pod.template.annotations.get(key.name()).and_then(|text| key.read(text).ok());
+            let resources = given.over(&known.unwrap_or_default().resources);
+            patch.annotate(key.name(), ReservationResizeAllocatable { resources }.write());
+        }
         if let Some(allocations) = allocations(placed, cluster) {
             patch.annotate(DEVICE_ALLOCATED.name(), allocations.write());
             self.adapt(&allocations, placed, cluster, patch);
@@ -277,118 +275,6 @@ impl Plugin for DeviceShare {
             Event::Object(change) => change.of::<ApiDevice>().is_some() || change.of::<ConfigMap>().is_some(),
             _ => true,
         }
-    }
-}
-
-impl Wanted {
-    /// Asks about the devices of a node in the ways in which the pod may take them; the first answer that is none of a
-    /// refusal counts, or the last refusal. None where the node reports no devices.
-    fn first<T>(
-        &self,
-        cluster: &Cluster,
-        row: Row,
-        (numa_nodes, is_reserving): (Option<NumaMask>, bool),
-        source: &Source,
-        ask: impl Fn(&Allocator<'_>, &Way<'_>) -> Result<T, Refused>,
-    ) -> Option<Result<T, Refused>> {
-        let devices = cluster.state::<Devices>()?;
-        let node: &NodeDevices = devices.of(row).filter(|node| node.is_reported)?;
-        let labels = &cluster.node(row)?.labels;
-        let gpus = self.request.gpus.as_ref();
-        let templates = gpus.and_then(|gpus| devices.templates.needed(gpus, &self.settings.templates_for));
-        let compared = if is_reserving { self.compared(cluster, row) } else { None };
-        let mut answer = Err(Refused::Devices(self.request.kinds().next()?));
-        for way in ways(cluster, row, node, self.asks, source) {
-            let allocator = Allocator {
-                node: &way.node,
-                labels: NodeLabels::of(|name| labels.get(name)),
-                request: &self.request,
-                scorer: compared.as_ref().unwrap_or(&self.settings.scorer),
-                templates: templates.as_ref(),
-                numa_nodes,
-                is_reserving,
-            };
-            answer = ask(&allocator, &way);
-            if answer.is_ok() {
-                break;
-            }
-        }
-        Some(answer)
-    }
-
-    /// The devices that the pod gets of a node; none where it reports none.
-    fn allocate(
-        &self,
-        cluster: &Cluster,
-        row: Row,
-        at: (Option<NumaMask>, bool),
-        source: &Source,
-    ) -> Option<Result<Allocation, Refused>> {
-        self.first(cluster, row, at, source, |allocator, way| way.complete(allocator.allocate(&way.limits)?))
-    }
-
-    /// With LeastFragmented: how GPUs of a node are compared for a share of one.
-    fn compared(&self, cluster: &Cluster, row: Row) -> Option<Scorer> {
-        let scorer = Some(&self.settings.scorer).filter(|scorer| scorer.is_least_fragmented())?;
-        let by_gpu = Taken::of(self.milli_cpu, self.request.gpus.as_ref()).by_gpu(cluster, row);
-        Some(scorer.with(by_gpu))
-    }
-
-    /// Whether GPUs of this node can be shared as the pod wants.
-    fn check_sharing(&self, node: &Node) -> Result<(), Refusal> {
-        let Some(gpus) = self.request.gpus.as_ref().filter(|gpus| gpus.is_shared) else { return Ok(()) };
-        let isolates = |provider: &String| node.labels.get(GPU_ISOLATION_PROVIDER.name()) == Some(provider);
-        if gpus.isolation.as_ref().is_some_and(|provider| !isolates(provider)) {
-            return Err(Refused::Isolation.refusal());
-        }
-        let own = NodeLabels::of(|name| node.labels.get(name));
-        let is_own = |(vendor, model): &(String, String)| vendor == own.vendor && model == own.model;
-        let listed = (0..).zip(&self.settings.unshareable).find(|(_, model)| is_own(model));
-        match listed {
-            Some((index, _)) => Err(Refusal { reason: UNSHAREABLE, resolvable: false, operand: index }),
-            None => Ok(()),
-        }
-    }
-}
-
-impl Filter for Wanted {
-    fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
-        cluster.node(row).map_or(Ok(()), |node| self.check_sharing(node))?;
-        let allocated = self.allocate(cluster, row, (None, false), &Source::Any);
-        let operand = if self.asks.needs_one { KEPT } else { 0 };
-        let refusal = |refused: Refused| Refusal { operand, ..refused.refusal() };
-        allocated.map_or(Ok(()), |allocated| allocated.map(drop).map_err(refusal))
-    }
-}
-
-impl Within for Wanted {
-    fn takes(&self, cluster: &Cluster, row: Row, source: &Source) -> bool {
-        self.allocate(cluster, row, (None, false), source).is_none_or(|allocated| allocated.is_ok())
-    }
-}
-
-impl Score for Wanted {
-    fn score(&self, cluster: &Cluster, row: Row) -> i64 {
-        let score = |allocator: &Allocator<'_>, way: &Way<'_>| {
-            // A filter has found out already that one of the ways will do.
-            if way.limits != Limits::default() {
-                allocator.allocate(&way.limits)?;
-            }
-            Ok(allocator.score(&way.limits))
-        };
-        self.first(cluster, row, (None, false), &Source::Any, score).and_then(Result::ok).unwrap_or(0)
-    }
-
-    fn is_scaled(&self) -> bool {
-        true
-    }
-
-    fn scaled(&self, score: i64, highest: i64) -> i64 {
-        default_scaled(score, highest, false)
-    }
-
-    fn is_local(&self) -> bool {
-        false
     }
 }
 

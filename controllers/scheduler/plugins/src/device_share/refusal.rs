@@ -101,6 +101,15 @@ impl Refused {
         }
     }
 
+    /// The same of a pod that uses a reservation or waits: too little is left in that.
+    pub fn within(self, needs_one: bool) -> Reason {
+        let reason = self.reason();
+        if !needs_one || self == Self::NumaNodes {
+            return reason;
+        }
+        Reason { text: format!("Reservation(s) {reason}"), ..reason }
+    }
+
     /// As the engine keeps it.
     pub fn refusal(self) -> Refusal {
         let number = (0..).zip(Self::ALL).find(|(_, known)| *known == self).map_or(0, |(number, _)| number);

@@ -1,11 +1,13 @@
 //! The devices of all nodes, kept up to date.
 
+mod audit;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use koord_api::device::Device as ApiDevice;
 use koord_engine::{
-    cluster::{Cluster, Placed},
+    cluster::{Cluster, Mismatch, Placed, Subject},
     columns::Row,
     object::ObjectChange,
     pod::Pod,
@@ -94,6 +96,15 @@ impl State for Devices {
             }
             Some(_) => {}
         }
+    }
+
+    fn audit(&mut self, cluster: &Cluster, row: Row) -> Vec<(&'static str, String)> {
+        self.audit_row(cluster, row)
+    }
+
+    fn audit_whole(&mut self, cluster: &Cluster) -> Vec<Mismatch> {
+        let details = self.mix.audit(cluster);
+        details.map(|details| Mismatch::new(Subject::Cluster, "gpu_demand", details)).into_iter().collect()
     }
 
     fn object(&mut self, cluster: &Cluster, change: &ObjectChange) -> Vec<Row> {

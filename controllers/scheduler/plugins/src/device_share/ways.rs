@@ -33,7 +33,7 @@ pub(super) fn ways<'a>(
     cluster: &'a Cluster,
     row: Row,
     node: &'a NodeDevices,
-    asks: Asks,
+    asks: &Asks,
     source: &Source,
 ) -> Vec<Way<'a>> {
     let lots = lots(cluster, row);

@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::NodeSelector;
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_engine::{
     dynamic::{AllocatedDevice, Allocation, ResourceClaim},
-    object::{Object, ObjectChange},
+    object::{Object, ObjectChange, Objects},
 };
 use serde_json::Value;
 
@@ -114,8 +114,7 @@ impl Ledger {
                 record.lost = revision(claim);
             }
             record.uid = Some(uid.clone());
-            record.allocated =
-                claim.status.allocation.as_ref().map(|Allocation { devices, .. }| devices.results.clone());
+            record.allocated = devices_of(claim);
         });
     }
 
@@ -181,12 +180,59 @@ impl Ledger {
         }
     }
 
+    /// Compares what is known of claims with their objects and with what pods in their places hold of them, and sets right what
+    /// differs: of which claim, and how.
+    pub(super) fn audit_claims(
+        &mut self,
+        objects: &Objects,
+        mut held: BTreeMap<ObjectKey, BTreeMap<Uid, ClaimHeld>>,
+    ) -> Vec<(ObjectKey, String)> {
+        let known = objects.of::<ResourceClaim>().map(|(key, _)| key);
+        let keys: BTreeSet<ObjectKey> = known.chain(self.claims.keys()).chain(held.keys()).cloned().collect();
+        let mut wrong = Vec::new();
+        for key in keys {
+            let (object, held) = (objects.entry::<ResourceClaim>(key.as_str()), held.remove(&key).unwrap_or_default());
+            let claim = object.and_then(Object::get::<ResourceClaim>);
+            let (uid, allocated) = (claim.and(object).map(|object| object.uid.clone()), claim.and_then(devices_of));
+            let nothing = Record::default();
+            let kept = self.claims.get(&key).unwrap_or(&nothing);
+            if (&kept.uid, &kept.allocated, &kept.held) == (&uid, &allocated, &held) {
+                continue;
+            }
+            let details = if kept.held == held {
+                format!("{key} as it was instead of as it is")
+            } else {
+                format!("{} pods instead of {} hold devices for {key}", kept.held.len(), held.len())
+            };
+            self.change(&key, |record| (record.uid, record.allocated, record.held) = (uid, allocated, held));
+            wrong.push((key, details));
+        }
+        wrong
+    }
+
+    /// Compares which devices are given with what is known of claims, and sets right what differs.
+    pub(super) fn audit_used(&mut self) -> Option<String> {
+        let used = self.recount();
+        if self.used == used {
+            return None;
+        }
+        let devices = |used: &BTreeMap<PoolId, InPool>| used.values().map(BTreeMap::len).sum::<usize>();
+        let details = format!("{} devices instead of {}", devices(&self.used), devices(&used));
+        self.used = used;
+        Some(details)
+    }
+
     /// What is given, by what is known of each claim.
-    #[cfg(test)]
     pub(super) fn recount(&self) -> BTreeMap<PoolId, InPool> {
         let mut used = BTreeMap::new();
         self.claims.values().for_each(|record| count(&mut used, record));
         used
+    }
+
+    /// As if nothing were given.
+    #[cfg(test)]
+    pub(super) fn lose_count(&mut self) {
+        self.used.clear();
     }
 
     /// What is given.
@@ -194,6 +240,11 @@ impl Ledger {
     pub(super) fn used(&self) -> &BTreeMap<PoolId, InPool> {
         &self.used
     }
+}
+
+/// The devices that a claim has, by what it says.
+fn devices_of(claim: &ResourceClaim) -> Option<Vec<AllocatedDevice>> {
+    claim.status.allocation.as_ref().map(|Allocation { devices, .. }| devices.results.clone())
 }
 
 fn count(used: &mut BTreeMap<PoolId, InPool>, record: &Record) {

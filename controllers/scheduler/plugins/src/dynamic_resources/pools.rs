@@ -22,7 +22,7 @@ pub(super) struct PoolId {
 }
 
 /// A slice as it was last seen: another version of it is another part.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub(super) struct Part {
     /// The slice.
     pub(super) key: ObjectKey,
@@ -31,7 +31,7 @@ pub(super) struct Part {
 }
 
 /// The nodes from which the devices of a slice can be reached.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 enum Reach {
     /// None that is known.
     #[default]
@@ -42,7 +42,7 @@ enum Reach {
 }
 
 /// A pool.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Pool {
     slices: BTreeMap<ObjectKey, Arc<Part>>,
     /// The slices that describe it as it is now.
@@ -63,7 +63,7 @@ pub(super) enum Problem {
 }
 
 /// All pools.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Pools {
     by_id: BTreeMap<PoolId, Pool>,
     by_slice: BTreeMap<ObjectKey, PoolId>,
@@ -86,6 +86,18 @@ impl fmt::Display for Problem {
             Self::Duplicate(name) => write!(f, "is currently invalid: duplicate device name {name}"),
             Self::PerDevice => write!(f, "selects nodes per device, which is not supported"),
         }
+    }
+}
+
+impl PoolId {
+    fn of(spec: &SliceSpec) -> Self {
+        Self { driver: Arc::clone(&spec.driver), pool: Arc::clone(&spec.pool.name) }
+    }
+}
+
+impl Part {
+    fn of(key: &ObjectKey, spec: &SliceSpec) -> Self {
+        Self { key: key.clone(), reach: Reach::of(spec), generation: spec.pool.generation }
     }
 }
 
@@ -151,6 +163,27 @@ impl Pools {
         pools.filter(|(_, pool)| pool.reached_from(node).next().is_some())
     }
 
+    /// The pools that these objects describe.
+    pub(super) fn of(objects: &Objects) -> Self {
+        let mut pools = Self::default();
+        for (key, ResourceSlice { spec }) in objects.of::<ResourceSlice>() {
+            let (id, part) = (PoolId::of(spec), Part::of(key, spec));
+            pools.by_slice.insert(key.clone(), id.clone());
+            pools.by_id.entry(id).or_default().slices.insert(key.clone(), Arc::new(part));
+        }
+        for (id, mut pool) in std::mem::take(&mut pools.by_id) {
+            pool.settle(objects);
+            pools.list(&id, &pool);
+            pools.by_id.insert(id, pool);
+        }
+        pools
+    }
+
+    /// How many there are, in words.
+    pub(super) fn words(&self) -> String {
+        format!("{} pools with {} slices", self.by_id.len(), self.by_slice.len())
+    }
+
     /// A slice was added, changed or deleted.
     pub(super) fn changed(&mut self, change: &ObjectChange, slice: Option<&ResourceSlice>, objects: &Objects) {
         let Some(key) = change.key() else { return };
@@ -158,8 +191,7 @@ impl Pools {
             self.change(&id, objects, |pool| _ = pool.slices.remove(key));
         }
         if let Some(ResourceSlice { spec }) = slice {
-            let id = PoolId { driver: Arc::clone(&spec.driver), pool: Arc::clone(&spec.pool.name) };
-            let part = Part { key: key.clone(), reach: Reach::of(spec), generation: spec.pool.generation };
+            let (id, part) = (PoolId::of(spec), Part::of(key, spec));
             self.by_slice.insert(key.clone(), id.clone());
             self.change(&id, objects, |pool| _ = pool.slices.insert(key.clone(), Arc::new(part)));
         }

@@ -1,13 +1,15 @@
 //! Devices for the claims of a pod on one node: the first choice in which every request has what it asks for.
 
 mod given;
+mod taints;
 
 use koord_engine::{
-    dynamic::{Device, DeviceAttribute, DeviceConstraint, DeviceTaint, DeviceToleration, ResourceSlice},
+    dynamic::{Device, DeviceAttribute, DeviceConstraint, DeviceTaint, ResourceSlice},
     node::Node,
     object::Objects,
 };
 
+use self::taints::{tolerates, with_rules};
 use super::{
     demand::{Alternative, Asked, DEVICES_MAX, Demand},
     ledger::{Given, InPool, Ledger},
@@ -37,6 +39,8 @@ struct Candidate<'a> {
     device: &'a Device,
     /// Whether another claim has it.
     is_given: bool,
+    /// Its taints by rules, beside its own.
+    tainted: Vec<&'a DeviceTaint>,
     /// The claims for which it is chosen.
     chosen_by: Vec<usize>,
 }
@@ -94,7 +98,7 @@ pub(super) fn on(node: &Node, demands: &[Demand], scope: Scope<'_>) -> Result<Ve
             hint.get_or_insert_with(|| format!("resource pool {id} {problem}"));
             continue;
         }
-        add_pool(&mut candidates, (id, pool), node, scope);
+        add_pool(&mut candidates, (id, pool), node, scope)?;
         for (answers, (demand, _, alternative)) in answers.iter_mut().zip(alternatives()) {
             for part in pool.reached_from(node) {
                 if let Some(slice) = scope.objects.get::<ResourceSlice>(part.key.as_str()) {
@@ -116,15 +120,22 @@ fn requests_of(demand: &Demand) -> impl Iterator<Item = (&Asked, &Alternative)> 
     demand.requests.iter().flat_map(|asked| asked.alternatives.iter().map(move |one| (asked, one)))
 }
 
-fn add_pool<'a>(all: &mut Vec<Candidate<'a>>, (id, pool): (&'a PoolId, &'a Pool), node: &Node, scope: Scope<'a>) {
+fn add_pool<'a>(
+    all: &mut Vec<Candidate<'a>>,
+    (id, pool): (&'a PoolId, &'a Pool),
+    node: &Node,
+    scope: Scope<'a>,
+) -> Result<(), String> {
     let given: Option<&InPool> = scope.ledger.in_pool(id);
-    let slices = pool.reached_from(node).filter_map(|part| scope.objects.get::<ResourceSlice>(part.key.as_str()));
-    for slice in slices {
-        all.extend(slice.spec.devices.iter().map(|device| {
+    for part in pool.reached_from(node) {
+        let Some(slice) = scope.objects.get::<ResourceSlice>(part.key.as_str()) else { continue };
+        let tainted = with_rules(part, slice, scope)?;
+        all.extend(slice.spec.devices.iter().zip(tainted).map(|(device, tainted)| {
             let is_given = given.is_some_and(|given| given.contains_key(&device.name));
-            Candidate { pool: id, slice, device, is_given, chosen_by: Vec::new() }
+            Candidate { pool: id, slice, device, is_given, tainted, chosen_by: Vec::new() }
         }));
     }
+    Ok(())
 }
 
 /// What the selectors of an alternative say about so many devices of a slice: the first that refuses one, or fails, counts.
@@ -250,7 +261,8 @@ impl<'a> Search<'a> {
         let Some(request) = demand.requests.get(place.request) else { return false };
         let choice = Choice { candidate, request, alternative };
         let is_tainted = self.candidates.get(candidate).is_some_and(|candidate| {
-            candidate.device.taints.iter().any(|taint| !tolerates(&alternative.ask.tolerations, taint))
+            let mut taints = candidate.device.taints.iter().chain(candidate.tainted.iter().copied());
+            taints.any(|taint| !tolerates(&alternative.ask.tolerations, taint))
         });
         if is_tainted || !demand.constraints.iter().all(|constraint| self.keeps(constraint, place.claim, choice)) {
             return false;
@@ -319,19 +331,6 @@ fn attribute<'c>(candidate: &Candidate<'c>, name: &str) -> Option<&'c DeviceAttr
         let (domain, id) = name.split_once('/')?;
         (domain == &*candidate.slice.spec.driver).then(|| attributes.get(id)).flatten()
     })
-}
-
-fn tolerates(tolerations: &[DeviceToleration], taint: &DeviceTaint) -> bool {
-    let keeps_away = matches!(taint.effect.as_str(), "NoSchedule" | "NoExecute");
-    let meets = |wanted: &str, actual: &str| wanted.is_empty() || wanted == actual;
-    !keeps_away
-        || tolerations.iter().any(|toleration| {
-            let is_value = match toleration.operator.as_str() {
-                "" | "Equal" => toleration.value == taint.value,
-                operator => operator == "Exists",
-            };
-            meets(&toleration.effect, &taint.effect) && meets(&toleration.key, &taint.key) && is_value
-        })
 }
 
 #[cfg(test)]

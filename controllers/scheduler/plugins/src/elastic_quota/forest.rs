@@ -1,5 +1,6 @@
 //! The quotas as trees, with what their pods request and use (`spec/scheduler.md` 3D.2).
 
+mod audit;
 mod hang;
 
 use std::{
@@ -176,8 +177,9 @@ impl Forest {
         if kind == Kind::Used {
             if is_special(&name) {
                 self.take(&change);
+            } else if self.settings.guarantees_usage {
+                self.allocate(&name, change.clone());
             }
-            self.allocate(&name, change.clone());
         }
         let mut at = name;
         while let Some(node) = self.nodes.get_mut(&at) {
@@ -205,9 +207,6 @@ impl Forest {
 
     /// Adds to what is allocated in a quota; those above it allocate what it is guaranteed.
     fn allocate(&mut self, name: &str, mut change: ResourceList) {
-        if !self.settings.guarantees_usage || is_special(name) {
-            return;
-        }
         let mut at = self.nodes.get_key_value(name).map(|(name, _)| Arc::clone(name));
         while let Some(node) = at.take().and_then(|name| self.nodes.get_mut(&name)) {
             node.allocated = node.allocated.plus(&change).minus_down_to_zero(&ResourceList::new());
@@ -250,7 +249,8 @@ impl Forest {
     /// Takes what pods of the system and the default quota use from what the default tree divides.
     fn take(&mut self, used: &ResourceList) {
         if let Some(root) = self.roots.get_mut("") {
-            root.total = root.total.minus(&masked(used, &root.total));
+            let used = masked(used, &root.total);
+            root.total.subtract(&used);
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What pods request and use by their claims, and the trees that follow from it.
 
+mod audit;
+
 use std::{
     collections::BTreeMap,
     sync::{Arc, OnceLock},
@@ -38,6 +40,8 @@ pub struct Counted<'a> {
     /// Whether it gives way to other pods of its quota.
     pub is_preemptible: bool,
 }
+
+pub(super) use self::audit::Times;
 
 impl Ledger {
     /// Without pods and nodes.

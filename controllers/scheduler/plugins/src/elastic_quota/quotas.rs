@@ -1,5 +1,7 @@
 //! The quotas of the cluster with what their pods request and use, kept up to date.
 
+mod audit;
+
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
@@ -10,7 +12,7 @@ use jiff::Timestamp;
 use koord_api::elastic_quota::ElasticQuota;
 use koord_core::{key::ObjectKey, uid::Uid};
 use koord_engine::{
-    cluster::{Cluster, Placed},
+    cluster::{Cluster, Mismatch, Placed},
     columns::Row,
     object::ObjectChange,
     pod::{Pod, Template},
@@ -42,7 +44,7 @@ pub struct Quotas {
 }
 
 /// What was read of an object.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Read {
     pub(super) uid: Uid,
     quota: Quota,
@@ -134,6 +136,21 @@ impl Quotas {
         short.map(|(uid, _)| uid.clone()).collect()
     }
 
+    /// Counts what the node of a row offers. Says whether that has changed.
+    fn offer(&mut self, cluster: &Cluster, row: Row) -> bool {
+        if row.index() >= self.offered.len() {
+            self.offered.resize(row.index() + 1, None);
+        }
+        let new = cluster.node(row).map(|node| &node.allocatable);
+        let known = &mut self.offered[row.index()];
+        let is_changed = known.as_ref() != new;
+        if is_changed {
+            self.ledger.offer(known.as_ref(), new);
+            *known = new.cloned();
+        }
+        is_changed
+    }
+
     /// Keeps in mind when a pod's time to end is over, and that one in its place waits no more.
     fn follow(&mut self, old: Option<&Arc<Pod>>, new: Option<&Arc<Pod>>) {
         let Some(uid) = old.or(new).map(|pod| &pod.uid) else { return };
@@ -178,6 +195,12 @@ fn counted<T>(template: &Template, settings: &Settings, with: impl FnOnce(Counte
     with(Counted { claim: &claim, requests: &requests, is_preemptible: is_preemptible(template) })
 }
 
+impl Read {
+    fn of(uid: Uid, object: &ElasticQuota) -> Self {
+        Self { uid, quota: decisive(object), written: QuotaStatus::written(object) }
+    }
+}
+
 /// What decides of an object. The scheduler's own annotations are no change.
 pub(super) fn decisive(object: &ElasticQuota) -> Quota {
     Quota { guaranteed: ResourceList::new(), requested: ResourceList::new(), ..Quota::from(object) }
@@ -218,15 +241,12 @@ impl State for Quotas {
     }
 
     fn node(&mut self, cluster: &Cluster, row: Row) {
-        if row.index() >= self.offered.len() {
-            self.offered.resize(row.index() + 1, None);
-        }
-        let new = cluster.node(row).map(|node| &node.allocatable);
-        let known = &mut self.offered[row.index()];
-        if known.as_ref() != new {
-            self.ledger.offer(known.as_ref(), new);
-            *known = new.cloned();
-        }
+        self.offer(cluster, row);
+    }
+
+    fn audit(&mut self, cluster: &Cluster, row: Row) -> Vec<(&'static str, String)> {
+        let details = || "a node as it was instead of as it is".to_owned();
+        self.offer(cluster, row).then(|| ("quota_total", details())).into_iter().collect()
     }
 
     fn object(&mut self, _: &Cluster, change: &ObjectChange) -> Vec<Row> {
@@ -234,7 +254,7 @@ impl State for Quotas {
             && let Some(key) = change.key()
         {
             let uid = change.new.as_ref().map(|object| object.uid.clone()).unwrap_or_default();
-            let new = new.map(|object| Read { uid, quota: decisive(object), written: QuotaStatus::written(object) });
+            let new = new.map(|object| Read::of(uid, object));
             let new_quota = new.as_ref().map(|read| read.quota.clone());
             let old = match new {
                 Some(new) => self.read.insert(key.clone(), new),
@@ -246,6 +266,10 @@ impl State for Quotas {
         }
         // What a quota allows is asked in every attempt.
         Vec::new()
+    }
+
+    fn audit_whole(&mut self, cluster: &Cluster) -> Vec<Mismatch> {
+        self.audit_all(cluster)
     }
 
     fn tick(&mut self, cluster: &Cluster, now: Timestamp) -> Vec<Row> {

@@ -1,6 +1,9 @@
 //! What pods amount to.
 
+use std::fmt;
+
 use koord_resource::ResourceList;
+use serde_json::json;
 
 /// What pods amount to: those of a quota, of all below it, or of one claim.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -54,6 +57,11 @@ impl Sums {
         }
     }
 
+    /// Whether both mean the same: what is not listed is 0.
+    pub fn means(&self, other: &Self) -> bool {
+        Kind::ALL.into_iter().all(|kind| self.get(kind).minus(other.get(kind)).is_zero())
+    }
+
     /// Adds to one of the sums, which does not become negative.
     pub fn add(&mut self, kind: Kind, change: &ResourceList) {
         let sum = match kind {
@@ -66,6 +74,14 @@ impl Sums {
         if sum.iter().any(|(_, amount)| amount.is_negative()) {
             *sum = sum.minus_down_to_zero(&ResourceList::new());
         }
+    }
+}
+
+impl fmt::Display for Sums {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { request, used, non_preemptible_request, non_preemptible_used } = self;
+        write!(f, "request {} and use {}, not preemptible ", json!(request), json!(used))?;
+        write!(f, "{} and {}", json!(non_preemptible_request), json!(non_preemptible_used))
     }
 }
 

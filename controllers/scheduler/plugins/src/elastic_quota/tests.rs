@@ -185,6 +185,14 @@ fn surplus_is_shared_by_weight_and_a_weight_of_one_resource_is_none_of_the_other
     assert_eq!(["q1", "q2"].map(|name| world.forest().limit(name).amount("cpu").value()), [70, 30]);
     let mut world = World::of([weighted("q1", r#"{"memory":1}"#), cores("q2", 10, 100, json!({}))]);
     assert!(world.arrive("q1", cpu(20)).contains("runtime: cpu:10,memory:1Gi"));
+    for none in ["no json", r#"{"cpu":0}"#, "{}"] {
+        let mut world = World::of([weighted("q1", none), cores("q2", 10, 100, json!({}))]);
+        for _ in 0..4 {
+            world.arrive("q1", cpu(25));
+            world.arrive("q2", cpu(25));
+        }
+        assert_eq!(["q1", "q2"].map(|name| world.forest().limit(name).amount("cpu").value()), [50, 50], "{none}");
+    }
 }
 
 #[test]
@@ -258,20 +266,30 @@ fn a_child_may_be_checked_by_the_quotas_above_it() {
 
 #[test]
 fn the_classic_tree() {
-    let keeps = |name, min, more: Value| {
-        let mut labels = json!({"allow-lent-resource": "false"});
+    let quota = |name, min, lends: bool, more: Value| {
+        let mut labels = json!({"allow-lent-resource": lends.to_string()});
         labels.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         cores(name, min, 100, labels)
     };
-    let child = |name| keeps(name, 20, json!({"parent": "par"}));
-    let mut world = World::of([keeps("par", 60, json!({"is-parent": "true"})), child("c1"), child("c2")]);
+    let child = |name, lends| quota(name, 20, lends, json!({"parent": "par"}));
     let runtimes = |world: &World| ["par", "c1", "c2"].map(|name| world.forest().limit(name).amount("cpu").value());
-    assert_eq!(runtimes(&world), [60, 20, 20]);
-    world.arrive("c1", cpu(40));
-    assert_eq!(runtimes(&world), [60, 40, 20]);
-    world.arrive("c1", cpu(20));
-    assert_eq!(runtimes(&world), [80, 60, 20]);
-    assert_eq!(world.written("par")["child-request"], json!({"cpu": "80", "memory": "20Gi"}));
+    // Whether the parent lends, whether its second child does, and the runtimes while the first requests 0, 40 and 60.
+    for (parent_lends, second_lends, expected) in [
+        (false, false, [[60, 20, 20], [60, 40, 20], [80, 60, 20]]),
+        (true, false, [[40, 20, 20], [60, 40, 20], [80, 60, 20]]),
+        (true, true, [[20, 20, 0], [40, 40, 0], [60, 60, 0]]),
+    ] {
+        let parent = quota("par", 60, parent_lends, json!({"is-parent": "true"}));
+        let mut world = World::of([parent, child("c1", false), child("c2", second_lends)]);
+        assert_eq!(runtimes(&world), expected[0]);
+        world.arrive("c1", cpu(40));
+        assert_eq!(runtimes(&world), expected[1]);
+        world.arrive("c1", cpu(20));
+        assert_eq!(runtimes(&world), expected[2]);
+        if !second_lends {
+            assert_eq!(world.written("par")["child-request"], json!({"cpu": "80", "memory": "20Gi"}));
+        }
+    }
 }
 
 #[test]

@@ -359,6 +359,12 @@ fn what_brings_a_pod_near_or_takes_one_away_may_help() {
         removed(&apart, "x", &required(&[], &[term("zone", "mine")])),
         "the pod that is gone did not want this one"
     );
+    let relabelled = |waiting: &Pod, old: &str, new: &str| {
+        may_help(waiting, Event::PodRelabelled { old: pod(old, &NONE), new: pod(new, &NONE) })
+    };
+    assert!(relabelled(&near, "foo", "foo,bar") && !relabelled(&near, "foo,bar", "foo"));
+    assert!(!relabelled(&near, "foo,bar", "foo,bar,x") && !relabelled(&near, "foo", "bar"));
+    assert!(relabelled(&apart, "foo", "x") && !relabelled(&apart, "x", "foo") && !relabelled(&apart, "foo", "bar"));
     let node = |labels: Value| node("n", &json!({"metadata": {"labels": labels}}));
     let added = |waiting: &Pod, labels: Value| may_help(waiting, Event::NodeAdded(node(labels)));
     assert!(added(&near, json!({"zone": "a"})) && !added(&near, json!({})) && added(&apart, json!({})));

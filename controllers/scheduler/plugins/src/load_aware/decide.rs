@@ -19,8 +19,8 @@ pub struct View<'a> {
     pub is_expired: bool,
 }
 
-/// A pod that is to be placed.
-#[derive(Clone, Debug)]
+/// What pods of a class add to the load of a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Incoming {
     /// What it is estimated to use.
     pub estimate: Amounts,

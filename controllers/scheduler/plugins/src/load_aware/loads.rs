@@ -1,5 +1,7 @@
 //! The load of every node, kept up to date.
 
+mod audit;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -21,7 +23,9 @@ use koord_engine::{
     state::State,
 };
 
-use super::{Amounts, AssignedPod, Demand, Incoming, NodeLoad, NodeMetric, Settings, Thresholds, View};
+use super::{
+    Amounts, AssignedPod, Demand, Incoming, NodeLoad, NodeMetric, Settings, Thresholds, View, node_load::within_reason,
+};
 
 /// What is known of the load of nodes, by row.
 #[derive(Clone, Debug)]
@@ -34,7 +38,7 @@ pub struct Loads {
 }
 
 /// What is known of a node.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Known {
     capacity: Amounts,
     /// What an annotation of the node sets instead of the configuration.
@@ -48,7 +52,7 @@ struct Known {
 
 /// What pods of a class are estimated to use. A class is held, so that no other can have its id.
 #[derive(Clone, Debug, Default)]
-struct Estimates(BTreeMap<ClassId, (Arc<Class>, Incoming)>);
+struct Estimates(BTreeMap<ClassId, (Arc<Class>, Arc<Incoming>)>);
 
 /// When a pod was placed that is not reported as scheduled yet, in seconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,20 +83,30 @@ impl Loads {
         &mut self.rows[row.index()]
     }
 
-    /// Reads the report about a node.
-    fn report(&mut self, cluster: &Cluster, row: Row) {
+    /// The report about a node, and when it expires, where that lies ahead.
+    fn reported(&self, cluster: &Cluster, row: Row) -> (Option<NodeMetric>, Option<i64>) {
         let name = cluster.node(row).map(|node| &node.name);
         let metric = name.and_then(|name| cluster.objects().get::<node_metric::NodeMetric>(name));
         let metric = metric.map(|metric| NodeMetric::of(metric, |name| name.into()));
         let updated = metric.as_ref().and_then(|metric| metric.updated);
         let expires = updated.map(|updated| updated.saturating_add(self.settings.expiration_seconds));
-        let ahead = expires.filter(|expires| *expires > cluster.time().as_second());
+        (metric, expires.filter(|expires| *expires > cluster.time().as_second()))
+    }
+
+    /// Reads the report about a node.
+    fn report(&mut self, cluster: &Cluster, row: Row) {
+        let (metric, ahead) = self.reported(cluster, row);
         let settings = Arc::clone(&self.settings);
         let known = self.known(row);
         known.load.report(metric.as_ref(), &settings.dimensions);
         known.is_expired = ahead.is_none();
         known.metric = metric;
-        if let Some(before) = std::mem::replace(&mut known.expires, ahead) {
+        let before = std::mem::replace(&mut known.expires, ahead);
+        self.expire(row, before, ahead);
+    }
+
+    fn expire(&mut self, row: Row, before: Option<i64>, ahead: Option<i64>) {
+        if let Some(before) = before {
             self.expiries.remove(&(before, row));
         }
         self.expiries.extend(ahead.map(|expires| (expires, row)));
@@ -100,11 +114,11 @@ impl Loads {
 
     fn assigned(&mut self, placed: &Placed) -> AssignedPod {
         let Pod { key, template, scheduled, initialized, created, .. } = &*placed.pod;
-        let Incoming { estimate, is_prod } = self.estimates.of(&placed.class, &self.settings);
+        let adds = self.estimates.of(&placed.class, &self.settings);
         let since = scheduled.or(placed.holds.get::<PlacedAt>().map(|at| at.0)).unwrap_or(*created);
         let annotation = |name: &str| template.annotations.get(name);
         let until = self.settings.estimator.until(annotation, since, *initialized);
-        AssignedPod { key: key.clone(), since, until, estimate, is_prod }
+        AssignedPod { key: key.clone(), since, until, adds }
     }
 }
 
@@ -115,7 +129,7 @@ impl Settings {
         let class = Classes::of(label, Some(template.priority), || template.kubernetes_qos).priority;
         let demand = Demand { requests: &template.requests, limits: &template.limits, class };
         let annotation = |name: &str| template.annotations.get(name);
-        let estimate = self.estimator.estimate(demand, annotation, &self.dimensions);
+        let estimate = within_reason(self.estimator.estimate(demand, annotation, &self.dimensions));
         Incoming { estimate, is_prod: class == Some(PriorityClass::Prod) }
     }
 
@@ -139,11 +153,11 @@ impl Estimates {
     /// Classes beyond are forgotten.
     const CLASSES_MAX: usize = 1024;
 
-    fn of(&mut self, class: &Arc<Class>, settings: &Settings) -> Incoming {
+    fn of(&mut self, class: &Arc<Class>, settings: &Settings) -> Arc<Incoming> {
         if self.0.len() >= Self::CLASSES_MAX && !self.0.contains_key(&class.id()) {
             self.0.clear();
         }
-        let estimated = || (Arc::clone(class), settings.incoming(class.template()));
+        let estimated = || (Arc::clone(class), Arc::new(settings.incoming(class.template())));
         self.0.entry(class.id()).or_insert_with(estimated).1.clone()
     }
 }
@@ -196,6 +210,10 @@ impl State for Loads {
             rows.push(row);
         }
         rows
+    }
+
+    fn audit(&mut self, cluster: &Cluster, row: Row) -> Vec<(&'static str, String)> {
+        self.audit_row(cluster, row)
     }
 
     fn wake_at(&self) -> Option<Timestamp> {

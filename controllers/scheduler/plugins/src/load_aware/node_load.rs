@@ -1,11 +1,11 @@
 //! What a node uses, as far as it is reported, and what is added for pods that the report does not cover yet
 //! (`spec/scheduler.md` 3A.3).
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use koord_core::{key::ObjectKey, uid::Uid};
 
-use super::{Amounts, Dimensions, Measure, NodeMetric};
+use super::{Amounts, Dimensions, Incoming, Measure, NodeMetric};
 
 /// The load of one node. The report itself is kept elsewhere and handed over; it may be replaced only through
 /// [`NodeLoad::report`].
@@ -24,10 +24,8 @@ pub struct AssignedPod {
     pub since: i64,
     /// Until when its estimate counts whatever is reported, in seconds since 1970.
     pub until: Option<i64>,
-    /// What it is estimated to use.
-    pub estimate: Amounts,
-    /// Whether it is a production pod.
-    pub is_prod: bool,
+    /// What it adds, as all of its class do.
+    pub adds: Arc<Incoming>,
 }
 
 /// What pods amount to, by dimension. An empty vector is nothing.
@@ -94,18 +92,29 @@ impl NodeLoad {
     }
 }
 
+impl fmt::Display for NodeLoad {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Sums { missing, missing_prod, estimated, used_prod } = &self.sums;
+        let pods = self.pods.len();
+        write!(
+            f,
+            "{pods} pods, estimated {estimated:?}, unreported {missing:?} and {missing_prod:?}, prod {used_prod:?}"
+        )
+    }
+}
+
 impl Sums {
     /// Adds what one pod amounts to, or subtracts it.
     fn add(&mut self, pod: &AssignedPod, metric: Option<&NodeMetric>, dimensions: &Dimensions, sign: i64) {
         let add = |sum: &mut Amounts, amounts: &Amounts| *sum = plus(std::mem::take(sum), amounts, sign);
         let reported = metric.and_then(|metric| metric.pod(&pod.key));
-        let usage = reported.map(|usage| usage.average.amounts(dimensions));
-        add(&mut self.estimated, &pod.estimate);
+        let usage = reported.map(|usage| within_reason(usage.average.amounts(dimensions)));
+        add(&mut self.estimated, &pod.adds.estimate);
         let counts = usage.is_none() || metric.is_none_or(|metric| pod.outlasts(metric));
         if counts {
             add(&mut self.missing, &pod.missing(usage.as_ref()));
         }
-        if !pod.is_prod {
+        if !pod.adds.is_prod {
             return;
         }
         match usage.filter(|_| reported.is_some_and(|usage| usage.is_prod)) {
@@ -116,7 +125,7 @@ impl Sums {
                 }
             }
             // Reported as another kind of pod, it is not part of the usage of production pods.
-            None => add(&mut self.missing_prod, &pod.estimate),
+            None => add(&mut self.missing_prod, &pod.adds.estimate),
         }
     }
 }
@@ -133,8 +142,20 @@ impl AssignedPod {
     /// By how much the estimate exceeds the usage.
     fn missing(&self, usage: Option<&Amounts>) -> Amounts {
         let used = |index| usage.and_then(|usage| usage.get(index)).copied().unwrap_or(0);
-        self.estimate.iter().enumerate().map(|(index, estimate)| estimate.saturating_sub(used(index)).max(0)).collect()
+        self.adds
+            .estimate
+            .iter()
+            .enumerate()
+            .map(|(index, estimate)| estimate.saturating_sub(used(index)).max(0))
+            .collect()
     }
+}
+
+/// Amounts that leave the sum of all pods of a node within the numbers, so that it is exact whoever comes and goes.
+pub(super) fn within_reason(mut amounts: Amounts) -> Amounts {
+    const AMOUNT_MAX: i64 = 1 << 50;
+    amounts.iter_mut().for_each(|amount| *amount = (*amount).clamp(-AMOUNT_MAX, AMOUNT_MAX));
+    amounts
 }
 
 /// Trailing zeros mean nothing.
@@ -189,14 +210,12 @@ mod tests {
     }
 
     fn pod(name: &str, cpu: i64, since: i64) -> (Uid, AssignedPod) {
-        let pod = AssignedPod {
-            key: ObjectKey::new("ns", name),
-            since,
-            until: None,
-            estimate: [cpu, 0].into_iter().collect(),
-            is_prod: true,
-        };
+        let pod = AssignedPod { key: ObjectKey::new("ns", name), since, until: None, adds: adds(cpu, true) };
         (Uid::from(name), pod)
+    }
+
+    fn adds(cpu: i64, is_prod: bool) -> Arc<Incoming> {
+        Arc::new(Incoming { estimate: [cpu, 0].into_iter().collect(), is_prod })
     }
 
     /// The cpu in use, with these pods and this report.
@@ -246,7 +265,7 @@ mod tests {
         assert_eq!(prod(&[pod("a", 10_000, 599)]), 10_000);
         assert_eq!(prod(&[pod("b", 10_000, 0)]), 10_000, "reported as another kind");
         let (uid, c) = pod("c", 10_000, 0);
-        assert_eq!(prod(&[(uid, AssignedPod { is_prod: false, ..c })]), 0);
+        assert_eq!(prod(&[(uid, AssignedPod { adds: adds(10_000, false), ..c })]), 0);
         let dimensions = Dimensions::of([]);
         let with_system = NodeLoad::default().usage(&metric, Measure::Prod, true, &dimensions);
         assert_eq!(with_system.map(|usage| usage[0]), Some(2000));
@@ -281,7 +300,7 @@ mod tests {
             let (mut load, mut report, mut known) = (NodeLoad::default(), None, BTreeMap::new());
             for (which, action, cpu, since, is_prod) in steps {
                 let (uid, pod) = pod(names[which], cpu * 1000, since);
-                let pod = AssignedPod { is_prod, ..pod };
+                let pod = AssignedPod { adds: adds(cpu * 1000, is_prod), ..pod };
                 match action {
                     0 => {
                         load.remove(&uid, report, &dimensions);

@@ -18,6 +18,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{DefaultPreemption, testing};
 
+mod assigned;
+
 /// When all of it happens, in seconds since 1970.
 const START: i64 = 1_000_000;
 

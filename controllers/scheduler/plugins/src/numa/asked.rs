@@ -6,6 +6,7 @@ use koord_engine::{
     cluster::Cluster,
     columns::Row,
     plugin::{Filter, Reason, ReasonCode, Refusal, Score},
+    pod::Template,
 };
 use koord_resource::ResourceList;
 use koord_scheduling::{NumaMask, ResourceId, ResourceVector};
@@ -23,6 +24,7 @@ use super::{
     ways::{Way, ways},
 };
 use crate::{
+    device_share::NumaNodes,
     reservation::{
         CountedTwice, Within,
         lots::{Asks, Source},
@@ -33,7 +35,7 @@ use crate::{
 /// A pod that is asked for on nodes.
 pub(super) struct Asked {
     pub(super) wanted: Wanted,
-    pub(super) requests: ResourceList,
+    pub(super) template: Arc<Template>,
     /// What it wants of reservations.
     pub(super) asks: Asks,
     /// The devices that it wants too.
@@ -63,6 +65,8 @@ pub(super) struct Refused {
     pub(super) is_resolvable: bool,
     /// Whether nothing but Reserve would refuse the node.
     pub(super) is_of_reserve: bool,
+    /// Whether the topology manager says so, who knows nothing of reservations.
+    is_of_manager: bool,
 }
 
 /// What a configuration says.
@@ -99,7 +103,7 @@ impl<'a> Place<'a> {
 
 impl From<Mismatch> for Refused {
     fn from(mismatch: Mismatch) -> Self {
-        Self { reasons: mismatch.reason().into(), is_resolvable: false, is_of_reserve: false }
+        Self { is_resolvable: false, ..Self::resolvable(mismatch.reason().into()) }
     }
 }
 
@@ -109,7 +113,7 @@ impl Refused {
     pub(super) const OF_RESERVE: u16 = 1;
 
     fn resolvable(reasons: Vec<Reason>) -> Self {
-        Self { reasons, is_resolvable: true, is_of_reserve: false }
+        Self { reasons, is_resolvable: true, is_of_reserve: false, is_of_manager: false }
     }
 
     fn of_reserve(self, is_of_reserve: bool) -> Self {
@@ -118,6 +122,9 @@ impl Refused {
 
     /// The same where a reservation has too little.
     fn by_reservation(self) -> Self {
+        if self.is_of_manager {
+            return self;
+        }
         let kept = |reason: Reason| Reason { text: format!("Reservation(s) {reason}"), ..reason };
         let reasons = self.reasons.into_iter().map(kept).collect();
         Self { reasons, ..self }
@@ -150,6 +157,10 @@ fn reasons(shortage: &Shortage, state: &NumaState) -> Vec<Reason> {
 }
 
 impl Asked {
+    fn requests(&self) -> &ResourceList {
+        &self.template.requests
+    }
+
     /// What is decided about the pod on a node, before it is known what is free there.
     fn decided(&self, state: &NumaState, node: &NumaNode) -> Result<Decided, Refused> {
         let policy = self.wanted.policy_on(node)?;
@@ -157,7 +168,7 @@ impl Asked {
         if policy != Policy::None && node.zones.is_empty() {
             return Err(Refused::from(Mismatch::Zones).of_reserve(policy == Policy::BestEffort));
         }
-        let requests = state.vector(&self.requests);
+        let requests = state.vector(self.requests());
         Ok(Decided { policy, order: Order { requests, cpus, fill: node.fill.unwrap_or(self.settings.fill) } })
     }
 
@@ -185,12 +196,13 @@ impl Asked {
         let devices = self.devices.as_ref().map(|devices| devices.on(cluster, row, all, source));
         let devices = devices.as_ref().map(|devices| devices as &dyn Provider);
         let providers: Vec<&dyn Provider> = std::iter::once(&own as &dyn Provider).chain(devices).collect();
-        admit(&providers, Rules { policy, all, occupation }).map_err(Refused::resolvable)
+        let admitted = admit(&providers, Rules { policy, all, occupation });
+        admitted.map_err(|reasons| Refused { is_of_manager: true, ..Refused::resolvable(reasons) })
     }
 
     /// The resources that count for this pod.
     fn weights(&self, number: impl Fn(&str) -> Option<ResourceId>) -> Vec<(ResourceId, i64)> {
-        let counts = |name: &str| ["cpu", "memory"].contains(&name) || self.requests.amount(name).signum() > 0;
+        let counts = |name: &str| ["cpu", "memory"].contains(&name) || self.requests().amount(name).signum() > 0;
         let weights = self.settings.weights.iter().filter(|(name, _)| counts(name));
         weights.filter_map(|(name, weight)| Some((number(name)?, *weight))).collect()
     }
@@ -204,7 +216,7 @@ impl Asked {
         take: impl Fn(&Stock<'_>) -> Result<T, Refused>,
     ) -> Result<T, Refused> {
         let mut refused = Refused::resolvable(reasons(&Shortage::Cpus, place.state));
-        for Way { node, limits } in ways(place, self.asks, source) {
+        for Way { node, limits } in ways(place, &self.asks, source) {
             match take(&Stock::new(&node, order, &limits)) {
                 Ok(taken) => return Ok(taken),
                 Err(last) => refused = last,
@@ -240,16 +252,21 @@ impl Asked {
     fn list(&self, state: &NumaState, vector: &ResourceVector) -> ResourceList {
         let amount = |(id, amount)| {
             let name = state.names().name(id);
-            (name, koord_scheduling::quantity(name, amount, self.requests.amount(name).format()))
+            (name, koord_scheduling::quantity(name, amount, self.requests().amount(name).format()))
         };
         vector.iter().map(amount).collect()
     }
 
     /// What pods request of a node's cpu, where CPUs of their own cost amplified ones.
     fn requested_cpu(node: &NumaNode, cluster: &Cluster, row: Row) -> i64 {
-        let requested = cluster.requested(ResourceId::CPU, row) - CountedTwice::on(cluster, row).of(ResourceId::CPU);
+        let twice = CountedTwice::on(cluster, row).of(ResourceId::CPU);
+        let requested = cluster.requested(ResourceId::CPU, row).saturating_sub(twice);
         let bound = milli(node.ledger.cpu_count());
-        if bound > 0 && requested >= bound { requested + amplify(bound, node.cpu_ratio) - bound } else { requested }
+        if bound > 0 && requested >= bound {
+            requested.saturating_add(amplify(bound, node.cpu_ratio) - bound)
+        } else {
+            requested
+        }
     }
 
     /// What the pod itself requests of a node's cpu.
@@ -262,7 +279,8 @@ impl Asked {
         let Place { state, node, .. } = place;
         self.wanted.policy_on(node)?;
         if node.cpu_ratio > 1.0 {
-            let left = cluster.allocatable(ResourceId::CPU, row) - Self::requested_cpu(node, cluster, row);
+            let left =
+                cluster.allocatable(ResourceId::CPU, row).saturating_sub(Self::requested_cpu(node, cluster, row));
             if self.cpu(node, self.wanted.binds_on(node)?) > left {
                 let short = ReasonCode::CpusUnavailable.says("Insufficient amplified cpu");
                 return Err(Refused::resolvable(short.into()));
@@ -288,7 +306,7 @@ impl Asked {
     /// The resources by which nodes are compared as a whole, with their weights and what the pod requests.
     pub(super) fn of_nodes(&self, cluster: &Cluster) -> Vec<Counted> {
         let amount = |id| {
-            koord_scheduling::count(cluster.resources().name(id), self.requests.amount(cluster.resources().name(id)))
+            koord_scheduling::count(cluster.resources().name(id), self.requests().amount(cluster.resources().name(id)))
         };
         let weights = self.weights(|name| cluster.resources().get(name)).into_iter();
         weights.map(|(id, weight)| Counted { id, weight, request: amount(id) }).collect()
@@ -299,9 +317,9 @@ impl Asked {
         let twice = CountedTwice::on(cluster, row);
         let parts = self.of_nodes.iter().map(|Counted { id, weight, request }| {
             let requested = if *id == ResourceId::CPU {
-                Self::requested_cpu(node, cluster, row) + self.cpu(node, is_bound)
+                Self::requested_cpu(node, cluster, row).saturating_add(self.cpu(node, is_bound))
             } else {
-                cluster.requested(*id, row) - twice.of(*id) + request
+                cluster.requested(*id, row).saturating_sub(twice.of(*id)).saturating_add(*request)
             };
             (*weight, requested, cluster.allocatable(*id, row))
         });
@@ -333,6 +351,18 @@ impl Asked {
     }
 }
 
+impl NumaNodes for Asked {
+    fn on(&self, cluster: &Cluster, row: Row) -> Option<NumaMask> {
+        let place = Place::of(cluster, row)?;
+        let Decided { policy, order } = self.decided(place.state, place.node).ok()?;
+        // With BestEffort they are chosen when the node is.
+        if matches!(policy, Policy::None | Policy::BestEffort) {
+            return None;
+        }
+        self.first(place, &Source::Any, &order, |stock| self.affinity(place, stock, policy, &Source::Any)).ok()?
+    }
+}
+
 impl Within for Asked {
     fn takes(&self, cluster: &Cluster, row: Row, source: &Source) -> bool {
         self.check(cluster, row, source).is_ok()
@@ -341,10 +371,12 @@ impl Within for Asked {
 
 impl Filter for Asked {
     fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
-        self.check(cluster, row, &Source::Any).map_err(|Refused { reasons, is_resolvable, is_of_reserve }| Refusal {
-            reason: if is_of_reserve { Refused::OF_RESERVE } else { Refused::OF_FILTER },
-            resolvable: is_resolvable,
-            operand: self.texts.number(reasons),
+        self.check(cluster, row, &Source::Any).map_err(|Refused { reasons, is_resolvable, is_of_reserve, .. }| {
+            Refusal {
+                reason: if is_of_reserve { Refused::OF_RESERVE } else { Refused::OF_FILTER },
+                resolvable: is_resolvable,
+                operand: self.texts.number(reasons),
+            }
         })
     }
 }

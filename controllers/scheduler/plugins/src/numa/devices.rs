@@ -13,7 +13,7 @@ use koord_scheduling::NumaMask;
 use super::manager::{Hint, Hints, Provider};
 use crate::{
     device_share::{DeviceShare, NumaHint},
-    reservation::lots::Source,
+    reservation::lots::{Asks, Source},
 };
 
 /// A pod, and the plugin of its profile that would give it devices.
@@ -69,7 +69,8 @@ impl Provider for OfferedDevices<'_> {
             score,
             is_unsatisfied: false,
         };
-        let (kinds, hints) = hints.map_err(|refused| vec![refused.reason()])?;
+        let needs_one = Asks::of(request.template()).needs_one;
+        let (kinds, hints) = hints.map_err(|refused| vec![refused.within(needs_one)])?;
         let hints: Vec<Hint> = hints.into_iter().map(hint).collect();
         Ok(kinds.into_iter().map(|kind| (kind.to_string(), Some(hints.clone()))).collect())
     }

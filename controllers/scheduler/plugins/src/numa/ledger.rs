@@ -89,9 +89,7 @@ impl Ledger {
         for cpu in allocation.cpus.iter() {
             self.cpus.entry(cpu).or_default().0[allocation.exclusive.index()] += 1;
         }
-        for (node, share) in &allocation.shares {
-            self.shares.entry(*node).or_default().add(share);
-        }
+        self.share_out(allocation, ResourceVector::add);
         if !allocation.cpus.is_empty() {
             *self.sets.entry(allocation.cpus.clone()).or_default() += 1;
         }
@@ -108,20 +106,30 @@ impl Ledger {
                 }
             }
         }
-        for (node, share) in &allocation.shares {
-            if let Some(sum) = self.shares.get_mut(node) {
-                sum.subtract(share);
-                if sum.iter().next().is_none() {
-                    self.shares.remove(node);
-                }
-            }
-        }
+        self.share_out(allocation, ResourceVector::subtract);
         if let Some(pods) = self.sets.get_mut(&allocation.cpus) {
             *pods -= 1;
             if *pods == 0 {
                 self.sets.remove(&allocation.cpus);
             }
         }
+    }
+
+    /// A NUMA node of which pods have nothing is left out.
+    fn share_out(&mut self, allocation: &Allocation, change: impl Fn(&mut ResourceVector, &ResourceVector)) {
+        for (node, share) in &allocation.shares {
+            let sum = self.shares.entry(*node).or_default();
+            change(sum, share);
+            if sum.iter().next().is_none() {
+                self.shares.remove(node);
+            }
+        }
+    }
+
+    /// What it amounts to, in words.
+    pub(crate) fn words(&self) -> String {
+        let pods: u32 = self.sets.values().sum();
+        format!("{} CPUs of {pods} pods and shares of {} NUMA nodes", self.cpus.len(), self.shares.len())
     }
 
     /// The CPUs that pods have.
@@ -205,6 +213,19 @@ mod tests {
             }
             prop_assert_eq!(reversed, before);
         }
+    }
+
+    #[test]
+    fn a_share_of_nothing_leaves_no_trace_whoever_goes_first() {
+        let share = |cpu: i64| Allocation { shares: vec![(0, vector(cpu))], ..Allocation::default() };
+        let mut ledger = Ledger::default();
+        ledger.add(&share(0));
+        assert_eq!(ledger, Ledger::default());
+        for cpu in [4, -4] {
+            ledger.add(&share(cpu));
+        }
+        ledger.remove(&share(4));
+        assert_eq!(ledger.share(0).get(ResourceId::CPU), -4);
     }
 
     #[test]

@@ -31,7 +31,7 @@ use super::{
     wanted::{Invalid, Wanted},
 };
 use crate::{
-    device_share::ChosenNumaNodes,
+    device_share::{ChosenNumaNodes, NumaNodes},
     reservation::{
         Within,
         lots::{Asks, Source, source},
@@ -81,15 +81,19 @@ impl NodeNumaResource {
         self.asked_of(request.template(), WantedDevices::of(request))
     }
 
-    fn asked_of(&self, template: &Template, devices: Option<WantedDevices>) -> Result<Option<Asked>, Invalid> {
+    fn asked_of(&self, template: &Arc<Template>, devices: Option<WantedDevices>) -> Result<Option<Asked>, Invalid> {
         if template.requests.is_zero() {
             return Ok(None);
         }
-        let requests = template.requests.clone();
         let (settings, texts) = (Arc::clone(&self.settings), Arc::clone(&self.texts));
         let wanted = wanted(template, self.settings.bind)?;
         let (asks, of_nodes) = (Asks::of(template), Vec::new());
-        Ok(Some(Asked { wanted, requests, asks, devices, of_nodes, settings, texts }))
+        Ok(Some(Asked { wanted, template: Arc::clone(template), asks, devices, of_nodes, settings, texts }))
+    }
+
+    /// The NUMA nodes that a pod would get everything of, for the plugin that gives it devices; none where it asks for nothing.
+    pub(crate) fn numa_nodes(&self, request: &Request<'_>) -> Option<Box<dyn NumaNodes>> {
+        self.asked(request).ok()?.map(|asked| -> Box<dyn NumaNodes> { Box::new(asked) })
     }
 
     /// Asks whether a pod gets what it wants of a node within what is kept there; none where it wants nothing special.
@@ -152,7 +156,7 @@ impl Plugin for NodeNumaResource {
     fn reserve(&self, request: &Request<'_>, cluster: &Cluster, row: Row, holds: &mut Holds) -> Result<(), Rejection> {
         let Ok(Some(asked)) = self.asked(request) else { return Ok(()) };
         let Some(place) = Place::of(cluster, row) else { return Ok(()) };
-        let source = source(holds, asked.asks);
+        let source = source(holds, &asked.asks);
         let reserved = asked.reserve(place, &source).map_err(|refused| match &source {
             Source::These(_) if !request.pod.is_reservation() => {
                 Rejection::unschedulable(ReasonCode::ReservationFull.says(OUT_OF_SCOPE))

@@ -1,5 +1,7 @@
 //! What the plugin keeps about the cluster: each node's CPUs and NUMA nodes, and what its pods have of them.
 
+mod audit;
+
 use std::collections::BTreeMap;
 
 use koord_api::{
@@ -97,7 +99,7 @@ impl NumaState {
 
     /// What a pod has, in the numbers of the nodes.
     pub(crate) fn allocation_of(&self, hold: &NumaHold) -> Allocation {
-        let shares = hold.shares.iter().map(|(node, share)| (*node, self.vector(share)));
+        let shares = hold.shares.iter().map(|(node, share)| (*node, within_reason(&self.vector(share))));
         Allocation { shares: shares.collect(), cpus: hold.cpus.clone(), exclusive: hold.exclusive }
     }
 
@@ -109,13 +111,17 @@ impl NumaState {
     }
 
     fn allocation(&mut self, hold: &NumaHold) -> Allocation {
-        let shares = hold.shares.iter().map(|(node, share)| (*node, self.names.vector(share)));
+        let shares = hold.shares.iter().map(|(node, share)| (*node, within_reason(&self.names.vector(share))));
         Allocation { shares: shares.collect(), cpus: hold.cpus.clone(), exclusive: hold.exclusive }
     }
 
     /// The node of a row as it is reported and set up now, with what its pods have.
     fn rebuild(&mut self, cluster: &Cluster, row: Row) {
         let ledger = std::mem::take(&mut self.node_mut(row).ledger);
+        *self.node_mut(row) = self.built(cluster, row, ledger);
+    }
+
+    fn built(&self, cluster: &Cluster, row: Row, ledger: Ledger) -> NumaNode {
         let none = Report::default();
         let (report, settings) = match cluster.node(row) {
             None => (&none, Settings::default()),
@@ -126,9 +132,17 @@ impl NumaState {
                 (report, Settings::of(|key| node.labels.get(key), ratios))
             }
         };
-        let node = NumaNode::new(report, &settings, &self.names, ledger);
-        *self.node_mut(row) = node;
+        NumaNode::new(report, &settings, &self.names, ledger)
     }
+}
+
+/// Amounts from 0 to a pebibyte, so that the sum of all pods of a node cannot overflow whatever an annotation says.
+fn within_reason(amounts: &ResourceVector) -> ResourceVector {
+    const AMOUNT_MAX: i64 = 1 << 50;
+    amounts.iter().fold(ResourceVector::default(), |mut within, (resource, amount)| {
+        within.set(resource, amount.clamp(0, AMOUNT_MAX));
+        within
+    })
 }
 
 impl State for NumaState {
@@ -151,17 +165,7 @@ impl State for NumaState {
     }
 
     fn audit(&mut self, cluster: &Cluster, row: Row) -> Vec<(&'static str, String)> {
-        let holds = cluster.pods_on(row).filter_map(|placed| placed.holds.get::<NumaHold>());
-        let ledger = holds.fold(Ledger::default(), |mut ledger, hold| {
-            ledger.add(&self.allocation(hold));
-            ledger
-        });
-        let Some(node) = self.nodes.get_mut(row.index()).filter(|node| node.ledger != ledger) else {
-            return Vec::new();
-        };
-        let details = format!("{} CPUs instead of {}", node.ledger.cpu_count(), ledger.cpu_count());
-        node.ledger = ledger;
-        vec![("numa", details)]
+        self.audit_row(cluster, row)
     }
 
     fn node(&mut self, cluster: &Cluster, row: Row) {
@@ -181,5 +185,22 @@ impl State for NumaState {
         }
         let row = cluster.row(key.name());
         row.into_iter().inspect(|row| self.rebuild(cluster, *row)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use koord_scheduling::ResourceId;
+
+    use super::*;
+
+    #[test]
+    fn shares_that_cannot_be_are_read_as_what_a_node_could_have() {
+        let share = |amount: &str| {
+            let shares = vec![(0, [("memory", amount.parse().unwrap())].into_iter().collect())];
+            let allocation = NumaState::default().allocation(&NumaHold { shares, ..NumaHold::default() });
+            allocation.shares[0].1.get(ResourceId::MEMORY)
+        };
+        assert_eq!(["-5", "7", "9223372036854775807"].map(share), [0, 7, 1 << 50]);
     }
 }

@@ -27,7 +27,7 @@ struct Held<'l, 'c> {
 }
 
 /// The ways in which a pod may take something from a node; the first that has enough counts.
-pub(super) fn ways<'a>(place: Place<'a>, asks: Asks, source: &Source) -> Vec<Way<'a>> {
+pub(super) fn ways<'a>(place: Place<'a>, asks: &Asks, source: &Source) -> Vec<Way<'a>> {
     let Place { cluster, row, state, node } = place;
     let lots = lots(cluster, row);
     let held: Vec<Held<'_, '_>> = lots.iter().filter_map(|lot| Held::of(lot, state)).collect();

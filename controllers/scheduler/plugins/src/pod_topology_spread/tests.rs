@@ -322,6 +322,11 @@ fn what_changes_the_count_or_the_domains_may_help() {
     let helps = |event: Event| plugin.may_help(&waiting, &event, &Cluster::default());
     assert!(helps(Event::PodRemoved(pod("ns", "foo"))) && helps(Event::PodAssigned(pod("ns", "foo"))));
     assert!(!helps(Event::PodRemoved(pod("elsewhere", "foo"))) && !helps(Event::PodAssigned(pod("ns", "bar"))));
+    let relabelled = |namespace: &str, old: &str, new: &str| {
+        helps(Event::PodRelabelled { old: pod(namespace, old), new: pod(namespace, new) })
+    };
+    assert!(relabelled("ns", "foo", "bar") && relabelled("ns", "bar", "foo"));
+    assert!(!relabelled("ns", "foo", "foo,bar") && !relabelled("elsewhere", "foo", "bar"));
     let node = |labels: &str| {
         let labels: serde_json::Map<String, Value> =
             pairs(labels).into_iter().map(|(key, value)| (key.to_owned(), json!(value))).collect();

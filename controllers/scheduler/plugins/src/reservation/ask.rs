@@ -1,11 +1,11 @@
 //! What is asked of every node: for a pod that may use reservations, and for a Reservation that looks for its node (3C.7, 3C.11).
 
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 use koord_engine::{
     cluster::Cluster,
     columns::Row,
-    plugin::{Filter, Reason, ReasonCode, Refusal, Score},
+    plugin::{Filter, PreFilter, Reason, ReasonCode, Refusal, Score},
 };
 
 use super::{
@@ -73,6 +73,12 @@ impl Ignored {
 }
 
 impl Chosen {
+    /// The only nodes that are asked (3C.6); none named where the pod may do without a reservation.
+    pub(super) fn only_on(&self, cluster: &Cluster) -> Option<BTreeSet<Box<str>>> {
+        let name = |row: &Row| cluster.node(*row).map(|node| Box::from(&*node.name));
+        self.wish.needs_one().then(|| self.matched.keys().filter_map(name).collect())
+    }
+
     fn infos<'k>(&self, kept: &'k Kept, row: Row) -> Vec<&'k ReservationInfo> {
         self.matched.get(&row).into_iter().flatten().filter_map(|uid| kept.info(uid)).collect()
     }
@@ -89,7 +95,9 @@ impl Chosen {
         }
         let (one, this_one) = (self.wish.needs_one(), self.wish.name().is_some());
         let needs = Needs { one, this_one, trusts_node: self.trusts_node };
-        let room = kept.room(cluster, row, &self.requests);
+        let mut room = kept.room(cluster, row, &self.requests);
+        // Owners take the places of the pods that stand for their reservations.
+        room.pods = room.pods.saturating_add(i64::try_from(infos.len()).unwrap_or(i64::MAX));
         fits(&self.requests, &room, &infos, needs, |name| self.ignored.contains(name))
     }
 
@@ -104,6 +112,14 @@ impl Chosen {
             self.others.iter().all(|other| other.takes(cluster, row, &source))
         });
         nominate(&self.requests, &fitting)
+    }
+}
+
+/// These nodes are asked, if any are named, or else all of them.
+pub(super) fn among(names: Option<BTreeSet<Box<str>>>, filter: Box<dyn Filter>) -> PreFilter {
+    match names {
+        Some(names) => PreFilter::Among(names, Some(filter)),
+        None => PreFilter::Nodes(filter),
     }
 }
 
@@ -208,5 +224,18 @@ impl Score for Taking {
 
     fn is_local(&self) -> bool {
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extended_resources_are_not_kept_by_name_or_by_the_first_part_of_it() {
+        let text = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        let ignored = Ignored { names: text(&["x.io/a", "cpu", "kubernetes.io/batch-cpu"]), domains: text(&["y.io"]) };
+        let names = ["x.io/a", "x.io/b", "y.io/a", "y.io/a/b", "cpu", "kubernetes.io/batch-cpu", "sub.y.io/a"];
+        assert_eq!(names.map(|name| ignored.contains(name)), [true, false, true, true, false, false, false]);
     }
 }

@@ -95,6 +95,11 @@ pub(super) fn insufficient_by_node(name: &str) -> Reason {
     ReasonCode::InsufficientResources.says(format!("Insufficient {name} by node")).with("resource", name)
 }
 
+/// Whether a reservation has enough for a pod, where owners take nothing else.
+pub(super) fn has_room(requests: &Amounts, info: &ReservationInfo) -> bool {
+    info.policy != AllocatePolicy::Restricted || full(requests, info, false).is_empty()
+}
+
 /// What a reservation has too little of, where owners take nothing else.
 fn full(requests: &Amounts, info: &ReservationInfo, in_numbers: bool) -> Vec<Reason> {
     let assigned = i64::try_from(info.assigned_count()).unwrap_or(i64::MAX);

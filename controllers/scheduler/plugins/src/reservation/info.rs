@@ -31,6 +31,17 @@ pub enum AllocatePolicy {
     Restricted,
 }
 
+impl AllocatePolicy {
+    /// That of a Reservation; a word that nobody knows is none.
+    pub(super) fn of(object: &Reservation) -> Self {
+        match object.spec.allocate_policy {
+            Some(ReservationAllocatePolicy::Aligned) => Self::Aligned,
+            Some(ReservationAllocatePolicy::Restricted) => Self::Restricted,
+            Some(ReservationAllocatePolicy::Other(_)) | None => Self::Default,
+        }
+    }
+}
+
 /// A reservation that has a node.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ReservationInfo {
@@ -68,6 +79,8 @@ pub struct ReservationInfo {
     names: BTreeSet<Arc<str>>,
     assigned: BTreeMap<Uid, Amounts>,
     allocated: Amounts,
+    /// The owner that a pod that keeps what it has names itself.
+    named_owner: Option<Uid>,
 }
 
 impl ReservationInfo {
@@ -108,10 +121,13 @@ impl ReservationInfo {
             withheld: Amounts::default(),
             assigned: BTreeMap::new(),
             allocated: Amounts::default(),
+            named_owner: None,
         };
         let owner = pod.given.get(RESERVATION_CURRENT_OWNER.name());
         if let Some(CurrentOwner(owner)) = owner.and_then(|text| RESERVATION_CURRENT_OWNER.read(text).ok()) {
-            info.assign(&Uid::from(&*owner.uid.or(owner.name).unwrap_or_default()), &Amounts::default());
+            let owner = Uid::from(&*owner.uid.or(owner.name).unwrap_or_default());
+            info.assign(&owner, &Amounts::default());
+            info.named_owner = Some(owner);
         }
         info
     }
@@ -123,11 +139,7 @@ impl ReservationInfo {
         let labels = metadata.labels.clone().unwrap_or_default();
         let allocatable = Amounts::from(if status.allocatable.is_empty() { requests } else { &status.allocatable });
         let withheld = NODE_RESERVATION.get(&annotations).ok().flatten().map(|kept| kept.resources).unwrap_or_default();
-        let policy = match spec.allocate_policy {
-            Some(ReservationAllocatePolicy::Aligned) => AllocatePolicy::Aligned,
-            Some(ReservationAllocatePolicy::Restricted) => AllocatePolicy::Restricted,
-            Some(ReservationAllocatePolicy::Other(_)) | None => AllocatePolicy::Default,
-        };
+        let policy = AllocatePolicy::of(object);
         let all: BTreeSet<Arc<str>> = allocatable.iter().map(|(name, _)| Arc::clone(name)).collect();
         let options = RESERVATION_RESTRICTED_OPTIONS.get(&annotations).ok().flatten().unwrap_or_default().resources;
         let chosen: BTreeSet<Arc<str>> =
@@ -152,6 +164,7 @@ impl ReservationInfo {
             names,
             assigned: BTreeMap::new(),
             allocated: Amounts::default(),
+            named_owner: None,
         }
     }
 
@@ -161,9 +174,12 @@ impl ReservationInfo {
         self.sum_up();
     }
 
-    /// A pod does not use it any more.
+    /// A pod does not use it any more. One that it names itself remains as its owner until it names it no more.
     pub fn unassign(&mut self, pod: &Uid) {
         self.assigned.remove(pod);
+        if self.named_owner.as_ref() == Some(pod) {
+            self.assigned.insert(pod.clone(), Amounts::default());
+        }
         self.sum_up();
     }
 

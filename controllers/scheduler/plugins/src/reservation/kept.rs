@@ -1,15 +1,21 @@
 //! The reservations of a cluster and who uses them: what the plugin keeps.
 
+mod audit;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-use koord_api::reservation::Reservation;
+use koord_api::{
+    reservation::Reservation,
+    reservation_protocol::{OPERATING_MODE, PodOperatingMode},
+};
 use koord_core::uid::Uid;
 use koord_engine::{
-    cluster::{Cluster, Placed},
+    cluster::{Cluster, Mismatch, Placed},
     columns::Row,
+    hold::Resized,
     node::Node,
     object::ObjectChange,
     plugin::Request,
@@ -124,7 +130,8 @@ impl Kept {
         uids
     }
 
-    /// The reservations that a pod matches, and why it does not match others.
+    /// The reservations that a pod matches, and why it does not match others: of the node of the reservation that it names, or
+    /// of all nodes that it selects (3C.5).
     pub(super) fn matched(
         &self,
         request: &Request<'_>,
@@ -138,9 +145,14 @@ impl Kept {
         }
         let pod = identity_of(request.pod);
         let candidates = if wish.is_ignoring { self.infos.keys().collect() } else { self.candidates(&pod) };
+        let only_on = wish.name().and_then(|name| node_of(name, cluster));
         for (uid, known) in candidates.into_iter().filter_map(|uid| Some((uid, self.infos.get(uid)?))) {
             let Some((row, node)) = known.node(cluster) else { continue };
             let Known { info, allocatable, .. } = known;
+            let is_asked = only_on.is_none_or(|only| *only == *node.name);
+            if !is_asked || !request.template().affinity.selects(&node.name, |key| node.labels.get(key)) {
+                continue;
+            }
             let labels = if has_node_labels { &node.labels } else { &info.labels };
             let said = wish.matches(&pod, &request.template().requests, info, allocatable, labels);
             summary.count(&said, wish);
@@ -152,6 +164,15 @@ impl Kept {
     }
 
     fn count_twice(&mut self, cluster: &Cluster, row: Row) {
+        let twice = self.twice_on(cluster, row);
+        if twice.iter().next().is_none() {
+            self.twice.remove(&row);
+        } else {
+            self.twice.insert(row, twice);
+        }
+    }
+
+    fn twice_on(&self, cluster: &Cluster, row: Row) -> ResourceVector {
         let mut twice = ResourceVector::default();
         let uids = cluster.node(row).and_then(|node| self.by_node.get(&node.name));
         let known = uids.into_iter().flatten().filter_map(|uid| self.infos.get(uid));
@@ -162,11 +183,7 @@ impl Kept {
                 }
             }
         }
-        if twice.iter().next().is_none() {
-            self.twice.remove(&row);
-        } else {
-            self.twice.insert(row, twice);
-        }
+        twice
     }
 
     /// What a node has left of these resources beside all that is kept on it, whether it is hidden now or not.
@@ -203,6 +220,9 @@ impl Kept {
                     if uids.is_empty() {
                         of_key.remove(value);
                     }
+                    if of_key.is_empty() {
+                        self.by_mark.remove(key);
+                    }
                 }
             }
         }
@@ -227,10 +247,13 @@ impl Kept {
     }
 
     /// A Reservation has its node, or is assumed to have it.
-    fn know(&mut self, cluster: &Cluster, object: &Reservation, assumed: Option<&Arc<str>>) -> Option<Arc<str>> {
-        let requests = ReservePod::new(object).ok()?.requests;
+    fn know(&mut self, cluster: &Cluster, object: &Reservation, assumed: Option<AssumedOn<'_>>) -> Option<Arc<str>> {
+        let mut requests = ReservePod::new(object).ok()?.requests;
+        if let Some(resized) = assumed.and_then(|(_, resized)| resized) {
+            requests = resized.over(&requests);
+        }
         let info = ReservationInfo::new(object, &requests)
-            .or_else(|| assumed.map(|node| ReservationInfo::assumed(object, &requests, node)))?;
+            .or_else(|| assumed.map(|(node, _)| ReservationInfo::assumed(object, &requests, node)))?;
         let is_resized = !object.status.allocatable.is_empty();
         Some(self.insert(cluster, info, if is_resized { object.status.allocatable.clone() } else { requests }))
     }
@@ -287,15 +310,35 @@ pub(super) fn identity_of(pod: &Pod) -> PodIdentity<'_> {
     PodIdentity { key: &pod.key, uid: &pod.uid, labels: &pod.template.labels, controller: pod.controller.as_deref() }
 }
 
+/// The node of the Reservation with this name; none before it has one.
+fn node_of<'c>(name: &str, cluster: &'c Cluster) -> Option<&'c str> {
+    let object = cluster.objects().get::<Reservation>(name)?;
+    Some(object.status.node_name.as_str()).filter(|node| !node.is_empty())
+}
+
 /// The Reservation for which a pod stands.
 pub(super) fn object_of<'c>(pod: &Pod, cluster: &'c Cluster) -> Option<&'c Reservation> {
     let key = &pod.reservation.as_ref()?.key;
     cluster.objects().entry::<Reservation>(key.as_str()).filter(|entry| entry.uid == pod.uid)?.get()
 }
 
+/// Whether a pod keeps what it has for others, as a reservation does.
+pub(super) fn keeps(pod: &Pod) -> bool {
+    pod.template.labels.get(OPERATING_MODE.name()) == Some(PodOperatingMode::Reservation.as_str())
+}
+
+/// Whether it does so itself, and does not stand for a Reservation.
+fn is_keeper(pod: &Pod) -> bool {
+    keeps(pod) && !pod.is_reservation()
+}
+
+/// A node, and what a Reservation keeps there of what it was given.
+type AssumedOn<'c> = (&'c Arc<str>, Option<&'c Resized>);
+
 /// The node that the Reservation of a stand-in is assumed to have.
-fn assumed_node<'c>(placed: &Placed, cluster: &'c Cluster) -> Option<&'c Arc<str>> {
-    placed.holds.get::<Assumed>().and_then(|_| cluster.node(placed.row)).map(|node| &node.name)
+fn assumed_on<'c>(placed: &'c Placed, cluster: &'c Cluster) -> Option<AssumedOn<'c>> {
+    placed.holds.get::<Assumed>()?;
+    Some((cluster.name(placed.row)?, placed.holds.get()))
 }
 
 impl State for Kept {
@@ -304,14 +347,14 @@ impl State for Kept {
     }
 
     fn placed(&mut self, cluster: &Cluster, placed: &Placed) {
-        if let Some(node) = cluster.node(placed.row).filter(|_| placed.pod.keeps() && !placed.pod.is_reservation()) {
-            self.know_pod(cluster, &placed.pod, &node.name);
+        if let Some(node) = cluster.name(placed.row).filter(|_| is_keeper(&placed.pod)) {
+            self.know_pod(cluster, &placed.pod, node);
         }
-        if let Some(node) = assumed_node(placed, cluster)
+        if let Some(assumed) = assumed_on(placed, cluster)
             && self.info(&placed.pod.uid).is_none()
             && let Some(object) = object_of(&placed.pod, cluster)
         {
-            self.know(cluster, object, Some(node));
+            self.know(cluster, object, Some(assumed));
         }
         self.stand(cluster, placed, Some(placed.row));
         if let Some(Allocated { uid, .. }) = placed.holds.get() {
@@ -354,17 +397,26 @@ impl State for Kept {
 
     fn node(&mut self, cluster: &Cluster, row: Row) {
         let Self { infos, by_node, .. } = self;
-        for uid in cluster.node(row).and_then(|node| by_node.get(&node.name)).into_iter().flatten() {
+        let Some(node) = cluster.node(row) else { return self.count_twice(cluster, row) };
+        for uid in by_node.get(&node.name).into_iter().flatten() {
             infos.get_mut(uid).into_iter().for_each(|known| known.seen = Some(row));
         }
         self.count_twice(cluster, row);
+    }
+
+    fn audit(&mut self, cluster: &Cluster, row: Row) -> Vec<(&'static str, String)> {
+        self.audit_twice(cluster, row).map(|details| ("reserved_twice", details)).into_iter().collect()
+    }
+
+    fn audit_whole(&mut self, cluster: &Cluster) -> Vec<Mismatch> {
+        self.audit_reservations(cluster)
     }
 
     fn object(&mut self, cluster: &Cluster, change: &ObjectChange) -> Vec<Row> {
         let Some((old, new)) = change.of::<Reservation>() else { return Vec::new() };
         let uid = |object: &Reservation| Uid::from(object.metadata.uid.as_deref().unwrap_or_default());
         let before = old.and_then(|old| self.forget(cluster, &uid(old)));
-        let assumed = new.and_then(|new| assumed_node(cluster.pod(&uid(new))?, cluster));
+        let assumed = new.and_then(|new| assumed_on(cluster.pod(&uid(new))?, cluster));
         let after = new.filter(|new| !is_over(&new.status)).and_then(|new| self.know(cluster, new, assumed));
         before.into_iter().chain(after).filter_map(|node| cluster.row(&node)).collect()
     }

@@ -3,15 +3,19 @@
 //! While a pod is tried, what it may use is hidden from the cluster, and its owners are not. A plugin therefore sees what owners
 //! have once, as far as it is offered, and twice where it is kept for others.
 
+use std::sync::{Arc, OnceLock};
+
 use koord_core::uid::Uid;
 use koord_engine::{
     cluster::{Cluster, Placed},
     columns::Row,
     hold::Holds,
+    pod::Template,
 };
 
 use super::{
-    ReservationInfo, Wish,
+    Amounts, ReservationInfo, Wish,
+    fits::has_room,
     info::AllocatePolicy,
     kept::{Allocated, Kept},
     over_pods::TakenOver,
@@ -30,12 +34,15 @@ pub(crate) struct Lot<'c> {
 }
 
 /// What a pod wants of reservations.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Asks {
     /// It uses one or waits.
     pub(crate) needs_one: bool,
     /// It uses what all of them keep.
     pub(crate) is_ignoring: bool,
+    template: Arc<Template>,
+    /// What it requests, once that matters: most nodes keep nothing.
+    requests: OnceLock<Amounts>,
 }
 
 /// Where a pod takes something from.
@@ -68,6 +75,11 @@ impl Lot<'_> {
         self.info.is_none()
     }
 
+    /// Whether it may become the pod's: owners take nothing else where it says so.
+    fn has_room(&self, asks: &Asks) -> bool {
+        self.info.is_none_or(|info| has_room(asks.requests(), info))
+    }
+
     fn is_restricted(&self) -> bool {
         self.info.is_some_and(|info| info.policy == AllocatePolicy::Restricted)
     }
@@ -94,7 +106,7 @@ pub(crate) fn lots(cluster: &Cluster, row: Row) -> Vec<Lot<'_>> {
 }
 
 /// The ways in which a pod may take something from a node with these parts, the first that has enough counts.
-pub(crate) fn choices<'l, 'c>(lots: &'l [Lot<'c>], asks: Asks, source: &Source) -> Vec<Choice<'l, 'c>> {
+pub(crate) fn choices<'l, 'c>(lots: &'l [Lot<'c>], asks: &Asks, source: &Source) -> Vec<Choice<'l, 'c>> {
     let offered = || lots.iter().filter(|lot| lot.is_offered);
     let node = || Choice { lots: Vec::new(), is_only: false };
     // What is kept comes first; the rest of the node follows where that is allowed.
@@ -109,7 +121,8 @@ pub(crate) fn choices<'l, 'c>(lots: &'l [Lot<'c>], asks: Asks, source: &Source) 
         Source::These(uids) => of(offered().filter(|lot| uids.contains(&lot.keeper.pod.uid)).collect()).collect(),
         Source::Any if asks.is_ignoring => vec![Choice { lots: offered().collect(), is_only: false }],
         Source::Any => {
-            let each = offered().flat_map(|lot| of(vec![lot]));
+            // One that is not chosen for the pod then would give it nothing.
+            let each = offered().filter(|lot| lot.has_room(asks)).flat_map(|lot| of(vec![lot]));
             let running: Vec<_> = offered().filter(|lot| lot.is_running_pod()).collect();
             let together = if running.len() > 1 { of(running).collect() } else { Vec::new() };
             each.chain(together).chain((!asks.needs_one).then(node)).collect()
@@ -119,7 +132,7 @@ pub(crate) fn choices<'l, 'c>(lots: &'l [Lot<'c>], asks: Asks, source: &Source) 
 
 /// Where a pod with these holds takes what it is given: from the reservation that was chosen for it, or the pods that it takes
 /// over.
-pub(crate) fn source(holds: &Holds, asks: Asks) -> Source {
+pub(crate) fn source(holds: &Holds, asks: &Asks) -> Source {
     let owner = holds.get::<Allocated>().map(|allocated| vec![allocated.uid.clone()]);
     let over = || holds.get::<TakenOver>().map(|over| over.0.iter().map(|(uid, _)| uid.clone()).collect());
     match owner.or_else(over) {
@@ -131,8 +144,13 @@ pub(crate) fn source(holds: &Holds, asks: Asks) -> Source {
 
 impl Asks {
     /// What a pod with these labels and annotations wants; nothing where that cannot be read.
-    pub(crate) fn of(template: &koord_engine::pod::Template) -> Self {
+    pub(crate) fn of(template: &Arc<Template>) -> Self {
         let wish = Wish::new(&template.labels, &template.annotations).unwrap_or_default();
-        Self { needs_one: wish.needs_one(), is_ignoring: wish.is_ignoring }
+        let (needs_one, is_ignoring) = (wish.needs_one(), wish.is_ignoring);
+        Self { needs_one, is_ignoring, template: Arc::clone(template), requests: OnceLock::new() }
+    }
+
+    fn requests(&self) -> &Amounts {
+        self.requests.get_or_init(|| Amounts::from(&self.template.requests))
     }
 }

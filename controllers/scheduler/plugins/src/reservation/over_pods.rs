@@ -1,6 +1,9 @@
 //! A Reservation that takes over what running pods have: which pods may be taken, and what becomes of them (3C.5, 3C.8).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use koord_api::{
     protocol::Text,
@@ -102,6 +105,11 @@ impl OverPods {
     /// All of these pods, on all nodes.
     pub(super) fn pods(&self) -> impl Iterator<Item = &Uid> {
         self.by_node.values().flatten()
+    }
+
+    /// The only nodes that are asked (3C.6); none named where the Reservation may do without taking pods over.
+    pub(super) fn only_on(&self) -> Option<BTreeSet<Box<str>>> {
+        self.how.is_required.then(|| self.by_node.keys().map(|name| Box::from(&**name)).collect())
     }
 
     /// The pods that are taken over on a node; none where it has enough without. Otherwise the reasons.

@@ -33,10 +33,11 @@ use serde_json::Value;
 
 use super::{
     Amounts, ReservePod, Wish,
-    ask::{Asked, Chosen, Ignored, NO_MATCH, Rated, Taking, Wanted},
+    ask::{Asked, Chosen, Ignored, NO_MATCH, Rated, Taking, Wanted, among},
     attempt::Attempt,
     figures::figures,
-    kept::{Allocated, Assumed, Kept, Matched, identity_of, object_of},
+    info::AllocatePolicy,
+    kept::{Allocated, Assumed, Kept, Matched, identity_of, keeps, object_of},
     lifecycle::{self, Garbage, is_over},
     message,
     over_pods::{OverPods, TakenOver},
@@ -217,12 +218,14 @@ impl Plugin for Reservation {
         if request.pod.is_reservation() {
             let node = ReservePod::wanted_node(request.pod).map(Arc::from);
             let object = object_of(request.pod, cluster);
-            let is_default = object.is_none_or(|object| object.spec.allocate_policy.is_none());
+            let is_default = object.is_none_or(|object| AllocatePolicy::of(object) == AllocatePolicy::Default);
             let over = self.over_pods(request.pod, cluster).ok().flatten();
-            return PreFilter::Nodes(Box::new(Wanted { node, is_default, over, texts }));
+            let only = over.as_ref().and_then(|over| over.only_on());
+            return among(only, Box::new(Wanted { node, is_default, over, texts }));
         }
         self.choose(request, cluster).map_or(PreFilter::Skip, |chosen| {
-            PreFilter::Nodes(Box::new(Asked { chosen, keeps: request.pod.keeps(), texts }))
+            let only = chosen.only_on(cluster);
+            among(only, Box::new(Asked { chosen, keeps: keeps(request.pod), texts }))
         })
     }
 
@@ -359,7 +362,7 @@ impl Plugin for Reservation {
     fn may_help(&self, _: &Pod, event: &Event, _: &Cluster) -> bool {
         match event {
             Event::Object(change) => change.of::<ReservationObject>().is_some(),
-            Event::PodAssigned(pod) => pod.keeps(),
+            Event::PodAssigned(pod) => keeps(pod),
             _ => true,
         }
     }

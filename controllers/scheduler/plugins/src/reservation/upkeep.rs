@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use jiff::Timestamp;
 use koord_api::{
     reservation::{Reservation, ReservationStatus},
-    reservation_protocol::RESERVATION_ALLOCATED,
+    reservation_protocol::{RESERVATION_ALLOCATED, RESERVATION_RESIZE_ALLOCATABLE},
 };
 use koord_core::{
     key::ObjectKey,
@@ -14,6 +14,7 @@ use koord_core::{
 };
 use koord_engine::{
     cluster::{Cluster, Placed},
+    hold::Resized,
     plugin::Upkeep,
     pod::Pod,
 };
@@ -33,7 +34,13 @@ const MOMENT: Duration = Duration::from_millis(1);
 /// That the Reservation of a pod has its node.
 pub(super) fn bound(placed: &Placed, cluster: &Cluster) -> Option<Write> {
     let (key, object) = object_of(&placed.pod, cluster)?;
-    let (node, requests) = (cluster.node(placed.row)?, ReservePod::new(object).ok()?.requests);
+    let (node, mut requests) = (cluster.node(placed.row)?, ReservePod::new(object).ok()?.requests);
+    let annotations = object.metadata.annotations.as_ref();
+    let text = annotations.and_then(|annotations| annotations.get(RESERVATION_RESIZE_ALLOCATABLE.name()));
+    let said = text.and_then(|text| RESERVATION_RESIZE_ALLOCATABLE.read(text).ok()).unwrap_or_default();
+    for resized in [Some(&Resized(said.resources)), placed.holds.get()].into_iter().flatten() {
+        requests = resized.over(&requests);
+    }
     write(key, object, &lifecycle::bound(&object.status, &node.name, &requests, cluster.time()))
 }
 

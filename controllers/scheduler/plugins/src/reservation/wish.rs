@@ -111,10 +111,11 @@ impl Wish {
         if !info.owners.as_ref().is_some_and(|owners| owners.match_pod(pod)) {
             return Match::NotOwner;
         }
+        if !info.is_matchable() {
+            return Match::Mismatch(Mismatch::NotMatchable);
+        }
         let is_exact = self.exact.as_ref().is_none_or(|exact| exact.matches(requests, allocatable));
-        let mismatch = self.mismatch(info, node_labels, is_exact);
-        let mismatch = mismatch.or_else(|| (!info.is_matchable()).then_some(Mismatch::NotMatchable));
-        mismatch.map_or(Match::Matched, Match::Mismatch)
+        self.mismatch(info, node_labels, is_exact).map_or(Match::Matched, Match::Mismatch)
     }
 
     fn mismatch(&self, info: &ReservationInfo, node_labels: &Labels, is_exact: bool) -> Option<Mismatch> {

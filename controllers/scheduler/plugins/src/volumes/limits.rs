@@ -1,5 +1,6 @@
 //! NodeVolumeLimits: a node attaches so many volumes of a CSI driver, and no more.
 
+mod audit;
 mod csi;
 
 use std::{
@@ -13,7 +14,7 @@ use k8s_openapi::api::{
 };
 use koord_core::key::ObjectKey;
 use koord_engine::{
-    cluster::{Cluster, Placed},
+    cluster::{Cluster, Mismatch, Placed},
     columns::Row,
     event::{Event, Events},
     object::ObjectChange,
@@ -149,21 +150,25 @@ impl Attached {
     }
 }
 
+impl OnRow {
+    fn add(&mut self, pod: &Pod) {
+        for claim in pod.claims() {
+            *self.claims.entry(claim.key).or_default() += 1;
+        }
+        for disk in pod.disks() {
+            *self.disks.entry(disk.clone()).or_default() += 1;
+        }
+    }
+}
+
 impl State for Attached {
     fn copy(&self) -> Box<dyn State> {
         Box::new(self.clone())
     }
 
     fn placed(&mut self, _: &Cluster, placed: &Placed) {
-        if placed.pod.template.volumes.is_empty() {
-            return;
-        }
-        let row = self.rows.entry(placed.row).or_default();
-        for claim in placed.pod.claims() {
-            *row.claims.entry(claim.key).or_default() += 1;
-        }
-        for disk in placed.pod.disks() {
-            *row.disks.entry(disk.clone()).or_default() += 1;
+        if !placed.pod.template.volumes.is_empty() {
+            self.rows.entry(placed.row).or_default().add(&placed.pod);
         }
     }
 
@@ -197,6 +202,14 @@ impl State for Attached {
         }
         // Pods that bring volumes are asked anew in each attempt.
         Vec::new()
+    }
+
+    fn audit(&mut self, cluster: &Cluster, row: Row) -> Vec<(&'static str, String)> {
+        self.audit_row(cluster, row).map(|details| ("volumes", details)).into_iter().collect()
+    }
+
+    fn audit_whole(&mut self, cluster: &Cluster) -> Vec<Mismatch> {
+        self.audit_attachments(cluster)
     }
 }
 

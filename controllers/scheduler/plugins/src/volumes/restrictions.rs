@@ -1,11 +1,13 @@
 //! VolumeRestrictions: disks that pods of one node cannot share, and claims that only one pod of the cluster may use.
 
+mod audit;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use koord_core::key::ObjectKey;
 use koord_engine::{
-    cluster::{Cluster, Placed},
+    cluster::{Cluster, Mismatch, Placed},
     columns::Row,
     event::{Event, Events},
     plugin::{Filter, Plugin, PreFilter, Reason, ReasonCode, Refusal, Rejection, Request},
@@ -119,15 +121,25 @@ impl Filter for Wanted {
     }
 }
 
+impl ClaimsInUse {
+    fn add(&mut self, pod: &Pod) {
+        for claim in pod.claims() {
+            *self.0.entry(claim.key).or_default() += 1;
+        }
+    }
+}
+
 impl State for ClaimsInUse {
     fn copy(&self) -> Box<dyn State> {
         Box::new(self.clone())
     }
 
     fn placed(&mut self, _: &Cluster, placed: &Placed) {
-        for claim in placed.pod.claims() {
-            *self.0.entry(claim.key).or_default() += 1;
-        }
+        self.add(&placed.pod);
+    }
+
+    fn audit_whole(&mut self, cluster: &Cluster) -> Vec<Mismatch> {
+        self.audit(cluster)
     }
 
     fn removed(&mut self, _: &Cluster, placed: &Placed) {

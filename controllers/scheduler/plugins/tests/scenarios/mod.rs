@@ -4,12 +4,13 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use koord_api::{
-    device::Device, node_resource_topology::v1alpha1::NodeResourceTopology,
-    reservation::Reservation as ReservationObject,
+    device::Device, elastic_quota::ElasticQuota, node_metric::NodeMetric,
+    node_resource_topology::v1alpha1::NodeResourceTopology, reservation::Reservation as ReservationObject,
 };
 use koord_config::scheduler::SchedulerConfiguration;
 use koord_core::{clock::Moment, key::ObjectKey, random::Random, uid::Uid};
 use koord_engine::{
+    cluster::Turn,
     cycle::Profile,
     engine::{Attempt, Engine, Outcome},
     labels::Labels,
@@ -114,6 +115,62 @@ impl Scenario {
                 .set_object(Object::new(ObjectKey::cluster(&name), Uid::from(&*name), false, Arc::new(report)), NOW);
         }
         self
+    }
+
+    /// Every node reports what it and four pods use.
+    pub(crate) fn with_metrics(mut self, nodes: usize) -> Self {
+        let usage = json!({"resources": {"cpu": "2", "memory": "4Gi"}});
+        for number in 0..nodes {
+            let name = format!("n{number}");
+            let pod = |index: usize| json!({"namespace": "ns", "name": format!("p{}", 4 * number + index), "podUsage": usage});
+            let pods: Vec<Value> = (0..4).map(pod).collect();
+            let report: NodeMetric = serde_json::from_value(json!({
+                "metadata": {"name": name}, "spec": {},
+                "status": {"updateTime": "2026-01-01T00:00:00Z", "nodeMetric": {"nodeUsage": usage}, "podsMetric": pods},
+            }))
+            .unwrap();
+            self.engine
+                .set_object(Object::new(ObjectKey::cluster(&name), Uid::from(&*name), false, Arc::new(report)), NOW);
+        }
+        self
+    }
+
+    /// So many quotas, ten below each of a tenth of them.
+    pub(crate) fn with_quotas(mut self, quotas: usize) -> Self {
+        for number in 0..quotas {
+            let name = format!("quota-{number}");
+            let is_parent = number < quotas / 10;
+            let parent = if is_parent {
+                "koordinator-root-quota".to_owned()
+            } else {
+                format!("quota-{}", number % (quotas / 10))
+            };
+            let labels = json!({
+                "quota.scheduling.koordinator.sh/parent": parent,
+                "quota.scheduling.koordinator.sh/is-parent": is_parent.to_string(),
+            });
+            let spec = json!({"min": {"cpu": "10"}, "max": {"cpu": "1000", "memory": "4Ti"}});
+            let quota: ElasticQuota = serde_json::from_value(
+                json!({"metadata": {"name": name, "namespace": "ns", "uid": name, "labels": labels}, "spec": spec}),
+            )
+            .unwrap();
+            let key = ObjectKey::new("ns", &name);
+            self.engine.set_object(Object::new(key, Uid::from(&*name), false, Arc::new(quota)), NOW);
+        }
+        self
+    }
+
+    /// How long each step of an audit takes, by this clock. Nothing is wrong.
+    pub(crate) fn audit(&mut self, rows: usize, clock: fn() -> Duration) -> Vec<(Turn, Duration)> {
+        let (mut taken, mut turn) = (Vec::new(), Some(Turn::default()));
+        while let Some(at) = turn {
+            let start = clock();
+            let (found, next) = self.engine.audit(at, rows);
+            taken.push((at, clock().saturating_sub(start)));
+            assert_eq!(found, []);
+            turn = next;
+        }
+        taken
     }
 
     /// How many pods wait.

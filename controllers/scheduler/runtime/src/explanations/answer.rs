@@ -23,7 +23,7 @@ use koord_engine::{
 use koord_runtime::{clock::Moment, key::ObjectKey};
 use serde_json::Value;
 
-use super::{Asked, template, view::PriorityClassView};
+use super::{Asked, template::PodMaker};
 
 /// Pods of one question.
 const PODS_MAX: usize = 256;
@@ -42,12 +42,12 @@ enum Fate {
 pub(super) fn answer(
     mut engine: Engine,
     asked: &Asked,
-    class: Option<&PriorityClassView>,
+    maker: &PodMaker<'_>,
     now: Moment,
     time: Timestamp,
 ) -> ScheduleExplanationStatus {
     let pods = match &asked.template {
-        Some(template) => template::pod(template, &asked.namespace, class).map(|pod| {
+        Some(template) => maker.pod(template, &asked.namespace).map(|pod| {
             engine.set_pod(Arc::clone(&pod), now);
             vec![pod]
         }),

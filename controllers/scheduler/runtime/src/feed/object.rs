@@ -13,7 +13,7 @@ use koord_api::{
     node_resource_topology::v1alpha1::NodeResourceTopology, pod_group::PodGroup, reservation::Reservation,
 };
 use koord_engine::{
-    dynamic::{DeviceClass, ResourceClaim, ResourceSlice},
+    dynamic::{DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice},
     object::Object,
     workload::{ReplicaSet, ReplicationController, Service, StatefulSet},
 };
@@ -57,6 +57,7 @@ pub(crate) fn follow(caches: &mut Caches<'_>) {
     caches.follow::<ResourceClaim>();
     caches.follow::<ResourceSlice>();
     caches.follow::<DeviceClass>();
+    caches.follow::<DeviceTaintRule>();
     caches.follow::<PodDisruptionBudget>();
     caches.follow::<NodeMetric>();
     caches.follow::<NodeResourceTopology>();
@@ -67,6 +68,12 @@ pub(crate) fn follow(caches: &mut Caches<'_>) {
     caches.follow::<ElasticQuotaProfile>();
     caches.follow::<ClusterNetworkTopology>();
     caches.follow::<ConfigMap>();
+}
+
+/// The versions beside its own in which an API server may serve a kind, the newest first. Kubernetes 1.32 and 1.33 have no
+/// `resource.k8s.io/v1`.
+pub(crate) fn further_versions(kind: ResourceKind) -> &'static [&'static str] {
+    if (kind.group, kind.version) == ("resource.k8s.io", "v1") { &["v1beta2", "v1beta1"] } else { &[] }
 }
 
 /// A whole object.

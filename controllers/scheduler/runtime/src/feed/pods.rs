@@ -3,17 +3,20 @@
 use std::sync::Arc;
 
 use koord_engine::pod::Pod;
+use koord_resource::controller::ResourceKind;
 use koord_runtime::{
-    Core,
-    cache::{Change, Entry},
+    Core, Watch,
+    cache::{Change, Entry, Revision},
     changes::ChangeSender,
-    key::ObjectKey,
     reflector::Selection,
     store::{Sink as _, Store},
 };
 
 use super::Delta;
-use crate::{transform::Transformers, view::PodViewBy};
+use crate::{
+    transform::{Transformers, WithPods},
+    view::PodViewBy,
+};
 
 /// The cache of pods, by whatever transformers.
 pub(crate) struct Pods {
@@ -21,6 +24,8 @@ pub(crate) struct Pods {
     /// All that live.
     pub(super) all: Box<dyn Fn() -> Vec<Delta> + Send + Sync>,
     said: Box<SaidOf>,
+    /// What feeds the cache.
+    watches: Vec<Arc<Watch>>,
 }
 
 type SaidOf = dyn Fn(&Pod) -> Option<Said> + Send + Sync;
@@ -33,29 +38,41 @@ pub(crate) struct Said {
     pub(crate) nominated: Option<Arc<str>>,
 }
 
+/// Follows pods of whichever type.
+struct Following<'c> {
+    core: &'c mut Core,
+    sender: &'c ChangeSender<Delta>,
+}
+
+impl WithPods for Following<'_> {
+    type Done = Pods;
+
+    fn with<const T: u8>(self) -> Pods {
+        Pods::by::<T>(self.core, self.sender)
+    }
+}
+
 impl Pods {
     pub(super) fn of(core: &mut Core, sender: &ChangeSender<Delta>, transformers: Transformers) -> Self {
-        match transformers.bits() {
-            0 => Self::by::<0>(core, sender),
-            1 => Self::by::<1>(core, sender),
-            2 => Self::by::<2>(core, sender),
-            3 => Self::by::<3>(core, sender),
-            4 => Self::by::<4>(core, sender),
-            5 => Self::by::<5>(core, sender),
-            6 => Self::by::<6>(core, sender),
-            _ => Self::by::<7>(core, sender),
-        }
+        transformers.choose(Following { core, sender })
     }
 
     fn by<const T: u8>(core: &mut Core, sender: &ChangeSender<Delta>) -> Self {
         let store: Arc<Store<PodViewBy<T>>> = core.store(&Selection::default());
         sender.follow(&store, |change: &Change<PodViewBy<T>>| delta(change));
         let (complete, every) = (Arc::clone(&store), Arc::clone(&store));
+        let is_of_all = |watch: &&Arc<Watch>| watch.kind == ResourceKind::POD && watch.selection.fields.is_empty();
         Self {
+            watches: core.watches().iter().filter(is_of_all).map(Arc::clone).collect(),
             are_complete: Box::new(move || complete.synced()),
             all: Box::new(move || all(&every)),
             said: Box::new(move |pod| said(&store, pod)),
         }
+    }
+
+    /// The cache holds what was written of pods up to this revision.
+    pub(crate) fn revision(&self) -> Revision {
+        self.watches.iter().map(|watch| watch.revision()).min().unwrap_or_default()
     }
 
     /// What the status of this pod says; none of one that is gone or being deleted.
@@ -67,60 +84,35 @@ impl Pods {
 fn all<const T: u8>(store: &Store<PodViewBy<T>>) -> Vec<Delta> {
     let pods = store.read();
     let living = pods.iter().filter(|(_, entry)| !entry.value.0.has_ended);
-    living.map(|(key, entry)| Delta::Pod { pod: Arc::new(pod(key, entry)), replaced: None }).collect()
+    living.map(|(_, entry)| Delta::Pod { pod: Arc::clone(&entry.value.0.pod), replaced: None }).collect()
 }
 
 fn said<const T: u8>(store: &Store<PodViewBy<T>>, pod: &Pod) -> Option<Said> {
     let pods = store.read();
     let entry = pods.get(pod.key.as_str()).filter(|entry| entry.uid == pod.uid && !entry.deleting)?;
     let view = &entry.value.0;
-    Some(Said { unscheduled: view.unscheduled.clone(), nominated: view.nominated.clone() })
+    Some(Said { unscheduled: view.unscheduled.clone(), nominated: view.pod.nominated.clone() })
 }
 
 fn delta<const T: u8>(change: &Change<PodViewBy<T>>) -> Option<Delta> {
     let living = |entry: &&Entry<PodViewBy<T>>| !entry.value.0.has_ended;
     if change.again {
-        let pod = change.new.as_ref().filter(living).map(|new| Arc::new(pod(&change.key, new)));
+        let pod = change.new.as_ref().filter(living).map(|new| Arc::clone(&new.value.0.pod));
         return Some(Delta::PodAgain { key: change.key.clone(), pod });
     }
     let known = change.old.as_ref().filter(living).map(|old| &old.uid);
     match change.new.as_ref().filter(living) {
         Some(new) => {
             let replaced = known.filter(|known| **known != new.uid).cloned();
-            Some(Delta::Pod { pod: Arc::new(pod(&change.key, new)), replaced })
+            Some(Delta::Pod { pod: Arc::clone(&new.value.0.pod), replaced })
         }
         None => known.cloned().map(Delta::PodGone),
     }
 }
 
-fn pod<const T: u8>(key: &ObjectKey, entry: &Entry<PodViewBy<T>>) -> Pod {
-    let view = &entry.value.0;
-    Pod {
-        key: key.clone(),
-        uid: entry.uid.clone(),
-        template: Arc::clone(&view.template),
-        gates: view.gates.clone(),
-        node: view.node.clone(),
-        nominated: view.nominated.clone(),
-        deleting: entry.deleting,
-        ends: view.ends,
-        is_preempted: view.is_preempted,
-        given: view.given.clone(),
-        generated_claims: view.generated_claims.clone(),
-        created: view.created,
-        started: view.started,
-        scheduled: view.scheduled,
-        initialized: view.initialized,
-        controller: view.controller.clone(),
-        is_running: view.is_running,
-        is_ready: view.is_ready,
-        reservation: None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use koord_runtime::cache::Cache;
+    use koord_runtime::{cache::Cache, key::ObjectKey};
 
     use super::*;
 

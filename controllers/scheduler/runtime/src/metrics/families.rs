@@ -85,20 +85,32 @@ pub(super) const UNSCHEDULABLE: Description = Description::gauge(
 pub(super) const MISMATCHES: Description = Description::counter(
     "koord_scheduler_audit_mismatches_total",
     &["sum"],
-    "Sums of nodes that were not what the objects amount to, by sum; each is set right when it is found.",
+    "Sums that were not what the objects amount to, by sum; each is set right when it is found.",
 )
-.advice("Above 0: a defect. The event SumCorrected of the node and the log name the amounts; report them. Pods may have been placed by the wrong sum.");
+.advice("Above 0: a defect. The event SumCorrected of the node or object and the log name the amounts; report them. Pods may have been placed by the wrong sum.");
 pub(super) const AUDITED: Description = Description::gauge(
     "koord_scheduler_audit_last_round_timestamp_seconds",
     &[],
-    "When the audit of the sums has last come round all nodes, in seconds since 1970.",
+    "When the audit of the sums has last come round all nodes and plugins, in seconds since 1970.",
 )
-.advice("A round takes a second for 64 nodes. Much older: the task is stuck; see `koord_panics_total`.");
+.advice("A round takes a second for 64 nodes, and one for each plugin that keeps sums. Much older: the task is stuck; see `koord_panics_total`.");
 
 /// The scheduler's own metrics: kube-scheduler's, then Koordinator's.
 pub const METRICS: &[Description] = &{
-    let [timeouts, evaluated, feasible, jobs, quota_process, quota_status, phase, reserved, spec, amounts, gangs] =
-        super::koordinator::METRICS;
+    let [
+        timeouts,
+        evaluated,
+        feasible,
+        jobs,
+        batches,
+        quota_process,
+        quota_status,
+        phase,
+        reserved,
+        spec,
+        amounts,
+        gangs,
+    ] = super::koordinator::METRICS;
     [
         ATTEMPTS,
         ATTEMPT_DURATION,
@@ -118,6 +130,7 @@ pub const METRICS: &[Description] = &{
         evaluated,
         feasible,
         jobs,
+        batches,
         quota_process,
         quota_status,
         phase,
@@ -151,6 +164,8 @@ pub(super) const fn cause(cause: Cause) -> &'static str {
         Cause::NodeChanged => "NodeUpdate",
         Cause::PodAssigned => "AssignedPodAdd",
         Cause::PodRemoved => "AssignedPodDelete",
+        Cause::PodScaledDown => "AssignedPodUpdatePodScaleDown",
+        Cause::PodRelabelled => "AssignedPodUpdatePodLabel",
         Cause::ObjectChanged => "ObjectUpdate",
     }
 }

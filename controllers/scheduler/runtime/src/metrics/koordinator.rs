@@ -51,6 +51,12 @@ const JOBS: Description = Description::histogram(
     "Time from the first to the last attempt of a gang group, by result (scheduled, unschedulable, interrupted) and number of pods, in hundreds.",
 )
 .advice("`interrupted`: other gangs are tried in between. Long: gangs are large, or the decision about one pod is slow.");
+const BATCHES: Description = Description::histogram(
+    "scheduler_inline_batch_schedule_duration_seconds",
+    &["result"],
+    WRITE_BUCKETS,
+    "Time from the first to the last attempt of a gang group that was tried as a whole (gate EnableInlineBatchSchedule), by result (success, failure).",
+);
 const QUOTA_PROCESS: Description = Description::histogram(
     "scheduler_elastic_quota_process_latency",
     &["operation"],
@@ -95,11 +101,12 @@ const WAITING_GANGS: Description = Description::gauge(
 .advice("It does not fall: members are missing or do not fit, and those that wait keep resources; `koordctl why gang NAMESPACE/NAME`.");
 
 /// Koordinator's own metrics.
-pub(super) const METRICS: [Description; 11] = [
+pub(super) const METRICS: [Description; 12] = [
     TIMEOUTS,
     EVALUATED,
     FEASIBLE,
     JOBS,
+    BATCHES,
     QUOTA_PROCESS,
     QUOTA_STATUS,
     PHASE,
@@ -115,6 +122,7 @@ pub(super) struct OfKoordinator {
     evaluated: Histogram,
     feasible: Histogram,
     jobs: HistogramVec,
+    batches: HistogramVec,
     pub(super) quota_process: HistogramVec,
     pub(super) quota_status: Histogram,
     gauges: BTreeMap<&'static str, GaugeVec>,
@@ -132,6 +140,7 @@ impl OfKoordinator {
             evaluated: metrics.histogram(EVALUATED)?.with_label_values(none),
             feasible: metrics.histogram(FEASIBLE)?.with_label_values(none),
             jobs: metrics.histogram(JOBS)?,
+            batches: metrics.histogram(BATCHES)?,
             quota_process: metrics.histogram(QUOTA_PROCESS)?,
             quota_status: metrics.histogram(QUOTA_STATUS)?.with_label_values(none),
             gauges: gauges
@@ -152,6 +161,10 @@ impl OfKoordinator {
 
     pub(super) fn job_ended(&self, job: Ended, now: Moment) {
         self.jobs.with_label_values(&[job.result, &job_size(job.pods)]).observe(super::seconds(job.began, now));
+        if job.is_batch {
+            let result = if job.result == "scheduled" { "success" } else { "failure" };
+            self.batches.with_label_values(&[result]).observe(super::seconds(job.began, now));
+        }
     }
 
     pub(super) fn timed_out(&self, profile: &str) {

@@ -18,13 +18,15 @@ use serde_json::{Value, json};
 const SHOWN_MAX: usize = 1000;
 
 /// Events by the names that kube-scheduler has for them. Those of objects are named by the kinds that a plugin reads.
-const EVENTS: [(Events, &str); 7] = [
+const EVENTS: [(Events, &str); 9] = [
     (Events::NODE_ADDED, "Node/Add"),
     (Events::NODE_ALLOCATABLE, "Node/UpdateNodeAllocatable"),
     (Events::NODE_LABELS, "Node/UpdateNodeLabel"),
     (Events::NODE_TAINTS, "Node/UpdateNodeTaint"),
     (Events::POD_ASSIGNED, "AssignedPod/Add"),
     (Events::POD_REMOVED, "AssignedPod/Delete"),
+    (Events::POD_SCALED_DOWN, "AssignedPod/UpdatePodScaleDown"),
+    (Events::POD_LABELS, "AssignedPod/UpdatePodLabel"),
     (Events::POD_CHANGED, "UnscheduledPod/Update"),
 ];
 

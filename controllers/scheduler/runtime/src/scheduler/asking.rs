@@ -7,7 +7,12 @@ use koord_engine::{
     extender::{Answer, Question},
     pod::Pod,
 };
-use koord_runtime::{api::Api, error::ReconcileError, write::Action};
+use koord_resource::controller::ResourceKind;
+use koord_runtime::{
+    api::Api,
+    error::ReconcileError,
+    write::{Action, Write},
+};
 
 use super::{Next, Purpose, Scheduler, Work, bind};
 use crate::extender::{Asked, Webhook};
@@ -42,10 +47,11 @@ impl fmt::Debug for Webhook {
 
 impl Work {
     /// Sends it.
-    pub(crate) async fn send(&self, api: &Api) -> Result<(), ReconcileError> {
+    pub(crate) async fn send(&self, api: &Api, kind: ResourceKind) -> Result<(), ReconcileError> {
         match (&self.purpose, &self.write.action) {
             (Purpose::BindBy(webhook, _), Action::Bind { uid, node }) => webhook.bind(&self.write.key, uid, node).await,
-            _ => api.write(&self.write).await.map(drop),
+            _ if kind == self.write.kind => api.write(&self.write).await.map(drop),
+            _ => api.write(&Write { kind, ..self.write.clone() }).await.map(drop),
         }
     }
 }

@@ -115,7 +115,11 @@ impl Scheduler {
     pub(super) fn prepare_failed(&mut self, attempt: &Attempt, message: String) {
         self.ended(attempt, Ended::Failed);
         self.engine.bind_failed(attempt, self.clock.moment());
-        self.explain(&attempt.pod, &Refused { message, is_error: true, ..Refused::default() });
+        let expected = match &attempt.outcome {
+            Outcome::Bind { node, patch, .. } if patch.wait.is_some() => Some(node),
+            _ => None,
+        };
+        self.explain(&attempt.pod, &Refused { message, is_error: true, ..Refused::default() }, expected);
     }
 }
 

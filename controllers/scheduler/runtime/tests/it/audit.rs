@@ -1,16 +1,24 @@
 //! A sum that is wrong is found, reported and set right.
 
-use koord_engine::{cluster::Cluster, columns::Row, plugin::Plugin, state::State};
+use koord_engine::{
+    cluster::{Cluster, Mismatch, Subject},
+    columns::Row,
+    plugin::Plugin,
+    pod::Pod,
+    state::State,
+};
+use koord_resource::controller::ResourceKind;
 use koord_runtime::metrics::Audience;
 
 use super::*;
 
-/// A plugin whose sum of every node is wrong at first.
+/// A plugin whose sums of every node and of the cluster are wrong at first.
 struct Careless;
 
 #[derive(Clone, Debug)]
 struct Sums {
     wrong: Vec<Row>,
+    is_right: bool,
 }
 
 impl Plugin for Careless {
@@ -19,7 +27,7 @@ impl Plugin for Careless {
     }
 
     fn state(&self) -> Option<Box<dyn State>> {
-        Some(Box::new(Sums { wrong: Vec::new() }))
+        Some(Box::new(Sums { wrong: Vec::new(), is_right: false }))
     }
 }
 
@@ -37,12 +45,23 @@ impl State for Sums {
         self.wrong.retain(|wrong| *wrong != row);
         if self.wrong.len() < known { vec![("careless", "3 instead of 2".to_owned())] } else { Vec::new() }
     }
+
+    fn audit_whole(&mut self, cluster: &Cluster) -> Vec<Mismatch> {
+        let pods = cluster.known_pods().filter(|_| !std::mem::replace(&mut self.is_right, true));
+        let object =
+            |pod: &Arc<Pod>| Subject::Object { kind: ResourceKind::POD, key: pod.key.clone(), uid: pod.uid.clone() };
+        let mut found: Vec<Mismatch> =
+            pods.map(|pod| Mismatch::new(object(pod), "of_pods", "1 instead of 0")).collect();
+        found.extend((0..found.len() * 20).map(|number| Mismatch::new(Subject::Cluster, "many", number.to_string())));
+        found
+    }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_wrong_sum_is_counted_told_and_set_right() {
     let stage = Stage::new();
     stage.add_node("only", "4");
+    stage.add_pod("waits", "1");
     let mut profile = default_profile("koord-scheduler").unwrap();
     profile.plugins.push(Arc::new(Careless));
     let (manager, metrics, _) = stage.program(Client::new(stage.server.router(), "default"), profile, "one");
@@ -50,20 +69,22 @@ async fn a_wrong_sum_is_counted_told_and_set_right() {
     let running = tokio::spawn(manager.run(stop.clone()));
     stage.pass(20).await;
     let text = metrics.text(&[Audience::Runtime]);
-    let count = r#"koord_scheduler_audit_mismatches_total{sum="careless"} 1"#;
-    assert!(text.lines().any(|line| line == count), "once, for it is right then:\n{text}");
+    for (sum, count) in [("careless", 1), ("of_pods", 1), ("many", 20)] {
+        let line = format!(r#"koord_scheduler_audit_mismatches_total{{sum="{sum}"}} {count}"#);
+        assert!(text.lines().any(|one| one == line), "once, for it is right then:\n{text}");
+    }
     let round = text.lines().find(|line| line.starts_with("koord_scheduler_audit_last_round_timestamp_seconds "));
     let round: f64 = round.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or_default();
     assert!((10.0..=20.0).contains(&round), "a round ends every second: {round}");
     let events = stage.send(Method::GET, "/api/v1/namespaces/default/events", &Value::Null);
     let events = events["items"].as_array().cloned().unwrap_or_default();
     let corrected: Vec<_> = events.iter().filter(|event| event["reason"] == "SumCorrected").collect();
-    let [event] = corrected[..] else { panic!("{events:?}") };
-    assert_eq!(event["involvedObject"]["name"], json!("only"));
-    assert_eq!(
-        event["message"],
-        json!("the scheduler's sum careless of the node was wrong and is corrected: 3 instead of 2")
-    );
+    let mut said: Vec<(&Value, &Value)> =
+        corrected.iter().map(|event| (&event["involvedObject"]["name"], &event["message"])).collect();
+    said.sort_by_key(|(name, _)| name.to_string());
+    let of_node = json!("the scheduler's sum careless of the node was wrong and is corrected: 3 instead of 2");
+    let of_pod = json!("the scheduler's sum of_pods was wrong and is corrected: 1 instead of 0");
+    assert_eq!(said, [(&json!("only"), &of_node), (&json!("waits"), &of_pod)]);
     stop.cancel();
     running.await.unwrap().unwrap();
 }

@@ -121,6 +121,41 @@ async fn a_template_is_answered_as_a_new_pod_would_be_with_the_pods_that_would_b
     running.await.unwrap().unwrap();
 }
 
+#[tokio::test(start_paused = true)]
+async fn pods_are_read_once_as_the_transformers_make_them_and_templates_are_made_alike() {
+    let transformers = Transformers { priority: true, ..Transformers::default() };
+    let stage = Stage { transformers, ..stage(true) };
+    stage.add_node("only", "4");
+    stage.add_pod("runs", "3");
+    let batch = json!({"metadata": {"labels": {"koordinator.sh/priority-class": "koord-batch"}}});
+    stage.send(Method::PATCH, &format!("{PODS}/runs"), &batch);
+    stage.add_pod("large", "16");
+    let container = json!({"name": "c", "image": "i", "resources": {"requests": {"cpu": "3"}}});
+    let labels = json!({"koordinator.sh/priority-class": "koord-prod"});
+    let spec = json!({"schedulerName": "koord-scheduler", "containers": [container]});
+    let template = json!({"metadata": {"labels": labels}, "spec": spec});
+    stage.ask("prod", &json!({"questionObjectTemplate": template}));
+    let lists = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&lists);
+    let client = client(&stage.server, move |request| {
+        let uri = request.uri();
+        let watches = uri.query().is_some_and(|query| query.contains("watch="));
+        counted.fetch_add(usize::from(watches && uri.path() == "/api/v1/pods"), Ordering::Relaxed);
+        std::future::ready(())
+    });
+    let (manager, ..) = stage.program(client, default_profile("koord-scheduler").unwrap(), "one");
+    let stop = CancellationToken::new();
+    let running = tokio::spawn(manager.run(stop.clone()));
+    stage.pass(20).await;
+    let status = stage.status("large");
+    assert!(status["failedMessage"].as_str().unwrap_or_default().contains("Insufficient cpu"), "{status}");
+    let prod = stage.status("prod");
+    assert_eq!(prod["schedulableAfterPreemption"], json!(true), "its priority is that of its class: {prod}");
+    assert_eq!(lists.load(Ordering::Relaxed), 1, "one watch of pods for both");
+    stop.cancel();
+    running.await.unwrap().unwrap();
+}
+
 /// A profile with gangs.
 fn gangs() -> Profile {
     let points = json!({"multiPoint": {"enabled": [{"name": "Coscheduling"}]}});

@@ -24,19 +24,24 @@ use koord_runtime::{
     recorder::Recorder,
 };
 use koord_scheduler_plugins::default_profile;
-use koord_scheduler_runtime::{Measures, Questions, Scheduler, explain, feed::Feed, install};
+use koord_scheduler_runtime::{
+    Measures, Questions, Scheduler, SyncBarrier, Transformers, explain, feed::Feed, install,
+};
 use kube::{Client, client::Body};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use tower::{ServiceExt, service_fn};
 
 mod audit;
+mod barrier;
+mod claims;
 mod device_plugins;
 mod explanations;
 mod leading;
 mod metrics;
 mod questions;
 mod quotas;
+mod resize;
 mod volumes;
 
 // === the stage ===
@@ -46,6 +51,8 @@ struct Stage {
     clock: SharedClock,
     /// Whether ScheduleExplanations are answered, and written for pods that wait.
     explains: Option<bool>,
+    /// What is made of pods.
+    transformers: Transformers,
 }
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
@@ -62,6 +69,7 @@ impl Stage {
             server: Server::new(core, Parts::default()),
             clock: ScaledClock::shared(Timestamp::UNIX_EPOCH, 1.0),
             explains: None,
+            transformers: Transformers::default(),
         };
         for name in ["default", "kube-system"] {
             stage.send(Method::POST, "/api/v1/namespaces", &json!({"metadata": {"name": name}}));
@@ -125,6 +133,17 @@ impl Stage {
 
     /// A program with this profile that reaches the server by this client.
     fn program(&self, client: Client, profile: Profile, identity: &str) -> (Manager, Metrics, Questions) {
+        self.program_behind(None, client, profile, identity)
+    }
+
+    /// The same, which waits for this when it becomes leader.
+    fn program_behind(
+        &self,
+        barrier: Option<SyncBarrier>,
+        client: Client,
+        profile: Profile,
+        identity: &str,
+    ) -> (Manager, Metrics, Questions) {
         let metrics = Metrics::new().unwrap();
         let (recorder, events) = Recorder::new(Arc::clone(&self.clock));
         let recorder = Arc::new(recorder);
@@ -136,12 +155,13 @@ impl Stage {
             Arc::clone(&recorder) as _,
         );
         let engine = Engine::new(vec![profile], Timings::default(), Random::seeded(7));
-        let feed = Feed::of(&mut core, &engine.reads());
+        let feed = Feed::transforming(&mut core, &engine.reads(), self.transformers);
         let measures = Measures::of(&engine, &metrics).unwrap();
         let scheduler = Scheduler::new(engine, feed, recorder, Arc::clone(&self.clock)).measured_by(measures);
+        let scheduler = scheduler.behind(barrier);
         let asking = scheduler.asking();
         if let Some(writes) = self.explains {
-            explain(&mut core, asking.clone(), writes);
+            explain(&mut core, asking.clone(), self.transformers, writes);
         }
         let leader_election = Some(LeaderElectionConfig::new("kube-system", "koord-scheduler", identity));
         let settings = Settings {

@@ -31,21 +31,32 @@ pub struct Reason {
     pub message: String,
 }
 
-/// What is said of one pod.
-struct Said {
-    plugins: BTreeSet<&'static str>,
-    message: String,
+/// Why one pod waits.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Refusal {
+    /// The plugins that refuse it or hold it back.
+    pub plugins: BTreeSet<&'static str>,
+    /// What was said of it, as its event and its condition say it.
+    pub message: String,
+}
+
+/// Why each pod waits that does.
+pub(super) fn refusals<'p>(engine: &Engine, survey: &Survey, pods: &'p Pods) -> BTreeMap<&'p ObjectKey, Refusal> {
+    let standings: BTreeMap<&ObjectKey, Standing<'_>> =
+        engine.queue().standings().into_iter().map(|standing| (&standing.pod.key, standing)).collect();
+    let in_place: BTreeSet<&ObjectKey> = engine.waiting().map(|pod| &pod.key).collect();
+    let waiting = pods.iter().filter(|(_, record)| record.waits());
+    let of = |(key, record)| {
+        let is_in_place = in_place.contains(key);
+        (key, said(engine, survey.template(key), standings.get(key), is_in_place, record))
+    };
+    waiting.map(of).collect()
 }
 
 /// The reasons, the most frequent first.
 pub(super) fn of(engine: &Engine, survey: &Survey, pods: &Pods) -> Vec<Reason> {
-    let standings: BTreeMap<&ObjectKey, Standing<'_>> =
-        engine.queue().standings().into_iter().map(|standing| (&standing.pod.key, standing)).collect();
-    let in_place: BTreeSet<&ObjectKey> = engine.waiting().map(|pod| &pod.key).collect();
     let mut reasons: BTreeMap<(BTreeSet<&str>, String), Reason> = BTreeMap::new();
-    for (key, record) in pods.iter().filter(|(_, record)| record.waits()) {
-        let is_in_place = in_place.contains(key);
-        let Said { plugins, message } = said(engine, survey.template(key), standings.get(key), is_in_place, record);
+    for (key, Refusal { plugins, message }) in refusals(engine, survey, pods) {
         let reason = without_numbers(&message);
         let known = reasons.entry((plugins.clone(), reason.clone()));
         let known = known.or_insert_with(|| Reason {
@@ -68,8 +79,8 @@ fn said(
     standing: Option<&Standing<'_>>,
     is_in_place: bool,
     record: &Record,
-) -> Said {
-    let plain = |message: String| Said { plugins: BTreeSet::new(), message };
+) -> Refusal {
+    let plain = |message: String| Refusal { plugins: BTreeSet::new(), message };
     let Some(template) = template else {
         return plain(record.message.clone().unwrap_or_else(|| "it cannot be read".to_owned()));
     };
@@ -86,7 +97,7 @@ fn said(
     let gated = (standing.stands == Stands::Gated).then(|| held(standing.pod)).flatten();
     let gated = gated.map(|reason| reason.text);
     let message = gated.or_else(|| record.message.clone()).unwrap_or_else(|| "not tried yet".to_owned());
-    Said { plugins: plugins.iter().map(|plugin| plugin.name()).collect(), message }
+    Refusal { plugins: plugins.iter().map(|plugin| plugin.name()).collect(), message }
 }
 
 /// What is said of nodes, without how many there are: `Insufficient cpu, node(s) had untolerated taint {gpu: yes}`.

@@ -247,6 +247,33 @@ fn pods_may_be_changed_only_where_the_gate_asks_for_it() {
 }
 
 #[test]
+fn the_scheduler_may_do_more_only_where_a_gate_asks_for_it() {
+    let Some(helm) = helm() else { return };
+    let with = |gates: &str| {
+        rendered(&helm, &["--set=scheduler.enabled=true", &format!("--set=scheduler.featureGates={gates}")]).unwrap()
+    };
+    let may_patch_nodes = |gates: &str| {
+        let objects = with(gates);
+        let of_scheduler =
+            |object: &&Value| object["metadata"]["name"].as_str().unwrap().starts_with("koord-scheduler");
+        let roles = objects.iter().filter(of_scheduler).filter(|object| object["kind"] == "ClusterRole");
+        let rules = roles.flat_map(|role| role["rules"].as_array().unwrap());
+        let rules = rules.filter(|rule| texts(&rule["resources"]).contains(&"nodes"));
+        rules.into_iter().any(|rule| texts(&rule["verbs"]).contains(&"patch"))
+    };
+    for gates in ["", "ResizePod=true", "AllAlpha=true\\,DevicePluginAdaption=false", "DevicePluginAdaption=0"] {
+        assert!(!may_patch_nodes(gates), "{gates}");
+    }
+    assert!(may_patch_nodes("AllAlpha=true") && may_patch_nodes("ResizePod=true\\, DevicePluginAdaption=true"));
+    for gated in koord_scheduler::GATED {
+        let folder = integration::installed::repository(&format!("config/scheduler/{}", gated.name));
+        for file in ["role.yaml", "role_binding.yaml"] {
+            is_rendered(&with(&format!("{}=true", gated.gate)), &folder.join(file));
+        }
+    }
+}
+
+#[test]
 fn older_servers_are_not_asked_for_what_they_lack() {
     let Some(helm) = helm() else { return };
     let objects = rendered(&helm, &["--kube-version=1.20"]).unwrap();

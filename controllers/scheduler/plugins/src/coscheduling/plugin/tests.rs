@@ -14,7 +14,7 @@ use koord_engine::{
     cycle::Profile,
     engine::{Attempt, Engine, Outcome},
     object::Object,
-    pod::Template,
+    pod::{Reference, Template},
     queue::Timings,
 };
 use serde_json::{Value, json};
@@ -42,8 +42,13 @@ impl World {
     }
 
     fn with(plugin: Coscheduling, cpus: &[u32]) -> Self {
+        Self::beside(None, plugin, cpus)
+    }
+
+    fn beside(other: Option<Arc<dyn Plugin>>, plugin: Coscheduling, cpus: &[u32]) -> Self {
         let plugins: Vec<Arc<dyn Plugin>> =
             vec![Arc::new(SchedulingGates), Arc::new(NodeResourcesFit::default()), Arc::new(plugin)];
+        let plugins = plugins.into_iter().chain(other).collect();
         let profile = Profile {
             filters: vec![1],
             scores: vec![(2, 1)],
@@ -85,7 +90,7 @@ impl World {
             .as_object()
             .unwrap()
             .iter()
-            .filter(|(key, _)| !matches!(&***key, "podGroup" | "node" | "gated" | "priority" | "label"))
+            .filter(|(key, _)| !matches!(&***key, "podGroup" | "node" | "gated" | "priority" | "label" | "reservation"))
             .map(|(key, value)| {
                 let key = if key.contains('/') { key.clone() } else { format!("{GANG}{key}") };
                 (key, value.as_str().unwrap())
@@ -103,6 +108,10 @@ impl World {
             uid: Uid::from(name),
             template: Arc::new(template),
             node: gang.get("node").map(|node| node.as_str().unwrap().into()),
+            reservation: gang.get("reservation").map(|name| {
+                let key = ObjectKey::cluster(name.as_str().unwrap());
+                Arc::new(Reference { kind: ResourceKind::typed::<koord_api::reservation::Reservation>(), key })
+            }),
             gates: gang.get("gated").map(|_| "gate".into()).into_iter().collect(),
             ..Pod::default()
         });
@@ -204,6 +213,15 @@ fn a_gang_that_fits_is_bound_with_its_count() {
     for min in [0, 1] {
         assert_eq!(World::new(&[8]).create(&["p1"], 1, &of(min)).bound(), "p1");
     }
+}
+
+#[test]
+fn a_reservation_may_be_a_member() {
+    let mut world = World::new(&[8]);
+    let mut reservation = of(2);
+    reservation["reservation"] = json!("r");
+    assert_eq!(world.create(&["r"], 2, &reservation).bound(), "");
+    assert_eq!(world.create(&["p1"], 2, &of(2)).bound(), "p1:2 r:2");
 }
 
 #[test]

@@ -1,3 +1,4 @@
+mod bound;
 mod least_fragmented;
 
 use std::{collections::BTreeMap, time::Duration};

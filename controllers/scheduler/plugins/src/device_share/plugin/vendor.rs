@@ -5,7 +5,7 @@ use std::time::Duration;
 use koord_api::{
     device::Device as ApiDevice,
     device_protocol::{DeviceAllocations, GPU_ISOLATION_PROVIDER},
-    node_annotations::GPU_VENDOR,
+    node_annotations::{GPU_MODEL, GPU_VENDOR},
 };
 use koord_core::{
     key::ObjectKey,
@@ -68,12 +68,14 @@ impl DeviceShare {
         let node = cluster.node(placed.row)?;
         let report = cluster.objects().get::<ApiDevice>(&node.name);
         let labels = report.and_then(|report| report.metadata.labels.as_ref());
-        let vendor = labels.and_then(|labels| labels.get(GPU_VENDOR.name())).map_or("", String::as_str);
+        let label = |name: &str| labels.and_then(|labels| labels.get(name)).map_or("", String::as_str);
+        let (vendor, model) = (label(GPU_VENDOR.name()), label(GPU_MODEL.name()));
         let binding = Binding {
             pod: (pod.key.namespace(), pod.key.name()),
             isolation: pod.template.labels.get(GPU_ISOLATION_PROVIDER.name()),
             node: &node.name,
             vendor,
+            model,
             now: cluster.time(),
         };
         let is_known = |namespace: &str, name: &str| {

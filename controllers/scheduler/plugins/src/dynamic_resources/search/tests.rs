@@ -1,4 +1,4 @@
-use koord_engine::columns::Row;
+use koord_engine::{columns::Row, dynamic::DeviceTaintRule};
 use serde_json::{Value, json};
 
 use crate::{
@@ -252,4 +252,50 @@ fn drivers_are_told_what_class_and_claim_say_and_nodes_what_devices_need() {
         "nodeSelector": reach,
     });
     assert_eq!(claim["status"]["allocation"], expected);
+}
+
+#[test]
+fn rules_taint_devices_of_drivers_pools_and_classes_and_those_that_selectors_want() {
+    let by = |selector: Value| {
+        let mut world = world();
+        let taint = json!({"key": "broken", "value": "yes", "effect": "NoExecute"});
+        let mut spec = json!({ "taint": taint });
+        if selector != Value::Null {
+            spec["deviceSelector"] = selector;
+        }
+        world.set::<DeviceTaintRule>("rule", &json!({ "spec": spec }));
+        given(&mut world, &claimed(&json!([request("r", 1, &[])])))
+    };
+    let none = "cannot allocate all claims";
+    let all = json!({"driver": DRIVER, "pool": "a", "deviceClassName": "gpu"});
+    for everything in [Value::Null, json!({}), all.clone()] {
+        assert_eq!(by(everything.clone()), none, "{everything}");
+    }
+    for other in
+        [json!({"driver": "x"}), json!({"pool": "b"}), json!({"deviceClassName": "none"}), json!({"device": "9"})]
+    {
+        assert_eq!(by(other.clone()), "r=0", "{other}");
+    }
+    let cel = |text: &str| json!({"driver": DRIVER, "selectors": [{"cel": {"expression": text}}]});
+    assert_eq!([by(json!({"device": "0"})), by(cel(&model("A")))], ["r=1", "r=1"]);
+    assert_eq!(by(cel("device.attributes['other'].model == 'x'")), "r=0", "what fails means no device");
+    assert!(by(cel("1 +")).starts_with("DeviceTaintRule rule: selector #0: CEL compile error: "));
+}
+
+#[test]
+fn a_request_may_tolerate_the_taint_of_a_rule_and_rules_that_only_inform_taint_nothing() {
+    let with_effect = |effect: &str, tolerations: Value| {
+        let mut world = world();
+        let spec = json!({"taint": {"key": "broken", "value": "yes", "effect": effect}});
+        world.set::<DeviceTaintRule>("rule", &json!({ "spec": spec }));
+        let mut request = request("r", 1, &[]);
+        request["exactly"]["tolerations"] = tolerations;
+        given(&mut world, &claimed(&json!([request])))
+    };
+    let tolerated = json!([{"key": "broken", "operator": "Exists"}]);
+    assert_eq!([with_effect("NoSchedule", tolerated), with_effect("None", json!([]))], ["r=0", "r=0"]);
+    assert_eq!(
+        with_effect("NoSchedule", json!([{"key": "other", "operator": "Exists"}])),
+        "cannot allocate all claims"
+    );
 }

@@ -275,18 +275,41 @@ fn a_pod_that_only_requested_makes_room_when_it_is_gone() {
 
 #[test]
 fn a_victim_that_is_going_matters_to_pods_of_its_quota_only() {
-    let message = |quota: &str| {
+    let refused = |quota: &str, is_preempted: bool| {
         let mut world = World::new(Settings::default());
         world.quota("q1", "10", "10", &json!({}));
         world.quota("q2", "10", "10", &json!({}));
         world.place(pod("firm", "q1", "6", 20));
         let going = bound(&pod("going", quota, "1", 1));
-        world.say(Arc::new(Pod { deleting: true, is_preempted: true, ..Pod::clone(&going) }));
+        world.say(Arc::new(Pod { deleting: true, is_preempted, ..Pod::clone(&going) }));
         let higher = pod("h", "q1", "6", 10);
-        world.refuse(Arc::new(Pod { nominated: Some("n1".into()), ..Pod::clone(&higher) })).message
+        world.refuse(Arc::new(Pod { nominated: Some("n1".into()), ..Pod::clone(&higher) }))
     };
     let waits = "exceedDimensions: [cpu]. preemption: not eligible due to a terminating pod on the nominated node.";
-    assert!(message("q1").contains(waits), "{}", message("q1"));
+    let waiting = refused("q1", true).message;
+    assert!(waiting.contains(waits), "{waiting}");
+    let deleted = refused("q1", false);
+    assert_eq!(deleted.nominated.as_deref(), Some("n1"), "whoever deleted it");
+    assert!(deleted.message.ends_with(EXPECTED), "DefaultPreemption does not wait: {}", deleted.message);
     let tried = "exceedDimensions: [cpu]. preemption: 0/1 nodes are available: 1 No victims found on node n1";
-    assert!(message("q2").contains(tried), "{}", message("q2"));
+    let of_another = refused("q2", true).message;
+    assert!(of_another.contains(tried), "{of_another}");
+}
+
+#[test]
+fn a_pod_of_the_default_quota_stays_nominated_while_its_victims_are_going() {
+    let mut world = World::new(Settings::default());
+    let low = bound(&pod("low", "", "100", 1));
+    world.say(Arc::clone(&low));
+    let evicting = world.refuse(pod("high", "", "100", 10));
+    assert_eq!((victims(&evicting), evicting.nominated.as_deref()), (vec!["low"], Some("n1")));
+    world.say(Arc::new(Pod { deleting: true, is_preempted: true, ..Pod::clone(&low) }));
+    world.seconds += 60;
+    let status = json!({"allocatable": {"cpu": "101", "memory": "400Gi", "pods": "110"}});
+    let now = world.now();
+    world.engine.set_node(testing::node("n1", &json!({"status": status})), now);
+    let Some(Outcome::Refused(again)) = world.attempt() else { panic!() };
+    let words = "preemption: not eligible due to a terminating pod on the nominated node.";
+    assert_eq!(again.message, format!("0/1 nodes are available: 1 Insufficient cpu. {words}, {words}"));
+    assert_eq!(again.nominated.as_deref(), Some("n1"));
 }

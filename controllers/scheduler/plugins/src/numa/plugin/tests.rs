@@ -1,3 +1,4 @@
+mod devices;
 mod world;
 
 use std::time::Duration;
@@ -349,6 +350,7 @@ fn nodes_are_scored_by_what_is_left_and_numa_nodes_by_what_the_pod_gets() {
     assert_eq!(score(Machine::labelled(KEEP, "SingleNUMANode"), ("LS", "4", &[])), 50);
     assert_eq!(score(Machine::labelled(KEEP, "SingleNUMANode"), ("LS", "2", &[])), 62);
     assert_eq!(score(Machine::labelled(KEEP, "BestEffort"), ("LS", "4", &[])), 0);
+    assert_eq!(score(Machine::labelled(KEEP, "SingleNUMANode"), ("LS", "12", &[])), 0, "it gets nothing there");
     // Bound: cpu 4 and 6 of 24, memory 32 of 64.
     assert_eq!(score(Machine::amplified(), ("LSR", "4", &[FULL])), 54);
 }
@@ -359,37 +361,4 @@ fn numa_nodes_are_compared_by_the_resources_of_nodes() {
     let args = json!({"scoringStrategy": strategy("cpu"), "numaScoringStrategy": strategy("memory")});
     // cpu 2 of 8, not memory 16 of 32.
     assert_eq!(score(Machine::labelled(KEEP, "SingleNUMANode"), ("LS", "2", &[]), args), 75);
-}
-
-/// Two GPUs on each of two NUMA nodes.
-fn with_gpus(policy: &str) -> World {
-    let gpus = json!({"cpu": "16", "memory": "64Gi", "pods": "110", "koordinator.sh/gpu": "400"});
-    let mut world = World::of(&[Machine { allocatable: gpus, ..Machine::labelled(KEEP, policy) }]);
-    world.report_gpus("n1", &[0, 0, 1, 1]);
-    world
-}
-
-#[test]
-fn cpus_and_devices_come_from_the_same_numa_node() {
-    for policy in ["SingleNUMANode", "Restricted", "BestEffort"] {
-        let mut world = with_gpus(policy);
-        let first = format!("{} GPUs 0 1", shares("", &[(0, "1", "1Gi")]));
-        let second = format!("{} GPUs 2 3", shares("", &[(1, "4", "1Gi")]));
-        assert_eq!(world.create_with_gpus("a", "1", "200"), first, "{policy}");
-        assert_eq!(world.create_with_gpus("p", "4", "200"), second, "{policy}");
-    }
-}
-
-#[test]
-fn cpus_and_devices_on_different_numa_nodes_are_refused() {
-    let mut world = with_gpus("SingleNUMANode");
-    assert_eq!(world.create_with_gpus("a", "1", "200"), format!("{} GPUs 0 1", shares("", &[(0, "1", "1Gi")])));
-    assert_eq!(world.create("b", ("LS", "6", &[])), shares("", &[(1, "6", "1Gi")]));
-    let unaligned = "Unaligned NUMA Hint cause cpu prefer [01] among [01 11],\
-                     gpu prefer [10] among [10 11],memory prefer [01] among [01 11]";
-    assert_eq!(world.create_with_gpus("p", "4", "100"), refused(unaligned));
-    // A device that is reported later wakes the pod.
-    world.now = world.now + Duration::from_secs(20);
-    world.report_gpus("n1", &[0, 0, 1, 1, 0]);
-    assert_eq!(world.tried(), format!("{} GPUs 4", shares("", &[(0, "4", "1Gi")])));
 }

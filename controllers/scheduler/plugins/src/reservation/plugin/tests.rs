@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{DeviceShare, NodeNumaResource, NodePorts, NodeResourcesFit, testing::node};
 
+mod asked;
 mod gates;
 mod memory;
 mod parts;
@@ -39,11 +40,15 @@ impl World {
     }
 
     fn of_plugin(plugin: Reservation, cpus: &[u32]) -> Self {
+        Self::of_plugins(plugin, DeviceShare::default(), cpus)
+    }
+
+    fn of_plugins(plugin: Reservation, devices: DeviceShare, cpus: &[u32]) -> Self {
         let plugins: Vec<Arc<dyn Plugin>> = vec![
             Arc::new(plugin),
             Arc::new(NodeResourcesFit::default()),
             Arc::new(NodeNumaResource::new(NodeNumaResourceArgs::default())),
-            Arc::new(DeviceShare::default()),
+            Arc::new(devices),
             Arc::new(NodePorts),
         ];
         let profile = Profile {

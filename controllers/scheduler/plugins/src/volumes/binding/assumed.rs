@@ -1,5 +1,7 @@
 //! What was decided about claims whose pods have their nodes, before it is seen in the objects.
 
+mod audit;
+
 use std::{collections::BTreeMap, sync::Arc};
 
 use k8s_openapi::{
@@ -9,7 +11,7 @@ use k8s_openapi::{
 };
 use koord_core::key::ObjectKey;
 use koord_engine::{
-    cluster::{Cluster, Placed},
+    cluster::{Cluster, Mismatch, Placed},
     object::Objects,
     state::State,
 };
@@ -80,6 +82,15 @@ impl Assumed {
         self.bindings.get(volume)?.keys().next()
     }
 
+    fn hold(&mut self, held: &VolumesHeld) {
+        for Binding { volume, claim, .. } in &held.bindings {
+            add(&mut self.bindings, volume, claim);
+        }
+        for Provision { claim, .. } in &held.provisions {
+            add(&mut self.provisions, claim, &held.node);
+        }
+    }
+
     /// The node for which the volume of a claim is assumed to be made.
     pub(super) fn node_of(&self, claim: &ObjectKey) -> Option<&Arc<str>> {
         self.provisions.get(claim)?.keys().next()
@@ -92,13 +103,13 @@ impl State for Assumed {
     }
 
     fn placed(&mut self, _: &Cluster, placed: &Placed) {
-        let Some(held) = placed.holds.get::<VolumesHeld>() else { return };
-        for Binding { volume, claim, .. } in &held.bindings {
-            add(&mut self.bindings, volume, claim);
+        if let Some(held) = placed.holds.get() {
+            self.hold(held);
         }
-        for Provision { claim, .. } in &held.provisions {
-            add(&mut self.provisions, claim, &held.node);
-        }
+    }
+
+    fn audit_whole(&mut self, cluster: &Cluster) -> Vec<Mismatch> {
+        self.audit(cluster)
     }
 
     fn removed(&mut self, _: &Cluster, placed: &Placed) {

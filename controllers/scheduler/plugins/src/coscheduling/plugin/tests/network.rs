@@ -17,9 +17,14 @@ const NODES: [(&str, &str, &str); 7] = [
 
 /// Seven nodes of four cpus.
 pub(super) fn world(args: &Value) -> World {
+    world_beside(None, args, false)
+}
+
+fn world_beside(other: Option<Arc<dyn Plugin>>, args: &Value, in_batches: bool) -> World {
     let mut args = args.clone();
     args["awareNetworkTopology"] = json!(true);
-    let mut world = World::with(Coscheduling::new(&serde_json::from_value(args).unwrap()), &[]);
+    let plugin = Coscheduling::new(&serde_json::from_value(args).unwrap()).in_batches(in_batches);
+    let mut world = World::beside(other, plugin, &[]);
     for (name, block, spine) in NODES {
         world.add_node_at(name, 4, &json!({"t/block": block, "t/spine": spine}));
     }
@@ -101,6 +106,47 @@ fn a_gang_without_a_place_says_which_places_are_too_small() {
     world.add_node_at("n8", 4, &json!({"t/block": "b3", "t/spine": "s2"}));
     world.wait(12);
     assert_eq!(nodes(&world), "n5 n6 n7 n8");
+}
+
+/// Admits pods to a cluster with fewer pods than this.
+struct AtMost(usize);
+
+impl Plugin for AtMost {
+    fn name(&self) -> &'static str {
+        "AtMost"
+    }
+
+    fn admit(&self, _: &Request<'_>, cluster: &Cluster) -> Result<(), Rejection> {
+        let is_full = cluster.pods().count() >= self.0;
+        if is_full { Err(Rejection::unschedulable(ReasonCode::TooManyPods.says("too many"))) } else { Ok(()) }
+    }
+}
+
+#[test]
+fn a_gang_that_is_tried_as_a_whole_fails_before_its_first_member_is_placed() {
+    let tried = |pods_max: usize, in_batches: bool, args: &Value| {
+        let mut world = world_beside(Some(Arc::new(AtMost(pods_max))), args, in_batches);
+        world.put("low", 4, &json!({"node": "n7", "priority": -1}));
+        world.create(&["p1", "p2"], 4, &gathered(2, &must("BlockLayer")));
+        world
+    };
+    let gang = "GangGroup \"ns/g\" gets rejected due to member Pod";
+    let without = tried(2, false, &json!({}));
+    assert_eq!(without.messages["p1"], "0/7 nodes are available: too many.");
+    assert!(without.messages["p2"].starts_with(&format!("0/1 nodes are available: 1 {gang} \"ns/p1\"")));
+    let failed = "0/7 nodes are available: job batch schedule failed.";
+    let mut with = tried(2, true, &json!({}));
+    assert_eq!((with.bound(), &*with.messages["p2"]), (String::new(), failed));
+    let reason = format!("{gang} \"ns/p2\" is unschedulable with reason \"0/7 nodes are available: 7 job batch");
+    assert!(with.messages["p1"].contains(&reason), "{}", with.messages["p1"]);
+    let ended = with.engine.take_ended_jobs();
+    assert_eq!(ended.iter().map(|job| (job.result, job.is_batch)).collect::<Vec<_>>(), [("unschedulable", true)]);
+    let evicting = tried(2, true, &json!({"enablePreemption": true}));
+    assert_eq!(evicting.evicted, [""; 0]);
+    let mut fits = tried(3, true, &json!({}));
+    assert_eq!((fits.bound(), nodes(&fits)), ("p1:2 p2:2".to_owned(), "n5 n6".to_owned()));
+    let ended = fits.engine.take_ended_jobs();
+    assert_eq!(ended.iter().map(|job| (job.result, job.is_batch)).collect::<Vec<_>>(), [("scheduled", true)]);
 }
 
 #[test]

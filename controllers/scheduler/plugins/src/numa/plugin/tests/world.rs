@@ -195,7 +195,7 @@ pub(super) fn pod(
     requesting(name, (qos, annotations), priority, &json!({"cpu": cpu, "memory": memory}), node)
 }
 
-fn requesting(
+pub(super) fn requesting(
     name: &str,
     (qos, annotations): (&str, &[(&str, &str)]),
     priority: i32,

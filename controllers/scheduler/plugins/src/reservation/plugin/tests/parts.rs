@@ -1,6 +1,7 @@
 //! CPUs, NUMA nodes and devices of reservations and their owners.
 
 use koord_api::{device::Device, node_resource_topology::v1alpha1::NodeResourceTopology};
+use koord_config::scheduler::DeviceShareArgs;
 
 use super::*;
 use crate::device_share::{Allocation, Kind, testing::report};
@@ -8,7 +9,10 @@ use crate::numa::NumaHold;
 
 /// A node of NUMA nodes with four cores of two CPUs each, this policy, and these devices.
 fn machine(numa_nodes: u32, policy: &str, devices: &str) -> World {
-    let mut world = World::new(&[]);
+    equipped(World::new(&[]), numa_nodes, policy, devices)
+}
+
+fn equipped(mut world: World, numa_nodes: u32, policy: &str, devices: &str) -> World {
     let resource = |name: &str, amount: &str| json!({"name": name, "capacity": amount, "allocatable": amount, "available": amount});
     let zone = |node: u32| {
         let resources = [resource("cpu", "8"), resource("memory", "512Gi")];
@@ -101,6 +105,35 @@ fn gpu(percent: u32) -> Value {
 }
 
 #[test]
+fn devices_of_a_reservation_that_is_too_small_are_not_counted_on() {
+    let requests = |memory: &str| {
+        let mut all = gpu(200);
+        all["memory"] = json!(memory);
+        all
+    };
+    let devices = "gpu0@0/0 gpu1@0/0";
+    let mut world = machine(1, "", devices);
+    assert_eq!(world.keep("r", "x", &requests("1Gi"), RESTRICTED), "n1: gpu0 gpu1");
+    let mut members = json!({"status": {"allocatable": gpu(200)}});
+    for (name, amount) in [("cpu", "8"), ("memory", "8Gi"), ("pods", "110"), ("koordinator.sh/gpu-memory", "10Ti")] {
+        members["status"]["allocatable"][name] = json!(amount);
+    }
+    world.engine.set_node(node("n2", &members), world.now);
+    let devices: Arc<Device> = Arc::new(report(devices));
+    world.engine.set_object(Object::new(ObjectKey::cluster("n2"), Uid::from("n2"), false, devices), world.now);
+    assert_eq!(world.take("p", "x", &requests("2Gi"), ""), "n2: gpu0 gpu1", "n1 is emptier, and its GPUs are kept");
+}
+
+#[test]
+fn a_policy_that_nobody_knows_is_the_default_one() {
+    let mut world = machine(2, "", "");
+    assert_eq!(world.keep("r", "x", &cpu(4), r#"{"allocatePolicy": ""}"#), "n1: 0-3");
+    assert_eq!(world.keep("s", "x", &cpu(4), r#"{"allocatePolicy": ""}"#), "n1: 8-11");
+    let beside = world.keep("t", "x", &cpu(4), RESTRICTED);
+    assert!(beside.contains("node(s) reservation allocate policy conflict"), "{beside}");
+}
+
+#[test]
 fn owners_take_the_cpus_of_their_reservation_and_no_two_the_same() {
     let mut world = machine(2, "", "");
     assert_eq!(world.take("early", "y", &cpu(4), ""), "n1: 0-3");
@@ -166,8 +199,31 @@ fn an_owner_stays_on_the_numa_node_of_its_reservation() {
     assert_eq!(world.keep("r", "x", &cpu(6), RESTRICTED), "n1: 8-13");
     world.engine.remove_pod(&Uid::from("early"), world.now);
     assert_eq!(world.take("p", "x", &cpu(4), ""), "n1 in r: 8-11", "the other one is emptier");
-    assert!(world.take("q", "x", &cpu(4), BY_NAME).contains("Reservation(s) "), "there are 2 left");
+    assert_eq!(
+        world.take("q", "x", &cpu(4), BY_NAME),
+        "0/1 nodes are available: 1 Reservation(s) not enough cpus available to satisfy request. \
+         1 Reservation(s) exactly matches the requested reservation name, 1 Reservation(s) matched owner total",
+        "there are 2 left"
+    );
     assert_eq!(world.take("s", "x", &cpu(2), BY_NAME), "n1 in r: 12-13");
+}
+
+#[test]
+fn cpus_of_an_owner_that_goes_are_those_of_the_next_one() {
+    let mut world = equipped(pods::preempting(&[]), 1, "", "");
+    assert_eq!(world.keep("r", "x", &cpu(4), RESTRICTED), "n1: 0-3");
+    assert_eq!(world.take("p", "x", &cpu(4), BY_NAME), "n1 in r: 0-3");
+    let low = Arc::clone(&world.engine.cluster().pod(&Uid::from("p")).unwrap().pod);
+    let spec = ("scheduling.koordinator.sh/resource-spec", r#"{"requiredCPUBindPolicy":"FullPCPUs"}"#);
+    let annotations = low.template.annotations.iter().chain([spec]).collect();
+    let template = Arc::new(Template { priority: 9900, annotations, ..Template::clone(&low.template) });
+    let high = Pod { key: ObjectKey::new("ns", "high"), uid: Uid::from("high"), template, ..Pod::default() };
+    world.engine.set_pod(Arc::new(high), world.now);
+    let Outcome::Refused(refused) = world.next().unwrap().outcome else { panic!("the CPUs are taken") };
+    assert_eq!(refused.nominated.as_deref(), Some("n1"), "both the reservation and its owner have them");
+    world.engine.remove_pod(&Uid::from("p"), world.now);
+    world.now = world.now + std::time::Duration::from_mins(1);
+    assert_eq!((world.attempt(), world.part("high")), ("n1 in r".to_owned(), "0-3".to_owned()));
 }
 
 #[test]
@@ -223,4 +279,38 @@ fn shares_of_a_gpu_that_owners_have_count_once_for_others() {
     assert_eq!(world.take("other", "y", &gpu(50), ""), "n1: gpu0", "50 percent are kept, not 80");
     assert_eq!(world.take("q", "x", &gpu(20), ""), "n1 in r: gpu0");
     assert!(world.take("s", "x", &gpu(10), "").contains("Insufficient"), "nothing is left");
+}
+
+#[test]
+fn with_a_gate_a_reservation_keeps_the_devices_that_it_was_given_and_not_what_it_requests() {
+    let kept = |gate: &'static str| {
+        let devices = DeviceShare::with_gates(&DeviceShareArgs::default(), &|name| name == gate);
+        let world = World::of_plugins(Reservation::default(), devices, &[]);
+        let mut world = equipped(world, 1, "", "gpu0 gpu1");
+        let requests = json!({"koordinator.sh/gpu-core": "100", "koordinator.sh/gpu-memory-ratio": "100"});
+        assert_eq!(world.keep("r", "x", &requests, RESTRICTED), "n1: gpu0");
+        let id = world.engine.cluster().resources().get("koordinator.sh/gpu-memory");
+        let row = world.engine.cluster().row("n1").unwrap();
+        let memory = id.map_or(0, |id| world.engine.cluster().requested(id, row)) >> 30;
+        let status = world.objects["r"]["status"]["allocatable"].clone();
+        assert_eq!(world.take("p", "x", &gpu(100), BY_NAME), "n1 in r: gpu0");
+        assert_eq!(world.take("q", "x", &gpu(50), ""), "n1: gpu1", "nothing is left in the reservation");
+        assert_eq!(world.used(), 0);
+        (status, memory)
+    };
+    let mut amounts = json!({"koordinator.sh/gpu-core": "100", "koordinator.sh/gpu-memory-ratio": "100"});
+    assert_eq!(kept(""), (amounts.clone(), 0));
+    amounts["koordinator.sh/gpu-memory"] = json!("80Gi");
+    assert_eq!(kept("ResizePod"), (amounts, 80));
+}
+
+#[test]
+fn an_annotation_of_a_reservation_says_what_it_keeps_instead_of_what_it_requests() {
+    let mut world = World::new(&[8]);
+    world.create("r", 2, &json!({}));
+    let text = r#"{"resources":{"memory":"1Gi"}}"#;
+    let annotations = json!({"scheduling.koordinator.sh/reservation-resize-allocatable": text});
+    world.update("r", &|object| object["metadata"]["annotations"] = annotations.clone());
+    while world.attempt() != "-" {}
+    assert_eq!(world.objects["r"]["status"]["allocatable"], json!({"cpu": "2", "memory": "1Gi"}));
 }

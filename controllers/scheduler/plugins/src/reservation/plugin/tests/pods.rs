@@ -77,7 +77,7 @@ fn a_pod_that_keeps_what_it_has_is_not_beside_reservations_of_the_default_policy
 }
 
 /// A scheduler that makes room for Reservations.
-fn preempting(cpus: &[u32]) -> World {
+pub(super) fn preempting(cpus: &[u32]) -> World {
     let args = ReservationArgs { enable_preemption: true, ..ReservationArgs::default() };
     World::of_plugin(Reservation::new(&args, |_| false), cpus)
 }
@@ -110,4 +110,74 @@ fn room_that_is_made_for_a_reservation_is_not_taken_by_less_important_pods() {
     world.engine.remove_object(std::any::TypeId::of::<ReservationObject>(), "r", world.now);
     world.engine.remove_pod(&Uid::from("victim"), world.now);
     assert_eq!(world.pod("small", 1, &[], ""), "n1");
+}
+
+/// A pod that is more important than others.
+fn important(name: &str, cpus: u32, labels: &[(&str, &str)], affinity: &str) -> Pod {
+    let pod = World::of(name, cpus, labels, affinity);
+    Pod { template: Arc::new(Template { priority: 10, ..Template::clone(&pod.template) }), ..pod }
+}
+
+/// On a node of 8 cores, 4 of them reserved for a pod that runs there: who goes for a pod, and what becomes of it then.
+fn who_goes(policy: &str, pod: Pod) -> (Vec<String>, String) {
+    let mut world = preempting(&[8]);
+    world.reserve("r", 4, &json!({"allocateOnce": false, "allocatePolicy": policy}));
+    assert_eq!(world.owner("owner", 4, ""), "n1 in r");
+    assert_eq!(world.pod("plain", 4, &[], ""), "n1");
+    world.engine.set_pod(Arc::new(pod), world.now);
+    let Outcome::Refused(refused) = world.next().unwrap().outcome else { panic!("there is no room") };
+    for victim in &refused.victims {
+        world.engine.remove_pod(&victim.uid, world.now);
+    }
+    world.now = world.now + std::time::Duration::from_mins(1);
+    let mut names: Vec<String> = refused.victims.iter().map(|victim| victim.key.name().to_owned()).collect();
+    names.sort();
+    (names, world.attempt())
+}
+
+#[test]
+fn the_place_of_an_owner_within_its_reservation_is_taken_over_by_owners_alone() {
+    let goes = |names: &[&str], then: &str| {
+        let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        (names, then.to_owned())
+    };
+    let owner = |cpus, affinity: &str| important("high", cpus, &[("app", "x")], affinity);
+    assert_eq!(
+        who_goes("Restricted", owner(4, r#"{"name":"r"}"#)),
+        goes(&["owner"], "n1 in r"),
+        "owner-preempts-inside"
+    );
+    assert_eq!(who_goes("Aligned", owner(8, "")), goes(&["owner", "plain"], "n1 in r"), "both parts count");
+    // What an owner leaves stays reserved; a pod that matches no reservation takes the place of another such pod.
+    assert_eq!(who_goes("Restricted", important("high", 4, &[], "")), goes(&["plain"], "n1"));
+}
+
+#[test]
+fn marked_pods_of_the_whole_cluster_are_taken_over_by_their_priority() {
+    let taken = |first: &str, second: &str| {
+        let pre_allocation = koord_config::scheduler::PreAllocation { enable_cluster_mode: true, ..Default::default() };
+        let args = ReservationArgs { pre_allocation_config: Some(pre_allocation), ..ReservationArgs::default() };
+        let mut world = World::of_plugin(Reservation::new(&args, |_| false), &[8]);
+        let label = [("pod.koordinator.sh/is-pre-allocatable", "true")];
+        let mut run = |name: &str, labels: &[(&str, &str)], priority: &str| {
+            let pod = World::of(name, 2, labels, "");
+            let annotations = [("pod.koordinator.sh/pre-allocatable-priority", priority)].into_iter().collect();
+            let template = Arc::new(Template { annotations, ..Template::clone(&pod.template) });
+            world.engine.set_pod(Arc::new(Pod { template, node: Some("n1".into()), ..pod }), world.now);
+        };
+        run("a", &label, first);
+        run("b", &label, second);
+        run("unmarked", &[], "100");
+        // The priority counts that a pod has when the Reservation is placed.
+        run("c", &label, "100");
+        run("c", &label, "0");
+        let over = json!({
+            "allocatePolicy": "Restricted", "preAllocation": true, "preAllocationPolicy": {"mode": "Cluster"},
+            "labels": {"scheduling.koordinator.sh/pre-allocation-required": "true"},
+        });
+        assert_eq!(world.reserve("r", 2, &over), "n1");
+        world.upkeep();
+        world.objects["r"]["status"]["currentOwners"][0]["name"].as_str().unwrap().to_owned()
+    };
+    assert_eq!([taken("1", "9"), taken("9", "1"), taken("x", "1")], ["b", "a", "b"]);
 }

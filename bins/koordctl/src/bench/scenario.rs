@@ -1,0 +1,276 @@
+//! What is measured: a file with nodes and pods, or with operations that are played one after the other.
+//!
+//! The fields of a plain scenario are those of the original's performance harness.
+
+mod builtin;
+mod check;
+mod ops;
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use koord_config::{DurationText, Problem, QuantityText, decode};
+use koord_resource::{
+    Duration,
+    yaml::{parse, place, read_text},
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use self::builtin::names;
+pub(super) use self::builtin::{LIST, builtin, list};
+pub(super) use self::ops::{
+    Barrier, Churn, ChurnMode, CreateAny, CreateNamespaces, CreateNodes, CreatePods, DeletePods, Op, Selection, Stage,
+    Step, UpdateAny,
+};
+
+/// What is measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct Scenario {
+    /// Its name, which the result has too.
+    pub(super) name: String,
+    /// What it shows.
+    pub(super) description: Option<String>,
+    /// The scheduler that is measured. Default koord-scheduler.
+    pub(super) scheduler_name: Option<String>,
+    /// The namespace of pods that name none. Default benchmark.
+    pub(super) namespace: Option<String>,
+    /// How many nodes there are.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub(super) node_count: Option<u32>,
+    /// How many nodes are created at once. Default 20.
+    #[schemars(range(min = 1, max = 1000))]
+    pub(super) node_creation_workers: Option<u32>,
+    /// How many pods are created and measured.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub(super) pod_count: Option<u32>,
+    /// How many pods are created at once. Default 50.
+    #[schemars(range(min = 1, max = 1000))]
+    pub(super) concurrency: Option<u32>,
+    /// How many requests a second create objects; 0 or nothing means no limit.
+    #[serde(rename = "clientQPS")]
+    #[schemars(range(min = 0, max = 1_000_000))]
+    pub(super) client_qps: Option<u32>,
+    /// How many requests may come at once after a pause. Default clientQPS.
+    #[schemars(range(min = 1, max = 1_000_000))]
+    pub(super) client_burst: Option<u32>,
+    /// The QoS class of the pods.
+    pub(super) qos_class: Option<String>,
+    /// What each pod requests, and is limited to.
+    #[schemars(with = "BTreeMap<String, QuantityText>")]
+    pub(super) resource_requests: BTreeMap<String, Value>,
+    /// Labels of the pods.
+    pub(super) labels: BTreeMap<String, String>,
+    /// Annotations of the pods.
+    pub(super) annotations: BTreeMap<String, String>,
+    /// A file with the Node that all nodes are made after, beside the scenario.
+    pub(super) node_template_file: Option<PathBuf>,
+    /// How long it may take. Default 10m.
+    #[schemars(with = "Option<DurationText>")]
+    pub(super) timeout: Option<Duration>,
+    /// What counts as worse than an earlier result.
+    pub(super) thresholds: Thresholds,
+    /// The pods form gangs of so many.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub(super) gang_size: Option<u32>,
+    /// So many pods of a gang are placed together. Default gangSize.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub(super) min_member: Option<u32>,
+    /// Notes; they have no effect.
+    pub(super) extra: BTreeMap<String, Value>,
+    /// Objects that operations are made of, by name. `extends` in one names another that it changes; `node` and `pod` are there.
+    pub(super) templates: BTreeMap<String, Value>,
+    /// What happens, one after the other, in place of nodeCount and podCount.
+    pub(super) ops: Vec<Op>,
+}
+
+/// What counts as worse than an earlier result.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct Thresholds {
+    /// By how many percent the throughput may fall.
+    #[schemars(range(min = 0.0, max = 100.0))]
+    pub(super) throughput_drop_pct: Option<f64>,
+    /// By how many percent the 99th percentile of the wait for a node may grow.
+    #[schemars(range(min = 0.0))]
+    pub(super) p99_increase_pct: Option<f64>,
+}
+
+impl Scenario {
+    /// Reads the scenario of a file, with the file that it names.
+    pub(super) fn of_file(file: &Path) -> Result<Self> {
+        let cannot = || format!("{} cannot be read", file.display());
+        let text = File::open(file).and_then(read_text).with_context(cannot)?;
+        let mut scenario = Self::of_text(&file.display().to_string(), &text)?;
+        if let Some(template) = &scenario.node_template_file {
+            let path = file.parent().unwrap_or(Path::new("")).join(template);
+            scenario.templates.insert("node".to_owned(), node_of(&path)?);
+        }
+        Ok(scenario)
+    }
+
+    /// Reads a scenario; each mistake is named with its line.
+    fn of_text(name: &str, text: &str) -> Result<Self> {
+        let document = parse(text).map_err(|error| match error.line {
+            0 => anyhow!("{name}: {error}"),
+            line => anyhow!("{name}:{line}: {error}"),
+        })?;
+        let problems = match decode::<Self>(&document) {
+            Ok(scenario) => match scenario.problems() {
+                none if none.is_empty() => return Ok(scenario),
+                problems => problems,
+            },
+            Err(problems) => problems,
+        };
+        let lines = place::lines(text);
+        let line = |problem: &Problem| {
+            let suggestion = problem.suggestion.as_deref().map(|text| format!("; {text}")).unwrap_or_default();
+            format!("{name}:{}: {problem}{suggestion}", place::line_of(&lines, &problem.path) + 1)
+        };
+        bail!("{}", problems.iter().map(line).collect::<Vec<_>>().join("\n"))
+    }
+
+    /// What is played: the operations, or nodes and then pods.
+    pub(super) fn steps(&self) -> Vec<Step> {
+        if !self.ops.is_empty() {
+            return self.ops.iter().filter_map(Op::step).collect();
+        }
+        let nodes = CreateNodes { count: self.node_count.unwrap_or(1), ..CreateNodes::default() };
+        let pods = CreatePods {
+            count: self.pod_count.unwrap_or(1),
+            collect_metrics: true,
+            gang_size: self.gang_size,
+            min_member: self.min_member,
+            ..CreatePods::default()
+        };
+        vec![Step::CreateNodes(nodes), Step::CreatePods(pods)]
+    }
+
+    /// The scheduler that is measured.
+    pub(super) fn scheduler(&self) -> &str {
+        self.scheduler_name.as_deref().unwrap_or("koord-scheduler")
+    }
+
+    /// The namespace of pods that name none.
+    pub(super) fn namespace(&self) -> &str {
+        self.namespace.as_deref().unwrap_or("benchmark")
+    }
+
+    /// How long it may take.
+    pub(super) fn timeout(&self) -> std::time::Duration {
+        self.timeout.and_then(Duration::to_std).unwrap_or(std::time::Duration::from_mins(10))
+    }
+}
+
+fn node_of(path: &Path) -> Result<Value> {
+    let name = || format!("nodeTemplateFile {}", path.display());
+    let text = File::open(path).and_then(read_text).with_context(|| format!("{} cannot be read", name()))?;
+    let node = parse(&text).map_err(|error| anyhow!("{}:{}: {error}", name(), error.line))?;
+    if node["kind"] != "Node" {
+        bail!("{} must hold a Node", name());
+    }
+    Ok(node)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Scenario, String> {
+        Scenario::of_text("s.yaml", text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_plain_scenario_has_the_fields_of_the_original() {
+        let text = "\
+name: mine
+description: words
+schedulerName: other
+namespace: bench
+nodeCount: 5
+nodeCreationWorkers: 2
+podCount: 10
+concurrency: 3
+clientQPS: 100
+clientBurst: 200
+qosClass: LS
+resourceRequests: {cpu: 500m, memory: 512Mi}
+labels: {a: b}
+annotations: {c: d}
+timeout: 90s
+thresholds: {throughputDropPct: 10, p99IncreasePct: 20}
+gangSize: 5
+minMember: 4
+extra: {anything: [1]}
+";
+        let scenario = read(text).unwrap();
+        assert_eq!((scenario.scheduler(), scenario.namespace(), scenario.timeout().as_secs()), ("other", "bench", 90));
+        let [Step::CreateNodes(nodes), Step::CreatePods(pods)] = &scenario.steps()[..] else { panic!() };
+        assert_eq!((nodes.count, pods.count, pods.gang_size, pods.collect_metrics), (5, 10, Some(5), true));
+    }
+
+    #[test]
+    fn every_mistake_has_its_line_and_a_remedy() {
+        for (text, message) in [
+            ("name: a\nnodeCout: 3\n", "s.yaml:2: nodeCout: unknown field; did you mean nodeCount?"),
+            ("name: a\nnodeCount: 0\npodCount: 1\n", "s.yaml:2: nodeCount: must be 1 or greater"),
+            ("name: a\nnodeCount: many\n", "s.yaml:2: nodeCount: must be a whole number, not a text"),
+            ("name: a\nnodeCount: 1\n", "s.yaml:1: podCount: must be set, or ops"),
+            ("nodeCount: 1\npodCount: 1\n", "s.yaml:1: name: must be set"),
+            (
+                "name: a b\nnodeCount: 1\npodCount: 1\n",
+                "s.yaml:1: name: must be of lower-case letters, digits and '-', because files are named after it",
+            ),
+            (
+                "name: a\nnodeCount: 1\npodCount: 1\nminMember: 2\n",
+                "s.yaml:4: minMember: has no effect without gangSize",
+            ),
+            (
+                "name: a\nnodeCount: 1\npodCount: 1\ngangSize: 2\nminMember: 3\n",
+                "s.yaml:5: minMember: must not be more than gangSize",
+            ),
+            (
+                "name: a\nnodeCount: 1\npodCount: 1\nqosClass: LSX\n",
+                "s.yaml:4: qosClass: \"LSX\" is none of LSE, LSR, LS, BE, SYSTEM",
+            ),
+            (
+                "name: a\nnodeCount: 1\npodCount: 1\ntimeout: soon\n",
+                "s.yaml:4: timeout: time: invalid duration \"soon\"; durations are texts such as 90s, 5m or 1h30m",
+            ),
+            (
+                "name: a\nthresholds:\n  p99IncreasePct: -1\n",
+                "s.yaml:3: thresholds.p99IncreasePct: must be 0 or greater",
+            ),
+            ("name: a\nname: b\n", "s.yaml:2: "),
+            (
+                "name: a\nops:\n- createPods: {count: 1, template: pdo, collectMetrics: true}\n",
+                "s.yaml:3: ops[0].createPods.template: there is no template \"pdo\"; did you mean \"pod\"?",
+            ),
+            (
+                "name: a\nops:\n- createPod: {count: 1}\n",
+                "s.yaml:3: ops[0].createPod: unknown field; did you mean createPods?",
+            ),
+            (
+                "name: a\nops:\n- createNodes: {count: 1}\n  sleep: 1s\n",
+                "s.yaml:3: ops[0]: must be one operation, not 2",
+            ),
+            (
+                "name: a\nops:\n- createNodes: {count: 1}\n",
+                "s.yaml:2: ops: nothing is measured; set collectMetrics in a createPods, or add startCollectingMetrics",
+            ),
+            (
+                "name: a\nnodeCount: 1\nops:\n- createNodes: {count: 1}\n",
+                "s.yaml:2: nodeCount: has no effect beside ops",
+            ),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.starts_with(message), "{text}\n{error}");
+        }
+    }
+}

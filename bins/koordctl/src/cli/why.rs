@@ -1,0 +1,51 @@
+//! Options of `why`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use jiff::Timestamp;
+use koord_program::flags::time;
+
+use super::shared::{AnswerArgs, SchedulerArgs, name, namespace};
+
+/// Options of `why`.
+#[derive(Clone, Debug, Args)]
+pub struct WhyArgs {
+    /// Name of the pod; or gang NAMESPACE/NAME; or reservation NAME
+    #[arg(value_name = "[KIND] NAME", num_args = 0..=2, value_parser = name_or_key)]
+    pub what: Vec<String>,
+    /// Namespace of the pod or gang
+    #[arg(short, long, default_value = "default", value_name = "NAME", value_parser = namespace)]
+    pub namespace: String,
+    /// File with a pod that does not exist yet, as if it had just been created: YAML or JSON; - for standard input
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// The last attempts of the pod instead, as the scheduler that runs has kept them, newest first
+    #[arg(long, conflicts_with_all = ["file", "node", "filename", "at"])]
+    pub history: bool,
+    /// URL of the HTTP port of the scheduler that is asked for --history; in a cluster after kubectl port-forward
+    #[arg(long = "scheduler", default_value = "http://127.0.0.1:10251", value_name = "URL", requires = "history")]
+    pub running: String,
+    /// The only node that is asked about, with the words of every plugin
+    #[arg(long, value_name = "NAME", value_parser = name)]
+    pub node: Option<String>,
+    /// Files with the objects instead of a cluster: YAML or JSON, also lists and folders; - for standard input
+    #[arg(short, long, value_name = "FILE")]
+    pub filename: Vec<PathBuf>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub scheduler: SchedulerArgs,
+    /// The time for which it is said, such as 2026-01-02T03:04:05Z; without it now
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub at: Option<Timestamp>,
+    #[command(flatten)]
+    #[allow(missing_docs)]
+    pub answer: AnswerArgs,
+}
+
+/// A name, or a namespace and a name.
+fn name_or_key(text: &str) -> Result<String, String> {
+    let (of, own) = text.split_once('/').map_or((None, text), |(of, own)| (Some(of), own));
+    of.map(namespace).transpose()?;
+    name(own).map(|_| text.to_owned())
+}

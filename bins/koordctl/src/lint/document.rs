@@ -1,0 +1,211 @@
+//! What is to change in a document.
+
+use std::cell::OnceCell;
+
+use koord_api::{catalogue, quota, slo_config};
+use koord_resource::{
+    admission::{Denial, Operation},
+    declare::Profile,
+    document::Declared,
+    schema::{
+        Schema,
+        structural::{prune, validate_object},
+    },
+    yaml::place::{self, Line, Step, line_of, steps},
+};
+use serde_json::Value;
+
+use super::{Finding, Parsed, configuration, flags};
+use crate::{
+    names::question,
+    reviewer::{Resource, Reviewer},
+};
+
+/// A document whose objects are looked at.
+#[derive(Default)]
+pub(super) struct Document<'t> {
+    file: &'t str,
+    start: usize,
+    text: &'t str,
+    /// What stands in the text, once something is to be pointed at.
+    lines: OnceCell<Vec<Line<'t>>>,
+    /// Kind and name, for messages.
+    object: String,
+    findings: Vec<Finding>,
+    /// Fields that the schema of the present object refuses.
+    refused: Vec<String>,
+}
+
+impl<'t> Document<'t> {
+    pub(super) fn of(parsed: &Parsed<'t>) -> Self {
+        let Parsed { file, start, text, .. } = *parsed;
+        Self { file, start, text, ..Self::default() }
+    }
+
+    pub(super) fn into_findings(self) -> Vec<Finding> {
+        self.findings
+    }
+
+    /// It holds no objects.
+    pub(super) fn unreadable(&mut self, error: String) {
+        "document".clone_into(&mut self.object);
+        self.find(&[], error, None);
+    }
+
+    fn find(&mut self, at: &[Step], message: String, suggestion: Option<String>) {
+        self.add(at, true, message, suggestion);
+    }
+
+    fn add(&mut self, at: &[Step], is_error: bool, message: String, suggestion: Option<String>) {
+        let lines = self.lines.get_or_init(|| place::lines(self.text));
+        let line = self.start + line_of(lines, at) + 1;
+        let (file, object) = (self.file.to_owned(), self.object.clone());
+        self.findings.push(Finding { file, line, object, is_error, message, suggestion });
+    }
+
+    /// `refusal`: of a quota, what its tree says.
+    pub(super) fn object(&mut self, object: &Value, reviewer: &Reviewer, refusal: Option<Denial>, has_quotas: bool) {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let (api_version, kind) = (text("/apiVersion"), text("/kind"));
+        self.object = format!("{kind} {}", text("/metadata/name"));
+        if api_version.is_empty() || kind.is_empty() {
+            return self.unreadable("an object needs apiVersion and kind".to_owned());
+        }
+        if let Some(kind) = koord_config::Kind::of(object) {
+            return self.component(kind, object);
+        }
+        self.refused.clear();
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        self.keys(object);
+        if let Some(declared) = self.declared(group, version, kind) {
+            self.schema(&declared.schema(Profile::Hardened), object);
+            match kind {
+                "ElasticQuota" => refusal.into_iter().for_each(|denial| self.denied(denial)),
+                _ => self.handlers(
+                    Resource { group, version, plural: declared.info.plural },
+                    object,
+                    reviewer,
+                    has_quotas,
+                ),
+            }
+        } else if (group, kind) == ("", "ConfigMap") {
+            self.config_map(object, reviewer);
+        } else if (group, kind) == ("", "Pod") {
+            self.handlers(Resource { group, version, plural: "pods" }, object, reviewer, has_quotas);
+        } else if (group, kind) == ("", "Node") {
+            self.handlers(Resource { group, version, plural: "nodes" }, object, reviewer, has_quotas);
+        } else if (group, kind) == ("apps", "Deployment") {
+            for mistake in flags::mistakes(object) {
+                self.find(&steps(&mistake.path), mistake.message, mistake.suggestion);
+            }
+        }
+    }
+
+    /// A configuration of a component, which is no object of the API server.
+    fn component(&mut self, kind: koord_config::Kind, document: &Value) {
+        kind.name().clone_into(&mut self.object);
+        for problem in kind.check(document) {
+            self.find(&problem.path, problem.to_string(), problem.suggestion);
+        }
+    }
+
+    /// The kind's declaration; a kind of one of our groups that does not exist is a finding.
+    fn declared(&mut self, group: &str, version: &str, kind: &str) -> Option<&'static Declared> {
+        let ours = || koord_api::KINDS.iter().copied().flatten().filter(|declared| declared.info.group == group);
+        let found = ours().find(|declared| declared.info.kind == kind && declared.info.version == version);
+        if found.is_none() && ours().next().is_some() {
+            let known: Vec<String> =
+                ours().map(|declared| format!("{} of {group}/{}", declared.info.kind, declared.info.version)).collect();
+            let wrong = format!("there is no {kind} of {group}/{version}");
+            let suggestion = question(&format!("{kind} of {group}/{version}"), known.iter().map(String::as_str));
+            self.find(&steps("apiVersion"), wrong, suggestion);
+        }
+        found
+    }
+
+    /// What the API server says by the schema.
+    fn schema(&mut self, schema: &Schema, object: &Value) {
+        let mut pruned = object.clone();
+        for unknown in prune::prune(schema, &mut pruned) {
+            let at = steps(&unknown);
+            let suggestion = sibling(schema, &at);
+            self.find(&at, format!("unknown field \"{unknown}\""), suggestion);
+        }
+        for error in &validate_object(schema, &pruned, None) {
+            self.find(&steps(&error.field), error.to_string(), None);
+            self.refused.push(error.field.clone());
+        }
+    }
+
+    /// What the webhooks say to the creation of the object.
+    fn handlers(&mut self, resource: Resource<'_>, object: &Value, reviewer: &Reviewer, has_quotas: bool) {
+        let reviewed = reviewer.review(resource, Operation::Create, object, None);
+        reviewed.denials.into_iter().for_each(|denial| self.denied(denial));
+        let quota = format!("metadata.labels[{}]", quota::NAME);
+        for warning in reviewed.warnings {
+            let field = warning.split(": ").next().unwrap_or_default();
+            // A quota that no file holds may be in the cluster; a key whose value is wrong was found already.
+            if (field == quota && !has_quotas) || self.refused.iter().any(|refused| refused == field) {
+                continue;
+            }
+            self.add(&steps(field), false, warning, None);
+        }
+    }
+
+    fn denied(&mut self, denial: Denial) {
+        if denial.causes.is_empty() {
+            let at = denial.advice.map(|advice| steps(&advice.field.to_string())).unwrap_or_default();
+            self.find(&at, denial.message, denial.advice.map(|advice| advice.remedy.to_owned()));
+        }
+        for cause in denial.causes {
+            // A field that the schema has refused already is refused once.
+            if !self.refused.contains(&cause.field) {
+                self.find(&steps(&cause.field), cause.to_string(), None);
+            }
+        }
+    }
+
+    /// Every key of `slo-controller-config` by itself, so that each mistake is found at its key.
+    fn config_map(&mut self, object: &Value, reviewer: &Reviewer) {
+        let metadata = &object["metadata"];
+        if metadata["name"] != slo_config::CONFIG_MAP_NAME || metadata["namespace"] != slo_config::CONFIG_MAP_NAMESPACE
+        {
+            return;
+        }
+        for mistake in configuration::mistakes(reviewer, object) {
+            let at = [Step::Key("data".to_owned()), Step::Key(mistake.key)];
+            self.find(&at, mistake.message, mistake.suggestion);
+        }
+    }
+
+    /// Labels and annotations of the protocol, on whatever object.
+    fn keys(&mut self, object: &Value) {
+        for part in ["labels", "annotations"] {
+            for (name, value) in object["metadata"][part].as_object().into_iter().flatten() {
+                let (Some(entry), Some(text)) = (catalogue::find(name), value.as_str()) else { continue };
+                if let Err(error) = entry.rewrite(text) {
+                    let at = ["metadata", part, name].map(|step| Step::Key(step.to_owned()));
+                    self.find(
+                        &at,
+                        format!("{name}: {text:?} is wrong: {}", error.reason),
+                        Some(format!("expected {}", error.expected)),
+                    );
+                    self.refused.push(format!("metadata.{part}[{name}]"));
+                }
+            }
+        }
+    }
+}
+
+/// The declared field beside an unknown one that is most like it.
+fn sibling(schema: &Schema, unknown: &[Step]) -> Option<String> {
+    let (Step::Key(name), parents) = unknown.split_last()? else { return None };
+    let mut node = schema;
+    for step in parents {
+        node = match step {
+            Step::Key(name) => node.properties.get(name)?,
+            Step::Index(_) => node.items.as_deref()?,
+        };
+    }
+    question(name, node.properties.keys().map(String::as_str))
+}

@@ -1,0 +1,54 @@
+//! Files as documents with objects, and the lines at which things stand.
+
+use koord_resource::yaml::place::{self, Step, line_of};
+use serde_json::Value;
+
+use crate::files::File;
+
+/// A document with the objects in it.
+pub(crate) struct Parsed<'t> {
+    pub(super) file: &'t str,
+    /// The line of the file, from 0, at which the document starts.
+    pub(super) start: usize,
+    pub(super) text: &'t str,
+    pub(crate) objects: Result<Vec<Value>, String>,
+}
+
+impl Parsed<'_> {
+    /// The line of the file, from 1, at which a field stands.
+    pub(crate) fn line_of(&self, path: &[Step]) -> usize {
+        self.start + line_of(&place::lines(self.text), path) + 1
+    }
+}
+
+/// The documents of a file.
+pub(crate) fn parse(file: &File) -> Vec<Parsed<'_>> {
+    let parse = |(start, text)| {
+        let objects = match koord_resource::yaml::parse(text) {
+            Ok(Value::Null) => Ok(Vec::new()),
+            Ok(mut value) if value["kind"] == "List" => {
+                Ok(value["items"].as_array_mut().map(std::mem::take).unwrap_or_default())
+            }
+            Ok(value) if !file.is_named && value["apiVersion"].is_null() && value["kind"].is_null() => Ok(Vec::new()),
+            Ok(value) => Ok(vec![value]),
+            Err(error) => Err(error.to_string()),
+        };
+        Parsed { file: &file.name, start, text, objects }
+    };
+    documents(&file.text).into_iter().map(parse).collect()
+}
+
+/// The documents of a file with the line at which each starts.
+fn documents(text: &str) -> Vec<(usize, &str)> {
+    let mut documents = Vec::new();
+    let (mut start, mut start_line, mut offset) = (0, 0, 0);
+    for (number, line) in text.split_inclusive('\n').enumerate() {
+        if line.trim_end() == "---" || line.starts_with("--- ") {
+            documents.push((start_line, &text[start..offset]));
+            (start, start_line) = (offset + line.len(), number + 1);
+        }
+        offset += line.len();
+    }
+    documents.push((start_line, &text[start..]));
+    documents
+}

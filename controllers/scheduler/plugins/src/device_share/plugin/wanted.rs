@@ -1,0 +1,167 @@
+//! What a pod wants of the devices of a node, as filters and scores ask for it.
+
+use std::sync::Arc;
+
+use koord_api::device_protocol::GPU_ISOLATION_PROVIDER;
+use koord_engine::{
+    cluster::Cluster,
+    columns::Row,
+    node::Node,
+    plugin::{Filter, Refusal, Score, default_scaled},
+};
+use koord_scheduling::NumaMask;
+
+use super::{
+    super::{
+        allocate::{Allocator, Limits, NodeLabels},
+        allocation::Allocation,
+        fragments::Taken,
+        node::NodeDevices,
+        numa::NumaNodes,
+        refusal::Refused,
+        request::DeviceRequest,
+        score::Scorer,
+        state::Devices,
+        ways::{Way, ways},
+    },
+    Settings,
+};
+use crate::reservation::{
+    Within,
+    lots::{Asks, Source},
+};
+
+/// The reason with the operand of a model that cannot be shared.
+pub(super) const UNSHAREABLE: u16 = u16::MAX;
+/// The operand of other reasons for a pod that uses a reservation or waits.
+pub(super) const KEPT: u64 = 1;
+
+/// What is looked for on every node.
+pub(super) struct Wanted {
+    pub(super) request: DeviceRequest,
+    /// What the pod wants of reservations.
+    pub(super) asks: Asks,
+    pub(super) milli_cpu: i64,
+    pub(super) settings: Arc<Settings>,
+}
+
+/// How nodes are compared: by their devices on the NUMA nodes of which the pod would get everything.
+pub(super) struct Compared {
+    pub(super) wanted: Wanted,
+    /// Who has found them; none where nobody keeps to NUMA nodes.
+    pub(super) numa_nodes: Option<Box<dyn NumaNodes>>,
+}
+
+impl Wanted {
+    /// Asks about the devices of a node in the ways in which the pod may take them; the first answer that is none of a
+    /// refusal counts, or the last refusal. None where the node reports no devices.
+    pub(super) fn first<T>(
+        &self,
+        cluster: &Cluster,
+        row: Row,
+        (numa_nodes, is_reserving): (Option<NumaMask>, bool),
+        source: &Source,
+        ask: impl Fn(&Allocator<'_>, &Way<'_>) -> Result<T, Refused>,
+    ) -> Option<Result<T, Refused>> {
+        let devices = cluster.state::<Devices>()?;
+        let node: &NodeDevices = devices.of(row).filter(|node| node.is_reported)?;
+        let labels = &cluster.node(row)?.labels;
+        let gpus = self.request.gpus.as_ref();
+        let templates = gpus.and_then(|gpus| devices.templates.needed(gpus, &self.settings.templates_for));
+        let compared = if is_reserving { self.compared(cluster, row) } else { None };
+        let mut answer = Err(Refused::Devices(self.request.kinds().next()?));
+        for way in ways(cluster, row, node, &self.asks, source) {
+            let allocator = Allocator {
+                node: &way.node,
+                labels: NodeLabels::of(|name| labels.get(name)),
+                request: &self.request,
+                scorer: compared.as_ref().unwrap_or(&self.settings.scorer),
+                templates: templates.as_ref(),
+                numa_nodes,
+                is_reserving,
+            };
+            answer = ask(&allocator, &way);
+            if answer.is_ok() {
+                break;
+            }
+        }
+        Some(answer)
+    }
+
+    /// The devices that the pod gets of a node; none where it reports none.
+    pub(super) fn allocate(
+        &self,
+        cluster: &Cluster,
+        row: Row,
+        at: (Option<NumaMask>, bool),
+        source: &Source,
+    ) -> Option<Result<Allocation, Refused>> {
+        self.first(cluster, row, at, source, |allocator, way| way.complete(allocator.allocate(&way.limits)?))
+    }
+
+    /// With LeastFragmented: how GPUs of a node are compared for a share of one.
+    fn compared(&self, cluster: &Cluster, row: Row) -> Option<Scorer> {
+        let scorer = Some(&self.settings.scorer).filter(|scorer| scorer.is_least_fragmented())?;
+        let by_gpu = Taken::of(self.milli_cpu, self.request.gpus.as_ref()).by_gpu(cluster, row);
+        Some(scorer.with(by_gpu))
+    }
+
+    /// Whether GPUs of this node can be shared as the pod wants.
+    fn check_sharing(&self, node: &Node) -> Result<(), Refusal> {
+        let Some(gpus) = self.request.gpus.as_ref().filter(|gpus| gpus.is_shared) else { return Ok(()) };
+        let isolates = |provider: &String| node.labels.get(GPU_ISOLATION_PROVIDER.name()) == Some(provider);
+        if gpus.isolation.as_ref().is_some_and(|provider| !isolates(provider)) {
+            return Err(Refused::Isolation.refusal());
+        }
+        let own = NodeLabels::of(|name| node.labels.get(name));
+        let is_own = |(vendor, model): &(String, String)| vendor == own.vendor && model == own.model;
+        let listed = (0..).zip(&self.settings.unshareable).find(|(_, model)| is_own(model));
+        match listed {
+            Some((index, _)) => Err(Refusal { reason: UNSHAREABLE, resolvable: false, operand: index }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Filter for Wanted {
+    fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal> {
+        cluster.node(row).map_or(Ok(()), |node| self.check_sharing(node))?;
+        let allocated = self.allocate(cluster, row, (None, false), &Source::Any);
+        let operand = if self.asks.needs_one { KEPT } else { 0 };
+        let refusal = |refused: Refused| Refusal { operand, ..refused.refusal() };
+        allocated.map_or(Ok(()), |allocated| allocated.map(drop).map_err(refusal))
+    }
+}
+
+impl Within for Wanted {
+    fn takes(&self, cluster: &Cluster, row: Row, source: &Source) -> bool {
+        self.allocate(cluster, row, (None, false), source).is_none_or(|allocated| allocated.is_ok())
+    }
+}
+
+impl Score for Compared {
+    fn score(&self, cluster: &Cluster, row: Row) -> i64 {
+        let Self { wanted, numa_nodes } = self;
+        let score = |allocator: &Allocator<'_>, way: &Way<'_>| {
+            // A filter has found out already that one of the ways will do.
+            if way.limits != Limits::default() {
+                allocator.allocate(&way.limits)?;
+            }
+            Ok(allocator.score(&way.limits))
+        };
+        let nodes = numa_nodes.as_ref().and_then(|numa_nodes| numa_nodes.on(cluster, row));
+        wanted.first(cluster, row, (nodes, false), &Source::Any, score).and_then(Result::ok).unwrap_or(0)
+    }
+
+    fn is_scaled(&self) -> bool {
+        true
+    }
+
+    fn scaled(&self, score: i64, highest: i64) -> i64 {
+        default_scaled(score, highest, false)
+    }
+
+    fn is_local(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,69 @@
+//! Which pods of a node count, and since when.
+
+use koord_engine::pod::Reference;
+
+use super::*;
+
+/// A pod of 40 cores that is bound to a node.
+fn bound(node: &str, scheduled: i64) -> Pod {
+    Pod { node: Some(node.into()), scheduled: Some(scheduled), ..Pod::clone(&sized("a", "40", "10Gi")) }
+}
+
+/// Two nodes that use 35 of 100 cores, 5 of which are those of the pod.
+fn measured() -> World {
+    let mut world = World::new(&thresholds(), &["n1", "n2"]);
+    let amounts = |cpu: &str| json!({"resources": {"cpu": cpu, "memory": "10Gi"}});
+    let pods = json!([{"name": "a", "namespace": "ns", "podUsage": amounts("5")}]);
+    for node in ["n1", "n2"] {
+        world.report(node, 20, &json!({"nodeMetric": {"nodeUsage": amounts("35")}, "podsMetric": pods}));
+    }
+    world
+}
+
+/// The nodes that have room for a pod of 5 cores.
+fn rooms(world: &World) -> Vec<&'static str> {
+    let mut cluster = world.engine.cluster().clone();
+    let pod = sized("p", "5", "1Gi");
+    let class = cluster.class(&pod.template);
+    let request = Request { pod: &pod, class: &class, plugins: &[] };
+    let mut args: LoadAwareSchedulingArgs = serde_json::from_value(thresholds()).unwrap();
+    args.complete();
+    let PreFilter::Nodes(filter) = LoadAwareScheduling::new(&args).filter(&request, &cluster) else {
+        panic!("no filter")
+    };
+    let has_room = |name: &&str| filter.filter(&cluster, cluster.row(name).unwrap()).is_ok();
+    ["n1", "n2"].into_iter().filter(has_room).collect()
+}
+
+#[test]
+fn a_pod_counts_since_its_condition_and_on_its_node() {
+    let mut world = measured();
+    let mut after = |pod: Pod| {
+        let now = world.now();
+        world.engine.set_pod(Arc::new(pod), now);
+        rooms(&world)
+    };
+    let (long_ago, just_now) = (START - 500, START);
+    assert_eq!(after(bound("n1", long_ago)), ["n1", "n2"], "it is measured");
+    assert_eq!(after(bound("n1", just_now)), ["n2"], "it was not there for the whole time");
+    let labelled = |pod: Pod| {
+        let labels = [("k", "v")].into_iter().collect();
+        Pod { template: Arc::new(Template { labels, ..Template::clone(&pod.template) }), ..pod }
+    };
+    assert_eq!(after(labelled(bound("n1", long_ago))), ["n1", "n2"]);
+    assert_eq!(after(bound("n1", long_ago)), ["n1", "n2"], "another label is no other time");
+    assert_eq!(after(bound("n2", just_now)), ["n1"], "it has moved");
+}
+
+#[test]
+fn pods_of_daemon_sets_count_and_those_that_stand_for_reservations_do_not() {
+    let mut world = measured();
+    let now = world.now();
+    let of = |name: &str| Pod { key: ObjectKey::new("ns", name), uid: Uid::from(name), ..bound("n1", START) };
+    let object = Reference { kind: ResourceKind::NODE, key: ObjectKey::cluster("r") };
+    world.engine.set_pod(Arc::new(Pod { reservation: Some(Arc::new(object)), ..of("r") }), now);
+    assert_eq!(rooms(&world), ["n1", "n2"]);
+    let owner = Owner { kind: "DaemonSet".into(), ..Owner::default() };
+    world.engine.set_pod(Arc::new(Pod { controller: Some(Arc::new(owner)), ..of("daemon") }), now);
+    assert_eq!(rooms(&world), ["n2"]);
+}

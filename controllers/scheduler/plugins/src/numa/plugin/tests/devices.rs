@@ -1,0 +1,61 @@
+//! NUMA nodes with devices.
+
+use super::{world::requesting, *};
+use crate::DeviceShare;
+
+/// Two GPUs on each of two NUMA nodes.
+fn with_gpus(policy: &str) -> World {
+    let gpus = json!({"cpu": "16", "memory": "64Gi", "pods": "110", "koordinator.sh/gpu": "400"});
+    let mut world = World::of(&[Machine { allocatable: gpus, ..Machine::labelled(KEEP, policy) }]);
+    world.report_gpus("n1", &[0, 0, 1, 1]);
+    world
+}
+
+#[test]
+fn cpus_and_devices_come_from_the_same_numa_node() {
+    for policy in ["SingleNUMANode", "Restricted", "BestEffort"] {
+        let mut world = with_gpus(policy);
+        let first = format!("{} GPUs 0 1", shares("", &[(0, "1", "1Gi")]));
+        let second = format!("{} GPUs 2 3", shares("", &[(1, "4", "1Gi")]));
+        assert_eq!(world.create_with_gpus("a", "1", "200"), first, "{policy}");
+        assert_eq!(world.create_with_gpus("p", "4", "200"), second, "{policy}");
+    }
+}
+
+#[test]
+fn cpus_and_devices_on_different_numa_nodes_are_refused() {
+    let mut world = with_gpus("SingleNUMANode");
+    assert_eq!(world.create_with_gpus("a", "1", "200"), format!("{} GPUs 0 1", shares("", &[(0, "1", "1Gi")])));
+    assert_eq!(world.create("b", ("LS", "6", &[])), shares("", &[(1, "6", "1Gi")]));
+    let unaligned = "Unaligned NUMA Hint cause cpu prefer [01] among [01 11],\
+                     gpu prefer [10] among [10 11],memory prefer [01] among [01 11]";
+    assert_eq!(world.create_with_gpus("p", "4", "100"), refused(unaligned));
+    // A device that is reported later wakes the pod.
+    world.now = world.now + Duration::from_secs(20);
+    world.report_gpus("n1", &[0, 0, 1, 1, 0]);
+    assert_eq!(world.tried(), format!("{} GPUs 4", shares("", &[(0, "4", "1Gi")])));
+}
+
+#[test]
+fn gpus_are_rated_on_the_numa_nodes_that_were_found_for_the_pod() {
+    let mut world = with_gpus("SingleNUMANode");
+    assert_eq!(world.create_with_gpus("a", "1", "100"), format!("{} GPUs 0", shares("", &[(0, "1", "1Gi")])));
+    assert_eq!(world.create("b", ("LS", "6", &[])), shares("", &[(1, "6", "1Gi")]));
+    let requests = json!({"cpu": "4", "memory": "1Gi", "koordinator.sh/gpu": "100"});
+    let pod = requesting("p", ("LS", &[]), 9500, &requests, None);
+    let mut cluster = world.engine.cluster().clone();
+    let (class, row) = (cluster.class(&pod.template), cluster.row("n1").unwrap());
+    let numa: Arc<dyn Plugin> = Arc::new(NodeNumaResource::new(NodeNumaResourceArgs::default()));
+    let score = |plugins: &[Arc<dyn Plugin>], aligns: bool| {
+        let args = json!({"disableDeviceNUMATopologyAlignment": !aligns});
+        let request = Request { pod: &pod, class: &class, plugins };
+        let plugin = DeviceShare::new(&serde_json::from_value(args).unwrap());
+        plugin.score(&request, &cluster).unwrap().score(&cluster, row)
+    };
+    // Of 200 percent and 160 GiB on NUMA node 0, which has the CPUs: 200 and 80; of all 400 and 320: 200 and 80.
+    assert_eq!(score(std::slice::from_ref(&numa), true), 50 / 2);
+    assert_eq!(
+        (score(std::slice::from_ref(&numa), false), score(&[], true)),
+        (i64::midpoint(50, 75), i64::midpoint(50, 75))
+    );
+}

@@ -1,0 +1,128 @@
+//! Pods whose containers are resized while they run: what they count with until that is done.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::{
+    api::core::v1::{Container, PodSpec, ResourceRequirements},
+    apimachinery::pkg::api::resource::Quantity as ApiQuantity,
+};
+use koord_resource::Quantity;
+use serde::Deserialize;
+
+type Amounts = BTreeMap<String, ApiQuantity>;
+
+/// What the status of a container says about its resources.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(crate) struct ContainerResources {
+    name: String,
+    /// What it has; none before it runs, and of a kubelet that resizes nothing.
+    resources: Option<Requests>,
+    /// What the node has promised it.
+    allocated_resources: Option<Amounts>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Requests {
+    requests: Option<Amounts>,
+}
+
+/// The pod as it counts while a container has more than it is to have, or cannot have what it is to have; none where it counts as it is.
+///
+/// A container counts with the largest of what it is to have, what it was promised and what it has. Where the node can never give it more
+/// (`is_infeasible`), what it is to have does not count.
+pub(crate) fn resized(spec: &PodSpec, statuses: &[ContainerResources], is_infeasible: bool) -> Option<PodSpec> {
+    if statuses.is_empty() {
+        return None;
+    }
+    let requests = |container: &Container| {
+        let wanted = requests(container).cloned().unwrap_or_default();
+        let status = statuses.iter().find(|status| status.name == container.name)?;
+        let has = status.resources.as_ref()?.requests.as_ref();
+        let wished = if is_infeasible { None } else { Some(&wanted) };
+        let counted = largest(wished.into_iter().chain(has).chain(&status.allocated_resources));
+        (counted != wanted).then_some(counted)
+    };
+    let runs_on = |container: &Container| container.restart_policy.as_deref() == Some("Always");
+    let containers = spec.containers.iter().map(requests);
+    let init = spec.init_containers.iter().flatten();
+    let init = init.map(|container| if runs_on(container) { requests(container) } else { None });
+    let counted: Vec<Option<Amounts>> = containers.chain(init).collect();
+    if counted.iter().all(Option::is_none) {
+        return None;
+    }
+    let mut resized = spec.clone();
+    let containers = resized.containers.iter_mut().chain(resized.init_containers.iter_mut().flatten());
+    for (container, counted) in containers.zip(counted) {
+        if let Some(counted) = counted {
+            container.resources.get_or_insert_with(ResourceRequirements::default).requests = Some(counted);
+        }
+    }
+    Some(resized)
+}
+
+fn requests(container: &Container) -> Option<&Amounts> {
+    container.resources.as_ref()?.requests.as_ref()
+}
+
+/// The largest amount of each resource. Of equal ones the first stays as it was written.
+fn largest<'a>(lists: impl Iterator<Item = &'a Amounts>) -> Amounts {
+    let quantity = |amount: &ApiQuantity| amount.0.parse::<Quantity>().ok();
+    let mut all = Amounts::new();
+    for (name, amount) in lists.flatten() {
+        if all.get(name).is_none_or(|known| quantity(known) < quantity(amount)) {
+            all.insert(name.clone(), amount.clone());
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn container(name: &str, cpu: &str) -> Value {
+        json!({"name": name, "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}})
+    }
+
+    fn cpus(spec: &Value, statuses: &Value, is_infeasible: bool) -> Option<Vec<String>> {
+        let spec: PodSpec = serde_json::from_value(spec.clone()).unwrap();
+        let statuses: Vec<ContainerResources> = serde_json::from_value(statuses.clone()).unwrap();
+        let resized = resized(&spec, &statuses, is_infeasible)?;
+        let containers = resized.containers.iter().chain(resized.init_containers.iter().flatten());
+        Some(containers.map(|container| requests(container).unwrap()["cpu"].0.clone()).collect())
+    }
+
+    #[test]
+    fn a_container_counts_with_the_most_of_what_it_is_to_have_was_promised_and_has() {
+        let spec = json!({"containers": [container("a", "2"), container("b", "1")]});
+        let status = |has: &str, promised: &str| json!([{"name": "a", "resources": {"requests": {"cpu": has}}, "allocatedResources": {"cpu": promised}}]);
+        let counted = |cpu: &str| Some(vec![cpu.to_owned(), "1".to_owned()]);
+        for (has, promised, is_infeasible, expected) in [
+            ("2", "2000m", false, None),
+            ("1", "1", false, None),
+            ("3", "2", false, counted("3")),
+            ("1", "2500m", false, counted("2500m")),
+            ("1", "1", true, counted("1")),
+            ("1", "1500m", true, counted("1500m")),
+        ] {
+            assert_eq!(cpus(&spec, &status(has, promised), is_infeasible), expected, "{has} {promised}");
+        }
+        let silent = json!([{"name": "a", "allocatedResources": {"cpu": "9"}}, {"name": "c", "resources": {}}]);
+        assert_eq!(cpus(&spec, &silent, false), None, "it does not say what the container has");
+    }
+
+    #[test]
+    fn of_init_containers_only_those_count_that_go_on_running() {
+        let mut sidecar = container("s", "1");
+        sidecar["restartPolicy"] = json!("Always");
+        let spec = json!({"containers": [container("a", "1")], "initContainers": [container("i", "1"), sidecar]});
+        let has = |name: &str| json!({"name": name, "resources": {"requests": {"cpu": "4"}}});
+        let counted = cpus(&spec, &json!([has("i"), has("s")]), false);
+        assert_eq!(counted, Some(["1", "1", "4"].map(str::to_owned).into()));
+        assert_eq!(cpus(&spec, &json!([has("i")]), false), None);
+    }
+}

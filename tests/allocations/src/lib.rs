@@ -1,0 +1,62 @@
+//! Counts allocations of the heap: a test that uses this crate has its allocator. Time depends on the machine, the number of
+//! allocations does not.
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+};
+
+thread_local! {
+    static COUNT: Cell<usize> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: every call is handed to the system's allocator unchanged.
+#[allow(unsafe_code)]
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        COUNT.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(memory, layout) }
+    }
+
+    unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        COUNT.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.realloc(memory, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// How often this thread allocates or grows memory while something is done, and what that gives.
+pub fn allocations<T>(act: impl FnOnce() -> T) -> (usize, T) {
+    let before = COUNT.with(Cell::get);
+    let result = act();
+    (COUNT.with(Cell::get) - before, result)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_allocated_or_grows_is_counted_and_of_this_thread_alone() {
+        let (count, mut numbers) = allocations(|| Vec::<u64>::with_capacity(1));
+        assert_eq!((count, allocations(|| numbers.extend([1, 2, 3])).0), (1, 1));
+        let elsewhere = || std::thread::spawn(|| allocations(|| vec![0_u8; 10]).0).join();
+        let (here, there) = allocations(elsewhere);
+        assert!(
+            here > 0 && there.is_ok_and(|there| there == 1),
+            "to start a thread allocates, what it does is its own"
+        );
+        assert_eq!(allocations(|| 1 + 1), (0, 2));
+    }
+}
