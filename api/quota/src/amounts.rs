@@ -84,7 +84,7 @@ pub fn check_amounts(quota: &Amounts<'_>) -> Result<(), Denial> {
 /// The resources with negative amounts, as Go prints a list.
 fn negatives(amounts: &ResourceList) -> Option<String> {
     let negative: Vec<&str> =
-        amounts.iter().filter(|(_, quantity)| Quantity::is_negative(quantity)).map(|(name, _)| name.as_str()).collect();
+        amounts.iter().filter(|(_, quantity)| Quantity::is_negative(quantity)).map(|(name, _)| name).collect();
     (!negative.is_empty()).then(|| format!("[{}]", negative.join(" ")))
 }
 

@@ -2,15 +2,17 @@
 
 use std::{
     any::{Any, TypeId},
-    collections::{BTreeMap, BTreeSet},
+    borrow::Borrow,
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    hash::Hash,
     sync::Arc,
 };
 
 /// Keeps one copy of each text, and of each value that is shared, while somebody else holds it.
 #[derive(Debug, Default)]
 pub struct Interner {
-    texts: Table<str>,
-    /// By their type, a [`Table`] of it.
+    texts: Texts,
+    /// By their type, a [`Table`] or a [`Kept`].
     values: BTreeMap<TypeId, Box<dyn Any + Send + Sync>>,
     field_manager: &'static str,
 }
@@ -28,17 +30,25 @@ impl Interner {
 
     /// The shared copy of a text.
     pub fn intern(&mut self, text: &str) -> Arc<str> {
-        self.texts.find(text).unwrap_or_else(|| self.texts.keep(text.into()))
+        self.texts.find(text).unwrap_or_else(|| self.texts.keep(text))
     }
 
     /// The shared copy of a value: for what many objects have in common, such as that which all replicas of a workload
     /// request.
     pub fn share<T: Ord + Send + Sync + 'static>(&mut self, value: T) -> Arc<T> {
-        let table = self.values.entry(TypeId::of::<T>()).or_insert_with(|| Box::<Table<T>>::default());
-        match table.downcast_mut::<Table<T>>() {
-            Some(table) => table.find(&value).unwrap_or_else(|| table.keep(Arc::new(value))),
-            None => Arc::new(value),
-        }
+        let table = self.table::<Table<T>>();
+        table.find(&value).unwrap_or_else(|| table.keep(Arc::new(value)))
+    }
+
+    /// Values that are found by a key, for what is costly to make.
+    pub fn kept<K: Send + Sync + 'static, T: Send + Sync + 'static>(&mut self) -> &mut Kept<K, T> {
+        self.table()
+    }
+
+    fn table<T: Default + Send + Sync + 'static>(&mut self) -> &mut T {
+        let table = self.values.entry(TypeId::of::<T>()).or_insert_with(|| Box::<T>::default());
+        // What is filed under a type is of it.
+        table.downcast_mut().unwrap_or_else(|| unreachable!())
     }
 
     /// How many different texts are kept.
@@ -52,33 +62,103 @@ impl Interner {
     }
 }
 
-#[derive(Debug)]
-struct Table<T: ?Sized> {
-    known: BTreeSet<Arc<T>>,
-    /// Size at which what nobody holds any more is dropped; doubles with what is left, so that the cost of each stays
-    /// constant.
-    sweep_at: usize,
+/// When what nobody holds any more is dropped: at a size that doubles with what is left, so that the cost of each stays constant.
+#[derive(Debug, Default)]
+struct Sweep {
+    at: usize,
 }
 
-impl<T: Ord + ?Sized> Default for Table<T> {
-    fn default() -> Self {
-        Self { known: BTreeSet::new(), sweep_at: 0 }
+impl Sweep {
+    const MIN: usize = 1024;
+
+    fn is_due(&self, len: usize) -> bool {
+        len >= self.at.max(Self::MIN)
+    }
+
+    fn done(&mut self, left: usize) {
+        self.at = left * 2;
     }
 }
 
-impl<T: Ord + ?Sized> Table<T> {
-    const SWEEP_MIN: usize = 1024;
+#[derive(Debug, Default)]
+struct Texts {
+    known: HashSet<Arc<str>>,
+    sweep: Sweep,
+}
 
+impl Texts {
+    fn find(&self, text: &str) -> Option<Arc<str>> {
+        self.known.get(text).map(Arc::clone)
+    }
+
+    fn keep(&mut self, new: &str) -> Arc<str> {
+        if self.sweep.is_due(self.known.len()) {
+            self.known.retain(|known| Arc::strong_count(known) > 1);
+            self.sweep.done(self.known.len());
+        }
+        let new = Arc::from(new);
+        self.known.insert(Arc::clone(&new));
+        new
+    }
+}
+
+#[derive(Debug)]
+struct Table<T> {
+    known: BTreeSet<Arc<T>>,
+    sweep: Sweep,
+}
+
+impl<T: Ord> Default for Table<T> {
+    fn default() -> Self {
+        Self { known: BTreeSet::new(), sweep: Sweep::default() }
+    }
+}
+
+impl<T: Ord> Table<T> {
     fn find(&self, value: &T) -> Option<Arc<T>> {
         self.known.get(value).map(Arc::clone)
     }
 
     fn keep(&mut self, new: Arc<T>) -> Arc<T> {
-        if self.known.len() >= self.sweep_at.max(Self::SWEEP_MIN) {
+        if self.sweep.is_due(self.known.len()) {
             self.known.retain(|known| Arc::strong_count(known) > 1);
-            self.sweep_at = self.known.len() * 2;
+            self.sweep.done(self.known.len());
         }
         self.known.insert(Arc::clone(&new));
+        new
+    }
+}
+
+/// Values that are found by a key, each while somebody else holds it.
+#[derive(Debug)]
+pub struct Kept<K, T> {
+    known: HashMap<K, Arc<T>>,
+    sweep: Sweep,
+}
+
+impl<K, T> Default for Kept<K, T> {
+    fn default() -> Self {
+        Self { known: HashMap::new(), sweep: Sweep::default() }
+    }
+}
+
+impl<K: Hash + Eq, T> Kept<K, T> {
+    /// The value of a key.
+    pub fn find<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<&Arc<T>>
+    where
+        K: Borrow<Q>,
+    {
+        self.known.get(key)
+    }
+
+    /// Keeps a value under a key, instead of another.
+    pub fn keep(&mut self, key: K, new: T) -> Arc<T> {
+        if self.sweep.is_due(self.known.len()) {
+            self.known.retain(|_, known| Arc::strong_count(known) > 1);
+            self.sweep.done(self.known.len());
+        }
+        let new = Arc::new(new);
+        self.known.insert(key, Arc::clone(&new));
         new
     }
 }
@@ -108,14 +188,22 @@ mod tests {
     fn what_nobody_holds_is_dropped_in_time() {
         let mut interner = Interner::default();
         let (kept, value) = (interner.intern("kept"), interner.share(-1_i32));
+        let found = interner.kept().keep(-1_i32, 1_i32);
         for number in 0..10_000 {
             interner.intern(&number.to_string());
             interner.share(number);
+            interner.kept::<i32, i32>().keep(number, -number);
         }
-        let most = 2 * Table::<str>::SWEEP_MIN;
+        let most = 2 * Sweep::MIN;
         assert!(interner.len() <= most, "{} texts are left", interner.len());
-        let values = interner.values.values().next().and_then(|table| table.downcast_ref::<Table<i32>>()).unwrap();
-        assert!(values.known.len() <= most, "{} values are left", values.known.len());
+        let values = interner.table::<Table<i32>>().known.len();
+        assert!(values <= most, "{values} values are left");
+        let by_key = interner.kept::<i32, i32>().known.len();
+        assert!(by_key <= most, "{by_key} values with a key are left");
         assert!(Arc::ptr_eq(&kept, &interner.intern("kept")) && Arc::ptr_eq(&value, &interner.share(-1_i32)));
+        assert!(
+            Arc::ptr_eq(&found, interner.kept::<i32, i32>().find(&-1).unwrap())
+                && interner.kept::<i32, i32>().find(&1).is_none()
+        );
     }
 }

@@ -79,7 +79,7 @@ pub struct WireMetadata<'a> {
     pub generation: i64,
     /// When it was created, in RFC 3339.
     #[serde(borrow)]
-    pub creation_timestamp: Option<Cow<'a, str>>,
+    pub creation_timestamp: Option<Text<'a>>,
     /// Present while the object is being deleted.
     #[serde(borrow)]
     pub deletion_timestamp: Option<&'a RawValue>,
@@ -234,9 +234,17 @@ pub trait Labelled: Projection {
     fn labels(&self) -> &Labels;
 }
 
-/// A text that is borrowed from the JSON where it has no escapes.
-#[derive(PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+/// A text that is borrowed from the JSON where it has no escapes. In an `Option`, a `Cow` alone would be a copy.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+pub struct Text<'a>(#[serde(borrow)] pub Cow<'a, str>);
+
+impl std::ops::Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
 
 /// A member of an object as a projection keeps it; an absent one is read as `null`.
 pub fn part<T: de::DeserializeOwned>(field: &'static str, raw: Option<&RawValue>) -> Result<T, DecodeError> {
@@ -255,9 +263,7 @@ pub(crate) fn decode<'a, W: Deserialize<'a>>(raw: &'a str) -> Result<W, DecodeEr
 
 /// Reads an optional string that may be `null`.
 pub fn nullable<'de, D: de::Deserializer<'de>>(from: D) -> Result<Cow<'de, str>, D::Error> {
-    #[derive(Deserialize)]
-    struct Borrowed<'a>(#[serde(borrow)] Cow<'a, str>);
-    Ok(Option::<Borrowed<'de>>::deserialize(from)?.map(|text| text.0).unwrap_or_default())
+    Ok(Option::<Text<'de>>::deserialize(from)?.map(|text| text.0).unwrap_or_default())
 }
 
 #[cfg(test)]

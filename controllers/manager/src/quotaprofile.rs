@@ -77,12 +77,12 @@ impl Totals {
     fn scaled(self, ratio: f64) -> Self {
         let scaled = |amounts: ResourceList| -> ResourceList {
             let amounts = amounts.iter().map(|(name, amount)| {
-                let scaled = match name.as_str() {
+                let scaled = match name {
                     "cpu" => Quantity::from_milli(amount.milli_scaled_by(ratio).milli_value(), Format::DecimalSI),
                     "memory" => Quantity::bytes(amount.scaled_by(ratio).value()),
                     _ => Quantity::new(amount.scaled_by(ratio).value(), Format::DecimalSI),
                 };
-                (name.as_str(), scaled)
+                (name, scaled)
             });
             amounts.collect()
         };

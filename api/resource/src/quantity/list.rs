@@ -1,46 +1,67 @@
 //! Lists of resources, with the arithmetic that quotas and reservations use.
 
-use std::collections::{BTreeMap, btree_map};
+use std::{fmt, slice};
 
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Deserializer, Serialize, Serializer,
+    de::{MapAccess, Visitor},
+};
+use smol_str::SmolStr;
 
 use super::Quantity;
 
 /// Amounts by resource name, in the order of names: `{"cpu":"4","memory":"8Gi"}`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct ResourceList(BTreeMap<String, Quantity>);
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct ResourceList(Vec<(SmolStr, Quantity)>);
 
 impl ResourceList {
     /// No resources.
     pub const fn new() -> Self {
-        Self(BTreeMap::new())
+        Self(Vec::new())
+    }
+
+    fn find(&self, name: &str) -> Result<usize, usize> {
+        self.0.binary_search_by(|(known, _)| known.as_str().cmp(name))
+    }
+
+    fn get_mut(&mut self, name: &str) -> Option<&mut Quantity> {
+        let at = self.find(name).ok()?;
+        self.0.get_mut(at).map(|(_, amount)| amount)
     }
 
     /// The amount of a resource, if it is listed.
     pub fn get(&self, name: &str) -> Option<&Quantity> {
-        self.0.get(name)
+        let at = self.find(name).ok()?;
+        self.0.get(at).map(|(_, amount)| amount)
     }
 
     /// The amount of a resource; nothing where it is not listed.
     pub fn amount(&self, name: &str) -> &Quantity {
         const ZERO: &Quantity = &Quantity::ZERO;
-        self.0.get(name).unwrap_or(ZERO)
+        self.get(name).unwrap_or(ZERO)
     }
 
     /// Lists a resource.
-    pub fn insert(&mut self, name: impl Into<String>, quantity: Quantity) -> Option<Quantity> {
-        self.0.insert(name.into(), quantity)
+    pub fn insert(&mut self, name: impl Into<SmolStr>, quantity: Quantity) -> Option<Quantity> {
+        let name = name.into();
+        match self.find(&name) {
+            Ok(at) => Some(std::mem::replace(&mut self.0[at].1, quantity)),
+            Err(at) => {
+                self.0.insert(at, (name, quantity));
+                None
+            }
+        }
     }
 
     /// Takes a resource off the list.
     pub fn remove(&mut self, name: &str) -> Option<Quantity> {
-        self.0.remove(name)
+        let at = self.find(name).ok()?;
+        Some(self.0.remove(at).1)
     }
 
     /// Whether the resource is listed.
     pub fn contains(&self, name: &str) -> bool {
-        self.0.contains_key(name)
+        self.find(name).is_ok()
     }
 
     /// How many resources are listed.
@@ -55,17 +76,17 @@ impl ResourceList {
 
     /// Whether every listed amount is nothing.
     pub fn is_zero(&self) -> bool {
-        self.0.values().all(Quantity::is_zero)
+        self.0.iter().all(|(_, amount)| amount.is_zero())
     }
 
     /// The listed resources in the order of their names.
-    pub fn iter(&self) -> btree_map::Iter<'_, String, Quantity> {
-        self.0.iter()
+    pub fn iter(&self) -> Iter<'_> {
+        Iter(self.0.iter())
     }
 
     /// The names in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
+        self.iter().map(|(name, _)| name)
     }
 
     /// The sum over the resources of either list.
@@ -77,10 +98,10 @@ impl ResourceList {
 
     /// Adds the resources of another list.
     pub fn add(&mut self, other: &Self) {
-        for (name, amount) in other {
-            match self.0.get_mut(name) {
+        for (name, amount) in &other.0 {
+            match self.get_mut(name) {
                 Some(sum) => *sum += amount,
-                None => drop(self.0.insert(name.clone(), amount.clone())),
+                None => drop(self.insert(name.clone(), amount.clone())),
             }
         }
     }
@@ -94,10 +115,10 @@ impl ResourceList {
 
     /// Subtracts the resources of another list; one that only that lists becomes negative.
     pub fn subtract(&mut self, other: &Self) {
-        for (name, amount) in other {
-            match self.0.get_mut(name) {
+        for (name, amount) in &other.0 {
+            match self.get_mut(name) {
                 Some(left) => *left -= amount,
-                None => drop(self.0.insert(name.clone(), -amount.clone())),
+                None => drop(self.insert(name.clone(), -amount.clone())),
             }
         }
     }
@@ -105,7 +126,7 @@ impl ResourceList {
     /// The difference, with nothing in place of negative amounts.
     pub fn minus_down_to_zero(&self, other: &Self) -> Self {
         let mut difference = self.minus(other);
-        for amount in difference.0.values_mut().filter(|amount| amount.is_negative()) {
+        for (_, amount) in difference.0.iter_mut().filter(|(_, amount)| amount.is_negative()) {
             *amount = Quantity::new(0, amount.format());
         }
         difference
@@ -114,10 +135,10 @@ impl ResourceList {
     /// The larger amount of each resource of either list.
     pub fn max(&self, other: &Self) -> Self {
         let mut larger = self.clone();
-        for (name, amount) in other {
-            match larger.0.get_mut(name) {
+        for (name, amount) in &other.0 {
+            match larger.get_mut(name) {
                 Some(own) if *own >= *amount => {}
-                _ => drop(larger.0.insert(name.clone(), amount.clone())),
+                _ => drop(larger.insert(name.clone(), amount.clone())),
             }
         }
         larger
@@ -125,14 +146,19 @@ impl ResourceList {
 
     /// Only the named resources.
     pub fn only(&self, names: &[impl AsRef<str>]) -> Self {
-        names.iter().filter_map(|name| self.0.get_key_value(name.as_ref())).collect()
+        names.iter().filter_map(|name| Some(self.0[self.find(name.as_ref()).ok()?].clone())).collect()
+    }
+
+    /// Only the resources that the caller wants.
+    pub fn filtered(&self, mut wanted: impl FnMut(&str, &Quantity) -> bool) -> Self {
+        Self(self.0.iter().filter(|(name, amount)| wanted(name, amount)).cloned().collect())
     }
 
     /// The resources that both lists name and of which this list has more. A resource that `limit` does not
     /// name is unlimited.
     pub fn exceeding<'a>(&'a self, limit: &Self) -> Vec<&'a str> {
-        let over = |(name, amount): &(&String, &Quantity)| limit.get(name).is_some_and(|limit| *amount > limit);
-        self.0.iter().filter(over).map(|(name, _)| name.as_str()).collect()
+        let over = |(name, amount): &(&str, &Quantity)| limit.get(name).is_some_and(|limit| *amount > limit);
+        self.iter().filter(over).map(|(name, _)| name).collect()
     }
 
     /// Whether no resource that both lists name has more here. A resource that `limit` does not name is unlimited.
@@ -143,28 +169,106 @@ impl ResourceList {
     /// The resources of which this list has more, where what a list does not name counts as nothing.
     pub fn exceeding_completely(&self, limit: &Self) -> Vec<String> {
         let difference = self.minus(limit);
-        difference.0.into_iter().filter(|(_, left)| left.signum() > 0).map(|(name, _)| name).collect()
+        difference.iter().filter(|(_, left)| left.signum() > 0).map(|(name, _)| name.to_owned()).collect()
     }
 }
 
+/// The resources of a list in the order of their names.
+#[derive(Clone, Debug)]
+pub struct Iter<'a>(slice::Iter<'a, (SmolStr, Quantity)>);
+
+impl<'a> Iterator for Iter<'a> {
+    type Item = (&'a str, &'a Quantity);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.next().map(|(name, amount)| (name.as_str(), amount))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.0.size_hint()
+    }
+}
+
+impl ExactSizeIterator for Iter<'_> {}
+
 impl<'a> IntoIterator for &'a ResourceList {
-    type Item = (&'a String, &'a Quantity);
-    type IntoIter = btree_map::Iter<'a, String, Quantity>;
+    type Item = (&'a str, &'a Quantity);
+    type IntoIter = Iter<'a>;
 
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
     }
 }
 
-impl<N: Into<String>> FromIterator<(N, Quantity)> for ResourceList {
+impl<N: Into<SmolStr>> FromIterator<(N, Quantity)> for ResourceList {
+    /// The last of several amounts of one resource counts.
     fn from_iter<I: IntoIterator<Item = (N, Quantity)>>(resources: I) -> Self {
-        Self(resources.into_iter().map(|(name, amount)| (name.into(), amount)).collect())
+        let mut list = Self::new();
+        for (name, amount) in resources {
+            list.insert(name, amount);
+        }
+        list
     }
 }
 
-impl<'a> FromIterator<(&'a String, &'a Quantity)> for ResourceList {
-    fn from_iter<I: IntoIterator<Item = (&'a String, &'a Quantity)>>(resources: I) -> Self {
-        Self(resources.into_iter().map(|(name, amount)| (name.clone(), amount.clone())).collect())
+impl fmt::Debug for ResourceList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self).finish()
+    }
+}
+
+impl Serialize for ResourceList {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for ResourceList {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Amounts;
+
+        impl<'de> Visitor<'de> for Amounts {
+            type Value = ResourceList;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a map")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut list = ResourceList::new();
+                while let Some(Name(name)) = map.next_key()? {
+                    list.insert(name, map.next_value()?);
+                }
+                // Lists of nodes and quotas are kept for long.
+                list.0.shrink_to_fit();
+                Ok(list)
+            }
+        }
+
+        deserializer.deserialize_map(Amounts)
+    }
+}
+
+/// A key of a list as it is read, without a text in between.
+struct Name(SmolStr);
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+
+        impl Visitor<'_> for Text {
+            type Value = Name;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Name(text.into()))
+            }
+        }
+
+        deserializer.deserialize_str(Text)
     }
 }
 
@@ -185,6 +289,23 @@ mod tests {
         let (a, b) = (list(r#"{"cpu":"1","memory":"1Gi"}"#), list(r#"{"cpu":"500m","pods":"3"}"#));
         assert_eq!(text(&a.plus(&b)), r#"{"cpu":"1500m","memory":"1Gi","pods":"3"}"#);
         assert_eq!(text(&a.max(&b)), r#"{"cpu":"1","memory":"1Gi","pods":"3"}"#);
+    }
+
+    #[test]
+    fn resources_are_in_the_order_of_their_names_however_they_came() {
+        let mut list = list(r#"{"pods":"3","cpu":"1","kubernetes.io/batch-memory":"2","cpu":"4"}"#);
+        assert_eq!(list.insert("memory", Quantity::ZERO), None);
+        assert_eq!(list.remove("pods").map(|pods| pods.value()), Some(3));
+        assert_eq!(text(&list), r#"{"cpu":"4","kubernetes.io/batch-memory":"2","memory":"0"}"#);
+        let collected: ResourceList =
+            [("b", Quantity::ZERO), ("a", Quantity::ZERO), ("b", "1".parse().unwrap())].into_iter().collect();
+        assert_eq!(
+            (text(&collected), collected.names().collect::<Vec<_>>()),
+            (r#"{"a":"0","b":"1"}"#.to_owned(), vec!["a", "b"])
+        );
+        assert!(
+            serde_json::from_str::<ResourceList>("[]").is_err_and(|error| error.to_string().contains("expected a map"))
+        );
     }
 
     #[test]

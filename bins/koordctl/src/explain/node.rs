@@ -85,7 +85,7 @@ fn text(node: &NodeAllocations, screen: Screen) -> String {
             .iter()
             .map(|(name, amount)| {
                 let free = units::amount(name, free.amount(name));
-                vec![numa.to_string(), name.clone(), units::amount(name, amount), free]
+                vec![numa.to_string(), name.to_owned(), units::amount(name, amount), free]
             })
             .collect();
         cpus.into_iter().chain(amounts)

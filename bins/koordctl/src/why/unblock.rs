@@ -264,7 +264,7 @@ impl Search<'_> {
             .template
             .requests
             .iter()
-            .map(|(name, amount)| (name.clone(), koord_scheduling::count(name, amount)))
+            .map(|(name, amount)| (name.to_owned(), koord_scheduling::count(name, amount)))
             .filter(|(_, amount)| *amount > 0)
             .partition(|(name, _)| is_of_device(name));
         if refusing.contains("DeviceShare") && !self.is_full() {

@@ -41,7 +41,7 @@ impl Template {
         let terms = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
         let preferred = terms.and_then(|terms| terms.preferred_during_scheduling_ignored_during_execution.as_deref());
         let requests = amounts(spec, of_container, of_pod)?;
-        let wishes = annotations.iter().filter(|(key, _)| is_of_koordinator(key) && !is_given(key));
+        let wishes = annotations.iter().filter(|(key, _)| is_wish(key));
         let spread = spec.topology_spread_constraints.iter().flatten();
         Ok(Self {
             resource_claims: NamedClaim::of(spec),
@@ -126,7 +126,13 @@ fn is_of_koordinator(key: &str) -> bool {
     key.split_once('/').is_some_and(|(domain, _)| is_domain(domain))
 }
 
-fn is_given(key: &str) -> bool {
+/// Whether an annotation of a pod says how it is to be placed.
+pub fn is_wish(key: &str) -> bool {
+    is_of_koordinator(key) && !is_given(key)
+}
+
+/// Whether an annotation records what a pod was given.
+pub fn is_given(key: &str) -> bool {
     key.strip_prefix("scheduling.koordinator.sh/").is_some_and(|name| GIVEN.contains(&name))
 }
 
@@ -164,7 +170,7 @@ fn limits(spec: &PodSpec) -> Result<ResourceList, ParseQuantityError> {
             || containers.clone().filter_map(limits_of_container).any(|amounts: &Amounts| amounts.contains_key(name))
     };
     let with_overhead = amounts(spec, limits_of_container, limits_of_pod)?;
-    Ok(with_overhead.iter().filter(|(name, _)| is_limited(name)).collect())
+    Ok(with_overhead.filtered(|name, _| is_limited(name)))
 }
 
 /// Kubernetes' own QoS class.

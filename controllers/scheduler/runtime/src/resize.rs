@@ -1,6 +1,6 @@
 //! Pods whose containers are resized while they run: what they count with until that is done.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use k8s_openapi::{
     api::core::v1::{Container, PodSpec, ResourceRequirements},
@@ -8,40 +8,70 @@ use k8s_openapi::{
 };
 use koord_resource::Quantity;
 use serde::Deserialize;
+use serde_json::value::RawValue;
 
 type Amounts = BTreeMap<String, ApiQuantity>;
 
 /// What the status of a container says about its resources.
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub(crate) struct ContainerResources {
-    name: String,
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ContainerStatus<'a> {
+    #[serde(borrow, default)]
+    pub(crate) name: Cow<'a, str>,
     /// What it has; none before it runs, and of a kubelet that resizes nothing.
-    resources: Option<Requests>,
+    #[serde(borrow)]
+    resources: Option<Requests<'a>>,
     /// What the node has promised it.
-    allocated_resources: Option<Amounts>,
+    #[serde(borrow)]
+    allocated_resources: Option<&'a RawValue>,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Requests {
-    requests: Option<Amounts>,
+#[derive(Deserialize)]
+struct Requests<'a> {
+    #[serde(borrow)]
+    requests: Option<&'a RawValue>,
+}
+
+impl ContainerStatus<'_> {
+    /// Whether it has, and was promised, what it requests by these words. Of one that says nothing that is so.
+    pub(crate) fn has(&self, requests: Option<&RawValue>) -> bool {
+        let is_same = |amounts: Option<&RawValue>| amounts.map(RawValue::get) == requests.map(RawValue::get);
+        self.resources.as_ref().is_none_or(|has| is_same(has.requests))
+            && self.allocated_resources.is_none_or(|promised| is_same(Some(promised)))
+    }
+}
+
+/// The same as amounts.
+struct Status<'a> {
+    name: &'a str,
+    has: Option<Option<Amounts>>,
+    promised: Option<Amounts>,
 }
 
 /// The pod as it counts while a container has more than it is to have, or cannot have what it is to have; none where it counts as it is.
 ///
 /// A container counts with the largest of what it is to have, what it was promised and what it has. Where the node can never give it more
 /// (`is_infeasible`), what it is to have does not count.
-pub(crate) fn resized(spec: &PodSpec, statuses: &[ContainerResources], is_infeasible: bool) -> Option<PodSpec> {
-    if statuses.is_empty() {
-        return None;
-    }
+pub(crate) fn resized<'a>(
+    spec: &PodSpec,
+    statuses: impl IntoIterator<Item = &'a ContainerStatus<'a>>,
+    is_infeasible: bool,
+) -> Result<Option<PodSpec>, serde_json::Error> {
+    let read = |amounts: &RawValue| serde_json::from_str::<Amounts>(amounts.get());
+    let statuses: Vec<Status<'_>> = statuses
+        .into_iter()
+        .map(|status| {
+            let has = status.resources.as_ref().map(|has| has.requests.map(read).transpose()).transpose()?;
+            let promised = status.allocated_resources.map(read).transpose()?;
+            Ok(Status { name: &status.name, has, promised })
+        })
+        .collect::<Result<_, serde_json::Error>>()?;
     let requests = |container: &Container| {
         let wanted = requests(container).cloned().unwrap_or_default();
         let status = statuses.iter().find(|status| status.name == container.name)?;
-        let has = status.resources.as_ref()?.requests.as_ref();
+        let has = status.has.as_ref()?;
         let wished = if is_infeasible { None } else { Some(&wanted) };
-        let counted = largest(wished.into_iter().chain(has).chain(&status.allocated_resources));
+        let counted = largest(wished.into_iter().chain(has).chain(&status.promised));
         (counted != wanted).then_some(counted)
     };
     let runs_on = |container: &Container| container.restart_policy.as_deref() == Some("Always");
@@ -50,7 +80,7 @@ pub(crate) fn resized(spec: &PodSpec, statuses: &[ContainerResources], is_infeas
     let init = init.map(|container| if runs_on(container) { requests(container) } else { None });
     let counted: Vec<Option<Amounts>> = containers.chain(init).collect();
     if counted.iter().all(Option::is_none) {
-        return None;
+        return Ok(None);
     }
     let mut resized = spec.clone();
     let containers = resized.containers.iter_mut().chain(resized.init_containers.iter_mut().flatten());
@@ -59,7 +89,7 @@ pub(crate) fn resized(spec: &PodSpec, statuses: &[ContainerResources], is_infeas
             container.resources.get_or_insert_with(ResourceRequirements::default).requests = Some(counted);
         }
     }
-    Some(resized)
+    Ok(Some(resized))
 }
 
 fn requests(container: &Container) -> Option<&Amounts> {
@@ -90,8 +120,9 @@ mod tests {
 
     fn cpus(spec: &Value, statuses: &Value, is_infeasible: bool) -> Option<Vec<String>> {
         let spec: PodSpec = serde_json::from_value(spec.clone()).unwrap();
-        let statuses: Vec<ContainerResources> = serde_json::from_value(statuses.clone()).unwrap();
-        let resized = resized(&spec, &statuses, is_infeasible)?;
+        let text = statuses.to_string();
+        let statuses: Vec<ContainerStatus<'_>> = serde_json::from_str(&text).unwrap();
+        let resized = resized(&spec, &statuses, is_infeasible).unwrap()?;
         let containers = resized.containers.iter().chain(resized.init_containers.iter().flatten());
         Some(containers.map(|container| requests(container).unwrap()["cpu"].0.clone()).collect())
     }

@@ -141,12 +141,8 @@ pub(crate) fn keep_away(reservation: Option<&str>, allocatable: &mut ResourceLis
         return;
     }
     if let Some(kept) = kept(&reservation) {
-        let taken: Vec<(String, Quantity)> = kept
-            .iter()
-            .filter(|(name, _)| allocatable.contains(name) && *name != BATCH_CPU && *name != BATCH_MEMORY)
-            .map(|(name, amount)| (name.clone(), amount.clone()))
-            .collect();
-        *allocatable = allocatable.minus_down_to_zero(&taken.into_iter().collect());
+        let taken = kept.filtered(|name, _| allocatable.contains(name) && ![BATCH_CPU, BATCH_MEMORY].contains(&name));
+        *allocatable = allocatable.minus_down_to_zero(&taken);
     }
 }
 

@@ -1,38 +1,31 @@
 //! What is kept of pods and nodes: what the engine knows of them.
 
-use std::{borrow::Cow, cmp::Ordering, collections::BTreeMap, sync::Arc};
+mod made_of;
+mod node;
+mod wire;
 
-use k8s_openapi::{
-    api::core::v1::{
-        ContainerImage, Node as ApiNode, NodeSpec, NodeStatus, PodCondition, PodResourceClaimStatus, PodSpec,
-    },
-    apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
-};
-use koord_api::{
-    node_annotations::NODE_RESERVATION, pod_annotations::REPLACE_RESOURCES, reservation_protocol::OPERATING_MODE,
-};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+
+use koord_api::reservation_protocol::OPERATING_MODE;
 use koord_engine::{
     dynamic::GeneratedClaim,
     labels::Labels,
-    node::Node,
-    pod::{Owner, Pod, Template},
-    template::{given, of_koordinator},
+    pod::{Owner, Pod},
+    template::{is_given, is_wish},
     workload::Controller,
 };
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     intern::Interner,
     key::ObjectKey,
-    projection::{DecodeError, Projection, WireObject},
+    projection::{DecodeError, Projection, Text, WireObject},
     uid::Uid,
 };
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::{
-    resize::{self, ContainerResources},
-    transform::{self, Transformers},
-};
+use self::made_of::MadeOf;
+pub(crate) use self::{node::NodeView, wire::PodMembers};
+use crate::transform::Transformers;
 
 /// A pod: what the engine knows of it, and what a status says beside that.
 #[derive(Debug)]
@@ -42,52 +35,6 @@ pub(crate) struct PodView {
     pub(crate) has_ended: bool,
     /// The message of the condition `PodScheduled`, while it is `False`.
     pub(crate) unscheduled: Option<Arc<str>>,
-}
-
-#[derive(Deserialize)]
-pub(crate) struct PodMembers<'a> {
-    spec: PodSpec,
-    #[serde(default, borrow)]
-    status: PodStatusWire<'a>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-struct PodStatusWire<'a> {
-    #[serde(borrow)]
-    phase: Cow<'a, str>,
-    #[serde(borrow)]
-    nominated_node_name: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    start_time: Option<Cow<'a, str>>,
-    conditions: Vec<PodCondition>,
-    container_statuses: Vec<ContainerResources>,
-    init_container_statuses: Vec<ContainerResources>,
-    /// As Kubernetes before 1.33 says what the condition `PodResizePending` says now.
-    #[serde(borrow)]
-    resize: Cow<'a, str>,
-    resource_claim_statuses: Vec<PodResourceClaimStatus>,
-}
-
-impl PodStatusWire<'_> {
-    fn is_true(&self, condition: &str) -> bool {
-        self.conditions.iter().any(|known| known.type_ == condition && known.status == "True")
-    }
-
-    /// The pod as it counts while its containers are resized; none where it counts as it is.
-    fn resized(&mut self, spec: &PodSpec) -> Option<PodSpec> {
-        let pending = self.conditions.iter().find(|known| known.type_ == "PodResizePending");
-        let is_infeasible = pending.map_or(&*self.resize, |known| known.reason.as_deref().unwrap_or_default());
-        let is_infeasible = is_infeasible == "Infeasible";
-        self.container_statuses.append(&mut self.init_container_statuses);
-        resize::resized(spec, &self.container_statuses, is_infeasible)
-    }
-
-    /// Since when a condition is true, in seconds since 1970.
-    fn since(&self, condition: &str) -> Option<i64> {
-        let known = self.conditions.iter().find(|known| known.type_ == condition && known.status == "True");
-        known?.last_transition_time.as_ref().map(|time| time.0.as_second())
-    }
 }
 
 /// A pod as the transformers of these bits make it.
@@ -117,61 +64,47 @@ impl PodView {
         strings: &mut Interner,
         transformers: Transformers,
     ) -> Result<Self, DecodeError> {
-        let PodMembers { mut spec, mut status } = wire.members;
-        let mut resized = status.resized(&spec);
-        let labels = labels(wire.metadata.labels, strings)?;
-        let annotations = texts(wire.metadata.annotations, "metadata.annotations")?;
-        for spec in [&mut spec].into_iter().chain(&mut resized) {
-            transform::pod(spec, &labels);
-            transformers.replace_resources(spec, annotations.get(REPLACE_RESOURCES.name()).map(|text| &**text));
-        }
-        let annotations = annotations.iter().map(|(key, value)| (&**key, &**value)).collect();
-        let given = given(&annotations);
-        let owners =
-            wire.metadata.owner_references.map(|owners| serde_json::from_str::<Vec<OwnerReference>>(owners.get()));
-        let owners = owners.transpose().map_err(|error| DecodeError::new("metadata.ownerReferences", error))?;
-        let controller = owners.into_iter().flatten().find(|owner| owner.controller == Some(true));
-        let template = Template::of(&wire.metadata.namespace, labels, &annotations, &spec)
-            .and_then(|template| match &resized {
-                Some(resized) => template.resized(resized),
-                None => Ok(template),
-            })
-            .map_err(|error| DecodeError::new("spec.containers.resources", error))?;
-        let mut template = Template { controller: controller.as_ref().and_then(spreading_controller), ..template };
-        transformers.apply_to(&mut template, spec.priority);
-        let key = key(&template, &spec, resized.is_some());
-        let shared = strings.share(Keyed { key, template: Arc::new(template) });
-        let unscheduled =
-            status.conditions.iter().find(|known| known.type_ == "PodScheduled" && known.status == "False");
-        let is_evicted = |known: &&PodCondition| {
-            let reason = known.reason.as_deref();
-            (&*known.type_, &*known.status, reason) == ("DisruptionTarget", "True", Some("PreemptionByScheduler"))
+        let (metadata, PodMembers { spec, status }) = (wire.metadata, wire.members);
+        let annotations = texts(metadata.annotations, "metadata.annotations")?;
+        let owner = controller(metadata.owner_references)?;
+        let made_of = MadeOf {
+            namespace: &metadata.namespace,
+            controller: owner.as_ref().and_then(spreading_controller),
+            labels: metadata.labels,
+            annotations: annotations.iter().filter(|(key, _)| is_wish(key)).map(|(k, v)| (&**k, &**v)).collect(),
+            spec: &spec,
         };
+        let template = made_of.template(&status, strings, transformers)?;
+        let unscheduled = status.condition("PodScheduled", "False");
+        let evicted = status.condition("DisruptionTarget", "True").and_then(|known| known.reason.as_deref());
         let gates = spec.scheduling_gates.iter().flatten().map(|gate| strings.intern(&gate.name));
+        let since = |condition: &str| {
+            let known = status.condition(condition, "True")?;
+            known.last_transition_time.as_deref().and_then(seconds)
+        };
+        let is_ready =
+            template.labels.get(OPERATING_MODE.name()).is_some() && status.condition("Ready", "True").is_some();
+        let claims = status.resource_claim_statuses.map(|raw| serde_json::from_str::<Vec<_>>(raw.get())).transpose();
+        let claims = claims.map_err(|error| DecodeError::new("status.resourceClaimStatuses", error))?;
         let pod = Pod {
             gates: gates.collect(),
-            template: Arc::clone(&shared.template),
-            node: spec.node_name.as_deref().filter(|node| !node.is_empty()).map(|node| strings.intern(node)),
-            nominated: status
-                .nominated_node_name
-                .as_deref()
-                .filter(|node| !node.is_empty())
-                .map(|node| strings.intern(node)),
-            deleting: wire.metadata.deletion_timestamp.is_some(),
-            ends: wire
-                .metadata
+            template,
+            node: named(spec.node_name.as_ref(), strings),
+            nominated: named(status.nominated_node_name.as_ref(), strings),
+            deleting: metadata.deletion_timestamp.is_some(),
+            ends: metadata
                 .deletion_timestamp
                 .and_then(|text| serde_json::from_str::<&str>(text.get()).ok().and_then(seconds)),
-            is_preempted: status.conditions.iter().find(is_evicted).is_some(),
-            given,
-            generated_claims: GeneratedClaim::of(&status.resource_claim_statuses),
-            created: wire.metadata.creation_timestamp.as_deref().and_then(seconds).unwrap_or_default(),
+            is_preempted: evicted == Some("PreemptionByScheduler"),
+            given: annotations.iter().filter(|(key, _)| is_given(key)).map(|(key, value)| (&**key, &**value)).collect(),
+            generated_claims: GeneratedClaim::of(&claims.unwrap_or_default()),
+            created: metadata.creation_timestamp.as_deref().and_then(seconds).unwrap_or_default(),
             started: status.start_time.as_deref().and_then(seconds),
-            scheduled: status.since("PodScheduled"),
-            initialized: status.since("Initialized"),
-            controller: controller.map(|owner| strings.share(owner_of(&owner))),
+            scheduled: since("PodScheduled"),
+            initialized: since("Initialized"),
+            controller: owner.map(|owner| shared_owner(&owner, strings)),
             is_running: status.phase == "Running",
-            is_ready: shared.template.labels.get(OPERATING_MODE.name()).is_some() && status.is_true("Ready"),
+            is_ready,
             ..Pod::default()
         };
         Ok(Self {
@@ -188,115 +121,40 @@ impl PartialEq for PodView {
     }
 }
 
-fn spreading_controller(owner: &OwnerReference) -> Option<Controller> {
+fn named(node: Option<&Text<'_>>, strings: &mut Interner) -> Option<Arc<str>> {
+    node.filter(|node| !node.is_empty()).map(|node| strings.intern(node))
+}
+
+/// The owner that controls the object.
+fn controller(owners: Option<&RawValue>) -> Result<Option<wire::Owner<'_>>, DecodeError> {
+    let Some(owners) = owners else { return Ok(None) };
+    let owners: Vec<wire::Owner<'_>> =
+        serde_json::from_str(owners.get()).map_err(|error| DecodeError::new("metadata.ownerReferences", error))?;
+    Ok(owners.into_iter().find(|owner| owner.controller == Some(true)))
+}
+
+fn spreading_controller(owner: &wire::Owner<'_>) -> Option<Controller> {
     Controller::of(&owner.api_version, &owner.kind, &owner.name)
 }
 
-fn owner_of(owner: &OwnerReference) -> Owner {
-    Owner {
-        api_version: owner.api_version.as_str().into(),
-        kind: owner.kind.as_str().into(),
-        name: owner.name.as_str().into(),
-        uid: Uid::from(&*owner.uid),
+/// All pods of a controller share what is known of it.
+fn shared_owner(owner: &wire::Owner<'_>, strings: &mut Interner) -> Arc<Owner> {
+    let uid = Uid::from(&*owner.uid);
+    let is_same = |known: &&Arc<Owner>| {
+        (&*known.api_version, &*known.kind, &*known.name) == (&*owner.api_version, &*owner.kind, &*owner.name)
+    };
+    let owners = strings.kept::<Uid, Owner>();
+    if let Some(known) = owners.find(&uid).filter(is_same) {
+        return Arc::clone(known);
     }
+    let (api_version, kind, name) = (&*owner.api_version, &*owner.kind, &*owner.name);
+    let new = Owner { api_version: api_version.into(), kind: kind.into(), name: name.into(), uid: uid.clone() };
+    owners.keep(uid, new)
 }
 
 /// Seconds since 1970.
 fn seconds(time: &str) -> Option<i64> {
     time.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_second)
-}
-
-/// A template with the text by which equal ones are found: one template serves all pods of a workload.
-#[derive(Debug)]
-struct Keyed {
-    key: Box<str>,
-    template: Arc<Template>,
-}
-
-impl Ord for Keyed {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.key.cmp(&other.key)
-    }
-}
-
-impl PartialOrd for Keyed {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Keyed {
-    fn eq(&self, other: &Self) -> bool {
-        self.key == other.key
-    }
-}
-
-impl Eq for Keyed {}
-
-/// Everything that a template is made of, as text: what [`Template::of`] reads of the pod.
-fn key(template: &Template, spec: &PodSpec, is_resized: bool) -> Box<str> {
-    let containers = spec.containers.iter().chain(spec.init_containers.iter().flatten());
-    let containers: Vec<_> = containers
-        .map(|container| (&container.image, &container.resources, &container.ports, &container.restart_policy))
-        .collect();
-    let controller = template.controller.as_ref().map(|Controller { kind, name }| (format!("{kind:?}"), &**name));
-    let labels: BTreeMap<&str, &str> = template.labels.iter().collect();
-    let annotations: BTreeMap<&str, &str> = template.annotations.iter().collect();
-    let parts = (
-        (&*template.namespace, &*template.scheduler, template.priority, template.preempts, labels, annotations),
-        (containers, spec.containers.len(), &spec.resources, &spec.overhead),
-        (&spec.node_selector, &spec.affinity, &spec.tolerations, &spec.topology_spread_constraints, controller),
-        format!("{:?}{:?}", template.volumes, template.resource_claims),
-        is_resized.then_some((&template.requests, template.assumed_usage)),
-    );
-    // Types of the API are JSON.
-    serde_json::to_string(&parts).unwrap_or_default().into()
-}
-
-/// A node.
-#[derive(Debug)]
-pub(crate) struct NodeView(pub(crate) Arc<Node>);
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct NodeMembers {
-    spec: NodeSpec,
-    status: NodeStatusWire,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct NodeStatusWire {
-    allocatable: Option<BTreeMap<String, k8s_openapi::apimachinery::pkg::api::resource::Quantity>>,
-    images: Option<Vec<ContainerImage>>,
-}
-
-impl Projection for NodeView {
-    const KIND: ResourceKind = ResourceKind::NODE;
-    type Wire<'a> = WireObject<'a, NodeMembers>;
-    type Index = ();
-
-    fn project(wire: Self::Wire<'_>, strings: &mut Interner) -> Result<Self, DecodeError> {
-        let NodeMembers { spec, status: NodeStatusWire { mut allocatable, images } } = wire.members;
-        allocatable.iter_mut().for_each(transform::rename);
-        let annotations = texts(wire.metadata.annotations, "metadata.annotations")?;
-        let metadata = ObjectMeta { name: Some(wire.metadata.name.into_owned()), ..ObjectMeta::default() };
-        let status = NodeStatus { allocatable, images, ..NodeStatus::default() };
-        let object = ApiNode { metadata, spec: Some(spec), status: Some(status) };
-        let mut node = Node::of(&object).map_err(|error| DecodeError::new("status.allocatable", error))?;
-        let reservation = annotations.get(NODE_RESERVATION.name());
-        transform::keep_away(reservation.map(|text| &**text), &mut node.allocatable);
-        let annotations = of_koordinator(annotations.iter().map(|(key, value)| (&**key, &**value)));
-        let images = node.images.iter().map(|(name, size)| (strings.intern(name), *size)).collect();
-        let labels = labels(wire.metadata.labels, strings)?;
-        Ok(Self(Arc::new(Node { labels, annotations, images, ..node })))
-    }
-}
-
-impl PartialEq for NodeView {
-    fn eq(&self, other: &Self) -> bool {
-        self.0 == other.0
-    }
 }
 
 fn labels(raw: Option<&RawValue>, strings: &mut Interner) -> Result<Labels, DecodeError> {

@@ -68,7 +68,7 @@ impl Survey {
         let pods: BTreeMap<ObjectKey, Arc<Template>> = cluster.pending().map(of).collect();
         let placed = cluster.pods().map(|placed| &placed.pod.template);
         let requested = placed.chain(pods.values()).flat_map(|template| template.requests.iter());
-        let mut names: BTreeSet<&str> = requested.map(|(name, _)| name.as_str()).collect();
+        let mut names: BTreeSet<&str> = requested.map(|(name, _)| name).collect();
         names.extend(["cpu", "memory"]);
         let offered = |name: &&str| {
             let amounts = cluster.rows().filter_map(|(_, node)| node.allocatable.get(name));
@@ -111,7 +111,7 @@ impl Survey {
 }
 
 fn amounts(template: &Template) -> BTreeMap<String, i64> {
-    template.requests.iter().map(|(name, amount)| (name.clone(), count(name, amount))).collect()
+    template.requests.iter().map(|(name, amount)| (name.to_owned(), count(name, amount))).collect()
 }
 
 fn demand(template: &Template) -> Demand {

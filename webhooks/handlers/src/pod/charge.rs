@@ -87,8 +87,7 @@ fn amounts(pod: &Parts<'_>, quota: &Quota, replace: bool) -> ResourceList {
     if replace {
         replaced(pod.metadata.annotations.get(REPLACE_RESOURCES.name()), &mut amounts);
     }
-    let bounded = amounts.iter().filter(|(name, amount)| quota.max.contains(name) && !amount.is_zero());
-    bounded.collect()
+    amounts.filtered(|name, amount| quota.max.contains(name) && !amount.is_zero())
 }
 
 /// Carries out the annotation by which a pod asks for other resources than it names: cores become milli-cores.

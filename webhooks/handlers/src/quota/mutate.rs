@@ -130,7 +130,7 @@ fn shared_weight(current: &str, spec: &QuotaSpec<'_>) -> Result<Option<String>, 
         weights.remove(name);
     }
     for (name, quantity) in missing {
-        weights.insert(name.clone(), quantity.clone());
+        weights.insert(name, quantity.clone());
     }
     Ok(Some(go_json::to_string(&weights)?))
 }

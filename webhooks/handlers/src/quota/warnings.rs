@@ -53,8 +53,7 @@ fn of_quota(manifest: &QuotaManifest<'_>, quota: &Quota, view: QuotaView<'_>) ->
     }
     let mut say = |key: &str, reason: String| warnings.push(format!("metadata.annotations[{key}]: {reason}"));
     let beyond_max = |amounts: &ResourceList| {
-        let names: Vec<&str> = amounts.iter().map(|(name, _)| name.as_str()).collect();
-        names.into_iter().filter(|name| !quota.max.contains(name)).collect::<Vec<_>>().join(", ")
+        amounts.names().filter(|name| !quota.max.contains(name)).collect::<Vec<_>>().join(", ")
     };
     let limits = quota.admission.as_ref().map(beyond_max).unwrap_or_default();
     for (key, names) in [(ADMISSION.name(), limits), (SHARED_WEIGHT.name(), beyond_max(&quota.shared_weight))] {

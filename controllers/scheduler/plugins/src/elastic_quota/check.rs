@@ -82,12 +82,12 @@ impl Check<'_> {
         used: &ResourceList,
     ) -> Result<(), Shortage> {
         let request = |name: &str| self.requests.get(name).filter(|_| self.max.contains(name));
-        let is_over = |(name, limit): &(&String, &Quantity)| match (used.get(name), request(name)) {
+        let is_over = |(name, limit): &(&str, &Quantity)| match (used.get(name), request(name)) {
             (Some(used), Some(request)) => used.clone() + request > **limit,
             (Some(amount), None) | (None, Some(amount)) => amount > limit,
             (None, None) => false,
         };
-        let exceeded: Vec<String> = limit.iter().filter(is_over).map(|(name, _)| name.clone()).collect();
+        let exceeded: Vec<String> = limit.iter().filter(is_over).map(|(name, _)| name.to_owned()).collect();
         if exceeded.is_empty() {
             return Ok(());
         }

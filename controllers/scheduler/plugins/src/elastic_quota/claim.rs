@@ -31,7 +31,7 @@ pub(super) fn requests<'t>(template: &'t Template, settings: &Settings) -> Cow<'
         return Cow::Borrowed(&template.requests);
     }
     let without = template.requests.minus(&template.overhead);
-    Cow::Owned(without.iter().filter(|(_, amount)| !amount.is_zero()).collect())
+    Cow::Owned(without.filtered(|_, amount| !amount.is_zero()))
 }
 
 /// Whether pods of the template give way to others of their quota.

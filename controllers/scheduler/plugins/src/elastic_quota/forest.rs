@@ -74,7 +74,7 @@ impl Node {
     /// What it requests of its parent: of each resource at most its `max`, and nothing where that does not name it.
     fn limited_request(&self) -> ResourceList {
         let bounds = self.quota.max.iter();
-        let limited = bounds.filter_map(|(name, max)| Some((name, self.request.get(name)?.min(max))));
+        let limited = bounds.filter_map(|(name, max)| Some((name, self.request.get(name)?.min(max).clone())));
         limited.collect()
     }
 

@@ -87,5 +87,5 @@ impl fmt::Display for Sums {
 
 /// Only the amounts of resources that `bounds` names.
 pub(super) fn masked(amounts: &ResourceList, bounds: &ResourceList) -> ResourceList {
-    amounts.iter().filter(|(name, _)| bounds.contains(name)).collect()
+    amounts.filtered(|name, _| bounds.contains(name))
 }

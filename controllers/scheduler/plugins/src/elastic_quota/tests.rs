@@ -495,9 +495,7 @@ proptest! {
                 rebuilt.ledger.request(pod);
                 rebuilt.ledger.place(pod);
             }
-            let zero_free = |list: &ResourceList| -> ResourceList {
-                list.iter().filter(|(_, amount)| !amount.is_zero()).collect()
-            };
+            let zero_free = |list: &ResourceList| list.filtered(|_, amount| !amount.is_zero());
             for (name, node) in forest.nodes() {
                 let twin = rebuilt.forest().node(name).unwrap();
                 for kind in super::Kind::ALL {

@@ -96,13 +96,20 @@ impl Loads {
     /// Reads the report about a node.
     fn report(&mut self, cluster: &Cluster, row: Row) {
         let (metric, ahead) = self.reported(cluster, row);
-        let settings = Arc::clone(&self.settings);
+        let load = self.load(cluster, row, metric.as_ref());
         let known = self.known(row);
-        known.load.report(metric.as_ref(), &settings.dimensions);
+        known.load = load;
         known.is_expired = ahead.is_none();
         known.metric = metric;
         let before = std::mem::replace(&mut known.expires, ahead);
         self.expire(row, before, ahead);
+    }
+
+    /// The load of a node with this report.
+    fn load(&mut self, cluster: &Cluster, row: Row, metric: Option<&NodeMetric>) -> NodeLoad {
+        let settings = Arc::clone(&self.settings);
+        let pods = cluster.pods_on(row).filter(|placed| !placed.pod.is_reservation());
+        NodeLoad::of(pods.map(|placed| self.assigned(placed)), metric, &settings.dimensions)
     }
 
     fn expire(&mut self, row: Row, before: Option<i64>, ahead: Option<i64>) {
@@ -137,7 +144,7 @@ impl Settings {
         let raw = node.annotations.get(RAW_ALLOCATABLE.name()).and_then(|text| RAW_ALLOCATABLE.read(text).ok());
         let mut allocatable = node.allocatable.clone();
         for (name, amount) in raw.iter().flatten() {
-            allocatable.insert(name.clone(), amount.clone());
+            allocatable.insert(name, amount.clone());
         }
         self.dimensions.list(&allocatable)
     }
@@ -173,16 +180,16 @@ impl State for Loads {
         }
         let (pod, settings) = (self.assigned(placed), Arc::clone(&self.settings));
         let known = self.known(placed.row);
-        known.load.assign(placed.pod.uid.clone(), pod, known.metric.as_ref(), &settings.dimensions);
+        known.load.assign(&pod, known.metric.as_ref(), &settings.dimensions);
     }
 
     fn removed(&mut self, cluster: &Cluster, placed: &Placed) {
         if !counts(cluster, placed) {
             return;
         }
-        let settings = Arc::clone(&self.settings);
+        let (pod, settings) = (self.assigned(placed), Arc::clone(&self.settings));
         let known = self.known(placed.row);
-        known.load.remove(&placed.pod.uid, known.metric.as_ref(), &settings.dimensions);
+        known.load.remove(&pod, known.metric.as_ref(), &settings.dimensions);
     }
 
     fn node(&mut self, cluster: &Cluster, row: Row) {

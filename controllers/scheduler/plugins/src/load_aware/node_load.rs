@@ -1,17 +1,17 @@
 //! What a node uses, as far as it is reported, and what is added for pods that the report does not cover yet
 //! (`spec/scheduler.md` 3A.3).
 
-use std::{collections::BTreeMap, fmt, sync::Arc};
+use std::{fmt, sync::Arc};
 
-use koord_core::{key::ObjectKey, uid::Uid};
+use koord_core::key::ObjectKey;
 
 use super::{Amounts, Dimensions, Incoming, Measure, NodeMetric};
 
-/// The load of one node. The report itself is kept elsewhere and handed over; it may be replaced only through
-/// [`NodeLoad::report`].
+/// The load of one node. Its pods and the report are kept elsewhere and handed over: a pod goes with the report with which it
+/// was counted, and with another report all of them are counted anew ([`NodeLoad::of`]).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NodeLoad {
-    pods: BTreeMap<Uid, AssignedPod>,
+    pods: usize,
     sums: Sums,
 }
 
@@ -42,26 +42,27 @@ struct Sums {
 }
 
 impl NodeLoad {
+    /// Of these pods, with this report.
+    pub fn of(
+        pods: impl IntoIterator<Item = AssignedPod>,
+        metric: Option<&NodeMetric>,
+        dimensions: &Dimensions,
+    ) -> Self {
+        let mut load = Self::default();
+        pods.into_iter().for_each(|pod| load.assign(&pod, metric, dimensions));
+        load
+    }
+
     /// A pod is on the node from now on.
-    pub fn assign(&mut self, uid: Uid, pod: AssignedPod, metric: Option<&NodeMetric>, dimensions: &Dimensions) {
-        self.remove(&uid, metric, dimensions);
-        self.sums.add(&pod, metric, dimensions, 1);
-        self.pods.insert(uid, pod);
+    pub fn assign(&mut self, pod: &AssignedPod, metric: Option<&NodeMetric>, dimensions: &Dimensions) {
+        self.pods += 1;
+        self.sums.add(pod, metric, dimensions, 1);
     }
 
     /// A pod is not on the node any more.
-    pub fn remove(&mut self, uid: &Uid, metric: Option<&NodeMetric>, dimensions: &Dimensions) {
-        if let Some(pod) = self.pods.remove(uid) {
-            self.sums.add(&pod, metric, dimensions, -1);
-        }
-    }
-
-    /// There is another report, or none.
-    pub fn report(&mut self, metric: Option<&NodeMetric>, dimensions: &Dimensions) {
-        self.sums = Sums::default();
-        for pod in self.pods.values() {
-            self.sums.add(pod, metric, dimensions, 1);
-        }
+    pub fn remove(&mut self, pod: &AssignedPod, metric: Option<&NodeMetric>, dimensions: &Dimensions) {
+        self.pods = self.pods.saturating_sub(1);
+        self.sums.add(pod, metric, dimensions, -1);
     }
 
     /// What is used, with what is added for pods that the report does not cover yet. None where nothing is reported.
@@ -95,7 +96,7 @@ impl NodeLoad {
 impl fmt::Display for NodeLoad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Sums { missing, missing_prod, estimated, used_prod } = &self.sums;
-        let pods = self.pods.len();
+        let pods = self.pods;
         write!(
             f,
             "{pods} pods, estimated {estimated:?}, unreported {missing:?} and {missing_prod:?}, prod {used_prod:?}"
@@ -209,9 +210,8 @@ mod tests {
         json!({"name": name, "namespace": "ns", "priority": priority, "podUsage": {"resources": {"cpu": cpu}}})
     }
 
-    fn pod(name: &str, cpu: i64, since: i64) -> (Uid, AssignedPod) {
-        let pod = AssignedPod { key: ObjectKey::new("ns", name), since, until: None, adds: adds(cpu, true) };
-        (Uid::from(name), pod)
+    fn pod(name: &str, cpu: i64, since: i64) -> AssignedPod {
+        AssignedPod { key: ObjectKey::new("ns", name), since, until: None, adds: adds(cpu, true) }
     }
 
     fn adds(cpu: i64, is_prod: bool) -> Arc<Incoming> {
@@ -219,12 +219,9 @@ mod tests {
     }
 
     /// The cpu in use, with these pods and this report.
-    fn used(pods: &[(Uid, AssignedPod)], metric: &NodeMetric, measure: Measure<'_>) -> Option<i64> {
+    fn used(pods: &[AssignedPod], metric: &NodeMetric, measure: Measure<'_>) -> Option<i64> {
         let dimensions = Dimensions::of([]);
-        let mut load = NodeLoad::default();
-        for (uid, pod) in pods {
-            load.assign(uid.clone(), pod.clone(), Some(metric), &dimensions);
-        }
+        let load = NodeLoad::of(pods.iter().cloned(), Some(metric), &dimensions);
         load.usage(metric, measure, false, &dimensions).map(|usage| usage[0])
     }
 
@@ -246,8 +243,8 @@ mod tests {
     fn an_estimate_may_count_for_a_fixed_time() {
         let metric = metric("00:10:00", &json!([reported("a", "4", "koord-prod")]));
         let until = |until| {
-            let (uid, pod) = pod("a", 10_000, 0);
-            used(&[(uid, AssignedPod { until: Some(until), ..pod })], &metric, Measure::Average).unwrap()
+            let pod = AssignedPod { until: Some(until), ..pod("a", 10_000, 0) };
+            used(&[pod], &metric, Measure::Average).unwrap()
         };
         assert_eq!((until(600), until(601)), (30_000, 36_000));
     }
@@ -260,12 +257,11 @@ mod tests {
             reported("c", "6", "koord-prod")
         ]);
         let metric = metric("00:10:00", &pods);
-        let prod = |pods: &[(Uid, AssignedPod)]| used(pods, &metric, Measure::Prod).unwrap();
+        let prod = |pods: &[AssignedPod]| used(pods, &metric, Measure::Prod).unwrap();
         assert_eq!(prod(&[pod("a", 10_000, 0)]), 4000);
         assert_eq!(prod(&[pod("a", 10_000, 599)]), 10_000);
         assert_eq!(prod(&[pod("b", 10_000, 0)]), 10_000, "reported as another kind");
-        let (uid, c) = pod("c", 10_000, 0);
-        assert_eq!(prod(&[(uid, AssignedPod { adds: adds(10_000, false), ..c })]), 0);
+        assert_eq!(prod(&[AssignedPod { adds: adds(10_000, false), ..pod("c", 10_000, 0) }]), 0);
         let dimensions = Dimensions::of([]);
         let with_system = NodeLoad::default().usage(&metric, Measure::Prod, true, &dimensions);
         assert_eq!(with_system.map(|usage| usage[0]), Some(2000));
@@ -297,28 +293,27 @@ mod tests {
                 let pods = json!([reported("a", "4", priority), reported("b", "9", "koord-prod")]);
                 reports.push(Some(metric("00:10:00", &pods)));
             }
-            let (mut load, mut report, mut known) = (NodeLoad::default(), None, BTreeMap::new());
+            let (mut load, mut report, mut known) = (NodeLoad::default(), None, std::collections::BTreeMap::new());
             for (which, action, cpu, since, is_prod) in steps {
-                let (uid, pod) = pod(names[which], cpu * 1000, since);
-                let pod = AssignedPod { adds: adds(cpu * 1000, is_prod), ..pod };
+                let pod = AssignedPod { adds: adds(cpu * 1000, is_prod), ..pod(names[which], cpu * 1000, since) };
                 match action {
                     0 => {
-                        load.remove(&uid, report, &dimensions);
-                        known.remove(&uid);
+                        if let Some(gone) = known.remove(&which) {
+                            load.remove(&gone, report, &dimensions);
+                        }
                     }
                     1 => {
                         report = reports[which % 3].as_ref();
-                        load.report(report, &dimensions);
+                        load = NodeLoad::of(known.values().cloned(), report, &dimensions);
                     }
                     _ => {
-                        known.insert(uid.clone(), pod.clone());
-                        load.assign(uid, pod, report, &dimensions);
+                        load.assign(&pod, report, &dimensions);
+                        if let Some(replaced) = known.insert(which, pod) {
+                            load.remove(&replaced, report, &dimensions);
+                        }
                     }
                 }
-                let mut rebuilt = NodeLoad::default();
-                for (uid, pod) in &known {
-                    rebuilt.assign(uid.clone(), pod.clone(), report, &dimensions);
-                }
+                let rebuilt = NodeLoad::of(known.values().cloned(), report, &dimensions);
                 prop_assert_eq!(&load, &rebuilt);
             }
         }

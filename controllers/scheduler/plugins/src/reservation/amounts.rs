@@ -60,7 +60,7 @@ impl Amounts {
 
 impl From<&ResourceList> for Amounts {
     fn from(list: &ResourceList) -> Self {
-        list.iter().map(|(name, amount)| (Arc::from(&**name), koord_scheduling::count(name, amount))).collect()
+        list.iter().map(|(name, amount)| (Arc::from(name), koord_scheduling::count(name, amount))).collect()
     }
 }
 

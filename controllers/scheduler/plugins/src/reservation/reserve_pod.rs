@@ -112,7 +112,7 @@ fn resize(spec: &mut PodSpec, allocatable: &ResourceList) {
         }
     }
     (spec.overhead, spec.resources) = (None, None);
-    let requests = allocatable.iter().map(|(name, amount)| (name.clone(), ApiQuantity(amount.to_string())));
+    let requests = allocatable.iter().map(|(name, amount)| (name.to_owned(), ApiQuantity(amount.to_string())));
     spec.containers.push(Container {
         name: RESIZED.to_owned(),
         resources: Some(ResourceRequirements { requests: Some(requests.collect()), ..ResourceRequirements::default() }),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use koord_engine::{cluster::Cluster, columns::Row};
 
-use super::{Known, Loads, NodeLoad};
+use super::{Known, Loads};
 
 impl Loads {
     /// Compares what is known of a node with its object, its report and its pods, and sets right what differs.
@@ -32,10 +32,7 @@ impl Loads {
     fn recount(&mut self, cluster: &Cluster, row: Row) -> Known {
         let settings = Arc::clone(&self.settings);
         let (metric, expires) = self.reported(cluster, row);
-        let mut load = NodeLoad::default();
-        for placed in cluster.pods_on(row).filter(|placed| !placed.pod.is_reservation()) {
-            load.assign(placed.pod.uid.clone(), self.assigned(placed), metric.as_ref(), &settings.dimensions);
-        }
+        let load = self.load(cluster, row, metric.as_ref());
         let node = cluster.node(row);
         Known {
             capacity: node.map(|node| settings.capacity(node)).unwrap_or_default(),
@@ -59,7 +56,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        load_aware::Settings,
+        load_aware::{NodeLoad, Settings},
         testing::{node, pod},
     };
 
