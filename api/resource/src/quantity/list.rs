@@ -207,6 +207,8 @@ impl<N: Into<SmolStr>> FromIterator<(N, Quantity)> for ResourceList {
         for (name, amount) in resources {
             list.insert(name, amount);
         }
+        // Lists of nodes and quotas are kept for long.
+        list.0.shrink_to_fit();
         list
     }
 }
@@ -239,7 +241,6 @@ impl<'de> Deserialize<'de> for ResourceList {
                 while let Some(Name(name)) = map.next_key()? {
                     list.insert(name, map.next_value()?);
                 }
-                // Lists of nodes and quotas are kept for long.
                 list.0.shrink_to_fit();
                 Ok(list)
             }
