@@ -6,8 +6,12 @@
 
 mod audit;
 mod class;
+mod discrepancies;
+mod hidden;
 mod images;
 mod log;
+mod nominations;
+mod pods;
 mod population;
 pub mod state;
 #[cfg(test)]
@@ -15,11 +19,7 @@ mod tests;
 mod topologies;
 mod trial;
 
-use std::{
-    any::TypeId,
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{any::TypeId, collections::BTreeMap, sync::Arc};
 
 use jiff::Timestamp;
 use koord_core::uid::Uid;
@@ -28,6 +28,7 @@ use koord_scheduling::{ResourceId, ResourceNames, ResourceVector};
 pub use self::{
     audit::{Mismatch, Subject, Turn},
     class::{Class, ClassId},
+    discrepancies::Discrepancy,
     images::Image,
     log::Position,
     population::Residents,
@@ -124,19 +125,6 @@ pub struct Sizes {
     pub assumed: usize,
 }
 
-/// A sum that is not what the objects amount to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Discrepancy {
-    /// The node.
-    pub node: Arc<str>,
-    /// Which sum.
-    pub what: String,
-    /// What is kept.
-    pub kept: i64,
-    /// What the objects amount to.
-    pub actual: i64,
-}
-
 impl Cluster {
     /// The names of resources, as the columns number them.
     pub fn resources(&self) -> &ResourceNames {
@@ -217,22 +205,6 @@ impl Cluster {
     /// What the pods of a node are assumed to use of cpu and memory.
     pub fn assumed_usage(&self, row: Row) -> [i64; 2] {
         [self.assumed_usage[0][row.index()], self.assumed_usage[1][row.index()]]
-    }
-
-    /// The pods of a node, in the order of their uids.
-    pub fn pods_on(&self, row: Row) -> impl Iterator<Item = &Placed> {
-        let slot = self.slots.get(row.index()).map_or(&[][..], |slot| &slot.pods);
-        slot.iter().filter_map(|uid| self.pods.get(uid))
-    }
-
-    /// All pods that are bound, or assumed to be.
-    pub fn pods(&self) -> impl Iterator<Item = &Placed> {
-        self.pods.values()
-    }
-
-    /// A pod that is bound, or assumed to be.
-    pub fn pod(&self, uid: &Uid) -> Option<&Placed> {
-        self.pods.get(uid)
     }
 
     /// The pods of a node, by class.
@@ -316,79 +288,9 @@ impl Cluster {
         self.time
     }
 
-    /// The pods that are nowhere, of all schedulers.
-    pub fn pending(&self) -> impl Iterator<Item = &Arc<Pod>> {
-        self.pending.values()
-    }
-
-    /// All pods as they were told of last, of all schedulers, wherever they are.
-    pub fn known_pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
-        let placed = self.pods.values().map(|placed| &placed.pod);
-        self.pending.values().chain(placed.filter(|pod| !self.pending.contains_key(&pod.uid)))
-    }
-
-    /// A pod that is nowhere.
-    pub fn pending_pod(&self, uid: &Uid) -> Option<&Arc<Pod>> {
-        self.pending.get(uid)
-    }
-
-    /// The pods for which room is being made, with their rows.
-    pub fn nominated(&self) -> impl Iterator<Item = (&Arc<Pod>, Row)> {
-        self.nominated.values().map(|(pod, row)| (pod, *row))
-    }
-
-    /// The rows on which room is being made.
-    pub(crate) fn nominated_rows(&self) -> BTreeSet<Row> {
-        self.nominated().map(|(_, row)| row).collect()
-    }
-
-    /// The pods for which room is being made on a row and that go before this one.
-    pub fn nominated_before(&self, pod: &Pod, row: Row) -> Vec<Arc<Pod>> {
-        let goes_before = |other: &Pod| other.template.priority >= pod.template.priority && other.uid != pod.uid;
-        let there = self.nominated().filter(|(other, at)| *at == row && goes_before(other));
-        there.filter(|(other, _)| self.pod(&other.uid).is_none()).map(|(other, _)| Arc::clone(other)).collect()
-    }
-
-    /// The row on which room is being made for a pod.
-    pub fn nomination(&self, uid: &Uid) -> Option<Row> {
-        self.nominated.get(uid).map(|(_, row)| *row)
-    }
-
     /// Adds the state of a plugin, before anything is known; a second one of its type is ignored.
     pub fn add_state(&mut self, state: Box<dyn State>) {
         self.states.add(state);
-    }
-
-    /// Room is being made for a pod; nowhere any more without a row.
-    pub fn nominate(&mut self, pod: &Arc<Pod>, row: Option<Row>) {
-        let old = match row {
-            Some(row) => self.nominated.insert(pod.uid.clone(), (Arc::clone(pod), row)),
-            None => self.nominated.remove(&pod.uid),
-        };
-        old.map(|(_, row)| row).into_iter().chain(row).for_each(|row| self.log.note(row));
-    }
-
-    /// Whether a pod goes to make room: its eviction is ordered, or it is being deleted after one.
-    pub fn is_evicted(&self, placed: &Placed) -> bool {
-        self.evicted.contains_key(&placed.pod.uid) || placed.pod.deleting && placed.pod.is_preempted
-    }
-
-    /// Whether evictions are ordered for a pod that have not begun yet.
-    pub fn awaits_evictions(&self, uid: &Uid) -> bool {
-        let for_it = self.evicted.iter().filter(|(_, by)| *by == uid);
-        for_it.filter_map(|(victim, _)| self.pods.get(victim)).any(|placed| !placed.pod.deleting)
-    }
-
-    /// The eviction of a pod is ordered, for another one.
-    pub fn evict(&mut self, uid: &Uid, by: &Uid) {
-        if self.pods.contains_key(uid) {
-            self.evicted.insert(uid.clone(), by.clone());
-        }
-    }
-
-    /// The eviction of a pod has failed. Gives the pod for which it was ordered.
-    pub fn not_evicted(&mut self, uid: &Uid) -> Option<Uid> {
-        self.evicted.remove(uid)
     }
 
     /// What is to be decided about a node has changed.
@@ -438,40 +340,6 @@ impl Cluster {
         self.states.wake_at()
     }
 
-    /// A pod became known, or is known differently.
-    pub fn know(&mut self, pod: &Arc<Pod>) {
-        let old = self.known(&pod.uid).cloned();
-        if old.as_ref().is_some_and(|old| Arc::ptr_eq(old, pod) || old == pod) {
-            return;
-        }
-        if pod.node.is_none() {
-            self.pending.insert(pod.uid.clone(), Arc::clone(pod));
-        } else {
-            self.pending.remove(&pod.uid);
-        }
-        self.with_states(|states, cluster| {
-            states.iter_mut().for_each(|state| state.pod(cluster, old.as_ref(), Some(pod)));
-        });
-    }
-
-    /// A pod was deleted, or has ended. Gives its place, if it had one.
-    pub fn forget(&mut self, uid: &Uid) -> Option<Placed> {
-        let known = self.known(uid).cloned();
-        let placed = self.remove_pod(uid);
-        self.pending.remove(uid);
-        if known.is_some() {
-            self.with_states(|states, cluster| {
-                states.iter_mut().for_each(|state| state.pod(cluster, known.as_ref(), None));
-            });
-        }
-        placed
-    }
-
-    /// A pod as it was told of last; what is assumed to be on a node may have changed since.
-    fn known(&self, uid: &Uid) -> Option<&Arc<Pod>> {
-        self.pending.get(uid).or_else(|| self.pods.get(uid).map(|placed| &placed.pod))
-    }
-
     fn with_states<T>(&mut self, with: impl FnOnce(&mut States, &mut Self) -> T) -> T {
         let mut states = std::mem::take(&mut self.states);
         let result = with(&mut states, self);
@@ -513,93 +381,6 @@ impl Cluster {
         old
     }
 
-    /// A pod was bound to a node, or is assumed to be; one that was elsewhere or different before has moved.
-    pub fn place(&mut self, pod: Arc<Pod>, node: &Arc<str>, holds: Holds) {
-        let evicted_by = self.evicted.get(&pod.uid).cloned();
-        self.remove_pod(&pod.uid);
-        self.evicted.extend(evicted_by.map(|by| (pod.uid.clone(), by)));
-        let row = self.row_of(node);
-        self.put(pod, row, holds);
-        self.log.note(row);
-    }
-
-    /// A pod is gone from its node.
-    pub fn remove_pod(&mut self, uid: &Uid) -> Option<Placed> {
-        let placed = self.take(uid)?;
-        self.evicted.remove(uid);
-        self.log.note(placed.row);
-        self.release(placed.row);
-        Some(placed)
-    }
-
-    /// A pod is not seen any more until [`Cluster::show`], as if it were not on its node. States that see it go can tell this
-    /// from a removal: it is hidden by then.
-    pub(crate) fn hide(&mut self, uid: &Uid) {
-        if let Some(placed) = self.pods.get(uid).cloned() {
-            self.hidden.entry(placed.row).or_default().insert(uid.clone(), placed);
-            self.take(uid);
-        }
-    }
-
-    /// These pods are not there for the pod that is tried, until [`Cluster::show`]. Those that stand for objects are hidden when their
-    /// row is asked; others count in sums over all rows, and are hidden at once.
-    pub(crate) fn offer(&mut self, uids: &[Uid]) {
-        let offered = uids.iter().filter_map(|uid| Some((self.pods.get(uid)?.row, uid.clone())));
-        let mut offered: Vec<(Row, Uid)> = offered.collect();
-        offered.sort_unstable();
-        self.offered = offered.into();
-        let counts = |uid: &&Uid| self.pods.get(uid).is_some_and(|placed| !placed.pod.is_reservation());
-        for uid in uids.iter().filter(counts).collect::<Vec<_>>() {
-            self.hide(uid);
-        }
-    }
-
-    /// What is not there for the pod that is tried, in order.
-    pub(crate) fn offered(&self) -> &Arc<[(Row, Uid)]> {
-        &self.offered
-    }
-
-    /// Hides what is offered on a row.
-    pub(crate) fn hide_on(&mut self, row: Row) {
-        let offered = Arc::clone(&self.offered);
-        let begin = offered.partition_point(|(at, _)| *at < row);
-        let on_row = offered.iter().skip(begin).take_while(|(at, _)| *at == row);
-        on_row.for_each(|(_, uid)| self.hide(uid));
-    }
-
-    /// Hides all that is offered, for who asks about more than single rows.
-    pub fn hide_all(&mut self) {
-        let offered = Arc::clone(&self.offered);
-        for (_, uid) in offered.iter() {
-            self.hide(uid);
-        }
-    }
-
-    /// What was hidden is seen again.
-    pub(crate) fn show(&mut self) {
-        self.offered = Arc::default();
-        for Placed { pod, row, holds, .. } in
-            std::mem::take(&mut self.hidden).into_values().flat_map(BTreeMap::into_values)
-        {
-            self.put(pod, row, holds);
-        }
-    }
-
-    /// The pods that are hidden during this attempt.
-    pub fn hidden(&self) -> impl Iterator<Item = &Placed> {
-        self.hidden.values().flat_map(BTreeMap::values)
-    }
-
-    /// Those of a row.
-    pub fn hidden_on(&self, row: Row) -> impl Iterator<Item = &Placed> {
-        self.hidden.get(&row).into_iter().flat_map(BTreeMap::values)
-    }
-
-    /// A pod of a row that is hidden.
-    pub fn hidden_pod(&self, uid: &Uid, row: Row) -> Option<&Placed> {
-        self.hidden.get(&row)?.get(uid)
-    }
-
     /// Tries something that is undone when the trial ends.
     pub fn trial(&mut self) -> Trial<'_> {
         Trial::new(self)
@@ -608,50 +389,6 @@ impl Cluster {
     /// Whether pods come and go in a trial, for plugins that are about what is and not about what would be.
     pub fn is_trial(&self) -> bool {
         self.trials > 0
-    }
-
-    /// The sums that are not what the objects amount to, which never happens.
-    pub fn discrepancies(&self) -> Vec<Discrepancy> {
-        let mut rebuilt = Self { resources: self.resources.clone(), ..Self::default() };
-        for slot in self.slots.iter().filter_map(|slot| slot.node.as_ref()) {
-            rebuilt.set_node(Arc::clone(slot));
-        }
-        for (name, row) in &self.rows {
-            self.pods_on(*row).for_each(|placed| rebuilt.place(Arc::clone(&placed.pod), name, placed.holds.clone()));
-        }
-        let mut found = Vec::new();
-        for (name, row) in &self.rows {
-            let twin = rebuilt.rows.get(name).copied();
-            let kept = self.sums(*row);
-            let actual = twin.map(|twin| rebuilt.sums(twin)).unwrap_or_default();
-            for (what, kept) in kept {
-                let actual = actual.get(&what).copied().unwrap_or(0);
-                if kept != actual {
-                    found.push(Discrepancy { node: Arc::clone(name), what, kept, actual });
-                }
-            }
-        }
-        found
-    }
-
-    fn sums(&self, row: Row) -> BTreeMap<String, i64> {
-        let mut sums = BTreeMap::new();
-        for (column, part) in [(&self.allocatable, "allocatable"), (&self.requested, "requested")] {
-            for (index, amount) in column.row(row).enumerate() {
-                let name = self.resources.names().nth(index).unwrap_or_default();
-                sums.insert(format!("{part} {name}"), amount);
-            }
-        }
-        for Residents { class, pods, deleting, .. } in self.residents(row) {
-            let labels: Vec<String> =
-                class.template().labels.iter().map(|(key, value)| format!("{key}={value}")).collect();
-            let whose = format!("{} {}", class.template().namespace, labels.join(","));
-            *sums.entry(format!("pods of {whose}")).or_default() += i64::from(*pods);
-            *sums.entry(format!("deleted pods of {whose}")).or_default() += i64::from(*deleting);
-        }
-        let [cpu, memory] = self.assumed_usage(row);
-        sums.extend([("assumed cpu".to_owned(), cpu), ("assumed memory".to_owned(), memory)]);
-        sums
     }
 
     /// The row of this name, made where there is none.
@@ -683,43 +420,6 @@ impl Cluster {
             // What will be in the row is another node.
             self.nominated.retain(|_, (_, at)| *at != row);
         }
-    }
-
-    fn put(&mut self, pod: Arc<Pod>, row: Row, holds: Holds) {
-        let class = self.class(&pod.template);
-        self.requested.add(row, class.requests());
-        for (column, usage) in self.assumed_usage.iter_mut().zip(class.template().assumed_usage) {
-            column[row.index()] = column[row.index()].saturating_add(usage);
-        }
-        let pods = &mut self.slots[row.index()].pods;
-        if let Err(at) = pods.binary_search(&pod.uid) {
-            pods.insert(at, pod.uid.clone());
-        }
-        let placed = Placed { pod, class, row, holds };
-        self.assumed += usize::from(placed.pod.node.is_none());
-        self.population.add(&placed);
-        self.with_states(|states, cluster| states.iter_mut().for_each(|state| state.placed(cluster, &placed)));
-        self.pods.insert(placed.pod.uid.clone(), placed);
-    }
-
-    fn take(&mut self, uid: &Uid) -> Option<Placed> {
-        let placed = self.pods.remove(uid)?;
-        self.assumed -= usize::from(placed.pod.node.is_none());
-        self.population.remove(&placed);
-        let pods = &mut self.slots[placed.row.index()].pods;
-        if let Ok(at) = pods.binary_search(uid) {
-            pods.remove(at);
-        }
-        let is_exact = self.assumed_usage.iter().all(|column| column[placed.row.index()] < i64::MAX);
-        if self.requested.subtract(placed.row, placed.class.requests()) && is_exact {
-            for (column, usage) in self.assumed_usage.iter_mut().zip(placed.class.template().assumed_usage) {
-                column[placed.row.index()] -= usage;
-            }
-        } else {
-            self.recount(placed.row);
-        }
-        self.with_states(|states, cluster| states.iter_mut().for_each(|state| state.removed(cluster, &placed)));
-        Some(placed)
     }
 }
 

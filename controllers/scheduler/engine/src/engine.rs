@@ -10,12 +10,12 @@ mod asking;
 mod attempting;
 mod jobs;
 mod judge;
+mod told;
 mod verdicts;
 mod waiting;
 mod why;
 
 use std::{
-    any::TypeId,
     collections::{BTreeMap, BTreeSet, VecDeque},
     sync::Arc,
 };
@@ -32,14 +32,12 @@ pub use self::{
     why::{Decision, Why},
 };
 use crate::{
-    cluster::{Cluster, Mismatch, Placed, Turn},
+    cluster::{Cluster, Mismatch, Turn},
     columns::Row,
     cycle::{Memory, Profile},
     event::Event,
     extender::Question,
-    node::Node,
-    object::{Object, ObjectChange},
-    plugin::{Explanation, Orders, Patch, Prepared, Searched, StandIn, Upkeep},
+    plugin::{Explanation, Orders, Patch, Prepared, Searched, Upkeep},
     pod::Pod,
     queue::{Queue, Return, Timings, Tried},
 };
@@ -198,137 +196,6 @@ impl Engine {
     /// When [`Engine::tick`] matters next; none while only changes do.
     pub fn tick_at(&self) -> Option<Timestamp> {
         self.cluster.wake_at()
-    }
-
-    /// A node was added or changed.
-    pub fn set_node(&mut self, node: Arc<Node>, now: Moment) {
-        let event = match self.cluster.set_node(Arc::clone(&node)) {
-            None => Event::NodeAdded(node),
-            Some(old) => Event::NodeChanged { old, new: node },
-        };
-        self.notify(&event, now);
-    }
-
-    /// A node was deleted.
-    pub fn remove_node(&mut self, name: &str) {
-        self.cluster.remove_node(name);
-    }
-
-    /// An object of another kind was added or changed.
-    pub fn set_object(&mut self, object: Object, now: Moment) {
-        let plugins = self.profiles.iter().flat_map(|profile| &profile.plugins);
-        let mut stand_ins = plugins.map(|plugin| plugin.stand_in(&object));
-        let stand_in = stand_ins.find(|stand_in| *stand_in != StandIn::None).unwrap_or_default();
-        let uid = object.uid.clone();
-        let change = self.cluster.set_object(object);
-        self.object_changed(change, now);
-        match stand_in {
-            StandIn::None => {}
-            StandIn::Gone => self.remove_pod(&uid, now),
-            StandIn::Pod(pod) => {
-                // An object that had a node and has none any more is placed anew.
-                let was_bound = |placed: &Placed| placed.pod.node.is_some() && pod.node.is_none();
-                if self.cluster.pod(&uid).is_some_and(was_bound) {
-                    self.remove_pod(&uid, now);
-                }
-                self.set_pod(pod, now);
-            }
-        }
-    }
-
-    fn object_changed(&mut self, change: ObjectChange, now: Moment) {
-        if let Some(gone) = change.gone()
-            && (self.cluster.pod(gone).is_some() || self.cluster.pending_pod(gone).is_some())
-        {
-            self.remove_pod(&gone.clone(), now);
-        }
-        self.notify(&Event::Object(change), now);
-    }
-
-    /// An object of another kind was deleted.
-    pub fn remove_object(&mut self, type_: TypeId, key: &str, now: Moment) {
-        if let Some(change) = self.cluster.remove_object(type_, key) {
-            self.object_changed(change, now);
-        }
-    }
-
-    /// A pod was added or changed. One that has ended is removed instead.
-    pub fn set_pod(&mut self, pod: Arc<Pod>, now: Moment) {
-        if let Some(node) = pod.node.clone() {
-            self.bound(&pod, &node, now);
-            return;
-        }
-        let was_said = self.cluster.pending_pod(&pod.uid).and_then(|known| known.nominated.clone());
-        self.cluster.know(&pod);
-        self.is_unsettled = true;
-        // What is assumed is being bound; the change comes again with the node.
-        if self.cluster.pod(&pod.uid).is_none() && self.profile_of(&pod).is_some() {
-            let row = pod.nominated.as_ref().and_then(|node| self.cluster.row(node));
-            let is_new = row.is_some() && self.cluster.nomination(&pod.uid).is_none();
-            // Somebody has written that room is made elsewhere, or not any more.
-            if is_new || was_said.is_some() && was_said != pod.nominated {
-                self.make_room(&pod, row, now);
-            }
-            let judge = Judged { profiles: &self.profiles, cluster: &self.cluster };
-            self.queue.set(pod, now, &judge);
-        }
-    }
-
-    fn bound(&mut self, pod: &Arc<Pod>, node: &Arc<str>, now: Moment) {
-        self.queue.remove(&pod.uid);
-        self.waiting.remove(&pod.uid);
-        self.ask_no_more(&pod.uid);
-        self.cluster.nominate(pod, None);
-        self.cluster.know(pod);
-        let known = self.cluster.pod(&pod.uid);
-        if known.is_some_and(|known| known.pod == *pod) {
-            return;
-        }
-        let row = self.cluster.row(node);
-        let assumed = known.filter(|known| Some(known.row) == row).map(|known| known.holds.clone());
-        let mut holds = assumed.unwrap_or_default();
-        // Pods of other schedulers hold what they hold all the same.
-        let profile = self.profile_of(pod).or(if self.profiles.is_empty() { None } else { Some(0) });
-        for plugin in profile.and_then(|index| self.profiles.get(index)).iter().flat_map(|profile| &profile.plugins) {
-            plugin.given(pod, &mut holds);
-        }
-        let old = known.map(|known| Arc::clone(&known.pod));
-        self.cluster.place(Arc::clone(pod), node, holds);
-        self.notify(&Event::PodAssigned(Arc::clone(pod)), now);
-        let Some(old) = old else { return };
-        if pod.requests_less(&old) {
-            self.notify(&Event::PodScaledDown { old: Arc::clone(&old), new: Arc::clone(pod) }, now);
-        }
-        if pod.template.labels != old.template.labels {
-            self.notify(&Event::PodRelabelled { old, new: Arc::clone(pod) }, now);
-        }
-    }
-
-    /// A pod was deleted, or has ended.
-    pub fn remove_pod(&mut self, uid: &Uid, now: Moment) {
-        self.queue.remove(uid);
-        self.waiting.remove(uid);
-        self.ask_no_more(uid);
-        if let Some(pod) = self.cluster.pending_pod(uid).cloned() {
-            let had = self.cluster.nomination(uid).is_some();
-            self.cluster.nominate(&pod, None);
-            if had {
-                self.notify(&Event::NominationChanged(pod.template.priority), now);
-            }
-        }
-        if let Some(placed) = self.cluster.forget(uid) {
-            self.notify(&Event::PodRemoved(placed.pod), now);
-        }
-        self.is_unsettled = true;
-    }
-
-    /// Pods of this name are gone, but for one.
-    pub fn remove_others(&mut self, key: &ObjectKey, but: Option<&Uid>, now: Moment) {
-        let placed = self.cluster.pods().map(|placed| &placed.pod);
-        let named = placed.chain(self.cluster.pending()).filter(|pod| pod.key == *key && Some(&pod.uid) != but);
-        for uid in named.map(|pod| pod.uid.clone()).collect::<Vec<_>>() {
-            self.remove_pod(&uid, now);
-        }
     }
 
     /// The next attempt; none where no pod is to be tried now.

@@ -2,9 +2,11 @@
 
 mod asking;
 mod audit;
+mod ended;
 mod monitor;
 mod prepare;
 mod upkeep;
+mod work;
 
 use std::{
     collections::{BTreeMap, VecDeque, btree_map},
@@ -13,37 +15,30 @@ use std::{
 };
 
 use koord_engine::{
-    engine::{Attempt, Engine, Outcome, Refused},
-    plugin::{Explanation, Patch},
+    engine::{Attempt, Engine, Outcome},
     pod::Pod,
 };
-use koord_resource::controller::ResourceKind;
 use koord_runtime::{
     clock::{Moment, SharedClock},
-    error::{Fault, ReconcileError},
     events::EventSink,
-    key::ObjectKey,
-    uid::Uid,
-    write::{Action, Deletion, Write},
 };
-use serde_json::json;
 use tokio::sync::mpsc;
 
 pub(crate) use self::asking::Answered;
-pub use self::{asking::Asking, monitor::Monitoring};
+pub use self::{asking::Asking, monitor::Monitoring, work::Work};
 use self::{
     audit::Auditing,
     monitor::Monitor,
-    prepare::{Preparing, may_take_effect, plugin_of},
+    prepare::{Preparing, may_take_effect},
     upkeep::Upkeeps,
+    work::{Subject, subject},
 };
 use crate::{
     barrier::SyncBarrier,
     extender::Webhook,
-    feed::{Delta, Feed, Said},
+    feed::{Delta, Feed},
     metrics::{Ended, Measures},
     questions::{Question, Questions, questions},
-    report,
 };
 
 /// The component of its events.
@@ -78,44 +73,6 @@ pub struct Scheduler {
     /// Set while the engine works: where it is found set, the engine has to begin again.
     is_working: bool,
     has_led: bool,
-}
-
-/// The object of a write.
-type Subject = (ResourceKind, ObjectKey);
-
-fn subject(write: &Write) -> Subject {
-    (write.kind, write.key.clone())
-}
-
-/// A write that follows from an attempt.
-#[derive(Debug)]
-pub struct Work {
-    /// What is to be sent.
-    pub write: Write,
-    purpose: Purpose,
-}
-
-/// What a write is for.
-#[derive(Debug)]
-enum Purpose {
-    /// The write of another object of this index, before that.
-    Prepare(Box<Attempt>, usize),
-    /// What this plugin wants of another object before the binding of this pod, found out while that was prepared.
-    Lock(&'static str, Uid),
-    /// What a pod is given, written before it is bound.
-    Give(Box<Attempt>),
-    /// The binding of this attempt.
-    Bind(Box<Attempt>),
-    /// The same, by a webhook.
-    BindBy(Arc<Webhook>, Box<Attempt>),
-    /// What a plugin wants beside attempts.
-    Keep,
-    /// Why a pod has no node, and where room is made for it.
-    Explain,
-    /// Says of a pod that it goes to make room for another; its deletion follows.
-    Condemn { victim: Arc<Pod>, message: String },
-    /// The deletion of such a pod.
-    Evict { victim: Arc<Pod>, message: String },
 }
 
 /// What is to be done next.
@@ -349,130 +306,6 @@ impl Scheduler {
         doubtful.into_iter().chain(tick).chain(writes).chain(self.engine.wake_at()).min()
     }
 
-    /// A write has ended.
-    pub fn written(&mut self, work: Work, result: Result<(), ReconcileError>) {
-        // What waited for this write is sent before anything that follows from it.
-        let waited = self.in_flight.remove(&subject(&work.write));
-        self.further.extend(waited.into_iter().flatten());
-        match (work.purpose, result) {
-            (Purpose::Prepare(attempt, index), Ok(())) => {
-                let next = self.prepare(attempt, index + 1);
-                self.further.extend(next);
-            }
-            (Purpose::Prepare(attempt, index), Err(error)) => {
-                let message = format!("running PreBind plugin {:?}: {error}", plugin_of(&attempt, index));
-                self.prepare_failed(&attempt, message);
-            }
-            (Purpose::Lock(..), Ok(())) => self.preparing.is_due = true,
-            (Purpose::Lock(plugin, uid), Err(error)) => {
-                self.not_prepared(&uid, format!("running PreBind plugin {plugin:?}: {error}"));
-            }
-            (Purpose::Give(attempt), Ok(())) => {
-                let work = self.bind(attempt);
-                self.further.push_back(work);
-            }
-            (Purpose::BindBy(webhook, attempt), Err(error)) if webhook.extender.is_ignorable => {
-                tracing::warn!(%error, extender = webhook.extender.url, "an extender is passed over");
-                self.further.push_back(bind(attempt));
-            }
-            (Purpose::Bind(attempt) | Purpose::BindBy(_, attempt), result) => self.bound(attempt, result),
-            (Purpose::Give(attempt), Err(error)) => {
-                self.bind_failed(&attempt, &error);
-            }
-            (Purpose::Keep, result) => self.kept(&work.write, &result),
-            (Purpose::Explain, Ok(())) => {}
-            (Purpose::Explain, Err(error)) => {
-                tracing::debug!(%error, "the condition of a pod could not be written");
-            }
-            (Purpose::Condemn { victim, message }, Ok(())) => self.further.push_back(evict(victim, message)),
-            (Purpose::Evict { victim, message }, Ok(())) => {
-                self.events.record(COMPONENT, report::preempted(&victim, message));
-            }
-            (Purpose::Condemn { victim, .. } | Purpose::Evict { victim, .. }, Err(error)) => {
-                tracing::warn!(%error, pod = %victim.key, "a pod could not be evicted");
-                self.engine.eviction_failed(&victim.uid, self.clock.moment());
-            }
-        }
-    }
-
-    /// A write has ended in a panic: nobody knows which, or what has become of it.
-    pub(crate) fn write_lost(&mut self) {
-        self.in_flight.clear();
-        self.is_working = true;
-    }
-
-    fn bound(&mut self, attempt: Box<Attempt>, result: Result<(), ReconcileError>) {
-        let now = self.clock.moment();
-        let Outcome::Bind { node, .. } = &attempt.outcome else { return };
-        match result {
-            Ok(()) => self.scheduled(&attempt, node),
-            // The answer to an earlier try was lost, and this is what it was.
-            Err(error) if error.stale && error.message.contains(&format!("is already assigned to node {node:?}")) => {
-                self.scheduled(&attempt, node);
-            }
-            Err(error) if is_doubtful(&error) => {
-                self.doubts += 1;
-                let after = error.retry.wished().unwrap_or(Self::DOUBT);
-                self.doubtful.insert((now + after, self.doubts), attempt);
-            }
-            Err(error) => self.bind_failed(&attempt, &error),
-        }
-    }
-
-    fn scheduled(&mut self, attempt: &Attempt, node: &str) {
-        for event in report::scheduled(&attempt.pod, node) {
-            self.events.record(COMPONENT, event);
-        }
-        self.ended(attempt, Ended::Scheduled);
-    }
-
-    fn bind_failed(&mut self, attempt: &Attempt, error: &ReconcileError) {
-        self.events.record(COMPONENT, report::failed(&attempt.pod, &format!("binding rejected: {error}")));
-        self.ended(attempt, Ended::Failed);
-        self.engine.bind_failed(attempt, self.clock.moment());
-    }
-
-    /// Records why a pod has no node, and evicts others where that makes room. The condition is written where it does not
-    /// say so already.
-    fn refused(&mut self, attempt: &Attempt, refused: &Refused) -> Next {
-        self.ended(attempt, if refused.is_error { Ended::Failed } else { Ended::Unschedulable });
-        if let Some(measures) = &self.measures {
-            measures.refused(refused);
-        }
-        self.explain(&attempt.pod, refused, None);
-        self.further.pop_front().map_or(Next::Attempted, Next::Send)
-    }
-
-    /// Writes why a pod has no node. `expected` is the node that its status may name by a write that is not seen yet.
-    fn explain(&mut self, pod: &Arc<Pod>, refused: &Refused, expected: Option<&Arc<str>>) {
-        let Refused { message, nominated, victims, is_error, .. } = refused;
-        self.events.record(COMPONENT, report::failed(pod, message));
-        for victim in victims {
-            let node = victim.node.as_deref().or(nominated.as_deref()).unwrap_or_default();
-            let message = format!("Preempted by pod {} on node {node}", pod.uid);
-            let write = report::condemned(victim, &pod.template.scheduler, self.clock.now());
-            self.further.push_back(Work { write, purpose: Purpose::Condemn { victim: Arc::clone(victim), message } });
-        }
-        let Explanation { write, events } = self.engine.explanation(pod, message);
-        for (reason, message) in events {
-            self.events.record(COMPONENT, report::remark(pod, reason, &message));
-        }
-        if pod.is_reservation() {
-            self.further.extend(write.map(|write| Work { write, purpose: Purpose::Explain }));
-            return;
-        }
-        let said = self.feed.pods.said(pod);
-        let said = said.map(|said| Said { nominated: expected.cloned().or(said.nominated), ..said });
-        let is_new =
-            |said: &Said| said.unscheduled.as_deref() != Some(message.as_str()) || said.nominated != *nominated;
-        if let Some(said) = said.filter(is_new) {
-            let reason = if *is_error { "SchedulerError" } else { "Unschedulable" };
-            let nominated = (said.nominated.as_deref(), nominated.as_deref());
-            let write = report::unscheduled(pod, (reason, message), nominated, self.clock.now());
-            self.further.push_back(Work { write, purpose: Purpose::Explain });
-        }
-    }
-
     /// After a panic nobody knows what the engine has left, and after another has led not what has become of its decisions:
     /// it begins again with what the caches hold.
     fn recover(&mut self) {
@@ -490,44 +323,4 @@ impl Scheduler {
         while !self.feed.stream.take(Self::DELTAS_MAX).is_empty() {}
         self.feed.fill(&mut self.engine, self.clock.moment());
     }
-}
-
-/// Whether the write may have arrived all the same.
-fn is_doubtful(error: &ReconcileError) -> bool {
-    error.fault == Fault::Api && !error.stale
-}
-
-fn give(attempt: Box<Attempt>) -> Work {
-    let Patch { annotations, labels, .. } = match &attempt.outcome {
-        Outcome::Bind { patch, .. } => patch.clone(),
-        _ => Patch::default(),
-    };
-    let mut metadata = json!({ "uid": attempt.pod.uid });
-    for (name, values) in [("annotations", annotations), ("labels", labels)] {
-        if !values.is_empty() {
-            metadata[name] = json!(values);
-        }
-    }
-    let action = Action::Patch { subresource: "", patch: json!({ "metadata": metadata }) };
-    let (kind, key) = report::subject(&attempt.pod);
-    Work { write: Write { kind, key: key.clone(), action }, purpose: Purpose::Give(attempt) }
-}
-
-fn bind(attempt: Box<Attempt>) -> Work {
-    if let Outcome::Bind { instead: Some(write), .. } = &attempt.outcome {
-        return Work { write: write.clone(), purpose: Purpose::Bind(attempt) };
-    }
-    let node = match &attempt.outcome {
-        Outcome::Bind { node, .. } => node.to_string(),
-        _ => String::new(),
-    };
-    let action = Action::Bind { uid: attempt.pod.uid.clone(), node };
-    let write = Write { kind: ResourceKind::POD, key: attempt.pod.key.clone(), action };
-    Work { write, purpose: Purpose::Bind(attempt) }
-}
-
-fn evict(victim: Arc<Pod>, message: String) -> Work {
-    let action = Action::Delete(Deletion::of(victim.uid.clone()));
-    let write = Write { kind: ResourceKind::POD, key: victim.key.clone(), action };
-    Work { write, purpose: Purpose::Evict { victim, message } }
 }

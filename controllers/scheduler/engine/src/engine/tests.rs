@@ -9,6 +9,7 @@ use crate::{
     columns::Row,
     event::Events,
     hold::Holds,
+    node::Node,
     plugin::{Filter, Permit, Plugin, PreFilter, Reason, ReasonCode, Refusal, Rejection, Request},
     pod::Template,
     state::State,

@@ -14,7 +14,10 @@ use koord_runtime::{
     write::{Action, Write},
 };
 
-use super::{Next, Purpose, Scheduler, Work, bind};
+use super::{
+    Next, Scheduler,
+    work::{Purpose, Work, bind},
+};
 use crate::extender::{Asked, Webhook};
 
 /// A question to webhooks, with the number by which the engine knows it.

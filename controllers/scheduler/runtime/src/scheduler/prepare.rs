@@ -8,7 +8,10 @@ use koord_engine::{
 };
 use koord_runtime::{clock::Moment, uid::Uid};
 
-use super::{Purpose, Scheduler, Subject, Work, give, subject};
+use super::{
+    Scheduler,
+    work::{Purpose, Subject, Work, give, subject},
+};
 use crate::{feed::Delta, metrics::Ended, report};
 
 /// Bindings that wait until what was written before them has taken effect.

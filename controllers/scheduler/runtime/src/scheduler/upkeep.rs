@@ -9,7 +9,10 @@ use koord_engine::plugin::Upkeep;
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{clock::Moment, error::ReconcileError, write::Write};
 
-use super::{Purpose, Scheduler, Subject, Work, subject};
+use super::{
+    Scheduler,
+    work::{Purpose, Subject, Work, subject},
+};
 
 /// How often plugins are asked at most.
 const PERIOD: Duration = Duration::from_secs(1);

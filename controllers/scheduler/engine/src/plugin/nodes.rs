@@ -1,0 +1,161 @@
+//! What plugins are asked about nodes, for one pod or for all pods of a class.
+
+use std::collections::BTreeSet;
+
+use super::SCORE_MAX;
+use crate::{
+    cluster::{Cluster, Placed},
+    columns::Row,
+};
+
+/// The result of PreFilter.
+pub enum PreFilter {
+    /// Every node will do.
+    Skip,
+    /// Each node is asked.
+    Nodes(Box<dyn Filter>),
+    /// The nodes of these names are asked; all others are left out before anybody is asked about them.
+    Among(BTreeSet<Box<str>>, Option<Box<dyn Filter>>),
+    /// No node will do.
+    None(Refusal),
+}
+
+/// What a plugin asks of a node for one pod, or for all pods of a class.
+pub trait Filter: Send + Sync {
+    /// Whether the pod may run there.
+    fn filter(&self, cluster: &Cluster, row: Row) -> Result<(), Refusal>;
+
+    /// Whether the answer depends on the class and the node alone, not on other nodes and not on when it is asked.
+    fn is_local(&self) -> bool {
+        true
+    }
+
+    /// Whether this holds for as long as [`Filter::refresh`] is called for every row that has changed. It is prepared again
+    /// for every pod otherwise.
+    fn follows_rows(&self) -> bool {
+        self.is_local()
+    }
+
+    /// Whether what this answered for the last pod of the class holds for this pod on rows that have not changed, although it is
+    /// prepared again for every pod. Rows on which something else is hidden count as changed.
+    fn inherits(&self) -> bool {
+        false
+    }
+
+    /// A row has changed after this was prepared: its node, or the pods on it. Only what is summed over rows is affected.
+    fn refresh(&mut self, _cluster: &Cluster, _row: Row) {}
+
+    /// A pod was placed in this cluster, or removed from it, after this was prepared.
+    fn changed(&mut self, cluster: &Cluster, placed: &Placed, _is_added: bool) {
+        self.refresh(cluster, placed.row);
+    }
+}
+
+/// How a plugin compares nodes for one pod, or for all pods of a class.
+pub trait Score: Send + Sync {
+    /// Whether this holds for as long as [`Score::refresh`] is called for every row that has changed. It is prepared again for
+    /// every pod otherwise.
+    fn follows_rows(&self) -> bool {
+        self.is_local() || self.is_scaled()
+    }
+
+    /// A row has changed after this was prepared: its node, or the pods on it. Only what is summed over rows is affected.
+    fn refresh(&mut self, _cluster: &Cluster, _row: Row) {}
+
+    /// These are the nodes that passed all filters. Only a score that is not local is given them.
+    fn compare(&mut self, _cluster: &Cluster, _rows: &[Row]) {}
+
+    /// The score of a node that passed all filters: from 0 to [`SCORE_MAX`], unless [`Score::normalize`] brings it there.
+    fn score(&self, cluster: &Cluster, row: Row) -> i64;
+
+    /// Brings the scores of all nodes that passed between 0 and [`SCORE_MAX`].
+    fn normalize(&self, scores: &mut [i64]) {
+        let highest = scores.iter().copied().max().unwrap_or(0);
+        for score in scores {
+            *score = self.scaled(*score, highest);
+        }
+    }
+
+    /// Whether the score depends on the class and the node alone, and all that other nodes change is [`Score::scaled`]. It is kept by row.
+    fn is_scaled(&self) -> bool {
+        false
+    }
+
+    /// The normalised score of a node, where the highest score of all nodes that passed is enough to know it.
+    fn scaled(&self, score: i64, _highest: i64) -> i64 {
+        score
+    }
+
+    /// Whether the scores of [`Score::rows`] that this gave for the last pod of the class hold for this pod on rows that have not changed,
+    /// as with [`Filter::inherits`].
+    fn inherits(&self) -> bool {
+        false
+    }
+
+    /// Whether the score depends on the class and the node alone: nothing is normalised, and no other node counts.
+    fn is_local(&self) -> bool;
+
+    /// The only rows whose score is not 0, and over which alone scores are normalised; none where all rows are compared.
+    fn rows(&self, _cluster: &Cluster) -> Option<Vec<Row>> {
+        None
+    }
+
+    /// The score of every node, normalised, where all are alike in this cluster now.
+    fn uniform(&self, _cluster: &Cluster) -> Option<i64> {
+        None
+    }
+}
+
+/// Why a plugin refuses a node, in as few bytes as the answer for thousands of nodes allows. The plugin makes words of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Refusal {
+    /// Which of the plugin's reasons.
+    pub reason: u16,
+    /// Whether the removal of pods from the node may help (`Unschedulable`, not `UnschedulableAndUnresolvable`).
+    pub resolvable: bool,
+    /// What belongs to the reason: a number, or a set of bits.
+    pub operand: u64,
+}
+
+impl Refusal {
+    /// A reason that the removal of pods may resolve.
+    pub const fn resolvable(reason: u16, operand: u64) -> Self {
+        Self { reason, resolvable: true, operand }
+    }
+
+    /// A reason that lies in the node.
+    pub const fn unresolvable(reason: u16) -> Self {
+        Self { reason, resolvable: false, operand: 0 }
+    }
+}
+
+/// Scales scores so that the highest becomes [`SCORE_MAX`]; with `reverse` the lowest scores become the highest. Scores that
+/// are all 0 stay, and become [`SCORE_MAX`] when reversed.
+pub fn default_normalize(scores: &mut [i64], reverse: bool) {
+    let highest = scores.iter().copied().max().unwrap_or(0);
+    for score in scores {
+        *score = default_scaled(*score, highest, reverse);
+    }
+}
+
+/// One score among those of [`default_normalize`], by the highest of them.
+pub fn default_scaled(score: i64, highest: i64, reverse: bool) -> i64 {
+    let scaled = if highest == 0 { 0 } else { SCORE_MAX * score / highest };
+    if reverse { SCORE_MAX - scaled } else { scaled }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn normalised_scores_keep_their_order_or_turn_it_round() {
+        let normalized = |mut scores: Vec<i64>, reverse| {
+            default_normalize(&mut scores, reverse);
+            scores
+        };
+        assert_eq!(normalized(vec![0, 1, 3], false), [0, 33, 100]);
+        assert_eq!(normalized(vec![0, 1, 3], true), [100, 67, 0]);
+        assert_eq!((normalized(vec![0, 0], false), normalized(vec![0, 0], true)), (vec![0, 0], vec![100, 100]));
+    }
+}

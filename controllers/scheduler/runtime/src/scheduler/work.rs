@@ -1,0 +1,91 @@
+//! Writes that follow from attempts.
+
+use std::sync::Arc;
+
+use koord_engine::{
+    engine::{Attempt, Outcome},
+    plugin::Patch,
+    pod::Pod,
+};
+use koord_resource::controller::ResourceKind;
+use koord_runtime::{
+    key::ObjectKey,
+    uid::Uid,
+    write::{Action, Deletion, Write},
+};
+use serde_json::json;
+
+use crate::{extender::Webhook, report};
+
+/// The object of a write.
+pub(super) type Subject = (ResourceKind, ObjectKey);
+
+pub(super) fn subject(write: &Write) -> Subject {
+    (write.kind, write.key.clone())
+}
+
+/// A write that follows from an attempt.
+#[derive(Debug)]
+pub struct Work {
+    /// What is to be sent.
+    pub write: Write,
+    pub(super) purpose: Purpose,
+}
+
+/// What a write is for.
+#[derive(Debug)]
+pub(super) enum Purpose {
+    /// The write of another object of this index, before that.
+    Prepare(Box<Attempt>, usize),
+    /// What this plugin wants of another object before the binding of this pod, found out while that was prepared.
+    Lock(&'static str, Uid),
+    /// What a pod is given, written before it is bound.
+    Give(Box<Attempt>),
+    /// The binding of this attempt.
+    Bind(Box<Attempt>),
+    /// The same, by a webhook.
+    BindBy(Arc<Webhook>, Box<Attempt>),
+    /// What a plugin wants beside attempts.
+    Keep,
+    /// Why a pod has no node, and where room is made for it.
+    Explain,
+    /// Says of a pod that it goes to make room for another; its deletion follows.
+    Condemn { victim: Arc<Pod>, message: String },
+    /// The deletion of such a pod.
+    Evict { victim: Arc<Pod>, message: String },
+}
+
+pub(super) fn give(attempt: Box<Attempt>) -> Work {
+    let Patch { annotations, labels, .. } = match &attempt.outcome {
+        Outcome::Bind { patch, .. } => patch.clone(),
+        _ => Patch::default(),
+    };
+    let mut metadata = json!({ "uid": attempt.pod.uid });
+    for (name, values) in [("annotations", annotations), ("labels", labels)] {
+        if !values.is_empty() {
+            metadata[name] = json!(values);
+        }
+    }
+    let action = Action::Patch { subresource: "", patch: json!({ "metadata": metadata }) };
+    let (kind, key) = report::subject(&attempt.pod);
+    Work { write: Write { kind, key: key.clone(), action }, purpose: Purpose::Give(attempt) }
+}
+
+pub(super) fn bind(attempt: Box<Attempt>) -> Work {
+    if let Outcome::Bind { instead: Some(write), .. } = &attempt.outcome {
+        return Work { write: write.clone(), purpose: Purpose::Bind(attempt) };
+    }
+    let node = match &attempt.outcome {
+        Outcome::Bind { node, .. } => node.to_string(),
+        _ => String::new(),
+    };
+    let action = Action::Bind { uid: attempt.pod.uid.clone(), node };
+    let write = Write { kind: ResourceKind::POD, key: attempt.pod.key.clone(), action };
+    Work { write, purpose: Purpose::Bind(attempt) }
+}
+
+pub(super) fn evict(victim: Arc<Pod>, message: String) -> Work {
+    let action = Action::Delete(Deletion::of(victim.uid.clone()));
+    let write = Write { kind: ResourceKind::POD, key: victim.key.clone(), action };
+    Work { write, purpose: Purpose::Evict { victim, message } }
+}
