@@ -3,7 +3,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use koord_runtime::{api::Api, clock::SharedClock, error::ReconcileError, manager::Manager};
+use koord_runtime::{
+    api::Api,
+    changes::ChangeStream,
+    clock::{Moment, SharedClock},
+    error::ReconcileError,
+    manager::Manager,
+};
 use tokio::{
     sync::{Mutex, watch},
     task::{JoinError, JoinSet},
@@ -11,6 +17,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    feed::Delta,
     metrics::Measures,
     scheduler::{Answered, Next, Scheduler, Work},
 };
@@ -19,6 +26,11 @@ use crate::{
 const WRITES_MAX: usize = 256;
 /// Attempts in a row before other work of the process gets its turn.
 const ATTEMPTS_MAX: usize = 64;
+
+/// How long deltas are left alone after others came, so that a task which each of them would wake takes many at once: while pods are
+/// scheduled, and while nothing is decided.
+const PAUSE: Duration = Duration::from_millis(1);
+const PAUSE_OF_FOLLOWER: Duration = Duration::from_millis(5);
 
 type Written = (Work, Result<(), ReconcileError>);
 
@@ -53,6 +65,7 @@ async fn schedule(scheduler: &mut Scheduler, clock: &SharedClock, api: Api, end:
         barrier.pass(&scheduler.feed, clock, &api, &end).await;
     }
     scheduler.lead();
+    let mut arrivals = Arrivals::default();
     while !end.is_cancelled() {
         let is_behind = scheduler.catch_up();
         scheduler.observe();
@@ -72,7 +85,7 @@ async fn schedule(scheduler: &mut Scheduler, clock: &SharedClock, api: Api, end:
         if attempt_some(scheduler, &api, &mut writes, &mut asked) {
             tokio::task::yield_now().await;
         } else {
-            wait(scheduler, clock, (&mut writes, &mut asked), &end).await;
+            wait(scheduler, clock, &mut arrivals, (&mut writes, &mut asked), &end).await;
         }
     }
     while let Some(ended) = writes.join_next().await {
@@ -131,13 +144,14 @@ fn answered(scheduler: &mut Scheduler, ended: Result<Answered, JoinError>) {
 async fn wait(
     scheduler: &mut Scheduler,
     clock: &SharedClock,
+    arrivals: &mut Arrivals,
     (writes, asked): (&mut JoinSet<Written>, &mut JoinSet<Answered>),
     end: &CancellationToken,
 ) {
     const LONG: Duration = Duration::from_secs(1);
     /// A cache becomes complete without a delta, such as one of a kind that has no object.
     const INCOMPLETE: Duration = Duration::from_millis(20);
-    let longest = if scheduler.is_complete() { LONG } else { INCOMPLETE };
+    let (longest, after) = if scheduler.is_complete() { (LONG, PAUSE) } else { (INCOMPLETE, PAUSE_OF_FOLLOWER) };
     let pause = scheduler.wake_at().map_or(longest, |at| at.since(clock.moment()).min(longest));
     let moment = clock.sleep(pause);
     tokio::select! {
@@ -146,20 +160,39 @@ async fn wait(
         Some(ended) = writes.join_next() => written(scheduler, ended),
         Some(ended) = asked.join_next() => answered(scheduler, ended),
         Some(question) = scheduler.questions.recv() => question.answer(Some(scheduler.known())),
-        deltas = scheduler.feed.stream.next(Scheduler::DELTAS_MAX) => scheduler.apply(deltas),
+        deltas = arrivals.next(&mut scheduler.feed.stream, clock, after) => scheduler.apply(deltas),
         () = moment => {}
+    }
+}
+
+/// When deltas came last.
+#[derive(Default)]
+struct Arrivals {
+    last: Option<Moment>,
+}
+
+impl Arrivals {
+    /// The deltas that have come, at the earliest this long after those before.
+    async fn next(&mut self, stream: &mut ChangeStream<Delta>, clock: &SharedClock, after: Duration) -> Vec<Delta> {
+        if let Some(left) = self.last.and_then(|last| after.checked_sub(clock.moment().since(last))) {
+            clock.sleep(left).await;
+        }
+        let deltas = stream.next(Scheduler::DELTAS_MAX).await;
+        self.last = Some(clock.moment());
+        deltas
     }
 }
 
 /// Follows the cluster until this replica leads.
 async fn follow(scheduler: &mut Scheduler, clock: &SharedClock, leading: &mut watch::Receiver<bool>) {
+    let mut arrivals = Arrivals::default();
     loop {
         let moment = clock.sleep(Measures::INTERVAL);
         tokio::select! {
             biased;
             () = until(leading, true) => return,
             Some(question) = scheduler.questions.recv() => question.answer(None),
-            deltas = scheduler.feed.stream.next(Scheduler::DELTAS_MAX) => scheduler.apply(deltas),
+            deltas = arrivals.next(&mut scheduler.feed.stream, clock, PAUSE_OF_FOLLOWER) => scheduler.apply(deltas),
             () = moment => {}
         }
         scheduler.observe();
