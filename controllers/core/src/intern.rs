@@ -12,7 +12,7 @@ use std::{
 #[derive(Debug, Default)]
 pub struct Interner {
     texts: Texts,
-    /// By their type, a [`Table`] or a [`Kept`].
+    /// By their type; a [`Table`] for what is shared.
     values: BTreeMap<TypeId, Box<dyn Any + Send + Sync>>,
     field_manager: &'static str,
 }
@@ -36,19 +36,15 @@ impl Interner {
     /// The shared copy of a value: for what many objects have in common, such as that which all replicas of a workload
     /// request.
     pub fn share<T: Ord + Send + Sync + 'static>(&mut self, value: T) -> Arc<T> {
-        let table = self.table::<Table<T>>();
+        let table = self.own::<Table<T>>();
         table.find(&value).unwrap_or_else(|| table.keep(Arc::new(value)))
     }
 
-    /// Values that are found by a key, for what is costly to make.
-    pub fn kept<K: Send + Sync + 'static, T: Send + Sync + 'static>(&mut self) -> &mut Kept<K, T> {
-        self.table()
-    }
-
-    fn table<T: Default + Send + Sync + 'static>(&mut self) -> &mut T {
-        let table = self.values.entry(TypeId::of::<T>()).or_insert_with(|| Box::<T>::default());
+    /// What a projection keeps beside the texts, made where it is not there yet. There is one of each type.
+    pub fn own<T: Default + Send + Sync + 'static>(&mut self) -> &mut T {
+        let own = self.values.entry(TypeId::of::<T>()).or_insert_with(|| Box::<T>::default());
         // What is filed under a type is of it.
-        table.downcast_mut().unwrap_or_else(|| unreachable!())
+        own.downcast_mut().unwrap_or_else(|| unreachable!())
     }
 
     /// How many different texts are kept.
@@ -188,22 +184,22 @@ mod tests {
     fn what_nobody_holds_is_dropped_in_time() {
         let mut interner = Interner::default();
         let (kept, value) = (interner.intern("kept"), interner.share(-1_i32));
-        let found = interner.kept().keep(-1_i32, 1_i32);
+        let found = interner.own::<Kept<i32, i32>>().keep(-1, 1);
         for number in 0..10_000 {
             interner.intern(&number.to_string());
             interner.share(number);
-            interner.kept::<i32, i32>().keep(number, -number);
+            interner.own::<Kept<i32, i32>>().keep(number, -number);
         }
         let most = 2 * Sweep::MIN;
         assert!(interner.len() <= most, "{} texts are left", interner.len());
-        let values = interner.table::<Table<i32>>().known.len();
+        let values = interner.own::<Table<i32>>().known.len();
         assert!(values <= most, "{values} values are left");
-        let by_key = interner.kept::<i32, i32>().known.len();
+        let by_key = interner.own::<Kept<i32, i32>>().known.len();
         assert!(by_key <= most, "{by_key} values with a key are left");
         assert!(Arc::ptr_eq(&kept, &interner.intern("kept")) && Arc::ptr_eq(&value, &interner.share(-1_i32)));
         assert!(
-            Arc::ptr_eq(&found, interner.kept::<i32, i32>().find(&-1).unwrap())
-                && interner.kept::<i32, i32>().find(&1).is_none()
+            Arc::ptr_eq(&found, interner.own::<Kept<i32, i32>>().find(&-1).unwrap())
+                && interner.own::<Kept<i32, i32>>().find(&1).is_none()
         );
     }
 }

@@ -13,6 +13,7 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, anyhow, bail};
+use k8s_openapi::api::core::v1::Node;
 use koord_config::{DurationText, Problem, QuantityText, decode};
 use koord_resource::{
     Duration,
@@ -171,9 +172,14 @@ impl Scenario {
 fn node_of(path: &Path) -> Result<Value> {
     let name = || format!("nodeTemplateFile {}", path.display());
     let text = File::open(path).and_then(read_text).with_context(|| format!("{} cannot be read", name()))?;
-    let node = parse(&text).map_err(|error| anyhow!("{}:{}: {error}", name(), error.line))?;
+    let mut node = parse(&text).map_err(|error| anyhow!("{}:{}: {error}", name(), error.line))?;
     if node["kind"] != "Node" {
         bail!("{} must hold a Node", name());
+    }
+    let read: Node = serde_json::from_value(node.clone()).with_context(|| format!("{} holds no Node", name()))?;
+    let own = read.metadata.name.unwrap_or_else(|| "node".to_owned());
+    if !own.contains("{index") {
+        node["metadata"]["name"] = format!("{own}-{{index}}").into();
     }
     Ok(node)
 }
@@ -181,6 +187,21 @@ fn node_of(path: &Path) -> Result<Value> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nodes_after_a_file_have_names_of_their_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let node = |text: &str| {
+            let path = folder.path().join("node.yaml");
+            std::fs::write(&path, text).unwrap();
+            node_of(&path).map(|node| node["metadata"]["name"].clone()).map_err(|error| format!("{error:#}"))
+        };
+        assert_eq!(node("{kind: Node, metadata: {name: gpu}}").unwrap(), "gpu-{index}");
+        assert_eq!(node("{kind: Node}").unwrap(), "node-{index}");
+        assert_eq!(node("{kind: Node, metadata: {name: 'a{index%2}b'}}").unwrap(), "a{index%2}b");
+        let error = node("{kind: Node, metadata: {name: no}}").unwrap_err();
+        assert!(error.contains("node.yaml holds no Node: invalid type: boolean `false`, expected a string"), "{error}");
+    }
 
     fn read(text: &str) -> Result<Scenario, String> {
         Scenario::of_text("s.yaml", text).map_err(|error| error.to_string())

@@ -16,7 +16,7 @@ use koord_engine::{
 };
 use koord_resource::controller::ResourceKind;
 use koord_runtime::{
-    intern::Interner,
+    intern::{Interner, Kept},
     key::ObjectKey,
     projection::{DecodeError, Projection, Text, WireObject},
     uid::Uid,
@@ -143,7 +143,7 @@ fn shared_owner(owner: &wire::Owner<'_>, strings: &mut Interner) -> Arc<Owner> {
     let is_same = |known: &&Arc<Owner>| {
         (&*known.api_version, &*known.kind, &*known.name) == (&*owner.api_version, &*owner.kind, &*owner.name)
     };
-    let owners = strings.kept::<Uid, Owner>();
+    let owners = strings.own::<Kept<Uid, Owner>>();
     if let Some(known) = owners.find(&uid).filter(is_same) {
         return Arc::clone(known);
     }

@@ -1,11 +1,18 @@
 //! Templates of pods. One serves all pods of a workload, and is made of the first of them.
 
-use std::sync::Arc;
+use std::{
+    hash::{BuildHasher as _, RandomState},
+    sync::Arc,
+};
 
 use k8s_openapi::api::core::v1::PodSpec;
 use koord_api::pod_annotations::REPLACE_RESOURCES;
 use koord_engine::pod::{Controller, Template};
-use koord_runtime::{intern::Interner, projection::DecodeError};
+use koord_runtime::{
+    intern::{Interner, Kept},
+    projection::DecodeError,
+};
+use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{
@@ -26,13 +33,26 @@ pub(super) struct MadeOf<'a> {
     pub(super) spec: &'a Spec<'a>,
 }
 
-/// The text by which the template of equal pods is found.
-#[derive(PartialEq, Eq, Hash)]
-struct Key(Box<str>);
+/// Templates by 128 bits of what they are made of, with keys that nobody knows: that two texts have the same is not to be expected of any
+/// cluster, and cannot be brought about. The texts would take more room than the templates.
+#[derive(Default)]
+struct Templates {
+    known: Kept<[u64; 2], Template>,
+    keys: [RandomState; 2],
+    /// What the last pod was made of; the next one's text takes its place.
+    text: Vec<u8>,
+}
 
-impl std::borrow::Borrow<str> for Key {
-    fn borrow(&self) -> &str {
-        &self.0
+impl Templates {
+    /// A longer text is not kept.
+    const TEXT_MAX: usize = 1 << 16;
+
+    fn key(&mut self, made_of: &impl Serialize) -> Result<[u64; 2], serde_json::Error> {
+        self.text.clear();
+        serde_json::to_writer(&mut self.text, made_of)?;
+        let key = self.keys.each_ref().map(|state| state.hash_one(&*self.text));
+        self.text.shrink_to(Self::TEXT_MAX);
+        Ok(key)
     }
 }
 
@@ -45,24 +65,20 @@ impl MadeOf<'_> {
         transformers: Transformers,
     ) -> Result<Arc<Template>, DecodeError> {
         let resized = self.resized(status)?;
-        let key = self.key(resized.as_ref())?;
-        let known = strings.kept::<Key, Template>().find(key.as_str());
-        if let Some(known) = known {
+        let templates = strings.own::<Templates>();
+        let key = templates.key(&self.read(resized.as_ref())).map_err(|error| DecodeError::new("spec", error))?;
+        if let Some(known) = templates.known.find(&key) {
             return Ok(Arc::clone(known));
         }
         let template = self.make(resized, strings, transformers)?;
-        Ok(strings.kept().keep(Key(key.into()), template))
+        Ok(strings.own::<Templates>().known.keep(key, template))
     }
 
-    /// Only what is in the key is in the template: the spec is read from the same words.
-    fn key(&self, resized: Option<&PodSpec>) -> Result<String, DecodeError> {
+    /// All that is read to make the template.
+    fn read(&self, resized: Option<&PodSpec>) -> impl Serialize {
         let controller = self.controller.as_ref().map(|Controller { kind, name }| (*kind as u8, &**name));
-        let resized: Vec<_> = resized.iter().flat_map(|spec| containers(spec)).map(|one| &one.resources).collect();
-        let parts = (self.namespace, controller, self.labels, &self.annotations, self.spec, resized);
-        // Long enough for most, so that it is not moved while it grows.
-        let mut text = Vec::with_capacity(2048);
-        serde_json::to_writer(&mut text, &parts).map_err(|error| DecodeError::new("spec", error))?;
-        String::from_utf8(text).map_err(|error| DecodeError::new("spec", error))
+        let resized: Vec<_> = resized.into_iter().flat_map(containers).map(|one| one.resources.clone()).collect();
+        (self.namespace, controller, self.labels, &self.annotations, self.spec, resized)
     }
 
     fn make(
