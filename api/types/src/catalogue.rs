@@ -1,6 +1,8 @@
 //! Every label and annotation of the protocol in one table, for those who meet one without knowing what it is: linters and
 //! tests.
 
+use std::{collections::HashMap, sync::LazyLock};
+
 use crate::{
     device_protocol, gang, node_annotations, numa, pod_annotations, priority,
     protocol::{Flag, Key, ProtocolError, Text},
@@ -174,5 +176,7 @@ pub const KEYS: &[&dyn Entry] = &[
 
 /// The key of this name.
 pub fn find(name: &str) -> Option<&'static dyn Entry> {
-    KEYS.iter().copied().find(|entry| entry.name() == name)
+    static BY_NAME: LazyLock<HashMap<&str, &dyn Entry>> =
+        LazyLock::new(|| KEYS.iter().map(|entry| (entry.name(), *entry)).collect());
+    BY_NAME.get(name).copied()
 }

@@ -3,6 +3,7 @@
 mod asking;
 mod audit;
 mod ended;
+mod ignored;
 mod monitor;
 mod prepare;
 mod upkeep;
@@ -28,6 +29,7 @@ pub(crate) use self::asking::Answered;
 pub use self::{asking::Asking, monitor::Monitoring, work::Work};
 use self::{
     audit::Auditing,
+    ignored::Ignored,
     monitor::Monitor,
     prepare::{Preparing, may_take_effect},
     upkeep::Upkeeps,
@@ -64,6 +66,7 @@ pub struct Scheduler {
     measures: Option<Measures>,
     monitor: Monitor,
     auditing: Auditing,
+    ignored: Ignored,
     asking: Questions,
     pub(crate) questions: mpsc::Receiver<Question>,
     /// Webhooks that take part, in the order in which they are asked.
@@ -111,6 +114,7 @@ impl Scheduler {
             measures: None,
             monitor: Monitor::default(),
             auditing: Auditing::default(),
+            ignored: Ignored::default(),
             asking,
             questions,
             webhooks: Vec::new(),
@@ -260,6 +264,9 @@ impl Scheduler {
             return self.ask(&attempt.pod, number, question);
         }
         self.upkeeps.changed();
+        if attempt.tried.attempts == 1 && !attempt.has_waited {
+            self.tell_ignored_of(&attempt);
+        }
         if let Some(measures) = &self.measures {
             measures.decided(&attempt, decided);
         }

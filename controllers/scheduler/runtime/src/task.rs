@@ -70,6 +70,7 @@ async fn schedule(scheduler: &mut Scheduler, clock: &SharedClock, api: Api, end:
     while !end.is_cancelled() {
         let is_behind = scheduler.catch_up();
         scheduler.observe();
+        scheduler.tell_ignored();
         while let Ok(question) = scheduler.questions.try_recv() {
             question.answer(Some(scheduler.known()));
         }

@@ -37,6 +37,7 @@ mod barrier;
 mod claims;
 mod device_plugins;
 mod explanations;
+mod ignored;
 mod leading;
 mod metrics;
 mod questions;

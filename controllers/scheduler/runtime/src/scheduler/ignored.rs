@@ -1,0 +1,117 @@
+//! Labels and annotations that make no sense: what they ask for does not count, and an event of their object says so.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use koord_api::{catalogue, protocol::ProtocolError};
+use koord_engine::{columns::Row, engine::Attempt, pod::Pod};
+use koord_resource::controller::ResourceKind;
+use koord_runtime::{
+    clock::Moment,
+    events::{Event, EventType},
+    key::ObjectKey,
+    uid::Uid,
+};
+
+use super::{COMPONENT, Scheduler};
+use crate::report;
+
+/// How often nodes are looked at.
+const PERIOD: Duration = Duration::from_secs(1);
+/// How many of them at once.
+const ROWS: usize = 64;
+/// Of how many objects it is remembered what was said; with more it is said again.
+const TOLD_MAX: usize = 1024;
+/// How much of a value is shown.
+const VALUE_MAX: usize = 120;
+
+/// How far the nodes have been looked at, and what was said.
+#[derive(Default)]
+pub(super) struct Ignored {
+    looked: Option<Moment>,
+    next: usize,
+    told: BTreeMap<Uid, Vec<String>>,
+}
+
+/// An object, and what is said of it.
+type Remark = (ResourceKind, ObjectKey, Uid, Vec<String>);
+
+impl Scheduler {
+    /// Looks at the next nodes, and at what their pods were given, if that was not done lately.
+    pub(crate) fn tell_ignored(&mut self) {
+        let now = self.clock.moment();
+        let is_early = self.ignored.looked.is_some_and(|looked| now.since(looked) < PERIOD);
+        if is_early || self.is_working || !self.feed.is_complete() {
+            return;
+        }
+        self.ignored.looked = Some(now);
+        let cluster = self.engine.cluster();
+        let end = cluster.width().min(self.ignored.next + ROWS);
+        let remarks: Vec<Remark> =
+            (self.ignored.next..end).filter_map(Row::at).flat_map(|row| self.remarks(row)).collect();
+        self.ignored.next = if end == cluster.width() { 0 } else { end };
+        for (kind, key, uid, said) in remarks {
+            if self.ignored.is_new(&uid, &said) {
+                said.into_iter().for_each(|message| self.say_ignored(kind, &key, &uid, message));
+            }
+        }
+    }
+
+    /// What there is to say of a node and of its pods.
+    fn remarks(&self, row: Row) -> Vec<Remark> {
+        let cluster = self.engine.cluster();
+        let node = cluster.node(row).and_then(|node| {
+            let key = ObjectKey::cluster(&node.name);
+            let uid = self.feed.nodes.read().get(key.as_str())?.uid.clone();
+            Some((ResourceKind::NODE, key, uid, ignored(node.labels.iter().chain(node.annotations.iter()))))
+        });
+        let pods = cluster.pods_on(row).map(|placed| &*placed.pod).filter(|pod| !pod.is_reservation());
+        let pods = pods
+            .filter(|pod| pod.given.iter().next().is_some())
+            .map(|pod: &Pod| (ResourceKind::POD, pod.key.clone(), pod.uid.clone(), ignored(pod.given.iter())));
+        node.into_iter().chain(pods).collect()
+    }
+
+    /// A pod, or the object that it stands for, is tried for the first time.
+    pub(super) fn tell_ignored_of(&self, attempt: &Attempt) {
+        let pod = &attempt.pod;
+        let (kind, key) = report::subject(pod);
+        for message in ignored(pod.template.labels.iter().chain(pod.template.annotations.iter())) {
+            self.say_ignored(kind, key, &pod.uid, message);
+        }
+    }
+
+    fn say_ignored(&self, kind: ResourceKind, key: &ObjectKey, uid: &Uid, message: String) {
+        let (key, uid) = (key.clone(), uid.clone());
+        let event =
+            Event { kind, key, uid, type_: EventType::Warning, action: "Scheduling", reason: "Ignored", message };
+        self.events.record(COMPONENT, event);
+    }
+}
+
+impl Ignored {
+    /// Whether this was not said yet of the object as it is.
+    fn is_new(&mut self, uid: &Uid, said: &[String]) -> bool {
+        if said.is_empty() {
+            self.told.remove(uid);
+            return false;
+        }
+        if self.told.get(uid).is_some_and(|told| told == said) {
+            return false;
+        }
+        if self.told.len() >= TOLD_MAX {
+            self.told.clear();
+        }
+        self.told.insert(uid.clone(), said.to_vec());
+        true
+    }
+}
+
+/// What is said of those that make no sense.
+fn ignored<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<String> {
+    let wrong = pairs.filter_map(|(name, text)| catalogue::find(name)?.rewrite(text).err());
+    let said = wrong.map(|ProtocolError { key, value, reason, expected }| {
+        let shown = value.char_indices().nth(VALUE_MAX).map_or(&*value, |(end, _)| &value[..end]);
+        format!("{key} is ignored: {reason}; expected {expected}, and it has {shown:?}")
+    });
+    said.collect()
+}
