@@ -44,7 +44,7 @@ impl ContainerStatus<'_> {
 /// The same as amounts.
 struct Status<'a> {
     name: &'a str,
-    has: Option<Option<Amounts>>,
+    has: Option<Amounts>,
     promised: Option<Amounts>,
 }
 
@@ -61,7 +61,11 @@ pub(crate) fn resized<'a>(
     let statuses: Vec<Status<'_>> = statuses
         .into_iter()
         .map(|status| {
-            let has = status.resources.as_ref().map(|has| has.requests.map(read).transpose()).transpose()?;
+            let has = status
+                .resources
+                .as_ref()
+                .map(|has| has.requests.map_or_else(|| Ok(Amounts::new()), read))
+                .transpose()?;
             let promised = status.allocated_resources.map(read).transpose()?;
             Ok(Status { name: &status.name, has, promised })
         })
@@ -71,7 +75,7 @@ pub(crate) fn resized<'a>(
         let status = statuses.iter().find(|status| status.name == container.name)?;
         let has = status.has.as_ref()?;
         let wished = if is_infeasible { None } else { Some(&wanted) };
-        let counted = largest(wished.into_iter().chain(has).chain(&status.promised));
+        let counted = largest(wished.into_iter().chain([has]).chain(&status.promised));
         (counted != wanted).then_some(counted)
     };
     let runs_on = |container: &Container| container.restart_policy.as_deref() == Some("Always");

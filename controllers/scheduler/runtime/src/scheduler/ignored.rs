@@ -51,7 +51,9 @@ impl Scheduler {
         self.ignored.next = if end == cluster.width() { 0 } else { end };
         for (kind, key, uid, said) in remarks {
             if self.ignored.is_new(&uid, &said) {
-                said.into_iter().for_each(|message| self.say_ignored(kind, &key, &uid, message));
+                for message in said {
+                    self.say_ignored(kind, &key, &uid, message);
+                }
             }
         }
     }

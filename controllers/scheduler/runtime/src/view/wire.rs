@@ -28,8 +28,8 @@ pub(super) struct Spec<'a> {
     pub(super) containers: Option<Vec<Container<'a>>>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     pub(super) init_containers: Option<Vec<Container<'a>>>,
-    #[serde(borrow, serialize_with = "that_matter")]
-    volumes: Option<Vec<Volume<'a>>>,
+    #[serde(borrow)]
+    volumes: Volumes<'a>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     affinity: Option<&'a RawValue>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
@@ -99,8 +99,8 @@ struct Volume<'a> {
     azure_disk: Option<&'a RawValue>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     cinder: Option<&'a RawValue>,
-    #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    portworx_volume: Option<&'a RawValue>,
+    #[serde(borrow, rename = "portworxVolume", skip_serializing_if = "Option::is_none")]
+    portworx: Option<&'a RawValue>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     iscsi: Option<&'a RawValue>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
@@ -117,7 +117,7 @@ impl Volume<'_> {
             self.aws_elastic_block_store,
             self.azure_disk,
             self.cinder,
-            self.portworx_volume,
+            self.portworx,
             self.iscsi,
             self.rbd,
         ];
@@ -125,8 +125,15 @@ impl Volume<'_> {
     }
 }
 
-fn that_matter<S: Serializer>(volumes: &Option<Vec<Volume<'_>>>, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(volumes.iter().flatten().filter(|volume| volume.matters()))
+/// Volumes, of which those are serialized that matter.
+#[derive(Default, Deserialize)]
+#[serde(transparent)]
+struct Volumes<'a>(#[serde(borrow)] Option<Vec<Volume<'a>>>);
+
+impl Serialize for Volumes<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().flatten().filter(|volume| volume.matters()))
+    }
 }
 
 #[derive(Default, Deserialize)]
