@@ -3,15 +3,14 @@
 use std::{
     any::{Any, TypeId},
     borrow::Borrow,
-    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
-    hash::Hash,
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
 /// Keeps one copy of each text, and of each value that is shared, while somebody else holds it.
 #[derive(Debug, Default)]
 pub struct Interner {
-    texts: Texts,
+    texts: Table<str>,
     /// By their type; a [`Table`] for what is shared.
     values: BTreeMap<TypeId, Box<dyn Any + Send + Sync>>,
     field_manager: &'static str,
@@ -30,7 +29,7 @@ impl Interner {
 
     /// The shared copy of a text.
     pub fn intern(&mut self, text: &str) -> Arc<str> {
-        self.texts.find(text).unwrap_or_else(|| self.texts.keep(text))
+        self.texts.find(text).unwrap_or_else(|| self.texts.keep(text.into()))
     }
 
     /// The shared copy of a value: for what many objects have in common, such as that which all replicas of a workload
@@ -76,41 +75,19 @@ impl Sweep {
     }
 }
 
-#[derive(Debug, Default)]
-struct Texts {
-    known: HashSet<Arc<str>>,
-    sweep: Sweep,
-}
-
-impl Texts {
-    fn find(&self, text: &str) -> Option<Arc<str>> {
-        self.known.get(text).map(Arc::clone)
-    }
-
-    fn keep(&mut self, new: &str) -> Arc<str> {
-        if self.sweep.is_due(self.known.len()) {
-            self.known.retain(|known| Arc::strong_count(known) > 1);
-            self.sweep.done(self.known.len());
-        }
-        let new = Arc::from(new);
-        self.known.insert(Arc::clone(&new));
-        new
-    }
-}
-
 #[derive(Debug)]
-struct Table<T> {
+struct Table<T: ?Sized> {
     known: BTreeSet<Arc<T>>,
     sweep: Sweep,
 }
 
-impl<T: Ord> Default for Table<T> {
+impl<T: Ord + ?Sized> Default for Table<T> {
     fn default() -> Self {
         Self { known: BTreeSet::new(), sweep: Sweep::default() }
     }
 }
 
-impl<T: Ord> Table<T> {
+impl<T: Ord + ?Sized> Table<T> {
     fn find(&self, value: &T) -> Option<Arc<T>> {
         self.known.get(value).map(Arc::clone)
     }
@@ -128,19 +105,19 @@ impl<T: Ord> Table<T> {
 /// Values that are found by a key, each while somebody else holds it.
 #[derive(Debug)]
 pub struct Kept<K, T> {
-    known: HashMap<K, Arc<T>>,
+    known: BTreeMap<K, Arc<T>>,
     sweep: Sweep,
 }
 
 impl<K, T> Default for Kept<K, T> {
     fn default() -> Self {
-        Self { known: HashMap::new(), sweep: Sweep::default() }
+        Self { known: BTreeMap::new(), sweep: Sweep::default() }
     }
 }
 
-impl<K: Hash + Eq, T> Kept<K, T> {
+impl<K: Ord, T> Kept<K, T> {
     /// The value of a key.
-    pub fn find<Q: Hash + Eq + ?Sized>(&self, key: &Q) -> Option<&Arc<T>>
+    pub fn find<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&Arc<T>>
     where
         K: Borrow<Q>,
     {
