@@ -264,7 +264,7 @@ impl Scheduler {
             return self.ask(&attempt.pod, number, question);
         }
         self.upkeeps.changed();
-        if attempt.tried.attempts == 1 && !attempt.has_waited {
+        if matches!(attempt.outcome, Outcome::Bind { .. } | Outcome::Waiting { .. }) && !attempt.has_waited {
             self.tell_ignored_of(&attempt);
         }
         if let Some(measures) = &self.measures {

@@ -73,7 +73,7 @@ impl Scheduler {
         node.into_iter().chain(pods).collect()
     }
 
-    /// A pod, or the object that it stands for, is tried for the first time.
+    /// A pod, or one that stands for an object, has its place in spite of what makes no sense.
     pub(super) fn tell_ignored_of(&self, attempt: &Attempt) {
         let pod = &attempt.pod;
         let (kind, key) = report::subject(pod);
