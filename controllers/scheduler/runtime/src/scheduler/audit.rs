@@ -9,6 +9,7 @@ use koord_runtime::{
     clock::Moment,
     events::{Event, EventType},
     key::ObjectKey,
+    uid::Uid,
 };
 
 use super::{COMPONENT, Scheduler};
@@ -20,6 +21,9 @@ const ROWS: usize = 64;
 /// How many sums are written into the log and reported as events at a time. All are counted.
 const REPORTS_MAX: usize = 16;
 
+/// An object as an event names it.
+pub(super) type Named = (ResourceKind, ObjectKey, Uid);
+
 /// How far the audit has come.
 #[derive(Default)]
 pub(super) struct Auditing {
@@ -30,12 +34,10 @@ pub(super) struct Auditing {
 impl Scheduler {
     /// Looks at the next nodes, or at what the next plugin sums up of the whole cluster, if that was not done lately.
     pub(super) fn audit(&mut self) {
-        let now = self.clock.moment();
-        let is_early = self.auditing.looked.is_some_and(|looked| now.since(looked) < PERIOD);
-        if is_early || self.is_working || !self.feed.is_complete() {
+        if !self.may_look(self.auditing.looked, PERIOD) {
             return;
         }
-        self.auditing.looked = Some(now);
+        self.auditing.looked = Some(self.clock.moment());
         self.is_working = true;
         let (found, next) = self.engine.audit(self.auditing.next, ROWS);
         self.is_working = false;
@@ -59,19 +61,39 @@ impl Scheduler {
 
     fn mismatched(&self, Mismatch { subject, sum, details }: &Mismatch) {
         tracing::error!(?subject, sum, details, "a sum of the scheduling engine was wrong, and is corrected");
-        let (kind, key, uid, of) = match subject {
+        let (object, of) = match subject {
             Subject::Node(name) => {
-                let key = ObjectKey::cluster(name);
-                let uid = self.feed.nodes.read().get(key.as_str()).map(|entry| entry.uid.clone());
-                let Some(uid) = uid else { return };
-                (ResourceKind::NODE, key, uid, " of the node")
+                let Some(node) = self.node(name) else { return };
+                (node, " of the node")
             }
-            Subject::Object { kind, key, uid } => (*kind, key.clone(), uid.clone(), ""),
+            Subject::Object { kind, key, uid } => ((*kind, key.clone(), uid.clone()), ""),
             Subject::Cluster => return,
         };
         let message = format!("the scheduler's sum {sum}{of} was wrong and is corrected: {details}");
-        let event =
-            Event { kind, key, uid, type_: EventType::Warning, action: "Auditing", reason: "SumCorrected", message };
+        self.warn(object, ("Auditing", "SumCorrected"), message);
+    }
+
+    /// Whether the engine can be looked at, and was not lately.
+    pub(super) fn may_look(&self, looked: Option<Moment>, period: Duration) -> bool {
+        let is_early = looked.is_some_and(|looked| self.clock.moment().since(looked) < period);
+        !is_early && !self.is_working && self.feed.is_complete()
+    }
+
+    /// A node as an event names it.
+    pub(super) fn node(&self, name: &str) -> Option<Named> {
+        let key = ObjectKey::cluster(name);
+        let uid = self.feed.nodes.read().get(key.as_str())?.uid.clone();
+        Some((ResourceKind::NODE, key, uid))
+    }
+
+    /// Warns of an object.
+    pub(super) fn warn(
+        &self,
+        (kind, key, uid): Named,
+        (action, reason): (&'static str, &'static str),
+        message: String,
+    ) {
+        let event = Event { kind, key, uid, type_: EventType::Warning, action, reason, message };
         self.events.record(COMPONENT, event);
     }
 }

@@ -5,14 +5,9 @@ use std::{collections::BTreeMap, time::Duration};
 use koord_api::{catalogue, protocol::ProtocolError};
 use koord_engine::{columns::Row, engine::Attempt, pod::Pod};
 use koord_resource::controller::ResourceKind;
-use koord_runtime::{
-    clock::Moment,
-    events::{Event, EventType},
-    key::ObjectKey,
-    uid::Uid,
-};
+use koord_runtime::{clock::Moment, uid::Uid};
 
-use super::{COMPONENT, Scheduler};
+use super::{Scheduler, audit::Named};
 use crate::report;
 
 /// How often nodes are looked at.
@@ -32,44 +27,35 @@ pub(super) struct Ignored {
     told: BTreeMap<Uid, Vec<String>>,
 }
 
-/// An object, and what is said of it.
-type Remark = (ResourceKind, ObjectKey, Uid, Vec<String>);
-
 impl Scheduler {
     /// Looks at the next nodes, and at what their pods were given, if that was not done lately.
     pub(crate) fn tell_ignored(&mut self) {
-        let now = self.clock.moment();
-        let is_early = self.ignored.looked.is_some_and(|looked| now.since(looked) < PERIOD);
-        if is_early || self.is_working || !self.feed.is_complete() {
+        if !self.may_look(self.ignored.looked, PERIOD) {
             return;
         }
-        self.ignored.looked = Some(now);
+        self.ignored.looked = Some(self.clock.moment());
         let cluster = self.engine.cluster();
         let end = cluster.width().min(self.ignored.next + ROWS);
-        let remarks: Vec<Remark> =
+        let remarks: Vec<(Named, Vec<String>)> =
             (self.ignored.next..end).filter_map(Row::at).flat_map(|row| self.remarks(row)).collect();
         self.ignored.next = if end == cluster.width() { 0 } else { end };
-        for (kind, key, uid, said) in remarks {
-            if self.ignored.is_new(&uid, &said) {
-                for message in said {
-                    self.say_ignored(kind, &key, &uid, message);
-                }
+        for (object, said) in remarks {
+            if self.ignored.is_new(&object.2, &said) {
+                self.say_ignored(&object, said);
             }
         }
     }
 
     /// What there is to say of a node and of its pods.
-    fn remarks(&self, row: Row) -> Vec<Remark> {
+    fn remarks(&self, row: Row) -> Vec<(Named, Vec<String>)> {
         let cluster = self.engine.cluster();
         let node = cluster.node(row).and_then(|node| {
-            let key = ObjectKey::cluster(&node.name);
-            let uid = self.feed.nodes.read().get(key.as_str())?.uid.clone();
-            Some((ResourceKind::NODE, key, uid, ignored(node.labels.iter().chain(node.annotations.iter()))))
+            Some((self.node(&node.name)?, ignored(node.labels.iter().chain(node.annotations.iter()))))
         });
         let pods = cluster.pods_on(row).map(|placed| &*placed.pod).filter(|pod| !pod.is_reservation());
         let pods = pods
             .filter(|pod| pod.given.iter().next().is_some())
-            .map(|pod: &Pod| (ResourceKind::POD, pod.key.clone(), pod.uid.clone(), ignored(pod.given.iter())));
+            .map(|pod: &Pod| ((ResourceKind::POD, pod.key.clone(), pod.uid.clone()), ignored(pod.given.iter())));
         node.into_iter().chain(pods).collect()
     }
 
@@ -77,16 +63,14 @@ impl Scheduler {
     pub(super) fn tell_ignored_of(&self, attempt: &Attempt) {
         let pod = &attempt.pod;
         let (kind, key) = report::subject(pod);
-        for message in ignored(pod.template.labels.iter().chain(pod.template.annotations.iter())) {
-            self.say_ignored(kind, key, &pod.uid, message);
-        }
+        let said = ignored(pod.template.labels.iter().chain(pod.template.annotations.iter()));
+        self.say_ignored(&(kind, key.clone(), pod.uid.clone()), said);
     }
 
-    fn say_ignored(&self, kind: ResourceKind, key: &ObjectKey, uid: &Uid, message: String) {
-        let (key, uid) = (key.clone(), uid.clone());
-        let event =
-            Event { kind, key, uid, type_: EventType::Warning, action: "Scheduling", reason: "Ignored", message };
-        self.events.record(COMPONENT, event);
+    fn say_ignored(&self, object: &Named, said: Vec<String>) {
+        for message in said {
+            self.warn(object.clone(), ("Scheduling", "Ignored"), message);
+        }
     }
 }
 
